@@ -1,0 +1,33 @@
+/** Where time comes from, so that a test can hold it still. */
+export interface Clock {
+  /** Milliseconds since 1970 UTC; never goes back while the process lives. */
+  nowMs(): number;
+  /** Calls `run` once after at least `delayMs`. The timer never keeps the process alive. */
+  after(delayMs: number, run: () => void): Timer;
+}
+
+/** A pending call of {@link Clock.after}. */
+export interface Timer {
+  /** Takes the call back; does nothing when it has already run. */
+  cancel(): void;
+}
+
+/** Longest delay that the platform's timers keep (2^31 - 1 ms); a longer one would fire at once. */
+const MAX_DELAY_MS = 2 ** 31 - 1;
+
+/** The system's clock, held to its highest reading so that a step back never un-expires a stream. */
+export function systemClock(): Clock {
+  let highestMs = 0;
+  return {
+    nowMs() {
+      const readingMs = Date.now();
+      if (readingMs > highestMs) highestMs = readingMs;
+      return highestMs;
+    },
+    after(delayMs, run) {
+      const handle = setTimeout(run, Math.min(delayMs, MAX_DELAY_MS));
+      handle.unref();
+      return { cancel: () => clearTimeout(handle) };
+    },
+  };
+}

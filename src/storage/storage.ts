@@ -1,0 +1,147 @@
+/**
+ * What the stream layer asks of any storage engine. An engine knows positions, bytes and the small state that must be
+ * durable together with them; it knows no HTTP and decides no protocol rule.
+ */
+
+/** A byte's place in a stream, counted from 0 at creation. At most 2^53 - 1. */
+export type Position = number;
+
+/** A value now or a little later: reads that memory can answer do not wait. */
+export type MaybePromise<T> = T | Promise<T>;
+
+/** What is fixed when a stream is created. Times in milliseconds since 1970 UTC. */
+export interface StreamConfig {
+  readonly contentType: string;
+  readonly createdAtMs: number;
+  readonly ttlSeconds: number | null;
+  readonly expiresAtMs: number | null;
+}
+
+/** One append of an idempotent producer. */
+export interface ProducerStamp {
+  readonly id: string;
+  readonly epoch: number;
+  readonly seq: number;
+}
+
+/** The last accepted append of a producer. */
+export interface ProducerMark {
+  readonly epoch: number;
+  readonly seq: number;
+  readonly atMs: number;
+}
+
+/** What appends change. An engine makes it durable together with the bytes. */
+export interface StreamState {
+  readonly tail: Position;
+  readonly closed: boolean;
+  /** The producer's append that closed the stream, if one did. */
+  readonly closedBy: ProducerStamp | null;
+  readonly lastSeq: string | null;
+  /** By producer id, least recently active first; `null` until the first one. */
+  readonly producers: ReadonlyMap<string, ProducerMark> | null;
+  /** When the stream was last written or, as far as the engine was told, read. */
+  readonly touchedAtMs: number;
+}
+
+/** One change of a stream: bytes, closure, producer and sequence become durable together or not at all. */
+export interface AppendRecord {
+  /** The bytes as they are served; empty when nothing is appended. The engine keeps them: never write to them again. */
+  readonly payload: Buffer;
+  readonly closes: boolean;
+  readonly producer: ProducerStamp | null;
+  readonly seq: string | null;
+  readonly atMs: number;
+}
+
+/**
+ * How a change ended: `durable`; or not there at all, because the disk is full (`storage-full`) or the engine has
+ * stopped accepting writes (`storage-unavailable`).
+ */
+export type Settlement = "durable" | "storage-full" | "storage-unavailable";
+
+/** Why the engine does not take a change now. `overloaded`: too much waits for the disk already. */
+export type Rejection = "overloaded" | "storage-full" | "storage-unavailable" | "tail-moved";
+
+/** Told of every advance of a stream's durable state, whoever caused it, in order. */
+export interface StreamObserver {
+  /** `from..to` became durable (equal when only the state changed); `closed` is the state after it. */
+  advanced(from: Position, to: Position, closed: boolean): void;
+  /** All changes that became durable together have been reported. */
+  settled(): void;
+  /** The stream is gone, durably. */
+  deleted(): void;
+}
+
+/** A stream that the engine holds in memory. All of it shows only what is durable. */
+export interface StoredStream {
+  /** Unique to this incarnation of the name; letters and digits. */
+  readonly id: string;
+  readonly name: string;
+  readonly config: StreamConfig;
+  readonly state: StreamState;
+  /** Where the earliest retained byte is. */
+  readonly earliest: Position;
+  /** Whether the creation is durable yet. */
+  readonly created: boolean;
+  observer: StreamObserver | null;
+  /** Start of the segment that holds the byte before `position`: the first part of its offset token. */
+  segmentStartBefore(position: Position): Position;
+  /** Whether a segment begins at `start` and has at least `length` durable bytes. */
+  hasSegment(start: Position, length: number): boolean;
+}
+
+/** A stream as `list` finds it, without loading it. */
+export interface ListedStream {
+  readonly name: string;
+  readonly config: StreamConfig;
+  readonly touchedAtMs: number;
+}
+
+/** A read found bytes that are not what was written: they are never served. */
+export class DamagedStreamError extends Error {
+  override readonly name = "DamagedStreamError";
+  readonly stream: string;
+  readonly file: string;
+
+  constructor(stream: string, file: string, problem: string) {
+    super(`stream ${JSON.stringify(stream)}: ${file}: ${problem}`);
+    this.stream = stream;
+    this.file = file;
+  }
+}
+
+/** Whether the engine takes writes; `reason` says why not. */
+export interface StorageHealth {
+  readonly writable: boolean;
+  readonly reason: string | null;
+}
+
+/** The engine. Methods that return nothing report through `settle`, in the order in which they were called per stream. */
+export interface Storage {
+  /** Recovers and gets ready; throws when the directory can't be used. */
+  open(): Promise<void>;
+  /** The stream of this name, or `null`. Throws {@link DamagedStreamError}. */
+  load(name: string): Promise<StoredStream | null>;
+  /** Makes a stream; the name must be free, or its deletion already handed in. */
+  create(name: string, config: StreamConfig, initial: AppendRecord, settle: (how: Settlement) => void): StoredStream | Rejection;
+  /** Appends `record` if the stream's tail, with all that was handed in before, is `expectedTail`. */
+  append(stream: StoredStream, record: AppendRecord, expectedTail: Position, settle: (how: Settlement) => void): Rejection | null;
+  /** Calls `settle` when all that was handed in for the stream before is settled. */
+  barrier(stream: StoredStream, settle: (how: Settlement) => void): void;
+  /** Notes a read, so that a sliding lifetime survives a restart. Needs no answer. */
+  touch(stream: StoredStream, atMs: number): void;
+  delete(stream: StoredStream, settle: (how: Settlement) => void): Rejection | null;
+  /**
+   * Durable bytes from `from` on: at least one, at most `maxBytes`, fewer where that is cheaper; what ends early ends
+   * where an append ended. `from` is at least `earliest` and below the tail. Throws {@link DamagedStreamError}.
+   */
+  read(stream: StoredStream, from: Position, maxBytes: number): MaybePromise<Buffer>;
+  /** Every stream that the engine keeps, in no order, slowly enough to disturb nobody. */
+  list(): AsyncIterable<ListedStream>;
+  /** Lets go of a stream that nobody uses, making its state permanent first. False when something still uses it. */
+  forget(stream: StoredStream): Promise<boolean>;
+  health(): StorageHealth;
+  /** Makes everything permanent and gives the directory back. */
+  close(): Promise<void>;
+}

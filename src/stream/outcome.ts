@@ -1,0 +1,79 @@
+/**
+ * Every expected answer of the stream layer, as a value. What throws instead is a fault of ours or of the machine.
+ */
+
+/** Why a request was refused. The names are the `code` of the problem document that the client gets. */
+export type RefusalCode =
+  | "stream-not-found"
+  | "stream-closed"
+  | "config-mismatch"
+  | "content-type-missing"
+  | "content-type-mismatch"
+  | "empty-body"
+  | "empty-json-array"
+  | "invalid-json"
+  | "stale-epoch"
+  | "epoch-must-start-at-zero"
+  | "producer-gap"
+  | "too-many-producers"
+  | "stream-seq-regression"
+  | "invalid-offset"
+  | "offset-gone"
+  | "overloaded"
+  | "storage-full"
+  | "storage-unavailable"
+  | "stream-damaged";
+
+/** A refusal and what its answer carries. It changed nothing. */
+export interface Refused {
+  readonly kind: "refused";
+  readonly code: RefusalCode;
+  /** One sentence for a human, where the code alone does not say it all. */
+  readonly detail?: string;
+  /** The stream's tail as an offset token. */
+  readonly nextOffset?: string;
+  readonly closed?: boolean;
+  readonly producerEpoch?: number;
+  readonly expectedSeq?: number;
+  readonly receivedSeq?: number;
+}
+
+/** The highest accepted epoch and sequence number of a producer. */
+export interface ProducerEcho {
+  readonly epoch: number;
+  readonly seq: number;
+}
+
+/** The bytes (or the closure) are durable; `duplicate` when they already were. */
+export interface Appended {
+  readonly kind: "appended";
+  readonly duplicate: boolean;
+  /** Whether the request carried data (a close-only request does not). */
+  readonly hasData: boolean;
+  readonly nextOffset: string;
+  readonly closed: boolean;
+  readonly producer: ProducerEcho | null;
+}
+
+/** The stream exists as asked for: made now (`created`), or already there with the same configuration. */
+export interface Created {
+  readonly kind: "created";
+  readonly created: boolean;
+  readonly contentType: string;
+  readonly nextOffset: string;
+  readonly closed: boolean;
+}
+
+/** The stream is gone, durably. */
+export interface Deleted {
+  readonly kind: "deleted";
+}
+
+export type AppendOutcome = Appended | Refused;
+export type CreateOutcome = Created | Refused;
+export type DeleteOutcome = Deleted | Refused;
+
+/** A refusal with `code` and whatever else its answer carries. */
+export function refuse(code: RefusalCode, more: Omit<Refused, "kind" | "code"> = {}): Refused {
+  return { kind: "refused", code, ...more };
+}

@@ -1,5 +1,9 @@
+import { systemClock } from "./clock.js";
+import type { Clock } from "./clock.js";
+
 /** Severity, least first. */
 export const LOG_LEVELS = ["debug", "info", "warn", "error", "silent"] as const;
+/** The least severe message that a log keeps; `silent` keeps none. */
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** Named values that go with a message. */
@@ -11,4 +15,61 @@ export interface Log {
   info(message: string, fields?: LogFields): void;
   warn(message: string, fields?: LogFields): void;
   error(message: string, fields?: LogFields): void;
+}
+
+/** How {@link createLog} writes. */
+export interface LogOptions {
+  readonly level: LogLevel;
+  /** `text`: `TIME LEVEL message key=value`; `json`: an object with `time`, `level`, `msg` and the fields. */
+  readonly format: "text" | "json";
+  /** Takes one line, without its line feed. */
+  readonly write: (line: string) => void;
+  readonly clock?: Pick<Clock, "nowMs">;
+}
+
+interface Entry {
+  readonly time: string;
+  readonly level: string;
+  readonly message: string;
+  readonly fields: LogFields;
+}
+
+/** A log that writes each message as one line, whatever its text and values hold. */
+export function createLog({ level, format, write, clock = systemClock() }: LogOptions): Log {
+  const encode = format === "json" ? jsonLine : textLine;
+  const at = (severity: LogLevel): Log["info"] => {
+    if (LOG_LEVELS.indexOf(severity) < LOG_LEVELS.indexOf(level)) return () => {};
+    return (message, fields = {}) => {
+      write(encode({ time: new Date(clock.nowMs()).toISOString(), level: severity, message, fields }));
+    };
+  };
+  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+}
+
+/** `text` with each character that breaks a line, moves a cursor or can't be seen written as `\uXXXX`. */
+export function oneLine(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, escapeUnits);
+}
+
+function escapeUnits(character: string): string {
+  return Array.from({ length: character.length }, (_, index) => {
+    return `\\u${character.charCodeAt(index).toString(16).padStart(4, "0")}`;
+  }).join("");
+}
+
+function jsonLine({ time, level, message, fields }: Entry): string {
+  const head = { time, level, msg: message };
+  // The head goes first for the reader, and again last so that no field takes the place of one of its names.
+  return oneLine(JSON.stringify({ ...head, ...fields, ...head }));
+}
+
+function textLine({ time, level, message, fields }: Entry): string {
+  const pairs = Object.entries(fields).map(([name, value]) => ` ${oneLine(name)}=${textValue(value)}`);
+  return `${time} ${level.padEnd(5)} ${oneLine(message)}${pairs.join("")}`;
+}
+
+function textValue(value: LogFields[string]): string {
+  const text = String(value);
+  const isPlain = /^[^\s"=\\\p{C}]+$/u.test(text);
+  return isPlain ? text : oneLine(JSON.stringify(text));
 }

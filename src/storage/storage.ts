@@ -139,8 +139,10 @@ export interface Storage {
   read(stream: StoredStream, from: Position, maxBytes: number): MaybePromise<Buffer>;
   /** Every stream that the engine keeps, in no order, slowly enough to disturb nobody. */
   list(): AsyncIterable<ListedStream>;
-  /** Lets go of a stream that nobody uses, making its state permanent first. False when something still uses it. */
-  forget(stream: StoredStream): Promise<boolean>;
+  /** Makes all that is durable in the stream permanent in its own files, so that it can be released. */
+  persist(stream: StoredStream): Promise<void>;
+  /** Lets go of a stream from memory at once; false when it holds something that `persist` has not written. */
+  release(stream: StoredStream): boolean;
   health(): StorageHealth;
   /** Makes everything permanent and gives the directory back. */
   close(): Promise<void>;

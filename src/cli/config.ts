@@ -1,0 +1,170 @@
+import { defaultSettings, formatValue, OPTIONS } from "../options.js";
+import type { OptionName, OptionSpec, OptionValue, Settings } from "../options.js";
+import { nearest } from "./nearest.js";
+import { parseValue, quoted } from "./value.js";
+
+/** The directory that is served when none is named. */
+export const DEFAULT_DIR = "./data";
+
+/** What a command line asks for. `line` says in one line what would be right. */
+export type Command<V> =
+  | { readonly kind: "run"; readonly verb: V; readonly dir: string; readonly settings: Settings }
+  | { readonly kind: "help" }
+  | { readonly kind: "version" }
+  | UsageError;
+
+interface UsageError {
+  readonly kind: "usage-error";
+  readonly line: string;
+}
+
+/** Values by the names that options have in code. */
+type Values = { [N in OptionName]?: OptionValue };
+
+interface Flag {
+  readonly name: OptionName;
+  readonly spec: OptionSpec;
+  /** It is the `--no-` form. */
+  readonly negates: boolean;
+}
+
+const ENV_PREFIX = "STREAMDIR_";
+
+/** Words that are, or may become, verbs: never taken for a directory by mistake, whatever this version knows. */
+const RESERVED_WORDS: ReadonlyMap<string, string> = new Map([
+  ["help", "write streamdir --help"],
+  ["version", "write streamdir --version"],
+  ["verify", "this version has no such command"],
+  ["repair", "this version has no such command"],
+  ["bench", "this version has no such command"],
+]);
+
+// Object.entries forgets that its keys are the names of the table.
+const ROWS = Object.entries(OPTIONS) as [OptionName, OptionSpec][];
+const NAMES_BY_ENV: ReadonlyMap<string, OptionName> = new Map(ROWS.map(([name, spec]) => [spec.env, name]));
+const FLAGS: ReadonlyMap<string, Flag> = new Map(ROWS.flatMap(([name, spec]) => flagsOf(name, spec)));
+
+/**
+ * What `args` (without the program's name) and `env` ask for. A flag wins over its variable, and the last of equal
+ * flags over the others; a wrong variable is refused even where a flag wins. The first of `verbs` is the one that is
+ * meant when no verb is named.
+ */
+export function parseCommand<V extends { readonly name: string }>(
+  args: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+  verbs: readonly [V, ...V[]],
+): Command<V> {
+  const informing = args.slice(0, args.includes("--") ? args.indexOf("--") : args.length);
+  if (informing.includes("--help") || informing.includes("-h")) return { kind: "help" };
+  if (informing.includes("--version")) return { kind: "version" };
+
+  const named = verbs.find(({ name }) => name === args[0]);
+  const line = readArguments(named === undefined ? args : args.slice(1));
+  if (line.kind === "usage-error") return line;
+  const refusal = refusalOfWords(line.words, named === undefined ? verbs.map(({ name }) => name) : null);
+  if (refusal !== null) return refused(refusal);
+  const fromEnv = readEnvironment(env);
+  if (fromEnv.kind === "usage-error") return fromEnv;
+
+  // Each value was checked against the row of its name.
+  const settings = { ...defaultSettings(), ...fromEnv.values, ...line.values } as Settings;
+  return { kind: "run", verb: named ?? verbs[0], dir: line.words[0] ?? DEFAULT_DIR, settings };
+}
+
+function refused(line: string): UsageError {
+  return { kind: "usage-error", line };
+}
+
+function flagsOf(name: OptionName, spec: OptionSpec): [string, Flag][] {
+  const flag: [string, Flag] = [`--${spec.flag}`, { name, spec, negates: false }];
+  return spec.kind === "flag" ? [flag, [`--no-${spec.flag}`, { name, spec, negates: true }]] : [flag];
+}
+
+type Arguments = { readonly kind: "read"; readonly values: Values; readonly words: readonly string[] } | UsageError;
+
+function readArguments(args: readonly string[]): Arguments {
+  const values: Values = {};
+  const words: string[] = [];
+  const rest = [...args];
+  for (let arg = rest.shift(); arg !== undefined; arg = rest.shift()) {
+    if (arg === "--") words.push(...rest.splice(0));
+    else if (!arg.startsWith("-")) words.push(arg);
+    else {
+      const refusal = readFlag(arg, rest, values);
+      if (refusal !== null) return refused(refusal);
+    }
+  }
+  return { kind: "read", values, words };
+}
+
+/** Puts the value of the flag `arg` into `values`, taking it from `rest` if need be; gives the refusal, or `null`. */
+function readFlag(arg: string, rest: string[], values: Values): string | null {
+  const [written = arg, inline] = splitAtEquals(arg);
+  const flag = FLAGS.get(written);
+  if (flag === undefined) return `unknown flag ${quoted(written)}; ${suggestion(written, [...FLAGS.keys()])}`;
+  const { name, spec, negates } = flag;
+  if (negates && inline !== undefined) return `${written} takes no value`;
+  const text = inline ?? (spec.kind === "flag" ? String(!negates) : takeValue(rest));
+  if (text === undefined) return `${written} needs a value, like ${written}=${formatValue(spec, spec.default)}`;
+  const parsed = parseValue(spec, text);
+  if (parsed.kind === "fault") return `${written} ${parsed.words}`;
+  values[name] = parsed.value;
+  return null;
+}
+
+function splitAtEquals(arg: string): string[] {
+  const at = arg.indexOf("=");
+  return at < 0 ? [arg] : [arg.slice(0, at), arg.slice(at + 1)];
+}
+
+/** The next argument, unless it is a flag; a number below 0 is none. */
+function takeValue(rest: string[]): string | undefined {
+  const [next] = rest;
+  return next !== undefined && /^(?!-)|^-\d/.test(next) ? rest.shift() : undefined;
+}
+
+function suggestion(written: string, known: readonly string[]): string {
+  const bare = (flag: string): string => flag.replace(/^-+/, "");
+  const meant = nearest(bare(written), known.map(bare));
+  return meant === null ? "streamdir --help lists them" : `did you mean --${meant}?`;
+}
+
+/** Why `words` are not one directory or none; `null` when they are. `verbNames` is `null` behind a verb. */
+function refusalOfWords(words: readonly string[], verbNames: readonly string[] | null): string | null {
+  const [dir, second] = words;
+  if (dir === undefined) return null;
+  if (dir === "") return `the directory must not be empty; leave it out for ${DEFAULT_DIR}`;
+  if (verbNames?.includes(dir) === true) return `a command stands before all flags: streamdir ${dir}; ${asDirectory(dir)}`;
+  const reserved = verbNames === null ? undefined : RESERVED_WORDS.get(dir);
+  if (reserved !== undefined) return `${quoted(dir)} is not a directory here: ${reserved}; ${asDirectory(dir)}`;
+  if (second === undefined) return null;
+  const meant = nearest(dir, verbNames ?? []);
+  if (meant !== null) return `unknown command ${quoted(dir)}; did you mean streamdir ${meant}?`;
+  return `only one directory can be named, not both ${quoted(dir)} and ${quoted(second)}`;
+}
+
+function asDirectory(word: string): string {
+  return `a directory of that name is ./${word}`;
+}
+
+function readEnvironment(
+  env: Readonly<Record<string, string | undefined>>,
+): { readonly kind: "read"; readonly values: Values } | UsageError {
+  const values: Values = {};
+  for (const [variable, text] of Object.entries(env)) {
+    if (!variable.startsWith(ENV_PREFIX) || text === undefined) continue;
+    const name = NAMES_BY_ENV.get(variable);
+    if (name === undefined) return refused(refusalOfVariable(variable));
+    const parsed = parseValue(OPTIONS[name], text);
+    if (parsed.kind === "fault") return refused(`${variable} ${parsed.words}`);
+    values[name] = parsed.value;
+  }
+  return { kind: "read", values };
+}
+
+function refusalOfVariable(variable: string): string {
+  const bare = (name: string): string => name.slice(ENV_PREFIX.length);
+  const meant = nearest(bare(variable), [...NAMES_BY_ENV.keys()].map(bare));
+  const hint = meant === null ? "streamdir --help lists them" : `did you mean ${ENV_PREFIX}${meant}?`;
+  return `unknown environment variable ${quoted(variable)}; ${hint}`;
+}

@@ -1,0 +1,43 @@
+/** The command `streamdir`: chooses the verb, prints what is asked for, and sets the exit status. */
+
+import { createRequire } from "node:module";
+import { parseCommand } from "./config.js";
+import { helpText } from "./help.js";
+import { serve } from "./serve.js";
+import { EXIT } from "./verb.js";
+import type { Verb } from "./verb.js";
+
+/** What the command can do; the first is meant when none is named. */
+const VERBS: readonly [Verb, ...Verb[]] = [
+  { name: "serve", summary: "serve the streams of DIR over HTTP until a signal stops it", run: serve },
+];
+
+async function main(): Promise<number> {
+  const command = parseCommand(process.argv.slice(2), process.env, VERBS);
+  switch (command.kind) {
+    case "help":
+      process.stdout.write(helpText(VERBS));
+      return EXIT.done;
+    case "version":
+      process.stdout.write(`${packageVersion()}\n`);
+      return EXIT.done;
+    case "usage-error":
+      process.stderr.write(`streamdir: ${command.line}\n`);
+      return EXIT.usage;
+    case "run":
+      return command.verb.run({ ...command, version: packageVersion() }, process);
+  }
+}
+
+function packageVersion(): string {
+  const load = createRequire(import.meta.url);
+  const { version } = load("../../package.json") as { version: string }; // npm publishes none without a version
+  return version;
+}
+
+// Whoever read the output may leave; a server must not die of that.
+process.stdout.on("error", () => {});
+process.stderr.on("error", () => {});
+
+// Set, not called: what is still on its way to a pipe gets there before the process ends.
+process.exitCode = await main();

@@ -1,0 +1,51 @@
+import type { Settings } from "../options.js";
+
+/** The exit statuses of the command. A second signal ends it with 128 + the signal's number instead. */
+export const EXIT = {
+  /** It did what it was asked. */
+  done: 0,
+  /** The directory or the port can't be used. */
+  unusable: 1,
+  /** The command line or the environment is wrong (`EX_USAGE`). */
+  usage: 64,
+  /** The storage reported a fault; what was acknowledged is recovered by the next start (`EX_IOERR`). */
+  fault: 74,
+} as const;
+
+/** A signal that asks the command to stop. */
+export type StopSignal = "SIGINT" | "SIGTERM";
+
+/** Standard output or standard error. */
+export interface Output {
+  readonly isTTY?: boolean;
+  /** `written` is called when the text has left the process, or can't any more. */
+  write(text: string, written?: () => void): unknown;
+}
+
+/** What a verb uses of the process that it runs in; `process` is one. */
+export interface Surroundings {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly stdout: Output;
+  readonly stderr: Output;
+  on(event: StopSignal, listener: (signal: StopSignal) => void): unknown;
+  off(event: StopSignal, listener: (signal: StopSignal) => void): unknown;
+  exit(status: number): void;
+}
+
+/** What a verb is run with. */
+export interface Invocation {
+  /** As it was written; relative to the working directory. */
+  readonly dir: string;
+  readonly settings: Settings;
+  /** The version of the package. */
+  readonly version: string;
+}
+
+/** One thing that the command can do. */
+export interface Verb {
+  readonly name: string;
+  /** What it does, for `--help`. */
+  readonly summary: string;
+  /** Resolves to the exit status. Rejects on a fault of ours only. */
+  run(invocation: Invocation, surroundings: Surroundings): Promise<number>;
+}

@@ -1,0 +1,44 @@
+/**
+ * The ETag of the bytes between two offsets of the stream whose internal id is `id` (specification 2.4), with its
+ * double quotes. `closed` is for an answer that reaches the final offset of a closed stream.
+ */
+export function formatEtag(id: string, startOffset: string, endOffset: string, closed: boolean): string {
+  return closed ? `"${id}:${startOffset}:${endOffset}:closed"` : `"${id}:${startOffset}:${endOffset}"`;
+}
+
+/**
+ * Whether an `If-None-Match` header names `etag` (specification 4.6; RFC 9110, 13.1.2): `*`, or a list of quoted tags,
+ * compared weakly, so that `W/` makes no difference. List members that are not quoted tags are passed over.
+ */
+export function etagMatches(ifNoneMatch: string, etag: string): boolean {
+  if (ifNoneMatch === etag) return true;
+  if (ifNoneMatch.trim() === "*") return true;
+  let at = 0;
+  while (at < ifNoneMatch.length) {
+    at = skipSeparators(ifNoneMatch, at);
+    if (ifNoneMatch.startsWith("W/", at)) at += 2;
+    const end = endOfMember(ifNoneMatch, at);
+    if (end - at === etag.length && ifNoneMatch.startsWith(etag, at)) return true;
+    // After a member only a comma can begin another one: `"a""b"` is not two tags.
+    const comma = ifNoneMatch.indexOf(",", end);
+    at = comma === -1 ? ifNoneMatch.length : comma;
+  }
+  return false;
+}
+
+function skipSeparators(text: string, start: number): number {
+  let at = start;
+  while (at < text.length && isSeparator(text.charCodeAt(at))) at++;
+  return at;
+}
+
+function isSeparator(code: number): boolean {
+  return code === 0x2c || code === 0x20 || code === 0x09;
+}
+
+/** Where the quoted tag at `start` ends, past its closing quote: it may hold commas. `start` if none begins there. */
+function endOfMember(text: string, start: number): number {
+  if (text.charCodeAt(start) !== 0x22) return start;
+  const quote = text.indexOf('"', start + 1);
+  return quote === -1 ? text.length : quote + 1;
+}

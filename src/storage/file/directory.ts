@@ -1,0 +1,71 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { errorCode, readWhole, replaceFile, type Files } from "./files.js";
+import { journalSequenceOf, type Layout } from "./layout.js";
+import { DirectoryError } from "./lock.js";
+import { DIRECTORY_ID_BYTES } from "./record.js";
+import { FORMAT } from "./sidecar.js";
+
+/** A data directory that is ready: `isNew` when it has no marker yet, which is written last. */
+export interface PreparedDirectory {
+  readonly id: Buffer;
+  readonly isNew: boolean;
+}
+
+/** Makes what is missing in a data directory and reads its id. Throws {@link DirectoryError}. */
+export async function prepareDirectory(files: Files, layout: Layout): Promise<PreparedDirectory> {
+  const marker = await readWhole(files, layout.marker);
+  if (marker !== null) return { id: parseMarker(layout, marker), isNew: false };
+  await assertEmpty(files, layout);
+  for (const directory of [layout.journal, layout.streams, layout.trash]) await files.makeDirectory(directory);
+  for (let shard = 0; shard < 256; shard += 1) {
+    await files.makeDirectory(join(layout.streams, shard.toString(16).padStart(2, "0")));
+  }
+  await files.syncDirectory(layout.streams);
+  return { id: randomBytes(DIRECTORY_ID_BYTES), isNew: true };
+}
+
+/** Marks the directory as a data directory: from now on it must have a journal. */
+export async function writeMarker(files: Files, layout: Layout, id: Buffer): Promise<void> {
+  await replaceFile(files, layout.marker, Buffer.from(`${JSON.stringify({ format: FORMAT, directory: id.toString("hex") })}\n`));
+  await files.syncDirectory(layout.root);
+}
+
+/** Says what is wrong with a directory that the system won't let us use, in one line. */
+export function explainUnusable(root: string, error: unknown): unknown {
+  const reasons: Record<string, string> = {
+    EACCES: "permission denied",
+    EPERM: "permission denied",
+    EROFS: "the file system is read-only",
+    ENOTDIR: "it is not a directory",
+    EEXIST: "it is not a directory",
+    ENOSPC: "the disk is full",
+    ENAMETOOLONG: "the path is too long",
+    ELOOP: "its links go in a circle",
+  };
+  const reason = reasons[errorCode(error)];
+  return reason === undefined ? error : new DirectoryError(`the directory ${root} can't be used: ${reason}`);
+}
+
+function parseMarker(layout: Layout, bytes: Buffer): Buffer {
+  const match = /^\{"format":(\d+),"directory":"([0-9a-f]{16})"\}\n$/.exec(bytes.toString("utf8"));
+  const [, format, id] = match ?? [];
+  if (format === undefined || id === undefined) throw new DirectoryError(`${layout.marker} is damaged`);
+  if (Number(format) !== FORMAT) {
+    throw new DirectoryError(`${layout.root} has format ${format}; this version knows format ${FORMAT}`);
+  }
+  return Buffer.from(id, "hex");
+}
+
+/** Without a marker there is nothing to lose here, or the marker itself was lost. */
+async function assertEmpty(files: Files, layout: Layout): Promise<void> {
+  for (const shard of await files.list(layout.streams)) {
+    if ((await files.list(join(layout.streams, shard))).length > 0) {
+      throw new DirectoryError(`${layout.marker} is missing, but the directory has streams`);
+    }
+  }
+  // A first start that was cut short leaves a journal without streams.
+  for (const name of await files.list(layout.journal)) {
+    if (journalSequenceOf(name) !== null) await files.unlink(join(layout.journal, name));
+  }
+}

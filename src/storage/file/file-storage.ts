@@ -1,0 +1,501 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import type { Clock } from "../../ops/clock.js";
+import type { Log } from "../../ops/log.js";
+import type { AppendRecord, ListedStream, MaybePromise, Position, Rejection, Settlement, Storage, StorageHealth, StoredStream, StreamConfig, StreamObserver } from "../storage.js";
+import { DamagedStreamError } from "../storage.js";
+import { Checkpointer, type SealedFile } from "./checkpoint.js";
+import { crc32 } from "./crc32.js";
+import { explainUnusable, prepareDirectory, writeMarker } from "./directory.js";
+import { FileStream, type HeldEntry } from "./file-stream.js";
+import { isDiskFull, readWhole, systemFiles, type Files } from "./files.js";
+import { emptyChange } from "./frame-encoder.js";
+import { Journal, type JournalEntry } from "./journal.js";
+import { Layout, sidecarPath } from "./layout.js";
+import { DirectoryError, processStart, takeLock, thisProcess } from "./lock.js";
+import { RecordKind, type BypassedPayload, type RecordKindCode } from "./record.js";
+import { recover, type Recovered } from "./recovery.js";
+import { SegmentPool } from "./segment-pool.js";
+import { readSegment } from "./segment-reader.js";
+import { SegmentWriter } from "./segment-writer.js";
+import { decodeSidecar, type Sidecar } from "./sidecar.js";
+import { TailCache } from "./tail-cache.js";
+import { Trash } from "./trash.js";
+
+/** What the engine needs. Sizes in bytes. */
+export interface FileStorageOptions {
+  readonly dir: string;
+  /** Whether a change is settled only when it is on disk. */
+  readonly fsync: boolean;
+  readonly segmentBytes: number;
+  readonly journalBytes: number;
+  /** An append of this size goes to its segment first; at most a quarter of `journalBytes` counts. */
+  readonly journalBypassBytes: number;
+  readonly tailCacheBytes: number;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** The disk failed: nothing is accepted any more, and the process should end for a clean recovery. */
+  readonly onFault: (error: Error) => void;
+  /** The file system; the real one when absent. */
+  readonly files?: Files;
+}
+
+/** Payload that may wait for the disk before changes are refused. */
+const MAX_QUEUED_BYTES = 64 * 1024 * 1024;
+/** Payload that may wait for its segment before changes are refused, if the tail cache is smaller than that. */
+const MIN_UNWRITTEN_LIMIT_BYTES = 16 * 1024 * 1024;
+const STREAM_ID_BYTES = 12;
+/** Sidecars read by `list` between two pauses, and how long those are. */
+const LIST_BURST = 16;
+const LIST_PAUSE_MS = 10;
+
+/** The engine that keeps streams in a directory: a shared journal in front, segments and sidecars behind it. */
+export class FileStorage implements Storage {
+  readonly #options: FileStorageOptions;
+  readonly #files: Files;
+  readonly #layout: Layout;
+  readonly #pool: SegmentPool;
+  readonly #cache: TailCache;
+  readonly #writer: SegmentWriter;
+  readonly #trash: Trash;
+  readonly #checkpointer: Checkpointer;
+  readonly #bypassBytes: number;
+  readonly #flushAtBytes: number;
+  readonly #maxUnwrittenBytes: number;
+  readonly #streams = new Map<string, FileStream>();
+  /** Streams with bytes that no segment has yet, oldest first. */
+  readonly #unwritten = new Set<FileStream>();
+  readonly #observersToSettle = new Set<StreamObserver>();
+  #flushing = false;
+  #bypassingBytes = 0;
+  #journal: Journal | null = null;
+  #unlock: (() => Promise<void>) | null = null;
+  #faulted: Error | null = null;
+
+  constructor(options: FileStorageOptions) {
+    this.#options = options;
+    this.#files = options.files ?? systemFiles(options.fsync);
+    this.#layout = new Layout(options.dir);
+    this.#pool = new SegmentPool(this.#files);
+    this.#cache = new TailCache(options.tailCacheBytes);
+    const { clock, log } = options;
+    const files = this.#files;
+    const layout = this.#layout;
+    const pool = this.#pool;
+    this.#trash = new Trash({ files, layout, pool, log, noteShard: (directory) => this.#writer.noteShard(directory) });
+    this.#writer = new SegmentWriter({ files, layout, pool, cache: this.#cache, vacated: (name) => this.#trash.vacated(name) });
+    this.#checkpointer = new Checkpointer({
+      files,
+      writer: this.#writer,
+      trash: this.#trash,
+      journal: () => this.#openJournal(),
+      journalDirectory: layout.journal,
+      damagedDirectory: join(layout.root, "damaged"),
+      clock,
+      log,
+      fault: (error) => this.#fault(error),
+    });
+    this.#bypassBytes = Math.min(options.journalBypassBytes, Math.floor(options.journalBytes / 4));
+    this.#flushAtBytes = Math.floor(options.tailCacheBytes / 2);
+    this.#maxUnwrittenBytes = Math.max(options.tailCacheBytes, MIN_UNWRITTEN_LIMIT_BYTES);
+  }
+
+  async open(): Promise<void> {
+    try {
+      await this.#files.makeDirectory(this.#layout.root);
+      const self = await thisProcess(this.#files);
+      const startedAtOf = (pid: number): Promise<string | null | undefined> => processStart(this.#files, pid);
+      this.#unlock = await takeLock({ files: this.#files, path: this.#layout.lock, self, startedAtOf });
+      await this.#recoverAndStart();
+    } catch (error) {
+      await this.#unlock?.();
+      this.#unlock = null;
+      throw explainUnusable(this.#layout.root, error);
+    }
+  }
+
+  async #recoverAndStart(): Promise<void> {
+    const startedMs = this.#options.clock.nowMs();
+    const { id, isNew } = await prepareDirectory(this.#files, this.#layout);
+    const recovered = await recover({
+      files: this.#files,
+      layout: this.#layout,
+      directoryId: id,
+      writer: this.#writer,
+      cache: this.#cache,
+      trash: this.#trash,
+      maxUnwrittenBytes: this.#flushAtBytes,
+    });
+    if (!isNew && recovered.nextBatch === 1) throw new DirectoryError(`the journal in ${this.#layout.journal} is missing`);
+    this.#adopt(recovered);
+    this.#journal = this.#makeJournal(id, recovered);
+    await this.#journal.open();
+    if (isNew) await writeMarker(this.#files, this.#layout, id);
+    for (const file of recovered.sealed) this.#checkpoint(file);
+    await this.#trash.emptyAll();
+    const { records, bytes, streams } = recovered;
+    if (records > 0) {
+      const ms = this.#options.clock.nowMs() - startedMs;
+      this.#options.log.info("recovered from the journal", { streams: streams.size, records, bytes, ms });
+    }
+  }
+
+  #adopt(recovered: Recovered): void {
+    for (const [name, stream] of recovered.streams) {
+      this.#streams.set(name, stream);
+      stream.unreserve();
+      if (stream.written < stream.state.tail) this.#unwritten.add(stream);
+      if (stream.damage !== null) this.#options.log.error("a stream is damaged", { stream: name, directory: stream.directory, problem: stream.damage });
+    }
+  }
+
+  #makeJournal(directoryId: Buffer, recovered: Recovered): Journal {
+    const { clock, log, journalBytes } = this.#options;
+    return new Journal({
+      files: this.#files,
+      layout: this.#layout,
+      clock,
+      log,
+      directoryId,
+      fileBytes: journalBytes,
+      firstSequence: recovered.nextSequence,
+      firstBatch: recovered.nextBatch,
+      olderFiles: recovered.sealed.length,
+      apply: (entry, batch) => this.#apply(entry, batch),
+      batchSettled: () => this.#batchSettled(),
+      sealed: (file) => this.#checkpoint(file),
+      fault: (error) => this.#fault(error),
+    });
+  }
+
+  #openJournal(): Journal {
+    if (this.#journal === null) throw new Error("the storage is not open");
+    return this.#journal;
+  }
+
+  #checkpoint(file: SealedFile): void {
+    void this.#checkpointer.add(file).then(() => {
+      // What only recovery brought into memory leaves it again.
+      for (const stream of file.streams) if (!stream.handedOut) this.release(stream);
+    });
+  }
+
+  #fault(error: Error): void {
+    if (this.#faulted !== null) return;
+    this.#faulted = error;
+    this.#checkpointer.stop();
+    this.#options.log.error("the disk failed: nothing is written any more", { fault: error.message });
+    this.#options.onFault(error);
+  }
+
+  async load(name: string): Promise<StoredStream | null> {
+    const known = this.#streams.get(name) ?? (await this.#loadFromDisk(name));
+    if (known === null) return null;
+    if (known.damage !== null) throw new DamagedStreamError(name, known.directory, known.damage);
+    known.handedOut = true;
+    return known;
+  }
+
+  async #loadFromDisk(name: string): Promise<FileStream | null> {
+    if (this.#trash.isVacating(name)) return null;
+    const directory = this.#layout.streamDirectory(name);
+    const sidecar = await this.#readSidecar(name, directory);
+    const known = this.#streams.get(name);
+    if (known !== undefined) return known;
+    if (sidecar === null) return null;
+    if (sidecar.claimed) {
+      // Its creation never became durable.
+      await this.#trash.discard(directory, `${sidecar.id}-unborn`);
+      return null;
+    }
+    const stream = new FileStream(sidecar, directory, sidecar);
+    stream.created = true;
+    this.#streams.set(name, stream);
+    return stream;
+  }
+
+  async #readSidecar(name: string, directory: string): Promise<Sidecar | null> {
+    const path = sidecarPath(directory);
+    const bytes = await readWhole(this.#files, path);
+    if (bytes === null) {
+      const leftovers = await this.#files.list(directory);
+      if (leftovers.some((file) => file.endsWith(".seg")) && !this.#streams.has(name)) throw new DamagedStreamError(name, path, "it is missing");
+      return null;
+    }
+    const read = decodeSidecar(bytes);
+    if (read.kind === "damaged") throw new DamagedStreamError(name, path, read.problem);
+    if (read.sidecar.name !== name) throw new DamagedStreamError(name, path, `it is that of ${JSON.stringify(read.sidecar.name)}`);
+    return read.sidecar;
+  }
+
+  create(name: string, config: StreamConfig, initial: AppendRecord, settle: (how: Settlement) => void): StoredStream | Rejection {
+    const rejection = this.#admit(initial.payload.length);
+    if (rejection !== null) return rejection;
+    const id = randomBytes(STREAM_ID_BYTES).toString("hex");
+    const stream = new FileStream({ id, name, config }, this.#layout.streamDirectory(name), null);
+    stream.handedOut = true;
+    const before = this.#streams.get(name);
+    this.#streams.set(name, stream);
+    this.#put(stream, RecordKind.create, initial, (how) => {
+      if (how !== "durable") this.#uncreate(stream, before);
+      settle(how);
+    });
+    return stream;
+  }
+
+  /** The creation failed: whatever was there before still is, and files made for a large first payload go. */
+  #uncreate(stream: FileStream, before: FileStream | undefined): void {
+    if (this.#streams.get(stream.name) === stream) {
+      if (before === undefined || before.deleted) this.#streams.delete(stream.name);
+      else this.#streams.set(stream.name, before);
+    }
+    stream.deleted = true;
+    this.#trash.take(stream);
+  }
+
+  append(stored: StoredStream, record: AppendRecord, expectedTail: Position, settle: (how: Settlement) => void): Rejection | null {
+    const stream = ownStream(stored);
+    const rejection = this.#admit(record.payload.length);
+    if (rejection !== null) return rejection;
+    if (stream.reservedTail !== expectedTail) return "tail-moved";
+    this.#put(stream, RecordKind.append, record, settle);
+    return null;
+  }
+
+  delete(stored: StoredStream, settle: (how: Settlement) => void): Rejection | null {
+    const stream = ownStream(stored);
+    const rejection = this.#admit(0);
+    if (rejection !== null) return rejection;
+    this.#handIn(this.#entry(stream, RecordKind.delete, emptyChange(this.#options.clock.nowMs()), settle));
+    return null;
+  }
+
+  touch(stored: StoredStream, atMs: number): void {
+    const stream = ownStream(stored);
+    if (stream.deleted || this.#admit(0) !== null) return;
+    this.#handIn(this.#entry(stream, RecordKind.touch, emptyChange(atMs), null));
+  }
+
+  barrier(stored: StoredStream, settle: (how: Settlement) => void): void {
+    const stream = ownStream(stored);
+    if (this.#faulted !== null) settle("storage-unavailable");
+    else if (stream.pending === 0 && stream.held === null) settle("durable");
+    else this.#handIn(this.#entry(stream, null, emptyChange(0), settle));
+  }
+
+  /** Why a change with `length` bytes of payload is not taken now. */
+  #admit(length: number): Rejection | null {
+    if (this.#faulted !== null) return "storage-unavailable";
+    const journal = this.#openJournal();
+    if (journal.refusesAsFull()) return "storage-full";
+    const waitingBytes = journal.queuedBytes + this.#bypassingBytes;
+    const isTooMuch = waitingBytes > 0 && waitingBytes + length > MAX_QUEUED_BYTES;
+    return isTooMuch || this.#cache.unwrittenBytes > this.#maxUnwrittenBytes ? "overloaded" : null;
+  }
+
+  #put(stream: FileStream, kind: RecordKindCode, change: AppendRecord, settle: (how: Settlement) => void): void {
+    if (change.payload.length >= this.#bypassBytes) this.#bypass(stream, kind, change, settle);
+    else this.#handIn(this.#entry(stream, kind, change, settle));
+  }
+
+  #entry(stream: FileStream, kind: RecordKindCode | null, change: AppendRecord, settle: JournalEntry["settle"]): JournalEntry {
+    const { position, segmentStart } = stream.reserve(change.payload.length, this.#options.segmentBytes);
+    return { kind, stream, change, position, segmentStart, bypassed: null, generation: stream.generation, settle };
+  }
+
+  /** Records of a stream enter the journal in the order of their positions: those behind a large payload wait for it. */
+  #handIn(entry: JournalEntry): void {
+    const journal = this.#openJournal();
+    if (entry.stream.held === null) journal.enqueue(entry);
+    else entry.stream.held.push({ go: () => journal.enqueue(entry), fail: (how) => entry.settle?.(how) });
+  }
+
+  /** A large payload goes to its segment, is synced there, and only then its record goes to the journal. */
+  #bypass(stream: FileStream, kind: RecordKindCode, change: AppendRecord, settle: (how: Settlement) => void): void {
+    const segmentStartBefore = stream.reservedSegmentStart;
+    const entry = this.#entry(stream, kind, change, settle);
+    this.#bypassingBytes += change.payload.length;
+    const go = (): void => {
+      const held: HeldEntry[] = [];
+      stream.held = held;
+      this.#writer.bypass(stream, entry.segmentStart, entry.position, change.payload).then(
+        () => {
+          this.#bypassingBytes -= change.payload.length;
+          this.#release(stream, { ...entry, bypassed: { length: change.payload.length, crc: crc32(change.payload) } });
+        },
+        (error: Error) => this.#bypassFailed(entry, segmentStartBefore, error),
+      );
+    };
+    const fail = (how: Settlement): void => {
+      this.#bypassingBytes -= change.payload.length;
+      settle(how);
+    };
+    if (stream.held === null) go();
+    else stream.held.push({ go, fail });
+  }
+
+  #release(stream: FileStream, entry: JournalEntry & { readonly bypassed: BypassedPayload }): void {
+    const held = stream.held ?? [];
+    stream.held = null;
+    this.#openJournal().enqueue(entry);
+    for (const waiting of held) {
+      // The next large payload makes the rest wait again.
+      if (stream.held === null) waiting.go();
+      else (stream.held as HeldEntry[]).push(waiting); // go() may have set it, which the compiler can't see
+    }
+  }
+
+  #bypassFailed(entry: JournalEntry, segmentStartBefore: Position, error: Error): void {
+    const { stream } = entry;
+    const how: Settlement = isDiskFull(error) ? "storage-full" : "storage-unavailable";
+    if (how === "storage-unavailable") this.#fault(error);
+    const held = stream.held ?? [];
+    stream.held = null;
+    if (entry.generation === stream.generation) {
+      stream.reservedTail = entry.position;
+      stream.reservedSegmentStart = segmentStartBefore;
+    }
+    // What was written of it is cut off before the segment is next written to.
+    stream.fitted.clear();
+    this.#bypassingBytes -= entry.change.payload.length;
+    entry.settle?.(how);
+    for (const waiting of held) waiting.fail(how);
+  }
+
+  /** A change is durable. */
+  #apply(entry: JournalEntry, batch: number): void {
+    const { stream } = entry;
+    switch (entry.kind) {
+      case RecordKind.touch:
+        return stream.touch(entry.change.atMs, batch);
+      case RecordKind.delete:
+        return this.#applyDelete(stream);
+      case RecordKind.create:
+        stream.created = true;
+        return this.#applyAppend(stream, entry, batch);
+      case RecordKind.append:
+        return this.#applyAppend(stream, entry, batch);
+    }
+  }
+
+  #applyAppend(stream: FileStream, entry: JournalEntry, batch: number): void {
+    const { change, position, segmentStart, bypassed } = entry;
+    const { length } = change.payload;
+    stream.advance(change, length, segmentStart, batch);
+    if (length > 0) {
+      this.#unwritten.add(stream);
+      if (bypassed === null) this.#cache.append(stream, segmentStart, position, change.payload);
+      else this.#cache.appendWritten(stream, segmentStart, position, change.payload, bypassed.crc);
+      if (this.#cache.unwrittenBytes > this.#flushAtBytes) this.#flushOldest();
+    }
+    const { observer } = stream;
+    if (observer === null) return;
+    observer.advanced(position, position + length, stream.state.closed);
+    this.#observersToSettle.add(observer);
+  }
+
+  #applyDelete(stream: FileStream): void {
+    stream.deleted = true;
+    if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
+    this.#cache.drop(stream, stream.state.tail - stream.written);
+    this.#unwritten.delete(stream);
+    this.#trash.take(stream);
+    stream.observer?.deleted();
+  }
+
+  #batchSettled(): void {
+    if (this.#observersToSettle.size === 0) return;
+    for (const observer of this.#observersToSettle) observer.settled();
+    this.#observersToSettle.clear();
+  }
+
+  /** Writes the streams that have waited longest to their segments, until few bytes wait. */
+  #flushOldest(): void {
+    if (this.#flushing) return;
+    this.#flushing = true;
+    void this.#flushLoop().finally(() => (this.#flushing = false));
+  }
+
+  async #flushLoop(): Promise<void> {
+    for (const stream of this.#unwritten) {
+      if (this.#cache.unwrittenBytes <= this.#flushAtBytes / 2) return;
+      this.#unwritten.delete(stream);
+      try {
+        await this.#writer.flush(stream);
+      } catch (error) {
+        this.#unwritten.add(stream);
+        // A full disk is tried again with the next append; the bytes are in the journal.
+        if (!isDiskFull(error)) this.#fault(error instanceof Error ? error : new Error(String(error)));
+        return;
+      }
+    }
+  }
+
+  read(stored: StoredStream, from: Position, maxBytes: number): MaybePromise<Buffer> {
+    const stream = ownStream(stored);
+    const { cached } = stream;
+    if (from < cached.start) return readSegment(this.#pool, stream, from, Math.min(maxBytes, cached.start - from));
+    this.#cache.used(stream);
+    return cached.read(from, maxBytes);
+  }
+
+  async *list(): AsyncIterable<ListedStream> {
+    let read = 0;
+    for (const shard of await this.#files.list(this.#layout.streams)) {
+      const directory = join(this.#layout.streams, shard);
+      for (const entry of await this.#files.list(directory)) {
+        const bytes = await readWhole(this.#files, sidecarPath(join(directory, entry)));
+        const sidecar = bytes === null ? null : decodeSidecar(bytes);
+        if (sidecar?.kind === "sound" && !sidecar.sidecar.claimed) {
+          const { name, config, state } = sidecar.sidecar;
+          yield { name, config, touchedAtMs: state.touchedAtMs };
+        }
+        read += 1;
+        if (read % LIST_BURST === 0) await new Promise<void>((resolve) => this.#options.clock.after(LIST_PAUSE_MS, resolve));
+      }
+    }
+  }
+
+  async persist(stored: StoredStream): Promise<void> {
+    await this.#writer.persist(ownStream(stored));
+  }
+
+  release(stored: StoredStream): boolean {
+    const stream = ownStream(stored);
+    const isInUse = stream.pending > 0 || stream.held !== null || stream.observer !== null;
+    if (isInUse || !stream.isPersisted || !stream.hasSidecar || stream.damage !== null) return false;
+    this.#cache.drop(stream, stream.state.tail - stream.written);
+    this.#unwritten.delete(stream);
+    this.#journal?.forget(stream);
+    if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
+    return true;
+  }
+
+  health(): StorageHealth {
+    if (this.#faulted !== null) return { writable: false, reason: "the disk failed" };
+    if (this.#journal?.isFull === true) return { writable: false, reason: "the disk is full" };
+    return { writable: true, reason: null };
+  }
+
+  async close(): Promise<void> {
+    const journal = this.#journal;
+    if (journal !== null) {
+      if (this.#faulted === null) {
+        const sealed = await journal.roll();
+        if (sealed !== null) this.#checkpoint(sealed);
+      }
+      await this.#checkpointer.settled();
+      await this.#trash.stop();
+      await this.#pool.closeAll();
+      await journal.close();
+    }
+    await this.#unlock?.();
+    this.#unlock = null;
+  }
+}
+
+/** The streams that the engine gives out are its own. */
+function ownStream(stored: StoredStream): FileStream {
+  if (stored instanceof FileStream) return stored;
+  throw new TypeError("a stream of another storage engine");
+}

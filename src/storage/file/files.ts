@@ -1,0 +1,184 @@
+import { close, constants, fdatasync, ftruncate, fstat, mkdir, open, read, readdir, rename, rm, unlink, write } from "node:fs";
+
+/**
+ * The only door to the file system. Everything that storage does to a disk goes through a `Files`, so that a simulated
+ * disk can stand in its place and fail, reorder or lose what was not synced.
+ */
+export interface Files {
+  /** Opens a file: `read` needs it to exist, `write` makes it where it is missing, `log` also syncs each write. */
+  open(path: string, mode: OpenMode): Promise<OpenFile>;
+  /** Makes a file that must not exist yet. */
+  createNew(path: string): Promise<OpenFile>;
+  /** Names in a directory; empty when there is no such directory. */
+  list(directory: string): Promise<string[]>;
+  /** Makes a directory, and those above it. */
+  makeDirectory(path: string): Promise<void>;
+  rename(from: string, to: string): Promise<void>;
+  unlink(path: string): Promise<void>;
+  /** Removes a directory and all in it; fine when it is not there. */
+  removeTree(path: string): Promise<void>;
+  /** Makes creations, renames and removals in a directory permanent. */
+  syncDirectory(path: string): Promise<void>;
+}
+
+/** How a file is opened. */
+export type OpenMode = "read" | "write" | "log";
+
+/** An open file. Positions and lengths in bytes. */
+export interface OpenFile {
+  /** Reads up to `length` bytes at `position` into `target` from `offset`; resolves to how many, 0 at the end. */
+  read(target: Buffer, offset: number, length: number, position: number): Promise<number>;
+  /** Writes all of `bytes` at `position`. */
+  write(bytes: Buffer, position: number): Promise<void>;
+  /** Like `write`, without a promise: `done` gets the error, or `null` when all is written (and synced, in mode `log`). */
+  writeThen(bytes: Buffer, position: number, done: (error: Error | null) => void): void;
+  /** Makes the file's bytes and length permanent. */
+  sync(): Promise<void>;
+  truncate(length: number): Promise<void>;
+  size(): Promise<number>;
+  close(): Promise<void>;
+}
+
+/** The system's code of a file error (`ENOENT`, `ENOSPC`, ...), `""` for anything else. */
+export function errorCode(error: unknown): string {
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
+}
+
+const FULL_CODES = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
+
+/** Whether an error says that the disk has no room: writes may go on once there is some. */
+export function isDiskFull(error: unknown): boolean {
+  return FULL_CODES.has(errorCode(error));
+}
+
+/** The real file system. Without `durable` nothing waits for the disk: syncs do nothing. */
+export function systemFiles(durable: boolean): Files {
+  const dataSync = durable && constants.O_DSYNC !== undefined ? constants.O_DSYNC : 0;
+  // Where the system has no O_DSYNC, a write to the log is followed by a sync of its own.
+  const syncAfterWrite = durable && dataSync === 0;
+  const flags: Record<OpenMode, number> = {
+    read: constants.O_RDONLY,
+    write: constants.O_RDWR | constants.O_CREAT,
+    log: constants.O_RDWR | constants.O_CREAT | dataSync,
+  };
+  const openFile = async (path: string, bits: number, syncsWrites: boolean): Promise<OpenFile> =>
+    new SystemFile(await promised<number>((done) => open(path, bits, 0o644, done)), durable, syncsWrites);
+  return {
+    open: (path, mode) => openFile(path, flags[mode], mode === "log" && syncAfterWrite),
+    createNew: (path) => openFile(path, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL, false),
+    list: (directory) =>
+      promised<string[]>((done) => readdir(directory, done)).catch((error: unknown) => {
+        if (errorCode(error) === "ENOENT") return [];
+        throw error;
+      }),
+    makeDirectory: (path) => completed((done) => mkdir(path, { recursive: true }, (error) => done(error))),
+    rename: (from, to) => completed((done) => rename(from, to, done)),
+    unlink: (path) => completed((done) => unlink(path, done)),
+    removeTree: (path) => completed((done) => rm(path, { recursive: true, force: true }, done)),
+    async syncDirectory(path) {
+      if (!durable) return;
+      const directory = await openFile(path, constants.O_RDONLY, false);
+      try {
+        await directory.sync();
+      } finally {
+        await directory.close();
+      }
+    },
+  };
+}
+
+class SystemFile implements OpenFile {
+  readonly #descriptor: number;
+  readonly #durable: boolean;
+  readonly #syncsWrites: boolean;
+
+  constructor(descriptor: number, durable: boolean, syncsWrites: boolean) {
+    this.#descriptor = descriptor;
+    this.#durable = durable;
+    this.#syncsWrites = syncsWrites;
+  }
+
+  read(target: Buffer, offset: number, length: number, position: number): Promise<number> {
+    return promised((done) => read(this.#descriptor, target, offset, length, position, done));
+  }
+
+  write(bytes: Buffer, position: number): Promise<void> {
+    return completed((done) => this.writeThen(bytes, position, done));
+  }
+
+  writeThen(bytes: Buffer, position: number, done: (error: Error | null) => void): void {
+    write(this.#descriptor, bytes, 0, bytes.length, position, (error, written) => {
+      if (error !== null) done(error);
+      else if (written < bytes.length) this.writeThen(bytes.subarray(written), position + written, done);
+      else if (this.#syncsWrites) fdatasync(this.#descriptor, (syncError) => done(syncError ?? null));
+      else done(null);
+    });
+  }
+
+  async sync(): Promise<void> {
+    if (this.#durable) await completed((done) => fdatasync(this.#descriptor, done));
+  }
+
+  truncate(length: number): Promise<void> {
+    return completed((done) => ftruncate(this.#descriptor, length, done));
+  }
+
+  async size(): Promise<number> {
+    const stats = await promised<{ size: number }>((done) => fstat(this.#descriptor, done));
+    return stats.size;
+  }
+
+  close(): Promise<void> {
+    return completed((done) => close(this.#descriptor, done));
+  }
+}
+
+function promised<T>(call: (done: (error: Error | null, value: T) => void) => void): Promise<T> {
+  return new Promise((resolve, reject) => call((error, value) => (error === null ? resolve(value) : reject(error))));
+}
+
+function completed(call: (done: (error?: Error | null) => void) => void): Promise<void> {
+  return new Promise((resolve, reject) => call((error) => (error === null || error === undefined ? resolve() : reject(error))));
+}
+
+/** Reads a whole file; `null` when there is none. */
+export async function readWhole(files: Files, path: string): Promise<Buffer | null> {
+  let file: OpenFile;
+  try {
+    file = await files.open(path, "read");
+  } catch (error) {
+    if (errorCode(error) === "ENOENT" || errorCode(error) === "ENOTDIR") return null;
+    throw error;
+  }
+  try {
+    return await readFully(file, 0, await file.size());
+  } finally {
+    await file.close();
+  }
+}
+
+/** Reads `length` bytes at `position`; fewer only where the file ends. */
+export async function readFully(file: OpenFile, position: number, length: number): Promise<Buffer> {
+  const target = Buffer.allocUnsafeSlow(length);
+  let filled = 0;
+  while (filled < length) {
+    const count = await file.read(target, filled, length - filled, position + filled);
+    if (count === 0) break;
+    filled += count;
+  }
+  return target.subarray(0, filled);
+}
+
+/** Puts `bytes` in place of the file at `path` so that a crash leaves the old or the new, whole; the caller syncs the directory. */
+export async function replaceFile(files: Files, path: string, bytes: Buffer): Promise<void> {
+  const temporary = `${path}.new`;
+  const file = await files.open(temporary, "write");
+  try {
+    await file.truncate(0);
+    await file.write(bytes, 0);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await files.rename(temporary, path);
+}

@@ -1,0 +1,113 @@
+import type { JournalEntry } from "./journal.js";
+import type { JournalFile } from "./journal-file.js";
+import { alignUp, encodeIdentity, encodeRecord, FRAME_HEADER_BYTES, RecordKind, recordLength, sealFrame, type JournalRecord } from "./record.js";
+import type { FileStream } from "./file-stream.js";
+
+/** A frame ends before the record that would make it longer than this, unless that is its first. */
+const MAX_FRAME_BYTES = 1024 * 1024;
+const INITIAL_BUFFER_BYTES = 64 * 1024;
+
+/** Packs entries into frames. One frame at a time: the buffer is used again for the next. */
+export class FrameEncoder {
+  readonly #directoryId: Buffer;
+  #buffer = Buffer.allocUnsafeSlow(INITIAL_BUFFER_BYTES);
+  #startOfLast = 0;
+
+  constructor(directoryId: Buffer) {
+    this.#directoryId = directoryId;
+  }
+
+  /** The most bytes that a frame takes when no single record is longer. */
+  get maxFrameBytes(): number {
+    return MAX_FRAME_BYTES;
+  }
+
+  /** Where the last frame began. */
+  get startOfLast(): number {
+    return this.#startOfLast;
+  }
+
+  /** Where the frame after `frame`, which is at `offset`, begins. */
+  endOf(offset: number, frame: Buffer): number {
+    this.#startOfLast = offset;
+    return alignUp(offset + frame.length);
+  }
+
+  /** Packs as many of `queue` as fit; `frame` is null when they have nothing to write. */
+  encode(queue: readonly JournalEntry[], file: JournalFile, batch: number): { readonly taken: number; readonly frame: Buffer | null } {
+    let end = FRAME_HEADER_BYTES;
+    let records = 0;
+    let taken = 0;
+    for (const entry of queue) {
+      const { kind, stream } = entry;
+      if (kind !== null && entry.generation === stream.generation) {
+        const identity = stream.boundSequence === file.sequence ? null : encodeIdentity(stream);
+        const length = recordLength(entry.change, identity, entry.bypassed !== null) + (identity === null ? 0 : BIND_BYTES);
+        if (records > 0 && end + length > MAX_FRAME_BYTES) break;
+        this.#reserve(end, length);
+        if (identity !== null) bind(stream, file);
+        if (identity !== null && kind !== RecordKind.create) {
+          end = encodeRecord(this.#buffer, end, bindRecord(stream), identity);
+          records += 1;
+        }
+        end = encodeRecord(this.#buffer, end, recordOf(entry, kind), kind === RecordKind.create ? identity : null);
+        records += 1;
+        file.bypassedBytes += entry.bypassed?.length ?? 0;
+      }
+      taken += 1;
+    }
+    if (records === 0) return { taken, frame: null };
+    return { taken, frame: this.#seal(end, records, file, batch) };
+  }
+
+  /** A frame without records. */
+  encodeEmpty(file: JournalFile, batch: number): { readonly frame: Buffer } {
+    return { frame: this.#seal(FRAME_HEADER_BYTES, 0, file, batch) };
+  }
+
+  #seal(end: number, records: number, file: JournalFile, batch: number): Buffer {
+    sealFrame(this.#buffer, end, records, { sequence: file.sequence, batch, directoryId: this.#directoryId });
+    return this.#buffer.subarray(0, end);
+  }
+
+  #reserve(end: number, length: number): void {
+    if (end + length <= this.#buffer.length) return;
+    const grown = Buffer.allocUnsafeSlow(Math.max(end + length, this.#buffer.length * 2));
+    this.#buffer.copy(grown, 0, 0, end);
+    this.#buffer = grown;
+  }
+}
+
+/** What a bind record takes besides the identity itself. */
+const BIND_BYTES = recordLength(emptyChange(0), Buffer.alloc(0), false);
+
+/** A change that changes nothing, at a time. */
+export function emptyChange(atMs: number): JournalEntry["change"] {
+  return { payload: Buffer.alloc(0), closes: false, producer: null, seq: null, atMs };
+}
+
+function bind(stream: FileStream, file: JournalFile): void {
+  stream.boundSequence = file.sequence;
+  stream.handle = file.nextHandle;
+  file.nextHandle += 1;
+  file.streams.add(stream);
+}
+
+/** Says what a handle means; its position is the stream's durable tail, so that recovery knows what its files hold. */
+function bindRecord(stream: FileStream): JournalRecord {
+  const { handle, state, config } = stream;
+  return {
+    kind: RecordKind.bind,
+    handle,
+    position: state.tail,
+    segmentStart: 0,
+    change: emptyChange(config.createdAtMs),
+    identity: stream,
+    bypassed: null,
+  };
+}
+
+function recordOf(entry: JournalEntry, kind: JournalRecord["kind"]): JournalRecord {
+  const { stream, position, segmentStart, change, bypassed } = entry;
+  return { kind, handle: stream.handle, position, segmentStart, change, identity: null, bypassed };
+}

@@ -1,0 +1,90 @@
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import type { Position } from "../storage.js";
+
+/** Longest escaped name that is kept whole as a directory's name, in bytes. */
+const MAX_ESCAPED_BYTES = 200;
+/** What is left of a longer one, before `~` and the SHA-256 of the name. */
+const CUT_ESCAPED_BYTES = 128;
+
+/** Where everything is in a data directory. */
+export class Layout {
+  readonly root: string;
+  readonly lock: string;
+  readonly marker: string;
+  readonly journal: string;
+  readonly streams: string;
+  readonly trash: string;
+
+  constructor(root: string) {
+    this.root = root;
+    this.lock = join(root, "lock");
+    this.marker = join(root, "streamdir.json");
+    this.journal = join(root, "journal");
+    this.streams = join(root, "streams");
+    this.trash = join(root, "trash");
+  }
+
+  journalFile(sequence: number): string {
+    return join(this.journal, `${digits16(sequence)}.journal`);
+  }
+
+  /** The directory of the stream `name`. */
+  streamDirectory(name: string): string {
+    const hash = createHash("sha256").update(name).digest("hex");
+    return join(this.streams, hash.slice(0, 2), directoryName(name, hash));
+  }
+
+  /** The directory that holds a stream's directory: one of 256. */
+  shard(streamDirectory: string): string {
+    return join(streamDirectory, "..");
+  }
+}
+
+/** The sidecar in a stream's directory. */
+export function sidecarPath(streamDirectory: string): string {
+  return join(streamDirectory, "meta.json");
+}
+
+/** The segment that begins at `start`. */
+export function segmentPath(streamDirectory: string, start: Position): string {
+  return join(streamDirectory, `${digits16(start)}.seg`);
+}
+
+/** The sequence in a journal file's name, `null` when it is no such name. */
+export function journalSequenceOf(fileName: string): number | null {
+  const match = /^(\d{16})\.journal$/.exec(fileName);
+  return match === null ? null : Number(match[1]);
+}
+
+function digits16(value: number): string {
+  return String(value).padStart(16, "0");
+}
+
+/**
+ * A name that any file system takes, also one that ignores case: lower-case letters, digits, `-`, `_` and inner dots
+ * stay, every other byte becomes `%XX`.
+ */
+export function escapeName(name: string): string {
+  const bytes = Buffer.from(name, "utf8");
+  let escaped = "";
+  for (let index = 0; index < bytes.length; index += 1) {
+    const byte = bytes.readUInt8(index);
+    const inner = index > 0 && index < bytes.length - 1;
+    escaped += isPlain(byte, inner) ? String.fromCharCode(byte) : `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
+  }
+  return escaped;
+}
+
+function isPlain(byte: number, inner: boolean): boolean {
+  const isLower = byte >= 0x61 && byte <= 0x7a;
+  const isDigit = byte >= 0x30 && byte <= 0x39;
+  const isDash = byte === 0x2d || byte === 0x5f;
+  const isDot = byte === 0x2e && inner;
+  return isLower || isDigit || isDash || isDot;
+}
+
+function directoryName(name: string, hash: string): string {
+  const escaped = escapeName(name);
+  return escaped.length <= MAX_ESCAPED_BYTES ? escaped : `${escaped.slice(0, CUT_ESCAPED_BYTES)}~${hash}`;
+}

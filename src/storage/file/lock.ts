@@ -1,0 +1,125 @@
+import { hostname } from "node:os";
+import type { Files } from "./files.js";
+import { errorCode, readWhole } from "./files.js";
+
+/** The data directory can't be used; the message is one line for a human. */
+export class DirectoryError extends Error {
+  override readonly name = "DirectoryError";
+}
+
+/** Who holds a lock. */
+export interface LockHolder {
+  readonly pid: number;
+  readonly host: string;
+  /** When the process started, as the system tells it, so that a process id used again is not taken for its first user; `null` where it is not told. */
+  readonly startedAt: string | null;
+}
+
+/** What a lock needs to know of the machine. */
+export interface LockOptions {
+  readonly files: Files;
+  readonly path: string;
+  readonly self: LockHolder;
+  /** When the process with this id started; `undefined` when there is none, `null` where that can't be told. */
+  readonly startedAtOf: (pid: number) => Promise<string | null | undefined>;
+}
+
+/** Takes the directory's lock, also one that a crash left; returns what gives it back. Throws {@link DirectoryError}. */
+export async function takeLock(options: LockOptions): Promise<() => Promise<void>> {
+  const { files, path, self } = options;
+  for (let attempt = 0; attempt < 3; attempt += 1) {
+    if (await createLock(options)) return () => files.unlink(path);
+    const bytes = await readWhole(files, path);
+    if (bytes === null) continue;
+    const holder = parseHolder(bytes);
+    if (holder !== null && (await isAlive(holder, options))) {
+      throw new DirectoryError(`the directory is in use by process ${holder.pid} on ${holder.host} (${path})`);
+    }
+    await removeStale(options, bytes);
+  }
+  throw new DirectoryError(`the directory's lock changes hands too fast (${path}, process ${self.pid})`);
+}
+
+async function createLock({ files, path, self }: LockOptions): Promise<boolean> {
+  try {
+    const file = await files.createNew(path);
+    try {
+      await file.write(Buffer.from(`${JSON.stringify(self)}\n`), 0);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    return true;
+  } catch (error) {
+    if (errorCode(error) === "EEXIST") return false;
+    throw error;
+  }
+}
+
+/** Takes a stale lock away. When somebody else was faster and this is theirs, it goes back. */
+async function removeStale({ files, path, self }: LockOptions, seen: Buffer): Promise<void> {
+  const aside = `${path}.stale-${self.pid}`;
+  try {
+    await files.rename(path, aside);
+  } catch (error) {
+    if (errorCode(error) === "ENOENT") return;
+    throw error;
+  }
+  const moved = await readWhole(files, aside);
+  if (moved !== null && !moved.equals(seen)) await files.rename(aside, path);
+  else await files.unlink(aside);
+}
+
+function parseHolder(bytes: Buffer): LockHolder | null {
+  try {
+    const value: unknown = JSON.parse(bytes.toString("utf8"));
+    if (typeof value !== "object" || value === null || !("pid" in value) || !("host" in value)) return null;
+    const startedAt = "startedAt" in value && typeof value.startedAt === "string" ? value.startedAt : null;
+    return typeof value.pid === "number" && typeof value.host === "string" ? { pid: value.pid, host: value.host, startedAt } : null;
+  } catch {
+    // A lock that was cut short by a crash names nobody.
+    return null;
+  }
+}
+
+async function isAlive(holder: LockHolder, { self, startedAtOf }: LockOptions): Promise<boolean> {
+  if (holder.host !== self.host) return true;
+  const startedAt = await startedAtOf(holder.pid);
+  if (startedAt === undefined) return false;
+  return holder.startedAt === null || startedAt === null || startedAt === holder.startedAt;
+}
+
+/** This process as a lock holder. */
+export async function thisProcess(files: Files): Promise<LockHolder> {
+  return { pid: process.pid, host: hostname(), startedAt: (await processStart(files, process.pid)) ?? null };
+}
+
+/** When a process of this machine started: clock ticks since boot, from /proc, together with the boot's id. */
+export async function processStart(files: Files, pid: number): Promise<string | null | undefined> {
+  try {
+    process.kill(pid, 0);
+  } catch (error) {
+    if (errorCode(error) === "ESRCH") return undefined;
+  }
+  const stat = await readProc(files, `/proc/${pid}/stat`);
+  const boot = await readProc(files, "/proc/sys/kernel/random/boot_id");
+  // The second field is the command in parentheses and may hold anything; the start time is the 20th after it.
+  const ticks = stat?.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
+  return ticks === undefined || boot === null ? null : `${boot.trim()} ${ticks}`;
+}
+
+/** Files of /proc say that they are empty: they are read until their end. */
+async function readProc(files: Files, path: string): Promise<string | null> {
+  try {
+    const file = await files.open(path, "read");
+    try {
+      const target = Buffer.alloc(4096);
+      return target.toString("utf8", 0, await file.read(target, 0, target.length, 0));
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    if (["ENOENT", "EACCES", "EPERM", "ESRCH"].includes(errorCode(error))) return null;
+    throw error;
+  }
+}

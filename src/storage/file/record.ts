@@ -1,0 +1,278 @@
+import type { AppendRecord, Position, ProducerStamp, StreamConfig } from "../storage.js";
+import { crc32 } from "./crc32.js";
+
+/*
+ * The journal's format, version 1. All numbers are little-endian. A journal file is a run of frames, each the work of
+ * one sync and each beginning at a multiple of 512 bytes, so that no write touches a sector that holds an older frame.
+ *
+ * Frame:   0 magic "SDJ1"   4 u32 length (header and records)   8 u32 CRC-32 of bytes 12..length
+ *         12 u32 records   16 u64 file sequence   24 u64 batch   32 8 bytes directory id   40 records...
+ * Record:  0 u32 length    4 u8 kind   5 u8 flags   6 u16 producer id bytes   8 u16 Stream-Seq bytes   10 u16 zero
+ *         12 u32 handle   16 u64 position   24 u64 segment start   32 f64 time (ms since 1970)
+ *         40 [u64 epoch, u64 seq, producer id] [Stream-Seq] then by kind:
+ *            bind, create: u32 length and the JSON of the identity;
+ *            create, append: the payload, or for a bypassed one u64 its length and u32 its CRC-32.
+ *
+ * A handle is a small number for a stream within one journal file: `bind` (or `create`) comes before its other uses.
+ */
+
+/** Frames begin at multiples of this; the unit that a disk writes whole. */
+export const SECTOR_BYTES = 512;
+/** Bytes before the first record of a frame. */
+export const FRAME_HEADER_BYTES = 40;
+/** Length of a directory's id, in bytes. */
+export const DIRECTORY_ID_BYTES = 8;
+const RECORD_HEADER_BYTES = 40;
+const FRAME_MAGIC = 0x314a4453;
+const PRODUCER_BYTES = 16;
+const BYPASS_BYTES = 12;
+const IDENTITY_LENGTH_BYTES = 4;
+
+/** What a record does. */
+export const RecordKind = { bind: 1, create: 2, append: 3, touch: 4, delete: 5 } as const;
+/** One of the kinds, as stored. */
+export type RecordKindCode = (typeof RecordKind)[keyof typeof RecordKind];
+
+const FLAG_CLOSES = 1;
+const FLAG_PRODUCER = 2;
+const FLAG_SEQ = 4;
+const FLAG_BYPASSED = 8;
+
+/** Which stream a handle means. */
+export interface StreamIdentity {
+  readonly id: string;
+  readonly name: string;
+  readonly config: StreamConfig;
+}
+
+/** A payload that is in its segment, not in the journal. */
+export interface BypassedPayload {
+  readonly length: number;
+  readonly crc: number;
+}
+
+/** One record, as it is written and as it is read back. */
+export interface JournalRecord {
+  readonly kind: RecordKindCode;
+  readonly handle: number;
+  readonly position: Position;
+  readonly segmentStart: Position;
+  /** For touch and delete only the time counts. */
+  readonly change: AppendRecord;
+  /** Set for bind and create. */
+  readonly identity: StreamIdentity | null;
+  /** Set when the payload is in the segment; `change.payload` is empty then. */
+  readonly bypassed: BypassedPayload | null;
+}
+
+/** Bytes that a record takes in a frame. `identity` is the JSON of the identity, for bind and create. */
+export function recordLength(change: AppendRecord, identity: Buffer | null, bypassed: boolean): number {
+  let length = RECORD_HEADER_BYTES;
+  if (change.producer !== null) length += PRODUCER_BYTES + Buffer.byteLength(change.producer.id, "utf8");
+  if (change.seq !== null) length += Buffer.byteLength(change.seq, "utf8");
+  if (identity !== null) length += IDENTITY_LENGTH_BYTES + identity.length;
+  return length + (bypassed ? BYPASS_BYTES : change.payload.length);
+}
+
+/** An identity as it stands in a record. */
+export function encodeIdentity(identity: StreamIdentity): Buffer {
+  const { id, name, config } = identity;
+  return Buffer.from(JSON.stringify({ id, name, ...config }), "utf8");
+}
+
+/** Writes one record into `target` at `offset`; returns where the next one goes. */
+export function encodeRecord(target: Buffer, offset: number, record: JournalRecord, identity: Buffer | null): number {
+  const { change, bypassed } = record;
+  const { producer, seq } = change;
+  let flags = change.closes ? FLAG_CLOSES : 0;
+  let end = offset + RECORD_HEADER_BYTES;
+  let producerIdBytes = 0;
+  let seqBytes = 0;
+  if (producer !== null) {
+    flags |= FLAG_PRODUCER;
+    writeUint64(target, end, producer.epoch);
+    writeUint64(target, end + 8, producer.seq);
+    producerIdBytes = target.write(producer.id, end + PRODUCER_BYTES, "utf8");
+    end += PRODUCER_BYTES + producerIdBytes;
+  }
+  if (seq !== null) {
+    flags |= FLAG_SEQ;
+    seqBytes = target.write(seq, end, "utf8");
+    end += seqBytes;
+  }
+  if (identity !== null) {
+    target.writeUInt32LE(identity.length, end);
+    end += IDENTITY_LENGTH_BYTES + identity.copy(target, end + IDENTITY_LENGTH_BYTES);
+  }
+  if (bypassed !== null) {
+    flags |= FLAG_BYPASSED;
+    writeUint64(target, end, bypassed.length);
+    target.writeUInt32LE(bypassed.crc, end + 8);
+    end += BYPASS_BYTES;
+  } else {
+    end += change.payload.copy(target, end);
+  }
+  target.writeUInt32LE(end - offset, offset);
+  target.writeUInt32LE(record.kind | (flags << 8) | (producerIdBytes << 16), offset + 4);
+  target.writeUInt32LE(seqBytes, offset + 8);
+  target.writeUInt32LE(record.handle, offset + 12);
+  writeUint64(target, offset + 16, record.position);
+  writeUint64(target, offset + 24, record.segmentStart);
+  target.writeDoubleLE(change.atMs, offset + 32);
+  return end;
+}
+
+/** What says which frame this is. */
+export interface FrameIdentity {
+  readonly sequence: number;
+  readonly batch: number;
+  readonly directoryId: Buffer;
+}
+
+/** Fills in the header of the frame at the start of `target` once its records are there; `length` includes the header. */
+export function sealFrame(target: Buffer, length: number, records: number, frame: FrameIdentity): void {
+  target.writeUInt32LE(FRAME_MAGIC, 0);
+  target.writeUInt32LE(length, 4);
+  target.writeUInt32LE(records, 12);
+  writeUint64(target, 16, frame.sequence);
+  writeUint64(target, 24, frame.batch);
+  frame.directoryId.copy(target, 32);
+  target.writeUInt32LE(crc32(target.subarray(12, length)), 8);
+}
+
+/** A frame read back: `records` are its bytes, `nextOffset` where the next frame begins. */
+export interface Frame {
+  readonly sequence: number;
+  readonly batch: number;
+  readonly directoryId: Buffer;
+  readonly recordCount: number;
+  readonly records: Buffer;
+  readonly nextOffset: number;
+}
+
+/** Reads the frame at `offset` of a journal file; `null` when there is no whole and sound frame. */
+export function decodeFrame(file: Buffer, offset: number): Frame | null {
+  if (offset + FRAME_HEADER_BYTES > file.length || file.readUInt32LE(offset) !== FRAME_MAGIC) return null;
+  const length = file.readUInt32LE(offset + 4);
+  if (length < FRAME_HEADER_BYTES || offset + length > file.length) return null;
+  const frame = file.subarray(offset, offset + length);
+  if (crc32(frame.subarray(12)) !== frame.readUInt32LE(8)) return null;
+  return {
+    sequence: readUint64(frame, 16),
+    batch: readUint64(frame, 24),
+    directoryId: frame.subarray(32, FRAME_HEADER_BYTES),
+    recordCount: frame.readUInt32LE(12),
+    records: frame.subarray(FRAME_HEADER_BYTES),
+    nextOffset: alignUp(offset + length),
+  };
+}
+
+/** Whether the bytes at `offset` claim to be a frame of the file `sequence`; their CRC is not looked at. */
+export function claimsFrame(file: Buffer, offset: number, sequence: number): boolean {
+  if (offset + FRAME_HEADER_BYTES > file.length) return false;
+  return file.readUInt32LE(offset) === FRAME_MAGIC && readUint64(file, offset + 16) === sequence;
+}
+
+/** The next multiple of a sector. */
+export function alignUp(offset: number): number {
+  return Math.ceil(offset / SECTOR_BYTES) * SECTOR_BYTES;
+}
+
+/** The little of a record that says which stream it is for and what it does. */
+export interface RecordHead {
+  readonly kind: RecordKindCode;
+  readonly handle: number;
+  /** Set for bind and create. */
+  readonly identity: StreamIdentity | null;
+}
+
+/** Reads only the heads of a frame's records. Throws a RangeError where they contradict themselves. */
+export function* decodeHeads(frame: Frame): Generator<RecordHead> {
+  for (const bytes of splitRecords(frame)) {
+    const kind = kindOf(bytes.readUInt8(4));
+    const isNaming = kind === RecordKind.bind || kind === RecordKind.create;
+    yield { kind, handle: bytes.readUInt32LE(12), identity: isNaming ? decodeRecord(bytes).identity : null };
+  }
+}
+
+/** Reads the records of a frame whose CRC has been checked. Throws a RangeError where they contradict themselves. */
+export function* decodeRecords(frame: Frame): Generator<JournalRecord> {
+  for (const bytes of splitRecords(frame)) yield decodeRecord(bytes);
+}
+
+function* splitRecords(frame: Frame): Generator<Buffer> {
+  let offset = 0;
+  for (let count = 0; count < frame.recordCount; count += 1) {
+    const length = frame.records.readUInt32LE(offset);
+    if (length < RECORD_HEADER_BYTES) throw new RangeError(`a record of ${length} bytes at byte ${offset} of its frame`);
+    yield frame.records.subarray(offset, offset + length);
+    offset += length;
+  }
+}
+
+function decodeRecord(bytes: Buffer): JournalRecord {
+  const kind = kindOf(bytes.readUInt8(4));
+  const flags = bytes.readUInt8(5);
+  const cursor = { offset: RECORD_HEADER_BYTES };
+  const producer = (flags & FLAG_PRODUCER) === 0 ? null : decodeProducer(bytes, cursor);
+  const seq = (flags & FLAG_SEQ) === 0 ? null : takeText(bytes, cursor, bytes.readUInt16LE(8));
+  const hasIdentity = kind === RecordKind.bind || kind === RecordKind.create;
+  const identity = hasIdentity ? decodeIdentity(bytes, cursor) : null;
+  const isBypassed = (flags & FLAG_BYPASSED) !== 0;
+  const { offset } = cursor;
+  return {
+    kind,
+    handle: bytes.readUInt32LE(12),
+    position: readUint64(bytes, 16),
+    segmentStart: readUint64(bytes, 24),
+    change: {
+      payload: isBypassed ? bytes.subarray(0, 0) : bytes.subarray(offset),
+      closes: (flags & FLAG_CLOSES) !== 0,
+      producer,
+      seq,
+      atMs: bytes.readDoubleLE(32),
+    },
+    identity,
+    bypassed: isBypassed ? { length: readUint64(bytes, offset), crc: bytes.readUInt32LE(offset + 8) } : null,
+  };
+}
+
+const KINDS: readonly RecordKindCode[] = Object.values(RecordKind);
+
+function kindOf(code: number): RecordKindCode {
+  const kind = KINDS.find((known) => known === code);
+  if (kind === undefined) throw new RangeError(`a record of unknown kind ${code}`);
+  return kind;
+}
+
+function decodeProducer(bytes: Buffer, cursor: { offset: number }): ProducerStamp {
+  const epoch = readUint64(bytes, cursor.offset);
+  const seq = readUint64(bytes, cursor.offset + 8);
+  cursor.offset += PRODUCER_BYTES;
+  return { id: takeText(bytes, cursor, bytes.readUInt16LE(6)), epoch, seq };
+}
+
+function decodeIdentity(bytes: Buffer, cursor: { offset: number }): StreamIdentity {
+  const length = bytes.readUInt32LE(cursor.offset);
+  cursor.offset += IDENTITY_LENGTH_BYTES;
+  // The CRC has vouched for these bytes: they are what encodeIdentity wrote.
+  const { id, name, ...config } = JSON.parse(takeText(bytes, cursor, length)) as { id: string; name: string } & StreamConfig;
+  return { id, name, config };
+}
+
+function takeText(bytes: Buffer, cursor: { offset: number }, length: number): string {
+  const text = bytes.toString("utf8", cursor.offset, cursor.offset + length);
+  cursor.offset += length;
+  return text;
+}
+
+const TWO_TO_32 = 2 ** 32;
+
+function writeUint64(target: Buffer, offset: number, value: number): void {
+  target.writeUInt32LE(value % TWO_TO_32, offset);
+  target.writeUInt32LE(Math.floor(value / TWO_TO_32), offset + 4);
+}
+
+function readUint64(source: Buffer, offset: number): number {
+  return source.readUInt32LE(offset) + source.readUInt32LE(offset + 4) * TWO_TO_32;
+}

@@ -1,0 +1,266 @@
+import { combineCrc32 } from "./crc32.js";
+import { FileStream } from "./file-stream.js";
+import { readWhole, type Files } from "./files.js";
+import { journalSequenceOf, sidecarPath, type Layout } from "./layout.js";
+import { DirectoryError } from "./lock.js";
+import { claimsFrame, decodeFrame, decodeHeads, decodeRecords, RecordKind, SECTOR_BYTES, type Frame, type JournalRecord, type StreamIdentity } from "./record.js";
+import type { SegmentWriter } from "./segment-writer.js";
+import { decodeSidecar, type Sidecar } from "./sidecar.js";
+import type { TailCache } from "./tail-cache.js";
+import type { Trash } from "./trash.js";
+import type { SealedFile } from "./checkpoint.js";
+
+/** What recovery works with. */
+export interface RecoveryOptions {
+  readonly files: Files;
+  readonly layout: Layout;
+  readonly directoryId: Buffer;
+  readonly writer: SegmentWriter;
+  readonly cache: TailCache;
+  readonly trash: Trash;
+  /** Bytes that may wait in memory for their segments. */
+  readonly maxUnwrittenBytes: number;
+}
+
+/** What recovery found. */
+export interface Recovered {
+  /** The streams that the journal speaks of and that exist. */
+  readonly streams: ReadonlyMap<string, FileStream>;
+  /** The journal files, oldest first; each is to be checkpointed. */
+  readonly sealed: readonly SealedFile[];
+  readonly nextSequence: number;
+  readonly nextBatch: number;
+  readonly records: number;
+  readonly bytes: number;
+}
+
+/** Streams opened at the same time. */
+const CONCURRENCY = 8;
+
+interface ScannedFile {
+  readonly path: string;
+  readonly sequence: number;
+  readonly identities: ReadonlyMap<number, StreamIdentity>;
+  readonly created: ReadonlySet<string>;
+  readonly deleted: readonly StreamIdentity[];
+  readonly frames: number;
+  readonly lastBatch: number;
+}
+
+/**
+ * Reads the journal after a crash (or a clean end) and brings the streams it speaks of to where they were. What it
+ * holds goes into the tail cache and is written behind, as in normal running. Doing it again does the same: positions
+ * are absolute, and a stream takes only records of batches that its sidecar does not hold.
+ */
+export async function recover(options: RecoveryOptions): Promise<Recovered> {
+  const scanned = await scanJournal(options);
+  const fates = fatesOf(scanned);
+  for (const identity of fates.deleted.values()) await removeDeleted(options, identity);
+  const streams = await openStreams(options, fates);
+  let records = 0;
+  let bytes = 0;
+  for (const file of scanned) {
+    for (const frame of await framesOf(options, file)) {
+      records += frame.recordCount;
+      bytes += frame.records.length;
+      await applyFrame(options, frame, (handle) => streams.get(file.identities.get(handle)?.id ?? ""));
+    }
+  }
+  for (const stream of streams.values()) stream.recovering = false;
+  return {
+    streams: new Map([...streams.values()].map((stream) => [stream.name, stream])),
+    sealed: scanned.map((file) => sealedFile(file, streams)),
+    nextSequence: (scanned.at(-1)?.sequence ?? 0) + 1,
+    nextBatch: scanned.reduce((highest, file) => Math.max(highest, file.lastBatch), 0) + 1,
+    records,
+    bytes,
+  };
+}
+
+/** First reading: every frame is checked, and it is noted which streams there are and which were deleted. */
+async function scanJournal(options: RecoveryOptions): Promise<ScannedFile[]> {
+  const { files, layout } = options;
+  const sequences = (await files.list(layout.journal)).map(journalSequenceOf).filter((sequence) => sequence !== null);
+  const scanned: ScannedFile[] = [];
+  let lastBatch: number | null = null;
+  for (const sequence of sequences.sort((left, right) => left - right)) {
+    const file = scanFrames(layout.journalFile(sequence), sequence, await readFrames(options, sequence, lastBatch));
+    if (file.frames > 0) lastBatch = file.lastBatch;
+    scanned.push(file);
+  }
+  return scanned;
+}
+
+function scanFrames(path: string, sequence: number, frames: readonly Frame[]): ScannedFile {
+  const identities = new Map<number, StreamIdentity>();
+  const created = new Set<string>();
+  const deleted: StreamIdentity[] = [];
+  for (const frame of frames) {
+    for (const { kind, handle, identity } of decodeHeads(frame)) {
+      if (identity !== null) identities.set(handle, identity);
+      const known = identities.get(handle);
+      if (known === undefined) throw new DirectoryError(`journal file ${path} uses handle ${handle} without saying what it means`);
+      if (kind === RecordKind.create) created.add(known.id);
+      if (kind === RecordKind.delete) deleted.push(known);
+    }
+  }
+  return { path, sequence, identities, created, deleted, frames: frames.length, lastBatch: frames.at(-1)?.batch ?? 0 };
+}
+
+async function framesOf(options: RecoveryOptions, file: ScannedFile): Promise<readonly Frame[]> {
+  return file.frames === 0 ? [] : readFrames(options, file.sequence, null);
+}
+
+/** Reads a file's frames. A torn one at the end is where it ends; damage before that is an error that names the place. */
+async function readFrames(options: RecoveryOptions, sequence: number, lastBatch: number | null): Promise<Frame[]> {
+  const path = options.layout.journalFile(sequence);
+  const bytes = (await readWhole(options.files, path)) ?? Buffer.alloc(0);
+  const frames: Frame[] = [];
+  let offset = 0;
+  let batch = lastBatch;
+  while (claimsFrame(bytes, offset, sequence)) {
+    const frame = decodeFrame(bytes, offset);
+    if (frame === null) break;
+    if (!frame.directoryId.equals(options.directoryId)) throw new DirectoryError(`journal file ${path} belongs to another directory`);
+    if (batch !== null && frame.batch !== batch + 1) {
+      throw new DirectoryError(`journal file ${path} is damaged at byte ${offset}: batch ${frame.batch} follows batch ${batch}`);
+    }
+    batch = frame.batch;
+    frames.push(frame);
+    offset = frame.nextOffset;
+  }
+  assertNothingAfter(bytes, offset, path, sequence);
+  return frames;
+}
+
+/**
+ * Each frame is synced before the next is written: a sound frame behind the end means that what is between them was
+ * whole once.
+ */
+function assertNothingAfter(bytes: Buffer, end: number, path: string, sequence: number): void {
+  for (let offset = end + SECTOR_BYTES; offset < bytes.length; offset += SECTOR_BYTES) {
+    if (!claimsFrame(bytes, offset, sequence) || decodeFrame(bytes, offset) === null) continue;
+    throw new DirectoryError(`journal file ${path} is damaged at byte ${end}: sound records follow at byte ${offset}`);
+  }
+}
+
+interface Fates {
+  /** Streams that exist at the end, by id. */
+  readonly surviving: ReadonlyMap<string, StreamIdentity>;
+  readonly deleted: ReadonlyMap<string, StreamIdentity>;
+  /** Ids of streams whose creation the journal still holds: all they have may be taken from it. */
+  readonly created: ReadonlySet<string>;
+}
+
+function fatesOf(scanned: readonly ScannedFile[]): Fates {
+  const surviving = new Map<string, StreamIdentity>();
+  const deleted = new Map<string, StreamIdentity>();
+  const created = new Set<string>();
+  for (const file of scanned) {
+    for (const identity of file.identities.values()) surviving.set(identity.id, identity);
+    for (const identity of file.deleted) deleted.set(identity.id, identity);
+    for (const id of file.created) created.add(id);
+  }
+  for (const id of deleted.keys()) surviving.delete(id);
+  return { surviving, deleted, created };
+}
+
+/** Finishes a deletion, if the directory is still the deleted stream's. */
+async function removeDeleted({ files, layout, trash }: RecoveryOptions, identity: StreamIdentity): Promise<void> {
+  const directory = layout.streamDirectory(identity.name);
+  const bytes = await readWhole(files, sidecarPath(directory));
+  const read = bytes === null ? null : decodeSidecar(bytes);
+  // Without a sidecar the files are leftovers: a stream with bytes that only its segments hold has one.
+  const isTheirs = read === null || (read.kind === "sound" && read.sidecar.id === identity.id);
+  if (isTheirs) await trash.discard(directory, identity.id);
+}
+
+async function openStreams(options: RecoveryOptions, fates: Fates): Promise<Map<string, FileStream>> {
+  const streams = new Map<string, FileStream>();
+  const rest = fates.surviving.values();
+  const worker = async (): Promise<void> => {
+    for (const identity of rest) streams.set(identity.id, await openStream(options, identity, fates.created.has(identity.id)));
+  };
+  await Promise.all(Array.from({ length: CONCURRENCY }, worker));
+  return streams;
+}
+
+async function openStream(options: RecoveryOptions, identity: StreamIdentity, isCreatedHere: boolean): Promise<FileStream> {
+  const { files, layout, trash } = options;
+  const directory = layout.streamDirectory(identity.name);
+  const bytes = await readWhole(files, sidecarPath(directory));
+  const read = bytes === null ? null : decodeSidecar(bytes);
+  const own = read?.kind === "sound" && read.sidecar.id === identity.id ? read.sidecar : null;
+  if (own === null && isCreatedHere && read === null) {
+    await trash.discard(directory, `${identity.id}-leftovers`);
+    return newStream(identity, directory, null);
+  }
+  const stream = newStream(identity, directory, own);
+  if (own === null) stream.damage = damageOf(read);
+  return stream;
+}
+
+function damageOf(read: ReturnType<typeof decodeSidecar> | null): string {
+  if (read === null) return "meta.json is missing";
+  return read.kind === "damaged" ? `meta.json: ${read.problem}` : "meta.json is another stream's";
+}
+
+function newStream(identity: StreamIdentity, directory: string, sidecar: Sidecar | null): FileStream {
+  const stream = new FileStream(identity, directory, sidecar?.claimed === true ? null : sidecar);
+  stream.hasDirectory = sidecar !== null;
+  stream.hasSidecar = sidecar !== null;
+  stream.created = true;
+  stream.recovering = true;
+  return stream;
+}
+
+async function applyFrame(options: RecoveryOptions, frame: Frame, streamOf: (handle: number) => FileStream | undefined): Promise<void> {
+  for (const record of decodeRecords(frame)) {
+    const stream = streamOf(record.handle);
+    if (stream === undefined || stream.damage !== null || frame.batch <= stream.persistedBatch) continue;
+    await applyRecord(options, stream, record, frame.batch);
+  }
+  const { cache, maxUnwrittenBytes, writer } = options;
+  if (cache.unwrittenBytes <= maxUnwrittenBytes) return;
+  for (const record of decodeHeads(frame)) {
+    const stream = streamOf(record.handle);
+    if (stream !== undefined && stream.damage === null) await writer.flush(stream);
+  }
+}
+
+function applyRecord(options: RecoveryOptions, stream: FileStream, record: JournalRecord, batch: number): Promise<void> | void {
+  const { change, segmentStart, position } = record;
+  if (record.kind === RecordKind.touch) return stream.touch(change.atMs, batch);
+  if (record.kind !== RecordKind.create && record.kind !== RecordKind.append) return;
+  if (position !== stream.state.tail) {
+    stream.damage = `the journal goes on at position ${position}, but the stream ends at ${stream.state.tail}`;
+    return;
+  }
+  const { bypassed } = record;
+  stream.advance(change, bypassed?.length ?? change.payload.length, segmentStart, batch);
+  if (bypassed !== null) return joinBypassed(options, stream, position, bypassed);
+  // A copy: the cache must not keep the whole journal file in memory.
+  if (change.payload.length > 0) options.cache.append(stream, segmentStart, position, Buffer.from(change.payload));
+}
+
+/** The payload is in its segment, synced before its record was written: what comes before it is written, and it is counted in. */
+async function joinBypassed(
+  { writer }: RecoveryOptions,
+  stream: FileStream,
+  position: number,
+  bypassed: { readonly length: number; readonly crc: number },
+): Promise<void> {
+  await writer.flushTo(stream, position);
+  const segment = stream.segmentAt(position);
+  if (segment !== undefined) segment.crc = combineCrc32(segment.crc, bypassed.crc, bypassed.length);
+  stream.written = position + bypassed.length;
+}
+
+function sealedFile(file: ScannedFile, streams: ReadonlyMap<string, FileStream>): SealedFile {
+  const touched = new Set<FileStream>();
+  for (const { id } of file.identities.values()) {
+    const stream = streams.get(id);
+    if (stream !== undefined) touched.add(stream);
+  }
+  return { sequence: file.sequence, path: file.path, streams: touched, close: () => Promise.resolve() };
+}

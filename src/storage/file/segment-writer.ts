@@ -1,0 +1,174 @@
+import type { Position } from "../storage.js";
+import { MutableState } from "../state.js";
+import { combineCrc32, crc32 } from "./crc32.js";
+import type { FileStream } from "./file-stream.js";
+import { replaceFile, type Files, type OpenFile } from "./files.js";
+import { segmentPath, sidecarPath, type Layout } from "./layout.js";
+import type { SegmentPool } from "./segment-pool.js";
+import { encodeSidecar, type Sidecar } from "./sidecar.js";
+import type { TailCache } from "./tail-cache.js";
+
+/** What a writer works with. */
+export interface SegmentWriterOptions {
+  readonly files: Files;
+  readonly layout: Layout;
+  readonly pool: SegmentPool;
+  readonly cache: TailCache;
+  /** Resolves once the directory of an earlier stream of that name is out of the way. */
+  readonly vacated: (name: string) => Promise<void>;
+}
+
+/**
+ * Writes streams to their own files, behind the journal: bytes to segments, state to sidecars. The operations of one
+ * stream run one after another.
+ *
+ * Order, for a sidecar never to say more than the segments hold: bytes, sync of the segments, sidecar under another
+ * name, its sync, its rename, sync of the directory. Only then may the journal forget.
+ */
+export class SegmentWriter {
+  readonly #files: Files;
+  readonly #layout: Layout;
+  readonly #pool: SegmentPool;
+  readonly #cache: TailCache;
+  readonly #vacated: (name: string) => Promise<void>;
+  /** Directories of stream directories with entries that are not synced. */
+  readonly #unsyncedShards = new Set<string>();
+
+  constructor(options: SegmentWriterOptions) {
+    this.#files = options.files;
+    this.#layout = options.layout;
+    this.#pool = options.pool;
+    this.#cache = options.cache;
+    this.#vacated = options.vacated;
+  }
+
+  /** Writes the stream's durable bytes to its segments. Nothing is synced. */
+  flush(stream: FileStream): Promise<void> {
+    return this.flushTo(stream, stream.state.tail);
+  }
+
+  /** Writes the stream's durable bytes before `limit` to its segments. Nothing is synced. */
+  flushTo(stream: FileStream, limit: Position): Promise<void> {
+    return this.#inOrder(stream, () => this.#flushTo(stream, limit));
+  }
+
+  /** Makes everything that is durable in the stream permanent in its own files, but for the entry of its directory. */
+  persist(stream: FileStream): Promise<void> {
+    return this.#inOrder(stream, () => this.#persistNow(stream));
+  }
+
+  /** Makes the entries of stream directories permanent. */
+  async syncShards(): Promise<void> {
+    for (const shard of [...this.#unsyncedShards]) {
+      this.#unsyncedShards.delete(shard);
+      await this.#files.syncDirectory(shard);
+    }
+  }
+
+  /** Notes that the entry of a stream's directory changed. */
+  noteShard(streamDirectory: string): void {
+    this.#unsyncedShards.add(this.#layout.shard(streamDirectory));
+  }
+
+  /** Writes a payload to its place in a segment and makes it permanent there, ahead of its record in the journal. */
+  bypass(stream: FileStream, segmentStart: Position, position: Position, payload: Buffer): Promise<void> {
+    return this.#inOrder(stream, async () => {
+      await this.#claim(stream);
+      await this.#pool.use(segmentPath(stream.directory, segmentStart), "write", async (file) => {
+        await this.#fit(stream, segmentStart, file);
+        await file.write(payload, position - segmentStart);
+        await file.sync();
+      });
+      await this.#files.syncDirectory(stream.directory);
+    });
+  }
+
+  #inOrder(stream: FileStream, run: () => Promise<void>): Promise<void> {
+    const done = stream.work.then(run);
+    // The next operation runs whether this one failed or not; whoever asked for this one is told.
+    stream.work = done.catch(() => undefined);
+    return done;
+  }
+
+  async #flushTo(stream: FileStream, limit: Position): Promise<void> {
+    while (stream.written < limit && !stream.deleted) {
+      const run = stream.cached.pendingRun(stream.written, limit);
+      const segment = stream.segmentAt(run.position);
+      if (segment === undefined) throw new RangeError(`no segment holds position ${run.position} of ${stream.directory}`);
+      const { length } = run.bytes;
+      if (run.writtenCrc === null) {
+        await this.#writeRun(stream, run.segmentStart, run.position, run.bytes);
+        segment.crc = crc32(run.bytes, segment.crc);
+      } else {
+        segment.crc = combineCrc32(segment.crc, run.writtenCrc, length);
+      }
+      stream.written += length;
+      if (!stream.deleted) this.#cache.noteWritten(length);
+    }
+  }
+
+  async #writeRun(stream: FileStream, segmentStart: Position, position: Position, bytes: Buffer): Promise<void> {
+    await this.#makeDirectory(stream);
+    await this.#pool.use(segmentPath(stream.directory, segmentStart), "write", async (file) => {
+      await this.#fit(stream, segmentStart, file);
+      stream.unsynced.add(segmentStart);
+      await file.write(bytes, position - segmentStart);
+    });
+  }
+
+  /** Cuts off what a crash may have left behind the durable bytes: a large payload whose record was never written. */
+  async #fit(stream: FileStream, segmentStart: Position, file: OpenFile): Promise<void> {
+    if (stream.recovering || stream.fitted.has(segmentStart)) return;
+    const segment = stream.segmentAt(segmentStart);
+    const durableLength = segment !== undefined && segment.start === segmentStart ? segment.length : 0;
+    if ((await file.size()) > durableLength) await file.truncate(durableLength);
+    stream.fitted.add(segmentStart);
+  }
+
+  async #persistNow(stream: FileStream): Promise<void> {
+    if (stream.deleted || stream.damage !== null || (stream.isPersisted && stream.hasSidecar)) return;
+    // Taken now, before any wait: state and batch belong together.
+    const batch = stream.lastBatch;
+    const state = stream.state.clone();
+    const { tail } = state;
+    await this.#flushTo(stream, tail);
+    if (stream.deleted) return;
+    await this.#makeDirectory(stream);
+    for (const start of [...stream.unsynced]) {
+      await this.#pool.use(segmentPath(stream.directory, start), "write", (file) => file.sync());
+      stream.unsynced.delete(start);
+    }
+    const segments = stream.segments
+      .filter((segment) => segment.start < tail)
+      .map((segment) => ({ start: segment.start, length: Math.min(segment.length, tail - segment.start), crc: segment.crc }));
+    await this.#replaceSidecar(stream, { ...identityOf(stream), state, segments, batch, claimed: false });
+    stream.persistedBatch = batch;
+  }
+
+  /** Takes the directory for a stream whose creation may not be durable yet, so that its files can't be anyone else's. */
+  async #claim(stream: FileStream): Promise<void> {
+    await this.#makeDirectory(stream);
+    if (stream.hasSidecar) return;
+    await this.#replaceSidecar(stream, { ...identityOf(stream), state: new MutableState(), segments: [], batch: 0, claimed: true });
+    await this.#files.syncDirectory(this.#layout.shard(stream.directory));
+  }
+
+  async #replaceSidecar(stream: FileStream, sidecar: Sidecar): Promise<void> {
+    await replaceFile(this.#files, sidecarPath(stream.directory), encodeSidecar(sidecar));
+    await this.#files.syncDirectory(stream.directory);
+    stream.hasSidecar = true;
+  }
+
+  async #makeDirectory(stream: FileStream): Promise<void> {
+    if (stream.hasDirectory) return;
+    await this.#vacated(stream.name);
+    await this.#files.makeDirectory(stream.directory);
+    this.noteShard(stream.directory);
+    stream.hasDirectory = true;
+  }
+}
+
+function identityOf(stream: FileStream): Pick<Sidecar, "id" | "name" | "config"> {
+  const { id, name, config } = stream;
+  return { id, name, config };
+}

@@ -1,0 +1,171 @@
+import type { Position } from "../storage.js";
+
+/** Bytes of whole appends that follow each other in one segment. */
+interface TailBlock {
+  readonly start: Position;
+  readonly segmentStart: Position;
+  /** Room for more than `length`: the bytes that are there never change. */
+  bytes: Buffer;
+  length: number;
+  /** The CRC-32 of bytes that are in their segment already, `null` for those that have yet to be written. */
+  readonly writtenCrc: number | null;
+}
+
+/** A run of bytes that is ready to be written to its segment, or is there already (`writtenCrc`). */
+export interface PendingRun {
+  readonly position: Position;
+  readonly segmentStart: Position;
+  readonly bytes: Buffer;
+  readonly writtenCrc: number | null;
+}
+
+/** The newest bytes of one stream. */
+export class CachedTail {
+  readonly blocks: TailBlock[] = [];
+
+  /** Where the cached bytes begin; `Infinity` when there are none. */
+  get start(): Position {
+    return this.blocks[0]?.start ?? Infinity;
+  }
+
+  /** Cached bytes from `from` on, at most `maxBytes`, ending with an append where they end early. */
+  read(from: Position, maxBytes: number): Buffer {
+    for (let index = this.blocks.length - 1; index >= 0; index -= 1) {
+      const block = this.blocks[index];
+      if (block === undefined || block.start > from) continue;
+      const offset = from - block.start;
+      return block.bytes.subarray(offset, Math.min(offset + maxBytes, block.length));
+    }
+    throw new RangeError(`position ${from} is before the cached bytes`);
+  }
+
+  /** The next run at `from` to go to a segment, up to `limit`. */
+  pendingRun(from: Position, limit: Position): PendingRun {
+    const block = this.blocks.find((candidate) => candidate.start + candidate.length > from);
+    if (block === undefined || block.start > from) throw new RangeError(`position ${from} is not cached`);
+    const { segmentStart, writtenCrc } = block;
+    const bytes = block.bytes.subarray(from - block.start, Math.min(block.length, limit - block.start));
+    return { position: from, segmentStart, bytes, writtenCrc };
+  }
+}
+
+/** What the cache needs of a stream. */
+export interface CachedStream {
+  readonly cached: CachedTail;
+  /** Bytes before this are in segment files and may leave the cache. */
+  readonly written: Position;
+}
+
+const MIN_BLOCK_BYTES = 128;
+const MAX_BLOCK_BYTES = 64 * 1024;
+/** A payload of this size is a block of its own, without a copy. */
+const OWN_BLOCK_BYTES = 16 * 1024;
+
+/**
+ * The newest bytes of all streams, up to a number of bytes: reads near the tail never touch a file. Bytes that no
+ * segment has yet stay, whatever the bound; the engine writes them before they are too many.
+ */
+export class TailCache {
+  readonly #maxBytes: number;
+  /** Least recently used first. */
+  readonly #streams = new Set<CachedStream>();
+  #bytes = 0;
+  #unwrittenBytes = 0;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  /** Memory held by blocks. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Bytes that no segment has yet. */
+  get unwrittenBytes(): number {
+    return this.#unwrittenBytes;
+  }
+
+  /** Adds the bytes at `position`, the end of what the stream has. */
+  append(stream: CachedStream, segmentStart: Position, position: Position, payload: Buffer): void {
+    this.#unwrittenBytes += payload.length;
+    const last = stream.cached.blocks.at(-1);
+    const fits =
+      last !== undefined &&
+      last.segmentStart === segmentStart &&
+      last.writtenCrc === null &&
+      last.start + last.length === position &&
+      payload.length < OWN_BLOCK_BYTES &&
+      last.length + payload.length <= MAX_BLOCK_BYTES;
+    if (fits) this.#extend(last, payload);
+    else this.#push(stream, segmentStart, position, payload, null);
+    this.used(stream);
+    if (this.#bytes > this.#maxBytes) this.#evict();
+  }
+
+  /** Adds bytes that are in their segment already. */
+  appendWritten(stream: CachedStream, segmentStart: Position, position: Position, payload: Buffer, crc: number): void {
+    this.#unwrittenBytes += payload.length;
+    this.#push(stream, segmentStart, position, payload, crc);
+    this.used(stream);
+    if (this.#bytes > this.#maxBytes) this.#evict();
+  }
+
+  /** Moves the stream to the end of those that may lose their bytes. */
+  used(stream: CachedStream): void {
+    this.#streams.delete(stream);
+    this.#streams.add(stream);
+  }
+
+  /** `length` more bytes of some stream are in their segment. */
+  noteWritten(length: number): void {
+    this.#unwrittenBytes -= length;
+    if (this.#bytes > this.#maxBytes) this.#evict();
+  }
+
+  /** Forgets all of a stream's bytes, `unwritten` of which no segment will get. */
+  drop(stream: CachedStream, unwritten: number): void {
+    for (const block of stream.cached.blocks) this.#bytes -= block.bytes.length;
+    stream.cached.blocks.length = 0;
+    this.#unwrittenBytes -= unwritten;
+    this.#streams.delete(stream);
+  }
+
+  #extend(block: TailBlock, payload: Buffer): void {
+    const needed = block.length + payload.length;
+    if (needed > block.bytes.length) {
+      const grown = Buffer.allocUnsafe(Math.min(MAX_BLOCK_BYTES, Math.max(needed, block.bytes.length * 2)));
+      block.bytes.copy(grown, 0, 0, block.length);
+      this.#bytes += grown.length - block.bytes.length;
+      block.bytes = grown;
+    }
+    payload.copy(block.bytes, block.length);
+    block.length = needed;
+  }
+
+  #push(stream: CachedStream, segmentStart: Position, position: Position, payload: Buffer, writtenCrc: number | null): void {
+    const { length } = payload;
+    let bytes = payload;
+    if (length < OWN_BLOCK_BYTES) {
+      bytes = Buffer.allocUnsafe(Math.max(MIN_BLOCK_BYTES, length));
+      payload.copy(bytes);
+    }
+    stream.cached.blocks.push({ start: position, segmentStart, bytes, length, writtenCrc });
+    this.#bytes += bytes.length;
+  }
+
+  #evict(): void {
+    for (const stream of this.#streams) {
+      const { blocks } = stream.cached;
+      let drop = 0;
+      for (const block of blocks) {
+        if (block.start + block.length > stream.written || this.#bytes <= this.#maxBytes) break;
+        this.#bytes -= block.bytes.length;
+        drop += 1;
+      }
+      blocks.splice(0, drop);
+      if (blocks.length === 0) this.#streams.delete(stream);
+      if (this.#bytes <= this.#maxBytes) return;
+    }
+  }
+}

@@ -1,0 +1,103 @@
+import { join } from "node:path";
+import type { Log } from "../../ops/log.js";
+import type { FileStream } from "./file-stream.js";
+import { errorCode, type Files } from "./files.js";
+import { segmentPath, type Layout } from "./layout.js";
+import type { SegmentPool } from "./segment-pool.js";
+
+/** What the trash works with. */
+export interface TrashOptions {
+  readonly files: Files;
+  readonly layout: Layout;
+  readonly pool: SegmentPool;
+  readonly log: Log;
+  /** Notes that the entry of a stream's directory changed. */
+  readonly noteShard: (streamDirectory: string) => void;
+}
+
+/** Gets deleted streams out of the way by a rename, so that the name is free at once, and removes their files behind that. */
+export class Trash {
+  readonly #options: TrashOptions;
+  /** Moves under way, by name: a new stream of the name makes its directory after them. */
+  readonly #moving = new Map<string, Promise<void>>();
+  readonly #moves = new WeakMap<FileStream, Promise<void>>();
+  #emptying: Promise<void> = Promise.resolve();
+  #stopped = false;
+
+  constructor(options: TrashOptions) {
+    this.#options = options;
+  }
+
+  /** Takes the files of a stream whose deletion is durable. */
+  take(stream: FileStream): void {
+    const before = this.#moving.get(stream.name) ?? Promise.resolve();
+    // File operations of the stream that are under way end first.
+    const moved = before.then(() => stream.work).then(() => this.#move(stream));
+    this.#moves.set(stream, moved);
+    this.#moving.set(stream.name, moved);
+    const done = (): void => {
+      if (this.#moving.get(stream.name) === moved) this.#moving.delete(stream.name);
+    };
+    moved.then(done, done);
+  }
+
+  /** Whether the directory of a deleted stream of this name may still be in its place. */
+  isVacating(name: string): boolean {
+    return this.#moving.has(name);
+  }
+
+  /** Resolves when no deleted stream's directory is in the way of the name. */
+  vacated(name: string): Promise<void> {
+    return this.#moving.get(name) ?? Promise.resolve();
+  }
+
+  /** Resolves when the stream's directory is out of its place; rejects when it could not be moved. */
+  removed(stream: FileStream): Promise<void> {
+    return this.#moves.get(stream) ?? Promise.resolve();
+  }
+
+  /** Moves a directory that belongs to no stream out of the way. */
+  async discard(directory: string, label: string): Promise<void> {
+    const { files, layout, noteShard } = this.#options;
+    const target = join(layout.trash, label);
+    await files.removeTree(target);
+    try {
+      await files.rename(directory, target);
+    } catch (error) {
+      if (errorCode(error) === "ENOENT") return;
+      throw error;
+    }
+    noteShard(directory);
+    this.#empty(target);
+  }
+
+  /** Removes what an earlier run left in the trash, in the background. */
+  async emptyAll(): Promise<void> {
+    const { files, layout } = this.#options;
+    for (const label of await files.list(layout.trash)) this.#empty(join(layout.trash, label));
+  }
+
+  /** Begins no more removals; resolves when the one under way has ended. What is left goes at the next start. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await Promise.allSettled(this.#moving.values());
+    await this.#emptying;
+  }
+
+  async #move(stream: FileStream): Promise<void> {
+    await this.#options.pool.drop(stream.segments.map((segment) => segmentPath(stream.directory, segment.start)));
+    if (stream.hasDirectory) await this.discard(stream.directory, stream.id);
+  }
+
+  /** One at a time: removing a large stream must not crowd out the journal. */
+  #empty(path: string): void {
+    this.#emptying = this.#emptying.then(async () => {
+      if (this.#stopped) return;
+      try {
+        await this.#options.files.removeTree(path);
+      } catch (error) {
+        this.#options.log.warn("a deleted stream's files could not be removed yet", { path, fault: String(error) });
+      }
+    });
+  }
+}

@@ -1,0 +1,329 @@
+import { DEFAULT_CONTENT_TYPE } from "../protocol/content-type.js";
+import type { Clock, Timer } from "../ops/clock.js";
+import type { Log } from "../ops/log.js";
+import type { AppendRecord, MaybePromise, Settlement, Storage, StorageHealth, StreamConfig } from "../storage/storage.js";
+import type { AppendCommand, CreateCommand } from "./command.js";
+import { frameBody, matchesExisting } from "./decide.js";
+import { deadlineOf, ExpiryQueue, TOUCH_INTERVAL_MS, type TtlMode } from "./expiry.js";
+import { formatOffset } from "../protocol/offset.js";
+import { refuse, type AppendOutcome, type CreateOutcome, type DeleteOutcome, type Refused } from "./outcome.js";
+import { refuseRejected, Stream, type StreamContext } from "./stream.js";
+
+/** What a registry needs. */
+export interface RegistryOptions {
+  readonly storage: Storage;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly ttlMode: TtlMode;
+  /** Streams kept in memory; beyond it idle ones are let go, and without an idle one new names are refused. */
+  readonly maxLoadedStreams: number;
+}
+
+/** Between two rounds over the loaded streams that lets idle ones go. */
+const IDLE_ROUND_MS = 30_000;
+/** Between the end of one search for expired streams on disk and the next. */
+const SWEEP_PAUSE_MS = 60_000;
+/** Idle streams looked at when room is needed for one more. */
+const MAX_LOOKS_FOR_ROOM = 64;
+
+/**
+ * The streams by name. It loads them on first use, lets idle ones go, and is where a name changes hands: creation,
+ * deletion and expiry.
+ */
+export class Registry {
+  readonly #context: StreamContext;
+  readonly #log: Log;
+  readonly #maxLoadedStreams: number;
+  readonly #streams = new Map<string, Stream>();
+  readonly #loading = new Map<string, Promise<Stream | null>>();
+  readonly #expiries: ExpiryQueue<Stream>;
+  #clockHand: IterableIterator<Stream>;
+  #releasing = 0;
+  #idleTimer: Timer | null = null;
+  #sweepTimer: Timer | null = null;
+  #stopped = false;
+
+  constructor(options: RegistryOptions) {
+    const { storage, clock, ttlMode } = options;
+    this.#context = { storage, clock, ttlMode };
+    this.#log = options.log;
+    this.#maxLoadedStreams = options.maxLoadedStreams;
+    this.#expiries = new ExpiryQueue(clock, (stream) => this.#expire(stream));
+    this.#clockHand = this.#streams.values();
+  }
+
+  /** Streams in memory. */
+  get loadedCount(): number {
+    return this.#streams.size;
+  }
+
+  health(): StorageHealth {
+    return this.#context.storage.health();
+  }
+
+  /** Begins letting idle streams go and looking for expired ones on disk. */
+  start(): void {
+    this.#idleTimer = this.#context.clock.after(IDLE_ROUND_MS, () => this.#idleRound());
+    this.#sweepTimer = this.#context.clock.after(0, () => void this.#sweep());
+  }
+
+  /** Stops all background work. */
+  stop(): void {
+    this.#stopped = true;
+    this.#idleTimer?.cancel();
+    this.#sweepTimer?.cancel();
+    this.#expiries.stop();
+  }
+
+  /** The stream as readers see it, or why there is none. A created or deleted one is waited for until that is durable. */
+  find(name: string): MaybePromise<Stream | Refused> {
+    const stream = this.#streams.get(name);
+    if (stream === undefined) return this.#findOnDisk(name);
+    if (stream.phase === "live") return this.#unlessExpired(stream);
+    return this.#findWhenSettled(stream);
+  }
+
+  async #findOnDisk(name: string): Promise<Stream | Refused> {
+    const loaded = await this.#load(name);
+    if (loaded === null && !this.#streams.has(name)) return NOT_FOUND;
+    return this.find(name);
+  }
+
+  async #findWhenSettled(stream: Stream): Promise<Stream | Refused> {
+    const settled = await stream.whenDurable(() => null);
+    if (settled !== null && settled.code !== "storage-full") return settled;
+    // A failed creation or deletion leaves the name as it was before.
+    return this.find(stream.name);
+  }
+
+  #unlessExpired(stream: Stream): Stream | Refused {
+    if (stream.isExpired(this.#context.clock.nowMs())) {
+      this.#expire(stream);
+      return NOT_FOUND;
+    }
+    stream.recentlyUsed = true;
+    return stream;
+  }
+
+  /** Appends to or closes the stream of this name (specification 4.2, 4.3). */
+  append(name: string, command: AppendCommand): MaybePromise<AppendOutcome> {
+    const stream = this.#streams.get(name);
+    if (stream === undefined) return this.#appendLoaded(name, command);
+    if (stream.phase === "deleting" || stream.phase === "gone") return this.#refuseGone(stream);
+    const current = this.#unlessExpired(stream);
+    return current === stream ? stream.append(command) : NOT_FOUND;
+  }
+
+  async #appendLoaded(name: string, command: AppendCommand): Promise<AppendOutcome> {
+    const loaded = await this.#load(name);
+    return loaded === null && !this.#streams.has(name) ? NOT_FOUND : this.append(name, command);
+  }
+
+  #refuseGone(stream: Stream): MaybePromise<Refused> {
+    return stream.whenDurable((): Refused => NOT_FOUND);
+  }
+
+  /** Creates the stream of this name, or finds it there as asked for (specification 4.1). */
+  async create(name: string, command: CreateCommand): Promise<CreateOutcome> {
+    let stream = this.#streams.get(name) ?? null;
+    while (stream === null) {
+      const loaded = await this.#load(name);
+      stream = this.#streams.get(name) ?? null;
+      if (loaded === null && stream === null) return this.#createNew(name, command);
+    }
+    const isCurrent = stream.phase === "creating" || stream.phase === "live";
+    if (isCurrent && stream.isExpired(this.#context.clock.nowMs())) this.#expire(stream);
+    else if (isCurrent) return this.#compare(stream, command);
+    // The name is free: its deletion has been handed in, and the creation follows it.
+    return this.#createNew(name, command);
+  }
+
+  #compare(stream: Stream, command: CreateCommand): MaybePromise<CreateOutcome> {
+    const contentType = command.contentType ?? DEFAULT_CONTENT_TYPE;
+    const closed = stream.reservedClosed;
+    const tail = stream.reservedTail;
+    return stream.whenDurable((): CreateOutcome => {
+      if (!matchesExisting(stream.config, closed, command, contentType)) return refuse("config-mismatch");
+      return { kind: "created", created: false, contentType: stream.config.contentType, nextOffset: stream.offsetAt(tail), closed };
+    });
+  }
+
+  #createNew(name: string, command: CreateCommand): MaybePromise<CreateOutcome> {
+    const contentType = command.contentType ?? DEFAULT_CONTENT_TYPE;
+    const payload = frameBody(contentType, command.body, "create");
+    if (!Buffer.isBuffer(payload)) return payload;
+    if (!this.#hasRoom()) return refuse("overloaded", { detail: "Too many streams are in use." });
+    const nowMs = this.#context.clock.nowMs();
+    const { ttlSeconds, expiresAtMs } = command;
+    const config: StreamConfig = { contentType, createdAtMs: nowMs, ttlSeconds, expiresAtMs };
+    return this.#storeNew(name, config, { payload, closes: command.closed, producer: null, seq: null, atMs: nowMs });
+  }
+
+  #storeNew(name: string, config: StreamConfig, initial: AppendRecord): Promise<CreateOutcome> | Refused {
+    const predecessor = this.#streams.get(name) ?? null;
+    let onSettled: (how: Settlement) => void = () => undefined;
+    const outcome = new Promise<Settlement>((resolve) => (onSettled = resolve));
+    const stored = this.#context.storage.create(name, config, initial, (how) => {
+      stream.creationSettled(how);
+      if (how !== "durable") this.#abandon(stream, predecessor);
+      onSettled(how);
+    });
+    if (typeof stored === "string") return refuseRejected(stored);
+    const stream = new Stream(this.#context, stored, initial);
+    this.#streams.set(name, stream);
+    this.#expiries.add(stream);
+    return outcome.then((how) => {
+      if (how !== "durable") return refuse(how);
+      const nextOffset = initial.payload.length === 0 ? formatOffset(0, 0) : stream.offsetAt(initial.payload.length);
+      return { kind: "created", created: true, contentType: config.contentType, nextOffset, closed: initial.closes };
+    });
+  }
+
+  /** A creation failed: the name goes back to what it was, if the deletion before it failed as well. */
+  #abandon(stream: Stream, predecessor: Stream | null): void {
+    this.#expiries.remove(stream);
+    if (this.#streams.get(stream.name) !== stream) return;
+    this.#streams.delete(stream.name);
+    if (predecessor?.phase === "live") this.#streams.set(stream.name, predecessor);
+  }
+
+  /** Deletes the stream of this name (specification 4.4). */
+  async delete(name: string): Promise<DeleteOutcome> {
+    const stream = this.#streams.get(name) ?? (await this.#loadCurrent(name));
+    if (stream === null) return NOT_FOUND;
+    if (stream.phase === "deleting" || stream.phase === "gone") return this.#refuseGone(stream);
+    if (stream.isExpired(this.#context.clock.nowMs())) {
+      this.#expire(stream);
+      return NOT_FOUND;
+    }
+    return new Promise((resolve) => {
+      const rejection = this.#remove(stream, (how) => resolve(how === "durable" ? { kind: "deleted" } : refuse(how)));
+      if (rejection !== null) resolve(rejection);
+    });
+  }
+
+  async #loadCurrent(name: string): Promise<Stream | null> {
+    const loaded = await this.#load(name);
+    return this.#streams.get(name) ?? loaded;
+  }
+
+  #remove(stream: Stream, settle: (how: Settlement) => void): Refused | null {
+    const phaseBefore = stream.phase;
+    const rejection = this.#context.storage.delete(stream.stored, (how) => {
+      stream.phase = how === "durable" ? "gone" : "live";
+      if (how === "durable") this.#letGo(stream);
+      else if (!this.#streams.has(stream.name)) this.#streams.set(stream.name, stream);
+      settle(how);
+    });
+    if (rejection !== null) {
+      stream.phase = phaseBefore;
+      return refuseRejected(rejection);
+    }
+    stream.phase = "deleting";
+    this.#expiries.remove(stream);
+    return null;
+  }
+
+  #letGo(stream: Stream): void {
+    if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
+    stream.deleted();
+  }
+
+  /** Its time is over: gone for everybody at once, and from disk as soon as that is durable. */
+  #expire(stream: Stream): void {
+    if (stream.phase !== "live" && stream.phase !== "creating") return;
+    const rejection = this.#remove(stream, (how) => {
+      if (how !== "durable") this.#expiries.add(stream);
+    });
+    if (rejection !== null) this.#expiries.add(stream);
+    stream.deleted();
+  }
+
+  #load(name: string): Promise<Stream | null> {
+    const underway = this.#loading.get(name);
+    if (underway !== undefined) return underway;
+    const loading = this.#loadNow(name).finally(() => this.#loading.delete(name));
+    this.#loading.set(name, loading);
+    return loading;
+  }
+
+  async #loadNow(name: string): Promise<Stream | null> {
+    const stored = await this.#context.storage.load(name);
+    if (stored === null || this.#streams.has(name)) return null;
+    this.#hasRoom();
+    const stream = new Stream(this.#context, stored, null);
+    this.#streams.set(name, stream);
+    this.#expiries.add(stream);
+    return stream;
+  }
+
+  /** Whether one more stream may be in memory; begins to let an idle one go when there are too many. */
+  #hasRoom(): boolean {
+    const excess = this.#streams.size + 1 - this.#maxLoadedStreams - this.#releasing;
+    if (excess <= 0) return true;
+    let looks = MAX_LOOKS_FOR_ROOM;
+    for (; looks > 0; looks -= 1) if (this.#advanceHand()) break;
+    return looks > 0 || excess <= this.#maxLoadedStreams;
+  }
+
+  /** One step of the clock algorithm: a stream used since the last round is passed by once. */
+  #advanceHand(): boolean {
+    let next = this.#clockHand.next();
+    if (next.done === true) {
+      this.#clockHand = this.#streams.values();
+      next = this.#clockHand.next();
+      if (next.done === true) return false;
+    }
+    const stream = next.value;
+    if (!stream.recentlyUsed && stream.idle) {
+      void this.#forget(stream);
+      return true;
+    }
+    stream.recentlyUsed = false;
+    return false;
+  }
+
+  async #forget(stream: Stream): Promise<void> {
+    this.#releasing += 1;
+    try {
+      await this.#context.storage.persist(stream.stored);
+    } catch (fault) {
+      this.#log.error("a stream could not be written to its files", { stream: stream.name, fault: String(fault) });
+      return;
+    } finally {
+      this.#releasing -= 1;
+    }
+    if (!stream.idle || stream.recentlyUsed || this.#streams.get(stream.name) !== stream) return;
+    if (!this.#context.storage.release(stream.stored)) return;
+    this.#streams.delete(stream.name);
+    this.#expiries.remove(stream);
+  }
+
+  /** Passes over every loaded stream once and lets those go that nobody used since the last round. */
+  async #idleRound(): Promise<void> {
+    for (const stream of [...this.#streams.values()]) {
+      if (this.#stopped) return;
+      if (!stream.recentlyUsed && stream.idle) await this.#forget(stream);
+      else stream.recentlyUsed = false;
+    }
+    if (!this.#stopped) this.#idleTimer = this.#context.clock.after(IDLE_ROUND_MS, () => void this.#idleRound());
+  }
+
+  /** Looks through all streams on disk for expired ones: nobody may ever ask for them again. */
+  async #sweep(): Promise<void> {
+    const { storage, clock, ttlMode } = this.#context;
+    try {
+      for await (const listed of storage.list()) {
+        if (this.#stopped) return;
+        const deadlineMs = deadlineOf(listed.config, listed.touchedAtMs + TOUCH_INTERVAL_MS, ttlMode);
+        // Finding an expired stream expires it.
+        if (deadlineMs <= clock.nowMs()) await this.find(listed.name);
+      }
+    } catch (fault) {
+      this.#log.error("the search for expired streams was cut short", { fault: String(fault) });
+    }
+    if (!this.#stopped) this.#sweepTimer = clock.after(SWEEP_PAUSE_MS, () => void this.#sweep());
+  }
+}
+
+const NOT_FOUND: Refused = refuse("stream-not-found");

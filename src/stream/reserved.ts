@@ -1,0 +1,88 @@
+import type { AppendRecord, Position, ProducerMark, ProducerStamp, StreamState } from "../storage/storage.js";
+import type { ProducerMemory } from "./producers.js";
+
+/**
+ * A stream's state as it will be once everything handed to storage is durable. Decisions are made on it, so that a
+ * request need not wait for the one before it. It is an overlay: with nothing pending it is the durable state.
+ */
+export class ReservedState implements ProducerMemory {
+  readonly #durable: StreamState;
+  #pending = 0;
+  #tail: Position;
+  #closed: boolean;
+  #closedBy: ProducerStamp | null;
+  #lastSeq: string | null;
+  #marks: Map<string, ProducerMark> | null = null;
+
+  constructor(durable: StreamState, initial: AppendRecord | null) {
+    this.#durable = durable;
+    this.#tail = durable.tail;
+    this.#closed = durable.closed;
+    this.#closedBy = durable.closedBy;
+    this.#lastSeq = durable.lastSeq;
+    if (initial !== null) this.reserve(initial);
+  }
+
+  get tail(): Position {
+    return this.#tail;
+  }
+
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  get closedBy(): ProducerStamp | null {
+    return this.#closedBy;
+  }
+
+  get lastSeq(): string | null {
+    return this.#lastSeq;
+  }
+
+  /** Changes handed to storage and not settled. */
+  get pending(): number {
+    return this.#pending;
+  }
+
+  get producerCount(): number {
+    return (this.#durable.producers?.size ?? 0) + (this.#marks?.size ?? 0);
+  }
+
+  get oldestProducerAtMs(): number {
+    const first = this.#durable.producers?.values().next();
+    return first === undefined || first.done === true ? Infinity : first.value.atMs;
+  }
+
+  markOf(id: string): ProducerMark | undefined {
+    return this.#marks?.get(id) ?? this.#durable.producers?.get(id);
+  }
+
+  /** Counts `record` in: it has been handed to storage. */
+  reserve(record: AppendRecord): void {
+    this.#pending += 1;
+    this.#tail += record.payload.length;
+    if (record.seq !== null) this.#lastSeq = record.seq;
+    if (record.producer !== null) {
+      const { id, epoch, seq } = record.producer;
+      (this.#marks ??= new Map()).set(id, { epoch, seq, atMs: record.atMs });
+    }
+    if (record.closes) {
+      this.#closed = true;
+      this.#closedBy = record.producer;
+    }
+  }
+
+  /**
+   * Storage has settled one change. When nothing is pending any more the durable state is the truth, whether the
+   * changes got there or not.
+   */
+  settle(): void {
+    this.#pending -= 1;
+    if (this.#pending > 0) return;
+    this.#tail = this.#durable.tail;
+    this.#closed = this.#durable.closed;
+    this.#closedBy = this.#durable.closedBy;
+    this.#lastSeq = this.#durable.lastSeq;
+    this.#marks = null;
+  }
+}

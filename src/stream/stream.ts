@@ -1,0 +1,290 @@
+import { isJsonContentType } from "../protocol/content-type.js";
+import { wholeMessagesLength } from "../protocol/json-frame.js";
+import { formatOffset, type ParsedOffset } from "../protocol/offset.js";
+import type { Clock } from "../ops/clock.js";
+import type { AppendRecord, MaybePromise, Position, Rejection, Settlement, Storage, StoredStream, StreamConfig, StreamObserver } from "../storage/storage.js";
+import type { AppendCommand } from "./command.js";
+import { decideAppend } from "./decide.js";
+import { deadlineOf, slides, TOUCH_INTERVAL_MS, type TtlMode } from "./expiry.js";
+import { LiveFeed } from "./live.js";
+import { refuse, type AppendOutcome, type ProducerEcho, type RefusalCode, type Refused } from "./outcome.js";
+import { ReservedState } from "./reserved.js";
+
+/** A piece of a stream, ready to serve: `bytes` is `from..to` as stored. JSON streams end at a whole message. */
+export interface Chunk {
+  readonly kind: "chunk";
+  readonly from: Position;
+  readonly to: Position;
+  readonly bytes: Buffer;
+  /** Whether `to` was the tail when the chunk was made. */
+  readonly upToDate: boolean;
+  /** Whether the stream is closed and `to` is its end. */
+  readonly closed: boolean;
+}
+
+/** Where an incarnation of a name stands. `creating` and `deleting` are handed to storage and not durable yet. */
+export type StreamPhase = "creating" | "live" | "deleting" | "gone";
+
+/** What all streams of a server share. */
+export interface StreamContext {
+  readonly storage: Storage;
+  readonly clock: Clock;
+  readonly ttlMode: TtlMode;
+}
+
+const NO_BYTES = Buffer.alloc(0);
+
+/** One stream in memory: decides appends, reads chunks, wakes live readers. */
+export class Stream implements StreamObserver {
+  readonly stored: StoredStream;
+  readonly isJson: boolean;
+  phase: StreamPhase;
+  /** Whether somebody looked at it since the registry last did. */
+  recentlyUsed = true;
+  readonly #context: StreamContext;
+  readonly #reserved: ReservedState;
+  #feed: LiveFeed | null = null;
+  #users = 0;
+  #touchedAtMs: number;
+  #notedTouchMs: number;
+
+  /** `initial` is the creation that was handed to storage, `null` for a stream that storage had already. */
+  constructor(context: StreamContext, stored: StoredStream, initial: AppendRecord | null) {
+    this.#context = context;
+    this.stored = stored;
+    this.isJson = isJsonContentType(stored.config.contentType);
+    this.phase = initial === null ? "live" : "creating";
+    this.#reserved = new ReservedState(stored.state, initial);
+    this.#notedTouchMs = initial === null ? stored.state.touchedAtMs : initial.atMs;
+    this.#touchedAtMs = initial === null ? this.#notedTouchMs + TOUCH_INTERVAL_MS : initial.atMs;
+  }
+
+  get id(): string {
+    return this.stored.id;
+  }
+
+  get name(): string {
+    return this.stored.name;
+  }
+
+  get config(): StreamConfig {
+    return this.stored.config;
+  }
+
+  /** End of the durable bytes. */
+  get tail(): Position {
+    return this.stored.state.tail;
+  }
+
+  /** Whether the stream is durably closed. */
+  get closed(): boolean {
+    return this.stored.state.closed;
+  }
+
+  /** Closure as it will be when everything handed to storage is durable. */
+  get reservedClosed(): boolean {
+    return this.#reserved.closed;
+  }
+
+  /** The tail as it will be when everything handed to storage is durable. */
+  get reservedTail(): Position {
+    return this.#reserved.tail;
+  }
+
+  get deadlineMs(): number {
+    return deadlineOf(this.config, this.#touchedAtMs, this.#context.ttlMode);
+  }
+
+  isExpired(nowMs: number): boolean {
+    return this.deadlineMs <= nowMs;
+  }
+
+  /** Milliseconds until the stream expires if nobody touches it, `null` when it does not. */
+  remainingMs(nowMs: number): number | null {
+    const deadlineMs = this.deadlineMs;
+    return deadlineMs === Infinity ? null : Math.max(0, deadlineMs - nowMs);
+  }
+
+  /** Restarts a sliding TTL: somebody reads the stream. */
+  touch(): void {
+    if (!slides(this.config, this.#context.ttlMode)) return;
+    const nowMs = this.#context.clock.nowMs();
+    this.#touchedAtMs = Math.max(this.#touchedAtMs, nowMs);
+    if (nowMs - this.#notedTouchMs < TOUCH_INTERVAL_MS) return;
+    this.#notedTouchMs = nowMs;
+    this.#context.storage.touch(this.stored, nowMs);
+  }
+
+  /** Whether the registry may let go of the stream. */
+  get idle(): boolean {
+    return this.#users === 0 && this.#reserved.pending === 0 && this.phase === "live";
+  }
+
+  /** Keeps the stream in memory until `release`; for whoever holds it across an await. */
+  retain(): void {
+    this.#users += 1;
+  }
+
+  release(): void {
+    this.#users -= 1;
+    if (this.#users > 0 || this.#feed === null) return;
+    this.#feed = null;
+    this.stored.observer = null;
+  }
+
+  /** The feed of live events. The caller has retained the stream. */
+  get feed(): LiveFeed {
+    if (this.#feed === null) {
+      this.#feed = new LiveFeed();
+      this.stored.observer = this;
+    }
+    return this.#feed;
+  }
+
+  advanced(from: Position, to: Position, closed: boolean): void {
+    this.#feed?.note(from, to, closed);
+  }
+
+  settled(): void {
+    this.#feed?.flush();
+  }
+
+  deleted(): void {
+    this.#feed?.emit("end");
+  }
+
+  /** Appends, closes, or both; resolves when the answer is durable (specification 4.2, 4.3). */
+  append(command: AppendCommand): MaybePromise<AppendOutcome> {
+    const nowMs = this.#context.clock.nowMs();
+    const decision = decideAppend(this.#reserved, this.config, command, nowMs);
+    const hasData = command.body.length > 0;
+    switch (decision.kind) {
+      case "accept":
+        return this.#store(decision.record, hasData);
+      case "settled":
+        return this.#answerWhenDurable((tail, closed) => this.#appended(tail, closed, true, hasData, decision.producer));
+      case "refused":
+        return this.#answerWhenDurable((tail) => (decision.closed === true ? { ...decision, nextOffset: this.offsetAt(tail) } : decision));
+    }
+  }
+
+  #store(record: AppendRecord, hasData: boolean): Promise<AppendOutcome> {
+    return new Promise((resolve) => {
+      const from = this.#reserved.tail;
+      const rejection = this.#context.storage.append(this.stored, record, from, (how) => {
+        this.#reserved.settle();
+        if (how !== "durable") return resolve(refuse(how));
+        resolve(this.#appended(from + record.payload.length, this.closed, false, hasData, record.producer));
+      });
+      if (rejection !== null) return resolve(refuseRejected(rejection));
+      this.#reserved.reserve(record);
+      this.#touchedAtMs = Math.max(this.#touchedAtMs, record.atMs);
+      this.#notedTouchMs = Math.max(this.#notedTouchMs, record.atMs);
+    });
+  }
+
+  #appended(tail: Position, closed: boolean, duplicate: boolean, hasData: boolean, producer: ProducerEcho | null): AppendOutcome {
+    return { kind: "appended", duplicate, hasData, nextOffset: this.offsetAt(tail), closed, producer };
+  }
+
+  /** Answers from the reserved state, but not before that state is durable. */
+  #answerWhenDurable(answer: (tail: Position, closed: boolean) => AppendOutcome): MaybePromise<AppendOutcome> {
+    const { tail, closed } = this.#reserved;
+    return this.whenDurable(() => answer(tail, closed));
+  }
+
+  /** Makes an answer once all that was handed in before is durable; a refusal when that failed. */
+  whenDurable<T>(answer: () => T): MaybePromise<T | Refused> {
+    if (this.#reserved.pending === 0 && this.phase === "live") return answer();
+    return new Promise((resolve) => {
+      this.#context.storage.barrier(this.stored, (how) => resolve(how === "durable" ? answer() : refuse(how)));
+    });
+  }
+
+  /** Storage has settled the creation. */
+  creationSettled(how: Settlement): void {
+    this.#reserved.settle();
+    if (this.phase === "creating") this.phase = how === "durable" ? "live" : "gone";
+  }
+
+  /** The token of a position: names the segment of the byte before it, so that a position has one token for ever. */
+  offsetAt(position: Position): string {
+    const segmentStart = this.stored.segmentStartBefore(position);
+    return formatOffset(segmentStart, position - segmentStart);
+  }
+
+  /** Where reading begins for an offset token, or why it can't (specification 4.6). */
+  locate(offset: ParsedOffset): MaybePromise<Position | Refused> {
+    switch (offset.kind) {
+      case "start":
+        return this.stored.earliest;
+      case "now":
+        return this.tail;
+      case "at":
+        return this.#locateAt(offset.segmentStart, offset.byteInSegment);
+    }
+  }
+
+  #locateAt(segmentStart: Position, byteInSegment: number): MaybePromise<Position | Refused> {
+    const position = segmentStart + byteInSegment;
+    if (position < this.stored.earliest) return refuse("offset-gone", { nextOffset: this.offsetAt(this.stored.earliest) });
+    if (!this.stored.hasSegment(segmentStart, byteInSegment)) {
+      return refuse("invalid-offset", { detail: "The offset was not given out by this stream." });
+    }
+    if (!this.isJson || byteInSegment === 0 || position === this.tail) return position;
+    const before = this.#context.storage.read(this.stored, position - 1, 1);
+    return Buffer.isBuffer(before) ? atMessageBoundary(before, position) : before.then((byte) => atMessageBoundary(byte, position));
+  }
+
+  /**
+   * Reads durable bytes from `from` on, about `maxBytes` of them: a JSON message longer than that comes whole.
+   * Throws DamagedStreamError.
+   */
+  read(from: Position, maxBytes: number): MaybePromise<Chunk> {
+    const tail = this.tail;
+    if (from >= tail) return this.#chunk(from, NO_BYTES);
+    const bytes = this.#context.storage.read(this.stored, from, Math.min(maxBytes, tail - from));
+    const enough = Buffer.isBuffer(bytes) && bytes.length === Math.min(maxBytes, tail - from);
+    if (enough && (!this.isJson || from + bytes.length === tail)) return this.#chunk(from, bytes);
+    return this.#readWhole(from, bytes, maxBytes);
+  }
+
+  /** The longer way: gathers pieces up to `maxBytes`, and in JSON streams ends at the end of a message. */
+  async #readWhole(from: Position, first: MaybePromise<Buffer>, maxBytes: number): Promise<Chunk> {
+    this.retain();
+    try {
+      let bytes = await first;
+      let wantedBytes = maxBytes;
+      while (from + bytes.length < this.tail) {
+        if (bytes.length >= wantedBytes) {
+          const wholeLength = this.isJson ? wholeMessagesLength(bytes) : bytes.length;
+          if (wholeLength > 0) return this.#chunk(from, bytes.subarray(0, wholeLength));
+          wantedBytes *= 2;
+        }
+        const at = from + bytes.length;
+        const more = await this.#context.storage.read(this.stored, at, Math.min(wantedBytes - bytes.length, this.tail - at));
+        bytes = Buffer.concat([bytes, more]);
+      }
+      return this.#chunk(from, bytes);
+    } finally {
+      this.release();
+    }
+  }
+
+  #chunk(from: Position, bytes: Buffer): Chunk {
+    const to = from + bytes.length;
+    const upToDate = to === this.tail;
+    return { kind: "chunk", from, to, bytes, upToDate, closed: upToDate && this.closed };
+  }
+}
+
+function atMessageBoundary(byteBefore: Buffer, position: Position): Position | Refused {
+  const NEWLINE = 10;
+  return byteBefore[0] === NEWLINE ? position : refuse("invalid-offset", { detail: "The offset is inside a message." });
+}
+
+/** The refusal for a change that storage does not take now. */
+export function refuseRejected(rejection: Rejection): Refused {
+  const code: RefusalCode = rejection === "tail-moved" ? "overloaded" : rejection;
+  return refuse(code);
+}

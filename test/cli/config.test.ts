@@ -1,0 +1,168 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { DEFAULT_DIR, parseCommand } from "../../src/cli/config.js";
+import { defaultSettings } from "../../src/options.js";
+import type { Settings } from "../../src/options.js";
+
+const SERVE = { name: "serve" };
+const SALUTE = { name: "salute" };
+type Env = Readonly<Record<string, string | undefined>>;
+
+function parse(args: readonly string[], env: Env = {}): ReturnType<typeof parseCommand<{ name: string }>> {
+  return parseCommand(args, env, [SERVE, SALUTE]);
+}
+
+function words(text: string): string[] {
+  return text === "" ? [] : text.split(" ");
+}
+
+describe("a command line runs", () => {
+  const rows: readonly [line: string, dir: string, settings: Partial<Settings>][] = [
+    ["", DEFAULT_DIR, {}],
+    ["serve", DEFAULT_DIR, {}],
+    ["some-dir", "some-dir", {}],
+    ["./verify", "./verify", {}],
+    ["serve verify", "verify", {}],
+    ["serve serve", "serve", {}],
+    ["serv", "serv", {}],
+    ["serve /abs/dir", "/abs/dir", {}],
+    ["--port 0", DEFAULT_DIR, { port: 0 }],
+    ["--port=0", DEFAULT_DIR, { port: 0 }],
+    ["--port 1 --port 2", DEFAULT_DIR, { port: 2 }],
+    ["dir --port 0 --host ::1", "dir", { port: 0, host: "::1" }],
+    ["--port 0 dir --host ::1", "dir", { port: 0, host: "::1" }],
+    ["--host help", DEFAULT_DIR, { host: "help" }],
+    ["--host=--help", DEFAULT_DIR, { host: "--help" }],
+    ["--host=a=b", DEFAULT_DIR, { host: "a=b" }],
+    ["--read-only", DEFAULT_DIR, { readOnly: true }],
+    ["--read-only dir", "dir", { readOnly: true }],
+    ["--no-read-only", DEFAULT_DIR, { readOnly: false }],
+    ["--read-only --no-read-only", DEFAULT_DIR, { readOnly: false }],
+    ["--read-only=false", DEFAULT_DIR, { readOnly: false }],
+    ["--read-only=1", DEFAULT_DIR, { readOnly: true }],
+    ["--chunk-bytes 512KiB", DEFAULT_DIR, { chunkBytes: 524288 }],
+    ["--long-poll-timeout 1.5s", DEFAULT_DIR, { longPollTimeoutMs: 1500 }],
+    ["--fsync no", DEFAULT_DIR, { fsync: "no" }],
+    ["--prefix /a/", DEFAULT_DIR, { prefix: "/a/" }],
+    ["--port 0 -- --odd", "--odd", { port: 0 }],
+    ["-- -h", "-h", {}],
+    ["--", DEFAULT_DIR, {}],
+  ];
+  for (const [line, dir, settings] of rows) {
+    test(`streamdir ${line}`, () => {
+      assert.deepEqual(parse(words(line)), { kind: "run", verb: SERVE, dir, settings: { ...defaultSettings(), ...settings } });
+    });
+  }
+
+  test("with the verb that it names", () => {
+    assert.deepEqual(parse(["salute", "dir"]), { kind: "run", verb: SALUTE, dir: "dir", settings: defaultSettings() });
+  });
+});
+
+describe("a command line asks for", () => {
+  const rows: readonly [line: string, kind: string][] = [
+    ["--help", "help"],
+    ["-h", "help"],
+    ["serve --help", "help"],
+    ["--wrong --help", "help"],
+    ["--host --help", "help"],
+    ["--host -h", "help"],
+    ["--help --version", "help"],
+    ["--version", "version"],
+    ["dir --version", "version"],
+  ];
+  for (const [line, kind] of rows) test(`${kind}: streamdir ${line}`, () => assert.deepEqual(parse(words(line)), { kind }));
+
+  test("help in spite of a wrong variable", () => assert.deepEqual(parse(["--help"], { STREAMDIR_PORT: "x" }), { kind: "help" }));
+});
+
+describe("a command line is refused", () => {
+  const rows: readonly [args: readonly string[], line: string][] = [
+    [["--port", "x"], '--port must be from 0 to 65535, not "x"'],
+    [["--port=x"], '--port must be from 0 to 65535, not "x"'],
+    [["--port", "-1"], '--port must be from 0 to 65535, not "-1"'],
+    [["--port="], '--port must be from 0 to 65535, not ""'],
+    [["--port", "1", "--port", "x"], '--port must be from 0 to 65535, not "x"'],
+    [["--port", "x", "--port", "1"], '--port must be from 0 to 65535, not "x"'],
+    [["--port"], "--port needs a value, like --port=4437"],
+    [["--port", "--host", "::"], "--port needs a value, like --port=4437"],
+    [["--chunk-bytes"], "--chunk-bytes needs a value, like --chunk-bytes=1MiB"],
+    [["--chunk-bytes", "1GiB"], '--chunk-bytes must be from 1B to 64MiB, not "1GiB"'],
+    [["--chunk-bytes", "1M"], '--chunk-bytes must be from 1B to 64MiB, written like 1MiB, not "1M"'],
+    [["--sse-lifetime", "60"], '--sse-lifetime must be from 1ms to 24h, with its unit like 1m or 500ms, not "60"'],
+    [["--host", "a\nb", "--fsync", "a\nb"], '--fsync must be always or no, not "a\\nb"'],
+    [["--read-only=yes"], '--read-only must be true or false, not "yes"'],
+    [["--no-read-only=true"], "--no-read-only takes no value"],
+    [["--prot", "1"], 'unknown flag "--prot"; did you mean --port?'],
+    [["--prot=1"], 'unknown flag "--prot"; did you mean --port?'],
+    [["-port", "1"], 'unknown flag "-port"; did you mean --port?'],
+    [["--no-port"], 'unknown flag "--no-port"; streamdir --help lists them'],
+    [["--no-readonly"], 'unknown flag "--no-readonly"; did you mean --no-read-only?'],
+    [["--PORT", "1"], 'unknown flag "--PORT"; streamdir --help lists them'],
+    [["--tail-cache", "1"], 'unknown flag "--tail-cache"; did you mean --tail-cache-bytes?'],
+    [["--quux"], 'unknown flag "--quux"; streamdir --help lists them'],
+    [["-p", "1"], 'unknown flag "-p"; streamdir --help lists them'],
+    [["-"], 'unknown flag "-"; streamdir --help lists them'],
+    [["a", "b"], 'only one directory can be named, not both "a" and "b"'],
+    [["serve", "a", "b"], 'only one directory can be named, not both "a" and "b"'],
+    [["serve", "a", "--", "b"], 'only one directory can be named, not both "a" and "b"'],
+    [["serv", "a"], 'unknown command "serv"; did you mean streamdir serve?'],
+    [[""], "the directory must not be empty; leave it out for ./data"],
+    [["serve", ""], "the directory must not be empty; leave it out for ./data"],
+    [["--port", "0", "serve"], "a command stands before all flags: streamdir serve; a directory of that name is ./serve"],
+    [["--port", "0", "serve", "a"], "a command stands before all flags: streamdir serve; a directory of that name is ./serve"],
+    [["help"], '"help" is not a directory here: write streamdir --help; a directory of that name is ./help'],
+    [["help", "serve"], '"help" is not a directory here: write streamdir --help; a directory of that name is ./help'],
+    [["version"], '"version" is not a directory here: write streamdir --version; a directory of that name is ./version'],
+    ...["verify", "repair", "bench"].map((word): [string[], string] => [
+      ["--port", "0", word],
+      `"${word}" is not a directory here: this version has no such command; a directory of that name is ./${word}`,
+    ]),
+  ];
+  for (const [args, line] of rows) {
+    test(`streamdir ${JSON.stringify(args.join(" "))}`, () => assert.deepEqual(parse(args), { kind: "usage-error", line }));
+  }
+});
+
+describe("the environment", () => {
+  const rows: readonly [title: string, env: Env, settings: Partial<Settings>][] = [
+    ["sets an integer", { STREAMDIR_PORT: "0" }, { port: 0 }],
+    ["sets a size", { STREAMDIR_CHUNK_BYTES: "64KiB" }, { chunkBytes: 65536 }],
+    ["sets a duration", { STREAMDIR_SSE_LIFETIME: "2m" }, { sseLifetimeMs: 120_000 }],
+    ["sets a switch with true", { STREAMDIR_READ_ONLY: "true" }, { readOnly: true }],
+    ["sets a switch with 1", { STREAMDIR_READ_ONLY: "1" }, { readOnly: true }],
+    ["leaves a switch with 0", { STREAMDIR_READ_ONLY: "0" }, { readOnly: false }],
+    ["may hold what others use", { PATH: "/bin", STREAMDIRECTORY: "x", streamdir_port: "x" }, {}],
+    ["may hold an unset variable", { STREAMDIR_PORT: undefined }, {}],
+  ];
+  for (const [title, env, settings] of rows) {
+    test(title, () => assert.deepEqual(parse([], env), { kind: "run", verb: SERVE, dir: DEFAULT_DIR, settings: { ...defaultSettings(), ...settings } }));
+  }
+
+  test("yields to a flag", () => {
+    const command = parse(["--port", "1", "--no-read-only"], { STREAMDIR_PORT: "2", STREAMDIR_READ_ONLY: "true", STREAMDIR_HOST: "::1" });
+    assert.deepEqual(command, { kind: "run", verb: SERVE, dir: DEFAULT_DIR, settings: { ...defaultSettings(), port: 1, host: "::1" } });
+  });
+
+  const refusals: readonly [env: Env, line: string][] = [
+    [{ STREAMDIR_PORT: "x" }, 'STREAMDIR_PORT must be from 0 to 65535, not "x"'],
+    [{ STREAMDIR_PORT: "" }, 'STREAMDIR_PORT must be from 0 to 65535, not ""'],
+    [{ STREAMDIR_READ_ONLY: "yes" }, 'STREAMDIR_READ_ONLY must be true or false, not "yes"'],
+    [{ STREAMDIR_SSE_LIFETIME: "60" }, 'STREAMDIR_SSE_LIFETIME must be from 1ms to 24h, with its unit like 1m or 500ms, not "60"'],
+    [{ STREAMDIR_PROT: "1" }, 'unknown environment variable "STREAMDIR_PROT"; did you mean STREAMDIR_PORT?'],
+    [{ STREAMDIR_DIR: "a" }, 'unknown environment variable "STREAMDIR_DIR"; streamdir --help lists them'],
+    [{ STREAMDIR_: "a" }, 'unknown environment variable "STREAMDIR_"; streamdir --help lists them'],
+    [{ "STREAMDIR_A\nB": "a" }, 'unknown environment variable "STREAMDIR_A\\nB"; streamdir --help lists them'],
+  ];
+  for (const [env, line] of refusals) {
+    test(`is refused with ${JSON.stringify(env)}`, () => assert.deepEqual(parse([], env), { kind: "usage-error", line }));
+  }
+
+  test("is refused even where a flag wins", () => {
+    assert.deepEqual(parse(["--port", "1"], { STREAMDIR_PORT: "x" }), { kind: "usage-error", line: 'STREAMDIR_PORT must be from 0 to 65535, not "x"' });
+  });
+
+  test("is looked at behind the command line", () => {
+    assert.deepEqual(parse(["--prot"], { STREAMDIR_PORT: "x" }), { kind: "usage-error", line: 'unknown flag "--prot"; did you mean --port?' });
+  });
+});

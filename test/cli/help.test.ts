@@ -1,0 +1,44 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { helpText } from "../../src/cli/help.js";
+import { formatValue, OPTIONS } from "../../src/options.js";
+import type { OptionSpec } from "../../src/options.js";
+
+const SPECS: readonly OptionSpec[] = Object.values(OPTIONS);
+
+describe("the help text", () => {
+  const text = helpText([
+    { name: "serve", summary: "serve it" },
+    { name: "salute", summary: "salute it" },
+  ]);
+  const lines = text.split("\n");
+
+  test("fits 100 columns", () => {
+    assert.deepEqual(lines.filter((line) => line.length > 100), []);
+  });
+
+  test("begins with the usage and ends with a line feed", () => {
+    assert.equal(lines[0], "Usage: streamdir [serve|salute] [DIR] [flags]");
+    assert.equal(lines.at(-1), "");
+  });
+
+  test("names each verb with what it does", () => {
+    assert.ok(lines.includes(`  ${"serve".padEnd(30)}serve it`));
+    assert.ok(lines.includes(`  ${"salute".padEnd(30)}salute it`));
+    assert.ok(lines.includes("Commands (serve when none is named):"));
+  });
+
+  for (const spec of SPECS) {
+    test(`shows --${spec.flag} in two columns with its help, variable and default`, () => {
+      const at = lines.findIndex((line) => new RegExp(`^  --(\\[no-\\])?${spec.flag}(?![\\w-])`).test(line));
+      const first = lines[at] ?? "";
+      assert.equal(first.slice(32), spec.help);
+      assert.match(first.slice(0, 32), / $/, "the second column stands apart");
+      assert.equal(lines[at + 1], `${" ".repeat(32)}${spec.env}, default ${formatValue(spec, spec.default)}`);
+    });
+    test(`shows --${spec.flag} under ${spec.group}`, () => {
+      const at = lines.findIndex((line) => line.includes(spec.env));
+      assert.equal(lines.slice(0, at).findLast((line) => /^\S.*:$/.test(line)), `${spec.group}:`);
+    });
+  }
+});

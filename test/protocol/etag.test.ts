@@ -1,0 +1,39 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { etagMatches, formatEtag } from "../../src/protocol/etag.js";
+
+const ETAG = '"7:0_0:0_5"';
+
+test("an ETag names the stream, the range and the closure", () => {
+  assert.equal(formatEtag("7", "0_0", "0_5", false), ETAG);
+  assert.equal(formatEtag("7", "0_5", "0_5", true), '"7:0_5:0_5:closed"');
+});
+
+test("If-None-Match matches a member of its list, weakly", () => {
+  const table: [ifNoneMatch: string, matches: boolean][] = [
+    [ETAG, true],
+    [`W/${ETAG}`, true],
+    [`"x", ${ETAG}`, true],
+    [`"x",${ETAG},"y"`, true],
+    [`"x" , \tW/${ETAG} , "y"`, true],
+    [`,, ${ETAG}`, true],
+    [`"a,b", ${ETAG}`, true],
+    [`garbage, ${ETAG}`, true],
+    ["*", true],
+    [" * ", true],
+    ["", false],
+    [" , ", false],
+    ['"x"', false],
+    ['"7:0_0:0_5:closed"', false],
+    ['"7:0_0:0_55"', false],
+    ["7:0_0:0_5", false],
+    [`w/${ETAG}`, false],
+    [`x${ETAG}`, false],
+    ['"7:0_0:0_5', false],
+    ['"*"', false],
+    ['"x", *', false],
+    [`"x"${ETAG}`, false],
+    [`"x,${ETAG}`, false],
+  ];
+  for (const [ifNoneMatch, matches] of table) assert.equal(etagMatches(ifNoneMatch, ETAG), matches, ifNoneMatch);
+});

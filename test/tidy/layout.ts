@@ -1,0 +1,85 @@
+import { holdsOnlyTypes } from "./syntax.js";
+import { sources, type Check, type Offence, type Tree, type TreeFile } from "./tree.js";
+
+/** Files of src that are tested elsewhere than in the test of their name, and where. */
+export const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
+  "src/storage/storage.ts": "the interface: test/contract/ is its test, for every engine",
+};
+
+const TOP_LEVEL = /^(package(-lock)?\.json|tsconfig(\.\w+)?\.json|src|test|bin|data|docs|LICENSE|README\.md|CHANGELOG\.md|\..+)$/;
+const VAGUE_NAMES = /^(utils?|helpers?|managers?|misc|common)$/;
+
+/** The measures of what lies where. */
+export const LAYOUT_CHECKS: readonly Check[] = [
+  {
+    title: "the top level holds only what design.md names",
+    find: strayTopLevel,
+    planted: { "notes.txt": "", "lib/a.ts": "", "lib/b.ts": "", "package.jsonc": "" },
+    found: ["notes.txt:1", "lib:1", "package.jsonc:1"],
+    fine: { "package.json": "", "tsconfig.build.json": "", "src/a.ts": "", ".ci/run": "", ".gitignore": "", LICENSE: "" },
+  },
+  {
+    title: "no file or folder has a name that says nothing",
+    find: vagueNames,
+    planted: { "src/utils.ts": "", "src/http/stream-manager.ts": "", "test/common/a.ts": "", "src/helpers/a.ts": "" },
+    found: ["src/utils.ts:1", "src/http/stream-manager.ts:1", "test/common/a.ts:1", "src/helpers/a.ts:1"],
+    fine: { "test/helpers/server.ts": "", "src/commonwealth.ts": "" },
+  },
+  {
+    title: "every file of src has its test at the same place in test",
+    find: untested,
+    planted: { "src/http/body.ts": "export const a = 1;\n", "test/body.test.ts": "" },
+    found: ["src/http/body.ts:1"],
+    fine: { "src/http/body.ts": "export const a = 1;\n", "test/http/body.test.ts": "", "src/types.ts": 'import type { B } from "./b.js";\nexport interface A {}\nexport type { C } from "./c.js";\n' },
+  },
+  {
+    title: "coverage leaves out the files that hold only types, and no other",
+    find: uncounted,
+    planted: { "package.json": '{\n  "c8": {\n    "exclude": ["src/b.ts", "src/gone.ts"]\n  }\n}\n', "src/a.ts": "export type A = 1;\n", "src/b.ts": "export const b = 1;\n" },
+    found: ["src/a.ts:1", "package.json:3", "package.json:3"],
+    fine: { "package.json": '{ "c8": { "exclude": ["src/a.ts"] } }\n', "src/a.ts": "export type A = 1;\n", "src/b.ts": 'export { a } from "./a.js";\n' },
+  },
+];
+
+/** 1 and up: where `text` is first found in a file; 1 when it is not there. */
+function lineWith(file: TreeFile, text: string): number {
+  return file.text.slice(0, Math.max(0, file.text.indexOf(text))).split("\n").length;
+}
+
+function strayTopLevel(tree: Tree): Offence[] {
+  const names = new Set(tree.map((file) => file.path.split("/")[0] ?? ""));
+  return [...names]
+    .filter((name) => !TOP_LEVEL.test(name))
+    .map((name) => ({ at: `${name}:1`, says: "is not among the names of the top level: src, test, bin, data, docs, .ci, package and tsconfig files, LICENSE, README.md, CHANGELOG.md, dotfiles" }));
+}
+
+function vagueNames(tree: Tree): Offence[] {
+  return tree.flatMap((file) => {
+    const parts = file.path.replace(/^test\/helpers\//, "").split("/");
+    const vague = parts.flatMap((part) => part.replace(/\..*$/, "").split("-")).find((word) => VAGUE_NAMES.test(word));
+    return vague === undefined ? [] : [{ at: `${file.path}:1`, says: `"${vague}" says nothing; name the one noun that it holds` }];
+  });
+}
+
+function untested(tree: Tree): Offence[] {
+  const paths = new Set(tree.map((file) => file.path));
+  return sources(tree).flatMap((file) => {
+    const test = file.path.replace(/^src\//, "test/").replace(/\.ts$/, ".test.ts");
+    const listed = file.path in TESTED_ELSEWHERE;
+    if (paths.has(test)) return listed ? [{ at: `${file.path}:1`, says: `has ${test}; take it out of TESTED_ELSEWHERE` }] : [];
+    return listed || holdsOnlyTypes(file) ? [] : [{ at: `${file.path}:1`, says: `has no test; write ${test}` }];
+  });
+}
+
+function uncounted(tree: Tree): Offence[] {
+  const manifest = tree.find((file) => file.path === "package.json");
+  if (manifest === undefined) return [];
+  const excluded = new Set<string>(JSON.parse(manifest.text).c8?.exclude);
+  const onlyTypes = sources(tree).filter(holdsOnlyTypes).map((file) => file.path);
+  const missing = onlyTypes.filter((path) => !excluded.has(path));
+  const wrong = [...excluded].filter((path) => !onlyTypes.includes(path));
+  return [
+    ...missing.map((path) => ({ at: `${path}:1`, says: "holds only types, which coverage counts as never run; add it to c8.exclude in package.json" })),
+    ...wrong.map((path) => ({ at: `package.json:${lineWith(manifest, path)}`, says: `c8.exclude names ${path}, which is not a file that holds only types; take it out` })),
+  ];
+}

@@ -1,0 +1,90 @@
+import ts from "typescript";
+import { lastLineOf, lineOf, nodesIn, syntaxOf } from "./syntax.js";
+import { sources, type Check, type Offence, type Tree } from "./tree.js";
+
+const MAX_FILE_LINES = 400;
+const MAX_FUNCTION_LINES = 70;
+const MAX_MEDIAN_LINES = 12;
+
+/** The measures of length. */
+export const SIZE_CHECKS: readonly Check[] = [
+  {
+    title: `no file of src is longer than ${MAX_FILE_LINES} lines`,
+    find: longFiles,
+    planted: { "src/long.ts": "// line\n".repeat(MAX_FILE_LINES + 1) },
+    found: ["src/long.ts:401"],
+    fine: { "src/full.ts": "// line\n".repeat(MAX_FILE_LINES), "test/long.test.ts": "// line\n".repeat(900) },
+  },
+  {
+    title: `no function of src is longer than ${MAX_FUNCTION_LINES} lines`,
+    find: longFunctions,
+    planted: {
+      "src/a.ts": `\n/** Long. */\n${functionOf("function long()", 71)}`,
+      "src/b.ts": `class B {\n${functionOf("get b()", 71)}${functionOf("constructor()", 71)}}\nconst f = ${functionOf("() =>", 71)}`,
+    },
+    found: ["src/a.ts:3", "src/b.ts:2", "src/b.ts:73", "src/b.ts:145"],
+    fine: { "src/a.ts": `/**\n${" * Doc.\n".repeat(30)} */\n${functionOf("function full()", 70)}` },
+  },
+  {
+    title: `half of the functions of src have at most ${MAX_MEDIAN_LINES} lines`,
+    find: longMedian,
+    planted: { "src/a.ts": functionOf("function a()", 13) + functionOf("function b()", 20) + functionOf("function c()", 1) },
+    found: ["src/"],
+    fine: { "src/a.ts": functionOf("function a()", 12) + functionOf("function b()", 60) + functionOf("function c()", 3) },
+  },
+];
+
+/** A function of `lines` lines, for the examples. */
+function functionOf(head: string, lines: number): string {
+  return lines === 1 ? `${head} {}\n` : `${head} {\n${"  // line\n".repeat(lines - 2)}}\n`;
+}
+
+function longFiles(tree: Tree): Offence[] {
+  return sources(tree).flatMap((file) => {
+    const lines = file.text.replace(/\n$/, "").split("\n").length;
+    if (lines <= MAX_FILE_LINES) return [];
+    return [{ at: `${file.path}:${lines}`, says: `has ${lines} lines; at most ${MAX_FILE_LINES}: find the second noun in it and give it a file` }];
+  });
+}
+
+interface Measured {
+  readonly at: string;
+  readonly name: string;
+  readonly lines: number;
+}
+
+function functionsOf(tree: Tree): Measured[] {
+  return sources(tree).flatMap((file) =>
+    [...nodesIn(syntaxOf(file))].filter(isFunctionWithBody).map((node) => ({
+      at: `${file.path}:${lineOf(node)}`,
+      name: nameOf(node),
+      lines: lastLineOf(node) - lineOf(node) + 1,
+    })),
+  );
+}
+
+function isFunctionWithBody(node: ts.Node): node is ts.FunctionLikeDeclaration {
+  return (
+    (ts.isFunctionLike(node) && "body" in node && node.body !== undefined)
+  );
+}
+
+function nameOf(node: ts.FunctionLikeDeclaration): string {
+  if (ts.isConstructorDeclaration(node)) return "the constructor";
+  const name = node.name ?? (ts.isVariableDeclaration(node.parent) ? node.parent.name : undefined);
+  return name === undefined ? "a function" : `\`${name.getText()}\``;
+}
+
+function longFunctions(tree: Tree): Offence[] {
+  return functionsOf(tree)
+    .filter(({ lines }) => lines > MAX_FUNCTION_LINES)
+    .map(({ at, name, lines }) => ({ at, says: `${name} has ${lines} lines; at most ${MAX_FUNCTION_LINES}: give each step of it a name` }));
+}
+
+function longMedian(tree: Tree): Offence[] {
+  const byLength = functionsOf(tree).sort((a, b) => b.lines - a.lines);
+  const median = byLength[Math.floor(byLength.length / 2)]?.lines ?? 0;
+  if (median <= MAX_MEDIAN_LINES) return [];
+  const longest = byLength.slice(0, 10).map(({ at, name, lines }) => `${name} ${at} (${lines})`);
+  return [{ at: "src/", says: `the median function has ${median} lines; at most ${MAX_MEDIAN_LINES}. The longest: ${longest.join(", ")}` }];
+}

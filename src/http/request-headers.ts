@@ -33,19 +33,20 @@ export class RequestHeaders {
 }
 
 /** The headers that may come once, and where they are kept. */
-const SINGLETONS = new Map([
-  ["content-type", "contentType"],
-  ["stream-ttl", "streamTtl"],
-  ["stream-expires-at", "streamExpiresAt"],
-  ["stream-closed", "streamClosed"],
-  ["stream-seq", "streamSeq"],
-  ["stream-forked-from", "streamForkedFrom"],
-  ["stream-fork-offset", "streamForkOffset"],
-  ["stream-fork-sub-offset", "streamForkSubOffset"],
-  ["producer-id", "producerId"],
-  ["producer-epoch", "producerEpoch"],
-  ["producer-seq", "producerSeq"],
-] as const);
+const SINGLETONS = {
+  "content-type": "contentType",
+  "stream-ttl": "streamTtl",
+  "stream-expires-at": "streamExpiresAt",
+  "stream-closed": "streamClosed",
+  "stream-seq": "streamSeq",
+  "stream-forked-from": "streamForkedFrom",
+  "stream-fork-offset": "streamForkOffset",
+  "stream-fork-sub-offset": "streamForkSubOffset",
+  "producer-id": "producerId",
+  "producer-epoch": "producerEpoch",
+  "producer-seq": "producerSeq",
+} as const;
+const SINGLETON_FIELDS: ReadonlyMap<string, (typeof SINGLETONS)[keyof typeof SINGLETONS]> = new Map(Object.entries(SINGLETONS));
 
 /** The names that {@link readHeader} itself knows. */
 const OTHERS = [
@@ -60,7 +61,7 @@ const OTHERS = [
   "x-forwarded-proto",
 ];
 
-const KNOWN_LENGTHS = new Set([...SINGLETONS.keys(), ...OTHERS].map((name) => name.length));
+const KNOWN_LENGTHS = new Set([...SINGLETON_FIELDS.keys(), ...OTHERS].map((name) => name.length));
 /** Whether a known name has this length: most of a browser's headers are passed over by that alone. */
 const IS_KNOWN_LENGTH = Array.from({ length: Math.max(...KNOWN_LENGTHS) + 1 }, (_, length) => KNOWN_LENGTHS.has(length));
 
@@ -112,7 +113,7 @@ function readHeader(headers: RequestHeaders, name: string, value: string): void 
 }
 
 function readSingleton(headers: RequestHeaders, name: string, value: string): void {
-  const field = SINGLETONS.get(name as never); // any text may be asked for; only the names of the map are found
+  const field = SINGLETON_FIELDS.get(name);
   if (field === undefined) return;
   if (headers[field] !== null) headers.repeated = name;
   headers[field] = value;

@@ -4,21 +4,21 @@ import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import type { AppendRecord, ListedStream, MaybePromise, Position, Rejection, Settlement, Storage, StorageHealth, StoredStream, StreamConfig, StreamObserver } from "../storage.js";
 import { DamagedStreamError } from "../storage.js";
+import { listStreams, readSidecar } from "./catalog.js";
 import { Checkpointer, type SealedFile } from "./checkpoint.js";
-import { crc32 } from "./crc32.js";
 import { explainUnusable, prepareDirectory, writeMarker } from "./directory.js";
-import { FileStream, type HeldEntry } from "./file-stream.js";
-import { isDiskFull, readWhole, systemFiles, type Files } from "./files.js";
+import { FileStream } from "./file-stream.js";
+import { isDiskFull, systemFiles, type Files } from "./files.js";
 import { emptyChange } from "./frame-encoder.js";
+import { Intake } from "./intake.js";
 import { Journal, type JournalEntry } from "./journal.js";
-import { Layout, sidecarPath } from "./layout.js";
+import { Layout } from "./layout.js";
 import { DirectoryError, processStart, takeLock, thisProcess } from "./lock.js";
-import { RecordKind, type BypassedPayload, type RecordKindCode } from "./record.js";
+import { RecordKind } from "./record.js";
 import { recover, type Recovered } from "./recovery.js";
 import { SegmentPool } from "./segment-pool.js";
 import { readSegment } from "./segment-reader.js";
 import { SegmentWriter } from "./segment-writer.js";
-import { decodeSidecar, type Sidecar } from "./sidecar.js";
 import { TailCache } from "./tail-cache.js";
 import { Trash } from "./trash.js";
 
@@ -40,14 +40,7 @@ export interface FileStorageOptions {
   readonly files?: Files;
 }
 
-/** Payload that may wait for the disk before changes are refused. */
-const MAX_QUEUED_BYTES = 64 * 1024 * 1024;
-/** Payload that may wait for its segment before changes are refused, if the tail cache is smaller than that. */
-const MIN_UNWRITTEN_LIMIT_BYTES = 16 * 1024 * 1024;
 const STREAM_ID_BYTES = 12;
-/** Sidecars read by `list` between two pauses, and how long those are. */
-const LIST_BURST = 16;
-const LIST_PAUSE_MS = 10;
 
 /** The engine that keeps streams in a directory: a shared journal in front, segments and sidecars behind it. */
 export class FileStorage implements Storage {
@@ -59,15 +52,13 @@ export class FileStorage implements Storage {
   readonly #writer: SegmentWriter;
   readonly #trash: Trash;
   readonly #checkpointer: Checkpointer;
-  readonly #bypassBytes: number;
+  readonly #intake: Intake;
   readonly #flushAtBytes: number;
-  readonly #maxUnwrittenBytes: number;
   readonly #streams = new Map<string, FileStream>();
   /** Streams with bytes that no segment has yet, oldest first. */
   readonly #unwritten = new Set<FileStream>();
   readonly #observersToSettle = new Set<StreamObserver>();
   #flushing = false;
-  #bypassingBytes = 0;
   #journal: Journal | null = null;
   #unlock: (() => Promise<void>) | null = null;
   #faulted: Error | null = null;
@@ -95,9 +86,16 @@ export class FileStorage implements Storage {
       log,
       fault: (error) => this.#fault(error),
     });
-    this.#bypassBytes = Math.min(options.journalBypassBytes, Math.floor(options.journalBytes / 4));
+    this.#intake = new Intake({
+      journal: () => this.#openJournal(),
+      writer: this.#writer,
+      cache: this.#cache,
+      segmentBytes: options.segmentBytes,
+      bypassBytes: Math.min(options.journalBypassBytes, Math.floor(options.journalBytes / 4)),
+      tailCacheBytes: options.tailCacheBytes,
+      fault: (error) => this.#fault(error),
+    });
     this.#flushAtBytes = Math.floor(options.tailCacheBytes / 2);
-    this.#maxUnwrittenBytes = Math.max(options.tailCacheBytes, MIN_UNWRITTEN_LIMIT_BYTES);
   }
 
   async open(): Promise<void> {
@@ -183,6 +181,7 @@ export class FileStorage implements Storage {
   #fault(error: Error): void {
     if (this.#faulted !== null) return;
     this.#faulted = error;
+    this.#intake.stop();
     this.#checkpointer.stop();
     this.#options.log.error("the disk failed: nothing is written any more", { fault: error.message });
     this.#options.onFault(error);
@@ -199,9 +198,11 @@ export class FileStorage implements Storage {
   async #loadFromDisk(name: string): Promise<FileStream | null> {
     if (this.#trash.isVacating(name)) return null;
     const directory = this.#layout.streamDirectory(name);
-    const sidecar = await this.#readSidecar(name, directory);
+    const read = await readSidecar(this.#files, name, directory);
     const known = this.#streams.get(name);
     if (known !== undefined) return known;
+    if (read instanceof DamagedStreamError) throw read;
+    const sidecar = read;
     if (sidecar === null) return null;
     if (sidecar.claimed) {
       // Its creation never became durable.
@@ -214,29 +215,15 @@ export class FileStorage implements Storage {
     return stream;
   }
 
-  async #readSidecar(name: string, directory: string): Promise<Sidecar | null> {
-    const path = sidecarPath(directory);
-    const bytes = await readWhole(this.#files, path);
-    if (bytes === null) {
-      const leftovers = await this.#files.list(directory);
-      if (leftovers.some((file) => file.endsWith(".seg")) && !this.#streams.has(name)) throw new DamagedStreamError(name, path, "it is missing");
-      return null;
-    }
-    const read = decodeSidecar(bytes);
-    if (read.kind === "damaged") throw new DamagedStreamError(name, path, read.problem);
-    if (read.sidecar.name !== name) throw new DamagedStreamError(name, path, `it is that of ${JSON.stringify(read.sidecar.name)}`);
-    return read.sidecar;
-  }
-
   create(name: string, config: StreamConfig, initial: AppendRecord, settle: (how: Settlement) => void): StoredStream | Rejection {
-    const rejection = this.#admit(initial.payload.length);
+    const rejection = this.#intake.admit(initial.payload.length);
     if (rejection !== null) return rejection;
     const id = randomBytes(STREAM_ID_BYTES).toString("hex");
     const stream = new FileStream({ id, name, config }, this.#layout.streamDirectory(name), null);
     stream.handedOut = true;
     const before = this.#streams.get(name);
     this.#streams.set(name, stream);
-    this.#put(stream, RecordKind.create, initial, (how) => {
+    this.#intake.put(stream, RecordKind.create, initial, (how) => {
       if (how !== "durable") this.#uncreate(stream, before);
       settle(how);
     });
@@ -255,111 +242,29 @@ export class FileStorage implements Storage {
 
   append(stored: StoredStream, record: AppendRecord, expectedTail: Position, settle: (how: Settlement) => void): Rejection | null {
     const stream = ownStream(stored);
-    const rejection = this.#admit(record.payload.length);
+    const rejection = this.#intake.admit(record.payload.length);
     if (rejection !== null) return rejection;
     if (stream.reservedTail !== expectedTail) return "tail-moved";
-    this.#put(stream, RecordKind.append, record, settle);
+    this.#intake.put(stream, RecordKind.append, record, settle);
     return null;
   }
 
   delete(stored: StoredStream, settle: (how: Settlement) => void): Rejection | null {
     const stream = ownStream(stored);
-    const rejection = this.#admit(0);
+    const rejection = this.#intake.admit(0);
     if (rejection !== null) return rejection;
-    this.#handIn(this.#entry(stream, RecordKind.delete, emptyChange(this.#options.clock.nowMs()), settle));
+    this.#intake.put(stream, RecordKind.delete, emptyChange(this.#options.clock.nowMs()), settle);
     return null;
   }
 
   touch(stored: StoredStream, atMs: number): void {
     const stream = ownStream(stored);
-    if (stream.deleted || this.#admit(0) !== null) return;
-    this.#handIn(this.#entry(stream, RecordKind.touch, emptyChange(atMs), null));
+    if (stream.deleted || this.#intake.admit(0) !== null) return;
+    this.#intake.put(stream, RecordKind.touch, emptyChange(atMs), null);
   }
 
   barrier(stored: StoredStream, settle: (how: Settlement) => void): void {
-    const stream = ownStream(stored);
-    if (this.#faulted !== null) settle("storage-unavailable");
-    else if (stream.pending === 0 && stream.held === null) settle("durable");
-    else this.#handIn(this.#entry(stream, null, emptyChange(0), settle));
-  }
-
-  /** Why a change with `length` bytes of payload is not taken now. */
-  #admit(length: number): Rejection | null {
-    if (this.#faulted !== null) return "storage-unavailable";
-    const journal = this.#openJournal();
-    if (journal.refusesAsFull()) return "storage-full";
-    const waitingBytes = journal.queuedBytes + this.#bypassingBytes;
-    const isTooMuch = waitingBytes > 0 && waitingBytes + length > MAX_QUEUED_BYTES;
-    return isTooMuch || this.#cache.unwrittenBytes > this.#maxUnwrittenBytes ? "overloaded" : null;
-  }
-
-  #put(stream: FileStream, kind: RecordKindCode, change: AppendRecord, settle: (how: Settlement) => void): void {
-    if (change.payload.length >= this.#bypassBytes) this.#bypass(stream, kind, change, settle);
-    else this.#handIn(this.#entry(stream, kind, change, settle));
-  }
-
-  #entry(stream: FileStream, kind: RecordKindCode | null, change: AppendRecord, settle: JournalEntry["settle"]): JournalEntry {
-    const { position, segmentStart } = stream.reserve(change.payload.length, this.#options.segmentBytes);
-    return { kind, stream, change, position, segmentStart, bypassed: null, generation: stream.generation, settle };
-  }
-
-  /** Records of a stream enter the journal in the order of their positions: those behind a large payload wait for it. */
-  #handIn(entry: JournalEntry): void {
-    const journal = this.#openJournal();
-    if (entry.stream.held === null) journal.enqueue(entry);
-    else entry.stream.held.push({ go: () => journal.enqueue(entry), fail: (how) => entry.settle?.(how) });
-  }
-
-  /** A large payload goes to its segment, is synced there, and only then its record goes to the journal. */
-  #bypass(stream: FileStream, kind: RecordKindCode, change: AppendRecord, settle: (how: Settlement) => void): void {
-    const segmentStartBefore = stream.reservedSegmentStart;
-    const entry = this.#entry(stream, kind, change, settle);
-    this.#bypassingBytes += change.payload.length;
-    const go = (): void => {
-      const held: HeldEntry[] = [];
-      stream.held = held;
-      this.#writer.bypass(stream, entry.segmentStart, entry.position, change.payload).then(
-        () => {
-          this.#bypassingBytes -= change.payload.length;
-          this.#release(stream, { ...entry, bypassed: { length: change.payload.length, crc: crc32(change.payload) } });
-        },
-        (error: Error) => this.#bypassFailed(entry, segmentStartBefore, error),
-      );
-    };
-    const fail = (how: Settlement): void => {
-      this.#bypassingBytes -= change.payload.length;
-      settle(how);
-    };
-    if (stream.held === null) go();
-    else stream.held.push({ go, fail });
-  }
-
-  #release(stream: FileStream, entry: JournalEntry & { readonly bypassed: BypassedPayload }): void {
-    const held = stream.held ?? [];
-    stream.held = null;
-    this.#openJournal().enqueue(entry);
-    for (const waiting of held) {
-      // The next large payload makes the rest wait again.
-      if (stream.held === null) waiting.go();
-      else (stream.held as HeldEntry[]).push(waiting); // go() may have set it, which the compiler can't see
-    }
-  }
-
-  #bypassFailed(entry: JournalEntry, segmentStartBefore: Position, error: Error): void {
-    const { stream } = entry;
-    const how: Settlement = isDiskFull(error) ? "storage-full" : "storage-unavailable";
-    if (how === "storage-unavailable") this.#fault(error);
-    const held = stream.held ?? [];
-    stream.held = null;
-    if (entry.generation === stream.generation) {
-      stream.reservedTail = entry.position;
-      stream.reservedSegmentStart = segmentStartBefore;
-    }
-    // What was written of it is cut off before the segment is next written to.
-    stream.fitted.clear();
-    this.#bypassingBytes -= entry.change.payload.length;
-    entry.settle?.(how);
-    for (const waiting of held) waiting.fail(how);
+    this.#intake.barrier(ownStream(stored), settle);
   }
 
   /** A change is durable. */
@@ -439,21 +344,8 @@ export class FileStorage implements Storage {
     return cached.read(from, maxBytes);
   }
 
-  async *list(): AsyncIterable<ListedStream> {
-    let read = 0;
-    for (const shard of await this.#files.list(this.#layout.streams)) {
-      const directory = join(this.#layout.streams, shard);
-      for (const entry of await this.#files.list(directory)) {
-        const bytes = await readWhole(this.#files, sidecarPath(join(directory, entry)));
-        const sidecar = bytes === null ? null : decodeSidecar(bytes);
-        if (sidecar?.kind === "sound" && !sidecar.sidecar.claimed) {
-          const { name, config, state } = sidecar.sidecar;
-          yield { name, config, touchedAtMs: state.touchedAtMs };
-        }
-        read += 1;
-        if (read % LIST_BURST === 0) await new Promise<void>((resolve) => this.#options.clock.after(LIST_PAUSE_MS, resolve));
-      }
-    }
+  list(): AsyncIterable<ListedStream> {
+    return listStreams(this.#files, this.#layout, this.#options.clock);
   }
 
   async persist(stored: StoredStream): Promise<void> {

@@ -1,0 +1,31 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { RequestHeaders } from "./request-headers.js";
+import type { Target } from "./target.js";
+
+/** One request on its way to its answer. */
+export class Exchange {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly target: Target;
+  readonly headers: RequestHeaders;
+  /** Whether the client has promised a body that has not been read to its end. */
+  bodyPending: boolean;
+  /** Whether the client holds its body back until it is told to continue. */
+  awaitsContinue: boolean;
+  /** Bytes of its body in memory. */
+  heldBytes = 0;
+
+  constructor(req: IncomingMessage, res: ServerResponse, target: Target, headers: RequestHeaders, awaitsContinue: boolean) {
+    this.req = req;
+    this.res = res;
+    this.target = target;
+    this.headers = headers;
+    this.bodyPending = headers.hasBody;
+    this.awaitsContinue = awaitsContinue;
+  }
+
+  /** Whether nobody is left to answer. */
+  get isAbandoned(): boolean {
+    return this.req.socket.destroyed;
+  }
+}

@@ -1,0 +1,42 @@
+import { join } from "node:path";
+import type { Clock } from "../../ops/clock.js";
+import { DamagedStreamError, type ListedStream } from "../storage.js";
+import { readWhole, type Files } from "./files.js";
+import { sidecarPath, type Layout } from "./layout.js";
+import { decodeSidecar, type Sidecar } from "./sidecar.js";
+
+/** Sidecars read between two pauses, and how long those are: listing a million streams disturbs nobody. */
+const BURST = 16;
+const PAUSE_MS = 10;
+
+/** The sidecar of the stream `name`, `null` when the directory holds no such stream, or what is wrong with it. */
+export async function readSidecar(files: Files, name: string, directory: string): Promise<Sidecar | DamagedStreamError | null> {
+  const path = sidecarPath(directory);
+  const bytes = await readWhole(files, path);
+  if (bytes === null) {
+    const leftovers = await files.list(directory);
+    return leftovers.some((file) => file.endsWith(".seg")) ? new DamagedStreamError(name, path, "it is missing") : null;
+  }
+  const read = decodeSidecar(bytes);
+  if (read.kind === "damaged") return new DamagedStreamError(name, path, read.problem);
+  if (read.sidecar.name !== name) return new DamagedStreamError(name, path, `it is that of ${JSON.stringify(read.sidecar.name)}`);
+  return read.sidecar;
+}
+
+/** Every stream with a sound sidecar, without loading it. */
+export async function* listStreams(files: Files, layout: Layout, clock: Clock): AsyncGenerator<ListedStream> {
+  let readCount = 0;
+  for (const shard of await files.list(layout.streams)) {
+    const directory = join(layout.streams, shard);
+    for (const entry of await files.list(directory)) {
+      const bytes = await readWhole(files, sidecarPath(join(directory, entry)));
+      const read = bytes === null ? null : decodeSidecar(bytes);
+      if (read?.kind === "sound" && !read.sidecar.claimed) {
+        const { name, config, state } = read.sidecar;
+        yield { name, config, touchedAtMs: state.touchedAtMs };
+      }
+      readCount += 1;
+      if (readCount % BURST === 0) await new Promise<void>((resolve) => clock.after(PAUSE_MS, resolve));
+    }
+  }
+}

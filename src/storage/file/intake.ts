@@ -1,0 +1,140 @@
+import type { AppendRecord, Position, Rejection, Settlement } from "../storage.js";
+import { crc32 } from "./crc32.js";
+import type { FileStream, HeldEntry } from "./file-stream.js";
+import { isDiskFull } from "./files.js";
+import { emptyChange } from "./frame-encoder.js";
+import type { Journal, JournalEntry } from "./journal.js";
+import type { RecordKindCode } from "./record.js";
+import type { SegmentWriter } from "./segment-writer.js";
+import type { TailCache } from "./tail-cache.js";
+
+/** What the intake works with. Sizes in bytes. */
+export interface IntakeOptions {
+  readonly journal: () => Journal;
+  readonly writer: SegmentWriter;
+  readonly cache: TailCache;
+  readonly segmentBytes: number;
+  /** A payload of this size goes to its segment first, past the journal. */
+  readonly bypassBytes: number;
+  readonly tailCacheBytes: number;
+  readonly fault: (error: Error) => void;
+}
+
+type Settle = JournalEntry["settle"];
+
+/** Payload that may wait for the disk before changes are refused. */
+const MAX_QUEUED_BYTES = 64 * 1024 * 1024;
+/** Payload that may wait for its segment before changes are refused, if the tail cache is smaller than that. */
+const MIN_UNWRITTEN_LIMIT_BYTES = 16 * 1024 * 1024;
+
+/**
+ * Takes changes in and brings them to the journal, a stream's in the order of their positions: what comes behind a
+ * large payload on its way to a segment waits for it.
+ */
+export class Intake {
+  readonly #options: IntakeOptions;
+  readonly #maxUnwrittenBytes: number;
+  #bypassingBytes = 0;
+  #stopped = false;
+
+  constructor(options: IntakeOptions) {
+    this.#options = options;
+    this.#maxUnwrittenBytes = Math.max(options.tailCacheBytes, MIN_UNWRITTEN_LIMIT_BYTES);
+  }
+
+  /** Takes nothing more: the disk failed. */
+  stop(): void {
+    this.#stopped = true;
+  }
+
+  /** Why a change with `length` bytes of payload is not taken now; `null` when it is. */
+  admit(length: number): Rejection | null {
+    if (this.#stopped) return "storage-unavailable";
+    const journal = this.#options.journal();
+    if (journal.refusesAsFull()) return "storage-full";
+    const waitingBytes = journal.queuedBytes + this.#bypassingBytes;
+    const isTooMuch = waitingBytes > 0 && waitingBytes + length > MAX_QUEUED_BYTES;
+    return isTooMuch || this.#options.cache.unwrittenBytes > this.#maxUnwrittenBytes ? "overloaded" : null;
+  }
+
+  /** Takes an admitted change; it settles later. */
+  put(stream: FileStream, kind: RecordKindCode, change: AppendRecord, settle: Settle): void {
+    if (change.payload.length >= this.#options.bypassBytes) this.#bypass(stream, kind, change, settle);
+    else this.#handIn(this.#entry(stream, kind, change, settle));
+  }
+
+  /** Calls `settle` when all that was taken for the stream before has settled. */
+  barrier(stream: FileStream, settle: (how: Settlement) => void): void {
+    if (this.#stopped) settle("storage-unavailable");
+    else if (stream.pending === 0 && stream.held === null) settle("durable");
+    else this.#handIn(this.#entry(stream, null, emptyChange(0), settle));
+  }
+
+  #entry(stream: FileStream, kind: RecordKindCode | null, change: AppendRecord, settle: Settle): JournalEntry {
+    const { position, segmentStart } = stream.reserve(change.payload.length, this.#options.segmentBytes);
+    return { kind, stream, change, position, segmentStart, bypassed: null, generation: stream.generation, settle };
+  }
+
+  #handIn(entry: JournalEntry): void {
+    const journal = this.#options.journal();
+    if (entry.stream.held === null) journal.enqueue(entry);
+    else entry.stream.held.push({ go: () => journal.enqueue(entry), fail: (how) => entry.settle?.(how) });
+  }
+
+  /** A large payload goes to its segment, is synced there, and only then its record goes to the journal. */
+  #bypass(stream: FileStream, kind: RecordKindCode, change: AppendRecord, settle: Settle): void {
+    const segmentStartBefore = stream.reservedSegmentStart;
+    const entry = this.#entry(stream, kind, change, settle);
+    const { length } = change.payload;
+    this.#bypassingBytes += length;
+    const go = (): void => {
+      stream.held = [];
+      this.#options.writer.bypass(stream, entry.segmentStart, entry.position, change.payload).then(
+        () => {
+          this.#bypassingBytes -= length;
+          this.#release(stream, { ...entry, bypassed: { length, crc: crc32(change.payload) } });
+        },
+        (error: Error) => this.#bypassFailed(entry, segmentStartBefore, error),
+      );
+    };
+    const fail = (how: Settlement): void => {
+      this.#bypassingBytes -= length;
+      settle?.(how);
+    };
+    if (stream.held === null) go();
+    else stream.held.push({ go, fail });
+  }
+
+  #release(stream: FileStream, entry: JournalEntry): void {
+    const waiting = takeHeld(stream);
+    this.#options.journal().enqueue(entry);
+    for (const next of waiting) {
+      // The next large payload makes the rest wait again.
+      const held = stream.held;
+      if (held === null) next.go();
+      else held.push(next);
+    }
+  }
+
+  #bypassFailed(entry: JournalEntry, segmentStartBefore: Position, error: Error): void {
+    const { stream } = entry;
+    const how: Settlement = isDiskFull(error) ? "storage-full" : "storage-unavailable";
+    if (how === "storage-unavailable") this.#options.fault(error);
+    if (entry.generation === stream.generation) {
+      stream.reservedTail = entry.position;
+      stream.reservedSegmentStart = segmentStartBefore;
+    }
+    // What was written of it is cut off before the segment is next written to.
+    stream.fitted.clear();
+    this.#bypassingBytes -= entry.change.payload.length;
+    const waiting = takeHeld(stream);
+    entry.settle?.(how);
+    for (const next of waiting) next.fail(how);
+  }
+}
+
+function takeHeld(stream: FileStream): readonly HeldEntry[] {
+  const held = stream.held ?? [];
+  stream.held = null;
+  return held;
+}

@@ -291,7 +291,7 @@ export class FileStorage implements Storage {
       this.#unwritten.add(stream);
       if (bypassed === null) this.#cache.append(stream, segmentStart, position, change.payload);
       else this.#cache.appendWritten(stream, segmentStart, position, change.payload, bypassed.crc);
-      if (this.#cache.unwrittenBytes > this.#flushAtBytes) this.#flushOldest();
+      if (this.#cache.unwrittenBytes > this.#flushAtBytes || this.#cache.isOverfull) this.#flushOldest();
     }
     const { observer } = stream;
     if (observer === null) return;
@@ -323,7 +323,7 @@ export class FileStorage implements Storage {
 
   async #flushLoop(): Promise<void> {
     for (const stream of this.#unwritten) {
-      if (this.#cache.unwrittenBytes <= this.#flushAtBytes / 2) return;
+      if (this.#cache.unwrittenBytes <= this.#flushAtBytes / 2 && !this.#cache.isOverfull) return;
       this.#unwritten.delete(stream);
       try {
         await this.#writer.flush(stream);

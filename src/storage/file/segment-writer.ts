@@ -103,7 +103,7 @@ export class SegmentWriter {
         segment.crc = combineCrc32(segment.crc, run.writtenCrc, length);
       }
       stream.written += length;
-      if (!stream.deleted) this.#cache.noteWritten(length);
+      if (!stream.deleted) this.#cache.noteWritten(stream, length);
     }
   }
 

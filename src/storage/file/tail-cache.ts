@@ -67,13 +67,18 @@ const OWN_BLOCK_BYTES = 16 * 1024;
  */
 export class TailCache {
   readonly #maxBytes: number;
-  /** Least recently used first. */
-  readonly #streams = new Set<CachedStream>();
+  /** Streams whose first block has been written and may go, least recently used first. */
+  readonly #evictable = new Set<CachedStream>();
   #bytes = 0;
   #unwrittenBytes = 0;
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
+  }
+
+  /** Whether the cache holds more than it should because too much of it waits for its segments. */
+  get isOverfull(): boolean {
+    return this.#bytes > this.#maxBytes;
   }
 
   /** Memory held by blocks. */
@@ -99,28 +104,26 @@ export class TailCache {
       last.length + payload.length <= MAX_BLOCK_BYTES;
     if (fits) this.#extend(last, payload);
     else this.#push(stream, segmentStart, position, payload, null);
-    this.used(stream);
-    if (this.#bytes > this.#maxBytes) this.#evict();
+    if (this.isOverfull) this.#evict();
   }
 
   /** Adds bytes that are in their segment already. */
   appendWritten(stream: CachedStream, segmentStart: Position, position: Position, payload: Buffer, crc: number): void {
     this.#unwrittenBytes += payload.length;
     this.#push(stream, segmentStart, position, payload, crc);
-    this.used(stream);
-    if (this.#bytes > this.#maxBytes) this.#evict();
+    if (this.isOverfull) this.#evict();
   }
 
-  /** Moves the stream to the end of those that may lose their bytes. */
+  /** Somebody reads the stream: among those that may lose their bytes it comes last. */
   used(stream: CachedStream): void {
-    this.#streams.delete(stream);
-    this.#streams.add(stream);
+    if (this.#evictable.delete(stream)) this.#evictable.add(stream);
   }
 
-  /** `length` more bytes of some stream are in their segment. */
-  noteWritten(length: number): void {
+  /** `length` more bytes of the stream are in their segment. */
+  noteWritten(stream: CachedStream, length: number): void {
     this.#unwrittenBytes -= length;
-    if (this.#bytes > this.#maxBytes) this.#evict();
+    if (mayEvict(stream)) this.#evictable.add(stream);
+    if (this.isOverfull) this.#evict();
   }
 
   /** Forgets all of a stream's bytes, `unwritten` of which no segment will get. */
@@ -128,7 +131,7 @@ export class TailCache {
     for (const block of stream.cached.blocks) this.#bytes -= block.bytes.length;
     stream.cached.blocks.length = 0;
     this.#unwrittenBytes -= unwritten;
-    this.#streams.delete(stream);
+    this.#evictable.delete(stream);
   }
 
   #extend(block: TailBlock, payload: Buffer): void {
@@ -155,17 +158,22 @@ export class TailCache {
   }
 
   #evict(): void {
-    for (const stream of this.#streams) {
+    for (const stream of this.#evictable) {
       const { blocks } = stream.cached;
-      let drop = 0;
+      let dropped = 0;
       for (const block of blocks) {
-        if (block.start + block.length > stream.written || this.#bytes <= this.#maxBytes) break;
+        if (block.start + block.length > stream.written || !this.isOverfull) break;
         this.#bytes -= block.bytes.length;
-        drop += 1;
+        dropped += 1;
       }
-      blocks.splice(0, drop);
-      if (blocks.length === 0) this.#streams.delete(stream);
-      if (this.#bytes <= this.#maxBytes) return;
+      blocks.splice(0, dropped);
+      if (!mayEvict(stream)) this.#evictable.delete(stream);
+      if (!this.isOverfull) return;
     }
   }
+}
+
+function mayEvict({ cached: { blocks }, written }: CachedStream): boolean {
+  const first = blocks[0];
+  return first !== undefined && first.start + first.length <= written;
 }

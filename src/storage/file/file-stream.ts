@@ -9,6 +9,16 @@ export interface Segment {
   readonly start: Position;
   length: number;
   crc: number;
+  /** What another process wrote and nobody has compared with its CRC yet; `null` once that is done. */
+  unchecked: UncheckedBytes | null;
+}
+
+/** The first bytes of a segment, as its sidecar knows them. */
+export interface UncheckedBytes {
+  readonly length: number;
+  readonly crc: number;
+  /** The comparison, while it is under way. */
+  checking: Promise<void> | null;
 }
 
 /** Where an append goes. */
@@ -76,7 +86,12 @@ export class FileStream implements StoredStream {
     this.config = identity.config;
     this.directory = directory;
     this.state = sidecar?.state ?? new MutableState();
-    this.segments = (sidecar?.segments ?? []).map(({ start, length, crc }) => ({ start, length, crc }));
+    this.segments = (sidecar?.segments ?? []).map(({ start, length, crc }) => ({
+      start,
+      length,
+      crc,
+      unchecked: { length, crc, checking: null },
+    }));
     this.hasDirectory = sidecar !== null;
     this.hasSidecar = sidecar !== null;
     this.written = this.state.tail;
@@ -142,7 +157,7 @@ export class FileStream implements StoredStream {
   advance(change: AppendRecord, length: number, segmentStart: Position, batch: number): void {
     if (length > 0) {
       const last = this.segments.at(-1);
-      if (last === undefined || last.start !== segmentStart) this.segments.push({ start: segmentStart, length, crc: 0 });
+      if (last === undefined || last.start !== segmentStart) this.segments.push({ start: segmentStart, length, crc: 0, unchecked: null });
       else last.length += length;
     }
     this.state.apply(change, length);

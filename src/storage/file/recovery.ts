@@ -1,9 +1,10 @@
 import { combineCrc32 } from "./crc32.js";
 import { FileStream } from "./file-stream.js";
 import { readWhole, type Files } from "./files.js";
+import { readJournalFile } from "./journal-reader.js";
 import { journalSequenceOf, sidecarPath, type Layout } from "./layout.js";
 import { DirectoryError } from "./lock.js";
-import { claimsFrame, decodeFrame, decodeHeads, decodeRecords, RecordKind, SECTOR_BYTES, type Frame, type JournalRecord, type StreamIdentity } from "./record.js";
+import { decodeHeads, decodeRecords, RecordKind, type Frame, type JournalRecord, type StreamIdentity } from "./record.js";
 import type { SegmentWriter } from "./segment-writer.js";
 import { decodeSidecar, type Sidecar } from "./sidecar.js";
 import type { TailCache } from "./tail-cache.js";
@@ -111,37 +112,13 @@ async function framesOf(options: RecoveryOptions, file: ScannedFile): Promise<re
   return file.frames === 0 ? [] : readFrames(options, file.sequence, null);
 }
 
-/** Reads a file's frames. A torn one at the end is where it ends; damage before that is an error that names the place. */
-async function readFrames(options: RecoveryOptions, sequence: number, lastBatch: number | null): Promise<Frame[]> {
+/** Reads a file's frames. Damage is an error that names the place: the file is kept as it is. */
+async function readFrames(options: RecoveryOptions, sequence: number, lastBatch: number | null): Promise<readonly Frame[]> {
   const path = options.layout.journalFile(sequence);
   const bytes = (await readWhole(options.files, path)) ?? Buffer.alloc(0);
-  const frames: Frame[] = [];
-  let offset = 0;
-  let batch = lastBatch;
-  while (claimsFrame(bytes, offset, sequence)) {
-    const frame = decodeFrame(bytes, offset);
-    if (frame === null) break;
-    if (!frame.directoryId.equals(options.directoryId)) throw new DirectoryError(`journal file ${path} belongs to another directory`);
-    if (batch !== null && frame.batch !== batch + 1) {
-      throw new DirectoryError(`journal file ${path} is damaged at byte ${offset}: batch ${frame.batch} follows batch ${batch}`);
-    }
-    batch = frame.batch;
-    frames.push(frame);
-    offset = frame.nextOffset;
-  }
-  assertNothingAfter(bytes, offset, path, sequence);
+  const { frames, damage } = readJournalFile(bytes, { sequence, directoryId: options.directoryId, lastBatch });
+  if (damage !== null) throw new DirectoryError(`journal file ${path} is damaged at byte ${damage.offset}: ${damage.problem}`);
   return frames;
-}
-
-/**
- * Each frame is synced before the next is written: a sound frame behind the end means that what is between them was
- * whole once.
- */
-function assertNothingAfter(bytes: Buffer, end: number, path: string, sequence: number): void {
-  for (let offset = end + SECTOR_BYTES; offset < bytes.length; offset += SECTOR_BYTES) {
-    if (!claimsFrame(bytes, offset, sequence) || decodeFrame(bytes, offset) === null) continue;
-    throw new DirectoryError(`journal file ${path} is damaged at byte ${end}: sound records follow at byte ${offset}`);
-  }
 }
 
 interface Fates {

@@ -1,0 +1,52 @@
+import { claimsFrame, decodeFrame, SECTOR_BYTES, type Frame } from "./record.js";
+
+/** What a journal file should be. */
+export interface ExpectedJournal {
+  readonly sequence: number;
+  readonly directoryId: Buffer;
+  /** The batch of the frame before its first, in the file before; `null` when there is none. */
+  readonly lastBatch: number | null;
+}
+
+/** What a journal file holds. */
+export interface JournalContent {
+  readonly frames: readonly Frame[];
+  /** Where the frames end. */
+  readonly end: number;
+  /** What is wrong, and at which byte; `null` when nothing is. */
+  readonly damage: { readonly offset: number; readonly problem: string } | null;
+}
+
+/**
+ * Reads the frames of a journal file. A torn frame at the end is where it ends: the write that was under way. Each frame
+ * is synced before the next is written, so a sound one behind the end means that what is between them was whole once.
+ */
+export function readJournalFile(bytes: Buffer, expected: ExpectedJournal): JournalContent {
+  const frames: Frame[] = [];
+  let offset = 0;
+  let batch = expected.lastBatch;
+  while (claimsFrame(bytes, offset, expected.sequence)) {
+    const frame = decodeFrame(bytes, offset);
+    if (frame === null) break;
+    const problem = problemOf(frame, batch, expected.directoryId);
+    if (problem !== null) return { frames, end: offset, damage: { offset, problem } };
+    batch = frame.batch;
+    frames.push(frame);
+    offset = frame.nextOffset;
+  }
+  const later = laterFrame(bytes, offset, expected.sequence);
+  const damage = later === null ? null : { offset, problem: `sound records follow at byte ${later}` };
+  return { frames, end: offset, damage };
+}
+
+function problemOf(frame: Frame, lastBatch: number | null, directoryId: Buffer): string | null {
+  if (!frame.directoryId.equals(directoryId)) return "it belongs to another directory";
+  return lastBatch === null || frame.batch === lastBatch + 1 ? null : `batch ${frame.batch} follows batch ${lastBatch}`;
+}
+
+function laterFrame(bytes: Buffer, end: number, sequence: number): number | null {
+  for (let offset = end + SECTOR_BYTES; offset < bytes.length; offset += SECTOR_BYTES) {
+    if (claimsFrame(bytes, offset, sequence) && decodeFrame(bytes, offset) !== null) return offset;
+  }
+  return null;
+}

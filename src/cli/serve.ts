@@ -31,11 +31,11 @@ export async function serve(
   const { stdout, stderr } = surroundings;
   const format = settings.logFormat === "auto" ? (stderr.isTTY === true ? "text" : "json") : settings.logFormat;
   const log = createLog({ level: settings.logLevel, format, write: linesTo(stderr), clock });
-  const onFault = faultExit(log, surroundings);
+  const fault = exitAtFault(log, surroundings);
   const stop = listenForStop(surroundings, clock);
   try {
-    const server = await start({ ...settings, dir: resolve(dir), log, onFault });
-    const ready = { version, dir: resolve(dir), url: new URL(settings.prefix, server.url).href };
+    const server = await start({ ...settings, dir: resolve(dir), log, onFault: fault.report });
+    const ready = { version, dir: resolve(dir), url: server.url };
     if (format === "json") createLog({ level: "info", format, write: linesTo(stdout), clock }).info("serving", ready);
     else linesTo(stdout)(`streamdir ${version} serves ${oneLine(ready.dir)} at ${ready.url}`);
 
@@ -43,8 +43,9 @@ export async function serve(
     await server.close();
     return EXIT.done;
   } catch (error) {
+    if (fault.isReported()) return EXIT.fault; // what it broke on its way is no news
     if (!(error instanceof StartError)) throw error;
-    stderr.write(`streamdir: ${oneLine(error.message)}\n`);
+    stderr.write(`streamdir: ${error.message}\n`);
     return error.code === "invalid-option" ? EXIT.usage : EXIT.unusable;
   } finally {
     stop.release();
@@ -55,15 +56,23 @@ function linesTo(output: Output): (line: string) => void {
   return (line) => void output.write(`${line}\n`);
 }
 
+interface FaultExit {
+  report(error: Error): void;
+  isReported(): boolean;
+}
+
 /** Ends the process at the first fault: what can't be stored must not be accepted, and a new start recovers. */
-function faultExit(log: Log, surroundings: Surroundings): (error: Error) => void {
-  let isLeaving = false;
-  return (error) => {
-    if (isLeaving) return;
-    isLeaving = true;
-    log.error("storage fault", { error: error.message });
-    // Written behind the log line, so that it is out when the process ends.
-    surroundings.stderr.write("", () => surroundings.exit(EXIT.fault));
+function exitAtFault(log: Log, surroundings: Surroundings): FaultExit {
+  let isReported = false;
+  return {
+    report(error) {
+      if (isReported) return;
+      isReported = true;
+      log.error("exiting: the storage has failed", { status: EXIT.fault, fault: error.message });
+      // Written behind the log line, so that it is out when the process ends.
+      surroundings.stderr.write("", () => surroundings.exit(EXIT.fault));
+    },
+    isReported: () => isReported,
   };
 }
 

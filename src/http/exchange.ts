@@ -23,9 +23,4 @@ export class Exchange {
     this.bodyPending = headers.hasBody;
     this.awaitsContinue = awaitsContinue;
   }
-
-  /** Whether nobody is left to answer. */
-  get isAbandoned(): boolean {
-    return this.req.socket.destroyed;
-  }
 }

@@ -43,7 +43,7 @@ export interface ProblemKind {
 /** The one place where a refusal becomes a status. docs/errors.md explains each row. */
 export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
   "bad-request": { status: 400, title: "The request is not valid HTTP" },
-  "body-incomplete": { status: 400, title: "The body ended before it was complete" },
+  "body-incomplete": { status: 400, title: "The request ended before it was complete" },
   "content-type-missing": { status: 400, title: "A body needs a Content-Type" },
   "empty-body": { status: 400, title: "An append needs a body" },
   "empty-json-array": { status: 400, title: "The JSON array holds no message" },

@@ -10,6 +10,8 @@ import { LiveFeed } from "./live.js";
 import { refuse, type AppendOutcome, type ProducerEcho, type RefusalCode, type Refused } from "./outcome.js";
 import { ReservedState } from "./reserved.js";
 
+export { DamagedStreamError, type MaybePromise, type Position } from "../storage/storage.js";
+
 /** A piece of a stream, ready to serve: `bytes` is `from..to` as stored. JSON streams end at a whole message. */
 export interface Chunk {
   readonly kind: "chunk";

@@ -61,7 +61,7 @@ function serveFake({ settings = {}, surroundings = new FakeSurroundings(), close
   const started: ServerOptions[] = [];
   const start = (options: ServerOptions): Promise<RunningServer> => {
     started.push(options);
-    return Promise.resolve({ url: "http://127.0.0.1:4567", port: 4567, close, closeNow() {} });
+    return Promise.resolve({ url: "http://127.0.0.1:4567/v1/stream/", port: 4567, close, closeNow() {} });
   };
   const invocation = { dir: "some-dir", settings: { ...defaultSettings(), ...settings }, version: "1.2.3" };
   return { status: serve(invocation, surroundings, { start, clock }), surroundings, started, clock };
@@ -136,10 +136,29 @@ describe("serve", () => {
     const { surroundings, started } = serveFake({});
     started[0]?.onFault?.(new Error("cannot sync\nthe journal"));
     started[0]?.onFault?.(new Error("another"));
-    assert.equal(surroundings.stderr.text, `${STARTED_AT} error storage fault error="cannot sync\\nthe journal"\n`);
+    assert.equal(surroundings.stderr.text, `${STARTED_AT} error exiting: the storage has failed status=74 fault="cannot sync\\nthe journal"\n`);
     assert.deepEqual(surroundings.exits, []);
     surroundings.stderr.flush();
     assert.deepEqual(surroundings.exits, [74]);
+  });
+
+  test("ends with 74 when a storage fault breaks the stop", async () => {
+    const { surroundings, started, status } = serveFake({
+      close: () => {
+        started[0]?.onFault?.(new Error("cannot sync"));
+        return Promise.reject(new Error("not closed"));
+      },
+    });
+    surroundings.emit("SIGTERM", "SIGTERM");
+    assert.equal(await status, 74);
+  });
+
+  test("ends with 74 when a storage fault breaks the start", async () => {
+    const start = ({ onFault }: ServerOptions): Promise<never> => {
+      onFault?.(new Error("cannot sync"));
+      return Promise.reject(new Error("not started"));
+    };
+    assert.equal(await serve({ dir: "a", settings: defaultSettings(), version: "1.2.3" }, new FakeSurroundings(), { start }), 74);
   });
 
   const refusals: readonly [code: StartError["code"], status: number][] = [

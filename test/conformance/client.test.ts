@@ -103,9 +103,18 @@ describe("appends", () => {
     const parts = [randomBytes(1_500_000), randomBytes(1), randomBytes(1_500_000)];
     for (const part of parts) await handle.append(part);
     let chunks = 0;
-    const res = await stream({ url: handle.url, live: false, fetch: tellingFetch(() => void chunks++) });
+    // With live: false the client stops after the first answer, up to date or not; body() ends a live session too.
+    const res = await stream({ url: handle.url, live: true, fetch: tellingFetch(() => void chunks++) });
     expect(Buffer.from(await res.body()).equals(Buffer.concat(parts))).toBe(true);
     expect(chunks).toBeGreaterThan(1);
+  });
+
+  test("of a closed stream that takes many chunks are read to the end", async () => {
+    const messages = Array.from({ length: 300 }, (_, n) => ({ n, text: "x".repeat(10_000) }));
+    const handle = await create("application/json", { body: JSON.stringify(messages), closed: true });
+    const res = await stream({ url: handle.url, live: true });
+    expect(await res.json()).toEqual(messages);
+    expect(res.streamClosed).toBe(true);
   });
 
   test("of a body that is still being written are taken whole", async () => {

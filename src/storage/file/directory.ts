@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { errorCode, readWhole, replaceFile, type Files } from "./files.js";
 import { journalSequenceOf, type Layout } from "./layout.js";
 import { DirectoryError } from "./lock.js";
@@ -29,6 +29,19 @@ export async function prepareDirectory(files: Files, layout: Layout): Promise<Pr
 export async function writeMarker(files: Files, layout: Layout, id: Buffer): Promise<void> {
   await replaceFile(files, layout.marker, Buffer.from(`${JSON.stringify({ format: FORMAT, directory: id.toString("hex") })}\n`));
   await files.syncDirectory(layout.root);
+  await syncAbove(files, layout.root);
+}
+
+/** The directory, and those above it, may be new themselves: their entries must not be lost with all that is in them. */
+async function syncAbove(files: Files, root: string): Promise<void> {
+  for (let path = resolve(root); path !== dirname(path); path = dirname(path)) {
+    try {
+      await files.syncDirectory(dirname(path));
+    } catch (error) {
+      // What may not be opened was not made by this process.
+      if (!["EACCES", "EPERM"].includes(errorCode(error))) throw error;
+    }
+  }
 }
 
 /** Says what is wrong with a directory that the system won't let us use, in one line. */

@@ -20,7 +20,7 @@ import { SegmentPool } from "./segment-pool.js";
 import { readSegment } from "./segment-reader.js";
 import { SegmentWriter } from "./segment-writer.js";
 import { TailCache } from "./tail-cache.js";
-import { Trash } from "./trash.js";
+import { Trash, UndeletedError } from "./trash.js";
 
 /** What the engine needs. Sizes in bytes. */
 export interface FileStorageOptions {
@@ -74,7 +74,7 @@ export class FileStorage implements Storage {
     const layout = this.#layout;
     const pool = this.#pool;
     this.#trash = new Trash({ files, layout, pool, log, noteShard: (directory) => this.#writer.noteShard(directory) });
-    this.#writer = new SegmentWriter({ files, layout, pool, cache: this.#cache, vacated: (name) => this.#trash.vacated(name) });
+    this.#writer = new SegmentWriter({ files, layout, pool, cache: this.#cache });
     this.#checkpointer = new Checkpointer({
       files,
       writer: this.#writer,
@@ -221,6 +221,7 @@ export class FileStorage implements Storage {
     const id = randomBytes(STREAM_ID_BYTES).toString("hex");
     const stream = new FileStream({ id, name, config }, this.#layout.streamDirectory(name), null);
     stream.handedOut = true;
+    stream.work = this.#trash.vacated(name);
     const before = this.#streams.get(name);
     this.#streams.set(name, stream);
     this.#intake.put(stream, RecordKind.create, initial, (how) => {
@@ -253,7 +254,14 @@ export class FileStorage implements Storage {
     const stream = ownStream(stored);
     const rejection = this.#intake.admit(0);
     if (rejection !== null) return rejection;
-    this.#intake.put(stream, RecordKind.delete, emptyChange(this.#options.clock.nowMs()), settle);
+    const durable = new Promise<void>((resolve, reject) => {
+      this.#intake.put(stream, RecordKind.delete, emptyChange(this.#options.clock.nowMs()), (how) => {
+        if (how === "durable") resolve();
+        else reject(new UndeletedError(how));
+        settle(how);
+      });
+    });
+    this.#trash.take(stream, durable);
     return null;
   }
 
@@ -304,7 +312,6 @@ export class FileStorage implements Storage {
     if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
     this.#cache.drop(stream, stream.state.tail - stream.written);
     this.#unwritten.delete(stream);
-    this.#trash.take(stream);
     stream.observer?.deleted();
   }
 

@@ -72,7 +72,7 @@ export class FileStream implements StoredStream {
   readonly fitted = new Set<Position>();
   /** Records of it are still being read: how long its segments should be is not known yet. */
   recovering = false;
-  /** The last of the stream's file operations that run one after another. */
+  /** The last of the stream's file operations that run one after another; first, its predecessor's way out of the directory. */
   work: Promise<void> = Promise.resolve();
   /** Entries that wait for a large payload before them to reach its segment, `null` while there is none. */
   held: HeldEntry[] | null = null;

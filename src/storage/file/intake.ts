@@ -125,7 +125,7 @@ export class Intake {
       stream.reservedSegmentStart = segmentStartBefore;
     }
     // What was written of it is cut off before the segment is next written to.
-    stream.fitted.clear();
+    stream.fitted.delete(entry.segmentStart);
     this.#bypassingBytes -= entry.change.payload.length;
     const waiting = takeHeld(stream);
     entry.settle?.(how);

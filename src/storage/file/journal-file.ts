@@ -20,6 +20,7 @@ export class JournalFile {
   readonly #plainFile: OpenFile;
   readonly #limitBytes: number;
   #allocatedBytes: number;
+  #closing: Promise<void> | null = null;
 
   /** `plainFile` is the same file, opened so that writes are not synced; `allocatedBytes` of it exist. */
   constructor(sequence: number, path: string, file: OpenFile, plainFile: OpenFile, allocatedBytes: number, limitBytes: number) {
@@ -54,8 +55,9 @@ export class JournalFile {
     this.#allocatedBytes += length;
   }
 
-  async close(): Promise<void> {
-    await this.file.close();
-    await this.#plainFile.close();
+  /** Closes the file; again does nothing more. */
+  close(): Promise<void> {
+    this.#closing ??= this.file.close().then(() => this.#plainFile.close());
+    return this.#closing;
   }
 }

@@ -28,25 +28,27 @@ export function readJournalFile(bytes: Buffer, expected: ExpectedJournal): Journ
   while (claimsFrame(bytes, offset, expected.sequence)) {
     const frame = decodeFrame(bytes, offset);
     if (frame === null) break;
-    const problem = problemOf(frame, batch, expected.directoryId);
+    const isForeign = !frame.directoryId.equals(expected.directoryId);
+    // Behind the first frame, what does not know the directory's id is what some client wrote to look like a frame.
+    if (isForeign && offset > 0) break;
+    const problem = isForeign ? "it belongs to another directory" : problemOf(frame, batch);
     if (problem !== null) return { frames, end: offset, damage: { offset, problem } };
     batch = frame.batch;
     frames.push(frame);
     offset = frame.nextOffset;
   }
-  const later = laterFrame(bytes, offset, expected.sequence);
+  const later = laterFrame(bytes, offset, expected);
   const damage = later === null ? null : { offset, problem: `sound records follow at byte ${later}` };
   return { frames, end: offset, damage };
 }
 
-function problemOf(frame: Frame, lastBatch: number | null, directoryId: Buffer): string | null {
-  if (!frame.directoryId.equals(directoryId)) return "it belongs to another directory";
+function problemOf(frame: Frame, lastBatch: number | null): string | null {
   return lastBatch === null || frame.batch === lastBatch + 1 ? null : `batch ${frame.batch} follows batch ${lastBatch}`;
 }
 
-function laterFrame(bytes: Buffer, end: number, sequence: number): number | null {
+function laterFrame(bytes: Buffer, end: number, { sequence, directoryId }: ExpectedJournal): number | null {
   for (let offset = end + SECTOR_BYTES; offset < bytes.length; offset += SECTOR_BYTES) {
-    if (claimsFrame(bytes, offset, sequence) && decodeFrame(bytes, offset) !== null) return offset;
+    if (claimsFrame(bytes, offset, sequence) && decodeFrame(bytes, offset)?.directoryId.equals(directoryId) === true) return offset;
   }
   return null;
 }

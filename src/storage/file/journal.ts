@@ -1,10 +1,11 @@
+import { join } from "node:path";
 import type { AppendRecord, Position, Settlement } from "../storage.js";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import { isDiskFull, type Files } from "./files.js";
 import { FrameEncoder } from "./frame-encoder.js";
 import { JournalFile } from "./journal-file.js";
-import type { Layout } from "./layout.js";
+import { isSpare, sparePath, type Layout } from "./layout.js";
 import type { FileStream } from "./file-stream.js";
 import type { BypassedPayload, RecordKindCode } from "./record.js";
 
@@ -105,6 +106,8 @@ export class Journal {
 
   /** Makes the first file, with an empty frame that keeps the count of batches. */
   async open(): Promise<void> {
+    const { files, layout } = this.#options;
+    for (const name of await files.list(layout.journal)) if (isSpare(name)) await files.unlink(join(layout.journal, name));
     this.#active = await this.#makeFile();
     await this.#writeEmptyFrame(this.#active);
   }
@@ -150,9 +153,15 @@ export class Journal {
 
   /** What the sealed file at `path` holds is permanent elsewhere: the file may be used again. */
   async retire(path: string): Promise<void> {
+    const { files } = this.#options;
+    if (this.#spares.length === 0 && !this.#stopped) {
+      // Out of recovery's sight: the files after it may go while it waits here.
+      await files.rename(path, sparePath(path));
+      this.#spares.push(sparePath(path));
+    } else {
+      await files.unlink(path);
+    }
     this.#unretired -= 1;
-    if (this.#spares.length === 0 && !this.#stopped) this.#spares.push(path);
-    else await this.#options.files.unlink(path);
     this.#prepare();
     this.#schedule();
   }
@@ -215,8 +224,8 @@ export class Journal {
     if (tookMs > SLOW_SYNC_MS) this.#options.log.warn("the disk is slow", { syncMs: tookMs });
     if (error !== null) return this.#failed(file, entries, batch, error);
     this.#fullSinceMs = null;
-    // The next batch is on its way to the disk while this one is answered.
-    if (this.#trouble === null) this.#pump();
+    // The next batch is on its way to the disk while this one is answered; what writes nothing settles after it.
+    if (this.#trouble === null && this.#queue.some(writesRecord)) this.#pump();
     this.#settle(entries, batch);
     const trouble = this.#trouble;
     this.#trouble = null;
@@ -377,4 +386,8 @@ export class Journal {
     this.#batch += 1;
     file.offset = this.#encoder.endOf(0, frame);
   }
+}
+
+function writesRecord({ kind, generation, stream }: JournalEntry): boolean {
+  return kind !== null && generation === stream.generation;
 }

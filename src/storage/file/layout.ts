@@ -6,6 +6,7 @@ import type { Position } from "../storage.js";
 const MAX_ESCAPED_BYTES = 200;
 /** What is left of a longer one, before `~` and the SHA-256 of the name. */
 const CUT_ESCAPED_BYTES = 128;
+const SPARE_SUFFIX = ".spare";
 
 /** Where everything is in a data directory. */
 export class Layout {
@@ -49,6 +50,16 @@ export function sidecarPath(streamDirectory: string): string {
 /** The segment that begins at `start`. */
 export function segmentPath(streamDirectory: string, start: Position): string {
   return join(streamDirectory, `${digits16(start)}.seg`);
+}
+
+/** Where a journal file waits to be used again: under a name that recovery does not read. */
+export function sparePath(journalFile: string): string {
+  return `${journalFile}${SPARE_SUFFIX}`;
+}
+
+/** Whether a name in the journal's directory is that of a spare file. */
+export function isSpare(fileName: string): boolean {
+  return fileName.endsWith(SPARE_SUFFIX);
 }
 
 /** The sequence in a journal file's name, `null` when it is no such name. */

@@ -222,12 +222,14 @@ function applyRecord(options: RecoveryOptions, stream: FileStream, record: Journ
 
 /** The payload is in its segment, synced before its record was written: what comes before it is written, and it is counted in. */
 async function joinBypassed(
-  { writer }: RecoveryOptions,
+  { writer, cache }: RecoveryOptions,
   stream: FileStream,
   position: number,
   bypassed: { readonly length: number; readonly crc: number },
 ): Promise<void> {
   await writer.flushTo(stream, position);
+  // The cache holds one run without a gap, and this payload is not in it.
+  cache.drop(stream, 0);
   const segment = stream.segmentAt(position);
   if (segment !== undefined) segment.crc = combineCrc32(segment.crc, bypassed.crc, bypassed.length);
   stream.written = position + bypassed.length;

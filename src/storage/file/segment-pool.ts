@@ -1,6 +1,8 @@
+import { dirname } from "node:path";
 import type { Files, OpenFile } from "./files.js";
 
 interface PooledFile {
+  readonly path: string;
   readonly opening: Promise<OpenFile>;
   users: number;
   /** No longer in the pool: the last user closes it. */
@@ -27,7 +29,7 @@ export class SegmentPool {
   /** Runs `work` with the file at `path` open; `read` needs it to exist. */
   async use<T>(path: string, mode: PoolMode, work: (file: OpenFile) => Promise<T>): Promise<T> {
     const key = this.#keyFor(path, mode);
-    const pooled = this.#open.get(key) ?? { opening: this.#files.open(path, mode), users: 0, dropped: false };
+    const pooled = this.#open.get(key) ?? { path, opening: this.#files.open(path, mode), users: 0, dropped: false };
     this.#open.delete(key);
     this.#open.set(key, pooled);
     pooled.users += 1;
@@ -36,7 +38,7 @@ export class SegmentPool {
     } catch (error) {
       // A file that did not open is not kept; the next use tries again.
       await pooled.opening.catch(() => {
-        this.#open.delete(key);
+        if (this.#open.get(key) === pooled) this.#open.delete(key);
         pooled.dropped = false;
       });
       throw error;
@@ -47,11 +49,9 @@ export class SegmentPool {
     }
   }
 
-  /** Closes the files at `paths`, once nobody uses them. */
-  async drop(paths: readonly string[]): Promise<void> {
-    for (const path of paths) {
-      for (const mode of ["read", "write"] as const) await this.#close(`${mode} ${path}`);
-    }
+  /** Closes the files in `directory`, once nobody uses them: its next files of these names are others. */
+  async dropIn(directory: string): Promise<void> {
+    for (const [key, { path }] of this.#open) if (dirname(path) === directory) await this.#close(key);
   }
 
   async closeAll(): Promise<void> {

@@ -14,8 +14,6 @@ export interface SegmentWriterOptions {
   readonly layout: Layout;
   readonly pool: SegmentPool;
   readonly cache: TailCache;
-  /** Resolves once the directory of an earlier stream of that name is out of the way. */
-  readonly vacated: (name: string) => Promise<void>;
 }
 
 /**
@@ -30,7 +28,6 @@ export class SegmentWriter {
   readonly #layout: Layout;
   readonly #pool: SegmentPool;
   readonly #cache: TailCache;
-  readonly #vacated: (name: string) => Promise<void>;
   /** Directories of stream directories with entries that are not synced. */
   readonly #unsyncedShards = new Set<string>();
 
@@ -39,7 +36,6 @@ export class SegmentWriter {
     this.#layout = options.layout;
     this.#pool = options.pool;
     this.#cache = options.cache;
-    this.#vacated = options.vacated;
   }
 
   /** Writes the stream's durable bytes to its segments. Nothing is synced. */
@@ -121,7 +117,10 @@ export class SegmentWriter {
     if (stream.recovering || stream.fitted.has(segmentStart)) return;
     const segment = stream.segmentAt(segmentStart);
     const durableLength = segment !== undefined && segment.start === segmentStart ? segment.length : 0;
-    if ((await file.size()) > durableLength) await file.truncate(durableLength);
+    // Behind the durable bytes a large payload may be whole whose record is on its way.
+    const reservedLength = stream.reservedSegmentStart === segmentStart ? stream.reservedTail - segmentStart : 0;
+    const keptLength = Math.max(durableLength, reservedLength);
+    if ((await file.size()) > keptLength) await file.truncate(keptLength);
     stream.fitted.add(segmentStart);
   }
 
@@ -161,7 +160,6 @@ export class SegmentWriter {
 
   async #makeDirectory(stream: FileStream): Promise<void> {
     if (stream.hasDirectory) return;
-    await this.#vacated(stream.name);
     await this.#files.makeDirectory(stream.directory);
     this.noteShard(stream.directory);
     stream.hasDirectory = true;

@@ -1,8 +1,9 @@
 import { join } from "node:path";
 import type { Log } from "../../ops/log.js";
+import type { Settlement } from "../storage.js";
 import type { FileStream } from "./file-stream.js";
 import { errorCode, type Files } from "./files.js";
-import { segmentPath, type Layout } from "./layout.js";
+import type { Layout } from "./layout.js";
 import type { SegmentPool } from "./segment-pool.js";
 
 /** What the trash works with. */
@@ -15,10 +16,21 @@ export interface TrashOptions {
   readonly noteShard: (streamDirectory: string) => void;
 }
 
+/** A deletion did not become durable: the stream stays where it is. `code` is that of a full disk, if that was why. */
+export class UndeletedError extends Error {
+  override readonly name = "UndeletedError";
+  readonly code: string;
+
+  constructor(how: Settlement) {
+    super(`a deletion failed: ${how}`);
+    this.code = how === "storage-full" ? "ENOSPC" : "";
+  }
+}
+
 /** Gets deleted streams out of the way by a rename, so that the name is free at once, and removes their files behind that. */
 export class Trash {
   readonly #options: TrashOptions;
-  /** Moves under way, by name: a new stream of the name makes its directory after them. */
+  /** Moves to come or under way, by name: a new stream of the name touches no file before they are done. */
   readonly #moving = new Map<string, Promise<void>>();
   readonly #moves = new WeakMap<FileStream, Promise<void>>();
   #emptying: Promise<void> = Promise.resolve();
@@ -28,11 +40,14 @@ export class Trash {
     this.#options = options;
   }
 
-  /** Takes the files of a stream whose deletion is durable. */
-  take(stream: FileStream): void {
+  /** Takes the files of a stream once its deletion is `durable`. */
+  take(stream: FileStream, durable = Promise.resolve()): void {
     const before = this.#moving.get(stream.name) ?? Promise.resolve();
     // File operations of the stream that are under way end first.
-    const moved = before.then(() => stream.work).then(() => this.#move(stream));
+    const moved = Promise.allSettled([before, durable, durable.then(() => stream.work)]).then(([, deletion]) => {
+      if (deletion.status === "rejected") throw deletion.reason;
+      return this.#move(stream);
+    });
     this.#moves.set(stream, moved);
     this.#moving.set(stream.name, moved);
     const done = (): void => {
@@ -46,7 +61,7 @@ export class Trash {
     return this.#moving.has(name);
   }
 
-  /** Resolves when no deleted stream's directory is in the way of the name. */
+  /** Resolves when no deleted stream's directory is in the way of the name; rejects when the deletion failed. */
   vacated(name: string): Promise<void> {
     return this.#moving.get(name) ?? Promise.resolve();
   }
@@ -85,7 +100,7 @@ export class Trash {
   }
 
   async #move(stream: FileStream): Promise<void> {
-    await this.#options.pool.drop(stream.segments.map((segment) => segmentPath(stream.directory, segment.start)));
+    await this.#options.pool.dropIn(stream.directory);
     if (stream.hasDirectory) await this.discard(stream.directory, stream.id);
   }
 

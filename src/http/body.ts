@@ -1,0 +1,89 @@
+import type { MaybePromise } from "../stream/stream.js";
+import type { Context } from "./context.js";
+import type { Exchange } from "./exchange.js";
+import { guard } from "./guard.js";
+import { problem, type Problem } from "./problems.js";
+
+type UseBody = (body: Buffer) => MaybePromise<void>;
+
+const NO_BYTES = Buffer.alloc(0);
+
+/**
+ * Reads the body of a request and hands it to `use`: whole, and not empty unless the request has none. What is too
+ * large is refused here; when the client goes away `use` is never called.
+ */
+export function receiveBody(context: Context, exchange: Exchange, use: UseBody): MaybePromise<void> {
+  const { headers } = exchange;
+  if (!headers.hasBody) return use(NO_BYTES);
+  const { maxAppendBytes } = context.settings;
+  if (headers.contentLength !== null && headers.contentLength > maxAppendBytes) {
+    return context.responder.refuse(exchange, tooLarge(maxAppendBytes));
+  }
+  if (exchange.awaitsContinue) context.responder.sendContinue(exchange);
+  new Upload(context, exchange, use).start();
+}
+
+function tooLarge(maxBytes: number): Problem {
+  return problem("body-too-large", { detail: `At most ${maxBytes} bytes are accepted.` });
+}
+
+/** One body on its way in. */
+class Upload {
+  readonly #context: Context;
+  readonly #exchange: Exchange;
+  readonly #use: UseBody;
+  /** Nearly every body is one chunk: it is used as it is. */
+  #first: Buffer = NO_BYTES;
+  #rest: Buffer[] | null = null;
+  #length = 0;
+  #isOver = false;
+
+  constructor(context: Context, exchange: Exchange, use: UseBody) {
+    this.#context = context;
+    this.#exchange = exchange;
+    this.#use = use;
+  }
+
+  start(): void {
+    const { req, headers } = this.#exchange;
+    req.on("data", (chunk: Buffer) => this.#take(chunk));
+    // A promised length tells the end by itself.
+    if (headers.contentLength === null) req.on("end", () => this.#complete());
+    // Comes only when the client goes away in the middle.
+    req.on("error", () => this.#abandon());
+  }
+
+  #take(chunk: Buffer): void {
+    if (this.#isOver) return;
+    const { inFlight, settings } = this.#context;
+    this.#length += chunk.length;
+    if (this.#length > settings.maxAppendBytes) return this.#refuse(tooLarge(settings.maxAppendBytes));
+    if (!inFlight.hold(this.#exchange, chunk.length)) {
+      return this.#refuse(problem("overloaded", { detail: "Too many bytes of request bodies are on their way." }));
+    }
+    if (this.#first.length === 0) this.#first = chunk;
+    else (this.#rest ??= []).push(chunk);
+    if (this.#length === this.#exchange.headers.contentLength) this.#complete();
+  }
+
+  #complete(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#exchange.bodyPending = false;
+    const body = this.#rest === null ? this.#first : Buffer.concat([this.#first, ...this.#rest], this.#length);
+    guard(this.#context, this.#exchange, () => this.#use(body));
+  }
+
+  #refuse(refusal: Problem): void {
+    this.#isOver = true;
+    this.#first = NO_BYTES;
+    this.#rest = null;
+    this.#context.responder.refuse(this.#exchange, refusal);
+  }
+
+  #abandon(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#context.inFlight.end(this.#exchange);
+  }
+}

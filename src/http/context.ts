@@ -1,0 +1,18 @@
+import type { Clock } from "../ops/clock.js";
+import type { Log } from "../ops/log.js";
+import type { Settings } from "../options.js";
+import type { Registry } from "../stream/registry.js";
+import type { InFlight } from "./in-flight.js";
+import type { Responder } from "./respond.js";
+
+/** What every handler works with. */
+export interface Context {
+  readonly settings: Settings;
+  readonly registry: Registry;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Gives numbers in [0, 1). */
+  readonly random: () => number;
+  readonly responder: Responder;
+  readonly inFlight: InFlight;
+}

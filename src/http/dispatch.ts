@@ -1,0 +1,131 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { decodeName } from "../protocol/names.js";
+import type { MaybePromise } from "../stream/stream.js";
+import { ConnectionWatch } from "./connection-watch.js";
+import type { Context } from "./context.js";
+import { READ_METHODS, STREAM_METHODS } from "./cors.js";
+import { Exchange } from "./exchange.js";
+import { guard } from "./guard.js";
+import { append } from "./handlers/append.js";
+import { create } from "./handlers/create.js";
+import { remove } from "./handlers/delete.js";
+import { head } from "./handlers/head.js";
+import { health } from "./handlers/health.js";
+import { longPoll } from "./handlers/long-poll.js";
+import { read } from "./handlers/read.js";
+import { lastEventOffset, sse } from "./handlers/sse.js";
+import { isProblem, problem, type Problem } from "./problems.js";
+import { parseReadQuery } from "./query.js";
+import { readHeaders, type RequestHeaders } from "./request-headers.js";
+import { SseFeeds } from "./sse-feed.js";
+import { splitTarget, type Target } from "./target.js";
+import { WaitingRooms } from "./waiting-room.js";
+
+const HEALTH_PATH = "/health";
+
+/** How a request came in. */
+export interface Arrival {
+  /** Whether the client holds its body back until it is told to continue. */
+  readonly awaitsContinue?: boolean;
+  /** What is wrong with it already. */
+  readonly refusal?: Problem;
+  /** Called instead of answering 404 when the path is not ours. */
+  readonly next?: (() => void) | undefined;
+}
+
+/** Leads each request to its handler. */
+export class Dispatcher {
+  readonly #context: Context;
+  readonly #waitingRooms: WaitingRooms;
+  readonly #sseFeeds: SseFeeds;
+
+  constructor(context: Context) {
+    const watch = new ConnectionWatch(context);
+    this.#context = context;
+    this.#waitingRooms = new WaitingRooms(context, watch);
+    this.#sseFeeds = new SseFeeds(context, watch);
+  }
+
+  /** Answers a request, now or later. Never throws. */
+  handle(req: IncomingMessage, res: ServerResponse, { awaitsContinue = false, refusal, next }: Arrival = {}): void {
+    const target = splitTarget(req.url ?? "");
+    if (next !== undefined && !this.#isOurs(target)) return next();
+    const exchange = new Exchange(req, res, target, readHeaders(req.rawHeaders), awaitsContinue);
+    this.#context.inFlight.begin(exchange);
+    const fault = refusal ?? faultOfHead(exchange);
+    if (fault !== null) this.#context.responder.refuse(exchange, fault);
+    else guard(this.#context, exchange, () => this.#route(exchange));
+  }
+
+  /** Lets all live reads go. Requests that come from now on are refused by {@link handle}, once `inFlight` is closing. */
+  endLiveReads(): void {
+    this.#waitingRooms.close();
+    this.#sseFeeds.close();
+  }
+
+  #isOurs({ path }: Target): boolean {
+    return path === HEALTH_PATH || path.startsWith(this.#context.settings.prefix);
+  }
+
+  #route(exchange: Exchange): MaybePromise<void> {
+    const { responder, inFlight, settings } = this.#context;
+    const { path } = exchange.target;
+    if (path === HEALTH_PATH) return this.#routeHealth(exchange);
+    if (exchange.req.method === "OPTIONS" && (path === "*" || this.#isOurs(exchange.target))) return responder.preflight(exchange);
+    if (!path.startsWith(settings.prefix)) return responder.refuse(exchange, problem("unknown-path"));
+    if (inFlight.closing) return responder.refuse(exchange, problem("shutting-down"));
+    const decoded = decodeName(path.slice(settings.prefix.length));
+    if ("fault" in decoded) return responder.refuse(exchange, problem("invalid-name", { detail: decoded.fault }));
+    return this.#routeStream(exchange, decoded.name);
+  }
+
+  #routeHealth(exchange: Exchange): void {
+    const { responder } = this.#context;
+    switch (exchange.req.method) {
+      case "GET":
+      case "HEAD":
+        return health(this.#context, exchange);
+      case "OPTIONS":
+        return responder.preflight(exchange);
+      default:
+        return responder.refuse(exchange, problem("method-not-allowed", { allow: READ_METHODS }));
+    }
+  }
+
+  #routeStream(exchange: Exchange, name: string): MaybePromise<void> {
+    const { responder, settings } = this.#context;
+    const { method } = exchange.req;
+    if (method === "GET") return this.#routeRead(exchange, name);
+    if (method === "HEAD") return head(this.#context, exchange, name);
+    if (method === "POST" || method === "PUT" || method === "DELETE") {
+      if (settings.readOnly) return responder.refuse(exchange, problem("read-only", { allow: READ_METHODS }));
+      if (method === "POST") return append(this.#context, exchange, name);
+      return method === "PUT" ? create(this.#context, exchange, name) : remove(this.#context, exchange, name);
+    }
+    const allow = settings.readOnly ? READ_METHODS : STREAM_METHODS;
+    return responder.refuse(exchange, problem("method-not-allowed", { allow }));
+  }
+
+  #routeRead(exchange: Exchange, name: string): MaybePromise<void> {
+    const query = parseReadQuery(exchange.target.query);
+    if (isProblem(query)) return this.#context.responder.refuse(exchange, query);
+    const { live, cursor } = query;
+    if (live === null) return read(this.#context, exchange, name, query.offset);
+    const resumed = live === "sse" ? lastEventOffset(exchange.headers.lastEventId) : null;
+    const offset = resumed ?? query.offset;
+    if (offset === null) return this.#context.responder.refuse(exchange, problem("invalid-offset", { detail: "A live read needs an offset." }));
+    if (live === "sse") return sse(this.#context, this.#sseFeeds, exchange, name, { offset, cursor });
+    return longPoll(this.#context, this.#waitingRooms, exchange, name, { offset, cursor });
+  }
+}
+
+/** What is wrong with a request whatever it asks for. */
+function faultOfHead({ req, headers }: Exchange): Problem | null {
+  if (headers.repeated !== null) return problem("invalid-header", { detail: `The header ${headers.repeated} came more than once.` });
+  if (isHostMissing(req, headers)) return problem("bad-request", { detail: "HTTP/1.1 needs a Host header." });
+  return null;
+}
+
+function isHostMissing(req: IncomingMessage, headers: RequestHeaders): boolean {
+  return headers.host === null && req.httpVersionMinor === 1 && req.httpVersionMajor === 1;
+}

@@ -1,0 +1,24 @@
+import { DamagedStreamError, type MaybePromise } from "../stream/stream.js";
+import type { Context } from "./context.js";
+import type { Exchange } from "./exchange.js";
+import { problem } from "./problems.js";
+
+/** Does a request's work. A fault of ours ends that request and nothing else. */
+export function guard(context: Context, exchange: Exchange, work: () => MaybePromise<void>): void {
+  try {
+    const pending = work();
+    if (pending instanceof Promise) pending.catch((fault: unknown) => fail(context, exchange, fault));
+  } catch (fault) {
+    fail(context, exchange, fault);
+  }
+}
+
+/** Logs what a handler threw and answers 500; an answer that has begun is cut off. */
+export function fail(context: Context, exchange: Exchange, fault: unknown): void {
+  const isDamage = fault instanceof DamagedStreamError;
+  const what = fault instanceof Error ? (fault.stack ?? fault.message) : String(fault);
+  context.log.error(isDamage ? "a stream is damaged" : "a request failed", { method: exchange.req.method ?? "", path: exchange.target.path, fault: what });
+  if (!exchange.res.headersSent) return context.responder.refuse(exchange, problem(isDamage ? "stream-damaged" : "internal-error"));
+  context.inFlight.end(exchange);
+  exchange.req.socket.destroy();
+}

@@ -1,0 +1,9 @@
+import type { Context } from "../context.js";
+import type { Exchange } from "../exchange.js";
+
+/** `DELETE`: removes a stream with all its data (specification 4.4). */
+export async function remove({ registry, responder }: Context, exchange: Exchange, name: string): Promise<void> {
+  const outcome = await registry.delete(name);
+  if (outcome.kind === "refused") responder.refuse(exchange, outcome);
+  else responder.send(exchange, 204, [], null);
+}

@@ -1,0 +1,28 @@
+import { formatTimestamp } from "../../protocol/timestamp.js";
+import type { MaybePromise } from "../../stream/stream.js";
+import { Stream } from "../../stream/stream.js";
+import { chain } from "../chain.js";
+import type { Context } from "../context.js";
+import type { Exchange } from "../exchange.js";
+
+/** `HEAD`: what a stream is, without touching it (specification 4.5). */
+export function head({ registry, responder, clock }: Context, exchange: Exchange, name: string): MaybePromise<void> {
+  return chain(registry.find(name), (found) => {
+    if (found instanceof Stream) responder.send(exchange, 200, metadataOf(found, clock.nowMs()), null);
+    else responder.refuse(exchange, found);
+  });
+}
+
+function metadataOf(stream: Stream, nowMs: number): string[] {
+  const { contentType, ttlSeconds, expiresAtMs } = stream.config;
+  const headers = ["Content-Type", contentType, "Stream-Next-Offset", stream.offsetAt(stream.tail), "Cache-Control", "no-store"];
+  if (ttlSeconds !== null) headers.push("Stream-TTL", String(remainingSeconds(ttlSeconds, stream.remainingMs(nowMs) ?? 0)));
+  if (expiresAtMs !== null) headers.push("Stream-Expires-At", formatTimestamp(expiresAtMs));
+  if (stream.closed) headers.push("Stream-Closed", "true");
+  return headers;
+}
+
+/** Rounded up; a stream that was just loaded may live a little longer than its TTL, which is nobody's business. */
+function remainingSeconds(ttlSeconds: number, remainingMs: number): number {
+  return Math.min(ttlSeconds, Math.ceil(remainingMs / 1000));
+}

@@ -1,0 +1,20 @@
+import type { ParsedOffset } from "../../protocol/offset.js";
+import { chain } from "../chain.js";
+import type { MaybePromise } from "../../stream/stream.js";
+import type { Context } from "../context.js";
+import type { Exchange } from "../exchange.js";
+import { withReadPlace } from "../read-place.js";
+import { answerChunk, serve } from "../served-chunk.js";
+
+const START: ParsedOffset = { kind: "start" };
+
+/** `GET`: one chunk from an offset on, or none where there is nothing yet (specification 4.6). */
+export function read(context: Context, exchange: Exchange, name: string, offset: ParsedOffset | null): MaybePromise<void> {
+  const from = offset ?? START;
+  const { settings, clock } = context;
+  return withReadPlace(context, exchange, name, from, (stream, position) =>
+    chain(stream.read(position, settings.chunkBytes), (chunk) => {
+      answerChunk(context, exchange, serve(stream, chunk, clock.nowMs()), { cursor: null, fromNow: from.kind === "now" });
+    }),
+  );
+}

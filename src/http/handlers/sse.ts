@@ -1,0 +1,24 @@
+import type { ParsedOffset } from "../../protocol/offset.js";
+import { parseOffset } from "../../protocol/offset.js";
+import type { MaybePromise } from "../../stream/stream.js";
+import type { Context } from "../context.js";
+import type { Exchange } from "../exchange.js";
+import { withReadPlace } from "../read-place.js";
+import type { SseFeeds } from "../sse-feed.js";
+
+/** What an SSE read asks for. */
+export interface SseQuery {
+  readonly offset: ParsedOffset;
+  readonly cursor: string | null;
+}
+
+/** `GET` with `live=sse`: everything from an offset on, as events, for as long as the connection lasts (specification 4.8). */
+export function sse(context: Context, feeds: SseFeeds, exchange: Exchange, name: string, { offset, cursor }: SseQuery): MaybePromise<void> {
+  return withReadPlace(context, exchange, name, offset, (stream, position) => feeds.open(stream, { exchange, position, cursor }));
+}
+
+/** The offset that a browser's EventSource comes back with: the `id` of the last event it got whole. */
+export function lastEventOffset(lastEventId: string | null): ParsedOffset | null {
+  const offset = lastEventId === null ? null : parseOffset(lastEventId);
+  return offset?.kind === "at" ? offset : null;
+}

@@ -1,0 +1,24 @@
+import type { Clock } from "../ops/clock.js";
+import type { Exchange } from "./exchange.js";
+
+/** How long, and for how many bytes, a refused client may go on sending. */
+const MAX_LINGER_MS = 5_000;
+const MAX_LINGER_BYTES = 64 * 1024 * 1024;
+
+/**
+ * Reads and drops what the client still sends after its answer has been written, then ends the answer. Closing at once
+ * would reset the connection, and the client might lose the answer unread.
+ */
+export function linger({ req, res }: Exchange, clock: Clock): void {
+  let droppedBytes = 0;
+  const timer = clock.after(MAX_LINGER_MS, () => req.socket.destroy());
+  req.on("data", (chunk: Buffer) => {
+    droppedBytes += chunk.length;
+    if (droppedBytes > MAX_LINGER_BYTES) req.socket.destroy();
+  });
+  // After the end of the body, or of the connection.
+  req.on("close", () => {
+    timer.cancel();
+    res.end();
+  });
+}

@@ -1,0 +1,36 @@
+import type { ParsedOffset } from "../protocol/offset.js";
+import type { Refused } from "../stream/outcome.js";
+import { Stream, type MaybePromise, type Position } from "../stream/stream.js";
+import { chain } from "./chain.js";
+import type { Context } from "./context.js";
+import type { Exchange } from "./exchange.js";
+
+/** What a read does with the place where it begins. */
+export type UsePlace = (stream: Stream, position: Position) => MaybePromise<void>;
+
+/**
+ * Finds the stream and the position where a read begins, and restarts the stream's sliding TTL; answers when there is
+ * none. The stream stays in memory until `use` is done.
+ */
+export function withReadPlace(context: Context, exchange: Exchange, name: string, offset: ParsedOffset, use: UsePlace): MaybePromise<void> {
+  return chain(context.registry.find(name), (found) => {
+    if (!(found instanceof Stream)) return context.responder.refuse(exchange, found);
+    found.touch();
+    const place = found.locate(offset);
+    if (!(place instanceof Promise)) return usePlace(context, exchange, found, place, use);
+    return useLater(context, exchange, found, place, use);
+  });
+}
+
+function usePlace(context: Context, exchange: Exchange, stream: Stream, place: Position | Refused, use: UsePlace): MaybePromise<void> {
+  return typeof place === "number" ? use(stream, place) : context.responder.refuse(exchange, place);
+}
+
+async function useLater(context: Context, exchange: Exchange, stream: Stream, place: Promise<Position | Refused>, use: UsePlace): Promise<void> {
+  stream.retain();
+  try {
+    await usePlace(context, exchange, stream, await place, use);
+  } finally {
+    stream.release();
+  }
+}

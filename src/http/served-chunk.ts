@@ -1,0 +1,52 @@
+import { readCacheControl } from "../protocol/cache-control.js";
+import { etagMatches, formatEtag } from "../protocol/etag.js";
+import { jsonArrayOf } from "../protocol/json-frame.js";
+import type { Chunk, Stream } from "../stream/stream.js";
+import type { Context } from "./context.js";
+import type { Exchange } from "./exchange.js";
+
+/** A chunk as every reader of it gets it (specification 4.6 and 4.7). */
+export interface ServedChunk {
+  readonly contentType: string;
+  readonly body: Buffer;
+  readonly etag: string;
+  /** Until the stream expires; `null` when it does not. */
+  readonly remainingMs: number | null;
+  /** Where the reader stands after it: a flat list of names and values. */
+  readonly placeHeaders: readonly string[];
+}
+
+/** What one reader's answer has beyond the chunk. */
+export interface ReaderOptions {
+  /** For live reads. */
+  readonly cursor: string | null;
+  /** Whether the request names a place: a read from `now` means another one each time, which no cache can know. */
+  readonly fromNow: boolean;
+}
+
+/** Makes a chunk ready to serve. */
+export function serve(stream: Stream, chunk: Chunk, nowMs: number): ServedChunk {
+  const endOffset = stream.offsetAt(chunk.to);
+  const placeHeaders = ["Stream-Next-Offset", endOffset];
+  if (chunk.upToDate) placeHeaders.push("Stream-Up-To-Date", "true");
+  if (chunk.closed) placeHeaders.push("Stream-Closed", "true");
+  return {
+    contentType: stream.config.contentType,
+    body: stream.isJson ? jsonArrayOf(chunk.bytes) : chunk.bytes,
+    etag: formatEtag(stream.id, stream.offsetAt(chunk.from), endOffset, chunk.closed),
+    remainingMs: stream.remainingMs(nowMs),
+    placeHeaders,
+  };
+}
+
+/** Answers one reader with a chunk; with 304 when it has that chunk already. */
+export function answerChunk({ responder }: Context, exchange: Exchange, chunk: ServedChunk, { cursor, fromNow }: ReaderOptions): void {
+  const { ifNoneMatch, authenticated } = exchange.headers;
+  const headers = [...chunk.placeHeaders];
+  if (cursor !== null) headers.push("Stream-Cursor", cursor);
+  if (fromNow) headers.push("Cache-Control", "no-store");
+  else headers.push("ETag", chunk.etag, "Cache-Control", readCacheControl({ authenticated, remainingMs: chunk.remainingMs }));
+  if (!fromNow && ifNoneMatch !== null && etagMatches(ifNoneMatch, chunk.etag)) return responder.send(exchange, 304, headers, null);
+  headers.push("Content-Type", chunk.contentType);
+  responder.send(exchange, 200, headers, chunk.body);
+}

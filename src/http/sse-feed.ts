@@ -1,0 +1,171 @@
+import { sseEncodingOf } from "../protocol/content-type.js";
+import { nextCursor } from "../protocol/cursor.js";
+import type { Advance, LiveFeed } from "../stream/live.js";
+import type { Chunk, Position, Stream } from "../stream/stream.js";
+import type { ConnectionWatch } from "./connection-watch.js";
+import type { Context } from "./context.js";
+import { problem } from "./problems.js";
+import { SseBatch } from "./sse-batch.js";
+import { SseReader, type ReaderHost, type SseReaderOptions } from "./sse-reader.js";
+
+/** Most events in one shared batch; with more of them readers get the bytes in chunks. */
+const MAX_SHARED_EVENTS = 1024;
+
+/** A client that wants the events of a stream. */
+export type SseRequest = Pick<SseReaderOptions, "exchange" | "position" | "cursor">;
+
+/** The SSE readers of one stream. It keeps the stream in memory while there is one. */
+export class SseFeed implements ReaderHost {
+  readonly #context: Context;
+  readonly #stream: Stream;
+  readonly #source: LiveFeed;
+  readonly #onEmpty: () => void;
+  readonly #readers = new Set<SseReader>();
+  /** Those that have all there is. */
+  readonly #following = new Set<SseReader>();
+  /** Ends of appends that the followers have not been sent. */
+  #ends: Position[] = [];
+  #isReading = false;
+  readonly #onAdvance = (advance: Advance): void => this.#advance(advance);
+  readonly #onEnd = (): void => this.close();
+
+  constructor(context: Context, stream: Stream, onEmpty: () => void) {
+    this.#context = context;
+    this.#stream = stream;
+    this.#onEmpty = onEmpty;
+    stream.retain();
+    this.#source = stream.feed;
+    this.#source.on("advance", this.#onAdvance);
+    this.#source.on("end", this.#onEnd);
+  }
+
+  /** A reader of this stream; it is to be started once the head of its answer is written. */
+  add(request: SseRequest): SseReader {
+    const reader = new SseReader({ ...request, context: this.#context, host: this, stream: this.#stream });
+    this.#readers.add(reader);
+    return reader;
+  }
+
+  /** Ends all readers, each between two events. */
+  close(): void {
+    for (const reader of this.#readers) reader.finish();
+  }
+
+  caughtUp(reader: SseReader): void {
+    this.#following.add(reader);
+  }
+
+  fellBehind(reader: SseReader): void {
+    this.#following.delete(reader);
+  }
+
+  left(reader: SseReader): void {
+    this.#following.delete(reader);
+    this.#readers.delete(reader);
+    if (this.#readers.size > 0) return;
+    this.#source.off("advance", this.#onAdvance);
+    this.#source.off("end", this.#onEnd);
+    this.#stream.release();
+    this.#onEmpty();
+  }
+
+  #advance({ ends }: Advance): void {
+    if (this.#following.size === 0) return;
+    this.#ends = this.#ends.concat(ends);
+    if (!this.#isReading) this.#share();
+  }
+
+  /** Reads what is new once, for all followers. */
+  #share(): void {
+    const from = this.#place();
+    const ends = this.#ends.filter((end) => end > from);
+    const to = ends.at(-1) ?? from;
+    this.#ends = [];
+    if (to - from > this.#context.settings.chunkBytes || ends.length > MAX_SHARED_EVENTS) return this.#scatter();
+    const chunk = this.#stream.read(from, to - from);
+    if (!(chunk instanceof Promise)) return this.#spread(chunk, ends);
+    this.#isReading = true;
+    chunk.then(
+      (read) => this.#shareRead(read, ends),
+      // Each reader then meets the fault by itself, as a fault of its own request.
+      () => this.#shareRead(null, ends),
+    );
+  }
+
+  #shareRead(chunk: Chunk | null, ends: readonly Position[]): void {
+    this.#isReading = false;
+    if (chunk === null) return this.#scatter();
+    this.#spread(chunk, ends);
+    if (this.#ends.length > 0) this.#share();
+  }
+
+  #spread({ from, to, bytes }: Chunk, ends: readonly Position[]): void {
+    const { clock, random } = this.#context;
+    const upToDate = to === this.#stream.tail;
+    const batch = new SseBatch(this.#stream, { from, bytes, ends, upToDate, closed: upToDate && this.#stream.closed });
+    const current = nextCursor(clock.nowMs(), null, random);
+    for (const reader of this.#following) reader.follow(batch, current);
+  }
+
+  /** Where the followers stand. */
+  #place(): Position {
+    for (const reader of this.#following) return reader.position;
+    return this.#stream.tail;
+  }
+
+  /** The followers read on by themselves. */
+  #scatter(): void {
+    this.#ends = [];
+    for (const reader of this.#following) reader.readAlone();
+  }
+}
+
+/** The SSE readers of all streams. */
+export class SseFeeds {
+  readonly #context: Context;
+  readonly #watch: ConnectionWatch;
+  readonly #feeds = new Map<Stream, SseFeed>();
+
+  constructor(context: Context, watch: ConnectionWatch) {
+    this.#context = context;
+    this.#watch = watch;
+  }
+
+  /** Streams that have readers. */
+  get size(): number {
+    return this.#feeds.size;
+  }
+
+  /** Answers with the events of a stream from a position on, until it ends or the client leaves. */
+  open(stream: Stream, request: SseRequest): void {
+    const { responder, inFlight } = this.#context;
+    const { exchange } = request;
+    if (inFlight.closing) return responder.refuse(exchange, problem("shutting-down"));
+    if (!this.#watch.admits(exchange)) return;
+    responder.beginEndless(exchange, headersOf(stream));
+    const reader = this.#feedOf(stream).add(request);
+    this.#watch.add(exchange, reader);
+    reader.start();
+  }
+
+  /** Ends all readers, each between two events. */
+  close(): void {
+    for (const feed of this.#feeds.values()) feed.close();
+  }
+
+  #feedOf(stream: Stream): SseFeed {
+    let feed = this.#feeds.get(stream);
+    if (feed === undefined) {
+      feed = new SseFeed(this.#context, stream, () => this.#feeds.delete(stream));
+      this.#feeds.set(stream, feed);
+    }
+    return feed;
+  }
+}
+
+/** The head of an SSE answer: nothing on the way may keep or gather what it says. */
+function headersOf(stream: Stream): string[] {
+  const headers = ["Content-Type", "text/event-stream", "Cache-Control", "no-cache", "X-Accel-Buffering", "no"];
+  if (sseEncodingOf(stream.config.contentType) === "base64") headers.push("Stream-SSE-Data-Encoding", "base64");
+  return headers;
+}

@@ -1,0 +1,163 @@
+import type { Timer } from "../ops/clock.js";
+import { nextCursor } from "../protocol/cursor.js";
+import type { Chunk, Position, Stream } from "../stream/stream.js";
+import type { LiveRead } from "./connection-watch.js";
+import type { Context } from "./context.js";
+import type { Exchange } from "./exchange.js";
+import { guard } from "./guard.js";
+import { SseBatch } from "./sse-batch.js";
+
+/** What a reader tells of itself. */
+export interface ReaderHost {
+  /** It has all there is, and takes shared batches from now on. */
+  caughtUp(reader: SseReader): void;
+  /** It takes no shared batches: it is behind, or its connection is full. */
+  fellBehind(reader: SseReader): void;
+  /** It is over. */
+  left(reader: SseReader): void;
+}
+
+/** What a reader needs. */
+export interface SseReaderOptions {
+  readonly context: Context;
+  readonly host: ReaderHost;
+  readonly stream: Stream;
+  readonly exchange: Exchange;
+  readonly position: Position;
+  /** The client's own cursor; `null` when it sent none. */
+  readonly cursor: string | null;
+}
+
+/** Most bytes of the backlog in one event: what a reader that does not read costs. At least one character's. */
+const MAX_BACKLOG_EVENT_BYTES = 64 * 1024;
+const MIN_EVENT_BYTES = 4;
+/** How much of its lifetime is up to chance, so that readers that came together do not come back together. */
+const LIFETIME_JITTER = 0.1;
+/** How long a client may take to read the end of an answer. */
+const MAX_END_MS = 5_000;
+
+/**
+ * One SSE connection (specification 4.8). It reads the backlog at the pace of its client; once it has all there is, it
+ * follows the batches that all such readers share. In between it keeps a position, not a backlog.
+ */
+export class SseReader implements LiveRead {
+  /** What the client has been sent ends here. */
+  position: Position;
+  readonly #context: Context;
+  readonly #host: ReaderHost;
+  readonly #stream: Stream;
+  readonly #exchange: Exchange;
+  /** A cursor ahead of time, for a client whose own was not behind it. */
+  readonly #cursorAhead: string | null;
+  #state: "reading" | "blocked" | "following" | "over" = "reading";
+  #hasToldPlace = false;
+  #timer: Timer;
+
+  constructor({ context, host, stream, exchange, position, cursor }: SseReaderOptions) {
+    const { clock, random, settings } = context;
+    this.#context = context;
+    this.#host = host;
+    this.#stream = stream;
+    this.#exchange = exchange;
+    this.position = position;
+    const first = nextCursor(clock.nowMs(), cursor, random);
+    this.#cursorAhead = cursor === null || first === nextCursor(clock.nowMs(), null, random) ? null : first;
+    const lifetimeMs = settings.sseLifetimeMs * (1 + LIFETIME_JITTER * (2 * random() - 1));
+    this.#timer = clock.after(lifetimeMs, () => this.#expire());
+  }
+
+  /** Begins to send. The head of the answer has been written. */
+  start(): void {
+    this.#exchange.res.on("drain", () => this.#unblock());
+    this.#read();
+  }
+
+  /** Sends a batch that other readers get too; `current` is the cursor of the time. */
+  follow(batch: SseBatch, current: string): void {
+    if (this.position === batch.from) this.#send(batch, current);
+    // It joined in between, and has some of the batch already.
+    else this.readAlone();
+  }
+
+  /** Reads what follows its position by itself, until it has all there is. */
+  readAlone(): void {
+    this.#host.fellBehind(this);
+    this.#read();
+  }
+
+  /** Ends the answer: everything sent so far is whole events. */
+  finish(): void {
+    if (!this.#leave()) return;
+    this.#timer = this.#context.clock.after(MAX_END_MS, () => this.#exchange.req.socket.destroy());
+    this.#exchange.res.end();
+  }
+
+  dropped(): void {
+    this.#leave();
+    this.#timer.cancel();
+  }
+
+  #leave(): boolean {
+    if (this.#state === "over") return false;
+    this.#state = "over";
+    this.#timer.cancel();
+    this.#host.left(this);
+    this.#context.inFlight.end(this.#exchange);
+    return true;
+  }
+
+  /** A client that does not read would not read the end either. */
+  #expire(): void {
+    if (this.#state === "blocked") this.#exchange.req.socket.destroy();
+    else this.finish();
+  }
+
+  #unblock(): void {
+    if (this.#state === "blocked") this.#read();
+  }
+
+  #read(): void {
+    this.#state = "reading";
+    guard(this.#context, this.#exchange, () => this.#readBacklog());
+  }
+
+  async #readBacklog(): Promise<void> {
+    const chunkBytes = Math.max(MIN_EVENT_BYTES, Math.min(MAX_BACKLOG_EVENT_BYTES, this.#context.settings.chunkBytes));
+    while (this.#state === "reading") {
+      const chunk = await this.#stream.read(this.position, chunkBytes);
+      if (this.#state === "reading") this.#sendChunk(chunk);
+    }
+  }
+
+  #sendChunk({ from, to, bytes }: Chunk): void {
+    // The stream may have moved on since the chunk was read.
+    const upToDate = to === this.#stream.tail;
+    const stretch = { from, bytes, ends: to > from ? [to] : [], upToDate, closed: upToDate && this.#stream.closed };
+    const { clock, random } = this.#context;
+    this.#send(new SseBatch(this.#stream, stretch), nextCursor(clock.nowMs(), null, random));
+    if (!upToDate || this.#state !== "reading") return;
+    this.#state = "following";
+    this.#host.caughtUp(this);
+  }
+
+  #send(batch: SseBatch, current: string): void {
+    this.position = batch.to;
+    if (batch.isEmpty && this.#hasToldPlace) return;
+    this.#hasToldPlace = true;
+    const isRoomLeft = this.#exchange.res.write(batch.frame(this.#cursorAt(current)));
+    if (batch.closed) return this.finish();
+    if (isRoomLeft) return;
+    this.#state = "blocked";
+    this.#host.fellBehind(this);
+  }
+
+  /** A client that sent a cursor from ahead of time gets none that is behind it. */
+  #cursorAt(current: string): string {
+    return this.#cursorAhead !== null && isGreater(this.#cursorAhead, current) ? this.#cursorAhead : current;
+  }
+}
+
+/** Compares plain decimals of any length. */
+function isGreater(a: string, b: string): boolean {
+  return a.length === b.length ? a > b : a.length > b.length;
+}

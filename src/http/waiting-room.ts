@@ -1,0 +1,172 @@
+import type { Timer } from "../ops/clock.js";
+import { nextCursor } from "../protocol/cursor.js";
+import type { LiveFeed } from "../stream/live.js";
+import type { MaybePromise, Position, Stream } from "../stream/stream.js";
+import { chain } from "./chain.js";
+import type { ConnectionWatch, LiveRead } from "./connection-watch.js";
+import type { Context } from "./context.js";
+import type { Exchange } from "./exchange.js";
+import { guard } from "./guard.js";
+import { problem } from "./problems.js";
+import { answerChunk, serve, type ServedChunk } from "./served-chunk.js";
+
+/** A long-poll that has read all there is. */
+export interface Wait {
+  readonly exchange: Exchange;
+  /** The stream's tail. */
+  readonly position: Position;
+  /** The client's own cursor; `null` when it sent none. */
+  readonly cursor: string | null;
+  readonly fromNow: boolean;
+}
+
+/** Where the long-polls of all streams wait (specification 4.7). */
+export class WaitingRooms {
+  readonly #context: Context;
+  readonly #watch: ConnectionWatch;
+  readonly #rooms = new Map<Stream, WaitingRoom>();
+
+  constructor(context: Context, watch: ConnectionWatch) {
+    this.#context = context;
+    this.#watch = watch;
+  }
+
+  /** Streams that somebody waits for. */
+  get size(): number {
+    return this.#rooms.size;
+  }
+
+  /** Answers when the stream moves on, closes or ends, or when the time is over; at once if there is no point in waiting. */
+  enter(stream: Stream, wait: Wait): void {
+    if (stream.closed || this.#context.inFlight.closing) return answerNothingNew(this.#context, stream, wait);
+    if (!this.#watch.admits(wait.exchange)) return;
+    let room = this.#rooms.get(stream);
+    if (room === undefined) {
+      room = new WaitingRoom(this.#context, this.#watch, stream, () => this.#rooms.delete(stream));
+      this.#rooms.set(stream, room);
+    }
+    room.enter(wait);
+  }
+
+  /** Answers all that wait: there is nothing new, and there will be nothing. */
+  close(): void {
+    for (const room of this.#rooms.values()) room.close();
+  }
+}
+
+/** The long-polls of one stream. It keeps the stream in memory while one of them waits. */
+class WaitingRoom {
+  readonly #context: Context;
+  readonly #watch: ConnectionWatch;
+  readonly #stream: Stream;
+  readonly #feed: LiveFeed;
+  readonly #onEmpty: () => void;
+  readonly #waiters = new Set<Waiter>();
+  readonly #onAdvance = (): void => this.#wake();
+  readonly #onEnd = (): void => this.#turnAway();
+
+  constructor(context: Context, watch: ConnectionWatch, stream: Stream, onEmpty: () => void) {
+    this.#context = context;
+    this.#watch = watch;
+    this.#stream = stream;
+    this.#onEmpty = onEmpty;
+    stream.retain();
+    this.#feed = stream.feed;
+    this.#feed.on("advance", this.#onAdvance);
+    this.#feed.on("end", this.#onEnd);
+  }
+
+  enter(wait: Wait): void {
+    const waiter = new Waiter(this, wait);
+    this.#waiters.add(waiter);
+    this.#watch.add(wait.exchange, waiter);
+    waiter.timer = this.#context.clock.after(this.#context.settings.longPollTimeoutMs, () => this.#timeOut(waiter));
+  }
+
+  close(): void {
+    for (const waiter of this.#waiters) this.#timeOut(waiter);
+  }
+
+  /** Its client went away. */
+  drop(waiter: Waiter): void {
+    this.#take(waiter);
+    this.#context.inFlight.end(waiter.wait.exchange);
+  }
+
+  #timeOut(waiter: Waiter): void {
+    this.#take(waiter);
+    answerNothingNew(this.#context, this.#stream, waiter.wait);
+  }
+
+  #turnAway(): void {
+    for (const waiter of this.#waiters) {
+      this.#take(waiter);
+      this.#context.responder.refuse(waiter.wait.exchange, problem("stream-not-found"));
+    }
+  }
+
+  /** All wait at the tail, so one read serves all of them. */
+  #wake(): void {
+    const chunks = new Map<Position, MaybePromise<ServedChunk>>();
+    const { tail, closed } = this.#stream;
+    for (const waiter of this.#waiters) {
+      const isAtTail = waiter.wait.position === tail;
+      if (isAtTail && !closed) continue;
+      this.#take(waiter);
+      if (isAtTail) answerNothingNew(this.#context, this.#stream, waiter.wait);
+      else this.#answer(waiter.wait, chunks);
+    }
+  }
+
+  #answer(wait: Wait, chunks: Map<Position, MaybePromise<ServedChunk>>): void {
+    guard(this.#context, wait.exchange, () => {
+      const chunk = chunks.get(wait.position) ?? this.#read(wait.position);
+      chunks.set(wait.position, chunk);
+      return chain(chunk, (served) => answerNews(this.#context, wait, served));
+    });
+  }
+
+  #read(position: Position): MaybePromise<ServedChunk> {
+    const { clock, settings } = this.#context;
+    return chain(this.#stream.read(position, settings.chunkBytes), (chunk) => serve(this.#stream, chunk, clock.nowMs()));
+  }
+
+  #take(waiter: Waiter): void {
+    waiter.timer?.cancel();
+    this.#watch.remove(waiter.wait.exchange, waiter);
+    this.#waiters.delete(waiter);
+    if (this.#waiters.size > 0) return;
+    this.#feed.off("advance", this.#onAdvance);
+    this.#feed.off("end", this.#onEnd);
+    this.#stream.release();
+    this.#onEmpty();
+  }
+}
+
+class Waiter implements LiveRead {
+  readonly wait: Wait;
+  timer: Timer | null = null;
+  readonly #room: WaitingRoom;
+
+  constructor(room: WaitingRoom, wait: Wait) {
+    this.#room = room;
+    this.wait = wait;
+  }
+
+  dropped(): void {
+    this.#room.drop(this);
+  }
+}
+
+/** Answers a long-poll with a chunk. */
+export function answerNews(context: Context, { exchange, cursor, fromNow }: Wait, chunk: ServedChunk): void {
+  answerChunk(context, exchange, chunk, { cursor: nextCursor(context.clock.nowMs(), cursor, context.random), fromNow });
+}
+
+/** 204: the reader has all there is, and of a closed stream all there will ever be. */
+function answerNothingNew({ clock, random, responder }: Context, stream: Stream, { exchange, position, cursor }: Wait): void {
+  const headers = ["Stream-Next-Offset", stream.offsetAt(position), "Stream-Up-To-Date", "true", "Cache-Control", "no-store"];
+  if (stream.closed) headers.push("Stream-Closed", "true");
+  else headers.push("Stream-Cursor", nextCursor(clock.nowMs(), cursor, random));
+  responder.send(exchange, 204, headers, null);
+}

@@ -1,0 +1,213 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Context } from "./http/context.js";
+import { CorsPolicy } from "./http/cors.js";
+import { Dispatcher } from "./http/dispatch.js";
+import { HttpServer } from "./http/http-server.js";
+import { InFlight } from "./http/in-flight.js";
+import { Responder } from "./http/respond.js";
+import { systemClock, type Clock } from "./ops/clock.js";
+import { createLog, oneLine, type Log } from "./ops/log.js";
+import { defaultSettings, faultOf, OPTIONS, type OptionName, type Settings } from "./options.js";
+import { FileStorage } from "./storage/file/file-storage.js";
+import { DirectoryError } from "./storage/file/lock.js";
+import { Registry } from "./stream/registry.js";
+
+/** What a server is made of. What is left out of the settings has its default. */
+export interface ServerOptions extends Partial<Settings> {
+  /** The data directory; made when it does not exist. */
+  readonly dir: string;
+  /** Where the server says what happened; standard error when absent. */
+  readonly log?: Log;
+  readonly clock?: Clock;
+  /** The disk failed: no write is accepted any more, and a new start is due. When absent it is only logged. */
+  readonly onFault?: (error: Error) => void;
+}
+
+/** A server that listens. */
+export interface RunningServer {
+  /** What a stream's name is appended to, like `http://127.0.0.1:4437/v1/stream/`. */
+  readonly url: string;
+  readonly port: number;
+  /**
+   * Stops: takes no more requests, lets those in flight finish for at most `shutdownTimeoutMs`, ends live reads, and
+   * gives the directory back.
+   */
+  close(): Promise<void>;
+  /** Cuts all connections, for a process that is about to end. What was acknowledged is in the journal. */
+  closeNow(): void;
+}
+
+/**
+ * A listener for a node:http server of your own. It answers {@link Settings.prefix} and `/health`; for all other paths
+ * it calls `next`, or answers 404 when there is none.
+ */
+export interface StreamHandler {
+  (req: IncomingMessage, res: ServerResponse, next?: () => void): void;
+  /** Lets requests in flight finish for at most `shutdownTimeoutMs`, ends live reads, and gives the directory back. */
+  close(): Promise<void>;
+}
+
+/** What {@link createServer} throws when it can't start; the message is one line. */
+export class StartError extends Error {
+  override readonly name = "StartError";
+  readonly code: "invalid-option" | "directory-unusable" | "port-unusable";
+
+  constructor(code: StartError["code"], message: string) {
+    super(oneLine(message));
+    this.code = code;
+  }
+}
+
+/** Most bytes of request bodies in memory at a time; one body always fits. */
+const MAX_BODIES_BYTES = 256 * 1024 * 1024;
+
+/** Opens the directory and listens. Throws {@link StartError}. */
+export async function createServer(options: ServerOptions): Promise<RunningServer> {
+  const service = await Service.open(options);
+  const { settings, responder, clock, log } = service.context;
+  const { host, port: wantedPort, prefix } = settings;
+  const http = new HttpServer({ dispatcher: service.dispatcher, responder, clock, log });
+  let port: number;
+  try {
+    port = await http.listen(host, wantedPort);
+  } catch (error) {
+    await service.stop();
+    throw portFault(host, wantedPort, error);
+  }
+  const url = `http://${host.includes(":") ? `[${host}]` : host}:${port}${prefix}`;
+  return {
+    url,
+    port,
+    close: once(async () => {
+      const connectionsEnd = http.close();
+      await service.drain(connectionsEnd);
+      http.destroyConnections();
+      await connectionsEnd;
+      await service.stop();
+    }),
+    closeNow() {
+      void http.close();
+      http.destroyConnections();
+      service.stopTimers();
+    },
+  };
+}
+
+/** Opens the directory, for a server of your own: `host` and `port` are not used. Throws {@link StartError}. */
+export async function createHandler(options: ServerOptions): Promise<StreamHandler> {
+  const service = await Service.open(options);
+  const handle = (req: IncomingMessage, res: ServerResponse, next?: () => void): void => {
+    service.dispatcher.handle(req, res, { next });
+  };
+  const close = once(async () => {
+    await service.drain(Promise.resolve());
+    await service.stop();
+  });
+  return Object.assign(handle, { close });
+}
+
+/** All that stands behind a listener, from the directory up. */
+class Service {
+  readonly context: Context;
+  readonly dispatcher: Dispatcher;
+  readonly #storage: FileStorage;
+
+  private constructor(context: Context, storage: FileStorage) {
+    this.context = context;
+    this.dispatcher = new Dispatcher(context);
+    this.#storage = storage;
+  }
+
+  static async open(options: ServerOptions): Promise<Service> {
+    const settings = settingsOf(options);
+    const clock = options.clock ?? systemClock();
+    const log = options.log ?? logToStderr(settings, clock);
+    const onFault = options.onFault ?? ((error) => log.error("the storage has failed", { fault: error.message }));
+    const storage = new FileStorage({ ...settings, dir: options.dir, fsync: settings.fsync === "always", clock, log, onFault });
+    await openStorage(storage);
+    const registry = new Registry({ storage, clock, log, ttlMode: settings.ttl, maxLoadedStreams: settings.maxLoadedStreams });
+    registry.start();
+    const inFlight = new InFlight(Math.max(MAX_BODIES_BYTES, settings.maxAppendBytes));
+    const responder = new Responder({ cors: new CorsPolicy(settings.corsOrigin), inFlight, clock });
+    return new Service({ settings, registry, clock, log, random: Math.random, responder, inFlight }, storage);
+  }
+
+  /** Takes no more requests, ends live reads, and waits for all answers and for `connectionsEnd`, but not for ever. */
+  async drain(connectionsEnd: Promise<void>): Promise<void> {
+    const { inFlight, clock, settings } = this.context;
+    const answered = inFlight.close();
+    this.dispatcher.endLiveReads();
+    await within(clock, settings.shutdownTimeoutMs, Promise.all([answered, connectionsEnd]));
+    inFlight.destroyAll();
+  }
+
+  stopTimers(): void {
+    this.context.registry.stop();
+  }
+
+  /** Makes everything permanent and gives the directory back. */
+  async stop(): Promise<void> {
+    this.stopTimers();
+    await this.#storage.close();
+  }
+}
+
+async function openStorage(storage: FileStorage): Promise<void> {
+  try {
+    await storage.open();
+  } catch (error) {
+    if (error instanceof DirectoryError) throw new StartError("directory-unusable", error.message);
+    throw error;
+  }
+}
+
+function settingsOf(options: ServerOptions): Settings {
+  const given = Object.entries(options).filter(([name, value]) => name in OPTIONS && value !== undefined);
+  const settings = { ...defaultSettings(), ...Object.fromEntries(given) };
+  if (typeof options.dir !== "string" || options.dir === "") throw invalidOption("dir", "must be a path", options.dir);
+  for (const [name, spec] of Object.entries(OPTIONS)) {
+    const value: unknown = settings[name as OptionName]; // the names of OPTIONS are all there are
+    const fault = faultOf(spec, value);
+    if (fault !== null) throw invalidOption(name, fault, value);
+  }
+  return settings;
+}
+
+function invalidOption(name: string, fault: string, value: unknown): StartError {
+  return new StartError("invalid-option", `Cannot start: ${name} ${fault}, current value is ${JSON.stringify(value)}`);
+}
+
+const PORT_FAULTS: Readonly<Record<string, string>> = {
+  EACCES: "this user may not use the port",
+  EADDRINUSE: "the port is in use",
+  EADDRNOTAVAIL: "the address is not this machine's",
+  ENOTFOUND: "the host is not known",
+};
+
+function portFault(host: string, port: number, error: unknown): unknown {
+  if (!(error instanceof Error) || !("code" in error) || typeof error.code !== "string") return error;
+  return new StartError("port-unusable", `Cannot listen on ${host} port ${port}: ${PORT_FAULTS[error.code] ?? error.message}`);
+}
+
+function logToStderr({ logLevel, logFormat }: Settings, clock: Clock): Log {
+  const format = logFormat === "auto" ? (process.stderr.isTTY ? "text" : "json") : logFormat;
+  return createLog({ level: logLevel, format, write: (line) => void process.stderr.write(`${line}\n`), clock });
+}
+
+/** Waits for `work`, at most `limitMs`. */
+function within(clock: Clock, limitMs: number, work: Promise<unknown>): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = clock.after(limitMs, resolve);
+    const done = (): void => {
+      timer.cancel();
+      resolve();
+    };
+    work.then(done, reject);
+  });
+}
+
+/** `run`, but only the first time; later calls wait for the same. */
+function once(run: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | null = null;
+  return () => (running ??= run());
+}

@@ -1,0 +1,168 @@
+import { join } from "node:path";
+import type { Files } from "./files.js";
+import { errorCode, readWhole } from "./files.js";
+import { readJournalFile } from "./journal-reader.js";
+import { journalSequenceOf, segmentPath, sidecarPath, type Layout } from "./layout.js";
+import { decodeHeads } from "./record.js";
+import { crcOf } from "./segment-reader.js";
+import { decodeSidecar, type SegmentEntry, type Sidecar } from "./sidecar.js";
+
+/** Something that is not as it should be. */
+export interface Finding {
+  /** The stream's name, `null` where it is not known or the finding is about no stream. */
+  readonly stream: string | null;
+  readonly file: string;
+  /** The byte in the file, `null` where it is about the whole file. */
+  readonly offset: number | null;
+  readonly problem: string;
+}
+
+/** How far a verification is. */
+export interface VerifyProgress {
+  readonly streams: number;
+  readonly bytes: number;
+}
+
+/** What was looked at. */
+export interface VerifySummary extends VerifyProgress {
+  readonly journalFiles: number;
+  readonly findings: number;
+}
+
+/** What a verification works with. */
+export interface VerifyOptions {
+  readonly files: Files;
+  readonly layout: Layout;
+  readonly directoryId: Buffer;
+  readonly report: (finding: Finding) => void;
+  readonly progress: (progress: VerifyProgress) => void;
+}
+
+/** Streams looked at together: reading one overlaps with the checksum of another. */
+const CONCURRENCY = 4;
+
+/**
+ * Reads everything in a directory that no server has open and compares it with its checksums: the journal, each sidecar,
+ * each segment, each name. Changes nothing.
+ */
+export async function verifyDirectory(options: VerifyOptions): Promise<VerifySummary> {
+  const verification = new Verification(options);
+  return verification.run();
+}
+
+class Verification {
+  readonly #options: VerifyOptions;
+  /** Streams that the journal speaks of: their files may be behind it. */
+  readonly #journaled = new Set<string>();
+  readonly #journaledDirectories = new Set<string>();
+  #streams = 0;
+  #bytes = 0;
+  #findings = 0;
+
+  constructor(options: VerifyOptions) {
+    this.#options = options;
+  }
+
+  async run(): Promise<VerifySummary> {
+    const { files, layout } = this.#options;
+    const journalFiles = await this.#checkJournal();
+    for (const shard of await files.list(layout.streams)) await this.#checkShard(join(layout.streams, shard));
+    return { streams: this.#streams, bytes: this.#bytes, journalFiles, findings: this.#findings };
+  }
+
+  #report(stream: string | null, file: string, problem: string, offset: number | null = null): void {
+    this.#findings += 1;
+    this.#options.report({ stream, file, offset, problem });
+  }
+
+  async #checkJournal(): Promise<number> {
+    const { files, layout, directoryId } = this.#options;
+    const sequences = (await files.list(layout.journal)).map(journalSequenceOf).filter((sequence) => sequence !== null);
+    let lastBatch: number | null = null;
+    for (const sequence of sequences.sort((left, right) => left - right)) {
+      const path = layout.journalFile(sequence);
+      const bytes = (await readWhole(files, path)) ?? Buffer.alloc(0);
+      const { frames, damage } = readJournalFile(bytes, { sequence, directoryId, lastBatch });
+      if (damage !== null) this.#report(null, path, damage.problem, damage.offset);
+      for (const frame of frames) {
+        for (const { identity } of decodeHeads(frame)) if (identity !== null) this.#noteJournaled(identity);
+      }
+      lastBatch = frames.at(-1)?.batch ?? lastBatch;
+      this.#bytes += bytes.length;
+    }
+    if (lastBatch === null) this.#report(null, layout.journal, "the journal is missing");
+    return sequences.length;
+  }
+
+  #noteJournaled({ id, name }: { readonly id: string; readonly name: string }): void {
+    if (this.#journaled.has(id)) return;
+    this.#journaled.add(id);
+    this.#journaledDirectories.add(this.#options.layout.streamDirectory(name));
+  }
+
+  async #checkShard(shard: string): Promise<void> {
+    const rest = (await this.#options.files.list(shard)).values();
+    const worker = async (): Promise<void> => {
+      for (const entry of rest) await this.#checkStream(join(shard, entry));
+    };
+    await Promise.all(Array.from({ length: CONCURRENCY }, worker));
+  }
+
+  async #checkStream(directory: string): Promise<void> {
+    const { files, progress } = this.#options;
+    const path = sidecarPath(directory);
+    const bytes = await readWhole(files, path);
+    if (bytes === null) return this.#checkOrphans(directory);
+    this.#bytes += bytes.length;
+    const read = decodeSidecar(bytes);
+    if (read.kind === "damaged") this.#report(null, path, read.problem);
+    else if (read.sidecar.claimed) this.#checkClaim(read.sidecar, path);
+    else await this.#checkSidecar(read.sidecar, directory);
+    this.#streams += 1;
+    progress({ streams: this.#streams, bytes: this.#bytes });
+  }
+
+  /** Segments without a sidecar belong to a stream that only the journal knows, or to one that lost it. */
+  async #checkOrphans(directory: string): Promise<void> {
+    if (this.#journaledDirectories.has(directory)) return;
+    const segments = (await this.#options.files.list(directory)).filter((file) => file.endsWith(".seg"));
+    if (segments.length > 0) this.#report(null, sidecarPath(directory), "it is missing");
+  }
+
+  #checkClaim(sidecar: Sidecar, path: string): void {
+    if (!this.#journaled.has(sidecar.id)) this.#report(sidecar.name, path, "the directory is taken for a stream that was never created");
+  }
+
+  async #checkSidecar(sidecar: Sidecar, directory: string): Promise<void> {
+    const { layout } = this.#options;
+    const { name, segments, state } = sidecar;
+    if (layout.streamDirectory(name) !== directory) this.#report(name, directory, "the directory is not the one for this name");
+    let end = segments[0]?.start ?? 0;
+    for (const segment of segments) {
+      if (segment.start !== end) this.#report(name, sidecarPath(directory), `a segment begins at ${segment.start}, the one before ends at ${end}`);
+      end = segment.start + segment.length;
+      await this.#checkSegment(sidecar, directory, segment);
+    }
+    if (end !== state.tail) this.#report(name, sidecarPath(directory), `the segments end at ${end}, the stream at ${state.tail}`);
+  }
+
+  async #checkSegment(sidecar: Sidecar, directory: string, segment: SegmentEntry): Promise<void> {
+    const path = segmentPath(directory, segment.start);
+    try {
+      const file = await this.#options.files.open(path, "read");
+      try {
+        const size = await file.size();
+        if (size < segment.length) this.#report(sidecar.name, path, `it has ${size} bytes of ${segment.length}`, size);
+        else if ((await crcOf(file, segment.length)) !== segment.crc) {
+          this.#report(sidecar.name, path, `its first ${segment.length} bytes do not match their checksum`);
+        }
+        this.#bytes += Math.min(size, segment.length);
+      } finally {
+        await file.close();
+      }
+    } catch (error) {
+      if (errorCode(error) !== "ENOENT") throw error;
+      this.#report(sidecar.name, path, "it is missing");
+    }
+  }
+}

@@ -1,0 +1,340 @@
+import assert from "node:assert/strict";
+import { describe, test, type TestContext } from "node:test";
+import type { ListedStream, Storage, StreamObserver } from "../../src/storage/storage.js";
+import { append, bytesOf, configOf, created, loaded, readAll, recordOf, remove, settled, startCreate, type Outcome } from "../helpers/engine.js";
+
+/** An engine under test. */
+export interface StorageUnderTest {
+  readonly storage: Storage;
+  /** Ends the engine in good order and gives one that has what it had. */
+  restart(): Promise<Storage>;
+}
+
+/** Opens an engine with nothing in it; what it needs to give back at the end it hooks to `t`. */
+export type StorageFactory = (t: TestContext) => Promise<StorageUnderTest>;
+
+/** What any engine does, whatever it keeps its streams in. */
+export function storageContract(engine: string, open: StorageFactory): void {
+  describe(`${engine} keeps the storage contract`, () => {
+    describe("creation", () => testCreation(open));
+    describe("appends", () => testAppends(open));
+    describe("deletion", () => testDeletion(open));
+    describe("reads", () => testReads(open));
+    describe("observers", () => testObservers(open));
+    describe("memory", () => testMemory(open));
+  });
+}
+
+function testCreation(open: StorageFactory): void {
+  test("a stream that nobody made is not there", async (t) => {
+    const { storage } = await open(t);
+    assert.equal(await storage.load("nobody"), null);
+  });
+
+  test("a created stream has its configuration, its first bytes, and an id of letters and digits", async (t) => {
+    const { storage } = await open(t);
+    const config = configOf({ contentType: "text/plain", createdAtMs: 1000, ttlSeconds: 60 });
+    const outcome = new Promise<Outcome>((resolve) => {
+      const result = storage.create("a/b c", config, recordOf("hello", { atMs: 1000 }), resolve);
+      assert.ok(typeof result !== "string");
+      assert.equal(result.created, false);
+    });
+    assert.equal(await outcome, "durable");
+    const stream = await loaded(storage, "a/b c");
+    assert.equal(stream.created, true);
+    assert.equal(stream.name, "a/b c");
+    assert.match(stream.id, /^[a-z0-9]+$/i);
+    assert.deepEqual(stream.config, config);
+    assert.equal(stream.earliest, 0);
+    assert.equal(stream.state.tail, 5);
+    assert.equal(stream.state.touchedAtMs, 1000);
+    assert.equal((await readAll(storage, stream)).toString(), "hello");
+  });
+
+  test("a stream can be created closed", async (t) => {
+    const { storage } = await open(t);
+    const outcome = await new Promise<Outcome>((resolve) => void storage.create("c", configOf(), recordOf("end", { closes: true }), resolve));
+    assert.equal(outcome, "durable");
+    assert.equal((await loaded(storage, "c")).state.closed, true);
+  });
+
+  test("two streams have two ids", async (t) => {
+    const { storage } = await open(t);
+    assert.notEqual((await created(storage, "one")).id, (await created(storage, "two")).id);
+  });
+
+  test("names that differ only in case, or look like paths, are different streams", async (t) => {
+    const { storage, restart } = await open(t);
+    const names = ["a", "A", "a/b", "a/../b", "..", "ä", "%41", "x".repeat(1024)];
+    for (const name of names) await created(storage, name, `this is ${name}`);
+    const again = await restart();
+    for (const name of names) assert.equal((await readAll(again, await loaded(again, name))).toString(), `this is ${name}`);
+  });
+}
+
+function testAppends(open: StorageFactory): void {
+  test("appends follow each other without a gap", async (t) => {
+    const { storage } = await open(t);
+    const stream = await created(storage, "s", "0");
+    let tail = 1;
+    for (const text of ["one", "two", "three"]) {
+      assert.equal(await append(storage, stream, text, tail), "durable");
+      tail += text.length;
+      assert.equal(stream.state.tail, tail);
+    }
+    assert.equal((await readAll(storage, stream)).toString(), "0onetwothree");
+  });
+
+  test("an append behind one that is not durable yet counts on it", async (t) => {
+    const { storage } = await open(t);
+    const stream = await created(storage, "s");
+    const outcomes = await Promise.all([append(storage, stream, "ab", 0), append(storage, stream, "cd", 2), append(storage, stream, "ef", 4)]);
+    assert.deepEqual(outcomes, ["durable", "durable", "durable"]);
+    assert.equal((await readAll(storage, stream)).toString(), "abcdef");
+  });
+
+  test("an append that expects another tail is refused and changes nothing", async (t) => {
+    const { storage } = await open(t);
+    const stream = await created(storage, "s", "abc");
+    for (const wrong of [0, 2, 4, 100]) assert.equal(await append(storage, stream, "x", wrong), "tail-moved");
+    const first = append(storage, stream, "d", 3);
+    assert.equal(await append(storage, stream, "x", 3), "tail-moved");
+    assert.equal(await first, "durable");
+    assert.equal((await readAll(storage, stream)).toString(), "abcd");
+  });
+
+  test("bytes, producer, sequence, time and closure arrive together", async (t) => {
+    const { storage, restart } = await open(t);
+    const stream = await created(storage, "s");
+    const producer = { id: "wörker-1", epoch: 2, seq: 2 ** 53 - 1 };
+    const record = recordOf("bytes", { producer, seq: "ä-0007", atMs: 5000, closes: true });
+    assert.equal(await append(storage, stream, record, 0), "durable");
+    const again = await restart();
+    for (const { state } of [stream, await loaded(again, "s")]) {
+      assert.equal(state.tail, 5);
+      assert.equal(state.closed, true);
+      assert.deepEqual(state.closedBy, producer);
+      assert.equal(state.lastSeq, "ä-0007");
+      assert.equal(state.touchedAtMs, 5000);
+      assert.deepEqual([...(state.producers ?? [])], [["wörker-1", { epoch: 2, seq: 2 ** 53 - 1, atMs: 5000 }]]);
+    }
+  });
+
+  test("an append without bytes may close, and one may only move a producer", async (t) => {
+    const { storage } = await open(t);
+    const stream = await created(storage, "s", "x");
+    assert.equal(await append(storage, stream, recordOf("", { producer: { id: "p", epoch: 0, seq: 0 } }), 1), "durable");
+    assert.equal(await append(storage, stream, recordOf("", { closes: true }), 1), "durable");
+    assert.equal(stream.state.tail, 1);
+    assert.equal(stream.state.closed, true);
+    assert.equal(stream.state.closedBy, null);
+    assert.equal(stream.state.producers?.get("p")?.seq, 0);
+  });
+
+  test("changes of a stream settle in the order in which they were handed in, whatever their size", async (t) => {
+    const { storage } = await open(t);
+    const stream = await created(storage, "s");
+    const order: string[] = [];
+    const sizes = [10, 6000, 20, 30, 5000, 7000, 0, 10];
+    let tail = 0;
+    const ends = sizes.map((size, index) => {
+      const outcome = append(storage, stream, bytesOf(size, index), tail);
+      const barrier = settled(storage, stream);
+      tail += size;
+      return [outcome.then(() => order.push(`append ${index}`)), barrier.then(() => order.push(`barrier ${index}`))];
+    });
+    await Promise.all(ends.flat());
+    assert.deepEqual(order, sizes.flatMap((_, index) => [`append ${index}`, `barrier ${index}`]));
+    assert.deepEqual(await readAll(storage, stream), Buffer.concat(sizes.map((size, index) => bytesOf(size, index))));
+  });
+
+  test("state shows no change before it settles", async (t) => {
+    const { storage } = await open(t);
+    const stream = await created(storage, "s");
+    const ends = [0, 1, 2].map(async (index) => {
+      assert.equal(await append(storage, stream, recordOf(bytesOf(9), { seq: String(index) }), index * 9), "durable");
+      assert.ok(stream.state.tail >= (index + 1) * 9);
+    });
+    assert.equal(stream.state.tail, 0);
+    assert.equal(stream.state.lastSeq, null);
+    await Promise.all(ends);
+  });
+
+  test("a barrier on a stream at rest settles", async (t) => {
+    const { storage } = await open(t);
+    assert.equal(await settled(storage, await created(storage, "s")), "durable");
+  });
+}
+
+function testDeletion(open: StorageFactory): void {
+  test("a deleted stream is gone, also after a restart", async (t) => {
+    const { storage, restart } = await open(t);
+    const stream = await created(storage, "s", "secret");
+    assert.equal(await remove(storage, stream), "durable");
+    assert.equal(await storage.load("s"), null);
+    assert.equal(await (await restart()).load("s"), null);
+  });
+
+  test("a name can be used again at once, and nothing of the old stream shows in the new one", async (t) => {
+    const { storage, restart } = await open(t);
+    const old = await created(storage, "s", "old bytes");
+    await append(storage, old, recordOf("more", { producer: { id: "p", epoch: 1, seq: 0 }, seq: "9", closes: true }), 9);
+    const gone = remove(storage, old);
+    const next = startCreate(storage, "s", "new");
+    assert.deepEqual([await gone, await next.outcome], ["durable", "durable"]);
+    for (const engine of [storage, await restart()]) {
+      const stream = await loaded(engine, "s");
+      assert.notEqual(stream.id, old.id);
+      assert.equal(stream.state.closed, false);
+      assert.equal(stream.state.lastSeq, null);
+      assert.equal(stream.state.producers, null);
+      assert.equal((await readAll(engine, stream)).toString(), "new");
+    }
+  });
+
+  test("one name can be made and deleted over and over without waiting", async (t) => {
+    const { storage, restart } = await open(t);
+    const outcomes: Promise<Outcome>[] = [];
+    for (let round = 0; round < 20; round += 1) {
+      const { stream, outcome } = startCreate(storage, "s", `round ${round}`);
+      assert.ok(stream !== null);
+      outcomes.push(outcome, append(storage, stream, "!", `round ${round}`.length));
+      if (round < 19) outcomes.push(remove(storage, stream));
+    }
+    assert.deepEqual([...new Set(await Promise.all(outcomes))], ["durable"]);
+    for (const engine of [storage, await restart()]) {
+      assert.equal((await readAll(engine, await loaded(engine, "s"))).toString(), "round 19!");
+    }
+  });
+}
+
+function testReads(open: StorageFactory): void {
+  test("any range of a stream reads as it was written, in memory and after a restart", async (t) => {
+    const { storage, restart } = await open(t);
+    const stream = await created(storage, "s");
+    const parts = Array.from({ length: 40 }, (_, index) => bytesOf(1 + ((index * 377) % 1500), index));
+    let tail = 0;
+    for (const part of parts) {
+      assert.equal(await append(storage, stream, part, tail), "durable");
+      tail += part.length;
+    }
+    const whole = Buffer.concat(parts);
+    for (const engine of [storage, await restart()]) {
+      const again = await loaded(engine, "s");
+      assert.equal(again.state.tail, tail);
+      for (const [from, maxBytes] of [[0, 1], [0, 100_000], [1, 4096], [4095, 2], [4096, 4096], [tail - 1, 50], [tail >> 1, 700]] as const) {
+        const piece = await engine.read(again, from, maxBytes);
+        assert.ok(piece.length >= 1 && piece.length <= maxBytes);
+        assert.deepEqual(piece, whole.subarray(from, from + piece.length), `${from}, at most ${maxBytes}`);
+      }
+      for (const maxBytes of [997, 100_000]) assert.deepEqual(await readAll(engine, again, 0, maxBytes), whole);
+    }
+  });
+
+  test("every position has a segment before it that it is in or at the end of", async (t) => {
+    const { storage } = await open(t);
+    const stream = await created(storage, "s");
+    assert.equal(stream.segmentStartBefore(0), 0);
+    assert.equal(stream.hasSegment(0, 0), true);
+    for (let index = 0; index < 30; index += 1) await append(storage, stream, bytesOf(1000, index), index * 1000);
+    for (let position = 0; position <= 30_000; position += 250) {
+      const start = stream.segmentStartBefore(position);
+      assert.ok(start <= position);
+      assert.equal(stream.hasSegment(start, position - start), true, `position ${position}`);
+    }
+    assert.equal(stream.hasSegment(0, 30_001), false);
+    assert.equal(stream.hasSegment(1, 0), false);
+    assert.equal(stream.hasSegment(30_001, 0), false);
+  });
+}
+
+function testObservers(open: StorageFactory): void {
+  test("an observer is told of every advance in order, and then that all of it is there", async (t) => {
+    const { storage } = await open(t);
+    const stream = await created(storage, "s");
+    const told: string[] = [];
+    stream.observer = observing(told);
+    await Promise.all([append(storage, stream, "abc", 0), append(storage, stream, "de", 3), append(storage, stream, recordOf("", { closes: true }), 5)]);
+    await settled(storage, stream);
+    assert.deepEqual(told.filter((line) => line !== "settled"), ["0..3 open", "3..5 open", "5..5 closed"]);
+    assert.equal(told.at(-1), "settled");
+  });
+
+  test("an observer is told when the stream is gone", async (t) => {
+    const { storage } = await open(t);
+    const stream = await created(storage, "s");
+    const told: string[] = [];
+    stream.observer = observing(told);
+    await remove(storage, stream);
+    assert.deepEqual(told, ["deleted"]);
+  });
+
+  test("noting a read tells nobody", async (t) => {
+    const { storage } = await open(t);
+    const stream = await created(storage, "s");
+    const told: string[] = [];
+    stream.observer = observing(told);
+    storage.touch(stream, 77);
+    await settled(storage, stream);
+    assert.deepEqual(told, []);
+    assert.equal(stream.state.touchedAtMs, 77);
+  });
+}
+
+function observing(told: string[]): StreamObserver {
+  return {
+    advanced: (from, to, closed) => told.push(`${from}..${to} ${closed ? "closed" : "open"}`),
+    settled: () => told.push("settled"),
+    deleted: () => told.push("deleted"),
+  };
+}
+
+function testMemory(open: StorageFactory): void {
+  test("a persisted stream can be released, and is the same when it is loaded again", async (t) => {
+    const { storage } = await open(t);
+    const stream = await created(storage, "s", "", { ttlSeconds: 9 });
+    await append(storage, stream, recordOf(bytesOf(5000), { producer: { id: "p", epoch: 0, seq: 0 }, seq: "1", atMs: 3 }), 0);
+    assert.equal(storage.release(stream), false);
+    await storage.persist(stream);
+    assert.equal(storage.release(stream), true);
+    const again = await loaded(storage, "s");
+    assert.notEqual(again, stream);
+    assert.equal(again.id, stream.id);
+    assert.deepEqual(again.config, stream.config);
+    assert.deepEqual(again.state, stream.state);
+    assert.deepEqual(await readAll(storage, again), bytesOf(5000));
+    assert.equal(await append(storage, again, "!", 5000), "durable");
+  });
+
+  test("a stream with an observer or a change under way is not released", async (t) => {
+    const { storage } = await open(t);
+    const stream = await created(storage, "s");
+    await storage.persist(stream);
+    stream.observer = observing([]);
+    assert.equal(storage.release(stream), false);
+    stream.observer = null;
+    const appended = append(storage, stream, "x", 0);
+    assert.equal(storage.release(stream), false);
+    await appended;
+    assert.equal(storage.release(stream), false);
+  });
+
+  test("list finds every stream after a restart, and nothing else", async (t) => {
+    const { storage, restart } = await open(t);
+    for (const name of ["a", "b/c", "B"]) await created(storage, name, "x", { ttlSeconds: 5 });
+    const gone = await created(storage, "gone");
+    storage.touch(gone, 8);
+    await remove(storage, gone);
+    const touched = await loaded(storage, "a");
+    storage.touch(touched, 4242);
+    const found: ListedStream[] = [];
+    for await (const listed of (await restart()).list()) found.push(listed);
+    assert.deepEqual(found.map(({ name }) => name).sort(), ["B", "a", "b/c"]);
+    assert.deepEqual(found.find(({ name }) => name === "a"), { name: "a", config: configOf({ ttlSeconds: 5 }), touchedAtMs: 4242 });
+  });
+
+  test("an engine at work is healthy", async (t) => {
+    const { storage } = await open(t);
+    assert.deepEqual(storage.health(), { writable: true, reason: null });
+  });
+}

@@ -1,0 +1,32 @@
+import { FileStorage } from "../../src/storage/file/file-storage.js";
+import type { Files } from "../../src/storage/file/files.js";
+import { Registry } from "../../src/stream/registry.js";
+import { createLog } from "../../src/ops/log.js";
+import type { ManualClock } from "../helpers/manual-clock.js";
+
+/** Sizes small enough for everything that is rare in life to happen all the time. */
+export interface Sizes {
+  readonly segmentBytes: number;
+  readonly journalBytes: number;
+  readonly journalBypassBytes: number;
+  readonly tailCacheBytes: number;
+  readonly maxLoadedStreams: number;
+}
+
+/** One life of the server, from its start to its clean end or its crash. */
+export class RunningProcess {
+  readonly storage: FileStorage;
+  readonly registry: Registry;
+  readonly clock: ManualClock;
+  /** False from its crash on: nothing that it still says counts. */
+  isAlive = true;
+  fault: Error | null = null;
+
+  constructor(files: Files, sizes: Sizes, clock: ManualClock, trace: ((line: string) => void) | null) {
+    this.clock = clock;
+    const log = createLog({ level: trace === null ? "silent" : "debug", format: "text", write: (line) => trace?.(line), clock });
+    const { maxLoadedStreams, ...rest } = sizes;
+    this.storage = new FileStorage({ dir: "/data", fsync: true, ...rest, clock, log, files, onFault: (error) => (this.fault = error) });
+    this.registry = new Registry({ storage: this.storage, clock, log, ttlMode: "sliding", maxLoadedStreams });
+  }
+}

@@ -69,8 +69,11 @@ export interface Deleted {
   readonly kind: "deleted";
 }
 
+/** How an append or a close ends. */
 export type AppendOutcome = Appended | Refused;
+/** How a create ends. */
 export type CreateOutcome = Created | Refused;
+/** How a delete ends. */
 export type DeleteOutcome = Deleted | Refused;
 
 /** A refusal with `code` and whatever else its answer carries. */

@@ -165,11 +165,13 @@ export class Registry {
     const outcome = new Promise<Settlement>((resolve) => (onSettled = resolve));
     const stored = this.#context.storage.create(name, config, initial, (how) => {
       stream.creationSettled(how);
-      if (how !== "durable") this.#abandon(stream, predecessor);
+      if (how === "durable") stream.predecessor = null;
+      else this.#abandon(stream);
       onSettled(how);
     });
     if (typeof stored === "string") return refuseRejected(stored);
     const stream = new Stream(this.#context, stored, initial);
+    stream.predecessor = predecessor;
     this.#streams.set(name, stream);
     this.#expiries.add(stream);
     return outcome.then((how) => {
@@ -180,10 +182,13 @@ export class Registry {
   }
 
   /** A creation failed: the name goes back to what it was, if the deletion before it failed as well. */
-  #abandon(stream: Stream, predecessor: Stream | null): void {
+  #abandon(stream: Stream): void {
     this.#expiries.remove(stream);
     if (this.#streams.get(stream.name) !== stream) return;
     this.#streams.delete(stream.name);
+    let { predecessor } = stream;
+    // Those whose own creation failed have kept what was there before them.
+    while (predecessor?.phase === "gone") predecessor = predecessor.predecessor;
     if (predecessor?.phase === "live") this.#streams.set(stream.name, predecessor);
   }
 
@@ -210,9 +215,11 @@ export class Registry {
   #remove(stream: Stream, settle: (how: Settlement) => void): Refused | null {
     const phaseBefore = stream.phase;
     const rejection = this.#context.storage.delete(stream.stored, (how) => {
-      stream.phase = how === "durable" ? "gone" : "live";
+      if (how === "durable") stream.phase = "gone";
+      // One whose creation failed before that is gone all the same.
+      else if (stream.phase === "deleting") stream.phase = "live";
       if (how === "durable") this.#letGo(stream);
-      else if (!this.#streams.has(stream.name)) this.#streams.set(stream.name, stream);
+      else if (stream.phase === "live") this.#restore(stream);
       settle(how);
     });
     if (rejection !== null) {
@@ -224,6 +231,12 @@ export class Registry {
     return null;
   }
 
+  /** Its deletion failed. */
+  #restore(stream: Stream): void {
+    if (!this.#streams.has(stream.name)) this.#streams.set(stream.name, stream);
+    this.#expiries.add(stream);
+  }
+
   #letGo(stream: Stream): void {
     if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
     stream.deleted();
@@ -232,9 +245,7 @@ export class Registry {
   /** Its time is over: gone for everybody at once, and from disk as soon as that is durable. */
   #expire(stream: Stream): void {
     if (stream.phase !== "live" && stream.phase !== "creating") return;
-    const rejection = this.#remove(stream, (how) => {
-      if (how !== "durable") this.#expiries.add(stream);
-    });
+    const rejection = this.#remove(stream, () => undefined);
     if (rejection !== null) this.#expiries.add(stream);
     stream.deleted();
   }

@@ -8,6 +8,8 @@ import type { ProducerMemory } from "./producers.js";
 export class ReservedState implements ProducerMemory {
   readonly #durable: StreamState;
   #pending = 0;
+  /** Raised when a change fails: those handed in before that and not settled yet fail as well. */
+  #generation = 0;
   #tail: Position;
   #closed: boolean;
   #closedBy: ProducerStamp | null;
@@ -57,8 +59,8 @@ export class ReservedState implements ProducerMemory {
     return this.#marks?.get(id) ?? this.#durable.producers?.get(id);
   }
 
-  /** Counts `record` in: it has been handed to storage. */
-  reserve(record: AppendRecord): void {
+  /** Counts `record` in: it has been handed to storage. Returns what `settle` needs to know of it. */
+  reserve(record: AppendRecord): number {
     this.#pending += 1;
     this.#tail += record.payload.length;
     if (record.seq !== null) this.#lastSeq = record.seq;
@@ -70,15 +72,21 @@ export class ReservedState implements ProducerMemory {
       this.#closed = true;
       this.#closedBy = record.producer;
     }
+    return this.#generation;
   }
 
   /**
-   * Storage has settled one change. When nothing is pending any more the durable state is the truth, whether the
-   * changes got there or not.
+   * Storage has settled the change that `reserve` gave `generation` for. When nothing is pending any more the durable
+   * state is the truth. So it is as soon as a change failed: nothing may be decided on what it would have done.
    */
-  settle(): void {
+  settle(generation: number, isDurable: boolean): void {
     this.#pending -= 1;
-    if (this.#pending > 0) return;
+    const isFirstFailure = !isDurable && generation === this.#generation;
+    if (isFirstFailure) this.#generation += 1;
+    if (this.#pending === 0 || isFirstFailure) this.#reset();
+  }
+
+  #reset(): void {
     this.#tail = this.#durable.tail;
     this.#closed = this.#durable.closed;
     this.#closedBy = this.#durable.closedBy;

@@ -43,6 +43,8 @@ export class Stream implements StreamObserver {
   phase: StreamPhase;
   /** Whether somebody looked at it since the registry last did. */
   recentlyUsed = true;
+  /** What the name stood for before, until the creation is durable. */
+  predecessor: Stream | null = null;
   readonly #context: StreamContext;
   readonly #reserved: ReservedState;
   #feed: LiveFeed | null = null;
@@ -173,13 +175,14 @@ export class Stream implements StreamObserver {
   #store(record: AppendRecord, hasData: boolean): Promise<AppendOutcome> {
     return new Promise((resolve) => {
       const from = this.#reserved.tail;
+      let generation = 0;
       const rejection = this.#context.storage.append(this.stored, record, from, (how) => {
-        this.#reserved.settle();
+        this.#reserved.settle(generation, how === "durable");
         if (how !== "durable") return resolve(refuse(how));
         resolve(this.#appended(from + record.payload.length, this.closed, false, hasData, record.producer));
       });
       if (rejection !== null) return resolve(refuseRejected(rejection));
-      this.#reserved.reserve(record);
+      generation = this.#reserved.reserve(record);
       this.#touchedAtMs = Math.max(this.#touchedAtMs, record.atMs);
       this.#notedTouchMs = Math.max(this.#notedTouchMs, record.atMs);
     });
@@ -205,8 +208,9 @@ export class Stream implements StreamObserver {
 
   /** Storage has settled the creation. */
   creationSettled(how: Settlement): void {
-    this.#reserved.settle();
-    if (this.phase === "creating") this.phase = how === "durable" ? "live" : "gone";
+    this.#reserved.settle(0, how === "durable");
+    if (how !== "durable") this.phase = "gone";
+    else if (this.phase === "creating") this.phase = "live";
   }
 
   /** The token of a position: names the segment of the byte before it, so that a position has one token for ever. */

@@ -67,7 +67,7 @@ export class Client {
   }
 
   /** The process is gone: what was under way is neither done nor not done. */
-  crashed(): void {
+  crashed(nowMs: number): void {
     this.#tick += 1;
     this.#inFlight = 0;
     this.#openDeletes.clear();
@@ -80,6 +80,8 @@ export class Client {
     for (const incarnation of this.#all()) {
       if (incarnation.endedAt === Infinity) incarnation.endedAt = this.#tick;
       incarnation.touchedMs = incarnation.durablyTouchedMs;
+      // What was under way may have been taken at the last moment.
+      incarnation.maybeTouchedMs = Math.max(incarnation.maybeTouchedMs, incarnation.dead ? 0 : nowMs);
     }
   }
 
@@ -174,7 +176,7 @@ export class Client {
     this.#tick += 1;
     const { closes = false, producer = null, seq = null, length } = more;
     const { body, stored } = length === null ? { body: NO_BYTES, stored: NO_BYTES } : payloadOf(id, name.kind, length);
-    const operation: Operation = { id, name: name.name, body, stored, closes, producer, seq, invokedAt: this.#tick, endedAt: Infinity, inFlight: 0, inside: null, acked: false, from: null, refused: false, maybe: false };
+    const operation: Operation = { id, name: name.name, body, stored, closes, producer, seq, invokedAt: this.#tick, endedAt: Infinity, inFlight: 0, tries: 0, copies: 0, inside: null, acked: false, from: null, refused: false, maybe: false };
     this.#operations.set(id, operation);
     return operation;
   }
@@ -202,6 +204,7 @@ export class Client {
     this.#tick += 1;
     initial.inFlight = 0;
     initial.endedAt = incarnation.endedAt = this.#tick;
+    incarnation.maybeTouchedMs = process.clock.nowMs();
     if (outcome.kind === "refused") return this.#creationRefused(process, name, incarnation, outcome);
     if (!outcome.created) {
       this.#neverWas(incarnation);
@@ -299,7 +302,8 @@ export class Client {
     this.#tick += 1;
     const since = this.#tick;
     const nowMs = process.clock.nowMs();
-    const isRetry = operation.inFlight > 0 || operation.maybe || operation.acked;
+    const isRetry = operation.tries > 0;
+    operation.tries += 1;
     operation.inFlight += 1;
     operation.refused = false;
     operation.endedAt = Infinity;
@@ -324,6 +328,7 @@ export class Client {
       return this.#appendRefused(process, name, operation, outcome, since, isNext);
     }
     this.#ended(operation, false);
+    for (const incarnation of this.#alive(name)) incarnation.maybeTouchedMs = Math.max(incarnation.maybeTouchedMs, process.clock.nowMs());
     this.#appended(process, name, operation, outcome, { since, nowMs, isRetry, producer });
   }
 
@@ -338,13 +343,15 @@ export class Client {
 
   #appended(process: RunningProcess, name: Name, operation: Operation, outcome: Appended, sent: { since: number; nowMs: number; isRetry: boolean; producer: Producer | null }): void {
     operation.refused = false;
+    operation.maybe = true;
     const { producer, since, nowMs, isRetry } = sent;
     const isNewCopy = !outcome.duplicate && operation.stored.length > 0;
+    if (isNewCopy) operation.copies += 1;
     const candidates = this.#alive(name);
     const only = candidates.length === 1 ? candidates[0] : undefined;
     const wasElsewhere = operation.inside !== null && operation.inside !== only;
     must(!outcome.duplicate || isRetry || operation.stored.length === 0, () => `operation ${operation.id} was called a duplicate at its first try`);
-    must(!(isNewCopy && operation.acked && only !== undefined && !wasElsewhere), () => `operation ${operation.id} was taken twice`);
+    must(!(isNewCopy && operation.copies > 1 && only !== undefined && !wasElsewhere), () => `operation ${operation.id} was taken twice`);
     if (producer !== null && (producer.lastAcked === null || producer.lastAcked.id < operation.id)) producer.lastAcked = operation;
     if (outcome.duplicate && operation.stored.length === 0) return;
     if (only === undefined || wasElsewhere) return;
@@ -381,10 +388,12 @@ export class Client {
       case "stream-closed":
         return must(this.#alive(name).some((incarnation) => incarnation.closedAt !== null) || [...this.#operations.values()].some((other) => other.closes && other.name === name.name && !other.refused), says);
       case "storage-full":
+      case "overloaded":
         return must(this.sawFull, says);
       case "storage-unavailable":
         return must(process.fault !== null, says);
       case "producer-gap":
+      case "epoch-must-start-at-zero":
       case "stale-epoch":
         return must(there.length === 0 || !isNext || refused.code === "stale-epoch", says);
       case "stream-seq-regression":
@@ -449,7 +458,7 @@ export class Client {
     const incarnation = this.#incarnationOf(name, found);
     this.#trace?.(`find ${name.name}: ${incarnation.tag}, tail ${found.tail}`);
     must(!incarnation.dead, () => `${incarnation.tag} is back`);
-    must(askedMs < incarnation.latestDeadlineMs, () => `${incarnation.tag} should have expired`);
+    must(askedMs < incarnation.latestDeadlineMs || incarnation.endedAt >= since, () => `${incarnation.tag} should have expired`);
     for (const other of ended) if (other !== incarnation) other.dead = true;
     incarnation.acked = true;
     incarnation.endedAt = Math.min(incarnation.endedAt, this.#tick);
@@ -483,9 +492,12 @@ export class Client {
   }
 
   #touch(process: RunningProcess, incarnation: Incarnation, stream: Stream): void {
+    if (!process.isAlive) return;
     const nowMs = process.clock.nowMs();
+    this.#trace?.(`touch ${incarnation.tag} at ${nowMs}`);
     stream.touch();
-    incarnation.touchedMs = Math.max(incarnation.touchedMs, nowMs);
+    // A deadline that has passed meanwhile is not taken back.
+    if (nowMs < incarnation.earliestDeadlineMs) incarnation.touchedMs = Math.max(incarnation.touchedMs, nowMs);
     incarnation.maybeTouchedMs = Math.max(incarnation.maybeTouchedMs, nowMs);
   }
 

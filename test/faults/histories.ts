@@ -40,6 +40,7 @@ class History {
   #clock = new ManualClock();
   #process: RunningProcess | null = null;
   #crashes = 0;
+  #startFailure: unknown = null;
 
   constructor(seed: number, options: HistoryOptions) {
     this.#random = new Random(seed);
@@ -119,7 +120,7 @@ class History {
     for (const round of [1, 2]) {
       this.#trace?.(`check ${round}`);
       const process = await this.#start();
-      must(process !== null, () => "the last start failed");
+      must(process !== null, () => `the last start failed: ${String(this.#startFailure)}`);
       await this.#settle(process, this.#client.checkAll(process));
       await this.#close(process);
       must(process.fault === null, () => `the disk is said to have failed: ${process.fault?.message}`);
@@ -137,6 +138,7 @@ class History {
     const ended = await this.#settle(process, process.storage.open());
     if (!process.isAlive) return null;
     if (ended !== SETTLED) {
+      this.#startFailure = ended;
       must(this.#client.faultInjected, () => `it does not start: ${String(ended)}`);
       this.#disk.calm();
       this.#crash(this.#random.pick(["kill", "power"]));
@@ -185,7 +187,7 @@ class History {
     if (this.#process !== null) this.#process.isAlive = false;
     this.#process = null;
     this.#disk.calm();
-    this.#client.crashed();
+    this.#client.crashed(this.#clock.nowMs());
   }
 }
 

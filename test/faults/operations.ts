@@ -19,6 +19,9 @@ export interface Operation {
   /** When the last try was answered or cut off; `Infinity` while one is under way. */
   endedAt: number;
   inFlight: number;
+  tries: number;
+  /** How often it was acknowledged as new. */
+  copies: number;
   /** The stream that it is in or can only be in. */
   inside: Incarnation | null;
   acked: boolean;

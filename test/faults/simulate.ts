@@ -7,7 +7,7 @@ const valueOf = (flag: string): number | null => {
 };
 const seed = valueOf("--seed");
 if (seed !== null) {
-  await runHistory(seed, { trace: (line) => console.log(line) });
+  try { await runHistory(seed, { trace: (line) => console.log(line) }); } catch (e) { console.log(e instanceof Error ? e.stack : e); process.exitCode = 1; }
 } else {
   const first = valueOf("--from") ?? 1;
   const count = valueOf("--seeds") ?? 1000;

@@ -102,6 +102,15 @@ export function holdsOnlyTypes(file: TreeFile): boolean {
   return syntaxOf(file).statements.every(isOfTypes);
 }
 
+/** Whether a file holds nothing of its own that runs: only types, imports and what it hands on from other files. */
+export function holdsNoCode(file: TreeFile): boolean {
+  return syntaxOf(file).statements.every((statement) => isOfTypes(statement) || handsOn(statement));
+}
+
+function handsOn(statement: ts.Statement): boolean {
+  return ts.isExportDeclaration(statement) && statement.moduleSpecifier !== undefined;
+}
+
 function isOfTypes(statement: ts.Statement): boolean {
   if (ts.isImportDeclaration(statement)) return statement.importClause?.isTypeOnly === true;
   if (ts.isExportDeclaration(statement)) return statement.isTypeOnly;

@@ -42,6 +42,7 @@ export class Checkpointer {
   readonly #options: CheckpointOptions;
   #last: Promise<void> = Promise.resolve();
   #stopped = false;
+  #ending = false;
 
   constructor(options: CheckpointOptions) {
     this.#options = options;
@@ -53,8 +54,9 @@ export class Checkpointer {
     return this.#last;
   }
 
-  /** Resolves when all files so far are done. */
-  settled(): Promise<void> {
+  /** Tries what is left once; resolves when all files are done, or stay in the journal because the disk is full. */
+  end(): Promise<void> {
+    this.#ending = true;
     return this.#last;
   }
 
@@ -74,6 +76,8 @@ export class Checkpointer {
           return;
         }
         this.#options.log.warn("the disk is full: the journal can't be freed", { file: file.path });
+        // A file that stays keeps those after it: recovery takes the journal without a gap.
+        if (this.#ending) return this.stop();
         await new Promise<void>((resolve) => this.#options.clock.after(RETRY_MS, resolve));
       }
     }

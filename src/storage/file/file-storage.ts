@@ -11,7 +11,8 @@ import { FileStream } from "./file-stream.js";
 import { isDiskFull, systemFiles, type Files } from "./files.js";
 import { emptyChange } from "./frame-encoder.js";
 import { Intake } from "./intake.js";
-import { Journal, type JournalEntry } from "./journal.js";
+import { Journal } from "./journal.js";
+import type { JournalEntry } from "./journal-entry.js";
 import { Layout } from "./layout.js";
 import { DirectoryError, processStart, takeLock, thisProcess } from "./lock.js";
 import { RecordKind } from "./record.js";
@@ -20,7 +21,7 @@ import { SegmentPool } from "./segment-pool.js";
 import { readSegment } from "./segment-reader.js";
 import { SegmentWriter } from "./segment-writer.js";
 import { TailCache } from "./tail-cache.js";
-import { Trash, UndeletedError } from "./trash.js";
+import { Trash } from "./trash.js";
 
 /** What the engine needs. Sizes in bytes. */
 export interface FileStorageOptions {
@@ -65,14 +66,11 @@ export class FileStorage implements Storage {
 
   constructor(options: FileStorageOptions) {
     this.#options = options;
-    this.#files = options.files ?? systemFiles(options.fsync);
-    this.#layout = new Layout(options.dir);
-    this.#pool = new SegmentPool(this.#files);
-    this.#cache = new TailCache(options.tailCacheBytes);
     const { clock, log } = options;
-    const files = this.#files;
-    const layout = this.#layout;
-    const pool = this.#pool;
+    const files = (this.#files = options.files ?? systemFiles(options.fsync));
+    const layout = (this.#layout = new Layout(options.dir));
+    const pool = (this.#pool = new SegmentPool(files));
+    this.#cache = new TailCache(options.tailCacheBytes);
     this.#trash = new Trash({ files, layout, pool, log, noteShard: (directory) => this.#writer.noteShard(directory) });
     this.#writer = new SegmentWriter({ files, layout, pool, cache: this.#cache });
     this.#checkpointer = new Checkpointer({
@@ -183,6 +181,7 @@ export class FileStorage implements Storage {
     this.#faulted = error;
     this.#intake.stop();
     this.#checkpointer.stop();
+    this.#journal?.stop();
     this.#options.log.error("the disk failed: nothing is written any more", { fault: error.message });
     this.#options.onFault(error);
   }
@@ -202,14 +201,13 @@ export class FileStorage implements Storage {
     const known = this.#streams.get(name);
     if (known !== undefined) return known;
     if (read instanceof DamagedStreamError) throw read;
-    const sidecar = read;
-    if (sidecar === null) return null;
-    if (sidecar.claimed) {
+    if (read === null) return null;
+    if (read.claimed) {
       // Its creation never became durable.
-      await this.#trash.discard(directory, `${sidecar.id}-unborn`);
+      await this.#trash.discard(directory, `${read.id}-unborn`);
       return null;
     }
-    const stream = new FileStream(sidecar, directory, sidecar);
+    const stream = new FileStream(read, directory, read);
     stream.created = true;
     this.#streams.set(name, stream);
     return stream;
@@ -222,22 +220,25 @@ export class FileStorage implements Storage {
     const stream = new FileStream({ id, name, config }, this.#layout.streamDirectory(name), null);
     stream.handedOut = true;
     stream.work = this.#trash.vacated(name);
-    const before = this.#streams.get(name);
+    stream.predecessor = this.#streams.get(name) ?? null;
+    if (stream.predecessor !== null) this.#intake.follow(stream, stream.predecessor);
     this.#streams.set(name, stream);
     this.#intake.put(stream, RecordKind.create, initial, (how) => {
-      if (how !== "durable") this.#uncreate(stream, before);
+      if (how === "durable") stream.predecessor = null;
+      else this.#uncreate(stream);
       settle(how);
     });
     return stream;
   }
 
   /** The creation failed: whatever was there before still is, and files made for a large first payload go. */
-  #uncreate(stream: FileStream, before: FileStream | undefined): void {
+  #uncreate(stream: FileStream): void {
+    stream.deleted = true;
     if (this.#streams.get(stream.name) === stream) {
-      if (before === undefined || before.deleted) this.#streams.delete(stream.name);
+      const before = stream.lastNotDeleted();
+      if (before === null) this.#streams.delete(stream.name);
       else this.#streams.set(stream.name, before);
     }
-    stream.deleted = true;
     this.#trash.take(stream);
   }
 
@@ -254,14 +255,7 @@ export class FileStorage implements Storage {
     const stream = ownStream(stored);
     const rejection = this.#intake.admit(0);
     if (rejection !== null) return rejection;
-    const durable = new Promise<void>((resolve, reject) => {
-      this.#intake.put(stream, RecordKind.delete, emptyChange(this.#options.clock.nowMs()), (how) => {
-        if (how === "durable") resolve();
-        else reject(new UndeletedError(how));
-        settle(how);
-      });
-    });
-    this.#trash.take(stream, durable);
+    this.#intake.put(stream, RecordKind.delete, emptyChange(this.#options.clock.nowMs()), this.#trash.follow(stream, settle));
     return null;
   }
 
@@ -379,17 +373,24 @@ export class FileStorage implements Storage {
   async close(): Promise<void> {
     const journal = this.#journal;
     if (journal !== null) {
-      if (this.#faulted === null) {
-        const sealed = await journal.roll();
-        if (sealed !== null) this.#checkpoint(sealed);
-      }
-      await this.#checkpointer.settled();
+      if (this.#faulted === null) await this.#seal(journal);
+      await this.#checkpointer.end();
       await this.#trash.stop();
       await this.#pool.closeAll();
       await journal.close();
     }
     await this.#unlock?.();
     this.#unlock = null;
+  }
+
+  /** Hands the last journal file to its checkpoint. Where the disk has no room for it, the next start does the work. */
+  async #seal(journal: Journal): Promise<void> {
+    try {
+      const sealed = await journal.roll();
+      if (sealed !== null) this.#checkpoint(sealed);
+    } catch (error) {
+      if (!isDiskFull(error)) this.#fault(error instanceof Error ? error : new Error(String(error)));
+    }
   }
 }
 

@@ -47,6 +47,8 @@ export class FileStream implements StoredStream {
   observer: StreamObserver | null = null;
   created = false;
   deleted = false;
+  /** Which stream had the name before, until the creation is durable. */
+  predecessor: FileStream | null = null;
   /** What is wrong with its files, `null` while nothing is known. */
   damage: string | null = null;
   /** Entries handed in and not settled. */
@@ -68,8 +70,12 @@ export class FileStream implements StoredStream {
   written: Position;
   /** Segments written to since their last sync, by start. */
   readonly unsynced = new Set<Position>();
+  /** Segments whose entry in the directory is permanent, by start. */
+  readonly entered: Set<Position>;
   /** Segments whose file was found to have the length it should, by start. */
   readonly fitted = new Set<Position>();
+  /** A process that ended may have replaced its sidecar without the directory's sync. */
+  hasUnsyncedSidecar = false;
   /** Records of it are still being read: how long its segments should be is not known yet. */
   recovering = false;
   /** The last of the stream's file operations that run one after another; first, its predecessor's way out of the directory. */
@@ -97,6 +103,7 @@ export class FileStream implements StoredStream {
     this.written = this.state.tail;
     this.reservedTail = this.state.tail;
     this.reservedSegmentStart = this.segments.at(-1)?.start ?? 0;
+    this.entered = new Set(this.segments.map(({ start }) => start));
     this.lastBatch = sidecar?.batch ?? 0;
     this.persistedBatch = this.lastBatch;
   }
@@ -107,7 +114,12 @@ export class FileStream implements StoredStream {
 
   /** Whether its files hold all of its durable state. */
   get isPersisted(): boolean {
-    return this.lastBatch === this.persistedBatch;
+    return !this.hasUnsyncedSidecar && this.lastBatch === this.persistedBatch;
+  }
+
+  /** This stream, or the one before it that is still there when creations of the name have failed. */
+  lastNotDeleted(): FileStream | null {
+    return this.deleted ? (this.predecessor?.lastNotDeleted() ?? null) : this;
   }
 
   segmentStartBefore(position: Position): Position {

@@ -1,4 +1,4 @@
-import type { JournalEntry } from "./journal.js";
+import type { JournalEntry } from "./journal-entry.js";
 import type { JournalFile } from "./journal-file.js";
 import { alignUp, encodeIdentity, encodeRecord, FRAME_HEADER_BYTES, RecordKind, recordLength, sealFrame, type JournalRecord } from "./record.js";
 import type { FileStream } from "./file-stream.js";

@@ -3,7 +3,8 @@ import { crc32 } from "./crc32.js";
 import type { FileStream, HeldEntry } from "./file-stream.js";
 import { isDiskFull } from "./files.js";
 import { emptyChange } from "./frame-encoder.js";
-import type { Journal, JournalEntry } from "./journal.js";
+import type { Journal } from "./journal.js";
+import type { JournalEntry } from "./journal-entry.js";
 import type { RecordKindCode } from "./record.js";
 import type { SegmentWriter } from "./segment-writer.js";
 import type { TailCache } from "./tail-cache.js";
@@ -57,6 +58,16 @@ export class Intake {
     return isTooMuch || this.#options.cache.unwrittenBytes > this.#maxUnwrittenBytes ? "overloaded" : null;
   }
 
+  /** A new stream of a name comes behind what is held for the one before it, whose deletion is part of that. */
+  follow(stream: FileStream, predecessor: FileStream): void {
+    if (predecessor.held === null) return;
+    stream.held = [];
+    predecessor.held.push({
+      go: () => goOn(stream, takeHeld(stream)),
+      fail: (how) => takeHeld(stream).forEach((next) => next.fail(how)),
+    });
+  }
+
   /** Takes an admitted change; it settles later. */
   put(stream: FileStream, kind: RecordKindCode, change: AppendRecord, settle: Settle): void {
     if (change.payload.length >= this.#options.bypassBytes) this.#bypass(stream, kind, change, settle);
@@ -108,18 +119,19 @@ export class Intake {
   #release(stream: FileStream, entry: JournalEntry): void {
     const waiting = takeHeld(stream);
     this.#options.journal().enqueue(entry);
-    for (const next of waiting) {
-      // The next large payload makes the rest wait again.
-      const held = stream.held;
-      if (held === null) next.go();
-      else held.push(next);
-    }
+    goOn(stream, waiting);
   }
 
   #bypassFailed(entry: JournalEntry, segmentStartBefore: Position, error: Error): void {
     const { stream } = entry;
     const how: Settlement = isDiskFull(error) ? "storage-full" : "storage-unavailable";
     if (how === "storage-unavailable") this.#options.fault(error);
+    // What was handed in before it settles first, as the order of the calls wants; what comes behind is held until then.
+    this.#options.journal().enqueue(this.#entry(stream, null, emptyChange(0), () => this.#failBypassed(entry, segmentStartBefore, how)));
+  }
+
+  #failBypassed(entry: JournalEntry, segmentStartBefore: Position, how: Settlement): void {
+    const { stream } = entry;
     if (entry.generation === stream.generation) {
       stream.reservedTail = entry.position;
       stream.reservedSegmentStart = segmentStartBefore;
@@ -130,6 +142,15 @@ export class Intake {
     const waiting = takeHeld(stream);
     entry.settle?.(how);
     for (const next of waiting) next.fail(how);
+  }
+}
+
+function goOn(stream: FileStream, waiting: readonly HeldEntry[]): void {
+  for (const next of waiting) {
+    // The next large payload makes the rest wait again.
+    const { held } = stream;
+    if (held === null) next.go();
+    else held.push(next);
   }
 }
 

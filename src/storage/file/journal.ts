@@ -1,26 +1,13 @@
 import { join } from "node:path";
-import type { AppendRecord, Position, Settlement } from "../storage.js";
+import type { Settlement } from "../storage.js";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import { isDiskFull, type Files } from "./files.js";
 import { FrameEncoder } from "./frame-encoder.js";
+import type { JournalEntry } from "./journal-entry.js";
 import { JournalFile } from "./journal-file.js";
 import { isSpare, sparePath, type Layout } from "./layout.js";
 import type { FileStream } from "./file-stream.js";
-import type { BypassedPayload, RecordKindCode } from "./record.js";
-
-/** One change on its way to the disk; `kind` null is a barrier: nothing to write, but its turn to settle. */
-export interface JournalEntry {
-  readonly kind: RecordKindCode | null;
-  readonly stream: FileStream;
-  readonly change: AppendRecord;
-  readonly position: Position;
-  readonly segmentStart: Position;
-  readonly bypassed: BypassedPayload | null;
-  /** The stream's generation when the entry was made: one from before a failure is void, and settles as failed. */
-  readonly generation: number;
-  readonly settle: ((how: Settlement) => void) | null;
-}
 
 /** What a journal needs. */
 export interface JournalOptions {
@@ -67,6 +54,8 @@ export class Journal {
   #preparing = false;
   #preparation: Promise<void> = Promise.resolve();
   #allocating = false;
+  /** The file before the active one, until that holds a frame: without any, the count of batches would be lost. */
+  #left: JournalFile | null = null;
   readonly #spares: string[] = [];
   #unretired: number;
   #nextSequence: number;
@@ -97,11 +86,6 @@ export class Journal {
   /** Whether there was no room for the journal when it was last looked for. */
   get isFull(): boolean {
     return this.#fullSinceMs !== null;
-  }
-
-  /** Whether a batch has been durable in the file being written, so that older files are not the only ones. */
-  get hasWritten(): boolean {
-    return (this.#active?.offset ?? 0) > 0;
   }
 
   /** Makes the first file, with an empty frame that keeps the count of batches. */
@@ -147,6 +131,7 @@ export class Journal {
     this.#next = null;
     await this.#writeEmptyFrame(next);
     this.#active = next;
+    this.#sealLeft();
     if (sealed !== null) this.#unretired += 1;
     return sealed;
   }
@@ -176,6 +161,12 @@ export class Journal {
   /** Forgets a stream that memory lets go of; its handle in the file being written stays taken. */
   forget(stream: FileStream): void {
     this.#active?.streams.delete(stream);
+  }
+
+  /** Writes nothing more: what waits fails, what is on its way to the disk settles as it ends. */
+  stop(): void {
+    this.#stopped = true;
+    if (!this.#writing) this.#fail([], "storage-unavailable");
   }
 
   /** Closes the files. Entries that are still there never settle. */
@@ -224,12 +215,20 @@ export class Journal {
     if (tookMs > SLOW_SYNC_MS) this.#options.log.warn("the disk is slow", { syncMs: tookMs });
     if (error !== null) return this.#failed(file, entries, batch, error);
     this.#fullSinceMs = null;
+    this.#sealLeft();
     // The next batch is on its way to the disk while this one is answered; what writes nothing settles after it.
     if (this.#trouble === null && this.#queue.some(writesRecord)) this.#pump();
     this.#settle(entries, batch);
     const trouble = this.#trouble;
     this.#trouble = null;
     if (trouble !== null) this.#preparationFailed(trouble);
+    else if (this.#stopped) this.#fail([], "storage-unavailable");
+  }
+
+  #sealLeft(): void {
+    const left = this.#left;
+    this.#left = null;
+    if (left !== null) this.#options.sealed(left);
   }
 
   #settle(entries: JournalEntry[], batch: number): void {
@@ -252,11 +251,7 @@ export class Journal {
   }
 
   #failed(file: JournalFile, entries: JournalEntry[], batch: number, error: Error): void {
-    if (!isDiskFull(error)) {
-      this.#fail(entries, "storage-unavailable");
-      this.#stop(error);
-      return;
-    }
+    if (!isDiskFull(error)) return this.#faulted(entries, error);
     // Nothing of the frame counts: the next one takes its place and its number.
     this.#batch = batch;
     file.offset = this.#encoder.startOfLast;
@@ -269,8 +264,9 @@ export class Journal {
     this.#fail(entries, "storage-full");
   }
 
-  #stop(error: Error): void {
+  #faulted(entries: JournalEntry[], error: Error): void {
     this.#stopped = true;
+    this.#fail(entries, "storage-unavailable");
     this.#options.fault(error);
   }
 
@@ -301,8 +297,7 @@ export class Journal {
       this.#active = next;
       this.#next = null;
       this.#unretired += 1;
-      const sealed = file;
-      setImmediate(() => this.#options.sealed(sealed));
+      this.#left = file;
       file = next;
     }
     if (file.hasRoom(this.#encoder.maxFrameBytes)) return file;
@@ -360,10 +355,7 @@ export class Journal {
       return;
     }
     if (isDiskFull(error)) this.#declareFull([]);
-    else {
-      this.#fail([], "storage-unavailable");
-      this.#stop(error);
-    }
+    else this.#faulted([], error);
   }
 
   async #makeFile(): Promise<JournalFile> {

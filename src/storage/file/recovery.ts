@@ -1,10 +1,10 @@
 import { combineCrc32 } from "./crc32.js";
 import { FileStream } from "./file-stream.js";
-import { readWhole, type Files } from "./files.js";
+import { readFully, readWhole, type Files } from "./files.js";
 import { readJournalFile } from "./journal-reader.js";
 import { journalSequenceOf, sidecarPath, type Layout } from "./layout.js";
 import { DirectoryError } from "./lock.js";
-import { decodeHeads, decodeRecords, RecordKind, type Frame, type JournalRecord, type StreamIdentity } from "./record.js";
+import { alignUp, decodeHeads, decodeRecords, FRAME_HEADER_BYTES, RecordKind, type Frame, type JournalRecord, type StreamIdentity } from "./record.js";
 import type { SegmentWriter } from "./segment-writer.js";
 import { decodeSidecar, type Sidecar } from "./sidecar.js";
 import type { TailCache } from "./tail-cache.js";
@@ -46,6 +46,8 @@ interface ScannedFile {
   readonly deleted: readonly StreamIdentity[];
   readonly frames: number;
   readonly lastBatch: number;
+  /** Where the last frame is. */
+  readonly lastFrame: { readonly offset: number; readonly length: number };
 }
 
 /**
@@ -55,6 +57,7 @@ interface ScannedFile {
  */
 export async function recover(options: RecoveryOptions): Promise<Recovered> {
   const scanned = await scanJournal(options);
+  await writeLastFrameAgain(options, scanned);
   const fates = fatesOf(scanned);
   for (const identity of fates.deleted.values()) await removeDeleted(options, identity);
   const streams = await openStreams(options, fates);
@@ -76,6 +79,22 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
     records,
     bytes,
   };
+}
+
+/**
+ * When the process was killed in the middle of a sync, or the sync failed, the system may show a last frame that is not
+ * on the disk. It is written again, and synced, before anything is built on it.
+ */
+async function writeLastFrameAgain({ files }: RecoveryOptions, scanned: readonly ScannedFile[]): Promise<void> {
+  const last = scanned.findLast(({ frames }) => frames > 0);
+  if (last === undefined) return;
+  const file = await files.open(last.path, "log");
+  try {
+    const { offset, length } = last.lastFrame;
+    await file.write(await readFully(file, offset, length), offset);
+  } finally {
+    await file.close();
+  }
 }
 
 /** First reading: every frame is checked, and it is noted which streams there are and which were deleted. */
@@ -105,7 +124,13 @@ function scanFrames(path: string, sequence: number, frames: readonly Frame[]): S
       if (kind === RecordKind.delete) deleted.push(known);
     }
   }
-  return { path, sequence, identities, created, deleted, frames: frames.length, lastBatch: frames.at(-1)?.batch ?? 0 };
+  return { path, sequence, identities, created, deleted, frames: frames.length, lastBatch: frames.at(-1)?.batch ?? 0, lastFrame: placeOf(frames.at(-1)) };
+}
+
+function placeOf(frame: Frame | undefined): ScannedFile["lastFrame"] {
+  if (frame === undefined) return { offset: 0, length: 0 };
+  const length = FRAME_HEADER_BYTES + frame.records.length;
+  return { offset: frame.nextOffset - alignUp(length), length };
 }
 
 async function framesOf(options: RecoveryOptions, file: ScannedFile): Promise<readonly Frame[]> {
@@ -173,6 +198,8 @@ async function openStream(options: RecoveryOptions, identity: StreamIdentity, is
     return newStream(identity, directory, null);
   }
   const stream = newStream(identity, directory, own);
+  stream.hasUnsyncedSidecar = own !== null;
+  options.writer.noteShard(directory);
   if (own === null) stream.damage = damageOf(read);
   return stream;
 }

@@ -20,8 +20,8 @@ export interface SegmentWriterOptions {
  * Writes streams to their own files, behind the journal: bytes to segments, state to sidecars. The operations of one
  * stream run one after another.
  *
- * Order, for a sidecar never to say more than the segments hold: bytes, sync of the segments, sidecar under another
- * name, its sync, its rename, sync of the directory. Only then may the journal forget.
+ * Order, for a sidecar never to say more than the segments hold: bytes, sync of the segments and of their entries,
+ * sidecar under another name, its sync, its rename, sync of the directory. Only then may the journal forget.
  */
 export class SegmentWriter {
   readonly #files: Files;
@@ -57,7 +57,12 @@ export class SegmentWriter {
   async syncShards(): Promise<void> {
     for (const shard of [...this.#unsyncedShards]) {
       this.#unsyncedShards.delete(shard);
-      await this.#files.syncDirectory(shard);
+      try {
+        await this.#files.syncDirectory(shard);
+      } catch (error) {
+        this.#unsyncedShards.add(shard);
+        throw error;
+      }
     }
   }
 
@@ -75,7 +80,7 @@ export class SegmentWriter {
         await file.write(payload, position - segmentStart);
         await file.sync();
       });
-      await this.#files.syncDirectory(stream.directory);
+      await this.#enter(stream, segmentStart);
     });
   }
 
@@ -125,7 +130,12 @@ export class SegmentWriter {
   }
 
   async #persistNow(stream: FileStream): Promise<void> {
-    if (stream.deleted || stream.damage !== null || (stream.isPersisted && stream.hasSidecar)) return;
+    if (stream.deleted || stream.damage !== null) return;
+    if (stream.hasUnsyncedSidecar) {
+      await this.#files.syncDirectory(stream.directory);
+      stream.hasUnsyncedSidecar = false;
+    }
+    if (stream.isPersisted && stream.hasSidecar) return;
     // Taken now, before any wait: state and batch belong together.
     const batch = stream.lastBatch;
     const state = stream.state.clone();
@@ -135,6 +145,7 @@ export class SegmentWriter {
     await this.#makeDirectory(stream);
     for (const start of [...stream.unsynced]) {
       await this.#pool.use(segmentPath(stream.directory, start), "write", (file) => file.sync());
+      await this.#enter(stream, start);
       stream.unsynced.delete(start);
     }
     const segments = stream.segments
@@ -142,6 +153,13 @@ export class SegmentWriter {
       .map((segment) => ({ start: segment.start, length: Math.min(segment.length, tail - segment.start), crc: segment.crc }));
     await this.#replaceSidecar(stream, { ...identityOf(stream), state, segments, batch, claimed: false });
     stream.persistedBatch = batch;
+  }
+
+  /** Makes the directory's entry of a synced segment permanent: no sidecar or record may speak of one that could be gone. */
+  async #enter(stream: FileStream, segmentStart: Position): Promise<void> {
+    if (stream.entered.has(segmentStart)) return;
+    await this.#files.syncDirectory(stream.directory);
+    stream.entered.add(segmentStart);
   }
 
   /** Takes the directory for a stream whose creation may not be durable yet, so that its files can't be anyone else's. */

@@ -17,7 +17,7 @@ export interface TrashOptions {
 }
 
 /** A deletion did not become durable: the stream stays where it is. `code` is that of a full disk, if that was why. */
-export class UndeletedError extends Error {
+class UndeletedError extends Error {
   override readonly name = "UndeletedError";
   readonly code: string;
 
@@ -40,14 +40,24 @@ export class Trash {
     this.#options = options;
   }
 
-  /** Takes the files of a stream once its deletion is `durable`. */
+  /** Takes the files of a stream once its deletion is durable, which it hears through the `settle` that it returns. */
+  follow(stream: FileStream, settle: (how: Settlement) => void): (how: Settlement) => void {
+    let onSettled = settle;
+    const durable = new Promise<void>((resolve, reject) => {
+      onSettled = (how) => {
+        if (how === "durable") resolve();
+        else reject(new UndeletedError(how));
+        settle(how);
+      };
+    });
+    this.take(stream, durable);
+    return onSettled;
+  }
+
+  /** Takes the files of a stream that is deleted, once that is `durable`. */
   take(stream: FileStream, durable = Promise.resolve()): void {
     const before = this.#moving.get(stream.name) ?? Promise.resolve();
-    // File operations of the stream that are under way end first.
-    const moved = Promise.allSettled([before, durable, durable.then(() => stream.work)]).then(([, deletion]) => {
-      if (deletion.status === "rejected") throw deletion.reason;
-      return this.#move(stream);
-    });
+    const moved = this.#moveAfter(stream, before, durable);
     this.#moves.set(stream, moved);
     this.#moving.set(stream.name, moved);
     const done = (): void => {
@@ -79,9 +89,9 @@ export class Trash {
     try {
       await files.rename(directory, target);
     } catch (error) {
-      if (errorCode(error) === "ENOENT") return;
-      throw error;
+      if (errorCode(error) !== "ENOENT") throw error;
     }
+    // Also where there was none: a process that was killed may have moved it, and that may not be permanent yet.
     noteShard(directory);
     this.#empty(target);
   }
@@ -97,6 +107,14 @@ export class Trash {
     this.#stopped = true;
     await Promise.allSettled(this.#moving.values());
     await this.#emptying;
+  }
+
+  /** The move before it, and file operations of the stream that are under way, end first; how, others are told. */
+  async #moveAfter(stream: FileStream, before: Promise<void>, durable: Promise<void>): Promise<void> {
+    await Promise.allSettled([before, durable]);
+    await durable;
+    await Promise.allSettled([stream.work]);
+    await this.#move(stream);
   }
 
   async #move(stream: FileStream): Promise<void> {

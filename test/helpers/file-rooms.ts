@@ -1,0 +1,92 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { FileStream } from "../../src/storage/file/file-stream.js";
+import { Layout } from "../../src/storage/file/layout.js";
+import { Journal, type JournalEntry, type JournalOptions } from "../../src/storage/file/journal.js";
+import { RecordKind } from "../../src/storage/file/record.js";
+import { SegmentPool } from "../../src/storage/file/segment-pool.js";
+import { SegmentWriter } from "../../src/storage/file/segment-writer.js";
+import { TailCache } from "../../src/storage/file/tail-cache.js";
+import { Trash } from "../../src/storage/file/trash.js";
+import type { AppendRecord, Settlement } from "../../src/storage/storage.js";
+import { configOf, keptLog, recordOf, SMALL, type LogLine } from "./engine.js";
+import { ManualClock } from "./manual-clock.js";
+import { tempDir } from "./temp-dir.js";
+import { WatchedFiles } from "./watched-files.js";
+
+/** The rooms of the engine below the engine itself, in a directory of their own. */
+export interface FileRooms {
+  readonly layout: Layout;
+  readonly files: WatchedFiles;
+  readonly pool: SegmentPool;
+  readonly cache: TailCache;
+  readonly writer: SegmentWriter;
+  readonly trash: Trash;
+  readonly clock: ManualClock;
+  readonly log: readonly LogLine[];
+  readonly faults: readonly Error[];
+  readonly told: string[];
+  /** A stream that is durable and empty. */
+  stream(name?: string): FileStream;
+  /** Makes `payload` durable in the stream, as the journal would. */
+  advance(stream: FileStream, payload: Buffer, more?: Partial<AppendRecord>): void;
+  /** A journal that tells in `told` what it does. */
+  journal(more?: Partial<JournalOptions>): Journal;
+  /** An entry that tells in `told` how it settles. */
+  entry(stream: FileStream, label: string, more?: Partial<JournalEntry>): JournalEntry;
+}
+
+/** Makes the rooms. */
+export function fileRooms(): FileRooms {
+  const layout = new Layout(join(tempDir(), "data"));
+  for (const directory of [layout.journal, layout.streams, layout.trash]) mkdirSync(directory, { recursive: true });
+  const files = new WatchedFiles();
+  const clock = new ManualClock();
+  const { log, lines } = keptLog();
+  const pool = new SegmentPool(files);
+  const cache = new TailCache(SMALL.tailCacheBytes);
+  const writer = new SegmentWriter({ files, layout, pool, cache });
+  const trash = new Trash({ files, layout, pool, log, noteShard: (directory) => writer.noteShard(directory) });
+  const faults: Error[] = [];
+  const told: string[] = [];
+  let made = 0;
+  let batch = 0;
+  return {
+    layout, files, pool, cache, writer, trash, clock, log: lines, faults, told,
+    stream(name = "s") {
+      const stream = new FileStream({ id: `id${(made += 1)}`, name, config: configOf() }, layout.streamDirectory(name), null);
+      stream.created = true;
+      return stream;
+    },
+    advance(stream, payload, more) {
+      const { position, segmentStart } = stream.reserve(payload.length, SMALL.segmentBytes);
+      stream.advance(recordOf(payload, more), payload.length, segmentStart, (batch += 1));
+      cache.append(stream, segmentStart, position, payload);
+    },
+    journal: (more) =>
+      new Journal({
+        files, layout, clock, log,
+        directoryId: Buffer.from("01234567"),
+        fileBytes: SMALL.journalBytes,
+        firstSequence: 1,
+        firstBatch: 1,
+        olderFiles: 0,
+        apply: (entry, at) => told.push(`apply ${String(entry.change.payload)} in ${at}`),
+        batchSettled: () => told.push("batch"),
+        sealed: (file) => told.push(`sealed ${file.sequence}`),
+        fault: (error) => faults.push(error),
+        ...more,
+      }),
+    entry: (stream, label, more) => ({
+      kind: RecordKind.append,
+      stream,
+      change: recordOf(label),
+      position: 0,
+      segmentStart: 0,
+      bypassed: null,
+      generation: stream.generation,
+      settle: (how: Settlement) => told.push(`${label} ${how}`),
+      ...more,
+    }),
+  };
+}

@@ -1,0 +1,87 @@
+import assert from "node:assert/strict";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { listStreams, readSidecar } from "../../../src/storage/file/catalog.js";
+import { systemFiles } from "../../../src/storage/file/files.js";
+import { Layout, segmentPath, sidecarPath } from "../../../src/storage/file/layout.js";
+import { encodeSidecar } from "../../../src/storage/file/sidecar.js";
+import { MutableState } from "../../../src/storage/state.js";
+import { DamagedStreamError } from "../../../src/storage/storage.js";
+import { configOf } from "../../helpers/engine.js";
+import { ManualClock } from "../../helpers/manual-clock.js";
+import { tempDir } from "../../helpers/temp-dir.js";
+import { WatchedFiles } from "../../helpers/watched-files.js";
+
+const files = systemFiles(false);
+
+function put(layout: Layout, name: string, more: { claimed?: boolean; touchedAtMs?: number; as?: string } = {}): string {
+  const directory = layout.streamDirectory(name);
+  mkdirSync(directory, { recursive: true });
+  const state = new MutableState();
+  state.touchedAtMs = more.touchedAtMs ?? 0;
+  const sidecar = { id: "i", name: more.as ?? name, config: configOf(), state, segments: [], batch: 1, claimed: more.claimed ?? false };
+  writeFileSync(sidecarPath(directory), encodeSidecar(sidecar));
+  return directory;
+}
+
+test("a stream's sidecar is found, and where there is no stream there is none", async () => {
+  const layout = new Layout(tempDir());
+  const read = await readSidecar(files, "s", put(layout, "s", { touchedAtMs: 5 }));
+  assert.ok(read !== null && !(read instanceof DamagedStreamError));
+  assert.equal(read.state.touchedAtMs, 5);
+  assert.equal(await readSidecar(files, "t", layout.streamDirectory("t")), null);
+  mkdirSync(layout.streamDirectory("t"), { recursive: true });
+  assert.equal(await readSidecar(files, "t", layout.streamDirectory("t")), null);
+});
+
+test("what is wrong with a sidecar is told with the stream and the file", async () => {
+  const layout = new Layout(tempDir());
+  const lost = put(layout, "lost");
+  writeFileSync(segmentPath(lost, 0), "bytes");
+  rmSync(sidecarPath(lost));
+  const torn = put(layout, "torn");
+  writeFileSync(sidecarPath(torn), "{");
+  const foreign = put(layout, "foreign", { as: "other" });
+  for (const [name, directory, problem] of [["lost", lost, /it is missing/], ["torn", torn, /not a whole sidecar/], ["foreign", foreign, /it is that of "other"/]] as const) {
+    const read = await readSidecar(files, name, directory);
+    assert.ok(read instanceof DamagedStreamError);
+    assert.equal(read.stream, name);
+    assert.equal(read.file, sidecarPath(directory));
+    assert.match(read.message, problem);
+  }
+});
+
+test("the list has every sound stream, and neither claims nor damage nor strangers", async () => {
+  const layout = new Layout(tempDir());
+  for (const name of ["a", "b/c", "D"]) put(layout, name, { touchedAtMs: 9 });
+  put(layout, "claimed", { claimed: true });
+  writeFileSync(sidecarPath(put(layout, "torn")), "{");
+  mkdirSync(join(layout.streams, "00", "stranger"), { recursive: true });
+  writeFileSync(join(layout.streams, "00", "file"), "");
+  const names: string[] = [];
+  for await (const { name, touchedAtMs } of listStreams(files, layout, new ManualClock())) {
+    names.push(name);
+    assert.equal(touchedAtMs, 9);
+  }
+  assert.deepEqual(names.sort(), ["D", "a", "b/c"]);
+});
+
+test("the list pauses after a few, so that it disturbs nobody", async () => {
+  const layout = new Layout(tempDir());
+  for (let index = 0; index < 40; index += 1) put(layout, `s${index}`);
+  const watched = new WatchedFiles();
+  const clock = new ManualClock();
+  let found = 0;
+  const whole = (async () => {
+    for await (const _ of listStreams(watched, layout, clock)) found += 1;
+  })();
+  await watched.idle();
+  assert.ok(found > 0 && found <= 16, `${found} without a pause`);
+  for (let pause = 0; pause < 3; pause += 1) {
+    clock.advance(10);
+    await watched.idle();
+  }
+  await whole;
+  assert.equal(found, 40);
+});

@@ -1,0 +1,108 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { FileStream } from "../../../src/storage/file/file-stream.js";
+import { MutableState } from "../../../src/storage/state.js";
+import { bytesOf, configOf, recordOf } from "../../helpers/engine.js";
+
+const IDENTITY = { id: "i", name: "n", config: configOf() };
+
+function streamWith(lengths: readonly number[]): FileStream {
+  const stream = new FileStream(IDENTITY, "/d", null);
+  for (const length of lengths) {
+    const { segmentStart } = stream.reserve(length, 100);
+    stream.advance(recordOf(bytesOf(length)), length, segmentStart, 1);
+  }
+  return stream;
+}
+
+describe("places", () => {
+  test("an append is never split: it begins a segment where the last has no room for all of it", () => {
+    const stream = new FileStream(IDENTITY, "/d", null);
+    const places = [60, 40, 1, 99, 250, 10, 0].map((length) => stream.reserve(length, 100));
+    assert.deepEqual(places, [
+      { position: 0, segmentStart: 0 },
+      { position: 60, segmentStart: 0 },
+      { position: 100, segmentStart: 100 },
+      { position: 101, segmentStart: 100 },
+      { position: 200, segmentStart: 200 },
+      { position: 450, segmentStart: 450 },
+      { position: 460, segmentStart: 450 },
+    ]);
+  });
+
+  test("what was reserved is given back when it fails, and older entries are void", () => {
+    const stream = streamWith([60]);
+    stream.reserve(50, 100);
+    const { generation } = stream;
+    stream.fitted.add(0);
+    stream.unreserve();
+    assert.ok(stream.generation > generation);
+    assert.equal(stream.boundSequence, -1);
+    assert.equal(stream.fitted.size, 0);
+    assert.deepEqual(stream.reserve(10, 100), { position: 60, segmentStart: 0 });
+  });
+});
+
+describe("segments", () => {
+  const stream = streamWith([60, 40, 30, 250, 5]);
+
+  test("the one that holds a byte is found, and the last one holds the tail", () => {
+    const table: [position: number, start: number | undefined][] = [[0, 0], [99, 0], [100, 100], [129, 100], [130, 130], [379, 130], [380, 380], [384, 380], [385, 380], [999, 380]];
+    for (const [position, start] of table) assert.equal(stream.segmentAt(position)?.start, start, `position ${position}`);
+    assert.equal(stream.segmentAt(-1), undefined);
+  });
+
+  test("a position at a boundary belongs to the segment before it", () => {
+    const table: [position: number, start: number][] = [[0, 0], [1, 0], [100, 0], [101, 100], [130, 100], [380, 130], [385, 380]];
+    for (const [position, start] of table) assert.equal(stream.segmentStartBefore(position), start, `position ${position}`);
+  });
+
+  test("a place exists where a segment begins and reaches that far", () => {
+    for (const [start, length, there] of [[0, 0, true], [0, 100, true], [0, 101, false], [100, 30, true], [50, 0, false], [380, 5, true], [380, 6, false], [385, 0, false]] as const) {
+      assert.equal(stream.hasSegment(start, length), there, `${start}+${length}`);
+    }
+  });
+
+  test("an empty stream has only its start", () => {
+    const empty = streamWith([]);
+    assert.equal(empty.hasSegment(0, 0), true);
+    assert.equal(empty.hasSegment(0, 1), false);
+    assert.equal(empty.hasSegment(1, 0), false);
+    assert.equal(empty.segmentStartBefore(0), 0);
+    assert.equal(empty.earliest, 0);
+  });
+});
+
+test("a stream from a sidecar is as the sidecar says, and its bytes have yet to be checked", () => {
+  const state = new MutableState();
+  state.tail = 150;
+  const stream = new FileStream(IDENTITY, "/d", { ...IDENTITY, state, segments: [{ start: 0, length: 100, crc: 1 }, { start: 100, length: 50, crc: 2 }], batch: 8, claimed: false });
+  assert.equal(stream.isPersisted, true);
+  assert.equal(stream.written, 150);
+  assert.deepEqual(stream.segments.map(({ unchecked }) => unchecked?.crc), [1, 2]);
+  assert.deepEqual(stream.reserve(50, 100), { position: 150, segmentStart: 100 });
+  stream.advance(recordOf("x"), 1, 100, 9);
+  assert.equal(stream.isPersisted, false);
+  assert.equal(stream.segments[1]?.length, 51);
+});
+
+test("a noted read is a change to make permanent, and its time never goes back", () => {
+  const stream = streamWith([1]);
+  stream.persistedBatch = stream.lastBatch;
+  stream.touch(50, 7);
+  stream.touch(40, 8);
+  assert.equal(stream.state.touchedAtMs, 50);
+  assert.equal(stream.lastBatch, 8);
+  assert.equal(stream.isPersisted, false);
+});
+
+test("behind creations that failed stands the stream that was there before", () => {
+  const [first, second, third] = [streamWith([]), streamWith([]), streamWith([])];
+  second.predecessor = first;
+  third.predecessor = second;
+  assert.equal(third.lastNotDeleted(), third);
+  third.deleted = second.deleted = true;
+  assert.equal(third.lastNotDeleted(), first);
+  first.deleted = true;
+  assert.equal(third.lastNotDeleted(), null);
+});

@@ -1,0 +1,141 @@
+import assert from "node:assert/strict";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { errorCode, isDiskFull, readFully, readWhole, replaceFile, systemFiles } from "../../../src/storage/file/files.js";
+import { tempDir } from "../../helpers/temp-dir.js";
+import { diskError, WatchedFiles } from "../../helpers/watched-files.js";
+
+for (const durable of [true, false]) {
+  describe(`the system's files, ${durable ? "durable" : "without waiting for the disk"}`, () => {
+    const files = systemFiles(durable);
+
+    for (const mode of ["write", "log"] as const) {
+      test(`a file opened to ${mode} is made, written at a place, and read back`, async () => {
+        const path = join(tempDir(), "file");
+        const file = await files.open(path, mode);
+        await file.write(Buffer.from("world"), 5);
+        await file.write(Buffer.from("hello"), 0);
+        await file.sync();
+        assert.equal(await file.size(), 10);
+        assert.equal((await readFully(file, 0, 100)).toString(), "helloworld");
+        await file.truncate(3);
+        assert.equal(await file.size(), 3);
+        await file.close();
+        assert.equal(readFileSync(path, "utf8"), "hel");
+      });
+
+      test(`opening to ${mode} keeps what is there`, async () => {
+        const path = join(tempDir(), "file");
+        writeFileSync(path, "kept");
+        const file = await files.open(path, mode);
+        assert.equal(await file.size(), 4);
+        await file.close();
+      });
+    }
+
+    test("a write with a callback reports success and failure", async () => {
+      const path = join(tempDir(), "file");
+      const file = await files.open(path, "log");
+      const written = await new Promise<Error | null>((resolve) => file.writeThen(Buffer.from("x"), 0, resolve));
+      assert.equal(written, null);
+      await file.close();
+      const failed = await new Promise<Error | null>((resolve) => file.writeThen(Buffer.from("y"), 0, resolve));
+      assert.equal(errorCode(failed), "EBADF");
+      await assert.rejects(file.write(Buffer.from("y"), 0), { code: "EBADF" });
+    });
+
+    test("reading needs the file to exist, and making it anew needs it not to", async () => {
+      const path = join(tempDir(), "file");
+      await assert.rejects(files.open(path, "read"), { code: "ENOENT" });
+      await (await files.createNew(path)).close();
+      await assert.rejects(files.createNew(path), { code: "EEXIST" });
+    });
+
+    test("directories are made, listed, synced, renamed and removed", async () => {
+      const root = join(tempDir(), "a", "b");
+      assert.deepEqual(await files.list(root), []);
+      await files.makeDirectory(root);
+      await files.makeDirectory(root);
+      writeFileSync(join(root, "file"), "");
+      assert.deepEqual(await files.list(root), ["file"]);
+      await files.syncDirectory(root);
+      await files.rename(join(root, "file"), join(root, "other"));
+      await files.unlink(join(root, "other"));
+      assert.deepEqual(await files.list(root), []);
+      await files.removeTree(root);
+      await files.removeTree(root);
+      assert.ok(!existsSync(root));
+    });
+
+    test("listing what is no directory is an error", async () => {
+      const path = join(tempDir(), "file");
+      writeFileSync(path, "");
+      await assert.rejects(files.list(path), { code: "ENOTDIR" });
+    });
+  });
+}
+
+test("a durable directory that is gone can't be synced", async () => {
+  await assert.rejects(systemFiles(true).syncDirectory(join(tempDir(), "gone")), { code: "ENOENT" });
+});
+
+test("errors have the system's code, other things have none", () => {
+  assert.equal(errorCode(diskError("EIO")), "EIO");
+  for (const other of [new Error("x"), Object.assign(new Error("x"), { code: 5 }), "EIO", null, undefined, { code: "EIO" }]) assert.equal(errorCode(other), "");
+});
+
+test("a disk without room is told from one that fails", () => {
+  for (const code of ["ENOSPC", "EDQUOT", "EFBIG"]) assert.equal(isDiskFull(diskError(code)), true);
+  for (const code of ["EIO", "EROFS", "ENOENT", ""]) assert.equal(isDiskFull(diskError(code)), false);
+});
+
+test("a whole file is read, and what is not there is null", async () => {
+  const files = systemFiles(false);
+  const path = join(tempDir(), "file");
+  assert.equal(await readWhole(files, path), null);
+  writeFileSync(path, "all of it");
+  assert.equal((await readWhole(files, path))?.toString(), "all of it");
+  assert.equal(await readWhole(files, join(path, "below")), null);
+  const watched = new WatchedFiles();
+  watched.gate = ({ kind }) => (kind === "open" ? diskError("EACCES") : undefined);
+  await assert.rejects(readWhole(watched, path), { code: "EACCES" });
+});
+
+test("a failed read closes the file", async () => {
+  const path = join(tempDir(), "file");
+  writeFileSync(path, "x");
+  const watched = new WatchedFiles();
+  watched.gate = ({ kind }) => (kind === "read" ? diskError("EIO") : undefined);
+  await assert.rejects(readWhole(watched, path), { code: "EIO" });
+  assert.equal(watched.count("close", /file/), 1);
+});
+
+describe("replacing a file", () => {
+  test("puts the new one in place of the old, also when an earlier attempt was cut short", async () => {
+    const path = join(tempDir(), "meta");
+    writeFileSync(path, "old");
+    writeFileSync(`${path}.new`, "a longer leftover of a crash");
+    await replaceFile(systemFiles(true), path, Buffer.from("new"));
+    assert.equal(readFileSync(path, "utf8"), "new");
+    assert.ok(!existsSync(`${path}.new`));
+  });
+
+  test("syncs the bytes before the rename", async () => {
+    const files = new WatchedFiles();
+    await replaceFile(files, join(tempDir(), "meta"), Buffer.from("new"));
+    assert.deepEqual(files.operations.map(({ kind }) => kind), ["open", "truncate", "write", "sync", "close", "rename"]);
+  });
+
+  test("leaves the old one when it fails", async () => {
+    for (const kind of ["write", "sync", "rename"]) {
+      const path = join(tempDir(), "meta");
+      writeFileSync(path, "old");
+      const files = new WatchedFiles();
+      files.gate = (operation) => (operation.kind === kind ? diskError("ENOSPC") : undefined);
+      await assert.rejects(replaceFile(files, path, Buffer.from("new")), { code: "ENOSPC" });
+      assert.equal(readFileSync(path, "utf8"), "old");
+      assert.equal(files.count("close", /meta/), 1);
+    }
+  });
+});

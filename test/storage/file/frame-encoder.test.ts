@@ -1,0 +1,112 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import { FileStream } from "../../../src/storage/file/file-stream.js";
+import { emptyChange, FrameEncoder } from "../../../src/storage/file/frame-encoder.js";
+import { JournalFile } from "../../../src/storage/file/journal-file.js";
+import type { JournalEntry } from "../../../src/storage/file/journal-entry.js";
+import { decodeFrame, decodeRecords, RecordKind, type JournalRecord } from "../../../src/storage/file/record.js";
+import { bytesOf, configOf, recordOf } from "../../helpers/engine.js";
+import { tempDir } from "../../helpers/temp-dir.js";
+import { WatchedFiles } from "../../helpers/watched-files.js";
+
+async function journalFile(sequence = 5): Promise<JournalFile> {
+  const files = new WatchedFiles();
+  const path = join(tempDir(), "j");
+  return new JournalFile(sequence, path, await files.open(path, "log"), await files.open(path, "write"), 0, 1e6);
+}
+
+function streamOf(id: string): FileStream {
+  return new FileStream({ id, name: `name of ${id}`, config: configOf() }, "/nowhere", null);
+}
+
+function entryOf(stream: FileStream, more: Partial<JournalEntry> = {}): JournalEntry {
+  return { kind: RecordKind.append, stream, change: recordOf("x"), position: 0, segmentStart: 0, bypassed: null, generation: stream.generation, settle: null, ...more };
+}
+
+function recordsIn(frame: Buffer | null): JournalRecord[] {
+  assert.ok(frame !== null);
+  const decoded = decodeFrame(Buffer.concat([frame]), 0);
+  assert.ok(decoded !== null);
+  assert.equal(decoded.sequence, 5);
+  return [...decodeRecords(decoded)];
+}
+
+test("a stream's first record in a file says what its handle means, the next ones only use it", async (t) => {
+  const encoder = new FrameEncoder(Buffer.alloc(8, 1));
+  const file = await journalFile();
+  t.after(() => file.close());
+  const [one, two] = [streamOf("one"), streamOf("two")];
+  one.state.tail = 77;
+  const first = recordsIn(encoder.encode([entryOf(one), entryOf(two, { kind: RecordKind.create }), entryOf(one)], file, 1).frame);
+  assert.deepEqual(first.map(({ kind, handle, identity }) => [kind, handle, identity?.id ?? null]), [
+    [RecordKind.bind, 0, "one"],
+    [RecordKind.append, 0, null],
+    [RecordKind.create, 1, "two"],
+    [RecordKind.append, 0, null],
+  ]);
+  assert.equal(first[0]?.position, 77, "the binding tells the durable tail");
+  const second = recordsIn(encoder.encode([entryOf(two)], file, 2).frame);
+  assert.deepEqual(second.map(({ kind, handle }) => [kind, handle]), [[RecordKind.append, 1]]);
+  assert.deepEqual([...file.streams], [one, two]);
+});
+
+test("a new file binds its streams again", async (t) => {
+  const encoder = new FrameEncoder(Buffer.alloc(8));
+  const [old, file] = [await journalFile(4), await journalFile(5)];
+  t.after(async () => [await old.close(), await file.close()]);
+  const stream = streamOf("s");
+  encoder.encode([entryOf(streamOf("other")), entryOf(stream)], old, 1);
+  assert.deepEqual(recordsIn(encoder.encode([entryOf(stream)], file, 2).frame).map(({ kind, handle }) => [kind, handle]), [
+    [RecordKind.bind, 0],
+    [RecordKind.append, 0],
+  ]);
+});
+
+test("barriers and void entries are taken without a record", async (t) => {
+  const encoder = new FrameEncoder(Buffer.alloc(8));
+  const file = await journalFile();
+  t.after(() => file.close());
+  const stream = streamOf("s");
+  const [barrier, outdated] = [entryOf(stream, { kind: null, change: emptyChange(0) }), entryOf(stream, { generation: -1 })];
+  assert.deepEqual(encoder.encode([barrier, outdated], file, 1), { taken: 2, frame: null });
+  const { taken, frame } = encoder.encode([barrier, entryOf(stream), outdated], file, 1);
+  assert.equal(taken, 3);
+  assert.equal(recordsIn(frame).length, 2);
+});
+
+test("a frame ends before the record that would make it too long, unless that is its first", async (t) => {
+  const encoder = new FrameEncoder(Buffer.alloc(8));
+  const file = await journalFile();
+  t.after(() => file.close());
+  const stream = streamOf("s");
+  const large = entryOf(stream, { change: recordOf(bytesOf(400_000)) });
+  const queue = [large, large, large, large];
+  const first = encoder.encode(queue, file, 1);
+  assert.equal(first.taken, 2);
+  assert.ok(first.frame !== null && first.frame.length <= encoder.maxFrameBytes);
+  assert.equal(recordsIn(first.frame).at(-1)?.change.payload.length, 400_000);
+  const huge = encoder.encode([entryOf(stream, { change: recordOf(bytesOf(3_000_000)) }), large], file, 2);
+  assert.equal(huge.taken, 1);
+  assert.equal(recordsIn(huge.frame)[0]?.change.payload.length, 3_000_000);
+});
+
+test("a bypassed payload is counted, and only its length and CRC are written", async (t) => {
+  const encoder = new FrameEncoder(Buffer.alloc(8));
+  const file = await journalFile();
+  t.after(() => file.close());
+  const { frame } = encoder.encode([entryOf(streamOf("s"), { change: recordOf(bytesOf(50_000)), bypassed: { length: 50_000, crc: 7 } })], file, 1);
+  assert.ok(frame !== null && frame.length < 1000);
+  assert.deepEqual(recordsIn(frame)[1]?.bypassed, { length: 50_000, crc: 7 });
+  assert.equal(file.bypassedBytes, 50_000);
+});
+
+test("an empty frame only counts a batch, and a frame's place is remembered", async (t) => {
+  const encoder = new FrameEncoder(Buffer.alloc(8));
+  const file = await journalFile();
+  t.after(() => file.close());
+  const { frame } = encoder.encodeEmpty(file, 9);
+  assert.deepEqual(recordsIn(frame), []);
+  assert.equal(encoder.endOf(1024, frame), 1536);
+  assert.equal(encoder.startOfLast, 1024);
+});

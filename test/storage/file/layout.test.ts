@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { basename, join } from "node:path";
+import { test } from "node:test";
+import { escapeName, isSpare, journalSequenceOf, Layout, segmentPath, sidecarPath, sparePath } from "../../../src/storage/file/layout.js";
+
+const layout = new Layout("/data");
+
+test("everything has its place below the root", () => {
+  assert.deepEqual({ ...layout }, {
+    root: "/data",
+    lock: "/data/lock",
+    marker: "/data/streamdir.json",
+    journal: "/data/journal",
+    streams: "/data/streams",
+    trash: "/data/trash",
+  });
+  assert.equal(layout.journalFile(42), "/data/journal/0000000000000042.journal");
+  assert.equal(segmentPath("/s", 4096), "/s/0000000000004096.seg");
+  assert.equal(sidecarPath("/s"), "/s/meta.json");
+});
+
+test("a journal file's name gives its sequence, any other name none", () => {
+  assert.equal(journalSequenceOf(basename(layout.journalFile(7))), 7);
+  for (const name of ["7.journal", "0000000000000007.journal.new", "x0000000000000007.journal", "000000000000000a.journal", ""]) assert.equal(journalSequenceOf(name), null);
+});
+
+test("a spare file is known by its name, and recovery does not read it", () => {
+  const spare = basename(sparePath(layout.journalFile(7)));
+  assert.equal(isSpare(spare), true);
+  assert.equal(journalSequenceOf(spare), null);
+  assert.equal(isSpare(basename(layout.journalFile(7))), false);
+});
+
+test("names are escaped so that any file system takes them", () => {
+  const table: [name: string, escaped: string][] = [
+    ["chat-1_a", "chat-1_a"],
+    ["Chat", "%43hat"],
+    ["a/b", "a%2Fb"],
+    ["..", "%2E%2E"],
+    [".hidden", "%2Ehidden"],
+    ["v1.2", "v1.2"],
+    ["end.", "end%2E"],
+    ["ä", "%C3%A4"],
+    ["a b%~", "a%20b%25%7E"],
+    ["con", "con"],
+    ["", ""],
+  ];
+  for (const [name, escaped] of table) assert.equal(escapeName(name), escaped);
+});
+
+test("different names have different directories, also on file systems that ignore case", () => {
+  const names = ["a", "A", "a.", ".a", "a/b", "a%2Fb", "a%2fb", "x".repeat(200), "x".repeat(201), "X".repeat(100), `${"x".repeat(300)}1`, `${"x".repeat(300)}2`, "é", "e\u0301"];
+  const directories = new Set(names.map((name) => layout.streamDirectory(name).toLowerCase()));
+  assert.equal(directories.size, names.length);
+});
+
+test("a long name is cut and ends with its hash, and fits into a file name", () => {
+  const name = "X".repeat(1024);
+  const directory = basename(layout.streamDirectory(name));
+  assert.ok(directory.length <= 255);
+  assert.ok(directory.endsWith(`~${createHash("sha256").update(name).digest("hex")}`));
+  assert.ok(basename(layout.streamDirectory("x".repeat(200))).length === 200);
+});
+
+test("a stream is in one of 256 shards", () => {
+  const directory = layout.streamDirectory("s");
+  assert.match(directory, /^\/data\/streams\/[0-9a-f]{2}\/s$/);
+  assert.equal(layout.shard(directory), join(directory, ".."));
+});

@@ -1,0 +1,104 @@
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { SegmentPool } from "../../../src/storage/file/segment-pool.js";
+import { readFully } from "../../../src/storage/file/files.js";
+import { tempDir } from "../../helpers/temp-dir.js";
+import { Barrier, diskError, WatchedFiles } from "../../helpers/watched-files.js";
+
+function poolOf(maxOpenFiles?: number): { pool: SegmentPool; files: WatchedFiles; dir: string; read: (name: string) => Promise<string>; open: () => number } {
+  const files = new WatchedFiles();
+  const dir = tempDir();
+  const pool = new SegmentPool(files, maxOpenFiles);
+  return {
+    pool,
+    files,
+    dir,
+    read: (name) => pool.use(join(dir, name), "read", async (file) => (await readFully(file, 0, 100)).toString()),
+    open: () => files.count("open", /./) - files.count("close", /./),
+  };
+}
+
+test("a file is opened once and used again", async () => {
+  const { dir, files, read } = poolOf();
+  writeFileSync(join(dir, "a"), "bytes");
+  for (let index = 0; index < 3; index += 1) assert.equal(await read("a"), "bytes");
+  assert.deepEqual(await Promise.all([read("a"), read("a")]), ["bytes", "bytes"]);
+  assert.equal(files.count("open", /a$/), 1);
+});
+
+test("a file that is open for writing serves reads", async () => {
+  const { dir, pool, files, read } = poolOf();
+  await pool.use(join(dir, "a"), "write", (file) => file.write(Buffer.from("new"), 0));
+  assert.equal(await read("a"), "new");
+  assert.equal(files.count("open", /a$/), 1);
+});
+
+test("more files than the limit are closed, the least recently used first", async () => {
+  const { dir, files, read, open } = poolOf(3);
+  for (const name of ["a", "b", "c", "d"]) writeFileSync(join(dir, name), name);
+  for (const name of ["a", "b", "c", "a", "d"]) assert.equal(await read(name), name);
+  assert.equal(open(), 3);
+  assert.equal(files.count("close", /b$/), 1);
+  assert.equal(await read("a"), "a");
+  assert.equal(files.count("open", /a$/), 1);
+  assert.equal(await read("b"), "b");
+  assert.equal(files.count("open", /b$/), 2);
+});
+
+test("files in use stay open beyond the limit, and are closed when they are not", async () => {
+  const { dir, pool, open } = poolOf(1);
+  const work = new Barrier();
+  const uses = ["a", "b", "c"].map((name) => pool.use(join(dir, name), "write", () => work.opened));
+  await pool.use(join(dir, "d"), "write", async () => {});
+  assert.equal(open(), 3, "the three in use");
+  work.open();
+  await Promise.all(uses);
+  assert.equal(open(), 1);
+});
+
+test("a file that does not open is not kept, and the next use tries again", async () => {
+  const { dir, read, files, pool } = poolOf();
+  await Promise.all([assert.rejects(read("a"), { code: "ENOENT" }), assert.rejects(read("a"), { code: "ENOENT" })]);
+  writeFileSync(join(dir, "a"), "now");
+  assert.equal(await read("a"), "now");
+  await pool.closeAll();
+  assert.equal(files.count("close", /a$/), 1);
+});
+
+test("work that fails leaves the file open for the next", async () => {
+  const { dir, pool, files, read } = poolOf();
+  writeFileSync(join(dir, "a"), "bytes");
+  await assert.rejects(pool.use(join(dir, "a"), "read", () => Promise.reject(diskError("EIO"))), { code: "EIO" });
+  assert.equal(await read("a"), "bytes");
+  assert.equal(files.count("open", /a$/), 1);
+});
+
+test("the files of a directory are closed, and opened anew by the next use", async () => {
+  const { dir, pool, files, read } = poolOf();
+  for (const name of ["a", "b"]) await pool.use(join(dir, "gone", name), "write", async () => {}).catch(() => {});
+  await files.makeDirectory(join(dir, "gone"));
+  for (const name of ["a", "b"]) await pool.use(join(dir, "gone", name), "write", (file) => file.write(Buffer.from("old"), 0));
+  writeFileSync(join(dir, "stays"), "x");
+  await read("stays");
+  await pool.dropIn(join(dir, "gone"));
+  assert.equal(files.count("close", /gone/), 2);
+  assert.equal(files.count("close", /stays/), 0);
+  await files.rename(join(dir, "gone"), join(dir, "trash"));
+  await assert.rejects(read("gone/a"), { code: "ENOENT" });
+});
+
+test("a file that is closed while it is used is closed by its last user", async () => {
+  const { dir, pool, files } = poolOf();
+  const work = [new Barrier(), new Barrier()];
+  const uses = work.map((barrier) => pool.use(join(dir, "a"), "write", () => barrier.opened));
+  await files.idle();
+  await pool.dropIn(dir);
+  work[0]?.open();
+  await uses[0];
+  assert.equal(files.count("close", /a$/), 0);
+  work[1]?.open();
+  await uses[1];
+  assert.equal(files.count("close", /a$/), 1);
+});

@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { decodeSidecar, encodeSidecar, type Sidecar } from "../../../src/storage/file/sidecar.js";
+import { MutableState } from "../../../src/storage/state.js";
+import { configOf, recordOf } from "../../helpers/engine.js";
+
+function sidecarOf(more: Partial<Sidecar> = {}): Sidecar {
+  const state = new MutableState();
+  state.apply(recordOf("", { seq: "\u2028\"7", producer: { id: "wörker", epoch: 1, seq: 2 ** 53 - 1 }, atMs: 77 }), 50);
+  state.apply(recordOf("", { producer: { id: "other", epoch: 0, seq: 0 }, atMs: 78, closes: true }), 50);
+  const segments = [{ start: 0, length: 64, crc: 0xff }, { start: 64, length: 36, crc: 0xdeadbeef }];
+  return { id: "abc", name: "a/\u{1F600}", config: configOf({ ttlSeconds: 5, createdAtMs: 3 }), state, segments, batch: 12, claimed: false, ...more };
+}
+
+describe("a sidecar", () => {
+  for (const [what, sidecar] of [
+    ["of a closed stream with producers", sidecarOf()],
+    ["of a new stream", sidecarOf({ state: new MutableState(), segments: [], batch: 0 })],
+    ["that only claims a directory", sidecarOf({ state: new MutableState(), segments: [], claimed: true })],
+    ["with an expiry", sidecarOf({ config: configOf({ expiresAtMs: 1.7e12 }) })],
+  ] as const) {
+    test(`reads back as it was written: ${what}`, () => assert.deepEqual(decodeSidecar(encodeSidecar(sidecar)), { kind: "sound", sidecar }));
+  }
+
+  test("is JSON that a human and any tool can read", () => {
+    const text = encodeSidecar(sidecarOf()).toString();
+    assert.match(text, /^\{\n"format": 1,\n/);
+    const json = JSON.parse(text);
+    assert.equal(json.name, "a/\u{1F600}");
+    assert.deepEqual(json.segments[1], { start: 64, length: 36, crc32: "deadbeef" });
+    assert.equal(json.segments[0].crc32, "000000ff");
+  });
+
+  test("with any other byte is damaged", () => {
+    const bytes = encodeSidecar(sidecarOf());
+    for (let at = 0; at < bytes.length; at += 1) {
+      const spoiled = Buffer.from(bytes);
+      spoiled[at] = (spoiled[at] ?? 0) ^ 1;
+      assert.equal(decodeSidecar(spoiled).kind, "damaged", `byte ${at}`);
+    }
+  });
+
+  test("that was cut off is damaged", () => {
+    const bytes = encodeSidecar(sidecarOf());
+    for (const length of [0, 1, 20, bytes.length - 1]) {
+      assert.deepEqual(decodeSidecar(bytes.subarray(0, length)), { kind: "damaged", problem: "it is not a whole sidecar" });
+    }
+  });
+
+  test("of another version is refused, never guessed at", () => {
+    const text = encodeSidecar(sidecarOf()).toString().replace('"format": 1', '"format": 2');
+    assert.deepEqual(decodeSidecar(Buffer.from(text)), { kind: "damaged", problem: "format 2 is not known to this version, which writes format 1" });
+  });
+});

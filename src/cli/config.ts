@@ -2,13 +2,14 @@ import { defaultSettings, formatValue, OPTIONS } from "../options.js";
 import type { OptionName, OptionSpec, OptionValue, Settings } from "../options.js";
 import { nearest } from "./nearest.js";
 import { parseValue, quoted } from "./value.js";
+import type { Verb } from "./verb.js";
 
 /** The directory that is served when none is named. */
 export const DEFAULT_DIR = "./data";
 
 /** What a command line asks for. `line` says in one line what would be right. */
 export type Command<V> =
-  | { readonly kind: "run"; readonly verb: V; readonly dir: string; readonly settings: Settings }
+  | { readonly kind: "run"; readonly verb: V; readonly dir: string; readonly settings: Settings; readonly switches: ReadonlySet<string> }
   | { readonly kind: "help" }
   | { readonly kind: "version" }
   | UsageError;
@@ -34,7 +35,6 @@ const ENV_PREFIX = "STREAMDIR_";
 const RESERVED_WORDS: ReadonlyMap<string, string> = new Map([
   ["help", "write streamdir --help"],
   ["version", "write streamdir --version"],
-  ["verify", "this version has no such command"],
   ["repair", "this version has no such command"],
   ["bench", "this version has no such command"],
 ]);
@@ -49,7 +49,7 @@ const FLAGS: ReadonlyMap<string, Flag> = new Map(ROWS.flatMap(([name, spec]) => 
  * flags over the others; a wrong variable is refused even where a flag wins. The first of `verbs` is the one that is
  * meant when no verb is named.
  */
-export function parseCommand<V extends { readonly name: string }>(
+export function parseCommand<V extends Pick<Verb, "name" | "switches">>(
   args: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
   verbs: readonly [V, ...V[]],
@@ -59,7 +59,9 @@ export function parseCommand<V extends { readonly name: string }>(
   if (informing.includes("--version")) return { kind: "version" };
 
   const named = verbs.find(({ name }) => name === args[0]);
-  const line = readArguments(named === undefined ? args : args.slice(1));
+  const verb = named ?? verbs[0];
+  const known = new Set(verb.switches?.map(({ flag }) => `--${flag}`));
+  const line = readArguments(named === undefined ? args : args.slice(1), known);
   if (line.kind === "usage-error") return line;
   const refusal = refusalOfWords(line.words, named === undefined ? verbs.map(({ name }) => name) : null);
   if (refusal !== null) return refused(refusal);
@@ -68,7 +70,7 @@ export function parseCommand<V extends { readonly name: string }>(
 
   // Each value was checked against the row of its name.
   const settings = { ...defaultSettings(), ...fromEnv.values, ...line.values } as Settings;
-  return { kind: "run", verb: named ?? verbs[0], dir: line.words[0] ?? DEFAULT_DIR, settings };
+  return { kind: "run", verb, dir: line.words[0] ?? DEFAULT_DIR, settings, switches: line.switches };
 }
 
 function refused(line: string): UsageError {
@@ -80,28 +82,34 @@ function flagsOf(name: OptionName, spec: OptionSpec): [string, Flag][] {
   return spec.kind === "flag" ? [flag, [`--no-${spec.flag}`, { name, spec, negates: true }]] : [flag];
 }
 
-type Arguments = { readonly kind: "read"; readonly values: Values; readonly words: readonly string[] } | UsageError;
+type Arguments =
+  | { readonly kind: "read"; readonly values: Values; readonly words: readonly string[]; readonly switches: ReadonlySet<string> }
+  | UsageError;
 
-function readArguments(args: readonly string[]): Arguments {
+/** `known` are the switches of the verb, with their dashes. */
+function readArguments(args: readonly string[], known: ReadonlySet<string>): Arguments {
   const values: Values = {};
   const words: string[] = [];
+  const switches = new Set<string>();
   const rest = [...args];
   for (let arg = rest.shift(); arg !== undefined; arg = rest.shift()) {
     if (arg === "--") words.push(...rest.splice(0));
     else if (!arg.startsWith("-")) words.push(arg);
+    else if (known.has(arg)) switches.add(arg.slice(2));
     else {
-      const refusal = readFlag(arg, rest, values);
+      const refusal = readFlag(arg, rest, values, known);
       if (refusal !== null) return refused(refusal);
     }
   }
-  return { kind: "read", values, words };
+  return { kind: "read", values, words, switches };
 }
 
 /** Puts the value of the flag `arg` into `values`, taking it from `rest` if need be; gives the refusal, or `null`. */
-function readFlag(arg: string, rest: string[], values: Values): string | null {
+function readFlag(arg: string, rest: string[], values: Values, switches: ReadonlySet<string>): string | null {
   const [written = arg, inline] = splitAtEquals(arg);
+  if (switches.has(written)) return `${written} takes no value`;
   const flag = FLAGS.get(written);
-  if (flag === undefined) return `unknown flag ${quoted(written)}; ${suggestion(written, [...FLAGS.keys()])}`;
+  if (flag === undefined) return `unknown flag ${quoted(written)}; ${suggestion(written, [...FLAGS.keys(), ...switches])}`;
   const { name, spec, negates } = flag;
   if (negates && inline !== undefined) return `${written} takes no value`;
   const text = inline ?? (spec.kind === "flag" ? String(!negates) : takeValue(rest));

@@ -15,8 +15,10 @@ const PLACEHOLDERS: Readonly<Record<OptionKind, string>> = {
   flag: "",
 };
 
+type DescribedVerb = Pick<Verb, "name" | "summary" | "switches">;
+
 /** What `--help` prints, at most 100 columns wide. The first verb is the one meant when none is named. */
-export function helpText(verbs: readonly [Pick<Verb, "name" | "summary">, ...Pick<Verb, "name" | "summary">[]]): string {
+export function helpText(verbs: readonly [DescribedVerb, ...DescribedVerb[]]): string {
   const [{ name: implied }] = verbs;
   const specs: readonly OptionSpec[] = Object.values(OPTIONS);
   const groups = [...new Set(specs.map(({ group }) => group))];
@@ -26,7 +28,7 @@ export function helpText(verbs: readonly [Pick<Verb, "name" | "summary">, ...Pic
     `DIR holds the streams; it is made if need be, and is ${DEFAULT_DIR} when it is left out.`,
     "",
     `Commands (${implied} when none is named):`,
-    ...verbs.map(({ name, summary }) => columns(name, summary)),
+    ...verbs.flatMap(({ name, summary, switches = [] }) => [columns(name, summary), ...switches.map(({ flag, help }) => columns(`  --${flag}`, help))]),
     "",
     "Flags, each with the environment variable that also sets it; a flag wins:",
     ...groups.flatMap((group) => ["", `${group}:`, ...specs.filter((spec) => spec.group === group).flatMap(rowsOf)]),

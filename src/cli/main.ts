@@ -5,11 +5,18 @@ import { parseCommand } from "./config.js";
 import { helpText } from "./help.js";
 import { serve } from "./serve.js";
 import { EXIT } from "./verb.js";
+import { verify } from "./verify.js";
 import type { Verb } from "./verb.js";
 
 /** What the command can do; the first is meant when none is named. */
 const VERBS: readonly [Verb, ...Verb[]] = [
   { name: "serve", summary: "serve the streams of DIR over HTTP until a signal stops it", run: serve },
+  {
+    name: "verify",
+    summary: "compare all that DIR holds with its checksums; no server may have it open",
+    switches: [{ flag: "json", help: "a finding a line, and the summary, as JSON" }],
+    run: verify,
+  },
 ];
 
 async function main(): Promise<number> {

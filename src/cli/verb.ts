@@ -37,8 +37,17 @@ export interface Invocation {
   /** As it was written; relative to the working directory. */
   readonly dir: string;
   readonly settings: Settings;
+  /** The verb's own switches that were given, without their dashes. */
+  readonly switches: ReadonlySet<string>;
   /** The version of the package. */
   readonly version: string;
+}
+
+/** A flag without a value that only one verb knows. */
+export interface Switch {
+  /** Without its dashes. */
+  readonly flag: string;
+  readonly help: string;
 }
 
 /** One thing that the command can do. */
@@ -46,6 +55,7 @@ export interface Verb {
   readonly name: string;
   /** What it does, for `--help`. */
   readonly summary: string;
+  readonly switches?: readonly Switch[];
   /** Resolves to the exit status. Rejects on a fault of ours only. */
   run(invocation: Invocation, surroundings: Surroundings): Promise<number>;
 }

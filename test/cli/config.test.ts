@@ -5,7 +5,7 @@ import { defaultSettings } from "../../src/options.js";
 import type { Settings } from "../../src/options.js";
 
 const SERVE = { name: "serve" };
-const SALUTE = { name: "salute" };
+const SALUTE = { name: "salute", switches: [{ flag: "loudly", help: "so that all hear it" }] };
 type Env = Readonly<Record<string, string | undefined>>;
 
 function parse(args: readonly string[], env: Env = {}): ReturnType<typeof parseCommand<{ name: string }>> {
@@ -50,12 +50,19 @@ describe("a command line runs", () => {
   ];
   for (const [line, dir, settings] of rows) {
     test(`streamdir ${line}`, () => {
-      assert.deepEqual(parse(words(line)), { kind: "run", verb: SERVE, dir, settings: { ...defaultSettings(), ...settings } });
+      assert.deepEqual(parse(words(line)), { kind: "run", verb: SERVE, dir, settings: { ...defaultSettings(), ...settings }, switches: new Set() });
     });
   }
 
+  test("with the switches of the verb that it names", () => {
+    const run = { kind: "run", verb: SALUTE, dir: "dir", settings: defaultSettings() };
+    assert.deepEqual(parse(["salute", "dir", "--loudly"]), { ...run, switches: new Set(["loudly"]) });
+    assert.deepEqual(parse(["salute", "--loudly=1"]), { kind: "usage-error", line: "--loudly takes no value" });
+    assert.deepEqual(parse(["serve", "--loudly"]), { kind: "usage-error", line: 'unknown flag "--loudly"; streamdir --help lists them' });
+  });
+
   test("with the verb that it names", () => {
-    assert.deepEqual(parse(["salute", "dir"]), { kind: "run", verb: SALUTE, dir: "dir", settings: defaultSettings() });
+    assert.deepEqual(parse(["salute", "dir"]), { kind: "run", verb: SALUTE, dir: "dir", settings: defaultSettings(), switches: new Set() });
   });
 });
 
@@ -114,7 +121,7 @@ describe("a command line is refused", () => {
     [["help"], '"help" is not a directory here: write streamdir --help; a directory of that name is ./help'],
     [["help", "serve"], '"help" is not a directory here: write streamdir --help; a directory of that name is ./help'],
     [["version"], '"version" is not a directory here: write streamdir --version; a directory of that name is ./version'],
-    ...["verify", "repair", "bench"].map((word): [string[], string] => [
+    ...["repair", "bench"].map((word): [string[], string] => [
       ["--port", "0", word],
       `"${word}" is not a directory here: this version has no such command; a directory of that name is ./${word}`,
     ]),
@@ -136,12 +143,12 @@ describe("the environment", () => {
     ["may hold an unset variable", { STREAMDIR_PORT: undefined }, {}],
   ];
   for (const [title, env, settings] of rows) {
-    test(title, () => assert.deepEqual(parse([], env), { kind: "run", verb: SERVE, dir: DEFAULT_DIR, settings: { ...defaultSettings(), ...settings } }));
+    test(title, () => assert.deepEqual(parse([], env), { kind: "run", verb: SERVE, dir: DEFAULT_DIR, settings: { ...defaultSettings(), ...settings }, switches: new Set() }));
   }
 
   test("yields to a flag", () => {
     const command = parse(["--port", "1", "--no-read-only"], { STREAMDIR_PORT: "2", STREAMDIR_READ_ONLY: "true", STREAMDIR_HOST: "::1" });
-    assert.deepEqual(command, { kind: "run", verb: SERVE, dir: DEFAULT_DIR, settings: { ...defaultSettings(), port: 1, host: "::1" } });
+    assert.deepEqual(command, { kind: "run", verb: SERVE, dir: DEFAULT_DIR, settings: { ...defaultSettings(), port: 1, host: "::1" }, switches: new Set() });
   });
 
   const refusals: readonly [env: Env, line: string][] = [

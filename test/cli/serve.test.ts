@@ -63,7 +63,7 @@ function serveFake({ settings = {}, surroundings = new FakeSurroundings(), close
     started.push(options);
     return Promise.resolve({ url: "http://127.0.0.1:4567/v1/stream/", port: 4567, close, closeNow() {} });
   };
-  const invocation = { dir: "some-dir", settings: { ...defaultSettings(), ...settings }, version: "1.2.3" };
+  const invocation = { dir: "some-dir", settings: { ...defaultSettings(), ...settings }, version: "1.2.3", switches: new Set<string>() };
   return { status: serve(invocation, surroundings, { start, clock }), surroundings, started, clock };
 }
 
@@ -158,7 +158,7 @@ describe("serve", () => {
       onFault?.(new Error("cannot sync"));
       return Promise.reject(new Error("not started"));
     };
-    assert.equal(await serve({ dir: "a", settings: defaultSettings(), version: "1.2.3" }, new FakeSurroundings(), { start }), 74);
+    assert.equal(await serve({ dir: "a", settings: defaultSettings(), version: "1.2.3", switches: new Set() }, new FakeSurroundings(), { start }), 74);
   });
 
   const refusals: readonly [code: StartError["code"], status: number][] = [
@@ -170,7 +170,7 @@ describe("serve", () => {
     test(`answers ${code} with ${status} and one line`, async () => {
       const surroundings = new FakeSurroundings();
       const start = (): Promise<never> => Promise.reject(new StartError(code, "cannot\nstart"));
-      assert.equal(await serve({ dir: "a", settings: defaultSettings(), version: "1.2.3" }, surroundings, { start }), status);
+      assert.equal(await serve({ dir: "a", settings: defaultSettings(), version: "1.2.3", switches: new Set() }, surroundings, { start }), status);
       assert.equal(surroundings.stderr.text, "streamdir: cannot\\u000astart\n");
       assert.equal(surroundings.listenerCount("SIGINT"), 0);
     });
@@ -178,7 +178,7 @@ describe("serve", () => {
 
   test("lets a fault of ours through", async () => {
     const start = (): Promise<never> => Promise.reject(new TypeError("ours"));
-    await assert.rejects(serve({ dir: "a", settings: defaultSettings(), version: "1.2.3" }, new FakeSurroundings(), { start }), TypeError);
+    await assert.rejects(serve({ dir: "a", settings: defaultSettings(), version: "1.2.3", switches: new Set() }, new FakeSurroundings(), { start }), TypeError);
   });
 });
 

@@ -14,8 +14,8 @@ export interface PreparedDirectory {
 
 /** Makes what is missing in a data directory and reads its id. Throws {@link DirectoryError}. */
 export async function prepareDirectory(files: Files, layout: Layout): Promise<PreparedDirectory> {
-  const marker = await readWhole(files, layout.marker);
-  if (marker !== null) return { id: parseMarker(layout, marker), isNew: false };
+  const id = await readMarker(files, layout);
+  if (id !== null) return { id, isNew: false };
   await assertEmpty(files, layout);
   for (const directory of [layout.journal, layout.streams, layout.trash]) await files.makeDirectory(directory);
   for (let shard = 0; shard < 256; shard += 1) {
@@ -23,6 +23,12 @@ export async function prepareDirectory(files: Files, layout: Layout): Promise<Pr
   }
   await files.syncDirectory(layout.streams);
   return { id: randomBytes(DIRECTORY_ID_BYTES), isNew: true };
+}
+
+/** The id of a data directory; `null` when it has no marker. Throws {@link DirectoryError}. */
+export async function readMarker(files: Files, layout: Layout): Promise<Buffer | null> {
+  const marker = await readWhole(files, layout.marker);
+  return marker === null ? null : parseMarker(layout, marker);
 }
 
 /** Marks the directory as a data directory: from now on it must have a journal. */

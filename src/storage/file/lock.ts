@@ -31,13 +31,23 @@ export async function takeLock(options: LockOptions): Promise<() => Promise<void
     if (await createLock(options)) return () => files.unlink(path);
     const bytes = await readWhole(files, path);
     if (bytes === null) continue;
-    const holder = parseHolder(bytes);
-    if (holder !== null && (await isAlive(holder, options))) {
-      throw new DirectoryError(`the directory is in use by process ${holder.pid} on ${holder.host} (${path})`);
-    }
+    await assertStale(options, bytes);
     await removeStale(options, bytes);
   }
   throw new DirectoryError(`the directory's lock changes hands too fast (${path}, process ${self.pid})`);
+}
+
+/** Makes sure that nobody has the directory open, without taking its lock. Throws {@link DirectoryError}. */
+export async function assertUnlocked(options: LockOptions): Promise<void> {
+  const bytes = await readWhole(options.files, options.path);
+  if (bytes !== null) await assertStale(options, bytes);
+}
+
+async function assertStale(options: LockOptions, bytes: Buffer): Promise<void> {
+  const holder = parseHolder(bytes);
+  if (holder !== null && (await isAlive(holder, options))) {
+    throw new DirectoryError(`the directory is in use by process ${holder.pid} on ${holder.host} (${options.path})`);
+  }
 }
 
 async function createLock({ files, path, self }: LockOptions): Promise<boolean> {

@@ -21,10 +21,14 @@ export interface Finding {
 export interface VerifyProgress {
   readonly streams: number;
   readonly bytes: number;
+  /** The part that is done, from 0 to 1. */
+  readonly done: number;
 }
 
 /** What was looked at. */
-export interface VerifySummary extends VerifyProgress {
+export interface VerifySummary {
+  readonly streams: number;
+  readonly bytes: number;
   readonly journalFiles: number;
   readonly findings: number;
 }
@@ -58,6 +62,7 @@ class Verification {
   #streams = 0;
   #bytes = 0;
   #findings = 0;
+  #done = 0;
 
   constructor(options: VerifyOptions) {
     this.#options = options;
@@ -66,7 +71,11 @@ class Verification {
   async run(): Promise<VerifySummary> {
     const { files, layout } = this.#options;
     const journalFiles = await this.#checkJournal();
-    for (const shard of await files.list(layout.streams)) await this.#checkShard(join(layout.streams, shard));
+    const shards = await files.list(layout.streams);
+    for (const [index, shard] of shards.entries()) {
+      this.#done = index / shards.length;
+      await this.#checkShard(join(layout.streams, shard));
+    }
     return { streams: this.#streams, bytes: this.#bytes, journalFiles, findings: this.#findings };
   }
 
@@ -119,7 +128,7 @@ class Verification {
     else if (read.sidecar.claimed) this.#checkClaim(read.sidecar, path);
     else await this.#checkSidecar(read.sidecar, directory);
     this.#streams += 1;
-    progress({ streams: this.#streams, bytes: this.#bytes });
+    progress({ streams: this.#streams, bytes: this.#bytes, done: this.#done });
   }
 
   /** Segments without a sidecar belong to a stream that only the journal knows, or to one that lost it. */

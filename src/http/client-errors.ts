@@ -1,5 +1,5 @@
+import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import type { Duplex } from "node:stream";
 import type { Clock } from "../ops/clock.js";
 import { problem, type Problem, type ProblemCode } from "./problems.js";
 import type { Responder } from "./respond.js";
@@ -16,12 +16,12 @@ const CODES: Readonly<Record<string, ProblemCode>> = {
   HPE_INVALID_EOF_STATE: "body-incomplete",
 };
 
-/** Answers connections on which no request can be made out, and closes them. */
+/** Answers connections on which no request can be made out any more, and closes them. */
 export class ClientErrors {
   readonly #responder: Responder;
   readonly #clock: Clock;
-  /** What a connection had sent when it was answered. */
-  readonly #answeredAt = new WeakMap<Duplex, number>();
+  /** What a connection had sent when HTTP broke on it. */
+  readonly #brokeAt = new WeakMap<Socket, number>();
 
   constructor(responder: Responder, clock: Clock) {
     this.#responder = responder;
@@ -30,31 +30,33 @@ export class ClientErrors {
 
   /** For the event `clientError` of a server. Never throws. */
   answer(error: NodeJS.ErrnoException, socket: Socket): void {
-    const answeredAt = this.#answeredAt.get(socket);
-    // What comes after the fault is read as faults too: they are the client still sending.
-    if (answeredAt !== undefined) {
-      if (socket.bytesRead - answeredAt > MAX_DEAF_BYTES) socket.destroy();
-    } else if (!socket.writable || isAnswering(socket)) {
-      socket.destroy();
-    } else {
-      this.close(socket, problem(CODES[error.code ?? ""] ?? "bad-request", detailOf(error)));
-    }
+    const brokeAt = this.#brokeAt.get(socket);
+    if (brokeAt === undefined) return this.close(socket, problem(CODES[error.code ?? ""] ?? "bad-request", detailOf(error)));
+    // What comes behind the fault is reported as faults too: they are the client still sending.
+    if (socket.bytesRead - brokeAt > MAX_DEAF_BYTES) socket.destroy();
   }
 
-  /** Writes a problem as the last answer of a connection. */
+  /** Gives a connection a problem as its last answer, behind the answers to the requests that were understood. */
   close(socket: Socket, refusal: Problem): void {
-    this.#answeredAt.set(socket, socket.bytesRead);
+    this.#brokeAt.set(socket, socket.bytesRead);
+    const earlier = answerUnderWay(socket);
+    if (earlier?.req.complete === true) earlier.on("close", () => this.close(socket, refusal));
+    else if (!socket.writable || earlier?.headersSent === true) socket.destroy();
+    else this.#end(socket, refusal);
+  }
+
+  #end(socket: Socket, refusal: Problem): void {
     socket.end(this.#responder.rawProblem(refusal));
     const timer = this.#clock.after(MAX_DEAF_MS, () => socket.destroy());
     socket.on("close", () => timer.cancel());
   }
 }
 
-/** Whether an answer is on its way already: nothing may be written into it. */
-function isAnswering(socket: Socket): boolean {
-  // Node keeps the answer that a connection is busy with under this name, and has no other way to ask for it.
-  const { _httpMessage: answer } = socket as Socket & { _httpMessage?: { readonly headersSent: boolean } | null };
-  return answer?.headersSent === true;
+/** The answer that a connection is busy with. */
+function answerUnderWay(socket: Socket): ServerResponse | null {
+  // Node keeps it under this name, and has no other way to ask for it.
+  const { _httpMessage: answer } = socket as Socket & { _httpMessage?: ServerResponse | null };
+  return answer ?? null;
 }
 
 /** The parser's own words for what is wrong, where there are any. */

@@ -129,8 +129,8 @@ export interface Storage {
   append(stream: StoredStream, record: AppendRecord, expectedTail: Position, settle: (how: Settlement) => void): Rejection | null;
   /** Calls `settle` when all that was handed in for the stream before is settled. */
   barrier(stream: StoredStream, settle: (how: Settlement) => void): void;
-  /** Notes a read, so that a sliding lifetime survives a restart. Needs no answer. */
-  touch(stream: StoredStream, atMs: number): void;
+  /** Notes a read, so that a sliding lifetime survives a restart. False when it is not taken now. */
+  touch(stream: StoredStream, atMs: number): boolean;
   delete(stream: StoredStream, settle: (how: Settlement) => void): Rejection | null;
   /**
    * Durable bytes from `from` on: at least one, at most `maxBytes`, fewer where that is cheaper; what ends early ends

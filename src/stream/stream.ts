@@ -115,8 +115,7 @@ export class Stream implements StreamObserver {
     const nowMs = this.#context.clock.nowMs();
     this.#touchedAtMs = Math.max(this.#touchedAtMs, nowMs);
     if (nowMs - this.#notedTouchMs < TOUCH_INTERVAL_MS) return;
-    this.#notedTouchMs = nowMs;
-    this.#context.storage.touch(this.stored, nowMs);
+    if (this.#context.storage.touch(this.stored, nowMs)) this.#notedTouchMs = nowMs;
   }
 
   /** Whether the registry may let go of the stream. */

@@ -497,7 +497,7 @@ export class Client {
     this.#trace?.(`touch ${incarnation.tag} at ${nowMs}`);
     stream.touch();
     // A deadline that has passed meanwhile is not taken back.
-    if (nowMs < incarnation.earliestDeadlineMs) incarnation.touchedMs = Math.max(incarnation.touchedMs, nowMs);
+    if (nowMs < incarnation.earliestDeadlineMs && !this.sawFull) incarnation.touchedMs = Math.max(incarnation.touchedMs, nowMs);
     incarnation.maybeTouchedMs = Math.max(incarnation.maybeTouchedMs, nowMs);
   }
 

@@ -1,25 +1,43 @@
+import { availableParallelism } from "node:os";
+import { parseArgs } from "node:util";
 import { runHistory } from "./histories.js";
+import { runSeeds } from "./seeds.js";
 
-const args = process.argv.slice(2);
-const valueOf = (flag: string): number | null => {
-  const at = args.indexOf(flag);
-  return at === -1 ? null : Number(args[at + 1]);
-};
-const seed = valueOf("--seed");
-if (seed !== null) {
-  try { await runHistory(seed, { trace: (line) => console.log(line) }); } catch (e) { console.log(e instanceof Error ? e.stack : e); process.exitCode = 1; }
-} else {
-  const first = valueOf("--from") ?? 1;
-  const count = valueOf("--seeds") ?? 1000;
-  let failures = 0;
-  const started = performance.now();
-  for (let s = first; s < first + count; s++) {
-    if (args.includes("-v")) console.log(s, ((performance.now() - started) / 1000).toFixed(2));
-    try { await runHistory(s); } catch (e) {
-      failures++;
-      console.log(`seed ${s}: ${e instanceof Error ? (e.name === "Violation" ? e.message : e.stack) : String(e)}`.slice(0, 1200));
-      if (failures > (valueOf("--max") ?? 15)) break;
-    }
+// `npm run simulate -- --seeds 100000` runs as many histories on new seeds; `--seed N` runs one again and tells all of it.
+const { values } = parseArgs({ options: { seed: { type: "string" }, seeds: { type: "string", default: "1000" }, from: { type: "string" } } });
+if (values.seed !== undefined) await replay(Number(values.seed));
+else await runMany(Number(values.seeds), values.from === undefined ? Date.now() : Number(values.from));
+
+async function replay(seed: number): Promise<void> {
+  try {
+    const counts = await runHistory(seed, { trace: (line) => console.log(line) });
+    console.log(`seed ${seed} holds: ${counts.acknowledged} appends acknowledged, ${counts.crashes} crashes`);
+  } catch (error) {
+    console.log(error instanceof Error ? error.stack : String(error));
+    process.exitCode = 1;
   }
-  console.log(failures, "failures", count / ((performance.now() - started) / 1000), "/s");
+}
+
+async function runMany(count: number, from: number): Promise<void> {
+  const startedMs = performance.now();
+  const isTerminal = process.stderr.isTTY;
+  const failures = await runSeeds({
+    from,
+    count,
+    workers: availableParallelism(),
+    progress: (done, failed) => {
+      if (isTerminal) process.stderr.write(`\r${bar(done / count)} ${done}/${count}, ${failed} failed`);
+    },
+  });
+  if (isTerminal) process.stderr.write("\n");
+  for (const { seed, says } of failures) console.log(`${says}\n  npm run simulate -- --seed ${seed}`);
+  const seconds = (performance.now() - startedMs) / 1000;
+  console.log(`${count} histories from seed ${from}, ${failures.length} failed, ${(count / seconds).toFixed(0)} a second`);
+  if (failures.length > 0) process.exitCode = 1;
+}
+
+function bar(part: number): string {
+  const WIDTH = 40;
+  const filled = Math.round(part * WIDTH);
+  return `[${"#".repeat(filled)}${" ".repeat(WIDTH - filled)}]`;
 }

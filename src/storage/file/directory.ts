@@ -15,13 +15,19 @@ export interface PreparedDirectory {
 /** Makes what is missing in a data directory and reads its id. Throws {@link DirectoryError}. */
 export async function prepareDirectory(files: Files, layout: Layout): Promise<PreparedDirectory> {
   const id = await readMarker(files, layout);
-  if (id !== null) return { id, isNew: false };
+  if (id !== null) {
+    // The process that wrote the marker may have been killed before its entry was permanent.
+    await syncEntries(files, layout);
+    return { id, isNew: false };
+  }
   await assertEmpty(files, layout);
   for (const directory of [layout.journal, layout.streams, layout.trash]) await files.makeDirectory(directory);
   for (let shard = 0; shard < 256; shard += 1) {
     await files.makeDirectory(join(layout.streams, shard.toString(16).padStart(2, "0")));
   }
+  // Before the marker can be there, all that it vouches for is.
   await files.syncDirectory(layout.streams);
+  await files.syncDirectory(layout.root);
   return { id: randomBytes(DIRECTORY_ID_BYTES), isNew: true };
 }
 
@@ -34,18 +40,18 @@ export async function readMarker(files: Files, layout: Layout): Promise<Buffer |
 /** Marks the directory as a data directory: from now on it must have a journal. */
 export async function writeMarker(files: Files, layout: Layout, id: Buffer): Promise<void> {
   await replaceFile(files, layout.marker, Buffer.from(`${JSON.stringify({ format: FORMAT, directory: id.toString("hex") })}\n`));
-  await files.syncDirectory(layout.root);
-  await syncAbove(files, layout.root);
+  await syncEntries(files, layout);
 }
 
 /** The directory, and those above it, may be new themselves: their entries must not be lost with all that is in them. */
-async function syncAbove(files: Files, root: string): Promise<void> {
+async function syncEntries(files: Files, { root }: Layout): Promise<void> {
+  await files.syncDirectory(root);
   for (let path = resolve(root); path !== dirname(path); path = dirname(path)) {
     try {
       await files.syncDirectory(dirname(path));
     } catch (error) {
-      // What may not be opened was not made by this process.
-      if (!["EACCES", "EPERM"].includes(errorCode(error))) throw error;
+      // What can't be opened or synced was not made by this process.
+      if (!["EACCES", "EPERM", "EROFS", "EINVAL"].includes(errorCode(error))) throw error;
     }
   }
 }

@@ -71,7 +71,7 @@ export class FileStorage implements Storage {
     const layout = (this.#layout = new Layout(options.dir));
     const pool = (this.#pool = new SegmentPool(files));
     this.#cache = new TailCache(options.tailCacheBytes);
-    this.#trash = new Trash({ files, layout, pool, log, noteShard: (directory) => this.#writer.noteShard(directory) });
+    this.#trash = new Trash({ files, layout, pool, log, fault: (error) => this.#fault(error), noteShard: (directory) => this.#writer.noteShard(directory) });
     this.#writer = new SegmentWriter({ files, layout, pool, cache: this.#cache });
     this.#checkpointer = new Checkpointer({
       files,
@@ -100,8 +100,8 @@ export class FileStorage implements Storage {
     try {
       await this.#files.makeDirectory(this.#layout.root);
       const self = await thisProcess(this.#files);
-      const startedAtOf = (pid: number): Promise<string | null | undefined> => processStart(this.#files, pid);
-      this.#unlock = await takeLock({ files: this.#files, path: this.#layout.lock, self, startedAtOf });
+      const files = this.#files;
+      this.#unlock = await takeLock({ files, path: this.#layout.lock, self, startedAtOf: (pid) => processStart(files, pid) });
       await this.#recoverAndStart();
     } catch (error) {
       await this.#unlock?.();
@@ -112,16 +112,11 @@ export class FileStorage implements Storage {
 
   async #recoverAndStart(): Promise<void> {
     const startedMs = this.#options.clock.nowMs();
-    const { id, isNew } = await prepareDirectory(this.#files, this.#layout);
-    const recovered = await recover({
-      files: this.#files,
-      layout: this.#layout,
-      directoryId: id,
-      writer: this.#writer,
-      cache: this.#cache,
-      trash: this.#trash,
-      maxUnwrittenBytes: this.#flushAtBytes,
-    });
+    const files = this.#files;
+    const layout = this.#layout;
+    const { id, isNew } = await prepareDirectory(files, layout);
+    const written = { writer: this.#writer, cache: this.#cache, trash: this.#trash };
+    const recovered = await recover({ files, layout, directoryId: id, ...written, maxUnwrittenBytes: this.#flushAtBytes });
     if (!isNew && recovered.nextBatch === 1) throw new DirectoryError(`the journal in ${this.#layout.journal} is missing`);
     this.#adopt(recovered);
     this.#journal = this.#makeJournal(id, recovered);
@@ -259,10 +254,11 @@ export class FileStorage implements Storage {
     return null;
   }
 
-  touch(stored: StoredStream, atMs: number): void {
+  touch(stored: StoredStream, atMs: number): boolean {
     const stream = ownStream(stored);
-    if (stream.deleted || this.#intake.admit(0) !== null) return;
+    if (stream.deleted || this.#intake.admit(0) !== null) return false;
     this.#intake.put(stream, RecordKind.touch, emptyChange(atMs), null);
+    return true;
   }
 
   barrier(stored: StoredStream, settle: (how: Settlement) => void): void {

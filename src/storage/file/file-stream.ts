@@ -66,6 +66,8 @@ export class FileStream implements StoredStream {
   /** Whether the directory is there, and whether it has a sidecar. */
   hasDirectory: boolean;
   hasSidecar: boolean;
+  /** Whether the entry of its directory is known to be permanent. */
+  hasEntry = false;
   /** Bytes before this position are in segment files. */
   written: Position;
   /** Segments written to since their last sync, by start. */

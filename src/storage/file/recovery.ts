@@ -193,7 +193,9 @@ async function openStream(options: RecoveryOptions, identity: StreamIdentity, is
   const bytes = await readWhole(files, sidecarPath(directory));
   const read = bytes === null ? null : decodeSidecar(bytes);
   const own = read?.kind === "sound" && read.sidecar.id === identity.id ? read.sidecar : null;
-  if (own === null && isCreatedHere && read === null) {
+  // Files without a sidecar, or claimed by a stream that was never born, are in the way of nobody.
+  const isLeftover = read === null || (read.kind === "sound" && read.sidecar.claimed);
+  if (own === null && isCreatedHere && isLeftover) {
     await trash.discard(directory, `${identity.id}-leftovers`);
     return newStream(identity, directory, null);
   }

@@ -21,6 +21,8 @@ export async function readSegment(pool: SegmentPool, stream: FileStream, from: P
   const path = segmentPath(stream.directory, segment.start);
   if (segment.unchecked !== null) await check(pool, stream, path, segment, segment.unchecked);
   const bytes = await useSegment(pool, stream, path, (file) => readFully(file, offset, length));
+  // Bytes that were only cached never reached its files, and its path may be that of its successor by now.
+  if (stream.deleted) throw new Error(`the stream ${JSON.stringify(stream.name)} was deleted while it was read`);
   if (bytes.length < length) throw new DamagedStreamError(stream.name, path, `it ends at byte ${offset + bytes.length}, before byte ${offset + length}`);
   return bytes;
 }

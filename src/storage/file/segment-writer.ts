@@ -80,7 +80,7 @@ export class SegmentWriter {
         await file.write(payload, position - segmentStart);
         await file.sync();
       });
-      await this.#enter(stream, segmentStart);
+      await this.#enter(stream, [segmentStart]);
     });
   }
 
@@ -143,11 +143,10 @@ export class SegmentWriter {
     await this.#flushTo(stream, tail);
     if (stream.deleted) return;
     await this.#makeDirectory(stream);
-    for (const start of [...stream.unsynced]) {
-      await this.#pool.use(segmentPath(stream.directory, start), "write", (file) => file.sync());
-      await this.#enter(stream, start);
-      stream.unsynced.delete(start);
-    }
+    const unsynced = [...stream.unsynced];
+    for (const start of unsynced) await this.#pool.use(segmentPath(stream.directory, start), "write", (file) => file.sync());
+    await this.#enter(stream, unsynced);
+    for (const start of unsynced) stream.unsynced.delete(start);
     const segments = stream.segments
       .filter((segment) => segment.start < tail)
       .map((segment) => ({ start: segment.start, length: Math.min(segment.length, tail - segment.start), crc: segment.crc }));
@@ -155,19 +154,23 @@ export class SegmentWriter {
     stream.persistedBatch = batch;
   }
 
-  /** Makes the directory's entry of a synced segment permanent: no sidecar or record may speak of one that could be gone. */
-  async #enter(stream: FileStream, segmentStart: Position): Promise<void> {
-    if (stream.entered.has(segmentStart)) return;
+  /** Makes the directory's entries of synced segments permanent: no sidecar or record may speak of one that could be gone. */
+  async #enter(stream: FileStream, segmentStarts: readonly Position[]): Promise<void> {
+    const missing = segmentStarts.filter((start) => !stream.entered.has(start));
+    if (missing.length === 0) return;
     await this.#files.syncDirectory(stream.directory);
-    stream.entered.add(segmentStart);
+    for (const start of missing) stream.entered.add(start);
   }
 
   /** Takes the directory for a stream whose creation may not be durable yet, so that its files can't be anyone else's. */
   async #claim(stream: FileStream): Promise<void> {
     await this.#makeDirectory(stream);
-    if (stream.hasSidecar) return;
-    await this.#replaceSidecar(stream, { ...identityOf(stream), state: new MutableState(), segments: [], batch: 0, claimed: true });
+    if (!stream.hasSidecar) {
+      await this.#replaceSidecar(stream, { ...identityOf(stream), state: new MutableState(), segments: [], batch: 0, claimed: true });
+    }
+    if (stream.hasEntry) return;
     await this.#files.syncDirectory(this.#layout.shard(stream.directory));
+    stream.hasEntry = true;
   }
 
   async #replaceSidecar(stream: FileStream, sidecar: Sidecar): Promise<void> {

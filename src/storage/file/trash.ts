@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { Log } from "../../ops/log.js";
 import type { Settlement } from "../storage.js";
 import type { FileStream } from "./file-stream.js";
-import { errorCode, type Files } from "./files.js";
+import { errorCode, isDiskFull, type Files } from "./files.js";
 import type { Layout } from "./layout.js";
 import type { SegmentPool } from "./segment-pool.js";
 
@@ -12,6 +12,7 @@ export interface TrashOptions {
   readonly layout: Layout;
   readonly pool: SegmentPool;
   readonly log: Log;
+  readonly fault: (error: Error) => void;
   /** Notes that the entry of a stream's directory changed. */
   readonly noteShard: (streamDirectory: string) => void;
 }
@@ -63,7 +64,11 @@ export class Trash {
     const done = (): void => {
       if (this.#moving.get(stream.name) === moved) this.#moving.delete(stream.name);
     };
-    moved.then(done, done);
+    moved.then(done, (error: Error) => {
+      if (error instanceof UndeletedError) done();
+      // The name stays taken: what is in the directory must never be found again, nor mixed with what comes after it.
+      else this.#options.fault(error);
+    });
   }
 
   /** Whether the directory of a deleted stream of this name may still be in its place. */
@@ -89,7 +94,9 @@ export class Trash {
     try {
       await files.rename(directory, target);
     } catch (error) {
-      if (errorCode(error) !== "ENOENT") throw error;
+      // Removing it needs no room.
+      if (isDiskFull(error)) await files.removeTree(directory);
+      else if (errorCode(error) !== "ENOENT") throw error;
     }
     // Also where there was none: a process that was killed may have moved it, and that may not be permanent yet.
     noteShard(directory);

@@ -1,0 +1,28 @@
+import { runHistory } from "./histories.js";
+import type { FailedSeed, WorkerReport } from "./seeds.js";
+
+/** Histories between two reports. */
+const BURST = 20;
+
+const [first = 0, end = 0, step = 1] = process.argv.slice(2).map(Number);
+let failed: FailedSeed[] = [];
+let done = 0;
+
+for (let seed = first; seed < end; seed += step) {
+  try {
+    await runHistory(seed);
+  } catch (error) {
+    failed.push({ seed, says: `seed ${seed}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}` });
+  }
+  done += 1;
+  if (done === BURST) report();
+}
+report();
+process.disconnect?.();
+
+function report(): void {
+  const sent: WorkerReport = { done, failed };
+  process.send?.(sent);
+  failed = [];
+  done = 0;
+}

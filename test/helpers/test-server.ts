@@ -1,0 +1,104 @@
+import type { Timer } from "../../src/ops/clock.js";
+import { createServer, type RunningServer, type ServerOptions } from "../../src/server.js";
+import { ManualClock } from "./manual-clock.js";
+import { RawConnection, type Answer } from "./raw-connection.js";
+import { tempDir } from "./temp-dir.js";
+
+/** Whatever calls back when a test is over. */
+export interface TestScope {
+  after(run: () => Promise<void>): void;
+}
+
+/** A clock that a test turns, and that tells it what the server waits for. */
+export class WatchedClock extends ManualClock {
+  readonly #delays: number[] = [];
+  #watchers: (() => void)[] = [];
+
+  override after(delayMs: number, run: () => void): Timer {
+    this.#delays.push(delayMs);
+    for (const look of this.#watchers.splice(0)) look();
+    return super.after(delayMs, run);
+  }
+
+  /** Resolves when `count` timers with a delay from `minMs` to `maxMs` have been set since the start. */
+  async armed(minMs: number, { maxMs = minMs, count = 1 } = {}): Promise<void> {
+    const isMeant = (delayMs: number): boolean => delayMs >= minMs && delayMs <= maxMs;
+    while (this.#delays.filter(isMeant).length < count) await new Promise<void>((resolve) => this.#watchers.push(resolve));
+  }
+}
+
+/** What a request has beyond its method and target. */
+export interface RequestParts {
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | Buffer;
+}
+
+/** A server on a directory of its own, with a clock that stands still. It is gone when the test is over. */
+export class TestServer {
+  readonly server: RunningServer;
+  readonly clock: WatchedClock;
+  readonly dir: string;
+  /** What the server logged as warnings and errors. */
+  readonly faults: readonly string[];
+  readonly #connections: RawConnection[] = [];
+
+  constructor(server: RunningServer, clock: WatchedClock, dir: string, faults: readonly string[]) {
+    this.server = server;
+    this.clock = clock;
+    this.dir = dir;
+    this.faults = faults;
+  }
+
+  get port(): number {
+    return this.server.port;
+  }
+
+  /** A connection of the test's own. */
+  async connect(): Promise<RawConnection> {
+    const connection = await RawConnection.open(this.port);
+    this.#connections.push(connection);
+    return connection;
+  }
+
+  /** Sends one request on a connection of its own. */
+  async begin(method: string, target: string, parts: RequestParts = {}): Promise<RawConnection> {
+    const connection = await this.connect();
+    connection.write(requestBytes(method, target, parts));
+    return connection;
+  }
+
+  /** Sends one request and takes its answer. `target` is a stream's name with its query, or a path from `/` on. */
+  async send(method: string, target: string, parts: RequestParts = {}): Promise<Answer> {
+    const connection = await this.begin(method, target, parts);
+    const answer = await connection.answer({ toHead: method === "HEAD" });
+    await connection.close();
+    return answer;
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.#connections.map((connection) => connection.close()));
+    await this.server.close();
+  }
+}
+
+/** Starts a server for a test. */
+export async function startServer(scope: TestScope, options: Partial<ServerOptions> = {}): Promise<TestServer> {
+  const dir = options.dir ?? tempDir();
+  const clock = new WatchedClock();
+  const faults: string[] = [];
+  const note = (message: string, fields?: object): void => void faults.push(`${message} ${JSON.stringify(fields)}`);
+  const log = { debug() {}, info() {}, warn: note, error: note };
+  const server = await createServer({ port: 0, clock, log, ...options, dir });
+  const testServer = new TestServer(server, clock, dir, faults);
+  scope.after(() => testServer.stop());
+  return testServer;
+}
+
+/** The bytes of a request, with a Content-Length when there is a body. */
+export function requestBytes(method: string, target: string, { headers = {}, body }: RequestParts = {}): Buffer {
+  const path = /^(\/|\*|http:)/.test(target) ? target : `/v1/stream/${target}`;
+  const bytes = body === undefined ? Buffer.alloc(0) : Buffer.from(body);
+  const all = { Host: "streams.test", ...(body === undefined ? {} : { "Content-Length": String(bytes.length) }), ...headers };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+  return Buffer.concat([Buffer.from(`${method} ${path} HTTP/1.1\r\n${lines.join("")}\r\n`, "latin1"), bytes]);
+}

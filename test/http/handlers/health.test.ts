@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { startServer } from "../../helpers/test-server.js";
+
+test("a server that takes writes is healthy", async (context) => {
+  const server = await startServer(context);
+  const { status, headers, text } = await server.send("GET", "/health");
+  assert.equal(status, 200);
+  assert.equal(text, '{"status":"ok"}');
+  assert.equal(headers["content-type"], "application/json");
+  assert.equal(headers["cache-control"], "no-store");
+});
+
+test("HEAD of the health has its status and no body", async (context) => {
+  const server = await startServer(context);
+  const connection = await server.begin("HEAD", "/health", { headers: { Connection: "close" } });
+  assert.equal((await connection.answer({ toHead: true })).status, 200);
+  assert.equal(await connection.rest(), "");
+});
+
+test("the health has no other method", async (context) => {
+  const server = await startServer(context);
+  const answer = await server.send("POST", "/health");
+  assert.equal(answer.status, 405);
+  assert.equal(answer.headers["allow"], "GET, HEAD, OPTIONS");
+});
+
+test("a prefix of another name leaves the health where it is", async (context) => {
+  const server = await startServer(context, { prefix: "/" });
+  assert.equal((await server.send("GET", "/health")).status, 200);
+  assert.equal((await server.send("PUT", "/a")).status, 201);
+});

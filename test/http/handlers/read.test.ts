@@ -1,0 +1,190 @@
+import assert from "node:assert/strict";
+import { describe, test, type TestContext } from "node:test";
+import { startServer, type TestServer } from "../../helpers/test-server.js";
+
+const TEXT = { "Content-Type": "text/plain; charset=utf-8" };
+const JSON_TYPE = { "Content-Type": "application/json" };
+
+function token(byte: number): string {
+  return `0000000000000000_${String(byte).padStart(16, "0")}`;
+}
+
+async function withText(context: TestContext, body: string, options = {}): Promise<TestServer> {
+  const server = await startServer(context, options);
+  await server.send("PUT", "a", { headers: TEXT, body });
+  return server;
+}
+
+describe("GET", () => {
+  test("reads from the start, and says where the next read begins", async (context) => {
+    const server = await withText(context, "hello");
+    for (const target of ["a", "a?offset=-1", `a?offset=${token(0)}`, "a?other=1"]) {
+      const { status, headers, text } = await server.send("GET", target);
+      assert.equal(status, 200);
+      assert.equal(text, "hello");
+      assert.equal(headers["content-type"], "text/plain; charset=utf-8");
+      assert.equal(headers["content-length"], "5");
+      assert.equal(headers["stream-next-offset"], token(5));
+      assert.equal(headers["stream-up-to-date"], "true");
+      assert.equal(headers["stream-closed"], undefined);
+      assert.equal(headers["cache-control"], "public, max-age=60, stale-while-revalidate=300");
+      assert.match(headers["etag"] ?? "", new RegExp(`^"\\w+:${token(0)}:${token(5)}"$`));
+    }
+  });
+
+  test("reads from a token on", async (context) => {
+    const server = await withText(context, "hello");
+    assert.equal((await server.send("GET", `a?offset=${token(3)}`)).text, "lo");
+  });
+
+  test("at the tail is empty and up to date", async (context) => {
+    const server = await withText(context, "hello");
+    const { status, headers, text } = await server.send("GET", `a?offset=${token(5)}`);
+    assert.deepEqual([status, text, headers["stream-next-offset"], headers["stream-up-to-date"]], [200, "", token(5), "true"]);
+    assert.equal(headers["content-length"], "0");
+  });
+
+  test("reads a chunk at a time, and only the last is up to date", async (context) => {
+    const server = await withText(context, "hello", { chunkBytes: 2 });
+    const first = await server.send("GET", "a");
+    assert.deepEqual([first.text, first.headers["stream-next-offset"], first.headers["stream-up-to-date"]], ["he", token(2), undefined]);
+    const last = await server.send("GET", `a?offset=${token(4)}`);
+    assert.deepEqual([last.text, last.headers["stream-next-offset"], last.headers["stream-up-to-date"]], ["o", token(5), "true"]);
+  });
+
+  test("of JSON reads whole messages as one array", async (context) => {
+    const server = await startServer(context, { chunkBytes: 8 });
+    await server.send("PUT", "j", { headers: JSON_TYPE, body: '[{"a":1},{"b":2}]' });
+    const first = await server.send("GET", "j");
+    assert.deepEqual(JSON.parse(first.text), [{ a: 1 }]);
+    const second = await server.send("GET", `j?offset=${first.headers["stream-next-offset"]}`);
+    assert.deepEqual(JSON.parse(second.text), [{ b: 2 }]);
+    assert.equal((await server.send("GET", `j?offset=${second.headers["stream-next-offset"]}`)).text, "[]");
+  });
+
+  for (const [title, target] of [["inside a message", `j?offset=${token(3)}`], ["beyond the tail", `j?offset=${token(1000)}`], ["of another segment", "j?offset=0000000000000005_0000000000000000"], ["malformed", "j?offset=7"]] as const) {
+    test(`at an offset ${title} is 400`, async (context) => {
+      const server = await startServer(context);
+      await server.send("PUT", "j", { headers: JSON_TYPE, body: '[{"a":1},{"b":2}]' });
+      const answer = await server.send("GET", target);
+      assert.deepEqual([answer.status, JSON.parse(answer.text).code], [400, "invalid-offset"]);
+      assert.equal(answer.headers["cache-control"], "no-store");
+    });
+  }
+
+  test("at the end of a closed stream says so, and its ETag too", async (context) => {
+    const server = await withText(context, "hello");
+    const open = await server.send("GET", `a?offset=${token(5)}`);
+    await server.send("POST", "a", { headers: { "Stream-Closed": "true" } });
+    for (const [target, text] of [["a", "hello"], [`a?offset=${token(5)}`, ""]] as const) {
+      const answer = await server.send("GET", target);
+      assert.deepEqual([answer.status, answer.text, answer.headers["stream-closed"], answer.headers["stream-up-to-date"]], [200, text, "true", "true"]);
+      assert.match(answer.headers["etag"] ?? "", /:closed"$/);
+      assert.notEqual(answer.headers["etag"], open.headers["etag"]);
+    }
+  });
+
+  test("before the end of a closed stream does not say that it is closed", async (context) => {
+    const server = await withText(context, "hello", { chunkBytes: 2 });
+    await server.send("POST", "a", { headers: { "Stream-Closed": "true" } });
+    const { headers } = await server.send("GET", "a");
+    assert.equal(headers["stream-closed"], undefined);
+    assert.doesNotMatch(headers["etag"] ?? "", /closed/);
+  });
+
+  test("with credentials is private", async (context) => {
+    const server = await withText(context, "hello");
+    const { headers } = await server.send("GET", "a", { headers: { Authorization: "Bearer t" } });
+    assert.equal(headers["cache-control"], "private, max-age=60, stale-while-revalidate=300");
+  });
+
+  test("of a stream that expires soon is not kept beyond its end", async (context) => {
+    const server = await startServer(context);
+    await server.send("PUT", "a", { headers: { "Stream-TTL": "30" } });
+    assert.equal((await server.send("GET", "a")).headers["cache-control"], "public, max-age=30");
+  });
+
+  test("restarts a sliding TTL, and not a fixed one", async (context) => {
+    for (const [ttl, status] of [["sliding", 200], ["fixed", 404]] as const) {
+      const server = await startServer(context, { ttl });
+      await server.send("PUT", "a", { headers: { "Stream-TTL": "10" } });
+      server.clock.advance(6000);
+      await server.send("GET", "a?offset=now");
+      server.clock.advance(6000);
+      assert.equal((await server.send("HEAD", "a")).status, status, ttl);
+    }
+  });
+
+  test("of a stream that is not there is 404, and is not cached", async (context) => {
+    const server = await startServer(context);
+    const answer = await server.send("GET", "a?offset=now");
+    assert.deepEqual([answer.status, answer.headers["cache-control"]], [404, "no-store"]);
+  });
+
+  test("of a stream that was written by another process is read from its files", async (context) => {
+    const before = await startServer(context);
+    await before.send("PUT", "a", { headers: JSON_TYPE, body: "[1,22,333]" });
+    await before.stop();
+    const after = await startServer(context, { dir: before.dir });
+    assert.deepEqual(JSON.parse((await after.send("GET", "a")).text), [1, 22, 333]);
+    assert.deepEqual(JSON.parse((await after.send("GET", `a?offset=${token(3)}`)).text), [22, 333]);
+    assert.equal((await after.send("GET", `a?offset=${token(4)}`)).status, 400);
+  });
+});
+
+describe("GET from now", () => {
+  test("is empty, at the tail, and never cached", async (context) => {
+    const server = await withText(context, "hello");
+    const { status, headers, text } = await server.send("GET", "a?offset=now");
+    assert.deepEqual([status, text], [200, ""]);
+    assert.equal(headers["stream-next-offset"], token(5));
+    assert.equal(headers["stream-up-to-date"], "true");
+    assert.equal(headers["cache-control"], "no-store");
+    assert.equal(headers["etag"], undefined);
+    assert.equal(headers["content-length"], "0");
+  });
+
+  test("of JSON is an empty array", async (context) => {
+    const server = await startServer(context);
+    await server.send("PUT", "j", { headers: JSON_TYPE, body: "[1]" });
+    assert.equal((await server.send("GET", "j?offset=now")).text, "[]");
+  });
+
+  test("of a closed stream says that it is closed", async (context) => {
+    const server = await startServer(context);
+    await server.send("PUT", "a", { headers: { "Stream-Closed": "true" }, body: "x" });
+    assert.equal((await server.send("GET", "a?offset=now")).headers["stream-closed"], "true");
+  });
+});
+
+describe("GET with If-None-Match", () => {
+  test("of what the client has is 304 with the headers that matter, and nothing else", async (context) => {
+    const server = await withText(context, "hello");
+    const { headers: had } = await server.send("GET", "a");
+    for (const tags of [had["etag"] ?? "", `"x", W/${had["etag"]}`, "*"]) {
+      const { status, headers, body } = await server.send("GET", "a", { headers: { "If-None-Match": tags } });
+      assert.equal(status, 304);
+      assert.equal(body.length, 0);
+      for (const name of ["etag", "cache-control", "stream-next-offset", "stream-up-to-date"]) assert.equal(headers[name], had[name], name);
+      assert.equal(headers["content-type"], undefined);
+    }
+  });
+
+  test("of something older is 200", async (context) => {
+    const server = await withText(context, "hello");
+    const { headers } = await server.send("GET", "a");
+    await server.send("POST", "a", { headers: TEXT, body: "!" });
+    const answer = await server.send("GET", "a", { headers: { "If-None-Match": headers["etag"] ?? "" } });
+    assert.deepEqual([answer.status, answer.text], [200, "hello!"]);
+  });
+
+  test("of an open stream that was closed since is 200", async (context) => {
+    const server = await withText(context, "hello");
+    const { headers } = await server.send("GET", "a");
+    await server.send("POST", "a", { headers: { "Stream-Closed": "true" } });
+    const answer = await server.send("GET", "a", { headers: { "If-None-Match": headers["etag"] ?? "" } });
+    assert.deepEqual([answer.status, answer.headers["stream-closed"]], [200, "true"]);
+    const again = await server.send("GET", "a", { headers: { "If-None-Match": answer.headers["etag"] ?? "" } });
+    assert.deepEqual([again.status, again.headers["stream-closed"]], [304, "true"]);
+  });
+});

@@ -1,0 +1,270 @@
+import assert from "node:assert/strict";
+import { EventEmitter } from "node:events";
+import { describe, test } from "node:test";
+import type { Context } from "../../src/http/context.js";
+import type { Exchange } from "../../src/http/exchange.js";
+import { InFlight } from "../../src/http/in-flight.js";
+import { SseFeed, type SseRequest } from "../../src/http/sse-feed.js";
+import { defaultSettings } from "../../src/options.js";
+import { LiveFeed } from "../../src/stream/live.js";
+import type { Chunk, Stream } from "../../src/stream/stream.js";
+import { ManualClock } from "../helpers/manual-clock.js";
+import { follow, nextPair } from "../helpers/sse-client.js";
+import { startServer } from "../helpers/test-server.js";
+
+/** A connection that keeps what is written to it. */
+class FakeResponse extends EventEmitter {
+  readonly headersSent = true;
+  readonly written: Buffer[] = [];
+  isFull = false;
+  isEnded = false;
+
+  write(bytes: Buffer): boolean {
+    this.written.push(bytes);
+    return !this.isFull;
+  }
+
+  end(): void {
+    this.isEnded = true;
+  }
+}
+
+/** A stream of letters in memory, whose tokens are its positions. */
+class FakeStream {
+  readonly config = { contentType: "text/plain" };
+  readonly feed = new LiveFeed();
+  readonly reads: string[] = [];
+  bytes = Buffer.alloc(0);
+  closed = false;
+  users = 0;
+  /** Reads wait for `letGo` when set. */
+  isSlow = false;
+  fault: Error | null = null;
+  #waiting: (() => void)[] = [];
+
+  get tail(): number {
+    return this.bytes.length;
+  }
+
+  offsetAt(position: number): string {
+    return `@${position}`;
+  }
+
+  retain(): void {
+    this.users += 1;
+  }
+
+  release(): void {
+    this.users -= 1;
+  }
+
+  read(from: number, maxBytes: number): Chunk | Promise<Chunk> {
+    this.reads.push(`${from}+${maxBytes}`);
+    const chunk = this.#chunk(from, maxBytes);
+    if (this.fault !== null) return Promise.reject(this.fault);
+    if (!this.isSlow) return chunk;
+    return new Promise((resolve) => this.#waiting.push(() => resolve(chunk)));
+  }
+
+  letGo(): void {
+    for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+
+  /** Appends pieces that become durable together. */
+  append(...pieces: string[]): void {
+    for (const piece of pieces) {
+      const from = this.tail;
+      this.bytes = Buffer.concat([this.bytes, Buffer.from(piece)]);
+      this.feed.note(from, this.tail, this.closed);
+    }
+    this.feed.flush();
+  }
+
+  close(): void {
+    this.closed = true;
+    this.feed.note(this.tail, this.tail, true);
+    this.feed.flush();
+  }
+
+  #chunk(from: number, maxBytes: number): Chunk {
+    const bytes = this.bytes.subarray(from, from + maxBytes);
+    const to = from + bytes.length;
+    return { kind: "chunk", from, to, bytes, upToDate: to === this.tail, closed: false };
+  }
+}
+
+class Room {
+  readonly stream = new FakeStream();
+  readonly clock = new ManualClock();
+  readonly faults: string[] = [];
+  emptied = 0;
+  readonly feed: SseFeed;
+
+  constructor() {
+    const log = { debug() {}, info() {}, warn() {}, error: (message: string) => void this.faults.push(message) };
+    const context = { clock: this.clock, log, random: () => 0.5, settings: defaultSettings(), inFlight: new InFlight(1) };
+    // Registry and responder are not asked for here; the stream has all that a feed asks of one.
+    this.feed = new SseFeed(context as unknown as Context, this.stream as unknown as Stream, () => (this.emptied += 1));
+  }
+
+  /** Starts a reader and lets it read what is there. */
+  async join({ position = this.stream.tail, cursor = null as string | null, response = new FakeResponse() } = {}): Promise<FakeResponse> {
+    const socket = { destroy: () => void response.emit("destroyed") };
+    const exchange = { req: { socket, method: "GET" }, res: response, target: { path: "/" }, slot: -1 };
+    const request = { exchange: exchange as unknown as Exchange, position, cursor } satisfies SseRequest; // all that a reader asks of it
+    this.feed.add(request).start();
+    await settle();
+    return response;
+  }
+}
+
+/** Lets everything run that waits for promises only. */
+function settle(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+function dataOf(response: FakeResponse): string {
+  return [...Buffer.concat(response.written).toString().matchAll(/^event: data\ndata:(.*)$/gm)].map(([, data]) => data).join("|");
+}
+
+describe("readers that have all there is", () => {
+  test("get one buffer, read and encoded once", async () => {
+    const room = new Room();
+    const readers = [await room.join(), await room.join(), await room.join()];
+    room.stream.reads.length = 0;
+    room.stream.append("a", "b");
+    assert.deepEqual(room.stream.reads, ["0+2"]);
+    const [first, ...others] = readers.map(({ written }) => written.at(-1));
+    for (const other of others) assert.equal(other, first);
+    for (const reader of readers) assert.equal(dataOf(reader), "a|b");
+  });
+
+  test("with cursors of their own get the same data with those", async () => {
+    const room = new Room();
+    const plain = await room.join();
+    const ahead = await room.join({ cursor: "999999999" });
+    room.stream.append("a");
+    assert.equal(dataOf(ahead), "a");
+    assert.notEqual(ahead.written.at(-1), plain.written.at(-1));
+    assert.match(String(ahead.written.at(-1)), /"streamCursor":"1000000090"/);
+  });
+
+  test("get what became durable while it was read, in order", async () => {
+    const room = new Room();
+    const reader = await room.join();
+    room.stream.isSlow = true;
+    room.stream.append("a");
+    room.stream.append("b", "c");
+    room.stream.append("d");
+    assert.equal(dataOf(reader), "");
+    for (let round = 0; round < 3; round += 1) {
+      room.stream.letGo();
+      await settle();
+    }
+    assert.equal(dataOf(reader), "a|b|c|d");
+  });
+
+  test("get the closure behind the data that was being read", async () => {
+    const room = new Room();
+    const reader = await room.join();
+    room.stream.isSlow = true;
+    room.stream.append("a");
+    room.stream.close();
+    room.stream.letGo();
+    await settle();
+    assert.equal(dataOf(reader), "a");
+    assert.match(String(reader.written.at(-1)), /"streamClosed":true/);
+    assert.equal(reader.isEnded, true);
+  });
+
+  test("get much at once in chunks of their own", async () => {
+    const room = new Room();
+    const reader = await room.join();
+    const pieces = Array.from({ length: 2000 }, (_, at) => String(at % 10));
+    room.stream.append(...pieces);
+    await settle();
+    assert.equal(dataOf(reader), pieces.join(""));
+  });
+
+  test("meet a read that fails each by itself", async () => {
+    const room = new Room();
+    const reader = await room.join();
+    room.stream.fault = new Error("the disk is gone");
+    let isCut = false;
+    reader.on("destroyed", () => (isCut = true));
+    room.stream.append("a");
+    await settle();
+    assert.equal(isCut, true);
+    assert.deepEqual(room.faults, ["a request failed"]);
+  });
+});
+
+describe("a reader whose connection is full", () => {
+  test("is passed over, and reads on alone when there is room", async () => {
+    const room = new Room();
+    const slow = await room.join();
+    const fast = await room.join();
+    slow.isFull = true;
+    room.stream.append("a");
+    room.stream.append("b");
+    room.stream.append("c");
+    assert.equal(dataOf(slow), "a");
+    assert.equal(dataOf(fast), "a|b|c");
+    slow.isFull = false;
+    slow.emit("drain");
+    await settle();
+    assert.equal(dataOf(slow), "a|bc");
+    room.stream.append("d");
+    assert.equal(slow.written.at(-1), fast.written.at(-1), "it shares again");
+  });
+});
+
+describe("a reader that came in between", () => {
+  test("gets nothing twice", async () => {
+    const room = new Room();
+    const before = await room.join();
+    room.stream.isSlow = true;
+    room.stream.append("ab");
+    room.stream.isSlow = false;
+    const between = await room.join();
+    room.stream.letGo();
+    await settle();
+    room.stream.append("c");
+    await settle();
+    assert.equal(dataOf(before), "ab|c");
+    assert.equal(dataOf(between), "c");
+  });
+});
+
+describe("the feed of a stream", () => {
+  test("keeps the stream while it has readers", async () => {
+    const room = new Room();
+    assert.equal(room.stream.users, 1);
+    const reader = await room.join();
+    room.feed.close();
+    assert.equal(reader.isEnded, true);
+    assert.deepEqual([room.stream.users, room.emptied, room.stream.feed.listenerCount("advance")], [0, 1, 0]);
+  });
+
+  test("reads nothing when nobody follows", async () => {
+    const room = new Room();
+    const reader = await room.join();
+    reader.isFull = true;
+    room.stream.append("a");
+    room.stream.reads.length = 0;
+    room.stream.append("b");
+    assert.deepEqual(room.stream.reads, []);
+  });
+});
+
+test("a thousand readers over sockets get every event", async (context) => {
+  const server = await startServer(context);
+  await server.send("PUT", "a", { headers: { "Content-Type": "text/plain" } });
+  const readers = await Promise.all(Array.from({ length: 1000 }, () => follow(server, "a?live=sse&offset=-1")));
+  await Promise.all(readers.map(nextPair));
+  for (const body of ["one", "two"]) await server.send("POST", "a", { headers: { "Content-Type": "text/plain" }, body });
+  for (const reader of readers) {
+    assert.equal((await nextPair(reader)).data, "one");
+    assert.equal((await nextPair(reader)).data, "two");
+  }
+});

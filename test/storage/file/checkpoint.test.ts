@@ -1,0 +1,180 @@
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { Checkpointer, type SealedFile } from "../../../src/storage/file/checkpoint.js";
+import type { FileStream } from "../../../src/storage/file/file-stream.js";
+import { sidecarPath } from "../../../src/storage/file/layout.js";
+import { bytesOf, keptLog } from "../../helpers/engine.js";
+import { fileRooms, type FileRooms } from "../../helpers/file-rooms.js";
+import { Barrier, diskError } from "../../helpers/watched-files.js";
+
+/** A checkpointer, and what it did to sealed files, in order. */
+async function checkpointer(rooms: FileRooms): Promise<{ checkpointer: Checkpointer; seal: (sequence: number, streams: readonly FileStream[]) => SealedFile; faults: Error[]; end: () => Promise<void> }> {
+  const journal = rooms.journal({ firstSequence: 100, olderFiles: 3 });
+  await journal.open();
+  const faults: Error[] = [];
+  const made = new Checkpointer({
+    files: rooms.files,
+    writer: rooms.writer,
+    trash: rooms.trash,
+    journal: () => journal,
+    journalDirectory: rooms.layout.journal,
+    damagedDirectory: join(rooms.layout.root, "damaged"),
+    clock: rooms.clock,
+    log: keptLog().log,
+    fault: (error) => faults.push(error),
+  });
+  const seal = (sequence: number, streams: readonly FileStream[]): SealedFile => {
+    const path = rooms.layout.journalFile(sequence);
+    writeFileSync(path, "records");
+    return { sequence, path, streams: new Set(streams), close: async () => void rooms.told.push(`close ${sequence}`) };
+  };
+  return { checkpointer: made, seal, faults, end: () => journal.close() };
+}
+
+describe("a checkpoint", () => {
+  test("makes every stream of the file permanent, and then frees the file", async () => {
+    const rooms = fileRooms();
+    const { checkpointer: made, seal, faults, end } = await checkpointer(rooms);
+    const streams = Array.from({ length: 10 }, (_, index) => rooms.stream(`s${index}`));
+    for (const [index, stream] of streams.entries()) rooms.advance(stream, bytesOf(100, index));
+    const file = seal(1, streams);
+    await made.add(file);
+    assert.ok(streams.every(({ isPersisted, hasSidecar }) => isPersisted && hasSidecar));
+    assert.ok(!existsSync(file.path));
+    const operations = rooms.files.operations.map(({ kind, path }) => `${kind} ${path}`);
+    const freed = operations.findIndex((line) => line === `rename ${file.path}` || line === `unlink ${file.path}`);
+    const lastShard = operations.findLastIndex((line) => line.startsWith("syncDirectory") && line.includes("/streams/"));
+    assert.ok(freed > lastShard, "the entries of the streams' directories are permanent before the journal forgets");
+    assert.equal(operations.slice(freed).includes(`syncDirectory ${rooms.layout.journal}`), true);
+    assert.deepEqual(faults, []);
+    await end();
+  });
+
+  test("runs one file after another, in order, and a few streams at a time", async () => {
+    const rooms = fileRooms();
+    const { checkpointer: made, seal, end } = await checkpointer(rooms);
+    let atOnce = 0;
+    let most = 0;
+    const gates: Barrier[] = [];
+    rooms.files.gate = ({ kind, path }) => {
+      if (kind !== "write" || !path.endsWith(".seg")) return undefined;
+      most = Math.max(most, (atOnce += 1));
+      const gate = new Barrier();
+      gates.push(gate);
+      return gate.opened.then(() => void (atOnce -= 1));
+    };
+    const files = [1, 2].map((sequence) => {
+      const streams = Array.from({ length: 8 }, (_, index) => rooms.stream(`${sequence}-${index}`));
+      for (const stream of streams) rooms.advance(stream, bytesOf(10));
+      return seal(sequence, streams);
+    });
+    const done = Promise.all(files.map((file) => made.add(file)));
+    for (let opened = 0; opened < 16; opened += 1) {
+      while (gates.length <= opened) await rooms.files.idle();
+      gates[opened]?.open();
+    }
+    await done;
+    assert.ok(most >= 2 && most <= 4, `${most} at once`);
+    assert.deepEqual(rooms.told, ["close 1", "close 2"]);
+    await end();
+  });
+
+  test("waits for a deleted stream's way out of its place", async () => {
+    const rooms = fileRooms();
+    const { checkpointer: made, seal, end } = await checkpointer(rooms);
+    const stream = rooms.stream();
+    rooms.advance(stream, bytesOf(10));
+    await rooms.writer.persist(stream);
+    stream.deleted = true;
+    const move = new Barrier();
+    rooms.files.gate = ({ kind, path }) => (kind === "rename" && path === stream.directory ? move.opened : undefined);
+    rooms.trash.take(stream);
+    const file = seal(1, [stream]);
+    const done = made.add(file);
+    await rooms.files.idle();
+    assert.ok(existsSync(file.path));
+    move.open();
+    await done;
+    assert.ok(!existsSync(file.path));
+    assert.ok(!existsSync(stream.directory));
+    await end();
+  });
+
+  test("keeps the file of a damaged stream, and makes the others permanent", async () => {
+    const rooms = fileRooms();
+    const { checkpointer: made, seal, faults, end } = await checkpointer(rooms);
+    const [bad, good] = [rooms.stream("bad"), rooms.stream("good")];
+    for (const stream of [bad, good]) rooms.advance(stream, bytesOf(10));
+    bad.damage = "something";
+    const file = seal(1, [bad, good]);
+    await made.add(file);
+    assert.ok(!existsSync(file.path));
+    assert.deepEqual(readdirSync(join(rooms.layout.root, "damaged")), ["1.journal"]);
+    assert.ok(existsSync(sidecarPath(good.directory)));
+    assert.deepEqual(faults, []);
+    await end();
+  });
+
+  test("that finds the disk full is tried again", async () => {
+    const rooms = fileRooms();
+    const { checkpointer: made, seal, faults, end } = await checkpointer(rooms);
+    const stream = rooms.stream();
+    rooms.advance(stream, bytesOf(10));
+    rooms.files.gate = ({ kind }) => (kind === "write" ? diskError("ENOSPC") : undefined);
+    const file = seal(1, [stream]);
+    const done = made.add(file);
+    await rooms.files.idle();
+    rooms.clock.advance(1000);
+    await rooms.files.idle();
+    assert.ok(existsSync(file.path));
+    rooms.files.gate = null;
+    rooms.clock.advance(1000);
+    await done;
+    assert.ok(!existsSync(file.path));
+    assert.equal(stream.isPersisted, true);
+    assert.deepEqual(faults, []);
+    await end();
+  });
+
+  test("that finds the disk full at the end is left to the next start", async () => {
+    const rooms = fileRooms();
+    const { checkpointer: made, seal, faults, end } = await checkpointer(rooms);
+    const stream = rooms.stream();
+    rooms.advance(stream, bytesOf(10));
+    rooms.files.gate = ({ kind }) => (kind === "write" ? diskError("ENOSPC") : undefined);
+    const file = seal(1, [stream]);
+    void made.add(file);
+    await made.end();
+    assert.ok(existsSync(file.path));
+    assert.deepEqual(faults, []);
+    rooms.files.gate = null;
+    await end();
+  });
+
+  test("that fails is a fault, and the file is kept", async () => {
+    const rooms = fileRooms();
+    const { checkpointer: made, seal, faults, end } = await checkpointer(rooms);
+    const stream = rooms.stream();
+    rooms.advance(stream, bytesOf(10));
+    rooms.files.gate = ({ kind, path }) => (kind === "sync" && path.endsWith(".seg") ? diskError("EIO") : undefined);
+    const file = seal(1, [stream]);
+    await made.add(file);
+    assert.ok(existsSync(file.path));
+    assert.equal(faults.length, 1);
+    await end();
+  });
+
+  test("that is stopped leaves the file", async () => {
+    const rooms = fileRooms();
+    const { checkpointer: made, seal, end } = await checkpointer(rooms);
+    const streams = [rooms.stream("a"), rooms.stream("b")];
+    for (const stream of streams) rooms.advance(stream, bytesOf(10));
+    rooms.files.gate = ({ kind }) => (kind === "write" ? (made.stop(), undefined) : undefined);
+    const files = [seal(1, streams), seal(2, streams)];
+    await Promise.all(files.map((file) => made.add(file)));
+    assert.ok(files.every(({ path }) => existsSync(path)));
+    await end();
+  });
+});

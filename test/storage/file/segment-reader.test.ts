@@ -1,0 +1,118 @@
+import assert from "node:assert/strict";
+import { rmSync, truncateSync, writeFileSync } from "node:fs";
+import { describe, test } from "node:test";
+import { FileStream } from "../../../src/storage/file/file-stream.js";
+import { systemFiles } from "../../../src/storage/file/files.js";
+import { segmentPath } from "../../../src/storage/file/layout.js";
+import { crcOf, readSegment } from "../../../src/storage/file/segment-reader.js";
+import { crc32 } from "../../../src/storage/file/crc32.js";
+import { DamagedStreamError } from "../../../src/storage/storage.js";
+import { bytesOf } from "../../helpers/engine.js";
+import { fileRooms, type FileRooms } from "../../helpers/file-rooms.js";
+import { diskError } from "../../helpers/watched-files.js";
+
+/** A stream of two segments, as another process would find it when `isLoaded`. */
+async function written(rooms: FileRooms, isLoaded = false): Promise<FileStream> {
+  const stream = rooms.stream();
+  rooms.advance(stream, bytesOf(3000, 1));
+  rooms.advance(stream, bytesOf(2000, 2));
+  await rooms.writer.persist(stream);
+  await rooms.pool.closeAll();
+  if (!isLoaded) return stream;
+  const segments = stream.segments.map(({ start, length, crc }) => ({ start, length, crc }));
+  return new FileStream(stream, stream.directory, { id: stream.id, name: stream.name, config: stream.config, state: stream.state, segments, batch: 1, claimed: false });
+}
+
+async function assertDamaged(reading: Promise<unknown>, file: string, problem: RegExp): Promise<void> {
+  await assert.rejects(reading, (error: unknown) => {
+    assert.ok(error instanceof DamagedStreamError, String(error));
+    assert.deepEqual([error.stream, error.file], ["s", file]);
+    assert.match(error.message, problem);
+    return true;
+  });
+}
+
+describe("a segment", () => {
+  test("is read at any place, and never past its end", async () => {
+    const rooms = fileRooms();
+    const stream = await written(rooms);
+    for (const [from, maxBytes, expected] of [
+      [0, 10, bytesOf(3000, 1).subarray(0, 10)],
+      [2990, 500, bytesOf(3000, 1).subarray(2990)],
+      [3000, 9999, bytesOf(2000, 2)],
+      [4999, 1, bytesOf(2000, 2).subarray(1999)],
+    ] as const) assert.deepEqual(await readSegment(rooms.pool, stream, from, maxBytes), expected);
+  });
+
+  test("that is too short or missing is damage, named with stream and file", async () => {
+    const rooms = fileRooms();
+    const stream = await written(rooms);
+    const path = segmentPath(stream.directory, 0);
+    truncateSync(path, 2500);
+    assert.deepEqual(await readSegment(rooms.pool, stream, 0, 2500), bytesOf(3000, 1).subarray(0, 2500));
+    await assertDamaged(readSegment(rooms.pool, stream, 2000, 1000), path, /it ends at byte 2500, before byte 3000/);
+    await rooms.pool.closeAll();
+    rmSync(path);
+    await assertDamaged(readSegment(rooms.pool, stream, 0, 1), path, /it is missing/);
+    assert.deepEqual(await readSegment(rooms.pool, stream, 3000, 9999), bytesOf(2000, 2), "the other one serves");
+  });
+
+  test("that is missing because the stream was deleted is no damage", async () => {
+    const rooms = fileRooms();
+    const stream = await written(rooms);
+    rmSync(segmentPath(stream.directory, 0));
+    stream.deleted = true;
+    await assert.rejects(readSegment(rooms.pool, stream, 0, 1), { code: "ENOENT" });
+  });
+
+  test("that nobody has is a mistake of ours", async () => {
+    const rooms = fileRooms();
+    await assert.rejects(readSegment(rooms.pool, rooms.stream(), 0, 1), RangeError);
+  });
+});
+
+describe("a segment that another process wrote", () => {
+  test("is compared with its CRC before the first read, and only then", async () => {
+    const rooms = fileRooms();
+    const stream = await written(rooms, true);
+    const reads = await Promise.all([readSegment(rooms.pool, stream, 0, 10), readSegment(rooms.pool, stream, 10, 10)]);
+    assert.deepEqual(Buffer.concat(reads), bytesOf(3000, 1).subarray(0, 20));
+    assert.equal(stream.segments[0]?.unchecked, null);
+    assert.notEqual(stream.segments[1]?.unchecked, null);
+    const before = rooms.files.count("read", /\.seg$/);
+    assert.equal(before, 3);
+    await readSegment(rooms.pool, stream, 20, 10);
+    assert.equal(rooms.files.count("read", /\.seg$/), before + 1);
+  });
+
+  test("with one other bit is never served", async () => {
+    const rooms = fileRooms();
+    const stream = await written(rooms, true);
+    const path = segmentPath(stream.directory, 0);
+    const spoiled = bytesOf(3000, 1);
+    spoiled[2999] = (spoiled[2999] ?? 0) ^ 1;
+    writeFileSync(path, spoiled);
+    for (let attempt = 0; attempt < 2; attempt += 1) await assertDamaged(readSegment(rooms.pool, stream, 0, 10), path, /its first 3000 bytes are not what was written/);
+    assert.deepEqual(await readSegment(rooms.pool, stream, 3000, 10), bytesOf(2000, 2).subarray(0, 10));
+  });
+
+  test("is compared again when the comparison itself failed", async () => {
+    const rooms = fileRooms();
+    const stream = await written(rooms, true);
+    rooms.files.gate = ({ kind }) => (kind === "read" ? diskError("EIO") : undefined);
+    await assert.rejects(readSegment(rooms.pool, stream, 0, 10), { code: "EIO" });
+    rooms.files.gate = null;
+    assert.deepEqual(await readSegment(rooms.pool, stream, 0, 10), bytesOf(3000, 1).subarray(0, 10));
+  });
+});
+
+test("the CRC of a long file is that of all its bytes, however many steps it takes", async () => {
+  const rooms = fileRooms();
+  const path = `${rooms.layout.root}/long`;
+  const bytes = Buffer.concat([bytesOf(1024 * 1024, 1), bytesOf(1024 * 1024, 2), bytesOf(77, 3)]);
+  writeFileSync(path, bytes);
+  const file = await systemFiles(false).open(path, "read");
+  assert.equal(await crcOf(file, bytes.length), crc32(bytes));
+  assert.equal(await crcOf(file, 5), crc32(bytes.subarray(0, 5)));
+  await file.close();
+});

@@ -1,0 +1,156 @@
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import type { FileStream } from "../../../src/storage/file/file-stream.js";
+import { bytesOf } from "../../helpers/engine.js";
+import { fileRooms, type FileRooms } from "../../helpers/file-rooms.js";
+import { Barrier, diskError } from "../../helpers/watched-files.js";
+
+async function persisted(rooms: FileRooms): Promise<FileStream> {
+  const stream = rooms.stream();
+  rooms.advance(stream, bytesOf(100));
+  await rooms.writer.persist(stream);
+  return stream;
+}
+
+describe("a deleted stream", () => {
+  test("leaves its place by a rename, and its files go behind that", async () => {
+    const rooms = fileRooms();
+    const stream = await persisted(rooms);
+    const removal = new Barrier();
+    let removals = 0;
+    rooms.files.gate = ({ kind }) => (kind === "removeTree" && (removals += 1) === 2 ? removal.opened : undefined);
+    rooms.trash.take(stream);
+    assert.equal(rooms.trash.isVacating("s"), true);
+    await rooms.trash.vacated("s");
+    assert.ok(!existsSync(stream.directory));
+    assert.deepEqual(readdirSync(rooms.layout.trash), [stream.id]);
+    removal.open();
+    await rooms.trash.stop();
+    assert.deepEqual(readdirSync(rooms.layout.trash), []);
+    assert.equal(rooms.trash.isVacating("s"), false);
+  });
+
+  test("stays while its deletion is not durable, and is in nobody's way when that failed", async () => {
+    const rooms = fileRooms();
+    const stream = await persisted(rooms);
+    const settle = rooms.trash.follow(stream, (how) => rooms.told.push(how));
+    const vacated = rooms.trash.vacated("s");
+    await rooms.files.idle();
+    assert.equal(rooms.trash.isVacating("s"), true);
+    settle("storage-full");
+    await assert.rejects(vacated, { code: "ENOSPC" });
+    await rooms.files.idle();
+    assert.deepEqual(rooms.told, ["storage-full"]);
+    assert.equal(rooms.trash.isVacating("s"), false);
+    assert.ok(existsSync(stream.directory));
+    assert.deepEqual(rooms.faults, []);
+    rooms.trash.follow(stream, (how) => rooms.told.push(how))("durable");
+    await rooms.trash.removed(stream);
+    assert.ok(!existsSync(stream.directory));
+  });
+
+  test("waits for its file operations that are under way", async () => {
+    const rooms = fileRooms();
+    const stream = await persisted(rooms);
+    rooms.advance(stream, bytesOf(100, 1));
+    const disk = new Barrier();
+    rooms.files.gate = ({ kind }) => (kind === "write" ? disk.opened : undefined);
+    const flushed = rooms.writer.flush(stream);
+    rooms.trash.take(stream);
+    await rooms.files.idle();
+    assert.ok(existsSync(stream.directory));
+    disk.open();
+    await flushed;
+    await rooms.trash.removed(stream);
+    assert.ok(!existsSync(stream.directory));
+  });
+
+  test("without a directory is gone at once, and one that was never taken is not waited for", async () => {
+    const rooms = fileRooms();
+    const stream = rooms.stream();
+    await rooms.trash.removed(stream);
+    await rooms.trash.vacated("s");
+    rooms.trash.take(stream);
+    await rooms.trash.removed(stream);
+    assert.equal(rooms.files.count("rename", /./), 0);
+  });
+
+  test("that can't be moved is a fault, and its name stays taken", async () => {
+    const rooms = fileRooms();
+    const stream = await persisted(rooms);
+    rooms.files.gate = ({ kind }) => (kind === "rename" ? diskError("EIO") : undefined);
+    rooms.trash.take(stream);
+    await assert.rejects(rooms.trash.removed(stream), { code: "EIO" });
+    assert.equal(rooms.trash.isVacating("s"), true);
+    assert.equal(rooms.faults.length, 1);
+  });
+
+  test("is removed in its place where the disk has no room for the rename", async () => {
+    const rooms = fileRooms();
+    const stream = await persisted(rooms);
+    rooms.files.gate = ({ kind }) => (kind === "rename" ? diskError("ENOSPC") : undefined);
+    rooms.trash.take(stream);
+    await rooms.trash.removed(stream);
+    assert.ok(!existsSync(stream.directory));
+    assert.deepEqual(rooms.faults, []);
+  });
+
+  test("closes its files: a new stream of the name has files of its own", async () => {
+    const rooms = fileRooms();
+    const old = await persisted(rooms);
+    rooms.trash.take(old);
+    await rooms.trash.removed(old);
+    const next = await persisted(rooms);
+    assert.equal(readdirSync(next.directory).length, 2);
+  });
+});
+
+describe("the trash", () => {
+  test("takes what belongs to no stream, also in the place of an earlier leftover", async () => {
+    const rooms = fileRooms();
+    const directory = join(rooms.layout.streams, "d");
+    for (let time = 0; time < 2; time += 1) {
+      mkdirSync(directory);
+      writeFileSync(join(directory, "file"), "");
+      mkdirSync(join(rooms.layout.trash, "label", "old"), { recursive: true });
+      await rooms.trash.discard(directory, "label");
+      assert.ok(!existsSync(directory));
+    }
+    await rooms.trash.discard(directory, "label");
+    await rooms.trash.stop();
+    assert.deepEqual(readdirSync(rooms.layout.trash), []);
+  });
+
+  test("is emptied at a start of what an earlier run left", async () => {
+    const rooms = fileRooms();
+    for (const label of ["a", "b"]) mkdirSync(join(rooms.layout.trash, label));
+    await rooms.trash.emptyAll();
+    await rooms.files.idle();
+    assert.deepEqual(readdirSync(rooms.layout.trash), []);
+  });
+
+  test("that can't be emptied is a line in the log, and goes at the next start", async () => {
+    const rooms = fileRooms();
+    mkdirSync(join(rooms.layout.trash, "a"));
+    rooms.files.gate = ({ kind }) => (kind === "removeTree" ? diskError("EIO") : undefined);
+    await rooms.trash.emptyAll();
+    await rooms.trash.stop();
+    assert.deepEqual(rooms.log.map(({ level, fields }) => [level, fields["path"]]), [["warn", join(rooms.layout.trash, "a")]]);
+    assert.deepEqual(rooms.faults, []);
+  });
+
+  test("begins no removal after it was stopped", async () => {
+    const rooms = fileRooms();
+    for (const label of ["a", "b", "c"]) mkdirSync(join(rooms.layout.trash, label));
+    const removal = new Barrier();
+    rooms.files.gate = ({ kind }) => (kind === "removeTree" ? removal.opened : undefined);
+    await rooms.trash.emptyAll();
+    await rooms.files.idle();
+    const stopped = rooms.trash.stop();
+    removal.open();
+    await stopped;
+    assert.equal(readdirSync(rooms.layout.trash).length, 2);
+  });
+});

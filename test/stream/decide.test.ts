@@ -1,0 +1,140 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { ProducerMark, ProducerStamp } from "../../src/storage/storage.js";
+import type { AppendCommand, CreateCommand } from "../../src/stream/command.js";
+import { decideAppend, frameBody, matchesExisting, type AppendDecision, type DecisionState } from "../../src/stream/decide.js";
+import { configOf } from "../helpers/engine.js";
+
+const NOW_MS = 1000;
+const TEXT = configOf({ contentType: "text/plain" });
+const JSON_CONFIG = configOf({ contentType: "application/json" });
+const PRODUCER: ProducerStamp = { id: "p", epoch: 0, seq: 3 };
+
+function stateOf(more: Partial<DecisionState> & { marks?: Record<string, ProducerMark> } = {}): DecisionState {
+  const { marks = {}, ...rest } = more;
+  return { tail: 100, closed: false, closedBy: null, lastSeq: null, markOf: (id) => marks[id], producerCount: Object.keys(marks).length, oldestProducerAtMs: 0, ...rest };
+}
+
+function commandOf(body: string, more: Partial<AppendCommand> = {}): AppendCommand {
+  return { contentType: "text/plain", body: Buffer.from(body), closes: false, producer: null, seq: null, ...more };
+}
+
+/** `accept` with the payload, `settled`, or the code of the refusal. */
+function gist(decision: AppendDecision): string {
+  if (decision.kind === "accept") return `accept ${decision.record.payload}`;
+  return decision.kind === "settled" ? "settled" : decision.code;
+}
+
+describe("an append", () => {
+  const known = { p: { epoch: 0, seq: 2, atMs: 0 } };
+  const table: [what: string, state: DecisionState, command: AppendCommand, answer: string][] = [
+    ["with data is accepted", stateOf(), commandOf("data"), "accept data"],
+    ["with nothing at all is refused", stateOf(), commandOf(""), "empty-body"],
+    ["that closes needs no data", stateOf(), commandOf("", { closes: true }), "accept "],
+    ["that only closes ignores its content type", stateOf(), commandOf("", { closes: true, contentType: "image/png" }), "accept "],
+    ["with data and without a content type is refused", stateOf(), commandOf("x", { contentType: null }), "content-type-missing"],
+    ["with another content type is refused", stateOf(), commandOf("x", { contentType: "image/png" }), "content-type-mismatch"],
+    ["with the content type in other case and with parameters is accepted", stateOf(), commandOf("x", { contentType: "Text/PLAIN; charset=utf-8" }), "accept x"],
+    ["with a greater sequence is accepted", stateOf({ lastSeq: "a" }), commandOf("x", { seq: "b" }), "accept x"],
+    ["with a longer sequence is accepted", stateOf({ lastSeq: "a" }), commandOf("x", { seq: "aa" }), "accept x"],
+    ["with the same sequence is refused", stateOf({ lastSeq: "a" }), commandOf("x", { seq: "a" }), "stream-seq-regression"],
+    ["with a sequence that is greater only as a number is refused", stateOf({ lastSeq: "2" }), commandOf("x", { seq: "10" }), "stream-seq-regression"],
+    ["without a sequence is accepted after one with", stateOf({ lastSeq: "z" }), commandOf("x"), "accept x"],
+    ["with a first sequence is accepted", stateOf(), commandOf("x", { seq: "" }), "accept x"],
+    ["of a producer's next is accepted", stateOf({ marks: known }), commandOf("x", { producer: PRODUCER }), "accept x"],
+    ["of a producer's last is a duplicate", stateOf({ marks: known }), commandOf("x", { producer: { ...PRODUCER, seq: 2 } }), "settled"],
+    ["that leaves a gap is refused", stateOf({ marks: known }), commandOf("x", { producer: { ...PRODUCER, seq: 5 } }), "producer-gap"],
+    // The order of the checks.
+    ["to a closed stream is refused before its content type is looked at", stateOf({ closed: true }), commandOf("x", { contentType: null }), "stream-closed"],
+    ["has its content type looked at before its producer", stateOf({ marks: known }), commandOf("x", { contentType: "a/b", producer: { ...PRODUCER, seq: 9 } }), "content-type-mismatch"],
+    ["has its producer looked at before its sequence", stateOf({ marks: known, lastSeq: "z" }), commandOf("x", { seq: "a", producer: { ...PRODUCER, seq: 9 } }), "producer-gap"],
+    ["is a duplicate before its sequence is looked at", stateOf({ marks: known, lastSeq: "z" }), commandOf("x", { seq: "a", producer: { ...PRODUCER, seq: 2 } }), "settled"],
+    ["of a producer's next with an old sequence is refused", stateOf({ marks: known, lastSeq: "z" }), commandOf("x", { seq: "a", producer: PRODUCER }), "stream-seq-regression"],
+  ];
+  for (const [what, state, command, answer] of table) test(what, () => assert.equal(gist(decideAppend(state, TEXT, command, NOW_MS)), answer));
+
+  test("carries everything that becomes durable together", () => {
+    const decision = decideAppend(stateOf({ marks: known }), TEXT, commandOf("x", { closes: true, producer: PRODUCER, seq: "s" }), NOW_MS);
+    assert.deepEqual(decision, { kind: "accept", record: { payload: Buffer.from("x"), closes: true, producer: PRODUCER, seq: "s", atMs: NOW_MS } });
+  });
+
+  test("that is a duplicate echoes the highest accepted sequence number", () => {
+    const decision = decideAppend(stateOf({ marks: known }), TEXT, commandOf("x", { producer: { ...PRODUCER, seq: 0 } }), NOW_MS);
+    assert.deepEqual(decision, { kind: "settled", producer: known.p });
+  });
+});
+
+describe("a JSON append", () => {
+  const json = { contentType: "application/json; charset=utf-8" };
+  for (const [body, answer] of [
+    ['{"a":1}', 'accept {"a":1},\n'],
+    ["[1,2]", "accept 1,\n2,\n"],
+    ["[[1]]", "accept [1],\n"],
+    ["null", "accept null,\n"],
+    ["12345678901234567890", "accept 12345678901234567890,\n"],
+    ["[]", "empty-json-array"],
+    ["{", "invalid-json"],
+    [" ", "invalid-json"],
+  ] as const) {
+    test(`of ${JSON.stringify(body)} is: ${JSON.stringify(answer)}`, () => assert.equal(gist(decideAppend(stateOf(), JSON_CONFIG, commandOf(body, json), NOW_MS)), answer));
+  }
+
+  test("that is invalid changes nothing, also of a producer", () => {
+    assert.equal(gist(decideAppend(stateOf(), JSON_CONFIG, commandOf("{", { ...json, producer: { id: "p", epoch: 0, seq: 0 }, closes: true }), NOW_MS)), "invalid-json");
+  });
+});
+
+describe("a closed stream", () => {
+  const closedBy: ProducerStamp = { id: "p", epoch: 1, seq: 4 };
+  const marks = { p: { epoch: 1, seq: 4, atMs: 0 }, q: { epoch: 0, seq: 2, atMs: 0 } };
+  const closed = stateOf({ closed: true, closedBy, marks });
+
+  for (const [what, command, answer] of [
+    ["refuses data", commandOf("x"), { kind: "refused", code: "stream-closed", closed: true }],
+    ["refuses data that closes again", commandOf("x", { closes: true }), { kind: "refused", code: "stream-closed", closed: true }],
+    ["refuses another producer's retry", commandOf("x", { producer: { id: "q", epoch: 0, seq: 2 } }), { kind: "refused", code: "stream-closed", closed: true }],
+    ["refuses an earlier append of the producer that closed it", commandOf("x", { producer: { ...closedBy, seq: 3 } }), { kind: "refused", code: "stream-closed", closed: true }],
+    ["refuses the same sequence number of another epoch", commandOf("x", { producer: { ...closedBy, epoch: 2 } }), { kind: "refused", code: "stream-closed", closed: true }],
+    ["answers its closing producer's retry, whatever its body is now", commandOf("other", { producer: closedBy, closes: true }), { kind: "settled", producer: marks.p }],
+    ["may be closed again by anybody", commandOf("", { closes: true }), { kind: "settled", producer: null }],
+    ["may be closed again by a producer that it knows", commandOf("", { closes: true, producer: { id: "q", epoch: 0, seq: 9 } }), { kind: "settled", producer: marks.q }],
+    ["may be closed again by a producer that it does not know", commandOf("", { closes: true, producer: { id: "z", epoch: 0, seq: 0 } }), { kind: "settled", producer: { id: "z", epoch: 0, seq: 0 } }],
+  ] as const) {
+    test(what, () => assert.deepEqual(decideAppend(closed, TEXT, command, NOW_MS), answer));
+  }
+
+  test("that nobody in particular closed refuses every producer's data", () => {
+    assert.equal(gist(decideAppend(stateOf({ closed: true, marks }), TEXT, commandOf("x", { producer: closedBy }), NOW_MS)), "stream-closed");
+  });
+});
+
+describe("a body", () => {
+  test("is kept as it is where the stream is not JSON", () => {
+    const body = Buffer.from("[1,\n2]");
+    assert.equal(frameBody("text/plain", body, "append"), body);
+  });
+
+  test("of an empty array makes an empty JSON stream, but is no append", () => {
+    assert.deepEqual(frameBody("application/json", Buffer.from("[]"), "create"), Buffer.alloc(0));
+    assert.deepEqual(frameBody("application/json", Buffer.from("[]"), "append"), { kind: "refused", code: "empty-json-array" });
+    assert.deepEqual(frameBody("application/json", Buffer.alloc(0), "create"), Buffer.alloc(0));
+  });
+});
+
+describe("a PUT on a stream that is there", () => {
+  const config = configOf({ contentType: "text/plain; charset=utf-8", ttlSeconds: 60, expiresAtMs: null });
+  const same: CreateCommand = { contentType: null, ttlSeconds: 60, expiresAtMs: null, closed: false, body: Buffer.alloc(0) };
+  for (const [what, command, contentType, closed, matches] of [
+    ["asks for the same", same, "text/plain; charset=utf-8", false, true],
+    ["may leave parameters out and use other case", same, "TEXT/Plain", false, true],
+    ["asks for another content type", same, "text/html", false, false],
+    ["asks for another TTL", { ...same, ttlSeconds: 61 }, "text/plain", false, false],
+    ["asks for none", { ...same, ttlSeconds: null }, "text/plain", false, false],
+    ["asks for an expiry", { ...same, expiresAtMs: 5 }, "text/plain", false, false],
+    ["finds it closed", same, "text/plain", true, false],
+    ["asks for it closed and finds it so", { ...same, closed: true }, "text/plain", true, true],
+    ["asks for it closed and finds it open", { ...same, closed: true }, "text/plain", false, false],
+  ] as const) {
+    test(`${what}: ${matches ? "200" : "409"}`, () => assert.equal(matchesExisting(config, closed, command, contentType), matches));
+  }
+});

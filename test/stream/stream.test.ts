@@ -1,0 +1,419 @@
+import assert from "node:assert/strict";
+import { describe, test, type TestContext } from "node:test";
+import { parseOffset, type ParsedOffset } from "../../src/protocol/offset.js";
+import type { ProducerStamp, StreamConfig } from "../../src/storage/storage.js";
+import type { AppendCommand } from "../../src/stream/command.js";
+import type { TtlMode } from "../../src/stream/expiry.js";
+import type { Advance } from "../../src/stream/live.js";
+import type { AppendOutcome } from "../../src/stream/outcome.js";
+import { refuseRejected, Stream, type Chunk } from "../../src/stream/stream.js";
+import { bytesOf, created, openEngine, type Engine } from "../helpers/engine.js";
+import { Barrier, diskError } from "../helpers/watched-files.js";
+
+interface TestStream {
+  readonly engine: Engine;
+  readonly stream: Stream;
+}
+
+/** A stream that is durable, in an engine of its own. */
+async function streamOf(t: TestContext, config: Partial<StreamConfig> = {}, initial: Buffer | string = "", ttlMode: TtlMode = "sliding"): Promise<TestStream> {
+  const engine = await openEngine();
+  t.after(() => engine.storage.close());
+  const stored = await created(engine.storage, "s", initial, { contentType: "text/plain", createdAtMs: engine.clock.nowMs(), ...config });
+  return { engine, stream: new Stream({ storage: engine.storage, clock: engine.clock, ttlMode }, stored, null) };
+}
+
+const JSON_CONFIG = { contentType: "application/json" };
+
+function commandOf(body: string | Buffer, more: Partial<AppendCommand> = {}): AppendCommand {
+  return { contentType: "text/plain", body: Buffer.from(body), closes: false, producer: null, seq: null, ...more };
+}
+
+function jsonOf(body: string): AppendCommand {
+  return commandOf(body, { contentType: "application/json" });
+}
+
+function producing(seq: number, epoch = 0): { producer: ProducerStamp } {
+  return { producer: { id: "p", epoch, seq } };
+}
+
+function at(token: string): ParsedOffset {
+  const parsed = parseOffset(token);
+  assert.ok(parsed !== null);
+  return parsed;
+}
+
+/** Holds the journal's next writes until the barrier opens. */
+function holdJournal(engine: Engine): Barrier {
+  const disk = new Barrier();
+  engine.files.gate = ({ kind }) => (kind === "writeThen" ? disk.opened : undefined);
+  return disk;
+}
+
+/** What has settled of `outcomes` so far: the rest is "waiting". */
+async function soFar(engine: Engine, outcomes: readonly (AppendOutcome | Promise<AppendOutcome>)[]): Promise<string[]> {
+  const gists = outcomes.map(() => "waiting");
+  outcomes.forEach((outcome, index) => void Promise.resolve(outcome).then((done) => (gists[index] = gist(done))));
+  await engine.files.idle();
+  return gists;
+}
+
+function gist(outcome: AppendOutcome): string {
+  if (outcome.kind === "refused") return outcome.code;
+  return `${outcome.duplicate ? "duplicate" : "new"} ${outcome.nextOffset.replace(/0*(\d+)_0*(\d+)$/, "$1_$2")}${outcome.closed ? " closed" : ""}`;
+}
+
+describe("appending", () => {
+  test("answers with the next offset once the bytes are durable, and not before", async (t) => {
+    const { engine, stream } = await streamOf(t);
+    const disk = holdJournal(engine);
+    const appended = stream.append(commandOf("hello", { seq: "1" }));
+    assert.deepEqual(await soFar(engine, [appended]), ["waiting"]);
+    assert.equal(stream.tail, 0);
+    assert.equal(stream.reservedTail, 5);
+    disk.open();
+    assert.deepEqual(await appended, { kind: "appended", duplicate: false, hasData: true, nextOffset: "0000000000000000_0000000000000005", closed: false, producer: null });
+    assert.equal(stream.tail, 5);
+  });
+
+  test("a producer's concurrent appends are taken in order, and each answers with its own end", async (t) => {
+    const { stream } = await streamOf(t);
+    const outcomes = await Promise.all([0, 1, 2].map((seq) => stream.append(commandOf("ab", producing(seq)))));
+    assert.deepEqual(outcomes.map(gist), ["new 0_2", "new 0_4", "new 0_6"]);
+    assert.deepEqual(outcomes.map((outcome) => outcome.kind === "appended" && outcome.producer?.seq), [0, 1, 2]);
+  });
+
+  test("a duplicate of an append in flight waits until that is durable", async (t) => {
+    const { engine, stream } = await streamOf(t);
+    const disk = holdJournal(engine);
+    const outcomes = [stream.append(commandOf("ab", producing(0))), stream.append(commandOf("ab", producing(0)))];
+    assert.deepEqual(await soFar(engine, outcomes), ["waiting", "waiting"]);
+    disk.open();
+    assert.deepEqual(await soFar(engine, outcomes), ["new 0_2", "duplicate 0_2"]);
+  });
+
+  test("a refusal that cites a state in flight waits until that is durable", async (t) => {
+    const { engine, stream } = await streamOf(t);
+    const disk = holdJournal(engine);
+    const outcomes = [stream.append(commandOf("end", { closes: true })), stream.append(commandOf("late")), stream.append(commandOf("", { closes: true })), stream.append(commandOf("x", { ...producing(3) }))];
+    assert.deepEqual(await soFar(engine, outcomes), ["waiting", "waiting", "waiting", "waiting"]);
+    disk.open();
+    assert.deepEqual(await soFar(engine, outcomes), ["new 0_3 closed", "stream-closed", "duplicate 0_3 closed", "stream-closed"]);
+    const late = await stream.append(commandOf("late"));
+    assert.ok(late.kind === "refused");
+    assert.deepEqual([late.closed, late.nextOffset], [true, "0000000000000000_0000000000000003"]);
+  });
+
+  test("a duplicate is answered at once where nothing is in flight", async (t) => {
+    const { stream } = await streamOf(t);
+    await stream.append(commandOf("ab", producing(0)));
+    const again = stream.append(commandOf("ab", producing(0)));
+    assert.ok(!(again instanceof Promise));
+    assert.equal(gist(again), "duplicate 0_2");
+  });
+
+  test("when the disk is full everything in flight is refused, and nothing of it counts", async (t) => {
+    const { engine, stream } = await streamOf(t);
+    engine.files.gate = ({ kind }) => (kind === "writeThen" ? diskError("ENOSPC") : undefined);
+    const outcomes = await Promise.all([
+      stream.append(commandOf("ab", { ...producing(0), seq: "5" })),
+      stream.append(commandOf("ab", producing(0))),
+      stream.append(commandOf("cd", producing(1))),
+      stream.append(commandOf("", { closes: true })),
+    ]);
+    assert.deepEqual(outcomes.map(gist), ["storage-full", "storage-full", "storage-full", "storage-full"]);
+    assert.deepEqual([stream.tail, stream.reservedTail, stream.reservedClosed], [0, 0, false]);
+    assert.equal(gist(await stream.append(commandOf("x"))), "storage-full");
+    engine.files.gate = null;
+    engine.clock.advance(1000);
+    assert.equal(gist(await stream.append(commandOf("ab", { ...producing(0), seq: "1" }))), "new 0_2");
+  });
+
+  test("a refused append changes nothing: not the producer, not the sequence", async (t) => {
+    const { stream } = await streamOf(t);
+    await stream.append(commandOf("a", { ...producing(0), seq: "5" }));
+    assert.equal(gist(await stream.append(commandOf("b", { ...producing(1), seq: "4" }))), "stream-seq-regression");
+    assert.equal(gist(await stream.append(commandOf("b", { ...producing(0, 7), seq: "5" }))), "stream-seq-regression");
+    assert.equal(gist(await stream.append(commandOf("b", { ...producing(1), seq: "6" }))), "new 0_2");
+  });
+
+  test("the producer's echo is the highest accepted number, also for an old duplicate", async (t) => {
+    const { stream } = await streamOf(t);
+    for (const seq of [0, 1, 2]) await stream.append(commandOf("a", producing(seq)));
+    const outcome = await stream.append(commandOf("a", producing(0)));
+    assert.ok(outcome.kind === "appended");
+    assert.deepEqual([outcome.duplicate, outcome.producer?.epoch, outcome.producer?.seq], [true, 0, 2]);
+  });
+
+  for (const [rejection, code] of [["overloaded", "overloaded"], ["tail-moved", "overloaded"], ["storage-full", "storage-full"], ["storage-unavailable", "storage-unavailable"]] as const) {
+    test(`what storage does not take for ${rejection} is refused as ${code}`, () => assert.deepEqual(refuseRejected(rejection), { kind: "refused", code }));
+  }
+});
+
+describe("waiting until the state is durable", () => {
+  test("is no waiting where it is", async (t) => {
+    const { stream } = await streamOf(t);
+    assert.equal(stream.whenDurable(() => 7), 7);
+  });
+
+  test("ends with the answer, made from the state as it is then", async (t) => {
+    const { engine, stream } = await streamOf(t);
+    const disk = holdJournal(engine);
+    const appended = stream.append(commandOf("abc"));
+    const waited = stream.whenDurable(() => stream.tail);
+    await engine.files.idle();
+    disk.open();
+    assert.deepEqual([await waited, gist(await appended)], [3, "new 0_3"]);
+  });
+
+  test("ends with a refusal where the disk failed", async (t) => {
+    const { engine, stream } = await streamOf(t);
+    engine.files.gate = ({ kind }) => (kind === "writeThen" ? diskError("EIO") : undefined);
+    void stream.append(commandOf("abc"));
+    assert.deepEqual(await stream.whenDurable(() => 7), { kind: "refused", code: "storage-unavailable" });
+  });
+});
+
+describe("offsets", () => {
+  /** Four segments of 1000, 4000, 3500 and 9000 bytes. */
+  async function segmented(t: TestContext): Promise<TestStream & { tokens: string[] }> {
+    const made = await streamOf(t);
+    const tokens: string[] = [made.stream.offsetAt(0)];
+    for (const size of [1000, 4000, 3500, 9000]) {
+      const outcome = await made.stream.append(commandOf(bytesOf(size)));
+      assert.ok(outcome.kind === "appended");
+      tokens.push(outcome.nextOffset);
+    }
+    return { ...made, tokens };
+  }
+
+  test("a position has one token for ever, also where a segment began behind it", async (t) => {
+    const { engine, stream, tokens } = await segmented(t);
+    const positions = [0, 1000, 5000, 8500, 17_500];
+    assert.deepEqual(tokens, ["0000000000000000_0000000000000000", "0000000000000000_0000000000001000", "0000000000001000_0000000000004000", "0000000000005000_0000000000003500", "0000000000008500_0000000000009000"]);
+    assert.deepEqual(positions.map((position) => stream.offsetAt(position)), tokens);
+    await engine.storage.persist(stream.stored);
+    assert.ok(engine.storage.release(stream.stored));
+    const stored = await engine.storage.load("s");
+    assert.ok(stored !== null);
+    const again = new Stream({ storage: engine.storage, clock: engine.clock, ttlMode: "sliding" }, stored, null);
+    assert.deepEqual(positions.map((position) => again.offsetAt(position)), tokens);
+    for (const [index, token] of tokens.entries()) assert.equal(again.locate(at(token)), positions[index]);
+  });
+
+  test("tokens sort as text in the order of their positions", async (t) => {
+    const { stream } = await segmented(t);
+    const tokens = Array.from({ length: 176 }, (_, index) => stream.offsetAt(index * 100));
+    assert.deepEqual([...tokens].sort(), tokens);
+  });
+
+  test("the start, the tail and any byte of a text stream can be read from", async (t) => {
+    const { stream } = await segmented(t);
+    assert.equal(stream.locate({ kind: "start" }), 0);
+    assert.equal(stream.locate({ kind: "now" }), 17_500);
+    assert.equal(stream.locate(at("0000000000001000_0000000000000001")), 1001);
+    assert.equal(stream.locate(at("0000000000001000_0000000000000000")), 1000);
+  });
+
+  test("what was never given out is refused", async (t) => {
+    const { stream } = await segmented(t);
+    for (const token of ["0000000000008500_0000000000009001", "0000000000017500_0000000000000000", "0000000000000001_0000000000000000", "0000000000000000_0000000000001001", "9007199254740991_9007199254740991"]) {
+      const located = await stream.locate(at(token));
+      assert.ok(typeof located !== "number" && located.code === "invalid-offset", token);
+    }
+  });
+
+  test("a place before the earliest retained byte is gone, and the answer tells the earliest", async (t) => {
+    const { stream, engine } = await segmented(t);
+    const trimmed = new Stream({ storage: engine.storage, clock: engine.clock, ttlMode: "sliding" }, stream.stored, null);
+    Object.defineProperty(stream.stored, "earliest", { value: 5000 });
+    assert.deepEqual(await trimmed.locate(at("0000000000001000_0000000000000000")), { kind: "refused", code: "offset-gone", nextOffset: trimmed.offsetAt(5000) });
+    assert.equal(trimmed.locate({ kind: "start" }), 5000);
+  });
+
+  test("inside a JSON message reading can't begin, in memory and from a file", async (t) => {
+    const { engine, stream } = await streamOf(t, JSON_CONFIG);
+    for (const body of ['{"a":1}', "[2,3]"]) await stream.append(jsonOf(body));
+    for (const evicted of [false, true]) {
+      if (evicted) {
+        await engine.storage.persist(stream.stored);
+        assert.ok(engine.storage.release(stream.stored));
+      }
+      const stored = await engine.storage.load("s");
+      assert.ok(stored !== null);
+      const json = new Stream({ storage: engine.storage, clock: engine.clock, ttlMode: "sliding" }, stored, null);
+      // {"a":1},\n is 9 bytes, 2,\n and 3,\n are 3 each.
+      for (let position = 0; position <= 15; position += 1) {
+        const located = await json.locate({ kind: "at", segmentStart: 0, byteInSegment: position });
+        if ([0, 9, 12, 15].includes(position)) assert.equal(located, position);
+        else assert.deepEqual(located, { kind: "refused", code: "invalid-offset", detail: "The offset is inside a message." });
+      }
+    }
+  });
+});
+
+describe("reading", () => {
+  async function readOf(stream: Stream, from: number, maxBytes: number): Promise<Chunk> {
+    return stream.read(from, maxBytes);
+  }
+
+  test("gives about as much as asked for, and says whether that is all", async (t) => {
+    const { stream } = await streamOf(t, {}, "0123456789");
+    assert.deepEqual(await readOf(stream, 2, 3), { kind: "chunk", from: 2, to: 5, bytes: Buffer.from("234"), upToDate: false, closed: false });
+    assert.deepEqual(await readOf(stream, 5, 100), { kind: "chunk", from: 5, to: 10, bytes: Buffer.from("56789"), upToDate: true, closed: false });
+    assert.deepEqual(await readOf(stream, 10, 100), { kind: "chunk", from: 10, to: 10, bytes: Buffer.alloc(0), upToDate: true, closed: false });
+  });
+
+  test("tells of closure only at the end", async (t) => {
+    const { stream } = await streamOf(t, {}, "0123456789");
+    await stream.append(commandOf("", { closes: true }));
+    assert.equal((await readOf(stream, 0, 5)).closed, false);
+    assert.equal((await readOf(stream, 5, 5)).closed, true);
+    assert.equal((await readOf(stream, 10, 5)).closed, true);
+  });
+
+  test("gathers pieces of several segments into one chunk", async (t) => {
+    const { stream } = await streamOf(t);
+    const parts = [3000, 3000, 5000, 100, 3000].map((size, index) => bytesOf(size, index));
+    for (const part of parts) await stream.append(commandOf(part));
+    const whole = Buffer.concat(parts);
+    for (const [from, maxBytes] of [[0, 14_100], [2999, 2], [1, 9999], [0, 1]] as const) {
+      const chunk = await readOf(stream, from, maxBytes);
+      assert.ok(chunk.bytes.equals(whole.subarray(from, from + maxBytes)), `${from}, ${maxBytes}`);
+    }
+  });
+
+  test("a JSON chunk ends at a whole message", async (t) => {
+    const { stream } = await streamOf(t, JSON_CONFIG);
+    for (const body of ["[11,22]", "33"]) await stream.append(jsonOf(body));
+    const table: [from: number, maxBytes: number, text: string][] = [[0, 4, "11,\n"], [0, 5, "11,\n"], [0, 7, "11,\n"], [0, 8, "11,\n22,\n"], [4, 100, "22,\n33,\n"], [8, 4, "33,\n"]];
+    for (const [from, maxBytes, text] of table) assert.equal((await readOf(stream, from, maxBytes)).bytes.toString(), text, `${from}, ${maxBytes}`);
+  });
+
+  test("a JSON message longer than the chunk comes whole", async (t) => {
+    const { stream } = await streamOf(t, JSON_CONFIG);
+    const long = JSON.stringify("x".repeat(10_000));
+    for (const body of ["1", long, "2"]) await stream.append(jsonOf(body));
+    assert.equal((await readOf(stream, 0, 100)).bytes.toString(), "1,\n");
+    for (const maxBytes of [1, 100, 9999]) {
+      const text = (await readOf(stream, 3, maxBytes)).bytes.toString();
+      assert.ok(text.startsWith(`${long},\n`) && text.endsWith(",\n") && text.length <= 2 * (long.length + 2), `at most ${maxBytes}`);
+    }
+    const rest = await readOf(stream, 3 + long.length + 2, 100);
+    assert.deepEqual([rest.bytes.toString(), rest.upToDate], ["2,\n", true]);
+  });
+
+  test("shows only what is durable", async (t) => {
+    const { engine, stream } = await streamOf(t, {}, "old");
+    const disk = holdJournal(engine);
+    const appended = stream.append(commandOf("new"));
+    await engine.files.idle();
+    const chunk = await readOf(stream, 0, 100);
+    assert.deepEqual([chunk.bytes.toString(), chunk.upToDate], ["old", true]);
+    disk.open();
+    await appended;
+    assert.equal((await readOf(stream, 0, 100)).bytes.toString(), "oldnew");
+  });
+
+  test("keeps the stream in memory while it gathers", async (t) => {
+    const { stream } = await streamOf(t);
+    for (const size of [3000, 3000]) await stream.append(commandOf(bytesOf(size)));
+    const reading = stream.read(0, 6000);
+    assert.equal(stream.idle, false);
+    await reading;
+    assert.equal(stream.idle, true);
+  });
+});
+
+describe("live readers", () => {
+  test("hear of what became durable together as one advance, in order, and of the end", async (t) => {
+    const { engine, stream } = await streamOf(t);
+    stream.retain();
+    const heard: (Advance | "end")[] = [];
+    stream.feed.on("advance", (advance) => heard.push(advance));
+    stream.feed.on("end", () => heard.push("end"));
+    await Promise.all([stream.append(commandOf("ab")), stream.append(commandOf("c"))]);
+    await stream.append(commandOf("d", { closes: true }));
+    await new Promise<void>((resolve) => void engine.storage.delete(stream.stored, () => resolve()));
+    assert.deepEqual(heard, [
+      { from: 0, ends: [2, 3], to: 3, closed: false },
+      { from: 3, ends: [4], to: 4, closed: true },
+      "end",
+    ]);
+    stream.release();
+  });
+
+  test("see the state of which they hear", async (t) => {
+    const { stream } = await streamOf(t);
+    stream.retain();
+    const seen: boolean[] = [];
+    stream.feed.on("advance", ({ to, closed }) => seen.push(stream.tail >= to && stream.closed === closed));
+    await stream.append(commandOf("a"));
+    await stream.append(commandOf("", { closes: true }));
+    assert.deepEqual(seen, [true, true]);
+    stream.release();
+  });
+
+  test("that have all left cost nothing: nobody observes the stream", async (t) => {
+    const { stream } = await streamOf(t);
+    stream.retain();
+    stream.retain();
+    const { feed } = stream;
+    assert.equal(stream.feed, feed);
+    stream.release();
+    assert.notEqual(stream.stored.observer, null);
+    stream.release();
+    assert.equal(stream.stored.observer, null);
+    stream.advanced(0, 1, false);
+    stream.settled();
+    stream.deleted();
+  });
+});
+
+describe("lifetime", () => {
+  test("slides with appends and reads, and remains in milliseconds", async (t) => {
+    const { engine, stream } = await streamOf(t, { ttlSeconds: 10 });
+    const { clock } = engine;
+    await stream.append(commandOf("x"));
+    assert.equal(stream.remainingMs(clock.nowMs()), 10_000);
+    clock.advance(9000);
+    stream.touch();
+    clock.advance(9999);
+    assert.equal(stream.isExpired(clock.nowMs()), false);
+    assert.equal(stream.remainingMs(clock.nowMs()), 1);
+    clock.advance(1);
+    assert.equal(stream.isExpired(clock.nowMs()), true);
+    assert.equal(stream.remainingMs(clock.nowMs()), 0);
+  });
+
+  test("counts from creation where it is fixed", async (t) => {
+    const { engine, stream } = await streamOf(t, { ttlSeconds: 10 }, "", "fixed");
+    engine.clock.advance(9000);
+    stream.touch();
+    await stream.append(commandOf("x"));
+    assert.equal(stream.remainingMs(engine.clock.nowMs()), 1000);
+  });
+
+  test("never ends without a TTL or an expiry, and an expiry never moves", async (t) => {
+    const { engine, stream } = await streamOf(t);
+    assert.equal(stream.remainingMs(engine.clock.nowMs()), null);
+    const expiresAtMs = engine.clock.nowMs() + 5000;
+    const { engine: other, stream: expiring } = await streamOf(t, { expiresAtMs });
+    other.clock.advance(4000);
+    expiring.touch();
+    assert.equal(expiring.deadlineMs, expiresAtMs);
+  });
+
+  test("reads are noted in storage at most every half second", async (t) => {
+    const { engine, stream } = await streamOf(t, { ttlSeconds: 10 });
+    await stream.append(commandOf("x"));
+    const writes = (): number => engine.files.count("writeThen", /./);
+    const before = writes();
+    for (let step = 0; step < 20; step += 1) {
+      engine.clock.advance(100);
+      stream.touch();
+      await engine.files.idle();
+    }
+    assert.equal(writes() - before, 4);
+  });
+});

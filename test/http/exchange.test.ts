@@ -1,24 +1,16 @@
 import assert from "node:assert/strict";
-import { describe, test } from "node:test";
-import { bareExchange } from "../helpers/bare-exchange.js";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { test } from "node:test";
+import { Exchange } from "../../src/http/exchange.js";
+import { readHeaders } from "../../src/http/request-headers.js";
 
-describe("whether a body is still to come when a request arrives", () => {
-  const cases: readonly (readonly [title: string, rawHeaders: readonly string[], bodyPending: boolean])[] = [
-    ["none was promised", ["Content-Type", "text/plain"], false],
-    ["an empty one was promised", ["Content-Length", "0"], false],
-    ["one of known length", ["Content-Length", "1"], true],
-    ["one in chunks", ["Transfer-Encoding", "chunked"], true],
-  ];
-  for (const [title, rawHeaders, bodyPending] of cases) test(title, () => assert.equal(bareExchange({ rawHeaders }).bodyPending, bodyPending));
-});
+function exchangeWith(...rawHeaders: string[]): Exchange {
+  // An exchange only carries the two.
+  return new Exchange({} as IncomingMessage, {} as ServerResponse, { path: "/", query: "" }, readHeaders(rawHeaders), false);
+}
 
-test("whether the client holds its body back is as it arrived", () => {
-  assert.equal(bareExchange({ awaitsContinue: true }).awaitsContinue, true);
-  assert.equal(bareExchange({ awaitsContinue: false }).awaitsContinue, false);
-});
-
-test("a new exchange is not in flight and holds no memory", () => {
-  const { slot, heldBytes } = bareExchange({ rawHeaders: ["Content-Length", "5"] });
-  assert.ok(slot < 0);
-  assert.equal(heldBytes, 0);
+test("an exchange owes its client the reading of a promised body", () => {
+  assert.equal(exchangeWith("Content-Length", "1").bodyPending, true);
+  assert.equal(exchangeWith("Content-Length", "0").bodyPending, false);
+  assert.equal(exchangeWith().bodyPending, false);
 });

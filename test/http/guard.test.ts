@@ -1,85 +1,65 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import type { Context } from "../../src/http/context.js";
+import type { Exchange } from "../../src/http/exchange.js";
 import { guard } from "../../src/http/guard.js";
-import { DamagedStreamError, type MaybePromise } from "../../src/stream/stream.js";
-import { startExchanges } from "../helpers/exchange-server.js";
+import type { Problem } from "../../src/http/problems.js";
+import { DamagedStreamError } from "../../src/stream/stream.js";
 
-const FAULT = new Error("out of order");
-const DAMAGE = new DamagedStreamError("a", "a.seg", "the CRC is wrong");
+/** A request in the middle of its work, and what becomes of it. */
+class Work {
+  readonly refusals: string[] = [];
+  readonly logged: string[] = [];
+  isCut = false;
+  hasEnded = false;
+  readonly #exchange: Exchange;
+  readonly #context: Context;
 
-/** Ways in which work can fail. */
-const WAYS: Readonly<Record<string, (fault: unknown) => MaybePromise<void>>> = {
-  "at once": (fault) => {
-    throw fault;
-  },
-  later: (fault) => Promise.reject(fault),
-};
-
-const FAULTS: readonly (readonly [title: string, fault: unknown, code: string, message: string, says: RegExp])[] = [
-  ["a fault", FAULT, "internal-error", "a request failed", /^Error: out of order\n\s+at /],
-  ["a damaged stream", DAMAGE, "stream-damaged", "a stream is damaged", /DamagedStreamError.*a\.seg: the CRC is wrong/],
-  ["something that is no error", "just text", "internal-error", "a request failed", /^just text$/],
-  ["nothing at all", undefined, "internal-error", "a request failed", /^undefined$/],
-];
-
-describe("work that fails is answered with 500, and its fault is logged and not shown", () => {
-  for (const [way, failWith] of Object.entries(WAYS)) {
-    for (const [title, fault, code, message, says] of FAULTS) {
-      test(`${title}, ${way}`, async (t) => {
-        const server = await startExchanges(t);
-        const { connection, exchange } = await server.receive("PUT", "a?secret");
-        guard(server.context, exchange, () => failWith(fault));
-        const answer = await connection.answer();
-        assert.equal(answer.status, 500);
-        const { code: answered, detail } = JSON.parse(answer.text);
-        assert.deepEqual([answered, detail], [code, undefined]);
-        const [line, ...more] = server.log.filter(({ level }) => level === "error");
-        assert.deepEqual(more, []);
-        assert.equal(line?.message, message);
-        assert.deepEqual([line.fields["method"], line.fields["path"]], ["PUT", "/v1/stream/a"]);
-        assert.match(String(line.fields["fault"]), says);
-        assert.equal(server.context.inFlight.size, 0);
-      });
-    }
+  constructor({ headersSent = false } = {}) {
+    // All that is asked of the two here.
+    this.#exchange = { req: { method: "GET", socket: { destroy: () => (this.isCut = true) } }, res: { headersSent }, target: { path: "/a" } } as unknown as Exchange;
+    this.#context = {
+      log: { error: (message: string, fields: { fault: string }) => this.logged.push(`${message}: ${fields.fault}`) },
+      responder: { refuse: (_exchange: Exchange, { code }: Problem) => this.refusals.push(code) },
+      inFlight: { end: () => (this.hasEnded = true) },
+    } as unknown as Context;
   }
-});
 
-for (const [way, failWith] of Object.entries(WAYS)) {
-  test(`an answer that has begun is cut off when its work fails ${way}`, async (t) => {
-    const server = await startExchanges(t);
-    const { connection, exchange } = await server.receive("GET", "a");
-    guard(server.context, exchange, () => {
-      exchange.res.writeHead(200, { "Content-Length": "10" });
-      exchange.res.write("12345");
-      return failWith(FAULT);
-    });
-    const said = await connection.rest();
-    assert.ok(!said.includes("internal-error"), "no second answer in the middle of the first");
-    assert.equal(exchange.req.socket.destroyed, true);
-    assert.equal(server.context.inFlight.size, 0);
-    assert.equal(server.log.filter(({ level }) => level === "error").length, 1);
-  });
+  async do(work: () => void | Promise<void>): Promise<this> {
+    guard(this.#context, this.#exchange, work);
+    await Promise.resolve();
+    return this;
+  }
 }
 
-test("a fault ends its own request and no other", async (t) => {
-  const server = await startExchanges(t);
-  const other = await server.receive("GET", "b");
-  const { connection, exchange } = await server.receive("GET", "a");
-  guard(server.context, exchange, () => Promise.reject(FAULT));
-  await connection.answer();
-  guard(server.context, other.exchange, () => server.context.responder.send(other.exchange, 204, [], null));
-  assert.equal((await other.connection.answer()).status, 204);
-});
-
-for (const [title, work] of Object.entries({ "at once": (): undefined => undefined, later: () => Promise.resolve() })) {
-  test(`work that is done ${title} is not answered for, and not logged`, async (t) => {
-    const server = await startExchanges(t);
-    const { connection, exchange } = await server.receive("GET", "a");
-    guard(server.context, exchange, async () => {
-      await work();
-      server.context.responder.send(exchange, 204, [], null);
-    });
-    assert.equal((await connection.answer()).status, 204);
-    assert.deepEqual(server.log.filter(({ level }) => level === "error"), []);
+describe("a request's work", () => {
+  test("that succeeds is left alone", async () => {
+    for (const work of [() => {}, () => Promise.resolve()]) {
+      const done = await new Work().do(work);
+      assert.deepEqual([done.refusals, done.logged], [[], []]);
+    }
   });
-}
+
+  for (const [title, work] of [["that throws", () => { throw new Error("oh"); }], ["that rejects", () => Promise.reject(new Error("oh"))]] as const) {
+    test(`${title} is logged and answered with 500`, async () => {
+      const done = await new Work().do(work);
+      assert.deepEqual(done.refusals, ["internal-error"]);
+      assert.match(done.logged.join(), /^a request failed: Error: oh\n/);
+    });
+
+    test(`${title} in the middle of its answer cuts the connection`, async () => {
+      const done = await new Work({ headersSent: true }).do(work);
+      assert.deepEqual([done.refusals, done.isCut, done.hasEnded], [[], true, true]);
+    });
+  }
+
+  test("that meets damaged bytes says so", async () => {
+    const done = await new Work().do(() => Promise.reject(new DamagedStreamError("a", "0.seg", "checksum")));
+    assert.deepEqual(done.refusals, ["stream-damaged"]);
+    assert.match(done.logged.join(), /^a stream is damaged: .*0\.seg: checksum/);
+  });
+
+  test("that throws no error is told of as it is", async () => {
+    assert.match((await new Work().do(() => Promise.reject("odd"))).logged.join(), /odd/);
+  });
+});

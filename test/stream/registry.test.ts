@@ -319,6 +319,13 @@ describe("expiry", () => {
     assert.equal(gist(await registry.create("zero", createOf())), "created");
   });
 
+  test("comes before a deletion: there is nothing to delete any more", async (t) => {
+    const { engine, registry } = await registryOf(t);
+    await registry.create("s", createOf({ expiresAtMs: engine.clock.nowMs() + 100 }));
+    engine.clock.advance(100);
+    assert.equal(gist(await registry.delete("s")), "stream-not-found");
+  });
+
   test("frees the name: the next creation finds nothing of it", async (t) => {
     const { engine, registry } = await registryOf(t);
     for (const size of [5, 5000]) {

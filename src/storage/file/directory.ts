@@ -68,8 +68,9 @@ export function explainUnusable(root: string, error: unknown): unknown {
     ENAMETOOLONG: "the path is too long",
     ELOOP: "its links go in a circle",
   };
-  const reason = reasons[errorCode(error)];
-  return reason === undefined ? error : new DirectoryError(`the directory ${root} can't be used: ${reason}`);
+  const code = errorCode(error);
+  // What has a code is the system's word; anything else is a fault of ours, or says what is wrong by itself.
+  return code === "" ? error : new DirectoryError(`the directory ${root} can't be used: ${reasons[code] ?? code}`);
 }
 
 function parseMarker(layout: Layout, bytes: Buffer): Buffer {

@@ -35,7 +35,8 @@ const MIN_UNWRITTEN_LIMIT_BYTES = 16 * 1024 * 1024;
 export class Intake {
   readonly #options: IntakeOptions;
   readonly #maxUnwrittenBytes: number;
-  #bypassingBytes = 0;
+  /** Payload on its way to a segment, or behind such in its stream. */
+  #heldBytes = 0;
   #stopped = false;
 
   constructor(options: IntakeOptions) {
@@ -53,7 +54,7 @@ export class Intake {
     if (this.#stopped) return "storage-unavailable";
     const journal = this.#options.journal();
     if (journal.refusesAsFull()) return "storage-full";
-    const waitingBytes = journal.queuedBytes + this.#bypassingBytes;
+    const waitingBytes = journal.queuedBytes + this.#heldBytes;
     const isTooMuch = waitingBytes > 0 && waitingBytes + length > MAX_QUEUED_BYTES;
     return isTooMuch || this.#options.cache.unwrittenBytes > this.#maxUnwrittenBytes ? "overloaded" : null;
   }
@@ -88,8 +89,15 @@ export class Intake {
 
   #handIn(entry: JournalEntry): void {
     const journal = this.#options.journal();
-    if (entry.stream.held === null) journal.enqueue(entry);
-    else entry.stream.held.push({ go: () => journal.enqueue(entry), fail: (how) => entry.settle?.(how) });
+    const { held } = entry.stream;
+    if (held === null) return journal.enqueue(entry);
+    const { length } = entry.change.payload;
+    this.#heldBytes += length;
+    const leave = (next: () => void): void => {
+      this.#heldBytes -= length;
+      next();
+    };
+    held.push({ go: () => leave(() => journal.enqueue(entry)), fail: (how) => leave(() => entry.settle?.(how)) });
   }
 
   /** A large payload goes to its segment, is synced there, and only then its record goes to the journal. */
@@ -97,19 +105,19 @@ export class Intake {
     const segmentStartBefore = stream.reservedSegmentStart;
     const entry = this.#entry(stream, kind, change, settle);
     const { length } = change.payload;
-    this.#bypassingBytes += length;
+    this.#heldBytes += length;
     const go = (): void => {
       stream.held = [];
       this.#options.writer.bypass(stream, entry.segmentStart, entry.position, change.payload).then(
         () => {
-          this.#bypassingBytes -= length;
+          this.#heldBytes -= length;
           this.#release(stream, { ...entry, bypassed: { length, crc: crc32(change.payload) } });
         },
         (error: Error) => this.#bypassFailed(entry, segmentStartBefore, error),
       );
     };
     const fail = (how: Settlement): void => {
-      this.#bypassingBytes -= length;
+      this.#heldBytes -= length;
       settle?.(how);
     };
     if (stream.held === null) go();
@@ -138,7 +146,7 @@ export class Intake {
     }
     // What was written of it is cut off before the segment is next written to.
     stream.fitted.delete(entry.segmentStart);
-    this.#bypassingBytes -= entry.change.payload.length;
+    this.#heldBytes -= entry.change.payload.length;
     const waiting = takeHeld(stream);
     entry.settle?.(how);
     for (const next of waiting) next.fail(how);

@@ -450,6 +450,21 @@ describe("a full disk", () => {
     assert.deepEqual(await readAll(storage, first), Buffer.from("first is here"));
   });
 
+  test("at the end keeps nobody waiting: the next start does what is left", async () => {
+    for (const path of [SEGMENT, JOURNAL]) {
+      const { storage, files, dir, faults } = await openEngine();
+      const stream = await created(storage, "s", "kept");
+      files.gate = failing("ENOSPC", ["write"], path);
+      assert.equal(await append(storage, stream, "!"), "durable");
+      await storage.close();
+      assert.deepEqual(faults, []);
+      assert.ok(!existsSync(join(dir, "lock")));
+      const again = await openEngine({ dir });
+      assert.deepEqual(await readAll(again.storage, await loaded(again.storage, "s")), Buffer.from("kept!"));
+      await again.storage.close();
+    }
+  });
+
   test("segments that can't be written keep their bytes in the journal and in memory", async (t) => {
     const engine = await openEngine({ tailCacheBytes: 16 * 1024 });
     const { storage, files, faults } = engine;
@@ -522,6 +537,15 @@ describe("a disk that fails", () => {
       await engine.storage.close();
     });
   }
+
+  test("at the very end is a fault too, and the directory is given back", async () => {
+    const { storage, files, dir, faults } = await openEngine();
+    await created(storage, "s", "kept");
+    files.gate = failing("EIO", ["write"], JOURNAL);
+    await storage.close();
+    assert.equal(faults.length, 1);
+    assert.ok(!existsSync(join(dir, "lock")));
+  });
 
   test("what is on its way when a background operation fails still settles as it ends", async () => {
     const engine = await openEngine();

@@ -213,6 +213,26 @@ describe("admission", () => {
     await journal.close();
   });
 
+  test("counts what waits behind a large payload", async () => {
+    const rooms = fileRooms();
+    const { intake, journal, put } = await intakeOf(rooms);
+    const stream = rooms.stream();
+    for (const code of [null, "ENOSPC"]) {
+      const disk = new Barrier();
+      rooms.files.gate = ({ kind, path }) => (kind === "write" && SEGMENT.test(path) ? disk.opened.then(() => (code === null ? undefined : Promise.reject(diskError(code)))) : undefined);
+      put(stream, "large", 4096);
+      for (let index = 0; index < 16; index += 1) put(stream, "behind", 4095);
+      assert.equal(intake.admit(64 * MIB - 17 * 4096 + 16), null);
+      assert.equal(intake.admit(64 * MIB - 17 * 4096 + 17), "overloaded");
+      disk.open();
+      await rooms.files.idle();
+      assert.equal(rooms.told.length, 17);
+      assert.equal(intake.admit(65 * MIB), null);
+      rooms.told.length = 0;
+    }
+    await journal.close();
+  });
+
   test("is refused when too many bytes wait for their segments", async () => {
     const rooms = fileRooms();
     const { intake, journal } = await intakeOf(rooms);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { DirectoryError, processStart, takeLock, thisProcess, type LockHolder, type LockOptions } from "../../../src/storage/file/lock.js";
+import { assertUnlocked, DirectoryError, processStart, takeLock, thisProcess, type LockHolder, type LockOptions } from "../../../src/storage/file/lock.js";
 import { systemFiles } from "../../../src/storage/file/files.js";
 import { startNode } from "../../helpers/process.js";
 import { tempDir } from "../../helpers/temp-dir.js";
@@ -102,6 +102,19 @@ describe("the lock", () => {
       files.gate = (operation) => (operation.kind === kind ? diskError("EACCES") : undefined);
       await assert.rejects(takeLock(options), { code: "EACCES" });
     }
+  });
+});
+
+describe("looking whether a directory is in use", () => {
+  test("takes no lock, and leaves what is there", async () => {
+    const options = lockIn({ 7: "boot 1" });
+    await assertUnlocked(options);
+    assert.ok(!existsSync(options.path));
+    leave(options, { pid: 8, host: "here", startedAt: "boot 1" });
+    await assertUnlocked(options);
+    assert.ok(existsSync(options.path));
+    leave(options, { pid: 7, host: "here", startedAt: "boot 1" });
+    await assert.rejects(assertUnlocked(options), /in use by process 7 on here/);
   });
 });
 

@@ -171,6 +171,19 @@ describe("persisting", () => {
     assert.ok(!existsSync(sidecarPath(stream.directory)));
   });
 
+  test("syncs the entries of directories again when that failed", async () => {
+    const rooms = fileRooms();
+    const stream = rooms.stream();
+    rooms.advance(stream, bytesOf(10));
+    await rooms.writer.persist(stream);
+    rooms.files.gate = ({ kind }) => (kind === "syncDirectory" ? diskError("ENOSPC") : undefined);
+    await assert.rejects(rooms.writer.syncShards(), { code: "ENOSPC" });
+    rooms.files.gate = null;
+    const before = rooms.files.count("syncDirectory", /./);
+    await rooms.writer.syncShards();
+    assert.equal(rooms.files.count("syncDirectory", /./), before + 1);
+  });
+
   test("syncs the entries of directories once", async () => {
     const rooms = fileRooms();
     const stream = rooms.stream();

@@ -1,0 +1,31 @@
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { test } from "node:test";
+import { DirectoryError } from "../../../src/storage/file/lock.js";
+import { openOffline } from "../../../src/storage/file/offline.js";
+import { openEngine } from "../../helpers/engine.js";
+import { tempDir } from "../../helpers/temp-dir.js";
+
+test("a directory that nobody has open is given with its id", async () => {
+  const { dir, storage } = await openEngine();
+  await storage.close();
+  const { layout, directoryId } = await openOffline(dir);
+  assert.equal(layout.root, dir);
+  assert.equal(directoryId.length, 8);
+});
+
+test("a directory that a server has open is refused, naming its process", async () => {
+  const { dir, storage } = await openEngine();
+  await assert.rejects(openOffline(dir), (error: unknown) => error instanceof DirectoryError && error.message.includes(`process ${process.pid} `));
+  await storage.close();
+});
+
+test("a directory without a marker is refused", async () => {
+  await assert.rejects(openOffline(tempDir()), /is not a data directory of streamdir/);
+});
+
+test("a file in the place of the directory is refused in one line", async () => {
+  const path = `${tempDir()}/file`;
+  writeFileSync(path, "");
+  await assert.rejects(openOffline(path), (error: unknown) => error instanceof DirectoryError && !error.message.includes("\n"));
+});

@@ -51,6 +51,18 @@ export function isDiskFull(error: unknown): boolean {
   return FULL_CODES.has(errorCode(error));
 }
 
+const BUSY_CODES = new Set(["EMFILE", "ENFILE", "ENOMEM", "EAGAIN"]);
+
+/** Whether an error says that the process or the machine has too much open: the same call may succeed a little later. */
+export function isBusy(error: unknown): boolean {
+  return BUSY_CODES.has(errorCode(error));
+}
+
+/** Whether an error passes by itself or with somebody's help, and is no fault of the disk's. */
+export function isPassing(error: unknown): boolean {
+  return isDiskFull(error) || isBusy(error);
+}
+
 /** The real file system. Without `durable` nothing waits for the disk: syncs do nothing. */
 export function systemFiles(durable: boolean): Files {
   const dataSync = durable && constants.O_DSYNC !== undefined ? constants.O_DSYNC : 0;

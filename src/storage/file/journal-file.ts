@@ -1,5 +1,5 @@
 import type { FileStream } from "./file-stream.js";
-import type { OpenFile } from "./files.js";
+import type { Files, OpenFile } from "./files.js";
 
 /** Bytes of zeros written ahead of the frames at a time: a frame then changes no metadata, and its sync is one write. */
 const ALLOCATION_STEP_BYTES = 8 * 1024 * 1024;
@@ -21,6 +21,20 @@ export class JournalFile {
   readonly #limitBytes: number;
   #allocatedBytes: number;
   #closing: Promise<void> | null = null;
+
+  /** Opens the file at `path`, new or used before, with room for the first frames. */
+  static async open(files: Files, path: string, sequence: number, limitBytes: number): Promise<JournalFile> {
+    const plainFile = await files.open(path, "write");
+    try {
+      const file = await files.open(path, "log");
+      const opened = new JournalFile(sequence, path, file, plainFile, await plainFile.size(), limitBytes);
+      if (opened.wantsAllocation) await opened.allocate();
+      return opened;
+    } catch (error) {
+      await plainFile.close();
+      throw error;
+    }
+  }
 
   /** `plainFile` is the same file, opened so that writes are not synced; `allocatedBytes` of it exist. */
   constructor(sequence: number, path: string, file: OpenFile, plainFile: OpenFile, allocatedBytes: number, limitBytes: number) {

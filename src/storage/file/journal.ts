@@ -1,12 +1,12 @@
-import { join } from "node:path";
 import type { Settlement } from "../storage.js";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import { isDiskFull, type Files } from "./files.js";
 import { FrameEncoder } from "./frame-encoder.js";
 import type { JournalEntry } from "./journal-entry.js";
-import { JournalFile } from "./journal-file.js";
-import { isSpare, sparePath, type Layout } from "./layout.js";
+import type { JournalFile } from "./journal-file.js";
+import { JournalSupply } from "./journal-supply.js";
+import type { Layout } from "./layout.js";
 import type { FileStream } from "./file-stream.js";
 
 /** What a journal needs. */
@@ -33,11 +33,9 @@ export interface JournalOptions {
   readonly fault: (error: Error) => void;
 }
 
-/** Files that may wait for their checkpoint while another is written. */
-const MAX_SEALED_FILES = 3;
 /** Payload that went past the journal counts towards a file's size at this fraction of it. */
 const BYPASS_WEIGHT = 1 / 16;
-/** How soon room for the journal is looked for again after the disk was full. */
+/** While the disk is full, one change in this time is let through to find out whether it still is. */
 const FULL_RETRY_MS = 1000;
 /** A sync that takes longer than this is worth a line in the log. */
 const SLOW_SYNC_MS = 1000;
@@ -49,16 +47,10 @@ const SLOW_SYNC_MS = 1000;
 export class Journal {
   readonly #options: JournalOptions;
   readonly #encoder: FrameEncoder;
+  readonly #supply: JournalSupply;
   #active: JournalFile | null = null;
-  #next: JournalFile | null = null;
-  #preparing = false;
-  #preparation: Promise<void> = Promise.resolve();
-  #allocating = false;
   /** The file before the active one, until that holds a frame: without any, the count of batches would be lost. */
   #left: JournalFile | null = null;
-  readonly #spares: string[] = [];
-  #unretired: number;
-  #nextSequence: number;
   #batch: number;
   #queue: JournalEntry[] = [];
   #queuedBytes = 0;
@@ -66,16 +58,22 @@ export class Journal {
   #scheduled = false;
   #stopped = false;
   #fullSinceMs: number | null = null;
-  /** Why the next file could not be made ready, while a batch is on its way. */
-  #trouble: Error | null = null;
+  /** A fault of the supply's, while a batch is on its way: that settles first. */
+  #supplyFault: Error | null = null;
   #idle: (() => void) | null = null;
 
   constructor(options: JournalOptions) {
     this.#options = options;
     this.#encoder = new FrameEncoder(options.directoryId);
-    this.#nextSequence = options.firstSequence;
+    this.#supply = new JournalSupply({
+      ...options,
+      ready: () => this.#schedule(),
+      fault: (error) => {
+        if (this.#writing) this.#supplyFault = error;
+        else this.#faulted([], error);
+      },
+    });
     this.#batch = options.firstBatch;
-    this.#unretired = options.olderFiles;
   }
 
   /** Bytes of payload that wait for the disk. */
@@ -90,9 +88,7 @@ export class Journal {
 
   /** Makes the first file, with an empty frame that keeps the count of batches. */
   async open(): Promise<void> {
-    const { files, layout } = this.#options;
-    for (const name of await files.list(layout.journal)) if (isSpare(name)) await files.unlink(join(layout.journal, name));
-    this.#active = await this.#makeFile();
+    this.#active = await this.#supply.open();
     await this.#writeEmptyFrame(this.#active);
   }
 
@@ -125,36 +121,23 @@ export class Journal {
   /** Seals the file being written and goes on in a new one, which has an empty frame. */
   async roll(): Promise<JournalFile | null> {
     await this.drain();
-    await this.#preparation;
     const sealed = this.#active;
-    const next = this.#next ?? (await this.#makeFile());
-    this.#next = null;
+    const next = await this.#supply.force();
     await this.#writeEmptyFrame(next);
     this.#active = next;
     this.#sealLeft();
-    if (sealed !== null) this.#unretired += 1;
     return sealed;
   }
 
   /** What the sealed file at `path` holds is permanent elsewhere: the file may be used again. */
   async retire(path: string): Promise<void> {
-    const { files } = this.#options;
-    if (this.#spares.length === 0 && !this.#stopped) {
-      // Out of recovery's sight: the files after it may go while it waits here.
-      await files.rename(path, sparePath(path));
-      this.#spares.push(sparePath(path));
-    } else {
-      await files.unlink(path);
-    }
-    this.#unretired -= 1;
-    this.#prepare();
+    await this.#supply.retire(path);
     this.#schedule();
   }
 
   /** A sealed file was taken away to be kept: it is not to be used again. */
   setAside(): void {
-    this.#unretired -= 1;
-    this.#prepare();
+    this.#supply.setAside();
     this.#schedule();
   }
 
@@ -172,13 +155,8 @@ export class Journal {
   /** Closes the files. Entries that are still there never settle. */
   async close(): Promise<void> {
     this.#stopped = true;
-    await this.#preparation;
+    await this.#supply.close();
     await this.#active?.close();
-    if (this.#next !== null) {
-      await this.#next.close();
-      await this.#options.files.unlink(this.#next.path);
-    }
-    for (const path of this.#spares) await this.#options.files.unlink(path);
   }
 
   #schedule(): void {
@@ -205,8 +183,8 @@ export class Journal {
     const startedMs = this.#options.clock.nowMs();
     file.file.writeThen(frame, file.offset, (error) => this.#written(file, entries, batch, error, startedMs));
     file.offset = this.#encoder.endOf(file.offset, frame);
-    if (file.wantsAllocation) this.#allocate(file);
-    if (this.#isNearlyFull(file)) this.#prepare();
+    if (file.wantsAllocation) this.#supply.extend(file);
+    else if (this.#isNearlyFull(file)) this.#supply.prepare();
   }
 
   #written(file: JournalFile, entries: JournalEntry[], batch: number, error: Error | null, startedMs: number): void {
@@ -216,12 +194,11 @@ export class Journal {
     if (error !== null) return this.#failed(file, entries, batch, error);
     this.#fullSinceMs = null;
     this.#sealLeft();
-    // The next batch is on its way to the disk while this one is answered; what writes nothing settles after it.
-    if (this.#trouble === null && this.#queue.some(writesRecord)) this.#pump();
+    // The next batch is on its way to the disk while this one is answered; what writes nothing settles after it, and
+    // so does what can't be written: it was decided on this batch.
+    if (this.#supply.trouble === null && this.#queue.some(writesRecord)) this.#pump();
     this.#settle(entries, batch);
-    const trouble = this.#trouble;
-    this.#trouble = null;
-    if (trouble !== null) this.#preparationFailed(trouble);
+    if (this.#supplyFault !== null) this.#faulted([], this.#supplyFault);
     else if (this.#stopped) this.#fail([], "storage-unavailable");
   }
 
@@ -289,19 +266,23 @@ export class Journal {
     let file = this.#active;
     if (file === null) return null;
     if (file.offset >= this.#limitOf(file)) {
-      const next = this.#next;
+      const next = this.#supply.take();
       if (next === null) {
-        this.#prepare();
-        return null;
+        this.#supply.prepare();
+        return this.#lackRoom();
       }
       this.#active = next;
-      this.#next = null;
-      this.#unretired += 1;
       this.#left = file;
       file = next;
     }
     if (file.hasRoom(this.#encoder.maxFrameBytes)) return file;
-    this.#allocate(file);
+    this.#supply.extend(file);
+    return this.#lackRoom();
+  }
+
+  /** Nothing can be written now: what waits goes on waiting, unless the disk is full. */
+  #lackRoom(): null {
+    if (isDiskFull(this.#supply.trouble)) this.#declareFull([]);
     return null;
   }
 
@@ -312,64 +293,6 @@ export class Journal {
 
   #isNearlyFull(file: JournalFile): boolean {
     return file.offset >= this.#limitOf(file) / 2;
-  }
-
-  #allocate(file: JournalFile): void {
-    if (this.#allocating) return;
-    this.#allocating = true;
-    file.allocate().then(
-      () => {
-        this.#allocating = false;
-        this.#schedule();
-      },
-      (error: Error) => {
-        this.#allocating = false;
-        this.#preparationFailed(error);
-      },
-    );
-  }
-
-  /** Gets the next file ready, unless too many wait for their checkpoint. */
-  #prepare(): void {
-    if (this.#preparing || this.#next !== null || this.#stopped || this.#unretired >= MAX_SEALED_FILES) return;
-    const active = this.#active;
-    if (active !== null && !this.#isNearlyFull(active)) return;
-    this.#preparing = true;
-    this.#preparation = this.#makeFile().then(
-      (file) => {
-        this.#preparing = false;
-        this.#next = file;
-        this.#schedule();
-      },
-      (error: Error) => {
-        this.#preparing = false;
-        this.#preparationFailed(error);
-      },
-    );
-  }
-
-  #preparationFailed(error: Error): void {
-    if (this.#writing) {
-      // What is on its way to the disk settles first: the queue was decided on it.
-      this.#trouble = error;
-      return;
-    }
-    if (isDiskFull(error)) this.#declareFull([]);
-    else this.#faulted([], error);
-  }
-
-  async #makeFile(): Promise<JournalFile> {
-    const { files, layout, fileBytes } = this.#options;
-    const sequence = this.#nextSequence;
-    this.#nextSequence += 1;
-    const path = layout.journalFile(sequence);
-    const spare = this.#spares.pop();
-    if (spare !== undefined) await files.rename(spare, path);
-    const plainFile = await files.open(path, "write");
-    const file = new JournalFile(sequence, path, await files.open(path, "log"), plainFile, await plainFile.size(), fileBytes);
-    if (!file.isAllocated && file.wantsAllocation) await file.allocate();
-    await files.syncDirectory(layout.journal);
-    return file;
   }
 
   async #writeEmptyFrame(file: JournalFile): Promise<void> {

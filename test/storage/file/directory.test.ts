@@ -66,7 +66,13 @@ describe("the explanation of an unusable directory", () => {
     });
   }
 
-  test("leaves what it does not know as it is", () => {
-    for (const error of [diskError("EIO"), new TypeError("a fault of ours"), "thrown"]) assert.equal(explainUnusable("/d", error), error);
+  test("gives the system's own word for the rest, in one line", () => {
+    const explained = explainUnusable("/d", diskError("EIO"));
+    assert.ok(explained instanceof DirectoryError);
+    assert.equal(explained.message, "the directory /d can't be used: EIO");
+  });
+
+  test("leaves what is not the system's as it is", () => {
+    for (const error of [new TypeError("a fault of ours"), "thrown"]) assert.equal(explainUnusable("/d", error), error);
   });
 });

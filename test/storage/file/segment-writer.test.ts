@@ -210,6 +210,17 @@ describe("a large payload", () => {
     assert.ok(rooms.files.count("syncDirectory", /s$/) >= 1);
   });
 
+  test("whose record is on its way is not cut off when the segment is fitted again", async () => {
+    const rooms = fileRooms();
+    const stream = rooms.stream();
+    rooms.advance(stream, Buffer.from("small"));
+    const { position, segmentStart } = stream.reserve(5000, 8192);
+    await rooms.writer.bypass(stream, segmentStart, position, bytesOf(5000));
+    stream.fitted.clear();
+    await rooms.writer.flush(stream);
+    assert.deepEqual(segmentOf(stream), Buffer.concat([Buffer.from("small"), bytesOf(5000)]));
+  });
+
   test("of a stream with a sidecar claims nothing", async () => {
     const rooms = fileRooms();
     const stream = rooms.stream();

@@ -1,0 +1,153 @@
+import { join } from "node:path";
+import type { Clock } from "../../ops/clock.js";
+import { isBusy, isPassing, type Files } from "./files.js";
+import { JournalFile } from "./journal-file.js";
+import { isSpare, sparePath, type Layout } from "./layout.js";
+
+/** What a supply of journal files needs. */
+export interface JournalSupplyOptions {
+  readonly files: Files;
+  readonly layout: Layout;
+  readonly clock: Clock;
+  /** A file is full at about this size. */
+  readonly fileBytes: number;
+  readonly firstSequence: number;
+  /** Journal files from before that wait for their checkpoint. */
+  readonly olderFiles: number;
+  /** There is a next file, or more room in the one being written. */
+  readonly ready: () => void;
+  /** There is not, and no retry may help: the disk failed. */
+  readonly fault: (error: Error) => void;
+}
+
+/** Files that may wait for their checkpoint while another is written. */
+const MAX_SEALED_FILES = 3;
+/** How soon room is looked for again after the disk was full, and after too many files were open. */
+const FULL_RETRY_MS = 1000;
+const BUSY_RETRY_MS = 100;
+
+/** Keeps the journal in files: gets the next one ready in good time, and uses those again that are free. */
+export class JournalSupply {
+  readonly #options: JournalSupplyOptions;
+  #next: JournalFile | null = null;
+  #working: Promise<void> | null = null;
+  readonly #spares: string[] = [];
+  #sealed: number;
+  #nextSequence: number;
+  #trouble: Error | null = null;
+  #retryAtMs = 0;
+  #stopped = false;
+
+  constructor(options: JournalSupplyOptions) {
+    this.#options = options;
+    this.#nextSequence = options.firstSequence;
+    this.#sealed = options.olderFiles;
+  }
+
+  /** Why there was no room when it was last looked for; `null` while it is looked for, and when there was some. */
+  get trouble(): Error | null {
+    return this.#working === null ? this.#trouble : null;
+  }
+
+  /** Makes the first file. */
+  async open(): Promise<JournalFile> {
+    const { files, layout } = this.#options;
+    for (const name of await files.list(layout.journal)) if (isSpare(name)) await files.unlink(join(layout.journal, name));
+    return this.#make();
+  }
+
+  /** The next file, if it is ready; the one being written then counts as sealed. */
+  take(): JournalFile | null {
+    const next = this.#next;
+    this.#next = null;
+    if (next !== null) this.#sealed += 1;
+    return next;
+  }
+
+  /** The next file, however long it takes. */
+  async force(): Promise<JournalFile> {
+    await this.#working;
+    const next = this.#next ?? (await this.#make());
+    this.#next = null;
+    this.#sealed += 1;
+    return next;
+  }
+
+  /** Gets the next file ready, unless too many wait for their checkpoint. */
+  prepare(): void {
+    if (this.#next !== null || this.#sealed >= MAX_SEALED_FILES) return;
+    this.#work(async () => {
+      this.#next = await this.#make();
+    });
+  }
+
+  /** Makes more room in the file being written. */
+  extend(file: JournalFile): void {
+    this.#work(() => file.allocate());
+  }
+
+  /** What the sealed file at `path` holds is permanent elsewhere: the file may be used again. */
+  async retire(path: string): Promise<void> {
+    const { files } = this.#options;
+    if (this.#spares.length === 0 && !this.#stopped) {
+      // Out of recovery's sight: the files after it may go while it waits here.
+      await files.rename(path, sparePath(path));
+      this.#spares.push(sparePath(path));
+    } else {
+      await files.unlink(path);
+    }
+    this.#sealed -= 1;
+    // There is room again: no need to wait for the next look.
+    this.#trouble = null;
+    this.#retryAtMs = 0;
+  }
+
+  /** A sealed file was taken away to be kept: it is not to be used again. */
+  setAside(): void {
+    this.#sealed -= 1;
+  }
+
+  /** Removes the files that hold nothing. */
+  async close(): Promise<void> {
+    this.#stopped = true;
+    await this.#working;
+    if (this.#next !== null) {
+      await this.#next.close();
+      await this.#options.files.unlink(this.#next.path);
+    }
+    for (const path of this.#spares) await this.#options.files.unlink(path);
+  }
+
+  /** One thing at a time, and nothing for a while after it failed. */
+  #work(run: () => Promise<void>): void {
+    if (this.#working !== null || this.#stopped || this.#options.clock.nowMs() < this.#retryAtMs) return;
+    this.#working = run().then(
+      () => this.#worked(null),
+      (error: Error) => this.#worked(error),
+    );
+  }
+
+  #worked(error: Error | null): void {
+    this.#working = null;
+    this.#trouble = error;
+    if (error === null) return this.#options.ready();
+    if (!isPassing(error)) return this.#options.fault(error);
+    const { clock, ready } = this.#options;
+    this.#retryAtMs = clock.nowMs() + (isBusy(error) ? BUSY_RETRY_MS : FULL_RETRY_MS);
+    // Who waits on a full disk is told at once; on a busy machine they go on waiting.
+    if (isBusy(error)) clock.after(BUSY_RETRY_MS, ready);
+    else ready();
+  }
+
+  async #make(): Promise<JournalFile> {
+    const { files, layout, fileBytes } = this.#options;
+    const sequence = this.#nextSequence;
+    this.#nextSequence += 1;
+    const path = layout.journalFile(sequence);
+    const spare = this.#spares.pop();
+    if (spare !== undefined) await files.rename(spare, path);
+    const file = await JournalFile.open(files, path, sequence, fileBytes);
+    await files.syncDirectory(layout.journal);
+    return file;
+  }
+}

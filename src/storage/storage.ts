@@ -55,10 +55,10 @@ export interface AppendRecord {
 }
 
 /**
- * How a change ended: `durable`; or not there at all, because the disk is full (`storage-full`) or the engine has
- * stopped accepting writes (`storage-unavailable`).
+ * How a change ended: `durable`; or not there at all, because too much is open (`overloaded`), the disk is full
+ * (`storage-full`) or the engine has stopped accepting writes (`storage-unavailable`).
  */
-export type Settlement = "durable" | "storage-full" | "storage-unavailable";
+export type Settlement = "durable" | "overloaded" | "storage-full" | "storage-unavailable";
 
 /** Why the engine does not take a change now. `overloaded`: too much waits for the disk already. */
 export type Rejection = "overloaded" | "storage-full" | "storage-unavailable" | "tail-moved";
@@ -109,6 +109,11 @@ export class DamagedStreamError extends Error {
     this.stream = stream;
     this.file = file;
   }
+}
+
+/** Something can't be read now because too many files are open; a little later it can. */
+export class StorageBusyError extends Error {
+  override readonly name = "StorageBusyError";
 }
 
 /** Whether the engine takes writes; `reason` says why not. */

@@ -91,7 +91,7 @@ export class Registry {
 
   async #findWhenSettled(stream: Stream): Promise<Stream | Refused> {
     const settled = await stream.whenDurable(() => null);
-    if (settled !== null && settled.code !== "storage-full") return settled;
+    if (settled !== null && settled.code === "storage-unavailable") return settled;
     // A failed creation or deletion leaves the name as it was before.
     return this.find(stream.name);
   }

@@ -10,7 +10,7 @@ import { LiveFeed } from "./live.js";
 import { refuse, type AppendOutcome, type ProducerEcho, type RefusalCode, type Refused } from "./outcome.js";
 import { ReservedState } from "./reserved.js";
 
-export { DamagedStreamError, type MaybePromise, type Position } from "../storage/storage.js";
+export { DamagedStreamError, StorageBusyError, type MaybePromise, type Position } from "../storage/storage.js";
 
 /** A piece of a stream, ready to serve: `bytes` is `from..to` as stored. JSON streams end at a whole message. */
 export interface Chunk {
@@ -51,6 +51,8 @@ export class Stream implements StreamObserver {
   #users = 0;
   #touchedAtMs: number;
   #notedTouchMs: number;
+  /** The note of a read, on its way to the disk. */
+  #noting: Promise<void> | null = null;
 
   /** `initial` is the creation that was handed to storage, `null` for a stream that storage had already. */
   constructor(context: StreamContext, stored: StoredStream, initial: AppendRecord | null) {
@@ -109,18 +111,26 @@ export class Stream implements StreamObserver {
     return deadlineMs === Infinity ? null : Math.max(0, deadlineMs - nowMs);
   }
 
-  /** Restarts a sliding TTL: somebody reads the stream. */
-  touch(): void {
+  /**
+   * Restarts a sliding TTL: somebody reads the stream. The read may be answered when this is over, so that no crash can
+   * take back what it did for the stream's life.
+   */
+  touch(): MaybePromise<void> {
     if (!slides(this.config, this.#context.ttlMode)) return;
     const nowMs = this.#context.clock.nowMs();
     this.#touchedAtMs = Math.max(this.#touchedAtMs, nowMs);
-    if (nowMs - this.#notedTouchMs < TOUCH_INTERVAL_MS) return;
-    if (this.#context.storage.touch(this.stored, nowMs)) this.#notedTouchMs = nowMs;
+    if (nowMs - this.#notedTouchMs >= TOUCH_INTERVAL_MS && this.#context.storage.touch(this.stored, nowMs)) {
+      this.#notedTouchMs = nowMs;
+      this.#noting = new Promise<void>((resolve) => this.#context.storage.barrier(this.stored, () => resolve())).then(() => {
+        this.#noting = null;
+      });
+    }
+    if (this.#noting !== null) return this.#noting;
   }
 
   /** Whether the registry may let go of the stream. */
   get idle(): boolean {
-    return this.#users === 0 && this.#reserved.pending === 0 && this.phase === "live";
+    return this.#users === 0 && this.#noting === null && this.#reserved.pending === 0 && this.phase === "live";
   }
 
   /** Keeps the stream in memory until `release`; for whoever holds it across an await. */

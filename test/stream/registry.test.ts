@@ -246,12 +246,14 @@ describe("deleting", () => {
     for (const more of [0, 1, 3]) {
       const { engine, registry } = await registryOf(t);
       await registry.create("s", createOf({ text: "kept" }));
+      const kept = await find(registry, "s");
       engine.files.gate = ({ kind }) => (kind === "writeThen" ? diskError("ENOSPC") : undefined);
       const outcomes: Promise<CreateOutcome | DeleteOutcome>[] = [registry.delete("s")];
       for (let index = 0; index < more; index += 1) outcomes.push(index % 2 === 0 ? registry.create("s", createOf({ text: "new", contentType: "a/b" })) : registry.delete("s"));
       assert.deepEqual((await Promise.all(outcomes)).map(gist), outcomes.map(() => "storage-full"));
       engine.files.gate = null;
       engine.clock.advance(1000);
+      assert.equal(await registry.find("s"), kept, "its live readers are those of the stream");
       assert.equal(await textOf(registry, "s"), "kept");
       assert.equal(gist(await registry.append("s", appendOf(" and more"))), "appended");
       assert.equal(await textOf(registry, "s"), "kept and more");
@@ -345,6 +347,9 @@ describe("expiry", () => {
       await before.registry.create("s", createOf({ ttlSeconds: 10 }));
       await before.registry.create("fixed-date", createOf({ expiresAtMs: engine.clock.nowMs() + 10_000 }));
       engine.clock.advance(5000);
+      (await find(before.registry, "s")).touch();
+      engine.clock.advance(400);
+      // Too soon after the last one to be noted in storage.
       (await find(before.registry, "s")).touch();
       await engine.files.idle();
       const deadlineMs = engine.clock.nowMs() + 10_000;

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import type { FileStream } from "./file-stream.js";
-import { isDiskFull, type Files } from "./files.js";
+import { isPassing, type Files } from "./files.js";
 import type { Journal } from "./journal.js";
 import type { SegmentWriter } from "./segment-writer.js";
 import type { Trash } from "./trash.js";
@@ -71,11 +71,11 @@ export class Checkpointer {
         await this.#checkpoint(file);
         return;
       } catch (error) {
-        if (!isDiskFull(error)) {
+        if (!isPassing(error)) {
           this.#options.fault(error instanceof Error ? error : new Error(String(error)));
           return;
         }
-        this.#options.log.warn("the disk is full: the journal can't be freed", { file: file.path });
+        this.#options.log.warn("the journal can't be freed now", { file: file.path, fault: String(error) });
         // A file that stays keeps those after it: recovery takes the journal without a gap.
         if (this.#ending) return this.stop();
         await new Promise<void>((resolve) => this.#options.clock.after(RETRY_MS, resolve));

@@ -62,6 +62,7 @@ export function explainUnusable(root: string, error: unknown): unknown {
     EACCES: "permission denied",
     EPERM: "permission denied",
     EROFS: "the file system is read-only",
+    ENOENT: "it can't be made there",
     ENOTDIR: "it is not a directory",
     EEXIST: "it is not a directory",
     ENOSPC: "the disk is full",

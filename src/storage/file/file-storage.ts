@@ -3,12 +3,12 @@ import { join } from "node:path";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import type { AppendRecord, ListedStream, MaybePromise, Position, Rejection, Settlement, Storage, StorageHealth, StoredStream, StreamConfig, StreamObserver } from "../storage.js";
-import { DamagedStreamError } from "../storage.js";
+import { DamagedStreamError, StorageBusyError } from "../storage.js";
 import { listStreams, readSidecar } from "./catalog.js";
 import { Checkpointer, type SealedFile } from "./checkpoint.js";
 import { explainUnusable, prepareDirectory, writeMarker } from "./directory.js";
 import { FileStream } from "./file-stream.js";
-import { isDiskFull, systemFiles, type Files } from "./files.js";
+import { isBusy, isPassing, systemFiles, type Files } from "./files.js";
 import { emptyChange } from "./frame-encoder.js";
 import { Intake } from "./intake.js";
 import { Journal } from "./journal.js";
@@ -192,7 +192,9 @@ export class FileStorage implements Storage {
   async #loadFromDisk(name: string): Promise<FileStream | null> {
     if (this.#trash.isVacating(name)) return null;
     const directory = this.#layout.streamDirectory(name);
-    const read = await readSidecar(this.#files, name, directory);
+    const read = await readSidecar(this.#files, name, directory).catch((error: unknown) => {
+      throw isBusy(error) ? new StorageBusyError(`the stream ${JSON.stringify(name)} can't be read now`, { cause: error }) : error;
+    });
     const known = this.#streams.get(name);
     if (known !== undefined) return known;
     if (read instanceof DamagedStreamError) throw read;
@@ -326,8 +328,8 @@ export class FileStorage implements Storage {
         await this.#writer.flush(stream);
       } catch (error) {
         this.#unwritten.add(stream);
-        // A full disk is tried again with the next append; the bytes are in the journal.
-        if (!isDiskFull(error)) this.#fault(error instanceof Error ? error : new Error(String(error)));
+        // What passes is tried again with the next append; the bytes are in the journal.
+        if (!isPassing(error)) this.#fault(error instanceof Error ? error : new Error(String(error)));
         return;
       }
     }
@@ -385,7 +387,7 @@ export class FileStorage implements Storage {
       const sealed = await journal.roll();
       if (sealed !== null) this.#checkpoint(sealed);
     } catch (error) {
-      if (!isDiskFull(error)) this.#fault(error instanceof Error ? error : new Error(String(error)));
+      if (!isPassing(error)) this.#fault(error instanceof Error ? error : new Error(String(error)));
     }
   }
 }

@@ -1,4 +1,5 @@
 import { close, constants, fdatasync, ftruncate, fstat, mkdir, open, read, readdir, rename, rm, unlink, write } from "node:fs";
+import { dirname } from "node:path";
 
 /**
  * The only door to the file system. Everything that storage does to a disk goes through a `Files`, so that a simulated
@@ -83,7 +84,7 @@ export function systemFiles(durable: boolean): Files {
         if (errorCode(error) === "ENOENT") return [];
         throw error;
       }),
-    makeDirectory: (path) => completed((done) => mkdir(path, { recursive: true }, (error) => done(error))),
+    makeDirectory,
     rename: (from, to) => completed((done) => rename(from, to, done)),
     unlink: (path) => completed((done) => unlink(path, done)),
     removeTree: (path) => completed((done) => rm(path, { recursive: true, force: true }, done)),
@@ -97,6 +98,20 @@ export function systemFiles(durable: boolean): Files {
       }
     },
   };
+}
+
+/** Node's own recursive mkdir never ends where a directory exists but takes no entries, as in /proc. */
+async function makeDirectory(path: string): Promise<void> {
+  const make = (): Promise<void> => completed((done) => mkdir(path, done));
+  try {
+    await make();
+  } catch (error) {
+    const parent = dirname(path);
+    if (errorCode(error) === "EEXIST") return;
+    if (errorCode(error) !== "ENOENT" || parent === path) throw error;
+    await makeDirectory(parent);
+    await make();
+  }
 }
 
 class SystemFile implements OpenFile {

@@ -1,7 +1,7 @@
 import type { AppendRecord, Position, Rejection, Settlement } from "../storage.js";
 import { crc32 } from "./crc32.js";
 import type { FileStream, HeldEntry } from "./file-stream.js";
-import { isDiskFull } from "./files.js";
+import { isBusy, isDiskFull } from "./files.js";
 import { emptyChange } from "./frame-encoder.js";
 import type { Journal } from "./journal.js";
 import type { JournalEntry } from "./journal-entry.js";
@@ -132,7 +132,7 @@ export class Intake {
 
   #bypassFailed(entry: JournalEntry, segmentStartBefore: Position, error: Error): void {
     const { stream } = entry;
-    const how: Settlement = isDiskFull(error) ? "storage-full" : "storage-unavailable";
+    const how: Settlement = isDiskFull(error) ? "storage-full" : isBusy(error) ? "overloaded" : "storage-unavailable";
     if (how === "storage-unavailable") this.#options.fault(error);
     // What was handed in before it settles first, as the order of the calls wants; what comes behind is held until then.
     this.#options.journal().enqueue(this.#entry(stream, null, emptyChange(0), () => this.#failBypassed(entry, segmentStartBefore, how)));

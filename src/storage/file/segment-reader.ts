@@ -1,8 +1,8 @@
 import type { Position } from "../storage.js";
-import { DamagedStreamError } from "../storage.js";
+import { DamagedStreamError, StorageBusyError } from "../storage.js";
 import { crc32 } from "./crc32.js";
 import type { FileStream, Segment, UncheckedBytes } from "./file-stream.js";
-import { errorCode, readFully, type OpenFile } from "./files.js";
+import { errorCode, isBusy, readFully, type OpenFile } from "./files.js";
 import { segmentPath } from "./layout.js";
 import type { SegmentPool } from "./segment-pool.js";
 
@@ -54,6 +54,7 @@ async function useSegment<T>(pool: SegmentPool, stream: FileStream, path: string
   try {
     return await pool.use(path, "read", work);
   } catch (error) {
+    if (isBusy(error)) throw new StorageBusyError(`${path} can't be opened now`, { cause: error });
     if (errorCode(error) === "ENOENT" && !stream.deleted) throw new DamagedStreamError(stream.name, path, "it is missing");
     throw error;
   }

@@ -161,7 +161,12 @@ async function openStorage(storage: FileStorage): Promise<void> {
   }
 }
 
+/** What a server is made of beside its settings. */
+const PARTS = new Set(["dir", "log", "clock", "onFault"]);
+
 function settingsOf(options: ServerOptions): Settings {
+  const unknown = Object.keys(options).find((name) => !(name in OPTIONS) && !PARTS.has(name));
+  if (unknown !== undefined) throw new StartError("invalid-option", `Cannot start: there is no option ${JSON.stringify(unknown)}`);
   const given = Object.entries(options).filter(([name, value]) => name in OPTIONS && value !== undefined);
   const settings = { ...defaultSettings(), ...Object.fromEntries(given) };
   if (typeof options.dir !== "string" || options.dir === "") throw invalidOption("dir", "must be a path", options.dir);

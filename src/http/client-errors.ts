@@ -1,6 +1,7 @@
-import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Clock } from "../ops/clock.js";
+import { answerUnderWay } from "./answer-under-way.js";
+import { STREAM_METHODS } from "./cors.js";
 import { problem, type Problem, type ProblemCode } from "./problems.js";
 import type { Responder } from "./respond.js";
 
@@ -14,6 +15,7 @@ const CODES: Readonly<Record<string, ProblemCode>> = {
   HPE_CHUNK_EXTENSIONS_OVERFLOW: "body-too-large",
   HPE_HEADER_OVERFLOW: "header-too-large",
   HPE_INVALID_EOF_STATE: "body-incomplete",
+  HPE_INVALID_METHOD: "method-not-allowed",
 };
 
 /** Answers connections on which no request can be made out any more, and closes them. */
@@ -31,7 +33,7 @@ export class ClientErrors {
   /** For the event `clientError` of a server. Never throws. */
   answer(error: NodeJS.ErrnoException, socket: Socket): void {
     const brokeAt = this.#brokeAt.get(socket);
-    if (brokeAt === undefined) return this.close(socket, problem(CODES[error.code ?? ""] ?? "bad-request", detailOf(error)));
+    if (brokeAt === undefined) return this.close(socket, problemOf(error));
     // What comes behind the fault is reported as faults too: they are the client still sending.
     if (socket.bytesRead - brokeAt > MAX_DEAF_BYTES) socket.destroy();
   }
@@ -52,11 +54,9 @@ export class ClientErrors {
   }
 }
 
-/** The answer that a connection is busy with. */
-function answerUnderWay(socket: Socket): ServerResponse | null {
-  // Node keeps it under this name, and has no other way to ask for it.
-  const { _httpMessage: answer } = socket as Socket & { _httpMessage?: ServerResponse | null };
-  return answer ?? null;
+function problemOf(error: NodeJS.ErrnoException): Problem {
+  const code = CODES[error.code ?? ""] ?? "bad-request";
+  return code === "method-not-allowed" ? problem(code, { allow: STREAM_METHODS }) : problem(code, detailOf(error));
 }
 
 /** The parser's own words for what is wrong, where there are any. */

@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { decodeName } from "../protocol/names.js";
 import type { MaybePromise } from "../stream/stream.js";
-import { ConnectionWatch } from "./connection-watch.js";
 import type { Context } from "./context.js";
 import { READ_METHODS, STREAM_METHODS } from "./cors.js";
 import { Exchange } from "./exchange.js";
@@ -14,6 +13,7 @@ import { health } from "./handlers/health.js";
 import { longPoll } from "./handlers/long-poll.js";
 import { read } from "./handlers/read.js";
 import { lastEventOffset, sse } from "./handlers/sse.js";
+import { Pipeline } from "./pipeline.js";
 import { isProblem, problem, type Problem } from "./problems.js";
 import { parseReadQuery } from "./query.js";
 import { readHeaders, type RequestHeaders } from "./request-headers.js";
@@ -36,24 +36,28 @@ export interface Arrival {
 /** Leads each request to its handler. */
 export class Dispatcher {
   readonly #context: Context;
+  readonly #pipeline = new Pipeline();
   readonly #waitingRooms: WaitingRooms;
   readonly #sseFeeds: SseFeeds;
 
   constructor(context: Context) {
-    const watch = new ConnectionWatch(context);
     this.#context = context;
-    this.#waitingRooms = new WaitingRooms(context, watch);
-    this.#sseFeeds = new SseFeeds(context, watch);
+    this.#waitingRooms = new WaitingRooms(context);
+    this.#sseFeeds = new SseFeeds(context);
   }
 
   /** Answers a request, now or later. Never throws. */
-  handle(req: IncomingMessage, res: ServerResponse, { awaitsContinue = false, refusal, next }: Arrival = {}): void {
+  handle(req: IncomingMessage, res: ServerResponse, arrival: Arrival = {}): void {
     const target = splitTarget(req.url ?? "");
-    if (next !== undefined && !this.#isOurs(target)) return next();
-    const exchange = new Exchange(req, res, target, readHeaders(req.rawHeaders), awaitsContinue);
+    if (arrival.next !== undefined && !this.#isOurs(target)) return arrival.next();
+    const exchange = new Exchange(req, res, target, readHeaders(req.rawHeaders), arrival.awaitsContinue ?? false);
+    if (this.#pipeline.inTurn(req, res, () => this.#begin(exchange, arrival.refusal ?? faultOfHead(exchange)))) return;
+    this.#begin(exchange, problem("overloaded", { detail: "Too many requests wait on this connection." }));
+  }
+
+  #begin(exchange: Exchange, refusal: Problem | null): void {
     this.#context.inFlight.begin(exchange);
-    const fault = refusal ?? faultOfHead(exchange);
-    if (fault !== null) this.#context.responder.refuse(exchange, fault);
+    if (refusal !== null) this.#context.responder.refuse(exchange, refusal);
     else guard(this.#context, exchange, () => this.#route(exchange));
   }
 

@@ -1,4 +1,4 @@
-import { DamagedStreamError, type MaybePromise } from "../stream/stream.js";
+import { DamagedStreamError, StorageBusyError, type MaybePromise } from "../stream/stream.js";
 import type { Context } from "./context.js";
 import type { Exchange } from "./exchange.js";
 import { problem } from "./problems.js";
@@ -15,6 +15,9 @@ export function guard(context: Context, exchange: Exchange, work: () => MaybePro
 
 /** Logs what a handler threw and answers 500; an answer that has begun is cut off. */
 export function fail(context: Context, exchange: Exchange, fault: unknown): void {
+  if (fault instanceof StorageBusyError && !exchange.res.headersSent) {
+    return context.responder.refuse(exchange, problem("overloaded", { detail: "Too many files are open." }));
+  }
   const isDamage = fault instanceof DamagedStreamError;
   const what = fault instanceof Error ? (fault.stack ?? fault.message) : String(fault);
   context.log.error(isDamage ? "a stream is damaged" : "a request failed", { method: exchange.req.method ?? "", path: exchange.target.path, fault: what });

@@ -1,9 +1,11 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { Server, type ServerOptions } from "node:http";
 import type { Socket } from "node:net";
 import type { Clock } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
+import { answerUnderWay } from "./answer-under-way.js";
 import { ClientErrors } from "./client-errors.js";
-import type { Arrival, Dispatcher } from "./dispatch.js";
+import { STREAM_METHODS } from "./cors.js";
+import type { Dispatcher } from "./dispatch.js";
 import { problem } from "./problems.js";
 import type { Responder } from "./respond.js";
 
@@ -26,23 +28,22 @@ export interface HttpServerOptions {
 
 /** A node:http server that leads all it gets to the dispatcher, and answers what is not HTTP. */
 export class HttpServer {
-  readonly #dispatcher: Dispatcher;
-  readonly #clientErrors: ClientErrors;
   readonly #log: Log;
-  readonly #server: Server;
-  /** Connections on which nothing has been asked yet. */
-  readonly #unused = new Set<Socket>();
+  readonly #server: PatientServer;
 
   constructor({ dispatcher, responder, clock, log }: HttpServerOptions) {
-    this.#dispatcher = dispatcher;
-    this.#clientErrors = new ClientErrors(responder, clock);
     this.#log = log;
     // A missing Host is refused by the dispatcher, in words.
-    this.#server = createServer({ ...LIMITS, requireHostHeader: false, insecureHTTPParser: false });
+    this.#server = new PatientServer({ ...LIMITS, requireHostHeader: false, insecureHTTPParser: false });
     // Past this count Node would leave headers out without a word; their size is bounded above.
     this.#server.maxHeadersCount = 0;
-    this.#takeRequests();
-    this.#takeConnections();
+    this.#server.on("request", (req, res) => dispatcher.handle(req, res));
+    this.#server.on("checkContinue", (req, res) => dispatcher.handle(req, res, { awaitsContinue: true }));
+    this.#server.on("checkExpectation", (req, res) => dispatcher.handle(req, res, { refusal: problem("expectation-failed") }));
+    const clientErrors = new ClientErrors(responder, clock);
+    // What listens on a port has sockets of node:net: that the types say less is for other transports.
+    this.#server.on("clientError", (error, socket) => clientErrors.answer(error, socket as Socket)); // see above
+    this.#server.on("connect", (_req, socket) => clientErrors.close(socket as Socket, problem("method-not-allowed", { allow: STREAM_METHODS }))); // see above
   }
 
   /** Begins to accept; resolves to the port. Rejects with the platform's error. */
@@ -62,34 +63,32 @@ export class HttpServer {
   close(): Promise<void> {
     // A connection that still sends an answer would otherwise be kept for the next request.
     this.#server.keepAliveTimeout = 1;
-    return new Promise((resolve) => {
-      this.#server.close(() => resolve());
-      for (const socket of this.#unused) socket.destroy();
-    });
+    return new Promise((resolve) => void this.#server.close(() => resolve()));
   }
 
   /** Cuts all connections. */
   destroyConnections(): void {
     this.#server.closeAllConnections();
   }
+}
 
-  #takeRequests(): void {
-    const take = (req: IncomingMessage, res: ServerResponse, arrival?: Arrival): void => {
-      this.#unused.delete(req.socket);
-      this.#dispatcher.handle(req, res, arrival);
-    };
-    this.#server.on("request", (req, res) => take(req, res));
-    this.#server.on("checkContinue", (req, res) => take(req, res, { awaitsContinue: true }));
-    this.#server.on("checkExpectation", (req, res) => take(req, res, { refusal: problem("expectation-failed") }));
+/**
+ * Node takes a connection for idle as soon as its answer has been handed over, and cuts the answer off when the server
+ * is closed. Here it is idle when the answer is out, and also when no request has come yet.
+ */
+class PatientServer extends Server {
+  readonly #sockets = new Set<Socket>();
+
+  constructor(options: ServerOptions) {
+    super(options);
+    this.on("connection", (socket) => {
+      this.#sockets.add(socket);
+      socket.on("close", () => this.#sockets.delete(socket));
+    });
   }
 
-  #takeConnections(): void {
-    this.#server.on("connection", (socket) => {
-      this.#unused.add(socket);
-      socket.on("close", () => this.#unused.delete(socket));
-    });
-    // What listens on a port has sockets of node:net: that the types say less is for other transports.
-    this.#server.on("clientError", (error, socket) => this.#clientErrors.answer(error, socket as Socket)); // see above
-    this.#server.on("connect", (_req, socket) => this.#clientErrors.close(socket as Socket, problem("method-not-allowed"))); // see above
+  /** Called by `close`. */
+  override closeIdleConnections(): void {
+    for (const socket of this.#sockets) if (answerUnderWay(socket) === null) socket.destroy();
   }
 }

@@ -2,8 +2,8 @@ import type { Clock } from "../ops/clock.js";
 import type { Exchange } from "./exchange.js";
 
 /** How long, and for how many bytes, a refused client may go on sending. */
-const MAX_LINGER_MS = 5_000;
-const MAX_LINGER_BYTES = 64 * 1024 * 1024;
+const MAX_LINGER_MS = 30_000;
+const MAX_LINGER_BYTES = 1024 * 1024 * 1024;
 
 /**
  * Reads and drops what the client still sends after its answer has been written, then ends the answer. Closing at once

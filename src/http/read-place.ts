@@ -15,8 +15,7 @@ export type UsePlace = (stream: Stream, position: Position) => MaybePromise<void
 export function withReadPlace(context: Context, exchange: Exchange, name: string, offset: ParsedOffset, use: UsePlace): MaybePromise<void> {
   return chain(context.registry.find(name), (found) => {
     if (!(found instanceof Stream)) return context.responder.refuse(exchange, found);
-    found.touch();
-    const place = found.locate(offset);
+    const place = chain(found.touch(), () => found.locate(offset));
     if (!(place instanceof Promise)) return usePlace(context, exchange, found, place, use);
     return useLater(context, exchange, found, place, use);
   });

@@ -4,12 +4,17 @@ import { PREFLIGHT_HEADERS, type CorsPolicy } from "./cors.js";
 import type { Exchange } from "./exchange.js";
 import type { InFlight } from "./in-flight.js";
 import { linger } from "./linger.js";
-import { problemBody, problemHeaders, PROBLEMS, type Problem } from "./problems.js";
+import { problem, problemBody, problemHeaders, PROBLEMS, type Problem } from "./problems.js";
 
 /** An answer whose body is there and empty. */
 export const EMPTY_BODY: Buffer = Buffer.alloc(0);
 
-const CLOSE = ["Connection", "close"];
+/** How long a client may stop reading its answer before the connection is cut. */
+const MAX_STALL_MS = 60_000;
+
+/** Bytes of answers in memory that their clients have not taken yet; beyond it large answers are refused. */
+const MAX_UNREAD_BYTES = 256 * 1024 * 1024;
+const LARGE_BYTES = 64 * 1024;
 
 /** What a responder needs. */
 export interface ResponderOptions {
@@ -23,6 +28,7 @@ export class Responder {
   readonly #cors: CorsPolicy;
   readonly #inFlight: InFlight;
   readonly #clock: Clock;
+  #unreadBytes = 0;
 
   constructor({ cors, inFlight, clock }: ResponderOptions) {
     this.#cors = cors;
@@ -35,15 +41,24 @@ export class Responder {
    * HEAD). Does nothing when nobody is left to answer.
    */
   send(exchange: Exchange, status: number, headers: readonly string[], body: Buffer | null): void {
-    this.#inFlight.end(exchange);
     const { res } = exchange;
+    const length = body?.length ?? 0;
+    if (length > LARGE_BYTES && this.#unreadBytes + length > MAX_UNREAD_BYTES) {
+      return this.refuse(exchange, problem("overloaded", { detail: "Too many bytes of answers wait for their readers." }));
+    }
+    this.#inFlight.end(exchange);
     if (res.destroyed) return;
-    const head = [...this.#cors.headersFor(exchange.headers.origin), ...headers];
-    if (body !== null) head.push("Content-Length", String(body.length));
-    if (this.#inFlight.closing) head.push(...CLOSE);
-    res.writeHead(status, head);
-    if (body === null || body.length === 0) res.end();
+    res.writeHead(status, this.#head(exchange, headers, body, false));
+    if (body === null || length === 0) res.end();
     else res.end(body);
+    if (exchange.req.socket.writableLength > 0) this.#watchUnread(exchange, length);
+  }
+
+  /** A client that reads slowly keeps its answer in memory: not for ever, and not more than all may together. */
+  #watchUnread({ req, res }: Exchange, length: number): void {
+    req.socket.setTimeout(MAX_STALL_MS);
+    this.#unreadBytes += length;
+    res.once("close", () => (this.#unreadBytes -= length));
   }
 
   /** Answers with a problem document. */
@@ -51,21 +66,26 @@ export class Responder {
     const { status } = PROBLEMS[refusal.code];
     const headers = problemHeaders(refusal);
     const body = problemBody(refusal);
+    // Who waits to be told to continue may send its body all the same.
     if (exchange.bodyPending) this.#sendEarly(exchange, status, headers, body);
     else this.send(exchange, status, headers, body);
   }
 
-  /** Answers before the body has been read: the connection can't be used again. */
+  /** Answers a client that is still sending. */
   #sendEarly(exchange: Exchange, status: number, headers: readonly string[], body: Buffer): void {
-    const { res } = exchange;
-    const early = [...headers, ...CLOSE];
-    // A client that waits to be told to continue has sent nothing that would have to be read.
-    if (exchange.awaitsContinue) return this.send(exchange, status, early, body);
     this.#inFlight.end(exchange);
+    const { res } = exchange;
     if (res.destroyed) return;
-    res.writeHead(status, [...this.#cors.headersFor(exchange.headers.origin), ...early, "Content-Length", String(body.length)]);
+    res.writeHead(status, this.#head(exchange, headers, body, true));
     res.write(body);
     linger(exchange, this.#clock);
+  }
+
+  #head({ headers: { origin } }: Exchange, own: readonly string[], body: Buffer | null, isLast: boolean): string[] {
+    const head = [...this.#cors.headersFor(origin), ...own];
+    if (body !== null) head.push("Content-Length", String(body.length));
+    if (isLast || this.#inFlight.closing) head.push("Connection", "close");
+    return head;
   }
 
   /** Answers a browser that asks what it may send. */
@@ -84,14 +104,14 @@ export class Responder {
     const { res } = exchange;
     // Framed in chunks, a buffer could not be the same for all readers.
     res.removeHeader("Transfer-Encoding");
-    res.writeHead(200, [...this.#cors.headersFor(exchange.headers.origin), ...headers, ...CLOSE]);
+    res.writeHead(200, this.#head(exchange, headers, null, true));
   }
 
   /** A whole answer for a connection on which there is no request: HTTP itself is broken there. */
   rawProblem(refusal: Problem): string {
     const { status } = PROBLEMS[refusal.code];
     const body = problemBody(refusal);
-    const headers = [...this.#cors.headersFor(null), ...problemHeaders(refusal), ...CLOSE, "Content-Length", String(body.length)];
+    const headers = [...this.#cors.headersFor(null), ...problemHeaders(refusal), "Content-Length", String(body.length), "Connection", "close"];
     let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n`;
     for (let at = 0; at < headers.length; at += 2) head += `${headers[at] ?? ""}: ${headers[at + 1] ?? ""}\r\n`;
     return `${head}\r\n${body.toString()}`;

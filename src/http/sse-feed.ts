@@ -2,7 +2,6 @@ import { sseEncodingOf } from "../protocol/content-type.js";
 import { nextCursor } from "../protocol/cursor.js";
 import type { Advance, LiveFeed } from "../stream/live.js";
 import type { Chunk, Position, Stream } from "../stream/stream.js";
-import type { ConnectionWatch } from "./connection-watch.js";
 import type { Context } from "./context.js";
 import { problem } from "./problems.js";
 import { SseBatch } from "./sse-batch.js";
@@ -75,28 +74,33 @@ export class SseFeed implements ReaderHost {
     if (!this.#isReading) this.#share();
   }
 
-  /** Reads what is new once, for all followers. */
+  /** Reads what is new once, for all followers. When that fails, each meets the fault as one of its own request. */
   #share(): void {
     const from = this.#place();
     const ends = this.#ends.filter((end) => end > from);
     const to = ends.at(-1) ?? from;
+    const isTooMuch = to - from > this.#context.settings.chunkBytes || ends.length > MAX_SHARED_EVENTS;
+    // A closure alone, and half a character was held back: at the end of the stream it is sent as it is.
+    const isRest = ends.length === 0 && from < this.#stream.tail;
+    if (isTooMuch || isRest) return this.#scatter();
     this.#ends = [];
-    if (to - from > this.#context.settings.chunkBytes || ends.length > MAX_SHARED_EVENTS) return this.#scatter();
-    const chunk = this.#stream.read(from, to - from);
-    if (!(chunk instanceof Promise)) return this.#spread(chunk, ends);
-    this.#isReading = true;
-    chunk.then(
-      (read) => this.#shareRead(read, ends),
-      // Each reader then meets the fault by itself, as a fault of its own request.
-      () => this.#shareRead(null, ends),
-    );
+    try {
+      const chunk = this.#stream.read(from, to - from);
+      if (chunk instanceof Promise) this.#shareLater(chunk, ends);
+      else this.#spread(chunk, ends);
+    } catch {
+      this.#scatter(); // see above
+    }
   }
 
-  #shareRead(chunk: Chunk | null, ends: readonly Position[]): void {
-    this.#isReading = false;
-    if (chunk === null) return this.#scatter();
-    this.#spread(chunk, ends);
-    if (this.#ends.length > 0) this.#share();
+  #shareLater(chunk: Promise<Chunk>, ends: readonly Position[]): void {
+    this.#isReading = true;
+    const spread = (read: Chunk): void => {
+      this.#isReading = false;
+      this.#spread(read, ends);
+      if (this.#ends.length > 0) this.#share();
+    };
+    chunk.then(spread).catch(() => this.#scatter());
   }
 
   #spread({ from, to, bytes }: Chunk, ends: readonly Position[]): void {
@@ -115,6 +119,7 @@ export class SseFeed implements ReaderHost {
 
   /** The followers read on by themselves. */
   #scatter(): void {
+    this.#isReading = false;
     this.#ends = [];
     for (const reader of this.#following) reader.readAlone();
   }
@@ -123,29 +128,20 @@ export class SseFeed implements ReaderHost {
 /** The SSE readers of all streams. */
 export class SseFeeds {
   readonly #context: Context;
-  readonly #watch: ConnectionWatch;
   readonly #feeds = new Map<Stream, SseFeed>();
 
-  constructor(context: Context, watch: ConnectionWatch) {
+  constructor(context: Context) {
     this.#context = context;
-    this.#watch = watch;
-  }
-
-  /** Streams that have readers. */
-  get size(): number {
-    return this.#feeds.size;
   }
 
   /** Answers with the events of a stream from a position on, until it ends or the client leaves. */
   open(stream: Stream, request: SseRequest): void {
     const { responder, inFlight } = this.#context;
     const { exchange } = request;
+    if (exchange.res.destroyed) return inFlight.end(exchange);
     if (inFlight.closing) return responder.refuse(exchange, problem("shutting-down"));
-    if (!this.#watch.admits(exchange)) return;
     responder.beginEndless(exchange, headersOf(stream));
-    const reader = this.#feedOf(stream).add(request);
-    this.#watch.add(exchange, reader);
-    reader.start();
+    this.#feedOf(stream).add(request).start();
   }
 
   /** Ends all readers, each between two events. */

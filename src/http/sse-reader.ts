@@ -1,7 +1,6 @@
 import type { Timer } from "../ops/clock.js";
 import { nextCursor } from "../protocol/cursor.js";
 import type { Chunk, Position, Stream } from "../stream/stream.js";
-import type { LiveRead } from "./connection-watch.js";
 import type { Context } from "./context.js";
 import type { Exchange } from "./exchange.js";
 import { guard } from "./guard.js";
@@ -40,7 +39,7 @@ const MAX_END_MS = 5_000;
  * One SSE connection (specification 4.8). It reads the backlog at the pace of its client; once it has all there is, it
  * follows the batches that all such readers share. In between it keeps a position, not a backlog.
  */
-export class SseReader implements LiveRead {
+export class SseReader {
   /** What the client has been sent ends here. */
   position: Position;
   readonly #context: Context;
@@ -69,6 +68,7 @@ export class SseReader implements LiveRead {
   /** Begins to send. The head of the answer has been written. */
   start(): void {
     this.#exchange.res.on("drain", () => this.#unblock());
+    this.#exchange.res.on("close", () => this.#drop());
     this.#read();
   }
 
@@ -92,7 +92,8 @@ export class SseReader implements LiveRead {
     this.#exchange.res.end();
   }
 
-  dropped(): void {
+  /** The connection is gone. */
+  #drop(): void {
     this.#leave();
     this.#timer.cancel();
   }

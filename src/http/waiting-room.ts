@@ -3,7 +3,6 @@ import { nextCursor } from "../protocol/cursor.js";
 import type { LiveFeed } from "../stream/live.js";
 import type { MaybePromise, Position, Stream } from "../stream/stream.js";
 import { chain } from "./chain.js";
-import type { ConnectionWatch, LiveRead } from "./connection-watch.js";
 import type { Context } from "./context.js";
 import type { Exchange } from "./exchange.js";
 import { guard } from "./guard.js";
@@ -23,26 +22,20 @@ export interface Wait {
 /** Where the long-polls of all streams wait (specification 4.7). */
 export class WaitingRooms {
   readonly #context: Context;
-  readonly #watch: ConnectionWatch;
   readonly #rooms = new Map<Stream, WaitingRoom>();
 
-  constructor(context: Context, watch: ConnectionWatch) {
+  constructor(context: Context) {
     this.#context = context;
-    this.#watch = watch;
-  }
-
-  /** Streams that somebody waits for. */
-  get size(): number {
-    return this.#rooms.size;
   }
 
   /** Answers when the stream moves on, closes or ends, or when the time is over; at once if there is no point in waiting. */
   enter(stream: Stream, wait: Wait): void {
-    if (stream.closed || this.#context.inFlight.closing) return answerNothingNew(this.#context, stream, wait);
-    if (!this.#watch.admits(wait.exchange)) return;
+    const { inFlight } = this.#context;
+    if (wait.exchange.res.destroyed) return inFlight.end(wait.exchange);
+    if (stream.closed || inFlight.closing) return answerNothingNew(this.#context, stream, wait);
     let room = this.#rooms.get(stream);
     if (room === undefined) {
-      room = new WaitingRoom(this.#context, this.#watch, stream, () => this.#rooms.delete(stream));
+      room = new WaitingRoom(this.#context, stream, () => this.#rooms.delete(stream));
       this.#rooms.set(stream, room);
     }
     room.enter(wait);
@@ -57,7 +50,6 @@ export class WaitingRooms {
 /** The long-polls of one stream. It keeps the stream in memory while one of them waits. */
 class WaitingRoom {
   readonly #context: Context;
-  readonly #watch: ConnectionWatch;
   readonly #stream: Stream;
   readonly #feed: LiveFeed;
   readonly #onEmpty: () => void;
@@ -65,9 +57,8 @@ class WaitingRoom {
   readonly #onAdvance = (): void => this.#wake();
   readonly #onEnd = (): void => this.#turnAway();
 
-  constructor(context: Context, watch: ConnectionWatch, stream: Stream, onEmpty: () => void) {
+  constructor(context: Context, stream: Stream, onEmpty: () => void) {
     this.#context = context;
-    this.#watch = watch;
     this.#stream = stream;
     this.#onEmpty = onEmpty;
     stream.retain();
@@ -77,18 +68,19 @@ class WaitingRoom {
   }
 
   enter(wait: Wait): void {
-    const waiter = new Waiter(this, wait);
+    const { clock, settings } = this.#context;
+    const waiter: Waiter = { wait, timer: clock.after(settings.longPollTimeoutMs, () => this.#timeOut(waiter)) };
     this.#waiters.add(waiter);
-    this.#watch.add(wait.exchange, waiter);
-    waiter.timer = this.#context.clock.after(this.#context.settings.longPollTimeoutMs, () => this.#timeOut(waiter));
+    wait.exchange.res.on("close", () => this.#drop(waiter));
   }
 
   close(): void {
     for (const waiter of this.#waiters) this.#timeOut(waiter);
   }
 
-  /** Its client went away. */
-  drop(waiter: Waiter): void {
+  /** Its connection is gone; or it was answered, and this is how Node says that the answer is out. */
+  #drop(waiter: Waiter): void {
+    if (!this.#waiters.has(waiter)) return;
     this.#take(waiter);
     this.#context.inFlight.end(waiter.wait.exchange);
   }
@@ -132,8 +124,7 @@ class WaitingRoom {
   }
 
   #take(waiter: Waiter): void {
-    waiter.timer?.cancel();
-    this.#watch.remove(waiter.wait.exchange, waiter);
+    waiter.timer.cancel();
     this.#waiters.delete(waiter);
     if (this.#waiters.size > 0) return;
     this.#feed.off("advance", this.#onAdvance);
@@ -143,19 +134,9 @@ class WaitingRoom {
   }
 }
 
-class Waiter implements LiveRead {
+interface Waiter {
   readonly wait: Wait;
-  timer: Timer | null = null;
-  readonly #room: WaitingRoom;
-
-  constructor(room: WaitingRoom, wait: Wait) {
-    this.#room = room;
-    this.wait = wait;
-  }
-
-  dropped(): void {
-    this.#room.drop(this);
-  }
+  readonly timer: Timer;
 }
 
 /** Answers a long-poll with a chunk. */
@@ -164,9 +145,12 @@ export function answerNews(context: Context, { exchange, cursor, fromNow }: Wait
 }
 
 /** 204: the reader has all there is, and of a closed stream all there will ever be. */
-function answerNothingNew({ clock, random, responder }: Context, stream: Stream, { exchange, position, cursor }: Wait): void {
-  const headers = ["Stream-Next-Offset", stream.offsetAt(position), "Stream-Up-To-Date", "true", "Cache-Control", "no-store"];
-  if (stream.closed) headers.push("Stream-Closed", "true");
-  else headers.push("Stream-Cursor", nextCursor(clock.nowMs(), cursor, random));
-  responder.send(exchange, 204, headers, null);
+function answerNothingNew(context: Context, stream: Stream, { exchange, position, cursor }: Wait): void {
+  const { clock, random, responder } = context;
+  guard(context, exchange, () => {
+    const headers = ["Stream-Next-Offset", stream.offsetAt(position), "Stream-Up-To-Date", "true", "Cache-Control", "no-store"];
+    if (stream.closed) headers.push("Stream-Closed", "true");
+    else headers.push("Stream-Cursor", nextCursor(clock.nowMs(), cursor, random));
+    responder.send(exchange, 204, headers, null);
+  });
 }

@@ -113,7 +113,7 @@ export class RawConnection {
   }
 
   async #more(): Promise<void> {
-    if (this.#isOver) throw new Error(`the connection ended; it had said: ${JSON.stringify(this.#received.toString("latin1"))}`);
+    if (this.#isOver) throw new Error(`the connection ended; it had said: ${JSON.stringify(this.#received.toString("latin1", 0, 500))}`);
     await this.#nextChange();
   }
 

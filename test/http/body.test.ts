@@ -1,6 +1,18 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer as createHttpServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { describe, test, type TestContext } from "node:test";
+import { receiveBody } from "../../src/http/body.js";
+import type { Context } from "../../src/http/context.js";
+import { CorsPolicy } from "../../src/http/cors.js";
+import { Exchange } from "../../src/http/exchange.js";
+import { InFlight } from "../../src/http/in-flight.js";
+import { readHeaders } from "../../src/http/request-headers.js";
+import { Responder } from "../../src/http/respond.js";
 import type { ServerOptions } from "../../src/server.js";
+import { ManualClock } from "../helpers/manual-clock.js";
+import { RawConnection } from "../helpers/raw-connection.js";
 import { requestBytes, startServer, type TestServer } from "../helpers/test-server.js";
 
 const BYTES = { "Content-Type": "application/octet-stream" };
@@ -151,4 +163,36 @@ describe("Expect: 100-continue", () => {
     assert.deepEqual([answer.status, codeOf(answer)], [417, "expectation-failed"]);
     assert.equal(await contentOf(server), "");
   });
+});
+
+test("bodies that take too much memory together are refused with 503", async (context) => {
+  const inFlight = new InFlight(8);
+  const responder = new Responder({ cors: new CorsPolicy("*"), inFlight, clock: new ManualClock() });
+  const taken: string[] = [];
+  const server = createHttpServer((req, res) => {
+    const exchange = new Exchange(req, res, { path: "/", query: "" }, readHeaders(req.rawHeaders), false);
+    inFlight.begin(exchange);
+    // All that a body asks of a context.
+    const bodyContext = { inFlight, responder, settings: { maxAppendBytes: 100 } } as unknown as Context;
+    void receiveBody(bodyContext, exchange, (body) => {
+      taken.push(body.toString());
+      responder.send(exchange, 204, [], null);
+    });
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const open = (): Promise<RawConnection> => RawConnection.open((server.address() as AddressInfo).port);
+  const [first, second] = [await open(), await open()];
+  context.after(async () => {
+    await Promise.all([first.close(), second.close()]);
+    server.close();
+  });
+  const begun = once(server, "request");
+  first.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nhello");
+  await begun;
+  second.write("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
+  const { status, headers, text } = await second.answer();
+  assert.deepEqual([status, headers["retry-after"], codeOf({ text })], [503, "1", "overloaded"]);
+  first.write("!");
+  assert.equal((await first.answer()).status, 204);
+  assert.deepEqual([taken, inFlight.bodyBytes], [["hello!"], 0]);
 });

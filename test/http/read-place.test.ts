@@ -8,10 +8,15 @@ import { refuse, type Refused } from "../../src/stream/outcome.js";
 import { Stream, type MaybePromise, type Position } from "../../src/stream/stream.js";
 
 /** A read of a stream that is at `place`, and what happened, in order. */
-async function readAt(place: () => MaybePromise<Position | Refused>, { isThere = true } = {}): Promise<string[]> {
+async function readAt(place: () => MaybePromise<Position | Refused>, { isThere = true, touched = undefined as MaybePromise<void> } = {}): Promise<string[]> {
   const log: string[] = [];
   const stream: Stream = Object.create(Stream.prototype, {
-    touch: { value: () => log.push("touch") },
+    touch: {
+      value: () => {
+        log.push("touch");
+        return touched;
+      },
+    },
     retain: { value: () => log.push("retain") },
     release: { value: () => log.push("release") },
     locate: { value: place },
@@ -29,6 +34,10 @@ describe("a read begins", () => {
 
   test("later where a file has to be asked, and the stream stays for as long", async () => {
     assert.deepEqual(await readAt(() => Promise.resolve(7)), ["touch", "retain", "at 7", "release"]);
+  });
+
+  test("when the note of it is on the disk, and the stream stays for as long", async () => {
+    assert.deepEqual(await readAt(() => 7, { touched: Promise.resolve() }), ["touch", "retain", "at 7", "release"]);
   });
 
   test("nowhere without a place", async () => {

@@ -79,6 +79,20 @@ describe("an answer", () => {
     assert.equal(await connection.rest(), "");
   });
 
+  test("that its client does not read is not kept for ever", async (context) => {
+    let socketTimeouts: (sizes: readonly (number | undefined)[]) => void = () => {};
+    const timeouts = new Promise<readonly (number | undefined)[]>((resolve) => (socketTimeouts = resolve));
+    const connection = await connectTo(context, (responder, exchange) => {
+      const { socket } = exchange.req;
+      const before = socket.timeout;
+      responder.send(exchange, 200, [], Buffer.alloc(64 * 1024 * 1024));
+      socketTimeouts([before, socket.timeout]);
+    });
+    connection.socket.pause();
+    connection.write(GET);
+    assert.deepEqual(await timeouts, [undefined, 60_000]);
+  });
+
   test("to a client that is gone is not written", async (context) => {
     let answered: () => void = () => {};
     const isAnswered = new Promise<void>((resolve) => (answered = resolve));
@@ -137,7 +151,7 @@ test("a raw problem is a whole answer", () => {
   const responder = new Responder({ cors: new CorsPolicy("*"), inFlight: new InFlight(1), clock: new ManualClock() });
   const [head = "", body = ""] = responder.rawProblem(problem("header-too-large")).split("\r\n\r\n");
   assert.match(head, /^HTTP\/1\.1 431 Request Header Fields Too Large\r\n/);
-  assert.match(head, new RegExp(`\r\nContent-Length: ${body.length}$`));
-  assert.match(head, /\r\nConnection: close\r\n/);
+  assert.match(head, new RegExp(`\r\nContent-Length: ${body.length}\r\n`));
+  assert.match(head, /\r\nConnection: close$/);
   assert.equal(JSON.parse(body).code, "header-too-large");
 });

@@ -39,7 +39,8 @@ class FakeStream {
   users = 0;
   /** Reads wait for `letGo` when set. */
   isSlow = false;
-  fault: Error | null = null;
+  /** What reads meet, at once or later. */
+  fault: { readonly isAtOnce: boolean } | null = null;
   #waiting: (() => void)[] = [];
 
   get tail(): number {
@@ -61,7 +62,8 @@ class FakeStream {
   read(from: number, maxBytes: number): Chunk | Promise<Chunk> {
     this.reads.push(`${from}+${maxBytes}`);
     const chunk = this.#chunk(from, maxBytes);
-    if (this.fault !== null) return Promise.reject(this.fault);
+    if (this.fault?.isAtOnce === true) throw new Error("the disk is gone");
+    if (this.fault !== null) return Promise.reject(new Error("the disk is gone"));
     if (!this.isSlow) return chunk;
     return new Promise((resolve) => this.#waiting.push(() => resolve(chunk)));
   }
@@ -186,17 +188,19 @@ describe("readers that have all there is", () => {
     assert.equal(dataOf(reader), pieces.join(""));
   });
 
-  test("meet a read that fails each by itself", async () => {
-    const room = new Room();
-    const reader = await room.join();
-    room.stream.fault = new Error("the disk is gone");
-    let isCut = false;
-    reader.on("destroyed", () => (isCut = true));
-    room.stream.append("a");
-    await settle();
-    assert.equal(isCut, true);
-    assert.deepEqual(room.faults, ["a request failed"]);
-  });
+  for (const isAtOnce of [true, false]) {
+    test(`meet a read that fails ${isAtOnce ? "at once" : "later"} each by itself`, async () => {
+      const room = new Room();
+      const readers = [await room.join(), await room.join()];
+      const cut: FakeResponse[] = [];
+      for (const reader of readers) reader.on("destroyed", () => cut.push(reader));
+      room.stream.fault = { isAtOnce };
+      room.stream.append("a");
+      await settle();
+      assert.deepEqual(cut, readers);
+      assert.deepEqual(room.faults, ["a request failed", "a request failed"]);
+    });
+  }
 });
 
 describe("a reader whose connection is full", () => {

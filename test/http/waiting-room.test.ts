@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { requestBytes, startServer } from "../helpers/test-server.js";
+import { startServer } from "../helpers/test-server.js";
 
 const TIMEOUT_MS = 12_345;
 const WAIT = "a?live=long-poll&offset=now";
@@ -27,26 +27,15 @@ describe("many long-polls of one stream", () => {
     assert.equal(server.clock.pendingCount, idleTimers);
   });
 
-  test("that are pipelined are answered in order, each with what came after it", async (context) => {
+  test("of clients that are gone before they could wait do not wait", async (context) => {
     const server = await startServer(context, { longPollTimeoutMs: TIMEOUT_MS });
     await server.send("PUT", "a");
-    const connection = await server.connect();
-    connection.write(Buffer.concat([requestBytes("GET", WAIT), requestBytes("GET", WAIT), requestBytes("HEAD", "a")]));
-    await server.clock.armed(TIMEOUT_MS, { count: 2 });
-    server.clock.advance(TIMEOUT_MS);
-    assert.equal((await connection.answer()).status, 204);
-    assert.equal((await connection.answer()).status, 204);
-    assert.equal((await connection.answer({ toHead: true })).status, 200);
-  });
-
-  test("that are pipelined leave nothing behind when the client goes away", async (context) => {
-    const server = await startServer(context, { longPollTimeoutMs: TIMEOUT_MS });
-    await server.send("PUT", "a");
-    const idleTimers = server.clock.pendingCount;
-    const connection = await server.connect();
-    connection.write(Buffer.concat([requestBytes("GET", WAIT), requestBytes("GET", WAIT)]));
-    await server.clock.armed(TIMEOUT_MS, { count: 2 });
+    await server.stop();
+    // Streams that memory has forgotten take a while to find.
+    const again = await startServer(context, { longPollTimeoutMs: TIMEOUT_MS, dir: server.dir });
+    const connection = await again.begin("GET", WAIT);
     await connection.close();
-    while (server.clock.pendingCount > idleTimers) await server.send("HEAD", "a");
+    await again.send("HEAD", "a");
+    await again.stop();
   });
 });

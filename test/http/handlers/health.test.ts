@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Context } from "../../../src/http/context.js";
+import type { Exchange } from "../../../src/http/exchange.js";
+import { health } from "../../../src/http/handlers/health.js";
 import { startServer } from "../../helpers/test-server.js";
 
 test("a server that takes writes is healthy", async (context) => {
@@ -29,4 +32,18 @@ test("a prefix of another name leaves the health where it is", async (context) =
   const server = await startServer(context, { prefix: "/" });
   assert.equal((await server.send("GET", "/health")).status, 200);
   assert.equal((await server.send("PUT", "/a")).status, 201);
+});
+
+test("a server whose storage takes no writes says why", () => {
+  const answers: string[] = [];
+  for (const reason of ["The disk is gone.", null]) {
+    // All that is asked of a context here.
+    const context = {
+      registry: { health: () => ({ writable: false, reason }) },
+      inFlight: { closing: false },
+      responder: { send: (_exchange: Exchange, status: number, _headers: string[], body: Buffer) => answers.push(`${status} ${body}`) },
+    } as unknown as Context;
+    health(context, {} as Exchange); // only passed on
+  }
+  assert.deepEqual(answers, ['503 {"status":"unavailable","reason":"The disk is gone."}', '503 {"status":"unavailable","reason":"The storage accepts no writes."}']);
 });

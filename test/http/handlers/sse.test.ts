@@ -160,6 +160,18 @@ describe("SSE", () => {
     assert.deepEqual([Buffer.from(second.data ?? "", "latin1").toString(), second.control["streamNextOffset"]], ["€", token(4)]);
   });
 
+  test("sends what it held back when the stream is closed", async (context) => {
+    const server = await withText(context);
+    const reader = await follow(server, "a?live=sse&offset=-1");
+    await nextPair(reader);
+    await server.send("POST", "a", { headers: TEXT, body: Buffer.from([0x31, 0xe2, 0x82]) });
+    assert.equal((await nextPair(reader)).data, "1");
+    await server.send("POST", "a", { headers: { "Stream-Closed": "true" } });
+    const { data, control } = await nextPair(reader);
+    assert.deepEqual([data, control], ["\xe2\x82", { streamNextOffset: token(3), upToDate: true, streamClosed: true }]);
+    assert.equal(await reader.rest(), "");
+  });
+
   test("of a stream that is not there is 404", async (context) => {
     const server = await startServer(context);
     assert.equal((await server.send("GET", "a?live=sse&offset=-1")).status, 404);

@@ -1,0 +1,37 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+
+/** Most requests that wait for their turn on one connection. */
+const MAX_WAITING = 256;
+
+/**
+ * Lets the requests of one connection come one at a time, as RFC 9112 (9.3.2) wants it of all that change something: a
+ * request that is pipelined behind another sees what that one did.
+ */
+export class Pipeline {
+  /** Requests that wait for their turn, by connection. */
+  readonly #waiting = new WeakMap<Socket, number>();
+
+  /**
+   * Calls `run` when all requests before this one on its connection are answered: nearly always at once. False when too
+   * many wait there already. Refused at once they fill the connection's queue of answers, at which Node stops reading.
+   */
+  inTurn({ socket }: IncomingMessage, res: ServerResponse, run: () => void): boolean {
+    // An answer gets its socket when its turn has come.
+    if (res.socket !== null) {
+      run();
+      return true;
+    }
+    const waiting = this.#waiting.get(socket) ?? 0;
+    if (waiting >= MAX_WAITING) return false;
+    this.#waiting.set(socket, waiting + 1);
+    // Not in the event itself: there Node is in the middle of handing the socket over.
+    res.on("socket", () => process.nextTick(() => this.#go(socket, run)));
+    return true;
+  }
+
+  #go(socket: Socket, run: () => void): void {
+    this.#waiting.set(socket, (this.#waiting.get(socket) ?? 1) - 1);
+    run();
+  }
+}

@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { describe, test } from "node:test";
+import { requestBytes, startServer } from "../helpers/test-server.js";
+
+describe("a connection", () => {
+  test("carries one request after the other", async (context) => {
+    const server = await startServer(context);
+    const connection = await server.connect();
+    for (const [method, status] of [["PUT", 201], ["PUT", 200], ["HEAD", 200], ["DELETE", 204], ["GET", 404]] as const) {
+      connection.write(requestBytes(method, "a"));
+      const answer = await connection.answer({ toHead: method === "HEAD" });
+      assert.deepEqual([answer.status, answer.headers["connection"], answer.headers["keep-alive"]], [status, "keep-alive", "timeout=75"]);
+    }
+  });
+
+  test("of an HTTP/1.0 client ends after one", async (context) => {
+    const server = await startServer(context);
+    await server.send("PUT", "a", { body: "hello" });
+    const connection = await server.connect();
+    connection.write("GET /v1/stream/a HTTP/1.0\r\n\r\n");
+    const { headers, text } = await connection.answer();
+    assert.deepEqual([text, headers["connection"]], ["hello", "close"]);
+    assert.equal(await connection.rest(), "");
+  });
+
+  test("that asks for another protocol is answered in this one", async (context) => {
+    const server = await startServer(context);
+    await server.send("PUT", "a", { body: "hello" });
+    const { status, text } = await server.send("GET", "a", { headers: { Connection: "Upgrade", Upgrade: "websocket" } });
+    assert.deepEqual([status, text], [200, "hello"]);
+  });
+
+  test("may send thousands of headers while they are small", async (context) => {
+    const server = await startServer(context);
+    const connection = await server.connect();
+    // The one that counts comes last.
+    connection.write(`PUT /v1/stream/a HTTP/1.1\r\nHost: a\r\n${"a:b\r\n".repeat(3000)}Stream-TTL: x\r\n\r\n`);
+    assert.equal((await connection.answer()).status, 400);
+  });
+});
+
+describe("a server that stops", () => {
+  test("lets go of connections that were never used, and of idle ones", async (context) => {
+    const server = await startServer(context);
+    const unused = await server.connect();
+    const idle = await server.begin("GET", "/health");
+    await idle.answer();
+    const gone = [unused, idle].map(({ socket }) => once(socket, "close"));
+    for (const { socket } of [unused, idle]) socket.on("end", () => socket.end());
+    await Promise.all([server.server.close(), ...gone]);
+  });
+
+  test("does not keep a connection for the next request after a long answer", async (context) => {
+    const server = await startServer(context);
+    const body = Buffer.alloc(8 * 1024 * 1024);
+    await server.send("PUT", "a", { body });
+    await server.stop();
+    const again = await startServer(context, { dir: server.dir, chunkBytes: body.length });
+    const connection = await again.connect();
+    connection.socket.pause();
+    connection.write(requestBytes("GET", "a"));
+    while (connection.socket.bytesRead === 0) await again.send("HEAD", "a");
+    const closed = again.server.close();
+    connection.socket.resume();
+    assert.equal((await connection.answer()).body.length, body.length);
+    connection.socket.end();
+    await closed;
+  });
+});

@@ -1,0 +1,88 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { requestBytes, startServer } from "../helpers/test-server.js";
+
+const TEXT = { "Content-Type": "text/plain" };
+const TIMEOUT_MS = 12_345;
+const MAX_WAITING = 256;
+const WAIT = requestBytes("GET", "a?live=long-poll&offset=now");
+
+describe("requests pipelined on one connection", () => {
+  test("see what those before them did, and are answered in order", async (context) => {
+    const server = await startServer(context);
+    const connection = await server.connect();
+    connection.write(Buffer.concat([
+      requestBytes("PUT", "a", { headers: TEXT }),
+      requestBytes("POST", "a", { headers: TEXT, body: "x" }),
+      requestBytes("GET", "a"),
+      requestBytes("GET", "missing"),
+      requestBytes("DELETE", "a"),
+      requestBytes("GET", "a"),
+    ]));
+    const answers: string[] = [];
+    for (let at = 0; at < 6; at += 1) {
+      const { status, text } = await connection.answer();
+      answers.push(status === 200 ? `200 ${text}` : String(status));
+    }
+    assert.deepEqual(answers, ["201", "204", "200 x", "404", "204", "404"]);
+  });
+
+  test("wait while one before them waits", async (context) => {
+    const server = await startServer(context, { longPollTimeoutMs: TIMEOUT_MS });
+    await server.send("PUT", "a", { headers: TEXT });
+    const connection = await server.connect();
+    connection.write(Buffer.concat([WAIT, requestBytes("POST", "a", { headers: TEXT, body: "x" }), WAIT]));
+    await server.clock.armed(TIMEOUT_MS);
+    server.clock.advance(TIMEOUT_MS);
+    assert.equal((await connection.answer()).status, 204);
+    assert.equal((await connection.answer()).status, 204);
+    await server.clock.armed(TIMEOUT_MS, { count: 2 });
+    server.clock.advance(TIMEOUT_MS);
+    assert.equal((await connection.answer()).status, 204);
+  });
+
+  test("may have bodies, of any length, and ask to continue", async (context) => {
+    const server = await startServer(context);
+    await server.send("PUT", "a", { headers: TEXT });
+    const connection = await server.connect();
+    const long = "y".repeat(1_000_000);
+    connection.write(Buffer.concat([
+      requestBytes("POST", "a", { headers: TEXT, body: "x" }),
+      requestBytes("POST", "a", { headers: TEXT, body: long }),
+      requestBytes("POST", "a", { headers: { ...TEXT, "Content-Length": "1", Expect: "100-continue" } }),
+    ]));
+    assert.equal((await connection.answer()).status, 204);
+    assert.equal((await connection.answer()).status, 204);
+    assert.equal((await connection.answer()).status, 100);
+    connection.write("z");
+    assert.equal((await connection.answer()).status, 204);
+    assert.equal((await server.send("GET", "a")).text, `x${long}z`);
+  });
+
+  test("are refused when too many wait, and read no faster than they are answered", async (context) => {
+    const server = await startServer(context, { longPollTimeoutMs: TIMEOUT_MS });
+    await server.send("PUT", "a");
+    const connection = await server.connect();
+    connection.write(WAIT);
+    await server.clock.armed(TIMEOUT_MS);
+    connection.write(requestBytes("GET", "a").toString().repeat(MAX_WAITING + 10));
+    // More than the system would buffer between the two.
+    connection.write(requestBytes("GET", "a").toString().repeat(400_000));
+    for (let round = 0; round < 20; round += 1) await server.send("HEAD", "a");
+    assert.ok(connection.socket.writableLength > 0, "the client could send all of it");
+    server.clock.advance(TIMEOUT_MS);
+    assert.equal((await connection.answer()).status, 204);
+    for (let at = 0; at < MAX_WAITING; at += 1) assert.equal((await connection.answer()).status, 200);
+    const { status, text } = await connection.answer();
+    assert.deepEqual([status, JSON.parse(text).code], [503, "overloaded"]);
+  });
+
+  test("behind one that is refused early are dropped with the connection", async (context) => {
+    const server = await startServer(context);
+    const connection = await server.connect();
+    connection.write(Buffer.concat([requestBytes("PUT", "a//b", { body: "x" }), requestBytes("PUT", "a")]));
+    assert.equal((await connection.answer()).status, 400);
+    assert.equal(await connection.rest(), "");
+    assert.equal((await server.send("HEAD", "a")).status, 404);
+  });
+});

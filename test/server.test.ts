@@ -1,0 +1,266 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { createServer as createHttpServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { describe, test, type TestContext } from "node:test";
+import { createHandler, createServer, StartError, type ServerOptions, type StreamHandler } from "../src/server.js";
+import { RawConnection } from "./helpers/raw-connection.js";
+import { startNode } from "./helpers/process.js";
+import { requestBytes, startServer } from "./helpers/test-server.js";
+import { tempDir } from "./helpers/temp-dir.js";
+
+const TEXT = { "Content-Type": "text/plain" };
+const TIMEOUT_MS = 12_345;
+const SHUTDOWN_MS = 23_456;
+
+async function startError(options: Partial<ServerOptions>): Promise<StartError> {
+  try {
+    await (await createServer({ dir: tempDir(), port: 0, logLevel: "silent", ...options })).close();
+  } catch (error) {
+    assert.ok(error instanceof StartError);
+    assert.doesNotMatch(error.message, /[\r\n]/);
+    return error;
+  }
+  return assert.fail("it started");
+}
+
+describe("a server says where it is", () => {
+  test("with its real port", async (context) => {
+    const { server } = await startServer(context);
+    assert.ok(server.port > 0);
+    assert.equal(server.url, `http://127.0.0.1:${server.port}/v1/stream/`);
+  });
+
+  test("with brackets around an IPv6 address, and its own prefix", async (context) => {
+    const { server } = await startServer(context, { host: "::1", prefix: "/" });
+    assert.equal(server.url, `http://[::1]:${server.port}/`);
+  });
+});
+
+describe("a server that can't start says why in one line", () => {
+  const invalid: readonly (readonly [title: string, options: Record<string, unknown>, message: RegExp])[] = [
+    ["a number out of bounds", { port: 70_000 }, /port must be from 0 to 65535, current value is 70000$/],
+    ["a value of another type", { readOnly: "yes" }, /readOnly must be true or false, current value is "yes"$/],
+    ["a choice that is not there", { fsync: "sometimes" }, /fsync must be always or no/],
+    ["a prefix without a slash", { prefix: "v1" }, /prefix must begin and end with \//],
+    ["no directory", { dir: "" }, /dir must be a path/],
+    ["a directory that is no text", { dir: 7 }, /dir must be a path/],
+  ];
+  for (const [title, options, message] of invalid) {
+    test(title, async () => {
+      const error = await startError(options);
+      assert.equal(error.code, "invalid-option");
+      assert.match(error.message, message);
+    });
+  }
+
+  test("a directory that is a file", async () => {
+    const dir = join(tempDir(), "file");
+    writeFileSync(dir, "");
+    assert.equal((await startError({ dir })).code, "directory-unusable");
+  });
+
+  test("a directory that another server has", async (context) => {
+    const { dir } = await startServer(context);
+    assert.equal((await startError({ dir })).code, "directory-unusable");
+  });
+
+  test("a port that is in use, and the directory is free again", async (context) => {
+    const { port } = await startServer(context);
+    const dir = tempDir();
+    const error = await startError({ port, dir });
+    assert.equal(error.code, "port-unusable");
+    assert.equal(error.message, `Cannot listen on 127.0.0.1 port ${port}: the port is in use`);
+    await startServer(context, { dir });
+  });
+
+  test("an address that this machine does not have", async () => {
+    assert.match((await startError({ host: "192.0.2.1" })).message, /192\.0\.2\.1 port 0: the address is not this machine's$/);
+  });
+});
+
+describe("what was acknowledged", () => {
+  test("is there after a stop", async (context) => {
+    const before = await startServer(context);
+    await before.send("PUT", "a", { headers: TEXT, body: "hello" });
+    await before.send("POST", "a", { headers: { ...TEXT, "Stream-Closed": "true" }, body: "!" });
+    await before.stop();
+    const after = await startServer(context, { dir: before.dir });
+    const { text, headers } = await after.send("GET", "a");
+    assert.deepEqual([text, headers["stream-closed"]], ["hello!", "true"]);
+  });
+
+  test("is there after a stop without time", async (context) => {
+    const dir = tempDir();
+    const script = `
+      import { createServer } from ${JSON.stringify(new URL("../src/index.ts", import.meta.url).href)};
+      const server = await createServer({ dir: ${JSON.stringify(dir)}, port: 0 });
+      const put = await fetch(server.url + "a", { method: "PUT", headers: { "Content-Type": "text/plain" }, body: "hello" });
+      server.closeNow();
+      process.exit(put.status === 201 ? 0 : 1);
+    `;
+    const { status, stderr } = await startNode(context, ["--import", import.meta.resolve("tsx"), "--input-type=module", "--eval", script]).ended;
+    assert.equal(status, 0, stderr);
+    const server = await startServer(context, { dir });
+    assert.equal((await server.send("GET", "a")).text, "hello");
+  });
+});
+
+describe("a server that stops", () => {
+  test("lets an upload finish, and its answer is the connection's last", async (context) => {
+    const server = await startServer(context);
+    await server.send("PUT", "a", { headers: TEXT });
+    const upload = await server.begin("POST", "a", { headers: { ...TEXT, "Content-Length": "5" } });
+    upload.write("he");
+    await server.send("HEAD", "a");
+    const closed = server.server.close();
+    upload.write("llo");
+    const { status, headers } = await upload.answer();
+    assert.deepEqual([status, headers["connection"]], [204, "close"]);
+    await closed;
+  });
+
+  test("answers long-polls with 204 and ends SSE between events", async (context) => {
+    const server = await startServer(context, { longPollTimeoutMs: TIMEOUT_MS });
+    await server.send("PUT", "a", { headers: TEXT, body: "hello" });
+    const polling = await server.begin("GET", "a?live=long-poll&offset=now");
+    await server.clock.armed(TIMEOUT_MS);
+    const following = await server.begin("GET", "a?live=sse&offset=-1");
+    await following.head();
+    await following.until("\nid: ");
+    await following.until("\n\n");
+    const closed = server.server.close();
+    const { status, headers } = await polling.answer();
+    assert.deepEqual([status, headers["stream-up-to-date"], headers["connection"]], [204, "true", "close"]);
+    assert.equal(await following.rest(), "");
+    await closed;
+  });
+
+  test("takes no more requests, and its health says so", async (context) => {
+    const server = await startServer(context);
+    await server.send("PUT", "a", { headers: TEXT });
+    const connection = await server.connect();
+    const upload = requestBytes("POST", "a", { headers: TEXT, body: "hello" });
+    connection.write(upload.subarray(0, -1));
+    await server.send("HEAD", "a");
+    const closed = server.server.close();
+    connection.write(Buffer.concat([upload.subarray(-1), requestBytes("GET", "/health"), requestBytes("GET", "a")]));
+    assert.equal((await connection.answer()).status, 204);
+    await closed;
+    await assert.rejects(RawConnection.open(server.port), /ECONNREFUSED/);
+  });
+
+  test("cuts what takes too long", async (context) => {
+    const server = await startServer(context, { shutdownTimeoutMs: SHUTDOWN_MS });
+    await server.send("PUT", "a", { headers: TEXT });
+    const upload = await server.begin("POST", "a", { headers: { ...TEXT, "Content-Length": "5" } });
+    upload.write("he");
+    await server.send("HEAD", "a");
+    const closed = server.server.close();
+    await server.clock.armed(SHUTDOWN_MS);
+    server.clock.advance(SHUTDOWN_MS);
+    assert.equal(await upload.rest(), "");
+    await closed;
+  });
+
+  test("can be asked twice, and then at once", async (context) => {
+    const { server } = await startServer(context);
+    await Promise.all([server.close(), server.close()]);
+    server.closeNow();
+  });
+
+  test("at once cuts everything", async (context) => {
+    const server = await startServer(context, { longPollTimeoutMs: TIMEOUT_MS });
+    await server.send("PUT", "a");
+    const polling = await server.begin("GET", "a?live=long-poll&offset=now");
+    await server.clock.armed(TIMEOUT_MS);
+    server.server.closeNow();
+    assert.equal(await polling.rest(), "");
+  });
+});
+
+describe("a handler in somebody else's server", () => {
+  interface Mounted {
+    readonly handler: StreamHandler;
+    connect(): Promise<RawConnection>;
+  }
+
+  /** A server that has a handler, and answers `mine` itself when it is asked to. */
+  async function mount(context: TestContext, { hasOthers = false } = {}): Promise<Mounted> {
+    const handler = await createHandler({ dir: tempDir(), logLevel: "silent" });
+    const server = createHttpServer((req, res) => {
+      if (hasOthers) handler(req, res, () => void res.end("mine"));
+      else handler(req, res);
+    });
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    const connections: RawConnection[] = [];
+    context.after(async () => {
+      await Promise.all(connections.map((connection) => connection.close()));
+      server.close();
+      await handler.close();
+    });
+    return {
+      handler,
+      async connect() {
+        const connection = await RawConnection.open((server.address() as AddressInfo).port);
+        connections.push(connection);
+        return connection;
+      },
+    };
+  }
+
+  test("serves streams", async (context) => {
+    const connection = await (await mount(context)).connect();
+    connection.write(Buffer.concat([requestBytes("PUT", "a", { headers: TEXT, body: "hello" }), requestBytes("GET", "a")]));
+    assert.equal((await connection.answer()).headers["location"], "http://streams.test/v1/stream/a");
+    assert.equal((await connection.answer()).text, "hello");
+  });
+
+  test("leaves other paths to the server", async (context) => {
+    const connection = await (await mount(context, { hasOthers: true })).connect();
+    for (const [target, text] of [["/", "mine"], ["/v1/other", "mine"], ["/health", '{"status":"ok"}']] as const) {
+      connection.write(requestBytes("GET", target));
+      assert.equal((await connection.answer()).text, text);
+    }
+  });
+
+  test("answers other paths with 404 when nobody else does", async (context) => {
+    const connection = await (await mount(context)).connect();
+    connection.write(requestBytes("GET", "/"));
+    assert.equal((await connection.answer()).status, 404);
+  });
+
+  test("that is closed refuses requests, and its health says so", async (context) => {
+    const { handler, connect } = await mount(context);
+    await handler.close();
+    for (const [target, status, text] of [["a", 503, /"code":"shutting-down"/], ["/health", 503, /^\{"status":"unavailable","reason":"The server is shutting down\."\}$/], ["/", 404, /unknown-path/]] as const) {
+      const connection = await connect();
+      connection.write(requestBytes("GET", target));
+      const answer = await connection.answer();
+      assert.equal(answer.status, status);
+      assert.match(answer.text, text);
+    }
+  });
+
+  test("that is closed lets uploads finish", async (context) => {
+    const { handler, connect } = await mount(context);
+    const connection = await connect();
+    connection.write(requestBytes("PUT", "a", { headers: TEXT }));
+    assert.equal((await connection.answer()).status, 201);
+    const upload = requestBytes("POST", "a", { headers: TEXT, body: "hello" });
+    connection.write(upload.subarray(0, -1));
+    const other = await connect();
+    other.write(requestBytes("HEAD", "a"));
+    await other.answer({ toHead: true });
+    const closed = handler.close();
+    connection.write(upload.subarray(-1));
+    assert.equal((await connection.answer()).status, 204);
+    await closed;
+  });
+
+  test("can't start without a directory", async () => {
+    await assert.rejects(createHandler({ dir: "" }), StartError);
+  });
+});

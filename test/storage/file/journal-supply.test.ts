@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { readdirSync } from "node:fs";
+import { test, type TestContext } from "node:test";
+import { JournalSupply } from "../../../src/storage/file/journal-supply.js";
+import { fileRooms, type FileRooms } from "../../helpers/file-rooms.js";
+import { diskError } from "../../helpers/watched-files.js";
+
+interface Supplied {
+  readonly rooms: FileRooms;
+  readonly supply: JournalSupply;
+  /** What the supply told the journal. */
+  readonly told: string[];
+}
+
+async function openSupply(context: TestContext, olderFiles = 0): Promise<Supplied> {
+  const rooms = fileRooms();
+  const { files, layout, clock } = rooms;
+  const told: string[] = [];
+  const ready = (): void => void told.push("ready");
+  const fault = (error: Error): void => void told.push(`fault ${error.message}`);
+  const supply = new JournalSupply({ files, layout, clock, fileBytes: 64 * 1024, firstSequence: 7, olderFiles, ready, fault });
+  const first = await supply.open();
+  context.after(async () => {
+    await supply.close();
+    await first.close();
+  });
+  assert.equal(first.sequence, 7);
+  return { rooms, supply, told };
+}
+
+test("the next file is made once, however often it is asked for", async (context) => {
+  const { rooms, supply, told } = await openSupply(context);
+  assert.equal(supply.take(), null);
+  supply.prepare();
+  supply.prepare();
+  await rooms.files.idle();
+  assert.deepEqual(told, ["ready"]);
+  const next = supply.take();
+  assert.equal(next?.sequence, 8);
+  assert.equal(supply.take(), null);
+  await next?.close();
+});
+
+test("no file is made while three wait for their checkpoint", async (context) => {
+  const { rooms, supply, told } = await openSupply(context, 3);
+  supply.prepare();
+  await rooms.files.idle();
+  assert.deepEqual(told, []);
+  supply.setAside();
+  supply.prepare();
+  await rooms.files.idle();
+  assert.deepEqual(told, ["ready"]);
+});
+
+test("a retired file is kept for the next one, a second one is removed", async (context) => {
+  const { rooms, supply } = await openSupply(context, 2);
+  for (const sequence of [5, 6]) await (await rooms.files.open(rooms.layout.journalFile(sequence), "write")).close();
+  await supply.retire(rooms.layout.journalFile(5));
+  await supply.retire(rooms.layout.journalFile(6));
+  assert.deepEqual(readdirSync(rooms.layout.journal).sort(), ["0000000000000005.journal.spare", "0000000000000007.journal"]);
+  supply.prepare();
+  await rooms.files.idle();
+  assert.deepEqual(readdirSync(rooms.layout.journal).sort(), ["0000000000000007.journal", "0000000000000008.journal"]);
+});
+
+for (const [code, waitMs, toldAtOnce] of [["ENOSPC", 1000, ["ready"]], ["EMFILE", 100, []]] as const) {
+  test(`after ${code} it is tried again in ${waitMs} ms, not sooner`, async (context) => {
+    const { rooms, supply, told } = await openSupply(context);
+    rooms.files.gate = ({ kind }) => (kind === "open" ? diskError(code) : undefined);
+    supply.prepare();
+    await rooms.files.idle();
+    assert.match(String(supply.trouble), new RegExp(code));
+    assert.deepEqual(told, toldAtOnce);
+    rooms.files.gate = null;
+    supply.prepare();
+    await rooms.files.idle();
+    assert.equal(supply.take(), null);
+    rooms.clock.advance(waitMs);
+    supply.prepare();
+    await rooms.files.idle();
+    assert.equal(supply.trouble, null);
+    const next = supply.take();
+    assert.notEqual(next, null);
+    await next?.close();
+  });
+}
+
+test("a disk that fails is a fault", async (context) => {
+  const { rooms, supply, told } = await openSupply(context);
+  rooms.files.gate = ({ kind }) => (kind === "open" ? diskError("EIO") : undefined);
+  supply.prepare();
+  await rooms.files.idle();
+  rooms.files.gate = null;
+  assert.deepEqual(told, ["fault EIO: as the test wants it"]);
+});
+
+test("force waits for the next file, also when nobody asked for it before", async (context) => {
+  const { supply } = await openSupply(context);
+  const forced = await supply.force();
+  assert.equal(forced.sequence, 8);
+  await forced.close();
+  supply.prepare();
+  const prepared = await supply.force();
+  assert.equal(prepared.sequence, 9);
+  await prepared.close();
+});

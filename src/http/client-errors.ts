@@ -9,13 +9,16 @@ import type { Responder } from "./respond.js";
 const MAX_DEAF_MS = 5_000;
 const MAX_DEAF_BYTES = 1024 * 1024;
 
+/** A request line longer than this is not looked at for its method. */
+const MAX_REQUEST_LINE_BYTES = 8 * 1024;
+const REQUEST_LINE = /^[\w!#$%&'*+.^`|~-]+ \S+ HTTP\/1\.[01]\r\n/;
+
 /** What Node calls the faults that have an answer of their own. */
 const CODES: Readonly<Record<string, ProblemCode>> = {
   ERR_HTTP_REQUEST_TIMEOUT: "request-timeout",
   HPE_CHUNK_EXTENSIONS_OVERFLOW: "body-too-large",
   HPE_HEADER_OVERFLOW: "header-too-large",
   HPE_INVALID_EOF_STATE: "body-incomplete",
-  HPE_INVALID_METHOD: "method-not-allowed",
 };
 
 /** Answers connections on which no request can be made out any more, and closes them. */
@@ -55,8 +58,17 @@ export class ClientErrors {
 }
 
 function problemOf(error: NodeJS.ErrnoException): Problem {
-  const code = CODES[error.code ?? ""] ?? "bad-request";
-  return code === "method-not-allowed" ? problem(code, { allow: STREAM_METHODS }) : problem(code, detailOf(error));
+  if (isUnknownMethod(error)) return problem("method-not-allowed", { allow: STREAM_METHODS });
+  return problem(CODES[error.code ?? ""] ?? "bad-request", detailOf(error));
+}
+
+/** Whether the parser stopped at the method of a request that is HTTP but for that (RFC 9112, 3). */
+function isUnknownMethod(error: NodeJS.ErrnoException): boolean {
+  if (error.code !== "HPE_INVALID_METHOD" || !("rawPacket" in error) || !Buffer.isBuffer(error.rawPacket)) return false;
+  const stoppedAt = "bytesParsed" in error && typeof error.bytesParsed === "number" ? error.bytesParsed : 0;
+  // The packet may begin with earlier requests: the line is the one that the parser stopped in.
+  const start = stoppedAt === 0 ? 0 : error.rawPacket.lastIndexOf("\n", stoppedAt - 1) + 1;
+  return REQUEST_LINE.test(error.rawPacket.toString("latin1", start, start + MAX_REQUEST_LINE_BYTES));
 }
 
 /** The parser's own words for what is wrong, where there are any. */

@@ -3,14 +3,16 @@ import type { Exchange } from "./exchange.js";
 
 /** How long, and for how many bytes, a refused client may go on sending. */
 const MAX_LINGER_MS = 30_000;
-const MAX_LINGER_BYTES = 1024 * 1024 * 1024;
+const MAX_LINGER_BYTES = 256 * 1024 * 1024;
 
 /**
  * Reads and drops what the client still sends after its answer has been written, then ends the answer. Closing at once
  * would reset the connection, and the client might lose the answer unread.
  */
-export function linger({ req, res }: Exchange, clock: Clock): void {
+export function linger({ req, res, awaitsContinue }: Exchange, clock: Clock): void {
   let droppedBytes = 0;
+  // A client that waits to be told to continue learns at once that this is all; it may send its body all the same.
+  if (awaitsContinue) req.socket.end();
   const timer = clock.after(MAX_LINGER_MS, () => req.socket.destroy());
   req.on("data", (chunk: Buffer) => {
     droppedBytes += chunk.length;

@@ -42,6 +42,8 @@ const BROKEN: readonly (readonly [title: string, bytes: string, status: number, 
   ["ten thousand headers", `GET / HTTP/1.1\r\n${HOST}${"X: x\r\n".repeat(10_000)}\r\n`, 431, "header-too-large"],
   ["a path of 17 KiB", `GET /${"x".repeat(17 * 1024)} HTTP/1.1\r\n${HOST}\r\n`, 431, "header-too-large"],
   ["CONNECT", `CONNECT example.com:443 HTTP/1.1\r\n${HOST}\r\n`, 405, "method-not-allowed"],
+  ["a method that nobody knows", `FOO /v1/stream/a HTTP/1.1\r\n${HOST}\r\n`, 405, "method-not-allowed"],
+  ["a method in small letters", `get /v1/stream/a HTTP/1.1\r\n${HOST}\r\n`, 405, "method-not-allowed"],
   ["the preface of HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400, "bad-request"],
 ];
 

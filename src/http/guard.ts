@@ -1,7 +1,7 @@
-import { DamagedStreamError, StorageBusyError, type MaybePromise } from "../stream/stream.js";
+import { DamagedStreamError, DeletedStreamError, StorageBusyError, type MaybePromise } from "../stream/stream.js";
 import type { Context } from "./context.js";
 import type { Exchange } from "./exchange.js";
-import { problem } from "./problems.js";
+import { problem, type Problem } from "./problems.js";
 
 /** Does a request's work. A fault of ours ends that request and nothing else. */
 export function guard(context: Context, exchange: Exchange, work: () => MaybePromise<void>): void {
@@ -13,11 +13,16 @@ export function guard(context: Context, exchange: Exchange, work: () => MaybePro
   }
 }
 
+/** What a read can run into that is nobody's fault. */
+function expectedProblem(fault: unknown): Problem | null {
+  if (fault instanceof StorageBusyError) return problem("overloaded", { detail: "Too many files are open." });
+  return fault instanceof DeletedStreamError ? problem("stream-not-found") : null;
+}
+
 /** Logs what a handler threw and answers 500; an answer that has begun is cut off. */
 export function fail(context: Context, exchange: Exchange, fault: unknown): void {
-  if (fault instanceof StorageBusyError && !exchange.res.headersSent) {
-    return context.responder.refuse(exchange, problem("overloaded", { detail: "Too many files are open." }));
-  }
+  const expected = expectedProblem(fault);
+  if (expected !== null && !exchange.res.headersSent) return context.responder.refuse(exchange, expected);
   const isDamage = fault instanceof DamagedStreamError;
   const what = fault instanceof Error ? (fault.stack ?? fault.message) : String(fault);
   context.log.error(isDamage ? "a stream is damaged" : "a request failed", { method: exchange.req.method ?? "", path: exchange.target.path, fault: what });

@@ -111,6 +111,11 @@ export class DamagedStreamError extends Error {
   }
 }
 
+/** The stream was deleted while it was read: what its reader had left to read is gone. */
+export class DeletedStreamError extends Error {
+  override readonly name = "DeletedStreamError";
+}
+
 /** Something can't be read now because too many files are open; a little later it can. */
 export class StorageBusyError extends Error {
   override readonly name = "StorageBusyError";

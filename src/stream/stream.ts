@@ -10,7 +10,7 @@ import { LiveFeed } from "./live.js";
 import { refuse, type AppendOutcome, type ProducerEcho, type RefusalCode, type Refused } from "./outcome.js";
 import { ReservedState } from "./reserved.js";
 
-export { DamagedStreamError, StorageBusyError, type MaybePromise, type Position } from "../storage/storage.js";
+export { DamagedStreamError, DeletedStreamError, StorageBusyError, type MaybePromise, type Position } from "../storage/storage.js";
 
 /** A piece of a stream, ready to serve: `bytes` is `from..to` as stored. JSON streams end at a whole message. */
 export interface Chunk {

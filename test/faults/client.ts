@@ -1,6 +1,6 @@
 import { parseOffset } from "../../src/protocol/offset.js";
 import type { AppendOutcome, Appended, Refused } from "../../src/stream/outcome.js";
-import type { Stream } from "../../src/stream/stream.js";
+import { DeletedStreamError, type Stream } from "../../src/stream/stream.js";
 import type { Random } from "../helpers/random.js";
 import { Incarnation, must, Violation } from "./model.js";
 import { payloadOf, type Operation, type PayloadKind, type Producer } from "./operations.js";
@@ -121,6 +121,9 @@ export class Client {
       must(stream.tail === tail, () => `${incarnation.tag}: the tail moved by itself`);
       incarnation.checkWhole(Buffer.concat(pieces), (id) => this.#operations.get(id));
       this.#checkState(incarnation, stream);
+    } catch (error) {
+      // It was deleted, or expired, in the middle: whether it may have been is what other answers tell.
+      if (!(error instanceof DeletedStreamError)) throw error;
     } finally {
       stream.release();
     }

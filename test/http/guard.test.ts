@@ -4,7 +4,7 @@ import type { Context } from "../../src/http/context.js";
 import type { Exchange } from "../../src/http/exchange.js";
 import { guard } from "../../src/http/guard.js";
 import type { Problem } from "../../src/http/problems.js";
-import { DamagedStreamError, StorageBusyError } from "../../src/stream/stream.js";
+import { DamagedStreamError, DeletedStreamError, StorageBusyError } from "../../src/stream/stream.js";
 
 /** A request in the middle of its work, and what becomes of it. */
 class Work {
@@ -57,6 +57,11 @@ describe("a request's work", () => {
     const done = await new Work().do(() => Promise.reject(new DamagedStreamError("a", "0.seg", "checksum")));
     assert.deepEqual(done.refusals, ["stream-damaged"]);
     assert.match(done.logged.join(), /^a stream is damaged: .*0\.seg: checksum/);
+  });
+
+  test("whose stream is deleted meanwhile finds none", async () => {
+    const done = await new Work().do(() => Promise.reject(new DeletedStreamError("gone")));
+    assert.deepEqual([done.refusals, done.logged], [["stream-not-found"], []]);
   });
 
   test("that meets too many open files may try again", async () => {

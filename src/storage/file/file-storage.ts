@@ -18,7 +18,7 @@ import { DirectoryError, processStart, takeLock, thisProcess } from "./lock.js";
 import { RecordKind } from "./record.js";
 import { recover, type Recovered } from "./recovery.js";
 import { SegmentPool } from "./segment-pool.js";
-import { readSegment } from "./segment-reader.js";
+import { readThrough } from "./segment-reader.js";
 import { SegmentWriter } from "./segment-writer.js";
 import { TailCache } from "./tail-cache.js";
 import { Trash } from "./trash.js";
@@ -338,7 +338,7 @@ export class FileStorage implements Storage {
   read(stored: StoredStream, from: Position, maxBytes: number): MaybePromise<Buffer> {
     const stream = ownStream(stored);
     const { cached } = stream;
-    if (from < cached.start) return readSegment(this.#pool, stream, from, Math.min(maxBytes, cached.start - from));
+    if (from < cached.start) return readThrough(this.#pool, this.#cache, stream, from, Math.min(maxBytes, cached.start - from));
     this.#cache.used(stream);
     return cached.read(from, maxBytes);
   }

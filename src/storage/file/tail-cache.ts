@@ -114,6 +114,17 @@ export class TailCache {
     if (this.isOverfull) this.#evict();
   }
 
+  /**
+   * Keeps bytes that were read from a segment and end at the stream's tail: who reads a short stream, or the end of a
+   * long one, is seldom alone. They may go at any time.
+   */
+  keep(stream: CachedStream, segmentStart: Position, position: Position, bytes: Buffer): void {
+    stream.cached.blocks.push({ start: position, segmentStart, bytes, length: bytes.length, writtenCrc: null });
+    this.#bytes += bytes.length;
+    this.#evictable.add(stream);
+    if (this.isOverfull) this.#evict();
+  }
+
   /** Somebody reads the stream: among those that may lose their bytes it comes last. */
   used(stream: CachedStream): void {
     if (this.#evictable.delete(stream)) this.#evictable.add(stream);

@@ -4,7 +4,7 @@ import { describe, test } from "node:test";
 import { FileStream } from "../../../src/storage/file/file-stream.js";
 import { systemFiles } from "../../../src/storage/file/files.js";
 import { segmentPath } from "../../../src/storage/file/layout.js";
-import { crcOf, readSegment } from "../../../src/storage/file/segment-reader.js";
+import { crcOf, readSegment, readThrough } from "../../../src/storage/file/segment-reader.js";
 import { crc32 } from "../../../src/storage/file/crc32.js";
 import { DamagedStreamError } from "../../../src/storage/storage.js";
 import { bytesOf } from "../../helpers/engine.js";
@@ -62,7 +62,7 @@ describe("a segment", () => {
     const stream = await written(rooms);
     rmSync(segmentPath(stream.directory, 0));
     stream.deleted = true;
-    await assert.rejects(readSegment(rooms.pool, stream, 0, 1), { code: "ENOENT" });
+    await assert.rejects(readSegment(rooms.pool, stream, 0, 1), { name: "DeletedStreamError" });
   });
 
   test("that nobody has is a mistake of ours", async () => {
@@ -115,4 +115,39 @@ test("the CRC of a long file is that of all its bytes, however many steps it tak
   assert.equal(await crcOf(file, bytes.length), crc32(bytes));
   assert.equal(await crcOf(file, 5), crc32(bytes.subarray(0, 5)));
   await file.close();
+});
+
+describe("what a read brings", () => {
+  test("is kept when it ends at the tail, and serves the next reader and later appends", async () => {
+    const rooms = fileRooms();
+    const stream = await written(rooms, true);
+    const bytes = await readThrough(rooms.pool, rooms.cache, stream, 3500, 4096);
+    assert.deepEqual(bytes, bytesOf(2000, 2).subarray(500));
+    assert.equal(stream.cached.start, 3500);
+    assert.deepEqual(stream.cached.read(3600, 10), bytesOf(2000, 2).subarray(600, 610));
+    rooms.advance(stream, bytesOf(100, 3));
+    assert.deepEqual(stream.cached.read(5000, 4096), bytesOf(100, 3));
+    await rooms.writer.persist(stream);
+    assert.deepEqual(await readSegment(rooms.pool, stream, 4999, 2), Buffer.concat([bytesOf(2000, 2).subarray(1999), bytesOf(100, 3).subarray(0, 1)]));
+  });
+
+  test("is not kept when it ends before the tail, or when the stream went on meanwhile", async () => {
+    const rooms = fileRooms();
+    const stream = await written(rooms, true);
+    await readThrough(rooms.pool, rooms.cache, stream, 3500, 10);
+    assert.equal(stream.cached.start, Infinity);
+    const reading = readThrough(rooms.pool, rooms.cache, stream, 3500, 4096);
+    rooms.advance(stream, bytesOf(100, 3));
+    await reading;
+    assert.equal(stream.cached.start, 5000);
+  });
+
+  test("leaves when memory is short", async () => {
+    const rooms = fileRooms();
+    const stream = await written(rooms, true);
+    await readThrough(rooms.pool, rooms.cache, stream, 3000, 4096);
+    const other = rooms.stream("other");
+    for (let round = 0; round < 40; round += 1) rooms.advance(other, bytesOf(2000, round));
+    assert.equal(stream.cached.start, Infinity);
+  });
 });

@@ -175,10 +175,18 @@ export class Stream implements StreamObserver {
       case "accept":
         return this.#store(decision.record, hasData);
       case "settled":
-        return this.#answerWhenDurable((tail, closed) => this.#appended(tail, closed, true, hasData, decision.producer));
+        return this.#answerRepeated(hasData, decision.producer);
       case "refused":
         return this.#answerWhenDurable((tail) => (decision.closed === true ? { ...decision, nextOffset: this.offsetAt(tail) } : decision));
     }
+  }
+
+  /** The request asks for what was done before: nothing changes but the stream's life. */
+  #answerRepeated(hasData: boolean, producer: ProducerEcho | null): MaybePromise<AppendOutcome> {
+    const touched = this.touch();
+    const answer = (): MaybePromise<AppendOutcome> =>
+      this.#answerWhenDurable((tail, closed) => this.#appended(tail, closed, true, hasData, producer));
+    return touched instanceof Promise ? touched.then(answer) : answer();
   }
 
   #store(record: AppendRecord, hasData: boolean): Promise<AppendOutcome> {

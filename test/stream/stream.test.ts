@@ -371,6 +371,16 @@ describe("live readers", () => {
 });
 
 describe("lifetime", () => {
+  test("slides with a producer's retry and with a second close", async (t) => {
+    const { engine, stream } = await streamOf(t, { ttlSeconds: 10 });
+    await stream.append(commandOf("a", producing(0)));
+    for (const retry of [commandOf("a", producing(0)), commandOf("", { closes: true }), commandOf("", { closes: true })]) {
+      engine.clock.advance(9000);
+      assert.equal((await stream.append(retry)).kind, "appended");
+      assert.equal(stream.remainingMs(engine.clock.nowMs()), 10_000);
+    }
+  });
+
   test("slides with appends and reads, and remains in milliseconds", async (t) => {
     const { engine, stream } = await streamOf(t, { ttlSeconds: 10 });
     const { clock } = engine;

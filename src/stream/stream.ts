@@ -183,10 +183,10 @@ export class Stream implements StreamObserver {
 
   /** The request asks for what was done before: nothing changes but the stream's life. */
   #answerRepeated(hasData: boolean, producer: ProducerEcho | null): MaybePromise<AppendOutcome> {
+    // First of all it is tied to what it cites: that may fail while the note of the touch is on its way.
+    const answer = this.#answerWhenDurable((tail, closed) => this.#appended(tail, closed, true, hasData, producer));
     const touched = this.touch();
-    const answer = (): MaybePromise<AppendOutcome> =>
-      this.#answerWhenDurable((tail, closed) => this.#appended(tail, closed, true, hasData, producer));
-    return touched instanceof Promise ? touched.then(answer) : answer();
+    return touched instanceof Promise ? touched.then(() => answer) : answer;
   }
 
   #store(record: AppendRecord, hasData: boolean): Promise<AppendOutcome> {

@@ -20,6 +20,8 @@ export interface OptionSpec {
   readonly default: OptionValue;
   readonly min?: number;
   readonly max?: number;
+  /** Whether it may be `Infinity`, written `off`. */
+  readonly canBeOff?: true;
   readonly choices?: readonly string[];
   readonly placeholder?: string;
   /** The heading of `--help` under which the option stands; rows of one group stand together. */
@@ -33,11 +35,12 @@ const GiB = 1024 * MiB;
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
 
 /** The units of sizes in bytes and of durations in milliseconds, largest first. */
 export const UNITS = {
   bytes: { GiB, GB: 1e9, MiB, MB: 1e6, KiB, KB: 1e3, B: 1 },
-  duration: { h: HOUR, m: MINUTE, s: SECOND, ms: 1 },
+  duration: { d: DAY, h: HOUR, m: MINUTE, s: SECOND, ms: 1 },
 } as const satisfies Partial<Record<OptionKind, Readonly<Record<string, number>>>>;
 
 /** Every option, in the order in which `--help` shows them. */
@@ -49,7 +52,7 @@ export const OPTIONS = {
   readOnly: { flag: "read-only", env: "STREAMDIR_READ_ONLY", kind: "flag", default: false, group: "Behaviour", help: "refuse PUT, POST and DELETE with 405" },
   ttl: { flag: "ttl", env: "STREAMDIR_TTL", kind: "choice", default: "sliding", choices: ["sliding", "fixed"], group: "Behaviour", help: "sliding: reads and appends restart a Stream-TTL; fixed: nothing does" },
   longPollTimeoutMs: { flag: "long-poll-timeout", env: "STREAMDIR_LONG_POLL_TIMEOUT", kind: "duration", default: 30 * SECOND, min: 1, max: HOUR, group: "Behaviour", help: "how long a long-poll waits for data" },
-  sseLifetimeMs: { flag: "sse-lifetime", env: "STREAMDIR_SSE_LIFETIME", kind: "duration", default: 60 * SECOND, min: 1, max: 24 * HOUR, group: "Behaviour", help: "about how long one SSE connection lasts" },
+  sseLifetimeMs: { flag: "sse-lifetime", env: "STREAMDIR_SSE_LIFETIME", kind: "duration", default: 60 * SECOND, min: 1, max: DAY, group: "Behaviour", help: "about how long one SSE connection lasts" },
   shutdownTimeoutMs: { flag: "shutdown-timeout", env: "STREAMDIR_SHUTDOWN_TIMEOUT", kind: "duration", default: 10 * SECOND, min: 0, max: HOUR, group: "Behaviour", help: "how long a stop waits for requests in flight" },
   maxAppendBytes: { flag: "max-append-bytes", env: "STREAMDIR_MAX_APPEND_BYTES", kind: "bytes", default: 16 * MiB, min: 1, max: GiB, group: "Limits", help: "largest request body; above it 413" },
   chunkBytes: { flag: "chunk-bytes", env: "STREAMDIR_CHUNK_BYTES", kind: "bytes", default: MiB, min: 1, max: 64 * MiB, group: "Limits", help: "most bytes in one read; a longer JSON message is sent whole" },
@@ -59,6 +62,8 @@ export const OPTIONS = {
   segmentBytes: { flag: "segment-bytes", env: "STREAMDIR_SEGMENT_BYTES", kind: "bytes", default: 64 * MiB, min: 4 * KiB, max: 64 * GiB, group: "Storage", help: "a stream's segment file ends at about this size" },
   journalBytes: { flag: "journal-bytes", env: "STREAMDIR_JOURNAL_BYTES", kind: "bytes", default: 64 * MiB, min: 64 * KiB, max: 4 * GiB, group: "Storage", help: "size of one journal file; a full one is checkpointed" },
   journalBypassBytes: { flag: "journal-bypass-bytes", env: "STREAMDIR_JOURNAL_BYPASS_BYTES", kind: "bytes", default: 256 * KiB, min: 4 * KiB, max: GiB, group: "Storage", help: "an append of this size goes to its segment first, past the journal" },
+  retentionBytes: { flag: "retention-bytes", env: "STREAMDIR_RETENTION_BYTES", kind: "bytes", default: Infinity, min: KiB, max: 2 ** 53 - 1, canBeOff: true, group: "Storage", help: "keep about this much of each stream, the newest; off keeps all" },
+  retentionAgeMs: { flag: "retention-age", env: "STREAMDIR_RETENTION_AGE", kind: "duration", default: Infinity, min: SECOND, max: 36_500 * DAY, canBeOff: true, group: "Storage", help: "keep bytes for about this long; off keeps them for ever" },
   logLevel: { flag: "log-level", env: "STREAMDIR_LOG_LEVEL", kind: "choice", default: "info", choices: ["debug", "info", "warn", "error", "silent"], placeholder: "LEVEL", group: "Log", help: "least severe message to log: debug, info, warn, error or silent" },
   logFormat: { flag: "log-format", env: "STREAMDIR_LOG_FORMAT", kind: "choice", default: "auto", choices: ["auto", "text", "json"], group: "Log", help: "auto is text on a terminal, json elsewhere" },
 } as const satisfies Record<string, OptionSpec>;
@@ -84,6 +89,7 @@ export function defaultSettings(): Settings {
 
 /** `value` as people write it for `spec`: 67108864 bytes as `64MiB`, 90000 milliseconds as `90s`. */
 export function formatValue(spec: OptionSpec, value: OptionValue): string {
+  if (value === Infinity) return "off";
   if (typeof value !== "number" || (spec.kind !== "bytes" && spec.kind !== "duration")) return String(value);
   const units = Object.entries(UNITS[spec.kind]);
   const [unit, size] = units.find(([, size]) => value >= size && value % size === 0) ?? units.at(-1) ?? ["", 1];
@@ -120,9 +126,10 @@ function faultOfChoice(choices: readonly string[], value: unknown): string | nul
 function faultOfNumber(spec: OptionSpec, value: unknown): string | null {
   const min = spec.min ?? 0;
   const max = spec.max ?? Number.MAX_SAFE_INTEGER;
+  if (value === Infinity && spec.canBeOff === true) return null;
   const fits = typeof value === "number" && value >= min && value <= max;
   if (fits && (spec.kind === "duration" || Number.isInteger(value))) return null;
-  return `must be from ${formatValue(spec, min)} to ${formatValue(spec, max)}`;
+  return `must be from ${formatValue(spec, min)} to ${formatValue(spec, max)}${spec.canBeOff === true ? ", or off" : ""}`;
 }
 
 /** What is wrong with a prefix, or `null`: it begins and ends with `/` and has only characters that a URL path has. */

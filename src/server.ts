@@ -11,6 +11,7 @@ import { defaultSettings, faultOf, OPTIONS, type OptionName, type Settings } fro
 import { FileStorage } from "./storage/file/file-storage.js";
 import { DirectoryError } from "./storage/file/lock.js";
 import { Registry } from "./stream/registry.js";
+import { segmentRollOf } from "./stream/retention.js";
 
 /** What a server is made of. What is left out of the settings has its default. */
 export interface ServerOptions extends Partial<Settings> {
@@ -123,9 +124,11 @@ class Service {
     const clock = options.clock ?? systemClock();
     const log = options.log ?? logToStderr(settings, clock);
     const onFault = options.onFault ?? ((error) => log.error("the storage has failed", { fault: error.message }));
-    const storage = new FileStorage({ ...settings, dir: options.dir, fsync: settings.fsync === "always", clock, log, onFault });
+    const retention = { maxBytes: settings.retentionBytes, maxAgeMs: settings.retentionAgeMs };
+    const roll = segmentRollOf(retention, settings.segmentBytes);
+    const storage = new FileStorage({ ...settings, ...roll, dir: options.dir, fsync: settings.fsync === "always", clock, log, onFault });
     await openStorage(storage);
-    const registry = new Registry({ storage, clock, log, ttlMode: settings.ttl, maxLoadedStreams: settings.maxLoadedStreams });
+    const registry = new Registry({ storage, clock, log, ttlMode: settings.ttl, retention, maxLoadedStreams: settings.maxLoadedStreams });
     registry.start();
     const inFlight = new InFlight(Math.max(MAX_BODIES_BYTES, settings.maxAppendBytes));
     const responder = new Responder({ cors: new CorsPolicy(settings.corsOrigin), inFlight, clock });

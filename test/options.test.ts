@@ -89,7 +89,7 @@ describe("formatValue", () => {
     [OPTIONS.sseLifetimeMs, 60_000, "1m"],
     [OPTIONS.sseLifetimeMs, 90_000, "90s"],
     [OPTIONS.sseLifetimeMs, 1500, "1500ms"],
-    [OPTIONS.sseLifetimeMs, 24 * 3_600_000, "24h"],
+    [OPTIONS.sseLifetimeMs, 24 * 3_600_000, "1d"],
     [OPTIONS.port, 4437, "4437"],
     [OPTIONS.readOnly, false, "false"],
     [OPTIONS.host, "::", "::"],

@@ -34,6 +34,7 @@ export function quoted(text: string): string {
 
 /** `undefined` when `text` isn't written as the kind of the option asks; bounds are not looked at. */
 function read(spec: OptionSpec, text: string): OptionValue | undefined {
+  if (spec.canBeOff === true && text === "off") return Infinity;
   switch (spec.kind) {
     case "flag":
       return FLAG_TEXTS.get(text);
@@ -68,7 +69,12 @@ function unitSize(units: Readonly<Record<string, number>>, unit: string): number
 }
 
 function hintFor(spec: OptionSpec): string {
-  if (spec.kind === "bytes") return `, written like ${formatValue(spec, spec.default)}`;
-  if (spec.kind === "duration") return `, with its unit like ${formatValue(spec, spec.default)} or 500ms`;
+  if (spec.kind === "bytes") return `, written like ${exampleOf(spec)}`;
+  if (spec.kind === "duration") return `, with its unit like ${exampleOf(spec)} or 500ms`;
   return "";
+}
+
+/** A value as people write it: the default, or the least where that is no value at all. */
+function exampleOf(spec: OptionSpec): string {
+  return formatValue(spec, spec.default === Infinity ? (spec.min ?? 0) : spec.default);
 }

@@ -32,6 +32,7 @@ const RESPONSE_HEADERS = [
   "Retry-After",
   "Stream-Closed",
   "Stream-Cursor",
+  "Stream-Earliest-Offset",
   "Stream-Expires-At",
   "Stream-Next-Offset",
   "Stream-SSE-Data-Encoding",

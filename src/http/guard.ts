@@ -1,4 +1,4 @@
-import { DamagedStreamError, DeletedStreamError, StorageBusyError, type MaybePromise } from "../stream/stream.js";
+import { DamagedStreamError, DeletedStreamError, offsetIn, StorageBusyError, TrimmedStreamError, type MaybePromise } from "../stream/stream.js";
 import type { Context } from "./context.js";
 import type { Exchange } from "./exchange.js";
 import { problem, type Problem } from "./problems.js";
@@ -16,17 +16,22 @@ export function guard(context: Context, exchange: Exchange, work: () => MaybePro
 /** What a read can run into that is nobody's fault. */
 function expectedProblem(fault: unknown): Problem | null {
   if (fault instanceof StorageBusyError) return problem("overloaded", { detail: "Too many files are open." });
+  if (fault instanceof TrimmedStreamError) return problem("offset-gone", { earliestOffset: offsetIn(fault.stream, fault.stream.earliest) });
   return fault instanceof DeletedStreamError ? problem("stream-not-found") : null;
 }
 
 /** Logs what a handler threw and answers 500; an answer that has begun is cut off. */
 export function fail(context: Context, exchange: Exchange, fault: unknown): void {
   const expected = expectedProblem(fault);
-  if (expected !== null && !exchange.res.headersSent) return context.responder.refuse(exchange, expected);
+  if (expected !== null) return exchange.res.headersSent ? cutOff(context, exchange) : context.responder.refuse(exchange, expected);
   const isDamage = fault instanceof DamagedStreamError;
   const what = fault instanceof Error ? (fault.stack ?? fault.message) : String(fault);
   context.log.error(isDamage ? "a stream is damaged" : "a request failed", { method: exchange.req.method ?? "", path: exchange.target.path, fault: what });
   if (!exchange.res.headersSent) return context.responder.refuse(exchange, problem(isDamage ? "stream-damaged" : "internal-error"));
-  context.inFlight.end(exchange);
+  cutOff(context, exchange);
+}
+
+function cutOff({ inFlight }: Context, exchange: Exchange): void {
+  inFlight.end(exchange);
   exchange.req.socket.destroy();
 }

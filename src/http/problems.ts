@@ -100,6 +100,7 @@ export function problemHeaders(refusal: Problem): string[] {
   if (retryAfterSeconds !== undefined) headers.push("Retry-After", String(retryAfterSeconds));
   if (refusal.allow !== undefined) headers.push("Allow", refusal.allow);
   if (refusal.nextOffset !== undefined) headers.push("Stream-Next-Offset", refusal.nextOffset);
+  if (refusal.earliestOffset !== undefined) headers.push("Stream-Earliest-Offset", refusal.earliestOffset);
   if (refusal.closed === true) headers.push("Stream-Closed", "true");
   if (refusal.producerEpoch !== undefined) headers.push("Producer-Epoch", String(refusal.producerEpoch));
   if (refusal.expectedSeq !== undefined) headers.push("Producer-Expected-Seq", String(refusal.expectedSeq));

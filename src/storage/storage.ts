@@ -73,6 +73,14 @@ export interface StreamObserver {
   deleted(): void;
 }
 
+/** What would go first when the beginning of a stream is dropped. */
+export interface OldestPart {
+  /** Where it ends. */
+  readonly end: Position;
+  /** When its newest byte was appended. */
+  readonly newestAtMs: number;
+}
+
 /** A stream that the engine holds in memory. All of it shows only what is durable. */
 export interface StoredStream {
   /** Unique to this incarnation of the name; letters and digits. */
@@ -82,6 +90,8 @@ export interface StoredStream {
   readonly state: StreamState;
   /** Where the earliest retained byte is. */
   readonly earliest: Position;
+  /** `null` when nothing is retained. */
+  readonly oldest: OldestPart | null;
   /** Whether the creation is durable yet. */
   readonly created: boolean;
   observer: StreamObserver | null;
@@ -89,6 +99,8 @@ export interface StoredStream {
   segmentStartBefore(position: Position): Position;
   /** Whether a segment begins at `start` and has at least `length` durable bytes. */
   hasSegment(start: Position, length: number): boolean;
+  /** The end of the last segment with only bytes that were appended before `atMs`; `earliest` when there is none. */
+  endOfOlderThan(atMs: number): Position;
 }
 
 /** A stream as `list` finds it, without loading it. */
@@ -96,6 +108,8 @@ export interface ListedStream {
   readonly name: string;
   readonly config: StreamConfig;
   readonly touchedAtMs: number;
+  readonly tail: Position;
+  readonly oldest: OldestPart | null;
 }
 
 /** A read found bytes that are not what was written: they are never served. */
@@ -114,6 +128,17 @@ export class DamagedStreamError extends Error {
 /** The stream was deleted while it was read: what its reader had left to read is gone. */
 export class DeletedStreamError extends Error {
   override readonly name = "DeletedStreamError";
+}
+
+/** What was to be read is before the earliest retained byte: retention has dropped it. */
+export class TrimmedStreamError extends Error {
+  override readonly name = "TrimmedStreamError";
+  readonly stream: StoredStream;
+
+  constructor(stream: StoredStream) {
+    super(`what was to be read of the stream ${JSON.stringify(stream.name)} is no longer kept`);
+    this.stream = stream;
+  }
 }
 
 /** Something can't be read now because too many files are open; a little later it can. */
@@ -142,9 +167,12 @@ export interface Storage {
   /** Notes a read, so that a sliding lifetime survives a restart. False when it is not taken now. */
   touch(stream: StoredStream, atMs: number): boolean;
   delete(stream: StoredStream, settle: (how: Settlement) => void): Rejection | null;
+  /** Drops whole segments that end at or before `before`, oldest first; later, when it is not taken now. */
+  trim(stream: StoredStream, before: Position): void;
   /**
    * Durable bytes from `from` on: at least one, at most `maxBytes`, fewer where that is cheaper; what ends early ends
-   * where an append ended. `from` is at least `earliest` and below the tail. Throws {@link DamagedStreamError}.
+   * where an append ended. `from` is below the tail. Throws {@link DamagedStreamError},
+   * {@link DeletedStreamError}, {@link TrimmedStreamError} and {@link StorageBusyError}.
    */
   read(stream: StoredStream, from: Position, maxBytes: number): MaybePromise<Buffer>;
   /** Every stream that the engine keeps, in no order, slowly enough to disturb nobody. */

@@ -32,6 +32,8 @@ export interface Refused {
   readonly detail?: string;
   /** The stream's tail as an offset token. */
   readonly nextOffset?: string;
+  /** The earliest byte that is kept, as an offset token. */
+  readonly earliestOffset?: string;
   readonly closed?: boolean;
   readonly producerEpoch?: number;
   readonly expectedSeq?: number;

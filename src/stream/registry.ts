@@ -7,6 +7,7 @@ import { frameBody, matchesExisting } from "./decide.js";
 import { deadlineOf, ExpiryQueue, TOUCH_INTERVAL_MS, type TtlMode } from "./expiry.js";
 import { formatOffset } from "../protocol/offset.js";
 import { refuse, type AppendOutcome, type CreateOutcome, type DeleteOutcome, type Refused } from "./outcome.js";
+import { isExcess, KEEP_ALL, RetentionTimer, type RetentionLimits } from "./retention.js";
 import { refuseRejected, Stream, type StreamContext } from "./stream.js";
 
 /** What a registry needs. */
@@ -15,6 +16,8 @@ export interface RegistryOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly ttlMode: TtlMode;
+  /** How much of each stream is kept; all of it when absent. */
+  readonly retention?: RetentionLimits;
   /** Streams kept in memory; beyond it idle ones are let go, and without an idle one new names are refused. */
   readonly maxLoadedStreams: number;
 }
@@ -37,6 +40,7 @@ export class Registry {
   readonly #streams = new Map<string, Stream>();
   readonly #loading = new Map<string, Promise<Stream | null>>();
   readonly #expiries: ExpiryQueue<Stream>;
+  readonly #retentionTimer: RetentionTimer;
   #clockHand: IterableIterator<Stream>;
   #releasing = 0;
   #idleTimer: Timer | null = null;
@@ -44,8 +48,9 @@ export class Registry {
   #stopped = false;
 
   constructor(options: RegistryOptions) {
-    const { storage, clock, ttlMode } = options;
-    this.#context = { storage, clock, ttlMode };
+    const { storage, clock, ttlMode, retention = KEEP_ALL } = options;
+    this.#context = { storage, clock, ttlMode, retention };
+    this.#retentionTimer = new RetentionTimer(clock, retention, () => this.#trimAged());
     this.#log = options.log;
     this.#maxLoadedStreams = options.maxLoadedStreams;
     this.#expiries = new ExpiryQueue(clock, (stream) => this.#expire(stream));
@@ -65,6 +70,7 @@ export class Registry {
   start(): void {
     this.#idleTimer = this.#context.clock.after(IDLE_ROUND_MS, () => this.#idleRound());
     this.#sweepTimer = this.#context.clock.after(0, () => void this.#sweep());
+    this.#retentionTimer.start();
   }
 
   /** Stops all background work. */
@@ -73,6 +79,7 @@ export class Registry {
     this.#idleTimer?.cancel();
     this.#sweepTimer?.cancel();
     this.#expiries.stop();
+    this.#retentionTimer.stop();
   }
 
   /** The stream as readers see it, or why there is none. A created or deleted one is waited for until that is durable. */
@@ -320,18 +327,25 @@ export class Registry {
     if (!this.#stopped) this.#idleTimer = this.#context.clock.after(IDLE_ROUND_MS, () => void this.#idleRound());
   }
 
-  /** Looks through all streams on disk for expired ones: nobody may ever ask for them again. */
+  #trimAged(): void {
+    for (const stream of this.#streams.values()) stream.trimExcess();
+  }
+
+  /** Looks through all streams on disk for what has expired or is no longer kept: nobody may ever ask for it again. */
   async #sweep(): Promise<void> {
-    const { storage, clock, ttlMode } = this.#context;
+    const { storage, clock, ttlMode, retention } = this.#context;
     try {
       for await (const listed of storage.list()) {
         if (this.#stopped) return;
         const deadlineMs = deadlineOf(listed.config, listed.touchedAtMs + TOUCH_INTERVAL_MS, ttlMode);
+        const nowMs = clock.nowMs();
+        const isDue = deadlineMs <= nowMs || isExcess(listed.oldest, listed.tail, retention, nowMs);
         // Finding an expired stream expires it.
-        if (deadlineMs <= clock.nowMs()) await this.find(listed.name);
+        const found = isDue ? await this.find(listed.name) : null;
+        if (found instanceof Stream) found.trimExcess();
       }
     } catch (fault) {
-      this.#log.error("the search for expired streams was cut short", { fault: String(fault) });
+      this.#log.error("the search for what has expired was cut short", { fault: String(fault) });
     }
     if (!this.#stopped) this.#sweepTimer = clock.after(SWEEP_PAUSE_MS, () => void this.#sweep());
   }

@@ -2,15 +2,16 @@ import { isJsonContentType } from "../protocol/content-type.js";
 import { wholeMessagesLength } from "../protocol/json-frame.js";
 import { formatOffset, type ParsedOffset } from "../protocol/offset.js";
 import type { Clock } from "../ops/clock.js";
-import type { AppendRecord, MaybePromise, Position, Rejection, Settlement, Storage, StoredStream, StreamConfig, StreamObserver } from "../storage/storage.js";
+import { TrimmedStreamError, type AppendRecord, type MaybePromise, type Position, type Rejection, type Settlement, type Storage, type StoredStream, type StreamConfig, type StreamObserver } from "../storage/storage.js";
 import type { AppendCommand } from "./command.js";
 import { decideAppend } from "./decide.js";
 import { deadlineOf, slides, TOUCH_INTERVAL_MS, type TtlMode } from "./expiry.js";
 import { LiveFeed } from "./live.js";
 import { refuse, type AppendOutcome, type ProducerEcho, type RefusalCode, type Refused } from "./outcome.js";
 import { ReservedState } from "./reserved.js";
+import { trimExcess, type RetentionLimits } from "./retention.js";
 
-export { DamagedStreamError, DeletedStreamError, StorageBusyError, type MaybePromise, type Position } from "../storage/storage.js";
+export { DamagedStreamError, DeletedStreamError, StorageBusyError, TrimmedStreamError, type MaybePromise, type Position } from "../storage/storage.js";
 
 /** A piece of a stream, ready to serve: `bytes` is `from..to` as stored. JSON streams end at a whole message. */
 export interface Chunk {
@@ -32,6 +33,7 @@ export interface StreamContext {
   readonly storage: Storage;
   readonly clock: Clock;
   readonly ttlMode: TtlMode;
+  readonly retention: RetentionLimits;
 }
 
 const NO_BYTES = Buffer.alloc(0);
@@ -196,6 +198,7 @@ export class Stream implements StreamObserver {
       const rejection = this.#context.storage.append(this.stored, record, from, (how) => {
         this.#reserved.settle(generation, how === "durable");
         if (how !== "durable") return resolve(refuse(how));
+        this.trimExcess();
         resolve(this.#appended(from + record.payload.length, this.closed, false, hasData, record.producer));
       });
       if (rejection !== null) return resolve(refuseRejected(rejection));
@@ -203,6 +206,12 @@ export class Stream implements StreamObserver {
       this.#touchedAtMs = Math.max(this.#touchedAtMs, record.atMs);
       this.#notedTouchMs = Math.max(this.#notedTouchMs, record.atMs);
     });
+  }
+
+  /** Drops what retention does not keep. */
+  trimExcess(): void {
+    const { storage, retention, clock } = this.#context;
+    if (this.phase === "live") trimExcess(storage, this.stored, retention, clock.nowMs());
   }
 
   #appended(tail: Position, closed: boolean, duplicate: boolean, hasData: boolean, producer: ProducerEcho | null): AppendOutcome {
@@ -232,8 +241,12 @@ export class Stream implements StreamObserver {
 
   /** The token of a position: names the segment of the byte before it, so that a position has one token for ever. */
   offsetAt(position: Position): string {
-    const segmentStart = this.stored.segmentStartBefore(position);
-    return formatOffset(segmentStart, position - segmentStart);
+    return offsetIn(this.stored, position);
+  }
+
+  /** The token of the earliest byte that is kept. */
+  get earliestOffset(): string {
+    return this.offsetAt(this.stored.earliest);
   }
 
   /** Where reading begins for an offset token, or why it can't (specification 4.6). */
@@ -250,18 +263,19 @@ export class Stream implements StreamObserver {
 
   #locateAt(segmentStart: Position, byteInSegment: number): MaybePromise<Position | Refused> {
     const position = segmentStart + byteInSegment;
-    if (position < this.stored.earliest) return refuse("offset-gone", { nextOffset: this.offsetAt(this.stored.earliest) });
+    const { earliest } = this.stored;
+    if (position < earliest) return refuse("offset-gone", { earliestOffset: this.earliestOffset });
     if (!this.stored.hasSegment(segmentStart, byteInSegment)) {
       return refuse("invalid-offset", { detail: "The offset was not given out by this stream." });
     }
-    if (!this.isJson || byteInSegment === 0 || position === this.tail) return position;
+    if (!this.isJson || byteInSegment === 0 || position === this.tail || position === earliest) return position;
     const before = this.#context.storage.read(this.stored, position - 1, 1);
     return Buffer.isBuffer(before) ? atMessageBoundary(before, position) : before.then((byte) => atMessageBoundary(byte, position));
   }
 
   /**
    * Reads durable bytes from `from` on, about `maxBytes` of them: a JSON message longer than that comes whole.
-   * Throws DamagedStreamError.
+   * Throws DamagedStreamError, DeletedStreamError, TrimmedStreamError and StorageBusyError.
    */
   read(from: Position, maxBytes: number): MaybePromise<Chunk> {
     const tail = this.tail;
@@ -280,12 +294,12 @@ export class Stream implements StreamObserver {
       let wantedBytes = maxBytes;
       while (from + bytes.length < this.tail) {
         if (bytes.length >= wantedBytes) {
-          const wholeLength = this.isJson ? wholeMessagesLength(bytes) : bytes.length;
-          if (wholeLength > 0) return this.#chunk(from, bytes.subarray(0, wholeLength));
+          const whole = this.#wholePart(bytes);
+          if (whole.length > 0) return this.#chunk(from, whole);
           wantedBytes *= 2;
         }
-        const at = from + bytes.length;
-        const more = await this.#context.storage.read(this.stored, at, Math.min(wantedBytes - bytes.length, this.tail - at));
+        const more = await this.#readMore(from, bytes, wantedBytes);
+        if (more === null) return this.#chunk(from, this.#wholePart(bytes));
         bytes = Buffer.concat([bytes, more]);
       }
       return this.#chunk(from, bytes);
@@ -294,11 +308,33 @@ export class Stream implements StreamObserver {
     }
   }
 
+  /** What follows `bytes`; `null` when it was dropped meanwhile, and what was read before is worth an answer. */
+  async #readMore(from: Position, bytes: Buffer, wantedBytes: number): Promise<Buffer | null> {
+    const at = from + bytes.length;
+    try {
+      return await this.#context.storage.read(this.stored, at, Math.min(wantedBytes - bytes.length, this.tail - at));
+    } catch (error) {
+      if (error instanceof TrimmedStreamError && this.#wholePart(bytes).length > 0) return null;
+      throw error;
+    }
+  }
+
+  /** As much of `bytes` as may be served by itself. */
+  #wholePart(bytes: Buffer): Buffer {
+    return this.isJson ? bytes.subarray(0, wholeMessagesLength(bytes)) : bytes;
+  }
+
   #chunk(from: Position, bytes: Buffer): Chunk {
     const to = from + bytes.length;
     const upToDate = to === this.tail;
     return { kind: "chunk", from, to, bytes, upToDate, closed: upToDate && this.closed };
   }
+}
+
+/** The token of a position of a stream. */
+export function offsetIn(stored: StoredStream, position: Position): string {
+  const segmentStart = stored.segmentStartBefore(position);
+  return formatOffset(segmentStart, position - segmentStart);
 }
 
 function atMessageBoundary(byteBefore: Buffer, position: Position): Position | Refused {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
-import type { ListedStream, Storage, StreamObserver } from "../../src/storage/storage.js";
+import { TrimmedStreamError, type ListedStream, type Storage, type StreamObserver } from "../../src/storage/storage.js";
 import { append, bytesOf, configOf, created, loaded, readAll, recordOf, remove, settled, startCreate, type Outcome } from "../helpers/engine.js";
 
 /** An engine under test. */
@@ -21,6 +21,7 @@ export function storageContract(engine: string, open: StorageFactory): void {
     describe("deletion", () => testDeletion(open));
     describe("reads", () => testReads(open));
     describe("observers", () => testObservers(open));
+    describe("trims", () => testTrims(open));
     describe("memory", () => testMemory(open));
   });
 }
@@ -289,6 +290,69 @@ function observing(told: string[]): StreamObserver {
   };
 }
 
+function testTrims(open: StorageFactory): void {
+  test("nothing is dropped that a trim does not cover whole", async (t) => {
+    const { storage } = await open(t);
+    const stream = await created(storage, "s", bytesOf(1000));
+    storage.trim(stream, 999);
+    storage.trim(stream, 0);
+    await settled(storage, stream);
+    assert.equal(stream.earliest, 0);
+    assert.deepEqual(await readAll(storage, stream), bytesOf(1000));
+  });
+
+  test("what is dropped can't be read, what is kept is where it was, also after a restart", async (t) => {
+    const { storage, restart } = await open(t);
+    const stream = await created(storage, "s");
+    await append(storage, stream, recordOf(bytesOf(5000, 0), { atMs: 100 }));
+    await append(storage, stream, recordOf(bytesOf(5000, 1), { atMs: 200 }));
+    await append(storage, stream, recordOf(bytesOf(5000, 2), { atMs: 300 }));
+    assert.deepEqual(stream.oldest, { end: 5000, newestAtMs: 100 });
+    assert.deepEqual([stream.endOfOlderThan(100), stream.endOfOlderThan(101), stream.endOfOlderThan(201), stream.endOfOlderThan(1000)], [0, 5000, 10_000, 15_000]);
+    const starts = [5000, 5001, 15_000].map((position) => stream.segmentStartBefore(position));
+    storage.trim(stream, 5000);
+    await settled(storage, stream);
+    for (const engine of [storage, await restart()]) {
+      const kept = await loaded(engine, "s");
+      assert.equal(kept.earliest, 5000);
+      assert.deepEqual(kept.oldest, { end: 10_000, newestAtMs: 200 });
+      assert.deepEqual([5000, 5001, 15_000].map((position) => kept.segmentStartBefore(position)), starts);
+      assert.equal(kept.hasSegment(0, 5000), true);
+      await assert.rejects(async () => engine.read(kept, 4999, 1), TrimmedStreamError);
+      assert.deepEqual(await readAll(engine, kept), Buffer.concat([bytesOf(5000, 1), bytesOf(5000, 2)]));
+    }
+  });
+
+  test("all of a stream can go, and it goes on where it was", async (t) => {
+    const { storage, restart } = await open(t);
+    const stream = await created(storage, "s", bytesOf(300));
+    const start = stream.segmentStartBefore(300);
+    storage.trim(stream, 300);
+    await settled(storage, stream);
+    assert.deepEqual([stream.earliest, stream.oldest, stream.state.tail, stream.segmentStartBefore(300)], [300, null, 300, start]);
+    const again = await restart();
+    const kept = await loaded(again, "s");
+    assert.deepEqual([kept.earliest, kept.oldest, kept.state.tail, kept.segmentStartBefore(300)], [300, null, 300, start]);
+    await append(again, kept, recordOf("on"));
+    assert.equal((await readAll(again, kept)).toString(), "on");
+    assert.equal(kept.hasSegment(start, 300 - start), true);
+    assert.equal((await readAll(again, await loaded(again, "s"))).toString(), "on");
+  });
+
+  test("appends on their way are kept, whatever goes before them", async (t) => {
+    const { storage, restart } = await open(t);
+    const stream = await created(storage, "s", bytesOf(10));
+    const under = append(storage, stream, recordOf("way"));
+    storage.trim(stream, 10);
+    await under;
+    storage.trim(stream, stream.state.tail);
+    const more = append(storage, stream, recordOf("more"));
+    await more;
+    const kept = await loaded(await restart(), "s");
+    assert.deepEqual([kept.earliest, kept.state.tail], [13, 17]);
+  });
+}
+
 function testMemory(open: StorageFactory): void {
   test("a persisted stream can be released, and is the same when it is loaded again", async (t) => {
     const { storage } = await open(t);
@@ -330,7 +394,7 @@ function testMemory(open: StorageFactory): void {
     const found: ListedStream[] = [];
     for await (const listed of (await restart()).list()) found.push(listed);
     assert.deepEqual(found.map(({ name }) => name).sort(), ["B", "a", "b/c"]);
-    assert.deepEqual(found.find(({ name }) => name === "a"), { name: "a", config: configOf({ ttlSeconds: 5 }), touchedAtMs: 4242 });
+    assert.deepEqual(found.find(({ name }) => name === "a"), { name: "a", config: configOf({ ttlSeconds: 5 }), touchedAtMs: 4242, tail: 1, oldest: { end: 1, newestAtMs: 0 } });
   });
 
   test("an engine at work is healthy", async (t) => {

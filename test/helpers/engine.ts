@@ -3,7 +3,7 @@ import { cpSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Log, LogFields } from "../../src/ops/log.js";
 import { FileStorage, type FileStorageOptions } from "../../src/storage/file/file-storage.js";
-import { FileStream } from "../../src/storage/file/file-stream.js";
+import { FileStream, type SegmentRoll } from "../../src/storage/file/file-stream.js";
 import type { AppendRecord, Position, Rejection, Settlement, Storage, StoredStream, StreamConfig } from "../../src/storage/storage.js";
 import { ManualClock } from "./manual-clock.js";
 import { tempDir } from "./temp-dir.js";
@@ -87,6 +87,11 @@ export function bytesOf(length: number, seed = 0): Buffer {
   const bytes = Buffer.alloc(length);
   for (let index = 0; index < length; index += 1) bytes[index] = 33 + ((index * 7 + seed * 31 + (index >> 6)) % 90);
   return bytes;
+}
+
+/** New segments at this size, whatever their age. */
+export function rollAt(bytes: number): SegmentRoll {
+  return { bytes, ageMs: Infinity };
 }
 
 /** A record with a payload, and whatever else it changes. */

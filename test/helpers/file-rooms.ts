@@ -10,7 +10,7 @@ import { SegmentWriter } from "../../src/storage/file/segment-writer.js";
 import { TailCache } from "../../src/storage/file/tail-cache.js";
 import { Trash } from "../../src/storage/file/trash.js";
 import type { AppendRecord, Settlement } from "../../src/storage/storage.js";
-import { configOf, keptLog, recordOf, SMALL, type LogLine } from "./engine.js";
+import { configOf, keptLog, recordOf, rollAt, SMALL, type LogLine } from "./engine.js";
 import { ManualClock } from "./manual-clock.js";
 import { tempDir } from "./temp-dir.js";
 import { WatchedFiles } from "./watched-files.js";
@@ -60,7 +60,7 @@ export function fileRooms(): FileRooms {
       return stream;
     },
     advance(stream, payload, more) {
-      const { position, segmentStart } = stream.reserve(payload.length, SMALL.segmentBytes);
+      const { position, segmentStart } = stream.reserve(payload.length, more?.atMs ?? 0, rollAt(SMALL.segmentBytes));
       stream.advance(recordOf(payload, more), payload.length, segmentStart, (batch += 1));
       cache.append(stream, segmentStart, position, payload);
     },

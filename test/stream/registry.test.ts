@@ -390,7 +390,7 @@ describe("expiry", () => {
     registry.start();
     engine.clock.advance(0);
     await engine.files.idle();
-    assert.deepEqual(log.map(({ level, message }) => [level, message]), [["error", "the search for expired streams was cut short"]]);
+    assert.deepEqual(log.map(({ level, message }) => [level, message]), [["error", "the search for what has expired was cut short"]]);
     engine.files.gate = null;
     const lists = engine.files.count("list", /streams$/);
     engine.clock.advance(60_000);

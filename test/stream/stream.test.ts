@@ -6,6 +6,7 @@ import type { AppendCommand } from "../../src/stream/command.js";
 import type { TtlMode } from "../../src/stream/expiry.js";
 import type { Advance } from "../../src/stream/live.js";
 import type { AppendOutcome } from "../../src/stream/outcome.js";
+import { KEEP_ALL } from "../../src/stream/retention.js";
 import { refuseRejected, Stream, type Chunk } from "../../src/stream/stream.js";
 import { bytesOf, created, openEngine, type Engine } from "../helpers/engine.js";
 import { Barrier, diskError } from "../helpers/watched-files.js";
@@ -20,7 +21,7 @@ async function streamOf(t: TestContext, config: Partial<StreamConfig> = {}, init
   const engine = await openEngine();
   t.after(() => engine.storage.close());
   const stored = await created(engine.storage, "s", initial, { contentType: "text/plain", createdAtMs: engine.clock.nowMs(), ...config });
-  return { engine, stream: new Stream({ storage: engine.storage, clock: engine.clock, ttlMode }, stored, null) };
+  return { engine, stream: new Stream({ storage: engine.storage, clock: engine.clock, ttlMode, retention: KEEP_ALL }, stored, null) };
 }
 
 const JSON_CONFIG = { contentType: "application/json" };
@@ -196,7 +197,7 @@ describe("offsets", () => {
     assert.ok(engine.storage.release(stream.stored));
     const stored = await engine.storage.load("s");
     assert.ok(stored !== null);
-    const again = new Stream({ storage: engine.storage, clock: engine.clock, ttlMode: "sliding" }, stored, null);
+    const again = new Stream({ storage: engine.storage, clock: engine.clock, ttlMode: "sliding", retention: KEEP_ALL }, stored, null);
     assert.deepEqual(positions.map((position) => again.offsetAt(position)), tokens);
     for (const [index, token] of tokens.entries()) assert.equal(again.locate(at(token)), positions[index]);
   });
@@ -225,10 +226,15 @@ describe("offsets", () => {
 
   test("a place before the earliest retained byte is gone, and the answer tells the earliest", async (t) => {
     const { stream, engine } = await segmented(t);
-    const trimmed = new Stream({ storage: engine.storage, clock: engine.clock, ttlMode: "sliding" }, stream.stored, null);
-    Object.defineProperty(stream.stored, "earliest", { value: 5000 });
-    assert.deepEqual(await trimmed.locate(at("0000000000001000_0000000000000000")), { kind: "refused", code: "offset-gone", nextOffset: trimmed.offsetAt(5000) });
-    assert.equal(trimmed.locate({ kind: "start" }), 5000);
+    const before = stream.offsetAt(8500);
+    engine.storage.trim(stream.stored, 8500);
+    await new Promise<void>((resolve) => engine.storage.barrier(stream.stored, () => resolve()));
+    const { earliest } = stream.stored;
+    assert.ok(earliest > 0 && earliest <= 8500, `earliest is ${earliest}`);
+    assert.deepEqual(await stream.locate(at("0000000000000000_0000000000001000")), { kind: "refused", code: "offset-gone", earliestOffset: stream.offsetAt(earliest) });
+    assert.equal(stream.locate({ kind: "start" }), earliest);
+    assert.equal(stream.locate(at(stream.offsetAt(earliest))), earliest);
+    assert.equal(stream.locate(at(before)), 8500);
   });
 
   test("inside a JSON message reading can't begin, in memory and from a file", async (t) => {
@@ -241,7 +247,7 @@ describe("offsets", () => {
       }
       const stored = await engine.storage.load("s");
       assert.ok(stored !== null);
-      const json = new Stream({ storage: engine.storage, clock: engine.clock, ttlMode: "sliding" }, stored, null);
+      const json = new Stream({ storage: engine.storage, clock: engine.clock, ttlMode: "sliding", retention: KEEP_ALL }, stored, null);
       // {"a":1},\n is 9 bytes, 2,\n and 3,\n are 3 each.
       for (let position = 0; position <= 15; position += 1) {
         const located = await json.locate({ kind: "at", segmentStart: 0, byteInSegment: position });

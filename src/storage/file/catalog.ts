@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { Clock } from "../../ops/clock.js";
 import { DamagedStreamError, type ListedStream } from "../storage.js";
+import { endOf } from "./file-stream.js";
 import { readWhole, type Files } from "./files.js";
 import { sidecarPath, type Layout } from "./layout.js";
 import { decodeSidecar, type Sidecar } from "./sidecar.js";
@@ -32,8 +33,10 @@ export async function* listStreams(files: Files, layout: Layout, clock: Clock): 
       const bytes = await readWhole(files, sidecarPath(join(directory, entry)));
       const read = bytes === null ? null : decodeSidecar(bytes);
       if (read?.kind === "sound" && !read.sidecar.claimed) {
-        const { name, config, state } = read.sidecar;
-        yield { name, config, touchedAtMs: state.touchedAtMs };
+        const { name, config, state, segments } = read.sidecar;
+        const [first] = segments;
+        const oldest = first === undefined ? null : { end: endOf(first), newestAtMs: first.newestAtMs };
+        yield { name, config, touchedAtMs: state.touchedAtMs, tail: state.tail, oldest };
       }
       readCount += 1;
       if (readCount % BURST === 0) await new Promise<void>((resolve) => clock.after(PAUSE_MS, resolve));

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import type { AppendRecord, ListedStream, MaybePromise, Position, Rejection, Settlement, Storage, StorageHealth, StoredStream, StreamConfig, StreamObserver } from "../storage.js";
-import { DamagedStreamError, StorageBusyError } from "../storage.js";
+import { DamagedStreamError, StorageBusyError, TrimmedStreamError } from "../storage.js";
 import { listStreams, readSidecar } from "./catalog.js";
 import { Checkpointer, type SealedFile } from "./checkpoint.js";
 import { explainUnusable, prepareDirectory, writeMarker } from "./directory.js";
@@ -22,13 +22,16 @@ import { readThrough } from "./segment-reader.js";
 import { SegmentWriter } from "./segment-writer.js";
 import { TailCache } from "./tail-cache.js";
 import { Trash } from "./trash.js";
+import { WriteBehind } from "./write-behind.js";
 
 /** What the engine needs. Sizes in bytes. */
 export interface FileStorageOptions {
   readonly dir: string;
   /** Whether a change is settled only when it is on disk. */
   readonly fsync: boolean;
+  /** A stream begins a new segment at about this size, or when the first byte of the last is this old. */
   readonly segmentBytes: number;
+  readonly segmentAgeMs?: number;
   readonly journalBytes: number;
   /** An append of this size goes to its segment first; at most a quarter of `journalBytes` counts. */
   readonly journalBypassBytes: number;
@@ -54,12 +57,9 @@ export class FileStorage implements Storage {
   readonly #trash: Trash;
   readonly #checkpointer: Checkpointer;
   readonly #intake: Intake;
-  readonly #flushAtBytes: number;
+  readonly #writeBehind: WriteBehind;
   readonly #streams = new Map<string, FileStream>();
-  /** Streams with bytes that no segment has yet, oldest first. */
-  readonly #unwritten = new Set<FileStream>();
   readonly #observersToSettle = new Set<StreamObserver>();
-  #flushing = false;
   #journal: Journal | null = null;
   #unlock: (() => Promise<void>) | null = null;
   #faulted: Error | null = null;
@@ -88,12 +88,13 @@ export class FileStorage implements Storage {
       journal: () => this.#openJournal(),
       writer: this.#writer,
       cache: this.#cache,
-      segmentBytes: options.segmentBytes,
+      segmentRoll: { bytes: options.segmentBytes, ageMs: options.segmentAgeMs ?? Infinity },
       bypassBytes: Math.min(options.journalBypassBytes, Math.floor(options.journalBytes / 4)),
       tailCacheBytes: options.tailCacheBytes,
       fault: (error) => this.#fault(error),
     });
-    this.#flushAtBytes = Math.floor(options.tailCacheBytes / 2);
+    const flushAtBytes = Math.floor(options.tailCacheBytes / 2);
+    this.#writeBehind = new WriteBehind({ writer: this.#writer, cache: this.#cache, flushAtBytes, fault: (error) => this.#fault(error) });
   }
 
   async open(): Promise<void> {
@@ -116,7 +117,7 @@ export class FileStorage implements Storage {
     const layout = this.#layout;
     const { id, isNew } = await prepareDirectory(files, layout);
     const written = { writer: this.#writer, cache: this.#cache, trash: this.#trash };
-    const recovered = await recover({ files, layout, directoryId: id, ...written, maxUnwrittenBytes: this.#flushAtBytes });
+    const recovered = await recover({ files, layout, directoryId: id, ...written, maxUnwrittenBytes: Math.floor(this.#options.tailCacheBytes / 2) });
     if (!isNew && recovered.nextBatch === 1) throw new DirectoryError(`the journal in ${this.#layout.journal} is missing`);
     this.#adopt(recovered);
     this.#journal = this.#makeJournal(id, recovered);
@@ -135,7 +136,7 @@ export class FileStorage implements Storage {
     for (const [name, stream] of recovered.streams) {
       this.#streams.set(name, stream);
       stream.unreserve();
-      if (stream.written < stream.state.tail) this.#unwritten.add(stream);
+      if (stream.written < stream.state.tail) this.#writeBehind.add(stream);
       if (stream.damage !== null) this.#options.log.error("a stream is damaged", { stream: name, directory: stream.directory, problem: stream.damage });
     }
   }
@@ -263,6 +264,14 @@ export class FileStorage implements Storage {
     return true;
   }
 
+  trim(stored: StoredStream, before: Position): void {
+    const stream = ownStream(stored);
+    const place = stream.trimPlace(before);
+    if (place === null || stream.trimming || stream.deleted || this.#intake.admit(0) !== null) return;
+    stream.trimming = true;
+    this.#intake.trim(stream, place, this.#options.clock.nowMs(), () => (stream.trimming = false));
+  }
+
   barrier(stored: StoredStream, settle: (how: Settlement) => void): void {
     this.#intake.barrier(ownStream(stored), settle);
   }
@@ -275,6 +284,9 @@ export class FileStorage implements Storage {
         return stream.touch(entry.change.atMs, batch);
       case RecordKind.delete:
         return this.#applyDelete(stream);
+      case RecordKind.trim:
+        stream.trim({ position: entry.position, segmentStart: entry.segmentStart }, batch);
+        return this.#writeBehind.trim(stream);
       case RecordKind.create:
         stream.created = true;
         return this.#applyAppend(stream, entry, batch);
@@ -288,10 +300,10 @@ export class FileStorage implements Storage {
     const { length } = change.payload;
     stream.advance(change, length, segmentStart, batch);
     if (length > 0) {
-      this.#unwritten.add(stream);
+      this.#writeBehind.add(stream);
       if (bypassed === null) this.#cache.append(stream, segmentStart, position, change.payload);
       else this.#cache.appendWritten(stream, segmentStart, position, change.payload, bypassed.crc);
-      if (this.#cache.unwrittenBytes > this.#flushAtBytes || this.#cache.isOverfull) this.#flushOldest();
+      this.#writeBehind.relieve();
     }
     const { observer } = stream;
     if (observer === null) return;
@@ -303,7 +315,7 @@ export class FileStorage implements Storage {
     stream.deleted = true;
     if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
     this.#cache.drop(stream, stream.state.tail - stream.written);
-    this.#unwritten.delete(stream);
+    this.#writeBehind.remove(stream);
     stream.observer?.deleted();
   }
 
@@ -313,31 +325,10 @@ export class FileStorage implements Storage {
     this.#observersToSettle.clear();
   }
 
-  /** Writes the streams that have waited longest to their segments, until few bytes wait. */
-  #flushOldest(): void {
-    if (this.#flushing) return;
-    this.#flushing = true;
-    void this.#flushLoop().finally(() => (this.#flushing = false));
-  }
-
-  async #flushLoop(): Promise<void> {
-    for (const stream of this.#unwritten) {
-      if (this.#cache.unwrittenBytes <= this.#flushAtBytes / 2 && !this.#cache.isOverfull) return;
-      this.#unwritten.delete(stream);
-      try {
-        await this.#writer.flush(stream);
-      } catch (error) {
-        this.#unwritten.add(stream);
-        // What passes is tried again with the next append; the bytes are in the journal.
-        if (!isPassing(error)) this.#fault(error instanceof Error ? error : new Error(String(error)));
-        return;
-      }
-    }
-  }
-
   read(stored: StoredStream, from: Position, maxBytes: number): MaybePromise<Buffer> {
     const stream = ownStream(stored);
     const { cached } = stream;
+    if (from < stream.earliest) throw new TrimmedStreamError(stream);
     if (from < cached.start) return readThrough(this.#pool, this.#cache, stream, from, Math.min(maxBytes, cached.start - from));
     this.#cache.used(stream);
     return cached.read(from, maxBytes);
@@ -356,7 +347,7 @@ export class FileStorage implements Storage {
     const isInUse = stream.pending > 0 || stream.held !== null || stream.observer !== null;
     if (isInUse || !stream.isPersisted || !stream.hasSidecar || stream.damage !== null) return false;
     this.#cache.drop(stream, stream.state.tail - stream.written);
-    this.#unwritten.delete(stream);
+    this.#writeBehind.remove(stream);
     this.#journal?.forget(stream);
     if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
     return true;

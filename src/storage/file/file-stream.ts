@@ -1,4 +1,4 @@
-import type { AppendRecord, Position, Settlement, StoredStream, StreamConfig, StreamObserver } from "../storage.js";
+import type { AppendRecord, OldestPart, Position, Settlement, StoredStream, StreamConfig, StreamObserver } from "../storage.js";
 import { MutableState } from "../state.js";
 import type { StreamIdentity } from "./record.js";
 import type { Sidecar } from "./sidecar.js";
@@ -9,6 +9,9 @@ export interface Segment {
   readonly start: Position;
   length: number;
   crc: number;
+  /** When its first and its newest byte were appended. */
+  readonly firstAtMs: number;
+  newestAtMs: number;
   /** What another process wrote and nobody has compared with its CRC yet; `null` once that is done. */
   unchecked: UncheckedBytes | null;
 }
@@ -21,11 +24,25 @@ export interface UncheckedBytes {
   checking: Promise<void> | null;
 }
 
-/** Where an append goes. */
+/** A position, and the start of the segment that its byte (or the byte before it) is in. */
 export interface Place {
   readonly position: Position;
   readonly segmentStart: Position;
 }
+
+/** The segment that the next append goes to, unless it begins a new one. */
+export interface ReservedSegment {
+  readonly start: Position;
+  readonly firstAtMs: number;
+}
+
+/** When a stream begins a new segment: at about this size, or when its first byte is this old. */
+export interface SegmentRoll {
+  readonly bytes: number;
+  readonly ageMs: number;
+}
+
+const ORIGIN: Place = { position: 0, segmentStart: 0 };
 
 /** An entry that waits for a large payload before it. */
 export interface HeldEntry {
@@ -56,7 +73,11 @@ export class FileStream implements StoredStream {
   /** Raised when pending entries fail: what was handed in before no longer fits. */
   generation = 0;
   reservedTail: Position;
-  reservedSegmentStart: Position;
+  reservedSegment: ReservedSegment;
+  /** Bytes before this position are dropped, or about to be: it names the segment of the byte before it. */
+  earliestPlace: Place;
+  /** Whether a trim is on its way to the disk. */
+  trimming = false;
   /** The journal file in which `handle` stands for this stream. */
   boundSequence = -1;
   handle = 0;
@@ -94,24 +115,55 @@ export class FileStream implements StoredStream {
     this.config = identity.config;
     this.directory = directory;
     this.state = sidecar?.state ?? new MutableState();
-    this.segments = (sidecar?.segments ?? []).map(({ start, length, crc }) => ({
-      start,
-      length,
-      crc,
-      unchecked: { length, crc, checking: null },
+    this.earliestPlace = sidecar?.earliest ?? ORIGIN;
+    this.segments = (sidecar?.segments ?? []).map((segment) => ({
+      ...segment,
+      unchecked: { length: segment.length, crc: segment.crc, checking: null },
     }));
     this.hasDirectory = sidecar !== null;
     this.hasSidecar = sidecar !== null;
     this.written = this.state.tail;
     this.reservedTail = this.state.tail;
-    this.reservedSegmentStart = this.segments.at(-1)?.start ?? 0;
+    this.reservedSegment = this.#lastSegment();
     this.entered = new Set(this.segments.map(({ start }) => start));
     this.lastBatch = sidecar?.batch ?? 0;
     this.persistedBatch = this.lastBatch;
   }
 
   get earliest(): Position {
-    return this.segments[0]?.start ?? 0;
+    return this.earliestPlace.position;
+  }
+
+  get oldest(): OldestPart | null {
+    const segment = this.segments.find((candidate) => endOf(candidate) > this.earliest);
+    return segment === undefined ? null : { end: endOf(segment), newestAtMs: segment.newestAtMs };
+  }
+
+  endOfOlderThan(atMs: number): Position {
+    let end = this.earliest;
+    for (const segment of this.segments) {
+      if (segment.newestAtMs >= atMs) break;
+      end = Math.max(end, endOf(segment));
+    }
+    return end;
+  }
+
+  /** Where the stream would begin without the segments that end at or before `before`; `null` when there is none. */
+  trimPlace(before: Position): Place | null {
+    let place: Place | null = null;
+    for (const segment of this.segments) {
+      const end = endOf(segment);
+      // One that takes appends which are not durable yet has not ended.
+      const isOpen = segment.start === this.reservedSegment.start && this.reservedTail > end;
+      if (end > before || isOpen) break;
+      if (end > this.earliest) place = { position: end, segmentStart: segment.start };
+    }
+    return place;
+  }
+
+  /** The next append begins a new segment: the one before it is about to go. */
+  beginSegment(): void {
+    this.reservedSegment = { start: this.reservedTail, firstAtMs: 0 };
   }
 
   /** Whether its files hold all of its durable state. */
@@ -125,11 +177,14 @@ export class FileStream implements StoredStream {
   }
 
   segmentStartBefore(position: Position): Position {
-    return this.segmentAt(position - 1)?.start ?? this.earliest;
+    const { position: earliest, segmentStart } = this.earliestPlace;
+    // One that a reader still holds while it is dropped sorts where it did before.
+    return position === earliest ? segmentStart : (this.segmentAt(position - 1)?.start ?? position);
   }
 
   hasSegment(start: Position, length: number): boolean {
-    if (this.segments.length === 0) return start === 0 && length === 0;
+    const { position: earliest, segmentStart } = this.earliestPlace;
+    if (start === segmentStart && start + length === earliest) return true;
     const segment = this.segmentAt(start);
     return segment !== undefined && segment.start === start && length <= segment.length;
   }
@@ -149,13 +204,17 @@ export class FileStream implements StoredStream {
     return found !== undefined && found.start <= position ? found : undefined;
   }
 
-  /** Takes the place for the next `length` bytes; an append is never split between two segments. */
-  reserve(length: number, segmentBytes: number): Place {
+  /** Takes the place for the next `length` bytes, appended at `atMs`; an append is never split between two segments. */
+  reserve(length: number, atMs: number, roll: SegmentRoll): Place {
     const position = this.reservedTail;
-    const used = position - this.reservedSegmentStart;
-    if (used > 0 && used + length > segmentBytes) this.reservedSegmentStart = position;
+    if (length > 0) {
+      const { start, firstAtMs } = this.reservedSegment;
+      const used = position - start;
+      const isFull = used + length > roll.bytes || atMs - firstAtMs >= roll.ageMs;
+      if (used === 0 || isFull) this.reservedSegment = { start: position, firstAtMs: atMs };
+    }
     this.reservedTail = position + length;
-    return { position, segmentStart: this.reservedSegmentStart };
+    return { position, segmentStart: this.reservedSegment.start };
   }
 
   /** What was reserved and not yet durable will never be; nor is the handle that its frame would have explained. */
@@ -164,18 +223,39 @@ export class FileStream implements StoredStream {
     this.boundSequence = -1;
     this.fitted.clear();
     this.reservedTail = this.state.tail;
-    this.reservedSegmentStart = this.segments.at(-1)?.start ?? 0;
+    this.reservedSegment = this.#lastSegment();
+  }
+
+  /** What is reserved when nothing is on its way. */
+  #lastSegment(): ReservedSegment {
+    const last = this.segments.at(-1);
+    return last !== undefined && endOf(last) > this.earliest ? last : { start: this.state.tail, firstAtMs: 0 };
   }
 
   /** `change` with `length` bytes in the segment at `segmentStart` is durable as part of `batch`. */
   advance(change: AppendRecord, length: number, segmentStart: Position, batch: number): void {
     if (length > 0) {
       const last = this.segments.at(-1);
-      if (last === undefined || last.start !== segmentStart) this.segments.push({ start: segmentStart, length, crc: 0, unchecked: null });
-      else last.length += length;
+      const { atMs } = change;
+      if (last?.start === segmentStart) {
+        last.length += length;
+        last.newestAtMs = Math.max(last.newestAtMs, atMs);
+      } else this.segments.push({ start: segmentStart, length, crc: 0, firstAtMs: atMs, newestAtMs: atMs, unchecked: null });
     }
     this.state.apply(change, length);
     this.lastBatch = batch;
+  }
+
+  /** The bytes before `place` are no longer part of the stream; the writer drops them. */
+  trim(place: Place, batch: number): void {
+    this.earliestPlace = place;
+    this.lastBatch = batch;
+  }
+
+  /** Forgets a segment whose file is gone. */
+  forgetSegment(segment: Segment): void {
+    this.segments.splice(this.segments.indexOf(segment), 1);
+    for (const starts of [this.unsynced, this.entered, this.fitted]) starts.delete(segment.start);
   }
 
   /** A read was noted. */
@@ -183,4 +263,9 @@ export class FileStream implements StoredStream {
     this.state.touchedAtMs = Math.max(this.state.touchedAtMs, atMs);
     this.lastBatch = batch;
   }
+}
+
+/** Where a segment ends. */
+export function endOf({ start, length }: { readonly start: Position; readonly length: number }): Position {
+  return start + length;
 }

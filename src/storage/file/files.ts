@@ -168,6 +168,15 @@ function completed(call: (done: (error?: Error | null) => void) => void): Promis
   return new Promise((resolve, reject) => call((error) => (error === null || error === undefined ? resolve() : reject(error))));
 }
 
+/** Removes a file; fine when it is not there. */
+export async function removeFile(files: Files, path: string): Promise<void> {
+  try {
+    await files.unlink(path);
+  } catch (error) {
+    if (errorCode(error) !== "ENOENT") throw error;
+  }
+}
+
 /** Reads a whole file; `null` when there is none. */
 export async function readWhole(files: Files, path: string): Promise<Buffer | null> {
   let file: OpenFile;

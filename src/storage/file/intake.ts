@@ -1,11 +1,11 @@
-import type { AppendRecord, Position, Rejection, Settlement } from "../storage.js";
+import type { AppendRecord, Rejection, Settlement } from "../storage.js";
 import { crc32 } from "./crc32.js";
-import type { FileStream, HeldEntry } from "./file-stream.js";
+import type { FileStream, HeldEntry, Place, ReservedSegment, SegmentRoll } from "./file-stream.js";
 import { isBusy, isDiskFull } from "./files.js";
 import { emptyChange } from "./frame-encoder.js";
 import type { Journal } from "./journal.js";
 import type { JournalEntry } from "./journal-entry.js";
-import type { RecordKindCode } from "./record.js";
+import { RecordKind, type RecordKindCode } from "./record.js";
 import type { SegmentWriter } from "./segment-writer.js";
 import type { TailCache } from "./tail-cache.js";
 
@@ -14,7 +14,7 @@ export interface IntakeOptions {
   readonly journal: () => Journal;
   readonly writer: SegmentWriter;
   readonly cache: TailCache;
-  readonly segmentBytes: number;
+  readonly segmentRoll: SegmentRoll;
   /** A payload of this size goes to its segment first, past the journal. */
   readonly bypassBytes: number;
   readonly tailCacheBytes: number;
@@ -75,6 +75,13 @@ export class Intake {
     else this.#handIn(this.#entry(stream, kind, change, settle));
   }
 
+  /** Takes a trim: the stream begins at `place` once that is durable. */
+  trim(stream: FileStream, place: Place, atMs: number, settle: Settle): void {
+    if (place.position === stream.reservedTail) stream.beginSegment();
+    const { generation } = stream;
+    this.#handIn({ kind: RecordKind.trim, stream, change: emptyChange(atMs), ...place, bypassed: null, generation, settle });
+  }
+
   /** Calls `settle` when all that was taken for the stream before has settled. */
   barrier(stream: FileStream, settle: (how: Settlement) => void): void {
     if (this.#stopped) settle("storage-unavailable");
@@ -83,7 +90,7 @@ export class Intake {
   }
 
   #entry(stream: FileStream, kind: RecordKindCode | null, change: AppendRecord, settle: Settle): JournalEntry {
-    const { position, segmentStart } = stream.reserve(change.payload.length, this.#options.segmentBytes);
+    const { position, segmentStart } = stream.reserve(change.payload.length, change.atMs, this.#options.segmentRoll);
     return { kind, stream, change, position, segmentStart, bypassed: null, generation: stream.generation, settle };
   }
 
@@ -102,7 +109,7 @@ export class Intake {
 
   /** A large payload goes to its segment, is synced there, and only then its record goes to the journal. */
   #bypass(stream: FileStream, kind: RecordKindCode, change: AppendRecord, settle: Settle): void {
-    const segmentStartBefore = stream.reservedSegmentStart;
+    const segmentBefore = stream.reservedSegment;
     const entry = this.#entry(stream, kind, change, settle);
     const { length } = change.payload;
     this.#heldBytes += length;
@@ -113,7 +120,7 @@ export class Intake {
           this.#heldBytes -= length;
           this.#release(stream, { ...entry, bypassed: { length, crc: crc32(change.payload) } });
         },
-        (error: Error) => this.#bypassFailed(entry, segmentStartBefore, error),
+        (error: Error) => this.#bypassFailed(entry, segmentBefore, error),
       );
     };
     const fail = (how: Settlement): void => {
@@ -130,19 +137,19 @@ export class Intake {
     goOn(stream, waiting);
   }
 
-  #bypassFailed(entry: JournalEntry, segmentStartBefore: Position, error: Error): void {
+  #bypassFailed(entry: JournalEntry, segmentBefore: ReservedSegment, error: Error): void {
     const { stream } = entry;
     const how: Settlement = isDiskFull(error) ? "storage-full" : isBusy(error) ? "overloaded" : "storage-unavailable";
     if (how === "storage-unavailable") this.#options.fault(error);
     // What was handed in before it settles first, as the order of the calls wants; what comes behind is held until then.
-    this.#options.journal().enqueue(this.#entry(stream, null, emptyChange(0), () => this.#failBypassed(entry, segmentStartBefore, how)));
+    this.#options.journal().enqueue(this.#entry(stream, null, emptyChange(0), () => this.#failBypassed(entry, segmentBefore, how)));
   }
 
-  #failBypassed(entry: JournalEntry, segmentStartBefore: Position, how: Settlement): void {
+  #failBypassed(entry: JournalEntry, segmentBefore: ReservedSegment, how: Settlement): void {
     const { stream } = entry;
     if (entry.generation === stream.generation) {
       stream.reservedTail = entry.position;
-      stream.reservedSegmentStart = segmentStartBefore;
+      stream.reservedSegment = segmentBefore;
     }
     // What was written of it is cut off before the segment is next written to.
     stream.fitted.delete(entry.segmentStart);

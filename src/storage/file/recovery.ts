@@ -237,6 +237,10 @@ async function applyFrame(options: RecoveryOptions, frame: Frame, streamOf: (han
 function applyRecord(options: RecoveryOptions, stream: FileStream, record: JournalRecord, batch: number): Promise<void> | void {
   const { change, segmentStart, position } = record;
   if (record.kind === RecordKind.touch) return stream.touch(change.atMs, batch);
+  if (record.kind === RecordKind.trim) {
+    stream.trim({ position, segmentStart }, batch);
+    return options.writer.trim(stream);
+  }
   if (record.kind !== RecordKind.create && record.kind !== RecordKind.append) return;
   if (position !== stream.state.tail) {
     stream.damage = `the journal goes on at position ${position}, but the stream ends at ${stream.state.tail}`;

@@ -49,6 +49,11 @@ export class SegmentPool {
     }
   }
 
+  /** Closes the file at `path`, once nobody uses it. */
+  async drop(path: string): Promise<void> {
+    for (const mode of ["read", "write"] as const) await this.#close(`${mode} ${path}`);
+  }
+
   /** Closes the files in `directory`, once nobody uses them: its next files of these names are others. */
   async dropIn(directory: string): Promise<void> {
     for (const [key, { path }] of this.#open) if (dirname(path) === directory) await this.#close(key);

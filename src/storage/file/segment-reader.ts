@@ -1,7 +1,7 @@
 import type { Position } from "../storage.js";
-import { DamagedStreamError, DeletedStreamError, StorageBusyError } from "../storage.js";
+import { DamagedStreamError, DeletedStreamError, StorageBusyError, TrimmedStreamError } from "../storage.js";
 import { crc32 } from "./crc32.js";
-import type { FileStream, Segment, UncheckedBytes } from "./file-stream.js";
+import { endOf, type FileStream, type Segment, type UncheckedBytes } from "./file-stream.js";
 import { errorCode, isBusy, readFully, type OpenFile } from "./files.js";
 import { segmentPath } from "./layout.js";
 import type { SegmentPool } from "./segment-pool.js";
@@ -16,7 +16,7 @@ export async function readThrough(pool: SegmentPool, cache: TailCache, stream: F
   const end = from + bytes.length;
   const segment = stream.segmentAt(from);
   // Only what no append has changed meanwhile: blocks follow each other without a gap, up to the tail.
-  const isTail = end === stream.state.tail && stream.written === end && stream.cached.blocks.length === 0;
+  const isTail = from >= stream.earliest && end === stream.state.tail && stream.written === end && stream.cached.blocks.length === 0;
   if (isTail && bytes.length <= MAX_KEPT_BYTES && segment !== undefined && !stream.deleted) cache.keep(stream, segment.start, from, bytes);
   return bytes;
 }
@@ -33,24 +33,25 @@ export async function readSegment(pool: SegmentPool, stream: FileStream, from: P
   if (segment === undefined) throw new RangeError(`no segment holds position ${from} of ${stream.directory}`);
   const offset = from - segment.start;
   const length = Math.min(maxBytes, segment.length - offset);
-  const path = segmentPath(stream.directory, segment.start);
-  if (segment.unchecked !== null) await check(pool, stream, path, segment, segment.unchecked);
-  const bytes = await useSegment(pool, stream, path, (file) => readFully(file, offset, length));
-  if (stream.deleted || bytes.length < length) throw faultOf(stream, path, `it ends at byte ${offset + bytes.length}, before byte ${offset + length}`);
+  if (segment.unchecked !== null) await check(pool, stream, segment, segment.unchecked);
+  const bytes = await useSegment(pool, stream, segment, (file) => readFully(file, offset, length));
+  if (stream.deleted || bytes.length < length) throw faultOf(stream, segment, `it ends at byte ${offset + bytes.length}, before byte ${offset + length}`);
   return bytes;
 }
 
-/** A file that is not what it should be: damage, unless the stream is gone and the path its successor's by now. */
-function faultOf(stream: FileStream, path: string, problem: string): Error {
+/** A file that is not what it should be: damage, unless it is no longer the stream's. */
+function faultOf(stream: FileStream, segment: Segment, problem: string): Error {
+  const path = segmentPath(stream.directory, segment.start);
+  if (endOf(segment) <= stream.earliest) return new TrimmedStreamError(stream);
   if (stream.deleted) return new DeletedStreamError(`the stream ${JSON.stringify(stream.name)} was deleted while it was read`);
   return new DamagedStreamError(stream.name, path, problem);
 }
 
 /** Readers that come while a comparison is under way wait for it. Damage is remembered; a failed read is tried again. */
-function check(pool: SegmentPool, stream: FileStream, path: string, segment: Segment, unchecked: UncheckedBytes): Promise<void> {
-  unchecked.checking ??= useSegment(pool, stream, path, (file) => crcOf(file, unchecked.length))
+function check(pool: SegmentPool, stream: FileStream, segment: Segment, unchecked: UncheckedBytes): Promise<void> {
+  unchecked.checking ??= useSegment(pool, stream, segment, (file) => crcOf(file, unchecked.length))
     .then((crc) => {
-      if (crc !== unchecked.crc) throw faultOf(stream, path, `its first ${unchecked.length} bytes are not what was written`);
+      if (crc !== unchecked.crc) throw faultOf(stream, segment, `its first ${unchecked.length} bytes are not what was written`);
       segment.unchecked = null;
     })
     .catch((error: unknown) => {
@@ -69,12 +70,13 @@ export async function crcOf(file: OpenFile, length: number): Promise<number> {
   return crc;
 }
 
-async function useSegment<T>(pool: SegmentPool, stream: FileStream, path: string, work: (file: OpenFile) => Promise<T>): Promise<T> {
+async function useSegment<T>(pool: SegmentPool, stream: FileStream, segment: Segment, work: (file: OpenFile) => Promise<T>): Promise<T> {
+  const path = segmentPath(stream.directory, segment.start);
   try {
     return await pool.use(path, "read", work);
   } catch (error) {
     if (isBusy(error)) throw new StorageBusyError(`${path} can't be opened now`, { cause: error });
-    if (errorCode(error) === "ENOENT") throw faultOf(stream, path, "it is missing");
+    if (errorCode(error) === "ENOENT") throw faultOf(stream, segment, "it is missing");
     throw error;
   }
 }

@@ -1,8 +1,8 @@
 import type { Position } from "../storage.js";
 import { MutableState } from "../state.js";
 import { combineCrc32, crc32 } from "./crc32.js";
-import type { FileStream } from "./file-stream.js";
-import { replaceFile, type Files, type OpenFile } from "./files.js";
+import { endOf, type FileStream } from "./file-stream.js";
+import { removeFile, replaceFile, type Files, type OpenFile } from "./files.js";
 import { segmentPath, sidecarPath, type Layout } from "./layout.js";
 import type { SegmentPool } from "./segment-pool.js";
 import { encodeSidecar, type Sidecar } from "./sidecar.js";
@@ -51,6 +51,11 @@ export class SegmentWriter {
   /** Makes everything that is durable in the stream permanent in its own files, but for the entry of its directory. */
   persist(stream: FileStream): Promise<void> {
     return this.#inOrder(stream, () => this.#persistNow(stream));
+  }
+
+  /** Removes the segments of which the stream keeps nothing. That they go is durable already. */
+  trim(stream: FileStream): Promise<void> {
+    return this.#inOrder(stream, () => this.#trimNow(stream));
   }
 
   /** Makes the entries of stream directories permanent. */
@@ -123,14 +128,28 @@ export class SegmentWriter {
     const segment = stream.segmentAt(segmentStart);
     const durableLength = segment !== undefined && segment.start === segmentStart ? segment.length : 0;
     // Behind the durable bytes a large payload may be whole whose record is on its way.
-    const reservedLength = stream.reservedSegmentStart === segmentStart ? stream.reservedTail - segmentStart : 0;
+    const reservedLength = stream.reservedSegment.start === segmentStart ? stream.reservedTail - segmentStart : 0;
     const keptLength = Math.max(durableLength, reservedLength);
     if ((await file.size()) > keptLength) await file.truncate(keptLength);
     stream.fitted.add(segmentStart);
   }
 
+  async #trimNow(stream: FileStream): Promise<void> {
+    for (const segment of stream.segments.filter((candidate) => endOf(candidate) <= stream.earliest)) {
+      if (stream.deleted) return;
+      this.#cache.dropBefore(stream, endOf(segment));
+      stream.written = Math.max(stream.written, endOf(segment));
+      const path = segmentPath(stream.directory, segment.start);
+      await this.#pool.drop(path);
+      await removeFile(this.#files, path);
+      stream.forgetSegment(segment);
+    }
+  }
+
   async #persistNow(stream: FileStream): Promise<void> {
     if (stream.deleted || stream.damage !== null) return;
+    // When the journal forgets the trim, the files are gone.
+    await this.#trimNow(stream);
     if (stream.hasUnsyncedSidecar) {
       await this.#files.syncDirectory(stream.directory);
       stream.hasUnsyncedSidecar = false;
@@ -139,6 +158,7 @@ export class SegmentWriter {
     // Taken now, before any wait: state and batch belong together.
     const batch = stream.lastBatch;
     const state = stream.state.clone();
+    const earliest = stream.earliestPlace;
     const { tail } = state;
     await this.#flushTo(stream, tail);
     if (stream.deleted) return;
@@ -149,8 +169,8 @@ export class SegmentWriter {
     for (const start of unsynced) stream.unsynced.delete(start);
     const segments = stream.segments
       .filter((segment) => segment.start < tail)
-      .map((segment) => ({ start: segment.start, length: Math.min(segment.length, tail - segment.start), crc: segment.crc }));
-    await this.#replaceSidecar(stream, { ...identityOf(stream), state, segments, batch, claimed: false });
+      .map((segment) => ({ ...segment, length: Math.min(segment.length, tail - segment.start) }));
+    await this.#replaceSidecar(stream, { ...identityOf(stream), state, earliest, segments, batch, claimed: false });
     stream.persistedBatch = batch;
   }
 
@@ -166,7 +186,8 @@ export class SegmentWriter {
   async #claim(stream: FileStream): Promise<void> {
     await this.#makeDirectory(stream);
     if (!stream.hasSidecar) {
-      await this.#replaceSidecar(stream, { ...identityOf(stream), state: new MutableState(), segments: [], batch: 0, claimed: true });
+      const nothing = { state: new MutableState(), earliest: stream.earliestPlace, segments: [], batch: 0 };
+      await this.#replaceSidecar(stream, { ...identityOf(stream), ...nothing, claimed: true });
     }
     if (stream.hasEntry) return;
     await this.#files.syncDirectory(this.#layout.shard(stream.directory));

@@ -10,6 +10,9 @@ export interface SegmentEntry {
   readonly start: Position;
   readonly length: number;
   readonly crc: number;
+  /** When its first and its newest byte were appended. */
+  readonly firstAtMs: number;
+  readonly newestAtMs: number;
 }
 
 /** What a sidecar says. */
@@ -18,6 +21,8 @@ export interface Sidecar {
   readonly name: string;
   readonly config: StreamConfig;
   readonly state: MutableState;
+  /** Where the earliest retained byte is, and where the segment of the byte before it began. */
+  readonly earliest: { readonly position: Position; readonly segmentStart: Position };
   readonly segments: readonly SegmentEntry[];
   /** The journal's batch up to which all of this is complete. */
   readonly batch: number;
@@ -47,7 +52,8 @@ export function encodeSidecar(sidecar: Sidecar): Buffer {
     ["closedBy", state.closedBy],
     ["lastSeq", state.lastSeq],
     ["producers", [...(state.producers ?? [])].map(([id, mark]) => ({ id, ...mark }))],
-    ["segments", sidecar.segments.map(({ start, length, crc }) => ({ start, length, crc32: hex(crc) }))],
+    ["earliest", { position: sidecar.earliest.position, segmentStart: sidecar.earliest.segmentStart }],
+    ["segments", sidecar.segments.map(({ crc, ...rest }) => ({ start: rest.start, length: rest.length, crc32: hex(crc), firstAtMs: rest.firstAtMs, newestAtMs: rest.newestAtMs }))],
   ];
   const body = `{\n${members.map(([key, value]) => `${JSON.stringify(key)}: ${JSON.stringify(value)},\n`).join("")}`;
   return Buffer.from(`${body}"crc32": "${hex(crc32(Buffer.from(body)))}"\n}\n`);
@@ -80,7 +86,8 @@ interface SidecarJson extends StreamConfig {
   readonly closedBy: ProducerStamp | null;
   readonly lastSeq: string | null;
   readonly producers: readonly (ProducerMark & { readonly id: string })[];
-  readonly segments: readonly { readonly start: number; readonly length: number; readonly crc32: string }[];
+  readonly earliest: Sidecar["earliest"];
+  readonly segments: readonly (Omit<SegmentEntry, "crc"> & { readonly crc32: string })[];
 }
 
 function fromJson(json: SidecarJson): Sidecar {
@@ -99,7 +106,8 @@ function fromJson(json: SidecarJson): Sidecar {
     name,
     config: { contentType, createdAtMs, ttlSeconds, expiresAtMs },
     state,
-    segments: json.segments.map((segment) => ({ start: segment.start, length: segment.length, crc: parseInt(segment.crc32, 16) })),
+    earliest: json.earliest,
+    segments: json.segments.map(({ crc32: crc, ...segment }) => ({ ...segment, crc: parseInt(crc, 16) })),
     batch,
     claimed,
   };

@@ -145,6 +145,20 @@ export class TailCache {
     this.#evictable.delete(stream);
   }
 
+  /** Forgets a stream's bytes before `position`, where a segment ends, whether they are in their segment or not. */
+  dropBefore(stream: CachedStream, position: Position): void {
+    const { blocks } = stream.cached;
+    let dropped = 0;
+    for (const { start, bytes, length } of blocks) {
+      if (start >= position) break;
+      this.#bytes -= bytes.length;
+      this.#unwrittenBytes -= Math.max(0, start + length - Math.max(start, stream.written));
+      dropped += 1;
+    }
+    blocks.splice(0, dropped);
+    if (!mayEvict(stream)) this.#evictable.delete(stream);
+  }
+
   #extend(block: TailBlock, payload: Buffer): void {
     const needed = block.length + payload.length;
     if (needed > block.bytes.length) {

@@ -146,9 +146,9 @@ class Verification {
     const { layout } = this.#options;
     const { name, segments, state } = sidecar;
     if (layout.streamDirectory(name) !== directory) this.#report(name, directory, "the directory is not the one for this name");
-    let end = segments[0]?.start ?? 0;
+    let end = sidecar.earliest.position;
     for (const segment of segments) {
-      if (segment.start !== end) this.#report(name, sidecarPath(directory), `a segment begins at ${segment.start}, the one before ends at ${end}`);
+      if (segment.start !== end) this.#report(name, sidecarPath(directory), `a segment begins at ${segment.start}, what comes before it ends at ${end}`);
       end = segment.start + segment.length;
       await this.#checkSegment(sidecar, directory, segment);
     }

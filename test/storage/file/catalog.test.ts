@@ -20,7 +20,7 @@ function put(layout: Layout, name: string, more: { claimed?: boolean; touchedAtM
   mkdirSync(directory, { recursive: true });
   const state = new MutableState();
   state.touchedAtMs = more.touchedAtMs ?? 0;
-  const sidecar = { id: "i", name: more.as ?? name, config: configOf(), state, segments: [], batch: 1, claimed: more.claimed ?? false };
+  const sidecar = { id: "i", name: more.as ?? name, config: configOf(), state, earliest: { position: 0, segmentStart: 0 }, segments: [], batch: 1, claimed: more.claimed ?? false };
   writeFileSync(sidecarPath(directory), encodeSidecar(sidecar));
   return directory;
 }

@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { FileStream } from "../../../src/storage/file/file-stream.js";
 import { MutableState } from "../../../src/storage/state.js";
-import { bytesOf, configOf, recordOf } from "../../helpers/engine.js";
+import { bytesOf, configOf, recordOf, rollAt } from "../../helpers/engine.js";
 
 const IDENTITY = { id: "i", name: "n", config: configOf() };
 
 function streamWith(lengths: readonly number[]): FileStream {
   const stream = new FileStream(IDENTITY, "/d", null);
   for (const length of lengths) {
-    const { segmentStart } = stream.reserve(length, 100);
+    const { segmentStart } = stream.reserve(length, 0, rollAt(100));
     stream.advance(recordOf(bytesOf(length)), length, segmentStart, 1);
   }
   return stream;
@@ -18,7 +18,7 @@ function streamWith(lengths: readonly number[]): FileStream {
 describe("places", () => {
   test("an append is never split: it begins a segment where the last has no room for all of it", () => {
     const stream = new FileStream(IDENTITY, "/d", null);
-    const places = [60, 40, 1, 99, 250, 10, 0].map((length) => stream.reserve(length, 100));
+    const places = [60, 40, 1, 99, 250, 10, 0].map((length) => stream.reserve(length, 0, rollAt(100)));
     assert.deepEqual(places, [
       { position: 0, segmentStart: 0 },
       { position: 60, segmentStart: 0 },
@@ -32,14 +32,14 @@ describe("places", () => {
 
   test("what was reserved is given back when it fails, and older entries are void", () => {
     const stream = streamWith([60]);
-    stream.reserve(50, 100);
+    stream.reserve(50, 0, rollAt(100));
     const { generation } = stream;
     stream.fitted.add(0);
     stream.unreserve();
     assert.ok(stream.generation > generation);
     assert.equal(stream.boundSequence, -1);
     assert.equal(stream.fitted.size, 0);
-    assert.deepEqual(stream.reserve(10, 100), { position: 60, segmentStart: 0 });
+    assert.deepEqual(stream.reserve(10, 0, rollAt(100)), { position: 60, segmentStart: 0 });
   });
 });
 
@@ -73,14 +73,55 @@ describe("segments", () => {
   });
 });
 
+describe("trimming", () => {
+  test("covers whole segments up to a place, and not the one that appends on their way are for", () => {
+    const stream = streamWith([60, 40, 30, 250, 5]);
+    const table: [before: number, place: ReturnType<FileStream["trimPlace"]>][] = [
+      [0, null],
+      [99, null],
+      [100, { position: 100, segmentStart: 0 }],
+      [384, { position: 380, segmentStart: 130 }],
+      [385, { position: 385, segmentStart: 380 }],
+    ];
+    for (const [before, place] of table) assert.deepEqual(stream.trimPlace(before), place, `before ${before}`);
+    stream.reserve(1, 0, rollAt(100));
+    assert.deepEqual(stream.trimPlace(385), { position: 380, segmentStart: 130 });
+  });
+
+  test("of all there is makes the next append begin a segment, also when appends failed meanwhile", () => {
+    const stream = streamWith([60]);
+    stream.beginSegment();
+    assert.deepEqual(stream.reserve(5, 0, rollAt(100)), { position: 60, segmentStart: 60 });
+    stream.trim({ position: 60, segmentStart: 0 }, 2);
+    stream.unreserve();
+    assert.deepEqual(stream.reserve(5, 0, rollAt(100)), { position: 60, segmentStart: 60 });
+  });
+
+  test("leaves every token that was given out for a kept position as it was", () => {
+    const stream = streamWith([60, 40, 30]);
+    stream.trim({ position: 100, segmentStart: 0 }, 2);
+    for (const segment of [...stream.segments].slice(0, 1)) stream.forgetSegment(segment);
+    assert.deepEqual([100, 101, 130].map((position) => stream.segmentStartBefore(position)), [0, 100, 100]);
+    assert.deepEqual([stream.hasSegment(0, 100), stream.hasSegment(100, 30), stream.hasSegment(0, 99)], [true, true, false]);
+  });
+});
+
+describe("a segment's age", () => {
+  test("ends it like its size does", () => {
+    const stream = new FileStream(IDENTITY, "/d", null);
+    const starts = [[10, 100], [10, 1099], [10, 1100], [10, 1101], [0, 9000], [10, 9000]].map(([length = 0, atMs = 0]) => stream.reserve(length, atMs, { bytes: 1000, ageMs: 1000 }).segmentStart);
+    assert.deepEqual(starts, [0, 0, 20, 20, 20, 40]);
+  });
+});
+
 test("a stream from a sidecar is as the sidecar says, and its bytes have yet to be checked", () => {
   const state = new MutableState();
   state.tail = 150;
-  const stream = new FileStream(IDENTITY, "/d", { ...IDENTITY, state, segments: [{ start: 0, length: 100, crc: 1 }, { start: 100, length: 50, crc: 2 }], batch: 8, claimed: false });
+  const stream = new FileStream(IDENTITY, "/d", { ...IDENTITY, state, earliest: { position: 0, segmentStart: 0 }, segments: [{ start: 0, length: 100, crc: 1, firstAtMs: 0, newestAtMs: 0 }, { start: 100, length: 50, crc: 2, firstAtMs: 0, newestAtMs: 0 }], batch: 8, claimed: false });
   assert.equal(stream.isPersisted, true);
   assert.equal(stream.written, 150);
   assert.deepEqual(stream.segments.map(({ unchecked }) => unchecked?.crc), [1, 2]);
-  assert.deepEqual(stream.reserve(50, 100), { position: 150, segmentStart: 100 });
+  assert.deepEqual(stream.reserve(50, 0, rollAt(100)), { position: 150, segmentStart: 100 });
   stream.advance(recordOf("x"), 1, 100, 9);
   assert.equal(stream.isPersisted, false);
   assert.equal(stream.segments[1]?.length, 51);

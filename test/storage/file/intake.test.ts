@@ -5,7 +5,7 @@ import { Intake } from "../../../src/storage/file/intake.js";
 import type { Journal } from "../../../src/storage/file/journal.js";
 import { RecordKind } from "../../../src/storage/file/record.js";
 import type { Settlement } from "../../../src/storage/storage.js";
-import { bytesOf, recordOf, SMALL } from "../../helpers/engine.js";
+import { bytesOf, recordOf, rollAt, SMALL } from "../../helpers/engine.js";
 import { fileRooms, type FileRooms } from "../../helpers/file-rooms.js";
 import { Barrier, diskError } from "../../helpers/watched-files.js";
 
@@ -30,7 +30,7 @@ async function intakeOf(rooms: FileRooms): Promise<TestIntake> {
     journal: () => journal,
     writer: rooms.writer,
     cache: rooms.cache,
-    segmentBytes: SMALL.segmentBytes,
+    segmentRoll: rollAt(SMALL.segmentBytes),
     bypassBytes: SMALL.journalBypassBytes,
     tailCacheBytes: SMALL.tailCacheBytes,
     fault: (error) => faults.push(error),
@@ -99,7 +99,7 @@ describe("large payloads", () => {
     journalDisk.open();
     await rooms.files.idle();
     assert.deepEqual(rooms.told, ["before durable", "large storage-full", "behind storage-full", "large behind storage-full"]);
-    assert.deepEqual([stream.reservedTail, stream.reservedSegmentStart], [10, 0]);
+    assert.deepEqual([stream.reservedTail, stream.reservedSegment.start], [10, 0]);
     assert.deepEqual(faults, []);
     rooms.files.gate = null;
     put(stream, "again", 5000);

@@ -5,7 +5,7 @@ import type { FileStream } from "../../../src/storage/file/file-stream.js";
 import type { Journal } from "../../../src/storage/file/journal.js";
 import { readJournalFile } from "../../../src/storage/file/journal-reader.js";
 import { decodeRecords, RecordKind } from "../../../src/storage/file/record.js";
-import { bytesOf, recordOf } from "../../helpers/engine.js";
+import { bytesOf, recordOf, rollAt } from "../../helpers/engine.js";
 import { fileRooms, type FileRooms } from "../../helpers/file-rooms.js";
 import { Barrier, diskError } from "../../helpers/watched-files.js";
 
@@ -233,7 +233,7 @@ describe("a full disk", () => {
     const [one, two] = [rooms.stream("one"), rooms.stream("two")];
     const disk = new Barrier();
     rooms.files.gate = ({ kind }) => (kind === "writeThen" ? disk.opened.then(() => Promise.reject(diskError("ENOSPC"))) : undefined);
-    one.reserve(5, 100);
+    one.reserve(5, 0, rollAt(100));
     journal.enqueue(rooms.entry(one, "a"));
     await rooms.files.idle();
     journal.enqueue(rooms.entry(two, "b"));

@@ -5,7 +5,7 @@ import { crc32 } from "../../../src/storage/file/crc32.js";
 import type { FileStream } from "../../../src/storage/file/file-stream.js";
 import { segmentPath, sidecarPath } from "../../../src/storage/file/layout.js";
 import { decodeSidecar, type Sidecar } from "../../../src/storage/file/sidecar.js";
-import { bytesOf } from "../../helpers/engine.js";
+import { bytesOf, rollAt } from "../../helpers/engine.js";
 import { fileRooms } from "../../helpers/file-rooms.js";
 import { Barrier, diskError } from "../../helpers/watched-files.js";
 
@@ -99,8 +99,8 @@ describe("persisting", () => {
     assert.deepEqual(sidecar.state, stream.state);
     assert.deepEqual([sidecar.id, sidecar.name, sidecar.config, sidecar.claimed], [stream.id, stream.name, stream.config, false]);
     assert.deepEqual(sidecar.segments, [
-      { start: 0, length: 3000, crc: crc32(bytesOf(3000)) },
-      { start: 3000, length: 2000, crc: crc32(bytesOf(2000, 1)) },
+      { start: 0, length: 3000, crc: crc32(bytesOf(3000)), firstAtMs: 5, newestAtMs: 5 },
+      { start: 3000, length: 2000, crc: crc32(bytesOf(2000, 1)), firstAtMs: 0, newestAtMs: 0 },
     ]);
     assert.equal(sidecar.batch, stream.lastBatch);
     assert.equal(stream.isPersisted, true);
@@ -144,7 +144,7 @@ describe("persisting", () => {
     disk.open();
     await persisted;
     const sidecar = sidecarOf(stream);
-    assert.deepEqual([sidecar.state.tail, sidecar.state.closed, sidecar.segments], [10, false, [{ start: 0, length: 10, crc: crc32(bytesOf(10)) }]]);
+    assert.deepEqual([sidecar.state.tail, sidecar.state.closed, sidecar.segments], [10, false, [{ start: 0, length: 10, crc: crc32(bytesOf(10)), firstAtMs: 0, newestAtMs: 0 }]]);
     assert.equal(stream.isPersisted, false);
     await rooms.writer.persist(stream);
     assert.equal(sidecarOf(stream).segments.length, 1 + stream.segments.length - 1);
@@ -198,11 +198,69 @@ describe("persisting", () => {
   });
 });
 
+describe("a trim", () => {
+  test("removes the segments of which nothing is kept, and their bytes from memory", async () => {
+    const rooms = fileRooms();
+    const stream = rooms.stream();
+    for (const seed of [0, 1, 2]) rooms.advance(stream, bytesOf(3000, seed));
+    await rooms.writer.flushTo(stream, 3000);
+    stream.trim({ position: 6000, segmentStart: 3000 }, 9);
+    await rooms.writer.trim(stream);
+    assert.deepEqual([0, 3000, 6000].map((start) => existsSync(segmentPath(stream.directory, start))), [false, false, false]);
+    assert.deepEqual([stream.written, stream.cached.start, rooms.cache.unwrittenBytes], [6000, 6000, 3000]);
+    await rooms.writer.persist(stream);
+    assert.deepEqual(segmentOf(stream, 6000), bytesOf(3000, 2));
+    const { earliest, segments } = sidecarOf(stream);
+    assert.deepEqual([earliest, segments.length], [{ position: 6000, segmentStart: 3000 }, 1]);
+  });
+
+  test("waits for a flush under way, which writes nothing twice and counts nothing twice", async () => {
+    const rooms = fileRooms();
+    const stream = rooms.stream();
+    rooms.advance(stream, bytesOf(3000));
+    const disk = new Barrier();
+    rooms.files.gate = ({ kind, path }) => (kind === "write" && path.endsWith(".seg") ? disk.opened : undefined);
+    const flushed = rooms.writer.flush(stream);
+    await rooms.files.idle();
+    stream.trim({ position: 3000, segmentStart: 0 }, 9);
+    const trimmed = rooms.writer.trim(stream);
+    disk.open();
+    await Promise.all([flushed, trimmed]);
+    assert.deepEqual([stream.written, rooms.cache.unwrittenBytes, rooms.cache.bytes, stream.segments.length], [3000, 0, 0, 0]);
+    assert.equal(existsSync(segmentPath(stream.directory, 0)), false);
+  });
+
+  test("comes before the sidecar: once the journal may forget it, no file of it is left", async () => {
+    const rooms = fileRooms();
+    const stream = rooms.stream();
+    for (const seed of [0, 1]) rooms.advance(stream, bytesOf(3000, seed));
+    await rooms.writer.persist(stream);
+    stream.trim({ position: 3000, segmentStart: 0 }, 9);
+    await rooms.writer.persist(stream);
+    assert.equal(existsSync(segmentPath(stream.directory, 0)), false);
+    const order = rooms.files.operations.map(({ kind }) => kind).slice(rooms.files.operations.findIndex(({ kind }) => kind === "unlink"));
+    assert.deepEqual(order.filter((kind) => kind === "unlink" || kind === "rename" || kind === "syncDirectory"), ["unlink", "rename", "syncDirectory"]);
+  });
+
+  test("that the disk refuses is tried again with the next checkpoint", async () => {
+    const rooms = fileRooms();
+    const stream = rooms.stream();
+    for (const seed of [0, 1]) rooms.advance(stream, bytesOf(3000, seed));
+    await rooms.writer.persist(stream);
+    stream.trim({ position: 3000, segmentStart: 0 }, 9);
+    rooms.files.gate = ({ kind }) => (kind === "unlink" ? diskError("ENOMEM") : undefined);
+    await assert.rejects(rooms.writer.trim(stream), { code: "ENOMEM" });
+    rooms.files.gate = null;
+    await rooms.writer.persist(stream);
+    assert.equal(existsSync(segmentPath(stream.directory, 0)), false);
+  });
+});
+
 describe("a large payload", () => {
   test("is in its segment, synced, and the directory claimed, before its record is written", async () => {
     const rooms = fileRooms();
     const stream = rooms.stream();
-    const { position, segmentStart } = stream.reserve(5000, 4096);
+    const { position, segmentStart } = stream.reserve(5000, 0, rollAt(4096));
     await rooms.writer.bypass(stream, segmentStart, position, bytesOf(5000));
     assert.deepEqual(segmentOf(stream), bytesOf(5000));
     assert.equal(sidecarOf(stream).claimed, true);
@@ -214,7 +272,7 @@ describe("a large payload", () => {
     const rooms = fileRooms();
     const stream = rooms.stream();
     rooms.advance(stream, Buffer.from("small"));
-    const { position, segmentStart } = stream.reserve(5000, 8192);
+    const { position, segmentStart } = stream.reserve(5000, 0, rollAt(8192));
     await rooms.writer.bypass(stream, segmentStart, position, bytesOf(5000));
     stream.fitted.clear();
     await rooms.writer.flush(stream);
@@ -226,7 +284,7 @@ describe("a large payload", () => {
     const stream = rooms.stream();
     rooms.advance(stream, bytesOf(10));
     await rooms.writer.persist(stream);
-    const { position, segmentStart } = stream.reserve(5000, 4096);
+    const { position, segmentStart } = stream.reserve(5000, 0, rollAt(4096));
     await rooms.writer.bypass(stream, segmentStart, position, bytesOf(5000));
     assert.equal(sidecarOf(stream).claimed, false);
   });

@@ -8,14 +8,15 @@ function sidecarOf(more: Partial<Sidecar> = {}): Sidecar {
   const state = new MutableState();
   state.apply(recordOf("", { seq: "\u2028\"7", producer: { id: "wörker", epoch: 1, seq: 2 ** 53 - 1 }, atMs: 77 }), 50);
   state.apply(recordOf("", { producer: { id: "other", epoch: 0, seq: 0 }, atMs: 78, closes: true }), 50);
-  const segments = [{ start: 0, length: 64, crc: 0xff }, { start: 64, length: 36, crc: 0xdeadbeef }];
-  return { id: "abc", name: "a/\u{1F600}", config: configOf({ ttlSeconds: 5, createdAtMs: 3 }), state, segments, batch: 12, claimed: false, ...more };
+  const segments = [{ start: 0, length: 64, crc: 0xff, firstAtMs: 1, newestAtMs: 2 }, { start: 64, length: 36, crc: 0xdeadbeef, firstAtMs: 3, newestAtMs: 4 }];
+  return { id: "abc", name: "a/\u{1F600}", config: configOf({ ttlSeconds: 5, createdAtMs: 3 }), state, earliest: { position: 0, segmentStart: 0 }, segments, batch: 12, claimed: false, ...more };
 }
 
 describe("a sidecar", () => {
   for (const [what, sidecar] of [
     ["of a closed stream with producers", sidecarOf()],
     ["of a new stream", sidecarOf({ state: new MutableState(), segments: [], batch: 0 })],
+    ["of which only the end is kept", sidecarOf({ earliest: { position: 64, segmentStart: 0 }, segments: [{ start: 64, length: 36, crc: 1, firstAtMs: 5, newestAtMs: 6 }] })],
     ["that only claims a directory", sidecarOf({ state: new MutableState(), segments: [], claimed: true })],
     ["with an expiry", sidecarOf({ config: configOf({ expiresAtMs: 1.7e12 }) })],
   ] as const) {
@@ -27,7 +28,7 @@ describe("a sidecar", () => {
     assert.match(text, /^\{\n"format": 1,\n/);
     const json = JSON.parse(text);
     assert.equal(json.name, "a/\u{1F600}");
-    assert.deepEqual(json.segments[1], { start: 64, length: 36, crc32: "deadbeef" });
+    assert.deepEqual(json.segments[1], { start: 64, length: 36, crc32: "deadbeef", firstAtMs: 3, newestAtMs: 4 });
     assert.equal(json.segments[0].crc32, "000000ff");
   });
 

@@ -27,6 +27,20 @@ class Cached {
 
 const KIB = 1024;
 
+test("what a stream drops leaves the cache, written or not", () => {
+  const cache = new TailCache(1e6);
+  const stream = new Cached(cache);
+  for (const [size, segmentStart] of [[100, 0], [20 * KIB, 100], [30 * KIB, 100 + 20 * KIB]] as const) stream.append(bytesOf(size), segmentStart);
+  stream.write(60);
+  cache.dropBefore(stream, 100 + 20 * KIB);
+  assert.deepEqual([stream.cached.start, cache.bytes, cache.unwrittenBytes], [100 + 20 * KIB, 30 * KIB, 30 * KIB]);
+  stream.written = 100 + 20 * KIB;
+  stream.write();
+  assert.equal(cache.unwrittenBytes, 0);
+  cache.dropBefore(stream, stream.end);
+  assert.deepEqual([cache.bytes, cache.unwrittenBytes, stream.cached.blocks.length], [0, 0, 0]);
+});
+
 describe("the cached tail", () => {
   test("reads what was appended, at any place, and ends early only where an append ended", () => {
     const stream = new Cached(new TailCache(1e6));

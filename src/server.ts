@@ -16,6 +16,8 @@ import { Registry } from "./stream/registry.js";
 export interface ServerOptions extends Partial<Settings> {
   /** The data directory; made when it does not exist. */
   readonly dir: string;
+  /** Takes the lock of another host away: only when its server has certainly stopped. */
+  readonly forceUnlock?: boolean;
   /** Where the server says what happened; standard error when absent. */
   readonly log?: Log;
   readonly clock?: Clock;
@@ -123,7 +125,8 @@ class Service {
     const clock = options.clock ?? systemClock();
     const log = options.log ?? logToStderr(settings, clock);
     const onFault = options.onFault ?? ((error) => log.error("the storage has failed", { fault: error.message }));
-    const storage = new FileStorage({ ...settings, dir: options.dir, fsync: settings.fsync === "always", clock, log, onFault });
+    const { dir, forceUnlock = false } = options;
+    const storage = new FileStorage({ ...settings, dir, forceUnlock, fsync: settings.fsync === "always", clock, log, onFault });
     await openStorage(storage);
     const registry = new Registry({ storage, clock, log, ttlMode: settings.ttl, maxLoadedStreams: settings.maxLoadedStreams });
     registry.start();
@@ -162,7 +165,7 @@ async function openStorage(storage: FileStorage): Promise<void> {
 }
 
 /** What a server is made of beside its settings. */
-const PARTS = new Set(["dir", "log", "clock", "onFault"]);
+const PARTS = new Set(["dir", "forceUnlock", "log", "clock", "onFault"]);
 
 function settingsOf(options: ServerOptions): Settings {
   const unknown = Object.keys(options).find((name) => !(name in OPTIONS) && !PARTS.has(name));

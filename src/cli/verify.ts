@@ -16,7 +16,7 @@ export async function verify({ dir, switches }: Invocation, { stdout, stderr }: 
   const asJson = switches.has("json");
   const progress = new ProgressLine(stderr);
   try {
-    const directory = await openOffline(resolve(dir));
+    const directory = await openOffline(resolve(dir), switches.has("force-unlock"));
     const report = (finding: Finding): void => {
       progress.clear();
       stdout.write(`${asJson ? JSON.stringify(finding) : lineOf(finding)}\n`);

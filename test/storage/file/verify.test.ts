@@ -16,7 +16,7 @@ interface Verified {
 async function verify(dir: string): Promise<Verified> {
   const findings: Finding[] = [];
   const progress: VerifyProgress[] = [];
-  const directory = await openOffline(dir);
+  const directory = await openOffline(dir, false);
   const report = (finding: Finding): void => void findings.push(finding);
   const summary = await verifyDirectory({ ...directory, report, progress: (state) => void progress.push(state) });
   return { findings, progress, summary };

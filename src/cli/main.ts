@@ -3,6 +3,7 @@
 import { createRequire } from "node:module";
 import { parseCommand } from "./config.js";
 import { helpText } from "./help.js";
+import { repair } from "./repair.js";
 import { serve } from "./serve.js";
 import { EXIT } from "./verb.js";
 import { verify } from "./verify.js";
@@ -18,6 +19,12 @@ const VERBS: readonly [Verb, ...Verb[]] = [
     summary: "compare all that DIR holds with its checksums; no server may have it open",
     switches: [{ flag: "json", help: "a finding a line, and the summary, as JSON" }, FORCE_UNLOCK],
     run: verify,
+  },
+  {
+    name: "repair",
+    summary: "say what can safely be done about what verify finds, and do it with --yes",
+    switches: [{ flag: "yes", help: "do it" }, { flag: "json", help: "each thing, and the summary, as JSON" }, FORCE_UNLOCK],
+    run: repair,
   },
 ];
 

@@ -1,5 +1,4 @@
 import { randomBytes } from "node:crypto";
-import { join } from "node:path";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import type { AppendRecord, ListedStream, MaybePromise, Position, Rejection, Settlement, Storage, StorageHealth, StoredStream, StreamConfig, StreamObserver } from "../storage.js";
@@ -81,7 +80,7 @@ export class FileStorage implements Storage {
       trash: this.#trash,
       journal: () => this.#openJournal(),
       journalDirectory: layout.journal,
-      damagedDirectory: join(layout.root, "damaged"),
+      damagedDirectory: layout.damaged,
       clock,
       log,
       fault: (error) => this.#fault(error),

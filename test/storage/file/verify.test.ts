@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { cpSync, readdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { before, describe, test } from "node:test";
 import { openOffline } from "../../../src/storage/file/offline.js";
@@ -58,17 +58,26 @@ describe("a directory that was closed", () => {
     assert.deepEqual(findings, []);
     assert.deepEqual([summary.streams, summary.journalFiles, summary.findings], [2, 1, 0]);
     assert.ok(summary.bytes > 6001);
-    assert.equal(progress.length, 2);
-    assert.ok(progress.every(({ done }) => done >= 0 && done < 1));
+    const parts = progress.map(({ done }) => done);
+    assert.deepEqual(parts, parts.toSorted((left, right) => left - right), "it never goes back");
+    assert.ok(parts.some((done) => done > 0 && done < 0.5), "it moves within a stream");
+    assert.equal(parts.at(-1), 1);
+    assert.equal(progress.at(-1)?.bytes, summary.bytes);
   });
 
   const harms: readonly [name: string, harm: (dir: string) => string, stream: string | null, problem: RegExp][] = [
     ["a flipped bit in a segment", (dir) => touch(find(dir, "chat/0000000000000000.seg"), (path) => flip(path, 2999)), "chat", /first 3000 bytes do not match/],
     ["a segment that lost its end", (dir) => touch(find(dir, "chat/0000000000003000.seg"), (path) => truncateSync(path, 2999)), "chat", /has 2999 bytes of 3000/],
-    ["a segment that is gone", (dir) => touch(find(dir, "chat/0000000000003000.seg"), (path) => rmSync(path)), "chat", /^it is missing$/],
-    ["a flipped bit in a sidecar", (dir) => touch(find(dir, "chat/meta.json"), (path) => flip(path, 40)), null, /checksum does not match/],
-    ["a sidecar that is gone", (dir) => touch(find(dir, "chat/meta.json"), (path) => rmSync(path)), null, /^it is missing$/],
+    ["a segment that is gone", (dir) => touch(find(dir, "chat/0000000000003000.seg"), (path) => rmSync(path)), "chat", /^it is missing: positions 3000 to 6000 of the stream$/],
+    ["a flipped bit in a sidecar", (dir) => touch(find(dir, "chat/meta.json"), (path) => flip(path, 40)), "chat", /checksum does not match/],
+    ["a sidecar that is gone", (dir) => touch(find(dir, "chat/meta.json"), (path) => rmSync(path)), "chat", /^it is missing$/],
     ["a directory with another name", (dir) => touch(join(dirname(dirname(find(dir, "chat/meta.json"))), "chet"), (path) => renameSync(join(dirname(path), "chat"), path)), "chat", /not the one for this name/],
+    ["a file that nobody put there", (dir) => touch(join(dirname(find(dir, "chat/meta.json")), "core"), (path) => writeFileSync(path, "")), "chat", /no file of a stream/],
+    ["a segment between others", (dir) => touch(join(dirname(find(dir, "chat/meta.json")), "0000000000000007.seg"), (path) => writeFileSync(path, "")), "chat", /none of the stream's segments/],
+    ["a directory in the place of a segment", (dir) => touch(find(dir, "chat/0000000000003000.seg"), (path) => (rmSync(path), mkdirSync(path))), "chat", /it can't be read: EISDIR/],
+    ["a file in the place of a stream", (dir) => touch(join(dirname(dirname(find(dir, "chat/meta.json"))), "x"), (path) => writeFileSync(path, "")), null, /it is no directory/],
+    ["a file in the place of the streams of a shard", (dir) => touch(join(dir, "streams/xyz"), (path) => writeFileSync(path, "")), null, /no directory of streams/],
+    ["a circle of links", (dir) => touch(find(dir, "chat/0000000000003000.seg"), (path) => (rmSync(path), symlinkSync(path, path))), "chat", /it can't be read: ELOOP/],
     ["a journal that is gone", (dir) => touch(join(dir, "journal"), (path) => rmSync(path, { recursive: true })), null, /journal is missing/],
   ];
   for (const [name, harm, stream, problem] of harms) {

@@ -42,14 +42,13 @@ function whole(name: string): string {
   return [`1,`, "2,", BIG, "3,"].map((part) => `${name}${part}`).join("");
 }
 
-/** Repairs until it is done; ends the first one after `events`. Returns whether that ever happened. */
-async function repairWithCrash(disk: SimulatedDisk, events: number, kind: CrashKind): Promise<boolean> {
+/** Repairs until it is done; ends the first one after `events`. */
+async function repairWithCrash(disk: SimulatedDisk, events: number, kind: CrashKind): Promise<void> {
   let crashed = false;
   const died = new Promise<void>((resolve) => disk.crashAfter(events, kind, () => resolve(void (crashed = true))));
   await Promise.race([repair(disk), died]);
   disk.calm();
   if (crashed) await repair(disk);
-  return crashed;
 }
 
 async function repair(disk: SimulatedDisk): Promise<void> {
@@ -104,15 +103,29 @@ const HARMS: readonly [what: string, harm: (disk: SimulatedDisk) => void, refuse
   ["a bit of a large append of b", (disk) => disk.flipBit(pathOf(disk, "b", "0000000000000006.seg"), 8 * 100), ["b"]],
 ];
 
+/** Points at which a repair is ended, spread over all of it. */
+const POINTS = 40;
+
+/** How many events a repair takes, more or less. */
+async function eventsOf(seed: number, harm: (disk: SimulatedDisk) => void): Promise<number> {
+  const disk = await killedServer(seed);
+  harm(disk);
+  const before = disk.events;
+  await repair(disk);
+  return disk.events - before;
+}
+
 describe("a repair that is ended at any point and done again", () => {
   for (const [index, [what, harm, refused]] of HARMS.entries()) {
     for (const kind of ["kill", "power"] as const) {
       test(`after damage to ${what}, by ${kind}, keeps each stream whole or refuses it`, async () => {
-        for (let events = 1, crashed = true; crashed; events += 1 + (events >> 2)) {
-          const seed = 1000 * index + events;
+        const total = await eventsOf(1000 * index, harm);
+        for (let point = 0; point < POINTS; point += 1) {
+          const seed = 1000 * index + point;
+          const events = Math.ceil(((point + 1) / POINTS) * total);
           const disk = await killedServer(seed);
           harm(disk);
-          crashed = await repairWithCrash(disk, events, kind);
+          await repairWithCrash(disk, events, kind);
           const storage = engineOn(disk);
           await storage.open();
           for (const name of NAMES) {

@@ -22,6 +22,7 @@ export interface SettlementOptions {
 
 /** A stream whose records are not all there. */
 export interface ShortStream {
+  readonly id: string;
   readonly name: string;
   readonly directory: string;
   readonly reason: string;
@@ -45,7 +46,7 @@ export function isApplicable(stream: JournaledStream): boolean {
 
 function shortStream({ identity, directory, gap, tail }: JournaledStream): ShortStream {
   const reason = `records of it from position ${gap?.tail ?? tail} on are lost, and its readers may have seen them`;
-  return { name: identity.name, directory, reason };
+  return { id: identity.id, name: identity.name, directory, reason };
 }
 
 /**
@@ -58,7 +59,8 @@ function shortStream({ identity, directory, gap, tail }: JournaledStream): Short
 export async function settleJournal(options: SettlementOptions, survey: Survey): Promise<FileStream[]> {
   const { files, layout, damaged } = options;
   const short = shortStreams(survey);
-  const left = await applyAll(options, survey, new Set(short.map(({ directory }) => directory)));
+  const journal = survey.damages.length === 0 ? survey.files : survey.files.map((file) => ({ ...file, frames: () => knownFrames(file) }));
+  const left = await applyAll(options, journal, new Set(short.map(({ directory }) => directory)));
   for (const { directory, reason } of short) await damaged.refuse(directory, reason);
   const next = Math.max(...survey.files.map(({ sequence }) => sequence)) + 1;
   await replaceFile(files, layout.journalFile(next), emptyFrame(next, survey.lastBatch + 1, options.directoryId));
@@ -72,14 +74,33 @@ export async function settleJournal(options: SettlementOptions, survey: Survey):
   return left;
 }
 
-async function applyAll({ files, layout, directoryId, log }: SettlementOptions, survey: Survey, short: ReadonlySet<string>): Promise<FileStream[]> {
+/**
+ * Applies records of journal files that were set aside to these streams, by id, whose files could not take them then.
+ * Those of them that have lost records are refused.
+ */
+export async function applyKept(options: SettlementOptions, kept: Survey, ids: ReadonlySet<string>): Promise<void> {
+  const short = shortStreams(kept).filter(({ id }) => ids.has(id));
+  const journal = kept.files.map((file) => ({ ...file, frames: () => knownFrames(file, ids) }));
+  await applyAll(options, journal, new Set(short.map(({ directory }) => directory)));
+  for (const { directory, reason } of short) await options.damaged.refuse(directory, reason);
+}
+
+/** Streams that are there, and whose files lack records that were set aside. */
+export function behindKept(kept: Survey, present: Survey): JournaledStream[] {
+  const isGone = (id: string): boolean => present.streams.get(id)?.deleted === true;
+  return [...kept.streams.values()].filter((stream) => {
+    const lacksRecords = stream.pendingRecords > 0 || stream.gap !== null;
+    return !stream.deleted && !isGone(stream.identity.id) && ownSidecar(stream) !== null && lacksRecords;
+  });
+}
+
+async function applyAll({ files, layout, directoryId, log }: SettlementOptions, journal: readonly SurveyedFile[], short: ReadonlySet<string>): Promise<FileStream[]> {
   const pool = new SegmentPool(files);
   const cache = new TailCache(CACHE_BYTES);
   const writer = new SegmentWriter({ files, layout, pool, cache });
   let failed: Error | null = null;
   const fault = (error: Error): void => void (failed ??= error);
   const trash = new Trash({ files, layout, pool, log, fault, noteShard: (directory) => writer.noteShard(directory) });
-  const journal = survey.damages.length === 0 ? survey.files : survey.files.map((file) => ({ ...file, frames: () => knownFrames(file) }));
   const { streams } = await recover({ files, layout, directoryId, writer, cache, trash, maxUnwrittenBytes: CACHE_BYTES / 2, journal });
   const left: FileStream[] = [];
   for (const stream of streams.values()) {
@@ -100,12 +121,12 @@ async function settle(writer: SegmentWriter, stream: FileStream): Promise<void> 
   await writer.persist(stream);
 }
 
-/** Behind damage a handle may stand for a stream that was named in the damaged part: nobody knows which. */
-async function knownFrames(file: SurveyedFile): Promise<readonly Frame[]> {
+/** Behind damage a handle may stand for a stream that was named in the damaged part: nobody knows which. `ids` are all that count. */
+async function knownFrames(file: SurveyedFile, ids: ReadonlySet<string> | null = null): Promise<readonly Frame[]> {
   const known = new Set<number>();
   return (await file.frames()).map((frame) =>
     keepRecords(frame, ({ handle, identity }) => {
-      if (identity !== null) known.add(handle);
+      if (identity !== null && (ids?.has(identity.id) ?? true)) known.add(handle);
       return known.has(handle);
     }),
   );

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { errorCode, readWhole, type Files } from "./files.js";
 import { guessHeads, readJournalFile, soundFrames, type ExpectedJournal } from "./journal-reader.js";
 import { journalSequenceOf, sidecarPath, type Layout } from "./layout.js";
@@ -83,12 +84,28 @@ export interface Survey {
 
 /** Reads the whole journal as recovery would, and beyond what recovery would stop at; changes nothing. */
 export async function surveyJournal(options: SurveyOptions): Promise<Survey> {
-  return new Surveyor(options).run();
+  const surveyor = new Surveyor(options);
+  for (const sequence of await journalSequences(options)) await surveyor.surveyFile(options.layout.journalFile(sequence), sequence, true);
+  return surveyor.survey();
 }
 
-/** The sequences of the journal's files, oldest first. */
-export async function journalSequences(files: Files, directory: string): Promise<number[]> {
-  const sequences = (await files.list(directory)).map(journalSequenceOf).filter((sequence) => sequence !== null);
+/** Reads the journal files that were set aside, each by itself: what is between them has been applied and freed. */
+export async function surveyKept(options: SurveyOptions): Promise<Survey> {
+  const { files, layout } = options;
+  const surveyor = new Surveyor(options);
+  const kept = new Map<number, string>();
+  for (const directory of [join(layout.damaged, "journal"), layout.damaged]) {
+    for (const name of await files.list(directory)) {
+      const sequence = Number(/^(\d+)\.journal$/.exec(name)?.[1] ?? NaN);
+      if (!Number.isNaN(sequence)) kept.set(sequence, join(directory, name));
+    }
+  }
+  for (const [sequence, path] of [...kept].sort(([left], [right]) => left - right)) await surveyor.surveyFile(path, sequence, false);
+  return surveyor.survey();
+}
+
+async function journalSequences({ files, layout }: SurveyOptions): Promise<number[]> {
+  const sequences = (await files.list(layout.journal)).map(journalSequenceOf).filter((sequence) => sequence !== null);
   return sequences.sort((left, right) => left - right);
 }
 
@@ -109,17 +126,15 @@ class Surveyor {
     this.#options = options;
   }
 
-  async run(): Promise<Survey> {
-    const { files, layout } = this.#options;
-    for (const sequence of await journalSequences(files, layout.journal)) await this.#surveyFile(sequence);
+  survey(): Survey {
     return { files: this.#files, damages: this.#damages, streams: this.#streams, lastBatch: this.#lastBatch ?? 0, foreign: this.#foreign };
   }
 
-  async #surveyFile(sequence: number): Promise<void> {
-    const { files, layout, directoryId } = this.#options;
-    const path = layout.journalFile(sequence);
+  /** Takes the next file; `follows` the one before without a gap. */
+  async surveyFile(path: string, sequence: number, follows: boolean): Promise<void> {
+    const { files, directoryId } = this.#options;
     const bytes = await readJournal(files, path);
-    const expected: ExpectedJournal = { sequence, directoryId, lastBatch: this.#lastBatch };
+    const expected: ExpectedJournal = { sequence, directoryId, lastBatch: follows ? this.#lastBatch : null };
     const { frames, damage, end } = readJournalFile(bytes, expected);
     const handles = new Map<number, JournaledStream>();
     await this.#takeFrames(path, frames, { byHandle: handles, damage: this.#damages.at(-1) ?? null });

@@ -4,8 +4,8 @@ import type { Log } from "../../ops/log.js";
 import { Damaged } from "./damaged.js";
 import { makeShards } from "./directory.js";
 import type { Files } from "./files.js";
-import { isApplicable, settleJournal, shortStreams } from "./journal-settlement.js";
-import { surveyJournal, type JournaledStream, type Survey } from "./journal-survey.js";
+import { applyKept, behindKept, isApplicable, settleJournal, shortStreams } from "./journal-settlement.js";
+import { surveyJournal, surveyKept, type JournaledStream, type Survey } from "./journal-survey.js";
 import { sidecarPath, type Layout } from "./layout.js";
 import { encodeSidecar } from "./sidecar.js";
 import { mendSidecar } from "./sidecar-mending.js";
@@ -67,8 +67,14 @@ class Repair {
     const survey = await surveyJournal(this.#options);
     if (this.#leaveJournal(survey)) return this.#summary();
     if (this.#options.apply) await makeShards(this.#options.files, this.#options.layout);
-    const journaled = new Map([...survey.streams.values()].filter(({ deleted }) => !deleted).map((stream) => [stream.directory, stream]));
-    for await (const directory of this.#directories()) await this.#repairSidecar(await this.#check(directory, false), journaled.get(directory), survey);
+    const present = presentStreams(survey);
+    const kept = presentStreams(await surveyKept(this.#options));
+    for await (const directory of this.#directories()) {
+      const checked = await this.#check(directory, false);
+      if (checked.sidecar !== null) await this.#repairOwner(checked, present.get(directory));
+      else await this.#repairSidecar(checked, present.get(directory), kept.get(directory), survey);
+    }
+    await this.#applyKept(survey);
     await this.#repairJournal(this.#counts.done > 0 ? await surveyJournal(this.#options) : survey);
     for await (const directory of this.#directories()) await this.#repairSegments(await this.#check(directory, true));
     return this.#summary();
@@ -111,11 +117,10 @@ class Repair {
     return true;
   }
 
-  async #repairSidecar(checked: CheckedStream, journaled: JournaledStream | undefined, survey: Survey): Promise<void> {
-    const { directory, name, sidecar, sidecarState, sidecarProblem } = checked;
+  async #repairSidecar(checked: CheckedStream, present: JournaledStream | undefined, kept: JournaledStream | undefined, survey: Survey): Promise<void> {
+    const { directory, name, sidecarState, sidecarProblem } = checked;
     const path = sidecarPath(directory);
-    if (sidecar !== null) return this.#repairOwner(checked, journaled);
-    const isMissed = sidecarState !== "missing" || problemWithOwner(checked, journaled) !== null;
+    const isMissed = sidecarState !== "missing" || problemWithOwner(checked, present) !== null;
     if (!isMissed) return;
     const mended = checked.sidecarBytes === null ? null : mendSidecar(checked.sidecarBytes);
     if (mended !== null && this.#options.layout.streamDirectory(mended.sidecar.name) === directory) {
@@ -123,7 +128,9 @@ class Repair {
       return this.#step(mended.sidecar.name, path, what, () => this.#replaceSidecar(checked, mended.bytes));
     }
     if (sidecarState === "final" || sidecarState === "unreadable") return this.#say("left", name, path, `${sidecarProblem}`);
-    await this.#rebuildSidecar(checked, journaled, survey);
+    const known = knownOf(checked, present, kept);
+    if (known !== null) return this.#rebuildSidecar(checked, known, survey);
+    this.#say("left", name, path, `${sidecarProblem}, and can't be made anew: records of a stream of this name were set aside, and nobody can tell whether they are its own`);
   }
 
   async #rebuildSidecar(checked: CheckedStream, journaled: JournaledStream | undefined, { lastBatch }: Survey): Promise<void> {
@@ -149,6 +156,21 @@ class Repair {
     if (!isHome) return this.#say("left", name, directory, findings.find(({ file }) => file === directory)?.problem ?? "it is nobody's directory");
     if (sidecar?.claimed === true && journaled?.identity.id !== sidecar.id) {
       await this.#step(name, directory, "set it aside: it was taken for a stream that was never created", () => this.#damaged.move(directory));
+    }
+  }
+
+  /** What a start of the server set aside, because the stream's files could not take it, has somewhere to go now. */
+  async #applyKept(survey: Survey): Promise<void> {
+    const kept = await surveyKept(this.#options);
+    const behind = behindKept(kept, survey);
+    if (behind.length === 0) return;
+    const { files, layout, directoryId, log, apply } = this.#options;
+    const ids = new Set(behind.map(({ identity }) => identity.id));
+    if (apply) await applyKept({ files, layout, directoryId, log, damaged: this.#damaged }, kept, ids);
+    for (const { identity, directory, pendingRecords, gap } of behind) {
+      const refused = gap === null ? "" : `, and refuse the stream: those from position ${gap.tail} on are lost`;
+      this.#say(apply ? "done" : "to do", identity.name, directory, `apply ${pendingRecords} records that were set aside in ${layout.damaged}${refused}`);
+      if (gap !== null) this.#say("left", identity.name, directory, `records of it from position ${gap.tail} on are lost`);
     }
   }
 
@@ -186,4 +208,20 @@ class Repair {
     const what = "refuse the stream, and keep its sidecar: what is appended to a damaged segment could not be read again";
     await this.#step(name, sidecarPath(directory), what, () => this.#damaged.refuse(directory, "its last segment is lost"));
   }
+}
+
+/** The streams that are there at the end, by directory. */
+function presentStreams({ streams }: Survey): ReadonlyMap<string, JournaledStream> {
+  return new Map([...streams.values()].filter(({ deleted }) => !deleted).map((stream) => [stream.directory, stream]));
+}
+
+/**
+ * What the journal knows of the stream whose sidecar is lost. What was set aside is older and knows more of its beginning,
+ * but may be an earlier stream's of the name, whose bytes must never get into this one: `null` where nobody can tell.
+ */
+function knownOf({ sidecarBytes }: CheckedStream, present: JournaledStream | undefined, kept: JournaledStream | undefined): JournaledStream | null | undefined {
+  if (kept === undefined) return present;
+  const id = present?.identity.id ?? /^"id": "([0-9a-f]{24})",$/m.exec(sidecarBytes?.toString("utf8") ?? "")?.[1];
+  if (id === undefined) return null;
+  return kept.identity.id === id ? kept : present;
 }

@@ -2,7 +2,8 @@ import { join } from "node:path";
 import { crc32 } from "./crc32.js";
 import { errorCode, isBusy, readFully, type Files } from "./files.js";
 import { isSpare, journalSequenceOf, segmentPath, sidecarPath, type Layout } from "./layout.js";
-import { surveyJournal, type BypassedPlace, type DamagedPlace, type JournaledStream, type Survey } from "./journal-survey.js";
+import { behindKept } from "./journal-settlement.js";
+import { surveyJournal, surveyKept, type BypassedPlace, type DamagedPlace, type JournaledStream, type Survey } from "./journal-survey.js";
 import { checkStream, type CheckedStream, type Finding } from "./stream-check.js";
 
 export type { Finding } from "./stream-check.js";
@@ -66,6 +67,9 @@ class Verification {
     const survey = await surveyJournal(this.#options);
     this.#bytes += survey.files.reduce((sum, { bytes }) => sum + bytes, 0);
     for (const finding of journalFindings(survey, layout)) this.#report(finding);
+    for (const { identity, directory } of behindKept(await surveyKept(this.#options), survey)) {
+      this.#report({ ...aboutFile(directory, `it lacks records that were set aside in ${layout.damaged}`), stream: identity.name });
+    }
     for (const stream of survey.streams.values()) await this.#checkBypassed(stream);
     const shards = await files.list(layout.streams);
     for (const shard of shards) this.#total += (await this.#entriesOf(shard)).length;

@@ -285,5 +285,51 @@ describe("a directory after kill -9", () => {
     assert.equal(await textOf(again, "s"), "one,two,");
     assert.deepEqual([found.config.contentType, found.state.closed, found.id], ["text/plain", true, stream.id]);
   });
-});
 
+  for (const [what, harm, isClosed] of [["spoiled", spoil, true], ["wrong in one byte", (path: string) => flip(path, 70), false]] as const) {
+    test(`applies what a start of the server set aside for a stream whose sidecar was ${what}`, async (t) => {
+      const first = await openEngine();
+      await created(first.storage, "s", "one,", { contentType: "text/plain" });
+      await first.storage.close();
+      const engine = await openEngine({ dir: first.dir });
+      await append(engine.storage, await loaded(engine.storage, "s"), "two,");
+      await created(engine.storage, "other", "x");
+      const dir = await crash(engine);
+      harm(find(dir, "s/meta.json"));
+      const server = await openEngine({ dir });
+      await assert.rejects(server.storage.load("s"), DamagedStreamError);
+      await append(server.storage, await loaded(server.storage, "other"), "y");
+      await server.storage.close();
+      const { lines, summary } = await repair(dir);
+      assert.deepEqual(summary, { done: 2, toDo: 0, left: 0 }, lines.join("\n"));
+      assert.match(lines[1] ?? "", /^done: s: .*apply 1 records that were set aside/);
+      assert.deepEqual(await findings(dir), []);
+      assert.deepEqual((await repair(dir)).summary, { done: 0, toDo: 0, left: 0 });
+      const again = await served(t, dir);
+      assert.equal(await textOf(again, "s"), "one,two,");
+      assert.equal(await textOf(again, "other"), "xy");
+      assert.equal((await loaded(again.storage, "s")).state.closed, isClosed);
+    });
+  }
+
+  test("never applies what was set aside to another stream of the name", async () => {
+    const first = await openEngine();
+    await created(first.storage, "s", "one,");
+    await first.storage.close();
+    const engine = await openEngine({ dir: first.dir });
+    await append(engine.storage, await loaded(engine.storage, "s"), "two,");
+    const dir = await crash(engine);
+    spoil(find(dir, "s/meta.json"));
+    const server = await openEngine({ dir });
+    await server.storage.close();
+    rmSync(dirname(find(dir, "s/meta.json")), { recursive: true });
+    const successor = await openEngine({ dir });
+    await created(successor.storage, "s", "another,");
+    await successor.storage.close();
+    assert.deepEqual((await repair(dir)).summary, { done: 0, toDo: 0, left: 0 });
+    rmSync(find(dir, "s/meta.json"));
+    const { lines, summary } = await repair(dir);
+    assert.deepEqual(summary, { done: 0, toDo: 0, left: 1 });
+    assert.match(lines[0] ?? "", /nobody can tell whether they are its own/);
+  });
+});

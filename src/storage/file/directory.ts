@@ -74,6 +74,7 @@ export function explainUnusable(root: string, error: unknown): unknown {
     EEXIST: "it is not a directory",
     ENOSPC: "the disk is full",
     ENAMETOOLONG: "the path is too long",
+    EXDEV: "it lies on more than one file system",
     ELOOP: "its links go in a circle",
   };
   const code = errorCode(error);

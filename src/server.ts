@@ -17,6 +17,8 @@ import { segmentRollOf } from "./stream/retention.js";
 export interface ServerOptions extends Partial<Settings> {
   /** The data directory; made when it does not exist. */
   readonly dir: string;
+  /** Takes the lock of another host away: only when its server has certainly stopped. */
+  readonly forceUnlock?: boolean;
   /** Where the server says what happened; standard error when absent. */
   readonly log?: Log;
   readonly clock?: Clock;
@@ -124,9 +126,10 @@ class Service {
     const clock = options.clock ?? systemClock();
     const log = options.log ?? logToStderr(settings, clock);
     const onFault = options.onFault ?? ((error) => log.error("the storage has failed", { fault: error.message }));
+    const { dir, forceUnlock = false } = options;
     const retention = { maxBytes: settings.retentionBytes, maxAgeMs: settings.retentionAgeMs };
     const roll = segmentRollOf(retention, settings.segmentBytes);
-    const storage = new FileStorage({ ...settings, ...roll, dir: options.dir, fsync: settings.fsync === "always", clock, log, onFault });
+    const storage = new FileStorage({ ...settings, ...roll, dir, forceUnlock, fsync: settings.fsync === "always", clock, log, onFault });
     await openStorage(storage);
     const registry = new Registry({ storage, clock, log, ttlMode: settings.ttl, retention, maxLoadedStreams: settings.maxLoadedStreams });
     registry.start();
@@ -165,7 +168,7 @@ async function openStorage(storage: FileStorage): Promise<void> {
 }
 
 /** What a server is made of beside its settings. */
-const PARTS = new Set(["dir", "log", "clock", "onFault"]);
+const PARTS = new Set(["dir", "forceUnlock", "log", "clock", "onFault"]);
 
 function settingsOf(options: ServerOptions): Settings {
   const unknown = Object.keys(options).find((name) => !(name in OPTIONS) && !PARTS.has(name));

@@ -35,7 +35,6 @@ const ENV_PREFIX = "STREAMDIR_";
 const RESERVED_WORDS: ReadonlyMap<string, string> = new Map([
   ["help", "write streamdir --help"],
   ["version", "write streamdir --version"],
-  ["repair", "this version has no such command"],
   ["bench", "this version has no such command"],
 ]);
 

@@ -3,19 +3,28 @@
 import { createRequire } from "node:module";
 import { parseCommand } from "./config.js";
 import { helpText } from "./help.js";
+import { repair } from "./repair.js";
 import { serve } from "./serve.js";
 import { EXIT } from "./verb.js";
 import { verify } from "./verify.js";
 import type { Verb } from "./verb.js";
 
+const FORCE_UNLOCK = { flag: "force-unlock", help: "take the lock of another host away, whose process has surely ended" };
+
 /** What the command can do; the first is meant when none is named. */
 const VERBS: readonly [Verb, ...Verb[]] = [
-  { name: "serve", summary: "serve the streams of DIR over HTTP until a signal stops it", run: serve },
+  { name: "serve", summary: "serve the streams of DIR over HTTP until a signal stops it", switches: [FORCE_UNLOCK], run: serve },
   {
     name: "verify",
     summary: "compare all that DIR holds with its checksums; no server may have it open",
-    switches: [{ flag: "json", help: "a finding a line, and the summary, as JSON" }],
+    switches: [{ flag: "json", help: "a finding a line, and the summary, as JSON" }, FORCE_UNLOCK],
     run: verify,
+  },
+  {
+    name: "repair",
+    summary: "say what can safely be done about what verify finds, and do it with --yes",
+    switches: [{ flag: "yes", help: "do it" }, { flag: "json", help: "each thing, and the summary, as JSON" }, FORCE_UNLOCK],
+    run: repair,
   },
 ];
 

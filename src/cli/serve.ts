@@ -24,7 +24,7 @@ const NPM_ECHO_MS = 200;
  * and resolves to the exit status. A second signal, or a fault of the storage, ends the process from within.
  */
 export async function serve(
-  { dir, settings, version }: Invocation,
+  { dir, settings, switches, version }: Invocation,
   surroundings: Surroundings,
   { start = createServer, clock = systemClock() }: ServeParts = {},
 ): Promise<number> {
@@ -34,7 +34,7 @@ export async function serve(
   const fault = exitAtFault(log, surroundings);
   const stop = listenForStop(surroundings, clock);
   try {
-    const server = await start({ ...settings, dir: resolve(dir), log, onFault: fault.report });
+    const server = await start({ ...settings, dir: resolve(dir), forceUnlock: switches.has("force-unlock"), log, onFault: fault.report });
     const ready = { version, dir: resolve(dir), url: server.url };
     if (format === "json") createLog({ level: "info", format, write: linesTo(stdout), clock }).info("serving", ready);
     else linesTo(stdout)(`streamdir ${version} serves ${oneLine(ready.dir)} at ${ready.url}`);

@@ -121,7 +121,7 @@ describe("a command line is refused", () => {
     [["help"], '"help" is not a directory here: write streamdir --help; a directory of that name is ./help'],
     [["help", "serve"], '"help" is not a directory here: write streamdir --help; a directory of that name is ./help'],
     [["version"], '"version" is not a directory here: write streamdir --version; a directory of that name is ./version'],
-    ...["repair", "bench"].map((word): [string[], string] => [
+    ...["bench"].map((word): [string[], string] => [
       ["--port", "0", word],
       `"${word}" is not a directory here: this version has no such command; a directory of that name is ./${word}`,
     ]),

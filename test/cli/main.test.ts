@@ -8,7 +8,7 @@ describe("the command", () => {
   test("prints its help and ends with 0", async (t) => {
     const { status, stdout, stderr } = await startStreamdir(t, ["--help"]).ended;
     assert.deepEqual([status, stderr], [0, ""]);
-    assert.match(stdout, /^Usage: streamdir \[serve\|verify\] \[DIR\] \[flags\]\n/);
+    assert.match(stdout, /^Usage: streamdir \[serve\|verify\|repair\] \[DIR\] \[flags\]\n/);
   });
 
   test("prints the version of its package and ends with 0", async (t) => {
@@ -19,7 +19,7 @@ describe("the command", () => {
 
   const wrong: readonly [args: readonly string[], env: Readonly<Record<string, string>>, line: string][] = [
     [["--port", "x"], {}, '--port must be from 0 to 65535, not "x"'],
-    [["repair"], {}, '"repair" is not a directory here: this version has no such command; a directory of that name is ./repair'],
+    [["bench"], {}, '"bench" is not a directory here: this version has no such command; a directory of that name is ./bench'],
     [[], { STREAMDIR_PROT: "1" }, 'unknown environment variable "STREAMDIR_PROT"; did you mean STREAMDIR_PORT?'],
   ];
   for (const [args, env, line] of wrong) {

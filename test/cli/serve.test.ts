@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { EventEmitter, once } from "node:events";
-import { chmodSync, writeFileSync } from "node:fs";
+import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { connect, createServer as createSocketServer } from "node:net";
 import type { AddressInfo, Socket } from "node:net";
+import { hostname } from "node:os";
 import { join, resolve } from "node:path";
 import { describe, test } from "node:test";
 import type { TestContext } from "node:test";
@@ -75,7 +76,7 @@ describe("serve", () => {
     surroundings.emit("SIGTERM", "SIGTERM");
     assert.equal(await status, 0);
     const [{ log, onFault, ...options } = { dir: "" }, ...others] = started;
-    assert.deepEqual(options, { ...defaultSettings(), port: 0, readOnly: true, dir: resolve("some-dir") });
+    assert.deepEqual(options, { ...defaultSettings(), port: 0, readOnly: true, dir: resolve("some-dir"), forceUnlock: false });
     assert.deepEqual(others, []);
     assert.ok(log !== undefined && onFault !== undefined);
   });
@@ -319,5 +320,31 @@ describe("the command, unable to serve", () => {
     assert.ok((await refusal(t, dir)).includes(dir));
     command.kill("SIGTERM");
     assert.equal((await command.ended).status, 0);
+  });
+
+  test("leaves a directory to its server, and takes another host's lock by force only", async (t) => {
+    const dir = tempDir();
+    const { command } = await startReady(t, dir);
+    const { pid } = JSON.parse(readFileSync(join(dir, "lock"), "utf8"));
+    const inUse = `streamdir: the directory is in use by process ${pid} on ${hostname()} (${join(dir, "lock")})`;
+    const second = await startStreamdir(t, ["serve", dir, "--port=0"]).ended;
+    assert.deepEqual([second.status, second.stderr], [1, `${inUse}\n`]);
+    const forced = await startStreamdir(t, ["serve", dir, "--port=0", "--force-unlock"]).ended;
+    assert.deepEqual([forced.status, forced.stderr], [1, `${inUse}: it runs on this host, where --force-unlock overrides nobody; stop it first\n`]);
+
+    command.kill("SIGKILL");
+    await command.ended;
+    const { command: third } = await startReady(t, dir);
+    third.kill("SIGTERM");
+    assert.equal((await third.ended).status, 0);
+
+    writeFileSync(join(dir, "lock"), JSON.stringify({ pid: 1, host: "elsewhere", startedAt: null }));
+    const refused = await startStreamdir(t, ["serve", dir, "--port=0"]).ended;
+    assert.equal(refused.status, 1);
+    assert.match(refused.stderr, /in use by process 1 on elsewhere .*--force-unlock/);
+    const { command: fourth } = await startReady(t, dir, ["--force-unlock"]);
+    assert.match(await fourth.stderrLine(/taken away/), /"level":"warn".*"pid":1,"host":"elsewhere"/);
+    fourth.kill("SIGTERM");
+    assert.equal((await fourth.ended).status, 0);
   });
 });

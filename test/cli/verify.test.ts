@@ -40,7 +40,7 @@ test("verify names the stream and the file of a flipped bit and ends with 1", as
   const ended = await startStreamdir(context, ["verify", dir]).ended;
   assert.equal(ended.status, 1);
   const [finding, summary] = ended.stdout.split("\n");
-  assert.equal(finding, `stream "a/b": ${segment}: its first 5 bytes do not match their checksum`);
+  assert.equal(finding, `stream "a/b": ${segment}: its first 5 bytes do not match their checksum: positions 0 to 5 of the stream`);
   assert.match(summary ?? "", /^1 finding in 1 streams/);
 
   const json = await startStreamdir(context, ["verify", dir, "--json"]).ended;
@@ -48,7 +48,7 @@ test("verify names the stream and the file of a flipped bit and ends with 1", as
     stream: "a/b",
     file: segment,
     offset: null,
-    problem: "its first 5 bytes do not match their checksum",
+    problem: "its first 5 bytes do not match their checksum: positions 0 to 5 of the stream",
   });
 });
 

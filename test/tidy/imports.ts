@@ -10,7 +10,7 @@ const LEAVES = ["src/protocol/", "src/ops/", "src/options.ts"];
 const STORAGE_INTERFACE = ["src/storage/storage.ts", "src/storage/state.ts"];
 
 /** The verbs that work on a directory that no server has open: they name the file engine themselves. */
-const OFFLINE_VERBS = ["src/cli/verify.ts"];
+const OFFLINE_VERBS = ["src/cli/verify.ts", "src/cli/repair.ts", "src/cli/progress-line.ts"];
 
 interface Room {
   /** A folder, with `/` at its end, or a file. The first room of the table that a file is in counts. */

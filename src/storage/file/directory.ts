@@ -18,17 +18,24 @@ export async function prepareDirectory(files: Files, layout: Layout): Promise<Pr
   if (id !== null) {
     // The process that wrote the marker may have been killed before its entry was permanent.
     await syncEntries(files, layout);
+    await makeShards(files, layout);
     return { id, isNew: false };
   }
   await assertEmpty(files, layout);
   for (const directory of [layout.journal, layout.streams, layout.trash]) await files.makeDirectory(directory);
-  for (let shard = 0; shard < 256; shard += 1) {
-    await files.makeDirectory(join(layout.streams, shard.toString(16).padStart(2, "0")));
-  }
   // Before the marker can be there, all that it vouches for is.
-  await files.syncDirectory(layout.streams);
+  await makeShards(files, layout);
   await files.syncDirectory(layout.root);
   return { id: randomBytes(DIRECTORY_ID_BYTES), isNew: true };
+}
+
+/** Makes the directories that hold the streams' directories where they are missing: not every copy has empty ones. */
+export async function makeShards(files: Files, layout: Layout): Promise<void> {
+  const there = new Set(await files.list(layout.streams));
+  const shards = Array.from({ length: 256 }, (_, shard) => shard.toString(16).padStart(2, "0"));
+  for (const shard of shards) if (!there.has(shard)) await files.makeDirectory(join(layout.streams, shard));
+  // Also when none was: a start that was killed may have made them.
+  await files.syncDirectory(layout.streams);
 }
 
 /** The id of a data directory; `null` when it has no marker. Throws {@link DirectoryError}. */
@@ -67,6 +74,7 @@ export function explainUnusable(root: string, error: unknown): unknown {
     EEXIST: "it is not a directory",
     ENOSPC: "the disk is full",
     ENAMETOOLONG: "the path is too long",
+    EXDEV: "it lies on more than one file system",
     ELOOP: "its links go in a circle",
   };
   const code = errorCode(error);

@@ -1,5 +1,4 @@
 import { randomBytes } from "node:crypto";
-import { join } from "node:path";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import type { AppendRecord, ListedStream, MaybePromise, Position, Rejection, Settlement, Storage, StorageHealth, StoredStream, StreamConfig, StreamObserver } from "../storage.js";
@@ -14,7 +13,7 @@ import { Intake } from "./intake.js";
 import { Journal } from "./journal.js";
 import type { JournalEntry } from "./journal-entry.js";
 import { Layout } from "./layout.js";
-import { DirectoryError, processStart, takeLock, thisProcess } from "./lock.js";
+import { DirectoryError, lockDirectory } from "./lock.js";
 import { RecordKind } from "./record.js";
 import { recover, type Recovered } from "./recovery.js";
 import { SegmentPool } from "./segment-pool.js";
@@ -36,6 +35,8 @@ export interface FileStorageOptions {
   /** An append of this size goes to its segment first; at most a quarter of `journalBytes` counts. */
   readonly journalBypassBytes: number;
   readonly tailCacheBytes: number;
+  /** Whether the lock of another host is taken away. */
+  readonly forceUnlock?: boolean;
   readonly clock: Clock;
   readonly log: Log;
   /** The disk failed: nothing is accepted any more, and the process should end for a clean recovery. */
@@ -79,7 +80,7 @@ export class FileStorage implements Storage {
       trash: this.#trash,
       journal: () => this.#openJournal(),
       journalDirectory: layout.journal,
-      damagedDirectory: join(layout.root, "damaged"),
+      damagedDirectory: layout.damaged,
       clock,
       log,
       fault: (error) => this.#fault(error),
@@ -100,9 +101,8 @@ export class FileStorage implements Storage {
   async open(): Promise<void> {
     try {
       await this.#files.makeDirectory(this.#layout.root);
-      const self = await thisProcess(this.#files);
-      const files = this.#files;
-      this.#unlock = await takeLock({ files, path: this.#layout.lock, self, startedAtOf: (pid) => processStart(files, pid) });
+      const { forceUnlock: force = false, log } = this.#options;
+      this.#unlock = await lockDirectory(this.#files, this.#layout.lock, { force, log });
       await this.#recoverAndStart();
     } catch (error) {
       await this.#unlock?.();

@@ -70,7 +70,8 @@ export function systemFiles(durable: boolean): Files {
   // Where the system has no O_DSYNC, a write to the log is followed by a sync of its own.
   const syncAfterWrite = durable && dataSync === 0;
   const flags: Record<OpenMode, number> = {
-    read: constants.O_RDONLY,
+    // What somebody put in a file's place, like a pipe, must not be waited for.
+    read: constants.O_RDONLY | (constants.O_NONBLOCK ?? 0),
     write: constants.O_RDWR | constants.O_CREAT,
     log: constants.O_RDWR | constants.O_CREAT | dataSync,
   };

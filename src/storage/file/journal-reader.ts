@@ -1,4 +1,4 @@
-import { claimsFrame, decodeFrame, SECTOR_BYTES, type Frame } from "./record.js";
+import { claimsFrame, decodeFrame, decodeHeads, FRAME_HEADER_BYTES, SECTOR_BYTES, type Frame, type RecordHead } from "./record.js";
 
 /** What a journal file should be. */
 export interface ExpectedJournal {
@@ -14,7 +14,13 @@ export interface JournalContent {
   /** Where the frames end. */
   readonly end: number;
   /** What is wrong, and at which byte; `null` when nothing is. */
-  readonly damage: { readonly offset: number; readonly problem: string } | null;
+  readonly damage: JournalDamage | null;
+}
+
+/** A place from which on a journal file is not what was written. */
+export interface JournalDamage {
+  readonly offset: number;
+  readonly problem: string;
 }
 
 /**
@@ -37,8 +43,8 @@ export function readJournalFile(bytes: Buffer, expected: ExpectedJournal): Journ
     frames.push(frame);
     offset = frame.nextOffset;
   }
-  const later = laterFrame(bytes, offset, expected);
-  const damage = later === null ? null : { offset, problem: `sound records follow at byte ${later}` };
+  const { value: later } = soundFrames(bytes, offset + SECTOR_BYTES, expected).next();
+  const damage = later === undefined ? null : { offset, problem: `sound records follow at byte ${later.offset}` };
   return { frames, end: offset, damage };
 }
 
@@ -46,9 +52,28 @@ function problemOf(frame: Frame, lastBatch: number | null): string | null {
   return lastBatch === null || frame.batch === lastBatch + 1 ? null : `batch ${frame.batch} follows batch ${lastBatch}`;
 }
 
-function laterFrame(bytes: Buffer, end: number, { sequence, directoryId }: ExpectedJournal): number | null {
-  for (let offset = end + SECTOR_BYTES; offset < bytes.length; offset += SECTOR_BYTES) {
-    if (claimsFrame(bytes, offset, sequence) && decodeFrame(bytes, offset)?.directoryId.equals(directoryId) === true) return offset;
+/** The sound frames of a journal file from byte `from` on, whatever is between them: what is left of a damaged file. */
+export function* soundFrames(bytes: Buffer, from: number, { sequence, directoryId }: ExpectedJournal): Generator<Frame> {
+  for (let offset = from; offset < bytes.length; ) {
+    const frame = claimsFrame(bytes, offset, sequence) ? decodeFrame(bytes, offset) : null;
+    const isOurs = frame?.directoryId.equals(directoryId) === true;
+    if (isOurs) yield frame;
+    offset = isOurs ? frame.nextOffset : offset + SECTOR_BYTES;
   }
-  return null;
+}
+
+/** What the records of a frame seem to be for although its checksum is wrong; `null` when they don't even add up. */
+export function guessHeads(bytes: Buffer, offset: number): readonly RecordHead[] | null {
+  if (offset + FRAME_HEADER_BYTES > bytes.length) return null;
+  const length = bytes.readUInt32LE(offset + 4);
+  const end = offset + length;
+  if (length < FRAME_HEADER_BYTES || end > bytes.length) return null;
+  const recordCount = bytes.readUInt32LE(offset + 12);
+  const records = bytes.subarray(offset + FRAME_HEADER_BYTES, end);
+  try {
+    return [...decodeHeads({ offset, sequence: 0, batch: 0, directoryId: Buffer.alloc(0), recordCount, records, nextOffset: end })];
+  } catch {
+    // Nothing vouches for these bytes: they may be anything.
+    return null;
+  }
 }

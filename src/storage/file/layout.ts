@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type { Position } from "../storage.js";
 
 /** Longest escaped name that is kept whole as a directory's name, in bytes. */
@@ -16,6 +16,8 @@ export class Layout {
   readonly journal: string;
   readonly streams: string;
   readonly trash: string;
+  /** What was set aside because it is not what was written. */
+  readonly damaged: string;
 
   constructor(root: string) {
     this.root = root;
@@ -24,6 +26,7 @@ export class Layout {
     this.journal = join(root, "journal");
     this.streams = join(root, "streams");
     this.trash = join(root, "trash");
+    this.damaged = join(root, "damaged");
   }
 
   journalFile(sequence: number): string {
@@ -34,6 +37,12 @@ export class Layout {
   streamDirectory(name: string): string {
     const hash = createHash("sha256").update(name).digest("hex");
     return join(this.streams, hash.slice(0, 2), directoryName(name, hash));
+  }
+
+  /** The name of the stream whose directory this is; `null` when it is nobody's, or the name is cut in it. */
+  nameOf(streamDirectory: string): string | null {
+    const name = unescapeName(basename(streamDirectory));
+    return name !== null && this.streamDirectory(name) === streamDirectory ? name : null;
   }
 
   /** The directory that holds a stream's directory: one of 256. */
@@ -50,6 +59,12 @@ export function sidecarPath(streamDirectory: string): string {
 /** The segment that begins at `start`. */
 export function segmentPath(streamDirectory: string, start: Position): string {
   return join(streamDirectory, `${digits16(start)}.seg`);
+}
+
+/** The start in a segment's file name, `null` when it is no such name. */
+export function segmentStartOf(fileName: string): Position | null {
+  const match = /^(\d{16})\.seg$/.exec(fileName);
+  return match === null ? null : Number(match[1]);
 }
 
 /** Where a journal file waits to be used again: under a name that recovery does not read. */
@@ -85,6 +100,15 @@ export function escapeName(name: string): string {
     escaped += isPlain(byte, inner) ? String.fromCharCode(byte) : `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
   }
   return escaped;
+}
+
+function unescapeName(escaped: string): string | null {
+  try {
+    return decodeURIComponent(escaped);
+  } catch {
+    // No name is escaped like this.
+    return null;
+  }
 }
 
 function isPlain(byte: number, inner: boolean): boolean {

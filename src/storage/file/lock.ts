@@ -1,4 +1,5 @@
 import { hostname } from "node:os";
+import type { Log } from "../../ops/log.js";
 import type { Files } from "./files.js";
 import { errorCode, readWhole } from "./files.js";
 
@@ -22,13 +23,42 @@ export interface LockOptions {
   readonly self: LockHolder;
   /** When the process with this id started; `undefined` when there is none, `null` where that can't be told. */
   readonly startedAtOf: (pid: number) => Promise<string | null | undefined>;
+  /** Takes the lock of another host away, whose processes can't be seen from here. */
+  readonly force: boolean;
+}
+
+/** Locks a directory for this process; returns what gives it back. Throws {@link DirectoryError}. */
+export async function lockDirectory(files: Files, path: string, { force, log }: { readonly force: boolean; readonly log: Log }): Promise<() => Promise<void>> {
+  const options = await optionsFor(files, path, force);
+  const holder = force ? await holderOf(options) : null;
+  const unlock = await takeLock(options);
+  if (holder !== null && holder.host !== options.self.host) {
+    log.warn("the lock of another host was taken away: its server must not be running", { file: path, pid: holder.pid, host: holder.host });
+  }
+  return unlock;
+}
+
+/** Makes sure that nobody has a directory open, and leaves its lock as it is. Throws {@link DirectoryError}. */
+export async function assertUnlocked(files: Files, path: string, force: boolean): Promise<void> {
+  const options = await optionsFor(files, path, force);
+  const bytes = await readWhole(files, path);
+  if (bytes !== null) await assertStale(options, bytes);
+}
+
+async function optionsFor(files: Files, path: string, force: boolean): Promise<LockOptions> {
+  return { files, path, self: await thisProcess(files), startedAtOf: (pid) => processStart(files, pid), force };
+}
+
+async function holderOf({ files, path }: LockOptions): Promise<LockHolder | null> {
+  const bytes = await readWhole(files, path);
+  return bytes === null ? null : parseHolder(bytes);
 }
 
 /** Takes the directory's lock, also one that a crash left; returns what gives it back. Throws {@link DirectoryError}. */
 export async function takeLock(options: LockOptions): Promise<() => Promise<void>> {
   const { files, path, self } = options;
   for (let attempt = 0; attempt < 3; attempt += 1) {
-    if (await createLock(options)) return () => files.unlink(path);
+    if (await createLock(options)) return () => giveBack(options);
     const bytes = await readWhole(files, path);
     if (bytes === null) continue;
     await assertStale(options, bytes);
@@ -37,24 +67,34 @@ export async function takeLock(options: LockOptions): Promise<() => Promise<void
   throw new DirectoryError(`the directory's lock changes hands too fast (${path}, process ${self.pid})`);
 }
 
-/** Makes sure that nobody has the directory open, without taking its lock. Throws {@link DirectoryError}. */
-export async function assertUnlocked(options: LockOptions): Promise<void> {
-  const bytes = await readWhole(options.files, options.path);
-  if (bytes !== null) await assertStale(options, bytes);
+async function assertStale({ path, self, startedAtOf, force }: LockOptions, bytes: Buffer): Promise<void> {
+  const holder = parseHolder(bytes);
+  if (holder === null) return;
+  const isHere = holder.host === self.host;
+  if (isHere ? !(await isAlive(holder, startedAtOf)) : force) return;
+  throw new DirectoryError(`the directory is in use by process ${holder.pid} on ${holder.host} (${path})${adviceOn(isHere, force)}`);
 }
 
-async function assertStale(options: LockOptions, bytes: Buffer): Promise<void> {
-  const holder = parseHolder(bytes);
-  if (holder !== null && (await isAlive(holder, options))) {
-    throw new DirectoryError(`the directory is in use by process ${holder.pid} on ${holder.host} (${options.path})`);
-  }
+function adviceOn(isHere: boolean, force: boolean): string {
+  if (!isHere) return ": whether that process still runs can't be seen from here; once it certainly does not, --force-unlock takes its lock away";
+  return force ? ": it runs on this host, where --force-unlock overrides nobody; stop it first" : "";
+}
+
+/** Takes the lock away, unless somebody forced it meanwhile: then it is theirs. */
+async function giveBack({ files, path, self }: LockOptions): Promise<void> {
+  const bytes = await readWhole(files, path);
+  if (bytes?.equals(linesOf(self)) === true) await files.unlink(path);
+}
+
+function linesOf(self: LockHolder): Buffer {
+  return Buffer.from(`${JSON.stringify(self)}\n`);
 }
 
 async function createLock({ files, path, self }: LockOptions): Promise<boolean> {
   try {
     const file = await files.createNew(path);
     try {
-      await file.write(Buffer.from(`${JSON.stringify(self)}\n`), 0);
+      await file.write(linesOf(self), 0);
       await file.sync();
     } finally {
       await file.close();
@@ -92,8 +132,7 @@ function parseHolder(bytes: Buffer): LockHolder | null {
   }
 }
 
-async function isAlive(holder: LockHolder, { self, startedAtOf }: LockOptions): Promise<boolean> {
-  if (holder.host !== self.host) return true;
+async function isAlive(holder: LockHolder, startedAtOf: LockOptions["startedAtOf"]): Promise<boolean> {
   const startedAt = await startedAtOf(holder.pid);
   if (startedAt === undefined) return false;
   return holder.startedAt === null || startedAt === null || startedAt === holder.startedAt;

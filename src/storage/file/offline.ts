@@ -1,7 +1,7 @@
 import { explainUnusable, readMarker } from "./directory.js";
 import { systemFiles, type Files } from "./files.js";
 import { Layout } from "./layout.js";
-import { assertUnlocked, DirectoryError, processStart, thisProcess } from "./lock.js";
+import { assertUnlocked, DirectoryError } from "./lock.js";
 
 /** A data directory that no server has open. */
 export interface OfflineDirectory {
@@ -10,15 +10,17 @@ export interface OfflineDirectory {
   readonly directoryId: Buffer;
 }
 
-/** Finds a data directory for a command that works beside no server; changes nothing. Throws {@link DirectoryError}. */
-export async function openOffline(root: string): Promise<OfflineDirectory> {
+/**
+ * Finds a data directory for a command that works beside no server; changes nothing. With `force` the lock of another
+ * host does not count. Throws {@link DirectoryError}.
+ */
+export async function openOffline(root: string, force: boolean): Promise<OfflineDirectory> {
   const files = systemFiles(true);
   const layout = new Layout(root);
   try {
     const directoryId = await readMarker(files, layout);
     if (directoryId === null) throw new DirectoryError(`${root} is not a data directory of streamdir: ${layout.marker} is missing`);
-    const startedAtOf = (pid: number): Promise<string | null | undefined> => processStart(files, pid);
-    await assertUnlocked({ files, path: layout.lock, self: await thisProcess(files), startedAtOf });
+    await assertUnlocked(files, layout.lock, force);
     return { files, layout, directoryId };
   } catch (error) {
     throw explainUnusable(root, error);

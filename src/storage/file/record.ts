@@ -143,6 +143,7 @@ export function sealFrame(target: Buffer, length: number, records: number, frame
 
 /** A frame read back: `records` are its bytes, `nextOffset` where the next frame begins. */
 export interface Frame {
+  readonly offset: number;
   readonly sequence: number;
   readonly batch: number;
   readonly directoryId: Buffer;
@@ -159,6 +160,7 @@ export function decodeFrame(file: Buffer, offset: number): Frame | null {
   const frame = file.subarray(offset, offset + length);
   if (crc32(frame.subarray(12)) !== frame.readUInt32LE(8)) return null;
   return {
+    offset,
     sequence: readUint64(frame, 16),
     batch: readUint64(frame, 24),
     directoryId: frame.subarray(32, FRAME_HEADER_BYTES),
@@ -194,6 +196,16 @@ export function* decodeHeads(frame: Frame): Generator<RecordHead> {
     const isNaming = kind === RecordKind.bind || kind === RecordKind.create;
     yield { kind, handle: bytes.readUInt32LE(12), identity: isNaming ? decodeRecord(bytes).identity : null };
   }
+}
+
+/** The frame with only those of its records that `keep` lets through, which it is asked in order. */
+export function keepRecords(frame: Frame, keep: (head: RecordHead) => boolean): Frame {
+  const heads = [...decodeHeads(frame)].values();
+  const kept = [...splitRecords(frame)].filter(() => {
+    const { value } = heads.next();
+    return value !== undefined && keep(value);
+  });
+  return { ...frame, recordCount: kept.length, records: Buffer.concat(kept) };
 }
 
 /** Reads the records of a frame whose CRC has been checked. Throws a RangeError where they contradict themselves. */

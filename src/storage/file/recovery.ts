@@ -21,6 +21,15 @@ export interface RecoveryOptions {
   readonly trash: Trash;
   /** Bytes that may wait in memory for their segments. */
   readonly maxUnwrittenBytes: number;
+  /** What to take in place of the journal's files: what is left of a damaged one. */
+  readonly journal?: readonly JournalSource[];
+}
+
+/** A journal file that was read by somebody who knows what in it is sound. */
+export interface JournalSource {
+  readonly path: string;
+  readonly sequence: number;
+  readonly frames: () => Promise<readonly Frame[]>;
 }
 
 /** What recovery found. */
@@ -56,8 +65,8 @@ interface ScannedFile {
  * are absolute, and a stream takes only records of batches that its sidecar does not hold.
  */
 export async function recover(options: RecoveryOptions): Promise<Recovered> {
-  const scanned = await scanJournal(options);
-  await writeLastFrameAgain(options, scanned);
+  const scanned = options.journal === undefined ? await scanJournal(options) : await scanSources(options.journal);
+  if (options.journal === undefined) await writeLastFrameAgain(options, scanned);
   const fates = fatesOf(scanned);
   for (const identity of fates.deleted.values()) await removeDeleted(options, identity);
   const streams = await openStreams(options, fates);
@@ -111,6 +120,12 @@ async function scanJournal(options: RecoveryOptions): Promise<ScannedFile[]> {
   return scanned;
 }
 
+async function scanSources(sources: readonly JournalSource[]): Promise<ScannedFile[]> {
+  const scanned: ScannedFile[] = [];
+  for (const { path, sequence, frames } of sources) scanned.push(scanFrames(path, sequence, await frames()));
+  return scanned;
+}
+
 function scanFrames(path: string, sequence: number, frames: readonly Frame[]): ScannedFile {
   const identities = new Map<number, StreamIdentity>();
   const created = new Set<string>();
@@ -134,6 +149,8 @@ function placeOf(frame: Frame | undefined): ScannedFile["lastFrame"] {
 }
 
 async function framesOf(options: RecoveryOptions, file: ScannedFile): Promise<readonly Frame[]> {
+  const source = options.journal?.find(({ path }) => path === file.path);
+  if (source !== undefined) return source.frames();
   return file.frames === 0 ? [] : readFrames(options, file.sequence, null);
 }
 

@@ -22,7 +22,10 @@ export async function readThrough(pool: SegmentPool, cache: TailCache, stream: F
 }
 
 /** Bytes that one step of a comparison reads. */
-const CHECK_STEP_BYTES = 1024 * 1024;
+const CHECK_STEP_BYTES = 256 * 1024;
+/** Buffers of a step that are kept for the next comparison: to get new ones takes longer than to fill them. */
+const MAX_KEPT_BUFFERS = 16;
+const keptBuffers: Buffer[] = [];
 
 /**
  * Reads bytes from the segment that holds `from`: at most `maxBytes`, and not past the segment. Before the first read of
@@ -61,13 +64,41 @@ function check(pool: SegmentPool, stream: FileStream, segment: Segment, unchecke
   return unchecked.checking;
 }
 
-/** The CRC-32 of a file's first `length` bytes, or of what there is of them. */
-export async function crcOf(file: OpenFile, length: number): Promise<number> {
+/**
+ * The CRC-32 of a file's first `length` bytes, or of what there is of them. The next step is read while one is computed;
+ * `onStep` is told of the bytes of each.
+ */
+export async function crcOf(file: OpenFile, length: number, onStep: (bytes: number) => void = () => undefined): Promise<number> {
+  const buffers = [takeBuffer()];
+  try {
+    return await computeCrc(file, length, buffers, onStep);
+  } finally {
+    keptBuffers.push(...buffers.slice(0, MAX_KEPT_BUFFERS - keptBuffers.length));
+  }
+}
+
+function takeBuffer(): Buffer {
+  return keptBuffers.pop() ?? Buffer.allocUnsafeSlow(CHECK_STEP_BYTES);
+}
+
+async function computeCrc(file: OpenFile, length: number, buffers: Buffer[], onStep: (bytes: number) => void): Promise<number> {
   let crc = 0;
-  for (let offset = 0; offset < length; offset += CHECK_STEP_BYTES) {
-    crc = crc32(await readFully(file, offset, Math.min(CHECK_STEP_BYTES, length - offset)), crc);
+  let coming = readStep(file, buffers, 0, length);
+  for (let offset = 0, step = 1; offset < length; step += 1) {
+    const bytes = await coming;
+    if (bytes.length === 0) break;
+    offset += bytes.length;
+    if (offset < length) coming = readStep(file, buffers, offset, length, step);
+    crc = crc32(bytes, crc);
+    onStep(bytes.length);
   }
   return crc;
+}
+
+/** Steps take turns with two buffers; a short file needs only one. */
+async function readStep(file: OpenFile, buffers: Buffer[], offset: number, length: number, step = 0): Promise<Buffer> {
+  const target = (buffers[step % 2] ??= takeBuffer());
+  return target.subarray(0, await file.read(target, 0, Math.min(CHECK_STEP_BYTES, length - offset), offset));
 }
 
 async function useSegment<T>(pool: SegmentPool, stream: FileStream, segment: Segment, work: (file: OpenFile) => Promise<T>): Promise<T> {

@@ -31,7 +31,14 @@ export interface Sidecar {
 }
 
 /** A sidecar, or what is wrong with it. */
-export type SidecarResult = { readonly kind: "sound"; readonly sidecar: Sidecar } | { readonly kind: "damaged"; readonly problem: string };
+export type SidecarResult = { readonly kind: "sound"; readonly sidecar: Sidecar } | DamagedSidecar;
+
+interface DamagedSidecar {
+  readonly kind: "damaged";
+  readonly problem: string;
+  /** It is meant like this, by another version or a repair: nothing may be built in its place. */
+  readonly isFinal: boolean;
+}
 
 /** The sidecar's JSON, one member on each line, the CRC-32 of all before it as the last. */
 export function encodeSidecar(sidecar: Sidecar): Buffer {
@@ -59,17 +66,26 @@ export function encodeSidecar(sidecar: Sidecar): Buffer {
   return Buffer.from(`${body}"crc32": "${hex(crc32(Buffer.from(body)))}"\n}\n`);
 }
 
+const REFUSAL = /^\{\n"format": 1,\n"refused": "([^"\\]*)"\n\}\n$/;
+
+/** What takes a sidecar's place when its stream is to be refused until somebody decides; `reason` is plain words. */
+export function encodeRefusal(reason: string): Buffer {
+  return Buffer.from(`{\n"format": ${FORMAT},\n"refused": ${JSON.stringify(reason)}\n}\n`);
+}
+
 /** Reads a sidecar. */
 export function decodeSidecar(bytes: Buffer): SidecarResult {
   const text = bytes.toString("utf8");
   const match = /"crc32": "([0-9a-f]{8})"\n\}\n$/.exec(text);
   const version = /^\{\n"format": (\d+),\n/.exec(text)?.[1];
   if (version !== undefined && Number(version) !== FORMAT) {
-    return { kind: "damaged", problem: `format ${version} is not known to this version, which writes format ${FORMAT}` };
+    return { kind: "damaged", problem: `format ${version} is not known to this version, which writes format ${FORMAT}`, isFinal: true };
   }
-  if (match === null || version === undefined) return { kind: "damaged", problem: "it is not a whole sidecar" };
+  const refusal = REFUSAL.exec(text)?.[1];
+  if (refusal !== undefined) return { kind: "damaged", problem: refusal, isFinal: true };
+  if (match === null || version === undefined) return { kind: "damaged", problem: "it is not a whole sidecar", isFinal: false };
   if (hex(crc32(bytes.subarray(0, Buffer.byteLength(text.slice(0, match.index))))) !== match[1]) {
-    return { kind: "damaged", problem: "its checksum does not match" };
+    return { kind: "damaged", problem: "its checksum does not match", isFinal: false };
   }
   // The checksum has vouched for the text: it is what encodeSidecar wrote.
   return { kind: "sound", sidecar: fromJson(JSON.parse(text) as SidecarJson) };

@@ -1,21 +1,12 @@
 import { join } from "node:path";
-import type { Files } from "./files.js";
-import { errorCode, readWhole } from "./files.js";
-import { readJournalFile } from "./journal-reader.js";
-import { journalSequenceOf, segmentPath, sidecarPath, type Layout } from "./layout.js";
-import { decodeHeads } from "./record.js";
-import { crcOf } from "./segment-reader.js";
-import { decodeSidecar, type SegmentEntry, type Sidecar } from "./sidecar.js";
+import { crc32 } from "./crc32.js";
+import { errorCode, isBusy, readFully, type Files } from "./files.js";
+import { isSpare, journalSequenceOf, segmentPath, sidecarPath, type Layout } from "./layout.js";
+import { behindKept } from "./journal-settlement.js";
+import { surveyJournal, surveyKept, type BypassedPlace, type DamagedPlace, type JournaledStream, type Survey } from "./journal-survey.js";
+import { checkStream, type CheckedStream, type Finding } from "./stream-check.js";
 
-/** Something that is not as it should be. */
-export interface Finding {
-  /** The stream's name, `null` where it is not known or the finding is about no stream. */
-  readonly stream: string | null;
-  readonly file: string;
-  /** The byte in the file, `null` where it is about the whole file. */
-  readonly offset: number | null;
-  readonly problem: string;
-}
+export type { Finding } from "./stream-check.js";
 
 /** How far a verification is. */
 export interface VerifyProgress {
@@ -30,6 +21,8 @@ export interface VerifySummary {
   readonly streams: number;
   readonly bytes: number;
   readonly journalFiles: number;
+  /** What is in the directory and is neither wrong nor streamdir's. */
+  readonly notes: readonly string[];
   readonly findings: number;
 }
 
@@ -43,7 +36,9 @@ export interface VerifyOptions {
 }
 
 /** Streams looked at together: reading one overlaps with the checksum of another. */
-const CONCURRENCY = 4;
+const CONCURRENCY = 8;
+/** Streams that one finding names. */
+const MAX_NAMED = 10;
 
 /**
  * Reads everything in a directory that no server has open and compares it with its checksums: the journal, each sidecar,
@@ -56,12 +51,11 @@ export async function verifyDirectory(options: VerifyOptions): Promise<VerifySum
 
 class Verification {
   readonly #options: VerifyOptions;
-  /** Streams that the journal speaks of: their files may be behind it. */
-  readonly #journaled = new Set<string>();
-  readonly #journaledDirectories = new Set<string>();
   #streams = 0;
   #bytes = 0;
   #findings = 0;
+  /** Directories to look at, and those done, with parts of those that are looked at. */
+  #total = 0;
   #done = 0;
 
   constructor(options: VerifyOptions) {
@@ -70,108 +64,163 @@ class Verification {
 
   async run(): Promise<VerifySummary> {
     const { files, layout } = this.#options;
-    const journalFiles = await this.#checkJournal();
+    const survey = await surveyJournal(this.#options);
+    this.#bytes += survey.files.reduce((sum, { bytes }) => sum + bytes, 0);
+    for (const finding of journalFindings(survey, layout)) this.#report(finding);
+    for (const { identity, directory } of behindKept(await surveyKept(this.#options), survey)) {
+      this.#report({ ...aboutFile(directory, `it lacks records that were set aside in ${layout.damaged}`), stream: identity.name });
+    }
+    for (const stream of survey.streams.values()) await this.#checkBypassed(stream);
     const shards = await files.list(layout.streams);
-    for (const [index, shard] of shards.entries()) {
-      this.#done = index / shards.length;
-      await this.#checkShard(join(layout.streams, shard));
+    for (const shard of shards) this.#total += (await this.#entriesOf(shard)).length;
+    const journaled = streamsByDirectory(survey);
+    await this.#checkStreams(shards, journaled);
+    for (const { identity, directory, createdHere } of journaled.values()) {
+      if (!createdHere) this.#report({ ...aboutFile(directory, "it is missing"), stream: identity.name });
     }
-    return { streams: this.#streams, bytes: this.#bytes, journalFiles, findings: this.#findings };
+    const notes = await notesOn(files, layout);
+    return { streams: this.#streams, bytes: this.#bytes, journalFiles: survey.files.length, notes, findings: this.#findings };
   }
 
-  #report(stream: string | null, file: string, problem: string, offset: number | null = null): void {
+  #report(finding: Finding): void {
     this.#findings += 1;
-    this.#options.report({ stream, file, offset, problem });
+    this.#options.report(finding);
   }
 
-  async #checkJournal(): Promise<number> {
-    const { files, layout, directoryId } = this.#options;
-    const sequences = (await files.list(layout.journal)).map(journalSequenceOf).filter((sequence) => sequence !== null);
-    let lastBatch: number | null = null;
-    for (const sequence of sequences.sort((left, right) => left - right)) {
-      const path = layout.journalFile(sequence);
-      const bytes = (await readWhole(files, path)) ?? Buffer.alloc(0);
-      const { frames, damage } = readJournalFile(bytes, { sequence, directoryId, lastBatch });
-      if (damage !== null) this.#report(null, path, damage.problem, damage.offset);
-      for (const frame of frames) {
-        for (const { identity } of decodeHeads(frame)) if (identity !== null) this.#noteJournaled(identity);
-      }
-      lastBatch = frames.at(-1)?.batch ?? lastBatch;
-      this.#bytes += bytes.length;
+  async #entriesOf(shard: string): Promise<string[]> {
+    const path = join(this.#options.layout.streams, shard);
+    try {
+      return (await this.#options.files.list(path)).map((entry) => join(path, entry));
+    } catch (error) {
+      if (errorCode(error) === "" || isBusy(error)) throw error;
+      return [];
     }
-    if (lastBatch === null) this.#report(null, layout.journal, "the journal is missing");
-    return sequences.length;
   }
 
-  #noteJournaled({ id, name }: { readonly id: string; readonly name: string }): void {
-    if (this.#journaled.has(id)) return;
-    this.#journaled.add(id);
-    this.#journaledDirectories.add(this.#options.layout.streamDirectory(name));
-  }
-
-  async #checkShard(shard: string): Promise<void> {
-    const rest = (await this.#options.files.list(shard)).values();
+  /** Takes those out of `journaled` that have a directory. */
+  async #checkStreams(shards: readonly string[], journaled: Map<string, JournaledStream>): Promise<void> {
+    const rest = this.#directories(shards);
     const worker = async (): Promise<void> => {
-      for (const entry of rest) await this.#checkStream(join(shard, entry));
+      for await (const directory of rest) {
+        const expected = journaled.get(directory);
+        journaled.delete(directory);
+        await this.#checkStream(directory, expected);
+      }
     };
     await Promise.all(Array.from({ length: CONCURRENCY }, worker));
   }
 
-  async #checkStream(directory: string): Promise<void> {
-    const { files, progress } = this.#options;
-    const path = sidecarPath(directory);
-    const bytes = await readWhole(files, path);
-    if (bytes === null) return this.#checkOrphans(directory);
-    this.#bytes += bytes.length;
-    const read = decodeSidecar(bytes);
-    if (read.kind === "damaged") this.#report(null, path, read.problem);
-    else if (read.sidecar.claimed) this.#checkClaim(read.sidecar, path);
-    else await this.#checkSidecar(read.sidecar, directory);
-    this.#streams += 1;
-    progress({ streams: this.#streams, bytes: this.#bytes, done: this.#done });
-  }
-
-  /** Segments without a sidecar belong to a stream that only the journal knows, or to one that lost it. */
-  async #checkOrphans(directory: string): Promise<void> {
-    if (this.#journaledDirectories.has(directory)) return;
-    const segments = (await this.#options.files.list(directory)).filter((file) => file.endsWith(".seg"));
-    if (segments.length > 0) this.#report(null, sidecarPath(directory), "it is missing");
-  }
-
-  #checkClaim(sidecar: Sidecar, path: string): void {
-    if (!this.#journaled.has(sidecar.id)) this.#report(sidecar.name, path, "the directory is taken for a stream that was never created");
-  }
-
-  async #checkSidecar(sidecar: Sidecar, directory: string): Promise<void> {
-    const { layout } = this.#options;
-    const { name, segments, state } = sidecar;
-    if (layout.streamDirectory(name) !== directory) this.#report(name, directory, "the directory is not the one for this name");
-    let end = sidecar.earliest.position;
-    for (const segment of segments) {
-      if (segment.start !== end) this.#report(name, sidecarPath(directory), `a segment begins at ${segment.start}, what comes before it ends at ${end}`);
-      end = segment.start + segment.length;
-      await this.#checkSegment(sidecar, directory, segment);
+  async *#directories(shards: readonly string[]): AsyncGenerator<string> {
+    for (const shard of shards) {
+      if (!/^[0-9a-f]{2}$/.test(shard)) this.#report(aboutFile(join(this.#options.layout.streams, shard), "it is no directory of streams"));
+      else yield* await this.#entriesOf(shard);
     }
-    if (end !== state.tail) this.#report(name, sidecarPath(directory), `the segments end at ${end}, the stream at ${state.tail}`);
   }
 
-  async #checkSegment(sidecar: Sidecar, directory: string, segment: SegmentEntry): Promise<void> {
-    const path = segmentPath(directory, segment.start);
+  async #checkStream(directory: string, journaled: JournaledStream | undefined): Promise<void> {
+    let part = 0;
+    const onBytes = (bytes: number, done: number): void => {
+      this.#bytes += bytes;
+      this.#done += done - part;
+      part = done;
+      this.#show();
+    };
+    const checked = await checkStream({ ...this.#options, trimmedTo: journaled?.trimmedTo ?? 0, readSegments: true, onBytes }, directory);
+    for (const finding of checked.findings) this.#report(finding);
+    const problem = problemWithOwner(checked, journaled);
+    if (problem !== null) this.#report({ ...aboutFile(sidecarPath(directory), problem), stream: checked.name });
+    if (checked.sidecarBytes !== null) this.#streams += 1;
+    onBytes(0, 1);
+  }
+
+  #show(): void {
+    this.#options.progress({ streams: this.#streams, bytes: this.#bytes, done: this.#total === 0 ? 1 : this.#done / this.#total });
+  }
+
+  /** What the journal only vouches for must be in its segment. */
+  async #checkBypassed(stream: JournaledStream): Promise<void> {
+    if (stream.deleted) return;
+    for (const place of stream.bypassed) {
+      if (place.position < stream.trimmedTo) continue;
+      this.#bytes += place.length;
+      const path = segmentPath(stream.directory, place.segmentStart);
+      if (await isThere(this.#options.files, path, place)) continue;
+      const problem = `an append in it does not match its checksum: positions ${place.position} to ${place.position + place.length} of the stream`;
+      this.#report({ stream: stream.identity.name, file: path, offset: place.position - place.segmentStart, problem });
+    }
+  }
+}
+
+function aboutFile(file: string, problem: string): Finding {
+  return { stream: null, file, offset: null, problem };
+}
+
+async function isThere(files: Files, path: string, { position, segmentStart, length, crc }: BypassedPlace): Promise<boolean> {
+  try {
+    const file = await files.open(path, "read");
     try {
-      const file = await this.#options.files.open(path, "read");
-      try {
-        const size = await file.size();
-        if (size < segment.length) this.#report(sidecar.name, path, `it has ${size} bytes of ${segment.length}`, size);
-        else if ((await crcOf(file, segment.length)) !== segment.crc) {
-          this.#report(sidecar.name, path, `its first ${segment.length} bytes do not match their checksum`);
-        }
-        this.#bytes += Math.min(size, segment.length);
-      } finally {
-        await file.close();
-      }
-    } catch (error) {
-      if (errorCode(error) !== "ENOENT") throw error;
-      this.#report(sidecar.name, path, "it is missing");
+      const bytes = await readFully(file, position - segmentStart, length);
+      return bytes.length === length && crc32(bytes) === crc;
+    } finally {
+      await file.close();
     }
+  } catch (error) {
+    if (errorCode(error) === "" || isBusy(error)) throw error;
+    return false;
   }
+}
+
+/** The streams that exist in the end, by where they are. */
+function streamsByDirectory({ streams }: Survey): Map<string, JournaledStream> {
+  return new Map([...streams.values()].filter(({ deleted }) => !deleted).map((stream) => [stream.directory, stream]));
+}
+
+/** What is wrong between a directory and the stream that the journal says is there; `undefined` for one it does not speak of. */
+export function problemWithOwner({ sidecar, sidecarState, starts }: CheckedStream, journaled: JournaledStream | undefined): string | null {
+  if (sidecar === null) {
+    // Files without a sidecar are those of a stream that only the journal knows; and then no file may be missed.
+    const isExpected = journaled === undefined ? starts.length === 0 : journaled.createdHere && journaled.bypassed.length === 0;
+    return sidecarState === "missing" && !isExpected ? "it is missing" : null;
+  }
+  const isTheirs = journaled?.identity.id === sidecar.id;
+  if (sidecar.claimed) return isTheirs ? null : "the directory is taken for a stream that was never created";
+  return journaled === undefined || isTheirs ? null : `it is that of another stream of this name than the journal's, ${journaled.identity.id}`;
+}
+
+function* journalFindings(survey: Survey, { journal }: Layout): Generator<Finding> {
+  if (survey.lastBatch === 0 && survey.damages.length === 0) yield aboutFile(journal, "the journal is missing");
+  for (const damage of survey.damages) yield { stream: null, file: damage.file, offset: damage.offset, problem: describeDamage(damage, survey) };
+  for (const { identity, gap, deleted } of survey.streams.values()) {
+    if (gap === null || deleted) continue;
+    yield { stream: identity.name, file: gap.file, offset: gap.offset, problem: `it goes on at position ${gap.position}, but the stream ends at ${gap.tail}` };
+  }
+}
+
+/** The damage in words, with the streams whose records it may hold. */
+export function describeDamage({ problem, behind, suspects }: DamagedPlace, { streams }: Survey): string {
+  const named = suspects.size > 0 ? `; it seems to hold records of ${namesOf(suspects, streams)}` : "";
+  const later = behind.size > 0 ? `; records behind it are of ${namesOf(behind, streams)}` : "";
+  return `${problem}${named}${later}`;
+}
+
+function namesOf(ids: ReadonlySet<string>, streams: Survey["streams"]): string {
+  const names = [...ids].map((id) => JSON.stringify(streams.get(id)?.identity.name ?? id));
+  const more = names.length - MAX_NAMED;
+  return more > 0 ? `${names.slice(0, MAX_NAMED).join(", ")} and ${more} more` : names.join(", ");
+}
+
+const TOP_LEVEL = new Set(["streamdir.json", "streamdir.json.new", "lock", "journal", "streams", "trash", "damaged"]);
+
+/** What is there and does no harm. */
+async function notesOn(files: Files, layout: Layout): Promise<string[]> {
+  const notes: string[] = [];
+  for (const name of await files.list(layout.root)) {
+    if (!TOP_LEVEL.has(name)) notes.push(`${join(layout.root, name)} is not streamdir's`);
+  }
+  for (const name of await files.list(layout.journal)) {
+    if (journalSequenceOf(name) === null && !isSpare(name)) notes.push(`${join(layout.journal, name)} is no journal file`);
+  }
+  const kept = await files.list(layout.damaged);
+  if (kept.length > 0) notes.push(`${layout.damaged} keeps what was set aside: ${kept.sort().join(", ")}`);
+  return notes;
 }

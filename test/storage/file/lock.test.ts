@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { assertUnlocked, DirectoryError, processStart, takeLock, thisProcess, type LockHolder, type LockOptions } from "../../../src/storage/file/lock.js";
+import { assertUnlocked, DirectoryError, lockDirectory, processStart, takeLock, thisProcess, type LockHolder, type LockOptions } from "../../../src/storage/file/lock.js";
 import { systemFiles } from "../../../src/storage/file/files.js";
+import { keptLog } from "../../helpers/engine.js";
 import { startNode } from "../../helpers/process.js";
 import { tempDir } from "../../helpers/temp-dir.js";
 import { diskError, WatchedFiles } from "../../helpers/watched-files.js";
@@ -12,7 +14,7 @@ const SELF: LockHolder = { pid: 100, host: "here", startedAt: "boot 5" };
 
 /** A lock in a new directory; `running` says when each living process started. */
 function lockIn(running: Readonly<Record<number, string | null>> = {}, more: Partial<LockOptions> = {}): LockOptions {
-  return { files: systemFiles(false), path: join(tempDir(), "lock"), self: SELF, startedAtOf: async (pid) => running[pid], ...more };
+  return { files: systemFiles(false), path: join(tempDir(), "lock"), self: SELF, startedAtOf: async (pid) => running[pid], force: false, ...more };
 }
 
 function leave(options: LockOptions, holder: unknown): void {
@@ -38,7 +40,7 @@ describe("the lock", () => {
       const options = lockIn(running);
       leave(options, holder);
       await assert.rejects(takeLock(options), (error: unknown) => {
-        return error instanceof DirectoryError && error.message === `the directory is in use by process 7 on ${holder.host} (${options.path})`;
+        return error instanceof DirectoryError && error.message.startsWith(`the directory is in use by process 7 on ${holder.host} (${options.path})`);
       });
       assert.deepEqual(JSON.parse(readFileSync(options.path, "utf8")), holder);
     });
@@ -105,16 +107,72 @@ describe("the lock", () => {
   });
 });
 
+describe("the lock of another host", () => {
+  const files = systemFiles(false);
+  const away = { pid: 7, host: `not-${hostname()}`, startedAt: "boot 1" };
+  const here = { pid: process.ppid, host: hostname(), startedAt: null };
+
+  function left(holder: LockHolder): string {
+    const path = join(tempDir(), "lock");
+    writeFileSync(path, JSON.stringify(holder));
+    return path;
+  }
+
+  test("is refused in words that say how to take it and when", async () => {
+    const { log } = keptLog();
+    await assert.rejects(lockDirectory(files, left(away), { force: false, log }), /process 7 on not-.* can't be seen from here; once it certainly does not, --force-unlock/);
+    await assert.rejects(assertUnlocked(files, left(away), false), /--force-unlock takes its lock away/);
+  });
+
+  test("is taken away by force, which the log tells; looking leaves it", async () => {
+    const { log, lines } = keptLog();
+    const path = left(away);
+    await assertUnlocked(files, path, true);
+    assert.deepEqual(JSON.parse(readFileSync(path, "utf8")), away);
+    const unlock = await lockDirectory(files, path, { force: true, log });
+    assert.equal(JSON.parse(readFileSync(path, "utf8")).pid, process.pid);
+    assert.deepEqual(lines.map(({ level, fields }) => [level, fields["pid"], fields["host"]]), [["warn", 7, away.host]]);
+    await unlock();
+    assert.ok(!existsSync(path));
+  });
+
+  test("is not confused with that of a living process here, which no force takes", async () => {
+    const { log, lines } = keptLog();
+    const path = left(here);
+    await assert.rejects(lockDirectory(files, path, { force: true, log }), /it runs on this host, where --force-unlock overrides nobody/);
+    await assert.rejects(assertUnlocked(files, path, true), /--force-unlock overrides nobody/);
+    assert.deepEqual(JSON.parse(readFileSync(path, "utf8")), here);
+    assert.deepEqual(lines, []);
+  });
+
+  test("that was forced from this one is not given back by it", async () => {
+    const { log } = keptLog();
+    const path = join(tempDir(), "lock");
+    const unlock = await lockDirectory(files, path, { force: false, log });
+    writeFileSync(path, JSON.stringify(away));
+    await unlock();
+    assert.deepEqual(JSON.parse(readFileSync(path, "utf8")), away);
+  });
+
+  test("force without a lock, and with one that a crash left here, is silent", async () => {
+    const { log, lines } = keptLog();
+    const path = join(tempDir(), "lock");
+    await (await lockDirectory(files, path, { force: true, log }))();
+    writeFileSync(path, '{"pid":7,"ho');
+    await (await lockDirectory(files, path, { force: true, log }))();
+    assert.deepEqual(lines, []);
+  });
+});
+
 describe("looking whether a directory is in use", () => {
-  test("takes no lock, and leaves what is there", async () => {
-    const options = lockIn({ 7: "boot 1" });
-    await assertUnlocked(options);
-    assert.ok(!existsSync(options.path));
-    leave(options, { pid: 8, host: "here", startedAt: "boot 1" });
-    await assertUnlocked(options);
-    assert.ok(existsSync(options.path));
-    leave(options, { pid: 7, host: "here", startedAt: "boot 1" });
-    await assert.rejects(assertUnlocked(options), /in use by process 7 on here/);
+  test("takes no lock, and leaves what a crash left", async () => {
+    const files = systemFiles(false);
+    const path = join(tempDir(), "lock");
+    await assertUnlocked(files, path, false);
+    assert.ok(!existsSync(path));
+    writeFileSync(path, "");
+    await assertUnlocked(files, path, false);
+    assert.ok(existsSync(path));
   });
 });
 

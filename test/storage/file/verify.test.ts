@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
-import { cpSync, readdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { before, describe, test } from "node:test";
 import { openOffline } from "../../../src/storage/file/offline.js";
 import { verifyDirectory, type Finding, type VerifyProgress, type VerifySummary } from "../../../src/storage/file/verify.js";
-import { append, crash, created, openEngine } from "../../helpers/engine.js";
+import { append, crash, created, loaded, openEngine } from "../../helpers/engine.js";
 import { tempDir } from "../../helpers/temp-dir.js";
 
 interface Verified {
@@ -16,7 +17,7 @@ interface Verified {
 async function verify(dir: string): Promise<Verified> {
   const findings: Finding[] = [];
   const progress: VerifyProgress[] = [];
-  const directory = await openOffline(dir);
+  const directory = await openOffline(dir, false);
   const report = (finding: Finding): void => void findings.push(finding);
   const summary = await verifyDirectory({ ...directory, report, progress: (state) => void progress.push(state) });
   return { findings, progress, summary };
@@ -58,17 +59,27 @@ describe("a directory that was closed", () => {
     assert.deepEqual(findings, []);
     assert.deepEqual([summary.streams, summary.journalFiles, summary.findings], [2, 1, 0]);
     assert.ok(summary.bytes > 6001);
-    assert.equal(progress.length, 2);
-    assert.ok(progress.every(({ done }) => done >= 0 && done < 1));
+    const parts = progress.map(({ done }) => done);
+    assert.deepEqual(parts, parts.toSorted((left, right) => left - right), "it never goes back");
+    assert.ok(parts.some((done) => done > 0 && done < 0.5), "it moves within a stream");
+    assert.equal(parts.at(-1), 1);
+    assert.equal(progress.at(-1)?.bytes, summary.bytes);
   });
 
   const harms: readonly [name: string, harm: (dir: string) => string, stream: string | null, problem: RegExp][] = [
     ["a flipped bit in a segment", (dir) => touch(find(dir, "chat/0000000000000000.seg"), (path) => flip(path, 2999)), "chat", /first 3000 bytes do not match/],
     ["a segment that lost its end", (dir) => touch(find(dir, "chat/0000000000003000.seg"), (path) => truncateSync(path, 2999)), "chat", /has 2999 bytes of 3000/],
-    ["a segment that is gone", (dir) => touch(find(dir, "chat/0000000000003000.seg"), (path) => rmSync(path)), "chat", /^it is missing$/],
-    ["a flipped bit in a sidecar", (dir) => touch(find(dir, "chat/meta.json"), (path) => flip(path, 40)), null, /checksum does not match/],
-    ["a sidecar that is gone", (dir) => touch(find(dir, "chat/meta.json"), (path) => rmSync(path)), null, /^it is missing$/],
+    ["a segment that is gone", (dir) => touch(find(dir, "chat/0000000000003000.seg"), (path) => rmSync(path)), "chat", /^it is missing: positions 3000 to 6000 of the stream$/],
+    ["a flipped bit in a sidecar", (dir) => touch(find(dir, "chat/meta.json"), (path) => flip(path, 40)), "chat", /checksum does not match/],
+    ["a sidecar that is gone", (dir) => touch(find(dir, "chat/meta.json"), (path) => rmSync(path)), "chat", /^it is missing$/],
     ["a directory with another name", (dir) => touch(join(dirname(dirname(find(dir, "chat/meta.json"))), "chet"), (path) => renameSync(join(dirname(path), "chat"), path)), "chat", /not the one for this name/],
+    ["a file that nobody put there", (dir) => touch(join(dirname(find(dir, "chat/meta.json")), "core"), (path) => writeFileSync(path, "")), "chat", /no file of a stream/],
+    ["a segment between others", (dir) => touch(join(dirname(find(dir, "chat/meta.json")), "0000000000000007.seg"), (path) => writeFileSync(path, "")), "chat", /none of the stream's segments/],
+    ["a directory in the place of a segment", (dir) => touch(find(dir, "chat/0000000000003000.seg"), (path) => (rmSync(path), mkdirSync(path))), "chat", /it can't be read: EISDIR/],
+    ["a pipe in the place of a segment", (dir) => touch(find(dir, "chat/0000000000003000.seg"), (path) => (rmSync(path), execFileSync("mkfifo", [path]))), "chat", /it has 0 bytes of 3000/],
+    ["a file in the place of a stream", (dir) => touch(join(dirname(dirname(find(dir, "chat/meta.json"))), "x"), (path) => writeFileSync(path, "")), null, /it is no directory/],
+    ["a file in the place of the streams of a shard", (dir) => touch(join(dir, "streams/xyz"), (path) => writeFileSync(path, "")), null, /no directory of streams/],
+    ["a circle of links", (dir) => touch(find(dir, "chat/0000000000003000.seg"), (path) => (rmSync(path), symlinkSync(path, path))), "chat", /it can't be read: ELOOP/],
     ["a journal that is gone", (dir) => touch(join(dir, "journal"), (path) => rmSync(path, { recursive: true })), null, /journal is missing/],
   ];
   for (const [name, harm, stream, problem] of harms) {
@@ -99,4 +110,45 @@ test("after a crash a stream that only the journal knows is no finding, and dama
   const { findings } = await verify(dir);
   assert.equal(findings.length, 1);
   assert.deepEqual([findings[0]?.file, findings[0]?.offset], [journal, 512]);
+});
+
+test("damage in the journal is told once, with the streams that it concerns; what does no harm is a note", async () => {
+  const engine = await openEngine();
+  const stream = await created(engine.storage, "chat", "hello");
+  await created(engine.storage, "other", "world");
+  await append(engine.storage, stream, "again");
+  await append(engine.storage, stream, "and again");
+  const dir = await crash(engine);
+  const journal = find(join(dir, "journal"), ".journal");
+  flip(journal, 3 * 512 + 82);
+  writeFileSync(join(dir, "notes.txt"), "");
+  writeFileSync(join(dir, "journal/x"), "");
+  const { findings, summary } = await verify(dir);
+  assert.deepEqual(findings.map(({ file, offset }) => [file, offset]), [[journal, 1536], [journal, 2048]]);
+  assert.match(findings[0]?.problem ?? "", /^sound records follow at byte 2048; it seems to hold records of "chat"; records behind it are of "chat"$/);
+  assert.deepEqual([findings[1]?.stream, findings[1]?.problem], ["chat", "it goes on at position 10, but the stream ends at 5"]);
+  assert.deepEqual(summary.notes, [`${join(dir, "notes.txt")} is not streamdir's`, `${join(dir, "journal/x")} is no journal file`]);
+});
+
+test("a large append that only the journal vouches for is compared with its checksum", async () => {
+  const engine = await openEngine();
+  await created(engine.storage, "big", "x".repeat(5000));
+  const dir = await crash(engine);
+  assert.deepEqual((await verify(dir)).findings, []);
+  const segment = find(dir, "big/0000000000000000.seg");
+  flip(segment, 4999);
+  const { findings } = await verify(dir);
+  assert.deepEqual(findings, [{ stream: "big", file: segment, offset: 0, problem: "an append in it does not match its checksum: positions 0 to 5000 of the stream" }]);
+});
+
+test("a stream whose directory is gone, though the journal goes on with it, is found", async () => {
+  const first = await openEngine();
+  await created(first.storage, "s", "one");
+  await first.storage.close();
+  const engine = await openEngine({ dir: first.dir });
+  await append(engine.storage, await loaded(engine.storage, "s"), "two");
+  const dir = await crash(engine);
+  rmSync(dirname(find(dir, "s/meta.json")), { recursive: true });
+  const { findings } = await verify(dir);
+  assert.deepEqual(findings.map(({ stream, problem }) => [stream, problem]), [["s", "it is missing"]]);
 });

@@ -1,0 +1,58 @@
+import { resolve } from "node:path";
+import { systemClock } from "../ops/clock.js";
+import { createLog, oneLine } from "../ops/log.js";
+import { explainUnusable } from "../storage/file/directory.js";
+import { DirectoryError, lockDirectory } from "../storage/file/lock.js";
+import { openOffline, type OfflineDirectory } from "../storage/file/offline.js";
+import { repairDirectory, type RepairLine, type RepairSummary } from "../storage/file/repair.js";
+import { EXIT, type Invocation, type Output, type Surroundings } from "./verb.js";
+
+/**
+ * Says what is safe to do about a damaged directory, and with `--yes` does it: a line for each thing, then a summary.
+ * Resolves to 0 when there was nothing to do, or all was done and nothing that was acknowledged is out of reach; else 1.
+ */
+export async function repair({ dir, switches }: Invocation, { stdout, stderr }: Surroundings): Promise<number> {
+  const root = resolve(dir);
+  const force = switches.has("force-unlock");
+  const apply = switches.has("yes");
+  const asJson = switches.has("json");
+  const log = createLog({ level: "warn", format: "text", write: (line) => void stderr.write(`${line}\n`) });
+  try {
+    const directory = await openOffline(root, force);
+    const unlock = apply ? await lockDirectory(directory.files, directory.layout.lock, { force, log }) : null;
+    try {
+      const summary = await run(directory, { apply, log, stdout, asJson });
+      stdout.write(`${asJson ? JSON.stringify(summary) : summaryOf(summary, apply)}\n`);
+      return summary.toDo + summary.left === 0 ? EXIT.done : EXIT.unusable;
+    } finally {
+      await unlock?.();
+    }
+  } catch (thrown) {
+    const error = explainUnusable(root, thrown);
+    if (!(error instanceof DirectoryError)) throw error;
+    stderr.write(`streamdir: ${oneLine(error.message)}\n`);
+    return EXIT.unusable;
+  }
+}
+
+interface RunOptions {
+  readonly apply: boolean;
+  readonly log: ReturnType<typeof createLog>;
+  readonly stdout: Output;
+  readonly asJson: boolean;
+}
+
+function run(directory: OfflineDirectory, { apply, log, stdout, asJson }: RunOptions): Promise<RepairSummary> {
+  const say = (line: RepairLine): void => void stdout.write(`${asJson ? JSON.stringify(line) : lineOf(line)}\n`);
+  return repairDirectory({ ...directory, apply, nowMs: systemClock().nowMs(), log, say });
+}
+
+function lineOf({ kind, stream, file, what }: RepairLine): string {
+  return oneLine(`${kind}: ${stream === null ? "" : `stream ${JSON.stringify(stream)}: `}${file}: ${what}`);
+}
+
+function summaryOf({ done, toDo, left }: RepairSummary, apply: boolean): string {
+  if (done + toDo + left === 0) return "nothing to repair";
+  const rest = left === 0 ? "nothing is left" : `${left} left for you: docs/repair.md says what to do`;
+  return apply ? `${done} done, ${rest}` : `${toDo} to do with --yes, ${rest}`;
+}

@@ -1,0 +1,74 @@
+import { dirname, join, relative } from "node:path";
+import { errorCode, readWhole, replaceFile, type Files } from "./files.js";
+import { sidecarPath, type Layout } from "./layout.js";
+import { encodeRefusal } from "./sidecar.js";
+
+/** Keeps what is not what was written under `damaged/`, at the place that it had. Nothing there is ever overwritten. */
+export class Damaged {
+  readonly #files: Files;
+  readonly #layout: Layout;
+
+  constructor(files: Files, layout: Layout) {
+    this.#files = files;
+    this.#layout = layout;
+  }
+
+  /** Moves a file or a directory there, permanently; returns where it is. */
+  async move(path: string): Promise<string> {
+    const target = await this.#freePlace(path, null);
+    await this.#files.makeDirectory(dirname(target));
+    await this.#files.rename(path, target);
+    await this.#syncUpwards(dirname(target));
+    await this.#files.syncDirectory(dirname(path));
+    return target;
+  }
+
+  /** Keeps `bytes` as a copy of the file at `path`, permanently; doing it again changes nothing. */
+  async copy(path: string, bytes: Buffer): Promise<string> {
+    const target = await this.#freePlace(path, bytes);
+    await this.#files.makeDirectory(dirname(target));
+    await replaceFile(this.#files, target, bytes);
+    await this.#syncUpwards(dirname(target));
+    return target;
+  }
+
+  /** Has a stream refused until somebody decides, and keeps its sidecar. */
+  async refuse(streamDirectory: string, reason: string): Promise<string | null> {
+    const path = sidecarPath(streamDirectory);
+    const bytes = await readWhole(this.#files, path);
+    const kept = bytes === null ? null : await this.copy(path, bytes);
+    await this.replaceSidecar(streamDirectory, encodeRefusal(reason));
+    return kept;
+  }
+
+  /** Puts a sidecar in its place, permanently. */
+  async replaceSidecar(streamDirectory: string, bytes: Buffer): Promise<void> {
+    await replaceFile(this.#files, sidecarPath(streamDirectory), bytes);
+    await this.#files.syncDirectory(streamDirectory);
+    await this.#files.syncDirectory(dirname(streamDirectory));
+  }
+
+  /** A place that nothing has, or that has just these bytes. */
+  async #freePlace(path: string, bytes: Buffer | null): Promise<string> {
+    const wanted = join(this.#layout.damaged, relative(this.#layout.root, path));
+    for (let count = 1; ; count += 1) {
+      const target = count === 1 ? wanted : `${wanted}.${count}`;
+      const taken = await this.#bytesAt(target);
+      if (taken === null || (bytes !== null && taken !== "other" && taken.equals(bytes))) return target;
+    }
+  }
+
+  async #bytesAt(path: string): Promise<Buffer | "other" | null> {
+    try {
+      return await readWhole(this.#files, path);
+    } catch (error) {
+      if (errorCode(error) === "EISDIR") return "other";
+      throw error;
+    }
+  }
+
+  /** Makes entries permanent from `directory` up to the root: each may be new. */
+  async #syncUpwards(directory: string): Promise<void> {
+    for (let path = directory; path.length >= this.#layout.root.length; path = dirname(path)) await this.#files.syncDirectory(path);
+  }
+}

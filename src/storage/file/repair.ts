@@ -1,0 +1,230 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import type { Position } from "../storage.js";
+import type { Log } from "../../ops/log.js";
+import { Damaged } from "./damaged.js";
+import { makeShards } from "./directory.js";
+import type { Files } from "./files.js";
+import { applyKept, behindKept, isApplicable, settleJournal, shortStreams } from "./journal-settlement.js";
+import { surveyJournal, surveyKept, type JournaledStream, type Survey } from "./journal-survey.js";
+import { sidecarPath, type Layout } from "./layout.js";
+import { encodeSidecar } from "./sidecar.js";
+import { mendSidecar } from "./sidecar-mending.js";
+import { rebuildSidecar } from "./sidecar-rebuild.js";
+import { checkStream, type CheckedStream } from "./stream-check.js";
+import { describeDamage, problemWithOwner } from "./verify.js";
+
+/** Something that was done, or is to be done, or that nobody but the operator can do. */
+export interface RepairLine {
+  readonly kind: "done" | "to do" | "left";
+  readonly stream: string | null;
+  readonly file: string;
+  readonly what: string;
+}
+
+/** How many lines of each kind there were. */
+export interface RepairSummary {
+  readonly done: number;
+  readonly toDo: number;
+  readonly left: number;
+}
+
+/** What a repair works with; the directory is locked when `apply` is set. */
+export interface RepairOptions {
+  readonly files: Files;
+  readonly layout: Layout;
+  readonly directoryId: Buffer;
+  /** Whether anything is changed. */
+  readonly apply: boolean;
+  readonly nowMs: number;
+  readonly log: Log;
+  readonly say: (line: RepairLine) => void;
+}
+
+/**
+ * Does what is safe to do about a damaged directory, or says what that would be. Every step is permanent before the next
+ * begins, and doing all of them again after a crash in the middle does the same.
+ *
+ * Order: sidecars first, so that the journal has something to be applied to; then the journal; then segments, which by
+ * then hold all that they should.
+ */
+export async function repairDirectory(options: RepairOptions): Promise<RepairSummary> {
+  return new Repair(options).run();
+}
+
+const STREAM_ID_BYTES = 12;
+
+class Repair {
+  readonly #options: RepairOptions;
+  readonly #damaged: Damaged;
+  readonly #counts = { done: 0, "to do": 0, left: 0 };
+
+  constructor(options: RepairOptions) {
+    this.#options = options;
+    this.#damaged = new Damaged(options.files, options.layout);
+  }
+
+  async run(): Promise<RepairSummary> {
+    const survey = await surveyJournal(this.#options);
+    if (this.#leaveJournal(survey)) return this.#summary();
+    if (this.#options.apply) await makeShards(this.#options.files, this.#options.layout);
+    const present = presentStreams(survey);
+    const kept = presentStreams(await surveyKept(this.#options));
+    for await (const directory of this.#directories()) {
+      const checked = await this.#check(directory, 0, false);
+      if (checked.sidecar !== null) await this.#repairOwner(checked, present.get(directory));
+      else await this.#repairSidecar(checked, present.get(directory), kept.get(directory), survey);
+    }
+    await this.#applyKept(survey);
+    await this.#repairJournal(this.#counts.done > 0 ? await surveyJournal(this.#options) : survey);
+    for await (const directory of this.#directories()) {
+      await this.#repairSegments(await this.#check(directory, present.get(directory)?.trimmedTo ?? 0, true));
+    }
+    return this.#summary();
+  }
+
+  #summary(): RepairSummary {
+    return { done: this.#counts.done, toDo: this.#counts["to do"], left: this.#counts.left };
+  }
+
+  #say(kind: RepairLine["kind"], stream: string | null, file: string, what: string): void {
+    this.#counts[kind] += 1;
+    this.#options.say({ kind, stream, file, what });
+  }
+
+  /** Does a step and says so; or only says it. */
+  async #step(stream: string | null, file: string, what: string, run: () => Promise<unknown>): Promise<void> {
+    if (this.#options.apply) await run();
+    this.#say(this.#options.apply ? "done" : "to do", stream, file, what);
+  }
+
+  async *#directories(): AsyncGenerator<string> {
+    const { files, layout } = this.#options;
+    for (const shard of await files.list(layout.streams)) {
+      if (!/^[0-9a-f]{2}$/.test(shard)) continue;
+      for (const entry of await files.list(join(layout.streams, shard))) yield join(layout.streams, shard, entry);
+    }
+  }
+
+  #check(directory: string, trimmedTo: Position, readSegments: boolean): Promise<CheckedStream> {
+    const { files, layout } = this.#options;
+    return checkStream({ files, layout, trimmedTo, readSegments, onBytes: () => undefined }, directory);
+  }
+
+  /** Without a journal of its own nobody knows how much of a directory is missing: nothing is built on that. */
+  #leaveJournal({ lastBatch, damages, foreign }: Survey): boolean {
+    const { journal } = this.#options.layout;
+    if (foreign !== null) this.#say("left", null, foreign, "it belongs to another directory: put the journal back that belongs to this one, from the same copy");
+    else if (lastBatch === 0 && damages.length === 0) this.#say("left", null, journal, "the journal is missing: put it back, from the same copy as the rest");
+    else return false;
+    return true;
+  }
+
+  async #repairSidecar(checked: CheckedStream, present: JournaledStream | undefined, kept: JournaledStream | undefined, survey: Survey): Promise<void> {
+    const { directory, name, sidecarState, sidecarProblem } = checked;
+    const path = sidecarPath(directory);
+    const isMissed = sidecarState !== "missing" || problemWithOwner(checked, present) !== null;
+    if (!isMissed) return;
+    const mended = checked.sidecarBytes === null ? null : mendSidecar(checked.sidecarBytes);
+    if (mended !== null && this.#options.layout.streamDirectory(mended.sidecar.name) === directory) {
+      const what = `put byte ${mended.offset} right, the only one whose change makes the checksum match; the damaged file is kept`;
+      return this.#step(mended.sidecar.name, path, what, () => this.#replaceSidecar(checked, mended.bytes));
+    }
+    if (sidecarState === "final" || sidecarState === "unreadable") return this.#say("left", name, path, `${sidecarProblem}`);
+    const known = knownOf(checked, present, kept);
+    if (known !== null) return this.#rebuildSidecar(checked, known, survey);
+    this.#say("left", name, path, `${sidecarProblem}, and can't be made anew: records of a stream of this name were set aside, and nobody can tell whether they are its own`);
+  }
+
+  async #rebuildSidecar(checked: CheckedStream, journaled: JournaledStream | undefined, { lastBatch }: Survey): Promise<void> {
+    const { files, apply, nowMs } = this.#options;
+    const path = sidecarPath(checked.directory);
+    const newId = (): string => randomBytes(STREAM_ID_BYTES).toString("hex");
+    const rebuilt = await rebuildSidecar({ files, syncs: apply, newId, nowMs }, checked, journaled);
+    if (typeof rebuilt === "string") return this.#say("left", checked.name, path, `${checked.sidecarProblem}, and can't be made anew: ${rebuilt}`);
+    const { name, state, claimed } = rebuilt.sidecar;
+    const sidecar = journaled === undefined ? { ...rebuilt.sidecar, batch: lastBatch } : rebuilt.sidecar;
+    const extent = claimed ? "" : ` with ${state.tail} bytes`;
+    const what = `${checked.sidecarProblem}: make it anew${extent}; ${rebuilt.unknown}`;
+    await this.#step(name, path, what, () => this.#replaceSidecar(checked, encodeSidecar(sidecar)));
+  }
+
+  async #replaceSidecar({ directory, sidecarBytes }: CheckedStream, bytes: Buffer): Promise<void> {
+    if (sidecarBytes !== null) await this.#damaged.copy(sidecarPath(directory), sidecarBytes);
+    await this.#damaged.replaceSidecar(directory, bytes);
+  }
+
+  async #repairOwner({ directory, name, sidecar, findings }: CheckedStream, journaled: JournaledStream | undefined): Promise<void> {
+    const isHome = name !== null && this.#options.layout.streamDirectory(name) === directory;
+    if (!isHome) return this.#say("left", name, directory, findings.find(({ file }) => file === directory)?.problem ?? "it is nobody's directory");
+    if (sidecar?.claimed === true && journaled?.identity.id !== sidecar.id) {
+      await this.#step(name, directory, "set it aside: it was taken for a stream that was never created", () => this.#damaged.move(directory));
+    }
+  }
+
+  /** What a start of the server set aside, because the stream's files could not take it, has somewhere to go now. */
+  async #applyKept(survey: Survey): Promise<void> {
+    const kept = await surveyKept(this.#options);
+    const behind = behindKept(kept, survey);
+    if (behind.length === 0) return;
+    const { files, layout, directoryId, log, apply } = this.#options;
+    const ids = new Set(behind.map(({ identity }) => identity.id));
+    if (apply) await applyKept({ files, layout, directoryId, log, damaged: this.#damaged }, kept, ids);
+    for (const { identity, directory, pendingRecords, gap } of behind) {
+      const refused = gap === null ? "" : `, and refuse the stream: those from position ${gap.tail} on are lost`;
+      this.#say(apply ? "done" : "to do", identity.name, directory, `apply ${pendingRecords} records that were set aside in ${layout.damaged}${refused}`);
+      if (gap !== null) this.#say("left", identity.name, directory, `records of it from position ${gap.tail} on are lost`);
+    }
+  }
+
+  async #repairJournal(survey: Survey): Promise<void> {
+    const streams = [...survey.streams.values()];
+    const pending = streams.filter((stream) => !stream.deleted && stream.pendingRecords > 0 && isApplicable(stream));
+    const doomed = streams.filter((stream) => stream.deleted && isApplicable(stream) && stream.sidecar !== null);
+    const short = shortStreams(survey);
+    if (pending.length + doomed.length + short.length + survey.damages.length === 0) return;
+    const { files, layout, directoryId, log, apply } = this.#options;
+    const left = apply ? await settleJournal({ files, layout, directoryId, log, damaged: this.#damaged }, survey) : [];
+    const records = pending.reduce((sum, { pendingRecords }) => sum + pendingRecords, 0);
+    const done = (stream: string | null, file: string, what: string): void => this.#say(apply ? "done" : "to do", stream, file, what);
+    done(null, layout.journal, `apply ${records} records to ${pending.length} streams, and finish ${doomed.length} deletions`);
+    for (const damage of survey.damages) {
+      done(null, damage.file, `set it aside, damaged at byte ${damage.offset}: ${describeDamage(damage, survey)}`);
+      this.#say("left", null, damage.file, `what was in it from byte ${damage.offset} to the next sound record is lost: it may be the last appends of any stream`);
+    }
+    for (const { name, directory, reason } of short) {
+      done(name, sidecarPath(directory), "refuse the stream, and keep its sidecar");
+      this.#say("left", name, sidecarPath(directory), reason);
+    }
+    for (const { name, directory, damage } of left) this.#say("left", name, directory, `its records in the journal are kept: ${damage}`);
+  }
+
+  async #repairSegments({ directory, name, sidecar, lost }: CheckedStream): Promise<void> {
+    if (sidecar === null) return;
+    for (const segment of lost) {
+      this.#say("left", name, segment.path, `lost until it is put back from a copy: ${segment.problem}`);
+      if (segment.state === "wrong") await this.#step(name, segment.path, "set it aside", () => this.#damaged.move(segment.path));
+    }
+    const last = sidecar.segments.at(-1);
+    const isLastLost = lost.some(({ start }) => start === last?.start);
+    if (!isLastLost || sidecar.state.closed) return;
+    const what = "refuse the stream, and keep its sidecar: what is appended to a damaged segment could not be read again";
+    await this.#step(name, sidecarPath(directory), what, () => this.#damaged.refuse(directory, "its last segment is lost"));
+  }
+}
+
+/** The streams that are there at the end, by directory. */
+function presentStreams({ streams }: Survey): ReadonlyMap<string, JournaledStream> {
+  return new Map([...streams.values()].filter(({ deleted }) => !deleted).map((stream) => [stream.directory, stream]));
+}
+
+/**
+ * What the journal knows of the stream whose sidecar is lost. What was set aside is older and knows more of its beginning,
+ * but may be an earlier stream's of the name, whose bytes must never get into this one: `null` where nobody can tell.
+ */
+function knownOf({ sidecarBytes }: CheckedStream, present: JournaledStream | undefined, kept: JournaledStream | undefined): JournaledStream | null | undefined {
+  if (kept === undefined) return present;
+  const id = present?.identity.id ?? /^"id": "([0-9a-f]{24})",$/m.exec(sidecarBytes?.toString("utf8") ?? "")?.[1];
+  if (id === undefined) return null;
+  return kept.identity.id === id ? kept : present;
+}

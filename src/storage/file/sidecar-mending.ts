@@ -1,0 +1,68 @@
+import { crc32 } from "./crc32.js";
+import { decodeSidecar, type Sidecar } from "./sidecar.js";
+
+/** A sidecar that was put right, and what it was before. */
+export interface MendedSidecar {
+  readonly bytes: Buffer;
+  readonly sidecar: Sidecar;
+  /** The byte that was wrong. */
+  readonly offset: number;
+}
+
+/** `"crc32": "xxxxxxxx"`, a line feed, a brace and another line feed. */
+const TRAILER_BYTES = 22;
+
+/**
+ * Puts a sidecar right in which one byte is wrong: a CRC-32 tells which byte it was and what it should be. `null` when
+ * no change of one byte, or more than one, makes a whole sidecar.
+ */
+export function mendSidecar(bytes: Buffer): MendedSidecar | null {
+  if (bytes.length <= TRAILER_BYTES) return null;
+  const body = bytes.subarray(0, bytes.length - TRAILER_BYTES);
+  const found = [...candidates(bytes, body)].map(soundSidecar).filter((mended) => mended !== null);
+  return found.length === 1 ? (found[0] ?? null) : null;
+}
+
+interface Candidate {
+  readonly bytes: Buffer;
+  readonly offset: number;
+}
+
+function* candidates(bytes: Buffer, body: Buffer): Generator<Candidate> {
+  const written = /"([0-9a-f]{8})"/.exec(bytes.toString("latin1", body.length))?.[1];
+  const trailer = Buffer.from(`"crc32": "${crc32(body).toString(16).padStart(8, "0")}"\n}\n`);
+  const wrong = [...trailer.keys()].filter((index) => trailer[index] !== bytes[body.length + index]);
+  const [only] = wrong;
+  if (only !== undefined && wrong.length === 1) yield { bytes: Buffer.concat([body, trailer]), offset: body.length + only };
+  if (written === undefined) return;
+  for (const { offset, change } of singleChanges((crc32(body) ^ parseInt(written, 16)) >>> 0, body.length)) {
+    const changed = Buffer.from(bytes);
+    changed.writeUInt8(bytes.readUInt8(offset) ^ change, offset);
+    yield { bytes: changed, offset };
+  }
+}
+
+function soundSidecar(candidate: Candidate): MendedSidecar | null {
+  try {
+    const read = decodeSidecar(candidate.bytes);
+    return read.kind === "sound" ? { ...candidate, sidecar: read.sidecar } : null;
+  } catch {
+    // The checksum matches by chance, and it is no JSON.
+    return null;
+  }
+}
+
+/** What each byte does to a CRC, and which byte has a given highest byte in it: no two have the same. */
+const TABLE: readonly number[] = Array.from({ length: 256 }, (_, byte) => (crc32(Buffer.from([byte])) ^ crc32(Buffer.from([0]))) >>> 0);
+const BY_HIGHEST = new Map(TABLE.map((value, byte) => [value >>> 24, byte]));
+
+/** The changes of one byte among `length` that change a CRC by `difference`: taken back byte by byte from the end. */
+function* singleChanges(difference: number, length: number): Generator<{ readonly offset: number; readonly change: number }> {
+  let rest = difference;
+  for (let offset = length - 1; offset >= 0; offset -= 1) {
+    const change = BY_HIGHEST.get(rest >>> 24) ?? 0;
+    const value = TABLE[change] ?? 0;
+    if (change !== 0 && value === rest) yield { offset, change };
+    rest = (((rest ^ value) << 8) | change) >>> 0;
+  }
+}

@@ -1,0 +1,78 @@
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { createServer } from "../../src/server.js";
+import { startStreamdir } from "../helpers/process.js";
+import { tempDir } from "../helpers/temp-dir.js";
+
+const LOG = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+
+/** A directory with one stream, which no server has open any more. */
+async function servedDirectory(): Promise<string> {
+  const dir = tempDir();
+  const server = await createServer({ dir, port: 0, journalBytes: 65536, log: LOG });
+  await fetch(`${server.url}a/b`, { method: "PUT", headers: { "Content-Type": "text/plain" }, body: "hello" });
+  await server.close();
+  return dir;
+}
+
+function find(dir: string, end: string): string {
+  const found = readdirSync(dir, { recursive: true, encoding: "utf8" }).find((path) => path.endsWith(end));
+  assert.ok(found !== undefined);
+  return join(dir, found);
+}
+
+test("repair has nothing to do in a sound directory, and says so", async (context) => {
+  const dir = await servedDirectory();
+  for (const args of [["repair", dir], ["repair", dir, "--yes"]]) {
+    const { status, stdout, stderr } = await startStreamdir(context, args).ended;
+    assert.deepEqual([status, stdout, stderr], [0, "nothing to repair\n", ""]);
+  }
+  assert.ok(!existsSync(join(dir, "lock")));
+});
+
+test("repair says what it would do, changes nothing without --yes, does it with --yes, and is then done", async (context) => {
+  const dir = await servedDirectory();
+  const sidecar = find(dir, "meta.json");
+  const segment = find(dir, ".seg");
+  const sound = readFileSync(sidecar);
+  const damaged = Buffer.from(sound);
+  damaged.writeUInt8(damaged.readUInt8(50) ^ 1, 50);
+  writeFileSync(sidecar, damaged);
+  const what = `stream "a/b": ${sidecar}: put byte 50 right, the only one whose change makes the checksum match; the damaged file is kept`;
+  const plan = await startStreamdir(context, ["repair", dir]).ended;
+  assert.deepEqual([plan.status, plan.stdout], [1, `to do: ${what}\n1 to do with --yes, nothing is left\n`]);
+  assert.deepEqual(readFileSync(sidecar), damaged);
+  const done = await startStreamdir(context, ["repair", dir, "--yes"]).ended;
+  assert.deepEqual([done.status, done.stdout], [0, `done: ${what}\n1 done, nothing is left\n`]);
+  assert.deepEqual(readFileSync(sidecar), sound);
+  assert.equal((await startStreamdir(context, ["verify", dir]).ended).status, 0);
+
+  rmSync(segment);
+  const left = await startStreamdir(context, ["repair", dir, "--yes", "--json"]).ended;
+  assert.equal(left.status, 1);
+  const lines = left.stdout.trim().split("\n").map((line) => JSON.parse(line));
+  assert.deepEqual(lines[0], { kind: "left", stream: "a/b", file: segment, what: "lost until it is put back from a copy: it is missing: positions 0 to 5 of the stream" });
+  assert.deepEqual(lines.at(-1), { done: 1, toDo: 0, left: 1 });
+});
+
+test("repair refuses a directory that a server has open, one of another host without --force-unlock, and one that is none of ours", async (context) => {
+  const dir = tempDir();
+  const server = await createServer({ dir, port: 0, journalBytes: 65536, log: LOG });
+  for (const args of [["repair", dir], ["repair", dir, "--yes", "--force-unlock"]]) {
+    const busy = await startStreamdir(context, args).ended;
+    assert.deepEqual([busy.status, busy.stdout], [1, ""]);
+    assert.match(busy.stderr, new RegExp(`^streamdir: the directory is in use by process ${process.pid} on .*\n$`));
+  }
+  await server.close();
+  writeFileSync(join(dir, "lock"), JSON.stringify({ pid: 1, host: "elsewhere", startedAt: null }));
+  assert.match((await startStreamdir(context, ["repair", dir, "--yes"]).ended).stderr, /in use by process 1 on elsewhere .*--force-unlock/);
+  const forced = await startStreamdir(context, ["repair", dir, "--yes", "--force-unlock"]).ended;
+  assert.equal(forced.status, 0);
+  assert.match(forced.stderr, /warn .*taken away.*host=elsewhere/);
+  assert.ok(!existsSync(join(dir, "lock")));
+  const foreign = await startStreamdir(context, ["repair", tempDir(), "--yes"]).ended;
+  assert.equal(foreign.status, 1);
+  assert.match(foreign.stderr, /is not a data directory of streamdir/);
+});

@@ -1,0 +1,51 @@
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { describe, test } from "node:test";
+import { Damaged } from "../../../src/storage/file/damaged.js";
+import { systemFiles } from "../../../src/storage/file/files.js";
+import { Layout } from "../../../src/storage/file/layout.js";
+import { decodeSidecar } from "../../../src/storage/file/sidecar.js";
+import { tempDir } from "../../helpers/temp-dir.js";
+
+function setUp(): { damaged: Damaged; layout: Layout; path: string } {
+  const layout = new Layout(tempDir());
+  const path = join(layout.streamDirectory("s"), "meta.json");
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, "one");
+  return { damaged: new Damaged(systemFiles(true), layout), layout, path };
+}
+
+describe("what is damaged", () => {
+  test("is moved to its own place below damaged/, and never over what is there", async () => {
+    const { damaged, layout, path } = setUp();
+    const kept = await damaged.move(path);
+    assert.equal(kept, path.replace(layout.root, layout.damaged));
+    writeFileSync(path, "two");
+    assert.equal(await damaged.move(path), `${kept}.2`);
+    assert.deepEqual([readFileSync(kept, "utf8"), readFileSync(`${kept}.2`, "utf8"), existsSync(path)], ["one", "two", false]);
+  });
+
+  test("is copied once, however often", async () => {
+    const { damaged, path } = setUp();
+    const first = await damaged.copy(path, Buffer.from("one"));
+    assert.equal(await damaged.copy(path, Buffer.from("one")), first);
+    assert.equal(await damaged.copy(path, Buffer.from("two")), `${first}.2`);
+    assert.equal(readFileSync(path, "utf8"), "one");
+  });
+
+  test("may be a directory, beside another one", async () => {
+    const { damaged, path } = setUp();
+    const kept = await damaged.move(dirname(path));
+    mkdirSync(dirname(path));
+    assert.equal(await damaged.move(dirname(path)), `${kept}.2`);
+    assert.equal(readFileSync(join(kept, "meta.json"), "utf8"), "one");
+  });
+
+  test("is a reason to refuse a stream, whose sidecar is kept", async () => {
+    const { damaged, path } = setUp();
+    const kept = await damaged.refuse(dirname(path), "its end is lost");
+    assert.equal(readFileSync(kept ?? "", "utf8"), "one");
+    assert.deepEqual(decodeSidecar(readFileSync(path)), { kind: "damaged", problem: "its end is lost", isFinal: true });
+  });
+});

@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { Damaged } from "../../../src/storage/file/damaged.js";
+import { settleJournal, shortStreams } from "../../../src/storage/file/journal-settlement.js";
+import { surveyJournal } from "../../../src/storage/file/journal-survey.js";
+import { readMarker } from "../../../src/storage/file/directory.js";
+import { Layout } from "../../../src/storage/file/layout.js";
+import { append, crash, created, keptLog, loaded, openEngine, readAll, remove } from "../../helpers/engine.js";
+import { WatchedFiles } from "../../helpers/watched-files.js";
+
+test("a settled journal holds nothing, counts on, and nothing of it is kept", async (t) => {
+  const engine = await openEngine();
+  const stream = await created(engine.storage, "s", "one,");
+  await append(engine.storage, stream, "two,");
+  await append(engine.storage, await created(engine.storage, "gone", "x"), "y");
+  await remove(engine.storage, await loaded(engine.storage, "gone"));
+  const dir = await crash(engine);
+  const files = new WatchedFiles();
+  const layout = new Layout(dir);
+  const directoryId = await readMarker(files, layout);
+  assert.ok(directoryId !== null);
+  const before = await surveyJournal({ files, layout, directoryId });
+  assert.deepEqual(shortStreams(before), []);
+  const left = await settleJournal({ files, layout, directoryId, log: keptLog().log, damaged: new Damaged(files, layout) }, before);
+  assert.deepEqual(left, []);
+  const after = await surveyJournal({ files, layout, directoryId });
+  assert.deepEqual([after.files.length, after.streams.size, after.lastBatch], [1, 0, before.lastBatch + 1]);
+  assert.ok(!existsSync(join(dir, "damaged")));
+  assert.deepEqual(readdirSync(join(dir, "journal")).length, 1);
+
+  const again = await openEngine({ dir });
+  t.after(() => again.storage.close());
+  const found = await loaded(again.storage, "s");
+  assert.equal((await readAll(again.storage, found)).toString(), "one,two,");
+  assert.equal(await again.storage.load("gone"), null);
+});
+
+test("records of a stream whose sidecar is spoiled are kept, and told of", async () => {
+  const first = await openEngine();
+  await created(first.storage, "s", "one,");
+  await first.storage.close();
+  const engine = await openEngine({ dir: first.dir });
+  await append(engine.storage, await loaded(engine.storage, "s"), "two,");
+  const dir = await crash(engine);
+  const files = new WatchedFiles();
+  const layout = new Layout(dir);
+  const directoryId = await readMarker(files, layout);
+  assert.ok(directoryId !== null);
+  await files.unlink(join(layout.streamDirectory("s"), "meta.json"));
+  const survey = await surveyJournal({ files, layout, directoryId });
+  const left = await settleJournal({ files, layout, directoryId, log: keptLog().log, damaged: new Damaged(files, layout) }, survey);
+  assert.deepEqual(left.map(({ name, damage }) => [name, damage]), [["s", "meta.json is missing"]]);
+  assert.equal(readdirSync(join(dir, "damaged/journal")).length, survey.files.length);
+});

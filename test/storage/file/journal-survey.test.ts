@@ -1,0 +1,85 @@
+import assert from "node:assert/strict";
+import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { surveyJournal, type Survey } from "../../../src/storage/file/journal-survey.js";
+import { openOffline } from "../../../src/storage/file/offline.js";
+import { append, bytesOf, crash, created, loaded, openEngine, remove } from "../../helpers/engine.js";
+
+async function survey(dir: string): Promise<Survey> {
+  return surveyJournal(await openOffline(dir, false));
+}
+
+function journalFiles(dir: string): string[] {
+  return readdirSync(join(dir, "journal")).sort().map((name) => join(dir, "journal", name));
+}
+
+function named({ streams }: Survey): Record<string, unknown> {
+  return Object.fromEntries([...streams.values()].map(({ identity, tail, deleted, createdHere, pendingRecords }) => [identity.name, { tail, deleted, createdHere, pendingRecords }]));
+}
+
+describe("the survey of a journal", () => {
+  test("tells of each stream where it ends, whether it is there, and what its files lack", async () => {
+    const first = await openEngine();
+    await created(first.storage, "old", "12345");
+    await first.storage.close();
+    const engine = await openEngine({ dir: first.dir });
+    await append(engine.storage, await loaded(engine.storage, "old"), "678");
+    await created(engine.storage, "new", bytesOf(5000)); // past the journal
+    await remove(engine.storage, await created(engine.storage, "gone", "x"));
+    const found = await survey(await crash(engine));
+    assert.deepEqual(named(found), {
+      old: { tail: 8, deleted: false, createdHere: false, pendingRecords: 1 },
+      new: { tail: 5000, deleted: false, createdHere: true, pendingRecords: 1 },
+      gone: { tail: 1, deleted: true, createdHere: true, pendingRecords: 1 },
+    });
+    const bypassed = [...found.streams.values()].flatMap((stream) => stream.bypassed);
+    assert.deepEqual(bypassed.map(({ position, length }) => [position, length]), [[0, 5000]]);
+    assert.deepEqual([found.damages, found.foreign], [[], null]);
+  });
+
+  test("finds records that do not follow what the sidecar says", async () => {
+    const first = await openEngine();
+    await created(first.storage, "s", "12345");
+    await first.storage.close();
+    const engine = await openEngine({ dir: first.dir });
+    const stream = await loaded(engine.storage, "s");
+    const sidecar = readdirSync(first.dir, { recursive: true, encoding: "utf8" }).find((path) => path.endsWith("meta.json")) ?? "";
+    const old = readFileSync(join(first.dir, sidecar));
+    await append(engine.storage, stream, "678");
+    await engine.storage.close();
+    const last = await openEngine({ dir: first.dir });
+    await append(last.storage, await loaded(last.storage, "s"), "9");
+    const dir = await crash(last);
+    writeFileSync(join(dir, sidecar), old);
+    const [found] = [...(await survey(dir)).streams.values()];
+    assert.deepEqual([found?.gap?.position, found?.gap?.tail, found?.tail], [8, 5, 5]);
+  });
+
+  test("says of a file that is missing between others what is behind it", async () => {
+    const engine = await openEngine();
+    engine.files.gate = ({ kind, path }) => (kind === "rename" && path.includes("meta.json") ? new Promise(() => undefined) : undefined);
+    const stream = await created(engine.storage, "s");
+    await created(engine.storage, "quiet", "x");
+    for (let index = 0; journalFiles(engine.dir).length < 4; index += 1) await append(engine.storage, stream, bytesOf(1500, index));
+    const dir = await crash(engine);
+    const [, second] = journalFiles(dir);
+    rmSync(second ?? "");
+    const { damages, streams } = await survey(dir);
+    assert.match(damages[0]?.problem ?? "", /^batch \d+ follows batch \d+$/);
+    assert.deepEqual([...(damages[0]?.behind ?? [])].map((id) => streams.get(id)?.identity.name), ["s"]);
+    assert.ok([...streams.values()].find(({ identity }) => identity.name === "s")?.gap !== null);
+  });
+
+  test("takes the journal of another directory for what it is", async () => {
+    const other = await openEngine();
+    await created(other.storage, "s", "x");
+    const engine = await openEngine();
+    await created(engine.storage, "t", "x");
+    const dir = await crash(engine);
+    const [path] = journalFiles(dir);
+    copyFileSync(journalFiles(await crash(other))[0] ?? "", path ?? "");
+    const { foreign, streams, lastBatch } = await survey(dir);
+    assert.deepEqual([foreign, streams.size, lastBatch], [path, 0, 0]);
+  });
+});

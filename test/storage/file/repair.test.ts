@@ -1,0 +1,335 @@
+import assert from "node:assert/strict";
+import { cpSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { before, describe, test, type TestContext } from "node:test";
+import { DamagedStreamError } from "../../../src/storage/storage.js";
+import { openOffline } from "../../../src/storage/file/offline.js";
+import { repairDirectory, type RepairLine, type RepairSummary } from "../../../src/storage/file/repair.js";
+import { verifyDirectory, type Finding } from "../../../src/storage/file/verify.js";
+import { append, crash, created, keptLog, loaded, openEngine, readAll, recordOf, remove, type Engine } from "../../helpers/engine.js";
+import { tempDir } from "../../helpers/temp-dir.js";
+
+interface Repaired {
+  readonly lines: string[];
+  readonly summary: RepairSummary;
+}
+
+async function repair(dir: string, apply = true): Promise<Repaired> {
+  const lines: string[] = [];
+  const say = ({ kind, stream, file, what }: RepairLine): void => void lines.push(`${kind}: ${stream ?? ""}: ${file.slice(dir.length + 1)}: ${what}`);
+  const directory = await openOffline(dir, false);
+  const summary = await repairDirectory({ ...directory, apply, nowMs: 1234, log: keptLog().log, say });
+  return { lines, summary };
+}
+
+async function findings(dir: string): Promise<string[]> {
+  const found: string[] = [];
+  const report = ({ stream, file, problem }: Finding): void => void found.push(`${stream ?? ""}: ${file.slice(dir.length + 1)}: ${problem}`);
+  await verifyDirectory({ ...(await openOffline(dir, false)), report, progress: () => undefined });
+  return found;
+}
+
+/** Everything in a directory, by path. */
+function contentOf(dir: string): Map<string, string> {
+  const paths = readdirSync(dir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  return new Map(paths.map((entry) => join(entry.parentPath, entry.name)).map((path) => [path, readFileSync(path, "latin1")]));
+}
+
+/** The one file under `dir` whose path ends like this. */
+function find(dir: string, end: string): string {
+  const paths = readdirSync(dir, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(end) && !path.startsWith("damaged"));
+  assert.equal(paths.length, 1, `${paths.length} files end with ${end}`);
+  return join(dir, paths[0] ?? "");
+}
+
+function flip(path: string, offset: number): void {
+  const bytes = readFileSync(path);
+  bytes.writeUInt8(bytes.readUInt8(offset) ^ 4, offset);
+  writeFileSync(path, bytes);
+}
+
+/** Writes nonsense over the middle of a file: more than one byte is wrong. */
+function spoil(path: string): void {
+  const bytes = readFileSync(path);
+  bytes.fill("?", 60, 110);
+  writeFileSync(path, bytes);
+}
+
+async function served(t: TestContext, dir: string): Promise<Engine> {
+  const engine = await openEngine({ dir });
+  t.after(() => engine.storage.close());
+  return engine;
+}
+
+async function textOf({ storage }: Engine, name: string): Promise<string> {
+  return (await readAll(storage, await loaded(storage, name))).toString();
+}
+
+describe("a directory that was closed", () => {
+  let sound = "";
+  before(async () => {
+    const { dir, storage } = await openEngine();
+    const stream = await created(storage, "chat", "x".repeat(3000), { contentType: "text/plain", ttlSeconds: 60 });
+    await append(storage, stream, recordOf("y".repeat(3000), { producer: { id: "p", epoch: 1, seq: 0 } }));
+    const json = await created(storage, "json", '{"a":1},\n', { contentType: "application/json" });
+    await append(storage, json, "2,\n");
+    await created(storage, `long/${"n".repeat(300)}`, "z");
+    await storage.close();
+    sound = dir;
+  });
+
+  function copy(): string {
+    const dir = join(tempDir(), "data");
+    cpSync(sound, dir, { recursive: true });
+    return dir;
+  }
+
+  test("needs nothing", async () => {
+    const { lines, summary } = await repair(copy());
+    assert.deepEqual([lines, summary], [[], { done: 0, toDo: 0, left: 0 }]);
+  });
+
+  test("is not changed by saying what would be done", async () => {
+    const dir = copy();
+    spoil(find(dir, "json/meta.json"));
+    flip(find(dir, "chat/0000000000000000.seg"), 7);
+    const before = contentOf(dir);
+    const { lines, summary } = await repair(dir, false);
+    assert.deepEqual(contentOf(dir), before);
+    assert.deepEqual(summary, { done: 0, toDo: 2, left: 1 });
+    assert.ok(lines.every((line) => /^(to do|left): /.test(line)));
+  });
+
+  test("gets a sidecar with one wrong byte back as it was", async (t) => {
+    const dir = copy();
+    const path = find(dir, "chat/meta.json");
+    const before = readFileSync(path);
+    flip(path, 70);
+    const damaged = readFileSync(path);
+    const { lines, summary } = await repair(dir);
+    assert.deepEqual(summary, { done: 1, toDo: 0, left: 0 });
+    assert.match(lines[0] ?? "", /^done: chat: .*meta.json: put byte 70 right/);
+    assert.deepEqual(readFileSync(path), before);
+    assert.deepEqual(readFileSync(path.replace("streams", "damaged/streams")), damaged);
+    assert.deepEqual(await findings(dir), []);
+    assert.deepEqual((await repair(dir)).summary, { done: 0, toDo: 0, left: 0 });
+    assert.equal((await textOf(await served(t, dir), "chat")).length, 6000);
+  });
+
+  for (const [what, harm] of [["lost", rmSync], ["spoiled", spoil]] as const) {
+    test(`gets a sidecar that is ${what} made anew from the segments, and the stream is closed`, async (t) => {
+      const dir = copy();
+      harm(find(dir, "json/meta.json"));
+      harm(find(dir, "chat/meta.json"));
+      const { summary, lines } = await repair(dir);
+      assert.deepEqual(summary, { done: 2, toDo: 0, left: 0 });
+      assert.match(lines.join("\n"), /done: chat: .* make it anew with 6000 bytes; .*octet-stream, its lifetime is lost and without end; its producers, .* it is closed/);
+      assert.deepEqual(await findings(dir), []);
+      const engine = await served(t, dir);
+      assert.equal(await textOf(engine, "json"), '{"a":1},\n2,\n');
+      assert.equal(await textOf(engine, "chat"), "x".repeat(3000) + "y".repeat(3000));
+      const stream = await loaded(engine.storage, "json");
+      assert.deepEqual([stream.config.contentType, stream.config.ttlSeconds, stream.state.closed], ["application/json", null, true]);
+      assert.equal(existsSync(join(dir, "damaged")), what === "spoiled");
+    });
+  }
+
+  test("leaves a lost sidecar whose name is cut in the directory's", async () => {
+    const dir = copy();
+    const path = readdirSync(join(dir, "streams"), { recursive: true, encoding: "utf8" }).find((entry) => entry.includes("~") && entry.endsWith("meta.json"));
+    assert.ok(path !== undefined);
+    rmSync(join(dir, "streams", path));
+    const { lines, summary } = await repair(dir);
+    assert.deepEqual(summary, { done: 0, toDo: 0, left: 1 });
+    assert.match(lines[0] ?? "", /its name can't be told from its directory/);
+  });
+
+  test("sets a damaged segment aside, and the rest of the stream is served", async (t) => {
+    const dir = copy();
+    const path = find(dir, "chat/0000000000000000.seg");
+    flip(path, 7);
+    const { lines, summary } = await repair(dir);
+    assert.deepEqual(summary, { done: 1, toDo: 0, left: 1 });
+    assert.match(lines.join("\n"), /left: chat: .*positions 0 to 3000 of the stream\ndone: chat: .*0000000000000000.seg: set it aside/);
+    assert.ok(existsSync(path.replace("streams", "damaged/streams")) && !existsSync(path));
+    assert.deepEqual((await repair(dir)).summary, { done: 0, toDo: 0, left: 1 });
+    const { storage } = await served(t, dir);
+    const stream = await loaded(storage, "chat");
+    assert.equal((await readAll(storage, stream, 3000)).toString(), "y".repeat(3000));
+    await assert.rejects(async () => storage.read(stream, 0, 10), DamagedStreamError);
+    assert.equal(await append(storage, stream, "more"), "durable");
+  });
+
+  test("refuses an open stream whose last segment is damaged, until its files are put back", async (t) => {
+    const dir = copy();
+    const path = find(dir, "chat/0000000000003000.seg");
+    const meta = find(dir, "chat/meta.json");
+    const [segmentBefore, metaBefore] = [readFileSync(path), readFileSync(meta)];
+    truncateSync(path, 2999);
+    const { summary } = await repair(dir);
+    assert.deepEqual(summary, { done: 2, toDo: 0, left: 1 });
+    assert.match((await findings(dir)).join(), /chat: .*meta.json: its last segment is lost/);
+    assert.deepEqual((await repair(dir)).summary, { done: 0, toDo: 0, left: 1 });
+    const engine = await openEngine({ dir });
+    await assert.rejects(engine.storage.load("chat"), /its last segment is lost/);
+    await engine.storage.close();
+    assert.deepEqual(readFileSync(meta.replace("streams", "damaged/streams")), metaBefore);
+    renameSync(meta.replace("streams", "damaged/streams"), meta);
+    writeFileSync(path, segmentBefore);
+    assert.deepEqual(await findings(dir), []);
+    assert.equal((await textOf(await served(t, dir), "chat")).length, 6000);
+  });
+
+  test("leaves a journal that is gone, and a journal of another directory", async () => {
+    const dir = copy();
+    const journal = find(join(dir, "journal"), ".journal");
+    flip(journal, 33);
+    assert.match((await repair(dir)).lines.join(), /^left: : journal.*/);
+    rmSync(journal);
+    assert.match((await repair(dir)).lines.join(), /^left: : journal: the journal is missing/);
+  });
+
+  test("leaves a directory with another name, and one that another version wrote", async () => {
+    const dir = copy();
+    const directory = dirname(find(dir, "chat/meta.json"));
+    renameSync(directory, join(dirname(directory), "chet"));
+    const json = find(dir, "json/meta.json");
+    writeFileSync(json, readFileSync(json, "utf8").replace('"format": 1', '"format": 22'));
+    const { lines, summary } = await repair(dir);
+    assert.deepEqual(summary, { done: 0, toDo: 0, left: 2 });
+    assert.match(lines.join("\n"), /chet: the directory is not the one for this name/);
+    assert.match(lines.join("\n"), /format 22 is not known/);
+  });
+});
+
+describe("a directory after kill -9", () => {
+  /** Streams with their data in the journal: one batch each. */
+  async function crashed(): Promise<string> {
+    const engine = await openEngine();
+    const { storage } = engine;
+    const streams = [];
+    for (const name of ["a", "b", "c"]) streams.push(await created(storage, name, `${name}1,`));
+    for (const round of [2, 3]) for (const stream of streams) await append(storage, stream, `${stream.name}${round},`);
+    await remove(storage, await created(storage, "gone", "x"));
+    return crash(engine);
+  }
+
+  /** Where the frames of the journal begin, in order. */
+  function framesOf(path: string): number[] {
+    const bytes = readFileSync(path);
+    const offsets: number[] = [];
+    for (let offset = 0; offset < bytes.length; offset += 512) if (bytes.toString("latin1", offset, offset + 4) === "SDJ1") offsets.push(offset);
+    return offsets;
+  }
+
+  test("is recovered as by a start, and its journal is freed", async (t) => {
+    const dir = await crashed();
+    assert.deepEqual((await repair(dir, false)).summary, { done: 0, toDo: 1, left: 0 });
+    const { summary } = await repair(dir);
+    assert.deepEqual(summary, { done: 1, toDo: 0, left: 0 });
+    assert.deepEqual(await findings(dir), []);
+    assert.deepEqual((await repair(dir)).summary, { done: 0, toDo: 0, left: 0 });
+    const engine = await served(t, dir);
+    for (const name of ["a", "b", "c"]) assert.equal(await textOf(engine, name), `${name}1,${name}2,${name}3,`);
+    assert.equal(await engine.storage.load("gone"), null);
+    assert.equal(await append(engine.storage, await loaded(engine.storage, "a"), "more"), "durable");
+  });
+
+  test("keeps a damaged journal whole, applies what is sound, and refuses the streams that lost records", async (t) => {
+    const dir = await crashed();
+    const journal = find(join(dir, "journal"), ".journal");
+    const offsets = framesOf(journal);
+    flip(journal, (offsets[5] ?? 0) + 81); // the second append of b, behind the empty frame and three creations
+    const whole = readFileSync(journal);
+    const [finding] = await findings(dir);
+    assert.match(finding ?? "", /sound records follow at byte \d+; it seems to hold records of "b"; records behind it are of "c", "a", "b", "gone"/);
+    const { lines, summary } = await repair(dir);
+    assert.deepEqual(summary, { done: 3, toDo: 0, left: 2 }, lines.join("\n"));
+    assert.deepEqual(readFileSync(join(dir, "damaged/journal", basename(journal))), whole);
+    assert.match((await findings(dir)).join("\n"), /^b: .*meta.json: records of it from position 3 on are lost, [^\n]*$/);
+    assert.deepEqual((await repair(dir)).summary, { done: 0, toDo: 0, left: 1 });
+    const engine = await served(t, dir);
+    for (const name of ["a", "c"]) assert.equal(await textOf(engine, name), `${name}1,${name}2,${name}3,`);
+    await assert.rejects(engine.storage.load("b"), /from position 3 on are lost/);
+    assert.equal(await engine.storage.load("gone"), null);
+  });
+
+  test("loses nothing with the sidecar of a stream that the journal has whole", async (t) => {
+    const engine = await openEngine();
+    const stream = await created(engine.storage, "big", "x");
+    await append(engine.storage, stream, "y".repeat(5000)); // past the journal
+    const dir = await crash(engine);
+    spoil(find(dir, "big/meta.json"));
+    const { lines, summary } = await repair(dir);
+    assert.deepEqual(summary, { done: 2, toDo: 0, left: 0 }, lines.join("\n"));
+    assert.deepEqual(await findings(dir), []);
+    const again = await served(t, dir);
+    assert.equal(await textOf(again, "big"), `x${"y".repeat(5000)}`);
+    assert.equal((await loaded(again.storage, "big")).state.closed, false);
+  });
+
+  test("finds the end of a stream in the journal when its sidecar is lost", async (t) => {
+    const first = await openEngine();
+    await created(first.storage, "s", "one,", { contentType: "text/plain" });
+    await first.storage.close();
+    const engine = await openEngine({ dir: first.dir });
+    const stream = await loaded(engine.storage, "s");
+    await append(engine.storage, stream, "two,");
+    const dir = await crash(engine);
+    rmSync(find(dir, "s/meta.json"));
+    assert.match((await findings(dir)).join(), /s: .*meta.json: it is missing/);
+    const { summary } = await repair(dir);
+    assert.deepEqual(summary, { done: 2, toDo: 0, left: 0 });
+    const again = await served(t, dir);
+    const found = await loaded(again.storage, "s");
+    assert.equal(await textOf(again, "s"), "one,two,");
+    assert.deepEqual([found.config.contentType, found.state.closed, found.id], ["text/plain", true, stream.id]);
+  });
+
+  for (const [what, harm, isClosed] of [["spoiled", spoil, true], ["wrong in one byte", (path: string) => flip(path, 70), false]] as const) {
+    test(`applies what a start of the server set aside for a stream whose sidecar was ${what}`, async (t) => {
+      const first = await openEngine();
+      await created(first.storage, "s", "one,", { contentType: "text/plain" });
+      await first.storage.close();
+      const engine = await openEngine({ dir: first.dir });
+      await append(engine.storage, await loaded(engine.storage, "s"), "two,");
+      await created(engine.storage, "other", "x");
+      const dir = await crash(engine);
+      harm(find(dir, "s/meta.json"));
+      const server = await openEngine({ dir });
+      await assert.rejects(server.storage.load("s"), DamagedStreamError);
+      await append(server.storage, await loaded(server.storage, "other"), "y");
+      await server.storage.close();
+      const { lines, summary } = await repair(dir);
+      assert.deepEqual(summary, { done: 2, toDo: 0, left: 0 }, lines.join("\n"));
+      assert.match(lines[1] ?? "", /^done: s: .*apply 1 records that were set aside/);
+      assert.deepEqual(await findings(dir), []);
+      assert.deepEqual((await repair(dir)).summary, { done: 0, toDo: 0, left: 0 });
+      const again = await served(t, dir);
+      assert.equal(await textOf(again, "s"), "one,two,");
+      assert.equal(await textOf(again, "other"), "xy");
+      assert.equal((await loaded(again.storage, "s")).state.closed, isClosed);
+    });
+  }
+
+  test("never applies what was set aside to another stream of the name", async () => {
+    const first = await openEngine();
+    await created(first.storage, "s", "one,");
+    await first.storage.close();
+    const engine = await openEngine({ dir: first.dir });
+    await append(engine.storage, await loaded(engine.storage, "s"), "two,");
+    const dir = await crash(engine);
+    spoil(find(dir, "s/meta.json"));
+    const server = await openEngine({ dir });
+    await server.storage.close();
+    rmSync(dirname(find(dir, "s/meta.json")), { recursive: true });
+    const successor = await openEngine({ dir });
+    await created(successor.storage, "s", "another,");
+    await successor.storage.close();
+    assert.deepEqual((await repair(dir)).summary, { done: 0, toDo: 0, left: 0 });
+    rmSync(find(dir, "s/meta.json"));
+    const { lines, summary } = await repair(dir);
+    assert.deepEqual(summary, { done: 0, toDo: 0, left: 1 });
+    assert.match(lines[0] ?? "", /nobody can tell whether they are its own/);
+  });
+});

@@ -1,0 +1,74 @@
+import assert from "node:assert/strict";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { systemFiles } from "../../../src/storage/file/files.js";
+import type { JournaledStream } from "../../../src/storage/file/journal-survey.js";
+import { Layout, segmentPath } from "../../../src/storage/file/layout.js";
+import { rebuildSidecar, type RebuiltSidecar } from "../../../src/storage/file/sidecar-rebuild.js";
+import { checkStream } from "../../../src/storage/file/stream-check.js";
+import { configOf } from "../../helpers/engine.js";
+import { tempDir } from "../../helpers/temp-dir.js";
+
+const files = systemFiles(false);
+
+/** What is made of segments with this text at these starts, with what the journal knows. */
+async function rebuild(segments: Readonly<Record<number, string>>, journal: Partial<JournaledStream> | null = null): Promise<RebuiltSidecar | string> {
+  const layout = new Layout(tempDir());
+  const directory = layout.streamDirectory("s");
+  mkdirSync(directory, { recursive: true });
+  for (const [start, text] of Object.entries(segments)) writeFileSync(segmentPath(directory, Number(start)), text);
+  const checked = await checkStream({ files, layout, trimmedTo: 0, readSegments: false, onBytes: () => undefined }, directory);
+  const identity = { id: "known", name: "s", config: configOf({ contentType: "text/plain", ttlSeconds: 5 }) };
+  const stands = { identity, directory, firstPosition: 0, createdHere: false, sidecar: null, deleted: false, tail: 0, trimmedTo: 0, pendingRecords: 0, gap: null, suspect: false, bypassed: [] };
+  return rebuildSidecar({ files, syncs: true, newId: () => "new", nowMs: 7 }, checked, journal === null ? undefined : { ...stands, ...journal });
+}
+
+function extentOf(rebuilt: RebuiltSidecar | string): unknown {
+  if (typeof rebuilt === "string") return rebuilt;
+  const { id, config, state, segments } = rebuilt.sidecar;
+  return { id, contentType: config.contentType, tail: state.tail, closed: state.closed, segments: segments.map(({ start, length }) => [start, length]) };
+}
+
+describe("a sidecar made anew", () => {
+  const guessed = { id: "new", contentType: "application/octet-stream", closed: true };
+  const known = { id: "known", contentType: "text/plain", closed: true };
+
+  test("takes positions and lengths from the segments, and guesses the rest", async () => {
+    assert.deepEqual(extentOf(await rebuild({ 0: "abc", 3: "de" })), { ...guessed, tail: 5, segments: [[0, 3], [3, 2]] });
+    assert.deepEqual(extentOf(await rebuild({ 0: "1,\n" })), { ...guessed, contentType: "application/json", tail: 3, segments: [[0, 3]] });
+    assert.deepEqual(extentOf(await rebuild({})), { ...guessed, tail: 0, segments: [] });
+  });
+
+  test("may begin behind bytes that were removed", async () => {
+    assert.deepEqual(extentOf(await rebuild({ 100: "abc" })), { ...guessed, tail: 103, segments: [[100, 3]] });
+  });
+
+  test("ends a segment where the next one begins, whatever a crash left behind it", async () => {
+    assert.deepEqual(extentOf(await rebuild({ 0: "abcdef", 3: "de" })), { ...guessed, tail: 5, segments: [[0, 3], [3, 2]] });
+  });
+
+  test("is not made over bytes that are missing", async () => {
+    assert.match(String(extentOf(await rebuild({ 0: "ab", 3: "de" }))), /its bytes from 2 to 3 are missing/);
+    assert.match(String(extentOf(await rebuild({ 0: "ab" }, { firstPosition: 3 }))), /its segments end at 2, but the journal says that it had 3 bytes/);
+  });
+
+  test("ends where the journal goes on, which also knows the configuration", async () => {
+    assert.deepEqual(extentOf(await rebuild({ 0: "abc", 3: "de" }, { firstPosition: 2 })), { ...known, tail: 2, segments: [[0, 2]] });
+  });
+
+  test("only takes the directory for a stream that the journal has whole", async () => {
+    const rebuilt = await rebuild({ 0: "abc" }, { createdHere: true });
+    assert.ok(typeof rebuilt !== "string");
+    assert.deepEqual([rebuilt.sidecar.claimed, rebuilt.sidecar.id, rebuilt.sidecar.state.closed], [true, "known", false]);
+    assert.match(rebuilt.unknown, /nothing is lost/);
+  });
+
+  test("is not made from what can't be read", async () => {
+    const layout = new Layout(tempDir());
+    const directory = layout.streamDirectory("s");
+    mkdirSync(join(directory, "0000000000000000.seg"), { recursive: true });
+    const checked = await checkStream({ files, layout, trimmedTo: 0, readSegments: false, onBytes: () => undefined }, directory);
+    assert.match(String(await rebuildSidecar({ files, syncs: false, newId: () => "", nowMs: 0 }, checked, undefined)), /can't be read: EISDIR/);
+  });
+});

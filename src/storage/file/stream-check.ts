@@ -75,7 +75,6 @@ export async function checkStream(options: CheckOptions, directory: string): Pro
   if (sidecar !== null) {
     await checkHome(options, sidecar, directory, tell);
     checkPositions(sidecar, path, tell);
-    checkUnlisted(sidecar, directory, starts, tell);
     if (options.readSegments) lost.push(...(await checkSegments(options, sidecar, directory, bytes?.length ?? 0)));
     for (const { path: segment, problem, offset } of lost) tell(segment, problem, offset);
   }
@@ -133,15 +132,6 @@ function checkPositions({ segments, state }: Sidecar, path: string, tell: Tell):
     end = segment.start + segment.length;
   }
   if (end !== state.tail) tell(path, `the segments end at ${end}, the stream at ${state.tail}`);
-}
-
-/** Files before the earliest byte wait to be removed, those behind the tail are what a crash left: only between is wrong. */
-function checkUnlisted({ segments, state }: Sidecar, directory: string, starts: readonly Position[], tell: Tell): void {
-  const listed = new Set(segments.map(({ start }) => start));
-  const earliest = segments[0]?.start ?? state.tail;
-  for (const start of starts) {
-    if (!listed.has(start) && start >= earliest && start < state.tail) tell(segmentPath(directory, start), "it is none of the stream's segments, and lies between them");
-  }
 }
 
 async function checkSegments(options: CheckOptions, sidecar: Sidecar, directory: string, sidecarBytes: number): Promise<LostSegment[]> {

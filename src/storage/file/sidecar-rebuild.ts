@@ -79,7 +79,10 @@ function endOf(segments: readonly SegmentEntry[]): Position {
   return last === undefined ? 0 : last.start + last.length;
 }
 
-/** The segments that the files make up to `limit`; a file may be longer than its segment, never shorter. */
+/**
+ * The segments that the files make up to `limit`. Only the last file may be longer than its segment: a crash may leave a
+ * file that is no segment, and where two overlap nobody can tell which has the stream's bytes.
+ */
 async function segmentsOf({ files, syncs, nowMs }: RebuildOptions, { directory, starts }: CheckedStream, limit: Position): Promise<SegmentEntry[] | string> {
   const segments: SegmentEntry[] = [];
   const used = starts.filter((start) => start < limit);
@@ -87,7 +90,9 @@ async function segmentsOf({ files, syncs, nowMs }: RebuildOptions, { directory, 
     const file = await files.open(segmentPath(directory, start), syncs ? "write" : "read");
     try {
       const size = await file.size();
-      const end = Math.min(used[index + 1] ?? Infinity, limit, index === used.length - 1 ? start + size : Infinity);
+      const next = used[index + 1];
+      const end = next ?? Math.min(limit, start + size);
+      if (next !== undefined && size > end - start) return `its files overlap from ${end} on, and nobody can tell which has its bytes: put it back from a copy`;
       if (size < end - start) return `its bytes from ${start + size} to ${end} are missing: put them back from a copy`;
       if (syncs) await file.sync();
       if (end > start) segments.push({ start, length: end - start, crc: await crcOf(file, end - start), firstAtMs: nowMs, newestAtMs: nowMs });

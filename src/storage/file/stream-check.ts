@@ -77,7 +77,6 @@ export async function checkStream(options: CheckOptions, directory: string): Pro
   if (sidecar !== null) {
     await checkHome(options, sidecar, directory, tell);
     checkPositions(sidecar, path, tell);
-    checkUnlisted(sidecar, directory, starts, tell);
     if (options.readSegments) lost.push(...(await checkSegments(options, sidecar, directory, bytes?.length ?? 0)));
     for (const { path: segment, problem, offset } of lost) tell(segment, problem, offset);
   }
@@ -135,14 +134,6 @@ function checkPositions({ segments, state, earliest }: Sidecar, path: string, te
     end = segment.start + segment.length;
   }
   if (end !== state.tail) tell(path, `the segments end at ${end}, the stream at ${state.tail}`);
-}
-
-/** Files before the earliest byte wait to be removed, those behind the tail are what a crash left: only between is wrong. */
-function checkUnlisted({ segments, state, earliest }: Sidecar, directory: string, starts: readonly Position[], tell: Tell): void {
-  const listed = new Set(segments.map(({ start }) => start));
-  for (const start of starts) {
-    if (!listed.has(start) && start >= earliest.position && start < state.tail) tell(segmentPath(directory, start), "it is none of the stream's segments, and lies between them");
-  }
 }
 
 async function checkSegments(options: CheckOptions, sidecar: Sidecar, directory: string, sidecarBytes: number): Promise<LostSegment[]> {

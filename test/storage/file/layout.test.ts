@@ -14,6 +14,7 @@ test("everything has its place below the root", () => {
     journal: "/data/journal",
     streams: "/data/streams",
     trash: "/data/trash",
+    damaged: "/data/damaged",
   });
   assert.equal(layout.journalFile(42), "/data/journal/0000000000000042.journal");
   assert.equal(segmentPath("/s", 4096), "/s/0000000000004096.seg");

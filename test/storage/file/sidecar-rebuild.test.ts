@@ -44,8 +44,8 @@ describe("a sidecar made anew", () => {
     assert.deepEqual(extentOf(await rebuild({ 100: "abc" })), { ...guessed, tail: 103, segments: [[100, 3]] });
   });
 
-  test("ends a segment where the next one begins, whatever a crash left behind it", async () => {
-    assert.deepEqual(extentOf(await rebuild({ 0: "abcdef", 3: "de" })), { ...guessed, tail: 5, segments: [[0, 3], [3, 2]] });
+  test("is not made where files overlap: a crash may have left one of them", async () => {
+    assert.match(String(extentOf(await rebuild({ 0: "abcdef", 3: "de" }))), /its files overlap from 3 on/);
   });
 
   test("is not made over bytes that are missing", async () => {

@@ -44,12 +44,12 @@ describe("a sidecar", () => {
   test("that was cut off is damaged", () => {
     const bytes = encodeSidecar(sidecarOf());
     for (const length of [0, 1, 20, bytes.length - 1]) {
-      assert.deepEqual(decodeSidecar(bytes.subarray(0, length)), { kind: "damaged", problem: "it is not a whole sidecar" });
+      assert.deepEqual(decodeSidecar(bytes.subarray(0, length)), { kind: "damaged", problem: "it is not a whole sidecar", isFinal: false });
     }
   });
 
   test("of another version is refused, never guessed at", () => {
     const text = encodeSidecar(sidecarOf()).toString().replace('"format": 1', '"format": 2');
-    assert.deepEqual(decodeSidecar(Buffer.from(text)), { kind: "damaged", problem: "format 2 is not known to this version, which writes format 1" });
+    assert.deepEqual(decodeSidecar(Buffer.from(text)), { kind: "damaged", problem: "format 2 is not known to this version, which writes format 1", isFinal: true });
   });
 });

@@ -74,7 +74,6 @@ describe("a directory that was closed", () => {
     ["a sidecar that is gone", (dir) => touch(find(dir, "chat/meta.json"), (path) => rmSync(path)), "chat", /^it is missing$/],
     ["a directory with another name", (dir) => touch(join(dirname(dirname(find(dir, "chat/meta.json"))), "chet"), (path) => renameSync(join(dirname(path), "chat"), path)), "chat", /not the one for this name/],
     ["a file that nobody put there", (dir) => touch(join(dirname(find(dir, "chat/meta.json")), "core"), (path) => writeFileSync(path, "")), "chat", /no file of a stream/],
-    ["a segment between others", (dir) => touch(join(dirname(find(dir, "chat/meta.json")), "0000000000000007.seg"), (path) => writeFileSync(path, "")), "chat", /none of the stream's segments/],
     ["a directory in the place of a segment", (dir) => touch(find(dir, "chat/0000000000003000.seg"), (path) => (rmSync(path), mkdirSync(path))), "chat", /it can't be read: EISDIR/],
     ["a pipe in the place of a segment", (dir) => touch(find(dir, "chat/0000000000003000.seg"), (path) => (rmSync(path), execFileSync("mkfifo", [path]))), "chat", /it has 0 bytes of 3000/],
     ["a file in the place of a stream", (dir) => touch(join(dirname(dirname(find(dir, "chat/meta.json"))), "x"), (path) => writeFileSync(path, "")), null, /it is no directory/],

@@ -59,7 +59,8 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
   const scanned = await scanJournal(options);
   await writeLastFrameAgain(options, scanned);
   const fates = fatesOf(scanned);
-  for (const identity of fates.deleted.values()) await removeDeleted(options, identity);
+  const taken = new Set([...fates.surviving.values()].map(({ name }) => name));
+  for (const identity of fates.deleted.values()) await removeDeleted(options, identity, taken.has(identity.name));
   const streams = await openStreams(options, fates);
   let records = 0;
   let bytes = 0;
@@ -167,13 +168,14 @@ function fatesOf(scanned: readonly ScannedFile[]): Fates {
   return { surviving, deleted, created };
 }
 
-/** Finishes a deletion, if the directory is still the deleted stream's. */
-async function removeDeleted({ files, layout, trash }: RecoveryOptions, identity: StreamIdentity): Promise<void> {
+/** Finishes a deletion, if the directory is still the deleted stream's. `isTaken`: the name has another stream by now. */
+async function removeDeleted({ files, layout, trash }: RecoveryOptions, identity: StreamIdentity, isTaken: boolean): Promise<void> {
   const directory = layout.streamDirectory(identity.name);
   const bytes = await readWhole(files, sidecarPath(directory));
   const read = bytes === null ? null : decodeSidecar(bytes);
   // Without a sidecar the files are leftovers: a stream with bytes that only its segments hold has one.
-  const isTheirs = read === null || (read.kind === "sound" && read.sidecar.id === identity.id);
+  // A damaged one is theirs when the journal, which keeps all that came after the deletion, knows nobody else.
+  const isTheirs = read === null || (read.kind === "sound" ? read.sidecar.id === identity.id : !isTaken);
   if (isTheirs) await trash.discard(directory, identity.id);
 }
 
@@ -260,8 +262,11 @@ async function joinBypassed(
   // The cache holds one run without a gap, and this payload is not in it.
   cache.drop(stream, 0);
   const segment = stream.segmentAt(position);
-  if (segment !== undefined) segment.crc = combineCrc32(segment.crc, bypassed.crc, bypassed.length);
   stream.written = position + bypassed.length;
+  if (segment === undefined) return;
+  segment.crc = combineCrc32(segment.crc, bypassed.crc, bypassed.length);
+  // Nobody has looked at the payload since its record was written: it is compared before its first read.
+  segment.unchecked = { length: segment.length, crc: segment.crc, checking: null };
 }
 
 function sealedFile(file: ScannedFile, streams: ReadonlyMap<string, FileStream>): SealedFile {

@@ -197,6 +197,21 @@ describe("recovery after kill -9", () => {
     assert.deepEqual(readdirSync(join(dir, "trash")), []);
   });
 
+  test("a deletion that is durable is finished, also when the sidecar was damaged since", async (t) => {
+    const engine = await openEngine();
+    const stream = await created(engine.storage, "s", bytesOf(5000));
+    await engine.storage.persist(stream);
+    engine.files.gate = ({ kind, path }) => (kind === "rename" && path.includes("streams") ? new Barrier().opened : undefined);
+    assert.equal(await remove(engine.storage, stream), "durable");
+    const dir = await crash(engine);
+    spoil(sidecarPath(new Layout(dir).streamDirectory("s")), 60);
+    const again = await openEngine({ dir });
+    t.after(() => again.storage.close());
+    assert.equal(await again.storage.load("s"), null);
+    await created(again.storage, "s", "new");
+    await assertBytes(again, "s", Buffer.from("new"));
+  });
+
   test("what a reader's touch noted survives", async (t) => {
     const engine = await openEngine();
     const stream = await created(engine.storage, "s");
@@ -386,6 +401,19 @@ describe("damaged streams", () => {
     const sidecar = sidecarPath(layout.streamDirectory("bad"));
     writeFileSync(sidecar, readFileSync(sidecarPath(layout.streamDirectory("good"))));
     await assertOnlyBadFails(dir, sidecar, /it is that of "good"/);
+  });
+
+  test("a flipped bit in a large payload that only its segment holds is found before it is served", async (t) => {
+    for (const place of [0, 4000, 8999]) {
+      const engine = await openEngine();
+      await append(engine.storage, await created(engine.storage, "bad", bytesOf(4500)), bytesOf(4500, 1));
+      const left = await crash(engine);
+      const directory = new Layout(left).streamDirectory("bad");
+      spoil(segmentPath(directory, place < 4500 ? 0 : 4500), place % 4500);
+      const again = await openEngine({ dir: left });
+      t.after(() => again.storage.close());
+      await assert.rejects(async () => readAll(again.storage, await loaded(again.storage, "bad")), DamagedStreamError);
+    }
   });
 
   for (const [problem, harm] of [

@@ -60,11 +60,11 @@ function check(pool: SegmentPool, stream: FileStream, path: string, segment: Seg
   return unchecked.checking;
 }
 
-/** The CRC-32 of a file's first `length` bytes, or of what there is of them. */
-export async function crcOf(file: OpenFile, length: number): Promise<number> {
+/** The CRC-32 of `length` bytes of a file from `from` on, or of what there is of them. */
+export async function crcOf(file: OpenFile, length: number, from = 0): Promise<number> {
   let crc = 0;
-  for (let offset = 0; offset < length; offset += CHECK_STEP_BYTES) {
-    crc = crc32(await readFully(file, offset, Math.min(CHECK_STEP_BYTES, length - offset)), crc);
+  for (let done = 0; done < length; done += CHECK_STEP_BYTES) {
+    crc = crc32(await readFully(file, from + done, Math.min(CHECK_STEP_BYTES, length - done)), crc);
   }
   return crc;
 }

@@ -1,9 +1,9 @@
 import { join } from "node:path";
-import type { Files } from "./files.js";
+import type { Files, OpenFile } from "./files.js";
 import { errorCode, readWhole } from "./files.js";
 import { readJournalFile } from "./journal-reader.js";
 import { journalSequenceOf, segmentPath, sidecarPath, type Layout } from "./layout.js";
-import { decodeHeads } from "./record.js";
+import { decodeRecords, RecordKind, type Frame, type JournalRecord, type StreamIdentity } from "./record.js";
 import { crcOf } from "./segment-reader.js";
 import { decodeSidecar, type SegmentEntry, type Sidecar } from "./sidecar.js";
 
@@ -42,6 +42,15 @@ export interface VerifyOptions {
   readonly progress: (progress: VerifyProgress) => void;
 }
 
+/** A large payload that only its segment holds: its record has the checksum. */
+interface LargePayload {
+  readonly batch: number;
+  readonly segmentStart: number;
+  readonly from: number;
+  readonly length: number;
+  readonly crc: number;
+}
+
 /** Streams looked at together: reading one overlaps with the checksum of another. */
 const CONCURRENCY = 4;
 
@@ -59,6 +68,10 @@ class Verification {
   /** Streams that the journal speaks of: their files may be behind it. */
   readonly #journaled = new Set<string>();
   readonly #journaledDirectories = new Set<string>();
+  /** By the stream's id. */
+  readonly #largePayloads = new Map<string, LargePayload[]>();
+  /** Streams whose deletion the journal holds: what is left of their files is nobody's. */
+  readonly #deleted = new Set<string>();
   #streams = 0;
   #bytes = 0;
   #findings = 0;
@@ -93,14 +106,34 @@ class Verification {
       const bytes = (await readWhole(files, path)) ?? Buffer.alloc(0);
       const { frames, damage } = readJournalFile(bytes, { sequence, directoryId, lastBatch });
       if (damage !== null) this.#report(null, path, damage.problem, damage.offset);
-      for (const frame of frames) {
-        for (const { identity } of decodeHeads(frame)) if (identity !== null) this.#noteJournaled(identity);
-      }
+      const identities = new Map<number, StreamIdentity>();
+      for (const frame of frames) this.#noteRecords(frame, identities);
       lastBatch = frames.at(-1)?.batch ?? lastBatch;
       this.#bytes += bytes.length;
     }
     if (lastBatch === null) this.#report(null, layout.journal, "the journal is missing");
     return sequences.length;
+  }
+
+  #noteRecords(frame: Frame, identities: Map<number, StreamIdentity>): void {
+    for (const record of decodeRecords(frame)) {
+      const { kind, handle, identity } = record;
+      if (identity !== null) {
+        identities.set(handle, identity);
+        this.#noteJournaled(identity);
+      }
+      const id = identities.get(handle)?.id ?? "";
+      if (kind === RecordKind.delete) this.#deleted.add(id);
+      this.#noteLargePayload(id, record, frame.batch);
+    }
+  }
+
+  #noteLargePayload(id: string, { position, segmentStart, bypassed }: JournalRecord, batch: number): void {
+    if (bypassed === null) return;
+    const payload = { batch, segmentStart, from: position - segmentStart, ...bypassed };
+    const known = this.#largePayloads.get(id);
+    if (known === undefined) this.#largePayloads.set(id, [payload]);
+    else known.push(payload);
   }
 
   #noteJournaled({ id, name }: { readonly id: string; readonly name: string }): void {
@@ -125,8 +158,7 @@ class Verification {
     this.#bytes += bytes.length;
     const read = decodeSidecar(bytes);
     if (read.kind === "damaged") this.#report(null, path, read.problem);
-    else if (read.sidecar.claimed) this.#checkClaim(read.sidecar, path);
-    else await this.#checkSidecar(read.sidecar, directory);
+    else if (!this.#deleted.has(read.sidecar.id)) await this.#checkSidecar(read.sidecar, directory);
     this.#streams += 1;
     progress({ streams: this.#streams, bytes: this.#bytes, done: this.#done });
   }
@@ -136,10 +168,6 @@ class Verification {
     if (this.#journaledDirectories.has(directory)) return;
     const segments = (await this.#options.files.list(directory)).filter((file) => file.endsWith(".seg"));
     if (segments.length > 0) this.#report(null, sidecarPath(directory), "it is missing");
-  }
-
-  #checkClaim(sidecar: Sidecar, path: string): void {
-    if (!this.#journaled.has(sidecar.id)) this.#report(sidecar.name, path, "the directory is taken for a stream that was never created");
   }
 
   async #checkSidecar(sidecar: Sidecar, directory: string): Promise<void> {
@@ -153,25 +181,46 @@ class Verification {
       await this.#checkSegment(sidecar, directory, segment);
     }
     if (end !== state.tail) this.#report(name, sidecarPath(directory), `the segments end at ${end}, the stream at ${state.tail}`);
+    // A stream that was never created has only claimed its directory, and none of these.
+    for (const payload of this.#largePayloads.get(sidecar.id) ?? []) {
+      if (payload.batch > sidecar.batch) await this.#checkLargePayload(name, segmentPath(directory, payload.segmentStart), payload);
+    }
+  }
+
+  async #checkLargePayload(name: string, path: string, { from, length, crc }: LargePayload): Promise<void> {
+    const end = from + length;
+    await this.#withFile(name, path, async (file) => {
+      const size = await file.size();
+      if (size < end) this.#report(name, path, `it has ${size} bytes of ${end}`, size);
+      else if ((await crcOf(file, length, from)) !== crc) this.#report(name, path, `the ${length} bytes there do not match their checksum in the journal`, from);
+      this.#bytes += length;
+    });
   }
 
   async #checkSegment(sidecar: Sidecar, directory: string, segment: SegmentEntry): Promise<void> {
+    const { name } = sidecar;
     const path = segmentPath(directory, segment.start);
+    await this.#withFile(name, path, async (file) => {
+      const size = await file.size();
+      if (size < segment.length) this.#report(name, path, `it has ${size} bytes of ${segment.length}`, size);
+      else if ((await crcOf(file, segment.length)) !== segment.crc) {
+        this.#report(name, path, `its first ${segment.length} bytes do not match their checksum`);
+      }
+      this.#bytes += Math.min(size, segment.length);
+    });
+  }
+
+  async #withFile(name: string, path: string, look: (file: OpenFile) => Promise<void>): Promise<void> {
     try {
       const file = await this.#options.files.open(path, "read");
       try {
-        const size = await file.size();
-        if (size < segment.length) this.#report(sidecar.name, path, `it has ${size} bytes of ${segment.length}`, size);
-        else if ((await crcOf(file, segment.length)) !== segment.crc) {
-          this.#report(sidecar.name, path, `its first ${segment.length} bytes do not match their checksum`);
-        }
-        this.#bytes += Math.min(size, segment.length);
+        await look(file);
       } finally {
         await file.close();
       }
     } catch (error) {
       if (errorCode(error) !== "ENOENT") throw error;
-      this.#report(sidecar.name, path, "it is missing");
+      this.#report(name, path, "it is missing");
     }
   }
 }

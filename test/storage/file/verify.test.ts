@@ -4,8 +4,9 @@ import { dirname, join } from "node:path";
 import { before, describe, test } from "node:test";
 import { openOffline } from "../../../src/storage/file/offline.js";
 import { verifyDirectory, type Finding, type VerifyProgress, type VerifySummary } from "../../../src/storage/file/verify.js";
-import { append, crash, created, openEngine } from "../../helpers/engine.js";
+import { append, bytesOf, crash, created, openEngine, remove, startCreate } from "../../helpers/engine.js";
 import { tempDir } from "../../helpers/temp-dir.js";
+import { Barrier } from "../../helpers/watched-files.js";
 
 interface Verified {
   readonly findings: Finding[];
@@ -99,4 +100,35 @@ test("after a crash a stream that only the journal knows is no finding, and dama
   const { findings } = await verify(dir);
   assert.equal(findings.length, 1);
   assert.deepEqual([findings[0]?.file, findings[0]?.offset], [journal, 512]);
+});
+
+test("after a crash a large payload that only its segment holds is compared with its record", async () => {
+  const engine = await openEngine();
+  await append(engine.storage, await created(engine.storage, "chat", "small"), bytesOf(4096));
+  const dir = await crash(engine);
+  assert.deepEqual((await verify(dir)).findings, []);
+  const segment = find(dir, "chat/0000000000000005.seg");
+  flip(segment, 4095);
+  const { findings } = await verify(dir);
+  assert.deepEqual(findings, [{ stream: "chat", file: segment, offset: 0, problem: "the 4096 bytes there do not match their checksum in the journal" }]);
+  truncateSync(segment, 4000);
+  assert.match((await verify(dir)).findings[0]?.problem ?? "", /has 4000 bytes of 4096/);
+  rmSync(segment);
+  assert.match((await verify(dir)).findings[0]?.problem ?? "", /it is missing/);
+});
+
+test("after a crash what is left of a stream that was deleted, or never created, is no finding", async () => {
+  const engine = await openEngine();
+  const stream = await created(engine.storage, "gone", bytesOf(5000));
+  await engine.storage.persist(stream);
+  engine.files.gate = ({ kind, path }) => (kind === "rename" && path.endsWith("gone") ? new Barrier().opened : undefined);
+  await remove(engine.storage, stream);
+  await engine.files.idle();
+  engine.files.gate = ({ kind }) => (kind === "writeThen" ? new Barrier().opened : undefined);
+  startCreate(engine.storage, "unborn", bytesOf(6000));
+  await engine.files.idle();
+  const dir = await crash(engine);
+  rmSync(find(dir, "gone/0000000000000000.seg"));
+  assert.ok(find(dir, "unborn/meta.json"));
+  assert.deepEqual((await verify(dir)).findings, []);
 });

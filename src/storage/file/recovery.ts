@@ -1,7 +1,7 @@
 import { combineCrc32 } from "./crc32.js";
 import { FileStream } from "./file-stream.js";
 import { readFully, readWhole, type Files } from "./files.js";
-import { readJournalFile } from "./journal-reader.js";
+import { LOST_FRAMES, readJournalFile } from "./journal-reader.js";
 import { journalSequenceOf, sidecarPath, type Layout } from "./layout.js";
 import { DirectoryError } from "./lock.js";
 import { alignUp, decodeHeads, decodeRecords, FRAME_HEADER_BYTES, RecordKind, type Frame, type JournalRecord, type StreamIdentity } from "./record.js";
@@ -58,6 +58,7 @@ interface ScannedFile {
 export async function recover(options: RecoveryOptions): Promise<Recovered> {
   const scanned = await scanJournal(options);
   await writeLastFrameAgain(options, scanned);
+  await removeUnused(options, scanned);
   const fates = fatesOf(scanned);
   const taken = new Set([...fates.surviving.values()].map(({ name }) => name));
   for (const identity of fates.deleted.values()) await removeDeleted(options, identity, taken.has(identity.name));
@@ -74,7 +75,7 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
   for (const stream of streams.values()) stream.recovering = false;
   return {
     streams: new Map([...streams.values()].map((stream) => [stream.name, stream])),
-    sealed: scanned.map((file) => sealedFile(file, streams)),
+    sealed: scanned.filter(({ frames }) => frames > 0).map((file) => sealedFile(file, streams)),
     nextSequence: (scanned.at(-1)?.sequence ?? 0) + 1,
     nextBatch: scanned.reduce((highest, file) => Math.max(highest, file.lastBatch), 0) + 1,
     records,
@@ -98,6 +99,12 @@ async function writeLastFrameAgain({ files }: RecoveryOptions, scanned: readonly
   }
 }
 
+/** Removes files that were made ready and never used: before later ones, a file without frames is one that lost them. */
+async function removeUnused({ files }: RecoveryOptions, scanned: readonly ScannedFile[]): Promise<void> {
+  if (scanned.every(({ frames }) => frames === 0)) return;
+  for (const { path, frames } of scanned) if (frames === 0) await files.unlink(path);
+}
+
 /** First reading: every frame is checked, and it is noted which streams there are and which were deleted. */
 async function scanJournal(options: RecoveryOptions): Promise<ScannedFile[]> {
   const { files, layout } = options;
@@ -106,6 +113,9 @@ async function scanJournal(options: RecoveryOptions): Promise<ScannedFile[]> {
   let lastBatch: number | null = null;
   for (const sequence of sequences.sort((left, right) => left - right)) {
     const file = scanFrames(layout.journalFile(sequence), sequence, await readFrames(options, sequence, lastBatch));
+    const first = scanned[0];
+    // Behind a known batch, the next one's number shows what is missing.
+    if (file.frames > 0 && lastBatch === null && first !== undefined) throw new DirectoryError(`journal file ${first.path} is damaged at byte 0: ${LOST_FRAMES}`);
     if (file.frames > 0) lastBatch = file.lastBatch;
     scanned.push(file);
   }

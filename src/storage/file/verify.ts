@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Files, OpenFile } from "./files.js";
 import { errorCode, readWhole } from "./files.js";
-import { readJournalFile } from "./journal-reader.js";
+import { LOST_FRAMES, readJournalFile } from "./journal-reader.js";
 import { journalSequenceOf, segmentPath, sidecarPath, type Layout } from "./layout.js";
 import { decodeRecords, RecordKind, type Frame, type JournalRecord, type StreamIdentity } from "./record.js";
 import { crcOf } from "./segment-reader.js";
@@ -101,6 +101,7 @@ class Verification {
     const { files, layout, directoryId } = this.#options;
     const sequences = (await files.list(layout.journal)).map(journalSequenceOf).filter((sequence) => sequence !== null);
     let lastBatch: number | null = null;
+    let unused: string | null = null;
     for (const sequence of sequences.sort((left, right) => left - right)) {
       const path = layout.journalFile(sequence);
       const bytes = (await readWhole(files, path)) ?? Buffer.alloc(0);
@@ -108,7 +109,9 @@ class Verification {
       if (damage !== null) this.#report(null, path, damage.problem, damage.offset);
       const identities = new Map<number, StreamIdentity>();
       for (const frame of frames) this.#noteRecords(frame, identities);
+      if (frames.length > 0 && lastBatch === null && unused !== null) this.#report(null, unused, LOST_FRAMES, 0);
       lastBatch = frames.at(-1)?.batch ?? lastBatch;
+      unused ??= frames.length === 0 ? path : null;
       this.#bytes += bytes.length;
     }
     if (lastBatch === null) this.#report(null, layout.journal, "the journal is missing");

@@ -298,6 +298,37 @@ describe("the end of the journal", () => {
     await assert.rejects(makeEngine({ dir }).storage.open(), (error: unknown) => error instanceof DirectoryError && error.message.includes(second));
   });
 
+  test("a file that lost its only frame is damage, also when nothing before it tells", async () => {
+    const engine = await openEngine();
+    engine.files.gate = ({ kind, path }) => (kind === "rename" && path.includes("meta.json") ? new Barrier().opened : undefined);
+    const stream = await created(engine.storage, "s");
+    for (let index = 0; journalFiles(engine.dir).length < 2; index += 1) await append(engine.storage, stream, bytesOf(3000, index));
+    // More at once than a file holds: all of it is one frame.
+    for (let files = 2; files < 4; files += 1) await Promise.all(Array.from({ length: 25 }, (_, index) => append(engine.storage, stream, bytesOf(3000, index))));
+    await append(engine.storage, stream, "!");
+    const dir = await crash(engine);
+    const [oldest = "", second = "", third = ""] = journalFiles(dir);
+    assert.equal(framesOf(second).offsets.length, 1);
+    assert.ok(framesOf(third).offsets.length > 0);
+    rmSync(oldest);
+    spoil(second, 3000);
+    const kept = readFileSync(second);
+    await assert.rejects(makeEngine({ dir }).storage.open(), (error: unknown) => error instanceof DirectoryError && error.message.includes(second));
+    assert.deepEqual(readFileSync(second), kept);
+  });
+
+  test("files that were made ready and never used are removed", async (t) => {
+    const engine = await openEngine();
+    await created(engine.storage, "s", "text");
+    const dir = await crash(engine);
+    const unused = new Layout(dir).journalFile(9);
+    writeFileSync(unused, Buffer.alloc(64 * 1024));
+    const again = await openEngine({ dir });
+    t.after(() => again.storage.close());
+    assert.ok(!existsSync(unused));
+    await assertBytes(again, "s", Buffer.from("text"));
+  });
+
   test("a journal from another directory is refused", async () => {
     const [one, other] = [await openEngine(), await openEngine()];
     await created(one.storage, "s");

@@ -117,6 +117,15 @@ test("after a crash a large payload that only its segment holds is compared with
   assert.match((await verify(dir)).findings[0]?.problem ?? "", /it is missing/);
 });
 
+test("a journal file without frames before one that has some is a finding", async () => {
+  const engine = await openEngine();
+  await created(engine.storage, "chat", "hello");
+  const dir = await crash(engine);
+  const empty = join(dir, "journal", "0000000000000000.journal");
+  writeFileSync(empty, Buffer.alloc(4096));
+  assert.deepEqual((await verify(dir)).findings, [{ stream: null, file: empty, offset: 0, problem: "it has no sound record, but a later file has" }]);
+});
+
 test("after a crash what is left of a stream that was deleted, or never created, is no finding", async () => {
   const engine = await openEngine();
   const stream = await created(engine.storage, "gone", bytesOf(5000));

@@ -48,7 +48,10 @@ export function pickFlip(disk: SimulatedDisk, dir: string, random: Random): BitF
   const journal = viewJournal(disk, layout);
   const path = pickFile(disk, layout, random);
   if (journal === null || path === null) return null;
-  const bit = random.integer(0, (disk.contentOf(path)?.length ?? 0) * 8 - 1);
+  const frames = journal.frames.get(path) ?? [];
+  // Most of a journal file is zeros.
+  const { from, to } = frames.length > 0 && random.chance(0.8) ? random.pick(frames) : { from: 0, to: disk.contentOf(path)?.length ?? 0 };
+  const bit = random.integer(from * 8, to * 8 - 1);
   const at = Math.floor(bit / 8);
   const { last } = journal;
   // Where it is the only one there is, its loss is noticed.

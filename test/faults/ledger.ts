@@ -16,6 +16,8 @@ export interface Try {
   readonly since: number;
   readonly sentMs: number;
   readonly isRetry: boolean;
+  /** The streams that may have been there then. */
+  readonly before: readonly Incarnation[];
   readonly producer: Producer | null;
   /** Whether no earlier append of the producer waits for its acknowledgement. */
   readonly isNext: boolean;
@@ -171,7 +173,7 @@ export class Ledger {
     operation.endedAt = Infinity;
     this.#underWay.set(name, (this.#underWay.get(name) ?? 0) + 1);
     const isNext = producer !== null && !producer.unacked.some(({ id }) => id < operation.id);
-    return { since: this.tick(), sentMs, isRetry, producer, isNext };
+    return { since: this.tick(), sentMs, isRetry, before: this.alive(name), producer, isNext };
   }
 
   /** A try has its answer, or has failed; `maybe` when it may have been taken all the same. */
@@ -186,13 +188,13 @@ export class Ledger {
     operation.refused = !operation.acked && !operation.maybe;
   }
 
-  appended(process: RunningProcess, name: Name, operation: Operation, outcome: Appended, { since, sentMs, isRetry, producer }: Try): void {
+  appended(process: RunningProcess, name: Name, operation: Operation, outcome: Appended, { since, sentMs, isRetry, before, producer }: Try): void {
     operation.refused = false;
     operation.maybe = true;
     const isNewCopy = !outcome.duplicate && operation.stored.length > 0;
     if (isNewCopy) operation.copies += 1;
-    const candidates = this.alive(name);
-    const only = candidates.length === 1 ? candidates[0] : undefined;
+    const candidates = new Set([...before, ...this.alive(name)]);
+    const only = candidates.size === 1 ? [...candidates][0] : undefined;
     const wasElsewhere = operation.inside !== null && operation.inside !== only;
     must(!outcome.duplicate || isRetry || operation.stored.length === 0, () => `operation ${operation.id} was called a duplicate at its first try`);
     must(!(isNewCopy && operation.copies > 1 && only !== undefined && !wasElsewhere), () => `operation ${operation.id} was taken twice`);

@@ -3,6 +3,8 @@
  * soon as all promises have had theirs. The real one asks the system for news each time, and most of a history is turns.
  */
 const waiting: (() => void)[] = [];
+/** Its `then` costs less than `queueMicrotask`, which makes a resource of each call. */
+const settled = Promise.resolve();
 let next = 0;
 let isRunning = false;
 
@@ -10,7 +12,7 @@ function setTurn(run: () => void): void {
   waiting.push(run);
   if (isRunning) return;
   isRunning = true;
-  queueMicrotask(proceed);
+  void settled.then(proceed);
 }
 
 /** Ticks come when no promise has anything left to do. */
@@ -21,7 +23,7 @@ function proceed(): void {
 function runNext(): void {
   const run = waiting[next];
   next += 1;
-  if (next < waiting.length) queueMicrotask(proceed);
+  if (next < waiting.length) void settled.then(proceed);
   else {
     waiting.length = 0;
     next = 0;

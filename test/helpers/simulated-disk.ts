@@ -220,8 +220,7 @@ export class SimulatedDisk {
 
   #find(path: string): DiskNode | undefined {
     let node: DiskNode | undefined = this.#root;
-    for (const name of path.split("/")) {
-      if (name === "") continue;
+    for (const name of namesOf(path)) {
       if (node?.kind === "file") throw new SystemError("ENOTDIR", "open", path);
       node = node?.entries.get(name);
     }
@@ -267,6 +266,19 @@ export class SimulatedDisk {
     };
     visit(this.#root);
   }
+}
+
+const splitPaths = new Map<string, readonly string[]>();
+const MAX_SPLIT_PATHS = 5000;
+
+/** The names in a path; paths come again and again. */
+function namesOf(path: string): readonly string[] {
+  const known = splitPaths.get(path);
+  if (known !== undefined) return known;
+  const names = path.split("/").filter((name) => name !== "");
+  if (splitPaths.size >= MAX_SPLIT_PATHS) splitPaths.clear();
+  splitPaths.set(path, names);
+  return names;
 }
 
 function parentOf(path: string): string {

@@ -1,22 +1,46 @@
+import { dirname } from "node:path";
 import { readMarker } from "../../src/storage/file/directory.js";
 import type { Files } from "../../src/storage/file/files.js";
 import { Layout } from "../../src/storage/file/layout.js";
-import { verifyDirectory } from "../../src/storage/file/verify.js";
+import { DirectoryError } from "../../src/storage/file/lock.js";
+import { verifyDirectory, type Finding } from "../../src/storage/file/verify.js";
 import type { SimulatedDisk } from "../helpers/simulated-disk.js";
 import { must } from "./model.js";
+import type { Name } from "./names.js";
 
-/** After a clean end: `verify` finds nothing to say, and nothing is left that belongs to no one. */
-export async function checkFiles(disk: SimulatedDisk, dir: string): Promise<void> {
-  must(!disk.namesIn(dir).includes("damaged"), () => "something was set aside as damaged");
-  must(!disk.namesIn(dir).includes("lock"), () => "the lock is still there");
+/** What `verify` says of a directory that no server has open. */
+export async function findingsOf(disk: SimulatedDisk, dir: string): Promise<Finding[]> {
   const files: Files = disk.mount();
   const layout = new Layout(dir);
-  const directoryId = await readMarker(files, layout);
-  must(directoryId !== null, () => "the marker is gone");
-  const findings: string[] = [];
-  const report = ({ file, offset, problem }: { readonly file: string; readonly offset: number | null; readonly problem: string }): void => {
-    findings.push(`${file}${offset === null ? "" : ` at ${offset}`}: ${problem}`);
-  };
-  await verifyDirectory({ files, layout, directoryId, report, progress: () => undefined });
-  must(findings.length === 0, () => `verify says: ${findings.join("; ")}`);
+  const findings: Finding[] = [];
+  try {
+    const directoryId = await readMarker(files, layout);
+    must(directoryId !== null, () => "the marker is gone");
+    await verifyDirectory({ files, layout, directoryId, report: (finding) => void findings.push(finding), progress: () => undefined });
+  } catch (error) {
+    if (!(error instanceof DirectoryError)) throw error;
+    findings.push({ stream: null, file: layout.marker, offset: null, problem: error.message });
+  }
+  return findings;
+}
+
+/** Findings as they are shown when there should be none. */
+export function listed(findings: readonly Finding[]): string {
+  return findings.map(({ file, offset, problem }) => `${file}${offset === null ? "" : ` at ${offset}`}: ${problem}`).join("; ");
+}
+
+/** Whose stream's directory the file is in. */
+export function nameAt(names: readonly Name[], dir: string, path: string): Name | undefined {
+  const layout = new Layout(dir);
+  return names.find(({ name }) => layout.streamDirectory(name) === dirname(path));
+}
+
+/** After a clean end: `verify` finds nothing to say but of what was spoilt, and nothing is left that belongs to no one. */
+export async function checkFiles(disk: SimulatedDisk, dir: string, names: readonly Name[]): Promise<void> {
+  const layout = new Layout(dir);
+  const damaged = new Set(names.filter(({ isDamaged }) => isDamaged).map(({ name }) => layout.streamDirectory(name)));
+  must(damaged.size > 0 || !disk.namesIn(dir).includes("damaged"), () => "something was set aside as damaged");
+  must(!disk.namesIn(dir).includes("lock"), () => "the lock is still there");
+  const findings = (await findingsOf(disk, dir)).filter(({ file }) => !damaged.has(dirname(file)));
+  must(findings.length === 0, () => `verify says: ${listed(findings)}`);
 }

@@ -1,11 +1,16 @@
 import { ManualClock } from "../helpers/manual-clock.js";
 import { Random } from "../helpers/random.js";
-import { SimulatedDisk, type CrashKind, type FaultCode } from "../helpers/simulated-disk.js";
+import { SimulatedDisk, type CrashKind } from "../helpers/simulated-disk.js";
 import type { Files } from "../../src/storage/file/files.js";
+import { pickFlip, type BitFlip } from "./bit-flips.js";
 import { Client } from "./client.js";
-import { checkFiles } from "./disk-check.js";
+import { checkFiles, findingsOf, listed, nameAt } from "./disk-check.js";
+import { failLater } from "./disk-faults.js";
+import { Ledger } from "./ledger.js";
 import { must, Violation } from "./model.js";
-import { RunningProcess, type Sizes } from "./running-process.js";
+import { someNames } from "./names.js";
+import { RunningProcess, type ProcessSettings } from "./running-process.js";
+import { withFastTurns } from "./turns.js";
 
 /** How a history is run. */
 export interface HistoryOptions {
@@ -23,48 +28,78 @@ export interface HistoryCounts {
 
 /** Turns of the event loop after which something that should have ended has not. */
 const MAX_TURNS = 60_000;
+/** The most appends and other calls in a crowd of streams before the event loop has its turn. */
+const MAX_CROWD_ACTS = 6;
+const DIR = "/data";
 const SETTLED = Symbol("settled");
 
 /** Runs the history of `seed` to its end. Throws a {@link Violation} when it breaks a promise. */
-export async function runHistory(seed: number, options: HistoryOptions = {}): Promise<HistoryCounts> {
-  return new History(seed, options).run();
+export function runHistory(seed: number, options: HistoryOptions = {}): Promise<HistoryCounts> {
+  return withFastTurns(() => new History(seed, options).run());
 }
 
 class History {
   readonly #random: Random;
   readonly #disk: SimulatedDisk;
   readonly #options: HistoryOptions;
-  readonly #sizes: Sizes;
+  readonly #settings: ProcessSettings;
+  readonly #ledger: Ledger;
   readonly #client: Client;
   readonly #trace: ((line: string) => void) | null;
+  /** The part of the disk's calls that take seconds, in lives in which it is slow. */
+  readonly #slowPart: number;
+  readonly #maxActs: number;
   #clock = new ManualClock();
   #process: RunningProcess | null = null;
   #crashes = 0;
   #startFailure: unknown = null;
 
   constructor(seed: number, options: HistoryOptions) {
-    this.#random = new Random(seed);
+    const random = (this.#random = new Random(seed));
     this.#disk = new SimulatedDisk(seed + 0.5 * 2 ** 32);
     this.#options = options;
     this.#trace = options.trace ?? null;
     this.#disk.trace = this.#trace;
-    this.#disk.scheduler.maxDelayTurns = this.#random.pick([1, 3, 8]);
-    this.#client = new Client(this.#random, this.#trace);
-    this.#sizes = sizesOf(this.#random);
-    this.#trace?.(`history ${seed}: ${JSON.stringify(this.#sizes)}`);
+    this.#settings = settingsOf(random);
+    const names = someNames(random);
+    this.#maxActs = names.length > 4 ? MAX_CROWD_ACTS : 1;
+    this.#slowPart = random.pick([0, 0, 0, 0.002, 0.02]);
+    this.#ledger = new Ledger(names, this.#settings.ttlMode);
+    this.#client = new Client(random, this.#ledger, this.#trace);
+    this.#trace?.(`history ${seed}: ${JSON.stringify(this.#settings)}`);
   }
 
   async run(): Promise<HistoryCounts> {
-    const lives = this.#random.integer(2, 5);
-    for (let life = 0; life < lives; life += 1) await this.#live();
+    const random = this.#random;
+    const maxDelayTurns = random.pick([1, 3, 8]);
+    // Few histories look at how a directory is made: it takes as long as all the rest.
+    if (random.chance(0.85)) await this.#makeDirectory();
+    this.#disk.scheduler.maxDelayTurns = maxDelayTurns;
+    const lives = random.integer(2, 5);
+    for (let life = 0; life < lives; life += 1) {
+      await this.#live();
+      if (random.chance(0.07)) await this.#flipBit();
+    }
     await this.#checkEnd();
-    return { acknowledged: this.#client.acknowledged, crashes: this.#crashes };
+    return { acknowledged: this.#ledger.acknowledged, crashes: this.#crashes };
+  }
+
+  async #makeDirectory(): Promise<void> {
+    this.#disk.scheduler.maxDelayTurns = 0;
+    const process = await this.#start();
+    must(process !== null, () => `the first start failed: ${String(this.#startFailure)}`);
+    if (this.#random.chance(0.5)) await this.#close(process);
+    this.#crash("power");
   }
 
   /** One life of the server: start, some work, and an end of some kind. */
   async #live(): Promise<void> {
     const random = this.#random;
+    const { scheduler } = this.#disk;
+    scheduler.slowPart = random.chance(0.5) ? this.#slowPart : 0;
+    if (random.chance(0.08)) await this.#dieAtStarts();
     if (random.chance(0.3)) this.#crashAfter(random.integer(1, 500));
+    this.#ledger.started();
     if (random.chance(0.1)) this.#failLater();
     const process = await this.#start();
     if (process === null) return;
@@ -77,15 +112,30 @@ class History {
     if (process.isAlive) await this.#end(process);
   }
 
+  /** The server dies several times in a row before it is ready, by kill and by power as it comes. */
+  async #dieAtStarts(): Promise<void> {
+    for (let deaths = this.#random.integer(2, 5); deaths > 0; deaths -= 1) {
+      this.#ledger.started();
+      this.#crashAfter(this.#random.integer(1, 120));
+      const process = await this.#start();
+      if (process === null) continue;
+      const turns = this.#random.integer(0, 60);
+      for (let count = 0; count < turns && process.isAlive; count += 1) await turn();
+      if (process.isAlive) this.#crash(this.#random.pick(["kill", "power"]));
+    }
+  }
+
   async #work(process: RunningProcess): Promise<void> {
     const random = this.#random;
     const steps = random.integer(5, 60);
+    // A disk may be full for a moment, or for the rest of the server's life.
+    const staysFull = random.chance(0.1);
     for (let step = 0; step < steps && process.isAlive; step += 1) {
       if (process.fault !== null && random.chance(0.2)) return this.#crash(random.pick(["kill", "power"]));
-      if (random.chance(0.02)) this.#disk.isFull = !this.#disk.isFull;
-      this.#client.sawFull ||= this.#disk.isFull;
+      if (random.chance(0.02)) this.#disk.isFull = staysFull || !this.#disk.isFull;
+      this.#ledger.sawFull ||= this.#disk.isFull;
       if (random.chance(0.15)) this.#clock.advance(random.pick([1, 100, 300, 1100, 4000, 31_000]));
-      else this.#client.act(process);
+      else for (let acts = random.integer(1, this.#maxActs); acts > 0; acts -= 1) this.#client.act(process);
       const turns = random.weighted([[4, 0], [4, 1], [2, random.integer(2, 30)], [1, 100]]);
       for (let count = 0; count < turns && process.isAlive; count += 1) await turn();
       this.#client.rethrow();
@@ -94,13 +144,15 @@ class History {
 
   async #end(process: RunningProcess): Promise<void> {
     const random = this.#random;
-    this.#disk.isFull = false;
+    if (random.chance(0.7)) this.#disk.isFull = false;
     if (process.fault !== null) return this.#crash(random.pick(["kill", "power"]));
     if (random.chance(0.4)) {
       await this.#settle(process, this.#client.quiesce());
       if (process.isAlive && process.fault === null && random.chance(0.5)) await this.#settle(process, this.#client.checkAll(process));
     } else if (random.chance(0.5)) return this.#crash(random.pick(["kill", "power", "power"]));
     if (!process.isAlive) return;
+    if (random.chance(0.08)) this.#failLater();
+    if (random.chance(0.1)) this.#crashAfter(random.integer(1, 100));
     await this.#close(process);
     if (process.isAlive) this.#crash(random.pick(["kill", "power"]));
   }
@@ -108,15 +160,46 @@ class History {
   async #close(process: RunningProcess): Promise<void> {
     process.registry.stop();
     await this.#settle(process, this.#client.quiesce());
-    this.#client.closing();
+    this.#trace?.("closing");
     const hadFault = process.fault !== null;
     const closed = await this.#settle(process, process.storage.close());
-    if (closed === SETTLED && !hadFault && process.fault === null) this.#client.closedCleanly();
+    if (closed === SETTLED && !hadFault && process.fault === null) this.#ledger.closedCleanly();
+  }
+
+  /** A bit of a file turns around while no server runs. Whoever looks at it must notice, and nobody else suffers. */
+  async #flipBit(): Promise<void> {
+    const flip = pickFlip(this.#disk, DIR, this.#random);
+    const name = flip === null ? undefined : nameAt(this.#ledger.names, DIR, flip.path);
+    if (flip === null || name?.isDamaged === true) return;
+    this.#disk.calm();
+    this.#disk.scheduler.slowPart = 0;
+    const hadDamage = this.#ledger.names.some(({ isDamaged }) => isDamaged);
+    const before = await findingsOf(this.#disk, DIR);
+    must(hadDamage || before.length === 0, () => `verify says: ${listed(before)}`);
+    this.#trace?.(`bit ${flip.bit} of ${flip.path} flips: ${flip.effect}`);
+    this.#disk.flipBit(flip.path, flip.bit);
+    const after = await findingsOf(this.#disk, DIR);
+    const isFound = listed(after) !== listed(before);
+    must(flip.effect === "buried" || isFound === (flip.effect !== "harmless"), () => `bit ${flip.bit} of ${flip.path} flipped (${flip.effect}), verify says: ${listed(after)}; before: ${listed(before)}`);
+    if (flip.effect === "refused") return this.#refuseStart(flip);
+    if (flip.effect !== "harmless" && name !== undefined) name.isDamaged = true;
+  }
+
+  /** The server does not start, and says which file is why; somebody puts the bit back. */
+  async #refuseStart({ path, bit }: BitFlip): Promise<void> {
+    const process = this.#mount();
+    const ended = await this.#settle(process, process.storage.open(), true);
+    const says = ended instanceof Error ? ended.message : "nothing";
+    must(says.includes(`${DIR}/journal`) || says.includes(path), () => `${path} was spoilt, the server says: ${says}`);
+    this.#crash(this.#random.pick(["kill", "power"]));
+    this.#disk.flipBit(path, bit);
   }
 
   /** The last life: no more faults, and everything is looked at, in memory and on disk. */
   async #checkEnd(): Promise<void> {
     this.#disk.calm();
+    this.#disk.scheduler.slowPart = 0;
+    this.#ledger.started();
     for (const round of [1, 2]) {
       this.#trace?.(`check ${round}`);
       const process = await this.#start();
@@ -124,53 +207,54 @@ class History {
       await this.#settle(process, this.#client.checkAll(process));
       await this.#close(process);
       must(process.fault === null, () => `the disk is said to have failed: ${process.fault?.message}`);
-      if (round === 2) await checkFiles(this.#disk, "/data");
+      if (round === 2) await checkFiles(this.#disk, DIR, this.#ledger.names);
       this.#crash("power");
     }
   }
 
-  async #start(): Promise<RunningProcess | null> {
+  #mount(): RunningProcess {
     const { wrap } = this.#options;
     const mounted = this.#disk.mount();
     this.#clock = new ManualClock(this.#clock.nowMs() + this.#random.integer(0, 50));
-    const process = new RunningProcess(wrap === undefined ? mounted : wrap(mounted), this.#sizes, this.#clock, this.#trace);
+    this.#disk.scheduler.clock = this.#clock;
+    const process = new RunningProcess(wrap === undefined ? mounted : wrap(mounted), this.#settings, this.#clock, this.#trace);
     this.#process = process;
-    const ended = await this.#settle(process, process.storage.open());
-    if (!process.isAlive) return null;
-    if (ended !== SETTLED) {
-      this.#startFailure = ended;
-      must(this.#client.faultInjected, () => `it does not start: ${String(ended)}`);
-      this.#disk.calm();
-      this.#crash(this.#random.pick(["kill", "power"]));
-      return null;
-    }
     return process;
   }
 
+  async #start(): Promise<RunningProcess | null> {
+    const process = this.#mount();
+    const ended = await this.#settle(process, process.storage.open());
+    if (!process.isAlive) return null;
+    if (ended === SETTLED) return process;
+    this.#startFailure = ended;
+    must(this.#ledger.expects(ended), () => `it does not start: ${String(ended)}`);
+    this.#crash(this.#random.pick(["kill", "power"]));
+    return null;
+  }
+
   /** Waits until `work` is over or the process is dead; time goes on meanwhile. Resolves to what it failed with. */
-  async #settle(process: RunningProcess, work: Promise<void>): Promise<unknown> {
+  async #settle(process: RunningProcess, work: Promise<void>, mayFail = false): Promise<unknown> {
     let ended: unknown = null;
     work.then(() => (ended = SETTLED), (error: unknown) => (ended = error ?? "nothing"));
     for (let turns = 0; ended === null && process.isAlive; turns += 1) {
       must(turns < MAX_TURNS, () => "it hangs");
-      if (turns % 64 === 63) this.#clock.advance(this.#random.pick([0, 10, 300]));
+      if (turns % 64 === 63) this.#clock.advance(this.#random.pick([0, 10, 300, 2000]));
       if (this.#disk.isFull && turns % 500 === 499) this.#disk.isFull = false;
       if (process.fault !== null && turns % 100 === 99) this.#crash(this.#random.pick(["kill", "power"]));
       await turn();
       this.#client.rethrow();
     }
     if (ended instanceof Violation) throw ended;
-    if (ended !== SETTLED && ended !== null) must(this.#client.faultInjected, () => `it fails: ${ended instanceof Error ? (ended.stack ?? ended.message) : String(ended)}`);
+    const isFine = ended === SETTLED || ended === null || mayFail || this.#ledger.expects(ended);
+    must(isFine, () => `it fails: ${ended instanceof Error ? (ended.stack ?? ended.message) : String(ended)}`);
     return ended;
   }
 
   #failLater(): void {
-    const random = this.#random;
-    const code = random.pick<FaultCode>(["EIO", "EIO", "ENOSPC", "EMFILE"]);
-    const calls = { EIO: /./, ENOSPC: /write|create|mkdir|rename/, EMFILE: /^(open|create)/ }[code];
-    this.#client.faultInjected = true;
-    this.#client.sawFull ||= code === "ENOSPC";
-    this.#disk.failAfter(random.integer(0, 60), code, (call) => calls.test(call));
+    const code = failLater(this.#disk, this.#random);
+    this.#ledger.faultInjected = true;
+    this.#ledger.sawFull ||= code === "ENOSPC";
   }
 
   #crashAfter(events: number): void {
@@ -187,7 +271,8 @@ class History {
     if (this.#process !== null) this.#process.isAlive = false;
     this.#process = null;
     this.#disk.calm();
-    this.#client.crashed(this.#clock.nowMs());
+    this.#client.crashed();
+    this.#ledger.crashed(this.#clock.nowMs());
   }
 }
 
@@ -195,12 +280,13 @@ function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-function sizesOf(random: Random): Sizes {
+function settingsOf(random: Random): ProcessSettings {
   return {
     segmentBytes: random.pick([300, 1000, 4000]),
     journalBytes: random.pick([4096, 8192, 16_384, 65_536]),
     journalBypassBytes: random.pick([200, 1000, 4000, 100_000]),
     tailCacheBytes: random.pick([500, 4000, 100_000]),
     maxLoadedStreams: random.pick([1, 2, 3, 100]),
+    ttlMode: random.pick(["sliding", "sliding", "fixed"]),
   };
 }

@@ -5,13 +5,13 @@ import { SimulatedDisk } from "../helpers/simulated-disk.js";
 import type { Stream } from "../../src/stream/stream.js";
 import { RunningProcess } from "./running-process.js";
 
-const SIZES = { segmentBytes: 300, journalBytes: 4096, journalBypassBytes: 200, tailCacheBytes: 500, maxLoadedStreams: 2 };
+const SETTINGS = { segmentBytes: 300, journalBytes: 4096, journalBypassBytes: 200, tailCacheBytes: 500, maxLoadedStreams: 2, ttlMode: "sliding" } as const;
 const CREATE = { contentType: "text/plain", ttlSeconds: null, expiresAtMs: null, closed: false, body: Buffer.alloc(0) };
 /** More than a history of this test has, so that each of its moments is hit. */
 const MOMENTS = 160;
 
 function start(disk: SimulatedDisk): RunningProcess {
-  return new RunningProcess(disk.mount(), SIZES, new ManualClock(), null);
+  return new RunningProcess(disk.mount(), SETTINGS, new ManualClock(), null);
 }
 
 /** Creates a stream and appends to it until the process is killed after `events` more events of the disk. */

@@ -1,3 +1,4 @@
+import type { TtlMode } from "../../src/stream/expiry.js";
 import { MAX_ROUND_MS, type Operation, type Producer } from "./operations.js";
 
 /** What must not happen has happened. */
@@ -10,15 +11,23 @@ export function must(holds: boolean, says: () => string): asserts holds {
   if (!holds) throw new Violation(says());
 }
 
+/** What a creation asks for. */
+export interface IncarnationConfig {
+  /** The content type, which no other creation has. */
+  readonly tag: string;
+  readonly ttlSeconds: number | null;
+  readonly expiresAtMs: number | null;
+  readonly ttlMode: TtlMode;
+}
+
 /** One creation of a name, and what is known of the stream that it made. */
 export class Incarnation {
   readonly tag: string;
   readonly name: string;
   readonly initial: Operation;
-  readonly ttlSeconds: number | null;
-  readonly expiresAtMs: number | null;
-  readonly isJson: boolean;
+  readonly config: IncarnationConfig;
   readonly invokedAt: number;
+  readonly #invokedMs: number;
   /** When the creation was answered or cut off. */
   endedAt = Infinity;
   acked = false;
@@ -28,8 +37,12 @@ export class Incarnation {
   readonly openDeletes = new Set<number>();
   lastDeleteAt = -1;
   id: string | null = null;
-  /** The bytes from the start on that a reader saw. */
-  seen: Buffer = Buffer.alloc(0);
+  /** When it was created, once that is known. */
+  #createdMs: number | null = null;
+  /** Where the earliest byte is that is kept. */
+  earliest = 0;
+  /** The bytes from there on that a reader saw. */
+  #seen: Buffer = Buffer.alloc(0);
   readonly tokens = new Map<number, string>();
   /** Known to be closed at this position, durably. */
   closedAt: number | null = null;
@@ -45,14 +58,13 @@ export class Incarnation {
   readonly operations: Operation[] = [];
   readonly producers: Producer[] = [];
 
-  constructor(initial: Operation, config: { tag: string; ttlSeconds: number | null; expiresAtMs: number | null; isJson: boolean }, nowMs: number) {
+  constructor(initial: Operation, config: IncarnationConfig, nowMs: number) {
     this.initial = initial;
+    this.config = config;
     this.tag = config.tag;
     this.name = initial.name;
-    this.ttlSeconds = config.ttlSeconds;
-    this.expiresAtMs = config.expiresAtMs;
-    this.isJson = config.isJson;
     this.invokedAt = initial.invokedAt;
+    this.#invokedMs = nowMs;
     this.touchedMs = nowMs;
     this.durablyTouchedMs = nowMs;
     this.maybeTouchedMs = nowMs;
@@ -60,12 +72,25 @@ export class Incarnation {
 
   /** Until when it is certainly not expired. */
   get earliestDeadlineMs(): number {
-    return this.expiresAtMs ?? (this.ttlSeconds === null ? Infinity : this.touchedMs + this.ttlSeconds * 1000);
+    return this.#deadlineMs(this.#createdMs ?? this.#invokedMs, this.touchedMs, 0);
   }
 
   /** From when it certainly is. */
   get latestDeadlineMs(): number {
-    return this.expiresAtMs ?? (this.ttlSeconds === null ? Infinity : this.maybeTouchedMs + this.ttlSeconds * 1000 + MAX_ROUND_MS);
+    // Until it is known when it was created, it may have been as late as somebody may have touched it first.
+    return this.#deadlineMs(this.#createdMs ?? this.maybeTouchedMs, this.maybeTouchedMs, MAX_ROUND_MS);
+  }
+
+  #deadlineMs(createdMs: number, touchedMs: number, roundMs: number): number {
+    const { expiresAtMs, ttlSeconds, ttlMode } = this.config;
+    if (expiresAtMs !== null) return expiresAtMs;
+    if (ttlSeconds === null) return Infinity;
+    return (ttlMode === "fixed" ? createdMs : touchedMs + roundMs) + ttlSeconds * 1000;
+  }
+
+  /** The end of what readers saw. */
+  get seenTo(): number {
+    return this.earliest + this.#seen.length;
   }
 
   /** Whether it was there, beyond doubt, all the time from tick `since` until now. */
@@ -76,10 +101,32 @@ export class Incarnation {
 
   /** Compares `bytes` from position `from` on with what readers saw, and remembers them. */
   observe(from: number, bytes: Buffer): void {
-    must(from <= this.seen.length, () => `a test read ${this.tag} from ${from}, past what was seen`);
-    const known = this.seen.subarray(from, from + bytes.length);
+    const offset = from - this.earliest;
+    // The reader began before the stream's beginning was taken away.
+    if (offset < 0) return this.observe(this.earliest, bytes.subarray(Math.min(-offset, bytes.length)));
+    must(offset <= this.#seen.length, () => `a test read ${this.tag} from ${from}, past what was seen`);
+    const known = this.#seen.subarray(offset, offset + bytes.length);
     must(bytes.subarray(0, known.length).equals(known), () => `${this.tag}: bytes at ${from} changed: ${excerpt(known)} became ${excerpt(bytes)}`);
-    if (from + bytes.length > this.seen.length) this.seen = Buffer.concat([this.seen.subarray(0, from), bytes]);
+    if (offset + bytes.length > this.#seen.length) this.#seen = Buffer.concat([this.#seen.subarray(0, offset), bytes]);
+  }
+
+  /** The bytes before `earliest` are gone for ever; those from there on are not. */
+  observeEarliest(earliest: number): void {
+    must(earliest >= this.earliest, () => `${this.tag} began at ${this.earliest}, now begins at ${earliest}`);
+    if (earliest === this.earliest) return;
+    this.#seen = this.#seen.subarray(Math.min(earliest - this.earliest, this.#seen.length));
+    this.earliest = earliest;
+    for (const position of this.tokens.keys()) if (position <= earliest) this.tokens.delete(position);
+  }
+
+  /** What was asked for stays, and so does the time of the creation. */
+  observeConfig({ ttlSeconds, expiresAtMs, createdAtMs }: Pick<IncarnationConfig, "ttlSeconds" | "expiresAtMs"> & { readonly createdAtMs: number }, nowMs: number): void {
+    const { config } = this;
+    must(ttlSeconds === config.ttlSeconds && expiresAtMs === config.expiresAtMs, () => `${this.tag}: its lifetime changed to ${ttlSeconds} s, ${expiresAtMs}`);
+    must(createdAtMs === (this.#createdMs ?? createdAtMs), () => `${this.tag} was created at ${this.#createdMs}, now at ${createdAtMs}`);
+    must(createdAtMs >= this.#invokedMs && createdAtMs <= nowMs, () => `${this.tag} was created at ${createdAtMs}, outside of ${this.#invokedMs}..${nowMs}`);
+    this.#createdMs = createdAtMs;
+    this.maybeTouchedMs = Math.max(this.maybeTouchedMs, createdAtMs);
   }
 
   /** A position has one token for ever. */
@@ -94,23 +141,17 @@ export class Incarnation {
     this.closedAt = at;
   }
 
-  observeId(id: string, ids: Map<string, string>): void {
-    must(this.id === null || this.id === id, () => `${this.tag} had the id ${this.id}, now has ${id}`);
-    const owner = ids.get(id);
-    must(owner === undefined || owner === this.tag, () => `${this.tag} has the id of ${owner}`);
-    this.id = id;
-    ids.set(id, this.tag);
-  }
-
-  /** Checks a whole stream, read while nothing else went on: `find` knows every operation by its number. */
+  /** Checks a whole stream, read from `earliest` on while nothing else went on: `find` knows every operation by its number. */
   checkWhole(content: Buffer, find: (id: number) => Operation | undefined): void {
     const present = new Map<Operation, number>();
+    const end = this.earliest + content.length;
     let latestInvoked = -1;
-    for (let at = 0; at < content.length; ) {
-      const operation = find(idAt(content, at));
-      must(operation !== undefined, () => `${this.tag}: nobody wrote what is at ${at}: ${excerpt(content.subarray(at))}`);
+    for (let at = this.earliest; at < end; ) {
+      const rest = content.subarray(at - this.earliest);
+      const operation = find(idAt(rest));
+      must(operation !== undefined, () => `${this.tag}: nobody wrote what is at ${at}: ${excerpt(rest)}`);
       const { stored } = operation;
-      must(content.subarray(at, at + stored.length).equals(stored), () => `${this.tag}: operation ${operation.id} is not whole at ${at}`);
+      must(rest.subarray(0, stored.length).equals(stored), () => `${this.tag}: operation ${operation.id} is not whole at ${at}`);
       must(operation.name === this.name, () => `${this.tag}: operation ${operation.id} was for ${operation.name}`);
       must(operation.inside === null || operation.inside === this, () => `${this.tag}: operation ${operation.id} was for ${operation.inside?.tag}`);
       must(!present.has(operation), () => `${this.tag}: operation ${operation.id} is there twice, at ${present.get(operation)} and ${at}`);
@@ -123,11 +164,12 @@ export class Incarnation {
     }
     this.#settle(present);
     for (const operation of this.operations) {
-      const isMissing = operation.acked && operation.stored.length > 0 && !present.has(operation);
-      must(!isMissing, () => `${this.tag}: operation ${operation.id}, acknowledged at ${operation.from}, is lost (the stream ends at ${content.length})`);
+      const isKept = operation.from === null || operation.from >= this.earliest;
+      const isMissing = operation.acked && operation.stored.length > 0 && isKept && !present.has(operation);
+      must(!isMissing, () => `${this.tag}: operation ${operation.id}, acknowledged at ${operation.from}, is lost (the stream ends at ${end})`);
     }
-    must(this.seen.length <= content.length, () => `${this.tag}: a reader saw ${this.seen.length} bytes, ${content.length} are left`);
-    this.observe(0, content);
+    must(this.seenTo <= end, () => `${this.tag}: a reader saw ${this.seenTo} bytes, ${end} are left`);
+    this.observe(this.earliest, content);
   }
 
   /** What is there stays there, and what is not never will be: nothing is under way. */
@@ -138,14 +180,15 @@ export class Incarnation {
       operation.acked = true;
       operation.from = at;
     }
-    const seqs = [...present.keys()].map(({ seq }) => seq).filter((seq) => seq !== null);
-    this.lastSeq = seqs.at(-1) ?? null;
+    const last = [...present.keys()].findLast(({ seq }) => seq !== null);
+    if (last !== undefined || this.earliest === 0) this.lastSeq = last?.seq ?? null;
   }
 }
 
-function idAt(content: Buffer, at: number): number {
-  const mark = content.indexOf("#", at);
-  return mark === -1 || mark > at + 12 ? -1 : Number(content.toString("latin1", mark + 1, mark + 9));
+/** Whose bytes these are, as their first ones say. */
+function idAt(content: Buffer): number {
+  const mark = content.subarray(0, 13).indexOf("#");
+  return mark === -1 ? -1 : Number(content.toString("latin1", mark + 1, mark + 9));
 }
 
 function excerpt(bytes: Buffer): string {

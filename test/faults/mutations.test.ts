@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { runHistory } from "./histories.js";
-import { withoutFrameCrc, withoutSync, withSidecarBeforeSegment, type Mutation } from "./mutations.js";
+import * as mutations from "./mutations.js";
 
 const MAX_SEEDS = 1000;
 
 /** The first seed that finds the fault, `null` when none does. */
-async function findingSeed(mutation: Mutation): Promise<number | null> {
+async function findingSeed(mutation: mutations.Mutation): Promise<number | null> {
   for (let seed = 1; seed <= MAX_SEEDS; seed += 1) {
     try {
       await runHistory(seed, { wrap: mutation });
@@ -19,12 +19,17 @@ async function findingSeed(mutation: Mutation): Promise<number | null> {
 }
 
 describe("the simulation finds a fault that is put in", () => {
-  const mutations: readonly (readonly [string, Mutation])[] = [
-    ["nothing is synced", withoutSync],
-    ["the CRC of journal frames is not checked", withoutFrameCrc],
-    ["the sidecar is replaced before the segment is synced", withSidecarBeforeSegment],
+  const faults: readonly (readonly [string, mutations.Mutation])[] = [
+    ["nothing is synced", mutations.withoutSync],
+    ["directories are not synced", mutations.withoutDirectorySync],
+    ["the sidecar is renamed without its sync", mutations.withoutSidecarSync],
+    ["the sidecar is replaced before the segment is synced", mutations.withSidecarBeforeSegment],
+    ["a journal file is freed before the files that take its place are synced", mutations.withJournalFreedFirst],
+    ["the CRC of journal frames is not checked", mutations.withoutFrameCrc],
+    ["the first record of a torn frame is taken", mutations.withTornRecords],
+    ["the CRC of segments is not checked", mutations.withoutSegmentCrc],
   ];
-  for (const [fault, mutation] of mutations) {
+  for (const [fault, mutation] of faults) {
     test(fault, async (context) => {
       const seed = await findingSeed(mutation);
       assert.ok(seed !== null, `not found within ${MAX_SEEDS} seeds`);

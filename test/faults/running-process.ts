@@ -1,16 +1,18 @@
 import { FileStorage } from "../../src/storage/file/file-storage.js";
 import type { Files } from "../../src/storage/file/files.js";
+import type { TtlMode } from "../../src/stream/expiry.js";
 import { Registry } from "../../src/stream/registry.js";
 import { createLog } from "../../src/ops/log.js";
 import type { ManualClock } from "../helpers/manual-clock.js";
 
-/** Sizes small enough for everything that is rare in life to happen all the time. */
-export interface Sizes {
+/** Settings, with sizes small enough for everything that is rare in life to happen all the time. */
+export interface ProcessSettings {
   readonly segmentBytes: number;
   readonly journalBytes: number;
   readonly journalBypassBytes: number;
   readonly tailCacheBytes: number;
   readonly maxLoadedStreams: number;
+  readonly ttlMode: TtlMode;
 }
 
 /** One life of the server, from its start to its clean end or its crash. */
@@ -22,11 +24,11 @@ export class RunningProcess {
   isAlive = true;
   fault: Error | null = null;
 
-  constructor(files: Files, sizes: Sizes, clock: ManualClock, trace: ((line: string) => void) | null) {
+  constructor(files: Files, settings: ProcessSettings, clock: ManualClock, trace: ((line: string) => void) | null) {
     this.clock = clock;
     const log = createLog({ level: trace === null ? "silent" : "debug", format: "text", write: (line) => trace?.(line), clock });
-    const { maxLoadedStreams, ...rest } = sizes;
+    const { maxLoadedStreams, ttlMode, ...rest } = settings;
     this.storage = new FileStorage({ dir: "/data", fsync: true, ...rest, clock, log, files, onFault: (error) => (this.fault = error) });
-    this.registry = new Registry({ storage: this.storage, clock, log, ttlMode: "sliding", maxLoadedStreams });
+    this.registry = new Registry({ storage: this.storage, clock, log, ttlMode, maxLoadedStreams });
   }
 }

@@ -14,6 +14,8 @@ export interface SeedsOptions {
   readonly workers: number;
   /** Told after every few histories. */
   readonly progress?: (done: number, failed: number) => void;
+  /** Told of each seed that fails, as soon as it does. */
+  readonly failure?: (failed: FailedSeed) => void;
 }
 
 /** What a worker tells: some more histories are done, and these failed. */
@@ -25,12 +27,13 @@ export interface WorkerReport {
 const WORKER = fileURLToPath(new URL("./seeds-worker.ts", import.meta.url));
 
 /** Runs the histories of `count` seeds from `from` on; resolves to those that failed. Rejects when a worker dies. */
-export async function runSeeds({ from, count, workers, progress }: SeedsOptions): Promise<FailedSeed[]> {
+export async function runSeeds({ from, count, workers, progress, failure }: SeedsOptions): Promise<FailedSeed[]> {
   const failures: FailedSeed[] = [];
   let done = 0;
   const onReport = (report: WorkerReport): void => {
     done += report.done;
     failures.push(...report.failed);
+    for (const failed of report.failed) failure?.(failed);
     progress?.(done, failures.length);
   };
   await Promise.all(Array.from({ length: workers }, (_, worker) => runWorker([from + worker, from + count, workers], onReport)));

@@ -28,9 +28,10 @@ async function runMany(count: number, from: number): Promise<void> {
     progress: (done, failed) => {
       if (isTerminal) process.stderr.write(`\r${bar(done / count)} ${done}/${count}, ${failed} failed`);
     },
+    // At once: whoever runs a million need not wait for the last.
+    failure: ({ seed, says }) => console.log(`${isTerminal ? "\n" : ""}${says}\n  npm run simulate -- --seed ${seed}`),
   });
   if (isTerminal) process.stderr.write("\n");
-  for (const { seed, says } of failures) console.log(`${says}\n  npm run simulate -- --seed ${seed}`);
   const seconds = (performance.now() - startedMs) / 1000;
   console.log(`${count} histories from seed ${from}, ${failures.length} failed, ${(count / seconds).toFixed(0)} a second`);
   if (failures.length > 0) process.exitCode = 1;

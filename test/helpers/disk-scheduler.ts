@@ -1,4 +1,8 @@
+import type { Clock } from "../../src/ops/clock.js";
 import type { Random } from "./random.js";
+
+/** How long a call takes that the disk is slow with, in milliseconds. */
+const SLOW_MS = [100, 400, 1000, 2500, 10_000];
 
 /**
  * Runs tasks in an order and with delays that a seed decides: each turn of the event loop takes those whose time has
@@ -7,8 +11,11 @@ import type { Random } from "./random.js";
 export class DiskScheduler {
   readonly #random: Random;
   readonly #tasks = new Map<number, (() => void)[]>();
-  /** How slow the disk is: the most turns that a task usually waits. */
+  /** The most turns that a task usually waits; at 0 each has its turn at once, in order. */
   maxDelayTurns = 3;
+  /** The part of the tasks that take up to seconds of `clock`'s time. */
+  slowPart = 0;
+  clock: Clock | null = null;
   #turn = 0;
   #waiting = 0;
   #clears = 0;
@@ -18,19 +25,13 @@ export class DiskScheduler {
     this.#random = random;
   }
 
-  /** Whether nothing waits. */
-  get idle(): boolean {
-    return this.#waiting === 0;
-  }
-
   add(task: () => void): void {
-    const isSlow = this.#random.chance(0.05);
-    const due = this.#turn + 1 + this.#random.integer(0, isSlow ? this.maxDelayTurns * 6 : this.maxDelayTurns);
-    const tasks = this.#tasks.get(due);
-    if (tasks === undefined) this.#tasks.set(due, [task]);
-    else tasks.push(task);
-    this.#waiting += 1;
-    this.#schedule();
+    const { clock } = this;
+    if (clock === null || this.slowPart === 0 || !this.#random.chance(this.slowPart)) return this.#addSoon(task);
+    const clears = this.#clears;
+    clock.after(this.#random.pick(SLOW_MS), () => {
+      if (clears === this.#clears) this.#addSoon(task);
+    });
   }
 
   /** Forgets everything that waits. */
@@ -40,22 +41,43 @@ export class DiskScheduler {
     this.#clears += 1;
   }
 
+  #addSoon(task: () => void): void {
+    const due = this.#turn + 1 + this.#delayTurns();
+    const tasks = this.#tasks.get(due);
+    if (tasks === undefined) this.#tasks.set(due, [task]);
+    else tasks.push(task);
+    this.#waiting += 1;
+    this.#schedule();
+  }
+
+  #delayTurns(): number {
+    if (this.maxDelayTurns === 0) return 0;
+    const isLate = this.#random.chance(0.05);
+    return this.#random.integer(0, isLate ? this.maxDelayTurns * 6 : this.maxDelayTurns);
+  }
+
   #schedule(): void {
     if (this.#scheduled || this.#waiting === 0) return;
     this.#scheduled = true;
-    setImmediate(() => {
-      this.#scheduled = false;
-      this.#turn += 1;
-      const tasks = this.#tasks.get(this.#turn) ?? [];
-      this.#tasks.delete(this.#turn);
-      const clears = this.#clears;
-      for (const task of this.#random.shuffle(tasks)) {
-        // A crash among the tasks of this turn has taken the rest of them away.
-        if (clears !== this.#clears) break;
-        this.#waiting -= 1;
-        task();
-      }
-      this.#schedule();
-    });
+    setImmediate(() => this.#takeTurn());
+  }
+
+  #takeTurn(): void {
+    this.#scheduled = false;
+    this.#turn += 1;
+    const tasks = this.#tasks.get(this.#turn);
+    if (tasks !== undefined) this.#run(tasks);
+    this.#schedule();
+  }
+
+  #run(tasks: (() => void)[]): void {
+    this.#tasks.delete(this.#turn);
+    const clears = this.#clears;
+    for (const task of this.#random.shuffle(tasks)) {
+      // A crash among the tasks of this turn has taken the rest of them away.
+      if (clears !== this.#clears) return;
+      this.#waiting -= 1;
+      task();
+    }
   }
 }

@@ -1,39 +1,26 @@
 import { DiskScheduler } from "./disk-scheduler.js";
 import { Random } from "./random.js";
+import { SystemError, type Call, type FaultCode } from "./simulated-call.js";
+import { SimulatedFiles } from "./simulated-files.js";
 import { DirectoryNode, FileNode, TreeChanges, type DiskNode, type EntryChange } from "./simulated-nodes.js";
-import type { Files, OpenFile, OpenMode } from "../../src/storage/file/files.js";
+import type { Files } from "../../src/storage/file/files.js";
+
+/** Which calls fail, by what they do and where. */
+export type CallFilter = (call: string, path: string) => boolean;
+
+/** Calls that are to fail: `times` of them, after `at` others. */
+interface Fault {
+  at: number;
+  times: number;
+  readonly code: FaultCode;
+  readonly matches: CallFilter;
+}
 
 /**
  * How a process ends without warning. `kill`: the system lives on, and what was written is there, synced or not.
  * `power`: of what was not synced anything may be there, in any order.
  */
 export type CrashKind = "kill" | "power";
-
-/** The system errors that a call can be made to fail with. */
-export type FaultCode = "EIO" | "ENOSPC" | "EMFILE";
-
-/** An error as node:fs makes it. */
-export class SystemError extends Error {
-  readonly code: string;
-
-  constructor(code: string, call: string, path: string) {
-    super(`${code}: ${call} '${path}'`);
-    this.code = code;
-  }
-}
-
-/** One call on its way: it takes effect some time after it was made, and is answered some time after that. */
-interface Call<T> {
-  readonly name: string;
-  readonly path: string;
-  /** Whether it needs room on the disk, which it can fail for. */
-  readonly needsRoom?: () => boolean;
-  readonly effect: () => T;
-  /** What it does before it fails in the middle. */
-  readonly partly?: () => void;
-  /** What is true by the time it is answered. */
-  readonly finish?: () => void;
-}
 
 /**
  * A disk in memory, behind the interface of storage. Everything that it leaves open (order, delays, what a crash keeps)
@@ -53,8 +40,7 @@ export class SimulatedDisk {
   #crashAt = Infinity;
   #crashKind: CrashKind = "power";
   #onCrash: (() => void) | null = null;
-  #fault: { readonly at: number; readonly code: FaultCode; readonly matches: (call: string, path: string) => boolean } | null = null;
-  #calls = 0;
+  #fault: Fault | null = null;
   trace: ((line: string) => void) | null = null;
 
   constructor(seed: number) {
@@ -103,10 +89,9 @@ export class SimulatedDisk {
     this.isFull = false;
   }
 
-  /** Fails the call that comes `calls` after this with `code`; only those that match count. */
-  failAfter(calls: number, code: FaultCode, matches: (call: string, path: string) => boolean = () => true): void {
-    this.#calls = 0;
-    this.#fault = { at: calls, code, matches };
+  /** Fails `times` calls with `code`, after `calls` others; only those that match count. */
+  failAfter(calls: number, code: FaultCode, matches: CallFilter, times = 1): void {
+    this.#fault = { at: calls, times, code, matches };
   }
 
   /** Turns one bit of a file around, `bit` counted from its start. */
@@ -161,9 +146,14 @@ export class SimulatedDisk {
     });
   }
 
-  /** A strict part of a write that fails. */
+  /** What is written of `bytes` by a call that fails: a part of them, or all. */
   partOf(bytes: Buffer): Buffer {
-    return bytes.subarray(0, this.#random.integer(0, Math.max(0, bytes.length - 1)));
+    return bytes.subarray(0, this.#random.integer(0, bytes.length));
+  }
+
+  /** How many of `length` bytes one call reads or writes: now and then fewer, as the system may. */
+  shortened(length: number): number {
+    return length > 1 && this.#random.chance(0.03) ? this.#random.integer(1, length - 1) : length;
   }
 
   /** What the system tells of itself under /proc; `null` for any other path. */
@@ -235,8 +225,7 @@ export class SimulatedDisk {
 
   #find(path: string): DiskNode | undefined {
     let node: DiskNode | undefined = this.#root;
-    for (const name of path.split("/")) {
-      if (name === "") continue;
+    for (const name of namesOf(path)) {
       if (node?.kind === "file") throw new SystemError("ENOTDIR", "open", path);
       node = node?.entries.get(name);
     }
@@ -258,9 +247,10 @@ export class SimulatedDisk {
   #faultFor(call: Call<unknown>): FaultCode | null {
     const fault = this.#fault;
     if (fault !== null && fault.matches(call.name, call.path)) {
-      this.#calls += 1;
-      if (this.#calls > fault.at) {
-        this.#fault = null;
+      fault.at -= 1;
+      if (fault.at < 0) {
+        fault.times -= 1;
+        if (fault.times === 0) this.#fault = null;
         return fault.code;
       }
     }
@@ -283,166 +273,17 @@ export class SimulatedDisk {
   }
 }
 
-/** The file system as one process has it. */
-class SimulatedFiles implements Files {
-  readonly #disk: SimulatedDisk;
-  readonly #mount: number;
+const splitPaths = new Map<string, readonly string[]>();
+const MAX_SPLIT_PATHS = 5000;
 
-  constructor(disk: SimulatedDisk, mount: number) {
-    this.#disk = disk;
-    this.#mount = mount;
-  }
-
-  async open(path: string, mode: OpenMode): Promise<OpenFile> {
-    const disk = this.#disk;
-    const system = disk.systemFile(path);
-    if (system !== null) {
-      const file = new FileNode();
-      file.write(system, 0, 0);
-      return new SimulatedFile(disk, this.#mount, path, file, "read");
-    }
-    const effect = (): FileNode => (mode !== "read" && !disk.exists(path) ? disk.createFile(path) : disk.fileAt(path));
-    const file = await this.#call({ name: `open-${mode}`, path, needsRoom: () => mode !== "read" && !disk.exists(path), effect });
-    return new SimulatedFile(disk, this.#mount, path, file, mode);
-  }
-
-  async createNew(path: string): Promise<OpenFile> {
-    const disk = this.#disk;
-    const effect = (): FileNode => {
-      if (disk.exists(path)) throw new SystemError("EEXIST", "open", path);
-      return disk.createFile(path);
-    };
-    const file = await this.#call({ name: "create", path, needsRoom: () => true, effect });
-    return new SimulatedFile(disk, this.#mount, path, file, "write");
-  }
-
-  list(directory: string): Promise<string[]> {
-    const disk = this.#disk;
-    return this.#call({ name: "list", path: directory, effect: () => (disk.exists(directory) ? [...disk.directoryAt(directory).entries.keys()] : []) });
-  }
-
-  makeDirectory(path: string): Promise<void> {
-    const disk = this.#disk;
-    return this.#call({ name: "mkdir", path, needsRoom: () => !disk.exists(path), effect: () => disk.makeDirectory(path) });
-  }
-
-  rename(from: string, to: string): Promise<void> {
-    return this.#call({ name: "rename", path: `${from} -> ${to}`, effect: () => this.#disk.rename(from, to) });
-  }
-
-  unlink(path: string): Promise<void> {
-    const disk = this.#disk;
-    const effect = (): void => {
-      disk.fileAt(path);
-      disk.change([disk.entryOf(path, null)]);
-    };
-    return this.#call({ name: "unlink", path, effect });
-  }
-
-  removeTree(path: string): Promise<void> {
-    return this.#call({ name: "remove-tree", path, effect: () => this.#disk.removeTree(path) });
-  }
-
-  syncDirectory(path: string): Promise<void> {
-    const disk = this.#disk;
-    const { stamp } = disk;
-    let directory: DirectoryNode | null = null;
-    const finish = (): void => {
-      if (directory !== null) disk.syncDirectory(directory, stamp);
-    };
-    return this.#call({ name: "sync-directory", path, effect: () => void (directory = disk.directoryAt(path)), finish });
-  }
-
-  #call<T>(call: Call<T>): Promise<T> {
-    return promised(this.#disk, this.#mount, call);
-  }
-}
-
-class SimulatedFile implements OpenFile {
-  readonly #disk: SimulatedDisk;
-  readonly #mount: number;
-  readonly #path: string;
-  readonly #file: FileNode;
-  readonly #mode: OpenMode;
-  #isClosed = false;
-
-  constructor(disk: SimulatedDisk, mount: number, path: string, file: FileNode, mode: OpenMode) {
-    this.#disk = disk;
-    this.#mount = mount;
-    this.#path = path;
-    this.#file = file;
-    this.#mode = mode;
-  }
-
-  read(target: Buffer, offset: number, length: number, position: number): Promise<number> {
-    return this.#call({ name: "read", effect: () => this.#file.read(target, offset, length, position) });
-  }
-
-  write(bytes: Buffer, position: number): Promise<void> {
-    return new Promise((resolve, reject) => this.writeThen(bytes, position, (error) => (error === null ? resolve() : reject(error))));
-  }
-
-  writeThen(bytes: Buffer, position: number, done: (error: Error | null) => void): void {
-    const disk = this.#disk;
-    const file = this.#file;
-    let stamp = 0;
-    const write = (part: Buffer): void => {
-      stamp = disk.nextStamp();
-      file.write(part, position, stamp);
-    };
-    const call: Call<void> = {
-      name: this.#mode === "log" ? "log-write" : "write",
-      path: `${this.#path} ${position}+${bytes.length}`,
-      needsRoom: () => position + bytes.length > file.size,
-      effect: () => {
-        this.#assertOpen();
-        if (this.#mode === "read") throw new SystemError("EBADF", "write", this.#path);
-        write(bytes);
-      },
-      partly: () => write(disk.partOf(bytes)),
-    };
-    const finish = (): void => file.syncRange(position, position + bytes.length, stamp);
-    disk.call(this.#mount, this.#mode === "log" ? { ...call, finish } : call, (error) => done(error));
-  }
-
-  sync(): Promise<void> {
-    const { stamp } = this.#disk;
-    return this.#call({ name: "sync", effect: () => undefined, finish: () => this.#file.sync(stamp) });
-  }
-
-  truncate(length: number): Promise<void> {
-    return this.#call({ name: "truncate", effect: () => this.#file.truncate(length, this.#disk.nextStamp()) });
-  }
-
-  size(): Promise<number> {
-    return this.#call({ name: "size", effect: () => this.#file.size });
-  }
-
-  close(): Promise<void> {
-    return this.#call({ name: "close", effect: () => void (this.#isClosed = true) });
-  }
-
-  #assertOpen(): void {
-    if (this.#isClosed) throw new SystemError("EBADF", "a call on the closed", this.#path);
-  }
-
-  #call<T>({ name, effect, ...more }: Omit<Call<T>, "path">): Promise<T> {
-    const checked = (): T => {
-      this.#assertOpen();
-      return effect();
-    };
-    return promised(this.#disk, this.#mount, { name, path: this.#path, effect: checked, ...more });
-  }
-}
-
-function promised<T>(disk: SimulatedDisk, mount: number, call: Call<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    disk.call(mount, call, (error, value) => {
-      if (error !== null) reject(error);
-      // A call without an error has its value, of the type that it was made with.
-      else resolve(value as T);
-    });
-  });
+/** The names in a path; paths come again and again. */
+function namesOf(path: string): readonly string[] {
+  const known = splitPaths.get(path);
+  if (known !== undefined) return known;
+  const names = path.split("/").filter((name) => name !== "");
+  if (splitPaths.size >= MAX_SPLIT_PATHS) splitPaths.clear();
+  splitPaths.set(path, names);
+  return names;
 }
 
 function parentOf(path: string): string {

@@ -17,6 +17,8 @@ export class FileNode {
   size = 0;
   #data = Buffer.alloc(SECTOR_BYTES);
   readonly #sectors = new Map<number, Version<Buffer>[]>();
+  /** By sector, the newest version that a failed sync left behind. */
+  readonly #forgotten = new Map<number, number>();
   #sizes: Version<number>[] = [{ stamp: 0, value: 0 }];
 
   /** The content that reads see. */
@@ -57,6 +59,14 @@ export class FileNode {
     this.#sizes = since(this.#sizes, stamp);
   }
 
+  /**
+   * A sync fails. The system takes what it did not get to the disk for written: reads see it, and no later sync brings
+   * it there, unless it is written again.
+   */
+  failSync(stamp: number): void {
+    for (const sector of this.#sectors.keys()) this.#forgotten.set(sector, stamp);
+  }
+
   /** The power goes: of what is not permanent anything may stay. */
   crash(random: Random): void {
     const fate = random.pick(["lost", "kept", "mixed", "mixed"] as const);
@@ -66,6 +76,7 @@ export class FileNode {
     };
     for (const [sector, versions] of this.#sectors) choose(versions, Buffer.alloc(0)).copy(this.#data, sector * SECTOR_BYTES);
     this.#sectors.clear();
+    this.#forgotten.clear();
     let size = choose(this.#sizes, this.size);
     const lowest = Math.min(...this.#sizes.map(({ value }) => value));
     // A long write may have got to any of its sectors.
@@ -75,13 +86,17 @@ export class FileNode {
     this.#sizes = [{ stamp: 0, value: size }];
   }
 
+  /** Turns one bit around, whatever a crash may leave of its sector. */
   flipBit(bit: number): void {
     const at = Math.floor(bit / 8);
-    this.#data.writeUInt8(this.#data.readUInt8(at) ^ (1 << bit % 8), at);
+    const flip = (bytes: Buffer, index: number): void => void bytes.writeUInt8(bytes.readUInt8(index) ^ (1 << bit % 8), index);
+    flip(this.#data, at);
+    for (const { value } of this.#sectors.get(Math.floor(at / SECTOR_BYTES)) ?? []) flip(value, at % SECTOR_BYTES);
   }
 
   #settle(sector: number, versions: readonly Version<Buffer>[], stamp: number): void {
     const rest = since(versions, stamp);
+    if ((rest[0]?.stamp ?? 0) <= (this.#forgotten.get(sector) ?? -1)) return;
     if (rest.length <= 1) this.#sectors.delete(sector);
     else this.#sectors.set(sector, rest);
   }

@@ -87,7 +87,7 @@ function parseMarker(layout: Layout, bytes: Buffer): Buffer {
   const [, format, id] = match ?? [];
   if (format === undefined || id === undefined) throw new DirectoryError(`${layout.marker} is damaged`);
   if (Number(format) !== FORMAT) {
-    throw new DirectoryError(`${layout.root} has format ${format}; this version knows format ${FORMAT}`);
+    throw new DirectoryError(`${layout.marker} has format ${format}; this version knows format ${FORMAT}`);
   }
   return Buffer.from(id, "hex");
 }

@@ -202,7 +202,7 @@ export class FileStorage implements Storage {
     if (read === null) return null;
     if (read.claimed) {
       // Its creation never became durable.
-      await this.#trash.discard(directory, `${read.id}-unborn`);
+      await this.#trash.discard(directory, `${read.id}-unborn`, true);
       return null;
     }
     const stream = new FileStream(read, directory, read);

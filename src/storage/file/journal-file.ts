@@ -24,14 +24,19 @@ export class JournalFile {
 
   /** Opens the file at `path`, new or used before, with room for the first frames. */
   static async open(files: Files, path: string, sequence: number, limitBytes: number): Promise<JournalFile> {
-    const plainFile = await files.open(path, "write");
+    const opened: OpenFile[] = [];
+    const open = async (mode: "write" | "log"): Promise<OpenFile> => {
+      const file = await files.open(path, mode);
+      opened.push(file);
+      return file;
+    };
     try {
-      const file = await files.open(path, "log");
-      const opened = new JournalFile(sequence, path, file, plainFile, await plainFile.size(), limitBytes);
-      if (opened.wantsAllocation) await opened.allocate();
-      return opened;
+      const plainFile = await open("write");
+      const file = new JournalFile(sequence, path, await open("log"), plainFile, await plainFile.size(), limitBytes);
+      if (file.wantsAllocation) await file.allocate();
+      return file;
     } catch (error) {
-      await plainFile.close();
+      for (const file of opened) await file.close();
       throw error;
     }
   }

@@ -23,6 +23,9 @@ export interface JournalDamage {
   readonly problem: string;
 }
 
+/** What is wrong with a file without frames before one that has some: every file has frames before the next one gets any. */
+export const LOST_FRAMES = "it has no sound record, but a later file has";
+
 /**
  * Reads the frames of a journal file. A torn frame at the end is where it ends: the write that was under way. Each frame
  * is synced before the next is written, so a sound one behind the end means that what is between them was whole once.

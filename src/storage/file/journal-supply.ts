@@ -142,12 +142,21 @@ export class JournalSupply {
   async #make(): Promise<JournalFile> {
     const { files, layout, fileBytes } = this.#options;
     const sequence = this.#nextSequence;
-    this.#nextSequence += 1;
     const path = layout.journalFile(sequence);
-    const spare = this.#spares.pop();
-    if (spare !== undefined) await files.rename(spare, path);
+    const spare = this.#spares.at(-1);
+    if (spare !== undefined) {
+      await files.rename(spare, path);
+      this.#spares.pop();
+    }
     const file = await JournalFile.open(files, path, sequence, fileBytes);
-    await files.syncDirectory(layout.journal);
+    try {
+      await files.syncDirectory(layout.journal);
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
+    // Not before: what failed is made again under the same name, for a file without frames must not stand between others.
+    this.#nextSequence += 1;
     return file;
   }
 }

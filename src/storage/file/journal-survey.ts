@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { errorCode, readWhole, type Files } from "./files.js";
-import { guessHeads, readJournalFile, soundFrames, type ExpectedJournal } from "./journal-reader.js";
+import { guessHeads, LOST_FRAMES, readJournalFile, soundFrames, type ExpectedJournal } from "./journal-reader.js";
 import { journalSequenceOf, sidecarPath, type Layout } from "./layout.js";
 import { DirectoryError } from "./lock.js";
 import { decodeRecords, RecordKind, type BypassedPayload, type Frame, type JournalRecord, type RecordHead, type StreamIdentity } from "./record.js";
@@ -123,6 +123,8 @@ class Surveyor {
   readonly #streams = new Map<string, JournaledStream>();
   #lastBatch: number | null = null;
   #foreign: string | null = null;
+  /** The first file without frames. */
+  #empty: string | null = null;
 
   constructor(options: SurveyOptions) {
     this.#options = options;
@@ -138,6 +140,7 @@ class Surveyor {
     const bytes = await readJournal(files, path);
     const expected: ExpectedJournal = { sequence, directoryId, lastBatch: follows ? this.#lastBatch : null };
     const { frames, damage, end } = readJournalFile(bytes, expected);
+    this.#noteLost(path, frames.length > 0 && follows);
     const handles = new Map<number, JournaledStream>();
     await this.#takeFrames(path, frames, { byHandle: handles, damage: this.#damages.at(-1) ?? null });
     if (damage !== null) {
@@ -151,6 +154,14 @@ class Surveyor {
     }
     const reread = async (): Promise<readonly Frame[]> => [...soundFrames(await readJournal(files, path), 0, expected)];
     this.#files.push({ path, sequence, bytes: bytes.length, frames: reread });
+  }
+
+  /** Before the first file with frames, one without has lost them. */
+  #noteLost(path: string, hasFrames: boolean): void {
+    if (hasFrames && this.#lastBatch === null && this.#empty !== null) {
+      this.#damages.push({ file: this.#empty, offset: 0, problem: LOST_FRAMES, behind: new Set(), suspects: new Set() });
+    }
+    this.#empty ??= hasFrames ? null : path;
   }
 
   async #takeFrames(path: string, frames: readonly Frame[], handles: Handles): Promise<void> {

@@ -1,7 +1,7 @@
 import { combineCrc32 } from "./crc32.js";
 import { FileStream } from "./file-stream.js";
 import { readFully, readWhole, type Files } from "./files.js";
-import { readJournalFile } from "./journal-reader.js";
+import { LOST_FRAMES, readJournalFile } from "./journal-reader.js";
 import { journalSequenceOf, sidecarPath, type Layout } from "./layout.js";
 import { DirectoryError } from "./lock.js";
 import { alignUp, decodeHeads, decodeRecords, FRAME_HEADER_BYTES, RecordKind, type Frame, type JournalRecord, type StreamIdentity } from "./record.js";
@@ -66,9 +66,13 @@ interface ScannedFile {
  */
 export async function recover(options: RecoveryOptions): Promise<Recovered> {
   const scanned = options.journal === undefined ? await scanJournal(options) : await scanSources(options.journal);
-  if (options.journal === undefined) await writeLastFrameAgain(options, scanned);
+  if (options.journal === undefined) {
+    await writeLastFrameAgain(options, scanned);
+    await removeUnused(options, scanned);
+  }
   const fates = fatesOf(scanned);
-  for (const identity of fates.deleted.values()) await removeDeleted(options, identity);
+  const taken = new Set([...fates.surviving.values()].map(({ name }) => name));
+  for (const identity of fates.deleted.values()) await removeDeleted(options, identity, taken.has(identity.name));
   const streams = await openStreams(options, fates);
   let records = 0;
   let bytes = 0;
@@ -82,7 +86,7 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
   for (const stream of streams.values()) stream.recovering = false;
   return {
     streams: new Map([...streams.values()].map((stream) => [stream.name, stream])),
-    sealed: scanned.map((file) => sealedFile(file, streams)),
+    sealed: scanned.filter(({ frames }) => frames > 0).map((file) => sealedFile(file, streams)),
     nextSequence: (scanned.at(-1)?.sequence ?? 0) + 1,
     nextBatch: scanned.reduce((highest, file) => Math.max(highest, file.lastBatch), 0) + 1,
     records,
@@ -106,6 +110,12 @@ async function writeLastFrameAgain({ files }: RecoveryOptions, scanned: readonly
   }
 }
 
+/** Removes files that were made ready and never used: before later ones, a file without frames is one that lost them. */
+async function removeUnused({ files }: RecoveryOptions, scanned: readonly ScannedFile[]): Promise<void> {
+  if (scanned.every(({ frames }) => frames === 0)) return;
+  for (const { path, frames } of scanned) if (frames === 0) await files.unlink(path);
+}
+
 /** First reading: every frame is checked, and it is noted which streams there are and which were deleted. */
 async function scanJournal(options: RecoveryOptions): Promise<ScannedFile[]> {
   const { files, layout } = options;
@@ -114,6 +124,9 @@ async function scanJournal(options: RecoveryOptions): Promise<ScannedFile[]> {
   let lastBatch: number | null = null;
   for (const sequence of sequences.sort((left, right) => left - right)) {
     const file = scanFrames(layout.journalFile(sequence), sequence, await readFrames(options, sequence, lastBatch));
+    const first = scanned[0];
+    // Behind a known batch, the next one's number shows what is missing.
+    if (file.frames > 0 && lastBatch === null && first !== undefined) throw new DirectoryError(`journal file ${first.path} is damaged at byte 0: ${LOST_FRAMES}`);
     if (file.frames > 0) lastBatch = file.lastBatch;
     scanned.push(file);
   }
@@ -184,13 +197,14 @@ function fatesOf(scanned: readonly ScannedFile[]): Fates {
   return { surviving, deleted, created };
 }
 
-/** Finishes a deletion, if the directory is still the deleted stream's. */
-async function removeDeleted({ files, layout, trash }: RecoveryOptions, identity: StreamIdentity): Promise<void> {
+/** Finishes a deletion, if the directory is still the deleted stream's. `isTaken`: the name has another stream by now. */
+async function removeDeleted({ files, layout, trash }: RecoveryOptions, identity: StreamIdentity, isTaken: boolean): Promise<void> {
   const directory = layout.streamDirectory(identity.name);
   const bytes = await readWhole(files, sidecarPath(directory));
   const read = bytes === null ? null : decodeSidecar(bytes);
   // Without a sidecar the files are leftovers: a stream with bytes that only its segments hold has one.
-  const isTheirs = read === null || (read.kind === "sound" && read.sidecar.id === identity.id);
+  // A damaged one is theirs when the journal, which keeps all that came after the deletion, knows nobody else.
+  const isTheirs = read === null || (read.kind === "sound" ? read.sidecar.id === identity.id : !isTaken);
   if (isTheirs) await trash.discard(directory, identity.id);
 }
 
@@ -281,8 +295,11 @@ async function joinBypassed(
   // The cache holds one run without a gap, and this payload is not in it.
   cache.drop(stream, 0);
   const segment = stream.segmentAt(position);
-  if (segment !== undefined) segment.crc = combineCrc32(segment.crc, bypassed.crc, bypassed.length);
   stream.written = position + bypassed.length;
+  if (segment === undefined) return;
+  segment.crc = combineCrc32(segment.crc, bypassed.crc, bypassed.length);
+  // Nobody has looked at the payload since its record was written: it is compared before its first read.
+  segment.unchecked = { length: segment.length, crc: segment.crc, checking: null };
 }
 
 function sealedFile(file: ScannedFile, streams: ReadonlyMap<string, FileStream>): SealedFile {

@@ -86,8 +86,11 @@ export class Trash {
     return this.#moves.get(stream) ?? Promise.resolve();
   }
 
-  /** Moves a directory that belongs to no stream out of the way. */
-  async discard(directory: string, label: string): Promise<void> {
+  /**
+   * Moves a directory that belongs to no stream out of the way. What the journal does not know as deleted or created
+   * (`isUnborn`) must not come back without its sidecar: it would look like a stream that lost it.
+   */
+  async discard(directory: string, label: string, isUnborn = false): Promise<void> {
     const { files, layout, noteShard } = this.#options;
     const target = join(layout.trash, label);
     await files.removeTree(target);
@@ -100,6 +103,7 @@ export class Trash {
     }
     // Also where there was none: a process that was killed may have moved it, and that may not be permanent yet.
     noteShard(directory);
+    if (isUnborn) await files.syncDirectory(layout.shard(directory));
     this.#empty(target);
   }
 
@@ -126,7 +130,7 @@ export class Trash {
 
   async #move(stream: FileStream): Promise<void> {
     await this.#options.pool.dropIn(stream.directory);
-    if (stream.hasDirectory) await this.discard(stream.directory, stream.id);
+    if (stream.hasDirectory) await this.discard(stream.directory, stream.id, !stream.created);
   }
 
   /** One at a time: removing a large stream must not crowd out the journal. */

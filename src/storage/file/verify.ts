@@ -51,6 +51,8 @@ export async function verifyDirectory(options: VerifyOptions): Promise<VerifySum
 
 class Verification {
   readonly #options: VerifyOptions;
+  /** Streams whose deletion the journal holds, by id. */
+  readonly #deleted = new Set<string>();
   #streams = 0;
   #bytes = 0;
   #findings = 0;
@@ -70,7 +72,10 @@ class Verification {
     for (const { identity, directory } of behindKept(await surveyKept(this.#options), survey)) {
       this.#report({ ...aboutFile(directory, `it lacks records that were set aside in ${layout.damaged}`), stream: identity.name });
     }
-    for (const stream of survey.streams.values()) await this.#checkBypassed(stream);
+    for (const stream of survey.streams.values()) {
+      if (stream.deleted) this.#deleted.add(stream.identity.id);
+      else await this.#checkBypassed(stream);
+    }
     const shards = await files.list(layout.streams);
     for (const shard of shards) this.#total += (await this.#entriesOf(shard)).length;
     const journaled = streamsByDirectory(survey);
@@ -126,11 +131,16 @@ class Verification {
       this.#show();
     };
     const checked = await checkStream({ ...this.#options, trimmedTo: journaled?.trimmedTo ?? 0, readSegments: true, onBytes }, directory);
-    for (const finding of checked.findings) this.#report(finding);
-    const problem = problemWithOwner(checked, journaled);
-    if (problem !== null) this.#report({ ...aboutFile(sidecarPath(directory), problem), stream: checked.name });
+    // What is left of a stream whose deletion is in the journal is nobody's.
+    if (checked.sidecar === null || !this.#deleted.has(checked.sidecar.id)) this.#judge(checked, journaled);
     if (checked.sidecarBytes !== null) this.#streams += 1;
     onBytes(0, 1);
+  }
+
+  #judge(checked: CheckedStream, journaled: JournaledStream | undefined): void {
+    for (const finding of checked.findings) this.#report(finding);
+    const problem = problemWithOwner(checked, journaled);
+    if (problem !== null) this.#report({ ...aboutFile(sidecarPath(checked.directory), problem), stream: checked.name });
   }
 
   #show(): void {
@@ -139,7 +149,6 @@ class Verification {
 
   /** What the journal only vouches for must be in its segment. */
   async #checkBypassed(stream: JournaledStream): Promise<void> {
-    if (stream.deleted) return;
     for (const place of stream.bypassed) {
       if (place.position < stream.trimmedTo) continue;
       this.#bytes += place.length;
@@ -183,7 +192,8 @@ export function problemWithOwner({ sidecar, sidecarState, starts }: CheckedStrea
     return sidecarState === "missing" && !isExpected ? "it is missing" : null;
   }
   const isTheirs = journaled?.identity.id === sidecar.id;
-  if (sidecar.claimed) return isTheirs ? null : "the directory is taken for a stream that was never created";
+  // A crash leaves directories that were taken for streams which were never created.
+  if (sidecar.claimed) return null;
   return journaled === undefined || isTheirs ? null : `it is that of another stream of this name than the journal's, ${journaled.identity.id}`;
 }
 

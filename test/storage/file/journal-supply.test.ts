@@ -104,3 +104,24 @@ test("force waits for the next file, also when nobody asked for it before", asyn
   assert.equal(prepared.sequence, 9);
   await prepared.close();
 });
+
+for (const kind of ["write", "syncDirectory"] as const) {
+  test(`a file that can't be made because of its ${kind} is made later under the same name, and leaves nothing open`, async (context) => {
+    const { rooms, supply } = await openSupply(context);
+    const { files, layout, clock } = rooms;
+    const path = new RegExp(layout.journalFile(8));
+    files.gate = (operation) => (operation.kind === kind ? diskError("ENOSPC") : undefined);
+    for (let time = 0; time < 3; time += 1) {
+      supply.prepare();
+      await files.idle();
+      clock.advance(1000);
+    }
+    assert.equal(files.count("open", path), 6);
+    assert.equal(files.count("close", path), 6);
+    files.gate = null;
+    const made = await supply.force();
+    assert.equal(made.sequence, 8);
+    assert.equal(readdirSync(layout.journal).length, 2);
+    await made.close();
+  });
+}

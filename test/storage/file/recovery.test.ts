@@ -197,6 +197,21 @@ describe("recovery after kill -9", () => {
     assert.deepEqual(readdirSync(join(dir, "trash")), []);
   });
 
+  test("a deletion that is durable is finished, also when the sidecar was damaged since", async (t) => {
+    const engine = await openEngine();
+    const stream = await created(engine.storage, "s", bytesOf(5000));
+    await engine.storage.persist(stream);
+    engine.files.gate = ({ kind, path }) => (kind === "rename" && path.includes("streams") ? new Barrier().opened : undefined);
+    assert.equal(await remove(engine.storage, stream), "durable");
+    const dir = await crash(engine);
+    spoil(sidecarPath(new Layout(dir).streamDirectory("s")), 60);
+    const again = await openEngine({ dir });
+    t.after(() => again.storage.close());
+    assert.equal(await again.storage.load("s"), null);
+    await created(again.storage, "s", "new");
+    await assertBytes(again, "s", Buffer.from("new"));
+  });
+
   test("what a reader's touch noted survives", async (t) => {
     const engine = await openEngine();
     const stream = await created(engine.storage, "s");
@@ -281,6 +296,37 @@ describe("the end of the journal", () => {
     const [first = "", second = ""] = journalFiles(dir);
     spoil(first, framesOf(first).offsets.at(-1) ?? 0);
     await assert.rejects(makeEngine({ dir }).storage.open(), (error: unknown) => error instanceof DirectoryError && error.message.includes(second));
+  });
+
+  test("a file that lost its only frame is damage, also when nothing before it tells", async () => {
+    const engine = await openEngine();
+    engine.files.gate = ({ kind, path }) => (kind === "rename" && path.includes("meta.json") ? new Barrier().opened : undefined);
+    const stream = await created(engine.storage, "s");
+    for (let index = 0; journalFiles(engine.dir).length < 2; index += 1) await append(engine.storage, stream, bytesOf(3000, index));
+    // More at once than a file holds: all of it is one frame.
+    for (let files = 2; files < 4; files += 1) await Promise.all(Array.from({ length: 25 }, (_, index) => append(engine.storage, stream, bytesOf(3000, index))));
+    await append(engine.storage, stream, "!");
+    const dir = await crash(engine);
+    const [oldest = "", second = "", third = ""] = journalFiles(dir);
+    assert.equal(framesOf(second).offsets.length, 1);
+    assert.ok(framesOf(third).offsets.length > 0);
+    rmSync(oldest);
+    spoil(second, 3000);
+    const kept = readFileSync(second);
+    await assert.rejects(makeEngine({ dir }).storage.open(), (error: unknown) => error instanceof DirectoryError && error.message.includes(second));
+    assert.deepEqual(readFileSync(second), kept);
+  });
+
+  test("files that were made ready and never used are removed", async (t) => {
+    const engine = await openEngine();
+    await created(engine.storage, "s", "text");
+    const dir = await crash(engine);
+    const unused = new Layout(dir).journalFile(9);
+    writeFileSync(unused, Buffer.alloc(64 * 1024));
+    const again = await openEngine({ dir });
+    t.after(() => again.storage.close());
+    assert.ok(!existsSync(unused));
+    await assertBytes(again, "s", Buffer.from("text"));
   });
 
   test("a journal from another directory is refused", async () => {
@@ -386,6 +432,19 @@ describe("damaged streams", () => {
     const sidecar = sidecarPath(layout.streamDirectory("bad"));
     writeFileSync(sidecar, readFileSync(sidecarPath(layout.streamDirectory("good"))));
     await assertOnlyBadFails(dir, sidecar, /it is that of "good"/);
+  });
+
+  test("a flipped bit in a large payload that only its segment holds is found before it is served", async (t) => {
+    for (const place of [0, 4000, 8999]) {
+      const engine = await openEngine();
+      await append(engine.storage, await created(engine.storage, "bad", bytesOf(4500)), bytesOf(4500, 1));
+      const left = await crash(engine);
+      const directory = new Layout(left).streamDirectory("bad");
+      spoil(segmentPath(directory, place < 4500 ? 0 : 4500), place % 4500);
+      const again = await openEngine({ dir: left });
+      t.after(() => again.storage.close());
+      await assert.rejects(async () => readAll(again.storage, await loaded(again.storage, "bad")), DamagedStreamError);
+    }
   });
 
   for (const [problem, harm] of [

@@ -77,6 +77,20 @@ describe("a deleted stream", () => {
     assert.equal(rooms.files.count("rename", /./), 0);
   });
 
+  test("that was never created is out of its place for ever before its files go", async () => {
+    const rooms = fileRooms();
+    const stream = await persisted(rooms);
+    stream.created = false;
+    const from = rooms.files.operations.length;
+    rooms.trash.take(stream);
+    await rooms.trash.removed(stream);
+    await rooms.trash.stop();
+    const done = rooms.files.operations.slice(from).map(({ kind, path }) => `${kind} ${path}`);
+    const order = [`rename ${stream.directory}`, `syncDirectory ${rooms.layout.shard(stream.directory)}`, `removeTree ${join(rooms.layout.trash, stream.id)}`];
+    // The first removal is that of an earlier leftover in the trash.
+    assert.deepEqual(done.slice(done.indexOf(order[0] ?? "")), order);
+  });
+
   test("that can't be moved is a fault, and its name stays taken", async () => {
     const rooms = fileRooms();
     const stream = await persisted(rooms);

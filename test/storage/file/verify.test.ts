@@ -5,8 +5,9 @@ import { dirname, join } from "node:path";
 import { before, describe, test } from "node:test";
 import { openOffline } from "../../../src/storage/file/offline.js";
 import { verifyDirectory, type Finding, type VerifyProgress, type VerifySummary } from "../../../src/storage/file/verify.js";
-import { append, crash, created, loaded, openEngine } from "../../helpers/engine.js";
+import { append, bytesOf, crash, created, loaded, openEngine, remove, startCreate } from "../../helpers/engine.js";
 import { tempDir } from "../../helpers/temp-dir.js";
+import { Barrier } from "../../helpers/watched-files.js";
 
 interface Verified {
   readonly findings: Finding[];
@@ -150,4 +151,44 @@ test("a stream whose directory is gone, though the journal goes on with it, is f
   rmSync(dirname(find(dir, "s/meta.json")), { recursive: true });
   const { findings } = await verify(dir);
   assert.deepEqual(findings.map(({ stream, problem }) => [stream, problem]), [["s", "it is missing"]]);
+});
+
+test("after a crash a large payload that only its segment holds is compared with its record", async () => {
+  const engine = await openEngine();
+  await append(engine.storage, await created(engine.storage, "chat", "small"), bytesOf(4096));
+  const dir = await crash(engine);
+  assert.deepEqual((await verify(dir)).findings, []);
+  const segment = find(dir, "chat/0000000000000005.seg");
+  flip(segment, 4095);
+  const { findings } = await verify(dir);
+  assert.deepEqual(findings, [{ stream: "chat", file: segment, offset: 0, problem: "an append in it does not match its checksum: positions 5 to 4101 of the stream" }]);
+  truncateSync(segment, 4000);
+  assert.equal((await verify(dir)).findings.length, 1);
+  rmSync(segment);
+  assert.equal((await verify(dir)).findings.length, 1);
+});
+
+test("a journal file without frames before one that has some is a finding", async () => {
+  const engine = await openEngine();
+  await created(engine.storage, "chat", "hello");
+  const dir = await crash(engine);
+  const empty = join(dir, "journal", "0000000000000000.journal");
+  writeFileSync(empty, Buffer.alloc(4096));
+  assert.deepEqual((await verify(dir)).findings, [{ stream: null, file: empty, offset: 0, problem: 'it has no sound record, but a later file has; records behind it are of "chat"' }]);
+});
+
+test("after a crash what is left of a stream that was deleted, or never created, is no finding", async () => {
+  const engine = await openEngine();
+  const stream = await created(engine.storage, "gone", bytesOf(5000));
+  await engine.storage.persist(stream);
+  engine.files.gate = ({ kind, path }) => (kind === "rename" && path.endsWith("gone") ? new Barrier().opened : undefined);
+  await remove(engine.storage, stream);
+  await engine.files.idle();
+  engine.files.gate = ({ kind }) => (kind === "writeThen" ? new Barrier().opened : undefined);
+  startCreate(engine.storage, "unborn", bytesOf(6000));
+  await engine.files.idle();
+  const dir = await crash(engine);
+  rmSync(find(dir, "gone/0000000000000000.seg"));
+  assert.ok(find(dir, "unborn/meta.json"));
+  assert.deepEqual((await verify(dir)).findings, []);
 });

@@ -1,0 +1,341 @@
+import { parseOffset } from "../../src/protocol/offset.js";
+import { DamagedStreamError } from "../../src/storage/storage.js";
+import type { TtlMode } from "../../src/stream/expiry.js";
+import type { Appended, CreateOutcome, DeleteOutcome, Refused } from "../../src/stream/outcome.js";
+import type { Stream } from "../../src/stream/stream.js";
+import { Incarnation, must, Violation, type IncarnationConfig } from "./model.js";
+import type { Name } from "./names.js";
+import { payloadOf, type Operation, type Producer } from "./operations.js";
+import type { RunningProcess } from "./running-process.js";
+
+const NO_BYTES = Buffer.alloc(0);
+
+/** One try of an append on its way. */
+export interface Try {
+  /** The tick and the time at which it was sent. */
+  readonly since: number;
+  readonly sentMs: number;
+  readonly isRetry: boolean;
+  /** The streams that may have been there then. */
+  readonly before: readonly Incarnation[];
+  readonly producer: Producer | null;
+  /** Whether no earlier append of the producer waits for its acknowledgement. */
+  readonly isNext: boolean;
+}
+
+/** What clients asked for, what they were told, and what must therefore be true. */
+export class Ledger {
+  acknowledged = 0;
+  /** Whether the disk was made to fail in this life of the server, so that failures are to be expected. */
+  faultInjected = false;
+  /** Whether it was full in this life. */
+  sawFull = false;
+  readonly names: readonly Name[];
+  readonly #ttlMode: TtlMode;
+  readonly #operations = new Map<number, Operation>();
+  readonly #ids = new Map<string, string>();
+  readonly #openDeletes = new Set<number>();
+  /** Appends on their way, by name: any of them may touch a stream at any moment. */
+  readonly #underWay = new Map<Name, number>();
+  #tick = 0;
+
+  constructor(names: readonly Name[], ttlMode: TtlMode) {
+    this.names = names;
+    this.#ttlMode = ttlMode;
+  }
+
+  /** The next moment in the order of things. */
+  tick(): number {
+    this.#tick += 1;
+    return this.#tick;
+  }
+
+  operation(id: number): Operation | undefined {
+    return this.#operations.get(id);
+  }
+
+  newOperation(name: Name, more: Partial<Pick<Operation, "closes" | "producer">> & { readonly length: number | null; readonly seq?: string | "own" | null }): Operation {
+    const id = this.#operations.size + 1;
+    const { closes = false, producer = null, length } = more;
+    const seq = more.seq === "own" ? String(id).padStart(8, "0") : (more.seq ?? null);
+    const { body, stored } = length === null ? { body: NO_BYTES, stored: NO_BYTES } : payloadOf(id, name.kind, length);
+    const operation: Operation = { id, name: name.name, body, stored, closes, producer, seq, invokedAt: this.tick(), endedAt: Infinity, inFlight: 0, tries: 0, copies: 0, inside: null, acked: false, from: null, refused: false, maybe: false };
+    this.#operations.set(id, operation);
+    return operation;
+  }
+
+  /** The streams that may be there. */
+  alive(name: Name): Incarnation[] {
+    return name.incarnations.filter((incarnation) => !incarnation.dead);
+  }
+
+  incarnationOf(name: Name, stream: Stream): Incarnation {
+    const incarnation = name.incarnations.find(({ tag }) => tag === stream.config.contentType);
+    if (incarnation === undefined) throw new Violation(`${name.name} is ${stream.config.contentType}, which nobody created`);
+    return incarnation;
+  }
+
+  mayBeGone(process: RunningProcess, incarnation: Incarnation): boolean {
+    return incarnation.dead || incarnation.openDeletes.size > 0 || process.clock.nowMs() >= incarnation.earliestDeadlineMs;
+  }
+
+  /** Whether a failure is one that may be: of a disk that was made to fail, or of a stream whose files were spoilt. */
+  expects(error: unknown): boolean {
+    if (error instanceof Violation) return false;
+    if (!(error instanceof DamagedStreamError)) return this.faultInjected;
+    return this.names.some(({ name, isDamaged }) => isDamaged && name === error.stream);
+  }
+
+  /** A new process: the disk does not fail, and has room. */
+  started(): void {
+    this.faultInjected = false;
+    this.sawFull = false;
+  }
+
+  /** The process is gone: what was under way is neither done nor not done. */
+  crashed(nowMs: number): void {
+    const tick = this.tick();
+    this.#openDeletes.clear();
+    this.#underWay.clear();
+    for (const operation of this.#operations.values()) {
+      if (operation.inFlight === 0) continue;
+      operation.inFlight = 0;
+      operation.maybe = true;
+      operation.endedAt = tick;
+    }
+    for (const incarnation of this.#all()) {
+      if (incarnation.endedAt === Infinity) incarnation.endedAt = tick;
+      incarnation.touchedMs = incarnation.durablyTouchedMs;
+      // What was under way may have been taken at the last moment.
+      incarnation.maybeTouchedMs = Math.max(incarnation.maybeTouchedMs, incarnation.dead ? 0 : nowMs);
+    }
+  }
+
+  /** Everything is permanent, notes of reads too. */
+  closedCleanly(): void {
+    for (const incarnation of this.#all()) incarnation.durablyTouchedMs = incarnation.touchedMs;
+  }
+
+  creationSent(name: Name, initial: Operation, config: Omit<IncarnationConfig, "ttlMode">, nowMs: number): Incarnation {
+    const incarnation = new Incarnation(initial, { ...config, ttlMode: this.#ttlMode }, nowMs);
+    name.incarnations.push(incarnation);
+    initial.inside = incarnation;
+    initial.inFlight = 1;
+    return incarnation;
+  }
+
+  creationAnswered(process: RunningProcess, name: Name, incarnation: Incarnation, outcome: CreateOutcome): void {
+    const nowMs = process.clock.nowMs();
+    const { tag, initial } = incarnation;
+    initial.inFlight = 0;
+    initial.endedAt = incarnation.endedAt = this.tick();
+    incarnation.maybeTouchedMs = Math.max(incarnation.maybeTouchedMs, nowMs);
+    if (outcome.kind === "refused") return this.#creationRefused(process, name, incarnation, outcome);
+    if (!outcome.created) {
+      this.#neverWas(incarnation);
+      const other = name.incarnations.find(({ tag: otherTag }) => otherTag === outcome.contentType);
+      return must(other !== undefined && !other.dead, () => `${tag}: found ${outcome.contentType}, which is gone`);
+    }
+    for (const other of this.alive(name)) {
+      if (other === incarnation) continue;
+      must(!other.wasThereSince(incarnation.invokedAt, nowMs), () => `${tag} was created while ${other.tag} was there`);
+      if (other.endedAt < incarnation.invokedAt) other.dead = true;
+    }
+    incarnation.acked = true;
+    incarnation.operations.push(initial);
+    this.#acknowledge(initial, incarnation, outcome.nextOffset);
+    must(outcome.closed === initial.closes, () => `${tag}: created closed=${outcome.closed}`);
+  }
+
+  #creationRefused(process: RunningProcess, name: Name, incarnation: Incarnation, { code }: Refused): void {
+    if (code === "storage-unavailable") {
+      must(process.fault !== null, () => "creation refused without a fault");
+      incarnation.initial.maybe = true;
+      return;
+    }
+    this.#neverWas(incarnation);
+    if (code === "config-mismatch") return must(this.alive(name).length > 0, () => `${incarnation.tag}: compared with a stream that is gone`);
+    if (code === "storage-full") return must(this.sawFull, () => "creation refused as full");
+    must(code === "overloaded", () => `${incarnation.tag}: refused as ${code}`);
+  }
+
+  #neverWas(incarnation: Incarnation): void {
+    incarnation.dead = true;
+    incarnation.initial.refused = true;
+  }
+
+  sent(process: RunningProcess, name: Name, operation: Operation, producer: Producer | null): Try {
+    const sentMs = process.clock.nowMs();
+    const isRetry = operation.tries > 0;
+    operation.tries += 1;
+    operation.inFlight += 1;
+    operation.refused = false;
+    operation.endedAt = Infinity;
+    this.#underWay.set(name, (this.#underWay.get(name) ?? 0) + 1);
+    const isNext = producer !== null && !producer.unacked.some(({ id }) => id < operation.id);
+    return { since: this.tick(), sentMs, isRetry, before: this.alive(name), producer, isNext };
+  }
+
+  /** A try has its answer, or has failed; `maybe` when it may have been taken all the same. */
+  ended(process: RunningProcess, name: Name, operation: Operation, maybe: boolean): void {
+    this.#underWay.set(name, (this.#underWay.get(name) ?? 1) - 1);
+    for (const incarnation of this.alive(name)) incarnation.maybeTouchedMs = Math.max(incarnation.maybeTouchedMs, process.clock.nowMs());
+    const tick = this.tick();
+    operation.inFlight -= 1;
+    operation.maybe ||= maybe;
+    if (operation.inFlight > 0) return;
+    operation.endedAt = tick;
+    operation.refused = !operation.acked && !operation.maybe;
+  }
+
+  appended(process: RunningProcess, name: Name, operation: Operation, outcome: Appended, { since, sentMs, isRetry, before, producer }: Try): void {
+    operation.refused = false;
+    operation.maybe = true;
+    const isNewCopy = !outcome.duplicate && operation.stored.length > 0;
+    if (isNewCopy) operation.copies += 1;
+    const candidates = new Set([...before, ...this.alive(name)]);
+    const only = candidates.size === 1 ? [...candidates][0] : undefined;
+    const wasElsewhere = operation.inside !== null && operation.inside !== only;
+    must(!outcome.duplicate || isRetry || operation.stored.length === 0, () => `operation ${operation.id} was called a duplicate at its first try`);
+    must(!(isNewCopy && operation.copies > 1 && only !== undefined && !wasElsewhere), () => `operation ${operation.id} was taken twice`);
+    if (producer !== null && (producer.lastAcked === null || producer.lastAcked.id < operation.id)) producer.lastAcked = operation;
+    if (outcome.duplicate && operation.stored.length === 0) return;
+    if (only === undefined || wasElsewhere) return;
+    only.touchedMs = Math.max(only.touchedMs, outcome.duplicate ? 0 : sentMs);
+    only.durablyTouchedMs = Math.max(only.durablyTouchedMs, outcome.duplicate ? 0 : sentMs);
+    if (!only.wasThereSince(since, process.clock.nowMs())) only.acked = true;
+    operation.inside = only;
+    if (!only.operations.includes(operation)) only.operations.push(operation);
+    if (outcome.duplicate) operation.acked = true;
+    else this.#acknowledge(operation, only, outcome.nextOffset);
+  }
+
+  #acknowledge(operation: Operation, incarnation: Incarnation, token: string): void {
+    const to = positionOf(token);
+    this.acknowledged += 1;
+    operation.acked = true;
+    operation.from = to - operation.stored.length;
+    incarnation.observeToken(to, token);
+    incarnation.ackedTail = Math.max(incarnation.ackedTail, to);
+    must(incarnation.closedAt === null || to <= incarnation.closedAt, () => `${incarnation.tag}: operation ${operation.id} was taken after the closure`);
+    if (operation.closes) incarnation.observeClosed(to);
+    if (operation.seq !== null && (incarnation.lastSeq === null || operation.seq > incarnation.lastSeq)) incarnation.lastSeq = operation.seq;
+  }
+
+  appendRefused(process: RunningProcess, name: Name, operation: Operation, refused: Refused, { since, isNext }: Try): void {
+    const nowMs = process.clock.nowMs();
+    const there = this.alive(name).filter((incarnation) => incarnation.wasThereSince(since, nowMs));
+    const says = (): string => `operation ${operation.id} on ${name.name} was refused: ${JSON.stringify(refused)}`;
+    switch (refused.code) {
+      case "stream-not-found":
+        return must(there.length === 0, says);
+      case "stream-closed":
+        // The append that closed the stream is told that it did, however often it comes.
+        must(!(operation.closes && operation.producer !== null && there.some(({ operations }) => operations.includes(operation))), says);
+        return must(this.alive(name).some(({ closedAt }) => closedAt !== null) || this.#mayHaveClosed(name), says);
+      case "storage-full":
+      case "overloaded":
+        // Too many open files are a fault that passes.
+        return must(this.sawFull || this.faultInjected, says);
+      case "storage-unavailable":
+        return must(process.fault !== null, says);
+      case "producer-gap":
+      case "epoch-must-start-at-zero":
+      case "stale-epoch":
+        return must(there.length === 0 || !isNext || refused.code === "stale-epoch", says);
+      case "stream-seq-regression":
+        return must(operation.seq !== null && (Number(operation.seq) < operation.id || there.length === 0), says);
+      default:
+        throw new Violation(says());
+    }
+  }
+
+  #mayHaveClosed({ name }: Name): boolean {
+    return [...this.#operations.values()].some((operation) => operation.closes && operation.name === name && !operation.refused);
+  }
+
+  /** Returns what `deletionAnswered` needs to know. */
+  deletionSent(name: Name): { readonly since: number; readonly targets: readonly Incarnation[] } {
+    const since = this.tick();
+    const targets = this.alive(name);
+    this.#openDeletes.add(since);
+    for (const incarnation of targets) {
+      incarnation.openDeletes.add(since);
+      incarnation.lastDeleteAt = since;
+    }
+    return { since, targets };
+  }
+
+  deletionAnswered(process: RunningProcess, name: Name, { since, targets }: ReturnType<Ledger["deletionSent"]>, outcome: DeleteOutcome): void {
+    const tick = this.tick();
+    this.#openDeletes.delete(since);
+    for (const incarnation of targets) incarnation.lastDeleteAt = tick;
+    if (outcome.kind === "deleted") {
+      for (const incarnation of targets) if (incarnation.endedAt < since) incarnation.dead = true;
+      return;
+    }
+    if (outcome.code === "storage-unavailable") return must(process.fault !== null, () => "deletion refused without a fault");
+    for (const incarnation of targets) incarnation.openDeletes.delete(since);
+    if (outcome.code === "stream-not-found") return this.#assertNotThere(process, name, since);
+    const isPassing = (outcome.code === "storage-full" && this.sawFull) || (outcome.code === "overloaded" && (this.sawFull || this.faultInjected));
+    must(isPassing, () => `deletion refused: ${outcome.code}`);
+  }
+
+  #assertNotThere(process: RunningProcess, name: Name, since: number): void {
+    for (const incarnation of this.alive(name)) {
+      must(!incarnation.wasThereSince(since, process.clock.nowMs()), () => `${incarnation.tag} was not found`);
+    }
+  }
+
+  notFound(process: RunningProcess, name: Name, asked: { readonly since: number; readonly askedMs: number }, code: Refused["code"]): void {
+    if (code === "storage-unavailable") return must(process.fault !== null, () => `${name.name} can't be found: ${code}`);
+    must(code === "stream-not-found", () => `${name.name} can't be found: ${code}`);
+    this.#assertNotThere(process, name, asked.since);
+    for (const incarnation of this.alive(name)) {
+      const wasLost = !Number.isFinite(incarnation.latestDeadlineMs) || asked.askedMs >= this.#latestDeadlineMs(name, incarnation);
+      if (incarnation.endedAt < asked.since && wasLost) incarnation.dead = true;
+    }
+  }
+
+  /** A stream was found: is it one that can be there, as it was left? `tailsBefore` are the ends known when it was asked for. */
+  found(process: RunningProcess, name: Name, stream: Stream, asked: { readonly since: number; readonly askedMs: number; readonly ackedTails: ReadonlyMap<Incarnation, number> }): Incarnation {
+    const incarnation = this.incarnationOf(name, stream);
+    const { tag } = incarnation;
+    must(!incarnation.dead, () => `${tag} is back`);
+    must(asked.askedMs < this.#latestDeadlineMs(name, incarnation) || incarnation.endedAt >= asked.since, () => `${tag} should have expired`);
+    for (const other of this.alive(name)) if (other !== incarnation && other.endedAt < asked.since) other.dead = true;
+    incarnation.acked = true;
+    incarnation.endedAt = Math.min(incarnation.endedAt, this.#tick);
+    for (const id of incarnation.openDeletes) if (!this.#openDeletes.has(id)) incarnation.openDeletes.delete(id);
+    this.#observeId(incarnation, stream.id);
+    incarnation.observeConfig(stream.config, process.clock.nowMs());
+    incarnation.observeEarliest(stream.stored.earliest);
+    must(stream.tail >= (asked.ackedTails.get(incarnation) ?? 0), () => `${tag}: it ends at ${stream.tail}, before acknowledged data`);
+    must(incarnation.closedAt === null || stream.closed, () => `${tag} is no longer closed`);
+    return incarnation;
+  }
+
+  #latestDeadlineMs(name: Name, incarnation: Incarnation): number {
+    const mayBeTouchedNow = incarnation.config.expiresAtMs === null && (this.#underWay.get(name) ?? 0) > 0;
+    return mayBeTouchedNow ? Infinity : incarnation.latestDeadlineMs;
+  }
+
+  #observeId(incarnation: Incarnation, id: string): void {
+    const { tag } = incarnation;
+    must(incarnation.id === null || incarnation.id === id, () => `${tag} had the id ${incarnation.id}, now has ${id}`);
+    const owner = this.#ids.get(id);
+    must(owner === undefined || owner === tag, () => `${tag} has the id of ${owner}`);
+    incarnation.id = id;
+    this.#ids.set(id, tag);
+  }
+
+  #all(): Incarnation[] {
+    return this.names.flatMap(({ incarnations }) => incarnations);
+  }
+}
+
+function positionOf(token: string): number {
+  const offset = parseOffset(token);
+  if (offset?.kind !== "at") throw new Violation(`${token} is not a place`);
+  return offset.segmentStart + offset.byteInSegment;
+}

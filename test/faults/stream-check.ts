@@ -1,0 +1,57 @@
+import { DeletedStreamError, type Stream } from "../../src/stream/stream.js";
+import type { Ledger } from "./ledger.js";
+import { must, type Incarnation } from "./model.js";
+import type { Operation } from "./operations.js";
+import type { RunningProcess } from "./running-process.js";
+
+/** Reads a stream from its beginning to its end while nothing else goes on, `maxBytes` at a time, and compares it with what clients know. */
+export async function checkStream(process: RunningProcess, ledger: Ledger, incarnation: Incarnation, stream: Stream, maxBytes: number): Promise<void> {
+  stream.retain();
+  try {
+    const content = await readWhole(process, ledger, incarnation, stream, maxBytes);
+    if (content === null) return;
+    incarnation.checkWhole(content, (id) => ledger.operation(id));
+    checkState(incarnation, stream);
+  } catch (error) {
+    // It was deleted, or expired, in the middle: whether it may have been is what other answers tell.
+    if (!(error instanceof DeletedStreamError)) throw error;
+  } finally {
+    stream.release();
+  }
+}
+
+/** The content, or `null` where the process or the stream is gone meanwhile. */
+async function readWhole(process: RunningProcess, ledger: Ledger, incarnation: Incarnation, stream: Stream, maxBytes: number): Promise<Buffer | null> {
+  const { tail } = stream;
+  const { earliest } = stream.stored;
+  const pieces: Buffer[] = [];
+  incarnation.observeEarliest(earliest);
+  for (let at = earliest; at < tail; ) {
+    const chunk = await stream.read(at, maxBytes);
+    if (!process.isAlive || ledger.mayBeGone(process, incarnation)) return null;
+    must(chunk.from === at && chunk.to > at, () => `${incarnation.tag}: a read from ${at} gave ${chunk.from}..${chunk.to}`);
+    incarnation.observeToken(chunk.to, stream.offsetAt(chunk.to));
+    pieces.push(Buffer.from(chunk.bytes));
+    at = chunk.to;
+  }
+  must(stream.tail === tail, () => `${incarnation.tag}: the tail moved by itself`);
+  if (stream.stored.earliest > earliest) return null;
+  return Buffer.concat(pieces);
+}
+
+function checkState(incarnation: Incarnation, stream: Stream): void {
+  const { state } = stream.stored;
+  const { tag } = incarnation;
+  must(incarnation.closedAt === null || stream.closed, () => `${tag} is no longer closed`);
+  if (stream.closed) incarnation.observeClosed(stream.tail);
+  must(state.lastSeq === incarnation.lastSeq, () => `${tag}: Stream-Seq is ${state.lastSeq}, the last append had ${incarnation.lastSeq}`);
+  const last = new Map<string, Operation>();
+  for (const operation of [...incarnation.operations].sort((left, right) => (left.from ?? 0) - (right.from ?? 0) || left.id - right.id)) {
+    if (operation.producer !== null) last.set(operation.producer.id, operation);
+  }
+  for (const [id, { producer }] of last) {
+    const mark = state.producers?.get(id);
+    must(mark?.epoch === producer?.epoch && mark?.seq === producer?.seq, () => `${tag}: producer ${id} is at ${JSON.stringify(mark)}, its last append was ${JSON.stringify(producer)}`);
+  }
+  must((state.producers?.size ?? 0) === last.size, () => `${tag}: there are ${state.producers?.size} producers, not ${last.size}`);
+}

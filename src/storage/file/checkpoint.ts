@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import type { FileStream } from "./file-stream.js";
-import { isPassing, type Files } from "./files.js";
+import { isDiskFull, isPassing, type Files } from "./files.js";
 import type { Journal } from "./journal.js";
 import type { SegmentWriter } from "./segment-writer.js";
 import type { Trash } from "./trash.js";
@@ -78,6 +78,7 @@ export class Checkpointer {
         this.#options.log.warn("the journal can't be freed now", { file: file.path, fault: String(error) });
         // A file that stays keeps those after it: recovery takes the journal without a gap.
         if (this.#ending) return this.stop();
+        if (isDiskFull(error)) this.#options.journal().checkpointLacksRoom();
         await new Promise<void>((resolve) => this.#options.clock.after(RETRY_MS, resolve));
       }
     }

@@ -9,6 +9,7 @@ import { Checkpointer, type SealedFile } from "./checkpoint.js";
 import { explainUnusable, prepareDirectory, writeMarker } from "./directory.js";
 import { FileStream } from "./file-stream.js";
 import { isBusy, isPassing, systemFiles, type Files } from "./files.js";
+import { Flusher } from "./flusher.js";
 import { emptyChange } from "./frame-encoder.js";
 import { Intake } from "./intake.js";
 import { Journal } from "./journal.js";
@@ -17,6 +18,7 @@ import { Layout } from "./layout.js";
 import { DirectoryError, processStart, takeLock, thisProcess } from "./lock.js";
 import { RecordKind } from "./record.js";
 import { recover, type Recovered } from "./recovery.js";
+import { Room } from "./room.js";
 import { SegmentPool } from "./segment-pool.js";
 import { readThrough } from "./segment-reader.js";
 import { SegmentWriter } from "./segment-writer.js";
@@ -54,12 +56,11 @@ export class FileStorage implements Storage {
   readonly #trash: Trash;
   readonly #checkpointer: Checkpointer;
   readonly #intake: Intake;
+  readonly #room: Room;
+  readonly #flusher: Flusher;
   readonly #flushAtBytes: number;
   readonly #streams = new Map<string, FileStream>();
-  /** Streams with bytes that no segment has yet, oldest first. */
-  readonly #unwritten = new Set<FileStream>();
   readonly #observersToSettle = new Set<StreamObserver>();
-  #flushing = false;
   #journal: Journal | null = null;
   #unlock: (() => Promise<void>) | null = null;
   #faulted: Error | null = null;
@@ -70,30 +71,36 @@ export class FileStorage implements Storage {
     const files = (this.#files = options.files ?? systemFiles(options.fsync));
     const layout = (this.#layout = new Layout(options.dir));
     const pool = (this.#pool = new SegmentPool(files));
-    this.#cache = new TailCache(options.tailCacheBytes);
-    this.#trash = new Trash({ files, layout, pool, log, fault: (error) => this.#fault(error), noteShard: (directory) => this.#writer.noteShard(directory) });
-    this.#writer = new SegmentWriter({ files, layout, pool, cache: this.#cache });
+    const cache = (this.#cache = new TailCache(options.tailCacheBytes));
+    const fault = (error: Error): void => this.#fault(error);
+    this.#trash = new Trash({ files, layout, pool, log, fault, noteShard: (directory) => this.#writer.noteShard(directory) });
+    const writer = (this.#writer = new SegmentWriter({ files, layout, pool, cache }));
+    this.#flushAtBytes = Math.floor(options.tailCacheBytes / 2);
+    this.#flusher = new Flusher({ writer, cache, clock, flushAtBytes: this.#flushAtBytes, fault });
+    // What a killed process leaves of a probe goes with the rest of the trash.
+    this.#room = new Room({ files, probePath: join(layout.trash, "probe"), clock, log, found: () => this.#journal?.roomFound(), fault });
     this.#checkpointer = new Checkpointer({
       files,
-      writer: this.#writer,
+      writer,
       trash: this.#trash,
       journal: () => this.#openJournal(),
       journalDirectory: layout.journal,
       damagedDirectory: join(layout.root, "damaged"),
       clock,
       log,
-      fault: (error) => this.#fault(error),
+      fault,
     });
     this.#intake = new Intake({
       journal: () => this.#openJournal(),
-      writer: this.#writer,
-      cache: this.#cache,
+      writer,
+      cache,
+      flusher: this.#flusher,
+      room: this.#room,
       segmentBytes: options.segmentBytes,
       bypassBytes: Math.min(options.journalBypassBytes, Math.floor(options.journalBytes / 4)),
       tailCacheBytes: options.tailCacheBytes,
-      fault: (error) => this.#fault(error),
+      fault,
     });
-    this.#flushAtBytes = Math.floor(options.tailCacheBytes / 2);
   }
 
   async open(): Promise<void> {
@@ -135,7 +142,7 @@ export class FileStorage implements Storage {
     for (const [name, stream] of recovered.streams) {
       this.#streams.set(name, stream);
       stream.unreserve();
-      if (stream.written < stream.state.tail) this.#unwritten.add(stream);
+      if (stream.written < stream.state.tail) this.#flusher.add(stream);
       if (stream.damage !== null) this.#options.log.error("a stream is damaged", { stream: name, directory: stream.directory, problem: stream.damage });
     }
   }
@@ -145,6 +152,7 @@ export class FileStorage implements Storage {
     return new Journal({
       files: this.#files,
       layout: this.#layout,
+      room: this.#room,
       clock,
       log,
       directoryId,
@@ -176,6 +184,8 @@ export class FileStorage implements Storage {
     this.#faulted = error;
     this.#intake.stop();
     this.#checkpointer.stop();
+    this.#flusher.stop();
+    void this.#room.stop();
     this.#journal?.stop();
     this.#options.log.error("the disk failed: nothing is written any more", { fault: error.message });
     this.#options.onFault(error);
@@ -288,10 +298,9 @@ export class FileStorage implements Storage {
     const { length } = change.payload;
     stream.advance(change, length, segmentStart, batch);
     if (length > 0) {
-      this.#unwritten.add(stream);
       if (bypassed === null) this.#cache.append(stream, segmentStart, position, change.payload);
       else this.#cache.appendWritten(stream, segmentStart, position, change.payload, bypassed.crc);
-      if (this.#cache.unwrittenBytes > this.#flushAtBytes || this.#cache.isOverfull) this.#flushOldest();
+      this.#flusher.add(stream);
     }
     const { observer } = stream;
     if (observer === null) return;
@@ -303,7 +312,7 @@ export class FileStorage implements Storage {
     stream.deleted = true;
     if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
     this.#cache.drop(stream, stream.state.tail - stream.written);
-    this.#unwritten.delete(stream);
+    this.#flusher.delete(stream);
     stream.observer?.deleted();
   }
 
@@ -311,28 +320,6 @@ export class FileStorage implements Storage {
     if (this.#observersToSettle.size === 0) return;
     for (const observer of this.#observersToSettle) observer.settled();
     this.#observersToSettle.clear();
-  }
-
-  /** Writes the streams that have waited longest to their segments, until few bytes wait. */
-  #flushOldest(): void {
-    if (this.#flushing) return;
-    this.#flushing = true;
-    void this.#flushLoop().finally(() => (this.#flushing = false));
-  }
-
-  async #flushLoop(): Promise<void> {
-    for (const stream of this.#unwritten) {
-      if (this.#cache.unwrittenBytes <= this.#flushAtBytes / 2 && !this.#cache.isOverfull) return;
-      this.#unwritten.delete(stream);
-      try {
-        await this.#writer.flush(stream);
-      } catch (error) {
-        this.#unwritten.add(stream);
-        // What passes is tried again with the next append; the bytes are in the journal.
-        if (!isPassing(error)) this.#fault(error instanceof Error ? error : new Error(String(error)));
-        return;
-      }
-    }
   }
 
   read(stored: StoredStream, from: Position, maxBytes: number): MaybePromise<Buffer> {
@@ -348,7 +335,13 @@ export class FileStorage implements Storage {
   }
 
   async persist(stored: StoredStream): Promise<void> {
-    await this.#writer.persist(ownStream(stored));
+    try {
+      await this.#writer.persist(ownStream(stored));
+    } catch (error) {
+      // A sync that failed here would be believed by the next checkpoint.
+      if (!isPassing(error)) this.#fault(error instanceof Error ? error : new Error(String(error)));
+      throw error;
+    }
   }
 
   release(stored: StoredStream): boolean {
@@ -356,7 +349,7 @@ export class FileStorage implements Storage {
     const isInUse = stream.pending > 0 || stream.held !== null || stream.observer !== null;
     if (isInUse || !stream.isPersisted || !stream.hasSidecar || stream.damage !== null) return false;
     this.#cache.drop(stream, stream.state.tail - stream.written);
-    this.#unwritten.delete(stream);
+    this.#flusher.delete(stream);
     this.#journal?.forget(stream);
     if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
     return true;
@@ -364,12 +357,14 @@ export class FileStorage implements Storage {
 
   health(): StorageHealth {
     if (this.#faulted !== null) return { writable: false, reason: "the disk failed" };
-    if (this.#journal?.isFull === true) return { writable: false, reason: "the disk is full" };
+    if (this.#journal !== null && this.#intake.isFull) return { writable: false, reason: "the disk is full" };
     return { writable: true, reason: null };
   }
 
   async close(): Promise<void> {
     const journal = this.#journal;
+    this.#flusher.stop();
+    await this.#room.stop();
     if (journal !== null) {
       if (this.#faulted === null) await this.#seal(journal);
       await this.#checkpointer.end();

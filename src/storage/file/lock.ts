@@ -56,6 +56,9 @@ async function createLock({ files, path, self }: LockOptions): Promise<boolean> 
     try {
       await file.write(Buffer.from(`${JSON.stringify(self)}\n`), 0);
       await file.sync();
+    } catch (error) {
+      await files.unlink(path);
+      throw error;
     } finally {
       await file.close();
     }

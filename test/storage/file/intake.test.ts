@@ -30,6 +30,8 @@ async function intakeOf(rooms: FileRooms): Promise<TestIntake> {
     journal: () => journal,
     writer: rooms.writer,
     cache: rooms.cache,
+    flusher: { lacksRoom: false },
+    room: rooms.room,
     segmentBytes: SMALL.segmentBytes,
     bypassBytes: SMALL.journalBypassBytes,
     tailCacheBytes: SMALL.tailCacheBytes,
@@ -251,8 +253,11 @@ describe("admission", () => {
     put(rooms.stream(), "x", 1);
     await rooms.files.idle();
     assert.equal(intake.admit(0), "storage-full");
+    assert.equal(intake.isFull, true);
     rooms.clock.advance(1000);
+    await rooms.files.idle();
     assert.equal(intake.admit(0), null);
+    assert.equal(intake.isFull, false);
     await journal.close();
   });
 });

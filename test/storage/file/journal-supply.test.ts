@@ -85,6 +85,25 @@ for (const [code, waitMs, toldAtOnce] of [["ENOSPC", 1000, ["ready"]], ["EMFILE"
   });
 }
 
+test("a file that finds no room is not kept: neither what was written of it, nor its descriptors", async (context) => {
+  const { rooms, supply } = await openSupply(context);
+  const before = rooms.files.count("open", /./) - rooms.files.count("close", /./);
+  for (const failing of ["write", "syncDirectory"]) {
+    rooms.files.gate = ({ kind }) => (kind === failing ? diskError("ENOSPC") : undefined);
+    supply.prepare();
+    await rooms.files.idle();
+    assert.deepEqual(supply.lack, { position: 0, length: 64 * 1024 });
+    assert.deepEqual(readdirSync(rooms.layout.journal), ["0000000000000007.journal"]);
+    assert.equal(rooms.files.count("open", /./) - rooms.files.count("close", /./), before);
+    supply.roomFound();
+  }
+  rooms.files.gate = null;
+  supply.prepare();
+  await rooms.files.idle();
+  assert.equal(supply.lack, null);
+  await supply.take()?.close();
+});
+
 test("a disk that fails is a fault", async (context) => {
   const { rooms, supply, told } = await openSupply(context);
   rooms.files.gate = ({ kind }) => (kind === "open" ? diskError("EIO") : undefined);

@@ -41,14 +41,16 @@ export class RealServer {
   readonly #scope: TestScope;
   readonly #args: readonly string[];
   #process: TestProcess | null = null;
-  #up: Promise<string> = Promise.reject(new Error("not started"));
+  #url = "";
+  /** How often it has been started, and who waits for the next time. */
+  #lives = 0;
+  #waiting: (() => void)[] = [];
 
   /** `args` are flags of the command. */
   constructor(scope: TestScope, args: readonly string[], dir = join(tempDir(), "data")) {
     this.#scope = scope;
     this.#args = args;
     this.dir = dir;
-    this.#up.catch(() => undefined);
   }
 
   /** The process that was started last. */
@@ -57,19 +59,16 @@ export class RealServer {
     return this.#process;
   }
 
-  /** What a stream's name is appended to, when the server is up. */
-  get whenUp(): Promise<string> {
-    return this.#up;
-  }
-
   /** Begins a new process on the directory; resolves when it serves. */
   async start(under: readonly string[] = []): Promise<void> {
     const process = startStreamdir(this.#scope, [this.dir, "--port", "0", "--log-level", "info", "--log-format", "text", ...this.#args], { under });
     this.#process = process;
-    this.#up = process.stdoutLine(/http:/).then((line) => /http:[^\s"]+/.exec(line)?.[0] ?? "");
-    await this.#up.catch(async (error: unknown) => {
+    const ready = await process.stdoutLine(/http:/).catch(async (error: unknown) => {
       throw new Error(`the server did not start: ${(await process.ended).stderr}`, { cause: error });
     });
+    this.#url = /http:[^\s"]+/.exec(ready)?.[0] ?? "";
+    this.#lives += 1;
+    for (const goOn of this.#waiting.splice(0)) goOn();
   }
 
   /** Ends the process as its supervisor does, and gives what it said. */
@@ -80,32 +79,43 @@ export class RealServer {
 
   /** Kills the server, while clients are at work, and starts it again. */
   async killAndRestart(): Promise<void> {
-    let restarted: () => void = () => undefined;
-    const gate = new Promise<void>((resolve) => (restarted = resolve));
-    this.#up = gate.then(() => this.#up);
     this.process.kill("SIGKILL");
     await this.process.ended;
     await this.start();
-    restarted();
   }
 
   /** One request to a stream, or to a path that begins with `/`. */
-  async ask(method: string, target: string, wish: Wish = {}): Promise<Reply> {
-    const url = await this.#up;
-    return ask(target.startsWith("/") ? new URL(target, url).href : `${url}${target}`, method, wish);
+  ask(method: string, target: string, wish: Wish = {}): Promise<Reply> {
+    return ask(target.startsWith("/") ? new URL(target, this.#url).href : `${this.#url}${target}`, method, wish);
+  }
+
+  /** What a stream's name is appended to. */
+  get url(): string {
+    return this.#url;
   }
 
   /** The same request again and again until it has an answer: what an honest client does. */
   async insist(method: string, target: string, wish: Wish = {}): Promise<Reply> {
     for (;;) {
-      await this.#up;
+      const life = this.#lives;
       try {
         return await this.ask(method, target, wish);
       } catch (error) {
         // The connection broke with the server; whether the append is there is what the retry finds out.
         assert.ok(error instanceof Error);
+        await this.nextLife(life);
       }
     }
+  }
+
+  /** How often the server has been started. */
+  get lives(): number {
+    return this.#lives;
+  }
+
+  /** Resolves when the server has been started more than `lives` times. */
+  async nextLife(lives: number): Promise<void> {
+    if (this.#lives === lives) await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
 
   /** What `streamdir verify` says of the directory, which no server may have open; fails unless all is sound. */

@@ -41,6 +41,8 @@ export class RealServer {
   readonly #scope: TestScope;
   readonly #args: readonly string[];
   #process: TestProcess | null = null;
+  /** Keeps connections, for those requests that bring no agent of their own. */
+  agent: http.Agent | undefined;
   #url = "";
   /** How often it has been started, and who waits for the next time. */
   #lives = 0;
@@ -86,7 +88,7 @@ export class RealServer {
 
   /** One request to a stream, or to a path that begins with `/`. */
   ask(method: string, target: string, wish: Wish = {}): Promise<Reply> {
-    return ask(target.startsWith("/") ? new URL(target, this.#url).href : `${this.#url}${target}`, method, wish);
+    return ask(target.startsWith("/") ? new URL(target, this.#url).href : `${this.#url}${target}`, method, this.agent === undefined ? wish : { agent: this.agent, ...wish });
   }
 
   /** What a stream's name is appended to. */

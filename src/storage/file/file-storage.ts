@@ -109,6 +109,7 @@ export class FileStorage implements Storage {
       const self = await thisProcess(this.#files);
       const files = this.#files;
       this.#unlock = await takeLock({ files, path: this.#layout.lock, self, startedAtOf: (pid) => processStart(files, pid) });
+      await this.#pool.respectLimit();
       await this.#recoverAndStart();
     } catch (error) {
       await this.#unlock?.();

@@ -228,3 +228,19 @@ export async function replaceFile(files: Files, path: string, bytes: Buffer): Pr
   }
   await files.rename(temporary, path);
 }
+
+/** What the system says in a short file of /proc, `null` where it does not. Such files say that they are empty. */
+export async function readProc(files: Files, path: string): Promise<string | null> {
+  try {
+    const file = await files.open(path, "read");
+    try {
+      const target = Buffer.alloc(4096);
+      return target.toString("utf8", 0, await file.read(target, 0, target.length, 0));
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    if (["ENOENT", "EACCES", "EPERM", "ESRCH"].includes(errorCode(error))) return null;
+    throw error;
+  }
+}

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { Clock } from "../../ops/clock.js";
+import type { Log } from "../../ops/log.js";
 import { isBusy, isDiskFull, isPassing, type Files } from "./files.js";
 import { firstAllocationBytes, JournalFile } from "./journal-file.js";
 import { isSpare, sparePath, type Layout } from "./layout.js";
@@ -10,6 +11,7 @@ export interface JournalSupplyOptions {
   readonly files: Files;
   readonly layout: Layout;
   readonly clock: Clock;
+  readonly log: Log;
   /** A file is full at about this size. */
   readonly fileBytes: number;
   readonly firstSequence: number;
@@ -146,11 +148,13 @@ export class JournalSupply {
   }
 
   #worked(error: Error | null): void {
+    const { clock, log, ready } = this.#options;
     this.#working = null;
+    const isNew = this.#trouble === null;
     this.#trouble = error;
-    if (error === null) return this.#options.ready();
+    if (error === null) return ready();
     if (!isPassing(error)) return this.#options.fault(error);
-    const { clock, ready } = this.#options;
+    if (isNew) log.warn("the journal can't get more room now", { fault: error.message });
     this.#retryAtMs = clock.nowMs() + (isBusy(error) ? BUSY_RETRY_MS : FULL_RETRY_MS);
     // Who waits on a full disk is told at once; on a busy machine they go on waiting.
     if (isBusy(error)) clock.after(BUSY_RETRY_MS, ready);

@@ -20,7 +20,7 @@ export const lacksLimits = unless(["prlimit", "--version"], "change the limits o
 export const lacksInjection = unless(["strace", "-f", "-o", "/dev/null", "-e", "inject=fdatasync:error=EIO", "true"], "make system calls fail (strace, the right to trace)");
 
 /** Why a test that needs a disk of its own is left out, if it is. */
-export const lacksMounts = unless(["unshare", "--mount", "mount", "-t", "tmpfs", "none", "/mnt"], "mount a file system (root)");
+export const lacksMounts = unless(["unshare", "--mount", "mount", "-t", "tmpfs", "none", "/tmp"], "mount a file system (root)");
 
 /** A small disk of its own, in memory: an empty directory on it. It is gone when the test is over. */
 export function smallDisk(scope: TestScope, sizeMiB: number): string {

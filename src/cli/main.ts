@@ -55,5 +55,7 @@ function packageVersion(): string {
 process.stdout.on("error", () => {});
 process.stderr.on("error", () => {});
 
+// The server's timers keep no process alive, and its last work may be waiting for one of them.
+const alive = setInterval(() => {}, 60_000);
 // Set, not called: what is still on its way to a pipe gets there before the process ends.
-process.exitCode = await main();
+process.exitCode = await main().finally(() => clearInterval(alive));

@@ -4,6 +4,7 @@ import { FileStream } from "../../src/storage/file/file-stream.js";
 import { Layout } from "../../src/storage/file/layout.js";
 import { Journal, type JournalOptions } from "../../src/storage/file/journal.js";
 import type { JournalEntry } from "../../src/storage/file/journal-entry.js";
+import { Room } from "../../src/storage/file/room.js";
 import { RecordKind } from "../../src/storage/file/record.js";
 import { SegmentPool } from "../../src/storage/file/segment-pool.js";
 import { SegmentWriter } from "../../src/storage/file/segment-writer.js";
@@ -23,6 +24,7 @@ export interface FileRooms {
   readonly cache: TailCache;
   readonly writer: SegmentWriter;
   readonly trash: Trash;
+  readonly room: Room;
   readonly clock: ManualClock;
   readonly log: readonly LogLine[];
   readonly faults: readonly Error[];
@@ -50,10 +52,13 @@ export function fileRooms(): FileRooms {
   const faults: Error[] = [];
   const trash = new Trash({ files, layout, pool, log, fault: (error) => faults.push(error), noteShard: (directory) => writer.noteShard(directory) });
   const told: string[] = [];
+  const journals: Journal[] = [];
+  const found = (): void => journals.forEach((journal) => journal.roomFound());
+  const room = new Room({ files, probePath: join(layout.trash, "probe"), clock, log, found, fault: (error) => faults.push(error) });
   let made = 0;
   let batch = 0;
   return {
-    layout, files, pool, cache, writer, trash, clock, log: lines, faults, told,
+    layout, files, pool, cache, writer, trash, room, clock, log: lines, faults, told,
     stream(name = "s") {
       const stream = new FileStream({ id: `id${(made += 1)}`, name, config: configOf() }, layout.streamDirectory(name), null);
       stream.created = true;
@@ -64,9 +69,9 @@ export function fileRooms(): FileRooms {
       stream.advance(recordOf(payload, more), payload.length, segmentStart, (batch += 1));
       cache.append(stream, segmentStart, position, payload);
     },
-    journal: (more) =>
-      new Journal({
-        files, layout, clock, log,
+    journal(more) {
+      const journal = new Journal({
+        files, layout, room, clock, log,
         directoryId: Buffer.from("01234567"),
         fileBytes: SMALL.journalBytes,
         firstSequence: 1,
@@ -77,7 +82,10 @@ export function fileRooms(): FileRooms {
         sealed: (file) => told.push(`sealed ${file.sequence}`),
         fault: (error) => faults.push(error),
         ...more,
-      }),
+      });
+      journals.push(journal);
+      return journal;
+    },
     entry: (stream, label, more) => ({
       kind: RecordKind.append,
       stream,

@@ -14,10 +14,11 @@ export interface Ended {
 
 /** A process that a test started. */
 export interface TestProcess {
+  readonly pid: number;
   /** The first whole line of standard output that matches, from the start; rejects when it ends without. */
   stdoutLine(pattern: RegExp): Promise<string>;
-  /** The same of standard error. */
-  stderrLine(pattern: RegExp): Promise<string>;
+  /** The same of standard error; with `count`, the line that is so many times the first. */
+  stderrLine(pattern: RegExp, count?: number): Promise<string>;
   readonly ended: Promise<Ended>;
   kill(signal: NodeJS.Signals): void;
   /** Closes this end of its standard error, as a log reader does that dies. */
@@ -29,6 +30,8 @@ export interface StartOptions {
   readonly cwd?: string;
   /** Added to the environment of the test, which is passed without the variables of streamdir and npm. */
   readonly env?: Readonly<Record<string, string>>;
+  /** A command that sets something up and then becomes Node, like `prlimit --nofile=64`. */
+  readonly under?: readonly string[];
 }
 
 /** Whatever calls back when a test is over: a test context, or `node:test` itself for a whole file. */
@@ -46,9 +49,10 @@ export function startStreamdir(scope: TestScope, args: readonly string[], option
 }
 
 /** Starts Node with `args`; it is killed when the test is over. */
-export function startNode(scope: TestScope, args: readonly string[], { cwd, env }: StartOptions = {}): TestProcess {
+export function startNode(scope: TestScope, args: readonly string[], { cwd, env, under = [] }: StartOptions = {}): TestProcess {
   const inherited = Object.entries(process.env).filter(([name]) => !/^(STREAMDIR_|npm_)/i.test(name));
-  const child = spawn(process.execPath, args, {
+  const [command = process.execPath, ...rest] = [...under, process.execPath, ...args];
+  const child = spawn(command, rest, {
     cwd,
     env: { ...Object.fromEntries(inherited), ...env },
     stdio: ["ignore", "pipe", "pipe"],
@@ -65,8 +69,9 @@ export function startNode(scope: TestScope, args: readonly string[], { cwd, env 
     await ended;
   });
   return {
+    pid: child.pid ?? 0,
     stdoutLine: (pattern) => stdout.line(pattern),
-    stderrLine: (pattern) => stderr.line(pattern),
+    stderrLine: (pattern, count) => stderr.line(pattern, count),
     ended,
     kill: (signal) => void child.kill(signal),
     leaveStderr: () => void child.stderr.destroy(),
@@ -91,10 +96,10 @@ class Transcript {
     this.#lookAgain();
   }
 
-  line(pattern: RegExp): Promise<string> {
+  line(pattern: RegExp, count = 1): Promise<string> {
     return new Promise((resolve, reject) => {
       const look = (): void => {
-        const found = this.text.split("\n").slice(0, -1).find((line) => pattern.test(line));
+        const found = this.text.split("\n").slice(0, -1).filter((line) => pattern.test(line))[count - 1];
         if (found === undefined && !this.#isOver) return;
         this.#look.delete(look);
         if (found !== undefined) resolve(found);

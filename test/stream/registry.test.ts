@@ -139,6 +139,7 @@ describe("creating", () => {
       assert.equal(registry.loadedCount, 0);
       engine.files.gate = null;
       engine.clock.advance(1000);
+      await engine.files.idle();
       assert.equal(gist(await registry.create("s", createOf({ text: "y" }))), "created");
     }
   });
@@ -253,6 +254,7 @@ describe("deleting", () => {
       assert.deepEqual((await Promise.all(outcomes)).map(gist), outcomes.map(() => "storage-full"));
       engine.files.gate = null;
       engine.clock.advance(1000);
+      await engine.files.idle();
       assert.equal(await registry.find("s"), kept, "its live readers are those of the stream");
       assert.equal(await textOf(registry, "s"), "kept");
       assert.equal(gist(await registry.append("s", appendOf(" and more"))), "appended");
@@ -271,6 +273,7 @@ describe("deleting", () => {
     await gone;
     engine.files.gate = null;
     engine.clock.advance(1000);
+    await engine.files.idle();
     assert.equal(await isThere(registry, "s"), false);
     assert.equal(gist(await registry.append("s", appendOf("x"))), "stream-not-found");
   });

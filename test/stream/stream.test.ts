@@ -127,6 +127,7 @@ describe("appending", () => {
     assert.equal(gist(await stream.append(commandOf("x"))), "storage-full");
     engine.files.gate = null;
     engine.clock.advance(1000);
+    await engine.files.idle();
     assert.equal(gist(await stream.append(commandOf("ab", { ...producing(0), seq: "1" }))), "new 0_2");
   });
 

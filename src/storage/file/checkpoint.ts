@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import type { FileStream } from "./file-stream.js";
-import { isPassing, type Files } from "./files.js";
+import { isDiskFull, isPassing, type Files } from "./files.js";
 import type { Journal } from "./journal.js";
 import type { SegmentWriter } from "./segment-writer.js";
 import type { Trash } from "./trash.js";
@@ -43,6 +43,8 @@ export class Checkpointer {
   #last: Promise<void> = Promise.resolve();
   #stopped = false;
   #ending = false;
+  /** Ends the wait for the next try. */
+  #tryNow: (() => void) | null = null;
 
   constructor(options: CheckpointOptions) {
     this.#options = options;
@@ -57,6 +59,7 @@ export class Checkpointer {
   /** Tries what is left once; resolves when all files are done, or stay in the journal because the disk is full. */
   end(): Promise<void> {
     this.#ending = true;
+    this.#tryNow?.();
     return this.#last;
   }
 
@@ -66,41 +69,57 @@ export class Checkpointer {
   }
 
   async #run(file: SealedFile): Promise<void> {
-    while (!this.#stopped) {
-      try {
-        await this.#checkpoint(file);
-        return;
-      } catch (error) {
-        if (!isPassing(error)) {
-          this.#options.fault(error instanceof Error ? error : new Error(String(error)));
-          return;
-        }
-        this.#options.log.warn("the journal can't be freed now", { file: file.path, fault: String(error) });
-        // A file that stays keeps those after it: recovery takes the journal without a gap.
-        if (this.#ending) return this.stop();
-        await new Promise<void>((resolve) => this.#options.clock.after(RETRY_MS, resolve));
-      }
-    }
-  }
-
-  async #checkpoint(file: SealedFile): Promise<void> {
-    const { clock, log, writer, files, journalDirectory } = this.#options;
+    const { clock, log, journal } = this.#options;
     const startedMs = clock.nowMs();
-    const damaged = await this.#persistAll(file.streams);
-    await writer.syncShards();
-    if (this.#stopped) return;
-    await file.close();
-    if (damaged) await this.#setAside(file);
-    else await this.#options.journal().retire(file.path);
-    await files.syncDirectory(journalDirectory);
+    let damaged = false;
+    // Each is tried until it is done, and never again: a file that is freed may be in use the next moment.
+    const steps = [
+      async () => void (damaged = await this.#persistAll(file)),
+      () => (damaged ? this.#setAside(file) : journal().retire(file.path)),
+      () => this.#syncDirectories(damaged),
+    ];
+    for (const step of steps) if (!(await this.#complete(step, file))) return;
     log.debug("checkpoint", { file: file.sequence, streams: file.streams.size, ms: clock.nowMs() - startedMs });
   }
 
-  /** Returns whether a stream is damaged, so that its records must be kept where they are. */
-  async #persistAll(streams: ReadonlySet<FileStream>): Promise<boolean> {
+  /** Tries a step until it is done; false when it is left to the next start. */
+  async #complete(step: () => Promise<void>, file: SealedFile): Promise<boolean> {
+    while (!this.#stopped) {
+      try {
+        await step();
+        return true;
+      } catch (error) {
+        if (!isPassing(error)) {
+          this.#options.fault(error instanceof Error ? error : new Error(String(error)));
+          return false;
+        }
+        this.#options.log.warn("the journal can't be freed now", { file: file.path, fault: String(error) });
+        // A file that stays keeps those after it: recovery takes the journal without a gap.
+        if (this.#ending) this.stop();
+        else await this.#waitForRoom(error);
+      }
+    }
+    return false;
+  }
+
+  async #waitForRoom(error: unknown): Promise<void> {
+    if (isDiskFull(error)) this.#options.journal().checkpointLacksRoom();
+    await this.#beforeNextTry();
+  }
+
+  async #beforeNextTry(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.#tryNow = resolve;
+      this.#options.clock.after(RETRY_MS, resolve);
+    });
+    this.#tryNow = null;
+  }
+
+  /** Makes all that the file holds permanent; returns whether a stream is damaged, so that its records must be kept. */
+  async #persistAll(file: SealedFile): Promise<boolean> {
     const { trash, writer } = this.#options;
     let damaged = false;
-    const rest = streams.values();
+    const rest = file.streams.values();
     const worker = async (): Promise<void> => {
       for (const stream of rest) {
         if (this.#stopped) return;
@@ -110,6 +129,8 @@ export class Checkpointer {
       }
     };
     await Promise.all(Array.from({ length: CONCURRENCY }, worker));
+    await writer.syncShards();
+    await file.close();
     return damaged;
   }
 
@@ -118,8 +139,13 @@ export class Checkpointer {
     await files.makeDirectory(damagedDirectory);
     const kept = join(damagedDirectory, `${file.sequence}.journal`);
     await files.rename(file.path, kept);
-    await files.syncDirectory(damagedDirectory);
     journal().setAside();
     log.error("a journal file with records of a damaged stream was kept", { file: kept });
+  }
+
+  async #syncDirectories(damaged: boolean): Promise<void> {
+    const { files, damagedDirectory, journalDirectory } = this.#options;
+    if (damaged) await files.syncDirectory(damagedDirectory);
+    await files.syncDirectory(journalDirectory);
   }
 }

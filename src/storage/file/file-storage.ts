@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { join } from "node:path";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import type { AppendRecord, ListedStream, MaybePromise, Position, Rejection, Settlement, Storage, StorageHealth, StoredStream, StreamConfig, StreamObserver } from "../storage.js";
@@ -8,6 +9,7 @@ import { Checkpointer, type SealedFile } from "./checkpoint.js";
 import { explainUnusable, prepareDirectory, writeMarker } from "./directory.js";
 import { FileStream } from "./file-stream.js";
 import { isBusy, isPassing, systemFiles, type Files } from "./files.js";
+import { Flusher } from "./flusher.js";
 import { emptyChange } from "./frame-encoder.js";
 import { Intake } from "./intake.js";
 import { Journal } from "./journal.js";
@@ -16,12 +18,12 @@ import { Layout } from "./layout.js";
 import { DirectoryError, lockDirectory } from "./lock.js";
 import { RecordKind } from "./record.js";
 import { recover, type Recovered } from "./recovery.js";
+import { Room } from "./room.js";
 import { SegmentPool } from "./segment-pool.js";
 import { readThrough } from "./segment-reader.js";
 import { SegmentWriter } from "./segment-writer.js";
 import { TailCache } from "./tail-cache.js";
 import { Trash } from "./trash.js";
-import { WriteBehind } from "./write-behind.js";
 
 /** What the engine needs. Sizes in bytes. */
 export interface FileStorageOptions {
@@ -58,7 +60,8 @@ export class FileStorage implements Storage {
   readonly #trash: Trash;
   readonly #checkpointer: Checkpointer;
   readonly #intake: Intake;
-  readonly #writeBehind: WriteBehind;
+  readonly #room: Room;
+  readonly #flusher: Flusher;
   readonly #streams = new Map<string, FileStream>();
   readonly #observersToSettle = new Set<StreamObserver>();
   #journal: Journal | null = null;
@@ -71,31 +74,36 @@ export class FileStorage implements Storage {
     const files = (this.#files = options.files ?? systemFiles(options.fsync));
     const layout = (this.#layout = new Layout(options.dir));
     const pool = (this.#pool = new SegmentPool(files));
-    this.#cache = new TailCache(options.tailCacheBytes);
-    this.#trash = new Trash({ files, layout, pool, log, fault: (error) => this.#fault(error), noteShard: (directory) => this.#writer.noteShard(directory) });
-    this.#writer = new SegmentWriter({ files, layout, pool, cache: this.#cache });
+    const cache = (this.#cache = new TailCache(options.tailCacheBytes));
+    const fault = (error: Error): void => this.#fault(error);
+    this.#trash = new Trash({ files, layout, pool, log, fault, noteShard: (directory) => this.#writer.noteShard(directory) });
+    const writer = (this.#writer = new SegmentWriter({ files, layout, pool, cache }));
+    const flushAtBytes = Math.floor(options.tailCacheBytes / 2);
+    this.#flusher = new Flusher({ writer, cache, clock, flushAtBytes, fault });
+    // What a killed process leaves of a probe goes with the rest of the trash.
+    this.#room = new Room({ files, probePath: join(layout.trash, "probe"), clock, log, found: () => this.#journal?.roomFound(), fault });
     this.#checkpointer = new Checkpointer({
       files,
-      writer: this.#writer,
+      writer,
       trash: this.#trash,
       journal: () => this.#openJournal(),
       journalDirectory: layout.journal,
       damagedDirectory: layout.damaged,
       clock,
       log,
-      fault: (error) => this.#fault(error),
+      fault,
     });
     this.#intake = new Intake({
       journal: () => this.#openJournal(),
-      writer: this.#writer,
-      cache: this.#cache,
+      writer,
+      cache,
+      flusher: this.#flusher,
+      room: this.#room,
       segmentRoll: { bytes: options.segmentBytes, ageMs: options.segmentAgeMs ?? Infinity },
       bypassBytes: Math.min(options.journalBypassBytes, Math.floor(options.journalBytes / 4)),
       tailCacheBytes: options.tailCacheBytes,
-      fault: (error) => this.#fault(error),
+      fault,
     });
-    const flushAtBytes = Math.floor(options.tailCacheBytes / 2);
-    this.#writeBehind = new WriteBehind({ writer: this.#writer, cache: this.#cache, flushAtBytes, fault: (error) => this.#fault(error) });
   }
 
   async open(): Promise<void> {
@@ -103,6 +111,7 @@ export class FileStorage implements Storage {
       await this.#files.makeDirectory(this.#layout.root);
       const { forceUnlock: force = false, log } = this.#options;
       this.#unlock = await lockDirectory(this.#files, this.#layout.lock, { force, log });
+      await this.#pool.respectLimit();
       await this.#recoverAndStart();
     } catch (error) {
       await this.#unlock?.();
@@ -136,7 +145,7 @@ export class FileStorage implements Storage {
     for (const [name, stream] of recovered.streams) {
       this.#streams.set(name, stream);
       stream.unreserve();
-      if (stream.written < stream.state.tail) this.#writeBehind.add(stream);
+      if (stream.written < stream.state.tail) this.#flusher.add(stream);
       if (stream.damage !== null) this.#options.log.error("a stream is damaged", { stream: name, directory: stream.directory, problem: stream.damage });
     }
   }
@@ -146,6 +155,7 @@ export class FileStorage implements Storage {
     return new Journal({
       files: this.#files,
       layout: this.#layout,
+      room: this.#room,
       clock,
       log,
       directoryId,
@@ -177,6 +187,8 @@ export class FileStorage implements Storage {
     this.#faulted = error;
     this.#intake.stop();
     this.#checkpointer.stop();
+    this.#flusher.stop();
+    void this.#room.stop();
     this.#journal?.stop();
     this.#options.log.error("the disk failed: nothing is written any more", { fault: error.message });
     this.#options.onFault(error);
@@ -286,7 +298,7 @@ export class FileStorage implements Storage {
         return this.#applyDelete(stream);
       case RecordKind.trim:
         stream.trim({ position: entry.position, segmentStart: entry.segmentStart }, batch);
-        return this.#writeBehind.trim(stream);
+        return this.#flusher.trim(stream);
       case RecordKind.create:
         stream.created = true;
         return this.#applyAppend(stream, entry, batch);
@@ -300,10 +312,9 @@ export class FileStorage implements Storage {
     const { length } = change.payload;
     stream.advance(change, length, segmentStart, batch);
     if (length > 0) {
-      this.#writeBehind.add(stream);
       if (bypassed === null) this.#cache.append(stream, segmentStart, position, change.payload);
       else this.#cache.appendWritten(stream, segmentStart, position, change.payload, bypassed.crc);
-      this.#writeBehind.relieve();
+      this.#flusher.add(stream);
     }
     const { observer } = stream;
     if (observer === null) return;
@@ -315,7 +326,7 @@ export class FileStorage implements Storage {
     stream.deleted = true;
     if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
     this.#cache.drop(stream, stream.state.tail - stream.written);
-    this.#writeBehind.remove(stream);
+    this.#flusher.delete(stream);
     stream.observer?.deleted();
   }
 
@@ -339,7 +350,13 @@ export class FileStorage implements Storage {
   }
 
   async persist(stored: StoredStream): Promise<void> {
-    await this.#writer.persist(ownStream(stored));
+    try {
+      await this.#writer.persist(ownStream(stored));
+    } catch (error) {
+      // A sync that failed here would be believed by the next checkpoint.
+      if (!isPassing(error)) this.#fault(error instanceof Error ? error : new Error(String(error)));
+      throw error;
+    }
   }
 
   release(stored: StoredStream): boolean {
@@ -347,7 +364,7 @@ export class FileStorage implements Storage {
     const isInUse = stream.pending > 0 || stream.held !== null || stream.observer !== null;
     if (isInUse || !stream.isPersisted || !stream.hasSidecar || stream.damage !== null) return false;
     this.#cache.drop(stream, stream.state.tail - stream.written);
-    this.#writeBehind.remove(stream);
+    this.#flusher.delete(stream);
     this.#journal?.forget(stream);
     if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
     return true;
@@ -355,12 +372,14 @@ export class FileStorage implements Storage {
 
   health(): StorageHealth {
     if (this.#faulted !== null) return { writable: false, reason: "the disk failed" };
-    if (this.#journal?.isFull === true) return { writable: false, reason: "the disk is full" };
+    if (this.#journal !== null && this.#intake.isFull) return { writable: false, reason: "the disk is full" };
     return { writable: true, reason: null };
   }
 
   async close(): Promise<void> {
     const journal = this.#journal;
+    this.#flusher.stop();
+    await this.#room.stop();
     if (journal !== null) {
       if (this.#faulted === null) await this.#seal(journal);
       await this.#checkpointer.end();

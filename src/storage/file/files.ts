@@ -45,6 +45,18 @@ export function errorCode(error: unknown): string {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
 }
 
+/**
+ * A sync failed, whatever the reason: what it covered may be neither on the disk nor in memory any more, and the next
+ * sync would not say so. That passes for nobody, so it has no code.
+ */
+class SyncError extends Error {
+  override readonly name = "SyncError";
+}
+
+function syncFailed(error: Error): SyncError {
+  return new SyncError(`a sync failed: ${error.message}`, { cause: error });
+}
+
 const FULL_CODES = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
 
 /** Whether an error says that the disk has no room: writes may go on once there is some. */
@@ -138,13 +150,16 @@ class SystemFile implements OpenFile {
     write(this.#descriptor, bytes, 0, bytes.length, position, (error, written) => {
       if (error !== null) done(error);
       else if (written < bytes.length) this.writeThen(bytes.subarray(written), position + written, done);
-      else if (this.#syncsWrites) fdatasync(this.#descriptor, (syncError) => done(syncError ?? null));
+      else if (this.#syncsWrites) fdatasync(this.#descriptor, (failed) => done(failed === null ? null : syncFailed(failed)));
       else done(null);
     });
   }
 
   async sync(): Promise<void> {
-    if (this.#durable) await completed((done) => fdatasync(this.#descriptor, done));
+    if (!this.#durable) return;
+    await completed((done) => fdatasync(this.#descriptor, done)).catch((error: Error) => {
+      throw syncFailed(error);
+    });
   }
 
   truncate(length: number): Promise<void> {
@@ -214,8 +229,28 @@ export async function replaceFile(files: Files, path: string, bytes: Buffer): Pr
     await file.truncate(0);
     await file.write(bytes, 0);
     await file.sync();
+  } catch (error) {
+    // Half of it would only take room.
+    if (isDiskFull(error)) await files.unlink(temporary);
+    throw error;
   } finally {
     await file.close();
   }
   await files.rename(temporary, path);
+}
+
+/** What the system says in a short file of /proc, `null` where it does not. Such files say that they are empty. */
+export async function readProc(files: Files, path: string): Promise<string | null> {
+  try {
+    const file = await files.open(path, "read");
+    try {
+      const target = Buffer.alloc(4096);
+      return target.toString("utf8", 0, await file.read(target, 0, target.length, 0));
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    if (["ENOENT", "EACCES", "EPERM", "ESRCH"].includes(errorCode(error))) return null;
+    throw error;
+  }
 }

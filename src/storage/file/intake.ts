@@ -2,10 +2,12 @@ import type { AppendRecord, Rejection, Settlement } from "../storage.js";
 import { crc32 } from "./crc32.js";
 import type { FileStream, HeldEntry, Place, ReservedSegment, SegmentRoll } from "./file-stream.js";
 import { isBusy, isDiskFull } from "./files.js";
+import type { Flusher } from "./flusher.js";
 import { emptyChange } from "./frame-encoder.js";
 import type { Journal } from "./journal.js";
 import type { JournalEntry } from "./journal-entry.js";
 import { RecordKind, type RecordKindCode } from "./record.js";
+import type { Room } from "./room.js";
 import type { SegmentWriter } from "./segment-writer.js";
 import type { TailCache } from "./tail-cache.js";
 
@@ -15,6 +17,8 @@ export interface IntakeOptions {
   readonly writer: SegmentWriter;
   readonly cache: TailCache;
   readonly segmentRoll: SegmentRoll;
+  readonly flusher: Pick<Flusher, "lacksRoom">;
+  readonly room: Room;
   /** A payload of this size goes to its segment first, past the journal. */
   readonly bypassBytes: number;
   readonly tailCacheBytes: number;
@@ -53,10 +57,21 @@ export class Intake {
   admit(length: number): Rejection | null {
     if (this.#stopped) return "storage-unavailable";
     const journal = this.#options.journal();
-    if (journal.refusesAsFull()) return "storage-full";
+    if (journal.isFull) return "storage-full";
+    if (this.#isBehind) return this.#options.flusher.lacksRoom ? "storage-full" : "overloaded";
     const waitingBytes = journal.queuedBytes + this.#heldBytes;
-    const isTooMuch = waitingBytes > 0 && waitingBytes + length > MAX_QUEUED_BYTES;
-    return isTooMuch || this.#options.cache.unwrittenBytes > this.#maxUnwrittenBytes ? "overloaded" : null;
+    return waitingBytes > 0 && waitingBytes + length > MAX_QUEUED_BYTES ? "overloaded" : null;
+  }
+
+  /** Whether changes, or at least large ones, are refused because the disk is full. */
+  get isFull(): boolean {
+    const { journal, room, flusher } = this.#options;
+    return room.isFull || journal().isFull || (flusher.lacksRoom && this.#isBehind);
+  }
+
+  /** Whether too many bytes wait in memory for their segments. */
+  get #isBehind(): boolean {
+    return this.#options.cache.unwrittenBytes > this.#maxUnwrittenBytes;
   }
 
   /** A new stream of a name comes behind what is held for the one before it, whose deletion is part of that. */
@@ -141,6 +156,7 @@ export class Intake {
     const { stream } = entry;
     const how: Settlement = isDiskFull(error) ? "storage-full" : isBusy(error) ? "overloaded" : "storage-unavailable";
     if (how === "storage-unavailable") this.#options.fault(error);
+    if (how === "storage-full") this.#options.room.lacked({ position: entry.position - entry.segmentStart, length: entry.change.payload.length });
     // What was handed in before it settles first, as the order of the calls wants; what comes behind is held until then.
     this.#options.journal().enqueue(this.#entry(stream, null, emptyChange(0), () => this.#failBypassed(entry, segmentBefore, how)));
   }

@@ -1,8 +1,14 @@
 import type { FileStream } from "./file-stream.js";
-import type { Files, OpenFile } from "./files.js";
+import { isDiskFull, type Files, type OpenFile } from "./files.js";
+import type { Lack } from "./room.js";
 
 /** Bytes of zeros written ahead of the frames at a time: a frame then changes no metadata, and its sync is one write. */
 const ALLOCATION_STEP_BYTES = 8 * 1024 * 1024;
+
+/** The first step of zeros in a file of `fileBytes`. */
+export function firstAllocationBytes(fileBytes: number): number {
+  return Math.min(ALLOCATION_STEP_BYTES, fileBytes);
+}
 
 /** One file of the journal while it is written. */
 export class JournalFile {
@@ -24,19 +30,18 @@ export class JournalFile {
 
   /** Opens the file at `path`, new or used before, with room for the first frames. */
   static async open(files: Files, path: string, sequence: number, limitBytes: number): Promise<JournalFile> {
-    const opened: OpenFile[] = [];
-    const open = async (mode: "write" | "log"): Promise<OpenFile> => {
-      const file = await files.open(path, mode);
-      opened.push(file);
-      return file;
-    };
+    const plainFile = await files.open(path, "write");
+    const file = await files.open(path, "log").catch(async (error: unknown) => {
+      await plainFile.close();
+      throw error;
+    });
     try {
-      const plainFile = await open("write");
-      const file = new JournalFile(sequence, path, await open("log"), plainFile, await plainFile.size(), limitBytes);
-      if (file.wantsAllocation) await file.allocate();
-      return file;
+      const opened = new JournalFile(sequence, path, file, plainFile, await plainFile.size(), limitBytes);
+      if (opened.wantsAllocation) await opened.allocate();
+      return opened;
     } catch (error) {
-      for (const file of opened) await file.close();
+      await file.close();
+      await plainFile.close();
       throw error;
     }
   }
@@ -68,10 +73,21 @@ export class JournalFile {
 
   /** Writes the next step of zeros and makes them permanent. Frames never go there before it is done. */
   async allocate(): Promise<void> {
-    const length = Math.min(ALLOCATION_STEP_BYTES, this.#limitBytes - this.#allocatedBytes);
-    await this.#plainFile.write(Buffer.alloc(length), this.#allocatedBytes);
+    const { position, length } = this.nextAllocation;
+    try {
+      await this.#plainFile.write(Buffer.alloc(length), position);
+    } catch (error) {
+      // What there was room for goes back: the checkpoint that frees the journal needs it more.
+      if (isDiskFull(error)) await this.#plainFile.truncate(position);
+      throw error;
+    }
     await this.#plainFile.sync();
     this.#allocatedBytes += length;
+  }
+
+  /** Where the next step of zeros goes. */
+  get nextAllocation(): Lack {
+    return { position: this.#allocatedBytes, length: firstAllocationBytes(this.#limitBytes - this.#allocatedBytes) };
   }
 
   /** Closes the file; again does nothing more. */

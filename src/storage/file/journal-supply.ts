@@ -1,14 +1,17 @@
 import { join } from "node:path";
 import type { Clock } from "../../ops/clock.js";
-import { isBusy, isPassing, type Files } from "./files.js";
-import { JournalFile } from "./journal-file.js";
+import type { Log } from "../../ops/log.js";
+import { isBusy, isDiskFull, isPassing, type Files } from "./files.js";
+import { firstAllocationBytes, JournalFile } from "./journal-file.js";
 import { isSpare, sparePath, type Layout } from "./layout.js";
+import type { Lack } from "./room.js";
 
 /** What a supply of journal files needs. */
 export interface JournalSupplyOptions {
   readonly files: Files;
   readonly layout: Layout;
   readonly clock: Clock;
+  readonly log: Log;
   /** A file is full at about this size. */
   readonly fileBytes: number;
   readonly firstSequence: number;
@@ -35,6 +38,8 @@ export class JournalSupply {
   #sealed: number;
   #nextSequence: number;
   #trouble: Error | null = null;
+  /** What room was last looked for. */
+  #wanted: Lack = { position: 0, length: 0 };
   #retryAtMs = 0;
   #stopped = false;
 
@@ -47,6 +52,22 @@ export class JournalSupply {
   /** Why there was no room when it was last looked for; `null` while it is looked for, and when there was some. */
   get trouble(): Error | null {
     return this.#working === null ? this.#trouble : null;
+  }
+
+  /** For what there was no room when it was last looked for; `null` where the disk was not full. */
+  get lack(): Lack | null {
+    return isDiskFull(this.trouble) ? this.#wanted : null;
+  }
+
+  /** Whether no next file is made before a checkpoint frees one. */
+  get isExhausted(): boolean {
+    return this.#next === null && this.#sealed >= MAX_SEALED_FILES;
+  }
+
+  /** There is room again: no need to wait for the next look. */
+  roomFound(): void {
+    this.#trouble = null;
+    this.#retryAtMs = 0;
   }
 
   /** Makes the first file. */
@@ -75,15 +96,15 @@ export class JournalSupply {
 
   /** Gets the next file ready, unless too many wait for their checkpoint. */
   prepare(): void {
-    if (this.#next !== null || this.#sealed >= MAX_SEALED_FILES) return;
-    this.#work(async () => {
+    if (this.#next !== null || this.isExhausted) return;
+    this.#work({ position: 0, length: firstAllocationBytes(this.#options.fileBytes) }, async () => {
       this.#next = await this.#make();
     });
   }
 
   /** Makes more room in the file being written. */
   extend(file: JournalFile): void {
-    this.#work(() => file.allocate());
+    this.#work(file.nextAllocation, () => file.allocate());
   }
 
   /** What the sealed file at `path` holds is permanent elsewhere: the file may be used again. */
@@ -97,9 +118,7 @@ export class JournalSupply {
       await files.unlink(path);
     }
     this.#sealed -= 1;
-    // There is room again: no need to wait for the next look.
-    this.#trouble = null;
-    this.#retryAtMs = 0;
+    this.roomFound();
   }
 
   /** A sealed file was taken away to be kept: it is not to be used again. */
@@ -119,8 +138,9 @@ export class JournalSupply {
   }
 
   /** One thing at a time, and nothing for a while after it failed. */
-  #work(run: () => Promise<void>): void {
+  #work(wanted: Lack, run: () => Promise<void>): void {
     if (this.#working !== null || this.#stopped || this.#options.clock.nowMs() < this.#retryAtMs) return;
+    this.#wanted = wanted;
     this.#working = run().then(
       () => this.#worked(null),
       (error: Error) => this.#worked(error),
@@ -128,11 +148,13 @@ export class JournalSupply {
   }
 
   #worked(error: Error | null): void {
+    const { clock, log, ready } = this.#options;
     this.#working = null;
+    const isNew = this.#trouble === null;
     this.#trouble = error;
-    if (error === null) return this.#options.ready();
+    if (error === null) return ready();
     if (!isPassing(error)) return this.#options.fault(error);
-    const { clock, ready } = this.#options;
+    if (isNew) log.warn("the journal can't get more room now", { fault: error.message });
     this.#retryAtMs = clock.nowMs() + (isBusy(error) ? BUSY_RETRY_MS : FULL_RETRY_MS);
     // Who waits on a full disk is told at once; on a busy machine they go on waiting.
     if (isBusy(error)) clock.after(BUSY_RETRY_MS, ready);
@@ -144,18 +166,18 @@ export class JournalSupply {
     const sequence = this.#nextSequence;
     const path = layout.journalFile(sequence);
     const spare = this.#spares.at(-1);
-    if (spare !== undefined) {
-      await files.rename(spare, path);
-      this.#spares.pop();
-    }
-    const file = await JournalFile.open(files, path, sequence, fileBytes);
+    if (spare !== undefined) await files.rename(spare, path);
+    this.#spares.pop();
+    let file: JournalFile | null = null;
     try {
+      file = await JournalFile.open(files, path, sequence, fileBytes);
       await files.syncDirectory(layout.journal);
     } catch (error) {
-      await file.close();
+      await file?.close();
+      // It would take the room that others still find. Where this fails too, recovery finds a file that holds nothing.
+      await files.unlink(path).catch(() => undefined);
       throw error;
     }
-    // Not before: what failed is made again under the same name, for a file without frames must not stand between others.
     this.#nextSequence += 1;
     return file;
   }

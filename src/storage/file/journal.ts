@@ -8,11 +8,13 @@ import type { JournalFile } from "./journal-file.js";
 import { JournalSupply } from "./journal-supply.js";
 import type { Layout } from "./layout.js";
 import type { FileStream } from "./file-stream.js";
+import type { Lack, Room } from "./room.js";
 
 /** What a journal needs. */
 export interface JournalOptions {
   readonly files: Files;
   readonly layout: Layout;
+  readonly room: Room;
   readonly clock: Clock;
   readonly log: Log;
   readonly directoryId: Buffer;
@@ -35,8 +37,6 @@ export interface JournalOptions {
 
 /** Payload that went past the journal counts towards a file's size at this fraction of it. */
 const BYPASS_WEIGHT = 1 / 16;
-/** While the disk is full, one change in this time is let through to find out whether it still is. */
-const FULL_RETRY_MS = 1000;
 /** A sync that takes longer than this is worth a line in the log. */
 const SLOW_SYNC_MS = 1000;
 
@@ -57,7 +57,10 @@ export class Journal {
   #writing = false;
   #scheduled = false;
   #stopped = false;
-  #fullSinceMs: number | null = null;
+  /** What there is no room for, that changes are refused: the next frame, or all that the checkpoint has to write. */
+  #full: "frame" | "checkpoint" | null = null;
+  /** Whether the checkpoint found the disk full when it last tried. */
+  #checkpointLacksRoom = false;
   /** A fault of the supply's, while a batch is on its way: that settles first. */
   #supplyFault: Error | null = null;
   #idle: (() => void) | null = null;
@@ -81,9 +84,9 @@ export class Journal {
     return this.#queuedBytes;
   }
 
-  /** Whether there was no room for the journal when it was last looked for. */
+  /** Whether there is no room for the journal: changes are to be refused. */
   get isFull(): boolean {
-    return this.#fullSinceMs !== null;
+    return this.#full !== null;
   }
 
   /** Makes the first file, with an empty frame that keeps the count of batches. */
@@ -104,13 +107,17 @@ export class Journal {
     this.#schedule();
   }
 
-  /** Whether to refuse a change because the disk is full; one a second is let through to find out whether it still is. */
-  refusesAsFull(): boolean {
-    if (this.#fullSinceMs === null) return false;
-    const nowMs = this.#options.clock.nowMs();
-    if (nowMs - this.#fullSinceMs < FULL_RETRY_MS) return true;
-    this.#fullSinceMs = nowMs;
-    return false;
+  /** There is room on the disk again, for what was lacked. */
+  roomFound(): void {
+    this.#supply.roomFound();
+    if (this.#full === "frame") this.#full = null;
+    this.#schedule();
+  }
+
+  /** The checkpoint can't free a sealed file, because the disk is full: what waits for one need not wait. */
+  checkpointLacksRoom(): void {
+    this.#checkpointLacksRoom = true;
+    this.#schedule();
   }
 
   /** Resolves once everything handed in has settled. */
@@ -132,12 +139,18 @@ export class Journal {
   /** What the sealed file at `path` holds is permanent elsewhere: the file may be used again. */
   async retire(path: string): Promise<void> {
     await this.#supply.retire(path);
-    this.#schedule();
+    this.#freed();
   }
 
   /** A sealed file was taken away to be kept: it is not to be used again. */
   setAside(): void {
     this.#supply.setAside();
+    this.#freed();
+  }
+
+  #freed(): void {
+    this.#checkpointLacksRoom = false;
+    if (this.#full === "checkpoint") this.#full = null;
     this.#schedule();
   }
 
@@ -192,7 +205,7 @@ export class Journal {
     const tookMs = this.#options.clock.nowMs() - startedMs;
     if (tookMs > SLOW_SYNC_MS) this.#options.log.warn("the disk is slow", { syncMs: tookMs });
     if (error !== null) return this.#failed(file, entries, batch, error);
-    this.#fullSinceMs = null;
+    this.#full = null;
     this.#sealLeft();
     // The next batch is on its way to the disk while this one is answered; what writes nothing settles after it, and
     // so does what can't be written: it was decided on this batch.
@@ -231,13 +244,14 @@ export class Journal {
     if (!isDiskFull(error)) return this.#faulted(entries, error);
     // Nothing of the frame counts: the next one takes its place and its number.
     this.#batch = batch;
-    file.offset = this.#encoder.startOfLast;
-    this.#declareFull(entries);
+    const position = this.#encoder.startOfLast;
+    this.#lackFrame(entries, { position, length: file.offset - position });
+    file.offset = position;
   }
 
-  #declareFull(entries: JournalEntry[]): void {
-    this.#fullSinceMs = this.#options.clock.nowMs();
-    this.#options.log.error("the disk is full: appends are refused until there is room");
+  #lackFrame(entries: JournalEntry[], lack: Lack): void {
+    this.#full = "frame";
+    this.#options.room.lacked(lack);
     this.#fail(entries, "storage-full");
   }
 
@@ -282,7 +296,13 @@ export class Journal {
 
   /** Nothing can be written now: what waits goes on waiting, unless the disk is full. */
   #lackRoom(): null {
-    if (isDiskFull(this.#supply.trouble)) this.#declareFull([]);
+    const { lack, isExhausted } = this.#supply;
+    if (isExhausted && this.#checkpointLacksRoom) {
+      this.#full = "checkpoint";
+      this.#fail([], "storage-full");
+    } else if (lack !== null) {
+      this.#lackFrame([], lack);
+    }
     return null;
   }
 

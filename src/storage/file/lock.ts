@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import type { Log } from "../../ops/log.js";
 import type { Files } from "./files.js";
-import { errorCode, readWhole } from "./files.js";
+import { errorCode, readProc, readWhole } from "./files.js";
 
 /** The data directory can't be used; the message is one line for a human. */
 export class DirectoryError extends Error {
@@ -96,6 +96,9 @@ async function createLock({ files, path, self }: LockOptions): Promise<boolean> 
     try {
       await file.write(linesOf(self), 0);
       await file.sync();
+    } catch (error) {
+      await files.unlink(path);
+      throw error;
     } finally {
       await file.close();
     }
@@ -155,20 +158,4 @@ export async function processStart(files: Files, pid: number): Promise<string | 
   // The second field is the command in parentheses and may hold anything; the start time is the 20th after it.
   const ticks = stat?.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
   return ticks === undefined || boot === null ? null : `${boot.trim()} ${ticks}`;
-}
-
-/** Files of /proc say that they are empty: they are read until their end. */
-async function readProc(files: Files, path: string): Promise<string | null> {
-  try {
-    const file = await files.open(path, "read");
-    try {
-      const target = Buffer.alloc(4096);
-      return target.toString("utf8", 0, await file.read(target, 0, target.length, 0));
-    } finally {
-      await file.close();
-    }
-  } catch (error) {
-    if (["ENOENT", "EACCES", "EPERM", "ESRCH"].includes(errorCode(error))) return null;
-    throw error;
-  }
 }

@@ -1,5 +1,5 @@
 import { dirname } from "node:path";
-import type { Files, OpenFile } from "./files.js";
+import { isBusy, readProc, type Files, type OpenFile } from "./files.js";
 
 interface PooledFile {
   readonly path: string;
@@ -11,13 +11,15 @@ interface PooledFile {
 
 type PoolMode = "read" | "write";
 
-/** Most segment files open at once when none is in use beyond it. */
+/** Most segment files open at once when none is in use beyond it; fewer where the process may have few open. */
 const MAX_OPEN_FILES = 256;
+/** The part of the process's limit that segments may take: connections and the journal need the rest. */
+const SHARE_OF_LIMIT = 1 / 4;
 
 /** Open segment files, shared and reused; the least recently used are closed. */
 export class SegmentPool {
   readonly #files: Files;
-  readonly #maxOpenFiles: number;
+  #maxOpenFiles: number;
   /** Least recently used first. */
   readonly #open = new Map<string, PooledFile>();
 
@@ -26,10 +28,17 @@ export class SegmentPool {
     this.#maxOpenFiles = maxOpenFiles;
   }
 
+  /** Takes no more than its share of the files that the process may have open, where the system tells how many. */
+  async respectLimit(): Promise<void> {
+    const limits = await readProc(this.#files, "/proc/self/limits");
+    const limit = /^Max open files +(\d+)/m.exec(limits ?? "")?.[1];
+    if (limit !== undefined) this.#maxOpenFiles = Math.min(this.#maxOpenFiles, Math.floor(Number(limit) * SHARE_OF_LIMIT));
+  }
+
   /** Runs `work` with the file at `path` open; `read` needs it to exist. */
   async use<T>(path: string, mode: PoolMode, work: (file: OpenFile) => Promise<T>): Promise<T> {
     const key = this.#keyFor(path, mode);
-    const pooled = this.#open.get(key) ?? { path, opening: this.#files.open(path, mode), users: 0, dropped: false };
+    const pooled = this.#open.get(key) ?? { path, opening: this.#openFile(path, mode), users: 0, dropped: false };
     this.#open.delete(key);
     this.#open.set(key, pooled);
     pooled.users += 1;
@@ -45,7 +54,7 @@ export class SegmentPool {
     } finally {
       pooled.users -= 1;
       if (pooled.dropped) await closeUnused(pooled);
-      if (this.#open.size > this.#maxOpenFiles) await this.#closeExcess();
+      if (this.#open.size > this.#maxOpenFiles) await this.#closeDownTo(this.#maxOpenFiles);
     }
   }
 
@@ -63,17 +72,30 @@ export class SegmentPool {
     for (const key of [...this.#open.keys()]) await this.#close(key);
   }
 
+  /** Where the process has too much open, what nobody uses here makes room. */
+  async #openFile(path: string, mode: PoolMode): Promise<OpenFile> {
+    try {
+      return await this.#files.open(path, mode);
+    } catch (error) {
+      if (!isBusy(error) || !(await this.#closeDownTo(0))) throw error;
+      return this.#files.open(path, mode);
+    }
+  }
+
   /** A file that is open for writing serves reads too. */
   #keyFor(path: string, mode: PoolMode): string {
     const writing = `write ${path}`;
     return mode === "write" || this.#open.has(writing) ? writing : `read ${path}`;
   }
 
-  async #closeExcess(): Promise<void> {
+  /** Closes what nobody uses until so many are left; returns whether that was any. */
+  async #closeDownTo(count: number): Promise<boolean> {
+    const before = this.#open.size;
     for (const [key, pooled] of this.#open) {
-      if (this.#open.size <= this.#maxOpenFiles) return;
+      if (this.#open.size <= count) break;
       if (pooled.users === 0) await this.#close(key);
     }
+    return this.#open.size < before;
   }
 
   async #close(key: string): Promise<void> {

@@ -2,7 +2,7 @@ import type { Position } from "../storage.js";
 import { MutableState } from "../state.js";
 import { combineCrc32, crc32 } from "./crc32.js";
 import { endOf, type FileStream } from "./file-stream.js";
-import { removeFile, replaceFile, type Files, type OpenFile } from "./files.js";
+import { isDiskFull, removeFile, replaceFile, type Files, type OpenFile } from "./files.js";
 import { segmentPath, sidecarPath, type Layout } from "./layout.js";
 import type { SegmentPool } from "./segment-pool.js";
 import { encodeSidecar, type Sidecar } from "./sidecar.js";
@@ -82,7 +82,7 @@ export class SegmentWriter {
       await this.#claim(stream);
       await this.#pool.use(segmentPath(stream.directory, segmentStart), "write", async (file) => {
         await this.#fit(stream, segmentStart, file);
-        await file.write(payload, position - segmentStart);
+        await writeOrCutOff(file, payload, position - segmentStart);
         await file.sync();
       });
       await this.#enter(stream, [segmentStart]);
@@ -211,4 +211,14 @@ export class SegmentWriter {
 function identityOf(stream: FileStream): Pick<Sidecar, "id" | "name" | "config"> {
   const { id, name, config } = stream;
   return { id, name, config };
+}
+
+/** What does not fit whole is cut off again: it would take the room that others still find. */
+async function writeOrCutOff(file: OpenFile, bytes: Buffer, position: number): Promise<void> {
+  try {
+    await file.write(bytes, position);
+  } catch (error) {
+    if (isDiskFull(error) && (await file.size()) > position) await file.truncate(position);
+    throw error;
+  }
 }

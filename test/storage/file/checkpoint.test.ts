@@ -153,6 +153,42 @@ describe("a checkpoint", () => {
     await end();
   });
 
+  test("that waits for its next try is tried at once when all ends", async () => {
+    const rooms = fileRooms();
+    const { checkpointer: made, seal, end } = await checkpointer(rooms);
+    const stream = rooms.stream();
+    rooms.advance(stream, bytesOf(10));
+    rooms.files.gate = ({ kind }) => (kind === "open" ? diskError("EMFILE") : undefined);
+    const file = seal(1, [stream]);
+    void made.add(file);
+    await rooms.files.idle();
+    rooms.files.gate = null;
+    await made.end();
+    assert.ok(!existsSync(file.path));
+    await end();
+  });
+
+  test("that has freed its file and can't make that permanent yet goes on from there", async () => {
+    for (const damage of [null, "something"]) {
+      const rooms = fileRooms();
+      const { checkpointer: made, seal, faults, end } = await checkpointer(rooms);
+      const stream = rooms.stream();
+      if (damage === null) rooms.advance(stream, bytesOf(10));
+      stream.damage = damage;
+      rooms.files.gate = ({ kind, path }) => (kind === "syncDirectory" && /(journal|damaged)$/.test(path) ? diskError("EMFILE") : undefined);
+      const file = seal(1, [stream]);
+      const done = made.add(file);
+      await rooms.files.idle();
+      assert.ok(!existsSync(file.path));
+      rooms.files.gate = null;
+      rooms.clock.advance(1000);
+      await done;
+      assert.deepEqual(faults, []);
+      assert.ok(rooms.files.count("syncDirectory", /journal$/) > 0);
+      await end();
+    }
+  });
+
   test("that fails is a fault, and the file is kept", async () => {
     const rooms = fileRooms();
     const { checkpointer: made, seal, faults, end } = await checkpointer(rooms);

@@ -293,6 +293,7 @@ describe("a full disk", () => {
     assert.deepEqual(await readAll(storage, stream), Buffer.from("kept,"));
     files.gate = null;
     clock.advance(1000);
+    await files.idle();
     assert.equal(await append(storage, stream, "taken"), "durable");
     assert.deepEqual(storage.health(), { writable: true, reason: null });
     assert.equal(await append(storage, stream, "."), "durable");
@@ -301,19 +302,26 @@ describe("a full disk", () => {
     assert.deepEqual(await readAll(storage, stream), Buffer.from("kept,taken."));
   });
 
-  test("one change a second finds out whether there is room", async (t) => {
+  test("it is found out every second whether there is room, whoever asks meanwhile", async (t) => {
     const { storage, files, clock } = await openFor(t);
     const stream = await created(storage, "s");
-    files.gate = failing("ENOSPC", ["writeThen"], JOURNAL);
+    files.gate = failing("ENOSPC", ["write", "writeThen"], /./);
     await append(storage, stream, "x");
-    const tries = (): number => files.count("writeThen", JOURNAL);
-    const before = tries();
-    for (let index = 0; index < 10; index += 1) assert.equal(await append(storage, stream, "x"), "storage-full");
-    assert.equal(tries(), before);
-    clock.advance(1000);
-    for (let index = 0; index < 10; index += 1) assert.equal(await append(storage, stream, "x"), "storage-full");
-    assert.equal(tries(), before + 1);
+    const tries = (): number => files.count("writeThen", JOURNAL) + files.count("write", /probe$/);
+    for (let second = 0; second < 3; second += 1) {
+      const before = tries();
+      for (let index = 0; index < 10; index += 1) assert.equal(await append(storage, stream, "x"), "storage-full");
+      assert.equal(tries(), before);
+      clock.advance(1000);
+      await files.idle();
+      assert.equal(tries(), before + 1);
+      assert.equal(storage.health().writable, false);
+    }
     files.gate = null;
+    clock.advance(1000);
+    await files.idle();
+    assert.equal(storage.health().writable, true, "before anybody has appended");
+    assert.equal(files.count("unlink", /probe$/), files.count("open", /probe$/));
   });
 
   test("what a failed write left in the journal is not recovered", async (t) => {
@@ -324,6 +332,7 @@ describe("a full disk", () => {
     await Promise.all([append(engine.storage, stream, bytesOf(3000)), append(engine.storage, other, "lost")]);
     engine.files.gate = null;
     engine.clock.advance(1000);
+    await engine.files.idle();
     assert.equal(await append(engine.storage, stream, "!"), "durable");
     assert.equal(await append(engine.storage, other, "?"), "durable");
     const again = await crashAndRecover(engine);
@@ -348,6 +357,7 @@ describe("a full disk", () => {
     files.gate = null;
     for (let index = 0; index < 100; index += 1) {
       clock.advance(1000);
+      await files.idle();
       const part = bytesOf(1500, 1000 + index);
       if ((await append(storage, stream, part)) === "durable") taken.push(part);
     }
@@ -420,6 +430,7 @@ describe("a full disk", () => {
       assert.deepEqual(outcomes, ["storage-full", "storage-full"]);
       files.gate = null;
       clock.advance(1000);
+      await files.idle();
       assert.equal(await storage.load("s"), old);
       assert.equal(await append(storage, old, "more"), "durable");
       await files.idle();
@@ -445,6 +456,7 @@ describe("a full disk", () => {
     assert.deepEqual(new Set(await Promise.all(outcomes)), new Set(["storage-full"]));
     files.gate = null;
     clock.advance(1000);
+    await files.idle();
     assert.equal(await storage.load("s"), first);
     assert.equal(await append(storage, first, " is here"), "durable");
     assert.deepEqual(await readAll(storage, first), Buffer.from("first is here"));
@@ -521,6 +533,19 @@ describe("a disk that fails", () => {
     await engine.storage.close();
   });
 
+  test("a failed sync is final also for a stream that memory only lets go of", async () => {
+    const engine = await openEngine();
+    const stream = await created(engine.storage, "s", "kept");
+    engine.files.gate = failing("EIO", ["sync"], SEGMENT);
+    await assert.rejects(engine.storage.persist(stream), { code: "EIO" });
+    engine.files.gate = null;
+    await assertFaulted(engine, stream);
+    await engine.storage.close();
+    const again = await openEngine({ dir: engine.dir });
+    assert.deepEqual(await readAll(again.storage, await loaded(again.storage, "s")), Buffer.from("kept"));
+    await again.storage.close();
+  });
+
   for (const [what, kinds, path] of [
     ["sync of a segment in a checkpoint", ["sync"], SEGMENT],
     ["sidecar in a checkpoint", ["rename"], /meta\.json/],
@@ -587,12 +612,28 @@ describe("bounds", () => {
   test("more bytes than may wait for their segments are refused, and taken again when they are written", async (t) => {
     const { storage, files } = await openFor(t, { journalBytes: 64 * 1024 * 1024, journalBypassBytes: 8 * 1024 * 1024, segmentBytes: 1024 ** 3 });
     const stream = await created(storage, "s");
-    files.gate = failing("ENOSPC", ["write"], SEGMENT);
+    files.gate = failing("EMFILE", ["write"], SEGMENT);
     const megabyte = Buffer.alloc(1024 * 1024);
     for (let index = 0; index < 17; index += 1) assert.equal(await append(storage, stream, { ...recordOf(""), payload: megabyte }), "durable");
     assert.equal(await append(storage, stream, "x"), "overloaded");
+    assert.equal(storage.health().writable, true);
     files.gate = null;
     await storage.persist(stream);
+    assert.equal(await append(storage, stream, "x"), "durable");
+  });
+
+  test("bytes that find no room in their segments are refused as that, and written when there is some, whether or not anybody appends", async (t) => {
+    const { storage, files, clock } = await openFor(t, { journalBytes: 64 * 1024 * 1024, journalBypassBytes: 8 * 1024 * 1024, segmentBytes: 1024 ** 3 });
+    const stream = await created(storage, "s");
+    files.gate = failing("ENOSPC", ["write"], SEGMENT);
+    const megabyte = Buffer.alloc(1024 * 1024);
+    for (let index = 0; index < 17; index += 1) assert.equal(await append(storage, stream, { ...recordOf(""), payload: megabyte }), "durable");
+    assert.equal(await append(storage, stream, "x"), "storage-full");
+    assert.equal(storage.health().writable, false);
+    files.gate = null;
+    clock.advance(1000);
+    await files.idle();
+    assert.equal(storage.health().writable, true);
     assert.equal(await append(storage, stream, "x"), "durable");
   });
 });

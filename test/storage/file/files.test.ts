@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { errorCode, isDiskFull, readFully, readWhole, replaceFile, systemFiles } from "../../../src/storage/file/files.js";
+import { errorCode, isPassing, isDiskFull, readFully, readWhole, replaceFile, systemFiles } from "../../../src/storage/file/files.js";
 import { tempDir } from "../../helpers/temp-dir.js";
 import { diskError, WatchedFiles } from "../../helpers/watched-files.js";
 
@@ -78,6 +78,15 @@ for (const durable of [true, false]) {
 
 test("a durable directory that is gone can't be synced", async () => {
   await assert.rejects(systemFiles(true).syncDirectory(join(tempDir(), "gone")), { code: "ENOENT" });
+});
+
+test("a sync that failed passes for nobody, whatever its reason: it has no code", async () => {
+  const file = await systemFiles(true).createNew(join(tempDir(), "a"));
+  await file.close();
+  await assert.rejects(file.sync(), (error: unknown) => {
+    assert.match(String(error), /a sync failed: EBADF/);
+    return errorCode(error) === "" && !isPassing(error);
+  });
 });
 
 test("errors have the system's code, other things have none", () => {

@@ -31,6 +31,8 @@ async function intakeOf(rooms: FileRooms): Promise<TestIntake> {
     writer: rooms.writer,
     cache: rooms.cache,
     segmentRoll: rollAt(SMALL.segmentBytes),
+    flusher: { lacksRoom: false },
+    room: rooms.room,
     bypassBytes: SMALL.journalBypassBytes,
     tailCacheBytes: SMALL.tailCacheBytes,
     fault: (error) => faults.push(error),
@@ -251,8 +253,11 @@ describe("admission", () => {
     put(rooms.stream(), "x", 1);
     await rooms.files.idle();
     assert.equal(intake.admit(0), "storage-full");
+    assert.equal(intake.isFull, true);
     rooms.clock.advance(1000);
+    await rooms.files.idle();
     assert.equal(intake.admit(0), null);
+    assert.equal(intake.isFull, false);
     await journal.close();
   });
 });

@@ -244,15 +244,49 @@ describe("a full disk", () => {
     assert.equal(one.reservedTail, 0, "what was reserved is given back");
     assert.equal(journal.isFull, true);
     assert.equal(journal.queuedBytes, 0);
-    assert.equal(journal.refusesAsFull(), true);
+    rooms.files.gate = ({ kind }) => (kind === "write" ? diskError("ENOSPC") : undefined);
     rooms.clock.advance(1000);
-    assert.equal(journal.refusesAsFull(), false);
-    assert.equal(journal.refusesAsFull(), true, "one a second is let through");
+    await rooms.files.idle();
+    assert.equal(journal.isFull, true, "a frame of its size would not find room");
     rooms.files.gate = null;
+    rooms.clock.advance(1000);
+    await rooms.files.idle();
+    assert.equal(journal.isFull, false, "before anything is appended");
     journal.enqueue(rooms.entry(one, "d"));
     await journal.drain();
     assert.equal(journal.isFull, false);
     assert.deepEqual(contentOf(rooms, 1), { batches: [1, 2], payloads: ["d"] });
+  });
+
+  test("that lets no checkpoint free a file refuses what waits for one, until one is freed", async (t) => {
+    const rooms = fileRooms();
+    const sealed: string[] = [];
+    const journal = await openJournal(t, rooms, { sealed: (file) => void sealed.push(file.path) });
+    const stream = rooms.stream();
+    for (let index = 0; sealed.length < 3; index += 1) {
+      journal.enqueue(rooms.entry(stream, `${index}`, { change: recordOf(bytesOf(3000, index)) }));
+      await rooms.files.idle();
+    }
+    rooms.told.length = 0;
+    const waiting = (): boolean => stream.pending > 0;
+    for (let index = 0; index < 80 && !waiting(); index += 1) {
+      journal.enqueue(rooms.entry(stream, "", { change: recordOf(bytesOf(3000)) }));
+      await rooms.files.idle();
+    }
+    assert.ok(waiting(), "the last waits for a file");
+    assert.equal(journal.isFull, false);
+    journal.checkpointLacksRoom();
+    await journal.drain();
+    assert.equal(rooms.told.at(-2), " storage-full");
+    assert.equal(journal.isFull, true);
+    journal.roomFound();
+    assert.equal(journal.isFull, true, "room is not a free file");
+    await journal.retire(sealed[0] ?? "");
+    assert.equal(journal.isFull, false);
+    rooms.told.length = 0;
+    journal.enqueue(rooms.entry(stream, "after"));
+    await journal.drain();
+    assert.deepEqual(rooms.told.filter((line) => line.startsWith("after")), ["after durable"]);
   });
 
   test("found while a batch is on its way, that batch settles first", async (t) => {

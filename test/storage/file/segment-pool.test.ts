@@ -47,6 +47,33 @@ test("more files than the limit are closed, the least recently used first", asyn
   assert.equal(files.count("open", /b$/), 2);
 });
 
+test("a process that may open few files keeps few segments open", async () => {
+  const files = new WatchedFiles();
+  const limits = join(tempDir(), "limits");
+  writeFileSync(limits, "Limit                     Soft Limit           Hard Limit           Units\nMax open files            14                   64                   files\n");
+  files.open = (path, mode) => WatchedFiles.prototype.open.call(files, path === "/proc/self/limits" ? limits : path, mode);
+  const pool = new SegmentPool(files);
+  await pool.respectLimit();
+  const dir = tempDir();
+  for (const name of ["a", "b", "c", "d", "e"]) await pool.use(join(dir, name), "write", async () => {});
+  assert.equal(files.count("open", /[a-e]$/) - files.count("close", /[a-e]$/), 3, "a quarter");
+});
+
+test("where too much is open, files that nobody uses are closed, and the open is tried again", async () => {
+  const { dir, pool, files } = poolOf();
+  const work = new Barrier();
+  await pool.use(join(dir, "unused"), "write", async () => {});
+  const using = pool.use(join(dir, "used"), "write", () => work.opened);
+  await files.idle();
+  files.gate = ({ kind }) => (kind === "open" && files.count("close", /unused$/) === 0 ? diskError("EMFILE") : undefined);
+  await pool.use(join(dir, "next"), "write", async () => {});
+  assert.equal(files.count("close", /unused$/), 1);
+  files.gate = ({ kind }) => (kind === "open" ? diskError("EMFILE") : undefined);
+  await assert.rejects(pool.use(join(dir, "another"), "write", async () => {}), { code: "EMFILE" });
+  work.open();
+  await using;
+});
+
 test("files in use stay open beyond the limit, and are closed when they are not", async () => {
   const { dir, pool, open } = poolOf(1);
   const work = new Barrier();

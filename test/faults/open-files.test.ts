@@ -1,0 +1,129 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readdirSync } from "node:fs";
+import http from "node:http";
+import net from "node:net";
+import { describe, test, type TestContext } from "node:test";
+import { assertExactlyOnce, HonestProducer } from "../helpers/honest-producer.js";
+import { lacksLimits, limitProcess } from "../helpers/machine.js";
+import { codeOf, RealServer } from "../helpers/real-server.js";
+
+const STREAMS = 50;
+const CONNECTIONS = 4;
+/** A small journal, so that it needs new files all the time. */
+const SIZES = ["--journal-bytes", "64KiB", "--journal-bypass-bytes", "16KiB", "--max-loaded-streams", "10"];
+const TEXT = { "Content-Type": "text/plain" };
+/** Fewer than any server has open: nothing more can be opened. */
+const NOTHING_MORE = 12;
+
+/** A server with many streams, none of which is in memory. */
+async function startWithStreams(context: TestContext, under: readonly string[] = []): Promise<RealServer> {
+  const server = new RealServer(context, SIZES);
+  await server.start(under);
+  for (let index = 0; index < STREAMS; index += 1) {
+    assert.equal((await server.ask("PUT", `cold/${index}`, { headers: TEXT, body: `stream ${index}` })).status, 201);
+  }
+  assert.equal((await server.stop()).status, 0);
+  await server.start(under);
+  return server;
+}
+
+/** Asks again, as a client does that is told to, until the server has seen that descriptors are free. */
+async function untilNotBusy(server: RealServer): Promise<void> {
+  while ((await server.ask("GET", "cold/0")).status === 503);
+}
+
+async function readAllCold(server: RealServer): Promise<void> {
+  for (let index = 0; index < STREAMS; index += 1) {
+    const { status, body } = await server.ask("GET", `cold/${index}`);
+    assert.equal(`${status} ${body}`, `200 stream ${index}`);
+  }
+}
+
+/** Requests go out on connections that are open already, and stay open. */
+async function keepConnections(context: TestContext, server: RealServer): Promise<void> {
+  const agent = new http.Agent({ keepAlive: true, maxSockets: CONNECTIONS });
+  context.after(async () => agent.destroy());
+  server.agent = agent;
+  await Promise.all(Array.from({ length: CONNECTIONS }, () => server.ask("GET", "/health")));
+}
+
+describe("too many open files", { skip: lacksLimits }, () => {
+  test("a process that may open 64 files reads any number of streams, and has some left for connections", async (context) => {
+    const server = await startWithStreams(context, ["prlimit", "--nofile=64"]);
+    await readAllCold(server);
+    await readAllCold(server);
+    const open = readdirSync(`/proc/${server.process.pid}/fd`).length;
+    assert.ok(open <= 56, `${open} files are open`);
+    assert.equal((await server.stop()).status, 0);
+    await server.verify();
+  });
+
+  test("connections that take all descriptors shut out others, and nothing else; when they are gone all is well", async (context) => {
+    const server = await startWithStreams(context, ["prlimit", "--nofile=64"]);
+    await keepConnections(context, server);
+    const producer = new HonestProducer(server, "crowded", "p");
+    assert.equal((await server.ask("PUT", "crowded", { headers: { "Content-Type": "application/json" } })).status, 201);
+    const crowd = Array.from({ length: 100 }, () => net.connect(Number(new URL(server.url).port), "127.0.0.1").on("error", () => undefined));
+    await Promise.race(crowd.map((socket) => once(socket, "close")));
+    for (let count = 0; count < 20; count += 1) await producer.append(1000);
+    for (const socket of crowd) socket.destroy();
+    await untilNotBusy(server);
+    await readAllCold(server);
+    assert.equal((await server.ask("GET", "/health")).status, 200);
+    await assertExactlyOnce(server, [producer]);
+    assert.equal((await server.stop()).status, 0);
+    await server.verify();
+  });
+
+  test("where nothing more can be opened, reads are refused, appends wait, nothing ends; then all goes on", async (context) => {
+    const server = await startWithStreams(context);
+    await keepConnections(context, server);
+    const producers = Array.from({ length: CONNECTIONS - 1 }, (_, index) => new HonestProducer(server, `hot/${index}`, `p${index}`));
+    for (const { stream } of producers) assert.equal((await server.ask("PUT", stream, { headers: { "Content-Type": "application/json" } })).status, 201);
+    for (const round of [1, 2]) {
+      limitProcess(server.process.pid, "nofile", NOTHING_MORE);
+      const working = Promise.all(
+        producers.map(async (producer) => {
+          for (let count = 0; count < 60; count += 1) await producer.append(4000);
+        }),
+      );
+      // What is being written is nearly full.
+      await server.process.stderrLine(/the journal can't get more room now.*EMFILE/, round);
+      const refused = await server.ask("GET", `cold/${round}`);
+      assert.equal(refused.status, 503, refused.body);
+      assert.equal(codeOf(refused), "overloaded");
+      assert.match(String(refused.headers["retry-after"]), /^\d+$/);
+      // It waits to be accepted, or is turned away.
+      const newcomer = server.ask("GET", "/health", { agent: new http.Agent() }).catch(() => null);
+      limitProcess(server.process.pid, "nofile", 1024);
+      await working;
+      await newcomer;
+      assert.equal((await server.ask("GET", "/health", { agent: new http.Agent() })).status, 200);
+      assert.equal((await server.ask("GET", `cold/${round}`)).body, `stream ${round}`);
+    }
+    await readAllCold(server);
+    assert.equal((await server.ask("GET", "/health")).status, 200);
+    await assertExactlyOnce(server, producers);
+    const { status, stderr } = await server.stop();
+    assert.equal(status, 0, stderr);
+    await server.verify();
+    await server.start();
+    await assertExactlyOnce(server, producers);
+  });
+
+  test("a server that is stopped while nothing can be opened ends in order, and the next has everything", async (context) => {
+    const server = await startWithStreams(context);
+    await keepConnections(context, server);
+    const producer = new HonestProducer(server, "hot", "p");
+    assert.equal((await server.ask("PUT", "hot", { headers: { "Content-Type": "application/json" } })).status, 201);
+    limitProcess(server.process.pid, "nofile", NOTHING_MORE);
+    for (let count = 0; count < 5; count += 1) await producer.append(4000);
+    const { status, stderr } = await server.stop();
+    assert.equal(status, 0, stderr);
+    await server.verify();
+    await server.start();
+    await assertExactlyOnce(server, [producer]);
+    await readAllCold(server);
+  });
+});

@@ -1,7 +1,7 @@
 import { DEFAULT_CONTENT_TYPE } from "../protocol/content-type.js";
 import type { Clock, Timer } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
-import type { AppendRecord, MaybePromise, Settlement, Storage, StorageHealth, StreamConfig } from "../storage/storage.js";
+import { DamagedStreamError, type AppendRecord, type MaybePromise, type Settlement, type Storage, type StorageHealth, type StreamConfig } from "../storage/storage.js";
 import type { AppendCommand, CreateCommand } from "./command.js";
 import { frameBody, matchesExisting } from "./decide.js";
 import { deadlineOf, ExpiryQueue, TOUCH_INTERVAL_MS, type TtlMode } from "./expiry.js";
@@ -194,8 +194,9 @@ export class Registry {
 
   /** Deletes the stream of this name (specification 4.4). */
   async delete(name: string): Promise<DeleteOutcome> {
-    const stream = this.#streams.get(name) ?? (await this.#loadCurrent(name));
+    const stream = this.#streams.get(name) ?? (await this.#loadToDelete(name));
     if (stream === null) return NOT_FOUND;
+    if (!(stream instanceof Stream)) return stream;
     if (stream.phase === "deleting" || stream.phase === "gone") return this.#refuseGone(stream);
     if (stream.isExpired(this.#context.clock.nowMs())) {
       this.#expire(stream);
@@ -207,9 +208,16 @@ export class Registry {
     });
   }
 
-  async #loadCurrent(name: string): Promise<Stream | null> {
-    const loaded = await this.#load(name);
-    return this.#streams.get(name) ?? loaded;
+  /** One that is damaged can't be loaded, but it can be got rid of. */
+  async #loadToDelete(name: string): Promise<Stream | DeleteOutcome | null> {
+    try {
+      const loaded = await this.#load(name);
+      return this.#streams.get(name) ?? loaded;
+    } catch (error) {
+      if (!(error instanceof DamagedStreamError)) throw error;
+      const how = await this.#context.storage.deleteDamaged(name);
+      return how === "durable" ? { kind: "deleted" } : refuseRejected(how);
+    }
   }
 
   #remove(stream: Stream, settle: (how: Settlement) => void): Refused | null {
@@ -320,6 +328,15 @@ export class Registry {
     if (!this.#stopped) this.#idleTimer = this.#context.clock.after(IDLE_ROUND_MS, () => void this.#idleRound());
   }
 
+  /** A damaged stream is none of the search's business: the engine has told of it. */
+  async #findToExpire(name: string): Promise<void> {
+    try {
+      await this.find(name);
+    } catch (error) {
+      if (!(error instanceof DamagedStreamError)) throw error;
+    }
+  }
+
   /** Looks through all streams on disk for expired ones: nobody may ever ask for them again. */
   async #sweep(): Promise<void> {
     const { storage, clock, ttlMode } = this.#context;
@@ -328,7 +345,7 @@ export class Registry {
         if (this.#stopped) return;
         const deadlineMs = deadlineOf(listed.config, listed.touchedAtMs + TOUCH_INTERVAL_MS, ttlMode);
         // Finding an expired stream expires it.
-        if (deadlineMs <= clock.nowMs()) await this.find(listed.name);
+        if (deadlineMs <= clock.nowMs()) await this.#findToExpire(listed.name);
       }
     } catch (fault) {
       this.#log.error("the search for expired streams was cut short", { fault: String(fault) });

@@ -2,7 +2,7 @@ import { isJsonContentType } from "../protocol/content-type.js";
 import { wholeMessagesLength } from "../protocol/json-frame.js";
 import { formatOffset, type ParsedOffset } from "../protocol/offset.js";
 import type { Clock } from "../ops/clock.js";
-import type { AppendRecord, MaybePromise, Position, Rejection, Settlement, Storage, StoredStream, StreamConfig, StreamObserver } from "../storage/storage.js";
+import { DamagedStreamError, type AppendRecord, type MaybePromise, type Position, type Rejection, type Settlement, type Storage, type StoredStream, type StreamConfig, type StreamObserver } from "../storage/storage.js";
 import type { AppendCommand } from "./command.js";
 import { decideAppend } from "./decide.js";
 import { deadlineOf, slides, TOUCH_INTERVAL_MS, type TtlMode } from "./expiry.js";
@@ -285,12 +285,24 @@ export class Stream implements StreamObserver {
           wantedBytes *= 2;
         }
         const at = from + bytes.length;
-        const more = await this.#context.storage.read(this.stored, at, Math.min(wantedBytes - bytes.length, this.tail - at));
+        const more = await this.#readOn(at, Math.min(wantedBytes - bytes.length, this.tail - at), bytes);
+        if (more === null) return this.#chunk(from, bytes.subarray(0, this.isJson ? wholeMessagesLength(bytes) : bytes.length));
         bytes = Buffer.concat([bytes, more]);
       }
       return this.#chunk(from, bytes);
     } finally {
       this.release();
+    }
+  }
+
+  /** What follows `before`; `null` when it is damaged and there is something sound before it to serve. */
+  async #readOn(at: Position, maxBytes: number, before: Buffer): Promise<Buffer | null> {
+    try {
+      return await this.#context.storage.read(this.stored, at, maxBytes);
+    } catch (error) {
+      const hasSound = this.isJson ? wholeMessagesLength(before) > 0 : before.length > 0;
+      if (error instanceof DamagedStreamError && hasSound) return null;
+      throw error;
     }
   }
 

@@ -86,31 +86,42 @@ export class Checkpointer {
   async #checkpoint(file: SealedFile): Promise<void> {
     const { clock, log, writer, files, journalDirectory } = this.#options;
     const startedMs = clock.nowMs();
-    const damaged = await this.#persistAll(file.streams);
+    await this.#persistAll(file.streams);
+    const damaged = [...file.streams].filter(({ damage, deleted }) => damage !== null && !deleted);
+    for (const stream of damaged) await this.#noteDamage(stream);
     await writer.syncShards();
     if (this.#stopped) return;
     await file.close();
-    if (damaged) await this.#setAside(file);
+    if (damaged.length > 0) await this.#setAside(file);
     else await this.#options.journal().retire(file.path);
     await files.syncDirectory(journalDirectory);
     log.debug("checkpoint", { file: file.sequence, streams: file.streams.size, ms: clock.nowMs() - startedMs });
   }
 
-  /** Returns whether a stream is damaged, so that its records must be kept where they are. */
-  async #persistAll(streams: ReadonlySet<FileStream>): Promise<boolean> {
+  async #persistAll(streams: ReadonlySet<FileStream>): Promise<void> {
     const { trash, writer } = this.#options;
-    let damaged = false;
     const rest = streams.values();
     const worker = async (): Promise<void> => {
       for (const stream of rest) {
         if (this.#stopped) return;
-        if (stream.damage !== null) damaged = true;
-        else if (stream.deleted) await trash.removed(stream);
+        if (stream.deleted) await trash.removed(stream);
         else if (!stream.isPersisted) await writer.persist(stream);
       }
     };
     await Promise.all(Array.from({ length: CONCURRENCY }, worker));
-    return damaged;
+  }
+
+  /** Once its records have left the journal, only the stream's own directory can say that they are missing from it. */
+  async #noteDamage(stream: FileStream): Promise<void> {
+    if (stream.damage === null || stream.hasNotice) return;
+    const { damagedDirectory, log, writer } = this.#options;
+    try {
+      await writer.postNotice(stream, `${stream.damage.problem}; what the journal had of it is in ${damagedDirectory}`);
+      stream.hasNotice = true;
+    } catch (error) {
+      if (isPassing(error)) throw error;
+      log.error("a stream's directory can't be told that it is damaged", { stream: stream.name, directory: stream.directory, fault: String(error) });
+    }
   }
 
   async #setAside(file: SealedFile): Promise<void> {

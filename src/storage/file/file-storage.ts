@@ -3,12 +3,13 @@ import { join } from "node:path";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import type { AppendRecord, ListedStream, MaybePromise, Position, Rejection, Settlement, Storage, StorageHealth, StoredStream, StreamConfig, StreamObserver } from "../storage.js";
-import { DamagedStreamError, StorageBusyError } from "../storage.js";
+import { DamagedStreamError } from "../storage.js";
 import { listStreams, readSidecar } from "./catalog.js";
 import { Checkpointer, type SealedFile } from "./checkpoint.js";
+import { Damage } from "./damage.js";
 import { explainUnusable, prepareDirectory, writeMarker } from "./directory.js";
 import { FileStream } from "./file-stream.js";
-import { isBusy, isPassing, systemFiles, type Files } from "./files.js";
+import { isPassing, systemFiles, type Files } from "./files.js";
 import { emptyChange } from "./frame-encoder.js";
 import { Intake } from "./intake.js";
 import { Journal } from "./journal.js";
@@ -22,6 +23,7 @@ import { readThrough } from "./segment-reader.js";
 import { SegmentWriter } from "./segment-writer.js";
 import { TailCache } from "./tail-cache.js";
 import { Trash } from "./trash.js";
+import { WriteBehind } from "./write-behind.js";
 
 /** What the engine needs. Sizes in bytes. */
 export interface FileStorageOptions {
@@ -54,12 +56,11 @@ export class FileStorage implements Storage {
   readonly #trash: Trash;
   readonly #checkpointer: Checkpointer;
   readonly #intake: Intake;
+  readonly #writeBehind: WriteBehind;
   readonly #flushAtBytes: number;
+  readonly #damage: Damage;
   readonly #streams = new Map<string, FileStream>();
-  /** Streams with bytes that no segment has yet, oldest first. */
-  readonly #unwritten = new Set<FileStream>();
   readonly #observersToSettle = new Set<StreamObserver>();
-  #flushing = false;
   #journal: Journal | null = null;
   #unlock: (() => Promise<void>) | null = null;
   #faulted: Error | null = null;
@@ -72,7 +73,10 @@ export class FileStorage implements Storage {
     const pool = (this.#pool = new SegmentPool(files));
     this.#cache = new TailCache(options.tailCacheBytes);
     this.#trash = new Trash({ files, layout, pool, log, fault: (error) => this.#fault(error), noteShard: (directory) => this.#writer.noteShard(directory) });
-    this.#writer = new SegmentWriter({ files, layout, pool, cache: this.#cache });
+    this.#writer = new SegmentWriter({ files, layout, pool, cache: this.#cache, damaged: (stream, damage) => this.#damaged(stream, damage) });
+    const flushAtBytes = (this.#flushAtBytes = Math.floor(options.tailCacheBytes / 2));
+    this.#writeBehind = new WriteBehind({ writer: this.#writer, cache: this.#cache, flushAtBytes, fault: (error) => this.#fault(error) });
+    this.#damage = new Damage({ log, layout, remove: (stream, settle) => this.delete(stream, settle) });
     this.#checkpointer = new Checkpointer({
       files,
       writer: this.#writer,
@@ -93,7 +97,6 @@ export class FileStorage implements Storage {
       tailCacheBytes: options.tailCacheBytes,
       fault: (error) => this.#fault(error),
     });
-    this.#flushAtBytes = Math.floor(options.tailCacheBytes / 2);
   }
 
   async open(): Promise<void> {
@@ -135,8 +138,8 @@ export class FileStorage implements Storage {
     for (const [name, stream] of recovered.streams) {
       this.#streams.set(name, stream);
       stream.unreserve();
-      if (stream.written < stream.state.tail) this.#unwritten.add(stream);
-      if (stream.damage !== null) this.#options.log.error("a stream is damaged", { stream: name, directory: stream.directory, problem: stream.damage });
+      if (stream.damage !== null) this.#damaged(stream, stream.damage);
+      else if (stream.written < stream.state.tail) this.#writeBehind.add(stream);
     }
   }
 
@@ -182,9 +185,10 @@ export class FileStorage implements Storage {
   }
 
   async load(name: string): Promise<StoredStream | null> {
+    await this.#damage.settled(name);
     const known = this.#streams.get(name) ?? (await this.#loadFromDisk(name));
     if (known === null) return null;
-    if (known.damage !== null) throw new DamagedStreamError(name, known.directory, known.damage);
+    if (known.damage !== null) throw known.damage;
     known.handedOut = true;
     return known;
   }
@@ -192,13 +196,11 @@ export class FileStorage implements Storage {
   async #loadFromDisk(name: string): Promise<FileStream | null> {
     if (this.#trash.isVacating(name)) return null;
     const directory = this.#layout.streamDirectory(name);
-    const read = await readSidecar(this.#files, name, directory).catch((error: unknown) => {
-      throw isBusy(error) ? new StorageBusyError(`the stream ${JSON.stringify(name)} can't be read now`, { cause: error }) : error;
-    });
+    const read = await readSidecar(this.#files, name, directory, this.#openJournal().lastBatch);
     const known = this.#streams.get(name);
     if (known !== undefined) return known;
-    if (read instanceof DamagedStreamError) throw read;
     if (read === null) return null;
+    if (read instanceof DamagedStreamError) throw this.#damage.told(read);
     if (read.claimed) {
       // Its creation never became durable.
       await this.#trash.discard(directory, `${read.id}-unborn`);
@@ -241,6 +243,7 @@ export class FileStorage implements Storage {
 
   append(stored: StoredStream, record: AppendRecord, expectedTail: Position, settle: (how: Settlement) => void): Rejection | null {
     const stream = ownStream(stored);
+    if (stream.damage !== null) return "stream-damaged";
     const rejection = this.#intake.admit(record.payload.length);
     if (rejection !== null) return rejection;
     if (stream.reservedTail !== expectedTail) return "tail-moved";
@@ -267,6 +270,20 @@ export class FileStorage implements Storage {
     this.#intake.barrier(ownStream(stored), settle);
   }
 
+  async deleteDamaged(name: string): Promise<Settlement | Rejection> {
+    const known = this.#streams.get(name) ?? null;
+    // It is well again: a moment later it can be loaded.
+    if (known !== null && known.damage === null) return "overloaded";
+    return this.#damage.delete(name, known);
+  }
+
+  /** The stream takes nothing more; what the journal has of it is kept, and memory need not be. */
+  #damaged(stream: FileStream, damage: DamagedStreamError): void {
+    stream.damage = damage;
+    this.#writeBehind.drop(stream);
+    this.#damage.told(damage);
+  }
+
   /** A change is durable. */
   #apply(entry: JournalEntry, batch: number): void {
     const { stream } = entry;
@@ -287,11 +304,10 @@ export class FileStorage implements Storage {
     const { change, position, segmentStart, bypassed } = entry;
     const { length } = change.payload;
     stream.advance(change, length, segmentStart, batch);
-    if (length > 0) {
-      this.#unwritten.add(stream);
+    if (length > 0 && stream.damage === null) {
       if (bypassed === null) this.#cache.append(stream, segmentStart, position, change.payload);
       else this.#cache.appendWritten(stream, segmentStart, position, change.payload, bypassed.crc);
-      if (this.#cache.unwrittenBytes > this.#flushAtBytes || this.#cache.isOverfull) this.#flushOldest();
+      this.#writeBehind.add(stream);
     }
     const { observer } = stream;
     if (observer === null) return;
@@ -302,8 +318,7 @@ export class FileStorage implements Storage {
   #applyDelete(stream: FileStream): void {
     stream.deleted = true;
     if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
-    this.#cache.drop(stream, stream.state.tail - stream.written);
-    this.#unwritten.delete(stream);
+    this.#writeBehind.drop(stream);
     stream.observer?.deleted();
   }
 
@@ -313,32 +328,15 @@ export class FileStorage implements Storage {
     this.#observersToSettle.clear();
   }
 
-  /** Writes the streams that have waited longest to their segments, until few bytes wait. */
-  #flushOldest(): void {
-    if (this.#flushing) return;
-    this.#flushing = true;
-    void this.#flushLoop().finally(() => (this.#flushing = false));
-  }
-
-  async #flushLoop(): Promise<void> {
-    for (const stream of this.#unwritten) {
-      if (this.#cache.unwrittenBytes <= this.#flushAtBytes / 2 && !this.#cache.isOverfull) return;
-      this.#unwritten.delete(stream);
-      try {
-        await this.#writer.flush(stream);
-      } catch (error) {
-        this.#unwritten.add(stream);
-        // What passes is tried again with the next append; the bytes are in the journal.
-        if (!isPassing(error)) this.#fault(error instanceof Error ? error : new Error(String(error)));
-        return;
-      }
-    }
-  }
-
   read(stored: StoredStream, from: Position, maxBytes: number): MaybePromise<Buffer> {
     const stream = ownStream(stored);
     const { cached } = stream;
-    if (from < cached.start) return readThrough(this.#pool, this.#cache, stream, from, Math.min(maxBytes, cached.start - from));
+    if (stream.damage !== null) throw stream.damage;
+    if (from < cached.start) {
+      return readThrough(this.#pool, this.#cache, stream, from, Math.min(maxBytes, cached.start - from)).catch((error: unknown) => {
+        throw this.#damage.told(error);
+      });
+    }
     this.#cache.used(stream);
     return cached.read(from, maxBytes);
   }
@@ -354,9 +352,9 @@ export class FileStorage implements Storage {
   release(stored: StoredStream): boolean {
     const stream = ownStream(stored);
     const isInUse = stream.pending > 0 || stream.held !== null || stream.observer !== null;
-    if (isInUse || !stream.isPersisted || !stream.hasSidecar || stream.damage !== null) return false;
-    this.#cache.drop(stream, stream.state.tail - stream.written);
-    this.#unwritten.delete(stream);
+    const isOnDisk = stream.damage === null ? stream.isPersisted && stream.hasSidecar : stream.hasNotice;
+    if (isInUse || !isOnDisk) return false;
+    this.#writeBehind.drop(stream);
     this.#journal?.forget(stream);
     if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
     return true;

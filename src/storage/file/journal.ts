@@ -81,6 +81,11 @@ export class Journal {
     return this.#queuedBytes;
   }
 
+  /** The last batch that is on disk or on its way there. */
+  get lastBatch(): number {
+    return this.#batch - 1;
+  }
+
   /** Whether there was no room for the journal when it was last looked for. */
   get isFull(): boolean {
     return this.#fullSinceMs !== null;

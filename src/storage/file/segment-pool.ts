@@ -1,5 +1,6 @@
 import { dirname } from "node:path";
 import type { Files, OpenFile } from "./files.js";
+import { Turns } from "./turns.js";
 
 interface PooledFile {
   readonly path: string;
@@ -13,9 +14,13 @@ type PoolMode = "read" | "write";
 
 /** Most segment files open at once when none is in use beyond it. */
 const MAX_OPEN_FILES = 256;
+/** Segments compared with their checksums at once: a journal sync must never wait for a thread, nor answers for the CPU. */
+const MAX_CHECKS = 2;
 
 /** Open segment files, shared and reused; the least recently used are closed. */
 export class SegmentPool {
+  /** Comparisons of whole segments, which take their turns. */
+  readonly checks = new Turns(MAX_CHECKS);
   readonly #files: Files;
   readonly #maxOpenFiles: number;
   /** Least recently used first. */

@@ -2,7 +2,7 @@ import type { Position } from "../storage.js";
 import { DamagedStreamError, DeletedStreamError, StorageBusyError } from "../storage.js";
 import { crc32 } from "./crc32.js";
 import type { FileStream, Segment, UncheckedBytes } from "./file-stream.js";
-import { errorCode, isBusy, readFully, type OpenFile } from "./files.js";
+import { errorCode, isBusy, isPathFault, readFully, type OpenFile } from "./files.js";
 import { segmentPath } from "./layout.js";
 import type { SegmentPool } from "./segment-pool.js";
 import type { TailCache } from "./tail-cache.js";
@@ -34,30 +34,47 @@ export async function readSegment(pool: SegmentPool, stream: FileStream, from: P
   const offset = from - segment.start;
   const length = Math.min(maxBytes, segment.length - offset);
   const path = segmentPath(stream.directory, segment.start);
-  if (segment.unchecked !== null) await check(pool, stream, path, segment, segment.unchecked);
+  // What this process wrote itself needs no comparison.
+  if (segment.unchecked !== null && offset < segment.unchecked.length) await check(pool, stream, path, segment, segment.unchecked);
   const bytes = await useSegment(pool, stream, path, (file) => readFully(file, offset, length));
-  if (stream.deleted || bytes.length < length) throw faultOf(stream, path, `it ends at byte ${offset + bytes.length}, before byte ${offset + length}`);
+  if (stream.deleted || bytes.length < length) throw tooShort(stream, path, offset + bytes.length, offset + length);
   return bytes;
 }
 
 /** A file that is not what it should be: damage, unless the stream is gone and the path its successor's by now. */
-function faultOf(stream: FileStream, path: string, problem: string): Error {
+function faultOf(stream: FileStream, path: string, problem: string, offset: number | null = null): Error {
   if (stream.deleted) return new DeletedStreamError(`the stream ${JSON.stringify(stream.name)} was deleted while it was read`);
-  return new DamagedStreamError(stream.name, path, problem);
+  return new DamagedStreamError(stream.name, path, problem, offset);
+}
+
+function tooShort(stream: FileStream, path: string, end: number, wanted: number): Error {
+  return faultOf(stream, path, `it ends at byte ${end}, before byte ${wanted}`, end);
 }
 
 /** Readers that come while a comparison is under way wait for it. Damage is remembered; a failed read is tried again. */
 function check(pool: SegmentPool, stream: FileStream, path: string, segment: Segment, unchecked: UncheckedBytes): Promise<void> {
-  unchecked.checking ??= useSegment(pool, stream, path, (file) => crcOf(file, unchecked.length))
-    .then((crc) => {
-      if (crc !== unchecked.crc) throw faultOf(stream, path, `its first ${unchecked.length} bytes are not what was written`);
+  unchecked.checking ??= pool.checks
+    .run(() => useSegment(pool, stream, path, (file) => compare(file, stream, path, unchecked)))
+    .then((fault) => {
+      if (fault !== null) {
+        // What is appended from now on goes where it can be read again.
+        if (!stream.deleted) stream.damagedSegments.add(segment.start);
+        throw fault;
+      }
       segment.unchecked = null;
     })
     .catch((error: unknown) => {
-      if (!(error instanceof DamagedStreamError)) unchecked.checking = null;
+      if (!stream.damagedSegments.has(segment.start)) unchecked.checking = null;
       throw error;
     });
   return unchecked.checking;
+}
+
+async function compare(file: OpenFile, stream: FileStream, path: string, { length, crc }: UncheckedBytes): Promise<Error | null> {
+  const size = await file.size();
+  if (size < length) return tooShort(stream, path, size, length);
+  const found = await crcOf(file, length);
+  return found === crc ? null : faultOf(stream, path, `its first ${length} bytes are not what was written`, 0);
 }
 
 /** The CRC-32 of a file's first `length` bytes, or of what there is of them. */
@@ -74,7 +91,8 @@ async function useSegment<T>(pool: SegmentPool, stream: FileStream, path: string
     return await pool.use(path, "read", work);
   } catch (error) {
     if (isBusy(error)) throw new StorageBusyError(`${path} can't be opened now`, { cause: error });
-    if (errorCode(error) === "ENOENT") throw faultOf(stream, path, "it is missing");
+    if (errorCode(error) === "ENOENT") throw faultOf(stream, path, "it is missing", 0);
+    if (isPathFault(error) || errorCode(error) === "EIO") throw faultOf(stream, path, `it can't be read (${errorCode(error)})`);
     throw error;
   }
 }

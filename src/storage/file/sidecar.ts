@@ -26,12 +26,15 @@ export interface Sidecar {
 }
 
 /** A sidecar, or what is wrong with it. */
-export type SidecarResult = { readonly kind: "sound"; readonly sidecar: Sidecar } | { readonly kind: "damaged"; readonly problem: string };
+export type SidecarResult =
+  | { readonly kind: "sound"; readonly sidecar: Sidecar }
+  /** `isNotice`: a sidecar that says so itself. */
+  | { readonly kind: "damaged"; readonly problem: string; readonly isNotice?: true };
 
 /** The sidecar's JSON, one member on each line, the CRC-32 of all before it as the last. */
 export function encodeSidecar(sidecar: Sidecar): Buffer {
   const { config, state } = sidecar;
-  const members: [string, unknown][] = [
+  return seal([
     ["format", FORMAT],
     ["id", sidecar.id],
     ["name", sidecar.name],
@@ -48,7 +51,15 @@ export function encodeSidecar(sidecar: Sidecar): Buffer {
     ["lastSeq", state.lastSeq],
     ["producers", [...(state.producers ?? [])].map(([id, mark]) => ({ id, ...mark }))],
     ["segments", sidecar.segments.map(({ start, length, crc }) => ({ start, length, crc32: hex(crc) }))],
-  ];
+  ]);
+}
+
+/** What stands in place of the sidecar of a stream whose journal records could not be applied: no start forgets that. */
+export function encodeNotice({ id, name }: Pick<Sidecar, "id" | "name">, damage: string): Buffer {
+  return seal([["format", FORMAT], ["id", id], ["name", name], ["damage", damage]]);
+}
+
+function seal(members: readonly (readonly [string, unknown])[]): Buffer {
   const body = `{\n${members.map(([key, value]) => `${JSON.stringify(key)}: ${JSON.stringify(value)},\n`).join("")}`;
   return Buffer.from(`${body}"crc32": "${hex(crc32(Buffer.from(body)))}"\n}\n`);
 }
@@ -65,8 +76,13 @@ export function decodeSidecar(bytes: Buffer): SidecarResult {
   if (hex(crc32(bytes.subarray(0, Buffer.byteLength(text.slice(0, match.index))))) !== match[1]) {
     return { kind: "damaged", problem: "its checksum does not match" };
   }
-  // The checksum has vouched for the text: it is what encodeSidecar wrote.
-  return { kind: "sound", sidecar: fromJson(JSON.parse(text) as SidecarJson) };
+  // The checksum has vouched for the text: it is what encodeSidecar or encodeNotice wrote.
+  const json = JSON.parse(text) as SidecarJson | Notice;
+  return "damage" in json ? { kind: "damaged", problem: json.damage, isNotice: true } : { kind: "sound", sidecar: fromJson(json) };
+}
+
+interface Notice {
+  readonly damage: string;
 }
 
 interface SidecarJson extends StreamConfig {

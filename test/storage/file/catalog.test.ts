@@ -27,12 +27,12 @@ function put(layout: Layout, name: string, more: { claimed?: boolean; touchedAtM
 
 test("a stream's sidecar is found, and where there is no stream there is none", async () => {
   const layout = new Layout(tempDir());
-  const read = await readSidecar(files, "s", put(layout, "s", { touchedAtMs: 5 }));
+  const read = await readSidecar(files, "s", put(layout, "s", { touchedAtMs: 5 }), 1);
   assert.ok(read !== null && !(read instanceof DamagedStreamError));
   assert.equal(read.state.touchedAtMs, 5);
-  assert.equal(await readSidecar(files, "t", layout.streamDirectory("t")), null);
+  assert.equal(await readSidecar(files, "t", layout.streamDirectory("t"), 1), null);
   mkdirSync(layout.streamDirectory("t"), { recursive: true });
-  assert.equal(await readSidecar(files, "t", layout.streamDirectory("t")), null);
+  assert.equal(await readSidecar(files, "t", layout.streamDirectory("t"), 1), null);
 });
 
 test("what is wrong with a sidecar is told with the stream and the file", async () => {
@@ -44,7 +44,7 @@ test("what is wrong with a sidecar is told with the stream and the file", async 
   writeFileSync(sidecarPath(torn), "{");
   const foreign = put(layout, "foreign", { as: "other" });
   for (const [name, directory, problem] of [["lost", lost, /it is missing/], ["torn", torn, /not a whole sidecar/], ["foreign", foreign, /it is that of "other"/]] as const) {
-    const read = await readSidecar(files, name, directory);
+    const read = await readSidecar(files, name, directory, 1);
     assert.ok(read instanceof DamagedStreamError);
     assert.equal(read.stream, name);
     assert.equal(read.file, sidecarPath(directory));

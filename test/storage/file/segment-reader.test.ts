@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { rmSync, truncateSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { FileStream } from "../../../src/storage/file/file-stream.js";
 import { systemFiles } from "../../../src/storage/file/files.js";
@@ -9,11 +9,11 @@ import { crc32 } from "../../../src/storage/file/crc32.js";
 import { DamagedStreamError } from "../../../src/storage/storage.js";
 import { bytesOf } from "../../helpers/engine.js";
 import { fileRooms, type FileRooms } from "../../helpers/file-rooms.js";
-import { diskError } from "../../helpers/watched-files.js";
+import { Barrier, diskError } from "../../helpers/watched-files.js";
 
 /** A stream of two segments, as another process would find it when `isLoaded`. */
-async function written(rooms: FileRooms, isLoaded = false): Promise<FileStream> {
-  const stream = rooms.stream();
+async function written(rooms: FileRooms, isLoaded = false, name = "s"): Promise<FileStream> {
+  const stream = rooms.stream(name);
   rooms.advance(stream, bytesOf(3000, 1));
   rooms.advance(stream, bytesOf(2000, 2));
   await rooms.writer.persist(stream);
@@ -96,11 +96,57 @@ describe("a segment that another process wrote", () => {
     assert.deepEqual(await readSegment(rooms.pool, stream, 3000, 10), bytesOf(2000, 2).subarray(0, 10));
   });
 
+  test("is not compared for what this process appended to it", async () => {
+    const rooms = fileRooms();
+    const stream = await written(rooms, true);
+    rooms.advance(stream, bytesOf(100, 3));
+    await rooms.writer.persist(stream);
+    const path = segmentPath(stream.directory, 3000);
+    const spoiled = readFileSync(path);
+    spoiled[0] = (spoiled[0] ?? 0) ^ 1;
+    writeFileSync(path, spoiled);
+    assert.deepEqual(await readSegment(rooms.pool, stream, 5000, 100), bytesOf(100, 3));
+    await assertDamaged(readSegment(rooms.pool, stream, 4999, 2), path, /its first 2000 bytes are not what was written/);
+  });
+
+  test("found damaged takes no more appends: they begin another", async () => {
+    const rooms = fileRooms();
+    const stream = await written(rooms, true);
+    writeFileSync(segmentPath(stream.directory, 3000), bytesOf(2000, 9));
+    await assertDamaged(readSegment(rooms.pool, stream, 3000, 1), segmentPath(stream.directory, 3000), /at byte 0/);
+    rooms.advance(stream, bytesOf(100, 3));
+    await rooms.writer.persist(stream);
+    assert.deepEqual(await readSegment(rooms.pool, stream, 5000, 100), bytesOf(100, 3));
+    assert.equal(stream.segmentStartBefore(5100), 5000);
+  });
+
+  test("at whose path is something else is damage", async () => {
+    const rooms = fileRooms();
+    const stream = await written(rooms, true);
+    const path = segmentPath(stream.directory, 0);
+    rmSync(path);
+    mkdirSync(path);
+    await assertDamaged(readSegment(rooms.pool, stream, 0, 10), path, /it can't be read \(EISDIR\)/);
+  });
+
+  test("waits for its turn to be compared when many are", async () => {
+    const rooms = fileRooms();
+    const streams = await Promise.all(["a", "b", "c", "d"].map((name) => written(rooms, true, name)));
+    const opened = new Barrier();
+    let reading = 0;
+    rooms.files.gate = ({ kind }) => (kind === "read" ? ((reading += 1), opened.opened) : undefined);
+    const reads = streams.map((stream) => readSegment(rooms.pool, stream, 0, 10));
+    await rooms.files.idle();
+    assert.equal(reading, 2);
+    opened.open();
+    for (const bytes of await Promise.all(reads)) assert.deepEqual(bytes, bytesOf(3000, 1).subarray(0, 10));
+  });
+
   test("is compared again when the comparison itself failed", async () => {
     const rooms = fileRooms();
     const stream = await written(rooms, true);
     rooms.files.gate = ({ kind }) => (kind === "read" ? diskError("EIO") : undefined);
-    await assert.rejects(readSegment(rooms.pool, stream, 0, 10), { code: "EIO" });
+    await assertDamaged(readSegment(rooms.pool, stream, 0, 10), segmentPath(stream.directory, 0), /it can't be read \(EIO\)/);
     rooms.files.gate = null;
     assert.deepEqual(await readSegment(rooms.pool, stream, 0, 10), bytesOf(3000, 1).subarray(0, 10));
   });

@@ -5,6 +5,7 @@ import { crc32 } from "../../../src/storage/file/crc32.js";
 import type { FileStream } from "../../../src/storage/file/file-stream.js";
 import { segmentPath, sidecarPath } from "../../../src/storage/file/layout.js";
 import { decodeSidecar, type Sidecar } from "../../../src/storage/file/sidecar.js";
+import { DamagedStreamError } from "../../../src/storage/storage.js";
 import { bytesOf } from "../../helpers/engine.js";
 import { fileRooms } from "../../helpers/file-rooms.js";
 import { Barrier, diskError } from "../../helpers/watched-files.js";
@@ -154,7 +155,7 @@ describe("persisting", () => {
     const rooms = fileRooms();
     const stream = rooms.stream();
     rooms.advance(stream, bytesOf(10));
-    stream.damage = "something";
+    stream.damage = new DamagedStreamError("s", "meta.json", "something");
     await rooms.writer.persist(stream);
     assert.ok(!existsSync(stream.directory));
   });

@@ -1,7 +1,7 @@
 import { DamagedStreamError } from "../storage.js";
 import { combineCrc32 } from "./crc32.js";
 import { FileStream } from "./file-stream.js";
-import { errorCode, readFully, readWhole, type Files } from "./files.js";
+import { errorCode, isPathFault, readFully, readWhole, type Files } from "./files.js";
 import { readJournalFile } from "./journal-reader.js";
 import { newerThanJournal, readSidecarIn } from "./catalog.js";
 import { journalSequenceOf, sidecarPath, type Layout } from "./layout.js";
@@ -144,8 +144,11 @@ async function framesOf(options: RecoveryOptions, file: ScannedFile): Promise<re
 /** Reads a file's frames. Damage is an error that names the place: the file is kept as it is. */
 async function readFrames(options: RecoveryOptions, sequence: number, lastBatch: number | null): Promise<readonly Frame[]> {
   const path = options.layout.journalFile(sequence);
-  const bytes = (await readWhole(options.files, path)) ?? Buffer.alloc(0);
-  const { frames, damage } = readJournalFile(bytes, { sequence, directoryId: options.directoryId, lastBatch });
+  const bytes = await readWhole(options.files, path).catch((error: unknown) => {
+    if (!isPathFault(error) && errorCode(error) !== "EIO") throw error;
+    throw new DirectoryError(`journal file ${path} can't be read (${errorCode(error)})`);
+  });
+  const { frames, damage } = readJournalFile(bytes ?? Buffer.alloc(0), { sequence, directoryId: options.directoryId, lastBatch });
   if (damage !== null) throw new DirectoryError(`journal file ${path} is damaged at byte ${damage.offset}: ${damage.problem}`);
   return frames;
 }

@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import type { FileStream } from "./file-stream.js";
@@ -116,7 +116,8 @@ export class Checkpointer {
     if (stream.damage === null || stream.hasNotice) return;
     const { damagedDirectory, log, writer } = this.#options;
     try {
-      await writer.postNotice(stream, `${stream.damage.problem}; what the journal had of it is in ${damagedDirectory}`);
+      const { file, problem } = stream.damage;
+      await writer.postNotice(stream, `${basename(file)}: ${problem}; what the journal had of it is in ${damagedDirectory}`);
       stream.hasNotice = true;
     } catch (error) {
       if (isPassing(error)) throw error;

@@ -14,12 +14,12 @@ type PoolMode = "read" | "write";
 
 /** Most segment files open at once when none is in use beyond it. */
 const MAX_OPEN_FILES = 256;
-/** Segments compared with their checksums at once: a journal sync must never wait for a thread, nor answers for the CPU. */
-const MAX_CHECKS = 2;
+/** Large segments compared with their checksums at once: it takes the CPU, and the answers to appends must not wait for it. */
+const MAX_CHECKS = 1;
 
 /** Open segment files, shared and reused; the least recently used are closed. */
 export class SegmentPool {
-  /** Comparisons of whole segments, which take their turns. */
+  /** Comparisons of large segments with their checksums, which take their turns. */
   readonly checks = new Turns(MAX_CHECKS);
   readonly #files: Files;
   readonly #maxOpenFiles: number;

@@ -21,8 +21,10 @@ export async function readThrough(pool: SegmentPool, cache: TailCache, stream: F
   return bytes;
 }
 
-/** Bytes that one step of a comparison reads. */
-const CHECK_STEP_BYTES = 1024 * 1024;
+/** Bytes that one step of a comparison reads: between two, others have their turn. */
+const CHECK_STEP_BYTES = 256 * 1024;
+/** A segment up to this size is compared at once: a short stream does not wait behind long ones. */
+const MAX_SMALL_BYTES = 1024 * 1024;
 
 /**
  * Reads bytes from the segment that holds `from`: at most `maxBytes`, and not past the segment. Before the first read of
@@ -53,8 +55,8 @@ function tooShort(stream: FileStream, path: string, end: number, wanted: number)
 
 /** Readers that come while a comparison is under way wait for it. Damage is remembered; a failed read is tried again. */
 function check(pool: SegmentPool, stream: FileStream, path: string, segment: Segment, unchecked: UncheckedBytes): Promise<void> {
-  unchecked.checking ??= pool.checks
-    .run(() => useSegment(pool, stream, path, (file) => compare(file, stream, path, unchecked)))
+  const comparison = (): Promise<Error | null> => useSegment(pool, stream, path, (file) => compare(file, stream, path, unchecked));
+  unchecked.checking ??= (unchecked.length > MAX_SMALL_BYTES ? pool.checks.run(comparison) : comparison())
     .then((fault) => {
       if (fault !== null) {
         // What is appended from now on goes where it can be read again.
@@ -79,9 +81,13 @@ async function compare(file: OpenFile, stream: FileStream, path: string, { lengt
 
 /** The CRC-32 of a file's first `length` bytes, or of what there is of them. */
 export async function crcOf(file: OpenFile, length: number): Promise<number> {
+  const target = Buffer.allocUnsafeSlow(Math.min(CHECK_STEP_BYTES, length));
   let crc = 0;
-  for (let offset = 0; offset < length; offset += CHECK_STEP_BYTES) {
-    crc = crc32(await readFully(file, offset, Math.min(CHECK_STEP_BYTES, length - offset)), crc);
+  for (let offset = 0; offset < length; ) {
+    const count = await file.read(target, 0, Math.min(target.length, length - offset), offset);
+    if (count === 0) break;
+    crc = crc32(target.subarray(0, count), crc);
+    offset += count;
   }
   return crc;
 }

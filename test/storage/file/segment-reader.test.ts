@@ -7,7 +7,7 @@ import { segmentPath } from "../../../src/storage/file/layout.js";
 import { crcOf, readSegment, readThrough } from "../../../src/storage/file/segment-reader.js";
 import { crc32 } from "../../../src/storage/file/crc32.js";
 import { DamagedStreamError } from "../../../src/storage/storage.js";
-import { bytesOf } from "../../helpers/engine.js";
+import { bytesOf, recordOf } from "../../helpers/engine.js";
 import { fileRooms, type FileRooms } from "../../helpers/file-rooms.js";
 import { Barrier, diskError } from "../../helpers/watched-files.js";
 
@@ -21,6 +21,18 @@ async function written(rooms: FileRooms, isLoaded = false, name = "s"): Promise<
   if (!isLoaded) return stream;
   const segments = stream.segments.map(({ start, length, crc }) => ({ start, length, crc }));
   return new FileStream(stream, stream.directory, { id: stream.id, name: stream.name, config: stream.config, state: stream.state, segments, batch: 1, claimed: false });
+}
+
+/** A stream with one segment of more than a MiB, as another process would find it. */
+async function large(rooms: FileRooms, name: string): Promise<FileStream> {
+  const [start, length] = [0, 1024 * 1024 + 1];
+  const bytes = Buffer.alloc(length, "x");
+  const { id, config, directory, state } = rooms.stream(name);
+  state.apply(recordOf(""), length);
+  mkdirSync(directory, { recursive: true });
+  writeFileSync(segmentPath(directory, start), bytes);
+  const segments = [{ start, length, crc: crc32(bytes) }];
+  return new FileStream({ id, name, config }, directory, { id, name, config, state, segments, batch: 1, claimed: false });
 }
 
 async function assertDamaged(reading: Promise<unknown>, file: string, problem: RegExp): Promise<void> {
@@ -129,17 +141,19 @@ describe("a segment that another process wrote", () => {
     await assertDamaged(readSegment(rooms.pool, stream, 0, 10), path, /it can't be read \(EISDIR\)/);
   });
 
-  test("waits for its turn to be compared when many are", async () => {
+  test("that is large waits for its turn to be compared, and a small one does not wait behind it", async () => {
     const rooms = fileRooms();
-    const streams = await Promise.all(["a", "b", "c", "d"].map((name) => written(rooms, true, name)));
+    const streams = await Promise.all(["a", "b", "c"].map((name) => large(rooms, name)));
+    const small = await written(rooms, true);
     const opened = new Barrier();
-    let reading = 0;
-    rooms.files.gate = ({ kind }) => (kind === "read" ? ((reading += 1), opened.opened) : undefined);
+    const reading = new Set<string>();
+    rooms.files.gate = ({ kind, path }) => (kind === "read" && !path.startsWith(small.directory) ? (reading.add(path), opened.opened) : undefined);
     const reads = streams.map((stream) => readSegment(rooms.pool, stream, 0, 10));
+    assert.deepEqual(await readSegment(rooms.pool, small, 0, 10), bytesOf(3000, 1).subarray(0, 10));
     await rooms.files.idle();
-    assert.equal(reading, 2);
+    assert.equal(reading.size, 1);
     opened.open();
-    for (const bytes of await Promise.all(reads)) assert.deepEqual(bytes, bytesOf(3000, 1).subarray(0, 10));
+    for (const bytes of await Promise.all(reads)) assert.deepEqual(bytes, Buffer.alloc(10, "x"));
   });
 
   test("is compared again when the comparison itself failed", async () => {

@@ -13,25 +13,29 @@ export function guard(context: Context, exchange: Exchange, work: () => MaybePro
   }
 }
 
-/** What a read can run into that is nobody's fault. */
+/** What a read can run into that is no fault of a handler's. */
 function expectedProblem(fault: unknown): Problem | null {
+  // The engine has logged it, with the place.
+  if (fault instanceof DamagedStreamError) return problem("stream-damaged");
   if (fault instanceof StorageBusyError) return problem("overloaded", { detail: "Too many files are open." });
   if (fault instanceof TrimmedStreamError) return problem("offset-gone", { earliestOffset: offsetIn(fault.stream, fault.stream.earliest) });
   return fault instanceof DeletedStreamError ? problem("stream-not-found") : null;
 }
 
+/** Whether a fault needs no line in the log: it was told where it was found, or is nobody's. */
+export function isExpected(fault: unknown): boolean {
+  return expectedProblem(fault) !== null;
+}
+
 /** Logs what a handler threw and answers 500; an answer that has begun is cut off. */
 export function fail(context: Context, exchange: Exchange, fault: unknown): void {
   const expected = expectedProblem(fault);
-  if (expected !== null) return exchange.res.headersSent ? cutOff(context, exchange) : context.responder.refuse(exchange, expected);
-  const isDamage = fault instanceof DamagedStreamError;
-  const what = fault instanceof Error ? (fault.stack ?? fault.message) : String(fault);
-  context.log.error(isDamage ? "a stream is damaged" : "a request failed", { method: exchange.req.method ?? "", path: exchange.target.path, fault: what });
-  if (!exchange.res.headersSent) return context.responder.refuse(exchange, problem(isDamage ? "stream-damaged" : "internal-error"));
-  cutOff(context, exchange);
-}
-
-function cutOff({ inFlight }: Context, exchange: Exchange): void {
-  inFlight.end(exchange);
+  if (expected !== null && !exchange.res.headersSent) return context.responder.refuse(exchange, expected);
+  if (expected === null) {
+    const what = fault instanceof Error ? (fault.stack ?? fault.message) : String(fault);
+    context.log.error("a request failed", { method: exchange.req.method ?? "", path: exchange.target.path, fault: what });
+  }
+  if (!exchange.res.headersSent) return context.responder.refuse(exchange, problem("internal-error"));
+  context.inFlight.end(exchange);
   exchange.req.socket.destroy();
 }

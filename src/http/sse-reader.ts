@@ -3,7 +3,7 @@ import { nextCursor } from "../protocol/cursor.js";
 import type { Chunk, Position, Stream } from "../stream/stream.js";
 import type { Context } from "./context.js";
 import type { Exchange } from "./exchange.js";
-import { guard } from "./guard.js";
+import { guard, isExpected } from "./guard.js";
 import { SseBatch } from "./sse-batch.js";
 
 /** What a reader tells of itself. */
@@ -119,7 +119,16 @@ export class SseReader {
 
   #read(): void {
     this.#state = "reading";
-    guard(this.#context, this.#exchange, () => this.#readBacklog());
+    const read = async (): Promise<void> => {
+      try {
+        await this.#readBacklog();
+      } catch (fault) {
+        // Whole events went out; the client comes back with the last one's id and is told what there is to tell.
+        if (!isExpected(fault)) throw fault;
+        this.finish();
+      }
+    };
+    guard(this.#context, this.#exchange, read);
   }
 
   async #readBacklog(): Promise<void> {

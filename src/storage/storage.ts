@@ -56,12 +56,13 @@ export interface AppendRecord {
 
 /**
  * How a change ended: `durable`; or not there at all, because too much is open (`overloaded`), the disk is full
- * (`storage-full`) or the engine has stopped accepting writes (`storage-unavailable`).
+ * (`storage-full`), the engine has stopped accepting writes (`storage-unavailable`) or the stream's files can't be
+ * written (`stream-damaged`).
  */
-export type Settlement = "durable" | "overloaded" | "storage-full" | "storage-unavailable";
+export type Settlement = "durable" | "overloaded" | "storage-full" | "storage-unavailable" | "stream-damaged";
 
 /** Why the engine does not take a change now. `overloaded`: too much waits for the disk already. */
-export type Rejection = "overloaded" | "storage-full" | "storage-unavailable" | "tail-moved";
+export type Rejection = "overloaded" | "storage-full" | "storage-unavailable" | "stream-damaged" | "tail-moved";
 
 /** Told of every advance of a stream's durable state, whoever caused it, in order. */
 export interface StreamObserver {
@@ -112,16 +113,21 @@ export interface ListedStream {
   readonly oldest: OldestPart | null;
 }
 
-/** A read found bytes that are not what was written: they are never served. */
+/** A stream's files are not what was written: what they hold is never served. The engine has logged it. */
 export class DamagedStreamError extends Error {
   override readonly name = "DamagedStreamError";
   readonly stream: string;
   readonly file: string;
+  readonly problem: string;
+  /** The first byte of the file that may be meant, `null` where it is about the whole file. */
+  readonly offset: number | null;
 
-  constructor(stream: string, file: string, problem: string) {
-    super(`stream ${JSON.stringify(stream)}: ${file}: ${problem}`);
+  constructor(stream: string, file: string, problem: string, offset: number | null = null) {
+    super(`stream ${JSON.stringify(stream)}: ${file}${offset === null ? "" : ` at byte ${offset}`}: ${problem}`);
     this.stream = stream;
     this.file = file;
+    this.problem = problem;
+    this.offset = offset;
   }
 }
 
@@ -167,6 +173,8 @@ export interface Storage {
   /** Notes a read, so that a sliding lifetime survives a restart. False when it is not taken now. */
   touch(stream: StoredStream, atMs: number): boolean;
   delete(stream: StoredStream, settle: (how: Settlement) => void): Rejection | null;
+  /** Deletes a stream that `load` can't give out because it is damaged; the name is free when this is durable. */
+  deleteDamaged(name: string): Promise<Settlement | Rejection>;
   /** Drops whole segments that end at or before `before`, oldest first; later, when it is not taken now. */
   trim(stream: StoredStream, before: Position): void;
   /**

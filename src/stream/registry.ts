@@ -1,7 +1,7 @@
 import { DEFAULT_CONTENT_TYPE } from "../protocol/content-type.js";
 import type { Clock, Timer } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
-import type { AppendRecord, MaybePromise, Settlement, Storage, StorageHealth, StreamConfig } from "../storage/storage.js";
+import { DamagedStreamError, type AppendRecord, type MaybePromise, type Settlement, type Storage, type StorageHealth, type StreamConfig } from "../storage/storage.js";
 import type { AppendCommand, CreateCommand } from "./command.js";
 import { frameBody, matchesExisting } from "./decide.js";
 import { deadlineOf, ExpiryQueue, TOUCH_INTERVAL_MS, type TtlMode } from "./expiry.js";
@@ -201,8 +201,9 @@ export class Registry {
 
   /** Deletes the stream of this name (specification 4.4). */
   async delete(name: string): Promise<DeleteOutcome> {
-    const stream = this.#streams.get(name) ?? (await this.#loadCurrent(name));
+    const stream = this.#streams.get(name) ?? (await this.#loadToDelete(name));
     if (stream === null) return NOT_FOUND;
+    if (!(stream instanceof Stream)) return stream;
     if (stream.phase === "deleting" || stream.phase === "gone") return this.#refuseGone(stream);
     if (stream.isExpired(this.#context.clock.nowMs())) {
       this.#expire(stream);
@@ -214,9 +215,16 @@ export class Registry {
     });
   }
 
-  async #loadCurrent(name: string): Promise<Stream | null> {
-    const loaded = await this.#load(name);
-    return this.#streams.get(name) ?? loaded;
+  /** One that is damaged can't be loaded, but it can be got rid of. */
+  async #loadToDelete(name: string): Promise<Stream | DeleteOutcome | null> {
+    try {
+      const loaded = await this.#load(name);
+      return this.#streams.get(name) ?? loaded;
+    } catch (error) {
+      if (!(error instanceof DamagedStreamError)) throw error;
+      const how = await this.#context.storage.deleteDamaged(name);
+      return how === "durable" ? { kind: "deleted" } : refuseRejected(how);
+    }
   }
 
   #remove(stream: Stream, settle: (how: Settlement) => void): Refused | null {
@@ -331,6 +339,16 @@ export class Registry {
     for (const stream of this.#streams.values()) stream.trimExcess();
   }
 
+  /** Finding an expired stream expires it. A damaged one is none of the search's business: the engine has told of it. */
+  async #look(name: string): Promise<void> {
+    try {
+      const found = await this.find(name);
+      if (found instanceof Stream) found.trimExcess();
+    } catch (error) {
+      if (!(error instanceof DamagedStreamError)) throw error;
+    }
+  }
+
   /** Looks through all streams on disk for what has expired or is no longer kept: nobody may ever ask for it again. */
   async #sweep(): Promise<void> {
     const { storage, clock, ttlMode, retention } = this.#context;
@@ -341,8 +359,7 @@ export class Registry {
         const nowMs = clock.nowMs();
         const isDue = deadlineMs <= nowMs || isExcess(listed.oldest, listed.tail, retention, nowMs);
         // Finding an expired stream expires it.
-        const found = isDue ? await this.find(listed.name) : null;
-        if (found instanceof Stream) found.trimExcess();
+        if (isDue) await this.#look(listed.name);
       }
     } catch (fault) {
       this.#log.error("the search for what has expired was cut short", { fault: String(fault) });

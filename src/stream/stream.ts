@@ -2,7 +2,7 @@ import { isJsonContentType } from "../protocol/content-type.js";
 import { wholeMessagesLength } from "../protocol/json-frame.js";
 import { formatOffset, type ParsedOffset } from "../protocol/offset.js";
 import type { Clock } from "../ops/clock.js";
-import { TrimmedStreamError, type AppendRecord, type MaybePromise, type Position, type Rejection, type Settlement, type Storage, type StoredStream, type StreamConfig, type StreamObserver } from "../storage/storage.js";
+import { DamagedStreamError, TrimmedStreamError, type AppendRecord, type MaybePromise, type Position, type Rejection, type Settlement, type Storage, type StoredStream, type StreamConfig, type StreamObserver } from "../storage/storage.js";
 import type { AppendCommand } from "./command.js";
 import { decideAppend } from "./decide.js";
 import { deadlineOf, slides, TOUCH_INTERVAL_MS, type TtlMode } from "./expiry.js";
@@ -308,13 +308,14 @@ export class Stream implements StreamObserver {
     }
   }
 
-  /** What follows `bytes`; `null` when it was dropped meanwhile, and what was read before is worth an answer. */
+  /** What follows `bytes`; `null` when it was dropped meanwhile or is damaged, and what was read before is worth an answer. */
   async #readMore(from: Position, bytes: Buffer, wantedBytes: number): Promise<Buffer | null> {
     const at = from + bytes.length;
     try {
       return await this.#context.storage.read(this.stored, at, Math.min(wantedBytes - bytes.length, this.tail - at));
     } catch (error) {
-      if (error instanceof TrimmedStreamError && this.#wholePart(bytes).length > 0) return null;
+      const isLost = error instanceof TrimmedStreamError || error instanceof DamagedStreamError;
+      if (isLost && this.#wholePart(bytes).length > 0) return null;
       throw error;
     }
   }

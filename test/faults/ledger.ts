@@ -83,6 +83,8 @@ export class Ledger {
   expects(error: unknown): boolean {
     if (error instanceof Violation) return false;
     if (!(error instanceof DamagedStreamError)) return this.faultInjected;
+    // A file that the disk fails to read is damaged for as long.
+    if (this.faultInjected && error.problem.includes("EIO")) return true;
     return this.names.some(({ name, isDamaged }) => isDamaged && name === error.stream);
   }
 

@@ -6,6 +6,9 @@ import type { Exchange } from "../exchange.js";
 import { withReadPlace } from "../read-place.js";
 import type { SseFeeds } from "../sse-feed.js";
 
+/** Read before an answer begins, to find out whether there is something to send. */
+const PROBE_BYTES = 4096;
+
 /** What an SSE read asks for. */
 export interface SseQuery {
   readonly offset: ParsedOffset;
@@ -14,7 +17,21 @@ export interface SseQuery {
 
 /** `GET` with `live=sse`: everything from an offset on, as events, for as long as the connection lasts (specification 4.8). */
 export function sse(context: Context, feeds: SseFeeds, exchange: Exchange, name: string, { offset, cursor }: SseQuery): MaybePromise<void> {
-  return withReadPlace(context, exchange, name, offset, (stream, position) => feeds.open(stream, { exchange, position, cursor }));
+  return withReadPlace(context, exchange, name, offset, (stream, position) => {
+    const open = (): void => feeds.open(stream, { exchange, position, cursor });
+    if (position === stream.tail) return open();
+    // Once the answer has begun it can't be refused any more, and the client would come back again and again.
+    stream.retain();
+    const probe = async (): Promise<void> => {
+      try {
+        await stream.read(position, PROBE_BYTES);
+        open();
+      } finally {
+        stream.release();
+      }
+    };
+    return probe();
+  });
 }
 
 /** The offset that a browser's EventSource comes back with: the `id` of the last event it got whole. */

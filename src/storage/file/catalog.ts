@@ -1,27 +1,55 @@
 import { join } from "node:path";
 import type { Clock } from "../../ops/clock.js";
-import { DamagedStreamError, type ListedStream } from "../storage.js";
+import { DamagedStreamError, StorageBusyError, type ListedStream } from "../storage.js";
 import { endOf } from "./file-stream.js";
-import { readWhole, type Files } from "./files.js";
+import { errorCode, isBusy, isPathFault, readWhole, type Files } from "./files.js";
 import { sidecarPath, type Layout } from "./layout.js";
-import { decodeSidecar, type Sidecar } from "./sidecar.js";
+import { decodeSidecar, type Sidecar, type SidecarResult } from "./sidecar.js";
 
 /** Sidecars read between two pauses, and how long those are: listing a million streams disturbs nobody. */
 const BURST = 16;
 const PAUSE_MS = 10;
 
-/** The sidecar of the stream `name`, `null` when the directory holds no such stream, or what is wrong with it. */
-export async function readSidecar(files: Files, name: string, directory: string): Promise<Sidecar | DamagedStreamError | null> {
-  const path = sidecarPath(directory);
-  const bytes = await readWhole(files, path);
-  if (bytes === null) {
-    const leftovers = await files.list(directory);
-    return leftovers.some((file) => file.endsWith(".seg")) ? new DamagedStreamError(name, path, "it is missing") : null;
+/** The sidecar in a stream's directory, or what is wrong with it; `null` when there is none. */
+export async function readSidecarIn(files: Files, directory: string): Promise<SidecarResult | null> {
+  try {
+    const bytes = await readWhole(files, sidecarPath(directory));
+    return bytes === null ? null : decodeSidecar(bytes);
+  } catch (error) {
+    if (!isPathFault(error)) throw error;
+    return { kind: "damaged", problem: `it can't be read (${errorCode(error)})`, isFinal: false, isNotice: false };
   }
-  const read = decodeSidecar(bytes);
+}
+
+/** The sidecar of the stream `name`, `null` when the directory holds no such stream, or what is wrong with it. `lastBatch` is the journal's. */
+export async function readSidecar(files: Files, name: string, directory: string, lastBatch: number): Promise<Sidecar | DamagedStreamError | null> {
+  const path = sidecarPath(directory);
+  let read: SidecarResult | null;
+  try {
+    read = await readSidecarIn(files, directory);
+    if (read === null) {
+      const leftovers = await files.list(directory);
+      return leftovers.some((file) => file.endsWith(".seg")) ? new DamagedStreamError(name, path, "it is missing") : null;
+    }
+  } catch (error) {
+    return unreadable(name, path, error);
+  }
   if (read.kind === "damaged") return new DamagedStreamError(name, path, read.problem);
   if (read.sidecar.name !== name) return new DamagedStreamError(name, path, `it is that of ${JSON.stringify(read.sidecar.name)}`);
+  if (read.sidecar.batch > lastBatch) return new DamagedStreamError(name, path, newerThanJournal(read.sidecar.batch, lastBatch));
   return read.sidecar;
+}
+
+/** What is wrong with a sidecar of a batch that the journal does not know: what came last in the journal is gone. */
+export function newerThanJournal(batch: number, lastBatch: number): string {
+  return `it is of batch ${batch}, but the journal ends with batch ${lastBatch}`;
+}
+
+/** What can't be read now may be readable later, if only a disk failed; whatever it is, it is this stream's alone. */
+function unreadable(name: string, path: string, error: unknown): DamagedStreamError {
+  if (isBusy(error)) throw new StorageBusyError(`${path} can't be opened now`, { cause: error });
+  if (!isPathFault(error) && errorCode(error) !== "EIO") throw error;
+  return new DamagedStreamError(name, path, `it can't be read (${errorCode(error)})`);
 }
 
 /** Every stream with a sound sidecar, without loading it. */
@@ -29,9 +57,9 @@ export async function* listStreams(files: Files, layout: Layout, clock: Clock): 
   let readCount = 0;
   for (const shard of await files.list(layout.streams)) {
     const directory = join(layout.streams, shard);
-    for (const entry of await files.list(directory)) {
-      const bytes = await readWhole(files, sidecarPath(join(directory, entry)));
-      const read = bytes === null ? null : decodeSidecar(bytes);
+    for (const entry of await files.list(directory).catch(() => [])) {
+      // What can't be read is found when somebody asks for it.
+      const read = await readSidecarIn(files, join(directory, entry)).catch(() => null);
       if (read?.kind === "sound" && !read.sidecar.claimed) {
         const { name, config, state, segments } = read.sidecar;
         const [first] = segments;

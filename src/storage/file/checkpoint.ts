@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import type { FileStream } from "./file-stream.js";
@@ -118,20 +118,34 @@ export class Checkpointer {
   /** Makes all that the file holds permanent; returns whether a stream is damaged, so that its records must be kept. */
   async #persistAll(file: SealedFile): Promise<boolean> {
     const { trash, writer } = this.#options;
-    let damaged = false;
     const rest = file.streams.values();
     const worker = async (): Promise<void> => {
       for (const stream of rest) {
         if (this.#stopped) return;
-        if (stream.damage !== null) damaged = true;
-        else if (stream.deleted) await trash.removed(stream);
+        if (stream.deleted) await trash.removed(stream);
         else if (!stream.isPersisted) await writer.persist(stream);
       }
     };
     await Promise.all(Array.from({ length: CONCURRENCY }, worker));
+    const harmed = [...file.streams].filter(({ damage, deleted }) => damage !== null && !deleted);
+    for (const stream of harmed) await this.#noteDamage(stream);
     await writer.syncShards();
     await file.close();
-    return damaged;
+    return harmed.length > 0;
+  }
+
+  /** Once its records have left the journal, only the stream's own directory can say that they are missing from it. */
+  async #noteDamage(stream: FileStream): Promise<void> {
+    if (stream.damage === null || stream.hasNotice) return;
+    const { damagedDirectory, log, writer } = this.#options;
+    try {
+      const { file, problem } = stream.damage;
+      await writer.postNotice(stream, `${basename(file)}: ${problem}; what the journal had of it is in ${damagedDirectory}`);
+      stream.hasNotice = true;
+    } catch (error) {
+      if (isPassing(error)) throw error;
+      log.error("a stream's directory can't be told that it is damaged", { stream: stream.name, directory: stream.directory, fault: String(error) });
+    }
   }
 
   async #setAside(file: SealedFile): Promise<void> {

@@ -3,7 +3,7 @@ import { dirname, join, resolve } from "node:path";
 import { errorCode, readWhole, replaceFile, type Files } from "./files.js";
 import { journalSequenceOf, type Layout } from "./layout.js";
 import { DirectoryError } from "./lock.js";
-import { DIRECTORY_ID_BYTES } from "./record.js";
+import { decodeFrame, DIRECTORY_ID_BYTES, SECTOR_BYTES } from "./record.js";
 import { FORMAT } from "./sidecar.js";
 
 /** A data directory that is ready: `isNew` when it has no marker yet, which is written last. */
@@ -99,8 +99,19 @@ async function assertEmpty(files: Files, layout: Layout): Promise<void> {
       throw new DirectoryError(`${layout.marker} is missing, but the directory has streams`);
     }
   }
-  // A first start that was cut short leaves a journal without streams.
-  for (const name of await files.list(layout.journal)) {
-    if (journalSequenceOf(name) !== null) await files.unlink(join(layout.journal, name));
+  // A first start that was cut short leaves a journal without streams: no more than a frame without records.
+  const names = (await files.list(layout.journal)).filter((name) => journalSequenceOf(name) !== null);
+  for (const name of names) {
+    if (hasRecords((await readWhole(files, join(layout.journal, name))) ?? Buffer.alloc(0))) {
+      throw new DirectoryError(`${layout.marker} is missing, but the journal has records`);
+    }
   }
+  for (const name of names) await files.unlink(join(layout.journal, name));
+}
+
+function hasRecords(journalFile: Buffer): boolean {
+  for (let offset = 0; offset < journalFile.length; offset += SECTOR_BYTES) {
+    if ((decodeFrame(journalFile, offset)?.recordCount ?? 0) > 0) return true;
+  }
+  return false;
 }

@@ -3,12 +3,13 @@ import { join } from "node:path";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import type { AppendRecord, ListedStream, MaybePromise, Position, Rejection, Settlement, Storage, StorageHealth, StoredStream, StreamConfig, StreamObserver } from "../storage.js";
-import { DamagedStreamError, StorageBusyError, TrimmedStreamError } from "../storage.js";
+import { DamagedStreamError, TrimmedStreamError } from "../storage.js";
 import { listStreams, readSidecar } from "./catalog.js";
 import { Checkpointer, type SealedFile } from "./checkpoint.js";
+import { Damage } from "./damage.js";
 import { explainUnusable, prepareDirectory, writeMarker } from "./directory.js";
 import { FileStream } from "./file-stream.js";
-import { isBusy, isPassing, systemFiles, type Files } from "./files.js";
+import { isPassing, systemFiles, type Files } from "./files.js";
 import { Flusher } from "./flusher.js";
 import { emptyChange } from "./frame-encoder.js";
 import { Intake } from "./intake.js";
@@ -62,6 +63,7 @@ export class FileStorage implements Storage {
   readonly #intake: Intake;
   readonly #room: Room;
   readonly #flusher: Flusher;
+  readonly #damage: Damage;
   readonly #streams = new Map<string, FileStream>();
   readonly #observersToSettle = new Set<StreamObserver>();
   #journal: Journal | null = null;
@@ -77,11 +79,12 @@ export class FileStorage implements Storage {
     const cache = (this.#cache = new TailCache(options.tailCacheBytes));
     const fault = (error: Error): void => this.#fault(error);
     this.#trash = new Trash({ files, layout, pool, log, fault, noteShard: (directory) => this.#writer.noteShard(directory) });
-    const writer = (this.#writer = new SegmentWriter({ files, layout, pool, cache }));
+    const writer = (this.#writer = new SegmentWriter({ files, layout, pool, cache, damaged: (stream, damage) => this.#damaged(stream, damage) }));
     const flushAtBytes = Math.floor(options.tailCacheBytes / 2);
     this.#flusher = new Flusher({ writer, cache, clock, flushAtBytes, fault });
     // What a killed process leaves of a probe goes with the rest of the trash.
     this.#room = new Room({ files, probePath: join(layout.trash, "probe"), clock, log, found: () => this.#journal?.roomFound(), fault });
+    this.#damage = new Damage({ log, layout, remove: (stream, settle) => this.delete(stream, settle) });
     this.#checkpointer = new Checkpointer({
       files,
       writer,
@@ -145,8 +148,8 @@ export class FileStorage implements Storage {
     for (const [name, stream] of recovered.streams) {
       this.#streams.set(name, stream);
       stream.unreserve();
-      if (stream.written < stream.state.tail) this.#flusher.add(stream);
-      if (stream.damage !== null) this.#options.log.error("a stream is damaged", { stream: name, directory: stream.directory, problem: stream.damage });
+      if (stream.damage !== null) this.#damaged(stream, stream.damage);
+      else if (stream.written < stream.state.tail) this.#flusher.add(stream);
     }
   }
 
@@ -195,9 +198,10 @@ export class FileStorage implements Storage {
   }
 
   async load(name: string): Promise<StoredStream | null> {
+    await this.#damage.settled(name);
     const known = this.#streams.get(name) ?? (await this.#loadFromDisk(name));
     if (known === null) return null;
-    if (known.damage !== null) throw new DamagedStreamError(name, known.directory, known.damage);
+    if (known.damage !== null) throw known.damage;
     known.handedOut = true;
     return known;
   }
@@ -205,13 +209,11 @@ export class FileStorage implements Storage {
   async #loadFromDisk(name: string): Promise<FileStream | null> {
     if (this.#trash.isVacating(name)) return null;
     const directory = this.#layout.streamDirectory(name);
-    const read = await readSidecar(this.#files, name, directory).catch((error: unknown) => {
-      throw isBusy(error) ? new StorageBusyError(`the stream ${JSON.stringify(name)} can't be read now`, { cause: error }) : error;
-    });
+    const read = await readSidecar(this.#files, name, directory, this.#openJournal().lastBatch);
     const known = this.#streams.get(name);
     if (known !== undefined) return known;
-    if (read instanceof DamagedStreamError) throw read;
     if (read === null) return null;
+    if (read instanceof DamagedStreamError) throw this.#damage.told(read);
     if (read.claimed) {
       // Its creation never became durable.
       await this.#trash.discard(directory, `${read.id}-unborn`, true);
@@ -254,6 +256,7 @@ export class FileStorage implements Storage {
 
   append(stored: StoredStream, record: AppendRecord, expectedTail: Position, settle: (how: Settlement) => void): Rejection | null {
     const stream = ownStream(stored);
+    if (stream.damage !== null) return "stream-damaged";
     const rejection = this.#intake.admit(record.payload.length);
     if (rejection !== null) return rejection;
     if (stream.reservedTail !== expectedTail) return "tail-moved";
@@ -288,6 +291,20 @@ export class FileStorage implements Storage {
     this.#intake.barrier(ownStream(stored), settle);
   }
 
+  async deleteDamaged(name: string): Promise<Settlement | Rejection> {
+    const known = this.#streams.get(name) ?? null;
+    // It is well again: a moment later it can be loaded.
+    if (known !== null && known.damage === null) return "overloaded";
+    return this.#damage.delete(name, known);
+  }
+
+  /** The stream takes nothing more; what the journal has of it is kept, and memory need not be. */
+  #damaged(stream: FileStream, damage: DamagedStreamError): void {
+    stream.damage = damage;
+    this.#flusher.drop(stream);
+    this.#damage.told(damage);
+  }
+
   /** A change is durable. */
   #apply(entry: JournalEntry, batch: number): void {
     const { stream } = entry;
@@ -311,7 +328,7 @@ export class FileStorage implements Storage {
     const { change, position, segmentStart, bypassed } = entry;
     const { length } = change.payload;
     stream.advance(change, length, segmentStart, batch);
-    if (length > 0) {
+    if (length > 0 && stream.damage === null) {
       if (bypassed === null) this.#cache.append(stream, segmentStart, position, change.payload);
       else this.#cache.appendWritten(stream, segmentStart, position, change.payload, bypassed.crc);
       this.#flusher.add(stream);
@@ -325,8 +342,7 @@ export class FileStorage implements Storage {
   #applyDelete(stream: FileStream): void {
     stream.deleted = true;
     if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
-    this.#cache.drop(stream, stream.state.tail - stream.written);
-    this.#flusher.delete(stream);
+    this.#flusher.drop(stream);
     stream.observer?.deleted();
   }
 
@@ -339,8 +355,13 @@ export class FileStorage implements Storage {
   read(stored: StoredStream, from: Position, maxBytes: number): MaybePromise<Buffer> {
     const stream = ownStream(stored);
     const { cached } = stream;
+    if (stream.damage !== null) throw stream.damage;
     if (from < stream.earliest) throw new TrimmedStreamError(stream);
-    if (from < cached.start) return readThrough(this.#pool, this.#cache, stream, from, Math.min(maxBytes, cached.start - from));
+    if (from < cached.start) {
+      return readThrough(this.#pool, this.#cache, stream, from, Math.min(maxBytes, cached.start - from)).catch((error: unknown) => {
+        throw this.#damage.told(error);
+      });
+    }
     this.#cache.used(stream);
     return cached.read(from, maxBytes);
   }
@@ -362,9 +383,9 @@ export class FileStorage implements Storage {
   release(stored: StoredStream): boolean {
     const stream = ownStream(stored);
     const isInUse = stream.pending > 0 || stream.held !== null || stream.observer !== null;
-    if (isInUse || !stream.isPersisted || !stream.hasSidecar || stream.damage !== null) return false;
-    this.#cache.drop(stream, stream.state.tail - stream.written);
-    this.#flusher.delete(stream);
+    const isOnDisk = stream.damage === null ? stream.isPersisted && stream.hasSidecar : stream.hasNotice;
+    if (isInUse || !isOnDisk) return false;
+    this.#flusher.drop(stream);
     this.#journal?.forget(stream);
     if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
     return true;

@@ -1,4 +1,4 @@
-import type { AppendRecord, OldestPart, Position, Settlement, StoredStream, StreamConfig, StreamObserver } from "../storage.js";
+import type { AppendRecord, DamagedStreamError, OldestPart, Position, Settlement, StoredStream, StreamConfig, StreamObserver } from "../storage.js";
 import { MutableState } from "../state.js";
 import type { StreamIdentity } from "./record.js";
 import type { Sidecar } from "./sidecar.js";
@@ -67,7 +67,9 @@ export class FileStream implements StoredStream {
   /** Which stream had the name before, until the creation is durable. */
   predecessor: FileStream | null = null;
   /** What is wrong with its files, `null` while nothing is known. */
-  damage: string | null = null;
+  damage: DamagedStreamError | null = null;
+  /** Whether the stream's directory says so too. */
+  hasNotice = false;
   /** Entries handed in and not settled. */
   pending = 0;
   /** Raised when pending entries fail: what was handed in before no longer fits. */
@@ -95,6 +97,8 @@ export class FileStream implements StoredStream {
   readonly unsynced = new Set<Position>();
   /** Segments whose entry in the directory is permanent, by start. */
   readonly entered: Set<Position>;
+  /** Segments that hold something else than what was written, by start. */
+  readonly damagedSegments = new Set<Position>();
   /** Segments whose file was found to have the length it should, by start. */
   readonly fitted = new Set<Position>();
   /** A process that ended may have replaced its sidecar without the directory's sync. */
@@ -210,7 +214,7 @@ export class FileStream implements StoredStream {
     if (length > 0) {
       const { start, firstAtMs } = this.reservedSegment;
       const used = position - start;
-      const isFull = used + length > roll.bytes || atMs - firstAtMs >= roll.ageMs;
+      const isFull = used + length > roll.bytes || atMs - firstAtMs >= roll.ageMs || this.damagedSegments.has(start);
       if (used === 0 || isFull) this.reservedSegment = { start: position, firstAtMs: atMs };
     }
     this.reservedTail = position + length;

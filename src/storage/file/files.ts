@@ -76,6 +76,13 @@ export function isPassing(error: unknown): boolean {
   return isDiskFull(error) || isBusy(error);
 }
 
+const PATH_CODES = new Set(["EISDIR", "ENOTDIR", "ENOTEMPTY", "ELOOP", "EACCES", "EPERM"]);
+
+/** Whether an error says that something else is at a path than the file that should be there, or that it may not be used. */
+export function isPathFault(error: unknown): boolean {
+  return PATH_CODES.has(errorCode(error));
+}
+
 /** The real file system. Without `durable` nothing waits for the disk: syncs do nothing. */
 export function systemFiles(durable: boolean): Files {
   const dataSync = durable && constants.O_DSYNC !== undefined ? constants.O_DSYNC : 0;

@@ -1,4 +1,4 @@
-import type { AppendRecord, Rejection, Settlement } from "../storage.js";
+import { DamagedStreamError, type AppendRecord, type Rejection, type Settlement } from "../storage.js";
 import { crc32 } from "./crc32.js";
 import type { FileStream, HeldEntry, Place, ReservedSegment, SegmentRoll } from "./file-stream.js";
 import { isBusy, isDiskFull } from "./files.js";
@@ -154,7 +154,7 @@ export class Intake {
 
   #bypassFailed(entry: JournalEntry, segmentBefore: ReservedSegment, error: Error): void {
     const { stream } = entry;
-    const how: Settlement = isDiskFull(error) ? "storage-full" : isBusy(error) ? "overloaded" : "storage-unavailable";
+    const how = settlementOf(error);
     if (how === "storage-unavailable") this.#options.fault(error);
     if (how === "storage-full") this.#options.room.lacked({ position: entry.position - entry.segmentStart, length: entry.change.payload.length });
     // What was handed in before it settles first, as the order of the calls wants; what comes behind is held until then.
@@ -174,6 +174,11 @@ export class Intake {
     entry.settle?.(how);
     for (const next of waiting) next.fail(how);
   }
+}
+
+function settlementOf(error: Error): Settlement {
+  if (error instanceof DamagedStreamError) return "stream-damaged";
+  return isDiskFull(error) ? "storage-full" : isBusy(error) ? "overloaded" : "storage-unavailable";
 }
 
 function goOn(stream: FileStream, waiting: readonly HeldEntry[]): void {

@@ -26,11 +26,15 @@ export interface JournalDamage {
 /** What is wrong with a file without frames before one that has some: every file has frames before the next one gets any. */
 export const LOST_FRAMES = "it has no sound record, but a later file has";
 
+const FOREIGN = "it belongs to another directory";
+
 /**
  * Reads the frames of a journal file. A torn frame at the end is where it ends: the write that was under way. Each frame
  * is synced before the next is written, so a sound one behind the end means that what is between them was whole once.
  */
 export function readJournalFile(bytes: Buffer, expected: ExpectedJournal): JournalContent {
+  const stray = strayFrames(bytes, expected);
+  if (stray !== null) return { frames: [], end: 0, damage: { offset: 0, problem: stray } };
   const frames: Frame[] = [];
   let offset = 0;
   let batch = expected.lastBatch;
@@ -40,7 +44,7 @@ export function readJournalFile(bytes: Buffer, expected: ExpectedJournal): Journ
     const isForeign = !frame.directoryId.equals(expected.directoryId);
     // Behind the first frame, what does not know the directory's id is what some client wrote to look like a frame.
     if (isForeign && offset > 0) break;
-    const problem = isForeign ? "it belongs to another directory" : problemOf(frame, batch);
+    const problem = isForeign ? FOREIGN : problemOf(frame, batch);
     if (problem !== null) return { frames, end: offset, damage: { offset, problem } };
     batch = frame.batch;
     frames.push(frame);
@@ -49,6 +53,18 @@ export function readJournalFile(bytes: Buffer, expected: ExpectedJournal): Journ
   const { value: later } = soundFrames(bytes, offset + SECTOR_BYTES, expected).next();
   const damage = later === undefined ? null : { offset, problem: `sound records follow at byte ${later.offset}` };
   return { frames, end: offset, damage };
+}
+
+/**
+ * What is wrong with a file that begins with another file's frames. Those of an earlier use of it have a lower sequence,
+ * and are older than all that the journal holds.
+ */
+function strayFrames(bytes: Buffer, { sequence, directoryId, lastBatch }: ExpectedJournal): string | null {
+  const first = decodeFrame(bytes, 0);
+  if (first === null || first.sequence === sequence) return null;
+  if (!first.directoryId.equals(directoryId)) return FOREIGN;
+  const isNewer = first.sequence > sequence || (lastBatch !== null && first.batch > lastBatch);
+  return isNewer ? `it is the journal file of sequence ${first.sequence}` : null;
 }
 
 function problemOf(frame: Frame, lastBatch: number | null): string | null {

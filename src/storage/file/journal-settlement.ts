@@ -97,7 +97,7 @@ export function behindKept(kept: Survey, present: Survey): JournaledStream[] {
 async function applyAll({ files, layout, directoryId, log }: SettlementOptions, journal: readonly SurveyedFile[], short: ReadonlySet<string>): Promise<FileStream[]> {
   const pool = new SegmentPool(files);
   const cache = new TailCache(CACHE_BYTES);
-  const writer = new SegmentWriter({ files, layout, pool, cache });
+  const writer = new SegmentWriter({ files, layout, pool, cache, damaged: (stream, damage) => void (stream.damage = damage) });
   let failed: Error | null = null;
   const fault = (error: Error): void => void (failed ??= error);
   const trash = new Trash({ files, layout, pool, log, fault, noteShard: (directory) => writer.noteShard(directory) });

@@ -84,6 +84,11 @@ export class Journal {
     return this.#queuedBytes;
   }
 
+  /** The last batch that is on disk or on its way there. */
+  get lastBatch(): number {
+    return this.#batch - 1;
+  }
+
   /** Whether there is no room for the journal: changes are to be refused. */
   get isFull(): boolean {
     return this.#full !== null;

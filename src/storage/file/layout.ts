@@ -56,6 +56,11 @@ export function sidecarPath(streamDirectory: string): string {
   return join(streamDirectory, "meta.json");
 }
 
+/** Where a stream's sidecar is kept when a notice took its place: that records of the stream were set aside. */
+export function keptSidecarPath(streamDirectory: string): string {
+  return `${sidecarPath(streamDirectory)}.damaged`;
+}
+
 /** The segment that begins at `start`. */
 export function segmentPath(streamDirectory: string, start: Position): string {
   return join(streamDirectory, `${digits16(start)}.seg`);

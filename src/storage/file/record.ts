@@ -187,6 +187,8 @@ export interface RecordHead {
   readonly handle: number;
   /** Set for bind and create. */
   readonly identity: StreamIdentity | null;
+  /** Whether its payload is in the segment. */
+  readonly isBypassed: boolean;
 }
 
 /** Reads only the heads of a frame's records. Throws a RangeError where they contradict themselves. */
@@ -194,7 +196,7 @@ export function* decodeHeads(frame: Frame): Generator<RecordHead> {
   for (const bytes of splitRecords(frame)) {
     const kind = kindOf(bytes.readUInt8(4));
     const isNaming = kind === RecordKind.bind || kind === RecordKind.create;
-    yield { kind, handle: bytes.readUInt32LE(12), identity: isNaming ? decodeRecord(bytes).identity : null };
+    yield { kind, handle: bytes.readUInt32LE(12), identity: isNaming ? decodeRecord(bytes).identity : null, isBypassed: (bytes.readUInt8(5) & FLAG_BYPASSED) !== 0 };
   }
 }
 

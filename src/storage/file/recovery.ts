@@ -1,12 +1,14 @@
+import { DamagedStreamError } from "../storage.js";
 import { combineCrc32 } from "./crc32.js";
 import { FileStream } from "./file-stream.js";
-import { readFully, readWhole, type Files } from "./files.js";
+import { errorCode, isPathFault, readFully, readWhole, type Files } from "./files.js";
 import { LOST_FRAMES, readJournalFile } from "./journal-reader.js";
+import { newerThanJournal, readSidecarIn } from "./catalog.js";
 import { journalSequenceOf, sidecarPath, type Layout } from "./layout.js";
 import { DirectoryError } from "./lock.js";
 import { alignUp, decodeHeads, decodeRecords, FRAME_HEADER_BYTES, RecordKind, type Frame, type JournalRecord, type StreamIdentity } from "./record.js";
 import type { SegmentWriter } from "./segment-writer.js";
-import { decodeSidecar, type Sidecar } from "./sidecar.js";
+import type { Sidecar, SidecarResult } from "./sidecar.js";
 import type { TailCache } from "./tail-cache.js";
 import type { Trash } from "./trash.js";
 import type { SealedFile } from "./checkpoint.js";
@@ -53,6 +55,8 @@ interface ScannedFile {
   readonly identities: ReadonlyMap<number, StreamIdentity>;
   readonly created: ReadonlySet<string>;
   readonly deleted: readonly StreamIdentity[];
+  /** Streams with payload in their segments that no sidecar may know. */
+  readonly bypassed: ReadonlySet<string>;
   readonly frames: number;
   readonly lastBatch: number;
   /** Where the last frame is. */
@@ -71,9 +75,9 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
     await removeUnused(options, scanned);
   }
   const fates = fatesOf(scanned);
-  const taken = new Set([...fates.surviving.values()].map(({ name }) => name));
-  for (const identity of fates.deleted.values()) await removeDeleted(options, identity, taken.has(identity.name));
-  const streams = await openStreams(options, fates);
+  const lastBatch = scanned.reduce((highest, file) => Math.max(highest, file.lastBatch), 0);
+  for (const identity of fates.deleted.values()) await removeDeleted(options, identity, fates.owners.has(identity.name));
+  const streams = await openStreams(options, fates, lastBatch);
   let records = 0;
   let bytes = 0;
   for (const file of scanned) {
@@ -88,7 +92,7 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
     streams: new Map([...streams.values()].map((stream) => [stream.name, stream])),
     sealed: scanned.filter(({ frames }) => frames > 0).map((file) => sealedFile(file, streams)),
     nextSequence: (scanned.at(-1)?.sequence ?? 0) + 1,
-    nextBatch: scanned.reduce((highest, file) => Math.max(highest, file.lastBatch), 0) + 1,
+    nextBatch: lastBatch + 1,
     records,
     bytes,
   };
@@ -143,16 +147,18 @@ function scanFrames(path: string, sequence: number, frames: readonly Frame[]): S
   const identities = new Map<number, StreamIdentity>();
   const created = new Set<string>();
   const deleted: StreamIdentity[] = [];
+  const bypassed = new Set<string>();
   for (const frame of frames) {
-    for (const { kind, handle, identity } of decodeHeads(frame)) {
+    for (const { kind, handle, identity, isBypassed } of decodeHeads(frame)) {
       if (identity !== null) identities.set(handle, identity);
       const known = identities.get(handle);
       if (known === undefined) throw new DirectoryError(`journal file ${path} uses handle ${handle} without saying what it means`);
       if (kind === RecordKind.create) created.add(known.id);
       if (kind === RecordKind.delete) deleted.push(known);
+      if (isBypassed) bypassed.add(known.id);
     }
   }
-  return { path, sequence, identities, created, deleted, frames: frames.length, lastBatch: frames.at(-1)?.batch ?? 0, lastFrame: placeOf(frames.at(-1)) };
+  return { path, sequence, identities, created, deleted, bypassed, frames: frames.length, lastBatch: frames.at(-1)?.batch ?? 0, lastFrame: placeOf(frames.at(-1)) };
 }
 
 function placeOf(frame: Frame | undefined): ScannedFile["lastFrame"] {
@@ -170,8 +176,11 @@ async function framesOf(options: RecoveryOptions, file: ScannedFile): Promise<re
 /** Reads a file's frames. Damage is an error that names the place: the file is kept as it is. */
 async function readFrames(options: RecoveryOptions, sequence: number, lastBatch: number | null): Promise<readonly Frame[]> {
   const path = options.layout.journalFile(sequence);
-  const bytes = (await readWhole(options.files, path)) ?? Buffer.alloc(0);
-  const { frames, damage } = readJournalFile(bytes, { sequence, directoryId: options.directoryId, lastBatch });
+  const bytes = await readWhole(options.files, path).catch((error: unknown) => {
+    if (!isPathFault(error) && errorCode(error) !== "EIO") throw error;
+    throw new DirectoryError(`journal file ${path} can't be read (${errorCode(error)})`);
+  });
+  const { frames, damage } = readJournalFile(bytes ?? Buffer.alloc(0), { sequence, directoryId: options.directoryId, lastBatch });
   if (damage !== null) throw new DirectoryError(`journal file ${path} is damaged at byte ${damage.offset}: ${damage.problem}`);
   return frames;
 }
@@ -182,47 +191,65 @@ interface Fates {
   readonly deleted: ReadonlyMap<string, StreamIdentity>;
   /** Ids of streams whose creation the journal still holds: all they have may be taken from it. */
   readonly created: ReadonlySet<string>;
+  /** Names of streams that have more than the journal does: their directories must not go for another's. */
+  readonly owners: ReadonlySet<string>;
 }
 
 function fatesOf(scanned: readonly ScannedFile[]): Fates {
   const surviving = new Map<string, StreamIdentity>();
   const deleted = new Map<string, StreamIdentity>();
   const created = new Set<string>();
+  const holders = new Map<string, StreamIdentity>();
   for (const file of scanned) {
-    for (const identity of file.identities.values()) surviving.set(identity.id, identity);
+    for (const identity of file.identities.values()) {
+      surviving.set(identity.id, identity);
+      // A name that another stream takes has lost the one before, also where that was deleted without being known.
+      const before = holders.get(identity.name);
+      if (before !== undefined && before.id !== identity.id) deleted.set(before.id, before);
+      holders.set(identity.name, identity);
+    }
     for (const identity of file.deleted) deleted.set(identity.id, identity);
     for (const id of file.created) created.add(id);
   }
   for (const id of deleted.keys()) surviving.delete(id);
-  return { surviving, deleted, created };
+  const hasFiles = (id: string): boolean => !created.has(id) || scanned.some(({ bypassed }) => bypassed.has(id));
+  const owners = new Set([...surviving.values()].filter(({ id }) => hasFiles(id)).map(({ name }) => name));
+  return { surviving, deleted, created, owners };
 }
 
-/** Finishes a deletion, if the directory is still the deleted stream's. `isTaken`: the name has another stream by now. */
-async function removeDeleted({ files, layout, trash }: RecoveryOptions, identity: StreamIdentity, isTaken: boolean): Promise<void> {
-  const directory = layout.streamDirectory(identity.name);
-  const bytes = await readWhole(files, sidecarPath(directory));
-  const read = bytes === null ? null : decodeSidecar(bytes);
+/** Finishes a deletion, if the directory is still the deleted stream's. */
+async function removeDeleted(options: RecoveryOptions, identity: StreamIdentity, hasOwner: boolean): Promise<void> {
+  const directory = options.layout.streamDirectory(identity.name);
+  const read = await readSidecarOf(options, identity.name, directory);
   // Without a sidecar the files are leftovers: a stream with bytes that only its segments hold has one.
-  // A damaged one is theirs when the journal, which keeps all that came after the deletion, knows nobody else.
-  const isTheirs = read === null || (read.kind === "sound" ? read.sidecar.id === identity.id : !isTaken);
-  if (isTheirs) await trash.discard(directory, identity.id);
+  const isTheirs = read === null || (read.kind === "sound" ? read.sidecar.id === identity.id : !hasOwner);
+  if (isTheirs) await options.trash.discard(directory, identity.id);
 }
 
-async function openStreams(options: RecoveryOptions, fates: Fates): Promise<Map<string, FileStream>> {
+/** A disk that fails to read is no damage that a later start could not be rid of: this start ends here. */
+async function readSidecarOf({ files }: RecoveryOptions, name: string, directory: string): Promise<SidecarResult | null> {
+  try {
+    return await readSidecarIn(files, directory);
+  } catch (error) {
+    if (errorCode(error) !== "EIO") throw error;
+    throw new DirectoryError(`stream ${JSON.stringify(name)}: ${sidecarPath(directory)} can't be read (EIO)`);
+  }
+}
+
+async function openStreams(options: RecoveryOptions, fates: Fates, lastBatch: number): Promise<Map<string, FileStream>> {
   const streams = new Map<string, FileStream>();
   const rest = fates.surviving.values();
   const worker = async (): Promise<void> => {
-    for (const identity of rest) streams.set(identity.id, await openStream(options, identity, fates.created.has(identity.id)));
+    for (const identity of rest) streams.set(identity.id, await openStream(options, identity, fates.created.has(identity.id), lastBatch));
   };
   await Promise.all(Array.from({ length: CONCURRENCY }, worker));
   return streams;
 }
 
-async function openStream(options: RecoveryOptions, identity: StreamIdentity, isCreatedHere: boolean): Promise<FileStream> {
-  const { files, layout, trash } = options;
+async function openStream(options: RecoveryOptions, identity: StreamIdentity, isCreatedHere: boolean, lastBatch: number): Promise<FileStream> {
+  const { layout, trash } = options;
   const directory = layout.streamDirectory(identity.name);
-  const bytes = await readWhole(files, sidecarPath(directory));
-  const read = bytes === null ? null : decodeSidecar(bytes);
+  const read = await readSidecarOf(options, identity.name, directory);
   const own = read?.kind === "sound" && read.sidecar.id === identity.id ? read.sidecar : null;
   // Files without a sidecar, or claimed by a stream that was never born, are in the way of nobody.
   const isLeftover = read === null || (read.kind === "sound" && read.sidecar.claimed);
@@ -233,13 +260,19 @@ async function openStream(options: RecoveryOptions, identity: StreamIdentity, is
   const stream = newStream(identity, directory, own);
   stream.hasUnsyncedSidecar = own !== null;
   options.writer.noteShard(directory);
-  if (own === null) stream.damage = damageOf(read);
+  if (own === null) stream.damage = damageOf(stream, problemOf(read));
+  else if (own.batch > lastBatch) stream.damage = damageOf(stream, newerThanJournal(own.batch, lastBatch));
+  stream.hasNotice = read?.kind === "damaged" && (read.isNotice || read.isFinal);
   return stream;
 }
 
-function damageOf(read: ReturnType<typeof decodeSidecar> | null): string {
-  if (read === null) return "meta.json is missing";
-  return read.kind === "damaged" ? `meta.json: ${read.problem}` : "meta.json is another stream's";
+function problemOf(read: SidecarResult | null): string {
+  if (read === null) return "it is missing";
+  return read.kind === "damaged" ? read.problem : `it is that of ${JSON.stringify(read.sidecar.name)}`;
+}
+
+function damageOf({ name, directory }: FileStream, problem: string): DamagedStreamError {
+  return new DamagedStreamError(name, sidecarPath(directory), problem);
 }
 
 function newStream(identity: StreamIdentity, directory: string, sidecar: Sidecar | null): FileStream {
@@ -274,7 +307,7 @@ function applyRecord(options: RecoveryOptions, stream: FileStream, record: Journ
   }
   if (record.kind !== RecordKind.create && record.kind !== RecordKind.append) return;
   if (position !== stream.state.tail) {
-    stream.damage = `the journal goes on at position ${position}, but the stream ends at ${stream.state.tail}`;
+    stream.damage = damageOf(stream, `the journal goes on at position ${position}, but the stream ends at ${stream.state.tail}`);
     return;
   }
   const { bypassed } = record;
@@ -292,14 +325,15 @@ async function joinBypassed(
   bypassed: { readonly length: number; readonly crc: number },
 ): Promise<void> {
   await writer.flushTo(stream, position);
+  if (stream.damage !== null) return;
   // The cache holds one run without a gap, and this payload is not in it.
   cache.drop(stream, 0);
   const segment = stream.segmentAt(position);
   stream.written = position + bypassed.length;
   if (segment === undefined) return;
   segment.crc = combineCrc32(segment.crc, bypassed.crc, bypassed.length);
-  // Nobody has looked at the payload since its record was written: it is compared before its first read.
-  segment.unchecked = { length: segment.length, crc: segment.crc, checking: null };
+  // Another process wrote it.
+  segment.unchecked = { length: stream.written - segment.start, crc: segment.crc, checking: null };
 }
 
 function sealedFile(file: ScannedFile, streams: ReadonlyMap<string, FileStream>): SealedFile {

@@ -196,7 +196,7 @@ class Repair {
       done(name, sidecarPath(directory), "refuse the stream, and keep its sidecar");
       this.#say("left", name, sidecarPath(directory), reason);
     }
-    for (const { name, directory, damage } of left) this.#say("left", name, directory, `its records in the journal are kept: ${damage}`);
+    for (const { name, directory, damage } of left) this.#say("left", name, directory, `its records in the journal are kept: ${damage?.problem}`);
   }
 
   async #repairSegments({ directory, name, sidecar, lost }: CheckedStream): Promise<void> {

@@ -1,5 +1,6 @@
 import { dirname } from "node:path";
 import { isBusy, readProc, type Files, type OpenFile } from "./files.js";
+import { Turns } from "./turns.js";
 
 interface PooledFile {
   readonly path: string;
@@ -15,9 +16,13 @@ type PoolMode = "read" | "write";
 const MAX_OPEN_FILES = 256;
 /** The part of the process's limit that segments may take: connections and the journal need the rest. */
 const SHARE_OF_LIMIT = 1 / 4;
+/** Large segments compared with their checksums at once: it takes the CPU, and the answers to appends must not wait for it. */
+const MAX_CHECKS = 1;
 
 /** Open segment files, shared and reused; the least recently used are closed. */
 export class SegmentPool {
+  /** Comparisons of large segments with their checksums, which take their turns. */
+  readonly checks = new Turns(MAX_CHECKS);
   readonly #files: Files;
   #maxOpenFiles: number;
   /** Least recently used first. */

@@ -2,7 +2,7 @@ import type { Position } from "../storage.js";
 import { DamagedStreamError, DeletedStreamError, StorageBusyError, TrimmedStreamError } from "../storage.js";
 import { crc32 } from "./crc32.js";
 import { endOf, type FileStream, type Segment, type UncheckedBytes } from "./file-stream.js";
-import { errorCode, isBusy, readFully, type OpenFile } from "./files.js";
+import { errorCode, isBusy, isPathFault, readFully, type OpenFile } from "./files.js";
 import { segmentPath } from "./layout.js";
 import type { SegmentPool } from "./segment-pool.js";
 import type { TailCache } from "./tail-cache.js";
@@ -21,11 +21,13 @@ export async function readThrough(pool: SegmentPool, cache: TailCache, stream: F
   return bytes;
 }
 
-/** Bytes that one step of a comparison reads. */
+/** Bytes that one step of a comparison reads: between two, others have their turn. */
 const CHECK_STEP_BYTES = 256 * 1024;
 /** Buffers of a step that are kept for the next comparison: to get new ones takes longer than to fill them. */
 const MAX_KEPT_BUFFERS = 16;
 const keptBuffers: Buffer[] = [];
+/** A segment up to this size is compared at once: a short stream does not wait behind long ones. */
+const MAX_SMALL_BYTES = 1024 * 1024;
 
 /**
  * Reads bytes from the segment that holds `from`: at most `maxBytes`, and not past the segment. Before the first read of
@@ -36,32 +38,49 @@ export async function readSegment(pool: SegmentPool, stream: FileStream, from: P
   if (segment === undefined) throw new RangeError(`no segment holds position ${from} of ${stream.directory}`);
   const offset = from - segment.start;
   const length = Math.min(maxBytes, segment.length - offset);
-  if (segment.unchecked !== null) await check(pool, stream, segment, segment.unchecked);
+  // What this process wrote itself needs no comparison.
+  if (segment.unchecked !== null && offset < segment.unchecked.length) await check(pool, stream, segment, segment.unchecked);
   const bytes = await useSegment(pool, stream, segment, (file) => readFully(file, offset, length));
-  if (stream.deleted || bytes.length < length) throw faultOf(stream, segment, `it ends at byte ${offset + bytes.length}, before byte ${offset + length}`);
+  if (stream.deleted || bytes.length < length) throw tooShort(stream, segment, offset + bytes.length, offset + length);
   return bytes;
 }
 
 /** A file that is not what it should be: damage, unless it is no longer the stream's. */
-function faultOf(stream: FileStream, segment: Segment, problem: string): Error {
+function faultOf(stream: FileStream, segment: Segment, problem: string, offset: number | null = null): Error {
   const path = segmentPath(stream.directory, segment.start);
   if (endOf(segment) <= stream.earliest) return new TrimmedStreamError(stream);
   if (stream.deleted) return new DeletedStreamError(`the stream ${JSON.stringify(stream.name)} was deleted while it was read`);
-  return new DamagedStreamError(stream.name, path, problem);
+  return new DamagedStreamError(stream.name, path, problem, offset);
+}
+
+function tooShort(stream: FileStream, segment: Segment, end: number, wanted: number): Error {
+  return faultOf(stream, segment, `it ends at byte ${end}, before byte ${wanted}`, end);
 }
 
 /** Readers that come while a comparison is under way wait for it. Damage is remembered; a failed read is tried again. */
 function check(pool: SegmentPool, stream: FileStream, segment: Segment, unchecked: UncheckedBytes): Promise<void> {
-  unchecked.checking ??= useSegment(pool, stream, segment, (file) => crcOf(file, unchecked.length))
-    .then((crc) => {
-      if (crc !== unchecked.crc) throw faultOf(stream, segment, `its first ${unchecked.length} bytes are not what was written`);
+  const comparison = (): Promise<Error | null> => useSegment(pool, stream, segment, (file) => compare(file, stream, segment, unchecked));
+  unchecked.checking ??= (unchecked.length > MAX_SMALL_BYTES ? pool.checks.run(comparison) : comparison())
+    .then((fault) => {
+      if (fault !== null) {
+        // What is appended from now on goes where it can be read again.
+        if (!stream.deleted) stream.damagedSegments.add(segment.start);
+        throw fault;
+      }
       segment.unchecked = null;
     })
     .catch((error: unknown) => {
-      if (!(error instanceof DamagedStreamError)) unchecked.checking = null;
+      if (!stream.damagedSegments.has(segment.start)) unchecked.checking = null;
       throw error;
     });
   return unchecked.checking;
+}
+
+async function compare(file: OpenFile, stream: FileStream, segment: Segment, { length, crc }: UncheckedBytes): Promise<Error | null> {
+  const size = await file.size();
+  if (size < length) return tooShort(stream, segment, size, length);
+  const found = await crcOf(file, length);
+  return found === crc ? null : faultOf(stream, segment, `its first ${length} bytes are not what was written`, 0);
 }
 
 /**
@@ -107,7 +126,8 @@ async function useSegment<T>(pool: SegmentPool, stream: FileStream, segment: Seg
     return await pool.use(path, "read", work);
   } catch (error) {
     if (isBusy(error)) throw new StorageBusyError(`${path} can't be opened now`, { cause: error });
-    if (errorCode(error) === "ENOENT") throw faultOf(stream, segment, "it is missing");
+    if (errorCode(error) === "ENOENT") throw faultOf(stream, segment, "it is missing", 0);
+    if (isPathFault(error) || errorCode(error) === "EIO") throw faultOf(stream, segment, `it can't be read (${errorCode(error)})`);
     throw error;
   }
 }

@@ -1,11 +1,11 @@
-import type { Position } from "../storage.js";
+import { DamagedStreamError, type Position } from "../storage.js";
 import { MutableState } from "../state.js";
 import { combineCrc32, crc32 } from "./crc32.js";
 import { endOf, type FileStream } from "./file-stream.js";
-import { isDiskFull, removeFile, replaceFile, type Files, type OpenFile } from "./files.js";
-import { segmentPath, sidecarPath, type Layout } from "./layout.js";
+import { errorCode, isDiskFull, isPathFault, removeFile, replaceFile, type Files, type OpenFile } from "./files.js";
+import { keptSidecarPath, segmentPath, sidecarPath, type Layout } from "./layout.js";
 import type { SegmentPool } from "./segment-pool.js";
-import { encodeSidecar, type Sidecar } from "./sidecar.js";
+import { encodeNotice, encodeSidecar, type Sidecar } from "./sidecar.js";
 import type { TailCache } from "./tail-cache.js";
 
 /** What a writer works with. */
@@ -14,6 +14,8 @@ export interface SegmentWriterOptions {
   readonly layout: Layout;
   readonly pool: SegmentPool;
   readonly cache: TailCache;
+  /** A stream's files can't be written: it takes nothing more, and what the journal has of it is kept. */
+  readonly damaged: (stream: FileStream, damage: DamagedStreamError) => void;
 }
 
 /**
@@ -28,6 +30,7 @@ export class SegmentWriter {
   readonly #layout: Layout;
   readonly #pool: SegmentPool;
   readonly #cache: TailCache;
+  readonly #damaged: SegmentWriterOptions["damaged"];
   /** Directories of stream directories with entries that are not synced. */
   readonly #unsyncedShards = new Set<string>();
 
@@ -36,6 +39,7 @@ export class SegmentWriter {
     this.#layout = options.layout;
     this.#pool = options.pool;
     this.#cache = options.cache;
+    this.#damaged = options.damaged;
   }
 
   /** Writes the stream's durable bytes to its segments. Nothing is synced. */
@@ -45,12 +49,26 @@ export class SegmentWriter {
 
   /** Writes the stream's durable bytes before `limit` to its segments. Nothing is synced. */
   flushTo(stream: FileStream, limit: Position): Promise<void> {
-    return this.#inOrder(stream, () => this.#flushTo(stream, limit));
+    return unlessDamaged(this.#inOrder(stream, () => this.#flushTo(stream, limit)));
   }
 
   /** Makes everything that is durable in the stream permanent in its own files, but for the entry of its directory. */
   persist(stream: FileStream): Promise<void> {
-    return this.#inOrder(stream, () => this.#persistNow(stream));
+    return unlessDamaged(this.#inOrder(stream, () => this.#persistNow(stream)));
+  }
+
+  /** Tells in place of a stream's sidecar that the stream is damaged; the sidecar is kept beside it. */
+  postNotice(stream: FileStream, damage: string): Promise<void> {
+    return this.#inOrder(stream, async () => {
+      await this.#files.makeDirectory(stream.directory);
+      this.noteShard(stream.directory);
+      const path = sidecarPath(stream.directory);
+      await this.#files.rename(path, keptSidecarPath(stream.directory)).catch((error: unknown) => {
+        if (errorCode(error) !== "ENOENT") throw error;
+      });
+      await replaceFile(this.#files, path, encodeNotice(stream, damage));
+      await this.#files.syncDirectory(stream.directory);
+    });
   }
 
   /** Removes the segments of which the stream keeps nothing. That they go is durable already. */
@@ -76,11 +94,14 @@ export class SegmentWriter {
     this.#unsyncedShards.add(this.#layout.shard(streamDirectory));
   }
 
-  /** Writes a payload to its place in a segment and makes it permanent there, ahead of its record in the journal. */
+  /**
+   * Writes a payload to its place in a segment and makes it permanent there, ahead of its record in the journal.
+   * Rejects with a DamagedStreamError when something else is in the segment's place.
+   */
   bypass(stream: FileStream, segmentStart: Position, position: Position, payload: Buffer): Promise<void> {
     return this.#inOrder(stream, async () => {
       await this.#claim(stream);
-      await this.#pool.use(segmentPath(stream.directory, segmentStart), "write", async (file) => {
+      await this.#use(stream, segmentStart, async (file) => {
         await this.#fit(stream, segmentStart, file);
         await writeOrCutOff(file, payload, position - segmentStart);
         await file.sync();
@@ -90,14 +111,17 @@ export class SegmentWriter {
   }
 
   #inOrder(stream: FileStream, run: () => Promise<void>): Promise<void> {
-    const done = stream.work.then(run);
+    const done = stream.work.then(run).catch((error: unknown) => {
+      if (error instanceof DamagedStreamError && stream.damage === null) this.#damaged(stream, error);
+      throw error;
+    });
     // The next operation runs whether this one failed or not; whoever asked for this one is told.
     stream.work = done.catch(() => undefined);
     return done;
   }
 
   async #flushTo(stream: FileStream, limit: Position): Promise<void> {
-    while (stream.written < limit && !stream.deleted) {
+    while (stream.written < limit && !stream.deleted && stream.damage === null) {
       const run = stream.cached.pendingRun(stream.written, limit);
       const segment = stream.segmentAt(run.position);
       if (segment === undefined) throw new RangeError(`no segment holds position ${run.position} of ${stream.directory}`);
@@ -115,7 +139,7 @@ export class SegmentWriter {
 
   async #writeRun(stream: FileStream, segmentStart: Position, position: Position, bytes: Buffer): Promise<void> {
     await this.#makeDirectory(stream);
-    await this.#pool.use(segmentPath(stream.directory, segmentStart), "write", async (file) => {
+    await this.#use(stream, segmentStart, async (file) => {
       await this.#fit(stream, segmentStart, file);
       stream.unsynced.add(segmentStart);
       await file.write(bytes, position - segmentStart);
@@ -161,10 +185,10 @@ export class SegmentWriter {
     const earliest = stream.earliestPlace;
     const { tail } = state;
     await this.#flushTo(stream, tail);
-    if (stream.deleted) return;
+    if (stream.deleted || stream.damage !== null) return;
     await this.#makeDirectory(stream);
     const unsynced = [...stream.unsynced];
-    for (const start of unsynced) await this.#pool.use(segmentPath(stream.directory, start), "write", (file) => file.sync());
+    for (const start of unsynced) await this.#use(stream, start, (file) => file.sync());
     await this.#enter(stream, unsynced);
     for (const start of unsynced) stream.unsynced.delete(start);
     const segments = stream.segments
@@ -195,9 +219,26 @@ export class SegmentWriter {
   }
 
   async #replaceSidecar(stream: FileStream, sidecar: Sidecar): Promise<void> {
-    await replaceFile(this.#files, sidecarPath(stream.directory), encodeSidecar(sidecar));
+    const path = sidecarPath(stream.directory);
+    await this.#onOwnFile(stream, path, () => replaceFile(this.#files, path, encodeSidecar(sidecar)));
     await this.#files.syncDirectory(stream.directory);
     stream.hasSidecar = true;
+  }
+
+  async #use(stream: FileStream, segmentStart: Position, work: (file: OpenFile) => Promise<void>): Promise<void> {
+    const path = segmentPath(stream.directory, segmentStart);
+    await this.#onOwnFile(stream, path, () => this.#pool.use(path, "write", work));
+  }
+
+  /** Something else in the place of one stream's file is that stream's damage, and no fault of the disk's. */
+  async #onOwnFile(stream: FileStream, path: string, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      // What is missing can be made, unless the stream's directory is gone.
+      if (stream.deleted || !(isPathFault(error) || errorCode(error) === "ENOENT")) throw error;
+      throw new DamagedStreamError(stream.name, path, `it can't be written (${errorCode(error)})`);
+    }
   }
 
   async #makeDirectory(stream: FileStream): Promise<void> {
@@ -206,6 +247,13 @@ export class SegmentWriter {
     this.noteShard(stream.directory);
     stream.hasDirectory = true;
   }
+}
+
+/** Who was told of the damage has done what there is to do. */
+async function unlessDamaged(work: Promise<void>): Promise<void> {
+  await work.catch((error: unknown) => {
+    if (!(error instanceof DamagedStreamError)) throw error;
+  });
 }
 
 function identityOf(stream: FileStream): Pick<Sidecar, "id" | "name" | "config"> {

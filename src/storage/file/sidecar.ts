@@ -38,12 +38,14 @@ interface DamagedSidecar {
   readonly problem: string;
   /** It is meant like this, by another version or a repair: nothing may be built in its place. */
   readonly isFinal: boolean;
+  /** It says so itself: what a start could not apply was set aside. */
+  readonly isNotice: boolean;
 }
 
 /** The sidecar's JSON, one member on each line, the CRC-32 of all before it as the last. */
 export function encodeSidecar(sidecar: Sidecar): Buffer {
   const { config, state } = sidecar;
-  const members: [string, unknown][] = [
+  return seal([
     ["format", FORMAT],
     ["id", sidecar.id],
     ["name", sidecar.name],
@@ -61,7 +63,15 @@ export function encodeSidecar(sidecar: Sidecar): Buffer {
     ["producers", [...(state.producers ?? [])].map(([id, mark]) => ({ id, ...mark }))],
     ["earliest", { position: sidecar.earliest.position, segmentStart: sidecar.earliest.segmentStart }],
     ["segments", sidecar.segments.map(({ crc, ...rest }) => ({ start: rest.start, length: rest.length, crc32: hex(crc), firstAtMs: rest.firstAtMs, newestAtMs: rest.newestAtMs }))],
-  ];
+  ]);
+}
+
+/** What stands in place of the sidecar of a stream whose journal records could not be applied: no start forgets that. */
+export function encodeNotice({ id, name }: Pick<Sidecar, "id" | "name">, damage: string): Buffer {
+  return seal([["format", FORMAT], ["id", id], ["name", name], ["damage", damage]]);
+}
+
+function seal(members: readonly (readonly [string, unknown])[]): Buffer {
   const body = `{\n${members.map(([key, value]) => `${JSON.stringify(key)}: ${JSON.stringify(value)},\n`).join("")}`;
   return Buffer.from(`${body}"crc32": "${hex(crc32(Buffer.from(body)))}"\n}\n`);
 }
@@ -79,16 +89,21 @@ export function decodeSidecar(bytes: Buffer): SidecarResult {
   const match = /"crc32": "([0-9a-f]{8})"\n\}\n$/.exec(text);
   const version = /^\{\n"format": (\d+),\n/.exec(text)?.[1];
   if (version !== undefined && Number(version) !== FORMAT) {
-    return { kind: "damaged", problem: `format ${version} is not known to this version, which writes format ${FORMAT}`, isFinal: true };
+    return { kind: "damaged", problem: `format ${version} is not known to this version, which writes format ${FORMAT}`, isFinal: true, isNotice: false };
   }
   const refusal = REFUSAL.exec(text)?.[1];
-  if (refusal !== undefined) return { kind: "damaged", problem: refusal, isFinal: true };
-  if (match === null || version === undefined) return { kind: "damaged", problem: "it is not a whole sidecar", isFinal: false };
+  if (refusal !== undefined) return { kind: "damaged", problem: refusal, isFinal: true, isNotice: false };
+  if (match === null || version === undefined) return { kind: "damaged", problem: "it is not a whole sidecar", isFinal: false, isNotice: false };
   if (hex(crc32(bytes.subarray(0, Buffer.byteLength(text.slice(0, match.index))))) !== match[1]) {
-    return { kind: "damaged", problem: "its checksum does not match", isFinal: false };
+    return { kind: "damaged", problem: "its checksum does not match", isFinal: false, isNotice: false };
   }
-  // The checksum has vouched for the text: it is what encodeSidecar wrote.
-  return { kind: "sound", sidecar: fromJson(JSON.parse(text) as SidecarJson) };
+  // The checksum has vouched for the text: it is what encodeSidecar or encodeNotice wrote.
+  const json = JSON.parse(text) as SidecarJson | Notice;
+  return "damage" in json ? { kind: "damaged", problem: json.damage, isFinal: false, isNotice: true } : { kind: "sound", sidecar: fromJson(json) };
+}
+
+interface Notice {
+  readonly damage: string;
 }
 
 interface SidecarJson extends StreamConfig {

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import type { Position } from "../storage.js";
 import { errorCode, isBusy, readWhole, type Files } from "./files.js";
-import { segmentPath, segmentStartOf, sidecarPath, type Layout } from "./layout.js";
+import { keptSidecarPath, segmentPath, segmentStartOf, sidecarPath, type Layout } from "./layout.js";
 import { crcOf } from "./segment-reader.js";
-import { decodeSidecar, type SegmentEntry, type Sidecar } from "./sidecar.js";
+import { decodeSidecar, type SegmentEntry, type Sidecar, type SidecarResult } from "./sidecar.js";
 
 /** Something that is not as it should be. */
 export interface Finding {
@@ -63,11 +63,13 @@ export async function checkStream(options: CheckOptions, directory: string): Pro
   const listed = await attempt(() => options.files.list(directory));
   const read = typeof found === "string" || found === null ? null : decodeSidecar(found);
   const sidecar = read?.kind === "sound" ? read.sidecar : null;
-  const bytes = typeof found === "string" ? null : found;
+  const isNotice = read?.kind === "damaged" && read.isNotice;
+  const before = isNotice ? await attempt(() => readWhole(options.files, keptSidecarPath(directory))) : found;
+  const bytes = typeof before === "string" ? null : before;
   const name = sidecar?.name ?? nameFrom(options.layout, directory, bytes);
   const findings: Finding[] = [];
   const tell = (file: string, problem: string, offset: number | null = null): void => void findings.push({ stream: name, file, offset, problem });
-  const sidecarState = typeof found === "string" ? "unreadable" : read === null ? "missing" : read.kind === "sound" ? "sound" : read.isFinal ? "final" : "damaged";
+  const sidecarState = typeof found === "string" ? "unreadable" : read === null ? "missing" : read.kind === "sound" ? "sound" : isFinal(read, bytes) ? "final" : "damaged";
   const sidecarProblem = typeof found === "string" ? found : read === null ? "it is missing" : read.kind === "damaged" ? read.problem : null;
   if (sidecarProblem !== null && found !== null) tell(path, sidecarProblem);
   if (typeof listed === "string") tell(directory, listed);
@@ -96,8 +98,13 @@ export async function attempt<T>(read: () => Promise<T>): Promise<T | string> {
   }
 }
 
+/** Nothing may be built in its place: it is meant as it is, or the sidecar before it was sound and the stream lost records. */
+function isFinal(read: Extract<SidecarResult, { kind: "damaged" }>, before: Buffer | null): boolean {
+  return read.isFinal || (read.isNotice && before !== null && decodeSidecar(before).kind === "sound");
+}
+
 function isOurs(file: string): boolean {
-  return file === "meta.json" || file === "meta.json.new" || segmentStartOf(file) !== null;
+  return /^meta\.json(\.new|\.damaged)?$/.test(file) || segmentStartOf(file) !== null;
 }
 
 /** The name that a damaged sidecar gives counts when its directory agrees. */

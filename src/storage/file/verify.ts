@@ -51,7 +51,7 @@ export async function verifyDirectory(options: VerifyOptions): Promise<VerifySum
 
 class Verification {
   readonly #options: VerifyOptions;
-  /** Streams whose deletion the journal holds, by id. */
+  /** Streams whose deletion the journal holds: their ids, and where they were. */
   readonly #deleted = new Set<string>();
   #streams = 0;
   #bytes = 0;
@@ -73,7 +73,7 @@ class Verification {
       this.#report({ ...aboutFile(directory, `it lacks records that were set aside in ${layout.damaged}`), stream: identity.name });
     }
     for (const stream of survey.streams.values()) {
-      if (stream.deleted) this.#deleted.add(stream.identity.id);
+      if (stream.deleted) this.#deleted.add(stream.identity.id).add(stream.directory);
       else await this.#checkBypassed(stream);
     }
     const shards = await files.list(layout.streams);
@@ -132,7 +132,8 @@ class Verification {
     };
     const checked = await checkStream({ ...this.#options, trimmedTo: journaled?.trimmedTo ?? 0, readSegments: true, onBytes }, directory);
     // What is left of a stream whose deletion is in the journal is nobody's.
-    if (checked.sidecar === null || !this.#deleted.has(checked.sidecar.id)) this.#judge(checked, journaled);
+    const isLeftover = this.#deleted.has(checked.sidecar?.id ?? (checked.sidecarState === "missing" && journaled === undefined ? directory : ""));
+    if (!isLeftover) this.#judge(checked, journaled);
     if (checked.sidecarBytes !== null) this.#streams += 1;
     onBytes(0, 1);
   }

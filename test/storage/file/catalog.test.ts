@@ -7,11 +7,11 @@ import { systemFiles } from "../../../src/storage/file/files.js";
 import { Layout, segmentPath, sidecarPath } from "../../../src/storage/file/layout.js";
 import { encodeSidecar } from "../../../src/storage/file/sidecar.js";
 import { MutableState } from "../../../src/storage/state.js";
-import { DamagedStreamError } from "../../../src/storage/storage.js";
+import { DamagedStreamError, StorageBusyError } from "../../../src/storage/storage.js";
 import { configOf } from "../../helpers/engine.js";
 import { ManualClock } from "../../helpers/manual-clock.js";
 import { tempDir } from "../../helpers/temp-dir.js";
-import { WatchedFiles } from "../../helpers/watched-files.js";
+import { diskError, WatchedFiles } from "../../helpers/watched-files.js";
 
 const files = systemFiles(false);
 
@@ -27,12 +27,12 @@ function put(layout: Layout, name: string, more: { claimed?: boolean; touchedAtM
 
 test("a stream's sidecar is found, and where there is no stream there is none", async () => {
   const layout = new Layout(tempDir());
-  const read = await readSidecar(files, "s", put(layout, "s", { touchedAtMs: 5 }));
+  const read = await readSidecar(files, "s", put(layout, "s", { touchedAtMs: 5 }), 1);
   assert.ok(read !== null && !(read instanceof DamagedStreamError));
   assert.equal(read.state.touchedAtMs, 5);
-  assert.equal(await readSidecar(files, "t", layout.streamDirectory("t")), null);
+  assert.equal(await readSidecar(files, "t", layout.streamDirectory("t"), 1), null);
   mkdirSync(layout.streamDirectory("t"), { recursive: true });
-  assert.equal(await readSidecar(files, "t", layout.streamDirectory("t")), null);
+  assert.equal(await readSidecar(files, "t", layout.streamDirectory("t"), 1), null);
 });
 
 test("what is wrong with a sidecar is told with the stream and the file", async () => {
@@ -44,12 +44,29 @@ test("what is wrong with a sidecar is told with the stream and the file", async 
   writeFileSync(sidecarPath(torn), "{");
   const foreign = put(layout, "foreign", { as: "other" });
   for (const [name, directory, problem] of [["lost", lost, /it is missing/], ["torn", torn, /not a whole sidecar/], ["foreign", foreign, /it is that of "other"/]] as const) {
-    const read = await readSidecar(files, name, directory);
+    const read = await readSidecar(files, name, directory, 1);
     assert.ok(read instanceof DamagedStreamError);
     assert.equal(read.stream, name);
     assert.equal(read.file, sidecarPath(directory));
     assert.match(read.message, problem);
   }
+});
+
+test("a sidecar that can't be read, or that the journal does not know yet, is damage; too many open files are not", async () => {
+  const layout = new Layout(tempDir());
+  const directory = put(layout, "s");
+  const watched = new WatchedFiles();
+  for (const code of ["EACCES", "EIO", "ELOOP"]) {
+    watched.gate = ({ kind }) => (kind === "open" ? diskError(code) : undefined);
+    const read = await readSidecar(watched, "s", directory, 1);
+    assert.ok(read instanceof DamagedStreamError && read.message.includes(code), code);
+  }
+  watched.gate = ({ kind }) => (kind === "open" ? diskError("EMFILE") : undefined);
+  await assert.rejects(readSidecar(watched, "s", directory, 1), StorageBusyError);
+  watched.gate = null;
+  const newer = await readSidecar(watched, "s", directory, 0);
+  assert.ok(newer instanceof DamagedStreamError);
+  assert.equal(newer.problem, "it is of batch 1, but the journal ends with batch 0");
 });
 
 test("the list has every sound stream, and neither claims nor damage nor strangers", async () => {

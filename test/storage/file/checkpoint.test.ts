@@ -5,6 +5,7 @@ import { describe, test } from "node:test";
 import { Checkpointer, type SealedFile } from "../../../src/storage/file/checkpoint.js";
 import type { FileStream } from "../../../src/storage/file/file-stream.js";
 import { sidecarPath } from "../../../src/storage/file/layout.js";
+import { DamagedStreamError } from "../../../src/storage/storage.js";
 import { bytesOf, keptLog } from "../../helpers/engine.js";
 import { fileRooms, type FileRooms } from "../../helpers/file-rooms.js";
 import { Barrier, diskError } from "../../helpers/watched-files.js";
@@ -107,7 +108,7 @@ describe("a checkpoint", () => {
     const { checkpointer: made, seal, faults, end } = await checkpointer(rooms);
     const [bad, good] = [rooms.stream("bad"), rooms.stream("good")];
     for (const stream of [bad, good]) rooms.advance(stream, bytesOf(10));
-    bad.damage = "something";
+    bad.damage = new DamagedStreamError("bad", "meta.json", "something");
     const file = seal(1, [bad, good]);
     await made.add(file);
     assert.ok(!existsSync(file.path));
@@ -169,7 +170,7 @@ describe("a checkpoint", () => {
   });
 
   test("that has freed its file and can't make that permanent yet goes on from there", async () => {
-    for (const damage of [null, "something"]) {
+    for (const damage of [null, new DamagedStreamError("s", "f", "something")]) {
       const rooms = fileRooms();
       const { checkpointer: made, seal, faults, end } = await checkpointer(rooms);
       const stream = rooms.stream();

@@ -46,6 +46,6 @@ describe("what is damaged", () => {
     const { damaged, path } = setUp();
     const kept = await damaged.refuse(dirname(path), "its end is lost");
     assert.equal(readFileSync(kept ?? "", "utf8"), "one");
-    assert.deepEqual(decodeSidecar(readFileSync(path)), { kind: "damaged", problem: "its end is lost", isFinal: true });
+    assert.deepEqual(decodeSidecar(readFileSync(path)), { kind: "damaged", problem: "its end is lost", isFinal: true, isNotice: false });
   });
 });

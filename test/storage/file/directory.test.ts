@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { explainUnusable, prepareDirectory, writeMarker } from "../../../src/storage/file/directory.js";
 import { systemFiles } from "../../../src/storage/file/files.js";
 import { Layout } from "../../../src/storage/file/layout.js";
 import { DirectoryError } from "../../../src/storage/file/lock.js";
+import { crash, created, openEngine } from "../../helpers/engine.js";
 import { tempDir } from "../../helpers/temp-dir.js";
 import { diskError } from "../../helpers/watched-files.js";
 
@@ -43,6 +44,16 @@ describe("a data directory", () => {
     await prepareDirectory(files, layout);
     mkdirSync(layout.streamDirectory("s"), { recursive: true });
     await assert.rejects(prepareDirectory(files, layout), (error: unknown) => error instanceof DirectoryError && /streamdir\.json is missing, but the directory has streams/.test(error.message));
+  });
+
+  test("that lost its marker but has streams in its journal is refused, and the journal is kept", async () => {
+    const engine = await openEngine();
+    await created(engine.storage, "s", "only in the journal");
+    const dir = await crash(engine);
+    const layout = new Layout(dir);
+    rmSync(layout.marker);
+    await assert.rejects(prepareDirectory(files, layout), (error: unknown) => error instanceof DirectoryError && /streamdir\.json is missing, but the journal has records/.test(error.message));
+    assert.equal(readdirSync(layout.journal).length, 1);
   });
 
   for (const [what, marker, problem] of [

@@ -31,7 +31,7 @@ test("beyond its bound the streams that have waited longest are written, until h
   const streams = ["a", "b", "c", "gone"].map((name) => rooms.stream(name));
   const [a, b, c, gone] = streams as [FileStream, FileStream, FileStream, FileStream]; // as many as names
   flusher.add(gone);
-  flusher.delete(gone);
+  flusher.drop(gone);
   await add(a, 400);
   await add(b, 400);
   assert.deepEqual(streams.map(({ written }) => written), [0, 0, 0, 0]);

@@ -51,11 +51,19 @@ describe("a journal file", () => {
     ["a missing batch", [frame(7), frame(9)], SECTOR_BYTES, "batch 9 follows batch 7"],
     ["a batch that comes again", [frame(7), frame(7)], SECTOR_BYTES, "batch 7 follows batch 7"],
     ["a beginning of another directory", [frame(7, 4, Buffer.from("another!"))], 0, "it belongs to another directory"],
+    ["a beginning of another directory and another file", [frame(7, 5, Buffer.from("another!"))], 0, "it belongs to another directory"],
+    ["the frames of a later file", [frame(7, 5)], 0, "it is the journal file of sequence 5"],
   ] as const) {
     test(`with ${what} is damaged, and the byte is told`, () => {
       assert.deepEqual(readJournalFile(Buffer.concat(sectors), EXPECTED).damage, { offset, problem });
     });
   }
+
+  test("with newer frames of an earlier file is that file under another name", () => {
+    const read = (batch: number): unknown => readJournalFile(frame(batch, 3), { ...EXPECTED, lastBatch: 6 }).damage;
+    assert.deepEqual(read(7), { offset: 0, problem: "it is the journal file of sequence 3" });
+    assert.equal(read(6), null, "a copy of what is there");
+  });
 
   test("goes on where the file before it ended", () => {
     assert.equal(readJournalFile(frame(7), { ...EXPECTED, lastBatch: 6 }).damage, null);

@@ -51,6 +51,6 @@ test("records of a stream whose sidecar is spoiled are kept, and told of", async
   await files.unlink(join(layout.streamDirectory("s"), "meta.json"));
   const survey = await surveyJournal({ files, layout, directoryId });
   const left = await settleJournal({ files, layout, directoryId, log: keptLog().log, damaged: new Damaged(files, layout) }, survey);
-  assert.deepEqual(left.map(({ name, damage }) => [name, damage]), [["s", "meta.json is missing"]]);
+  assert.deepEqual(left.map(({ name, damage }) => [name, damage?.problem]), [["s", "it is missing"]]);
   assert.equal(readdirSync(join(dir, "damaged/journal")).length, survey.files.length);
 });

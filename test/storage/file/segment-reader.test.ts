@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { rmSync, truncateSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { FileStream } from "../../../src/storage/file/file-stream.js";
 import { systemFiles } from "../../../src/storage/file/files.js";
@@ -7,13 +7,13 @@ import { segmentPath } from "../../../src/storage/file/layout.js";
 import { crcOf, readSegment, readThrough } from "../../../src/storage/file/segment-reader.js";
 import { crc32 } from "../../../src/storage/file/crc32.js";
 import { DamagedStreamError } from "../../../src/storage/storage.js";
-import { bytesOf } from "../../helpers/engine.js";
+import { bytesOf, recordOf } from "../../helpers/engine.js";
 import { fileRooms, type FileRooms } from "../../helpers/file-rooms.js";
-import { diskError } from "../../helpers/watched-files.js";
+import { Barrier, diskError } from "../../helpers/watched-files.js";
 
 /** A stream of two segments, as another process would find it when `isLoaded`. */
-async function written(rooms: FileRooms, isLoaded = false): Promise<FileStream> {
-  const stream = rooms.stream();
+async function written(rooms: FileRooms, isLoaded = false, name = "s"): Promise<FileStream> {
+  const stream = rooms.stream(name);
   rooms.advance(stream, bytesOf(3000, 1));
   rooms.advance(stream, bytesOf(2000, 2));
   await rooms.writer.persist(stream);
@@ -21,6 +21,18 @@ async function written(rooms: FileRooms, isLoaded = false): Promise<FileStream> 
   if (!isLoaded) return stream;
   const segments = stream.segments.map((segment) => ({ ...segment }));
   return new FileStream(stream, stream.directory, { id: stream.id, name: stream.name, config: stream.config, state: stream.state, earliest: stream.earliestPlace, segments, batch: 1, claimed: false });
+}
+
+/** A stream with one segment of more than a MiB, as another process would find it. */
+async function large(rooms: FileRooms, name: string): Promise<FileStream> {
+  const [start, length] = [0, 1024 * 1024 + 1];
+  const bytes = Buffer.alloc(length, "x");
+  const { id, config, directory, state } = rooms.stream(name);
+  state.apply(recordOf(""), length);
+  mkdirSync(directory, { recursive: true });
+  writeFileSync(segmentPath(directory, start), bytes);
+  const segments = [{ start, length, crc: crc32(bytes), firstAtMs: 0, newestAtMs: 0 }];
+  return new FileStream({ id, name, config }, directory, { id, name, config, state, earliest: { position: 0, segmentStart: 0 }, segments, batch: 1, claimed: false });
 }
 
 async function assertDamaged(reading: Promise<unknown>, file: string, problem: RegExp): Promise<void> {
@@ -96,11 +108,59 @@ describe("a segment that another process wrote", () => {
     assert.deepEqual(await readSegment(rooms.pool, stream, 3000, 10), bytesOf(2000, 2).subarray(0, 10));
   });
 
+  test("is not compared for what this process appended to it", async () => {
+    const rooms = fileRooms();
+    const stream = await written(rooms, true);
+    rooms.advance(stream, bytesOf(100, 3));
+    await rooms.writer.persist(stream);
+    const path = segmentPath(stream.directory, 3000);
+    const spoiled = readFileSync(path);
+    spoiled[0] = (spoiled[0] ?? 0) ^ 1;
+    writeFileSync(path, spoiled);
+    assert.deepEqual(await readSegment(rooms.pool, stream, 5000, 100), bytesOf(100, 3));
+    await assertDamaged(readSegment(rooms.pool, stream, 4999, 2), path, /its first 2000 bytes are not what was written/);
+  });
+
+  test("found damaged takes no more appends: they begin another", async () => {
+    const rooms = fileRooms();
+    const stream = await written(rooms, true);
+    writeFileSync(segmentPath(stream.directory, 3000), bytesOf(2000, 9));
+    await assertDamaged(readSegment(rooms.pool, stream, 3000, 1), segmentPath(stream.directory, 3000), /at byte 0/);
+    rooms.advance(stream, bytesOf(100, 3));
+    await rooms.writer.persist(stream);
+    assert.deepEqual(await readSegment(rooms.pool, stream, 5000, 100), bytesOf(100, 3));
+    assert.equal(stream.segmentStartBefore(5100), 5000);
+  });
+
+  test("at whose path is something else is damage", async () => {
+    const rooms = fileRooms();
+    const stream = await written(rooms, true);
+    const path = segmentPath(stream.directory, 0);
+    rmSync(path);
+    mkdirSync(path);
+    await assertDamaged(readSegment(rooms.pool, stream, 0, 10), path, /it can't be read \(EISDIR\)/);
+  });
+
+  test("that is large waits for its turn to be compared, and a small one does not wait behind it", async () => {
+    const rooms = fileRooms();
+    const streams = await Promise.all(["a", "b", "c"].map((name) => large(rooms, name)));
+    const small = await written(rooms, true);
+    const opened = new Barrier();
+    const reading = new Set<string>();
+    rooms.files.gate = ({ kind, path }) => (kind === "read" && !path.startsWith(small.directory) ? (reading.add(path), opened.opened) : undefined);
+    const reads = streams.map((stream) => readSegment(rooms.pool, stream, 0, 10));
+    assert.deepEqual(await readSegment(rooms.pool, small, 0, 10), bytesOf(3000, 1).subarray(0, 10));
+    await rooms.files.idle();
+    assert.equal(reading.size, 1);
+    opened.open();
+    for (const bytes of await Promise.all(reads)) assert.deepEqual(bytes, Buffer.alloc(10, "x"));
+  });
+
   test("is compared again when the comparison itself failed", async () => {
     const rooms = fileRooms();
     const stream = await written(rooms, true);
     rooms.files.gate = ({ kind }) => (kind === "read" ? diskError("EIO") : undefined);
-    await assert.rejects(readSegment(rooms.pool, stream, 0, 10), { code: "EIO" });
+    await assertDamaged(readSegment(rooms.pool, stream, 0, 10), segmentPath(stream.directory, 0), /it can't be read \(EIO\)/);
     rooms.files.gate = null;
     assert.deepEqual(await readSegment(rooms.pool, stream, 0, 10), bytesOf(3000, 1).subarray(0, 10));
   });

@@ -5,6 +5,7 @@ import { crc32 } from "../../../src/storage/file/crc32.js";
 import type { FileStream } from "../../../src/storage/file/file-stream.js";
 import { segmentPath, sidecarPath } from "../../../src/storage/file/layout.js";
 import { decodeSidecar, type Sidecar } from "../../../src/storage/file/sidecar.js";
+import { DamagedStreamError } from "../../../src/storage/storage.js";
 import { bytesOf, rollAt } from "../../helpers/engine.js";
 import { fileRooms } from "../../helpers/file-rooms.js";
 import { Barrier, diskError } from "../../helpers/watched-files.js";
@@ -150,11 +151,44 @@ describe("persisting", () => {
     assert.equal(sidecarOf(stream).segments.length, 1 + stream.segments.length - 1);
   });
 
+  for (const [what, path] of [["a segment", segmentPath], ["the sidecar", sidecarPath]] as const) {
+    test(`that finds something else in the place of ${what} is that stream's damage and no fault`, async () => {
+      const rooms = fileRooms();
+      const stream = rooms.stream();
+      rooms.advance(stream, bytesOf(10));
+      mkdirSync(path(stream.directory, 0), { recursive: true });
+      writeFileSync(`${path(stream.directory, 0)}/in the way`, "");
+      await rooms.writer.persist(stream);
+      assert.equal(stream.damage?.file, path(stream.directory, 0));
+      assert.match(stream.damage?.problem ?? "", /^it can't be written \((EISDIR|ENOTEMPTY)\)$/);
+      assert.equal(stream.isPersisted, false);
+    });
+  }
+
+  test("of a large payload for whose segment there is no place rejects with the damage", async () => {
+    const rooms = fileRooms();
+    const stream = rooms.stream();
+    mkdirSync(segmentPath(stream.directory, 0), { recursive: true });
+    await assert.rejects(rooms.writer.bypass(stream, 0, 0, bytesOf(10)), DamagedStreamError);
+    assert.ok(stream.damage !== null);
+  });
+
+  test("of a notice keeps the sidecar beside it", async () => {
+    const rooms = fileRooms();
+    const stream = rooms.stream();
+    rooms.advance(stream, bytesOf(10));
+    await rooms.writer.persist(stream);
+    const before = readFileSync(sidecarPath(stream.directory));
+    await rooms.writer.postNotice(stream, "something");
+    assert.deepEqual(decodeSidecar(readFileSync(sidecarPath(stream.directory))), { kind: "damaged", problem: "something", isFinal: false, isNotice: true });
+    assert.deepEqual(readFileSync(`${sidecarPath(stream.directory)}.damaged`), before);
+  });
+
   test("of a damaged stream touches nothing", async () => {
     const rooms = fileRooms();
     const stream = rooms.stream();
     rooms.advance(stream, bytesOf(10));
-    stream.damage = "something";
+    stream.damage = new DamagedStreamError("s", "meta.json", "something");
     await rooms.writer.persist(stream);
     assert.ok(!existsSync(stream.directory));
   });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { decodeSidecar, encodeSidecar, type Sidecar } from "../../../src/storage/file/sidecar.js";
+import { decodeSidecar, encodeNotice, encodeSidecar, type Sidecar } from "../../../src/storage/file/sidecar.js";
 import { MutableState } from "../../../src/storage/state.js";
 import { configOf, recordOf } from "../../helpers/engine.js";
 
@@ -32,24 +32,31 @@ describe("a sidecar", () => {
     assert.equal(json.segments[0].crc32, "000000ff");
   });
 
-  test("with any other byte is damaged", () => {
+  test("with any other bit is damaged", () => {
     const bytes = encodeSidecar(sidecarOf());
-    for (let at = 0; at < bytes.length; at += 1) {
+    for (let at = 0; at < bytes.length * 8; at += 1) {
       const spoiled = Buffer.from(bytes);
-      spoiled[at] = (spoiled[at] ?? 0) ^ 1;
-      assert.equal(decodeSidecar(spoiled).kind, "damaged", `byte ${at}`);
+      spoiled[at >> 3] = (spoiled[at >> 3] ?? 0) ^ (1 << (at & 7));
+      assert.equal(decodeSidecar(spoiled).kind, "damaged", `bit ${at & 7} of byte ${at >> 3}`);
     }
+  });
+
+  test("may say itself that its stream is damaged, to humans too", () => {
+    const notice = encodeNotice({ id: "abc", name: "a" }, "0000.seg: gone");
+    assert.deepEqual(decodeSidecar(notice), { kind: "damaged", problem: "0000.seg: gone", isFinal: false, isNotice: true });
+    assert.equal(JSON.parse(String(notice)).name, "a");
+    assert.deepEqual(decodeSidecar(Buffer.from(String(notice).replace("gone", "here"))), { kind: "damaged", problem: "its checksum does not match", isFinal: false, isNotice: false });
   });
 
   test("that was cut off is damaged", () => {
     const bytes = encodeSidecar(sidecarOf());
     for (const length of [0, 1, 20, bytes.length - 1]) {
-      assert.deepEqual(decodeSidecar(bytes.subarray(0, length)), { kind: "damaged", problem: "it is not a whole sidecar", isFinal: false });
+      assert.deepEqual(decodeSidecar(bytes.subarray(0, length)), { kind: "damaged", problem: "it is not a whole sidecar", isFinal: false, isNotice: false });
     }
   });
 
   test("of another version is refused, never guessed at", () => {
     const text = encodeSidecar(sidecarOf()).toString().replace('"format": 1', '"format": 2');
-    assert.deepEqual(decodeSidecar(Buffer.from(text)), { kind: "damaged", problem: "format 2 is not known to this version, which writes format 1", isFinal: true });
+    assert.deepEqual(decodeSidecar(Buffer.from(text)), { kind: "damaged", problem: "format 2 is not known to this version, which writes format 1", isFinal: true, isNotice: false });
   });
 });

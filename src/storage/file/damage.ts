@@ -1,0 +1,69 @@
+import { randomBytes } from "node:crypto";
+import type { Log } from "../../ops/log.js";
+import { DamagedStreamError, type Rejection, type Settlement } from "../storage.js";
+import { FileStream } from "./file-stream.js";
+import type { Layout } from "./layout.js";
+
+/** What is needed to know about damaged streams. */
+export interface DamageOptions {
+  readonly log: Log;
+  readonly layout: Layout;
+  readonly remove: (stream: FileStream, settle: (how: Settlement) => void) => Rejection | null;
+}
+
+/** Files whose last finding is remembered, so that it is logged once and not with every request. */
+const MAX_REMEMBERED = 1000;
+const STREAM_ID_BYTES = 12;
+
+/** Streams that can't be served: says so once in the log, and gets them out of the way when they are deleted. */
+export class Damage {
+  readonly #options: DamageOptions;
+  /** By file, the last finding; the oldest first. */
+  readonly #told = new Map<string, DamagedStreamError>();
+  readonly #deletions = new Map<string, Promise<Settlement | Rejection>>();
+
+  constructor(options: DamageOptions) {
+    this.#options = options;
+  }
+
+  /** Logs `error` if it is a finding about a stream, unless it is that file's last one; returns it, to be thrown. */
+  told(error: unknown): unknown {
+    if (!(error instanceof DamagedStreamError)) return error;
+    const { stream, file, offset, problem, message } = error;
+    if (this.#told.get(file)?.message === message) return error;
+    this.#told.delete(file);
+    const [oldest] = this.#told.keys();
+    if (this.#told.size >= MAX_REMEMBERED && oldest !== undefined) this.#told.delete(oldest);
+    this.#told.set(file, error);
+    this.#options.log.error("a stream is damaged", { stream, file, ...(offset === null ? {} : { offset }), problem });
+    return error;
+  }
+
+  /** Resolves when no deletion of a damaged stream of this name is on its way to the disk. */
+  async settled(name: string): Promise<void> {
+    await this.#deletions.get(name);
+  }
+
+  /** Deletes a damaged stream: `known` if recovery brought it into memory. Requests for the name wait for it. */
+  delete(name: string, known: FileStream | null): Promise<Settlement | Rejection> {
+    const underway = this.#deletions.get(name);
+    if (underway !== undefined) return underway;
+    const stream = known ?? this.#unknown(name);
+    // Whatever is there in its place goes.
+    stream.hasDirectory = true;
+    const deletion = new Promise<Settlement | Rejection>((resolve) => {
+      const rejection = this.#options.remove(stream, resolve);
+      if (rejection !== null) resolve(rejection);
+    }).finally(() => this.#deletions.delete(name));
+    this.#deletions.set(name, deletion);
+    for (const [file, { stream: damaged }] of this.#told) if (damaged === name) this.#told.delete(file);
+    return deletion;
+  }
+
+  /** Nobody can say which incarnation of the name it was: one of its own takes the name, to be deleted with all there is. */
+  #unknown(name: string): FileStream {
+    const id = randomBytes(STREAM_ID_BYTES).toString("hex");
+    const config = { contentType: "", createdAtMs: 0, ttlSeconds: null, expiresAtMs: null };
+    return new FileStream({ id, name, config }, this.#options.layout.streamDirectory(name), null);
+  }
+}

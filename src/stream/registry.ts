@@ -172,7 +172,7 @@ export class Registry {
     if (typeof stored === "string") return refuseRejected(stored);
     const stream = new Stream(this.#context, stored, initial);
     stream.predecessor = predecessor;
-    this.#streams.set(name, stream);
+    this.#streams.set(stream.name, stream);
     this.#expiries.add(stream);
     return outcome.then((how) => {
       if (how !== "durable") return refuse(how);
@@ -263,7 +263,7 @@ export class Registry {
     if (stored === null || this.#streams.has(name)) return null;
     this.#hasRoom();
     const stream = new Stream(this.#context, stored, null);
-    this.#streams.set(name, stream);
+    this.#streams.set(stream.name, stream);
     this.#expiries.add(stream);
     return stream;
   }

@@ -206,7 +206,8 @@ export class FileStorage implements Storage {
     }
     const stream = new FileStream(read, directory, read);
     stream.created = true;
-    this.#streams.set(name, stream);
+    // By its own copy of the name: the caller's may hold on to a whole request.
+    this.#streams.set(stream.name, stream);
     return stream;
   }
 

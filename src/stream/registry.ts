@@ -21,6 +21,9 @@ export interface RegistryOptions {
 
 /** Between two rounds over the loaded streams that lets idle ones go. */
 const IDLE_ROUND_MS = 30_000;
+/** Idle streams let go at the same time, and streams looked at before requests have their turn. */
+const FORGOTTEN_AT_ONCE = 8;
+const IDLE_BURST = 64;
 /** Between the end of one search for expired streams on disk and the next. */
 const SWEEP_PAUSE_MS = 60_000;
 /** Idle streams looked at when room is needed for one more. */
@@ -312,11 +315,19 @@ export class Registry {
 
   /** Passes over every loaded stream once and lets those go that nobody used since the last round. */
   async #idleRound(): Promise<void> {
-    for (const stream of [...this.#streams.values()]) {
-      if (this.#stopped) return;
-      if (!stream.recentlyUsed && stream.idle) await this.#forget(stream);
-      else stream.recentlyUsed = false;
-    }
+    const streams = this.#streams.values();
+    // Those that come meanwhile are looked at in the next round.
+    let left = this.#streams.size;
+    const worker = async (): Promise<void> => {
+      for (const stream of streams) {
+        if (this.#stopped || (left -= 1) < 0) return;
+        if (!stream.recentlyUsed && stream.idle) await this.#forget(stream);
+        else stream.recentlyUsed = false;
+        // One with nothing to write is let go without any wait; requests are not to wait for thousands of them.
+        if (left % IDLE_BURST === 0) await new Promise<void>((resolve) => setImmediate(resolve));
+      }
+    };
+    await Promise.all(Array.from({ length: FORGOTTEN_AT_ONCE }, worker));
     if (!this.#stopped) this.#idleTimer = this.#context.clock.after(IDLE_ROUND_MS, () => void this.#idleRound());
   }
 

@@ -46,7 +46,7 @@ export function fileRooms(): FileRooms {
   const { log, lines } = keptLog();
   const pool = new SegmentPool(files);
   const cache = new TailCache(SMALL.tailCacheBytes);
-  const writer = new SegmentWriter({ files, layout, pool, cache });
+  const writer = new SegmentWriter({ files, layout, pool, cache, threads: 8 });
   const faults: Error[] = [];
   const trash = new Trash({ files, layout, pool, log, fault: (error) => faults.push(error), noteShard: (directory) => writer.noteShard(directory) });
   const told: string[] = [];

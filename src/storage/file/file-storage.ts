@@ -8,7 +8,7 @@ import { listStreams, readSidecar } from "./catalog.js";
 import { Checkpointer, type SealedFile } from "./checkpoint.js";
 import { explainUnusable, prepareDirectory, writeMarker } from "./directory.js";
 import { FileStream } from "./file-stream.js";
-import { isBusy, isPassing, systemFiles, type Files } from "./files.js";
+import { isBusy, isPassing, poolThreads, systemFiles, type Files } from "./files.js";
 import { emptyChange } from "./frame-encoder.js";
 import { Intake } from "./intake.js";
 import { Journal } from "./journal.js";
@@ -72,7 +72,7 @@ export class FileStorage implements Storage {
     const pool = (this.#pool = new SegmentPool(files));
     this.#cache = new TailCache(options.tailCacheBytes);
     this.#trash = new Trash({ files, layout, pool, log, fault: (error) => this.#fault(error), noteShard: (directory) => this.#writer.noteShard(directory) });
-    this.#writer = new SegmentWriter({ files, layout, pool, cache: this.#cache });
+    this.#writer = new SegmentWriter({ files, layout, pool, cache: this.#cache, threads: poolThreads() });
     this.#checkpointer = new Checkpointer({
       files,
       writer: this.#writer,

@@ -2,10 +2,11 @@ import type { Position } from "../storage.js";
 import { MutableState } from "../state.js";
 import { combineCrc32, crc32 } from "./crc32.js";
 import type { FileStream } from "./file-stream.js";
-import { replaceFile, type Files, type OpenFile } from "./files.js";
+import { putReplacement, writeReplacement, type Files, type OpenFile } from "./files.js";
 import { segmentPath, sidecarPath, type Layout } from "./layout.js";
 import type { SegmentPool } from "./segment-pool.js";
 import { encodeSidecar, type Sidecar } from "./sidecar.js";
+import { Slots } from "./slots.js";
 import type { TailCache } from "./tail-cache.js";
 
 /** What a writer works with. */
@@ -14,14 +15,25 @@ export interface SegmentWriterOptions {
   readonly layout: Layout;
   readonly pool: SegmentPool;
   readonly cache: TailCache;
+  /** File operations that can be under way at the same time in the whole process. */
+  readonly threads: number;
 }
+
+/**
+ * The share of the threads that streams made permanent may take, each with its own sync and its sidecar's at once: the
+ * rest is left, so that no journal sync waits for a thread. More at a time cost less each, as the file system commits
+ * them together.
+ */
+const PERSIST_SHARE = 3 / 4;
+const SYNCS_AT_ONCE = 2;
 
 /**
  * Writes streams to their own files, behind the journal: bytes to segments, state to sidecars. The operations of one
  * stream run one after another.
  *
- * Order, for a sidecar never to say more than the segments hold: bytes, sync of the segments and of their entries,
- * sidecar under another name, its sync, its rename, sync of the directory. Only then may the journal forget.
+ * Order, for a sidecar never to say more than the segments hold: bytes; sync of the segments and of their entries, and
+ * meanwhile the sidecar under another name and its sync; its rename; sync of the directory. Only then may the journal
+ * forget.
  */
 export class SegmentWriter {
   readonly #files: Files;
@@ -30,12 +42,14 @@ export class SegmentWriter {
   readonly #cache: TailCache;
   /** Directories of stream directories with entries that are not synced. */
   readonly #unsyncedShards = new Set<string>();
+  readonly #persisting: Slots;
 
   constructor(options: SegmentWriterOptions) {
     this.#files = options.files;
     this.#layout = options.layout;
     this.#pool = options.pool;
     this.#cache = options.cache;
+    this.#persisting = new Slots(Math.max(1, Math.floor((options.threads * PERSIST_SHARE) / SYNCS_AT_ONCE)));
   }
 
   /** Writes the stream's durable bytes to its segments. Nothing is synced. */
@@ -50,7 +64,7 @@ export class SegmentWriter {
 
   /** Makes everything that is durable in the stream permanent in its own files, but for the entry of its directory. */
   persist(stream: FileStream): Promise<void> {
-    return this.#inOrder(stream, () => this.#persistNow(stream));
+    return this.#inOrder(stream, () => this.#persisting.run(() => this.#persistNow(stream)));
   }
 
   /** Makes the entries of stream directories permanent. */
@@ -143,15 +157,23 @@ export class SegmentWriter {
     await this.#flushTo(stream, tail);
     if (stream.deleted) return;
     await this.#makeDirectory(stream);
+    const segments = stream.segments
+      .filter((segment) => segment.start < tail)
+      .map((segment) => ({ start: segment.start, length: Math.min(segment.length, tail - segment.start), crc: segment.crc }));
+    // Under its other name the sidecar promises nothing yet: both go to the disk at the same time.
+    const path = sidecarPath(stream.directory);
+    const sidecar = encodeSidecar({ ...identityOf(stream), state, segments, batch, claimed: false });
+    await allDone([this.#syncSegments(stream), writeReplacement(this.#files, path, sidecar)]);
+    await this.#putSidecar(stream);
+    stream.persistedBatch = batch;
+  }
+
+  /** Makes the bytes written to segments permanent, and the directory's entries of these. */
+  async #syncSegments(stream: FileStream): Promise<void> {
     const unsynced = [...stream.unsynced];
     for (const start of unsynced) await this.#pool.use(segmentPath(stream.directory, start), "write", (file) => file.sync());
     await this.#enter(stream, unsynced);
     for (const start of unsynced) stream.unsynced.delete(start);
-    const segments = stream.segments
-      .filter((segment) => segment.start < tail)
-      .map((segment) => ({ start: segment.start, length: Math.min(segment.length, tail - segment.start), crc: segment.crc }));
-    await this.#replaceSidecar(stream, { ...identityOf(stream), state, segments, batch, claimed: false });
-    stream.persistedBatch = batch;
   }
 
   /** Makes the directory's entries of synced segments permanent: no sidecar or record may speak of one that could be gone. */
@@ -166,15 +188,17 @@ export class SegmentWriter {
   async #claim(stream: FileStream): Promise<void> {
     await this.#makeDirectory(stream);
     if (!stream.hasSidecar) {
-      await this.#replaceSidecar(stream, { ...identityOf(stream), state: new MutableState(), segments: [], batch: 0, claimed: true });
+      const sidecar = { ...identityOf(stream), state: new MutableState(), segments: [], batch: 0, claimed: true };
+      await writeReplacement(this.#files, sidecarPath(stream.directory), encodeSidecar(sidecar));
+      await this.#putSidecar(stream);
     }
     if (stream.hasEntry) return;
     await this.#files.syncDirectory(this.#layout.shard(stream.directory));
     stream.hasEntry = true;
   }
 
-  async #replaceSidecar(stream: FileStream, sidecar: Sidecar): Promise<void> {
-    await replaceFile(this.#files, sidecarPath(stream.directory), encodeSidecar(sidecar));
+  async #putSidecar(stream: FileStream): Promise<void> {
+    await putReplacement(this.#files, sidecarPath(stream.directory));
     await this.#files.syncDirectory(stream.directory);
     stream.hasSidecar = true;
   }
@@ -190,4 +214,10 @@ export class SegmentWriter {
 function identityOf(stream: FileStream): Pick<Sidecar, "id" | "name" | "config"> {
   const { id, name, config } = stream;
   return { id, name, config };
+}
+
+/** Waits for all of `work`, also when some of it fails: the next operation must not begin while this one still goes on. */
+async function allDone(work: readonly Promise<void>[]): Promise<void> {
+  await Promise.allSettled(work);
+  await Promise.all(work);
 }

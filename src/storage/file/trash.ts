@@ -5,6 +5,7 @@ import type { FileStream } from "./file-stream.js";
 import { errorCode, isDiskFull, type Files } from "./files.js";
 import type { Layout } from "./layout.js";
 import type { SegmentPool } from "./segment-pool.js";
+import { Slots } from "./slots.js";
 
 /** What the trash works with. */
 export interface TrashOptions {
@@ -28,11 +29,15 @@ class UndeletedError extends Error {
   }
 }
 
+/** Directories on their way into the trash at the same time: thousands that expire together must not crowd out the journal. */
+const MOVES_AT_ONCE = 2;
+
 /** Gets deleted streams out of the way by a rename, so that the name is free at once, and removes their files behind that. */
 export class Trash {
   readonly #options: TrashOptions;
   /** Moves to come or under way, by name: a new stream of the name touches no file before they are done. */
   readonly #moving = new Map<string, Promise<void>>();
+  readonly #moveSlots = new Slots(MOVES_AT_ONCE);
   readonly #moves = new WeakMap<FileStream, Promise<void>>();
   #emptying: Promise<void> = Promise.resolve();
   #stopped = false;
@@ -121,7 +126,7 @@ export class Trash {
     await Promise.allSettled([before, durable]);
     await durable;
     await Promise.allSettled([stream.work]);
-    await this.#move(stream);
+    await this.#moveSlots.run(() => this.#move(stream));
   }
 
   async #move(stream: FileStream): Promise<void> {

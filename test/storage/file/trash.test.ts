@@ -67,6 +67,28 @@ describe("a deleted stream", () => {
     assert.ok(!existsSync(stream.directory));
   });
 
+  test("is moved beside few others, however many are deleted together", async () => {
+    const rooms = fileRooms();
+    const streams: FileStream[] = [];
+    for (let index = 0; index < 50; index += 1) {
+      const stream = rooms.stream(`s${index}`);
+      rooms.advance(stream, bytesOf(10));
+      await rooms.writer.persist(stream);
+      streams.push(stream);
+    }
+    let atOnce = 0;
+    let most = 0;
+    rooms.files.gate = ({ kind }) => {
+      if (kind !== "rename") return undefined;
+      most = Math.max(most, (atOnce += 1));
+      return new Promise<void>((resolve) => setImmediate(resolve)).then(() => void (atOnce -= 1));
+    };
+    for (const stream of streams) rooms.trash.take(stream);
+    await Promise.all(streams.map((stream) => rooms.trash.removed(stream)));
+    assert.ok(most <= 2, `${most} at once`);
+    await rooms.trash.stop();
+  });
+
   test("without a directory is gone at once, and one that was never taken is not waited for", async () => {
     const rooms = fileRooms();
     const stream = rooms.stream();

@@ -95,9 +95,9 @@ export class Trash {
   async discard(directory: string, label: string): Promise<void> {
     const { files, layout, noteShard } = this.#options;
     const target = join(layout.trash, label);
-    await files.removeTree(target);
     try {
-      await files.rename(directory, target);
+      await this.#moveTo(directory, target);
+      this.#empty(target);
     } catch (error) {
       // Removing it needs no room.
       if (isDiskFull(error)) await files.removeTree(directory);
@@ -105,7 +105,18 @@ export class Trash {
     }
     // Also where there was none: a process that was killed may have moved it, and that may not be permanent yet.
     noteShard(directory);
-    this.#empty(target);
+  }
+
+  /** Looks for a leftover in the target only where there is one: recovery discards thousands of directories that never were. */
+  async #moveTo(directory: string, target: string): Promise<void> {
+    const { files } = this.#options;
+    try {
+      await files.rename(directory, target);
+    } catch (error) {
+      if (!["ENOTEMPTY", "EEXIST"].includes(errorCode(error))) throw error;
+      await files.removeTree(target);
+      await files.rename(directory, target);
+    }
   }
 
   /** Removes what an earlier run left in the trash, in the background. */

@@ -40,7 +40,8 @@ export class Registry {
   readonly #streams = new Map<string, Stream>();
   readonly #loading = new Map<string, Promise<Stream | null>>();
   readonly #expiries: ExpiryQueue<Stream>;
-  #clockHand: IterableIterator<Stream>;
+  /** Where the search for an idle stream goes on. Kept for one round at most: an iterator that stands still keeps what was in the map. */
+  #clockHand: IterableIterator<Stream> | null = null;
   #releasing = 0;
   #idleTimer: Timer | null = null;
   #sweepTimer: Timer | null = null;
@@ -52,7 +53,6 @@ export class Registry {
     this.#log = options.log;
     this.#maxLoadedStreams = options.maxLoadedStreams;
     this.#expiries = new ExpiryQueue(clock, (stream) => this.#expire(stream));
-    this.#clockHand = this.#streams.values();
   }
 
   /** Streams in memory. */
@@ -282,8 +282,8 @@ export class Registry {
 
   /** One step of the clock algorithm: a stream used since the last round is passed by once. */
   #advanceHand(): boolean {
-    let next = this.#clockHand.next();
-    if (next.done === true) {
+    let next = this.#clockHand?.next();
+    if (next === undefined || next.done === true) {
       this.#clockHand = this.#streams.values();
       next = this.#clockHand.next();
       if (next.done === true) return false;
@@ -328,6 +328,7 @@ export class Registry {
       }
     };
     await Promise.all(Array.from({ length: FORGOTTEN_AT_ONCE }, worker));
+    this.#clockHand = null;
     if (!this.#stopped) this.#idleTimer = this.#context.clock.after(IDLE_ROUND_MS, () => void this.#idleRound());
   }
 

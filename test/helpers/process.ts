@@ -18,6 +18,8 @@ export interface TestProcess {
   stdoutLine(pattern: RegExp): Promise<string>;
   /** The same of standard error. */
   stderrLine(pattern: RegExp): Promise<string>;
+  /** What it has said on standard error so far. */
+  stderrText(): string;
   readonly ended: Promise<Ended>;
   kill(signal: NodeJS.Signals): void;
   /** Closes this end of its standard error, as a log reader does that dies. */
@@ -67,6 +69,7 @@ export function startNode(scope: TestScope, args: readonly string[], { cwd, env 
   return {
     stdoutLine: (pattern) => stdout.line(pattern),
     stderrLine: (pattern) => stderr.line(pattern),
+    stderrText: () => stderr.text,
     ended,
     kill: (signal) => void child.kill(signal),
     leaveStderr: () => void child.stderr.destroy(),

@@ -52,9 +52,10 @@ export class ServerUnderLoad {
     return performance.now() - startedMs;
   }
 
-  /** The first line of its log that matches. */
-  logLine(pattern: RegExp): Promise<string> {
-    return this.#process.stderrLine(pattern);
+  /** The checkpoints that it has done so far. */
+  checkpoints(): { readonly streams: number; readonly ms: number }[] {
+    const lines = this.#process.stderrText().split("\n").slice(0, -1);
+    return lines.filter((line) => line.includes('"msg":"checkpoint"')).map((line) => JSON.parse(line) as { streams: number; ms: number });
   }
 
   /** Ends it by `signal`; resolves to how long that took, in milliseconds. */

@@ -32,6 +32,9 @@ class UndeletedError extends Error {
 /** Directories on their way into the trash at the same time: thousands that expire together must not crowd out the journal. */
 const MOVES_AT_ONCE = 2;
 
+/** One for all names: most are in nobody's way. */
+const VACANT = Promise.resolve();
+
 /** Gets deleted streams out of the way by a rename, so that the name is free at once, and removes their files behind that. */
 export class Trash {
   readonly #options: TrashOptions;
@@ -83,7 +86,7 @@ export class Trash {
 
   /** Resolves when no deleted stream's directory is in the way of the name; rejects when the deletion failed. */
   vacated(name: string): Promise<void> {
-    return this.#moving.get(name) ?? Promise.resolve();
+    return this.#moving.get(name) ?? VACANT;
   }
 
   /** Resolves when the stream's directory is out of its place; rejects when it could not be moved. */

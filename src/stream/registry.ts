@@ -24,6 +24,9 @@ export interface RegistryOptions {
 
 /** Between two rounds over the loaded streams that lets idle ones go. */
 const IDLE_ROUND_MS = 30_000;
+/** Idle streams let go at the same time, and streams looked at before requests have their turn. */
+const FORGOTTEN_AT_ONCE = 8;
+const IDLE_BURST = 64;
 /** Between the end of one search for expired streams on disk and the next. */
 const SWEEP_PAUSE_MS = 60_000;
 /** Idle streams looked at when room is needed for one more. */
@@ -41,7 +44,8 @@ export class Registry {
   readonly #loading = new Map<string, Promise<Stream | null>>();
   readonly #expiries: ExpiryQueue<Stream>;
   readonly #retentionTimer: RetentionTimer;
-  #clockHand: IterableIterator<Stream>;
+  /** Where the search for an idle stream goes on. Kept for one round at most: an iterator that stands still keeps what was in the map. */
+  #clockHand: IterableIterator<Stream> | null = null;
   #releasing = 0;
   #idleTimer: Timer | null = null;
   #sweepTimer: Timer | null = null;
@@ -54,7 +58,6 @@ export class Registry {
     this.#log = options.log;
     this.#maxLoadedStreams = options.maxLoadedStreams;
     this.#expiries = new ExpiryQueue(clock, (stream) => this.#expire(stream));
-    this.#clockHand = this.#streams.values();
   }
 
   /** Streams in memory. */
@@ -179,7 +182,7 @@ export class Registry {
     if (typeof stored === "string") return refuseRejected(stored);
     const stream = new Stream(this.#context, stored, initial);
     stream.predecessor = predecessor;
-    this.#streams.set(name, stream);
+    this.#streams.set(stream.name, stream);
     this.#expiries.add(stream);
     return outcome.then((how) => {
       if (how !== "durable") return refuse(how);
@@ -278,7 +281,7 @@ export class Registry {
     if (stored === null || this.#streams.has(name)) return null;
     this.#hasRoom();
     const stream = new Stream(this.#context, stored, null);
-    this.#streams.set(name, stream);
+    this.#streams.set(stream.name, stream);
     this.#expiries.add(stream);
     return stream;
   }
@@ -294,8 +297,8 @@ export class Registry {
 
   /** One step of the clock algorithm: a stream used since the last round is passed by once. */
   #advanceHand(): boolean {
-    let next = this.#clockHand.next();
-    if (next.done === true) {
+    let next = this.#clockHand?.next();
+    if (next === undefined || next.done === true) {
       this.#clockHand = this.#streams.values();
       next = this.#clockHand.next();
       if (next.done === true) return false;
@@ -327,11 +330,20 @@ export class Registry {
 
   /** Passes over every loaded stream once and lets those go that nobody used since the last round. */
   async #idleRound(): Promise<void> {
-    for (const stream of [...this.#streams.values()]) {
-      if (this.#stopped) return;
-      if (!stream.recentlyUsed && stream.idle) await this.#forget(stream);
-      else stream.recentlyUsed = false;
-    }
+    const streams = this.#streams.values();
+    // Those that come meanwhile are looked at in the next round.
+    let left = this.#streams.size;
+    const worker = async (): Promise<void> => {
+      for (const stream of streams) {
+        if (this.#stopped || (left -= 1) < 0) return;
+        if (!stream.recentlyUsed && stream.idle) await this.#forget(stream);
+        else stream.recentlyUsed = false;
+        // One with nothing to write is let go without any wait; requests are not to wait for thousands of them.
+        if (left % IDLE_BURST === 0) await new Promise<void>((resolve) => setImmediate(resolve));
+      }
+    };
+    await Promise.all(Array.from({ length: FORGOTTEN_AT_ONCE }, worker));
+    this.#clockHand = null;
     if (!this.#stopped) this.#idleTimer = this.#context.clock.after(IDLE_ROUND_MS, () => void this.#idleRound());
   }
 

@@ -48,7 +48,7 @@ export function fileRooms(): FileRooms {
   const { log, lines } = keptLog();
   const pool = new SegmentPool(files);
   const cache = new TailCache(SMALL.tailCacheBytes);
-  const writer = new SegmentWriter({ files, layout, pool, cache, damaged: (stream, damage) => void (stream.damage = damage) });
+  const writer = new SegmentWriter({ files, layout, pool, cache, threads: 8, damaged: (stream, damage) => void (stream.damage = damage) });
   const faults: Error[] = [];
   const trash = new Trash({ files, layout, pool, log, fault: (error) => faults.push(error), noteShard: (directory) => writer.noteShard(directory) });
   const told: string[] = [];

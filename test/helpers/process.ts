@@ -19,6 +19,8 @@ export interface TestProcess {
   stdoutLine(pattern: RegExp): Promise<string>;
   /** The same of standard error; with `count`, the line that is so many times the first. */
   stderrLine(pattern: RegExp, count?: number): Promise<string>;
+  /** What it has said on standard error so far. */
+  stderrText(): string;
   readonly ended: Promise<Ended>;
   kill(signal: NodeJS.Signals): void;
   /** Closes this end of its standard error, as a log reader does that dies. */
@@ -72,6 +74,7 @@ export function startNode(scope: TestScope, args: readonly string[], { cwd, env,
     pid: child.pid ?? 0,
     stdoutLine: (pattern) => stdout.line(pattern),
     stderrLine: (pattern, count) => stderr.line(pattern, count),
+    stderrText: () => stderr.text,
     ended,
     kill: (signal) => void child.kill(signal),
     leaveStderr: () => void child.stderr.destroy(),

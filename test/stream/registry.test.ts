@@ -3,11 +3,12 @@ import { existsSync } from "node:fs";
 import { describe, test, type TestContext } from "node:test";
 import { Layout } from "../../src/storage/file/layout.js";
 import type { AppendCommand, CreateCommand } from "../../src/stream/command.js";
-import type { TtlMode } from "../../src/stream/expiry.js";
+import { TOUCH_INTERVAL_MS, type TtlMode } from "../../src/stream/expiry.js";
 import type { AppendOutcome, CreateOutcome, DeleteOutcome, Refused } from "../../src/stream/outcome.js";
 import { Registry } from "../../src/stream/registry.js";
 import { Stream } from "../../src/stream/stream.js";
 import { bytesOf, crashAndRecover, keptLog, openEngine, reopen, type Engine, type LogLine } from "../helpers/engine.js";
+import { Random } from "../helpers/random.js";
 import { Barrier, diskError } from "../helpers/watched-files.js";
 
 interface TestRegistry {
@@ -364,6 +365,48 @@ describe("expiry", () => {
       next.clock.advance(1001);
       assert.equal(await isThere(registry, "s"), false);
     }
+  });
+
+  test("outlives a kill that comes at any moment after a read, however often it is read", async (t) => {
+    const firstSeed = Math.floor(Math.random() * 2 ** 31);
+    for (let seed = firstSeed; seed < firstSeed + 20; seed += 1) {
+      const random = new Random(seed);
+      const ttlSeconds = random.integer(1, 5);
+      const engine = await openEngine();
+      const before = registryOn(engine);
+      await before.registry.create("s", createOf({ ttlSeconds }));
+      let readAtMs = engine.clock.nowMs();
+      for (let reads = random.integer(1, 30); reads > 0; reads -= 1) {
+        engine.clock.advance(random.chance(0.7) ? random.integer(0, 200) : random.integer(0, ttlSeconds * 1000 - 1));
+        await (await find(before.registry, "s")).touch();
+        readAtMs = engine.clock.nowMs();
+      }
+      const untouchedMs = random.integer(0, ttlSeconds * 1000 - 1);
+      engine.clock.advance(untouchedMs);
+      before.registry.stop();
+      const { engine: next, registry } = await registryOf(t, {}, await crashAndRecover(engine));
+      registry.start();
+      // Its time goes on, looked for on disk and not, up to the last millisecond that the last read gave it.
+      next.clock.advance(readAtMs + ttlSeconds * 1000 - 1 - next.clock.nowMs());
+      await next.files.idle();
+      assert.equal(await isThere(registry, "s"), true, `seed ${seed}: gone before its time`);
+      next.clock.advance(1 + TOUCH_INTERVAL_MS);
+      assert.equal(await isThere(registry, "s"), false, `seed ${seed}: there after its time`);
+    }
+  });
+
+  test("costs the journal one note in half a second, however often the stream is read", async (t) => {
+    const { engine, registry } = await registryOf(t);
+    await registry.create("s", createOf({ ttlSeconds: 10 }));
+    const stream = await find(registry, "s");
+    const batches = (): number => engine.files.count("writeThen", /\.journal$/);
+    const before = batches();
+    for (let step = 0; step < 200; step += 1) {
+      engine.clock.advance(10);
+      for (let reader = 0; reader < 50; reader += 1) void stream.touch();
+      await engine.files.idle();
+    }
+    assert.ok(batches() - before <= 2000 / TOUCH_INTERVAL_MS, `${batches() - before} notes of 10,000 reads in two seconds`);
   });
 
   test("is looked for on disk: streams that nobody loads are removed too", async (t) => {

@@ -29,8 +29,8 @@ export interface CheckpointOptions {
   readonly fault: (error: Error) => void;
 }
 
-/** Streams made permanent at the same time: few, so that a journal sync never waits for a thread. */
-const CONCURRENCY = 3;
+/** Streams handed to the writer at the same time: it decides how many of them it does at once. */
+const CONCURRENCY = 16;
 /** How soon a checkpoint that found the disk full is tried again. */
 const RETRY_MS = 1000;
 

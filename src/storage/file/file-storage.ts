@@ -9,7 +9,7 @@ import { Checkpointer, type SealedFile } from "./checkpoint.js";
 import { Damage } from "./damage.js";
 import { explainUnusable, prepareDirectory, writeMarker } from "./directory.js";
 import { FileStream } from "./file-stream.js";
-import { isPassing, systemFiles, type Files } from "./files.js";
+import { isPassing, poolThreads, systemFiles, type Files } from "./files.js";
 import { Flusher } from "./flusher.js";
 import { emptyChange } from "./frame-encoder.js";
 import { Intake } from "./intake.js";
@@ -79,7 +79,7 @@ export class FileStorage implements Storage {
     const cache = (this.#cache = new TailCache(options.tailCacheBytes));
     const fault = (error: Error): void => this.#fault(error);
     this.#trash = new Trash({ files, layout, pool, log, fault, noteShard: (directory) => this.#writer.noteShard(directory) });
-    const writer = (this.#writer = new SegmentWriter({ files, layout, pool, cache, damaged: (stream, damage) => this.#damaged(stream, damage) }));
+    const writer = (this.#writer = new SegmentWriter({ files, layout, pool, cache, threads: poolThreads(), damaged: (stream, damage) => this.#damaged(stream, damage) }));
     const flushAtBytes = Math.floor(options.tailCacheBytes / 2);
     this.#flusher = new Flusher({ writer, cache, clock, flushAtBytes, fault });
     // What a killed process leaves of a probe goes with the rest of the trash.
@@ -221,7 +221,8 @@ export class FileStorage implements Storage {
     }
     const stream = new FileStream(read, directory, read);
     stream.created = true;
-    this.#streams.set(name, stream);
+    // By its own copy of the name: the caller's may hold on to a whole request.
+    this.#streams.set(stream.name, stream);
     return stream;
   }
 

@@ -2,7 +2,8 @@ import type { AppendRecord, DamagedStreamError, OldestPart, Position, Settlement
 import { MutableState } from "../state.js";
 import type { StreamIdentity } from "./record.js";
 import type { Sidecar } from "./sidecar.js";
-import { CachedTail } from "./tail-cache.js";
+import { SmallSet } from "./small-set.js";
+import { appended, CachedTail } from "./tail-cache.js";
 
 /** A segment of a stream: `length` bytes of it are durable, `crc` is that of the bytes already in the segment's file. */
 export interface Segment {
@@ -52,6 +53,9 @@ export interface HeldEntry {
   fail(how: Settlement): void;
 }
 
+/** One for all streams: most have none under way. */
+const NO_WORK = Promise.resolve();
+
 /** One stream as the engine holds it: what is durable, what is reserved ahead of it, and what is where on disk. */
 export class FileStream implements StoredStream {
   readonly id: string;
@@ -59,7 +63,7 @@ export class FileStream implements StoredStream {
   readonly config: StreamConfig;
   readonly directory: string;
   readonly state: MutableState;
-  readonly segments: Segment[];
+  segments: Segment[];
   readonly cached = new CachedTail();
   observer: StreamObserver | null = null;
   created = false;
@@ -94,19 +98,19 @@ export class FileStream implements StoredStream {
   /** Bytes before this position are in segment files. */
   written: Position;
   /** Segments written to since their last sync, by start. */
-  readonly unsynced = new Set<Position>();
+  readonly unsynced = new SmallSet();
   /** Segments whose entry in the directory is permanent, by start. */
-  readonly entered: Set<Position>;
+  readonly entered: SmallSet;
   /** Segments that hold something else than what was written, by start. */
-  readonly damagedSegments = new Set<Position>();
+  readonly damagedSegments = new SmallSet();
   /** Segments whose file was found to have the length it should, by start. */
-  readonly fitted = new Set<Position>();
+  readonly fitted = new SmallSet();
   /** A process that ended may have replaced its sidecar without the directory's sync. */
   hasUnsyncedSidecar = false;
   /** Records of it are still being read: how long its segments should be is not known yet. */
   recovering = false;
   /** The last of the stream's file operations that run one after another; first, its predecessor's way out of the directory. */
-  work: Promise<void> = Promise.resolve();
+  work: Promise<void> = NO_WORK;
   /** Entries that wait for a large payload before them to reach its segment, `null` while there is none. */
   held: HeldEntry[] | null = null;
   /** Whether the stream layer has it. */
@@ -129,7 +133,7 @@ export class FileStream implements StoredStream {
     this.written = this.state.tail;
     this.reservedTail = this.state.tail;
     this.reservedSegment = this.#lastSegment();
-    this.entered = new Set(this.segments.map(({ start }) => start));
+    this.entered = new SmallSet(this.segments.map(({ start }) => start));
     this.lastBatch = sidecar?.batch ?? 0;
     this.persistedBatch = this.lastBatch;
   }
@@ -244,7 +248,7 @@ export class FileStream implements StoredStream {
       if (last?.start === segmentStart) {
         last.length += length;
         last.newestAtMs = Math.max(last.newestAtMs, atMs);
-      } else this.segments.push({ start: segmentStart, length, crc: 0, firstAtMs: atMs, newestAtMs: atMs, unchecked: null });
+      } else this.segments = appended(this.segments, { start: segmentStart, length, crc: 0, firstAtMs: atMs, newestAtMs: atMs, unchecked: null });
     }
     this.state.apply(change, length);
     this.lastBatch = batch;

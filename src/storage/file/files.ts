@@ -22,6 +22,11 @@ export interface Files {
   syncDirectory(path: string): Promise<void>;
 }
 
+/** Threads that the platform has for file operations: as many of them can be under way at a time. */
+export function poolThreads(): number {
+  return Number(process.env["UV_THREADPOOL_SIZE"]) || 4;
+}
+
 /** How a file is opened. */
 export type OpenMode = "read" | "write" | "log";
 
@@ -230,20 +235,33 @@ export async function readFully(file: OpenFile, position: number, length: number
 
 /** Puts `bytes` in place of the file at `path` so that a crash leaves the old or the new, whole; the caller syncs the directory. */
 export async function replaceFile(files: Files, path: string, bytes: Buffer): Promise<void> {
-  const temporary = `${path}.new`;
-  const file = await files.open(temporary, "write");
+  await writeReplacement(files, path, bytes);
+  await putReplacement(files, path);
+}
+
+/** The first half of {@link replaceFile}: `bytes` are permanent beside the file at `path`, which is as it was. */
+export async function writeReplacement(files: Files, path: string, bytes: Buffer): Promise<void> {
+  const file = await files.open(replacementPath(path), "write");
   try {
     await file.truncate(0);
     await file.write(bytes, 0);
     await file.sync();
   } catch (error) {
     // Half of it would only take room.
-    if (isDiskFull(error)) await files.unlink(temporary);
+    if (isDiskFull(error)) await files.unlink(replacementPath(path));
     throw error;
   } finally {
     await file.close();
   }
-  await files.rename(temporary, path);
+}
+
+/** The second half of {@link replaceFile}: what was written beside the file at `path` takes its place. */
+export function putReplacement(files: Files, path: string): Promise<void> {
+  return files.rename(replacementPath(path), path);
+}
+
+function replacementPath(path: string): string {
+  return `${path}.new`;
 }
 
 /** What the system says in a short file of /proc, `null` where it does not. Such files say that they are empty. */

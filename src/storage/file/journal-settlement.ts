@@ -1,7 +1,7 @@
 import type { Log } from "../../ops/log.js";
 import type { Damaged } from "./damaged.js";
 import type { FileStream } from "./file-stream.js";
-import { replaceFile, type Files } from "./files.js";
+import { poolThreads, replaceFile, type Files } from "./files.js";
 import { ownSidecar, type JournaledStream, type Survey, type SurveyedFile } from "./journal-survey.js";
 import type { Layout } from "./layout.js";
 import { FRAME_HEADER_BYTES, keepRecords, sealFrame, SECTOR_BYTES, type Frame } from "./record.js";
@@ -97,7 +97,7 @@ export function behindKept(kept: Survey, present: Survey): JournaledStream[] {
 async function applyAll({ files, layout, directoryId, log }: SettlementOptions, journal: readonly SurveyedFile[], short: ReadonlySet<string>): Promise<FileStream[]> {
   const pool = new SegmentPool(files);
   const cache = new TailCache(CACHE_BYTES);
-  const writer = new SegmentWriter({ files, layout, pool, cache, damaged: (stream, damage) => void (stream.damage = damage) });
+  const writer = new SegmentWriter({ files, layout, pool, cache, threads: poolThreads(), damaged: (stream, damage) => void (stream.damage = damage) });
   let failed: Error | null = null;
   const fault = (error: Error): void => void (failed ??= error);
   const trash = new Trash({ files, layout, pool, log, fault, noteShard: (directory) => writer.noteShard(directory) });

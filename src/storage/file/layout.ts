@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { basename, join } from "node:path";
+import { basename, join, sep } from "node:path";
 import type { Position } from "../storage.js";
 
 /** Longest escaped name that is kept whole as a directory's name, in bytes. */
@@ -36,7 +36,8 @@ export class Layout {
   /** The directory of the stream `name`. */
   streamDirectory(name: string): string {
     const hash = createHash("sha256").update(name).digest("hex");
-    return join(this.streams, hash.slice(0, 2), directoryName(name, hash));
+    // Joined by one call that leaves no trace: every stream in memory keeps this path.
+    return [this.streams, hash.slice(0, 2), directoryName(name, hash)].join(sep);
   }
 
   /** The name of the stream whose directory this is; `null` when it is nobody's, or the name is cut in it. */
@@ -98,13 +99,15 @@ function digits16(value: number): string {
  */
 export function escapeName(name: string): string {
   const bytes = Buffer.from(name, "utf8");
-  let escaped = "";
+  const escaped = Buffer.allocUnsafe(3 * bytes.length);
+  let end = 0;
   for (let index = 0; index < bytes.length; index += 1) {
     const byte = bytes.readUInt8(index);
     const inner = index > 0 && index < bytes.length - 1;
-    escaped += isPlain(byte, inner) ? String.fromCharCode(byte) : `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
+    if (isPlain(byte, inner)) end = escaped.writeUInt8(byte, end);
+    else end += escaped.write(`%${byte.toString(16).toUpperCase().padStart(2, "0")}`, end, "latin1");
   }
-  return escaped;
+  return escaped.toString("latin1", 0, end);
 }
 
 function unescapeName(escaped: string): string | null {

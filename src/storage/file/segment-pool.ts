@@ -3,7 +3,7 @@ import { isBusy, readProc, type Files, type OpenFile } from "./files.js";
 import { Turns } from "./turns.js";
 
 interface PooledFile {
-  readonly path: string;
+  readonly directory: string;
   readonly opening: Promise<OpenFile>;
   users: number;
   /** No longer in the pool: the last user closes it. */
@@ -43,7 +43,7 @@ export class SegmentPool {
   /** Runs `work` with the file at `path` open; `read` needs it to exist. */
   async use<T>(path: string, mode: PoolMode, work: (file: OpenFile) => Promise<T>): Promise<T> {
     const key = this.#keyFor(path, mode);
-    const pooled = this.#open.get(key) ?? { path, opening: this.#openFile(path, mode), users: 0, dropped: false };
+    const pooled = this.#open.get(key) ?? { directory: dirname(path), opening: this.#openFile(path, mode), users: 0, dropped: false };
     this.#open.delete(key);
     this.#open.set(key, pooled);
     pooled.users += 1;
@@ -70,7 +70,7 @@ export class SegmentPool {
 
   /** Closes the files in `directory`, once nobody uses them: its next files of these names are others. */
   async dropIn(directory: string): Promise<void> {
-    for (const [key, { path }] of this.#open) if (dirname(path) === directory) await this.#close(key);
+    for (const [key, pooled] of this.#open) if (pooled.directory === directory) await this.#close(key);
   }
 
   async closeAll(): Promise<void> {

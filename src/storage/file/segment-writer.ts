@@ -2,10 +2,11 @@ import { DamagedStreamError, type Position } from "../storage.js";
 import { MutableState } from "../state.js";
 import { combineCrc32, crc32 } from "./crc32.js";
 import { endOf, type FileStream } from "./file-stream.js";
-import { errorCode, isDiskFull, isPathFault, removeFile, replaceFile, type Files, type OpenFile } from "./files.js";
+import { errorCode, isDiskFull, isPathFault, putReplacement, removeFile, replaceFile, writeReplacement, type Files, type OpenFile } from "./files.js";
 import { keptSidecarPath, segmentPath, sidecarPath, type Layout } from "./layout.js";
 import type { SegmentPool } from "./segment-pool.js";
 import { encodeNotice, encodeSidecar, type Sidecar } from "./sidecar.js";
+import { Turns } from "./turns.js";
 import type { TailCache } from "./tail-cache.js";
 
 /** What a writer works with. */
@@ -14,16 +15,27 @@ export interface SegmentWriterOptions {
   readonly layout: Layout;
   readonly pool: SegmentPool;
   readonly cache: TailCache;
+  /** File operations that can be under way at the same time in the whole process. */
+  readonly threads: number;
   /** A stream's files can't be written: it takes nothing more, and what the journal has of it is kept. */
   readonly damaged: (stream: FileStream, damage: DamagedStreamError) => void;
 }
 
 /**
+ * The share of the threads that streams made permanent may take, each with its own sync and its sidecar's at once: the
+ * rest is left, so that no journal sync waits for a thread. More at a time cost less each, as the file system commits
+ * them together.
+ */
+const PERSIST_SHARE = 3 / 4;
+const SYNCS_AT_ONCE = 2;
+
+/**
  * Writes streams to their own files, behind the journal: bytes to segments, state to sidecars. The operations of one
  * stream run one after another.
  *
- * Order, for a sidecar never to say more than the segments hold: bytes, sync of the segments and of their entries,
- * sidecar under another name, its sync, its rename, sync of the directory. Only then may the journal forget.
+ * Order, for a sidecar never to say more than the segments hold: bytes; sync of the segments and of their entries, and
+ * meanwhile the sidecar under another name and its sync; its rename; sync of the directory. Only then may the journal
+ * forget.
  */
 export class SegmentWriter {
   readonly #files: Files;
@@ -33,12 +45,14 @@ export class SegmentWriter {
   readonly #damaged: SegmentWriterOptions["damaged"];
   /** Directories of stream directories with entries that are not synced. */
   readonly #unsyncedShards = new Set<string>();
+  readonly #persisting: Turns;
 
   constructor(options: SegmentWriterOptions) {
     this.#files = options.files;
     this.#layout = options.layout;
     this.#pool = options.pool;
     this.#cache = options.cache;
+    this.#persisting = new Turns(Math.max(1, Math.floor((options.threads * PERSIST_SHARE) / SYNCS_AT_ONCE)));
     this.#damaged = options.damaged;
   }
 
@@ -54,7 +68,7 @@ export class SegmentWriter {
 
   /** Makes everything that is durable in the stream permanent in its own files, but for the entry of its directory. */
   persist(stream: FileStream): Promise<void> {
-    return unlessDamaged(this.#inOrder(stream, () => this.#persistNow(stream)));
+    return unlessDamaged(this.#inOrder(stream, () => this.#persisting.run(() => this.#persistNow(stream))));
   }
 
   /** Tells in place of a stream's sidecar that the stream is damaged; the sidecar is kept beside it. */
@@ -187,15 +201,22 @@ export class SegmentWriter {
     await this.#flushTo(stream, tail);
     if (stream.deleted || stream.damage !== null) return;
     await this.#makeDirectory(stream);
+    const segments = stream.segments
+      .filter((segment) => segment.start < tail)
+      .map((segment) => ({ ...segment, length: Math.min(segment.length, tail - segment.start) }));
+    // Under its other name the sidecar promises nothing yet: both go to the disk at the same time.
+    await allDone([this.#syncSegments(stream), this.#writeSidecar(stream, { ...identityOf(stream), state, earliest, segments, batch, claimed: false })]);
+    if (stream.deleted || stream.damage !== null) return;
+    await this.#putSidecar(stream);
+    stream.persistedBatch = batch;
+  }
+
+  /** Makes the bytes written to segments permanent, and the directory's entries of these. */
+  async #syncSegments(stream: FileStream): Promise<void> {
     const unsynced = [...stream.unsynced];
     for (const start of unsynced) await this.#use(stream, start, (file) => file.sync());
     await this.#enter(stream, unsynced);
     for (const start of unsynced) stream.unsynced.delete(start);
-    const segments = stream.segments
-      .filter((segment) => segment.start < tail)
-      .map((segment) => ({ ...segment, length: Math.min(segment.length, tail - segment.start) }));
-    await this.#replaceSidecar(stream, { ...identityOf(stream), state, earliest, segments, batch, claimed: false });
-    stream.persistedBatch = batch;
   }
 
   /** Makes the directory's entries of synced segments permanent: no sidecar or record may speak of one that could be gone. */
@@ -211,16 +232,23 @@ export class SegmentWriter {
     await this.#makeDirectory(stream);
     if (!stream.hasSidecar) {
       const nothing = { state: new MutableState(), earliest: stream.earliestPlace, segments: [], batch: 0 };
-      await this.#replaceSidecar(stream, { ...identityOf(stream), ...nothing, claimed: true });
+      await this.#writeSidecar(stream, { ...identityOf(stream), ...nothing, claimed: true });
+      await this.#putSidecar(stream);
     }
     if (stream.hasEntry) return;
     await this.#files.syncDirectory(this.#layout.shard(stream.directory));
     stream.hasEntry = true;
   }
 
-  async #replaceSidecar(stream: FileStream, sidecar: Sidecar): Promise<void> {
+  /** Writes a sidecar beside the one that is there. */
+  #writeSidecar(stream: FileStream, sidecar: Sidecar): Promise<void> {
     const path = sidecarPath(stream.directory);
-    await this.#onOwnFile(stream, path, () => replaceFile(this.#files, path, encodeSidecar(sidecar)));
+    return this.#onOwnFile(stream, path, () => writeReplacement(this.#files, path, encodeSidecar(sidecar)));
+  }
+
+  async #putSidecar(stream: FileStream): Promise<void> {
+    const path = sidecarPath(stream.directory);
+    await this.#onOwnFile(stream, path, () => putReplacement(this.#files, path));
     await this.#files.syncDirectory(stream.directory);
     stream.hasSidecar = true;
   }
@@ -269,4 +297,10 @@ async function writeOrCutOff(file: OpenFile, bytes: Buffer, position: number): P
     if (isDiskFull(error) && (await file.size()) > position) await file.truncate(position);
     throw error;
   }
+}
+
+/** Waits for all of `work`, also when some of it fails: the next operation must not begin while this one still goes on. */
+async function allDone(work: readonly Promise<void>[]): Promise<void> {
+  await Promise.allSettled(work);
+  await Promise.all(work);
 }

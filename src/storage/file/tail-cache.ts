@@ -19,9 +19,19 @@ export interface PendingRun {
   readonly writtenCrc: number | null;
 }
 
+/** One for all streams without cached bytes; never written to. */
+const NO_BLOCKS: TailBlock[] = [];
+
+/** `list` with `item` at its end. A first item gets a list of its own size, where `push` would make room for 17. */
+export function appended<T>(list: T[], item: T): T[] {
+  if (list.length === 0) return [item];
+  list.push(item);
+  return list;
+}
+
 /** The newest bytes of one stream. */
 export class CachedTail {
-  readonly blocks: TailBlock[] = [];
+  blocks: TailBlock[] = NO_BLOCKS;
 
   /** Where the cached bytes begin; `Infinity` when there are none. */
   get start(): Position {
@@ -58,6 +68,7 @@ export interface CachedStream {
 
 const MIN_BLOCK_BYTES = 128;
 const MAX_BLOCK_BYTES = 64 * 1024;
+const SLAB_BYTES = 16 * 1024;
 /** A payload of this size is a block of its own, without a copy. */
 const OWN_BLOCK_BYTES = 16 * 1024;
 
@@ -71,6 +82,8 @@ export class TailCache {
   readonly #evictable = new Set<CachedStream>();
   #bytes = 0;
   #unwrittenBytes = 0;
+  #slab = Buffer.alloc(0);
+  #slabUsed = SLAB_BYTES;
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
@@ -119,7 +132,8 @@ export class TailCache {
    * long one, is seldom alone. They may go at any time.
    */
   keep(stream: CachedStream, segmentStart: Position, position: Position, bytes: Buffer): void {
-    stream.cached.blocks.push({ start: position, segmentStart, bytes, length: bytes.length, writtenCrc: null });
+    const block = { start: position, segmentStart, bytes, length: bytes.length, writtenCrc: null };
+    stream.cached.blocks = appended(stream.cached.blocks, block);
     this.#bytes += bytes.length;
     this.#evictable.add(stream);
     if (this.isOverfull) this.#evict();
@@ -140,7 +154,7 @@ export class TailCache {
   /** Forgets all of a stream's bytes, `unwritten` of which no segment will get. */
   drop(stream: CachedStream, unwritten: number): void {
     for (const block of stream.cached.blocks) this.#bytes -= block.bytes.length;
-    stream.cached.blocks.length = 0;
+    stream.cached.blocks = NO_BLOCKS;
     this.#unwrittenBytes -= unwritten;
     this.#evictable.delete(stream);
   }
@@ -162,7 +176,7 @@ export class TailCache {
   #extend(block: TailBlock, payload: Buffer): void {
     const needed = block.length + payload.length;
     if (needed > block.bytes.length) {
-      const grown = Buffer.allocUnsafe(Math.min(MAX_BLOCK_BYTES, Math.max(needed, block.bytes.length * 2)));
+      const grown = this.#blockOf(Math.min(MAX_BLOCK_BYTES, Math.max(needed, block.bytes.length * 2)));
       block.bytes.copy(grown, 0, 0, block.length);
       this.#bytes += grown.length - block.bytes.length;
       block.bytes = grown;
@@ -171,14 +185,25 @@ export class TailCache {
     block.length = needed;
   }
 
+  /** Small blocks share slabs with each other only: in Node's own pool they would keep what has long been done with. */
+  #blockOf(length: number): Buffer {
+    if (length > SLAB_BYTES / 4) return Buffer.allocUnsafeSlow(length);
+    if (this.#slabUsed + length > SLAB_BYTES) {
+      this.#slab = Buffer.allocUnsafeSlow(SLAB_BYTES);
+      this.#slabUsed = 0;
+    }
+    this.#slabUsed += length;
+    return this.#slab.subarray(this.#slabUsed - length, this.#slabUsed);
+  }
+
   #push(stream: CachedStream, segmentStart: Position, position: Position, payload: Buffer, writtenCrc: number | null): void {
     const { length } = payload;
     let bytes = payload;
     if (length < OWN_BLOCK_BYTES) {
-      bytes = Buffer.allocUnsafe(Math.max(MIN_BLOCK_BYTES, length));
+      bytes = this.#blockOf(Math.max(MIN_BLOCK_BYTES, length));
       payload.copy(bytes);
     }
-    stream.cached.blocks.push({ start: position, segmentStart, bytes, length, writtenCrc });
+    stream.cached.blocks = appended(stream.cached.blocks, { start: position, segmentStart, bytes, length, writtenCrc });
     this.#bytes += bytes.length;
   }
 
@@ -191,7 +216,7 @@ export class TailCache {
         this.#bytes -= block.bytes.length;
         dropped += 1;
       }
-      blocks.splice(0, dropped);
+      if (dropped > 0) stream.cached.blocks = dropped === blocks.length ? NO_BLOCKS : blocks.slice(dropped);
       if (!mayEvict(stream)) this.#evictable.delete(stream);
       if (!this.isOverfull) return;
     }

@@ -5,6 +5,7 @@ import type { FileStream } from "./file-stream.js";
 import { errorCode, isDiskFull, type Files } from "./files.js";
 import type { Layout } from "./layout.js";
 import type { SegmentPool } from "./segment-pool.js";
+import { Turns } from "./turns.js";
 
 /** What the trash works with. */
 export interface TrashOptions {
@@ -28,11 +29,18 @@ class UndeletedError extends Error {
   }
 }
 
+/** Directories on their way into the trash at the same time: thousands that expire together must not crowd out the journal. */
+const MOVES_AT_ONCE = 2;
+
+/** One for all names: most are in nobody's way. */
+const VACANT = Promise.resolve();
+
 /** Gets deleted streams out of the way by a rename, so that the name is free at once, and removes their files behind that. */
 export class Trash {
   readonly #options: TrashOptions;
   /** Moves to come or under way, by name: a new stream of the name touches no file before they are done. */
   readonly #moving = new Map<string, Promise<void>>();
+  readonly #moveTurns = new Turns(MOVES_AT_ONCE);
   readonly #moves = new WeakMap<FileStream, Promise<void>>();
   #emptying: Promise<void> = Promise.resolve();
   #stopped = false;
@@ -78,7 +86,7 @@ export class Trash {
 
   /** Resolves when no deleted stream's directory is in the way of the name; rejects when the deletion failed. */
   vacated(name: string): Promise<void> {
-    return this.#moving.get(name) ?? Promise.resolve();
+    return this.#moving.get(name) ?? VACANT;
   }
 
   /** Resolves when the stream's directory is out of its place; rejects when it could not be moved. */
@@ -93,10 +101,11 @@ export class Trash {
   async discard(directory: string, label: string, isUnborn = false): Promise<void> {
     const { files, layout, noteShard } = this.#options;
     const target = join(layout.trash, label);
-    await files.removeTree(target);
+    let isMoved = true;
     try {
-      await files.rename(directory, target);
+      await this.#moveTo(directory, target);
     } catch (error) {
+      isMoved = false;
       // Removing it needs no room.
       if (isDiskFull(error)) await files.removeTree(directory);
       else if (errorCode(error) !== "ENOENT") throw error;
@@ -104,7 +113,19 @@ export class Trash {
     // Also where there was none: a process that was killed may have moved it, and that may not be permanent yet.
     noteShard(directory);
     if (isUnborn) await files.syncDirectory(layout.shard(directory));
-    this.#empty(target);
+    if (isMoved) this.#empty(target);
+  }
+
+  /** Looks for a leftover in the target only where there is one: recovery discards thousands of directories that never were. */
+  async #moveTo(directory: string, target: string): Promise<void> {
+    const { files } = this.#options;
+    try {
+      await files.rename(directory, target);
+    } catch (error) {
+      if (!["ENOTEMPTY", "EEXIST"].includes(errorCode(error))) throw error;
+      await files.removeTree(target);
+      await files.rename(directory, target);
+    }
   }
 
   /** Removes what an earlier run left in the trash, in the background. */
@@ -125,7 +146,7 @@ export class Trash {
     await Promise.allSettled([before, durable]);
     await durable;
     await Promise.allSettled([stream.work]);
-    await this.#move(stream);
+    await this.#moveTurns.run(() => this.#move(stream));
   }
 
   async #move(stream: FileStream): Promise<void> {

@@ -19,8 +19,7 @@ describe("a deleted stream", () => {
     const rooms = fileRooms();
     const stream = await persisted(rooms);
     const removal = new Barrier();
-    let removals = 0;
-    rooms.files.gate = ({ kind }) => (kind === "removeTree" && (removals += 1) === 2 ? removal.opened : undefined);
+    rooms.files.gate = ({ kind }) => (kind === "removeTree" ? removal.opened : undefined);
     rooms.trash.take(stream);
     assert.equal(rooms.trash.isVacating("s"), true);
     await rooms.trash.vacated("s");
@@ -65,6 +64,28 @@ describe("a deleted stream", () => {
     await flushed;
     await rooms.trash.removed(stream);
     assert.ok(!existsSync(stream.directory));
+  });
+
+  test("is moved beside few others, however many are deleted together", async () => {
+    const rooms = fileRooms();
+    const streams: FileStream[] = [];
+    for (let index = 0; index < 50; index += 1) {
+      const stream = rooms.stream(`s${index}`);
+      rooms.advance(stream, bytesOf(10));
+      await rooms.writer.persist(stream);
+      streams.push(stream);
+    }
+    let atOnce = 0;
+    let most = 0;
+    rooms.files.gate = ({ kind }) => {
+      if (kind !== "rename") return undefined;
+      most = Math.max(most, (atOnce += 1));
+      return new Promise<void>((resolve) => setImmediate(resolve)).then(() => void (atOnce -= 1));
+    };
+    for (const stream of streams) rooms.trash.take(stream);
+    await Promise.all(streams.map((stream) => rooms.trash.removed(stream)));
+    assert.ok(most <= 2, `${most} at once`);
+    await rooms.trash.stop();
   });
 
   test("without a directory is gone at once, and one that was never taken is not waited for", async () => {

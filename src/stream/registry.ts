@@ -1,11 +1,11 @@
 import { DEFAULT_CONTENT_TYPE } from "../protocol/content-type.js";
 import type { Clock, Timer } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
-import type { AppendRecord, MaybePromise, Settlement, Storage, StorageHealth, StreamConfig } from "../storage/storage.js";
-import type { AppendCommand, CreateCommand } from "./command.js";
+import type { AppendRecord, ForkOrigin, MaybePromise, Settlement, Storage, StorageHealth, StreamConfig } from "../storage/storage.js";
+import type { AppendCommand, CreateCommand, ForkRequest } from "./command.js";
 import { frameBody, matchesExisting } from "./decide.js";
 import { deadlineOf, ExpiryQueue, TOUCH_INTERVAL_MS, type TtlMode } from "./expiry.js";
-import { formatOffset } from "../protocol/offset.js";
+import { forkConfig, forkOrigin } from "./fork.js";
 import { refuse, type AppendOutcome, type CreateOutcome, type DeleteOutcome, type Refused } from "./outcome.js";
 import { isExcess, KEEP_ALL, RetentionTimer, type RetentionLimits } from "./retention.js";
 import { refuseRejected, Stream, type StreamContext } from "./stream.js";
@@ -84,10 +84,19 @@ export class Registry {
 
   /** The stream as readers see it, or why there is none. A created or deleted one is waited for until that is durable. */
   find(name: string): MaybePromise<Stream | Refused> {
-    const stream = this.#streams.get(name);
-    if (stream === undefined) return this.#findOnDisk(name);
+    const stream = this.#known(name);
+    if (stream === null) return this.#findOnDisk(name);
     if (stream.phase === "live") return this.#unlessExpired(stream);
+    if (stream.phase === "kept") return GONE;
     return this.#findWhenSettled(stream);
+  }
+
+  /** The stream in memory; one that was kept for its forks leaves when the last of them is gone. */
+  #known(name: string): Stream | null {
+    const stream = this.#streams.get(name) ?? null;
+    if (stream?.phase !== "kept" || stream.stored.standing === "kept") return stream;
+    this.#streams.delete(name);
+    return null;
   }
 
   async #findOnDisk(name: string): Promise<Stream | Refused> {
@@ -106,7 +115,7 @@ export class Registry {
   #unlessExpired(stream: Stream): Stream | Refused {
     if (stream.isExpired(this.#context.clock.nowMs())) {
       this.#expire(stream);
-      return NOT_FOUND;
+      return stream.stored.forkCount > 0 ? GONE : NOT_FOUND;
     }
     stream.recentlyUsed = true;
     return stream;
@@ -114,11 +123,11 @@ export class Registry {
 
   /** Appends to or closes the stream of this name (specification 4.2, 4.3). */
   append(name: string, command: AppendCommand): MaybePromise<AppendOutcome> {
-    const stream = this.#streams.get(name);
-    if (stream === undefined) return this.#appendLoaded(name, command);
-    if (stream.phase === "deleting" || stream.phase === "gone") return this.#refuseGone(stream);
+    const stream = this.#known(name);
+    if (stream === null) return this.#appendLoaded(name, command);
+    if (!isCurrent(stream)) return this.#refuseGone(stream);
     const current = this.#unlessExpired(stream);
-    return current === stream ? stream.append(command) : NOT_FOUND;
+    return current instanceof Stream ? stream.append(command) : current;
   }
 
   async #appendLoaded(name: string, command: AppendCommand): Promise<AppendOutcome> {
@@ -127,43 +136,68 @@ export class Registry {
   }
 
   #refuseGone(stream: Stream): MaybePromise<Refused> {
-    return stream.whenDurable((): Refused => NOT_FOUND);
+    return stream.whenDurable((): Refused => (stream.phase === "kept" ? GONE : NOT_FOUND));
   }
 
   /** Creates the stream of this name, or finds it there as asked for (specification 4.1). */
-  async create(name: string, command: CreateCommand): Promise<CreateOutcome> {
-    let stream = this.#streams.get(name) ?? null;
+  create(name: string, command: CreateCommand): Promise<CreateOutcome> {
+    return this.#create(name, command, null);
+  }
+
+  /** `base` is the place that was found for a fork. */
+  async #create(name: string, command: CreateCommand, base: ForkBase | null): Promise<CreateOutcome> {
+    let stream = this.#known(name);
     while (stream === null) {
       const loaded = await this.#load(name);
-      stream = this.#streams.get(name) ?? null;
-      if (loaded === null && stream === null) return this.#createNew(name, command);
+      stream = this.#known(name);
+      if (loaded === null && stream === null) return this.#createNew(name, command, base);
     }
-    const isCurrent = stream.phase === "creating" || stream.phase === "live";
-    if (isCurrent && stream.isExpired(this.#context.clock.nowMs())) this.#expire(stream);
-    else if (isCurrent) return this.#compare(stream, command);
+    const isExpired = isCurrent(stream) && stream.isExpired(this.#context.clock.nowMs());
+    if (isExpired) this.#expire(stream);
+    else if (isCurrent(stream)) return this.#compare(stream, command);
+    if (stream.phase === "keeping" || stream.phase === "kept") return stream.whenDurable(() => refuse("name-held-by-forks"));
     // The name is free: its deletion has been handed in, and the creation follows it.
-    return this.#createNew(name, command);
+    return this.#createNew(name, command, base);
   }
 
   #compare(stream: Stream, command: CreateCommand): MaybePromise<CreateOutcome> {
-    const contentType = command.contentType ?? DEFAULT_CONTENT_TYPE;
     const closed = stream.reservedClosed;
     const tail = stream.reservedTail;
     return stream.whenDurable((): CreateOutcome => {
-      if (!matchesExisting(stream.config, closed, command, contentType)) return refuse("config-mismatch");
+      if (!matchesExisting(stream.config, closed, command)) return refuse("config-mismatch");
       return { kind: "created", created: false, contentType: stream.config.contentType, nextOffset: stream.offsetAt(tail), closed };
     });
   }
 
-  #createNew(name: string, command: CreateCommand): MaybePromise<CreateOutcome> {
-    const contentType = command.contentType ?? DEFAULT_CONTENT_TYPE;
-    const payload = frameBody(contentType, command.body, "create");
+  #createNew(name: string, command: CreateCommand, base: ForkBase | null): MaybePromise<CreateOutcome> {
+    const { fork, ttlSeconds, expiresAtMs } = command;
+    const nowMs = this.#context.clock.nowMs();
+    if (fork === null) {
+      const contentType = command.contentType ?? DEFAULT_CONTENT_TYPE;
+      return this.#createAs(name, command, { contentType, createdAtMs: nowMs, ttlSeconds, expiresAtMs, forkedFrom: null });
+    }
+    // The source may have gone while its place, or what has the name, was looked for.
+    const isThere = base !== null && base.source.phase === "live" && !base.source.isExpired(nowMs);
+    return isThere ? this.#createAs(name, command, forkConfig(base.source.config, command, nowMs, base.origin)) : this.#createFork(name, command, fork);
+  }
+
+  async #createFork(name: string, command: CreateCommand, fork: ForkRequest): Promise<CreateOutcome> {
+    const source = await this.find(fork.source);
+    if (!(source instanceof Stream)) return refuseSource(source);
+    source.retain();
+    try {
+      const origin = await forkOrigin(source, fork, command.contentType);
+      return "kind" in origin ? origin : await this.#create(name, command, { source, origin });
+    } finally {
+      source.release();
+    }
+  }
+
+  #createAs(name: string, { body, closed }: CreateCommand, config: StreamConfig): MaybePromise<CreateOutcome> {
+    const payload = frameBody(config.contentType, body, "create");
     if (!Buffer.isBuffer(payload)) return payload;
     if (!this.#hasRoom()) return refuse("overloaded", { detail: "Too many streams are in use." });
-    const nowMs = this.#context.clock.nowMs();
-    const { ttlSeconds, expiresAtMs } = command;
-    const config: StreamConfig = { contentType, createdAtMs: nowMs, ttlSeconds, expiresAtMs };
-    return this.#storeNew(name, config, { payload, closes: command.closed, producer: null, seq: null, atMs: nowMs });
+    return this.#storeNew(name, config, { payload, closes: closed, producer: null, seq: null, atMs: config.createdAtMs });
   }
 
   #storeNew(name: string, config: StreamConfig, initial: AppendRecord): Promise<CreateOutcome> | Refused {
@@ -183,7 +217,7 @@ export class Registry {
     this.#expiries.add(stream);
     return outcome.then((how) => {
       if (how !== "durable") return refuse(how);
-      const nextOffset = initial.payload.length === 0 ? formatOffset(0, 0) : stream.offsetAt(initial.payload.length);
+      const nextOffset = stream.offsetAt((config.forkedFrom?.point ?? 0) + initial.payload.length);
       return { kind: "created", created: true, contentType: config.contentType, nextOffset, closed: initial.closes };
     });
   }
@@ -201,13 +235,11 @@ export class Registry {
 
   /** Deletes the stream of this name (specification 4.4). */
   async delete(name: string): Promise<DeleteOutcome> {
-    const stream = this.#streams.get(name) ?? (await this.#loadCurrent(name));
+    const stream = this.#known(name) ?? (await this.#loadCurrent(name));
     if (stream === null) return NOT_FOUND;
-    if (stream.phase === "deleting" || stream.phase === "gone") return this.#refuseGone(stream);
-    if (stream.isExpired(this.#context.clock.nowMs())) {
-      this.#expire(stream);
-      return NOT_FOUND;
-    }
+    if (!isCurrent(stream)) return this.#refuseGone(stream);
+    const current = this.#unlessExpired(stream);
+    if (!(current instanceof Stream)) return current;
     return new Promise((resolve) => {
       const rejection = this.#remove(stream, (how) => resolve(how === "durable" ? { kind: "deleted" } : refuse(how)));
       if (rejection !== null) resolve(rejection);
@@ -216,24 +248,21 @@ export class Registry {
 
   async #loadCurrent(name: string): Promise<Stream | null> {
     const loaded = await this.#load(name);
-    return this.#streams.get(name) ?? loaded;
+    return this.#known(name) ?? loaded;
   }
 
   #remove(stream: Stream, settle: (how: Settlement) => void): Refused | null {
-    const phaseBefore = stream.phase;
+    const hasForks = stream.stored.forkCount > 0;
     const rejection = this.#context.storage.delete(stream.stored, (how) => {
-      if (how === "durable") stream.phase = "gone";
+      if (how === "durable") stream.phase = hasForks ? "kept" : "gone";
       // One whose creation failed before that is gone all the same.
-      else if (stream.phase === "deleting") stream.phase = "live";
+      else if (stream.phase !== "gone") stream.phase = "live";
       if (how === "durable") this.#letGo(stream);
       else if (stream.phase === "live") this.#restore(stream);
       settle(how);
     });
-    if (rejection !== null) {
-      stream.phase = phaseBefore;
-      return refuseRejected(rejection);
-    }
-    stream.phase = "deleting";
+    if (rejection !== null) return refuseRejected(rejection);
+    stream.phase = hasForks ? "keeping" : "deleting";
     this.#expiries.remove(stream);
     return null;
   }
@@ -245,13 +274,13 @@ export class Registry {
   }
 
   #letGo(stream: Stream): void {
-    if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
+    if (stream.phase === "gone" && this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
     stream.deleted();
   }
 
   /** Its time is over: gone for everybody at once, and from disk as soon as that is durable. */
   #expire(stream: Stream): void {
-    if (stream.phase !== "live" && stream.phase !== "creating") return;
+    if (!isCurrent(stream)) return;
     const rejection = this.#remove(stream, () => undefined);
     if (rejection !== null) this.#expiries.add(stream);
     stream.deleted();
@@ -271,7 +300,7 @@ export class Registry {
     this.#hasRoom();
     const stream = new Stream(this.#context, stored, null);
     this.#streams.set(name, stream);
-    this.#expiries.add(stream);
+    if (isCurrent(stream)) this.#expiries.add(stream);
     return stream;
   }
 
@@ -302,6 +331,7 @@ export class Registry {
   }
 
   async #forget(stream: Stream): Promise<void> {
+    if (this.#known(stream.name) !== stream) return;
     this.#releasing += 1;
     try {
       await this.#context.storage.persist(stream.stored);
@@ -351,4 +381,22 @@ export class Registry {
   }
 }
 
+/** A stream to fork, and where. */
+interface ForkBase {
+  readonly source: Stream;
+  readonly origin: ForkOrigin;
+}
+
 const NOT_FOUND: Refused = refuse("stream-not-found");
+const GONE: Refused = refuse("stream-gone");
+
+/** Whether the name stands for this stream, as far as has been decided. */
+function isCurrent({ phase }: Stream): boolean {
+  return phase === "creating" || phase === "live";
+}
+
+/** Why a stream can't be forked that can't be found. */
+function refuseSource(refusal: Refused): Refused {
+  if (refusal.code === "stream-gone") return refuse("fork-source-gone");
+  return refusal.code === "stream-not-found" ? refuse("stream-not-found", { detail: "The source of the fork does not exist." }) : refusal;
+}

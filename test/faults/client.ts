@@ -201,7 +201,7 @@ export class Client {
     initial.inside = incarnation;
     initial.inFlight = 1;
     this.#trace?.(`create ${name.name} ${tag} ttl=${ttlSeconds} expires=${expiresAtMs} closed=${closed} ${initial.stored.length} bytes`);
-    const outcome = await process.registry.create(name.name, { contentType: tag, ttlSeconds, expiresAtMs, closed, body: initial.body });
+    const outcome = await process.registry.create(name.name, { contentType: tag, ttlSeconds, expiresAtMs, closed, fork: null, body: initial.body });
     if (!process.isAlive) return;
     this.#trace?.(`created ${tag}: ${JSON.stringify(outcome)}`);
     this.#tick += 1;

@@ -158,7 +158,8 @@ export class SegmentWriter {
     // Taken now, before any wait: state and batch belong together.
     const batch = stream.lastBatch;
     const state = stream.state.clone();
-    const earliest = stream.earliestPlace;
+    const { earliestPlace: earliest, softDeleted } = stream;
+    const forks = stream.forks === null ? null : new Map(stream.forks);
     const { tail } = state;
     await this.#flushTo(stream, tail);
     if (stream.deleted) return;
@@ -170,7 +171,7 @@ export class SegmentWriter {
     const segments = stream.segments
       .filter((segment) => segment.start < tail)
       .map((segment) => ({ ...segment, length: Math.min(segment.length, tail - segment.start) }));
-    await this.#replaceSidecar(stream, { ...identityOf(stream), state, earliest, segments, batch, claimed: false });
+    await this.#replaceSidecar(stream, { ...identityOf(stream), state, earliest, forks, softDeleted, segments, batch, claimed: false });
     stream.persistedBatch = batch;
   }
 
@@ -186,7 +187,7 @@ export class SegmentWriter {
   async #claim(stream: FileStream): Promise<void> {
     await this.#makeDirectory(stream);
     if (!stream.hasSidecar) {
-      const nothing = { state: new MutableState(), earliest: stream.earliestPlace, segments: [], batch: 0 };
+      const nothing = { state: new MutableState(), earliest: stream.earliestPlace, forks: null, softDeleted: false, segments: [], batch: 0 };
       await this.#replaceSidecar(stream, { ...identityOf(stream), ...nothing, claimed: true });
     }
     if (stream.hasEntry) return;

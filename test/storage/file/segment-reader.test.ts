@@ -20,7 +20,7 @@ async function written(rooms: FileRooms, isLoaded = false): Promise<FileStream> 
   await rooms.pool.closeAll();
   if (!isLoaded) return stream;
   const segments = stream.segments.map((segment) => ({ ...segment }));
-  return new FileStream(stream, stream.directory, { id: stream.id, name: stream.name, config: stream.config, state: stream.state, earliest: stream.earliestPlace, segments, batch: 1, claimed: false });
+  return new FileStream(stream, stream.directory, { id: stream.id, name: stream.name, config: stream.config, state: stream.state, earliest: stream.earliestPlace, forks: null, softDeleted: false, segments, batch: 1, claimed: false });
 }
 
 async function assertDamaged(reading: Promise<unknown>, file: string, problem: RegExp): Promise<void> {

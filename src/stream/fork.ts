@@ -1,9 +1,20 @@
 import { sameMediaType } from "../protocol/content-type.js";
 import { messagesLength } from "../protocol/json-frame.js";
-import type { ForkOrigin, Position, StreamConfig } from "../storage/storage.js";
+import type { ParsedOffset } from "../protocol/offset.js";
+import type { ForkOrigin, MaybePromise, Position, StoredStream, StreamConfig } from "../storage/storage.js";
 import type { CreateCommand, ForkRequest } from "./command.js";
 import { refuse, type Refused } from "./outcome.js";
-import type { Stream } from "./stream.js";
+
+/** What a fork needs to know of its source. */
+export interface ForkSource {
+  readonly stored: StoredStream;
+  readonly isJson: boolean;
+  /** End of the durable bytes. */
+  readonly tail: Position;
+  locate(offset: ParsedOffset): MaybePromise<Position | Refused>;
+  /** Durable bytes; of a JSON stream whole messages. */
+  read(from: Position, maxBytes: number): MaybePromise<{ readonly bytes: Buffer }>;
+}
 
 /** Most forks of one stream that are not gone, and most forks of forks in a row. */
 const MAX_FORKS = 100_000;
@@ -13,8 +24,9 @@ const MAX_SCAN_BYTES = 64 * 1024 * 1024;
 const SCAN_STEP_BYTES = 1024 * 1024;
 
 /** Where a fork of `source` begins, or why there can't be one (specification 4.1; the source is there). */
-export async function forkOrigin(source: Stream, request: ForkRequest, contentType: string | null): Promise<ForkOrigin | Refused> {
-  const { stored, config } = source;
+export async function forkOrigin(source: ForkSource, request: ForkRequest, contentType: string | null): Promise<ForkOrigin | Refused> {
+  const { stored } = source;
+  const { config } = stored;
   if (contentType !== null && !sameMediaType(contentType, config.contentType)) {
     return refuse("content-type-mismatch", { detail: `The source's content type is ${config.contentType}.` });
   }
@@ -24,10 +36,10 @@ export async function forkOrigin(source: Stream, request: ForkRequest, contentTy
   if (typeof point !== "number") return point;
   const earliest = { position: stored.earliest, segmentStart: stored.segmentStartBefore(stored.earliest) };
   const { offset, subOffset } = request;
-  return { name: source.name, id: source.id, point, earliest, offset, subOffset };
+  return { name: stored.name, id: stored.id, point, earliest, offset, subOffset };
 }
 
-async function forkPoint(source: Stream, { place, subOffset }: ForkRequest): Promise<Position | Refused> {
+async function forkPoint(source: ForkSource, { place, subOffset }: ForkRequest): Promise<Position | Refused> {
   const from = place === null ? source.tail : await source.locate(place);
   if (typeof from !== "number" || subOffset === 0) return from;
   if (source.isJson) return behindMessages(source, from, subOffset);
@@ -35,7 +47,7 @@ async function forkPoint(source: Stream, { place, subOffset }: ForkRequest): Pro
 }
 
 /** The position behind `count` messages from `from` on. */
-async function behindMessages(source: Stream, from: Position, count: number): Promise<Position | Refused> {
+async function behindMessages(source: ForkSource, from: Position, count: number): Promise<Position | Refused> {
   let left = count;
   for (let at = from; at < source.tail; ) {
     if (at - from >= MAX_SCAN_BYTES) return refuse("invalid-fork", { detail: "The sub-offset is too far behind the fork offset: give a later offset." });

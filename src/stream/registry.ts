@@ -4,11 +4,12 @@ import type { Log } from "../ops/log.js";
 import type { AppendRecord, ForkOrigin, MaybePromise, Settlement, Storage, StorageHealth, StreamConfig } from "../storage/storage.js";
 import type { AppendCommand, CreateCommand, ForkRequest } from "./command.js";
 import { frameBody, matchesExisting } from "./decide.js";
-import { deadlineOf, ExpiryQueue, TOUCH_INTERVAL_MS, type TtlMode } from "./expiry.js";
+import { ExpiryQueue, type TtlMode } from "./expiry.js";
 import { forkConfig, forkOrigin } from "./fork.js";
 import { refuse, type AppendOutcome, type CreateOutcome, type DeleteOutcome, type Refused } from "./outcome.js";
-import { isExcess, KEEP_ALL, RetentionTimer, type RetentionLimits } from "./retention.js";
+import { KEEP_ALL, RetentionTimer, type RetentionLimits } from "./retention.js";
 import { refuseRejected, Stream, type StreamContext } from "./stream.js";
+import { Sweep } from "./sweep.js";
 
 /** What a registry needs. */
 export interface RegistryOptions {
@@ -24,8 +25,6 @@ export interface RegistryOptions {
 
 /** Between two rounds over the loaded streams that lets idle ones go. */
 const IDLE_ROUND_MS = 30_000;
-/** Between the end of one search for expired streams on disk and the next. */
-const SWEEP_PAUSE_MS = 60_000;
 /** Idle streams looked at when room is needed for one more. */
 const MAX_LOOKS_FOR_ROOM = 64;
 
@@ -41,10 +40,10 @@ export class Registry {
   readonly #loading = new Map<string, Promise<Stream | null>>();
   readonly #expiries: ExpiryQueue<Stream>;
   readonly #retentionTimer: RetentionTimer;
+  readonly #sweep: Sweep;
   #clockHand: IterableIterator<Stream>;
   #releasing = 0;
   #idleTimer: Timer | null = null;
-  #sweepTimer: Timer | null = null;
   #stopped = false;
 
   constructor(options: RegistryOptions) {
@@ -54,6 +53,7 @@ export class Registry {
     this.#log = options.log;
     this.#maxLoadedStreams = options.maxLoadedStreams;
     this.#expiries = new ExpiryQueue(clock, (stream) => this.#expire(stream));
+    this.#sweep = new Sweep({ storage, clock, log: options.log, ttlMode, retention, look: (name) => this.#look(name) });
     this.#clockHand = this.#streams.values();
   }
 
@@ -69,7 +69,7 @@ export class Registry {
   /** Begins letting idle streams go and looking for expired ones on disk. */
   start(): void {
     this.#idleTimer = this.#context.clock.after(IDLE_ROUND_MS, () => this.#idleRound());
-    this.#sweepTimer = this.#context.clock.after(0, () => void this.#sweep());
+    this.#sweep.start();
     this.#retentionTimer.start();
   }
 
@@ -77,7 +77,7 @@ export class Registry {
   stop(): void {
     this.#stopped = true;
     this.#idleTimer?.cancel();
-    this.#sweepTimer?.cancel();
+    this.#sweep.stop();
     this.#expiries.stop();
     this.#retentionTimer.stop();
   }
@@ -357,27 +357,14 @@ export class Registry {
     if (!this.#stopped) this.#idleTimer = this.#context.clock.after(IDLE_ROUND_MS, () => void this.#idleRound());
   }
 
-  #trimAged(): void {
-    for (const stream of this.#streams.values()) stream.trimExcess();
+  /** Finding a stream that has expired expires it. */
+  async #look(name: string): Promise<void> {
+    const found = await this.find(name);
+    if (found instanceof Stream) found.trimExcess();
   }
 
-  /** Looks through all streams on disk for what has expired or is no longer kept: nobody may ever ask for it again. */
-  async #sweep(): Promise<void> {
-    const { storage, clock, ttlMode, retention } = this.#context;
-    try {
-      for await (const listed of storage.list()) {
-        if (this.#stopped) return;
-        const deadlineMs = deadlineOf(listed.config, listed.touchedAtMs + TOUCH_INTERVAL_MS, ttlMode);
-        const nowMs = clock.nowMs();
-        const isDue = deadlineMs <= nowMs || isExcess(listed.oldest, listed.tail, retention, nowMs);
-        // Finding an expired stream expires it.
-        const found = isDue ? await this.find(listed.name) : null;
-        if (found instanceof Stream) found.trimExcess();
-      }
-    } catch (fault) {
-      this.#log.error("the search for what has expired was cut short", { fault: String(fault) });
-    }
-    if (!this.#stopped) this.#sweepTimer = clock.after(SWEEP_PAUSE_MS, () => void this.#sweep());
+  #trimAged(): void {
+    for (const stream of this.#streams.values()) stream.trimExcess();
   }
 }
 

@@ -43,6 +43,7 @@ export interface SegmentRoll {
   readonly ageMs: number;
 }
 
+const NO_LINEAGE = new Lineage<FileStream>();
 const ORIGIN: Place = { position: 0, segmentStart: 0 };
 
 /** An entry that waits for a large payload before it. */
@@ -78,7 +79,7 @@ export class FileStream implements StoredStream {
   /** Bytes before this position are dropped, or about to be: it names the segment of the byte before it. */
   earliestPlace: Place;
   /** Where the bytes before its own are; to be set before they are read. */
-  lineage = Lineage.NONE;
+  lineage = NO_LINEAGE;
   /** The stream that it was forked from, once the lineage is set. */
   parent: FileStream | null = null;
   /** Streams in memory that were forked from it, and so need it there. */

@@ -4,13 +4,13 @@ import { FileStream } from "../../../src/storage/file/file-stream.js";
 import { Lineage } from "../../../src/storage/file/lineage.js";
 import { configOf } from "../../helpers/engine.js";
 
-function streamOf(name: string, lineage = Lineage.NONE): FileStream {
+function streamOf(name: string, lineage = new Lineage<FileStream>()): FileStream {
   const stream = new FileStream({ id: name, name, config: configOf() }, `/d/${name}`, null);
   stream.lineage = lineage;
   return stream;
 }
 
-function told({ ranges, end }: Lineage): [ranges: string[], end: number] {
+function told({ ranges, end }: Lineage<FileStream>): [ranges: string[], end: number] {
   return [ranges.map(({ owner, from, to }) => `${owner.name} ${from}-${to}`), end];
 }
 
@@ -48,6 +48,6 @@ describe("the bytes that a fork shares", () => {
 
   test("are nowhere behind the fork point", () => {
     assert.throws(() => Lineage.of(root, 100).at(100), RangeError);
-    assert.throws(() => Lineage.NONE.at(0), RangeError);
+    assert.throws(() => new Lineage<FileStream>().at(0), RangeError);
   });
 });

@@ -65,6 +65,12 @@ test("the curl session creates, appends, reads, follows, closes and deletes", as
   assert.equal((await fetch(`${url}jobs/42`)).status, 404);
 });
 
+test("the forked conversation is read as one", async (context) => {
+  const url = await serve(context);
+  const output = await bash(onlyBlock("Branch a conversation").replaceAll(PLACE, url));
+  assert.deepEqual(JSON.parse(output), ["What is a stream?", "A river.", "Of water?"]);
+});
+
 test("the EventSource example prints the data and ends with the stream", async (context) => {
   const url = await serve(context);
   const stream = `${url}chat/7`;

@@ -6,7 +6,6 @@ export type HttpCode =
   | "body-incomplete"
   | "body-too-large"
   | "expectation-failed"
-  | "forks-not-supported"
   | "header-too-large"
   | "internal-error"
   | "invalid-content-type"
@@ -50,6 +49,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
   "epoch-must-start-at-zero": { status: 400, title: "A new Producer-Epoch begins with Producer-Seq 0" },
   "invalid-content-type": { status: 400, title: "The Content-Type is not a media type" },
   "invalid-expires-at": { status: 400, title: "Stream-Expires-At is not an RFC 3339 timestamp" },
+  "invalid-fork": { status: 400, title: "The fork headers are not valid" },
   "invalid-header": { status: 400, title: "A header is not valid" },
   "invalid-json": { status: 400, title: "The body is not valid JSON" },
   "invalid-name": { status: 400, title: "The stream name is not valid" },
@@ -66,17 +66,20 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
   "request-timeout": { status: 408, title: "The request took too long to arrive" },
   "config-mismatch": { status: 409, title: "The stream exists with another configuration" },
   "content-type-mismatch": { status: 409, title: "The stream has another content type" },
+  "fork-source-gone": { status: 409, title: "The stream to fork was deleted" },
+  "name-held-by-forks": { status: 409, title: "The name's deleted stream is kept by its forks" },
   "producer-gap": { status: 409, title: "A Producer-Seq is missing" },
   "stream-closed": { status: 409, title: "The stream is closed" },
   "stream-seq-regression": { status: 409, title: "Stream-Seq is not greater than the last one" },
+  "too-many-forks": { status: 409, title: "The stream has too many forks" },
   "too-many-producers": { status: 409, title: "The stream has too many active producers" },
   "offset-gone": { status: 410, title: "The offset is before the earliest retained byte" },
+  "stream-gone": { status: 410, title: "The stream was deleted; its forks live on" },
   "body-too-large": { status: 413, title: "The body is larger than the server accepts" },
   "expectation-failed": { status: 417, title: "The only expectation served is 100-continue" },
   "header-too-large": { status: 431, title: "The request's head is too large" },
   "internal-error": { status: 500, title: "The server failed" },
   "stream-damaged": { status: 500, title: "The stream's stored bytes are damaged" },
-  "forks-not-supported": { status: 501, title: "Forks are not supported" },
   "overloaded": { status: 503, title: "The server is overloaded", retryAfterSeconds: 1 },
   "shutting-down": { status: 503, title: "The server is shutting down", retryAfterSeconds: 5 },
   "storage-unavailable": { status: 503, title: "The storage accepts no writes", retryAfterSeconds: 5 },

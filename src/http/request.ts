@@ -1,7 +1,9 @@
 import { isValidContentType } from "../protocol/content-type.js";
 import { parseDecimal } from "../protocol/decimal.js";
 import { parseTimestamp } from "../protocol/timestamp.js";
-import type { AppendCommand, CreateCommand } from "../stream/command.js";
+import { decodeName } from "../protocol/names.js";
+import { parseOffset } from "../protocol/offset.js";
+import type { AppendCommand, CreateCommand, ForkRequest } from "../stream/command.js";
 import { problem, type Problem } from "./problems.js";
 import type { RequestHeaders } from "./request-headers.js";
 
@@ -16,9 +18,10 @@ type ProducerStamp = NonNullable<AppendCommand["producer"]>;
 const MAX_PRODUCER_ID_BYTES = 256;
 const MAX_STREAM_SEQ_BYTES = 256;
 
-/** What a PUT asks for (specification 4.1), or why it can't be done. */
-export function readCreateHead(headers: RequestHeaders): CreateHead | Problem {
-  if (asksForFork(headers)) return problem("forks-not-supported");
+/** What a PUT asks for (specification 4.1), or why it can't be done. A source is below `prefix`. */
+export function readCreateHead(headers: RequestHeaders, prefix: string): CreateHead | Problem {
+  const fork = readFork(headers, prefix);
+  if (fork !== null && "kind" in fork) return fork;
   const contentType = presentText(headers.contentType);
   if (contentType !== null && !isValidContentType(contentType)) return problem("invalid-content-type");
   const ttlSeconds = headers.streamTtl === null ? null : parseDecimal(headers.streamTtl);
@@ -26,7 +29,27 @@ export function readCreateHead(headers: RequestHeaders): CreateHead | Problem {
   if (headers.streamTtl !== null && ttlSeconds === null) return problem("invalid-ttl");
   if (headers.streamExpiresAt !== null && expiresAtMs === null) return problem("invalid-expires-at");
   if (ttlSeconds !== null && expiresAtMs !== null) return problem("ttl-and-expires-at");
-  return { contentType, ttlSeconds, expiresAtMs, closed: isTrue(headers.streamClosed) };
+  return { contentType, ttlSeconds, expiresAtMs, closed: isTrue(headers.streamClosed), fork };
+}
+
+/** The stream to fork and where (protocol: Forks). */
+function readFork({ streamForkedFrom, streamForkOffset: offset, streamForkSubOffset }: RequestHeaders, prefix: string): ForkRequest | Problem | null {
+  if (streamForkedFrom === null) {
+    return offset === null && streamForkSubOffset === null ? null : invalidFork("Stream-Fork-Offset and Stream-Fork-Sub-Offset need Stream-Forked-From.");
+  }
+  if (!streamForkedFrom.startsWith(prefix)) return invalidFork(`Stream-Forked-From is the path of a stream, like ${prefix}name.`);
+  const decoded = decodeName(streamForkedFrom.slice(prefix.length));
+  if ("fault" in decoded) return invalidFork(`Stream-Forked-From: ${decoded.fault}`);
+  const place = offset === null ? null : parseOffset(offset);
+  if (offset !== null && place === null) return problem("invalid-offset", { detail: "Stream-Fork-Offset is a token of the source." });
+  const subOffset = streamForkSubOffset === null ? 0 : parseDecimal(streamForkSubOffset);
+  if (subOffset === null) return invalidFork("Stream-Fork-Sub-Offset is a plain decimal up to 2^53-1.");
+  if (subOffset > 0 && offset === null) return invalidFork("Stream-Fork-Sub-Offset above 0 needs Stream-Fork-Offset.");
+  return { source: decoded.name, offset, place, subOffset };
+}
+
+function invalidFork(detail: string): Problem {
+  return problem("invalid-fork", { detail });
 }
 
 /** What a POST asks for (specification 4.2 and 4.3), or why it can't be done. */
@@ -56,10 +79,6 @@ function readProducer({ producerId: id, producerEpoch, producerSeq }: RequestHea
 
 function invalidProducer(detail: string): Problem {
   return problem("invalid-producer", { detail });
-}
-
-function asksForFork(headers: RequestHeaders): boolean {
-  return headers.streamForkedFrom !== null || headers.streamForkOffset !== null || headers.streamForkSubOffset !== null;
 }
 
 /** An empty value says no more than an absent header. */

@@ -58,6 +58,19 @@ export function wholeMessagesLength(stored: Buffer): number {
   return stored.lastIndexOf(NEWLINE) + 1;
 }
 
+/** How many of the first `count` messages are in the stored bytes, and how long those are together. */
+export function messagesLength(stored: Buffer, count: number): { readonly length: number; readonly count: number } {
+  let length = 0;
+  let found = 0;
+  while (found < count) {
+    const end = stored.indexOf(NEWLINE, length);
+    if (end === -1) break;
+    length = end + 1;
+    found += 1;
+  }
+  return { length, count: found };
+}
+
 function frameValue(body: Buffer): Buffer {
   const start = firstNonSpace(body);
   const end = lastNonSpace(body) + 1;

@@ -8,12 +8,17 @@ export const MAX_PRODUCERS = 4096;
  * running, in what is reserved ahead of the disk, and in recovery.
  */
 export class MutableState implements StreamState {
-  tail: Position = 0;
+  tail: Position;
   closed = false;
   closedBy: ProducerStamp | null = null;
   lastSeq: string | null = null;
   producers: Map<string, ProducerMark> | null = null;
   touchedAtMs = 0;
+
+  /** Before any record; a fork begins where its source's bytes end for it. */
+  constructor(tail: Position = 0) {
+    this.tail = tail;
+  }
 
   /** Applies `record` to the state; `length` is its payload's length, also where the payload itself is elsewhere. */
   apply(record: Omit<AppendRecord, "payload">, length: number): void {

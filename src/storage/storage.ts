@@ -9,12 +9,28 @@ export type Position = number;
 /** A value now or a little later: reads that memory can answer do not wait. */
 export type MaybePromise<T> = T | Promise<T>;
 
+/** From where a stream was forked. */
+export interface ForkOrigin {
+  /** The source's name and the id of its incarnation. */
+  readonly name: string;
+  readonly id: string;
+  /** The stream shares the source's bytes before this position, and begins its own at it. */
+  readonly point: Position;
+  /** Where the source's earliest retained byte was, and where the segment of the byte before it began. */
+  readonly earliest: { readonly position: Position; readonly segmentStart: Position };
+  /** How the point was asked for: an offset token (`null` for the tail), and so many bytes or messages behind it. */
+  readonly offset: string | null;
+  readonly subOffset: number;
+}
+
 /** What is fixed when a stream is created. Times in milliseconds since 1970 UTC. */
 export interface StreamConfig {
   readonly contentType: string;
   readonly createdAtMs: number;
   readonly ttlSeconds: number | null;
   readonly expiresAtMs: number | null;
+  /** `null` for a stream that was not forked. */
+  readonly forkedFrom: ForkOrigin | null;
 }
 
 /** One append of an idempotent producer. */
@@ -82,6 +98,9 @@ export interface OldestPart {
   readonly newestAtMs: number;
 }
 
+/** What became of a stream: `kept` is deleted, but forks still need its bytes; `gone` has none any more. */
+export type Standing = "live" | "kept" | "gone";
+
 /** A stream that the engine holds in memory. All of it shows only what is durable. */
 export interface StoredStream {
   /** Unique to this incarnation of the name; letters and digits. */
@@ -95,6 +114,11 @@ export interface StoredStream {
   readonly oldest: OldestPart | null;
   /** Whether the creation is durable yet. */
   readonly created: boolean;
+  readonly standing: Standing;
+  /** Streams that were forked from it and are not gone, and those on their way. */
+  readonly forkCount: number;
+  /** How many streams stand between it and one that was not forked. */
+  readonly forkDepth: number;
   observer: StreamObserver | null;
   /** Start of the segment that holds the byte before `position`: the first part of its offset token. */
   segmentStartBefore(position: Position): Position;
@@ -164,7 +188,10 @@ export interface Storage {
   open(): Promise<void>;
   /** The stream of this name, or `null`. Throws {@link DamagedStreamError}. */
   load(name: string): Promise<StoredStream | null>;
-  /** Makes a stream; the name must be free, or its deletion already handed in. */
+  /**
+   * Makes a stream; the name must be free, or its deletion already handed in. The source of a fork is a live stream that
+   * was loaded; the fork and the source's knowledge of it become durable together.
+   */
   create(name: string, config: StreamConfig, initial: AppendRecord, settle: (how: Settlement) => void): StoredStream | Rejection;
   /** Appends `record` if the stream's tail, with all that was handed in before, is `expectedTail`. */
   append(stream: StoredStream, record: AppendRecord, expectedTail: Position, settle: (how: Settlement) => void): Rejection | null;
@@ -172,10 +199,14 @@ export interface Storage {
   barrier(stream: StoredStream, settle: (how: Settlement) => void): void;
   /** Notes a read, so that a sliding lifetime survives a restart. False when it is not taken now. */
   touch(stream: StoredStream, atMs: number): boolean;
+  /** Deletes a stream; one with forks is `kept` until the last of them is gone, and then goes by itself. */
   delete(stream: StoredStream, settle: (how: Settlement) => void): Rejection | null;
   /** Deletes a stream that `load` can't give out because it is damaged; the name is free when this is durable. */
   deleteDamaged(name: string): Promise<Settlement | Rejection>;
-  /** Drops whole segments that end at or before `before`, oldest first; later, when it is not taken now. */
+  /**
+   * Drops whole segments that end at or before `before`, oldest first; later, when it is not taken now. Nothing goes that
+   * a fork needs.
+   */
   trim(stream: StoredStream, before: Position): void;
   /**
    * Durable bytes from `from` on: at least one, at most `maxBytes`, fewer where that is cheaper; what ends early ends
@@ -183,7 +214,7 @@ export interface Storage {
    * {@link DeletedStreamError}, {@link TrimmedStreamError} and {@link StorageBusyError}.
    */
   read(stream: StoredStream, from: Position, maxBytes: number): MaybePromise<Buffer>;
-  /** Every stream that the engine keeps, in no order, slowly enough to disturb nobody. */
+  /** Every stream that was not deleted, in no order, slowly enough to disturb nobody. */
   list(): AsyncIterable<ListedStream>;
   /** Makes all that is durable in the stream permanent in its own files, so that it can be released. */
   persist(stream: StoredStream): Promise<void>;

@@ -1,7 +1,8 @@
-import { isJsonContentType, sameMediaType } from "../protocol/content-type.js";
+import { DEFAULT_CONTENT_TYPE, isJsonContentType, sameMediaType } from "../protocol/content-type.js";
 import { frameJson } from "../protocol/json-frame.js";
 import type { AppendRecord, Position, ProducerMark, ProducerStamp, StreamConfig } from "../storage/storage.js";
 import type { AppendCommand, CreateCommand } from "./command.js";
+import { matchesFork } from "./fork.js";
 import { refuse, type ProducerEcho, type Refused } from "./outcome.js";
 import { judgeProducer, type ProducerMemory } from "./producers.js";
 
@@ -85,11 +86,15 @@ export function frameBody(contentType: string, body: Buffer, purpose: "create" |
 }
 
 /** Whether a PUT asks for the stream that is already there (specification 4.1). */
-export function matchesExisting(config: StreamConfig, closed: boolean, command: CreateCommand, contentType: string): boolean {
+export function matchesExisting(config: StreamConfig, closed: boolean, command: CreateCommand): boolean {
+  const { fork } = command;
+  return closed === command.closed && (fork === null ? matchesConfig(config, command) : matchesFork(config, command, fork));
+}
+
+function matchesConfig(config: StreamConfig, { contentType, ttlSeconds, expiresAtMs }: CreateCommand): boolean {
   return (
-    sameMediaType(config.contentType, contentType) &&
-    config.ttlSeconds === command.ttlSeconds &&
-    config.expiresAtMs === command.expiresAtMs &&
-    closed === command.closed
+    sameMediaType(config.contentType, contentType ?? DEFAULT_CONTENT_TYPE) &&
+    config.ttlSeconds === ttlSeconds &&
+    config.expiresAtMs === expiresAtMs
   );
 }

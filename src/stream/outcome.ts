@@ -5,6 +5,11 @@
 /** Why a request was refused. The names are the `code` of the problem document that the client gets. */
 export type RefusalCode =
   | "stream-not-found"
+  | "stream-gone"
+  | "name-held-by-forks"
+  | "fork-source-gone"
+  | "too-many-forks"
+  | "invalid-fork"
   | "stream-closed"
   | "config-mismatch"
   | "content-type-missing"

@@ -2,13 +2,14 @@ import { DEFAULT_CONTENT_TYPE } from "../protocol/content-type.js";
 import type { Clock, Timer } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
 import { DamagedStreamError, type AppendRecord, type MaybePromise, type Settlement, type Storage, type StorageHealth, type StreamConfig } from "../storage/storage.js";
-import type { AppendCommand, CreateCommand } from "./command.js";
+import type { AppendCommand, CreateCommand, ForkRequest } from "./command.js";
 import { frameBody, matchesExisting } from "./decide.js";
-import { deadlineOf, ExpiryQueue, TOUCH_INTERVAL_MS, type TtlMode } from "./expiry.js";
-import { formatOffset } from "../protocol/offset.js";
+import { ExpiryQueue, type TtlMode } from "./expiry.js";
+import { forkConfig, forkOrigin, refuseSource, type ForkBase } from "./fork.js";
 import { refuse, type AppendOutcome, type CreateOutcome, type DeleteOutcome, type Refused } from "./outcome.js";
-import { isExcess, KEEP_ALL, RetentionTimer, type RetentionLimits } from "./retention.js";
+import { KEEP_ALL, RetentionTimer, type RetentionLimits } from "./retention.js";
 import { refuseRejected, Stream, type StreamContext } from "./stream.js";
+import { Sweep } from "./sweep.js";
 
 /** What a registry needs. */
 export interface RegistryOptions {
@@ -27,8 +28,6 @@ const IDLE_ROUND_MS = 30_000;
 /** Idle streams let go at the same time, and streams looked at before requests have their turn. */
 const FORGOTTEN_AT_ONCE = 8;
 const IDLE_BURST = 64;
-/** Between the end of one search for expired streams on disk and the next. */
-const SWEEP_PAUSE_MS = 60_000;
 /** Idle streams looked at when room is needed for one more. */
 const MAX_LOOKS_FOR_ROOM = 64;
 
@@ -44,11 +43,11 @@ export class Registry {
   readonly #loading = new Map<string, Promise<Stream | null>>();
   readonly #expiries: ExpiryQueue<Stream>;
   readonly #retentionTimer: RetentionTimer;
+  readonly #sweep: Sweep;
   /** Where the search for an idle stream goes on. Kept for one round at most: an iterator that stands still keeps what was in the map. */
   #clockHand: IterableIterator<Stream> | null = null;
   #releasing = 0;
   #idleTimer: Timer | null = null;
-  #sweepTimer: Timer | null = null;
   #stopped = false;
 
   constructor(options: RegistryOptions) {
@@ -58,6 +57,7 @@ export class Registry {
     this.#log = options.log;
     this.#maxLoadedStreams = options.maxLoadedStreams;
     this.#expiries = new ExpiryQueue(clock, (stream) => this.#expire(stream));
+    this.#sweep = new Sweep({ storage, clock, log: options.log, ttlMode, retention, look: (name) => this.#look(name) });
   }
 
   /** Streams in memory. */
@@ -72,7 +72,7 @@ export class Registry {
   /** Begins letting idle streams go and looking for expired ones on disk. */
   start(): void {
     this.#idleTimer = this.#context.clock.after(IDLE_ROUND_MS, () => this.#idleRound());
-    this.#sweepTimer = this.#context.clock.after(0, () => void this.#sweep());
+    this.#sweep.start();
     this.#retentionTimer.start();
   }
 
@@ -80,17 +80,26 @@ export class Registry {
   stop(): void {
     this.#stopped = true;
     this.#idleTimer?.cancel();
-    this.#sweepTimer?.cancel();
+    this.#sweep.stop();
     this.#expiries.stop();
     this.#retentionTimer.stop();
   }
 
   /** The stream as readers see it, or why there is none. A created or deleted one is waited for until that is durable. */
   find(name: string): MaybePromise<Stream | Refused> {
-    const stream = this.#streams.get(name);
-    if (stream === undefined) return this.#findOnDisk(name);
+    const stream = this.#known(name);
+    if (stream === null) return this.#findOnDisk(name);
     if (stream.phase === "live") return this.#unlessExpired(stream);
+    if (stream.phase === "kept") return GONE;
     return this.#findWhenSettled(stream);
+  }
+
+  /** The stream in memory; one that was kept for its forks leaves when the last of them is gone. */
+  #known(name: string): Stream | null {
+    const stream = this.#streams.get(name) ?? null;
+    if (stream?.phase !== "kept" || stream.stored.standing === "kept") return stream;
+    this.#streams.delete(name);
+    return null;
   }
 
   async #findOnDisk(name: string): Promise<Stream | Refused> {
@@ -109,7 +118,7 @@ export class Registry {
   #unlessExpired(stream: Stream): Stream | Refused {
     if (stream.isExpired(this.#context.clock.nowMs())) {
       this.#expire(stream);
-      return NOT_FOUND;
+      return stream.stored.forkCount > 0 ? GONE : NOT_FOUND;
     }
     stream.recentlyUsed = true;
     return stream;
@@ -117,11 +126,11 @@ export class Registry {
 
   /** Appends to or closes the stream of this name (specification 4.2, 4.3). */
   append(name: string, command: AppendCommand): MaybePromise<AppendOutcome> {
-    const stream = this.#streams.get(name);
-    if (stream === undefined) return this.#appendLoaded(name, command);
-    if (stream.phase === "deleting" || stream.phase === "gone") return this.#refuseGone(stream);
+    const stream = this.#known(name);
+    if (stream === null) return this.#appendLoaded(name, command);
+    if (!stream.isCurrent) return this.#refuseGone(stream);
     const current = this.#unlessExpired(stream);
-    return current === stream ? stream.append(command) : NOT_FOUND;
+    return current instanceof Stream ? stream.append(command) : current;
   }
 
   async #appendLoaded(name: string, command: AppendCommand): Promise<AppendOutcome> {
@@ -130,43 +139,68 @@ export class Registry {
   }
 
   #refuseGone(stream: Stream): MaybePromise<Refused> {
-    return stream.whenDurable((): Refused => NOT_FOUND);
+    return stream.whenDurable((): Refused => (stream.phase === "kept" ? GONE : NOT_FOUND));
   }
 
   /** Creates the stream of this name, or finds it there as asked for (specification 4.1). */
-  async create(name: string, command: CreateCommand): Promise<CreateOutcome> {
-    let stream = this.#streams.get(name) ?? null;
+  create(name: string, command: CreateCommand): Promise<CreateOutcome> {
+    return this.#create(name, command, null);
+  }
+
+  /** `base` is the place that was found for a fork. */
+  async #create(name: string, command: CreateCommand, base: ForkBase<Stream> | null): Promise<CreateOutcome> {
+    let stream = this.#known(name);
     while (stream === null) {
       const loaded = await this.#load(name);
-      stream = this.#streams.get(name) ?? null;
-      if (loaded === null && stream === null) return this.#createNew(name, command);
+      stream = this.#known(name);
+      if (loaded === null && stream === null) return this.#createNew(name, command, base);
     }
-    const isCurrent = stream.phase === "creating" || stream.phase === "live";
-    if (isCurrent && stream.isExpired(this.#context.clock.nowMs())) this.#expire(stream);
-    else if (isCurrent) return this.#compare(stream, command);
+    const isExpired = stream.isCurrent && stream.isExpired(this.#context.clock.nowMs());
+    if (isExpired) this.#expire(stream);
+    else if (stream.isCurrent) return this.#compare(stream, command);
+    if (stream.phase === "keeping" || stream.phase === "kept") return stream.whenDurable(() => refuse("name-held-by-forks"));
     // The name is free: its deletion has been handed in, and the creation follows it.
-    return this.#createNew(name, command);
+    return this.#createNew(name, command, base);
   }
 
   #compare(stream: Stream, command: CreateCommand): MaybePromise<CreateOutcome> {
-    const contentType = command.contentType ?? DEFAULT_CONTENT_TYPE;
     const closed = stream.reservedClosed;
     const tail = stream.reservedTail;
     return stream.whenDurable((): CreateOutcome => {
-      if (!matchesExisting(stream.config, closed, command, contentType)) return refuse("config-mismatch");
+      if (!matchesExisting(stream.config, closed, command)) return refuse("config-mismatch");
       return { kind: "created", created: false, contentType: stream.config.contentType, nextOffset: stream.offsetAt(tail), closed };
     });
   }
 
-  #createNew(name: string, command: CreateCommand): MaybePromise<CreateOutcome> {
-    const contentType = command.contentType ?? DEFAULT_CONTENT_TYPE;
-    const payload = frameBody(contentType, command.body, "create");
+  #createNew(name: string, command: CreateCommand, base: ForkBase<Stream> | null): MaybePromise<CreateOutcome> {
+    const { fork, ttlSeconds, expiresAtMs } = command;
+    const nowMs = this.#context.clock.nowMs();
+    if (fork === null) {
+      const contentType = command.contentType ?? DEFAULT_CONTENT_TYPE;
+      return this.#createAs(name, command, { contentType, createdAtMs: nowMs, ttlSeconds, expiresAtMs, forkedFrom: null });
+    }
+    // The source may have gone while its place, or what has the name, was looked for.
+    const isThere = base !== null && base.source.phase === "live" && !base.source.isExpired(nowMs);
+    return isThere ? this.#createAs(name, command, forkConfig(base.source.config, command, nowMs, base.origin)) : this.#createFork(name, command, fork);
+  }
+
+  async #createFork(name: string, command: CreateCommand, fork: ForkRequest): Promise<CreateOutcome> {
+    const source = await this.find(fork.source);
+    if (!(source instanceof Stream)) return refuseSource(source);
+    source.retain();
+    try {
+      const origin = await forkOrigin(source, fork, command.contentType);
+      return "kind" in origin ? origin : await this.#create(name, command, { source, origin });
+    } finally {
+      source.release();
+    }
+  }
+
+  #createAs(name: string, { body, closed }: CreateCommand, config: StreamConfig): MaybePromise<CreateOutcome> {
+    const payload = frameBody(config.contentType, body, "create");
     if (!Buffer.isBuffer(payload)) return payload;
     if (!this.#hasRoom()) return refuse("overloaded", { detail: "Too many streams are in use." });
-    const nowMs = this.#context.clock.nowMs();
-    const { ttlSeconds, expiresAtMs } = command;
-    const config: StreamConfig = { contentType, createdAtMs: nowMs, ttlSeconds, expiresAtMs };
-    return this.#storeNew(name, config, { payload, closes: command.closed, producer: null, seq: null, atMs: nowMs });
+    return this.#storeNew(name, config, { payload, closes: closed, producer: null, seq: null, atMs: config.createdAtMs });
   }
 
   #storeNew(name: string, config: StreamConfig, initial: AppendRecord): Promise<CreateOutcome> | Refused {
@@ -186,7 +220,7 @@ export class Registry {
     this.#expiries.add(stream);
     return outcome.then((how) => {
       if (how !== "durable") return refuse(how);
-      const nextOffset = initial.payload.length === 0 ? formatOffset(0, 0) : stream.offsetAt(initial.payload.length);
+      const nextOffset = stream.offsetAt((config.forkedFrom?.point ?? 0) + initial.payload.length);
       return { kind: "created", created: true, contentType: config.contentType, nextOffset, closed: initial.closes };
     });
   }
@@ -204,14 +238,12 @@ export class Registry {
 
   /** Deletes the stream of this name (specification 4.4). */
   async delete(name: string): Promise<DeleteOutcome> {
-    const stream = this.#streams.get(name) ?? (await this.#loadToDelete(name));
+    const stream = this.#known(name) ?? (await this.#loadToDelete(name));
     if (stream === null) return NOT_FOUND;
     if (!(stream instanceof Stream)) return stream;
-    if (stream.phase === "deleting" || stream.phase === "gone") return this.#refuseGone(stream);
-    if (stream.isExpired(this.#context.clock.nowMs())) {
-      this.#expire(stream);
-      return NOT_FOUND;
-    }
+    if (!stream.isCurrent) return this.#refuseGone(stream);
+    const current = this.#unlessExpired(stream);
+    if (!(current instanceof Stream)) return current;
     return new Promise((resolve) => {
       const rejection = this.#remove(stream, (how) => resolve(how === "durable" ? { kind: "deleted" } : refuse(how)));
       if (rejection !== null) resolve(rejection);
@@ -222,7 +254,7 @@ export class Registry {
   async #loadToDelete(name: string): Promise<Stream | DeleteOutcome | null> {
     try {
       const loaded = await this.#load(name);
-      return this.#streams.get(name) ?? loaded;
+      return this.#known(name) ?? loaded;
     } catch (error) {
       if (!(error instanceof DamagedStreamError)) throw error;
       const how = await this.#context.storage.deleteDamaged(name);
@@ -231,20 +263,17 @@ export class Registry {
   }
 
   #remove(stream: Stream, settle: (how: Settlement) => void): Refused | null {
-    const phaseBefore = stream.phase;
+    const hasForks = stream.stored.forkCount > 0;
     const rejection = this.#context.storage.delete(stream.stored, (how) => {
-      if (how === "durable") stream.phase = "gone";
+      if (how === "durable") stream.phase = hasForks ? "kept" : "gone";
       // One whose creation failed before that is gone all the same.
-      else if (stream.phase === "deleting") stream.phase = "live";
+      else if (stream.phase !== "gone") stream.phase = "live";
       if (how === "durable") this.#letGo(stream);
       else if (stream.phase === "live") this.#restore(stream);
       settle(how);
     });
-    if (rejection !== null) {
-      stream.phase = phaseBefore;
-      return refuseRejected(rejection);
-    }
-    stream.phase = "deleting";
+    if (rejection !== null) return refuseRejected(rejection);
+    stream.phase = hasForks ? "keeping" : "deleting";
     this.#expiries.remove(stream);
     return null;
   }
@@ -256,13 +285,13 @@ export class Registry {
   }
 
   #letGo(stream: Stream): void {
-    if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
+    if (stream.phase === "gone" && this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
     stream.deleted();
   }
 
   /** Its time is over: gone for everybody at once, and from disk as soon as that is durable. */
   #expire(stream: Stream): void {
-    if (stream.phase !== "live" && stream.phase !== "creating") return;
+    if (!stream.isCurrent) return;
     const rejection = this.#remove(stream, () => undefined);
     if (rejection !== null) this.#expiries.add(stream);
     stream.deleted();
@@ -282,7 +311,7 @@ export class Registry {
     this.#hasRoom();
     const stream = new Stream(this.#context, stored, null);
     this.#streams.set(stream.name, stream);
-    this.#expiries.add(stream);
+    if (stream.isCurrent) this.#expiries.add(stream);
     return stream;
   }
 
@@ -313,6 +342,7 @@ export class Registry {
   }
 
   async #forget(stream: Stream): Promise<void> {
+    if (this.#known(stream.name) !== stream) return;
     this.#releasing += 1;
     try {
       await this.#context.storage.persist(stream.stored);
@@ -347,37 +377,21 @@ export class Registry {
     if (!this.#stopped) this.#idleTimer = this.#context.clock.after(IDLE_ROUND_MS, () => void this.#idleRound());
   }
 
-  #trimAged(): void {
-    for (const stream of this.#streams.values()) stream.trimExcess();
-  }
-
-  /** Finding an expired stream expires it. A damaged one is none of the search's business: the engine has told of it. */
+  /** Finding a stream that has expired expires it. */
   async #look(name: string): Promise<void> {
     try {
       const found = await this.find(name);
       if (found instanceof Stream) found.trimExcess();
     } catch (error) {
+      // That is none of the search's business: the engine has told of it.
       if (!(error instanceof DamagedStreamError)) throw error;
     }
   }
 
-  /** Looks through all streams on disk for what has expired or is no longer kept: nobody may ever ask for it again. */
-  async #sweep(): Promise<void> {
-    const { storage, clock, ttlMode, retention } = this.#context;
-    try {
-      for await (const listed of storage.list()) {
-        if (this.#stopped) return;
-        const deadlineMs = deadlineOf(listed.config, listed.touchedAtMs + TOUCH_INTERVAL_MS, ttlMode);
-        const nowMs = clock.nowMs();
-        const isDue = deadlineMs <= nowMs || isExcess(listed.oldest, listed.tail, retention, nowMs);
-        // Finding an expired stream expires it.
-        if (isDue) await this.#look(listed.name);
-      }
-    } catch (fault) {
-      this.#log.error("the search for what has expired was cut short", { fault: String(fault) });
-    }
-    if (!this.#stopped) this.#sweepTimer = clock.after(SWEEP_PAUSE_MS, () => void this.#sweep());
+  #trimAged(): void {
+    for (const stream of this.#streams.values()) stream.trimExcess();
   }
 }
 
 const NOT_FOUND: Refused = refuse("stream-not-found");
+const GONE: Refused = refuse("stream-gone");

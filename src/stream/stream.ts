@@ -25,8 +25,11 @@ export interface Chunk {
   readonly closed: boolean;
 }
 
-/** Where an incarnation of a name stands. `creating` and `deleting` are handed to storage and not durable yet. */
-export type StreamPhase = "creating" | "live" | "deleting" | "gone";
+/**
+ * Where an incarnation of a name stands. `creating`, `deleting` and `keeping` are handed to storage and not durable yet;
+ * `kept` is deleted, but its forks keep its bytes and its name.
+ */
+export type StreamPhase = "creating" | "live" | "deleting" | "keeping" | "kept" | "gone";
 
 /** What all streams of a server share. */
 export interface StreamContext {
@@ -61,7 +64,7 @@ export class Stream implements StreamObserver {
     this.#context = context;
     this.stored = stored;
     this.isJson = isJsonContentType(stored.config.contentType);
-    this.phase = initial === null ? "live" : "creating";
+    this.phase = initial !== null ? "creating" : stored.standing === "kept" ? "kept" : "live";
     this.#reserved = new ReservedState(stored.state, initial);
     this.#notedTouchMs = initial === null ? stored.state.touchedAtMs : initial.atMs;
     this.#touchedAtMs = initial === null ? this.#notedTouchMs + TOUCH_INTERVAL_MS : initial.atMs;
@@ -130,9 +133,19 @@ export class Stream implements StreamObserver {
     if (this.#noting !== null) return this.#noting;
   }
 
+  /** Whether the name stands for this stream, as far as has been decided. */
+  get isCurrent(): boolean {
+    return this.phase === "creating" || this.phase === "live";
+  }
+
+  /** Whether nothing is on its way to storage. */
+  get #isSettled(): boolean {
+    return this.#reserved.pending === 0 && (this.phase === "live" || this.phase === "kept");
+  }
+
   /** Whether the registry may let go of the stream. */
   get idle(): boolean {
-    return this.#users === 0 && this.#noting === null && this.#reserved.pending === 0 && this.phase === "live";
+    return this.#users === 0 && this.#noting === null && this.#isSettled;
   }
 
   /** Keeps the stream in memory until `release`; for whoever holds it across an await. */
@@ -226,7 +239,7 @@ export class Stream implements StreamObserver {
 
   /** Makes an answer once all that was handed in before is durable; a refusal when that failed. */
   whenDurable<T>(answer: () => T): MaybePromise<T | Refused> {
-    if (this.#reserved.pending === 0 && this.phase === "live") return answer();
+    if (this.#isSettled) return answer();
     return new Promise((resolve) => {
       this.#context.storage.barrier(this.stored, (how) => resolve(how === "durable" ? answer() : refuse(how)));
     });

@@ -99,7 +99,7 @@ export class Client {
     const tag = `${CONTENT_TYPES[name.kind]};i=${initial.id}`;
     const incarnation = this.#ledger.creationSent(name, initial, { tag, ttlSeconds, expiresAtMs }, nowMs);
     this.#trace?.(`create ${name.name} ${tag} ttl=${ttlSeconds} expires=${expiresAtMs} closed=${closed} ${initial.stored.length} bytes`);
-    const outcome = await process.registry.create(name.name, { contentType: tag, ttlSeconds, expiresAtMs, closed, body: initial.body });
+    const outcome = await process.registry.create(name.name, { contentType: tag, ttlSeconds, expiresAtMs, closed, fork: null, body: initial.body });
     if (!process.isAlive) return;
     this.#trace?.(`created ${tag}: ${JSON.stringify(outcome)}`);
     this.#ledger.creationAnswered(process, name, incarnation, outcome);

@@ -101,7 +101,7 @@ export function recordOf(payload: Buffer | string, more: Partial<AppendRecord> =
 
 /** A configuration without a lifetime. */
 export function configOf(more: Partial<StreamConfig> = {}): StreamConfig {
-  return { contentType: "application/octet-stream", createdAtMs: 0, ttlSeconds: null, expiresAtMs: null, ...more };
+  return { contentType: "application/octet-stream", createdAtMs: 0, ttlSeconds: null, expiresAtMs: null, forkedFrom: null, ...more };
 }
 
 /** The outcome of a call that settles, or why it was not taken. */

@@ -92,7 +92,7 @@ export class ExchangeServer {
 
   /** Makes a stream. */
   async stream(name: string, { contentType = "text/plain", body = "", ttlSeconds, closed = false }: StreamParts = {}): Promise<Stream> {
-    await this.context.registry.create(name, { contentType, body: Buffer.from(body), ttlSeconds: ttlSeconds ?? null, expiresAtMs: null, closed });
+    await this.context.registry.create(name, { contentType, body: Buffer.from(body), ttlSeconds: ttlSeconds ?? null, expiresAtMs: null, closed, fork: null });
     const stream = await this.context.registry.find(name);
     if (!(stream instanceof Stream)) throw new Error(`${name} was not made: ${stream.code}`);
     return stream;

@@ -95,6 +95,7 @@ export function fileRooms(): FileRooms {
       bypassed: null,
       generation: stream.generation,
       settle: (how: Settlement) => told.push(`${label} ${how}`),
+      companion: null,
       ...more,
     }),
   };

@@ -15,7 +15,9 @@ function outcome<T extends object>(result: T): T | string {
   return isProblem(result) ? result.code : result;
 }
 
-const CREATE: CreateHead = { contentType: null, ttlSeconds: null, expiresAtMs: null, closed: false };
+const FORK = { streamForkedFrom: "/v1/stream/a" };
+const OFFSET = "0000000000000005_0000000000000007";
+const CREATE: CreateHead = { contentType: null, ttlSeconds: null, expiresAtMs: null, closed: false, fork: null };
 const CREATES: readonly (readonly [title: string, fields: Fields, expected: Partial<CreateHead> | string])[] = [
   ["no headers", {}, {}],
   ["a content type as sent", { contentType: "Text/Plain; charset=UTF-8" }, { contentType: "Text/Plain; charset=UTF-8" }],
@@ -32,9 +34,18 @@ const CREATES: readonly (readonly [title: string, fields: Fields, expected: Part
   ["closed, in capitals", { streamClosed: "TRUE" }, { closed: true }],
   ["closed, with another value", { streamClosed: "yes" }, {}],
   ["closed, without a value", { streamClosed: "" }, {}],
-  ["a fork", { streamForkedFrom: "/v1/stream/a" }, "forks-not-supported"],
-  ["a fork's offset", { streamForkOffset: "-1" }, "forks-not-supported"],
-  ["a fork's sub-offset", { streamForkSubOffset: "0" }, "forks-not-supported"],
+  ["a fork of a stream's end", { streamForkedFrom: "/v1/stream/a/b%20c" }, { fork: { source: "a/b c", offset: null, place: null, subOffset: 0 } }],
+  ["a fork at an offset", { ...FORK, streamForkOffset: OFFSET }, { fork: { source: "a", offset: OFFSET, place: { kind: "at", segmentStart: 5, byteInSegment: 7 }, subOffset: 0 } }],
+  ["a fork at a sub-offset", { ...FORK, streamForkOffset: "-1", streamForkSubOffset: "3" }, { fork: { source: "a", offset: "-1", place: { kind: "start" }, subOffset: 3 } }],
+  ["a fork at no sub-offset of the end", { ...FORK, streamForkSubOffset: "0" }, { fork: { source: "a", offset: null, place: null, subOffset: 0 } }],
+  ["a fork of nothing", { streamForkedFrom: "" }, "invalid-fork"],
+  ["a fork of a path that is no stream's", { streamForkedFrom: "/v2/stream/a" }, "invalid-fork"],
+  ["a fork of a stream that can't be", { streamForkedFrom: "/v1/stream/a//b" }, "invalid-fork"],
+  ["a fork's offset without a fork", { streamForkOffset: "-1" }, "invalid-fork"],
+  ["a fork's sub-offset without a fork", { streamForkSubOffset: "0" }, "invalid-fork"],
+  ["a fork's sub-offset without its offset", { ...FORK, streamForkSubOffset: "1" }, "invalid-fork"],
+  ...["", "5", "0000000000000005_000000000000000x"].map((offset) => [`a fork at the offset ${JSON.stringify(offset)}`, { ...FORK, streamForkOffset: offset }, "invalid-offset"] as const),
+  ...["", "-1", "05", "+1", "1.5", "abc"].map((sub) => [`a fork at the sub-offset ${JSON.stringify(sub)}`, { ...FORK, streamForkOffset: OFFSET, streamForkSubOffset: sub }, "invalid-fork"] as const),
 ];
 
 const APPEND: AppendHead = { contentType: null, closes: false, producer: null, seq: null };
@@ -65,7 +76,7 @@ const APPENDS: readonly (readonly [title: string, fields: Fields, expected: Part
 
 describe("the head of a PUT", () => {
   for (const [title, fields, expected] of CREATES) {
-    test(title, () => assert.deepEqual(outcome(readCreateHead(headersOf(fields))), typeof expected === "string" ? expected : { ...CREATE, ...expected }));
+    test(title, () => assert.deepEqual(outcome(readCreateHead(headersOf(fields), "/v1/stream/")), typeof expected === "string" ? expected : { ...CREATE, ...expected }));
   }
 });
 

@@ -40,7 +40,7 @@ async function openRegistry(t: TestContext, dir: string, clock: ManualClock): Pr
 }
 
 async function appendToEach(registry: Registry, prefix: string, streams: number): Promise<void> {
-  const lifetime = { contentType: "text/plain", ttlSeconds: 1e6, expiresAtMs: null };
+  const lifetime = { contentType: "text/plain", ttlSeconds: 1e6, expiresAtMs: null, fork: null };
   for (let index = 0; index < streams; index += 50) {
     const names = Array.from({ length: 50 }, (_, offset) => `${prefix}/room-${index + offset}`);
     await Promise.all(names.map((name) => registry.create(name, { ...lifetime, closed: false, body: Buffer.alloc(0) })));

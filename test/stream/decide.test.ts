@@ -123,7 +123,7 @@ describe("a body", () => {
 
 describe("a PUT on a stream that is there", () => {
   const config = configOf({ contentType: "text/plain; charset=utf-8", ttlSeconds: 60, expiresAtMs: null });
-  const same: CreateCommand = { contentType: null, ttlSeconds: 60, expiresAtMs: null, closed: false, body: Buffer.alloc(0) };
+  const same: CreateCommand = { contentType: null, ttlSeconds: 60, expiresAtMs: null, closed: false, fork: null, body: Buffer.alloc(0) };
   for (const [what, command, contentType, closed, matches] of [
     ["asks for the same", same, "text/plain; charset=utf-8", false, true],
     ["may leave parameters out and use other case", same, "TEXT/Plain", false, true],
@@ -135,6 +135,6 @@ describe("a PUT on a stream that is there", () => {
     ["asks for it closed and finds it so", { ...same, closed: true }, "text/plain", true, true],
     ["asks for it closed and finds it open", { ...same, closed: true }, "text/plain", false, false],
   ] as const) {
-    test(`${what}: ${matches ? "200" : "409"}`, () => assert.equal(matchesExisting(config, closed, command, contentType), matches));
+    test(`${what}: ${matches ? "200" : "409"}`, () => assert.equal(matchesExisting(config, closed, { ...command, contentType }), matches));
   }
 });

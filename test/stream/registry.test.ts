@@ -41,7 +41,7 @@ async function registryOf(t: TestContext, limits?: Limits, engine?: Engine): Pro
 
 function createOf(more: Partial<CreateCommand> & { text?: string | Buffer } = {}): CreateCommand {
   const { text = "", ...rest } = more;
-  return { contentType: "text/plain", ttlSeconds: null, expiresAtMs: null, closed: false, body: Buffer.from(text), ...rest };
+  return { contentType: "text/plain", ttlSeconds: null, expiresAtMs: null, closed: false, fork: null, body: Buffer.from(text), ...rest };
 }
 
 function appendOf(text: string, more: Partial<AppendCommand> = {}): AppendCommand {

@@ -73,7 +73,7 @@ async function append(registry: Registry, length: number): Promise<void> {
 }
 
 async function create(registry: Registry): Promise<Stream> {
-  await registry.create("s", { contentType: "text/plain", ttlSeconds: null, expiresAtMs: null, closed: false, body: Buffer.alloc(0) });
+  await registry.create("s", { contentType: "text/plain", ttlSeconds: null, expiresAtMs: null, closed: false, fork: null, body: Buffer.alloc(0) });
   return find(registry);
 }
 

@@ -10,7 +10,7 @@ import { EMPTY_BODY } from "../respond.js";
 
 /** `PUT`: creates a stream, or finds it there as asked for (specification 4.1). */
 export function create(context: Context, exchange: Exchange, name: string): MaybePromise<void> {
-  const head = readCreateHead(exchange.headers);
+  const head = readCreateHead(exchange.headers, context.settings.prefix);
   if (isProblem(head)) return context.responder.refuse(exchange, head);
   return receiveBody(context, exchange, async (body) => {
     answer(context, exchange, await context.registry.create(name, { ...head, body }));

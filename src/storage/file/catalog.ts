@@ -52,8 +52,17 @@ function unreadable(name: string, path: string, error: unknown): DamagedStreamEr
   return new DamagedStreamError(name, path, `it can't be read (${errorCode(error)})`);
 }
 
-/** Every stream with a sound sidecar, without loading it. */
-export async function* listStreams(files: Files, layout: Layout, clock: Clock): AsyncGenerator<ListedStream> {
+/** What a listing works with. */
+export interface ListOptions {
+  readonly files: Files;
+  readonly layout: Layout;
+  readonly clock: Clock;
+  /** Told of deleted streams that no fork needs any more. */
+  readonly unneeded: (name: string) => void;
+}
+
+/** Every stream with a sound sidecar that was not deleted, without loading it. */
+export async function* listStreams({ files, layout, clock, unneeded }: ListOptions): AsyncGenerator<ListedStream> {
   let readCount = 0;
   for (const shard of await files.list(layout.streams)) {
     const directory = join(layout.streams, shard);
@@ -61,13 +70,18 @@ export async function* listStreams(files: Files, layout: Layout, clock: Clock): 
       // What can't be read is found when somebody asks for it.
       const read = await readSidecarIn(files, join(directory, entry)).catch(() => null);
       if (read?.kind === "sound" && !read.sidecar.claimed) {
-        const { name, config, state, segments } = read.sidecar;
-        const [first] = segments;
-        const oldest = first === undefined ? null : { end: endOf(first), newestAtMs: first.newestAtMs };
-        yield { name, config, touchedAtMs: state.touchedAtMs, tail: state.tail, oldest };
+        const { sidecar } = read;
+        if (!sidecar.softDeleted) yield listedOf(sidecar);
+        else if (sidecar.forks === null) unneeded(sidecar.name);
       }
       readCount += 1;
       if (readCount % BURST === 0) await new Promise<void>((resolve) => clock.after(PAUSE_MS, resolve));
     }
   }
+}
+
+function listedOf({ name, config, state, segments }: Sidecar): ListedStream {
+  const [first] = segments;
+  const oldest = first === undefined ? null : { end: endOf(first), newestAtMs: first.newestAtMs };
+  return { name, config, touchedAtMs: state.touchedAtMs, tail: state.tail, oldest };
 }

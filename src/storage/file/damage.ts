@@ -63,7 +63,7 @@ export class Damage {
   /** Nobody can say which incarnation of the name it was: one of its own takes the name, to be deleted with all there is. */
   #unknown(name: string): FileStream {
     const id = randomBytes(STREAM_ID_BYTES).toString("hex");
-    const config = { contentType: "", createdAtMs: 0, ttlSeconds: null, expiresAtMs: null };
+    const config = { contentType: "", createdAtMs: 0, ttlSeconds: null, expiresAtMs: null, forkedFrom: null };
     return new FileStream({ id, name, config }, this.#options.layout.streamDirectory(name), null);
   }
 }

@@ -2,27 +2,29 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
-import type { AppendRecord, ListedStream, MaybePromise, Position, Rejection, Settlement, Storage, StorageHealth, StoredStream, StreamConfig, StreamObserver } from "../storage.js";
+import type { AppendRecord, ListedStream, MaybePromise, Position, Rejection, Settlement, Storage, StorageHealth, StoredStream, StreamConfig } from "../storage.js";
 import { DamagedStreamError, TrimmedStreamError } from "../storage.js";
-import { listStreams, readSidecar } from "./catalog.js";
+import { listStreams } from "./catalog.js";
 import { Checkpointer, type SealedFile } from "./checkpoint.js";
 import { Damage } from "./damage.js";
 import { explainUnusable, prepareDirectory, writeMarker } from "./directory.js";
-import { FileStream } from "./file-stream.js";
+import { DurableChanges } from "./durable-changes.js";
+import { FileStream, ownStream } from "./file-stream.js";
 import { isPassing, poolThreads, systemFiles, type Files } from "./files.js";
 import { Flusher } from "./flusher.js";
 import { emptyChange } from "./frame-encoder.js";
 import { Intake } from "./intake.js";
 import { Journal } from "./journal.js";
-import type { JournalEntry } from "./journal-entry.js";
 import { Layout } from "./layout.js";
 import { DirectoryError, lockDirectory } from "./lock.js";
 import { RecordKind } from "./record.js";
 import { recover, type Recovered } from "./recovery.js";
+import { References } from "./references.js";
 import { Room } from "./room.js";
 import { SegmentPool } from "./segment-pool.js";
 import { readThrough } from "./segment-reader.js";
 import { SegmentWriter } from "./segment-writer.js";
+import { StreamLoader } from "./stream-loader.js";
 import { TailCache } from "./tail-cache.js";
 import { Trash } from "./trash.js";
 
@@ -64,8 +66,10 @@ export class FileStorage implements Storage {
   readonly #room: Room;
   readonly #flusher: Flusher;
   readonly #damage: Damage;
+  readonly #loader: StreamLoader;
+  readonly #references: References;
+  readonly #changes: DurableChanges;
   readonly #streams = new Map<string, FileStream>();
-  readonly #observersToSettle = new Set<StreamObserver>();
   #journal: Journal | null = null;
   #unlock: (() => Promise<void>) | null = null;
   #faulted: Error | null = null;
@@ -107,6 +111,16 @@ export class FileStorage implements Storage {
       tailCacheBytes: options.tailCacheBytes,
       fault,
     });
+    this.#loader = new StreamLoader({ files, layout, streams: this.#streams, trash: this.#trash, damage: this.#damage, lastBatch: () => this.#openJournal().lastBatch });
+    this.#references = new References({
+      streams: this.#streams,
+      load: (name) => this.#loader.find(name),
+      release: (stream) => void this.release(stream),
+      intake: this.#intake,
+      trash: this.#trash,
+      clock,
+    });
+    this.#changes = new DurableChanges({ streams: this.#streams, cache, flusher: this.#flusher, references: this.#references });
   }
 
   async open(): Promise<void> {
@@ -136,6 +150,7 @@ export class FileStorage implements Storage {
     await this.#journal.open();
     if (isNew) await writeMarker(this.#files, this.#layout, id);
     for (const file of recovered.sealed) this.#checkpoint(file);
+    for (const stream of recovered.streams.values()) if (stream.softDeleted && stream.forkCount === 0) void this.#collectNamed(stream.name);
     await this.#trash.emptyAll();
     const { records, bytes, streams } = recovered;
     if (records > 0) {
@@ -166,8 +181,8 @@ export class FileStorage implements Storage {
       firstSequence: recovered.nextSequence,
       firstBatch: recovered.nextBatch,
       olderFiles: recovered.sealed.length,
-      apply: (entry, batch) => this.#apply(entry, batch),
-      batchSettled: () => this.#batchSettled(),
+      apply: (entry, batch) => this.#changes.apply(entry, batch),
+      batchSettled: () => this.#changes.batchSettled(),
       sealed: (file) => this.#checkpoint(file),
       fault: (error) => this.#fault(error),
     });
@@ -199,39 +214,28 @@ export class FileStorage implements Storage {
 
   async load(name: string): Promise<StoredStream | null> {
     await this.#damage.settled(name);
-    const known = this.#streams.get(name) ?? (await this.#loadFromDisk(name));
+    const known = await this.#loader.find(name);
     if (known === null) return null;
     if (known.damage !== null) throw known.damage;
+    await this.#references.resolve(known).catch((error: unknown) => {
+      throw this.#damage.told(error);
+    });
+    if (this.#streams.get(name) !== known) return this.load(name);
     known.handedOut = true;
+    this.#references.collect(known);
     return known;
-  }
-
-  async #loadFromDisk(name: string): Promise<FileStream | null> {
-    if (this.#trash.isVacating(name)) return null;
-    const directory = this.#layout.streamDirectory(name);
-    const read = await readSidecar(this.#files, name, directory, this.#openJournal().lastBatch);
-    const known = this.#streams.get(name);
-    if (known !== undefined) return known;
-    if (read === null) return null;
-    if (read instanceof DamagedStreamError) throw this.#damage.told(read);
-    if (read.claimed) {
-      // Its creation never became durable.
-      await this.#trash.discard(directory, `${read.id}-unborn`, true);
-      return null;
-    }
-    const stream = new FileStream(read, directory, read);
-    stream.created = true;
-    // By its own copy of the name: the caller's may hold on to a whole request.
-    this.#streams.set(stream.name, stream);
-    return stream;
   }
 
   create(name: string, config: StreamConfig, initial: AppendRecord, settle: (how: Settlement) => void): StoredStream | Rejection {
     const rejection = this.#intake.admit(initial.payload.length);
     if (rejection !== null) return rejection;
+    const source = this.#references.sourceOf(config);
+    const trimmedTo = source?.pendingTrim?.position ?? 0;
+    if (config.forkedFrom !== null && trimmedTo > config.forkedFrom.earliest.position) return "overloaded";
     const id = randomBytes(STREAM_ID_BYTES).toString("hex");
     const stream = new FileStream({ id, name, config }, this.#layout.streamDirectory(name), null);
     stream.handedOut = true;
+    const linking = this.#references.begin(stream, source);
     stream.work = this.#trash.vacated(name);
     stream.predecessor = this.#streams.get(name) ?? null;
     if (stream.predecessor !== null) this.#intake.follow(stream, stream.predecessor);
@@ -239,14 +243,16 @@ export class FileStorage implements Storage {
     this.#intake.put(stream, RecordKind.create, initial, (how) => {
       if (how === "durable") stream.predecessor = null;
       else this.#uncreate(stream);
+      this.#references.settled(source);
       settle(how);
-    });
+    }, linking);
     return stream;
   }
 
   /** The creation failed: whatever was there before still is, and files made for a large first payload go. */
   #uncreate(stream: FileStream): void {
     stream.deleted = true;
+    this.#references.drop(stream);
     if (this.#streams.get(stream.name) === stream) {
       const before = stream.lastNotDeleted();
       if (before === null) this.#streams.delete(stream.name);
@@ -266,11 +272,7 @@ export class FileStorage implements Storage {
   }
 
   delete(stored: StoredStream, settle: (how: Settlement) => void): Rejection | null {
-    const stream = ownStream(stored);
-    const rejection = this.#intake.admit(0);
-    if (rejection !== null) return rejection;
-    this.#intake.put(stream, RecordKind.delete, emptyChange(this.#options.clock.nowMs()), this.#trash.follow(stream, settle));
-    return null;
+    return this.#references.delete(ownStream(stored), settle);
   }
 
   touch(stored: StoredStream, atMs: number): boolean {
@@ -283,9 +285,10 @@ export class FileStorage implements Storage {
   trim(stored: StoredStream, before: Position): void {
     const stream = ownStream(stored);
     const place = stream.trimPlace(before);
-    if (place === null || stream.trimming || stream.deleted || this.#intake.admit(0) !== null) return;
-    stream.trimming = true;
-    this.#intake.trim(stream, place, this.#options.clock.nowMs(), () => (stream.trimming = false));
+    if (place === null || stream.pendingTrim !== null || stream.deleted || this.#intake.admit(0) !== null) return;
+    stream.pendingTrim = place;
+    const weaning = this.#references.weaning(stream, place);
+    this.#intake.trim(stream, place, this.#options.clock.nowMs(), () => (stream.pendingTrim = null), weaning);
   }
 
   barrier(stored: StoredStream, settle: (how: Settlement) => void): void {
@@ -306,58 +309,18 @@ export class FileStorage implements Storage {
     this.#damage.told(damage);
   }
 
-  /** A change is durable. */
-  #apply(entry: JournalEntry, batch: number): void {
-    const { stream } = entry;
-    switch (entry.kind) {
-      case RecordKind.touch:
-        return stream.touch(entry.change.atMs, batch);
-      case RecordKind.delete:
-        return this.#applyDelete(stream);
-      case RecordKind.trim:
-        stream.trim({ position: entry.position, segmentStart: entry.segmentStart }, batch);
-        return this.#flusher.trim(stream);
-      case RecordKind.create:
-        stream.created = true;
-        return this.#applyAppend(stream, entry, batch);
-      case RecordKind.append:
-        return this.#applyAppend(stream, entry, batch);
-    }
-  }
-
-  #applyAppend(stream: FileStream, entry: JournalEntry, batch: number): void {
-    const { change, position, segmentStart, bypassed } = entry;
-    const { length } = change.payload;
-    stream.advance(change, length, segmentStart, batch);
-    if (length > 0 && stream.damage === null) {
-      if (bypassed === null) this.#cache.append(stream, segmentStart, position, change.payload);
-      else this.#cache.appendWritten(stream, segmentStart, position, change.payload, bypassed.crc);
-      this.#flusher.add(stream);
-    }
-    const { observer } = stream;
-    if (observer === null) return;
-    observer.advanced(position, position + length, stream.state.closed);
-    this.#observersToSettle.add(observer);
-  }
-
-  #applyDelete(stream: FileStream): void {
-    stream.deleted = true;
-    if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
-    this.#flusher.drop(stream);
-    stream.observer?.deleted();
-  }
-
-  #batchSettled(): void {
-    if (this.#observersToSettle.size === 0) return;
-    for (const observer of this.#observersToSettle) observer.settled();
-    this.#observersToSettle.clear();
-  }
-
   read(stored: StoredStream, from: Position, maxBytes: number): MaybePromise<Buffer> {
     const stream = ownStream(stored);
+    if (from < stream.earliest) throw new TrimmedStreamError(stream);
+    if (from >= stream.lineage.end) return this.#readOwn(stream, from, maxBytes);
+    const { owner, to } = stream.lineage.at(from);
+    return this.#readOwn(owner, from, Math.min(maxBytes, to - from));
+  }
+
+  /** Reads from the stream's own files, and what is on its way to them. */
+  #readOwn(stream: FileStream, from: Position, maxBytes: number): MaybePromise<Buffer> {
     const { cached } = stream;
     if (stream.damage !== null) throw stream.damage;
-    if (from < stream.earliest) throw new TrimmedStreamError(stream);
     if (from < cached.start) {
       return readThrough(this.#pool, this.#cache, stream, from, Math.min(maxBytes, cached.start - from)).catch((error: unknown) => {
         throw this.#damage.told(error);
@@ -367,8 +330,17 @@ export class FileStorage implements Storage {
     return cached.read(from, maxBytes);
   }
 
+  /** Loading a stream that was only kept for its forks finds out that there are none any more. */
+  async #collectNamed(name: string): Promise<void> {
+    try {
+      await this.load(name);
+    } catch (error) {
+      this.#options.log.warn("a deleted stream's files could not be removed yet", { stream: name, fault: String(error) });
+    }
+  }
+
   list(): AsyncIterable<ListedStream> {
-    return listStreams(this.#files, this.#layout, this.#options.clock);
+    return listStreams({ files: this.#files, layout: this.#layout, clock: this.#options.clock, unneeded: (name) => void this.#collectNamed(name) });
   }
 
   async persist(stored: StoredStream): Promise<void> {
@@ -383,11 +355,12 @@ export class FileStorage implements Storage {
 
   release(stored: StoredStream): boolean {
     const stream = ownStream(stored);
-    const isInUse = stream.pending > 0 || stream.held !== null || stream.observer !== null;
+    const isInUse = stream.pending > 0 || stream.held !== null || stream.observer !== null || stream.dependents > 0 || stream.pendingForks > 0;
     const isOnDisk = stream.damage === null ? stream.isPersisted && stream.hasSidecar : stream.hasNotice;
     if (isInUse || !isOnDisk) return false;
     this.#flusher.drop(stream);
     this.#journal?.forget(stream);
+    this.#references.drop(stream);
     if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
     return true;
   }
@@ -422,10 +395,4 @@ export class FileStorage implements Storage {
       if (!isPassing(error)) this.#fault(error instanceof Error ? error : new Error(String(error)));
     }
   }
-}
-
-/** The streams that the engine gives out are its own. */
-function ownStream(stored: StoredStream): FileStream {
-  if (stored instanceof FileStream) return stored;
-  throw new TypeError("a stream of another storage engine");
 }

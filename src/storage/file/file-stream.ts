@@ -1,5 +1,6 @@
-import type { AppendRecord, DamagedStreamError, OldestPart, Position, Settlement, StoredStream, StreamConfig, StreamObserver } from "../storage.js";
+import type { AppendRecord, DamagedStreamError, OldestPart, Position, Settlement, Standing, StoredStream, StreamConfig, StreamObserver } from "../storage.js";
 import { MutableState } from "../state.js";
+import { Lineage } from "./lineage.js";
 import type { StreamIdentity } from "./record.js";
 import type { Sidecar } from "./sidecar.js";
 import { SmallSet } from "./small-set.js";
@@ -43,6 +44,7 @@ export interface SegmentRoll {
   readonly ageMs: number;
 }
 
+const NO_LINEAGE = new Lineage<FileStream>();
 const ORIGIN: Place = { position: 0, segmentStart: 0 };
 
 /** An entry that waits for a large payload before it. */
@@ -82,8 +84,24 @@ export class FileStream implements StoredStream {
   reservedSegment: ReservedSegment;
   /** Bytes before this position are dropped, or about to be: it names the segment of the byte before it. */
   earliestPlace: Place;
-  /** Whether a trim is on its way to the disk. */
-  trimming = false;
+  /** Where the bytes before its own are; to be set before they are read. */
+  lineage = NO_LINEAGE;
+  /** The stream that it was forked from, once the lineage is set. */
+  parent: FileStream | null = null;
+  /** Streams in memory that were forked from it, and so need it there. */
+  dependents = 0;
+  /** Its forks that are not gone, by id: where the bytes end that each needs. `null` until the first. */
+  forks: Map<string, Position> | null;
+  /** How many of them need bytes that are there: nothing is dropped meanwhile, so it needs no other count. */
+  #pins = 0;
+  /** Forks on their way to the disk. */
+  pendingForks = 0;
+  /** Deleted, but for what its forks need. */
+  softDeleted: boolean;
+  /** Whether its last deletion is on its way. */
+  collecting = false;
+  /** Where it will begin when the trim on its way is on disk; `null` without one. */
+  pendingTrim: Place | null = null;
   /** The journal file in which `handle` stands for this stream. */
   boundSequence = -1;
   handle = 0;
@@ -122,12 +140,15 @@ export class FileStream implements StoredStream {
     this.name = identity.name;
     this.config = identity.config;
     this.directory = directory;
-    this.state = sidecar?.state ?? new MutableState();
-    this.earliestPlace = sidecar?.earliest ?? ORIGIN;
+    this.state = sidecar?.state ?? new MutableState(identity.config.forkedFrom?.point);
+    this.forks = sidecar?.forks ?? null;
+    this.softDeleted = sidecar?.softDeleted ?? false;
+    this.earliestPlace = sidecar?.earliest ?? identity.config.forkedFrom?.earliest ?? ORIGIN;
     this.segments = (sidecar?.segments ?? []).map((segment) => ({
       ...segment,
       unchecked: { length: segment.length, crc: segment.crc, checking: null },
     }));
+    for (const neededBefore of this.forks?.values() ?? []) if (neededBefore > this.earliest) this.#pins += 1;
     this.hasDirectory = sidecar !== null;
     this.hasSidecar = sidecar !== null;
     this.written = this.state.tail;
@@ -142,29 +163,51 @@ export class FileStream implements StoredStream {
     return this.earliestPlace.position;
   }
 
+  get standing(): Standing {
+    if (this.deleted) return "gone";
+    return this.softDeleted ? "kept" : "live";
+  }
+
+  get forkCount(): number {
+    return this.pendingForks + (this.forks?.size ?? 0);
+  }
+
+  get forkDepth(): number {
+    return this.parent === null ? 0 : this.parent.forkDepth + 1;
+  }
+
   get oldest(): OldestPart | null {
-    const segment = this.segments.find((candidate) => endOf(candidate) > this.earliest);
-    return segment === undefined ? null : { end: endOf(segment), newestAtMs: segment.newestAtMs };
+    for (const part of this.#parts()) return { end: part.end, newestAtMs: part.newestAtMs };
+    return null;
   }
 
   endOfOlderThan(atMs: number): Position {
     let end = this.earliest;
-    for (const segment of this.segments) {
-      if (segment.newestAtMs >= atMs) break;
-      end = Math.max(end, endOf(segment));
+    for (const part of this.#parts()) {
+      if (part.newestAtMs >= atMs) break;
+      end = part.end;
     }
     return end;
   }
 
+  /** What is kept, oldest first: segments, or as much of others' as was inherited. */
+  *#parts(): Generator<Part> {
+    for (const { owner, to } of this.lineage.ranges) {
+      if (to > this.earliest) yield* partsOf(owner.segments, this.earliest, to);
+    }
+    yield* partsOf(this.segments, this.earliest, this.state.tail);
+  }
+
+
   /** Where the stream would begin without the segments that end at or before `before`; `null` when there is none. */
   trimPlace(before: Position): Place | null {
     let place: Place | null = null;
-    for (const segment of this.segments) {
-      const end = endOf(segment);
+    if (this.pendingForks > 0 || this.#pins > 0) return place;
+    for (const { segmentStart, end } of this.#parts()) {
       // One that takes appends which are not durable yet has not ended.
-      const isOpen = segment.start === this.reservedSegment.start && this.reservedTail > end;
+      const isOpen = segmentStart === this.reservedSegment.start && this.reservedTail > end;
       if (end > before || isOpen) break;
-      if (end > this.earliest) place = { position: end, segmentStart: segment.start };
+      place = { position: end, segmentStart };
     }
     return place;
   }
@@ -186,13 +229,17 @@ export class FileStream implements StoredStream {
 
   segmentStartBefore(position: Position): Position {
     const { position: earliest, segmentStart } = this.earliestPlace;
+    if (position === earliest) return segmentStart;
+    if (position <= this.lineage.end && position > 0) return this.lineage.at(position - 1).owner.segmentStartBefore(position);
     // One that a reader still holds while it is dropped sorts where it did before.
-    return position === earliest ? segmentStart : (this.segmentAt(position - 1)?.start ?? position);
+    return this.segmentAt(position - 1)?.start ?? position;
   }
 
   hasSegment(start: Position, length: number): boolean {
     const { position: earliest, segmentStart } = this.earliestPlace;
     if (start === segmentStart && start + length === earliest) return true;
+    const position = start + length;
+    if (position <= this.lineage.end && position > 0) return this.lineage.at(position - 1).owner.hasSegment(start, length);
     const segment = this.segmentAt(start);
     return segment !== undefined && segment.start === start && length <= segment.length;
   }
@@ -260,6 +307,31 @@ export class FileStream implements StoredStream {
     this.lastBatch = batch;
   }
 
+  /** The fork `id` needs the bytes before `neededBefore`. */
+  link(id: string, neededBefore: Position, batch: number): void {
+    this.#unpin(id);
+    (this.forks ??= new Map()).set(id, neededBefore);
+    if (neededBefore > this.earliest) this.#pins += 1;
+    this.lastBatch = batch;
+  }
+
+  /** The fork `id` is gone. */
+  unlink(id: string, batch: number): void {
+    this.#unpin(id);
+    this.forks?.delete(id);
+    this.lastBatch = batch;
+  }
+
+  #unpin(id: string): void {
+    if ((this.forks?.get(id) ?? 0) > this.earliest) this.#pins -= 1;
+  }
+
+  /** It is deleted, but for what its forks need. */
+  softDelete(batch: number): void {
+    this.softDeleted = true;
+    this.lastBatch = batch;
+  }
+
   /** Forgets a segment whose file is gone. */
   forgetSegment(segment: Segment): void {
     this.segments.splice(this.segments.indexOf(segment), 1);
@@ -273,7 +345,26 @@ export class FileStream implements StoredStream {
   }
 }
 
+interface Part extends OldestPart {
+  readonly segmentStart: Position;
+}
+
+/** The segments of a stream between two positions, cut to them. */
+function* partsOf(segments: readonly Segment[], from: Position, to: Position): Generator<Part> {
+  for (const segment of segments) {
+    if (segment.start >= to) return;
+    const end = Math.min(endOf(segment), to);
+    if (end > from) yield { segmentStart: segment.start, end, newestAtMs: segment.newestAtMs };
+  }
+}
+
 /** Where a segment ends. */
 export function endOf({ start, length }: { readonly start: Position; readonly length: number }): Position {
   return start + length;
+}
+
+/** The streams that the engine gives out are its own. */
+export function ownStream(stored: StoredStream): FileStream {
+  if (stored instanceof FileStream) return stored;
+  throw new TypeError("a stream of another storage engine");
 }

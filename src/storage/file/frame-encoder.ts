@@ -12,6 +12,9 @@ export class FrameEncoder {
   readonly #directoryId: Buffer;
   #buffer = Buffer.allocUnsafeSlow(INITIAL_BUFFER_BYTES);
   #startOfLast = 0;
+  /** Of the frame that is being packed: where its records end, and how many there are. */
+  #end = FRAME_HEADER_BYTES;
+  #records = 0;
 
   constructor(directoryId: Buffer) {
     this.#directoryId = directoryId;
@@ -35,29 +38,45 @@ export class FrameEncoder {
 
   /** Packs as many of `queue` as fit; `frame` is null when they have nothing to write. */
   encode(queue: readonly JournalEntry[], file: JournalFile, batch: number): { readonly taken: number; readonly frame: Buffer | null } {
-    let end = FRAME_HEADER_BYTES;
-    let records = 0;
+    this.#end = FRAME_HEADER_BYTES;
+    this.#records = 0;
     let taken = 0;
     for (const entry of queue) {
-      const { kind, stream } = entry;
-      if (kind !== null && entry.generation === stream.generation) {
-        const identity = stream.boundSequence === file.sequence ? null : encodeIdentity(stream);
-        const length = recordLength(entry.change, identity, entry.bypassed !== null) + (identity === null ? 0 : BIND_BYTES);
-        if (records > 0 && end + length > MAX_FRAME_BYTES) break;
-        this.#reserve(end, length);
-        if (identity !== null) bind(stream, file);
-        if (identity !== null && kind !== RecordKind.create) {
-          end = encodeRecord(this.#buffer, end, bindRecord(stream), identity);
-          records += 1;
-        }
-        end = encodeRecord(this.#buffer, end, recordOf(entry, kind), kind === RecordKind.create ? identity : null);
-        records += 1;
-        file.bypassedBytes += entry.bypassed?.length ?? 0;
-      }
+      if (entry.kind !== null && entry.generation === entry.stream.generation && !this.#take(entry, file)) break;
       taken += 1;
     }
-    if (records === 0) return { taken, frame: null };
-    return { taken, frame: this.#seal(end, records, file, batch) };
+    if (this.#records === 0) return { taken, frame: null };
+    return { taken, frame: this.#seal(this.#end, this.#records, file, batch) };
+  }
+
+  /** Packs an entry and its companion, both or neither; false when they are for the next frame. */
+  #take(entry: JournalEntry, file: JournalFile): boolean {
+    const { companion } = entry;
+    const identity = identityFor(entry.stream, file);
+    const companionIdentity = companion === null ? null : identityFor(companion.stream, file);
+    const length = lengthOf(entry, identity) + (companion === null ? 0 : lengthOf(companion, companionIdentity));
+    if (this.#records > 0 && this.#end + length > MAX_FRAME_BYTES) return false;
+    this.#reserve(this.#end, length);
+    this.#put(entry, identity, file);
+    if (companion !== null) this.#put(companion, companionIdentity, file);
+    return true;
+  }
+
+  /** `identity` is set when the file does not know the stream yet. */
+  #put(entry: JournalEntry, identity: Buffer | null, file: JournalFile): void {
+    const { kind, stream } = entry;
+    if (kind === null) return;
+    if (identity !== null) {
+      bind(stream, file);
+      if (kind !== RecordKind.create) this.#write(bindRecord(stream), identity);
+    }
+    this.#write(recordOf(entry, kind), kind === RecordKind.create ? identity : null);
+    file.bypassedBytes += entry.bypassed?.length ?? 0;
+  }
+
+  #write(record: JournalRecord, identity: Buffer | null): void {
+    this.#end = encodeRecord(this.#buffer, this.#end, record, identity);
+    this.#records += 1;
   }
 
   /** A frame without records. */
@@ -84,6 +103,15 @@ const BIND_BYTES = recordLength(emptyChange(0), Buffer.alloc(0), false);
 /** A change that changes nothing, at a time. */
 export function emptyChange(atMs: number): JournalEntry["change"] {
   return { payload: Buffer.alloc(0), closes: false, producer: null, seq: null, atMs };
+}
+
+/** What says which stream it is, where the file does not know it yet. */
+function identityFor(stream: FileStream, file: JournalFile): Buffer | null {
+  return stream.boundSequence === file.sequence ? null : encodeIdentity(stream);
+}
+
+function lengthOf(entry: JournalEntry, identity: Buffer | null): number {
+  return recordLength(entry.change, identity, entry.bypassed !== null) + (identity === null ? 0 : BIND_BYTES);
 }
 
 function bind(stream: FileStream, file: JournalFile): void {

@@ -85,16 +85,16 @@ export class Intake {
   }
 
   /** Takes an admitted change; it settles later. */
-  put(stream: FileStream, kind: RecordKindCode, change: AppendRecord, settle: Settle): void {
-    if (change.payload.length >= this.#options.bypassBytes) this.#bypass(stream, kind, change, settle);
-    else this.#handIn(this.#entry(stream, kind, change, settle));
+  put(stream: FileStream, kind: RecordKindCode, change: AppendRecord, settle: Settle, companion: JournalEntry | null = null): void {
+    if (change.payload.length >= this.#options.bypassBytes) this.#bypass(stream, kind, change, settle, companion);
+    else this.#handIn(this.#entry(stream, kind, change, settle, companion));
   }
 
   /** Takes a trim: the stream begins at `place` once that is durable. */
-  trim(stream: FileStream, place: Place, atMs: number, settle: Settle): void {
+  trim(stream: FileStream, place: Place, atMs: number, settle: Settle, companion: JournalEntry | null): void {
     if (place.position === stream.reservedTail) stream.beginSegment();
     const { generation } = stream;
-    this.#handIn({ kind: RecordKind.trim, stream, change: emptyChange(atMs), ...place, bypassed: null, generation, settle });
+    this.#handIn({ kind: RecordKind.trim, stream, change: emptyChange(atMs), ...place, bypassed: null, generation, settle, companion });
   }
 
   /** Calls `settle` when all that was taken for the stream before has settled. */
@@ -104,9 +104,9 @@ export class Intake {
     else this.#handIn(this.#entry(stream, null, emptyChange(0), settle));
   }
 
-  #entry(stream: FileStream, kind: RecordKindCode | null, change: AppendRecord, settle: Settle): JournalEntry {
+  #entry(stream: FileStream, kind: RecordKindCode | null, change: AppendRecord, settle: Settle, companion: JournalEntry | null = null): JournalEntry {
     const { position, segmentStart } = stream.reserve(change.payload.length, change.atMs, this.#options.segmentRoll);
-    return { kind, stream, change, position, segmentStart, bypassed: null, generation: stream.generation, settle };
+    return { kind, stream, change, position, segmentStart, bypassed: null, generation: stream.generation, settle, companion };
   }
 
   #handIn(entry: JournalEntry): void {
@@ -123,9 +123,9 @@ export class Intake {
   }
 
   /** A large payload goes to its segment, is synced there, and only then its record goes to the journal. */
-  #bypass(stream: FileStream, kind: RecordKindCode, change: AppendRecord, settle: Settle): void {
+  #bypass(stream: FileStream, kind: RecordKindCode, change: AppendRecord, settle: Settle, companion: JournalEntry | null): void {
     const segmentBefore = stream.reservedSegment;
-    const entry = this.#entry(stream, kind, change, settle);
+    const entry = this.#entry(stream, kind, change, settle, companion);
     const { length } = change.payload;
     this.#heldBytes += length;
     const go = (): void => {

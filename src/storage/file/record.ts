@@ -12,6 +12,7 @@ import { crc32 } from "./crc32.js";
  *         40 [u64 epoch, u64 seq, producer id] [Stream-Seq] then by kind:
  *            bind, create: u32 length and the JSON of the identity;
  *            create, append: the payload, or for a bypassed one u64 its length and u32 its CRC-32.
+ *         The payload of link and unlink is a fork's id; a link's position is where the bytes end that the fork needs.
  *         A trim's position is the earliest byte that is kept, its segment start that of the segment before.
  *
  * A handle is a small number for a stream within one journal file: `bind` (or `create`) comes before its other uses.
@@ -30,7 +31,7 @@ const BYPASS_BYTES = 12;
 const IDENTITY_LENGTH_BYTES = 4;
 
 /** What a record does. */
-export const RecordKind = { bind: 1, create: 2, append: 3, touch: 4, delete: 5, trim: 6 } as const;
+export const RecordKind = { bind: 1, create: 2, append: 3, touch: 4, delete: 5, trim: 6, link: 7, unlink: 8, softDelete: 9 } as const;
 /** One of the kinds, as stored. */
 export type RecordKindCode = (typeof RecordKind)[keyof typeof RecordKind];
 
@@ -58,7 +59,7 @@ export interface JournalRecord {
   readonly handle: number;
   readonly position: Position;
   readonly segmentStart: Position;
-  /** For touch, delete and trim only the time counts. */
+  /** For touch, delete, softDelete and trim only the time counts; for link and unlink the payload. */
   readonly change: AppendRecord;
   /** Set for bind and create. */
   readonly identity: StreamIdentity | null;

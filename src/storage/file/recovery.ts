@@ -301,6 +301,9 @@ async function applyFrame(options: RecoveryOptions, frame: Frame, streamOf: (han
 function applyRecord(options: RecoveryOptions, stream: FileStream, record: JournalRecord, batch: number): Promise<void> | void {
   const { change, segmentStart, position } = record;
   if (record.kind === RecordKind.touch) return stream.touch(change.atMs, batch);
+  if (record.kind === RecordKind.link) return stream.link(change.payload.toString(), position, batch);
+  if (record.kind === RecordKind.unlink) return stream.unlink(change.payload.toString(), batch);
+  if (record.kind === RecordKind.softDelete) return stream.softDelete(batch);
   if (record.kind === RecordKind.trim) {
     stream.trim({ position, segmentStart }, batch);
     return options.writer.trim(stream);

@@ -196,7 +196,8 @@ export class SegmentWriter {
     // Taken now, before any wait: state and batch belong together.
     const batch = stream.lastBatch;
     const state = stream.state.clone();
-    const earliest = stream.earliestPlace;
+    const { earliestPlace: earliest, softDeleted } = stream;
+    const forks = stream.forks === null ? null : new Map(stream.forks);
     const { tail } = state;
     await this.#flushTo(stream, tail);
     if (stream.deleted || stream.damage !== null) return;
@@ -205,7 +206,7 @@ export class SegmentWriter {
       .filter((segment) => segment.start < tail)
       .map((segment) => ({ ...segment, length: Math.min(segment.length, tail - segment.start) }));
     // Under its other name the sidecar promises nothing yet: both go to the disk at the same time.
-    await allDone([this.#syncSegments(stream), this.#writeSidecar(stream, { ...identityOf(stream), state, earliest, segments, batch, claimed: false })]);
+    await allDone([this.#syncSegments(stream), this.#writeSidecar(stream, { ...identityOf(stream), state, earliest, forks, softDeleted, segments, batch, claimed: false })]);
     if (stream.deleted || stream.damage !== null) return;
     await this.#putSidecar(stream);
     stream.persistedBatch = batch;
@@ -231,7 +232,7 @@ export class SegmentWriter {
   async #claim(stream: FileStream): Promise<void> {
     await this.#makeDirectory(stream);
     if (!stream.hasSidecar) {
-      const nothing = { state: new MutableState(), earliest: stream.earliestPlace, segments: [], batch: 0 };
+      const nothing = { state: new MutableState(), earliest: stream.earliestPlace, forks: null, softDeleted: false, segments: [], batch: 0 };
       await this.#writeSidecar(stream, { ...identityOf(stream), ...nothing, claimed: true });
       await this.#putSidecar(stream);
     }

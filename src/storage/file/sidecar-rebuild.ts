@@ -45,17 +45,18 @@ export async function rebuildSidecar(options: RebuildOptions, checked: CheckedSt
 }
 
 const ORIGIN = { position: 0, segmentStart: 0 };
+const NO_FORKS = { forks: null, softDeleted: false };
 const UNKNOWN_STATE = "its producers, its Stream-Seq and whether it was closed are lost: it is closed";
 
 /** All that the stream ever was is in the journal: the directory only has to be its own. */
 function claimed({ identity }: JournaledStream): RebuiltSidecar {
-  return { sidecar: { ...identity, state: new MutableState(), earliest: ORIGIN, segments: [], batch: 0, claimed: true }, unknown: "nothing is lost: the journal has all of it" };
+  return { sidecar: { ...identity, state: new MutableState(), earliest: ORIGIN, ...NO_FORKS, segments: [], batch: 0, claimed: true }, unknown: "nothing is lost: the journal has all of it" };
 }
 
 async function guess({ files, newId, nowMs }: RebuildOptions, name: string, directory: string, segments: readonly SegmentEntry[]): Promise<RebuiltSidecar> {
   const paths = segments.map(({ start, length }) => ({ path: segmentPath(directory, start), length }));
   const isJson = await isJsonFramed(files, paths);
-  const config: StreamConfig = { contentType: isJson ? "application/json" : "application/octet-stream", createdAtMs: nowMs, ttlSeconds: null, expiresAtMs: null };
+  const config: StreamConfig = { contentType: isJson ? "application/json" : "application/octet-stream", createdAtMs: nowMs, ttlSeconds: null, expiresAtMs: null, forkedFrom: null };
   const unknown = `its last bytes may be those of an append that was never acknowledged; its content type is taken to be ${config.contentType}, its lifetime is lost and without end; ${UNKNOWN_STATE}`;
   return { sidecar: closedAt({ id: newId(), name, config }, segments, endOf(segments)), unknown };
 }
@@ -65,7 +66,7 @@ function closedAt(identity: Pick<Sidecar, "id" | "name" | "config">, segments: r
   state.tail = tail;
   state.closed = true;
   state.touchedAtMs = identity.config.createdAtMs;
-  return { id: identity.id, name: identity.name, config: identity.config, state, earliest: earliestOf(segments), segments, batch: 0, claimed: false };
+  return { id: identity.id, name: identity.name, config: identity.config, state, earliest: earliestOf(segments), ...NO_FORKS, segments, batch: 0, claimed: false };
 }
 
 /** What comes before the first segment has been dropped, if there ever was anything. */

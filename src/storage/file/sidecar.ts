@@ -23,6 +23,10 @@ export interface Sidecar {
   readonly state: MutableState;
   /** Where the earliest retained byte is, and where the segment of the byte before it began. */
   readonly earliest: { readonly position: Position; readonly segmentStart: Position };
+  /** Its forks that are not gone, by id: where the bytes end that each needs. `null` where there are none. */
+  readonly forks: Map<string, Position> | null;
+  /** Deleted, but for what its forks need. */
+  readonly softDeleted: boolean;
   readonly segments: readonly SegmentEntry[];
   /** The journal's batch up to which all of this is complete. */
   readonly batch: number;
@@ -53,6 +57,7 @@ export function encodeSidecar(sidecar: Sidecar): Buffer {
     ["createdAtMs", config.createdAtMs],
     ["ttlSeconds", config.ttlSeconds],
     ["expiresAtMs", config.expiresAtMs],
+    ["forkedFrom", config.forkedFrom],
     ["touchedAtMs", state.touchedAtMs],
     ["claimed", sidecar.claimed],
     ["batch", sidecar.batch],
@@ -61,6 +66,8 @@ export function encodeSidecar(sidecar: Sidecar): Buffer {
     ["closedBy", state.closedBy],
     ["lastSeq", state.lastSeq],
     ["producers", [...(state.producers ?? [])].map(([id, mark]) => ({ id, ...mark }))],
+    ["softDeleted", sidecar.softDeleted],
+    ["forks", [...(sidecar.forks ?? [])].map(([id, neededBefore]) => ({ id, neededBefore }))],
     ["earliest", { position: sidecar.earliest.position, segmentStart: sidecar.earliest.segmentStart }],
     ["segments", sidecar.segments.map(({ crc, ...rest }) => ({ start: rest.start, length: rest.length, crc32: hex(crc), firstAtMs: rest.firstAtMs, newestAtMs: rest.newestAtMs }))],
   ]);
@@ -117,12 +124,14 @@ interface SidecarJson extends StreamConfig {
   readonly closedBy: ProducerStamp | null;
   readonly lastSeq: string | null;
   readonly producers: readonly (ProducerMark & { readonly id: string })[];
+  readonly softDeleted: boolean;
+  readonly forks: readonly { readonly id: string; readonly neededBefore: Position }[];
   readonly earliest: Sidecar["earliest"];
   readonly segments: readonly (Omit<SegmentEntry, "crc"> & { readonly crc32: string })[];
 }
 
 function fromJson(json: SidecarJson): Sidecar {
-  const { id, name, contentType, createdAtMs, ttlSeconds, expiresAtMs, batch, claimed } = json;
+  const { id, name, contentType, createdAtMs, ttlSeconds, expiresAtMs, forkedFrom, batch, claimed } = json;
   const state = new MutableState();
   state.tail = json.tail;
   state.closed = json.closed;
@@ -135,8 +144,10 @@ function fromJson(json: SidecarJson): Sidecar {
   return {
     id,
     name,
-    config: { contentType, createdAtMs, ttlSeconds, expiresAtMs },
+    config: { contentType, createdAtMs, ttlSeconds, expiresAtMs, forkedFrom },
     state,
+    forks: json.forks.length === 0 ? null : new Map(json.forks.map((fork) => [fork.id, fork.neededBefore])),
+    softDeleted: json.softDeleted,
     earliest: json.earliest,
     segments: json.segments.map(({ crc32: crc, ...segment }) => ({ ...segment, crc: parseInt(crc, 16) })),
     batch,

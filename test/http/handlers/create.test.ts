@@ -70,13 +70,6 @@ describe("PUT", () => {
     });
   }
 
-  test("of a fork is 501 for now", async (context) => {
-    const server = await startServer(context);
-    const answer = await server.send("PUT", "a", { headers: { "Stream-Forked-From": "/v1/stream/b" } });
-    assert.equal(answer.status, 501);
-    assert.equal(JSON.parse(answer.text).code, "forks-not-supported");
-  });
-
   test("of JSON checks and flattens the initial content", async (context) => {
     const server = await startServer(context);
     const headers = { "Content-Type": "application/json" };

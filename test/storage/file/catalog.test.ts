@@ -20,7 +20,7 @@ function put(layout: Layout, name: string, more: { claimed?: boolean; touchedAtM
   mkdirSync(directory, { recursive: true });
   const state = new MutableState();
   state.touchedAtMs = more.touchedAtMs ?? 0;
-  const sidecar = { id: "i", name: more.as ?? name, config: configOf(), state, earliest: { position: 0, segmentStart: 0 }, segments: [], batch: 1, claimed: more.claimed ?? false };
+  const sidecar = { id: "i", name: more.as ?? name, config: configOf(), state, earliest: { position: 0, segmentStart: 0 }, forks: null, softDeleted: false, segments: [], batch: 1, claimed: more.claimed ?? false };
   writeFileSync(sidecarPath(directory), encodeSidecar(sidecar));
   return directory;
 }
@@ -77,7 +77,7 @@ test("the list has every sound stream, and neither claims nor damage nor strange
   mkdirSync(join(layout.streams, "00", "stranger"), { recursive: true });
   writeFileSync(join(layout.streams, "00", "file"), "");
   const names: string[] = [];
-  for await (const { name, touchedAtMs } of listStreams(files, layout, new ManualClock())) {
+  for await (const { name, touchedAtMs } of listStreams({ files, layout, clock: new ManualClock(), unneeded: () => assert.fail() })) {
     names.push(name);
     assert.equal(touchedAtMs, 9);
   }
@@ -91,7 +91,7 @@ test("the list pauses after a few, so that it disturbs nobody", async () => {
   const clock = new ManualClock();
   let found = 0;
   const whole = (async () => {
-    for await (const _ of listStreams(watched, layout, clock)) found += 1;
+    for await (const _ of listStreams({ files: watched, layout, clock, unneeded: () => assert.fail() })) found += 1;
   })();
   await watched.idle();
   assert.ok(found > 0 && found <= 16, `${found} without a pause`);

@@ -7,7 +7,7 @@ import { Layout, segmentPath } from "../../../src/storage/file/layout.js";
 import { DirectoryError } from "../../../src/storage/file/lock.js";
 import { DamagedStreamError, type StoredStream } from "../../../src/storage/storage.js";
 import { storageContract } from "../../contract/storage.contract.js";
-import { append, bytesOf, copyOf, crashAndRecover, created, loaded, makeEngine, openEngine, readAll, recordOf, remove, reopen, settled, SMALL, startCreate, type Engine, type Outcome } from "../../helpers/engine.js";
+import { append, configOf, bytesOf, copyOf, crashAndRecover, created, loaded, makeEngine, openEngine, readAll, recordOf, remove, reopen, settled, SMALL, startCreate, type Engine, type Outcome } from "../../helpers/engine.js";
 import { tempDir } from "../../helpers/temp-dir.js";
 import { Barrier, diskError, type Gate } from "../../helpers/watched-files.js";
 import { startNode } from "../../helpers/process.js";
@@ -267,7 +267,7 @@ describe("directories that can't be used", () => {
 
   test("an engine that is not open says so", async () => {
     const engine = makeEngine();
-    assert.throws(() => engine.storage.create("s", { contentType: "a/b", createdAtMs: 0, ttlSeconds: null, expiresAtMs: null }, recordOf(""), () => {}), /not open/);
+    assert.throws(() => engine.storage.create("s", configOf(), recordOf(""), () => {}), /not open/);
     await engine.storage.close();
   });
 

@@ -21,7 +21,7 @@ function streamOf(id: string): FileStream {
 }
 
 function entryOf(stream: FileStream, more: Partial<JournalEntry> = {}): JournalEntry {
-  return { kind: RecordKind.append, stream, change: recordOf("x"), position: 0, segmentStart: 0, bypassed: null, generation: stream.generation, settle: null, ...more };
+  return { kind: RecordKind.append, stream, change: recordOf("x"), position: 0, segmentStart: 0, bypassed: null, generation: stream.generation, settle: null, companion: null, ...more };
 }
 
 function recordsIn(frame: Buffer | null): JournalRecord[] {

@@ -62,8 +62,8 @@ describe("a record", () => {
     const frame = decodeFrame(fileWith([journalRecord({ kind: RecordKind.create, identity: IDENTITY }), journalRecord()]), 0);
     assert.ok(frame !== null);
     assert.deepEqual([...decodeHeads(frame)], [
-      { kind: RecordKind.create, handle: 3, identity: IDENTITY },
-      { kind: RecordKind.append, handle: 3, identity: null },
+      { kind: RecordKind.create, handle: 3, identity: IDENTITY, isBypassed: false },
+      { kind: RecordKind.append, handle: 3, identity: null, isBypassed: false },
     ]);
   });
 });

@@ -20,7 +20,7 @@ async function written(rooms: FileRooms, isLoaded = false, name = "s"): Promise<
   await rooms.pool.closeAll();
   if (!isLoaded) return stream;
   const segments = stream.segments.map((segment) => ({ ...segment }));
-  return new FileStream(stream, stream.directory, { id: stream.id, name: stream.name, config: stream.config, state: stream.state, earliest: stream.earliestPlace, segments, batch: 1, claimed: false });
+  return new FileStream(stream, stream.directory, { id: stream.id, name: stream.name, config: stream.config, state: stream.state, earliest: stream.earliestPlace, forks: null, softDeleted: false, segments, batch: 1, claimed: false });
 }
 
 /** A stream with one segment of more than a MiB, as another process would find it. */
@@ -32,7 +32,7 @@ async function large(rooms: FileRooms, name: string): Promise<FileStream> {
   mkdirSync(directory, { recursive: true });
   writeFileSync(segmentPath(directory, start), bytes);
   const segments = [{ start, length, crc: crc32(bytes), firstAtMs: 0, newestAtMs: 0 }];
-  return new FileStream({ id, name, config }, directory, { id, name, config, state, earliest: { position: 0, segmentStart: 0 }, segments, batch: 1, claimed: false });
+  return new FileStream({ id, name, config }, directory, { id, name, config, state, earliest: { position: 0, segmentStart: 0 }, forks: null, softDeleted: false, segments, batch: 1, claimed: false });
 }
 
 async function assertDamaged(reading: Promise<unknown>, file: string, problem: RegExp): Promise<void> {

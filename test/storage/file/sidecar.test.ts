@@ -9,7 +9,7 @@ function sidecarOf(more: Partial<Sidecar> = {}): Sidecar {
   state.apply(recordOf("", { seq: "\u2028\"7", producer: { id: "wörker", epoch: 1, seq: 2 ** 53 - 1 }, atMs: 77 }), 50);
   state.apply(recordOf("", { producer: { id: "other", epoch: 0, seq: 0 }, atMs: 78, closes: true }), 50);
   const segments = [{ start: 0, length: 64, crc: 0xff, firstAtMs: 1, newestAtMs: 2 }, { start: 64, length: 36, crc: 0xdeadbeef, firstAtMs: 3, newestAtMs: 4 }];
-  return { id: "abc", name: "a/\u{1F600}", config: configOf({ ttlSeconds: 5, createdAtMs: 3 }), state, earliest: { position: 0, segmentStart: 0 }, segments, batch: 12, claimed: false, ...more };
+  return { id: "abc", name: "a/\u{1F600}", config: configOf({ ttlSeconds: 5, createdAtMs: 3 }), state, earliest: { position: 0, segmentStart: 0 }, forks: null, softDeleted: false, segments, batch: 12, claimed: false, ...more };
 }
 
 describe("a sidecar", () => {

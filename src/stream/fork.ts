@@ -1,0 +1,107 @@
+import { sameMediaType } from "../protocol/content-type.js";
+import { messagesLength } from "../protocol/json-frame.js";
+import type { ParsedOffset } from "../protocol/offset.js";
+import type { ForkOrigin, MaybePromise, Position, StoredStream, StreamConfig } from "../storage/storage.js";
+import type { CreateCommand, ForkRequest } from "./command.js";
+import { refuse, type Refused } from "./outcome.js";
+
+/** What a fork needs to know of its source. */
+export interface ForkSource {
+  readonly stored: StoredStream;
+  readonly isJson: boolean;
+  /** End of the durable bytes. */
+  readonly tail: Position;
+  locate(offset: ParsedOffset): MaybePromise<Position | Refused>;
+  /** Durable bytes; of a JSON stream whole messages. */
+  read(from: Position, maxBytes: number): MaybePromise<{ readonly bytes: Buffer }>;
+}
+
+/** A stream to fork, and where. */
+export interface ForkBase<S> {
+  readonly source: S;
+  readonly origin: ForkOrigin;
+}
+
+/** Most forks of one stream that are not gone, and most forks of forks in a row. */
+const MAX_FORKS = 100_000;
+const MAX_FORK_DEPTH = 1000;
+/** How far behind the fork offset the messages of a sub-offset are looked for, and how much of it is read at a time. */
+const MAX_SCAN_BYTES = 64 * 1024 * 1024;
+const SCAN_STEP_BYTES = 1024 * 1024;
+
+/** Where a fork of `source` begins, or why there can't be one (specification 4.1; the source is there). */
+export async function forkOrigin(source: ForkSource, request: ForkRequest, contentType: string | null): Promise<ForkOrigin | Refused> {
+  const { stored } = source;
+  const { config } = stored;
+  if (contentType !== null && !sameMediaType(contentType, config.contentType)) {
+    return refuse("content-type-mismatch", { detail: `The source's content type is ${config.contentType}.` });
+  }
+  if (stored.forkCount >= MAX_FORKS) return refuse("too-many-forks", { detail: `The source has ${MAX_FORKS} forks.` });
+  if (stored.forkDepth >= MAX_FORK_DEPTH) return refuse("too-many-forks", { detail: `The source is the end of ${MAX_FORK_DEPTH} forks in a row.` });
+  const point = await forkPoint(source, request);
+  if (typeof point !== "number") return point;
+  const earliest = { position: stored.earliest, segmentStart: stored.segmentStartBefore(stored.earliest) };
+  const { offset, subOffset } = request;
+  return { name: stored.name, id: stored.id, point, earliest, offset, subOffset };
+}
+
+async function forkPoint(source: ForkSource, { place, subOffset }: ForkRequest): Promise<Position | Refused> {
+  const from = place === null ? source.tail : await source.locate(place);
+  if (typeof from !== "number" || subOffset === 0) return from;
+  if (source.isJson) return behindMessages(source, from, subOffset);
+  return from + subOffset <= source.tail ? from + subOffset : pastTheTail();
+}
+
+/** The position behind `count` messages from `from` on. */
+async function behindMessages(source: ForkSource, from: Position, count: number): Promise<Position | Refused> {
+  let left = count;
+  for (let at = from; at < source.tail; ) {
+    if (at - from >= MAX_SCAN_BYTES) return refuse("invalid-fork", { detail: "The sub-offset is too far behind the fork offset: give a later offset." });
+    const { bytes } = await source.read(at, SCAN_STEP_BYTES);
+    const found = messagesLength(bytes, left);
+    at += found.length;
+    left -= found.count;
+    if (left === 0) return at;
+  }
+  return pastTheTail();
+}
+
+function pastTheTail(): Refused {
+  return refuse("invalid-fork", { detail: "The sub-offset is past the source's tail." });
+}
+
+/** The configuration of a fork: what the request leaves open is inherited. A lifetime is inherited whole or not at all. */
+export function forkConfig(source: StreamConfig, { contentType, ttlSeconds, expiresAtMs }: CreateCommand, nowMs: number, forkedFrom: ForkOrigin): StreamConfig {
+  const lifetime = ttlSeconds === null && expiresAtMs === null ? source : { ttlSeconds, expiresAtMs };
+  return {
+    contentType: contentType ?? source.contentType,
+    createdAtMs: nowMs,
+    ttlSeconds: lifetime.ttlSeconds,
+    expiresAtMs: lifetime.expiresAtMs,
+    forkedFrom,
+  };
+}
+
+/** Whether a stream is the fork that a repeated PUT asks for. */
+export function matchesFork({ contentType, ttlSeconds, expiresAtMs, forkedFrom }: StreamConfig, command: CreateCommand, request: ForkRequest): boolean {
+  const isInherited = command.ttlSeconds === null && command.expiresAtMs === null;
+  return (
+    forkedFrom?.name === request.source &&
+    isSamePlace(forkedFrom, request) &&
+    sameMediaType(contentType, command.contentType ?? contentType) &&
+    (isInherited || (ttlSeconds === command.ttlSeconds && expiresAtMs === command.expiresAtMs))
+  );
+}
+
+/** The same words mean the same place; so does another token of the point itself. */
+function isSamePlace({ point, offset, subOffset }: ForkOrigin, request: ForkRequest): boolean {
+  if (offset === request.offset && subOffset === request.subOffset) return true;
+  const { place } = request;
+  return request.subOffset === 0 && place?.kind === "at" && place.segmentStart + place.byteInSegment === point;
+}
+
+/** Why a stream can't be forked that can't be found. */
+export function refuseSource(refusal: Refused): Refused {
+  if (refusal.code === "stream-gone") return refuse("fork-source-gone");
+  return refusal.code === "stream-not-found" ? refuse("stream-not-found", { detail: "The source of the fork does not exist." }) : refusal;
+}

@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { existsSync, writeFileSync } from "node:fs";
+import { describe, test, type TestContext } from "node:test";
+import { Damage } from "../../../src/storage/file/damage.js";
+import type { FileStream } from "../../../src/storage/file/file-stream.js";
+import { encodeSidecar } from "../../../src/storage/file/sidecar.js";
+import { sidecarPath } from "../../../src/storage/file/layout.js";
+import { StreamLoader } from "../../../src/storage/file/stream-loader.js";
+import { MutableState } from "../../../src/storage/state.js";
+import { DamagedStreamError } from "../../../src/storage/storage.js";
+import { bytesOf, keptLog, type LogLine } from "../../helpers/engine.js";
+import { fileRooms, type FileRooms } from "../../helpers/file-rooms.js";
+
+interface Loading {
+  readonly loader: StreamLoader;
+  readonly rooms: FileRooms;
+  readonly streams: Map<string, FileStream>;
+  readonly lines: readonly LogLine[];
+}
+
+async function loading(t: TestContext, lastBatch = 100): Promise<Loading> {
+  const rooms = fileRooms();
+  t.after(() => rooms.trash.stop());
+  const { files, layout, trash } = rooms;
+  const { log, lines } = keptLog();
+  const streams = new Map<string, FileStream>();
+  const damage = new Damage({ log, layout, remove: () => assert.fail() });
+  const stream = rooms.stream("s");
+  rooms.advance(stream, bytesOf(10));
+  await rooms.writer.persist(stream);
+  return { rooms, streams, lines, loader: new StreamLoader({ files, layout, streams, trash, damage, lastBatch: () => lastBatch }) };
+}
+
+describe("a stream that is asked for", () => {
+  test("comes from its files once, and from memory after that", async (t) => {
+    const { loader, streams, rooms } = await loading(t);
+    const [first, second] = await Promise.all([loader.find("s"), loader.find("s")]);
+    assert.ok(first !== null && first === second && streams.get("s") === first);
+    assert.deepEqual([first.state.tail, first.created], [10, true]);
+    const opened = rooms.files.count("open", /meta/);
+    assert.equal(await loader.find("s"), first);
+    assert.equal(rooms.files.count("open", /meta/), opened);
+  });
+
+  test("is not there where there are no files", async (t) => {
+    const { loader } = await loading(t);
+    assert.equal(await loader.find("nobody"), null);
+  });
+
+  test("is not there when its directory was only taken for it, which then goes", async (t) => {
+    const { loader, rooms } = await loading(t);
+    const stream = rooms.stream("unborn");
+    await rooms.writer.bypass(stream, 0, 0, bytesOf(5000));
+    assert.ok(existsSync(stream.directory));
+    assert.equal(await loader.find("unborn"), null);
+    assert.equal(existsSync(stream.directory), false);
+  });
+
+  test("is damaged when its sidecar is, or is ahead of the journal, and the log says so", async (t) => {
+    const { loader, rooms, lines } = await loading(t, 0);
+    await assert.rejects(loader.find("s"), /is of batch 1, but the journal ends with batch 0/);
+    const { directory, id, config } = rooms.stream("t");
+    rooms.advance(rooms.stream("t"), bytesOf(1));
+    await rooms.writer.persist(rooms.stream("t"));
+    const other = { id, name: "other", config, state: new MutableState(), earliest: { position: 0, segmentStart: 0 }, forks: null, softDeleted: false, segments: [], batch: 0, claimed: false };
+    writeFileSync(sidecarPath(directory), encodeSidecar(other));
+    await assert.rejects(loader.find("t"), (error) => error instanceof DamagedStreamError && /that of "other"/.test(error.message));
+    assert.equal(lines.length, 2);
+  });
+});

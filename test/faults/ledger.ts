@@ -291,6 +291,8 @@ export class Ledger {
     if (code === "storage-unavailable") return must(process.fault !== null, () => `${name.name} can't be found: ${code}`);
     must(code === "stream-not-found", () => `${name.name} can't be found: ${code}`);
     this.#assertNotThere(process, name, asked.since);
+    // What the disk failed at may be there after the next start.
+    if (process.fault !== null) return;
     for (const incarnation of this.alive(name)) {
       const wasLost = !Number.isFinite(incarnation.latestDeadlineMs) || asked.askedMs >= this.#latestDeadlineMs(name, incarnation);
       if (incarnation.endedAt < asked.since && wasLost) incarnation.dead = true;
@@ -303,7 +305,7 @@ export class Ledger {
     const { tag } = incarnation;
     must(!incarnation.dead, () => `${tag} is back`);
     must(asked.askedMs < this.#latestDeadlineMs(name, incarnation) || incarnation.endedAt >= asked.since, () => `${tag} should have expired`);
-    for (const other of this.alive(name)) if (other !== incarnation && other.endedAt < asked.since) other.dead = true;
+    for (const other of this.alive(name)) if (process.fault === null && other !== incarnation && other.endedAt < asked.since) other.dead = true;
     incarnation.acked = true;
     incarnation.endedAt = Math.min(incarnation.endedAt, this.#tick);
     for (const id of incarnation.openDeletes) if (!this.#openDeletes.has(id)) incarnation.openDeletes.delete(id);

@@ -7,7 +7,7 @@ import { DamagedStreamError, StorageBusyError } from "../storage.js";
 import { listStreams, readSidecar } from "./catalog.js";
 import { Checkpointer, type SealedFile } from "./checkpoint.js";
 import { explainUnusable, prepareDirectory, writeMarker } from "./directory.js";
-import { FileStream } from "./file-stream.js";
+import { FileStream, ownStream } from "./file-stream.js";
 import { isBusy, isPassing, systemFiles, type Files } from "./files.js";
 import { emptyChange } from "./frame-encoder.js";
 import { Intake } from "./intake.js";
@@ -43,7 +43,7 @@ export interface FileStorageOptions {
 
 const STREAM_ID_BYTES = 12;
 
-/** The engine that keeps streams in a directory: a shared journal in front, segments and sidecars behind it. */
+/** Keeps streams in a directory: a shared journal in front, segments and sidecars behind it. */
 export class FileStorage implements Storage {
   readonly #options: FileStorageOptions;
   readonly #files: Files;
@@ -171,8 +171,9 @@ export class FileStorage implements Storage {
     });
   }
 
-  #fault(error: Error): void {
+  #fault(problem: unknown): void {
     if (this.#faulted !== null) return;
+    const error = problem instanceof Error ? problem : new Error(String(problem));
     this.#faulted = error;
     this.#intake.stop();
     this.#checkpointer.stop();
@@ -222,21 +223,22 @@ export class FileStorage implements Storage {
     this.#streams.set(name, stream);
     this.#intake.put(stream, RecordKind.create, initial, (how) => {
       if (how === "durable") stream.predecessor = null;
-      else this.#uncreate(stream);
+      else this.#uncreate(stream, how);
       settle(how);
     });
     return stream;
   }
 
   /** The creation failed: whatever was there before still is, and files made for a large first payload go. */
-  #uncreate(stream: FileStream): void {
+  #uncreate(stream: FileStream, how: Settlement): void {
     stream.deleted = true;
     if (this.#streams.get(stream.name) === stream) {
       const before = stream.lastNotDeleted();
       if (before === null) this.#streams.delete(stream.name);
       else this.#streams.set(stream.name, before);
     }
-    this.#trash.take(stream);
+    // After a failed sync the record may be there: the next start needs the files then.
+    if (how !== "storage-unavailable") this.#trash.take(stream);
   }
 
   append(stored: StoredStream, record: AppendRecord, expectedTail: Position, settle: (how: Settlement) => void): Rejection | null {
@@ -329,7 +331,7 @@ export class FileStorage implements Storage {
       } catch (error) {
         this.#unwritten.add(stream);
         // What passes is tried again with the next append; the bytes are in the journal.
-        if (!isPassing(error)) this.#fault(error instanceof Error ? error : new Error(String(error)));
+        if (!isPassing(error)) this.#fault(error);
         return;
       }
     }
@@ -347,8 +349,12 @@ export class FileStorage implements Storage {
     return listStreams(this.#files, this.#layout, this.#options.clock);
   }
 
-  async persist(stored: StoredStream): Promise<void> {
-    await this.#writer.persist(ownStream(stored));
+  persist(stored: StoredStream): Promise<void> {
+    return this.#writer.persist(ownStream(stored)).catch((error: unknown) => {
+      // Nor is this sync tried again and believed.
+      if (!isPassing(error)) this.#fault(error);
+      throw error;
+    });
   }
 
   release(stored: StoredStream): boolean {
@@ -381,19 +387,14 @@ export class FileStorage implements Storage {
     this.#unlock = null;
   }
 
-  /** Hands the last journal file to its checkpoint. Where the disk has no room for it, the next start does the work. */
+  /** Hands the last journal file to its checkpoint, if there is room. What comes too late fails, lest it is waited for. */
   async #seal(journal: Journal): Promise<void> {
     try {
       const sealed = await journal.roll();
       if (sealed !== null) this.#checkpoint(sealed);
     } catch (error) {
-      if (!isPassing(error)) this.#fault(error instanceof Error ? error : new Error(String(error)));
+      if (!isPassing(error)) this.#fault(error);
     }
+    journal.stop();
   }
-}
-
-/** The streams that the engine gives out are its own. */
-function ownStream(stored: StoredStream): FileStream {
-  if (stored instanceof FileStream) return stored;
-  throw new TypeError("a stream of another storage engine");
 }

@@ -184,3 +184,9 @@ export class FileStream implements StoredStream {
     this.lastBatch = batch;
   }
 }
+
+/** A stream that the engine gave out, as its own again. */
+export function ownStream(stored: StoredStream): FileStream {
+  if (stored instanceof FileStream) return stored;
+  throw new TypeError("a stream of another storage engine");
+}

@@ -1,12 +1,13 @@
 import type { Settlement } from "../storage.js";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
-import { isDiskFull, type Files } from "./files.js";
+import { isDiskFull, readFully, type Files } from "./files.js";
 import { FrameEncoder } from "./frame-encoder.js";
 import type { JournalEntry } from "./journal-entry.js";
 import type { JournalFile } from "./journal-file.js";
 import { JournalSupply } from "./journal-supply.js";
 import type { Layout } from "./layout.js";
+import { SECTOR_BYTES } from "./record.js";
 import type { FileStream } from "./file-stream.js";
 
 /** What a journal needs. */
@@ -33,8 +34,21 @@ export interface JournalOptions {
   readonly fault: (error: Error) => void;
 }
 
+/** A frame on its way to the disk, and what it holds. */
+interface SentFrame {
+  readonly file: JournalFile;
+  readonly offset: number;
+  readonly frame: Buffer;
+  readonly entries: JournalEntry[];
+  readonly batch: number;
+  /** It failed, but was found to be there. */
+  isThere: boolean;
+}
+
 /** Payload that went past the journal counts towards a file's size at this fraction of it. */
 const BYPASS_WEIGHT = 1 / 16;
+/** What takes the place of a frame's first sector so that there is none. */
+const NO_FRAME = Buffer.alloc(SECTOR_BYTES);
 /** While the disk is full, one change in this time is let through to find out whether it still is. */
 const FULL_RETRY_MS = 1000;
 /** A sync that takes longer than this is worth a line in the log. */
@@ -55,6 +69,7 @@ export class Journal {
   #queue: JournalEntry[] = [];
   #queuedBytes = 0;
   #writing = false;
+  #rolling = false;
   #scheduled = false;
   #stopped = false;
   #fullSinceMs: number | null = null;
@@ -121,12 +136,19 @@ export class Journal {
   /** Seals the file being written and goes on in a new one, which has an empty frame. */
   async roll(): Promise<JournalFile | null> {
     await this.drain();
-    const sealed = this.#active;
-    const next = await this.#supply.force();
-    await this.#writeEmptyFrame(next);
-    this.#active = next;
-    this.#sealLeft();
-    return sealed;
+    // What comes now waits: there is one buffer for frames, and the sealed file gets no more of them.
+    this.#rolling = true;
+    try {
+      const sealed = this.#active;
+      const next = await this.#supply.force();
+      await this.#writeEmptyFrame(next);
+      this.#active = next;
+      this.#sealLeft();
+      return sealed;
+    } finally {
+      this.#rolling = false;
+      this.#schedule();
+    }
   }
 
   /** What the sealed file at `path` holds is permanent elsewhere: the file may be used again. */
@@ -170,7 +192,7 @@ export class Journal {
   }
 
   #pump(): void {
-    if (this.#writing || this.#stopped || this.#queue.length === 0) return;
+    if (this.#writing || this.#rolling || this.#stopped || this.#queue.length === 0) return;
     const file = this.#writableFile();
     if (file === null) return;
     const { taken, frame } = this.#encoder.encode(this.#queue, file, this.#batch);
@@ -181,23 +203,24 @@ export class Journal {
     this.#batch += 1;
     this.#writing = true;
     const startedMs = this.#options.clock.nowMs();
-    file.file.writeThen(frame, file.offset, (error) => this.#written(file, entries, batch, error, startedMs));
+    const sent: SentFrame = { file, offset: file.offset, frame, entries, batch, isThere: false };
+    file.file.writeThen(frame, file.offset, (error) => this.#written(sent, error, startedMs));
     file.offset = this.#encoder.endOf(file.offset, frame);
     if (file.wantsAllocation) this.#supply.extend(file);
     else if (this.#isNearlyFull(file)) this.#supply.prepare();
   }
 
-  #written(file: JournalFile, entries: JournalEntry[], batch: number, error: Error | null, startedMs: number): void {
+  #written(sent: SentFrame, error: Error | null, startedMs: number): void {
     this.#writing = false;
     const tookMs = this.#options.clock.nowMs() - startedMs;
     if (tookMs > SLOW_SYNC_MS) this.#options.log.warn("the disk is slow", { syncMs: tookMs });
-    if (error !== null) return this.#failed(file, entries, batch, error);
+    if (error !== null) return this.#failed(sent, error);
     this.#fullSinceMs = null;
     this.#sealLeft();
     // The next batch is on its way to the disk while this one is answered; what writes nothing settles after it, and
     // so does what can't be written: it was decided on this batch.
     if (this.#supply.trouble === null && this.#queue.some(writesRecord)) this.#pump();
-    this.#settle(entries, batch);
+    this.#settle(sent.entries, sent.batch);
     if (this.#supplyFault !== null) this.#faulted([], this.#supplyFault);
     else if (this.#stopped) this.#fail([], "storage-unavailable");
   }
@@ -227,12 +250,30 @@ export class Journal {
     idle?.();
   }
 
-  #failed(file: JournalFile, entries: JournalEntry[], batch: number, error: Error): void {
-    if (!isDiskFull(error)) return this.#faulted(entries, error);
-    // Nothing of the frame counts: the next one takes its place and its number.
+  #failed(sent: SentFrame, error: Error): void {
+    if (!isDiskFull(error)) return this.#faulted(sent.entries, error);
+    this.#fullSinceMs = this.#options.clock.nowMs();
+    this.#writing = true;
+    takeBack(sent).then(
+      () => this.#takenBack(sent),
+      (problem: Error) => this.#notTakenBack(sent, problem),
+    );
+  }
+
+  /** Nothing of the frame counts: the next one takes its place and its number. */
+  #takenBack({ file, offset, entries, batch }: SentFrame): void {
+    this.#writing = false;
     this.#batch = batch;
-    file.offset = this.#encoder.startOfLast;
+    file.offset = offset;
     this.#declareFull(entries);
+  }
+
+  /** While there is no room for that either, those who asked wait, unless the journal is about to end. */
+  #notTakenBack(sent: SentFrame, problem: Error): void {
+    this.#writing = false;
+    if (!isDiskFull(problem) || this.#stopped || this.#idle !== null) return this.#faulted(sent.entries, problem);
+    this.#writing = true;
+    this.#options.clock.after(FULL_RETRY_MS, () => this.#failed(sent, problem));
   }
 
   #declareFull(entries: JournalEntry[]): void {
@@ -305,4 +346,11 @@ export class Journal {
 
 function writesRecord({ kind, generation, stream }: JournalEntry): boolean {
   return kind !== null && generation === stream.generation;
+}
+
+/** A frame may be there all the same, where only its sync found no room: before anybody is told that it is not, it isn't. */
+async function takeBack(sent: SentFrame): Promise<void> {
+  const { file, offset, frame } = sent;
+  sent.isThere ||= (await readFully(file.file, offset, frame.length)).equals(frame);
+  if (sent.isThere) await file.file.write(NO_FRAME, offset);
 }

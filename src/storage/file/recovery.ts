@@ -214,7 +214,11 @@ async function openStream(options: RecoveryOptions, identity: StreamIdentity, is
   const stream = newStream(identity, directory, own);
   stream.hasUnsyncedSidecar = own !== null;
   options.writer.noteShard(directory);
-  if (own === null) stream.damage = damageOf(read);
+  if (own === null) {
+    stream.damage = damageOf(read);
+    // An older sidecar must not come back in the place of a damaged one, whose records in the journal are set aside.
+    if (read !== null) await files.syncDirectory(directory);
+  }
   return stream;
 }
 

@@ -2,7 +2,7 @@ import type { Position } from "../storage.js";
 import { MutableState } from "../state.js";
 import { combineCrc32, crc32 } from "./crc32.js";
 import type { FileStream } from "./file-stream.js";
-import { replaceFile, type Files, type OpenFile } from "./files.js";
+import { isPassing, replaceFile, type Files, type OpenFile } from "./files.js";
 import { segmentPath, sidecarPath, type Layout } from "./layout.js";
 import type { SegmentPool } from "./segment-pool.js";
 import { encodeSidecar, type Sidecar } from "./sidecar.js";
@@ -30,6 +30,7 @@ export class SegmentWriter {
   readonly #cache: TailCache;
   /** Directories of stream directories with entries that are not synced. */
   readonly #unsyncedShards = new Set<string>();
+  #failure: Error | null = null;
 
   constructor(options: SegmentWriterOptions) {
     this.#files = options.files;
@@ -85,10 +86,21 @@ export class SegmentWriter {
   }
 
   #inOrder(stream: FileStream, run: () => Promise<void>): Promise<void> {
-    const done = stream.work.then(run);
+    const done = stream.work.then(() => this.#unlessFailed(run));
     // The next operation runs whether this one failed or not; whoever asked for this one is told.
     stream.work = done.catch(() => undefined);
     return done;
+  }
+
+  /** What the disk fails at is final: a sync that is tried again says that all is well, and brings nothing to the disk. */
+  async #unlessFailed(run: () => Promise<void>): Promise<void> {
+    if (this.#failure !== null) throw this.#failure;
+    try {
+      await run();
+    } catch (error) {
+      if (!isPassing(error)) this.#failure = error instanceof Error ? error : new Error(String(error));
+      throw error;
+    }
   }
 
   async #flushTo(stream: FileStream, limit: Position): Promise<void> {

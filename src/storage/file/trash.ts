@@ -110,6 +110,8 @@ export class Trash {
   /** Removes what an earlier run left in the trash, in the background. */
   async emptyAll(): Promise<void> {
     const { files, layout } = this.#options;
+    // A process that was killed may have moved them here, and that may not be permanent yet.
+    await files.syncDirectory(layout.trash);
     for (const label of await files.list(layout.trash)) this.#empty(join(layout.trash, label));
   }
 

@@ -511,6 +511,33 @@ describe("a disk that fails", () => {
     await again.storage.close();
   });
 
+  test("a failed sync of a segment that is written to be let go is final", async () => {
+    const engine = await openEngine();
+    const stream = await created(engine.storage, "s", "kept");
+    engine.files.gate = failing("EIO", ["sync"], SEGMENT);
+    await assert.rejects(engine.storage.persist(stream), { code: "EIO" });
+    engine.files.gate = null;
+    await assertFaulted(engine, stream);
+    await engine.storage.close();
+  });
+
+  test("what comes while the engine closes fails, and nobody waits for it", async () => {
+    const engine = await openEngine();
+    const stream = await created(engine.storage, "s", "kept");
+    const next = new Barrier();
+    engine.files.gate = ({ kind, path }) => (kind === "write" && JOURNAL.test(path) ? next.opened : undefined);
+    const closed = engine.storage.close();
+    await engine.files.idle();
+    const late = [append(engine.storage, stream, "late"), remove(engine.storage, stream)];
+    await engine.files.idle();
+    next.open();
+    assert.deepEqual(await Promise.all(late), ["storage-unavailable", "storage-unavailable"]);
+    await closed;
+    const again = await openEngine({ dir: engine.dir });
+    assert.deepEqual(await readAll(again.storage, await loaded(again.storage, "s")), Buffer.from("kept"));
+    await again.storage.close();
+  });
+
   test("a failed sync of a large payload is final", async () => {
     const engine = await openEngine();
     const stream = await created(engine.storage, "s");

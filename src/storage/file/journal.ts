@@ -133,9 +133,11 @@ export class Journal {
     while (this.#writing || this.#queue.length > 0) await new Promise<void>((resolve) => (this.#idle = resolve));
   }
 
-  /** Seals the file being written and goes on in a new one, which has an empty frame. */
+  /** Seals the file being written and goes on in a new one, which has an empty frame; `null` where the disk has failed. */
   async roll(): Promise<JournalFile | null> {
     await this.drain();
+    // The number of the frame that failed is missing: no later one may follow it.
+    if (this.#stopped) return null;
     // What comes now waits: there is one buffer for frames, and the sealed file gets no more of them.
     this.#rolling = true;
     try {

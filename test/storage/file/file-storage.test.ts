@@ -521,6 +521,18 @@ describe("a disk that fails", () => {
     await engine.storage.close();
   });
 
+  test("a journal write that fails while the engine closes is final too, and the next start takes the journal", async () => {
+    const engine = await openEngine();
+    const stream = await created(engine.storage, "s", "kept");
+    engine.files.gate = failing("EIO", ["writeThen"], JOURNAL);
+    const late = append(engine.storage, stream, "lost");
+    await engine.storage.close();
+    assert.equal(await late, "storage-unavailable");
+    const again = await openEngine({ dir: engine.dir });
+    assert.deepEqual(await readAll(again.storage, await loaded(again.storage, "s")), Buffer.from("kept"));
+    await again.storage.close();
+  });
+
   test("what comes while the engine closes fails, and nobody waits for it", async () => {
     const engine = await openEngine();
     const stream = await created(engine.storage, "s", "kept");

@@ -212,14 +212,14 @@ export class FileStorage implements Storage {
   }
 
   create(name: string, config: StreamConfig, initial: AppendRecord, settle: (how: Settlement) => void): StoredStream | Rejection {
-    const rejection = this.#intake.admit(initial.payload.length);
+    const predecessor = this.#streams.get(name) ?? null;
+    const rejection = this.#intake.admitCreation(initial.payload.length, predecessor);
     if (rejection !== null) return rejection;
-    const id = randomBytes(STREAM_ID_BYTES).toString("hex");
-    const stream = new FileStream({ id, name, config }, this.#layout.streamDirectory(name), null);
+    const stream = new FileStream({ id: randomBytes(STREAM_ID_BYTES).toString("hex"), name, config }, this.#layout.streamDirectory(name), null);
     stream.handedOut = true;
     stream.work = this.#trash.vacated(name);
-    stream.predecessor = this.#streams.get(name) ?? null;
-    if (stream.predecessor !== null) this.#intake.follow(stream, stream.predecessor);
+    stream.predecessor = predecessor;
+    this.#intake.follow(stream, predecessor);
     this.#streams.set(name, stream);
     this.#intake.put(stream, RecordKind.create, initial, (how) => {
       if (how === "durable") stream.predecessor = null;

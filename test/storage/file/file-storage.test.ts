@@ -434,6 +434,32 @@ describe("a full disk", () => {
     }
   });
 
+  for (const isLate of [false, true]) {
+    test(`a creation behind a deletion that fails with what it waited for fails too${isLate ? ", also when it comes later" : ""}`, async (t) => {
+      const engine = await openEngine();
+      t.after(() => engine.storage.close());
+      const stream = await created(engine.storage, "s", "kept");
+      const disk = new Barrier();
+      let frames = 0;
+      engine.files.gate = ({ kind, path }) => {
+        if (kind === "writeThen" && JOURNAL.test(path)) return (frames += 1) === 1 ? diskError("ENOSPC") : undefined;
+        return kind === "write" && SEGMENT.test(path) ? disk.opened : undefined;
+      };
+      const outcomes = [append(engine.storage, stream, "a"), append(engine.storage, stream, bytesOf(5000)), remove(engine.storage, stream)];
+      if (!isLate) outcomes.push(startCreate(engine.storage, "s", "new").outcome);
+      assert.equal(await outcomes[0], "storage-full");
+      // Another stream finds that there is room again.
+      engine.clock.advance(1000);
+      await created(engine.storage, "other");
+      if (isLate) outcomes.push(startCreate(engine.storage, "s", "new").outcome);
+      disk.open();
+      assert.deepEqual(await Promise.all(outcomes), Array(4).fill("storage-full"));
+      const found = await loaded(engine.storage, "s");
+      assert.equal(found.id, stream.id);
+      assert.deepEqual(await readAll(engine.storage, found), Buffer.from("kept"));
+    });
+  }
+
   test("deleted and made twice while the disk is full, the name still has its first stream", async (t) => {
     const { storage, files, clock } = await openFor(t);
     const first = await created(storage, "s", "first");

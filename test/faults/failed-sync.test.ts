@@ -21,7 +21,8 @@ async function createAndCrash(seed: number, code: FaultCode, length: number): Pr
   disk.failAfter(0, code, (call) => call === "log-write");
   const command = { contentType: "text/plain", ttlSeconds: null, expiresAtMs: null, closed: false, body: Buffer.alloc(length, "x") };
   const outcome = await process.registry.create("a", command);
-  // Whatever follows the failure has time to do harm.
+  // Whatever follows the failure has time to do harm, and somebody looks.
+  await process.registry.find("a");
   for (let turns = 0; turns < 200; turns += 1) await new Promise((resolve) => setImmediate(resolve));
   disk.crash(seed % 2 === 0 ? "kill" : "power");
   const next = start(disk);

@@ -201,8 +201,8 @@ export class FileStorage implements Storage {
     if (read instanceof DamagedStreamError) throw read;
     if (read === null) return null;
     if (read.claimed) {
-      // Its creation never became durable.
-      await this.#trash.discard(directory, `${read.id}-unborn`, true);
+      // Its creation never became durable, or the next start shows that it did.
+      if (this.#faulted === null) await this.#trash.discard(directory, `${read.id}-unborn`, true);
       return null;
     }
     const stream = new FileStream(read, directory, read);

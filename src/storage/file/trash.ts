@@ -124,7 +124,9 @@ export class Trash {
 
   /** The move before it, and file operations of the stream that are under way, end first; how, others are told. */
   async #moveAfter(stream: FileStream, before: Promise<void>, durable: Promise<void>): Promise<void> {
-    await Promise.allSettled([before, durable]);
+    const [earlier] = await Promise.allSettled([before, durable]);
+    // What could not be moved is still in its place, and so is its name taken.
+    if (earlier.status === "rejected" && !(earlier.reason instanceof UndeletedError)) throw earlier.reason;
     await durable;
     await Promise.allSettled([stream.work]);
     await this.#move(stream);

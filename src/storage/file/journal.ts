@@ -133,7 +133,10 @@ export class Journal {
     while (this.#writing || this.#queue.length > 0) await new Promise<void>((resolve) => (this.#idle = resolve));
   }
 
-  /** Seals the file being written and goes on in a new one, which has an empty frame; `null` where the disk has failed. */
+  /**
+   * Seals the file being written and goes on in a new one, which has an empty frame. `null` where the disk has failed,
+   * and where the file has no frame yet: none is left without one, for that is how lost frames look.
+   */
   async roll(): Promise<JournalFile | null> {
     await this.drain();
     // The number of the frame that failed is missing: no later one may follow it.
@@ -141,12 +144,13 @@ export class Journal {
     // What comes now waits: there is one buffer for frames, and the sealed file gets no more of them.
     this.#rolling = true;
     try {
-      const sealed = this.#active;
-      const next = await this.#supply.force();
+      const active = this.#active;
+      const isUsed = active === null || active.offset > 0;
+      const next = isUsed ? await this.#supply.force() : active;
       await this.#writeEmptyFrame(next);
       this.#active = next;
       this.#sealLeft();
-      return sealed;
+      return isUsed ? active : null;
     } finally {
       this.#rolling = false;
       this.#schedule();
@@ -308,7 +312,7 @@ export class Journal {
   #writableFile(): JournalFile | null {
     let file = this.#active;
     if (file === null) return null;
-    if (file.offset >= this.#limitOf(file)) {
+    if (file.offset > 0 && file.offset >= this.#limitOf(file)) {
       const next = this.#supply.take();
       if (next === null) {
         this.#supply.prepare();

@@ -111,8 +111,9 @@ export class Ledger {
     }
   }
 
-  /** Everything is permanent, notes of reads too. */
+  /** Everything is permanent, notes of reads too, where there was room for them. */
   closedCleanly(): void {
+    if (this.sawFull) return;
     for (const incarnation of this.#all()) incarnation.durablyTouchedMs = incarnation.touchedMs;
   }
 

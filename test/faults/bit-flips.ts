@@ -45,6 +45,8 @@ interface JournalView {
 /** Picks a bit of the directory `dir`, anywhere but in the journal's last frame: that one looks like a torn write. */
 export function pickFlip(disk: SimulatedDisk, dir: string, random: Random): BitFlip | null {
   const layout = new Layout(dir);
+  // Before the end of a directory's first start there is nothing to lose.
+  if (disk.contentOf(layout.marker) === null) return null;
   const journal = viewJournal(disk, layout);
   const path = pickFile(disk, layout, random);
   if (journal === null || path === null) return null;
@@ -93,7 +95,7 @@ function pickFile(disk: SimulatedDisk, layout: Layout, random: Random): string |
     streamFiles.filter((path) => path.endsWith(".seg")),
     streamFiles.filter((path) => !path.endsWith(".seg")),
     disk.namesIn(layout.journal).map((name) => `${layout.journal}/${name}`),
-    disk.namesIn(layout.root).includes("streamdir.json") ? [layout.marker] : [],
+    [layout.marker],
   ];
   const files = random.pick(kinds).filter((path) => (disk.contentOf(path)?.length ?? 0) > 0);
   return files.length === 0 ? null : random.pick(files);

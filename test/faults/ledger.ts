@@ -113,13 +113,14 @@ export class Ledger {
     }
   }
 
-  /** Everything is permanent, notes of reads too. */
+  /** Everything is permanent, notes of reads too, where there was room for them. */
   closedCleanly(): void {
+    if (this.sawFull) return;
     for (const incarnation of this.#all()) incarnation.durablyTouchedMs = incarnation.touchedMs;
   }
 
   creationSent(name: Name, initial: Operation, config: Omit<IncarnationConfig, "ttlMode">, nowMs: number): Incarnation {
-    const incarnation = new Incarnation(initial, { ...config, ttlMode: this.#ttlMode }, nowMs);
+    const incarnation = new Incarnation(initial, { ...config, ttlMode: this.#ttlMode }, nowMs, this.alive(name));
     name.incarnations.push(incarnation);
     initial.inside = incarnation;
     initial.inFlight = 1;
@@ -136,7 +137,7 @@ export class Ledger {
     if (!outcome.created) {
       this.#neverWas(incarnation);
       const other = name.incarnations.find(({ tag: otherTag }) => otherTag === outcome.contentType);
-      return must(other !== undefined && !other.dead, () => `${tag}: found ${outcome.contentType}, which is gone`);
+      return must(other !== undefined && (!other.dead || incarnation.rivals.includes(other)), () => `${tag}: found ${outcome.contentType}, which is gone`);
     }
     for (const other of this.alive(name)) {
       if (other === incarnation) continue;
@@ -156,7 +157,7 @@ export class Ledger {
       return;
     }
     this.#neverWas(incarnation);
-    if (code === "config-mismatch") return must(this.alive(name).length > 0, () => `${incarnation.tag}: compared with a stream that is gone`);
+    if (code === "config-mismatch") return must(this.alive(name).length + incarnation.rivals.length > 0, () => `${incarnation.tag}: compared with a stream that is gone`);
     if (code === "storage-full") return must(this.sawFull, () => "creation refused as full");
     must(code === "overloaded", () => `${incarnation.tag}: refused as ${code}`);
   }
@@ -293,6 +294,8 @@ export class Ledger {
     if (code === "storage-unavailable") return must(process.fault !== null, () => `${name.name} can't be found: ${code}`);
     must(code === "stream-not-found", () => `${name.name} can't be found: ${code}`);
     this.#assertNotThere(process, name, asked.since);
+    // What the disk failed at may be there after the next start.
+    if (process.fault !== null) return;
     for (const incarnation of this.alive(name)) {
       const wasLost = !Number.isFinite(incarnation.latestDeadlineMs) || asked.askedMs >= this.#latestDeadlineMs(name, incarnation);
       if (incarnation.endedAt < asked.since && wasLost) incarnation.dead = true;
@@ -305,10 +308,11 @@ export class Ledger {
     const { tag } = incarnation;
     must(!incarnation.dead, () => `${tag} is back`);
     must(asked.askedMs < this.#latestDeadlineMs(name, incarnation) || incarnation.endedAt >= asked.since, () => `${tag} should have expired`);
-    for (const other of this.alive(name)) if (other !== incarnation && other.endedAt < asked.since) other.dead = true;
+    for (const other of this.alive(name)) if (process.fault === null && other !== incarnation && other.endedAt < asked.since) other.dead = true;
     incarnation.acked = true;
     incarnation.endedAt = Math.min(incarnation.endedAt, this.#tick);
-    for (const id of incarnation.openDeletes) if (!this.#openDeletes.has(id)) incarnation.openDeletes.delete(id);
+    // A deletion that the disk failed at may have happened, as the next start shows.
+    for (const id of incarnation.openDeletes) if (process.fault === null && !this.#openDeletes.has(id)) incarnation.openDeletes.delete(id);
     this.#observeId(incarnation, stream.id);
     incarnation.observeConfig(stream.config, process.clock.nowMs());
     incarnation.observeEarliest(stream.stored.earliest);

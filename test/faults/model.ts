@@ -55,10 +55,13 @@ export class Incarnation {
   /** The earliest and the latest last access that there can have been, in milliseconds since 1970. */
   touchedMs: number;
   maybeTouchedMs: number;
+  /** Those of the same name that may have been there when its creation was sent. */
+  readonly rivals: readonly Incarnation[];
   readonly operations: Operation[] = [];
   readonly producers: Producer[] = [];
 
-  constructor(initial: Operation, config: IncarnationConfig, nowMs: number) {
+  constructor(initial: Operation, config: IncarnationConfig, nowMs: number, rivals: readonly Incarnation[]) {
+    this.rivals = rivals;
     this.initial = initial;
     this.config = config;
     this.tag = config.tag;

@@ -146,8 +146,9 @@ export class SimulatedDisk {
     });
   }
 
-  /** What is written of `bytes` by a call that fails: a part of them, or all. */
+  /** What is written of `bytes` by a call that fails: a part of them, or all, where only the sync failed. */
   partOf(bytes: Buffer): Buffer {
+    if (this.#random.chance(0.4)) return bytes;
     return bytes.subarray(0, this.#random.integer(0, bytes.length));
   }
 

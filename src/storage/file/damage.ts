@@ -39,6 +39,13 @@ export class Damage {
     return error;
   }
 
+  /** Passes on what `work` gives; a finding about a stream that it throws is logged like those of {@link told}. */
+  telling<T>(work: Promise<T>): Promise<T> {
+    return work.catch((error: unknown) => {
+      throw this.told(error);
+    });
+  }
+
   /** Resolves when no deletion of a damaged stream of this name is on its way to the disk. */
   async settled(name: string): Promise<void> {
     await this.#deletions.get(name);

@@ -2,8 +2,7 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
-import type { AppendRecord, ListedStream, MaybePromise, Position, Rejection, Settlement, Storage, StorageHealth, StoredStream, StreamConfig } from "../storage.js";
-import { DamagedStreamError, TrimmedStreamError } from "../storage.js";
+import { TrimmedStreamError, type AppendRecord, type DamagedStreamError, type ListedStream, type MaybePromise, type Position, type Rejection, type Settlement, type Storage, type StorageHealth, type StoredStream, type StreamConfig } from "../storage.js";
 import { listStreams } from "./catalog.js";
 import { Checkpointer, type SealedFile } from "./checkpoint.js";
 import { Damage } from "./damage.js";
@@ -52,7 +51,7 @@ export interface FileStorageOptions {
 
 const STREAM_ID_BYTES = 12;
 
-/** The engine that keeps streams in a directory: a shared journal in front, segments and sidecars behind it. */
+/** Keeps streams in a directory: a shared journal in front, segments and sidecars behind it. */
 export class FileStorage implements Storage {
   readonly #options: FileStorageOptions;
   readonly #files: Files;
@@ -111,7 +110,7 @@ export class FileStorage implements Storage {
       tailCacheBytes: options.tailCacheBytes,
       fault,
     });
-    this.#loader = new StreamLoader({ files, layout, streams: this.#streams, trash: this.#trash, damage: this.#damage, lastBatch: () => this.#openJournal().lastBatch });
+    this.#loader = new StreamLoader({ files, layout, streams: this.#streams, trash: this.#trash, damage: this.#damage, lastBatch: () => this.#openJournal().lastBatch, hasFailed: () => this.#faulted !== null });
     this.#references = new References({
       streams: this.#streams,
       load: (name) => this.#loader.find(name),
@@ -200,8 +199,9 @@ export class FileStorage implements Storage {
     });
   }
 
-  #fault(error: Error): void {
+  #fault(problem: unknown): void {
     if (this.#faulted !== null) return;
+    const error = problem instanceof Error ? problem : new Error(String(problem));
     this.#faulted = error;
     this.#intake.stop();
     this.#checkpointer.stop();
@@ -217,9 +217,7 @@ export class FileStorage implements Storage {
     const known = await this.#loader.find(name);
     if (known === null) return null;
     if (known.damage !== null) throw known.damage;
-    await this.#references.resolve(known).catch((error: unknown) => {
-      throw this.#damage.told(error);
-    });
+    await this.#damage.telling(this.#references.resolve(known));
     if (this.#streams.get(name) !== known) return this.load(name);
     known.handedOut = true;
     this.#references.collect(known);
@@ -227,7 +225,8 @@ export class FileStorage implements Storage {
   }
 
   create(name: string, config: StreamConfig, initial: AppendRecord, settle: (how: Settlement) => void): StoredStream | Rejection {
-    const rejection = this.#intake.admit(initial.payload.length);
+    const predecessor = this.#streams.get(name) ?? null;
+    const rejection = this.#intake.admitCreation(initial.payload.length, predecessor);
     if (rejection !== null) return rejection;
     const source = this.#references.sourceOf(config);
     const trimmedTo = source?.pendingTrim?.position ?? 0;
@@ -237,12 +236,12 @@ export class FileStorage implements Storage {
     stream.handedOut = true;
     const linking = this.#references.begin(stream, source);
     stream.work = this.#trash.vacated(name);
-    stream.predecessor = this.#streams.get(name) ?? null;
-    if (stream.predecessor !== null) this.#intake.follow(stream, stream.predecessor);
+    stream.predecessor = predecessor;
+    this.#intake.follow(stream, predecessor);
     this.#streams.set(name, stream);
     this.#intake.put(stream, RecordKind.create, initial, (how) => {
       if (how === "durable") stream.predecessor = null;
-      else this.#uncreate(stream);
+      else this.#uncreate(stream, how);
       this.#references.settled(source);
       settle(how);
     }, linking);
@@ -250,7 +249,7 @@ export class FileStorage implements Storage {
   }
 
   /** The creation failed: whatever was there before still is, and files made for a large first payload go. */
-  #uncreate(stream: FileStream): void {
+  #uncreate(stream: FileStream, how: Settlement): void {
     stream.deleted = true;
     this.#references.drop(stream);
     if (this.#streams.get(stream.name) === stream) {
@@ -258,7 +257,8 @@ export class FileStorage implements Storage {
       if (before === null) this.#streams.delete(stream.name);
       else this.#streams.set(stream.name, before);
     }
-    this.#trash.take(stream);
+    // After a failed sync the record may be there: the next start needs the files then.
+    if (how !== "storage-unavailable") this.#trash.take(stream);
   }
 
   append(stored: StoredStream, record: AppendRecord, expectedTail: Position, settle: (how: Settlement) => void): Rejection | null {
@@ -322,9 +322,7 @@ export class FileStorage implements Storage {
     const { cached } = stream;
     if (stream.damage !== null) throw stream.damage;
     if (from < cached.start) {
-      return readThrough(this.#pool, this.#cache, stream, from, Math.min(maxBytes, cached.start - from)).catch((error: unknown) => {
-        throw this.#damage.told(error);
-      });
+      return this.#damage.telling(readThrough(this.#pool, this.#cache, stream, from, Math.min(maxBytes, cached.start - from)));
     }
     this.#cache.used(stream);
     return cached.read(from, maxBytes);
@@ -348,7 +346,7 @@ export class FileStorage implements Storage {
       await this.#writer.persist(ownStream(stored));
     } catch (error) {
       // A sync that failed here would be believed by the next checkpoint.
-      if (!isPassing(error)) this.#fault(error instanceof Error ? error : new Error(String(error)));
+      if (!isPassing(error)) this.#fault(error);
       throw error;
     }
   }
@@ -386,13 +384,14 @@ export class FileStorage implements Storage {
     this.#unlock = null;
   }
 
-  /** Hands the last journal file to its checkpoint. Where the disk has no room for it, the next start does the work. */
+  /** Hands the last journal file to its checkpoint, if there is room. What comes too late fails, lest it is waited for. */
   async #seal(journal: Journal): Promise<void> {
     try {
       const sealed = await journal.roll();
       if (sealed !== null) this.#checkpoint(sealed);
     } catch (error) {
-      if (!isPassing(error)) this.#fault(error instanceof Error ? error : new Error(String(error)));
+      if (!isPassing(error)) this.#fault(error);
     }
+    journal.stop();
   }
 }

@@ -80,6 +80,8 @@ export class FileStream implements StoredStream {
   pending = 0;
   /** Raised when pending entries fail: what was handed in before no longer fits. */
   generation = 0;
+  /** The generation in which its deletion was handed in; -1 before that. */
+  deletionGeneration = -1;
   reservedTail: Position;
   reservedSegment: ReservedSegment;
   /** Bytes before this position are dropped, or about to be: it names the segment of the byte before it. */
@@ -220,6 +222,11 @@ export class FileStream implements StoredStream {
   /** Whether its files hold all of its durable state. */
   get isPersisted(): boolean {
     return !this.hasUnsyncedSidecar && this.lastBatch === this.persistedBatch;
+  }
+
+  /** Whether its deletion was handed in and fails, because what was handed in before it failed. */
+  get isDeletionVoid(): boolean {
+    return !this.deleted && this.deletionGeneration >= 0 && this.deletionGeneration !== this.generation;
   }
 
   /** This stream, or the one before it that is still there when creations of the name have failed. */

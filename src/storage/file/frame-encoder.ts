@@ -11,7 +11,6 @@ const INITIAL_BUFFER_BYTES = 64 * 1024;
 export class FrameEncoder {
   readonly #directoryId: Buffer;
   #buffer = Buffer.allocUnsafeSlow(INITIAL_BUFFER_BYTES);
-  #startOfLast = 0;
   /** Of the frame that is being packed: where its records end, and how many there are. */
   #end = FRAME_HEADER_BYTES;
   #records = 0;
@@ -25,14 +24,8 @@ export class FrameEncoder {
     return MAX_FRAME_BYTES;
   }
 
-  /** Where the last frame began. */
-  get startOfLast(): number {
-    return this.#startOfLast;
-  }
-
   /** Where the frame after `frame`, which is at `offset`, begins. */
   endOf(offset: number, frame: Buffer): number {
-    this.#startOfLast = offset;
     return alignUp(offset + frame.length);
   }
 

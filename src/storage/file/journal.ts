@@ -1,12 +1,13 @@
 import type { Settlement } from "../storage.js";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
-import { isDiskFull, type Files } from "./files.js";
+import { isDiskFull, readFully, type Files } from "./files.js";
 import { FrameEncoder } from "./frame-encoder.js";
 import type { JournalEntry } from "./journal-entry.js";
 import type { JournalFile } from "./journal-file.js";
 import { JournalSupply } from "./journal-supply.js";
 import type { Layout } from "./layout.js";
+import { SECTOR_BYTES } from "./record.js";
 import type { FileStream } from "./file-stream.js";
 import type { Lack, Room } from "./room.js";
 
@@ -35,8 +36,23 @@ export interface JournalOptions {
   readonly fault: (error: Error) => void;
 }
 
+/** A frame on its way to the disk, and what it holds. */
+interface SentFrame {
+  readonly file: JournalFile;
+  readonly offset: number;
+  readonly frame: Buffer;
+  readonly entries: JournalEntry[];
+  readonly batch: number;
+  /** It failed, but was found to be there. */
+  isThere: boolean;
+}
+
 /** Payload that went past the journal counts towards a file's size at this fraction of it. */
 const BYPASS_WEIGHT = 1 / 16;
+/** What takes the place of a frame's first sector so that there is none. */
+const NO_FRAME = Buffer.alloc(SECTOR_BYTES);
+/** Between two tries to take back a frame while the disk is full. */
+const FULL_RETRY_MS = 1000;
 /** A sync that takes longer than this is worth a line in the log. */
 const SLOW_SYNC_MS = 1000;
 
@@ -55,6 +71,7 @@ export class Journal {
   #queue: JournalEntry[] = [];
   #queuedBytes = 0;
   #writing = false;
+  #rolling = false;
   #scheduled = false;
   #stopped = false;
   /** What there is no room for, that changes are refused: the next frame, or all that the checkpoint has to write. */
@@ -130,15 +147,28 @@ export class Journal {
     while (this.#writing || this.#queue.length > 0) await new Promise<void>((resolve) => (this.#idle = resolve));
   }
 
-  /** Seals the file being written and goes on in a new one, which has an empty frame. */
+  /**
+   * Seals the file being written and goes on in a new one, which has an empty frame. `null` where the disk has failed,
+   * and where the file has no frame yet: none is left without one, for that is how lost frames look.
+   */
   async roll(): Promise<JournalFile | null> {
     await this.drain();
-    const sealed = this.#active;
-    const next = await this.#supply.force();
-    await this.#writeEmptyFrame(next);
-    this.#active = next;
-    this.#sealLeft();
-    return sealed;
+    // The number of the frame that failed is missing: no later one may follow it.
+    if (this.#stopped) return null;
+    // What comes now waits: there is one buffer for frames, and the sealed file gets no more of them.
+    this.#rolling = true;
+    try {
+      const active = this.#active;
+      const isUsed = active === null || active.offset > 0;
+      const next = isUsed ? await this.#supply.force() : active;
+      await this.#writeEmptyFrame(next);
+      this.#active = next;
+      this.#sealLeft();
+      return isUsed ? active : null;
+    } finally {
+      this.#rolling = false;
+      this.#schedule();
+    }
   }
 
   /** What the sealed file at `path` holds is permanent elsewhere: the file may be used again. */
@@ -188,7 +218,7 @@ export class Journal {
   }
 
   #pump(): void {
-    if (this.#writing || this.#stopped || this.#queue.length === 0) return;
+    if (this.#writing || this.#rolling || this.#stopped || this.#queue.length === 0) return;
     const file = this.#writableFile();
     if (file === null) return;
     const { taken, frame } = this.#encoder.encode(this.#queue, file, this.#batch);
@@ -199,23 +229,24 @@ export class Journal {
     this.#batch += 1;
     this.#writing = true;
     const startedMs = this.#options.clock.nowMs();
-    file.file.writeThen(frame, file.offset, (error) => this.#written(file, entries, batch, error, startedMs));
+    const sent: SentFrame = { file, offset: file.offset, frame, entries, batch, isThere: false };
+    file.file.writeThen(frame, file.offset, (error) => this.#written(sent, error, startedMs));
     file.offset = this.#encoder.endOf(file.offset, frame);
     if (file.wantsAllocation) this.#supply.extend(file);
     else if (this.#isNearlyFull(file)) this.#supply.prepare();
   }
 
-  #written(file: JournalFile, entries: JournalEntry[], batch: number, error: Error | null, startedMs: number): void {
+  #written(sent: SentFrame, error: Error | null, startedMs: number): void {
     this.#writing = false;
     const tookMs = this.#options.clock.nowMs() - startedMs;
     if (tookMs > SLOW_SYNC_MS) this.#options.log.warn("the disk is slow", { syncMs: tookMs });
-    if (error !== null) return this.#failed(file, entries, batch, error);
+    if (error !== null) return this.#failed(sent, error);
     this.#full = null;
     this.#sealLeft();
     // The next batch is on its way to the disk while this one is answered; what writes nothing settles after it, and
     // so does what can't be written: it was decided on this batch.
     if (this.#supply.trouble === null && this.#queue.some(writesRecord)) this.#pump();
-    this.#settle(entries, batch);
+    this.#settle(sent.entries, sent.batch);
     if (this.#supplyFault !== null) this.#faulted([], this.#supplyFault);
     else if (this.#stopped) this.#fail([], "storage-unavailable");
   }
@@ -245,13 +276,30 @@ export class Journal {
     idle?.();
   }
 
-  #failed(file: JournalFile, entries: JournalEntry[], batch: number, error: Error): void {
-    if (!isDiskFull(error)) return this.#faulted(entries, error);
-    // Nothing of the frame counts: the next one takes its place and its number.
+  #failed(sent: SentFrame, error: Error): void {
+    if (!isDiskFull(error)) return this.#faulted(sent.entries, error);
+    this.#full = "frame";
+    this.#writing = true;
+    takeBack(sent).then(
+      () => this.#takenBack(sent),
+      (problem: Error) => this.#notTakenBack(sent, problem),
+    );
+  }
+
+  /** Nothing of the frame counts: the next one takes its place and its number. */
+  #takenBack({ file, offset, frame, entries, batch }: SentFrame): void {
+    this.#writing = false;
     this.#batch = batch;
-    const position = this.#encoder.startOfLast;
-    this.#lackFrame(entries, { position, length: file.offset - position });
-    file.offset = position;
+    file.offset = offset;
+    this.#lackFrame(entries, { position: offset, length: frame.length });
+  }
+
+  /** While there is no room for that either, those who asked wait, unless the journal is about to end. */
+  #notTakenBack(sent: SentFrame, problem: Error): void {
+    this.#writing = false;
+    if (!isDiskFull(problem) || this.#stopped || this.#idle !== null) return this.#faulted(sent.entries, problem);
+    this.#writing = true;
+    this.#options.clock.after(FULL_RETRY_MS, () => this.#failed(sent, problem));
   }
 
   #lackFrame(entries: JournalEntry[], lack: Lack): void {
@@ -284,7 +332,7 @@ export class Journal {
   #writableFile(): JournalFile | null {
     let file = this.#active;
     if (file === null) return null;
-    if (file.offset >= this.#limitOf(file)) {
+    if (file.offset > 0 && file.offset >= this.#limitOf(file)) {
       const next = this.#supply.take();
       if (next === null) {
         this.#supply.prepare();
@@ -330,4 +378,11 @@ export class Journal {
 
 function writesRecord({ kind, generation, stream }: JournalEntry): boolean {
   return kind !== null && generation === stream.generation;
+}
+
+/** A frame may be there all the same, where only its sync found no room: before anybody is told that it is not, it isn't. */
+async function takeBack(sent: SentFrame): Promise<void> {
+  const { file, offset, frame } = sent;
+  sent.isThere ||= (await readFully(file.file, offset, frame.length)).equals(frame);
+  if (sent.isThere) await file.file.write(NO_FRAME, offset);
 }

@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import type { Log } from "../../ops/log.js";
 import type { Files } from "./files.js";
-import { errorCode, readProc, readWhole } from "./files.js";
+import { errorCode, isBusy, readProc, readWhole } from "./files.js";
 
 /** The data directory can't be used; the message is one line for a human. */
 export class DirectoryError extends Error {
@@ -80,9 +80,12 @@ function adviceOn(isHere: boolean, force: boolean): string {
   return force ? ": it runs on this host, where --force-unlock overrides nobody; stop it first" : "";
 }
 
-/** Takes the lock away, unless somebody forced it meanwhile: then it is theirs. */
+/** Takes the lock away, unless somebody forced it meanwhile: then it is theirs. One that can't be read now is left: the next start finds it stale. */
 async function giveBack({ files, path, self }: LockOptions): Promise<void> {
-  const bytes = await readWhole(files, path);
+  const bytes = await readWhole(files, path).catch((error: unknown) => {
+    if (isBusy(error)) return null;
+    throw error;
+  });
   if (bytes?.equals(linesOf(self)) === true) await files.unlink(path);
 }
 

@@ -260,8 +260,11 @@ async function openStream(options: RecoveryOptions, identity: StreamIdentity, is
   const stream = newStream(identity, directory, own);
   stream.hasUnsyncedSidecar = own !== null;
   options.writer.noteShard(directory);
-  if (own === null) stream.damage = damageOf(stream, problemOf(read));
-  else if (own.batch > lastBatch) stream.damage = damageOf(stream, newerThanJournal(own.batch, lastBatch));
+  if (own === null) {
+    stream.damage = damageOf(stream, problemOf(read));
+    // An older sidecar must not come back in the place of a damaged one, whose records in the journal are set aside.
+    if (read !== null) await options.files.syncDirectory(directory);
+  } else if (own.batch > lastBatch) stream.damage = damageOf(stream, newerThanJournal(own.batch, lastBatch));
   stream.hasNotice = read?.kind === "damaged" && (read.isNotice || read.isFinal);
   return stream;
 }

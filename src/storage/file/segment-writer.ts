@@ -2,7 +2,7 @@ import { DamagedStreamError, type Position } from "../storage.js";
 import { MutableState } from "../state.js";
 import { combineCrc32, crc32 } from "./crc32.js";
 import { endOf, type FileStream } from "./file-stream.js";
-import { errorCode, isDiskFull, isPathFault, putReplacement, removeFile, replaceFile, writeReplacement, type Files, type OpenFile } from "./files.js";
+import { errorCode, isDiskFull, isPassing, isPathFault, putReplacement, removeFile, replaceFile, writeReplacement, type Files, type OpenFile } from "./files.js";
 import { keptSidecarPath, segmentPath, sidecarPath, type Layout } from "./layout.js";
 import type { SegmentPool } from "./segment-pool.js";
 import { encodeNotice, encodeSidecar, type Sidecar } from "./sidecar.js";
@@ -46,6 +46,7 @@ export class SegmentWriter {
   /** Directories of stream directories with entries that are not synced. */
   readonly #unsyncedShards = new Set<string>();
   readonly #persisting: Turns;
+  #failure: Error | null = null;
 
   constructor(options: SegmentWriterOptions) {
     this.#files = options.files;
@@ -125,13 +126,25 @@ export class SegmentWriter {
   }
 
   #inOrder(stream: FileStream, run: () => Promise<void>): Promise<void> {
-    const done = stream.work.then(run).catch((error: unknown) => {
+    const done = stream.work.then(() => this.#unlessFailed(run)).catch((error: unknown) => {
       if (error instanceof DamagedStreamError && stream.damage === null) this.#damaged(stream, error);
       throw error;
     });
     // The next operation runs whether this one failed or not; whoever asked for this one is told.
     stream.work = done.catch(() => undefined);
     return done;
+  }
+
+  /** What the disk fails at is final: a sync that is tried again says that all is well, and brings nothing to the disk. */
+  async #unlessFailed(run: () => Promise<void>): Promise<void> {
+    if (this.#failure !== null) throw this.#failure;
+    try {
+      await run();
+    } catch (error) {
+      const isOne = error instanceof DamagedStreamError;
+      if (!isPassing(error) && !isOne) this.#failure = error instanceof Error ? error : new Error(String(error));
+      throw error;
+    }
   }
 
   async #flushTo(stream: FileStream, limit: Position): Promise<void> {

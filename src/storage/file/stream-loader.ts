@@ -16,6 +16,8 @@ export interface StreamLoaderOptions {
   readonly damage: Damage;
   /** The journal's last batch. */
   readonly lastBatch: () => number;
+  /** Whether the disk has failed: then nothing is removed. */
+  readonly hasFailed: () => boolean;
 }
 
 /** Brings streams from their own files into memory. */
@@ -32,7 +34,7 @@ export class StreamLoader {
   }
 
   async #load(name: string): Promise<FileStream | null> {
-    const { files, layout, streams, trash, damage, lastBatch } = this.#options;
+    const { files, layout, streams, trash, damage, lastBatch, hasFailed } = this.#options;
     if (trash.isVacating(name)) return null;
     const directory = layout.streamDirectory(name);
     const read = await readSidecar(files, name, directory, lastBatch());
@@ -41,8 +43,8 @@ export class StreamLoader {
     if (read === null) return null;
     if (read instanceof DamagedStreamError) throw damage.told(read);
     if (read.claimed) {
-      // Its creation never became durable.
-      await trash.discard(directory, `${read.id}-unborn`, true);
+      // Its creation never became durable, or the next start shows that it did.
+      if (!hasFailed()) await trash.discard(directory, `${read.id}-unborn`, true);
       return null;
     }
     const stream = new FileStream(read, directory, read);

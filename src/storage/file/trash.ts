@@ -131,6 +131,8 @@ export class Trash {
   /** Removes what an earlier run left in the trash, in the background. */
   async emptyAll(): Promise<void> {
     const { files, layout } = this.#options;
+    // A process that was killed may have moved them here, and that may not be permanent yet.
+    await files.syncDirectory(layout.trash);
     for (const label of await files.list(layout.trash)) this.#empty(join(layout.trash, label));
   }
 
@@ -143,7 +145,9 @@ export class Trash {
 
   /** The move before it, and file operations of the stream that are under way, end first; how, others are told. */
   async #moveAfter(stream: FileStream, before: Promise<void>, durable: Promise<void>): Promise<void> {
-    await Promise.allSettled([before, durable]);
+    const [earlier] = await Promise.allSettled([before, durable]);
+    // What could not be moved is still in its place, and so is its name taken.
+    if (earlier.status === "rejected" && !(earlier.reason instanceof UndeletedError)) throw earlier.reason;
     await durable;
     await Promise.allSettled([stream.work]);
     await this.#moveTurns.run(() => this.#move(stream));

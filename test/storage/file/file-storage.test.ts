@@ -445,6 +445,33 @@ describe("a full disk", () => {
     }
   });
 
+  for (const isLate of [false, true]) {
+    test(`a creation behind a deletion that fails with what it waited for fails too${isLate ? ", also when it comes later" : ""}`, async (t) => {
+      const engine = await openEngine();
+      t.after(() => engine.storage.close());
+      const stream = await created(engine.storage, "s", "kept");
+      const disk = new Barrier();
+      let frames = 0;
+      engine.files.gate = ({ kind, path }) => {
+        if (kind === "writeThen" && JOURNAL.test(path)) return (frames += 1) === 1 ? diskError("ENOSPC") : undefined;
+        return kind === "write" && SEGMENT.test(path) ? disk.opened : undefined;
+      };
+      const outcomes = [append(engine.storage, stream, "a"), append(engine.storage, stream, bytesOf(5000)), remove(engine.storage, stream)];
+      if (!isLate) outcomes.push(startCreate(engine.storage, "s", "new").outcome);
+      assert.equal(await outcomes[0], "storage-full");
+      // Another stream finds that there is room again.
+      engine.clock.advance(1000);
+      await engine.files.idle();
+      await created(engine.storage, "other");
+      if (isLate) outcomes.push(startCreate(engine.storage, "s", "new").outcome);
+      disk.open();
+      assert.deepEqual(await Promise.all(outcomes), Array(4).fill("storage-full"));
+      const found = await loaded(engine.storage, "s");
+      assert.equal(found.id, stream.id);
+      assert.deepEqual(await readAll(engine.storage, found), Buffer.from("kept"));
+    });
+  }
+
   test("deleted and made twice while the disk is full, the name still has its first stream", async (t) => {
     const { storage, files, clock } = await openFor(t);
     const first = await created(storage, "s", "first");
@@ -518,6 +545,45 @@ describe("a disk that fails", () => {
     assert.deepEqual(await readAll(engine.storage, stream), Buffer.from("kept"));
     await engine.storage.close();
     assert.ok(!existsSync(join(engine.dir, "lock")));
+    const again = await openEngine({ dir: engine.dir });
+    assert.deepEqual(await readAll(again.storage, await loaded(again.storage, "s")), Buffer.from("kept"));
+    await again.storage.close();
+  });
+
+  test("a failed sync of a segment that is written to be let go is final", async () => {
+    const engine = await openEngine();
+    const stream = await created(engine.storage, "s", "kept");
+    engine.files.gate = failing("EIO", ["sync"], SEGMENT);
+    await assert.rejects(engine.storage.persist(stream), { code: "EIO" });
+    engine.files.gate = null;
+    await assertFaulted(engine, stream);
+    await engine.storage.close();
+  });
+
+  test("a journal write that fails while the engine closes is final too, and the next start takes the journal", async () => {
+    const engine = await openEngine();
+    const stream = await created(engine.storage, "s", "kept");
+    engine.files.gate = failing("EIO", ["writeThen"], JOURNAL);
+    const late = append(engine.storage, stream, "lost");
+    await engine.storage.close();
+    assert.equal(await late, "storage-unavailable");
+    const again = await openEngine({ dir: engine.dir });
+    assert.deepEqual(await readAll(again.storage, await loaded(again.storage, "s")), Buffer.from("kept"));
+    await again.storage.close();
+  });
+
+  test("what comes while the engine closes fails, and nobody waits for it", async () => {
+    const engine = await openEngine();
+    const stream = await created(engine.storage, "s", "kept");
+    const next = new Barrier();
+    engine.files.gate = ({ kind, path }) => (kind === "write" && JOURNAL.test(path) ? next.opened : undefined);
+    const closed = engine.storage.close();
+    await engine.files.idle();
+    const late = [append(engine.storage, stream, "late"), remove(engine.storage, stream)];
+    await engine.files.idle();
+    next.open();
+    assert.deepEqual(await Promise.all(late), ["storage-unavailable", "storage-unavailable"]);
+    await closed;
     const again = await openEngine({ dir: engine.dir });
     assert.deepEqual(await readAll(again.storage, await loaded(again.storage, "s")), Buffer.from("kept"));
     await again.storage.close();

@@ -387,3 +387,19 @@ test("a spare file of an earlier run is removed at the start", async (t) => {
   await openJournal(t, rooms);
   assert.deepEqual(readdirSync(rooms.layout.journal), ["0000000000000001.journal"]);
 });
+
+test("a file is not left before it has a frame", async (t) => {
+  const rooms = fileRooms();
+  const journal = await openJournal(t, rooms);
+  const stream = rooms.stream();
+  journal.enqueue(rooms.entry(stream, "x".repeat(50_000)));
+  await journal.drain();
+  await rooms.files.idle();
+  // The first file is full, and what comes now writes nothing to the second.
+  journal.enqueue(rooms.entry(stream, "void", { generation: stream.generation - 1 }));
+  await journal.drain();
+  assert.equal(await journal.roll(), null);
+  assert.deepEqual(contentOf(rooms, 2).batches, [3]);
+  assert.ok(rooms.told.includes("sealed 1"));
+  assert.equal(readdirSync(rooms.layout.journal).length, 2);
+});

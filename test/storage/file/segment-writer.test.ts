@@ -324,6 +324,19 @@ describe("a large payload", () => {
   });
 });
 
+test("a sync that failed is not tried again: everything behind it fails too, of every stream", async () => {
+  const rooms = fileRooms();
+  const [stream, other] = [rooms.stream("s"), rooms.stream("other")];
+  for (const each of [stream, other]) rooms.advance(each, bytesOf(100));
+  rooms.files.gate = ({ kind }) => (kind === "sync" ? diskError("EIO") : undefined);
+  const [first, second] = [rooms.writer.persist(stream), rooms.writer.persist(stream)];
+  await assert.rejects(first, { code: "EIO" });
+  rooms.files.gate = null;
+  await assert.rejects(second, { code: "EIO" });
+  await assert.rejects(rooms.writer.persist(other), { code: "EIO" });
+  assert.equal(rooms.files.count("sync", /./), 1);
+});
+
 test("the operations of one stream run one after another, also after one that failed", async () => {
   const rooms = fileRooms();
   const stream = rooms.stream();

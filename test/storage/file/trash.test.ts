@@ -120,6 +120,10 @@ describe("a deleted stream", () => {
     await assert.rejects(rooms.trash.removed(stream), { code: "EIO" });
     assert.equal(rooms.trash.isVacating("s"), true);
     assert.equal(rooms.faults.length, 1);
+    const next = rooms.stream();
+    rooms.trash.take(next);
+    await assert.rejects(rooms.trash.removed(next), { code: "EIO" });
+    assert.equal(rooms.trash.isVacating("s"), true);
   });
 
   test("is removed in its place where the disk has no room for the rename", async () => {

@@ -289,6 +289,32 @@ describe("a full disk", () => {
     assert.deepEqual(rooms.told.filter((line) => line.startsWith("after")), ["after durable"]);
   });
 
+  test("of the checkpoint's, found while the last frame is on its way: that frame settles first", async (t) => {
+    const rooms = fileRooms();
+    const sealed: string[] = [];
+    const journal = await openJournal(t, rooms, { sealed: (file) => void sealed.push(file.path) });
+    const stream = rooms.stream();
+    for (let index = 0; sealed.length < 3; index += 1) {
+      journal.enqueue(rooms.entry(stream, `${index}`, { change: recordOf(bytesOf(3000, index)) }));
+      await rooms.files.idle();
+    }
+    journal.checkpointLacksRoom();
+    for (let index = 0; index < 80 && !journal.isFull; index += 1) {
+      const disk = new Barrier();
+      rooms.files.gate = ({ kind }) => (kind === "writeThen" ? disk.opened : undefined);
+      rooms.told.length = 0;
+      journal.enqueue(rooms.entry(stream, "ahead", { change: recordOf(bytesOf(3000)) }));
+      await rooms.files.idle();
+      const isOnItsWay = rooms.told.length === 0;
+      journal.enqueue(rooms.entry(stream, "behind", { change: recordOf(bytesOf(3000)) }));
+      disk.open();
+      rooms.files.gate = null;
+      await journal.drain();
+      if (isOnItsWay) assert.ok(rooms.told.includes("ahead durable"), rooms.told.join("; "));
+    }
+    assert.equal(journal.isFull, true);
+  });
+
   test("found while a batch is on its way, that batch settles first", async (t) => {
     const rooms = fileRooms();
     const sealed: string[] = [];

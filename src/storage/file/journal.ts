@@ -134,6 +134,8 @@ export class Journal {
   async roll(): Promise<JournalFile | null> {
     await this.drain();
     const sealed = this.#active;
+    // A file without a frame, before one that has some, is one that lost them.
+    if (this.#left !== null && sealed !== null) await this.#writeEmptyFrame(sealed);
     const next = await this.#supply.force();
     await this.#writeEmptyFrame(next);
     this.#active = next;

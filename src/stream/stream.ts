@@ -283,7 +283,15 @@ export class Stream implements StreamObserver {
     }
     if (!this.isJson || byteInSegment === 0 || position === this.tail || position === earliest) return position;
     const before = this.#context.storage.read(this.stored, position - 1, 1);
-    return Buffer.isBuffer(before) ? atMessageBoundary(before, position) : before.then((byte) => atMessageBoundary(byte, position));
+    if (Buffer.isBuffer(before)) return atMessageBoundary(before, position);
+    return before.then(
+      (byte) => atMessageBoundary(byte, position),
+      (error: unknown) => {
+        // The stream begins later meanwhile: perhaps at this very place.
+        if (error instanceof TrimmedStreamError && position <= this.stored.earliest) return this.#locateAt(segmentStart, byteInSegment);
+        throw error;
+      },
+    );
   }
 
   /**

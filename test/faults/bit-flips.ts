@@ -40,6 +40,8 @@ interface JournalView {
   readonly count: number;
   readonly deletedIds: ReadonlySet<string>;
   readonly bypassed: readonly Bypassed[];
+  /** Where streams begin from now on, by id: what is before that goes unread. */
+  readonly trims: ReadonlyMap<string, number>;
 }
 
 /** Picks a bit of the directory `dir`, anywhere but in the journal's last frame: that one looks like a torn write. */
@@ -77,8 +79,9 @@ function effectOf(disk: SimulatedDisk, layout: Layout, journal: JournalView, pat
 
 /** Whether a checksum vouches for byte `at` of a segment: the sidecar's, or that of a large payload's record. */
 function isCovered(sidecar: Sidecar, journal: JournalView, directory: string, path: string, at: number): boolean {
-  const isInSidecar = !sidecar.claimed && sidecar.segments.some(({ start, length }) => segmentPath(directory, start) === path && at < length);
-  const counts = ({ id, batch, segmentStart }: Bypassed): boolean => id === sidecar.id && batch > sidecar.batch && segmentPath(directory, segmentStart) === path;
+  const trimmedTo = journal.trims.get(sidecar.id) ?? 0;
+  const isInSidecar = !sidecar.claimed && sidecar.segments.some(({ start, length }) => start + length > trimmedTo && segmentPath(directory, start) === path && at < length);
+  const counts = ({ id, batch, segmentStart, from }: Bypassed): boolean => id === sidecar.id && batch > sidecar.batch && segmentStart + from >= trimmedTo && segmentPath(directory, segmentStart) === path;
   return isInSidecar || journal.bypassed.some((payload) => counts(payload) && isIn(at, payload));
 }
 
@@ -107,6 +110,7 @@ function viewJournal(disk: SimulatedDisk, layout: Layout): JournalView | null {
   const frames = new Map<string, Range[]>();
   const deletedIds = new Set<string>();
   const bypassed: Bypassed[] = [];
+  const trims = new Map<string, number>();
   let last: JournalView["last"] = null;
   let count = 0;
   for (const sequence of disk.namesIn(layout.journal).map(journalSequenceOf).filter((known) => known !== null)) {
@@ -119,10 +123,10 @@ function viewJournal(disk: SimulatedDisk, layout: Layout): JournalView | null {
       frames.get(path)?.push(range);
       last = { path, range };
       count += 1;
-      noteRecords(frame, identities, deletedIds, bypassed);
+      noteRecords(frame, identities, { deletedIds, bypassed, trims });
     }
   }
-  return { frames, last, count, deletedIds, bypassed };
+  return { frames, last, count, deletedIds, bypassed, trims };
 }
 
 const FRAME_HEADER_BYTES = 40;
@@ -136,11 +140,18 @@ function placed(frames: readonly Frame[]): [Range, Frame][] {
   });
 }
 
-function noteRecords(frame: Frame, identities: Map<number, StreamIdentity>, deletedIds: Set<string>, bypassed: Bypassed[]): void {
+interface Notes {
+  readonly deletedIds: Set<string>;
+  readonly bypassed: Bypassed[];
+  readonly trims: Map<string, number>;
+}
+
+function noteRecords(frame: Frame, identities: Map<number, StreamIdentity>, { deletedIds, bypassed, trims }: Notes): void {
   for (const { kind, handle, identity, position, segmentStart, bypassed: payload } of decodeRecords(frame)) {
     if (identity !== null) identities.set(handle, identity);
     const id = identities.get(handle)?.id ?? "";
     if (kind === RecordKind.delete) deletedIds.add(id);
+    if (kind === RecordKind.trim) trims.set(id, position);
     if (payload !== null) bypassed.push({ id, batch: frame.batch, segmentStart, from: position - segmentStart, to: position - segmentStart + payload.length });
   }
 }

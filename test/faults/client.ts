@@ -1,7 +1,8 @@
 import { parseOffset } from "../../src/protocol/offset.js";
 import type { AppendOutcome } from "../../src/stream/outcome.js";
-import type { Stream } from "../../src/stream/stream.js";
+import { TrimmedStreamError, type Chunk, type Stream } from "../../src/stream/stream.js";
 import type { Random } from "../helpers/random.js";
+import { observeBeginning } from "./beginnings.js";
 import type { Ledger } from "./ledger.js";
 import { must, type Incarnation } from "./model.js";
 import { CONTENT_TYPES, type Name } from "./names.js";
@@ -9,16 +10,24 @@ import type { Operation, Producer } from "./operations.js";
 import type { RunningProcess } from "./running-process.js";
 import { checkStream } from "./stream-check.js";
 
+/** What clients do in some histories only. */
+export interface Traits {
+  /** Somebody drops the beginnings of streams. */
+  readonly trims: boolean;
+}
+
 /** All clients of the server in one: what they do. What that means, the ledger knows. */
 export class Client {
   readonly #random: Random;
   readonly #ledger: Ledger;
   readonly #trace: ((line: string) => void) | null;
+  readonly #traits: Traits;
   #inFlight = 0;
   #broken: unknown = null;
 
-  constructor(random: Random, ledger: Ledger, trace: ((line: string) => void) | null) {
+  constructor(random: Random, ledger: Ledger, traits: Traits, trace: ((line: string) => void) | null) {
     this.#random = random;
+    this.#traits = traits;
     this.#ledger = ledger;
     this.#trace = trace;
   }
@@ -41,6 +50,7 @@ export class Client {
       [2, (...where) => this.#regress(...where)],
       [1.5, (...where) => this.#delete(...where)],
       [0.5, (...where) => this.#close(...where)],
+      [this.#traits.trims ? 3 : 0, (...where) => this.#trim(...where)],
     ]);
     const burst = this.#random.chance(0.2) ? this.#random.integer(2, 6) : 1;
     for (let count = 0; count < burst; count += 1) this.#background(process, act(process, name));
@@ -191,6 +201,17 @@ export class Client {
     this.#ledger.deletionAnswered(process, name, sent, outcome);
   }
 
+  /** Somebody drops the beginning of a stream, beside what retention does by itself. */
+  async #trim(process: RunningProcess, name: Name): Promise<void> {
+    const stream = await this.#find(process, name);
+    if (stream === null) return;
+    const incarnation = this.#ledger.incarnationOf(name, stream);
+    const before = this.#random.integer(stream.stored.earliest, stream.tail);
+    incarnation.droppableTo = Math.max(incarnation.droppableTo, before);
+    this.#trace?.(`trim ${incarnation.tag} before ${before}`);
+    process.storage.trim(stream.stored, before);
+  }
+
   /** Looks a stream up, and compares what is found with what can be. */
   async #find(process: RunningProcess, name: Name): Promise<Stream | null> {
     const ledger = this.#ledger;
@@ -216,7 +237,8 @@ export class Client {
     try {
       if (this.#random.chance(0.5)) this.#touch(process, incarnation, stream);
       await this.#locate(process, incarnation, stream);
-      await this.#readFrom(process, incarnation, stream, this.#random.pick([stream.stored.earliest, incarnation.seenTo]));
+      observeBeginning(incarnation, stream.stored, process.retention, process.clock.nowMs());
+      await this.#readFrom(process, incarnation, stream, this.#random.pick([incarnation.earliest, incarnation.seenTo]));
     } finally {
       stream.release();
     }
@@ -238,28 +260,31 @@ export class Client {
     const [position, token] = this.#random.pick(known);
     const offset = parseOffset(token);
     must(offset !== null, () => `${token} is not a token`);
-    const located = await this.#unlessGone(process, incarnation, stream.locate(offset));
+    const located = await this.#unlessGone(process, incarnation, stream, stream.locate(offset), position);
     if (located === null) return;
-    // A position inside a batch that a text reader was given is not one of a message.
-    must(located === position || position < stream.stored.earliest, () => `${incarnation.tag}: ${token} means ${JSON.stringify(located)}, not ${position}`);
+    const isGone = position < stream.stored.earliest && typeof located !== "number" && located.code === "offset-gone";
+    must(located === position || isGone, () => `${incarnation.tag}: ${token} means ${JSON.stringify(located)}, not ${position}`);
   }
 
   async #readFrom(process: RunningProcess, incarnation: Incarnation, stream: Stream, from: number): Promise<void> {
-    const chunk = await this.#unlessGone(process, incarnation, stream.read(from, this.#random.pick([1, 100, 1000, 100_000])));
+    const chunk = await this.#unlessGone(process, incarnation, stream, readOf(stream, from, this.#random.pick([1, 100, 1000, 100_000])), from);
     if (chunk === null) return;
     must(chunk.from === from, () => `${incarnation.tag}: asked for ${from}, got ${chunk.from}`);
+    observeBeginning(incarnation, stream.stored, process.retention, process.clock.nowMs());
     incarnation.observe(from, chunk.bytes);
     incarnation.observeToken(chunk.to, stream.offsetAt(chunk.to));
     if (chunk.closed) incarnation.observeClosed(chunk.to);
   }
 
   /** What `work` gives, or `null` where the process or the stream is gone meanwhile. */
-  async #unlessGone<T>(process: RunningProcess, incarnation: Incarnation, work: T | Promise<T>): Promise<T | null> {
+  async #unlessGone<T>(process: RunningProcess, incarnation: Incarnation, stream: Stream, work: T | Promise<T>, from: number): Promise<T | null> {
     try {
       const value = await work;
       return process.isAlive ? value : null;
     } catch (error) {
-      if (!process.isAlive || this.#ledger.mayBeGone(process, incarnation)) return null;
+      const isTrimmed = error instanceof TrimmedStreamError && from < stream.stored.earliest;
+      const isBug = error instanceof RangeError || error instanceof TypeError;
+      if (!process.isAlive || isTrimmed || (!isBug && this.#ledger.mayBeGone(process, incarnation))) return null;
       throw error;
     }
   }
@@ -277,6 +302,7 @@ export class Client {
         must(advance.from === at, () => `${incarnation.tag}: a live reader at ${at} was told of ${advance.from}`);
         must(advance.to === stream.tail || advance.to < stream.tail, () => `${incarnation.tag}: a live reader was told of ${advance.to}, past the tail`);
         at = advance.to;
+        observeBeginning(incarnation, stream.stored, process.retention, process.clock.nowMs());
         for (const end of advance.ends) incarnation.observeToken(end, stream.offsetAt(end));
         if (advance.closed) incarnation.observeClosed(advance.to);
       });
@@ -295,4 +321,9 @@ export class Client {
       this.#broken ??= error;
     }
   }
+}
+
+/** A read that fails at once fails like one that fails later. */
+async function readOf(stream: Stream, from: number, maxBytes: number): Promise<Chunk> {
+  return stream.read(from, maxBytes);
 }

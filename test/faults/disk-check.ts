@@ -1,8 +1,9 @@
 import { dirname } from "node:path";
 import { readMarker } from "../../src/storage/file/directory.js";
 import type { Files } from "../../src/storage/file/files.js";
-import { Layout } from "../../src/storage/file/layout.js";
+import { Layout, segmentStartOf, sidecarPath } from "../../src/storage/file/layout.js";
 import { DirectoryError } from "../../src/storage/file/lock.js";
+import { decodeSidecar } from "../../src/storage/file/sidecar.js";
 import { verifyDirectory, type Finding } from "../../src/storage/file/verify.js";
 import type { SimulatedDisk } from "../helpers/simulated-disk.js";
 import { must } from "./model.js";
@@ -41,6 +42,17 @@ export async function checkFiles(disk: SimulatedDisk, dir: string, names: readon
   const damaged = new Set(names.filter(({ isDamaged }) => isDamaged).map(({ name }) => layout.streamDirectory(name)));
   must(damaged.size > 0 || !disk.namesIn(dir).includes("damaged"), () => "something was set aside as damaged");
   must(!disk.namesIn(dir).includes("lock"), () => "the lock is still there");
+  for (const { name } of names) if (!damaged.has(layout.streamDirectory(name))) checkDropped(disk, layout.streamDirectory(name));
   const findings = (await findingsOf(disk, dir)).filter(({ file }) => !damaged.has(dirname(file)));
   must(findings.length === 0, () => `verify says: ${listed(findings)}`);
+}
+
+/** What a stream has dropped is gone from the disk, too. */
+function checkDropped(disk: SimulatedDisk, directory: string): void {
+  const bytes = disk.contentOf(sidecarPath(directory));
+  const read = bytes === null ? null : decodeSidecar(bytes);
+  if (read?.kind !== "sound" || read.sidecar.claimed) return;
+  const { position } = read.sidecar.earliest;
+  const left = disk.namesIn(directory).filter((file) => (segmentStartOf(file) ?? Infinity) < position);
+  must(left.length === 0, () => `${directory} begins at ${position}, but has ${left.join(", ")}`);
 }

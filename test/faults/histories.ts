@@ -1,6 +1,7 @@
 import { ManualClock } from "../helpers/manual-clock.js";
 import { Random } from "../helpers/random.js";
 import { SimulatedDisk, type CrashKind } from "../helpers/simulated-disk.js";
+import { KEEP_ALL, type RetentionLimits } from "../../src/stream/retention.js";
 import type { Files } from "../../src/storage/file/files.js";
 import { pickFlip, type BitFlip } from "./bit-flips.js";
 import { Client } from "./client.js";
@@ -65,7 +66,8 @@ class History {
     this.#maxActs = names.length > 4 ? MAX_CROWD_ACTS : 1;
     this.#slowPart = random.pick([0, 0, 0, 0.002, 0.02]);
     this.#ledger = new Ledger(names, this.#settings.ttlMode);
-    this.#client = new Client(random, this.#ledger, this.#trace);
+    const isLimited = this.#settings.retention !== KEEP_ALL;
+    this.#client = new Client(random, this.#ledger, { trims: isLimited ? random.chance(0.3) : random.chance(0.1) }, this.#trace);
     this.#trace?.(`history ${seed}: ${JSON.stringify(this.#settings)}`);
   }
 
@@ -288,5 +290,10 @@ function settingsOf(random: Random): ProcessSettings {
     tailCacheBytes: random.pick([500, 4000, 100_000]),
     maxLoadedStreams: random.pick([1, 2, 3, 100]),
     ttlMode: random.pick(["sliding", "sliding", "fixed"]),
+    retention: random.chance(0.6) ? KEEP_ALL : limitsOf(random),
   };
+}
+
+function limitsOf(random: Random): RetentionLimits {
+  return { maxBytes: random.pick([0, 500, 2000, 8000, Infinity]), maxAgeMs: random.pick([Infinity, Infinity, 0, 500, 5000, 40_000]) };
 }

@@ -3,6 +3,7 @@ import { DamagedStreamError } from "../../src/storage/storage.js";
 import type { TtlMode } from "../../src/stream/expiry.js";
 import type { Appended, CreateOutcome, DeleteOutcome, Refused } from "../../src/stream/outcome.js";
 import type { Stream } from "../../src/stream/stream.js";
+import { observeBeginning } from "./beginnings.js";
 import { Incarnation, must, Violation, type IncarnationConfig } from "./model.js";
 import type { Name } from "./names.js";
 import { payloadOf, type Operation, type Producer } from "./operations.js";
@@ -54,12 +55,20 @@ export class Ledger {
     return this.#operations.get(id);
   }
 
+  /** What of all that was ever sent may be in the stream, as far as its answers tell. */
+  *possible(incarnation: Incarnation): Generator<Operation> {
+    for (const operation of this.#operations.values()) {
+      const isTheirs = operation.inside === incarnation || (operation.inside === null && operation.name === incarnation.name);
+      if (isTheirs && (operation.maybe || operation.acked) && !operation.refused) yield operation;
+    }
+  }
+
   newOperation(name: Name, more: Partial<Pick<Operation, "closes" | "producer">> & { readonly length: number | null; readonly seq?: string | "own" | null }): Operation {
     const id = this.#operations.size + 1;
     const { closes = false, producer = null, length } = more;
     const seq = more.seq === "own" ? String(id).padStart(8, "0") : (more.seq ?? null);
     const { body, stored } = length === null ? { body: NO_BYTES, stored: NO_BYTES } : payloadOf(id, name.kind, length);
-    const operation: Operation = { id, name: name.name, body, stored, closes, producer, seq, invokedAt: this.tick(), endedAt: Infinity, inFlight: 0, tries: 0, copies: 0, inside: null, acked: false, from: null, refused: false, maybe: false };
+    const operation: Operation = { id, name: name.name, body, stored, closes, producer, seq, invokedAt: this.tick(), sentMs: 0, endedAt: Infinity, inFlight: 0, tries: 0, copies: 0, inside: null, acked: false, from: null, refused: false, maybe: false };
     this.#operations.set(id, operation);
     return operation;
   }
@@ -123,6 +132,7 @@ export class Ledger {
     const incarnation = new Incarnation(initial, { ...config, ttlMode: this.#ttlMode }, nowMs, this.alive(name));
     name.incarnations.push(incarnation);
     initial.inside = incarnation;
+    initial.sentMs = nowMs;
     initial.inFlight = 1;
     return incarnation;
   }
@@ -170,6 +180,7 @@ export class Ledger {
   sent(process: RunningProcess, name: Name, operation: Operation, producer: Producer | null): Try {
     const sentMs = process.clock.nowMs();
     const isRetry = operation.tries > 0;
+    if (operation.tries === 0) operation.sentMs = sentMs;
     operation.tries += 1;
     operation.inFlight += 1;
     operation.refused = false;
@@ -315,7 +326,7 @@ export class Ledger {
     for (const id of incarnation.openDeletes) if (process.fault === null && !this.#openDeletes.has(id)) incarnation.openDeletes.delete(id);
     this.#observeId(incarnation, stream.id);
     incarnation.observeConfig(stream.config, process.clock.nowMs());
-    incarnation.observeEarliest(stream.stored.earliest);
+    observeBeginning(incarnation, stream.stored, process.retention, process.clock.nowMs());
     must(stream.tail >= (asked.ackedTails.get(incarnation) ?? 0), () => `${tag}: it ends at ${stream.tail}, before acknowledged data`);
     must(incarnation.closedAt === null || stream.closed, () => `${tag} is no longer closed`);
     return incarnation;

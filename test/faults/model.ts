@@ -41,6 +41,8 @@ export class Incarnation {
   #createdMs: number | null = null;
   /** Where the earliest byte is that is kept. */
   earliest = 0;
+  /** Somebody asked for what is before it to be dropped. */
+  droppableTo = 0;
   /** The bytes from there on that a reader saw. */
   #seen: Buffer = Buffer.alloc(0);
   readonly tokens = new Map<number, string>();
@@ -119,7 +121,6 @@ export class Incarnation {
     if (earliest === this.earliest) return;
     this.#seen = this.#seen.subarray(Math.min(earliest - this.earliest, this.#seen.length));
     this.earliest = earliest;
-    for (const position of this.tokens.keys()) if (position <= earliest) this.tokens.delete(position);
   }
 
   /** What was asked for stays, and so does the time of the creation. */
@@ -134,6 +135,8 @@ export class Incarnation {
 
   /** A position has one token for ever. */
   observeToken(position: number, token: string): void {
+    // Where nothing is kept a token means nothing any more.
+    if (position < this.earliest) return;
     const known = this.tokens.get(position);
     must(known === undefined || known === token, () => `${this.tag}: position ${position} was ${known}, is now ${token}`);
     this.tokens.set(position, token);
@@ -167,7 +170,7 @@ export class Incarnation {
     }
     this.#settle(present);
     for (const operation of this.operations) {
-      const isKept = operation.from === null || operation.from >= this.earliest;
+      const isKept = operation.from === null ? this.earliest === 0 : operation.from >= this.earliest;
       const isMissing = operation.acked && operation.stored.length > 0 && isKept && !present.has(operation);
       must(!isMissing, () => `${this.tag}: operation ${operation.id}, acknowledged at ${operation.from}, is lost (the stream ends at ${end})`);
     }

@@ -16,6 +16,8 @@ export interface Operation {
   readonly producer: ProducerStamp | null;
   readonly seq: string | null;
   readonly invokedAt: number;
+  /** When it was sent first, in milliseconds since 1970. */
+  sentMs: number;
   /** When the last try was answered or cut off; `Infinity` while one is under way. */
   endedAt: number;
   inFlight: number;

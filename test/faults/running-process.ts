@@ -2,6 +2,7 @@ import { FileStorage } from "../../src/storage/file/file-storage.js";
 import type { Files } from "../../src/storage/file/files.js";
 import type { TtlMode } from "../../src/stream/expiry.js";
 import { Registry } from "../../src/stream/registry.js";
+import { segmentRollOf, type RetentionLimits } from "../../src/stream/retention.js";
 import { createLog } from "../../src/ops/log.js";
 import type { ManualClock } from "../helpers/manual-clock.js";
 
@@ -13,6 +14,7 @@ export interface ProcessSettings {
   readonly tailCacheBytes: number;
   readonly maxLoadedStreams: number;
   readonly ttlMode: TtlMode;
+  readonly retention: RetentionLimits;
 }
 
 /** One life of the server, from its start to its clean end or its crash. */
@@ -20,15 +22,17 @@ export class RunningProcess {
   readonly storage: FileStorage;
   readonly registry: Registry;
   readonly clock: ManualClock;
+  readonly retention: RetentionLimits;
   /** False from its crash on: nothing that it still says counts. */
   isAlive = true;
   fault: Error | null = null;
 
   constructor(files: Files, settings: ProcessSettings, clock: ManualClock, trace: ((line: string) => void) | null) {
     this.clock = clock;
+    this.retention = settings.retention;
     const log = createLog({ level: trace === null ? "silent" : "debug", format: "text", write: (line) => trace?.(line), clock });
-    const { maxLoadedStreams, ttlMode, ...rest } = settings;
-    this.storage = new FileStorage({ dir: "/data", fsync: true, ...rest, clock, log, files, onFault: (error) => (this.fault = error) });
-    this.registry = new Registry({ storage: this.storage, clock, log, ttlMode, maxLoadedStreams });
+    const { maxLoadedStreams, ttlMode, retention, segmentBytes, ...rest } = settings;
+    this.storage = new FileStorage({ dir: "/data", fsync: true, ...segmentRollOf(retention, segmentBytes), ...rest, clock, log, files, onFault: (error) => (this.fault = error) });
+    this.registry = new Registry({ storage: this.storage, clock, log, ttlMode, retention, maxLoadedStreams });
   }
 }

@@ -1,4 +1,6 @@
-import { DeletedStreamError, type Stream } from "../../src/stream/stream.js";
+import type { ProducerStamp } from "../../src/storage/storage.js";
+import { DeletedStreamError, TrimmedStreamError, type Chunk, type Stream } from "../../src/stream/stream.js";
+import { observeBeginning } from "./beginnings.js";
 import type { Ledger } from "./ledger.js";
 import { must, type Incarnation } from "./model.js";
 import type { Operation } from "./operations.js";
@@ -11,6 +13,7 @@ export async function checkStream(process: RunningProcess, ledger: Ledger, incar
     const content = await readWhole(process, ledger, incarnation, stream, maxBytes);
     if (content === null) return;
     incarnation.checkWhole(content, (id) => ledger.operation(id));
+    if (incarnation.earliest > 0) adoptDropped(ledger, incarnation, stream);
     checkState(incarnation, stream);
   } catch (error) {
     // It was deleted, or expired, in the middle: whether it may have been is what other answers tell.
@@ -25,11 +28,12 @@ async function readWhole(process: RunningProcess, ledger: Ledger, incarnation: I
   const { tail } = stream;
   const { earliest } = stream.stored;
   const pieces: Buffer[] = [];
-  incarnation.observeEarliest(earliest);
+  observeBeginning(incarnation, stream.stored, process.retention, process.clock.nowMs());
   for (let at = earliest; at < tail; ) {
-    const chunk = await stream.read(at, maxBytes);
-    if (!process.isAlive || ledger.mayBeGone(process, incarnation)) return null;
+    const chunk = await readUnlessTrimmed(stream, at, maxBytes);
+    if (chunk === null || !process.isAlive || ledger.mayBeGone(process, incarnation)) return null;
     must(chunk.from === at && chunk.to > at, () => `${incarnation.tag}: a read from ${at} gave ${chunk.from}..${chunk.to}`);
+    observeBeginning(incarnation, stream.stored, process.retention, process.clock.nowMs());
     incarnation.observeToken(chunk.to, stream.offsetAt(chunk.to));
     pieces.push(Buffer.from(chunk.bytes));
     at = chunk.to;
@@ -39,6 +43,31 @@ async function readWhole(process: RunningProcess, ledger: Ledger, incarnation: I
   return Buffer.concat(pieces);
 }
 
+/** What is there, or `null` where it was dropped meanwhile. */
+async function readUnlessTrimmed(stream: Stream, at: number, maxBytes: number): Promise<Chunk | null> {
+  try {
+    return await stream.read(at, maxBytes);
+  } catch (error) {
+    if (error instanceof TrimmedStreamError && at < stream.stored.earliest) return null;
+    throw error;
+  }
+}
+
+/**
+ * An append may have been taken, cut off from its answer, and dropped by retention before anybody read it: only what the
+ * stream says of itself tells of it.
+ */
+function adoptDropped(ledger: Ledger, incarnation: Incarnation, { stored: { state } }: Stream): void {
+  for (const operation of ledger.possible(incarnation)) {
+    const { producer, seq } = operation;
+    if (seq !== null && seq === state.lastSeq && (incarnation.lastSeq === null || seq > incarnation.lastSeq)) incarnation.lastSeq = seq;
+    const mark = producer === null ? undefined : state.producers?.get(producer.id);
+    if (mark?.epoch !== producer?.epoch || mark?.seq !== producer?.seq || incarnation.operations.includes(operation)) continue;
+    operation.inside = incarnation;
+    incarnation.operations.push(operation);
+  }
+}
+
 function checkState(incarnation: Incarnation, stream: Stream): void {
   const { state } = stream.stored;
   const { tag } = incarnation;
@@ -46,12 +75,17 @@ function checkState(incarnation: Incarnation, stream: Stream): void {
   if (stream.closed) incarnation.observeClosed(stream.tail);
   must(state.lastSeq === incarnation.lastSeq, () => `${tag}: Stream-Seq is ${state.lastSeq}, the last append had ${incarnation.lastSeq}`);
   const last = new Map<string, Operation>();
-  for (const operation of [...incarnation.operations].sort((left, right) => (left.from ?? 0) - (right.from ?? 0) || left.id - right.id)) {
-    if (operation.producer !== null) last.set(operation.producer.id, operation);
+  for (const operation of incarnation.operations) {
+    const known = operation.producer === null ? undefined : last.get(operation.producer.id);
+    if (operation.producer !== null && (known?.producer == null || isLater(operation.producer, known.producer))) last.set(operation.producer.id, operation);
   }
   for (const [id, { producer }] of last) {
     const mark = state.producers?.get(id);
     must(mark?.epoch === producer?.epoch && mark?.seq === producer?.seq, () => `${tag}: producer ${id} is at ${JSON.stringify(mark)}, its last append was ${JSON.stringify(producer)}`);
   }
   must((state.producers?.size ?? 0) === last.size, () => `${tag}: there are ${state.producers?.size} producers, not ${last.size}`);
+}
+
+function isLater(stamp: ProducerStamp, other: ProducerStamp): boolean {
+  return stamp.epoch > other.epoch || (stamp.epoch === other.epoch && stamp.seq > other.seq);
 }

@@ -206,17 +206,12 @@ export class FileStream implements StoredStream {
     let place: Place | null = null;
     if (this.pendingForks > 0 || this.#pins > 0) return place;
     for (const { segmentStart, end } of this.#parts()) {
-      // One that takes appends which are not durable yet has not ended.
-      const isOpen = segmentStart === this.reservedSegment.start && this.reservedTail > end;
+      // What is on its way may be meant for the last one: it has not ended.
+      const isOpen = end === this.state.tail && this.reservedTail > end;
       if (end > before || isOpen) break;
       place = { position: end, segmentStart };
     }
     return place;
-  }
-
-  /** The next append begins a new segment: the one before it is about to go. */
-  beginSegment(): void {
-    this.reservedSegment = { start: this.reservedTail, firstAtMs: 0 };
   }
 
   /** Whether its files hold all of its durable state. */
@@ -236,7 +231,7 @@ export class FileStream implements StoredStream {
 
   segmentStartBefore(position: Position): Position {
     const { position: earliest, segmentStart } = this.earliestPlace;
-    if (position === earliest) return segmentStart;
+    if (position <= earliest && (position > segmentStart || position === earliest)) return segmentStart;
     if (position <= this.lineage.end && position > 0) return this.lineage.at(position - 1).owner.segmentStartBefore(position);
     // One that a reader still holds while it is dropped sorts where it did before.
     return this.segmentAt(position - 1)?.start ?? position;
@@ -272,8 +267,10 @@ export class FileStream implements StoredStream {
     if (length > 0) {
       const { start, firstAtMs } = this.reservedSegment;
       const used = position - start;
-      const isFull = used + length > roll.bytes || atMs - firstAtMs >= roll.ageMs || this.damagedSegments.has(start);
-      if (used === 0 || isFull) this.reservedSegment = { start: position, firstAtMs: atMs };
+      const isFull = used + length > roll.bytes || atMs - firstAtMs >= roll.ageMs;
+      // It goes, or it can't be read: whatever was reserved meanwhile and taken back.
+      const isLost = start < Math.max(this.earliest, this.pendingTrim?.position ?? 0) || this.damagedSegments.has(start);
+      if (used === 0 || isFull || isLost) this.reservedSegment = { start: position, firstAtMs: atMs };
     }
     this.reservedTail = position + length;
     return { position, segmentStart: this.reservedSegment.start };
@@ -337,6 +334,12 @@ export class FileStream implements StoredStream {
   softDelete(batch: number): void {
     this.softDeleted = true;
     this.lastBatch = batch;
+  }
+
+  /** Whether there are files of which the stream keeps nothing. */
+  get hasExcess(): boolean {
+    const [first] = this.segments;
+    return first !== undefined && endOf(first) <= this.earliest;
   }
 
   /** Forgets a segment whose file is gone. */

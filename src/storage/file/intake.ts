@@ -97,7 +97,6 @@ export class Intake {
 
   /** Takes a trim: the stream begins at `place` once that is durable. */
   trim(stream: FileStream, place: Place, atMs: number, settle: Settle, companion: JournalEntry | null): void {
-    if (place.position === stream.reservedTail) stream.beginSegment();
     const { generation } = stream;
     this.#handIn({ kind: RecordKind.trim, stream, change: emptyChange(atMs), ...place, bypassed: null, generation, settle, companion });
   }

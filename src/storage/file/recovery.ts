@@ -247,8 +247,13 @@ async function openStreams(options: RecoveryOptions, fates: Fates, lastBatch: nu
 }
 
 async function openStream(options: RecoveryOptions, identity: StreamIdentity, isCreatedHere: boolean, lastBatch: number): Promise<FileStream> {
-  const { layout, trash } = options;
+  const { files, layout, trash, writer } = options;
   const directory = layout.streamDirectory(identity.name);
+  if (isCreatedHere && !(await files.mayExist(directory))) {
+    // A process that was killed may have removed what was there, and that may not be permanent yet.
+    writer.noteShard(directory);
+    return newStream(identity, directory, null);
+  }
   const read = await readSidecarOf(options, identity.name, directory);
   const own = read?.kind === "sound" && read.sidecar.id === identity.id ? read.sidecar : null;
   // Files without a sidecar, or claimed by a stream that was never born, are in the way of nobody.
@@ -259,11 +264,11 @@ async function openStream(options: RecoveryOptions, identity: StreamIdentity, is
   }
   const stream = newStream(identity, directory, own);
   stream.hasUnsyncedSidecar = own !== null;
-  options.writer.noteShard(directory);
+  writer.noteShard(directory);
   if (own === null) {
     stream.damage = damageOf(stream, problemOf(read));
     // An older sidecar must not come back in the place of a damaged one, whose records in the journal are set aside.
-    if (read !== null) await options.files.syncDirectory(directory);
+    if (read !== null) await files.syncDirectory(directory);
   } else if (own.batch > lastBatch) stream.damage = damageOf(stream, newerThanJournal(own.batch, lastBatch));
   stream.hasNotice = read?.kind === "damaged" && (read.isNotice || read.isFinal);
   return stream;

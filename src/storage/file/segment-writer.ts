@@ -3,7 +3,7 @@ import { MutableState } from "../state.js";
 import { combineCrc32, crc32 } from "./crc32.js";
 import { endOf, type FileStream } from "./file-stream.js";
 import { errorCode, isDiskFull, isPassing, isPathFault, putReplacement, removeFile, replaceFile, writeReplacement, type Files, type OpenFile } from "./files.js";
-import { keptSidecarPath, segmentPath, sidecarPath, type Layout } from "./layout.js";
+import { keptSidecarPath, segmentPath, segmentStartOf, sidecarPath, type Layout } from "./layout.js";
 import type { SegmentPool } from "./segment-pool.js";
 import { encodeNotice, encodeSidecar, type Sidecar } from "./sidecar.js";
 import { Turns } from "./turns.js";
@@ -186,26 +186,42 @@ export class SegmentWriter {
   }
 
   async #trimNow(stream: FileStream): Promise<void> {
+    if (!stream.hasExcess) return;
     for (const segment of stream.segments.filter((candidate) => endOf(candidate) <= stream.earliest)) {
       if (stream.deleted) return;
       this.#cache.dropBefore(stream, endOf(segment));
       stream.written = Math.max(stream.written, endOf(segment));
-      const path = segmentPath(stream.directory, segment.start);
-      await this.#pool.drop(path);
-      await removeFile(this.#files, path);
+      await this.#removeSegment(stream, segment.start);
       stream.forgetSegment(segment);
     }
+    await this.#removeLeftovers(stream);
+  }
+
+  /** Files that crashes left: of large payloads without a record, and of what was dropped and came back. */
+  async #removeLeftovers(stream: FileStream): Promise<void> {
+    for (const file of await this.#files.list(stream.directory)) {
+      const start = segmentStartOf(file);
+      if (stream.deleted) return;
+      if (start !== null && start < stream.earliest) await this.#removeSegment(stream, start);
+    }
+  }
+
+  async #removeSegment(stream: FileStream, start: Position): Promise<void> {
+    const path = segmentPath(stream.directory, start);
+    await this.#pool.drop(path);
+    await removeFile(this.#files, path);
   }
 
   async #persistNow(stream: FileStream): Promise<void> {
     if (stream.deleted || stream.damage !== null) return;
-    // When the journal forgets the trim, the files are gone.
-    await this.#trimNow(stream);
     if (stream.hasUnsyncedSidecar) {
+      if (stream.earliest > 0) await this.#removeLeftovers(stream);
       await this.#files.syncDirectory(stream.directory);
       stream.hasUnsyncedSidecar = false;
     }
-    if (stream.isPersisted && stream.hasSidecar) return;
+    // When the journal forgets the trim, the files are gone, also where it became durable just now.
+    while (stream.hasExcess && !stream.deleted) await this.#trimNow(stream);
+    if (stream.deleted || (stream.isPersisted && stream.hasSidecar)) return;
     // Taken now, before any wait: state and batch belong together.
     const batch = stream.lastBatch;
     const state = stream.state.clone();
@@ -245,7 +261,7 @@ export class SegmentWriter {
   async #claim(stream: FileStream): Promise<void> {
     await this.#makeDirectory(stream);
     if (!stream.hasSidecar) {
-      const nothing = { state: new MutableState(), earliest: stream.earliestPlace, forks: null, softDeleted: false, segments: [], batch: 0 };
+      const nothing = { state: new MutableState(), earliest: { position: 0, segmentStart: 0 }, forks: null, softDeleted: false, segments: [], batch: 0 };
       await this.#writeSidecar(stream, { ...identityOf(stream), ...nothing, claimed: true });
       await this.#putSidecar(stream);
     }

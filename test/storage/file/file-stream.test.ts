@@ -86,11 +86,16 @@ describe("trimming", () => {
     for (const [before, place] of table) assert.deepEqual(stream.trimPlace(before), place, `before ${before}`);
     stream.reserve(1, 0, rollAt(100));
     assert.deepEqual(stream.trimPlace(385), { position: 380, segmentStart: 130 });
+    // Those that come after them begin the next one already.
+    stream.reserve(100, 0, rollAt(100));
+    assert.deepEqual(stream.trimPlace(385), { position: 380, segmentStart: 130 });
   });
 
   test("of all there is makes the next append begin a segment, also when appends failed meanwhile", () => {
     const stream = streamWith([60]);
-    stream.beginSegment();
+    stream.pendingTrim = { position: 60, segmentStart: 0 };
+    assert.deepEqual(stream.reserve(5, 0, rollAt(100)), { position: 60, segmentStart: 60 });
+    stream.unreserve();
     assert.deepEqual(stream.reserve(5, 0, rollAt(100)), { position: 60, segmentStart: 60 });
     stream.trim({ position: 60, segmentStart: 0 }, 2);
     stream.unreserve();
@@ -102,6 +107,8 @@ describe("trimming", () => {
     stream.trim({ position: 100, segmentStart: 0 }, 2);
     for (const segment of [...stream.segments].slice(0, 1)) stream.forgetSegment(segment);
     assert.deepEqual([100, 101, 130].map((position) => stream.segmentStartBefore(position)), [0, 100, 100]);
+    // One that a reader still holds sorts before them.
+    assert.equal(stream.segmentStartBefore(70), 0);
     assert.deepEqual([stream.hasSegment(0, 100), stream.hasSegment(100, 30), stream.hasSegment(0, 99)], [true, true, false]);
   });
 });

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
-import { cpSync, rmSync } from "node:fs";
+import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Log, LogFields } from "../../src/ops/log.js";
 import { FileStorage, type FileStorageOptions } from "../../src/storage/file/file-storage.js";
 import { FileStream, type SegmentRoll } from "../../src/storage/file/file-stream.js";
-import type { AppendRecord, Position, Rejection, Settlement, Storage, StoredStream, StreamConfig } from "../../src/storage/storage.js";
+import { decodeSidecar, encodeSidecar, type Sidecar } from "../../src/storage/file/sidecar.js";
+import type { AppendRecord, ForkOrigin, Position, Rejection, Settlement, Storage, StoredStream, StreamConfig } from "../../src/storage/storage.js";
 import { ManualClock } from "./manual-clock.js";
 import { tempDir } from "./temp-dir.js";
 import { WatchedFiles } from "./watched-files.js";
@@ -113,6 +114,24 @@ export async function created(storage: Storage, name: string, payload: Buffer | 
   assert.equal(await outcome, "durable");
   assert.ok(stream !== null);
   return stream;
+}
+
+/** Where a fork of `source` at `point` comes from. */
+export function originAt(source: StoredStream, point: number): ForkOrigin {
+  const earliest = { position: source.earliest, segmentStart: source.segmentStartBefore(source.earliest) };
+  return { name: source.name, id: source.id, point, earliest, offset: null, subOffset: 0 };
+}
+
+/** Makes a fork of `source`, and waits until it is durable. */
+export function forked(storage: Storage, source: StoredStream, name: string, point = source.state.tail, payload: Buffer | string = ""): Promise<StoredStream> {
+  return created(storage, name, payload, { contentType: source.config.contentType, forkedFrom: originAt(source, point) });
+}
+
+/** Replaces the sidecar at `path` by one that says something else, as soundly. */
+export function changeSidecar(path: string, change: (sidecar: Sidecar) => Partial<Sidecar>): void {
+  const read = decodeSidecar(readFileSync(path));
+  assert.equal(read.kind, "sound");
+  if (read.kind === "sound") writeFileSync(path, encodeSidecar({ ...read.sidecar, ...change(read.sidecar) }));
 }
 
 /** Begins to make a stream. */

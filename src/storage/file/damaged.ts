@@ -1,7 +1,7 @@
 import { dirname, join, relative } from "node:path";
 import { errorCode, readWhole, replaceFile, type Files } from "./files.js";
 import { sidecarPath, type Layout } from "./layout.js";
-import { encodeRefusal } from "./sidecar.js";
+import { decodeSidecar, encodeRefusal, encodeSidecar } from "./sidecar.js";
 
 /** Keeps what is not what was written under `damaged/`, at the place that it had. Nothing there is ever overwritten. */
 export class Damaged {
@@ -32,12 +32,28 @@ export class Damaged {
     return target;
   }
 
-  /** Has a stream refused until somebody decides, and keeps its sidecar. */
+  /** What was kept of the file at `path`. */
+  async *copiesOf(path: string): AsyncGenerator<Buffer> {
+    for (let count = 1; ; count += 1) {
+      const kept = await this.#bytesAt(this.#placeOf(path, count));
+      if (kept === null) return;
+      if (kept !== "other") yield kept;
+    }
+  }
+
+  /**
+   * Has a stream refused until somebody decides, and keeps its sidecar. One with forks is closed instead: they need it,
+   * and nothing is appended to it either.
+   */
   async refuse(streamDirectory: string, reason: string): Promise<string | null> {
     const path = sidecarPath(streamDirectory);
     const bytes = await readWhole(this.#files, path);
+    const read = bytes === null ? null : decodeSidecar(bytes);
+    const source = read?.kind === "sound" && read.sidecar.forks !== null ? read.sidecar : null;
+    if (source?.state.closed === true) return null;
     const kept = bytes === null ? null : await this.copy(path, bytes);
-    await this.replaceSidecar(streamDirectory, encodeRefusal(reason));
+    if (source !== null) source.state.closed = true;
+    await this.replaceSidecar(streamDirectory, source === null ? encodeRefusal(reason) : encodeSidecar(source));
     return kept;
   }
 
@@ -50,12 +66,16 @@ export class Damaged {
 
   /** A place that nothing has, or that has just these bytes. */
   async #freePlace(path: string, bytes: Buffer | null): Promise<string> {
-    const wanted = join(this.#layout.damaged, relative(this.#layout.root, path));
     for (let count = 1; ; count += 1) {
-      const target = count === 1 ? wanted : `${wanted}.${count}`;
+      const target = this.#placeOf(path, count);
       const taken = await this.#bytesAt(target);
       if (taken === null || (bytes !== null && taken !== "other" && taken.equals(bytes))) return target;
     }
+  }
+
+  #placeOf(path: string, count: number): string {
+    const wanted = join(this.#layout.damaged, relative(this.#layout.root, path));
+    return count === 1 ? wanted : `${wanted}.${count}`;
   }
 
   async #bytesAt(path: string): Promise<Buffer | "other" | null> {

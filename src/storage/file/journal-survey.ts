@@ -18,7 +18,7 @@ export interface SurveyOptions {
 export interface JournaledStream {
   readonly identity: StreamIdentity;
   readonly directory: string;
-  /** Where it ended when the journal first spoke of it; 0 for one that was created in it. */
+  /** Where it ended when the journal first spoke of it; for one that was created in it, where its own bytes begin. */
   readonly firstPosition: Position;
   /** All it ever was is in the journal, from its creation on. */
   readonly createdHere: boolean;
@@ -29,6 +29,8 @@ export interface JournaledStream {
   tail: Position;
   /** Where it begins when the journal is applied; 0 when no trim is in it. */
   trimmedTo: Position;
+  /** What the journal changes in its forks, by id: where the bytes end that one needs, `null` where it is gone. */
+  readonly forkChanges: Map<string, Position | null>;
   /** Records that its sidecar does not hold yet, and that can be applied. */
   pendingRecords: number;
   /** Where the journal goes on somewhere else than at the stream's end, `null` when it never does. */
@@ -201,7 +203,7 @@ class Surveyor {
     const bytes = await readWhole(files, sidecarPath(directory)).catch(() => null);
     const sidecar = bytes === null ? null : decodeSidecar(bytes);
     const createdHere = record.kind === RecordKind.create;
-    const firstPosition = createdHere ? 0 : record.position;
+    const firstPosition = createdHere ? (identity.config.forkedFrom?.point ?? 0) : record.position;
     const own = sidecar?.kind === "sound" && sidecar.sidecar.id === identity.id ? sidecar.sidecar : null;
     const met: JournaledStream = {
       identity,
@@ -210,8 +212,9 @@ class Surveyor {
       createdHere,
       sidecar,
       deleted: false,
-      tail: own === null ? firstPosition : own.state.tail,
+      tail: own === null || own.claimed ? firstPosition : own.state.tail,
       trimmedTo: 0,
+      forkChanges: new Map(),
       pendingRecords: 0,
       gap: null,
       suspect: false,
@@ -241,6 +244,8 @@ function follow(stream: JournaledStream, record: JournalRecord, file: string, of
   }
   stream.pendingRecords += 1;
   if (record.kind === RecordKind.trim) stream.trimmedTo = record.position;
+  if (record.kind === RecordKind.link) stream.forkChanges.set(record.change.payload.toString(), record.position);
+  if (record.kind === RecordKind.unlink) stream.forkChanges.set(record.change.payload.toString(), null);
   if (!hasBytes) return;
   stream.tail += record.bypassed?.length ?? record.change.payload.length;
   if (record.bypassed !== null) stream.bypassed.push({ ...record.bypassed, position: record.position, segmentStart: record.segmentStart });

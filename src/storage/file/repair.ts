@@ -5,13 +5,17 @@ import type { Log } from "../../ops/log.js";
 import { Damaged } from "./damaged.js";
 import { makeShards } from "./directory.js";
 import type { Files } from "./files.js";
+import { ForkRelations, type ReferenceChange } from "./fork-relations.js";
 import { applyKept, behindKept, isApplicable, settleJournal, shortStreams } from "./journal-settlement.js";
 import { surveyJournal, surveyKept, type JournaledStream, type Survey } from "./journal-survey.js";
 import { sidecarPath, type Layout } from "./layout.js";
-import { encodeSidecar } from "./sidecar.js";
+import { nameList } from "./name-list.js";
+import { relativesOf } from "./relatives.js";
+import { encodeSidecar, type Sidecar } from "./sidecar.js";
 import { mendSidecar } from "./sidecar-mending.js";
 import { rebuildSidecar } from "./sidecar-rebuild.js";
-import { checkStream, type CheckedStream } from "./stream-check.js";
+import { checkStream, type CheckedStream, type Finding } from "./stream-check.js";
+import { idsOf, StreamFactFinder, writtenId, type FoundStream } from "./stream-facts.js";
 import { describeDamage, problemWithOwner } from "./verify.js";
 
 /** Something that was done, or is to be done, or that nobody but the operator can do. */
@@ -46,7 +50,8 @@ export interface RepairOptions {
  * begins, and doing all of them again after a crash in the middle does the same.
  *
  * Order: sidecars first, so that the journal has something to be applied to; then the journal; then segments, which by
- * then hold all that they should.
+ * then hold all that they should; last what sources know of their forks. Before any of it all relations are gathered:
+ * what one stream has lost of itself, another may know.
  */
 export async function repairDirectory(options: RepairOptions): Promise<RepairSummary> {
   return new Repair(options).run();
@@ -58,29 +63,54 @@ class Repair {
   readonly #options: RepairOptions;
   readonly #damaged: Damaged;
   readonly #counts = { done: 0, "to do": 0, left: 0 };
+  #relations: ForkRelations;
+  /** Sidecars that would be there if anything were done, by directory. */
+  readonly #planned = new Map<string, Sidecar>();
 
   constructor(options: RepairOptions) {
     this.#options = options;
     this.#damaged = new Damaged(options.files, options.layout);
+    this.#relations = new ForkRelations(options.layout);
   }
 
   async run(): Promise<RepairSummary> {
     const survey = await surveyJournal(this.#options);
     if (this.#leaveJournal(survey)) return this.#summary();
     if (this.#options.apply) await makeShards(this.#options.files, this.#options.layout);
-    const present = presentStreams(survey);
-    const kept = presentStreams(await surveyKept(this.#options));
-    for await (const directory of this.#directories()) {
-      const checked = await this.#check(directory, 0, false);
-      if (checked.sidecar !== null) await this.#repairOwner(checked, present.get(directory));
-      else await this.#repairSidecar(checked, present.get(directory), kept.get(directory), survey);
+    const found = await this.#gather(survey, (checked, journaled) => this.#repairOwner(checked, journaled));
+    this.#relations = found.relations;
+    const kept = new StreamFactFinder(this.#options, await surveyKept(this.#options)).present;
+    for (const directory of found.lost) {
+      const journals = { present: found.facts.present.get(directory), kept: kept.get(directory), lastBatch: survey.lastBatch };
+      await this.#repairSidecar(await this.#check(directory, 0, false), journals, found.lost.length === 1);
     }
     await this.#applyKept(survey);
     await this.#repairJournal(this.#counts.done > 0 ? await surveyJournal(this.#options) : survey);
     for await (const directory of this.#directories()) {
-      await this.#repairSegments(await this.#check(directory, present.get(directory)?.trimmedTo ?? 0, true));
+      await this.#repairSegments(await this.#check(directory, found.facts.present.get(directory)?.trimmedTo ?? 0, true));
     }
+    if (!found.relations.isEmpty) await this.#repairForks(await this.#gather(this.#options.apply ? await surveyJournal(this.#options) : survey));
     return this.#summary();
+  }
+
+  /** Looks at all streams, has `visit` see to those with a sound sidecar, and learns of all who was forked from whom. */
+  async #gather(survey: Survey, visit: (checked: CheckedStream, journaled: JournaledStream | undefined) => Promise<void> = () => Promise.resolve()): Promise<Gathered> {
+    const facts = new StreamFactFinder(this.#options, survey);
+    const relations = new ForkRelations(this.#options.layout);
+    const lost: string[] = [];
+    for (const unwritten of facts.unwritten()) relations.note(unwritten);
+    for await (const directory of this.#directories()) {
+      const journaled = facts.present.get(directory);
+      const checked = await this.#check(directory, 0, false);
+      const known = facts.factsIn(directory, checked.sidecar ?? this.#planned.get(directory) ?? null);
+      if (known !== null) relations.note(known);
+      if (checked.sidecar !== null) await visit(checked, journaled);
+      else if (isMissed(checked, journaled)) {
+        lost.push(directory);
+        if (known === null) relations.noteUnsound(await idsOf(this.#options, checked, journaled));
+      }
+    }
+    return { facts, relations, lost };
   }
 
   #summary(): RepairSummary {
@@ -120,33 +150,39 @@ class Repair {
     return true;
   }
 
-  async #repairSidecar(checked: CheckedStream, present: JournaledStream | undefined, kept: JournaledStream | undefined, survey: Survey): Promise<void> {
+  async #repairSidecar(checked: CheckedStream, journals: Journals, isOnlyLost: boolean): Promise<void> {
     const { directory, name, sidecarState, sidecarProblem } = checked;
     const path = sidecarPath(directory);
-    const isMissed = sidecarState !== "missing" || problemWithOwner(checked, present) !== null;
-    if (!isMissed) return;
     const mended = checked.sidecarBytes === null ? null : mendSidecar(checked.sidecarBytes);
     if (mended !== null && this.#options.layout.streamDirectory(mended.sidecar.name) === directory) {
       const what = `put byte ${mended.offset} right, the only one whose change makes the checksum match; the damaged file is kept`;
-      return this.#step(mended.sidecar.name, path, what, () => this.#replaceSidecar(checked, mended.bytes));
+      return this.#putSidecar(checked, mended.sidecar, mended.bytes, what);
     }
     if (sidecarState === "final" || sidecarState === "unreadable") return this.#say("left", name, path, `${sidecarProblem}`);
-    const known = knownOf(checked, present, kept);
-    if (known !== null) return this.#rebuildSidecar(checked, known, survey);
-    this.#say("left", name, path, `${sidecarProblem}, and can't be made anew: records of a stream of this name were set aside, and nobody can tell whether they are its own`);
+    const problem = await this.#rebuildSidecar(checked, journals, isOnlyLost);
+    if (problem !== null) this.#say("left", name, path, `${sidecarProblem}, and can't be made anew: ${problem}`);
   }
 
-  async #rebuildSidecar(checked: CheckedStream, journaled: JournaledStream | undefined, { lastBatch }: Survey): Promise<void> {
+  /** Returns in words why it can't be done. */
+  async #rebuildSidecar(checked: CheckedStream, journals: Journals, isOnlyLost: boolean): Promise<string | null> {
     const { files, apply, nowMs } = this.#options;
-    const path = sidecarPath(checked.directory);
+    const journaled = knownOf(checked, journals);
+    if (journaled === null) return "records of a stream of this name were set aside, and nobody can tell whether they are its own";
+    const relatives = relativesOf({ relations: this.#relations, isOnlyLost }, checked, journaled);
+    if (typeof relatives === "string") return relatives;
     const newId = (): string => randomBytes(STREAM_ID_BYTES).toString("hex");
-    const rebuilt = await rebuildSidecar({ files, syncs: apply, newId, nowMs }, checked, journaled);
-    if (typeof rebuilt === "string") return this.#say("left", checked.name, path, `${checked.sidecarProblem}, and can't be made anew: ${rebuilt}`);
-    const { name, state, claimed } = rebuilt.sidecar;
-    const sidecar = journaled === undefined ? { ...rebuilt.sidecar, batch: lastBatch } : rebuilt.sidecar;
+    const rebuilt = await rebuildSidecar({ files, syncs: apply, newId, nowMs }, checked, journaled, relatives);
+    if (typeof rebuilt === "string") return rebuilt;
+    const { state, claimed } = rebuilt.sidecar;
+    const sidecar = journaled === undefined ? { ...rebuilt.sidecar, batch: journals.lastBatch } : rebuilt.sidecar;
     const extent = claimed ? "" : ` with ${state.tail} bytes`;
-    const what = `${checked.sidecarProblem}: make it anew${extent}; ${rebuilt.unknown}`;
-    await this.#step(name, path, what, () => this.#replaceSidecar(checked, encodeSidecar(sidecar)));
+    await this.#putSidecar(checked, sidecar, encodeSidecar(sidecar), `${checked.sidecarProblem}: make it anew${extent}; ${rebuilt.unknown}`);
+    return null;
+  }
+
+  async #putSidecar(checked: CheckedStream, sidecar: Sidecar, bytes: Buffer, what: string): Promise<void> {
+    if (!this.#options.apply) this.#planned.set(checked.directory, sidecar);
+    await this.#step(sidecar.name, sidecarPath(checked.directory), what, () => this.#replaceSidecar(checked, bytes));
   }
 
   async #replaceSidecar({ directory, sidecarBytes }: CheckedStream, bytes: Buffer): Promise<void> {
@@ -171,7 +207,7 @@ class Repair {
     const ids = new Set(behind.map(({ identity }) => identity.id));
     if (apply) await applyKept({ files, layout, directoryId, log, damaged: this.#damaged }, kept, ids);
     for (const { identity, directory, pendingRecords, gap } of behind) {
-      const refused = gap === null ? "" : `, and refuse the stream: those from position ${gap.tail} on are lost`;
+      const refused = gap === null ? "" : `, and ${this.#refusal(identity.id)}: those from position ${gap.tail} on are lost`;
       this.#say(apply ? "done" : "to do", identity.name, directory, `apply ${pendingRecords} records that were set aside in ${layout.damaged}${refused}`);
       if (gap !== null) this.#say("left", identity.name, directory, `records of it from position ${gap.tail} on are lost`);
     }
@@ -192,8 +228,8 @@ class Repair {
       done(null, damage.file, `set it aside, damaged at byte ${damage.offset}: ${describeDamage(damage, survey)}`);
       this.#say("left", null, damage.file, `what was in it from byte ${damage.offset} to the next sound record is lost: it may be the last appends of any stream`);
     }
-    for (const { name, directory, reason } of short) {
-      done(name, sidecarPath(directory), "refuse the stream, and keep its sidecar");
+    for (const { id, name, directory, reason } of short) {
+      done(name, sidecarPath(directory), `${this.#refusal(id)}, and keep its sidecar`);
       this.#say("left", name, sidecarPath(directory), reason);
     }
     for (const { name, directory, damage } of left) this.#say("left", name, directory, `its records in the journal are kept: ${damage?.problem}`);
@@ -202,29 +238,94 @@ class Repair {
   async #repairSegments({ directory, name, sidecar, lost }: CheckedStream): Promise<void> {
     if (sidecar === null) return;
     for (const segment of lost) {
-      this.#say("left", name, segment.path, `lost until it is put back from a copy: ${segment.problem}`);
+      const sharers = this.#relations.sharersOf(sidecar.id, segment.start, segment.start + segment.length);
+      const shared = sharers.length === 0 ? "" : `, which its forks share: ${nameList(sharers)}`;
+      this.#say("left", name, segment.path, `lost until it is put back from a copy: ${segment.problem}${shared}`);
       if (segment.state === "wrong") await this.#step(name, segment.path, "set it aside", () => this.#damaged.move(segment.path));
     }
     const last = sidecar.segments.at(-1);
     const isLastLost = lost.some(({ start }) => start === last?.start);
     if (!isLastLost || sidecar.state.closed) return;
-    const what = "refuse the stream, and keep its sidecar: what is appended to a damaged segment could not be read again";
+    const what = `${this.#refusal(sidecar.id)}, and keep its sidecar: what is appended to a damaged segment could not be read again`;
     await this.#step(name, sidecarPath(directory), what, () => this.#damaged.refuse(directory, "its last segment is lost"));
+  }
+
+  /** What {@link Damaged.refuse} does. */
+  #refusal(id: string): string {
+    return this.#relations.isSource(id) ? "close the stream, which its forks need" : "refuse the stream";
+  }
+
+  /** What a fork says of itself is right: its source learns of it, and forgets what is nowhere. */
+  async #repairForks({ facts, relations }: Gathered): Promise<void> {
+    const { layout, apply } = this.#options;
+    const mends = new Map<string, Mend[]>();
+    const find = async (name: string): Promise<FoundStream> => {
+      const directory = layout.streamDirectory(name);
+      return facts.factsIn(directory, this.#planned.get(directory) ?? null) ?? facts.find(name);
+    };
+    for await (const { finding, change } of relations.problems(find)) {
+      if (change === null) {
+        this.#say("left", finding.stream, finding.file, finding.problem);
+        continue;
+      }
+      const ofSource = mends.get(change.source);
+      if (ofSource === undefined) mends.set(change.source, [{ finding, change }]);
+      else ofSource.push({ finding, change });
+    }
+    for (const [source, ofSource] of mends) {
+      if (apply) await this.#changeForks(layout.streamDirectory(source), ofSource);
+      for (const { finding, change } of ofSource) {
+        const what = change.neededBefore === null ? "take a fork off its list" : "put its list of forks right";
+        this.#say(apply ? "done" : "to do", finding.stream, finding.file, `${what}: ${finding.problem}`);
+      }
+    }
+  }
+
+  async #changeForks(directory: string, mends: readonly Mend[]): Promise<void> {
+    const checked = await this.#check(directory, 0, false);
+    if (checked.sidecar === null) return;
+    const forks = new Map(checked.sidecar.forks);
+    for (const { change: { fork, neededBefore } } of mends) {
+      if (neededBefore === null) forks.delete(fork);
+      else forks.set(fork, neededBefore);
+    }
+    await this.#replaceSidecar(checked, encodeSidecar({ ...checked.sidecar, forks: forks.size === 0 ? null : forks }));
   }
 }
 
-/** The streams that are there at the end, by directory. */
-function presentStreams({ streams }: Survey): ReadonlyMap<string, JournaledStream> {
-  return new Map([...streams.values()].filter(({ deleted }) => !deleted).map((stream) => [stream.directory, stream]));
+/** A problem that a change of a source's list of forks ends. */
+interface Mend {
+  readonly finding: Finding;
+  readonly change: ReferenceChange;
+}
+
+/** What one look at all streams told. */
+interface Gathered {
+  readonly facts: StreamFactFinder;
+  readonly relations: ForkRelations;
+  /** Directories without a sound sidecar. */
+  readonly lost: readonly string[];
+}
+
+/** What the journal, and what was set aside of it, say of one directory. */
+interface Journals {
+  readonly present: JournaledStream | undefined;
+  readonly kept: JournaledStream | undefined;
+  readonly lastBatch: number;
 }
 
 /**
  * What the journal knows of the stream whose sidecar is lost. What was set aside is older and knows more of its beginning,
  * but may be an earlier stream's of the name, whose bytes must never get into this one: `null` where nobody can tell.
  */
-function knownOf({ sidecarBytes }: CheckedStream, present: JournaledStream | undefined, kept: JournaledStream | undefined): JournaledStream | null | undefined {
+function knownOf({ sidecarBytes }: CheckedStream, { present, kept }: Journals): JournaledStream | null | undefined {
   if (kept === undefined) return present;
-  const id = present?.identity.id ?? /^"id": "([0-9a-f]{24})",$/m.exec(sidecarBytes?.toString("utf8") ?? "")?.[1];
+  const id = present?.identity.id ?? writtenId(sidecarBytes);
   if (id === undefined) return null;
   return kept.identity.id === id ? kept : present;
+}
+
+/** Whether a stream should have a sidecar where there is no sound one. */
+function isMissed(checked: CheckedStream, journaled: JournaledStream | undefined): boolean {
+  return checked.sidecarState !== "missing" || problemWithOwner(checked, journaled) !== null;
 }

@@ -5,6 +5,7 @@ import type { JournaledStream } from "./journal-survey.js";
 import { isJsonFramed } from "./json-lines.js";
 import { segmentPath } from "./layout.js";
 import { crcOf } from "./segment-reader.js";
+import type { Relatives } from "./relatives.js";
 import type { Sidecar, SegmentEntry } from "./sidecar.js";
 import { attempt, type CheckedStream } from "./stream-check.js";
 
@@ -29,55 +30,74 @@ export interface RebuildOptions {
  * done. A stream of which not all is known is closed: then no retried append is stored twice, nothing follows an end
  * that readers were told of, and no position is given out again.
  */
-export async function rebuildSidecar(options: RebuildOptions, checked: CheckedStream, journaled: JournaledStream | undefined): Promise<RebuiltSidecar | string> {
+export async function rebuildSidecar(options: RebuildOptions, checked: CheckedStream, journaled: JournaledStream | undefined, relatives: Relatives): Promise<RebuiltSidecar | string> {
   const name = journaled?.identity.name ?? checked.name;
   if (name === null) return "its name can't be told from its directory: put its meta.json back from a copy, or remove the directory";
   if (journaled?.createdHere === true) return claimed(journaled);
   const limit = journaled?.firstPosition ?? Infinity;
   const segments = await attempt(() => segmentsOf(options, checked, limit));
   if (typeof segments === "string") return segments;
-  const tail = endOf(segments);
-  if (journaled !== undefined) {
-    if (tail < limit) return `its segments end at ${tail}, but the journal says that it had ${limit} bytes: put them back from a copy`;
-    return { sidecar: closedAt(journaled.identity, segments, tail), unknown: UNKNOWN_STATE };
-  }
-  return guess(options, name, checked.directory, segments);
+  const extent = extentOf(segments, relatives);
+  if (typeof extent === "string") return extent;
+  if (extent.tail < relatives.lastPoint) return `its segments end at ${extent.tail}, but a fork of it begins at ${relatives.lastPoint}: put them back from a copy`;
+  if (journaled === undefined) return guess({ ...options, name, directory: checked.directory, relatives }, extent);
+  if (extent.tail < limit) return `its segments end at ${extent.tail}, but the journal says that it had ${limit} bytes: put them back from a copy`;
+  return { sidecar: closedAt(journaled.identity, extent, relatives), unknown: `${unknownBefore(extent, relatives)}${UNKNOWN_STATE}` };
+}
+
+/** Which positions a stream has, and the segments with its own. */
+interface Extent {
+  readonly earliest: Sidecar["earliest"];
+  readonly tail: Position;
+  readonly segments: readonly SegmentEntry[];
+}
+
+/** A fork that shares bytes has its own right behind them. What comes before any other first segment has been dropped. */
+function extentOf(segments: readonly SegmentEntry[], { forkedFrom, keepsInherited }: Relatives): Extent | string {
+  const point = keepsInherited ? forkedFrom?.point : undefined;
+  const start = segments[0]?.start ?? point ?? 0;
+  if (point !== undefined && start !== point) return `its bytes from ${point} to ${start} are missing: put them back from a copy`;
+  const earliest = keepsInherited && forkedFrom !== null ? forkedFrom.earliest : { position: start, segmentStart: start };
+  const last = segments.at(-1);
+  return { earliest, tail: last === undefined ? start : last.start + last.length, segments };
+}
+
+/** What can't be known of the stream's beginning, in words. */
+function unknownBefore({ earliest: { position } }: Extent, { forkedFrom, keepsInherited }: Relatives): string {
+  if (keepsInherited) return `whether it has dropped any of what it shares with ${JSON.stringify(forkedFrom?.name)} is not known: it has all of it from ${position} on; `;
+  return position === 0 ? "" : `it begins at ${position}, and the offset that readers have for this place may be refused; `;
 }
 
 const ORIGIN = { position: 0, segmentStart: 0 };
-const NO_FORKS = { forks: null, softDeleted: false };
 const UNKNOWN_STATE = "its producers, its Stream-Seq and whether it was closed are lost: it is closed";
 
 /** All that the stream ever was is in the journal: the directory only has to be its own. */
 function claimed({ identity }: JournaledStream): RebuiltSidecar {
-  return { sidecar: { ...identity, state: new MutableState(), earliest: ORIGIN, ...NO_FORKS, segments: [], batch: 0, claimed: true }, unknown: "nothing is lost: the journal has all of it" };
+  return { sidecar: { ...identity, state: new MutableState(), earliest: ORIGIN, forks: null, softDeleted: false, segments: [], batch: 0, claimed: true }, unknown: "nothing is lost: the journal has all of it" };
 }
 
-async function guess({ files, newId, nowMs }: RebuildOptions, name: string, directory: string, segments: readonly SegmentEntry[]): Promise<RebuiltSidecar> {
-  const paths = segments.map(({ start, length }) => ({ path: segmentPath(directory, start), length }));
+interface GuessOptions extends RebuildOptions {
+  readonly name: string;
+  readonly directory: string;
+  readonly relatives: Relatives;
+}
+
+async function guess({ files, newId, nowMs, name, directory, relatives }: GuessOptions, extent: Extent): Promise<RebuiltSidecar> {
+  const { forkedFrom, forks } = relatives;
+  const paths = extent.segments.map(({ start, length }) => ({ path: segmentPath(directory, start), length }));
   const isJson = await isJsonFramed(files, paths);
-  const config: StreamConfig = { contentType: isJson ? "application/json" : "application/octet-stream", createdAtMs: nowMs, ttlSeconds: null, expiresAtMs: null, forkedFrom: null };
-  const unknown = `its last bytes may be those of an append that was never acknowledged; its content type is taken to be ${config.contentType}, its lifetime is lost and without end; ${UNKNOWN_STATE}`;
-  return { sidecar: closedAt({ id: newId(), name, config }, segments, endOf(segments)), unknown };
+  const config: StreamConfig = { contentType: isJson ? "application/json" : "application/octet-stream", createdAtMs: nowMs, ttlSeconds: null, expiresAtMs: null, forkedFrom };
+  const dropped = extent.earliest.position > 0 && forkedFrom === null ? "what was before is dropped, or lost if it was a fork; " : "";
+  const deleted = forks === null ? "" : "if it was deleted and kept for its forks, delete it again; ";
+  const unknown = `${unknownBefore(extent, relatives)}${dropped}${deleted}its last bytes may be those of an append that was never acknowledged; its content type is taken to be ${config.contentType}, its lifetime is lost and without end; ${UNKNOWN_STATE}`;
+  return { sidecar: closedAt({ id: relatives.id ?? newId(), name, config }, extent, relatives), unknown };
 }
 
-function closedAt(identity: Pick<Sidecar, "id" | "name" | "config">, segments: readonly SegmentEntry[], tail: Position): Sidecar {
-  const state = new MutableState();
-  state.tail = tail;
+function closedAt({ id, name, config }: Pick<Sidecar, "id" | "name" | "config">, { earliest, tail, segments }: Extent, { forks }: Relatives): Sidecar {
+  const state = new MutableState(tail);
   state.closed = true;
-  state.touchedAtMs = identity.config.createdAtMs;
-  return { id: identity.id, name: identity.name, config: identity.config, state, earliest: earliestOf(segments), ...NO_FORKS, segments, batch: 0, claimed: false };
-}
-
-/** What comes before the first segment has been dropped, if there ever was anything. */
-function earliestOf(segments: readonly SegmentEntry[]): Sidecar["earliest"] {
-  const start = segments[0]?.start ?? 0;
-  return { position: start, segmentStart: start };
-}
-
-function endOf(segments: readonly SegmentEntry[]): Position {
-  const last = segments.at(-1);
-  return last === undefined ? 0 : last.start + last.length;
+  state.touchedAtMs = config.createdAtMs;
+  return { id, name, config, state, earliest, forks, softDeleted: false, segments, batch: 0, claimed: false };
 }
 
 /**

@@ -133,10 +133,14 @@ async function checkHome({ files, layout }: CheckOptions, { name }: Sidecar, dir
   tell(directory, `the directory is not the one for this name${other === null ? "" : `, which ${home} claims too`}`);
 }
 
-/** Segments follow each other without a gap or an overlap, from the first one on, up to the stream's tail. */
-function checkPositions({ segments, state, earliest }: Sidecar, path: string, tell: Tell): void {
-  let end = earliest.position;
-  for (const segment of segments) {
+/**
+ * Segments follow each other without a gap or an overlap up to the stream's tail, from its earliest byte on; in a fork,
+ * from its point on, if that is later. Those that end before are about to go.
+ */
+function checkPositions({ config, segments, state, earliest, claimed }: Sidecar, path: string, tell: Tell): void {
+  if (claimed) return;
+  let end = Math.max(earliest.position, config.forkedFrom?.point ?? 0);
+  for (const segment of segments.filter(({ start, length }) => start + length > earliest.position)) {
     if (segment.start !== end) tell(path, `a segment begins at ${segment.start}, what comes before it ends at ${end}`);
     end = segment.start + segment.length;
   }
@@ -151,7 +155,7 @@ async function checkSegments(options: CheckOptions, sidecar: Sidecar, directory:
   const onStep = (bytes: number): void => options.onBytes(bytes, (done += bytes) / total);
   for (const segment of sidecar.segments) {
     const path = segmentPath(directory, segment.start);
-    if (segment.start + segment.length <= options.trimmedTo) continue;
+    if (segment.start + segment.length <= Math.max(options.trimmedTo, sidecar.earliest.position)) continue;
     const fault = await attempt(() => faultOf(options.files, path, segment, onStep));
     if (fault === null) continue;
     const { problem, offset, state } = typeof fault === "string" ? { problem: fault, offset: null, state: "unreadable" as const } : fault;
@@ -159,9 +163,7 @@ async function checkSegments(options: CheckOptions, sidecar: Sidecar, directory:
   }
   return lost;
 }
-
 type Fault = Pick<LostSegment, "problem" | "offset" | "state">;
-
 
 /** What is wrong with a segment, `null` when nothing is. */
 async function faultOf(files: Files, path: string, { length, crc }: SegmentEntry, onStep: (bytes: number) => void): Promise<Fault | null> {

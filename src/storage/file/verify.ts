@@ -1,10 +1,14 @@
 import { join } from "node:path";
+import type { Position } from "../storage.js";
 import { crc32 } from "./crc32.js";
 import { errorCode, isBusy, readFully, type Files } from "./files.js";
 import { isSpare, journalSequenceOf, segmentPath, sidecarPath, type Layout } from "./layout.js";
 import { behindKept } from "./journal-settlement.js";
 import { surveyJournal, surveyKept, type BypassedPlace, type DamagedPlace, type JournaledStream, type Survey } from "./journal-survey.js";
+import { ForkRelations } from "./fork-relations.js";
+import { nameList } from "./name-list.js";
 import { checkStream, type CheckedStream, type Finding } from "./stream-check.js";
+import { idsOf, StreamFactFinder, type StreamFacts } from "./stream-facts.js";
 
 export type { Finding } from "./stream-check.js";
 
@@ -37,22 +41,32 @@ export interface VerifyOptions {
 
 /** Streams looked at together: reading one overlaps with the checksum of another. */
 const CONCURRENCY = 8;
-/** Streams that one finding names. */
-const MAX_NAMED = 10;
 
 /**
  * Reads everything in a directory that no server has open and compares it with its checksums: the journal, each sidecar,
- * each segment, each name. Changes nothing.
+ * each segment, each name, and both sides of each fork. Changes nothing.
  */
 export async function verifyDirectory(options: VerifyOptions): Promise<VerifySummary> {
-  const verification = new Verification(options);
-  return verification.run();
+  const survey = await surveyJournal(options);
+  return new Verification(options, survey).run(survey);
+}
+
+/** A finding about bytes that forks may share. */
+interface SharedLoss {
+  readonly finding: Finding;
+  readonly id: string;
+  readonly from: Position;
+  readonly to: Position;
 }
 
 class Verification {
   readonly #options: VerifyOptions;
-  /** Streams whose deletion the journal holds: their ids, and where they were. */
-  readonly #deleted = new Set<string>();
+  readonly #facts: StreamFactFinder;
+  readonly #relations: ForkRelations;
+  /** Where streams were whose deletion the journal holds. */
+  readonly #vacated: ReadonlySet<string>;
+  /** Lost segments of streams with forks, whose names are known at the end. */
+  readonly #shared: SharedLoss[] = [];
   #streams = 0;
   #bytes = 0;
   #findings = 0;
@@ -60,29 +74,32 @@ class Verification {
   #total = 0;
   #done = 0;
 
-  constructor(options: VerifyOptions) {
+  constructor(options: VerifyOptions, survey: Survey) {
     this.#options = options;
+    this.#facts = new StreamFactFinder(options, survey);
+    this.#relations = new ForkRelations(options.layout);
+    this.#vacated = new Set([...survey.streams.values()].filter(({ deleted }) => deleted).map(({ directory }) => directory));
   }
 
-  async run(): Promise<VerifySummary> {
+  async run(survey: Survey): Promise<VerifySummary> {
     const { files, layout } = this.#options;
-    const survey = await surveyJournal(this.#options);
     this.#bytes += survey.files.reduce((sum, { bytes }) => sum + bytes, 0);
     for (const finding of journalFindings(survey, layout)) this.#report(finding);
     for (const { identity, directory } of behindKept(await surveyKept(this.#options), survey)) {
       this.#report({ ...aboutFile(directory, `it lacks records that were set aside in ${layout.damaged}`), stream: identity.name });
     }
-    for (const stream of survey.streams.values()) {
-      if (stream.deleted) this.#deleted.add(stream.identity.id).add(stream.directory);
-      else await this.#checkBypassed(stream);
-    }
+    for (const stream of survey.streams.values()) if (!stream.deleted) await this.#checkBypassed(stream);
+    for (const facts of this.#facts.unwritten()) this.#relations.note(facts);
     const shards = await files.list(layout.streams);
     for (const shard of shards) this.#total += (await this.#entriesOf(shard)).length;
-    const journaled = streamsByDirectory(survey);
+    const journaled = new Map(this.#facts.present);
     await this.#checkStreams(shards, journaled);
     for (const { identity, directory, createdHere } of journaled.values()) {
-      if (!createdHere) this.#report({ ...aboutFile(directory, "it is missing"), stream: identity.name });
+      if (createdHere) continue;
+      this.#relations.noteUnsound([identity.id]);
+      this.#report({ ...aboutFile(directory, "it is missing"), stream: identity.name });
     }
+    await this.#checkForks();
     const notes = await notesOn(files, layout);
     return { streams: this.#streams, bytes: this.#bytes, journalFiles: survey.files.length, notes, findings: this.#findings };
   }
@@ -132,16 +149,33 @@ class Verification {
     };
     const checked = await checkStream({ ...this.#options, trimmedTo: journaled?.trimmedTo ?? 0, readSegments: true, onBytes }, directory);
     // What is left of a stream whose deletion is in the journal is nobody's.
-    const isLeftover = this.#deleted.has(checked.sidecar?.id ?? (checked.sidecarState === "missing" && journaled === undefined ? directory : ""));
-    if (!isLeftover) this.#judge(checked, journaled);
+    const isLeftover = checked.sidecar === null ? checked.sidecarState === "missing" && journaled === undefined && this.#vacated.has(directory) : this.#facts.deleted.has(checked.sidecar.id);
+    const facts = this.#facts.factsIn(directory, checked.sidecar);
+    if (facts !== null) this.#relations.note(facts);
+    if (!isLeftover) await this.#judge(checked, journaled, facts);
     if (checked.sidecarBytes !== null) this.#streams += 1;
     onBytes(0, 1);
   }
 
-  #judge(checked: CheckedStream, journaled: JournaledStream | undefined): void {
-    for (const finding of checked.findings) this.#report(finding);
+  async #judge(checked: CheckedStream, journaled: JournaledStream | undefined, facts: StreamFacts | null): Promise<void> {
+    for (const finding of checked.findings) {
+      const segment = checked.lost.find(({ path }) => path === finding.file);
+      if (segment === undefined || facts === null || facts.forks.size === 0) this.#report(finding);
+      else this.#shared.push({ finding, id: facts.id, from: segment.start, to: segment.start + segment.length });
+    }
     const problem = problemWithOwner(checked, journaled);
     if (problem !== null) this.#report({ ...aboutFile(sidecarPath(checked.directory), problem), stream: checked.name });
+    if (facts === null && (problem !== null || (checked.sidecarProblem !== null && checked.sidecarState !== "missing"))) {
+      this.#relations.noteUnsound(await idsOf(this.#options, checked, journaled));
+    }
+  }
+
+  async #checkForks(): Promise<void> {
+    for (const { finding, id, from, to } of this.#shared) {
+      const sharers = this.#relations.sharersOf(id, from, to);
+      this.#report(sharers.length === 0 ? finding : { ...finding, problem: `${finding.problem}, which its forks share: ${nameList(sharers)}` });
+    }
+    for await (const { finding } of this.#relations.problems((name) => this.#facts.find(name))) this.#report(finding);
   }
 
   #show(): void {
@@ -180,11 +214,6 @@ async function isThere(files: Files, path: string, { position, segmentStart, len
   }
 }
 
-/** The streams that exist in the end, by where they are. */
-function streamsByDirectory({ streams }: Survey): Map<string, JournaledStream> {
-  return new Map([...streams.values()].filter(({ deleted }) => !deleted).map((stream) => [stream.directory, stream]));
-}
-
 /** What is wrong between a directory and the stream that the journal says is there; `undefined` for one it does not speak of. */
 export function problemWithOwner({ sidecar, sidecarState, starts }: CheckedStream, journaled: JournaledStream | undefined): string | null {
   if (sidecar === null) {
@@ -215,9 +244,7 @@ export function describeDamage({ problem, behind, suspects }: DamagedPlace, { st
 }
 
 function namesOf(ids: ReadonlySet<string>, streams: Survey["streams"]): string {
-  const names = [...ids].map((id) => JSON.stringify(streams.get(id)?.identity.name ?? id));
-  const more = names.length - MAX_NAMED;
-  return more > 0 ? `${names.slice(0, MAX_NAMED).join(", ")} and ${more} more` : names.join(", ");
+  return nameList([...ids].map((id) => streams.get(id)?.identity.name ?? id));
 }
 
 const TOP_LEVEL = new Set(["streamdir.json", "streamdir.json.new", "lock", "journal", "streams", "trash", "damaged"]);

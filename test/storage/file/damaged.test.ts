@@ -5,7 +5,9 @@ import { describe, test } from "node:test";
 import { Damaged } from "../../../src/storage/file/damaged.js";
 import { systemFiles } from "../../../src/storage/file/files.js";
 import { Layout } from "../../../src/storage/file/layout.js";
-import { decodeSidecar } from "../../../src/storage/file/sidecar.js";
+import { decodeSidecar, encodeSidecar } from "../../../src/storage/file/sidecar.js";
+import { MutableState } from "../../../src/storage/state.js";
+import { configOf } from "../../helpers/engine.js";
 import { tempDir } from "../../helpers/temp-dir.js";
 
 function setUp(): { damaged: Damaged; layout: Layout; path: string } {
@@ -47,5 +49,20 @@ describe("what is damaged", () => {
     const kept = await damaged.refuse(dirname(path), "its end is lost");
     assert.equal(readFileSync(kept ?? "", "utf8"), "one");
     assert.deepEqual(decodeSidecar(readFileSync(path)), { kind: "damaged", problem: "its end is lost", isFinal: true, isNotice: false });
+  });
+
+  test("is a reason to close a stream with forks, once: they go on reading it", async () => {
+    const { damaged, path } = setUp();
+    const identity = { id: "a", name: "s", config: configOf(), earliest: { position: 0, segmentStart: 0 }, softDeleted: false, segments: [], batch: 3, claimed: false };
+    const open = encodeSidecar({ ...identity, state: new MutableState(), forks: new Map([["b", 5]]) });
+    writeFileSync(path, open);
+    const kept = await damaged.refuse(dirname(path), "its end is lost");
+    assert.deepEqual(readFileSync(kept ?? ""), open);
+    const read = decodeSidecar(readFileSync(path));
+    assert.ok(read.kind === "sound" && read.sidecar.state.closed && read.sidecar.forks?.get("b") === 5);
+    assert.equal(await damaged.refuse(dirname(path), "its end is lost"), null);
+    const copies: Buffer[] = [];
+    for await (const copy of damaged.copiesOf(path)) copies.push(copy);
+    assert.deepEqual(copies, [open]);
   });
 });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { surveyJournal, type Survey } from "../../../src/storage/file/journal-survey.js";
 import { openOffline } from "../../../src/storage/file/offline.js";
-import { append, bytesOf, crash, created, loaded, openEngine, remove } from "../../helpers/engine.js";
+import { append, bytesOf, crash, created, forked, loaded, openEngine, remove } from "../../helpers/engine.js";
 
 async function survey(dir: string): Promise<Survey> {
   return surveyJournal(await openOffline(dir, false));
@@ -81,5 +81,24 @@ describe("the survey of a journal", () => {
     copyFileSync(journalFiles(await crash(other))[0] ?? "", path ?? "");
     const { foreign, streams, lastBatch } = await survey(dir);
     assert.deepEqual([foreign, streams.size, lastBatch], [path, 0, 0]);
+  });
+
+  test("tells where forks begin, and what sources learn of them", async () => {
+    const engine = await openEngine();
+    const { storage } = engine;
+    const source = await created(storage, "source", "12345");
+    const small = await forked(storage, source, "small", 3, "ab");
+    const large = await forked(storage, source, "large", 4, bytesOf(5000)); // past the journal: its directory is taken before
+    const gone = await forked(storage, source, "gone");
+    await remove(storage, gone);
+    const found = await survey(await crash(engine));
+    assert.deepEqual(named(found), {
+      source: { tail: 5, deleted: false, createdHere: true, pendingRecords: 5 },
+      small: { tail: 5, deleted: false, createdHere: true, pendingRecords: 1 },
+      large: { tail: 5004, deleted: false, createdHere: true, pendingRecords: 1 },
+      gone: { tail: 5, deleted: true, createdHere: true, pendingRecords: 1 },
+    });
+    assert.deepEqual([...(found.streams.get(source.id)?.forkChanges ?? [])], [[small.id, 3], [large.id, 4], [gone.id, null]]);
+    assert.deepEqual([...found.streams.values()].map(({ gap, firstPosition }) => [gap, firstPosition]), [[null, 0], [null, 3], [null, 4], [null, 5]]);
   });
 });

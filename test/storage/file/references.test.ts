@@ -3,18 +3,8 @@ import { existsSync, rmSync } from "node:fs";
 import { describe, test, type TestContext } from "node:test";
 import { FileStream } from "../../../src/storage/file/file-stream.js";
 import { Layout, sidecarPath } from "../../../src/storage/file/layout.js";
-import { DamagedStreamError, type ForkOrigin, type Storage, type StoredStream } from "../../../src/storage/storage.js";
-import { append, bytesOf, crashAndRecover, created, loaded, openEngine, readAll, remove, reopen, settled, startCreate, type Engine } from "../../helpers/engine.js";
-
-/** Where a fork of `source` at `point` comes from. */
-function originAt(source: StoredStream, point: number): ForkOrigin {
-  const earliest = { position: source.earliest, segmentStart: source.segmentStartBefore(source.earliest) };
-  return { name: source.name, id: source.id, point, earliest, offset: null, subOffset: 0 };
-}
-
-function fork(storage: Storage, source: StoredStream, name: string, point = source.state.tail): Promise<StoredStream> {
-  return created(storage, name, "", { forkedFrom: originAt(source, point) });
-}
+import { DamagedStreamError, type Storage } from "../../../src/storage/storage.js";
+import { append, bytesOf, crashAndRecover, created, forked, loaded, openEngine, originAt, readAll, remove, reopen, settled, startCreate, type Engine } from "../../helpers/engine.js";
 
 async function engineFor(t: TestContext): Promise<Engine> {
   const engine = await openEngine();
@@ -40,8 +30,8 @@ describe("forks", () => {
     test(`share what their source had, and go on by themselves, also ${end}`, async (t) => {
       const first = await openEngine();
       const source = await created(first.storage, "source", "shared");
-      const left = await fork(first.storage, source, "left");
-      const right = await fork(first.storage, left, "right", 3);
+      const left = await forked(first.storage, source, "left");
+      const right = await forked(first.storage, left, "right", 3);
       for (const [stream, more] of [[source, " source"], [left, " left"], [right, " right"]] as const) await append(first.storage, stream, more);
       const engine = await again(first);
       t.after(() => engine.storage.close());
@@ -54,9 +44,9 @@ describe("forks", () => {
     test(`keep what they need of a deleted source, and the last one takes it along, also ${end}`, async (t) => {
       const first = await openEngine();
       const root = await created(first.storage, "root", "A");
-      const middle = await fork(first.storage, root, "middle");
+      const middle = await forked(first.storage, root, "middle");
       await append(first.storage, middle, "B");
-      const leaf = await fork(first.storage, middle, "leaf");
+      const leaf = await forked(first.storage, middle, "leaf");
       await append(first.storage, leaf, "C");
       for (const stream of [root, middle]) assert.equal(await remove(first.storage, stream), "durable");
       const engine = await again(first);
@@ -77,7 +67,7 @@ describe("forks", () => {
     const engine = await engineFor(t);
     const { storage } = engine;
     const source = await created(storage, "source", "alive");
-    for (const name of ["one", "two"]) await remove(storage, await fork(storage, source, name));
+    for (const name of ["one", "two"]) await remove(storage, await forked(storage, source, name));
     assert.equal(source.forkCount, 0);
     assert.equal(await remove(storage, source), "durable");
     assert.equal(source.standing, "gone");
@@ -101,11 +91,23 @@ describe("forks", () => {
   test("of what is not a live stream in memory are a fault", async (t) => {
     const { storage } = await engineFor(t);
     const source = await created(storage, "source", "alive");
-    await fork(storage, source, "one");
+    await forked(storage, source, "one");
     await remove(storage, source);
     for (const name of ["source", "nobody"]) {
       await assert.rejects(startCreate(storage, "two", "", { forkedFrom: { ...originAt(source, 5), name } }).outcome, RangeError);
     }
+  });
+
+  test("are not made where what they were to share is dropped meanwhile", async (t) => {
+    const { storage } = await engineFor(t);
+    const source = await created(storage, "source", bytesOf(5000, 1));
+    await append(storage, source, bytesOf(5000, 2));
+    const origin = originAt(source, 7000);
+    storage.trim(source, 5000);
+    assert.equal(await startCreate(storage, "early", "", { forkedFrom: origin }).outcome, "overloaded");
+    await settled(storage, source);
+    assert.equal(await startCreate(storage, "late", "", { forkedFrom: origin }).outcome, "overloaded");
+    assert.equal((await forked(storage, source, "again", 7000)).earliest, 5000);
   });
 
   test("keep their source in memory, and let it go with them", async (t) => {
@@ -113,7 +115,7 @@ describe("forks", () => {
     t.after(() => again.storage.close());
     const { storage } = again;
     const source = await created(storage, "source", "shared");
-    const one = await fork(storage, source, "one");
+    const one = await forked(storage, source, "one");
     for (const stream of [one, source]) await storage.persist(stream);
     assert.equal(storage.release(source), false);
     assert.equal(storage.release(one), true);
@@ -128,7 +130,7 @@ describe("forks", () => {
     const { storage } = await engineFor(t);
     const source = await created(storage, "source", bytesOf(5000, 1));
     await append(storage, source, bytesOf(5000, 2));
-    const one = await fork(storage, source, "one", 5000);
+    const one = await forked(storage, source, "one", 5000);
     await append(storage, one, bytesOf(5000, 3));
     storage.trim(source, 5000);
     await settled(storage, source);
@@ -150,7 +152,7 @@ describe("forks", () => {
     await append(storage, source, bytesOf(5000, 2));
     storage.trim(source, 5000);
     await settled(storage, source);
-    const one = await fork(storage, source, "one");
+    const one = await forked(storage, source, "one");
     assert.equal(one.earliest, 5000);
     assert.equal(one.segmentStartBefore(5000), source.segmentStartBefore(5000));
     assert.deepEqual(await readAll(storage, one), bytesOf(5000, 2));
@@ -160,7 +162,7 @@ describe("forks", () => {
     const { storage } = await engineFor(t);
     const source = await created(storage, "source", bytesOf(3000));
     await append(storage, source, bytesOf(3000));
-    const one = await fork(storage, source, "one", 4000);
+    const one = await forked(storage, source, "one", 4000);
     await append(storage, one, bytesOf(10));
     assert.deepEqual([0, 1, 3000, 3001, 4000, 4001].map((position) => one.segmentStartBefore(position)), [0, 0, 0, 3000, 3000, 4000]);
     assert.equal(one.hasSegment(3000, 1000), true);
@@ -171,7 +173,7 @@ describe("forks", () => {
   test("whose source's files are gone are damaged, and say so", async (t) => {
     const first = await openEngine();
     const source = await created(first.storage, "source", "shared");
-    await fork(first.storage, source, "one");
+    await forked(first.storage, source, "one");
     await first.storage.close();
     rmSync(sidecarPath(new Layout(first.dir).streamDirectory("source")));
     rmSync(new Layout(first.dir).streamDirectory("source"), { recursive: true });

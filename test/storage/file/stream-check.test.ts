@@ -6,7 +6,7 @@ import { systemFiles } from "../../../src/storage/file/files.js";
 import { Layout } from "../../../src/storage/file/layout.js";
 import { encodeRefusal } from "../../../src/storage/file/sidecar.js";
 import { checkStream, type CheckedStream } from "../../../src/storage/file/stream-check.js";
-import { append, created, openEngine } from "../../helpers/engine.js";
+import { append, changeSidecar, created, openEngine } from "../../helpers/engine.js";
 import { diskError, WatchedFiles } from "../../helpers/watched-files.js";
 
 const LONG = `long/${"n".repeat(300)}`;
@@ -93,5 +93,31 @@ describe("the check of a stream's directory", () => {
     mkdirSync(join(directory, "..", "empty"));
     assert.deepEqual((await check(layout, join(directory, "..", "empty"))).findings, []);
     assert.ok(readdirSync(directory).length > 0);
+  });
+
+  test("expects a fork's own bytes behind those it shares or has dropped, and none of a stream that is not born yet", async () => {
+    const layout = await closedDirectory();
+    const directory = layout.streamDirectory("s");
+    const path = join(directory, "meta.json");
+    const forkedAt = (point: number, earliest: number, claimed = false): void =>
+      changeSidecar(path, ({ config }) => {
+        const forkedFrom = { name: "t", id: "0", point, earliest: { position: 0, segmentStart: 0 }, offset: null, subOffset: 0 };
+        return { config: { ...config, forkedFrom }, earliest: { position: earliest, segmentStart: 0 }, claimed };
+      });
+    const problems = async (): Promise<string[]> => (await check(layout, directory)).findings.map(({ problem }) => problem);
+    forkedAt(0, 0);
+    assert.deepEqual(await problems(), []);
+    forkedAt(2000, 0);
+    assert.deepEqual(await problems(), ["a segment begins at 0, what comes before it ends at 2000"]);
+    forkedAt(0, 3000);
+    renameSync(join(directory, "0000000000000000.seg"), join(directory, "..", "elsewhere"));
+    assert.deepEqual(await problems(), []);
+    changeSidecar(path, ({ segments }) => ({ segments: segments.slice(1) }));
+    forkedAt(3000, 0);
+    assert.deepEqual(await problems(), []);
+    changeSidecar(path, () => ({ segments: [] }));
+    assert.deepEqual(await problems(), ["the segments end at 3000, the stream at 6000"]);
+    forkedAt(3000, 0, true);
+    assert.deepEqual(await problems(), []);
   });
 });

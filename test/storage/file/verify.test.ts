@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { before, describe, test } from "node:test";
 import { openOffline } from "../../../src/storage/file/offline.js";
+import { encodeRefusal } from "../../../src/storage/file/sidecar.js";
 import { verifyDirectory, type Finding, type VerifyProgress, type VerifySummary } from "../../../src/storage/file/verify.js";
-import { append, bytesOf, crash, created, loaded, openEngine, remove, startCreate } from "../../helpers/engine.js";
+import { append, bytesOf, changeSidecar, crash, created, forked, loaded, openEngine, originAt, remove, settled, startCreate } from "../../helpers/engine.js";
 import { tempDir } from "../../helpers/temp-dir.js";
 import { Barrier } from "../../helpers/watched-files.js";
 
@@ -191,4 +192,116 @@ test("after a crash what is left of a stream that was deleted, or never created,
   rmSync(find(dir, "gone/0000000000000000.seg"));
   assert.ok(find(dir, "unborn/meta.json"));
   assert.deepEqual((await verify(dir)).findings, []);
+});
+
+describe("a directory with forks", () => {
+  let sound = "";
+  /** The ids of source and left. */
+  let [sourceId, leftId, leafId] = ["", "", ""];
+  before(async () => {
+    const { dir, storage } = await openEngine();
+    const source = await created(storage, "source", "x".repeat(3000));
+    await append(storage, source, "y".repeat(3000));
+    const left = await forked(storage, source, "left", 4000, "left");
+    const leaf = await forked(storage, left, "leaf", 2000, "leaf");
+    [sourceId, leftId, leafId] = [source.id, left.id, leaf.id];
+    await storage.close();
+    sound = dir;
+  });
+
+  async function broken(harm: (dir: string) => void): Promise<(readonly [stream: string | null, file: string, problem: string])[]> {
+    const dir = join(tempDir(), "data");
+    cpSync(sound, dir, { recursive: true });
+    harm(dir);
+    const { findings } = await verify(dir);
+    return findings.map(({ stream, file, problem }) => [stream, basename(dirname(file)), problem]);
+  }
+
+  const meta = (dir: string, name: string): string => find(dir, `${name}/meta.json`);
+  const removeStream = (dir: string, name: string): void => rmSync(dirname(meta(dir, name)), { recursive: true });
+
+  test("has nothing to be found, also with a deleted source that nobody needs", async () => {
+    assert.deepEqual(await broken(() => undefined), []);
+    assert.deepEqual(await broken((dir) => changeSidecar(meta(dir, "leaf"), () => ({ softDeleted: true }))), []);
+  });
+
+  test("shows a source that is gone", async () => {
+    assert.deepEqual(await broken((dir) => removeStream(dir, "source")), [["left", "left", `its source "source" (${sourceId}) is missing`]]);
+  });
+
+  test("shows a source that is another stream of the name, also to that", async () => {
+    const found = await broken((dir) => changeSidecar(meta(dir, "source"), () => ({ id: "f".repeat(24) })));
+    assert.deepEqual(found, [
+      ["left", "left", `its source "source" (${sourceId}) is gone, and another stream (${"f".repeat(24)}) has its name`],
+      ["source", "source", `it lists the fork ${leftId}, which is nowhere: its bytes before 4000 are kept for nobody`],
+    ]);
+  });
+
+  test("shows a source that does not know its fork, or keeps too little for it", async () => {
+    const forget = await broken((dir) => changeSidecar(meta(dir, "source"), () => ({ forks: null })));
+    assert.deepEqual(forget, [["source", "source", `it does not know its fork "left" (${leftId}), which needs its bytes before 4000: they could be dropped`]]);
+    const less = await broken((dir) => changeSidecar(meta(dir, "source"), () => ({ forks: new Map([[leftId, 10]]) })));
+    assert.deepEqual(less, [["source", "source", `it keeps its bytes before 10 for its fork "left" (${leftId}), which needs those before 4000`]]);
+    const more = await broken((dir) => changeSidecar(meta(dir, "source"), () => ({ forks: new Map([[leftId, 5000]]) })));
+    assert.deepEqual(more, [["source", "source", `it keeps its bytes before 5000 for its fork "left" (${leftId}), which needs only those before 4000`]]);
+  });
+
+  test("shows a source that lists a fork which is nowhere", async () => {
+    assert.deepEqual(await broken((dir) => removeStream(dir, "leaf")), [["left", "left", `it lists the fork ${leafId}, which is nowhere: its bytes before 2000 are kept for nobody`]]);
+  });
+
+  test("does not take a fork for gone whose sidecar is damaged or lost", async () => {
+    assert.deepEqual((await broken((dir) => flip(meta(dir, "leaf"), 70))).map(([stream]) => stream), ["leaf"]);
+    assert.deepEqual((await broken((dir) => rmSync(meta(dir, "leaf")))).map(([stream]) => stream), ["leaf"]);
+    assert.deepEqual((await broken((dir) => writeFileSync(meta(dir, "leaf"), encodeRefusal("why not")))).map(([stream]) => stream), ["leaf"]);
+  });
+
+  test("shows a range that is not there: the source ends before the point, or begins behind what is needed", async () => {
+    const short = await broken((dir) => changeSidecar(meta(dir, "source"), ({ state, segments }) => ({ state: Object.assign(state, { tail: 3000 }), segments: segments.slice(0, 1) })));
+    assert.deepEqual(short, [["left", "left", 'it begins at 4000 of its source "source", which ends at 3000']]);
+    const late = await broken((dir) => changeSidecar(meta(dir, "source"), ({ segments }) => ({ earliest: { position: 3000, segmentStart: 0 }, segments: segments.slice(1) })));
+    assert.deepEqual(late, [["left", "left", 'it needs the bytes of its source "source" from 0 on, which begins at 3000']]);
+  });
+
+  test("names the forks that share a damaged segment, and no others", async () => {
+    const first = await broken((dir) => flip(find(dir, "source/0000000000000000.seg"), 7));
+    assert.deepEqual(first, [["source", "source", 'its first 3000 bytes do not match their checksum: positions 0 to 3000 of the stream, which its forks share: "left", "leaf"']]);
+    const second = await broken((dir) => rmSync(find(dir, "source/0000000000003000.seg")));
+    assert.deepEqual(second, [["source", "source", 'it is missing: positions 3000 to 6000 of the stream, which its forks share: "left"']]);
+    const own = await broken((dir) => rmSync(find(dir, "left/0000000000004000.seg")));
+    assert.deepEqual(own, [["left", "left", "it is missing: positions 4000 to 4004 of the stream"]]);
+  });
+
+  test("names the forks of a source whose sidecar is damaged", async () => {
+    const found = await broken((dir) => flip(meta(dir, "source"), 70));
+    assert.deepEqual(found, [
+      ["source", "source", "its checksum does not match"],
+      ["source", "source", 'its forks can\'t be read without it: "left"'],
+    ]);
+  });
+
+  test("shows a fork whose own bytes do not begin at its point", async () => {
+    const found = await broken((dir) => changeSidecar(meta(dir, "left"), ({ segments }) => ({ segments: segments.map((segment) => ({ ...segment, start: 4001 })) })));
+    assert.deepEqual(found[0], ["left", "left", "a segment begins at 4001, what comes before it ends at 4000"]);
+  });
+});
+
+test("after a crash forks that are only in the journal, with all that became of them, are no finding", async () => {
+  const engine = await openEngine();
+  const { storage } = engine;
+  const source = await created(storage, "source", bytesOf(3000, 1));
+  await append(storage, source, bytesOf(3000, 2));
+  const weaned = await forked(storage, source, "weaned", 3000, bytesOf(100));
+  const left = await forked(storage, source, "left", 4000, bytesOf(5000, 3)); // past the journal
+  await forked(storage, left, "leaf", 2000);
+  await remove(storage, await forked(storage, source, "gone"));
+  storage.trim(weaned, 3000);
+  await settled(storage, weaned);
+  await storage.persist(left);
+  assert.equal(await remove(storage, left), "durable");
+  assert.equal(await remove(storage, source), "durable");
+  engine.files.gate = ({ kind }) => (kind === "writeThen" ? new Barrier().opened : undefined);
+  startCreate(storage, "unborn", bytesOf(6000), { forkedFrom: originAt(weaned, 3050) });
+  await engine.files.idle();
+  assert.deepEqual((await verify(await crash(engine))).findings, []);
 });

@@ -5,7 +5,7 @@ import { FileStorage } from "../../src/storage/file/file-storage.js";
 import { Layout } from "../../src/storage/file/layout.js";
 import { repairDirectory } from "../../src/storage/file/repair.js";
 import { DamagedStreamError } from "../../src/storage/storage.js";
-import { append, created, keptLog, readAll, SMALL } from "../helpers/engine.js";
+import { append, created, forked, keptLog, readAll, SMALL } from "../helpers/engine.js";
 import { ManualClock } from "../helpers/manual-clock.js";
 import { SimulatedDisk, type CrashKind } from "../helpers/simulated-disk.js";
 
@@ -132,6 +132,58 @@ describe("a repair that is ended at any point and done again", () => {
             const expected = refused.includes(name) ? null : whole(name);
             assert.equal(await readOrRefused(storage, name), expected, `${name} after ${events} events, seed ${seed}`);
           }
+          await storage.close();
+        }
+      });
+    }
+  }
+});
+
+const FORK_HARMS: readonly [what: string, harm: (disk: SimulatedDisk) => void][] = [
+  ["nothing", () => undefined],
+  ["three bits of the source's sidecar", (disk) => [60, 81, 97].forEach((byte) => disk.flipBit(pathOf(disk, "source", "meta.json"), 8 * byte))],
+  ["three bits of the fork's sidecar", (disk) => [60, 81, 97].forEach((byte) => disk.flipBit(pathOf(disk, "fork", "meta.json"), 8 * byte))],
+];
+
+/** A source and a fork in their own files, both of which the journal goes on with; another fork that only the journal has. */
+async function killedWithForks(seed: number): Promise<SimulatedDisk> {
+  const disk = new SimulatedDisk(seed);
+  disk.scheduler.maxDelayTurns = 1;
+  const first = engineOn(disk);
+  await first.open();
+  await forked(first, await created(first, "source", `source${BIG}`), "fork", 3000, "own");
+  await first.close();
+  const second = engineOn(disk);
+  await second.open();
+  const [source, fork] = [await second.load("source"), await second.load("fork")];
+  assert.ok(source !== null && fork !== null);
+  for (const stream of [source, fork]) assert.equal(await append(second, stream, "more"), "durable");
+  await forked(second, source, "late", 5000, BIG);
+  disk.crash("kill");
+  return disk;
+}
+
+describe("a repair of forks that is ended at any point and done again", () => {
+  for (const [index, [what, harm]] of FORK_HARMS.entries()) {
+    for (const kind of ["kill", "power"] as const) {
+      test(`after damage to ${what}, by ${kind}, keeps source and forks whole`, async () => {
+        const shared = `source${BIG}`;
+        const texts = { source: `${shared}more`, fork: `${shared.slice(0, 3000)}ownmore`, late: `${shared.slice(0, 5000)}${BIG}` };
+        const measured = await killedWithForks(7000 + 1000 * index);
+        harm(measured);
+        const before = measured.events;
+        await repair(measured);
+        const total = measured.events - before;
+        for (let point = 0; point < POINTS; point += 1) {
+          const seed = 7000 + 1000 * index + point;
+          const events = Math.ceil(((point + 1) / POINTS) * total);
+          const disk = await killedWithForks(seed);
+          harm(disk);
+          await repairWithCrash(disk, events, kind);
+          const storage = engineOn(disk);
+          await storage.open();
+          for (const [name, text] of Object.entries(texts)) assert.equal(await readOrRefused(storage, name), text, `${name} after ${events} events, seed ${seed}`);
+          assert.equal((await storage.load("source"))?.forkCount, 2, `seed ${seed}`);
           await storage.close();
         }
       });

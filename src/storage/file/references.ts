@@ -61,7 +61,10 @@ export class References {
   async resolve(stream: FileStream): Promise<void> {
     while (isUntied(stream)) {
       const chain = [stream];
-      for (let top = stream; isUntied(top); chain.push(top)) top = await this.#loadSource(top);
+      for (let top = stream; isUntied(top); chain.push(top)) {
+        top = await this.#loadSource(top);
+        if (chain.includes(top)) throw new DamagedStreamError(top.name, sidecarPath(top.directory), "it was forked from itself");
+      }
       this.#tieAll(chain);
     }
   }

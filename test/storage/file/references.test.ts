@@ -4,7 +4,7 @@ import { describe, test, type TestContext } from "node:test";
 import { FileStream } from "../../../src/storage/file/file-stream.js";
 import { Layout, sidecarPath } from "../../../src/storage/file/layout.js";
 import { DamagedStreamError, type Storage } from "../../../src/storage/storage.js";
-import { append, bytesOf, crashAndRecover, created, forked, loaded, openEngine, originAt, readAll, remove, reopen, settled, startCreate, type Engine } from "../../helpers/engine.js";
+import { append, bytesOf, changeSidecar, crashAndRecover, created, forked, loaded, openEngine, originAt, readAll, remove, reopen, settled, startCreate, type Engine } from "../../helpers/engine.js";
 
 async function engineFor(t: TestContext): Promise<Engine> {
   const engine = await openEngine();
@@ -180,5 +180,17 @@ describe("forks", () => {
     const engine = await openEngine({ dir: first.dir });
     t.after(() => engine.storage.close());
     await assert.rejects(engine.storage.load("one"), (error) => error instanceof DamagedStreamError && /its source "source" is missing/.test(error.message));
+  });
+
+  test("that were forked from each other are damaged, and say so", async (t) => {
+    const first = await openEngine();
+    const one = await created(first.storage, "one", "shared");
+    const two = await forked(first.storage, one, "two");
+    const forkedFrom = originAt(two, 6);
+    await first.storage.close();
+    changeSidecar(sidecarPath(new Layout(first.dir).streamDirectory("one")), ({ config }) => ({ config: { ...config, forkedFrom } }));
+    const engine = await openEngine({ dir: first.dir });
+    t.after(() => engine.storage.close());
+    await assert.rejects(engine.storage.load("one"), (error) => error instanceof DamagedStreamError && /it was forked from itself/.test(error.message));
   });
 });

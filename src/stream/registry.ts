@@ -179,8 +179,8 @@ export class Registry {
       const contentType = command.contentType ?? DEFAULT_CONTENT_TYPE;
       return this.#createAs(name, command, { contentType, createdAtMs: nowMs, ttlSeconds, expiresAtMs, forkedFrom: null });
     }
-    // The source may have gone while its place, or what has the name, was looked for.
-    const isThere = base !== null && base.source.phase === "live" && !base.source.isExpired(nowMs);
+    // The source may have gone, or dropped its beginning, while its place, or what has the name, was looked for.
+    const isThere = base !== null && base.source.phase === "live" && !base.source.isExpired(nowMs) && base.source.stored.earliest === base.origin.earliest.position;
     return isThere ? this.#createAs(name, command, forkConfig(base.source.config, command, nowMs, base.origin)) : this.#createFork(name, command, fork);
   }
 

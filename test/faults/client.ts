@@ -1,10 +1,11 @@
 import { parseOffset } from "../../src/protocol/offset.js";
-import type { AppendOutcome } from "../../src/stream/outcome.js";
-import { TrimmedStreamError, type Chunk, type Stream } from "../../src/stream/stream.js";
+import type { ForkRequest } from "../../src/stream/command.js";
+import type { AppendOutcome, CreateOutcome } from "../../src/stream/outcome.js";
+import { DeletedStreamError, TrimmedStreamError, type Chunk, type Stream } from "../../src/stream/stream.js";
 import type { Random } from "../helpers/random.js";
 import { observeBeginning } from "./beginnings.js";
 import type { Ledger } from "./ledger.js";
-import { must, type Incarnation } from "./model.js";
+import { must, type Incarnation, type Origin } from "./model.js";
 import { CONTENT_TYPES, type Name } from "./names.js";
 import type { Operation, Producer } from "./operations.js";
 import type { RunningProcess } from "./running-process.js";
@@ -14,6 +15,7 @@ import { checkStream } from "./stream-check.js";
 export interface Traits {
   /** Somebody drops the beginnings of streams. */
   readonly trims: boolean;
+  readonly forks: boolean;
 }
 
 /** All clients of the server in one: what they do. What that means, the ledger knows. */
@@ -48,8 +50,9 @@ export class Client {
       [8, (...where) => this.#read(...where)],
       [3, (...where) => this.#follow(...where)],
       [2, (...where) => this.#regress(...where)],
-      [1.5, (...where) => this.#delete(...where)],
+      [this.#traits.forks ? 4 : 1.5, (...where) => this.#delete(...where)],
       [0.5, (...where) => this.#close(...where)],
+      [this.#traits.forks ? 5 : 0, (...where) => this.#fork(...where)],
       [this.#traits.trims ? 3 : 0, (...where) => this.#trim(...where)],
     ]);
     const burst = this.#random.chance(0.2) ? this.#random.integer(2, 6) : 1;
@@ -99,7 +102,22 @@ export class Client {
     return this.#random.weighted([[6, this.#random.integer(0, 60)], [3, this.#random.integer(60, 400)], [1, this.#random.integer(400, 5000)]]);
   }
 
-  async #create(process: RunningProcess, name: Name): Promise<void> {
+  /** Forks a stream at its tail, at a place that it gave out, or a little behind one. */
+  async #fork(process: RunningProcess, source: Name): Promise<void> {
+    const random = this.#random;
+    const stream = await this.#find(process, source);
+    if (stream === null) return;
+    const expected = this.#ledger.incarnationOf(source, stream);
+    const known = [...expected.tokens].filter(([position]) => position <= stream.tail);
+    const [from, token] = known.length === 0 || random.chance(0.4) ? [null, null] : random.pick(known);
+    const subOffset = from === null || random.chance(0.6) ? 0 : random.integer(1, source.kind === "json" ? 3 : 100);
+    const target = random.pick(this.#ledger.names.filter(({ kind }) => kind === source.kind));
+    const origin: Origin = { name: source.name, from, subOffset, tail: stream.tail, expected, inherits: true, source: null, point: null };
+    const request = { source: source.name, offset: token, place: token === null ? null : parseOffset(token), subOffset };
+    await this.#create(process, target, { origin, request });
+  }
+
+  async #create(process: RunningProcess, name: Name, fork: { readonly origin: Origin; readonly request: ForkRequest } | null = null): Promise<void> {
     const random = this.#random;
     const nowMs = process.clock.nowMs();
     const closed = random.chance(0.1);
@@ -107,9 +125,17 @@ export class Client {
     const ttlSeconds = random.chance(0.2) ? random.integer(1, 40) : null;
     const expiresAtMs = ttlSeconds === null && random.chance(0.1) ? nowMs + random.integer(1, 40_000) : null;
     const tag = `${CONTENT_TYPES[name.kind]};i=${initial.id}`;
-    const incarnation = this.#ledger.creationSent(name, initial, { tag, ttlSeconds, expiresAtMs }, nowMs);
-    this.#trace?.(`create ${name.name} ${tag} ttl=${ttlSeconds} expires=${expiresAtMs} closed=${closed} ${initial.stored.length} bytes`);
-    const outcome = await process.registry.create(name.name, { contentType: tag, ttlSeconds, expiresAtMs, closed, fork: null, body: initial.body });
+    const origin = fork === null ? null : { ...fork.origin, inherits: ttlSeconds === null && expiresAtMs === null };
+    const incarnation = this.#ledger.creationSent(name, initial, { tag, ttlSeconds, expiresAtMs }, nowMs, origin);
+    this.#trace?.(`create ${name.name} ${tag} ttl=${ttlSeconds} expires=${expiresAtMs} closed=${closed} ${initial.stored.length} bytes${fork === null ? "" : ` forked from ${JSON.stringify(fork.request)}`}`);
+    let outcome: CreateOutcome;
+    try {
+      outcome = await process.registry.create(name.name, { contentType: tag, ttlSeconds, expiresAtMs, closed, fork: fork?.request ?? null, body: initial.body });
+    } catch (error) {
+      // The source went, or its beginning, while the place in it was looked for.
+      if (process.isAlive && (error instanceof DeletedStreamError || error instanceof TrimmedStreamError)) return this.#ledger.creationCutShort(incarnation);
+      throw error;
+    }
     if (!process.isAlive) return;
     this.#trace?.(`created ${tag}: ${JSON.stringify(outcome)}`);
     this.#ledger.creationAnswered(process, name, incarnation, outcome);
@@ -206,6 +232,7 @@ export class Client {
     const stream = await this.#find(process, name);
     if (stream === null) return;
     const incarnation = this.#ledger.incarnationOf(name, stream);
+    if (stream.phase !== "live") return;
     const before = this.#random.integer(stream.stored.earliest, stream.tail);
     incarnation.droppableTo = Math.max(incarnation.droppableTo, before);
     this.#trace?.(`trim ${incarnation.tag} before ${before}`);

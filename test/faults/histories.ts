@@ -2,6 +2,7 @@ import { ManualClock } from "../helpers/manual-clock.js";
 import { Random } from "../helpers/random.js";
 import { SimulatedDisk, type CrashKind } from "../helpers/simulated-disk.js";
 import { KEEP_ALL, type RetentionLimits } from "../../src/stream/retention.js";
+import { DamagedStreamError } from "../../src/storage/storage.js";
 import type { Files } from "../../src/storage/file/files.js";
 import { pickFlip, type BitFlip } from "./bit-flips.js";
 import { Client } from "./client.js";
@@ -31,6 +32,8 @@ export interface HistoryCounts {
 const MAX_TURNS = 60_000;
 /** The most appends and other calls in a crowd of streams before the event loop has its turn. */
 const MAX_CROWD_ACTS = 6;
+/** After a sweep, for what it found to be gone. */
+const TURNS_OF_SWEEP = 200;
 const DIR = "/data";
 const SETTLED = Symbol("settled");
 
@@ -50,6 +53,7 @@ class History {
   /** The part of the disk's calls that take seconds, in lives in which it is slow. */
   readonly #slowPart: number;
   readonly #maxActs: number;
+  readonly #forks: boolean;
   #clock = new ManualClock();
   #process: RunningProcess | null = null;
   #crashes = 0;
@@ -62,12 +66,13 @@ class History {
     this.#trace = options.trace ?? null;
     this.#disk.trace = this.#trace;
     this.#settings = settingsOf(random);
-    const names = someNames(random);
+    this.#forks = random.chance(0.3);
+    const names = someNames(random, this.#forks);
     this.#maxActs = names.length > 4 ? MAX_CROWD_ACTS : 1;
     this.#slowPart = random.pick([0, 0, 0, 0.002, 0.02]);
     this.#ledger = new Ledger(names, this.#settings.ttlMode);
     const isLimited = this.#settings.retention !== KEEP_ALL;
-    this.#client = new Client(random, this.#ledger, { trims: isLimited ? random.chance(0.3) : random.chance(0.1) }, this.#trace);
+    this.#client = new Client(random, this.#ledger, { trims: isLimited ? random.chance(0.3) : random.chance(0.1), forks: this.#forks }, this.#trace);
     this.#trace?.(`history ${seed}: ${JSON.stringify(this.#settings)}`);
   }
 
@@ -80,7 +85,8 @@ class History {
     const lives = random.integer(2, 5);
     for (let life = 0; life < lives; life += 1) {
       await this.#live();
-      if (random.chance(0.07)) await this.#flipBit();
+      // What a spoilt source does to its forks is a test of its own.
+      if (random.chance(0.07) && !this.#forks) await this.#flipBit();
     }
     await this.#checkEnd();
     return { acknowledged: this.#ledger.acknowledged, crashes: this.#crashes };
@@ -206,6 +212,8 @@ class History {
       this.#trace?.(`check ${round}`);
       const process = await this.#start();
       must(process !== null, () => `the last start failed: ${String(this.#startFailure)}`);
+      await this.#settle(process, sweep(process));
+      if (round === 2) this.#ledger.swept();
       await this.#settle(process, this.#client.checkAll(process));
       await this.#close(process);
       must(process.fault === null, () => `the disk is said to have failed: ${process.fault?.message}`);
@@ -276,6 +284,19 @@ class History {
     this.#client.crashed();
     this.#ledger.crashed(this.#clock.nowMs());
   }
+}
+
+/** Looks at every stream on disk once, as the server does now and then: what nobody needs goes. */
+async function sweep({ storage, registry }: RunningProcess): Promise<void> {
+  for await (const { name } of storage.list()) {
+    try {
+      const found = await registry.find(name);
+      if (!("code" in found)) found.trimExcess();
+    } catch (error) {
+      if (!(error instanceof DamagedStreamError)) throw error;
+    }
+  }
+  for (let turns = 0; turns < TURNS_OF_SWEEP; turns += 1) await turn();
 }
 
 function turn(): Promise<void> {

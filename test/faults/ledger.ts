@@ -1,11 +1,12 @@
-import { parseOffset } from "../../src/protocol/offset.js";
 import { DamagedStreamError } from "../../src/storage/storage.js";
 import type { TtlMode } from "../../src/stream/expiry.js";
 import type { Appended, CreateOutcome, DeleteOutcome, Refused } from "../../src/stream/outcome.js";
 import type { Stream } from "../../src/stream/stream.js";
 import { observeBeginning } from "./beginnings.js";
-import { Incarnation, must, Violation, type IncarnationConfig } from "./model.js";
+import { Incarnation, must, Violation, type IncarnationConfig, type Origin } from "./model.js";
+import { Holders } from "./holders.js";
 import type { Name } from "./names.js";
+import { checkPoint, positionOf } from "./places.js";
 import { payloadOf, type Operation, type Producer } from "./operations.js";
 import type { RunningProcess } from "./running-process.js";
 
@@ -33,6 +34,7 @@ export class Ledger {
   sawFull = false;
   readonly names: readonly Name[];
   readonly #ttlMode: TtlMode;
+  readonly #holders: Holders;
   readonly #operations = new Map<number, Operation>();
   readonly #ids = new Map<string, string>();
   readonly #openDeletes = new Set<number>();
@@ -42,6 +44,7 @@ export class Ledger {
 
   constructor(names: readonly Name[], ttlMode: TtlMode) {
     this.names = names;
+    this.#holders = new Holders(names);
     this.#ttlMode = ttlMode;
   }
 
@@ -122,19 +125,32 @@ export class Ledger {
     }
   }
 
+  /** The server has looked for what nobody needs. */
+  swept(): void {
+    this.#holders.isSwept = true;
+  }
+
   /** Everything is permanent, notes of reads too, where there was room for them. */
   closedCleanly(): void {
     if (this.sawFull) return;
     for (const incarnation of this.#all()) incarnation.durablyTouchedMs = incarnation.touchedMs;
   }
 
-  creationSent(name: Name, initial: Operation, config: Omit<IncarnationConfig, "ttlMode">, nowMs: number): Incarnation {
-    const incarnation = new Incarnation(initial, { ...config, ttlMode: this.#ttlMode }, nowMs, this.alive(name));
+  creationSent(name: Name, initial: Operation, config: Omit<IncarnationConfig, "ttlMode">, nowMs: number, origin: Origin | null): Incarnation {
+    const incarnation = new Incarnation(initial, { ...config, ttlMode: this.#ttlMode }, nowMs, this.alive(name), origin);
     name.incarnations.push(incarnation);
     initial.inside = incarnation;
     initial.sentMs = nowMs;
     initial.inFlight = 1;
     return incarnation;
+  }
+
+  /** The source of a fork went while it was looked at. */
+  creationCutShort(incarnation: Incarnation): void {
+    must(incarnation.origin !== null, () => `${incarnation.tag} is no fork, and was told that its source is gone`);
+    incarnation.initial.inFlight = 0;
+    incarnation.initial.endedAt = incarnation.endedAt = this.tick();
+    this.#neverWas(incarnation);
   }
 
   creationAnswered(process: RunningProcess, name: Name, incarnation: Incarnation, outcome: CreateOutcome): void {
@@ -154,13 +170,17 @@ export class Ledger {
       must(!other.wasThereSince(incarnation.invokedAt, nowMs), () => `${tag} was created while ${other.tag} was there`);
       if (other.endedAt < incarnation.invokedAt) other.dead = true;
     }
+    const isHeld = this.#holders.mustHold(name.name, incarnation.invokedAt, nowMs);
+    must(!isHeld, () => `${tag} was created while forks held the name`);
     incarnation.acked = true;
     incarnation.operations.push(initial);
+    if (incarnation.origin !== null) checkPoint(incarnation, incarnation.origin, positionOf(outcome.nextOffset) - initial.stored.length, nowMs);
     this.#acknowledge(initial, incarnation, outcome.nextOffset);
     must(outcome.closed === initial.closes, () => `${tag}: created closed=${outcome.closed}`);
   }
 
-  #creationRefused(process: RunningProcess, name: Name, incarnation: Incarnation, { code }: Refused): void {
+  #creationRefused(process: RunningProcess, name: Name, incarnation: Incarnation, refused: Refused): void {
+    const { code } = refused;
     if (code === "storage-unavailable") {
       must(process.fault !== null, () => "creation refused without a fault");
       incarnation.initial.maybe = true;
@@ -169,11 +189,32 @@ export class Ledger {
     this.#neverWas(incarnation);
     if (code === "config-mismatch") return must(this.alive(name).length + incarnation.rivals.length > 0, () => `${incarnation.tag}: compared with a stream that is gone`);
     if (code === "storage-full") return must(this.sawFull, () => "creation refused as full");
+    if (code === "name-held-by-forks") return this.#assertHeld(process, name, incarnation.invokedAt);
+    if (incarnation.origin !== null && code !== "overloaded") return this.#forkRefused(process, incarnation, incarnation.origin, refused);
     must(code === "overloaded", () => `${incarnation.tag}: refused as ${code}`);
+  }
+
+  /** It is about the source. */
+  #forkRefused(process: RunningProcess, { tag, invokedAt }: Incarnation, origin: Origin, { code, earliestOffset }: Refused): void {
+    const source = this.names.find(({ name }) => name === origin.name);
+    if (source === undefined) throw new Violation(`${tag} has no source`);
+    if (code === "fork-source-gone") return this.#assertHeld(process, source, invokedAt);
+    if (code === "stream-not-found") return this.#assertNotThere(process, source, invokedAt);
+    const isOther = !origin.expected.wasThereSince(invokedAt, process.clock.nowMs());
+    const isBefore = code === "offset-gone" && earliestOffset !== undefined && origin.from !== null && origin.from < positionOf(earliestOffset);
+    const isBehind = code === "invalid-fork" && origin.subOffset > 0;
+    must(isOther || isBefore || isBehind, () => `${tag}: refused as ${code}, forked from ${origin.expected.tag}`);
+  }
+
+  /** Nobody has the name, but a fork may hold it. */
+  #assertHeld(process: RunningProcess, name: Name, since: number): void {
+    for (const incarnation of this.alive(name)) must(!incarnation.wasThereSince(since, process.clock.nowMs()), () => `${incarnation.tag} is said to be held by forks only`);
+    must(this.#holders.mayHold(name.name, since), () => `${name.name} is said to be held by forks, and has none`);
   }
 
   #neverWas(incarnation: Incarnation): void {
     incarnation.dead = true;
+    incarnation.releasedAt = this.#tick;
     incarnation.initial.refused = true;
   }
 
@@ -242,7 +283,9 @@ export class Ledger {
     const says = (): string => `operation ${operation.id} on ${name.name} was refused: ${JSON.stringify(refused)}`;
     switch (refused.code) {
       case "stream-not-found":
-        return must(there.length === 0, says);
+        return must(there.length === 0 && !this.#holders.mustHold(name.name, since, nowMs), says);
+      case "stream-gone":
+        return this.#assertHeld(process, name, since);
       case "stream-closed":
         // The append that closed the stream is told that it did, however often it comes.
         must(!(operation.closes && operation.producer !== null && there.some(({ operations }) => operations.includes(operation))), says);
@@ -285,17 +328,23 @@ export class Ledger {
     this.#openDeletes.delete(since);
     for (const incarnation of targets) incarnation.lastDeleteAt = tick;
     if (outcome.kind === "deleted") {
-      for (const incarnation of targets) if (incarnation.endedAt < since) incarnation.dead = true;
+      for (const incarnation of targets) {
+        if (incarnation.endedAt >= since) continue;
+        incarnation.dead = true;
+        incarnation.releasedAt = Math.min(incarnation.releasedAt, tick);
+      }
       return;
     }
     if (outcome.code === "storage-unavailable") return must(process.fault !== null, () => "deletion refused without a fault");
     for (const incarnation of targets) incarnation.openDeletes.delete(since);
     if (outcome.code === "stream-not-found") return this.#assertNotThere(process, name, since);
+    if (outcome.code === "stream-gone") return this.#assertHeld(process, name, since);
     const isPassing = (outcome.code === "storage-full" && this.sawFull) || (outcome.code === "overloaded" && (this.sawFull || this.faultInjected));
     must(isPassing, () => `deletion refused: ${outcome.code}`);
   }
 
   #assertNotThere(process: RunningProcess, name: Name, since: number): void {
+    must(!this.#holders.mustHold(name.name, since, process.clock.nowMs()), () => `${name.name} was not found, but forks of it are there`);
     for (const incarnation of this.alive(name)) {
       must(!incarnation.wasThereSince(since, process.clock.nowMs()), () => `${incarnation.tag} was not found`);
     }
@@ -303,8 +352,9 @@ export class Ledger {
 
   notFound(process: RunningProcess, name: Name, asked: { readonly since: number; readonly askedMs: number }, code: Refused["code"]): void {
     if (code === "storage-unavailable") return must(process.fault !== null, () => `${name.name} can't be found: ${code}`);
-    must(code === "stream-not-found", () => `${name.name} can't be found: ${code}`);
-    this.#assertNotThere(process, name, asked.since);
+    must(code === "stream-not-found" || code === "stream-gone", () => `${name.name} can't be found: ${code}`);
+    if (code === "stream-gone") this.#assertHeld(process, name, asked.since);
+    else this.#assertNotThere(process, name, asked.since);
     // What the disk failed at may be there after the next start.
     if (process.fault !== null) return;
     for (const incarnation of this.alive(name)) {
@@ -325,11 +375,24 @@ export class Ledger {
     // A deletion that the disk failed at may have happened, as the next start shows.
     for (const id of incarnation.openDeletes) if (process.fault === null && !this.#openDeletes.has(id)) incarnation.openDeletes.delete(id);
     this.#observeId(incarnation, stream.id);
+    incarnation.observeOrigin(stream.config.forkedFrom, this.#sourceOf(stream));
     incarnation.observeConfig(stream.config, process.clock.nowMs());
     observeBeginning(incarnation, stream.stored, process.retention, process.clock.nowMs());
     must(stream.tail >= (asked.ackedTails.get(incarnation) ?? 0), () => `${tag}: it ends at ${stream.tail}, before acknowledged data`);
     must(incarnation.closedAt === null || stream.closed, () => `${tag} is no longer closed`);
     return incarnation;
+  }
+
+  /** The stream that it was forked from: the one with the id, or the only one that nobody has seen the id of. */
+  #sourceOf({ config: { forkedFrom } }: Stream): Incarnation | null {
+    const candidates = this.names.find(({ name }) => name === forkedFrom?.name)?.incarnations.filter(({ initial }) => !initial.refused) ?? [];
+    const known = candidates.find(({ id }) => id === forkedFrom?.id);
+    if (known !== undefined || forkedFrom === null) return known ?? null;
+    const [only, ...more] = candidates.filter(({ id }) => id === null);
+    must(only !== undefined, () => `a stream was forked from ${forkedFrom.name} ${forkedFrom.id}, which nobody created`);
+    if (more.length > 0) return null;
+    this.#observeId(only, forkedFrom.id);
+    return only;
   }
 
   #latestDeadlineMs(name: Name, incarnation: Incarnation): number {
@@ -349,10 +412,4 @@ export class Ledger {
   #all(): Incarnation[] {
     return this.names.flatMap(({ incarnations }) => incarnations);
   }
-}
-
-function positionOf(token: string): number {
-  const offset = parseOffset(token);
-  if (offset?.kind !== "at") throw new Violation(`${token} is not a place`);
-  return offset.segmentStart + offset.byteInSegment;
 }

@@ -1,3 +1,4 @@
+import type { ForkOrigin } from "../../src/storage/storage.js";
 import type { TtlMode } from "../../src/stream/expiry.js";
 import { MAX_ROUND_MS, type Operation, type Producer } from "./operations.js";
 
@@ -20,12 +21,30 @@ export interface IncarnationConfig {
   readonly ttlMode: TtlMode;
 }
 
+/** Where a fork comes from. */
+export interface Origin {
+  /** The source's name. */
+  readonly name: string;
+  /** The place that was asked for; `null` for the source's tail. */
+  readonly from: number | null;
+  readonly subOffset: number;
+  /** The source's end when the fork was asked for. */
+  readonly tail: number;
+  readonly expected: Incarnation;
+  /** Whether the lifetime is the source's. */
+  readonly inherits: boolean;
+  /** The stream that it was forked from, and where; `null` until that is known. */
+  source: Incarnation | null;
+  point: number | null;
+}
+
 /** One creation of a name, and what is known of the stream that it made. */
 export class Incarnation {
   readonly tag: string;
   readonly name: string;
   readonly initial: Operation;
-  readonly config: IncarnationConfig;
+  config: IncarnationConfig;
+  readonly origin: Origin | null;
   readonly invokedAt: number;
   readonly #invokedMs: number;
   /** When the creation was answered or cut off. */
@@ -33,6 +52,8 @@ export class Incarnation {
   acked = false;
   /** Certainly gone, for ever; or never there. */
   dead = false;
+  /** When its deletion was acknowledged, or its creation refused. */
+  releasedAt = Infinity;
   /** Deletions that may have happened or may yet. */
   readonly openDeletes = new Set<number>();
   lastDeleteAt = -1;
@@ -62,9 +83,10 @@ export class Incarnation {
   readonly operations: Operation[] = [];
   readonly producers: Producer[] = [];
 
-  constructor(initial: Operation, config: IncarnationConfig, nowMs: number, rivals: readonly Incarnation[]) {
+  constructor(initial: Operation, config: IncarnationConfig, nowMs: number, rivals: readonly Incarnation[], origin: Origin | null = null) {
     this.rivals = rivals;
     this.initial = initial;
+    this.origin = origin;
     this.config = config;
     this.tag = config.tag;
     this.name = initial.name;
@@ -75,13 +97,24 @@ export class Incarnation {
     this.maybeTouchedMs = nowMs;
   }
 
+  /** Where its own bytes begin. */
+  get point(): number {
+    return this.origin === null ? 0 : (this.origin.point ?? Infinity);
+  }
+
+  get #isLifetimeKnown(): boolean {
+    return this.origin?.inherits !== true || this.origin.source !== null;
+  }
+
   /** Until when it is certainly not expired. */
   get earliestDeadlineMs(): number {
+    if (!this.#isLifetimeKnown) return -Infinity;
     return this.#deadlineMs(this.#createdMs ?? this.#invokedMs, this.touchedMs, 0);
   }
 
   /** From when it certainly is. */
   get latestDeadlineMs(): number {
+    if (!this.#isLifetimeKnown) return Infinity;
     // Until it is known when it was created, it may have been as late as somebody may have touched it first.
     return this.#deadlineMs(this.#createdMs ?? this.maybeTouchedMs, this.maybeTouchedMs, MAX_ROUND_MS);
   }
@@ -113,6 +146,9 @@ export class Incarnation {
     const known = this.#seen.subarray(offset, offset + bytes.length);
     must(bytes.subarray(0, known.length).equals(known), () => `${this.tag}: bytes at ${from} changed: ${excerpt(known)} became ${excerpt(bytes)}`);
     if (offset + bytes.length > this.#seen.length) this.#seen = Buffer.concat([this.#seen.subarray(0, offset), bytes]);
+    // What a fork shares is its source's, as it was.
+    const source = this.origin?.source ?? null;
+    if (source !== null && from < this.point && from <= source.seenTo) source.observe(from, bytes.subarray(0, this.point - from));
   }
 
   /** The bytes before `earliest` are gone for ever; those from there on are not. */
@@ -123,10 +159,35 @@ export class Incarnation {
     this.earliest = earliest;
   }
 
+  /** What a fork says of where it comes from. */
+  observeOrigin(forkedFrom: ForkOrigin | null, source: Incarnation | null): void {
+    const { origin, tag } = this;
+    must((origin === null) === (forkedFrom === null) && origin?.name === forkedFrom?.name, () => `${tag} says that it was forked from ${forkedFrom?.name}`);
+    if (origin === null || forkedFrom === null) return;
+    must(origin.point === null || origin.point === forkedFrom.point, () => `${tag} was forked at ${origin.point}, now at ${forkedFrom.point}`);
+    must(origin.source === null || origin.source === source, () => `${tag} was forked from ${origin.source?.tag}, now from ${source?.tag}`);
+    origin.point = forkedFrom.point;
+    this.droppableTo = Math.max(this.droppableTo, forkedFrom.earliest.position);
+    if (origin.source !== null || source === null) return;
+    origin.source = source;
+    const { ttlSeconds, expiresAtMs } = source.config;
+    if (origin.inherits) this.config = { ...this.config, ttlSeconds, expiresAtMs };
+    must(source.acked || !source.initial.refused, () => `${tag} was forked from ${source.tag}, which never was`);
+    // It was there to be forked.
+    source.acked = true;
+  }
+
+  /** Whose bytes are at a position, and up to where they are; `null` where that is not known. */
+  ownerAt(at: number): { readonly owner: Incarnation | null; readonly limit: number } {
+    if (at >= this.point) return { owner: this, limit: Infinity };
+    const { owner, limit } = this.origin?.source?.ownerAt(at) ?? { owner: null, limit: Infinity };
+    return { owner, limit: Math.min(limit, this.point) };
+  }
+
   /** What was asked for stays, and so does the time of the creation. */
   observeConfig({ ttlSeconds, expiresAtMs, createdAtMs }: Pick<IncarnationConfig, "ttlSeconds" | "expiresAtMs"> & { readonly createdAtMs: number }, nowMs: number): void {
     const { config } = this;
-    must(ttlSeconds === config.ttlSeconds && expiresAtMs === config.expiresAtMs, () => `${this.tag}: its lifetime changed to ${ttlSeconds} s, ${expiresAtMs}`);
+    must(!this.#isLifetimeKnown || (ttlSeconds === config.ttlSeconds && expiresAtMs === config.expiresAtMs), () => `${this.tag}: its lifetime changed to ${ttlSeconds} s, ${expiresAtMs}`);
     must(createdAtMs === (this.#createdMs ?? createdAtMs), () => `${this.tag} was created at ${this.#createdMs}, now at ${createdAtMs}`);
     must(createdAtMs >= this.#invokedMs && createdAtMs <= nowMs, () => `${this.tag} was created at ${createdAtMs}, outside of ${this.#invokedMs}..${nowMs}`);
     this.#createdMs = createdAtMs;
@@ -150,27 +211,38 @@ export class Incarnation {
   /** Checks a whole stream, read from `earliest` on while nothing else went on: `find` knows every operation by its number. */
   checkWhole(content: Buffer, find: (id: number) => Operation | undefined): void {
     const present = new Map<Operation, number>();
+    const own = new Map<Operation, number>();
     const end = this.earliest + content.length;
     let latestInvoked = -1;
     for (let at = this.earliest; at < end; ) {
       const rest = content.subarray(at - this.earliest);
-      const operation = find(idAt(rest));
+      const { owner, limit } = this.ownerAt(at);
+      const length = Math.min(rest.length, limit - at);
+      const operation = find(idAt(rest.subarray(0, length)));
+      // Nobody knows whose it is: the source is not known, or the fork point cuts off the mark.
+      if (owner === null || limit - at < MARK_BYTES) {
+        at = limit;
+        continue;
+      }
       must(operation !== undefined, () => `${this.tag}: nobody wrote what is at ${at}: ${excerpt(rest)}`);
       const { stored } = operation;
-      must(rest.subarray(0, stored.length).equals(stored), () => `${this.tag}: operation ${operation.id} is not whole at ${at}`);
-      must(operation.name === this.name, () => `${this.tag}: operation ${operation.id} was for ${operation.name}`);
-      must(operation.inside === null || operation.inside === this, () => `${this.tag}: operation ${operation.id} was for ${operation.inside?.tag}`);
+      must(rest.subarray(0, Math.min(stored.length, limit - at)).equals(stored.subarray(0, limit - at)), () => `${this.tag}: operation ${operation.id} is not whole at ${at}`);
+      must(operation.name === owner.name, () => `${this.tag}: operation ${operation.id} was for ${operation.name}`);
+      must(operation.inside === null || operation.inside === owner, () => `${this.tag}: operation ${operation.id} was for ${operation.inside?.tag}`);
       must(!present.has(operation), () => `${this.tag}: operation ${operation.id} is there twice, at ${present.get(operation)} and ${at}`);
       must(!operation.refused, () => `${this.tag}: operation ${operation.id} was refused, but is there at ${at}`);
       must(operation.from === null || operation.from === at, () => `${this.tag}: operation ${operation.id} was acknowledged at ${operation.from}, is at ${at}`);
       must(operation.endedAt >= latestInvoked, () => `${this.tag}: operation ${operation.id} at ${at} comes after a later one`);
       latestInvoked = Math.max(latestInvoked, operation.invokedAt);
       present.set(operation, at);
-      at += stored.length;
+      if (owner === this) own.set(operation, at);
+      else owner.#hold(operation, at);
+      at += Math.min(stored.length, limit - at);
     }
-    this.#settle(present);
+    this.#settle(own);
+    this.origin?.source?.checkShared(present, this);
     for (const operation of this.operations) {
-      const isKept = operation.from === null ? this.earliest === 0 : operation.from >= this.earliest;
+      const isKept = operation.from === null ? this.earliest <= this.point : operation.from >= this.earliest;
       const isMissing = operation.acked && operation.stored.length > 0 && isKept && !present.has(operation);
       must(!isMissing, () => `${this.tag}: operation ${operation.id}, acknowledged at ${operation.from}, is lost (the stream ends at ${end})`);
     }
@@ -180,16 +252,30 @@ export class Incarnation {
 
   /** What is there stays there, and what is not never will be: nothing is under way. */
   #settle(present: ReadonlyMap<Operation, number>): void {
-    for (const [operation, at] of present) {
-      if (!this.operations.includes(operation)) this.operations.push(operation);
-      operation.inside = this;
-      operation.acked = true;
-      operation.from = at;
-    }
+    for (const [operation, at] of present) this.#hold(operation, at);
     const last = [...present.keys()].findLast(({ seq }) => seq !== null);
-    if (last !== undefined || this.earliest === 0) this.lastSeq = last?.seq ?? null;
+    if (last !== undefined || this.earliest <= this.point) this.lastSeq = last?.seq ?? null;
+  }
+
+  #hold(operation: Operation, at: number): void {
+    if (!this.operations.includes(operation)) this.operations.push(operation);
+    operation.inside = this;
+    operation.acked = true;
+    operation.from = at;
+  }
+
+  /** A fork has every acknowledged append before its point that was not dropped; `present` is what it has. */
+  checkShared(present: ReadonlyMap<Operation, number>, fork: Incarnation, limit = fork.point): void {
+    for (const { id, acked, from, stored } of this.operations.filter((operation) => !present.has(operation))) {
+      const isShared = acked && from !== null && from >= fork.earliest && from >= this.point && from + MARK_BYTES <= limit;
+      must(!isShared || stored.length === 0, () => `${fork.tag}: operation ${id}, acknowledged at ${from} of ${this.tag}, is not shared up to ${limit}`);
+    }
+    this.origin?.source?.checkShared(present, fork, Math.min(limit, this.point));
   }
 }
+
+/** So many bytes of an append say whose it is. */
+const MARK_BYTES = 16;
 
 /** Whose bytes these are, as their first ones say. */
 function idAt(content: Buffer): number {

@@ -15,6 +15,8 @@ export interface Name {
 export const CONTENT_TYPES: Record<PayloadKind, string> = { json: "application/json", text: "text/plain", binary: "application/octet-stream" };
 
 const FEW: readonly (readonly [string, PayloadKind])[] = [["chat/1", "json"], ["Logs", "text"], ["blob", "binary"], ["chat/2", "json"]];
+/** Names of streams that are forked from each other. */
+const FAMILY: readonly (readonly [string, PayloadKind])[] = [["a", "json"], ["b", "json"], ["c", "binary"], ["d", "binary"], ["e", "json"], ["f", "binary"], ["g", "json"]];
 const KINDS: readonly PayloadKind[] = ["json", "text", "binary"];
 /** Names that a file system might mix up, or not take as they are. */
 const SHAPES: readonly ((index: number) => string)[] = [
@@ -29,9 +31,14 @@ const SHAPES: readonly ((index: number) => string)[] = [
 ];
 
 /** The names of a history: one to four as a rule, a crowd now and then. */
-export function someNames(random: Random): readonly Name[] {
+export function someNames(random: Random, forks: boolean): readonly Name[] {
+  if (forks) return named(FAMILY.slice(0, random.integer(2, FAMILY.length)));
   const isCrowd = random.chance(0.12);
   const chosen = isCrowd ? crowd(random.integer(20, 50)) : FEW.slice(0, random.integer(1, FEW.length));
+  return named(chosen);
+}
+
+function named(chosen: readonly (readonly [string, PayloadKind])[]): readonly Name[] {
   return chosen.map(([name, kind]) => ({ name, kind, incarnations: [], isDamaged: false }));
 }
 

@@ -13,7 +13,7 @@ export async function checkStream(process: RunningProcess, ledger: Ledger, incar
     const content = await readWhole(process, ledger, incarnation, stream, maxBytes);
     if (content === null) return;
     incarnation.checkWhole(content, (id) => ledger.operation(id));
-    if (incarnation.earliest > 0) adoptDropped(ledger, incarnation, stream);
+    if (incarnation.earliest > incarnation.point) adoptDropped(ledger, incarnation, stream);
     checkState(incarnation, stream);
   } catch (error) {
     // It was deleted, or expired, in the middle: whether it may have been is what other answers tell.

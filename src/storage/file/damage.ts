@@ -15,6 +15,9 @@ export interface DamageOptions {
 const MAX_REMEMBERED = 1000;
 const STREAM_ID_BYTES = 12;
 
+/** No stream has this content type: what is deleted with it is whatever has the name. */
+export const ANYBODYS = "";
+
 /** Streams that can't be served: says so once in the log, and gets them out of the way when they are deleted. */
 export class Damage {
   readonly #options: DamageOptions;
@@ -70,7 +73,7 @@ export class Damage {
   /** Nobody can say which incarnation of the name it was: one of its own takes the name, to be deleted with all there is. */
   #unknown(name: string): FileStream {
     const id = randomBytes(STREAM_ID_BYTES).toString("hex");
-    const config = { contentType: "", createdAtMs: 0, ttlSeconds: null, expiresAtMs: null, forkedFrom: null };
+    const config = { contentType: ANYBODYS, createdAtMs: 0, ttlSeconds: null, expiresAtMs: null, forkedFrom: null };
     return new FileStream({ id, name, config }, this.#options.layout.streamDirectory(name), null);
   }
 }

@@ -26,8 +26,9 @@ export class DurableChanges {
 
   /** A change, and the one of another stream that came with it, is durable as part of `batch`. */
   apply(entry: JournalEntry, batch: number): void {
-    this.#applyOne(entry.stream, entry, batch);
+    // A source that its last fork lets go of leaves memory, unless it has something that its files do not have yet.
     if (entry.companion !== null) this.apply(entry.companion, batch);
+    this.#applyOne(entry.stream, entry, batch);
   }
 
   /** All changes of a batch have been applied. */

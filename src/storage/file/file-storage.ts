@@ -229,9 +229,9 @@ export class FileStorage implements Storage {
     const rejection = this.#intake.admitCreation(initial.payload.length, predecessor);
     if (rejection !== null) return rejection;
     const source = this.#references.sourceOf(config);
-    // What the fork was to share may have gone while its place was looked for, or is about to.
-    const trimmedTo = Math.max(source?.earliest ?? 0, source?.pendingTrim?.position ?? 0);
-    if (config.forkedFrom !== null && trimmedTo > config.forkedFrom.earliest.position) return "overloaded";
+    // The source begins later than the fork would, or is about to: the place has to be looked for again.
+    const begins = Math.max(source?.earliest ?? 0, source?.pendingTrim?.position ?? 0);
+    if (config.forkedFrom !== null && begins > config.forkedFrom.earliest.position) return "overloaded";
     const id = randomBytes(STREAM_ID_BYTES).toString("hex");
     const stream = new FileStream({ id, name, config }, this.#layout.streamDirectory(name), null);
     stream.handedOut = true;

@@ -4,6 +4,7 @@ import { FileStream } from "./file-stream.js";
 import { errorCode, isPathFault, readFully, readWhole, type Files } from "./files.js";
 import { LOST_FRAMES, readJournalFile } from "./journal-reader.js";
 import { newerThanJournal, readSidecarIn } from "./catalog.js";
+import { ANYBODYS } from "./damage.js";
 import { journalSequenceOf, sidecarPath, type Layout } from "./layout.js";
 import { DirectoryError } from "./lock.js";
 import { alignUp, decodeHeads, decodeRecords, FRAME_HEADER_BYTES, RecordKind, type Frame, type JournalRecord, type StreamIdentity } from "./record.js";
@@ -76,7 +77,7 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
   }
   const fates = fatesOf(scanned);
   const lastBatch = scanned.reduce((highest, file) => Math.max(highest, file.lastBatch), 0);
-  for (const identity of fates.deleted.values()) await removeDeleted(options, identity, fates.owners.has(identity.name));
+  for (const identity of fates.deleted.values()) await removeDeleted(options, identity, fates);
   const streams = await openStreams(options, fates, lastBatch);
   let records = 0;
   let bytes = 0;
@@ -218,11 +219,12 @@ function fatesOf(scanned: readonly ScannedFile[]): Fates {
 }
 
 /** Finishes a deletion, if the directory is still the deleted stream's. */
-async function removeDeleted(options: RecoveryOptions, identity: StreamIdentity, hasOwner: boolean): Promise<void> {
+async function removeDeleted(options: RecoveryOptions, identity: StreamIdentity, { surviving, deleted, owners }: Fates): Promise<void> {
   const directory = options.layout.streamDirectory(identity.name);
   const read = await readSidecarOf(options, identity.name, directory);
   // Without a sidecar the files are leftovers: a stream with bytes that only its segments hold has one.
-  const isTheirs = read === null || (read.kind === "sound" ? read.sidecar.id === identity.id : !hasOwner);
+  const isMeant = (id: string): boolean => id === identity.id || (identity.config.contentType === ANYBODYS && !surviving.has(id) && !deleted.has(id));
+  const isTheirs = read === null || (read.kind === "sound" ? isMeant(read.sidecar.id) : !owners.has(identity.name));
   if (isTheirs) await options.trash.discard(directory, identity.id);
 }
 

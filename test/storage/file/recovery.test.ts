@@ -7,7 +7,7 @@ import { Layout, segmentPath, sidecarPath } from "../../../src/storage/file/layo
 import { DirectoryError } from "../../../src/storage/file/lock.js";
 import { decodeFrame, SECTOR_BYTES } from "../../../src/storage/file/record.js";
 import { append, bytesOf, copyOf, crash, crashAndRecover, created, loaded, makeEngine, openEngine, readAll, recordOf, remove, reopen, settled, startCreate, type Engine } from "../../helpers/engine.js";
-import { Barrier } from "../../helpers/watched-files.js";
+import { Barrier, diskError } from "../../helpers/watched-files.js";
 
 /** The journal files of a directory, oldest first. */
 function journalFiles(dir: string): string[] {
@@ -232,6 +232,23 @@ describe("recovery after kill -9", () => {
     assert.ok(again.files.count("write", /\.seg$/) > 0);
     for (let index = 0; index < 4; index += 1) await assertBytes(again, `s${index}`, Buffer.concat(parts));
   });
+});
+
+test("a deletion of a stream that could not be read counts for what is there when it can be read again", async () => {
+  const first = await openEngine();
+  await created(first.storage, "s", bytesOf(5000));
+  await created(first.storage, "kept", "here");
+  const engine = await reopen(first);
+  engine.files.gate = ({ kind, path }) => {
+    if (kind === "rename" && path.endsWith("/s")) return new Barrier().opened;
+    return kind === "read" && path.endsWith("/s/meta.json") ? diskError("EIO") : undefined;
+  };
+  await assert.rejects(engine.storage.load("s"), DamagedStreamError);
+  assert.equal(await engine.storage.deleteDamaged("s"), "durable");
+  const again = await openEngine({ dir: await crash(engine) });
+  assert.equal(await again.storage.load("s"), null);
+  assert.deepEqual(await readAll(again.storage, await loaded(again.storage, "kept")), Buffer.from("here"));
+  await again.storage.close();
 });
 
 describe("the end of the journal", () => {

@@ -216,7 +216,7 @@ export class Journal {
     this.#sealLeft();
     // The next batch is on its way to the disk while this one is answered; what writes nothing settles after it, and
     // so does what can't be written: it was decided on this batch.
-    if (this.#supply.trouble === null && this.#queue.some(writesRecord)) this.#pump();
+    if (this.#supply.trouble === null && !this.#isStuck && this.#queue.some(writesRecord)) this.#pump();
     this.#settle(entries, batch);
     if (this.#supplyFault !== null) this.#faulted([], this.#supplyFault);
     else if (this.#stopped) this.#fail([], "storage-unavailable");
@@ -301,10 +301,15 @@ export class Journal {
     return this.#lackRoom();
   }
 
+  /** Whether no file can come: the checkpoint has no room to free one. */
+  get #isStuck(): boolean {
+    return this.#supply.isExhausted && this.#checkpointLacksRoom;
+  }
+
   /** Nothing can be written now: what waits goes on waiting, unless the disk is full. */
   #lackRoom(): null {
-    const { lack, isExhausted } = this.#supply;
-    if (isExhausted && this.#checkpointLacksRoom) {
+    const { lack } = this.#supply;
+    if (this.#isStuck) {
       this.#full = "checkpoint";
       this.#fail([], "storage-full");
     } else if (lack !== null) {

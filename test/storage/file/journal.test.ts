@@ -289,6 +289,37 @@ describe("a full disk", () => {
     assert.deepEqual(rooms.told.filter((line) => line.startsWith("after")), ["after durable"]);
   });
 
+  test("that leaves no file for the next batch lets the one on its way settle first", async (t) => {
+    const rooms = fileRooms();
+    const sealed: string[] = [];
+    const journal = await openJournal(t, rooms, { sealed: (file) => void sealed.push(file.path) });
+    const stream = rooms.stream();
+    const big = { change: recordOf(bytesOf(3000)) };
+    for (let index = 0; sealed.length < 3; index += 1) {
+      journal.enqueue(rooms.entry(stream, "", big));
+      await rooms.files.idle();
+    }
+    journal.checkpointLacksRoom();
+    for (let index = 0; index < 80 && !journal.isFull; index += 1) {
+      const disk = new Barrier();
+      let isWriting = false;
+      rooms.files.gate = ({ kind }) => {
+        isWriting ||= kind === "writeThen";
+        return kind === "writeThen" ? disk.opened : undefined;
+      };
+      rooms.told.length = 0;
+      journal.enqueue(rooms.entry(stream, "first", big));
+      await rooms.files.idle();
+      const wasWriting = isWriting;
+      journal.enqueue(rooms.entry(stream, "behind", big));
+      disk.open();
+      await journal.drain();
+      assert.equal(rooms.told.includes("first durable"), wasWriting, rooms.told.join());
+    }
+    assert.equal(journal.isFull, true);
+    rooms.files.gate = null;
+  });
+
   test("found while a batch is on its way, that batch settles first", async (t) => {
     const rooms = fileRooms();
     const sealed: string[] = [];

@@ -1,6 +1,6 @@
 import { sameMediaType } from "../protocol/content-type.js";
 import { messagesLength } from "../protocol/json-frame.js";
-import type { ParsedOffset } from "../protocol/offset.js";
+import { formatOffset, type ParsedOffset } from "../protocol/offset.js";
 import type { ForkOrigin, MaybePromise, Position, StoredStream, StreamConfig } from "../storage/storage.js";
 import type { CreateCommand, ForkRequest } from "./command.js";
 import { refuse, type Refused } from "./outcome.js";
@@ -41,6 +41,8 @@ export async function forkOrigin(source: ForkSource, request: ForkRequest, conte
   const point = await forkPoint(source, request);
   if (typeof point !== "number") return point;
   const earliest = { position: stored.earliest, segmentStart: stored.segmentStartBefore(stored.earliest) };
+  // It may have gone while it was looked for.
+  if (point < earliest.position) return refuse("offset-gone", { earliestOffset: formatOffset(earliest.segmentStart, earliest.position - earliest.segmentStart) });
   const { offset, subOffset } = request;
   return { name: stored.name, id: stored.id, point, earliest, offset, subOffset };
 }

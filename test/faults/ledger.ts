@@ -7,23 +7,10 @@ import { Incarnation, must, Violation, type IncarnationConfig, type Origin } fro
 import { Holders } from "./holders.js";
 import type { Name } from "./names.js";
 import { checkPoint, positionOf } from "./places.js";
-import { payloadOf, type Operation, type Producer } from "./operations.js";
+import { payloadOf, type Operation, type Producer, type Try } from "./operations.js";
 import type { RunningProcess } from "./running-process.js";
 
 const NO_BYTES = Buffer.alloc(0);
-
-/** One try of an append on its way. */
-export interface Try {
-  /** The tick and the time at which it was sent. */
-  readonly since: number;
-  readonly sentMs: number;
-  readonly isRetry: boolean;
-  /** The streams that may have been there then. */
-  readonly before: readonly Incarnation[];
-  readonly producer: Producer | null;
-  /** Whether no earlier append of the producer waits for its acknowledgement. */
-  readonly isNext: boolean;
-}
 
 /** What clients asked for, what they were told, and what must therefore be true. */
 export class Ledger {

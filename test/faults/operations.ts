@@ -44,6 +44,19 @@ export interface Producer {
   lastAcked: Operation | null;
 }
 
+/** One try of an append on its way. */
+export interface Try {
+  /** The tick and the time at which it was sent. */
+  readonly since: number;
+  readonly sentMs: number;
+  readonly isRetry: boolean;
+  /** The streams that may have been there then. */
+  readonly before: readonly Incarnation[];
+  readonly producer: Producer | null;
+  /** Whether no earlier append of the producer waits for its acknowledgement. */
+  readonly isNext: boolean;
+}
+
 /** The bodies that streams of a kind get. */
 export type PayloadKind = "json" | "text" | "binary";
 

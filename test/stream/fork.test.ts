@@ -57,6 +57,13 @@ describe("the place of a fork", () => {
     assert.equal(await pointOf(source, { offset: "0000000000000000_0000000000000001" }), "invalid-offset");
   });
 
+  test("is gone when the source drops it while it is looked for", async (t) => {
+    const source = await sourceOf(t, "text/plain", [bytesOf(4000), bytesOf(4000)]);
+    const trimmed = Object.create(source.stored, { earliest: { value: 4000 } }) as Stream["stored"];
+    const origin = await forkOrigin(Object.create(source, { stored: { value: trimmed }, locate: { value: () => 100 } }) as Stream, requestOf({ offset: "0000000000000000_0000000000000100" }), null);
+    assert.deepEqual(origin, { kind: "refused", code: "offset-gone", earliestOffset: "0000000000000000_0000000000004000" });
+  });
+
   test("is looked for in a bounded number of bytes", async (t) => {
     const source = await sourceOf(t, "application/json", ["1,\n"]);
     const far = Object.create(source, {

@@ -3,8 +3,23 @@ import { existsSync, rmSync } from "node:fs";
 import { describe, test, type TestContext } from "node:test";
 import { FileStream } from "../../../src/storage/file/file-stream.js";
 import { Layout, sidecarPath } from "../../../src/storage/file/layout.js";
+<<<<<<< HEAD
 import { DamagedStreamError, type Storage } from "../../../src/storage/storage.js";
 import { append, bytesOf, changeSidecar, crashAndRecover, created, forked, loaded, openEngine, originAt, readAll, remove, reopen, settled, startCreate, type Engine } from "../../helpers/engine.js";
+=======
+import { DamagedStreamError, type ForkOrigin, type Storage, type StoredStream } from "../../../src/storage/storage.js";
+import { append, bytesOf, crashAndRecover, created, loaded, openEngine, readAll, recordOf, remove, reopen, settled, startCreate, type Engine } from "../../helpers/engine.js";
+
+/** Where a fork of `source` at `point` comes from. */
+function originAt(source: StoredStream, point: number): ForkOrigin {
+  const earliest = { position: source.earliest, segmentStart: source.segmentStartBefore(source.earliest) };
+  return { name: source.name, id: source.id, point, earliest, offset: null, subOffset: 0 };
+}
+
+function fork(storage: Storage, source: StoredStream, name: string, point = source.state.tail): Promise<StoredStream> {
+  return created(storage, name, "", { forkedFrom: originAt(source, point) });
+}
+>>>>>>> w-simf
 
 async function engineFor(t: TestContext): Promise<Engine> {
   const engine = await openEngine();
@@ -143,6 +158,27 @@ describe("forks", () => {
     assert.equal(source.earliest, 5000);
     assert.deepEqual(await readAll(storage, one), bytesOf(5000, 3));
     assert.deepEqual(await readAll(storage, source), bytesOf(5000, 2));
+  });
+
+  test("are not taken where the source dropped its beginning since the place was looked for", async (t) => {
+    const { storage } = await engineFor(t);
+    const source = await created(storage, "source", bytesOf(5000, 1));
+    await append(storage, source, bytesOf(5000, 2));
+    const forkedFrom = originAt(source, 5000);
+    storage.trim(source, 5000);
+    await settled(storage, source);
+    const config = { ...source.config, forkedFrom };
+    assert.equal(storage.create("one", config, recordOf(bytesOf(0)), () => undefined), "overloaded");
+  });
+
+  test("that go last take the note of them along, where only they kept the source in memory", async (t) => {
+    const first = await openEngine();
+    await fork(first.storage, await created(first.storage, "source", "shared"), "one");
+    const second = await reopen(first);
+    await remove(second.storage, await loaded(second.storage, "one"));
+    const { storage } = await reopen(second);
+    t.after(() => storage.close());
+    assert.equal((await loaded(storage, "source")).forkCount, 0);
   });
 
   test("begin where a source that lost its beginning begins", async (t) => {

@@ -245,13 +245,8 @@ export class Journal {
     this.#sealLeft();
     // The next batch is on its way to the disk while this one is answered; what writes nothing settles after it, and
     // so does what can't be written: it was decided on this batch.
-<<<<<<< HEAD
-    if (this.#supply.trouble === null && !this.#isOutOfFiles && this.#queue.some(writesRecord)) this.#pump();
-    this.#settle(sent.entries, sent.batch);
-=======
     if (this.#supply.trouble === null && !this.#isStuck && this.#queue.some(writesRecord)) this.#pump();
-    this.#settle(entries, batch);
->>>>>>> w-simf
+    this.#settle(sent.entries, sent.batch);
     if (this.#supplyFault !== null) this.#faulted([], this.#supplyFault);
     else if (this.#stopped) this.#fail([], "storage-unavailable");
   }
@@ -360,22 +355,13 @@ export class Journal {
   /** Nothing can be written now: what waits goes on waiting, unless the disk is full. */
   #lackRoom(): null {
     const { lack } = this.#supply;
-<<<<<<< HEAD
-    if (this.#isOutOfFiles) {
-=======
     if (this.#isStuck) {
->>>>>>> w-simf
       this.#full = "checkpoint";
       this.#fail([], "storage-full");
     } else if (lack !== null) {
       this.#lackFrame([], lack);
     }
     return null;
-  }
-
-  /** Whether there is no next file before the checkpoint frees one, for which the disk has no room. */
-  get #isOutOfFiles(): boolean {
-    return this.#supply.isExhausted && this.#checkpointLacksRoom;
   }
 
   #limitOf(file: JournalFile): number {

@@ -289,29 +289,18 @@ describe("a full disk", () => {
     assert.deepEqual(rooms.told.filter((line) => line.startsWith("after")), ["after durable"]);
   });
 
-<<<<<<< HEAD
   test("of the checkpoint's, found while the last frame is on its way: that frame settles first", async (t) => {
-=======
-  test("that leaves no file for the next batch lets the one on its way settle first", async (t) => {
->>>>>>> w-simf
     const rooms = fileRooms();
     const sealed: string[] = [];
     const journal = await openJournal(t, rooms, { sealed: (file) => void sealed.push(file.path) });
     const stream = rooms.stream();
-<<<<<<< HEAD
     for (let index = 0; sealed.length < 3; index += 1) {
       journal.enqueue(rooms.entry(stream, `${index}`, { change: recordOf(bytesOf(3000, index)) }));
-=======
-    const big = { change: recordOf(bytesOf(3000)) };
-    for (let index = 0; sealed.length < 3; index += 1) {
-      journal.enqueue(rooms.entry(stream, "", big));
->>>>>>> w-simf
       await rooms.files.idle();
     }
     journal.checkpointLacksRoom();
     for (let index = 0; index < 80 && !journal.isFull; index += 1) {
       const disk = new Barrier();
-<<<<<<< HEAD
       rooms.files.gate = ({ kind }) => (kind === "writeThen" ? disk.opened : undefined);
       rooms.told.length = 0;
       journal.enqueue(rooms.entry(stream, "ahead", { change: recordOf(bytesOf(3000)) }));
@@ -324,24 +313,6 @@ describe("a full disk", () => {
       if (isOnItsWay) assert.ok(rooms.told.includes("ahead durable"), rooms.told.join("; "));
     }
     assert.equal(journal.isFull, true);
-=======
-      let isWriting = false;
-      rooms.files.gate = ({ kind }) => {
-        isWriting ||= kind === "writeThen";
-        return kind === "writeThen" ? disk.opened : undefined;
-      };
-      rooms.told.length = 0;
-      journal.enqueue(rooms.entry(stream, "first", big));
-      await rooms.files.idle();
-      const wasWriting = isWriting;
-      journal.enqueue(rooms.entry(stream, "behind", big));
-      disk.open();
-      await journal.drain();
-      assert.equal(rooms.told.includes("first durable"), wasWriting, rooms.told.join());
-    }
-    assert.equal(journal.isFull, true);
-    rooms.files.gate = null;
->>>>>>> w-simf
   });
 
   test("found while a batch is on its way, that batch settles first", async (t) => {

@@ -3,23 +3,8 @@ import { existsSync, rmSync } from "node:fs";
 import { describe, test, type TestContext } from "node:test";
 import { FileStream } from "../../../src/storage/file/file-stream.js";
 import { Layout, sidecarPath } from "../../../src/storage/file/layout.js";
-<<<<<<< HEAD
 import { DamagedStreamError, type Storage } from "../../../src/storage/storage.js";
-import { append, bytesOf, changeSidecar, crashAndRecover, created, forked, loaded, openEngine, originAt, readAll, remove, reopen, settled, startCreate, type Engine } from "../../helpers/engine.js";
-=======
-import { DamagedStreamError, type ForkOrigin, type Storage, type StoredStream } from "../../../src/storage/storage.js";
-import { append, bytesOf, crashAndRecover, created, loaded, openEngine, readAll, recordOf, remove, reopen, settled, startCreate, type Engine } from "../../helpers/engine.js";
-
-/** Where a fork of `source` at `point` comes from. */
-function originAt(source: StoredStream, point: number): ForkOrigin {
-  const earliest = { position: source.earliest, segmentStart: source.segmentStartBefore(source.earliest) };
-  return { name: source.name, id: source.id, point, earliest, offset: null, subOffset: 0 };
-}
-
-function fork(storage: Storage, source: StoredStream, name: string, point = source.state.tail): Promise<StoredStream> {
-  return created(storage, name, "", { forkedFrom: originAt(source, point) });
-}
->>>>>>> w-simf
+import { append, bytesOf, changeSidecar, crashAndRecover, created, forked, loaded, openEngine, originAt, readAll, recordOf, remove, reopen, settled, startCreate, type Engine } from "../../helpers/engine.js";
 
 async function engineFor(t: TestContext): Promise<Engine> {
   const engine = await openEngine();
@@ -173,7 +158,7 @@ describe("forks", () => {
 
   test("that go last take the note of them along, where only they kept the source in memory", async (t) => {
     const first = await openEngine();
-    await fork(first.storage, await created(first.storage, "source", "shared"), "one");
+    await forked(first.storage, await created(first.storage, "source", "shared"), "one");
     const second = await reopen(first);
     await remove(second.storage, await loaded(second.storage, "one"));
     const { storage } = await reopen(second);

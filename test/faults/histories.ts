@@ -213,11 +213,11 @@ class History {
       const process = await this.#start();
       must(process !== null, () => `the last start failed: ${String(this.#startFailure)}`);
       await this.#settle(process, sweep(process));
-      if (round === 2) this.#ledger.swept();
+      if (round === 2) this.#ledger.holders.isSwept = true;
       await this.#settle(process, this.#client.checkAll(process));
       await this.#close(process);
       must(process.fault === null, () => `the disk is said to have failed: ${process.fault?.message}`);
-      if (round === 2) await checkFiles(this.#disk, DIR, this.#ledger.names);
+      if (round === 2) await checkFiles(this.#disk, DIR, this.#ledger);
       this.#crash("power");
     }
   }
@@ -228,6 +228,7 @@ class History {
     this.#clock = new ManualClock(this.#clock.nowMs() + this.#random.integer(0, 50));
     this.#disk.scheduler.clock = this.#clock;
     const process = new RunningProcess(wrap === undefined ? mounted : wrap(mounted), this.#settings, this.#clock, this.#trace);
+    process.damagedDeleted = () => (this.#ledger.holders.deletedDamaged = true);
     this.#process = process;
     return process;
   }

@@ -6,6 +6,8 @@ export class Holders {
   readonly #names: readonly Name[];
   /** Whether what nobody needs is gone: before, a stream may go a little later than its last fork. */
   isSwept = false;
+  /** A stream was deleted that could not be read: neither its source nor its forks are told of that. */
+  deletedDamaged = false;
 
   constructor(names: readonly Name[]) {
     this.#names = names;
@@ -18,7 +20,7 @@ export class Holders {
     for (const source of seen) {
       for (const fork of this.#forks()) {
         if (fork.origin?.name !== source) continue;
-        if (!this.isSwept || fork.releasedAt >= since) return true;
+        if (!this.isSwept || this.deletedDamaged || fork.releasedAt >= since) return true;
         if (!fork.initial.refused) seen.add(fork.name);
       }
     }

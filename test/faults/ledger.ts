@@ -21,7 +21,7 @@ export class Ledger {
   sawFull = false;
   readonly names: readonly Name[];
   readonly #ttlMode: TtlMode;
-  readonly #holders: Holders;
+  readonly holders: Holders;
   readonly #operations = new Map<number, Operation>();
   readonly #ids = new Map<string, string>();
   readonly #openDeletes = new Set<number>();
@@ -31,7 +31,7 @@ export class Ledger {
 
   constructor(names: readonly Name[], ttlMode: TtlMode) {
     this.names = names;
-    this.#holders = new Holders(names);
+    this.holders = new Holders(names);
     this.#ttlMode = ttlMode;
   }
 
@@ -82,6 +82,7 @@ export class Ledger {
   expects(error: unknown): boolean {
     if (error instanceof Violation) return false;
     if (!(error instanceof DamagedStreamError)) return this.faultInjected;
+    if (this.holders.deletedDamaged && error.problem.includes("its source")) return true;
     // A file that the disk fails to read is damaged for as long.
     if (this.faultInjected && error.problem.includes("EIO")) return true;
     return this.names.some(({ name, isDamaged }) => isDamaged && name === error.stream);
@@ -110,11 +111,6 @@ export class Ledger {
       // What was under way may have been taken at the last moment.
       incarnation.maybeTouchedMs = Math.max(incarnation.maybeTouchedMs, incarnation.dead ? 0 : nowMs);
     }
-  }
-
-  /** The server has looked for what nobody needs. */
-  swept(): void {
-    this.#holders.isSwept = true;
   }
 
   /** Everything is permanent, notes of reads too, where there was room for them. */
@@ -157,7 +153,7 @@ export class Ledger {
       must(!other.wasThereSince(incarnation.invokedAt, nowMs), () => `${tag} was created while ${other.tag} was there`);
       if (other.endedAt < incarnation.invokedAt) other.dead = true;
     }
-    const isHeld = this.#holders.mustHold(name.name, incarnation.invokedAt, nowMs);
+    const isHeld = this.holders.mustHold(name.name, incarnation.invokedAt, nowMs);
     must(!isHeld, () => `${tag} was created while forks held the name`);
     incarnation.acked = true;
     incarnation.operations.push(initial);
@@ -196,7 +192,7 @@ export class Ledger {
   /** Nobody has the name, but a fork may hold it. */
   #assertHeld(process: RunningProcess, name: Name, since: number): void {
     for (const incarnation of this.alive(name)) must(!incarnation.wasThereSince(since, process.clock.nowMs()), () => `${incarnation.tag} is said to be held by forks only`);
-    must(this.#holders.mayHold(name.name, since), () => `${name.name} is said to be held by forks, and has none`);
+    must(this.holders.mayHold(name.name, since), () => `${name.name} is said to be held by forks, and has none`);
   }
 
   #neverWas(incarnation: Incarnation): void {
@@ -270,7 +266,7 @@ export class Ledger {
     const says = (): string => `operation ${operation.id} on ${name.name} was refused: ${JSON.stringify(refused)}`;
     switch (refused.code) {
       case "stream-not-found":
-        return must(there.length === 0 && !this.#holders.mustHold(name.name, since, nowMs), says);
+        return must(there.length === 0 && !this.holders.mustHold(name.name, since, nowMs), says);
       case "stream-gone":
         return this.#assertHeld(process, name, since);
       case "stream-closed":
@@ -331,7 +327,7 @@ export class Ledger {
   }
 
   #assertNotThere(process: RunningProcess, name: Name, since: number): void {
-    must(!this.#holders.mustHold(name.name, since, process.clock.nowMs()), () => `${name.name} was not found, but forks of it are there`);
+    must(!this.holders.mustHold(name.name, since, process.clock.nowMs()), () => `${name.name} was not found, but forks of it are there`);
     for (const incarnation of this.alive(name)) {
       must(!incarnation.wasThereSince(since, process.clock.nowMs()), () => `${incarnation.tag} was not found`);
     }

@@ -1,4 +1,4 @@
-import { FileStorage } from "../../src/storage/file/file-storage.js";
+import { FileStorage, type FileStorageOptions } from "../../src/storage/file/file-storage.js";
 import type { Files } from "../../src/storage/file/files.js";
 import type { TtlMode } from "../../src/stream/expiry.js";
 import { Registry } from "../../src/stream/registry.js";
@@ -26,13 +26,29 @@ export class RunningProcess {
   /** False from its crash on: nothing that it still says counts. */
   isAlive = true;
   fault: Error | null = null;
+  /** Told when a stream is deleted that can't be read. */
+  damagedDeleted: () => void = () => undefined;
 
   constructor(files: Files, settings: ProcessSettings, clock: ManualClock, trace: ((line: string) => void) | null) {
     this.clock = clock;
     this.retention = settings.retention;
     const log = createLog({ level: trace === null ? "silent" : "debug", format: "text", write: (line) => trace?.(line), clock });
     const { maxLoadedStreams, ttlMode, retention, segmentBytes, ...rest } = settings;
-    this.storage = new FileStorage({ dir: "/data", fsync: true, ...segmentRollOf(retention, segmentBytes), ...rest, clock, log, files, onFault: (error) => (this.fault = error) });
+    this.storage = new ObservedStorage(() => this.damagedDeleted(), { dir: "/data", fsync: true, ...segmentRollOf(retention, segmentBytes), ...rest, clock, log, files, onFault: (error) => (this.fault = error) });
     this.registry = new Registry({ storage: this.storage, clock, log, ttlMode, retention, maxLoadedStreams });
+  }
+}
+
+class ObservedStorage extends FileStorage {
+  readonly #damagedDeleted: () => void;
+
+  constructor(damagedDeleted: () => void, options: FileStorageOptions) {
+    super(options);
+    this.#damagedDeleted = damagedDeleted;
+  }
+
+  override deleteDamaged(name: string): ReturnType<FileStorage["deleteDamaged"]> {
+    this.#damagedDeleted();
+    return super.deleteDamaged(name);
   }
 }

@@ -279,10 +279,15 @@ export class FileStream implements StoredStream {
   /** What was reserved and not yet durable will never be; nor is the handle that its frame would have explained. */
   unreserve(): void {
     this.generation += 1;
-    this.boundSequence = -1;
+    this.unbind();
     this.fitted.clear();
     this.reservedTail = this.state.tail;
     this.reservedSegment = this.#lastSegment();
+  }
+
+  /** The frame that explained its handle will never be: the next says again which stream this is. */
+  unbind(): void {
+    this.boundSequence = -1;
   }
 
   /** What is reserved when nothing is on its way. */

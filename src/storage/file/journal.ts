@@ -323,6 +323,7 @@ export class Journal {
       entry.stream.pending -= 1;
     }
     for (const stream of new Set(failing.map((entry) => entry.stream))) stream.unreserve();
+    for (const { companion } of failing) companion?.stream.unbind();
     for (const entry of failing) entry.settle?.(how);
     this.#options.batchSettled();
     this.#becomeIdle();

@@ -88,6 +88,22 @@ describe("forks", () => {
     assert.equal(source.standing, "gone");
   });
 
+  test("whose creation failed leave no handle that the journal never explains", async (t) => {
+    const first = await openEngine();
+    await created(first.storage, "source", "alive");
+    const { storage, files, clock } = await reopen(first);
+    const source = await loaded(storage, "source");
+    files.gate = ({ kind }) => (kind === "writeThen" ? Object.assign(new Error("full"), { code: "ENOSPC" }) : undefined);
+    assert.equal(await startCreate(storage, "fork", "", { forkedFrom: originAt(source, 5) }).outcome, "storage-full");
+    files.gate = null;
+    clock.advance(1000);
+    await files.idle();
+    assert.equal(await append(storage, source, " still"), "durable");
+    const engine = await crashAndRecover({ ...first, storage, files, clock });
+    t.after(() => engine.storage.close());
+    assert.equal(await text(engine.storage, "source"), "alive still");
+  });
+
   test("of what is not a live stream in memory are a fault", async (t) => {
     const { storage } = await engineFor(t);
     const source = await created(storage, "source", "alive");

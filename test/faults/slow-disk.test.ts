@@ -86,7 +86,12 @@ describe("a slow disk", { skip: lacksInjection }, () => {
         assert.ok(peak < before + QUEUE_MIB + CACHE_MIB + ARRIVING_MIB, `${peak} MiB at most`);
         assert.deepEqual(new Set(replies.map(({ status }) => status)), new Set([200, 503]));
         assert.equal(await storedBytes(server, flood), (flood.appends - refused.length) * flood.bytes, "what was refused is not there");
-        for (const index of refused) assert.equal((await appendOne(server, flood, index)).status, 200);
+        // What is still on its way may turn a few more away.
+        for (const index of refused) {
+          let reply = await appendOne(server, flood, index);
+          while (reply.status === 503) reply = await appendOne(server, flood, index);
+          assert.equal(reply.status, 200);
+        }
         assert.equal((await appendOne(server, flood, 0)).status, 204);
         assert.equal(await storedBytes(server, flood), flood.appends * flood.bytes);
         assert.equal((await server.ask("GET", "/health")).status, 200);

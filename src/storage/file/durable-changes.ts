@@ -8,8 +8,8 @@ import type { TailCache } from "./tail-cache.js";
 
 /** What changes are applied to. */
 export interface DurableChangesOptions {
-  /** The streams in memory, by name. */
-  readonly streams: Map<string, FileStream>;
+  /** A stream is no longer in memory. */
+  readonly leave: (stream: FileStream) => void;
   readonly cache: TailCache;
   readonly flusher: Flusher;
   readonly references: References;
@@ -82,10 +82,10 @@ export class DurableChanges {
   }
 
   #delete(stream: FileStream): void {
-    const { streams, flusher, references } = this.#options;
+    const { leave, flusher, references } = this.#options;
     stream.deleted = true;
     references.drop(stream);
-    if (streams.get(stream.name) === stream) streams.delete(stream.name);
+    leave(stream);
     flusher.drop(stream);
     stream.observer?.deleted();
   }

@@ -119,7 +119,7 @@ export class FileStorage implements Storage {
       trash: this.#trash,
       clock,
     });
-    this.#changes = new DurableChanges({ streams: this.#streams, cache, flusher: this.#flusher, references: this.#references });
+    this.#changes = new DurableChanges({ leave: (stream) => this.#loader.leave(stream), cache, flusher: this.#flusher, references: this.#references });
   }
 
   async open(): Promise<void> {
@@ -255,7 +255,7 @@ export class FileStorage implements Storage {
     this.#references.drop(stream);
     if (this.#streams.get(stream.name) === stream) {
       const before = stream.lastNotDeleted();
-      if (before === null) this.#streams.delete(stream.name);
+      if (before === null) this.#loader.leave(stream);
       else this.#streams.set(stream.name, before);
     }
     // After a failed sync the record may be there: the next start needs the files then.
@@ -360,7 +360,7 @@ export class FileStorage implements Storage {
     this.#flusher.drop(stream);
     this.#journal?.forget(stream);
     this.#references.drop(stream);
-    if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
+    this.#loader.leave(stream);
     return true;
   }
 

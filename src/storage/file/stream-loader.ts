@@ -4,6 +4,7 @@ import type { Damage } from "./damage.js";
 import { FileStream } from "./file-stream.js";
 import type { Files } from "./files.js";
 import type { Layout } from "./layout.js";
+import type { Sidecar } from "./sidecar.js";
 import type { Trash } from "./trash.js";
 
 /** What a loader works with. */
@@ -20,9 +21,17 @@ export interface StreamLoaderOptions {
   readonly hasFailed: () => boolean;
 }
 
-/** Brings streams from their own files into memory. */
+interface Load {
+  /** A stream of the name left memory meanwhile: what was read may be older than what it left behind. */
+  isStale: boolean;
+  readonly found: Promise<FileStream | null>;
+}
+
+/** Brings streams from their own files into memory, and knows when they leave it. */
 export class StreamLoader {
   readonly #options: StreamLoaderOptions;
+  /** Under way, by name. */
+  readonly #loads = new Map<string, Load>();
 
   constructor(options: StreamLoaderOptions) {
     this.#options = options;
@@ -30,18 +39,42 @@ export class StreamLoader {
 
   /** The stream of this name, from memory or from disk; `null` when there is none. Throws DamagedStreamError and StorageBusyError. */
   async find(name: string): Promise<FileStream | null> {
-    return this.#options.streams.get(name) ?? this.#load(name);
+    return this.#options.streams.get(name) ?? (this.#loads.get(name) ?? this.#begin(name)).found;
+  }
+
+  /** The stream is gone, or its files have all of it: it is no longer in memory. */
+  leave(stream: FileStream): void {
+    const { streams } = this.#options;
+    const { name } = stream;
+    const load = this.#loads.get(name);
+    if (load !== undefined) load.isStale = true;
+    if (streams.get(name) === stream) streams.delete(name);
+  }
+
+  #begin(name: string): Load {
+    const load = { isStale: false, found: this.#load(name).finally(() => this.#loads.delete(name)) };
+    this.#loads.set(name, load);
+    return load;
   }
 
   async #load(name: string): Promise<FileStream | null> {
-    const { files, layout, streams, trash, damage, lastBatch, hasFailed } = this.#options;
-    if (trash.isVacating(name)) return null;
-    const directory = layout.streamDirectory(name);
-    const read = await readSidecar(files, name, directory, lastBatch());
-    const known = streams.get(name);
-    if (known !== undefined) return known;
+    const { files, layout, streams, trash, lastBatch } = this.#options;
+    for (;;) {
+      if (trash.isVacating(name)) return null;
+      const read = await readSidecar(files, name, layout.streamDirectory(name), lastBatch());
+      const known = streams.get(name);
+      if (known !== undefined) return known;
+      const load = this.#loads.get(name);
+      if (load?.isStale !== true) return this.#take(name, read);
+      load.isStale = false;
+    }
+  }
+
+  async #take(name: string, read: Sidecar | DamagedStreamError | null): Promise<FileStream | null> {
+    const { layout, streams, trash, damage, hasFailed } = this.#options;
     if (read === null) return null;
     if (read instanceof DamagedStreamError) throw damage.told(read);
+    const directory = layout.streamDirectory(name);
     if (read.claimed) {
       // Its creation never became durable, or the next start shows that it did.
       if (!hasFailed()) await trash.discard(directory, `${read.id}-unborn`, true);

@@ -11,19 +11,19 @@ import { fileRooms, type FileRooms } from "../../helpers/file-rooms.js";
 interface Changes {
   readonly rooms: FileRooms;
   readonly changes: DurableChanges;
-  readonly streams: Map<string, FileStream>;
+  readonly left: readonly FileStream[];
   readonly collected: FileStream[];
 }
 
 function changesIn(): Changes {
   const rooms = fileRooms();
   const { writer, cache } = rooms;
-  const streams = new Map<string, FileStream>();
+  const left: FileStream[] = [];
   const collected: FileStream[] = [];
   // Only told of what happens here: nothing is handed in.
   const references = Object.assign(Object.create(References.prototype) as References, { drop: () => undefined, collect: (stream: FileStream) => collected.push(stream) });
   const flusher = new Flusher({ writer, cache, clock: rooms.clock, flushAtBytes: 1e6, fault: (error) => assert.fail(error) });
-  return { rooms, streams, collected, changes: new DurableChanges({ streams, cache, flusher, references }) };
+  return { rooms, left, collected, changes: new DurableChanges({ leave: (stream) => left.push(stream), cache, flusher, references }) };
 }
 
 function watched(stream: FileStream): string[] {
@@ -70,13 +70,12 @@ describe("what has become durable", () => {
   });
 
   test("takes a deleted stream out of memory", () => {
-    const { rooms, changes, streams } = changesIn();
+    const { rooms, changes, left } = changesIn();
     const stream = rooms.stream();
-    streams.set(stream.name, stream);
     const told = watched(stream);
     changes.apply(rooms.entry(stream, "bytes"), 1);
     changes.apply(rooms.entry(stream, "", { kind: RecordKind.delete }), 2);
-    assert.deepEqual([stream.standing, streams.size, rooms.cache.bytes, told], ["gone", 0, 0, ["0-5", "deleted"]]);
+    assert.deepEqual([stream.standing, left, rooms.cache.bytes, told], ["gone", [stream], 0, ["0-5", "deleted"]]);
   });
 
   test("drops what a trim covers", async () => {

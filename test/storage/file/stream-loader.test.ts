@@ -42,6 +42,42 @@ describe("a stream that is asked for", () => {
     assert.equal(rooms.files.count("open", /meta/), opened);
   });
 
+  test("is read again when one of its name left memory meanwhile", async (t) => {
+    const { loader, streams, rooms } = await loading(t);
+    const { files, writer } = rooms;
+    let goOn: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => (goOn = resolve));
+    const reading = new Promise<void>((resolve) => {
+      files.gate = ({ kind, path }) => {
+        if (kind !== "close" || !path.endsWith("meta.json")) return undefined;
+        files.gate = null;
+        resolve();
+        return held;
+      };
+    });
+    const asked = loader.find("s");
+    await reading;
+    const stream = rooms.stream("s");
+    streams.set("s", stream);
+    rooms.advance(stream, bytesOf(10));
+    stream.softDelete(2);
+    await writer.persist(stream);
+    loader.leave(stream);
+    assert.equal(streams.size, 0);
+    const asToo = loader.find("s");
+    goOn();
+    const found = await asked;
+    assert.ok(found !== null && found !== stream && found === (await asToo));
+    assert.equal(found.standing, "kept");
+  });
+
+  test("stays in memory when only another of its name leaves", async (t) => {
+    const { loader, streams, rooms } = await loading(t);
+    const found = await loader.find("s");
+    loader.leave(rooms.stream("s"));
+    assert.equal(streams.get("s"), found);
+  });
+
   test("is not there where there are no files", async (t) => {
     const { loader } = await loading(t);
     assert.equal(await loader.find("nobody"), null);

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
-import { TrimmedStreamError, type AppendRecord, type DamagedStreamError, type ListedStream, type MaybePromise, type Position, type Rejection, type Settlement, type Storage, type StorageHealth, type StoredStream, type StreamConfig } from "../storage.js";
+import type { AppendRecord, DamagedStreamError, ListedStream, MaybePromise, Position, Rejection, Settlement, Storage, StorageHealth, StoredStream, StreamConfig } from "../storage.js";
 import { listStreams } from "./catalog.js";
 import { Checkpointer, type SealedFile } from "./checkpoint.js";
 import { Damage } from "./damage.js";
@@ -21,9 +21,9 @@ import { recover, type Recovered } from "./recovery.js";
 import { References } from "./references.js";
 import { Room } from "./room.js";
 import { SegmentPool } from "./segment-pool.js";
-import { readThrough } from "./segment-reader.js";
 import { SegmentWriter } from "./segment-writer.js";
 import { StreamLoader } from "./stream-loader.js";
+import { StreamReader } from "./stream-reader.js";
 import { TailCache } from "./tail-cache.js";
 import { Trash } from "./trash.js";
 
@@ -66,6 +66,7 @@ export class FileStorage implements Storage {
   readonly #flusher: Flusher;
   readonly #damage: Damage;
   readonly #loader: StreamLoader;
+  readonly #reader: StreamReader;
   readonly #references: References;
   readonly #changes: DurableChanges;
   readonly #streams = new Map<string, FileStream>();
@@ -88,6 +89,7 @@ export class FileStorage implements Storage {
     // What a killed process leaves of a probe goes with the rest of the trash.
     this.#room = new Room({ files, probePath: join(layout.trash, "probe"), clock, log, found: () => this.#journal?.roomFound(), fault });
     this.#damage = new Damage({ log, layout, remove: (stream, settle) => this.delete(stream, settle) });
+    this.#reader = new StreamReader({ pool, cache, damage: this.#damage });
     this.#checkpointer = new Checkpointer({
       files,
       writer,
@@ -311,22 +313,7 @@ export class FileStorage implements Storage {
   }
 
   read(stored: StoredStream, from: Position, maxBytes: number): MaybePromise<Buffer> {
-    const stream = ownStream(stored);
-    if (from < stream.earliest) throw new TrimmedStreamError(stream);
-    if (from >= stream.lineage.end) return this.#readOwn(stream, from, maxBytes);
-    const { owner, to } = stream.lineage.at(from);
-    return this.#readOwn(owner, from, Math.min(maxBytes, to - from));
-  }
-
-  /** Reads from the stream's own files, and what is on its way to them. */
-  #readOwn(stream: FileStream, from: Position, maxBytes: number): MaybePromise<Buffer> {
-    const { cached } = stream;
-    if (stream.damage !== null) throw stream.damage;
-    if (from < cached.start) {
-      return this.#damage.telling(readThrough(this.#pool, this.#cache, stream, from, Math.min(maxBytes, cached.start - from)));
-    }
-    this.#cache.used(stream);
-    return cached.read(from, maxBytes);
+    return this.#reader.read(ownStream(stored), from, maxBytes);
   }
 
   /** Loading a stream that was only kept for its forks finds out that there are none any more. */

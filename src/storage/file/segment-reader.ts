@@ -45,11 +45,16 @@ export async function readSegment(pool: SegmentPool, stream: FileStream, from: P
   return bytes;
 }
 
+/** What a reader is told of a stream that is gone. */
+export function deletedMeanwhile({ name }: FileStream): DeletedStreamError {
+  return new DeletedStreamError(`the stream ${JSON.stringify(name)} was deleted while it was read`);
+}
+
 /** A file that is not what it should be: damage, unless it is no longer the stream's. */
 function faultOf(stream: FileStream, segment: Segment, problem: string, offset: number | null = null): Error {
   const path = segmentPath(stream.directory, segment.start);
   if (endOf(segment) <= stream.earliest) return new TrimmedStreamError(stream);
-  if (stream.deleted) return new DeletedStreamError(`the stream ${JSON.stringify(stream.name)} was deleted while it was read`);
+  if (stream.deleted) return deletedMeanwhile(stream);
   return new DamagedStreamError(stream.name, path, problem, offset);
 }
 

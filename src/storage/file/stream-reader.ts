@@ -1,0 +1,52 @@
+import { TrimmedStreamError, type MaybePromise, type Position } from "../storage.js";
+import type { Damage } from "./damage.js";
+import type { FileStream } from "./file-stream.js";
+import type { SegmentPool } from "./segment-pool.js";
+import { deletedMeanwhile, readThrough } from "./segment-reader.js";
+import type { TailCache } from "./tail-cache.js";
+
+/** What a reader works with. */
+export interface StreamReaderOptions {
+  readonly pool: SegmentPool;
+  readonly cache: TailCache;
+  readonly damage: Damage;
+}
+
+/** Reads a stream's bytes wherever they are: in memory, in its own segments, or in those of the streams it comes from. */
+export class StreamReader {
+  readonly #options: StreamReaderOptions;
+
+  constructor(options: StreamReaderOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * At most `maxBytes` durable bytes from `from` on, which is before the tail; fewer where a segment ends. Throws
+   * DamagedStreamError, DeletedStreamError, TrimmedStreamError and StorageBusyError.
+   */
+  read(stream: FileStream, from: Position, maxBytes: number): MaybePromise<Buffer> {
+    if (from < stream.earliest) throw new TrimmedStreamError(stream);
+    return from < stream.lineage.end ? this.#readInherited(stream, from, maxBytes) : this.#readOwn(stream, from, maxBytes);
+  }
+
+  #readInherited(fork: FileStream, from: Position, maxBytes: number): MaybePromise<Buffer> {
+    // Nobody keeps the bytes for a fork that is deleted.
+    if (fork.deleted) throw deletedMeanwhile(fork);
+    const { owner, to } = fork.lineage.at(from);
+    const bytes = this.#readOwn(owner, from, Math.min(maxBytes, to - from));
+    if (!(bytes instanceof Promise)) return bytes;
+    return bytes.catch((error: unknown) => {
+      throw fork.deleted ? deletedMeanwhile(fork) : error;
+    });
+  }
+
+  /** Reads from the stream's own files, and what is on its way to them. */
+  #readOwn(stream: FileStream, from: Position, maxBytes: number): MaybePromise<Buffer> {
+    const { pool, cache, damage } = this.#options;
+    const { cached } = stream;
+    if (stream.damage !== null) throw stream.damage;
+    if (from < cached.start) return damage.telling(readThrough(pool, cache, stream, from, Math.min(maxBytes, cached.start - from)));
+    cache.used(stream);
+    return cached.read(from, maxBytes);
+  }
+}

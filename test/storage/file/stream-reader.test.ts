@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import { describe, test, type TestContext } from "node:test";
+import { DeletedStreamError, TrimmedStreamError, type StoredStream } from "../../../src/storage/storage.js";
+import { bytesOf, created, forked, loaded, openEngine, readAll, remove, reopen, settled, type Engine } from "../../helpers/engine.js";
+import { Barrier } from "../../helpers/watched-files.js";
+
+/** A stream and a fork of it that shares its 100 bytes, neither of which is in memory. */
+async function sourceAndFork(t: TestContext): Promise<{ engine: Engine; source: StoredStream; fork: StoredStream }> {
+  const first = await openEngine();
+  await forked(first.storage, await created(first.storage, "source", bytesOf(100)), "fork");
+  const engine = await reopen(first);
+  t.after(() => engine.storage.close());
+  const fork = await loaded(engine.storage, "fork");
+  return { engine, fork, source: await loaded(engine.storage, "source") };
+}
+
+/** Deletes the fork, and the bytes that were kept for it. */
+async function dropShared({ storage, files }: Engine, source: StoredStream, fork: StoredStream): Promise<void> {
+  assert.equal(await remove(storage, fork), "durable");
+  storage.trim(source, 100);
+  await settled(storage, source);
+  await files.idle();
+}
+
+describe("a read of what a fork shares", () => {
+  test("gives the source's bytes, up to the fork point", async (t) => {
+    const { engine, fork } = await sourceAndFork(t);
+    assert.deepEqual(await readAll(engine.storage, fork, 0, 30), bytesOf(100));
+  });
+
+  test("says that the fork is gone, not that the source begins later", async (t) => {
+    const { engine, source, fork } = await sourceAndFork(t);
+    await dropShared(engine, source, fork);
+    assert.throws(() => engine.storage.read(fork, 0, 10), DeletedStreamError);
+    assert.throws(() => engine.storage.read(source, 0, 10), TrimmedStreamError);
+  });
+
+  test("says so too when it had begun before", async (t) => {
+    const { engine, source, fork } = await sourceAndFork(t);
+    const disk = new Barrier();
+    engine.files.gate = ({ kind, path }) => (kind === "open" && path.endsWith(".seg") ? disk.opened : undefined);
+    const read = engine.storage.read(fork, 0, 10);
+    await dropShared(engine, source, fork);
+    disk.open();
+    await assert.rejects(async () => read, DeletedStreamError);
+  });
+});

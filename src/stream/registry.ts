@@ -139,7 +139,7 @@ export class Registry {
   }
 
   #refuseGone(stream: Stream): MaybePromise<Refused> {
-    return stream.whenDurable((): Refused => (stream.phase === "kept" ? GONE : NOT_FOUND));
+    return stream.whenGone((): Refused => (stream.phase === "kept" ? GONE : NOT_FOUND));
   }
 
   /** Creates the stream of this name, or finds it there as asked for (specification 4.1). */
@@ -158,7 +158,7 @@ export class Registry {
     const isExpired = stream.isCurrent && stream.isExpired(this.#context.clock.nowMs());
     if (isExpired) this.#expire(stream);
     else if (stream.isCurrent) return this.#compare(stream, command);
-    if (stream.phase === "keeping" || stream.phase === "kept") return stream.whenDurable(() => refuse("name-held-by-forks"));
+    if (stream.phase === "keeping" || stream.phase === "kept") return stream.whenGone(() => refuse("name-held-by-forks"));
     // The name is free: its deletion has been handed in, and the creation follows it.
     return this.#createNew(name, command, base);
   }

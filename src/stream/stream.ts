@@ -245,6 +245,11 @@ export class Stream implements StreamObserver {
     });
   }
 
+  /** The same for what waits for the stream's deletion, which may fail with what it waited for itself: only a full disk does that. */
+  whenGone<T>(answer: () => T): MaybePromise<T | Refused> {
+    return this.whenDurable(() => (this.isCurrent ? refuse("storage-full") : answer()));
+  }
+
   /** Storage has settled the creation. */
   creationSettled(how: Settlement): void {
     this.#reserved.settle(0, how === "durable");

@@ -263,6 +263,31 @@ describe("deleting", () => {
     }
   });
 
+  for (const hasFork of [false, true]) {
+    test(`that fails with what it waited for fails what comes to wait for it${hasFork ? ", also where forks hold the name" : ""}`, async (t) => {
+      const { engine, registry } = await registryOf(t);
+      await registry.create("s", createOf({ text: "kept" }));
+      if (hasFork) await registry.create("fork", createOf({ contentType: null, fork: { source: "s", offset: null, place: null, subOffset: 0 } }));
+      const disk = new Barrier();
+      let frames = 0;
+      engine.files.gate = ({ kind, path }) => {
+        if (kind === "writeThen") return (frames += 1) === 1 ? diskError("ENOSPC") : undefined;
+        return kind === "write" && path.endsWith(".seg") ? disk.opened : undefined;
+      };
+      const outcomes: (CreateOutcome | AppendOutcome | DeleteOutcome | Promise<CreateOutcome | AppendOutcome | DeleteOutcome>)[] = [registry.append("s", appendOf("a")), registry.append("s", appendOf(bytesOf(5000).toString())), registry.delete("s")];
+      assert.equal(gist(await outcomes[0] ?? assert.fail()), "storage-full");
+      // Another stream finds that there is room again.
+      engine.clock.advance(1000);
+      await engine.files.idle();
+      await registry.create("other", createOf());
+      outcomes.push(registry.append("s", appendOf("late")), registry.delete("s"));
+      if (hasFork) outcomes.push(registry.create("s", createOf()));
+      disk.open();
+      assert.deepEqual((await Promise.all(outcomes)).map(gist), outcomes.map(() => "storage-full"));
+      assert.equal(await textOf(registry, "s"), "kept");
+    });
+  }
+
   test("a stream whose creation fails as well leaves nothing", async (t) => {
     const { engine, registry } = await registryOf(t);
     engine.files.gate = ({ kind }) => (kind === "writeThen" ? diskError("ENOSPC") : undefined);

@@ -1,30 +1,15 @@
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { createServer } from "../../src/server.js";
+import { closedDirectory, NO_LOG } from "../helpers/closed-directory.js";
 import { startStreamdir } from "../helpers/process.js";
+import { fileIn, flipBit } from "../helpers/spoilt-files.js";
 import { tempDir } from "../helpers/temp-dir.js";
 
-const LOG = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
-
-/** A directory with one stream, which no server has open any more. */
-async function servedDirectory(): Promise<string> {
-  const dir = tempDir();
-  const server = await createServer({ dir, port: 0, journalBytes: 65536, log: LOG });
-  await fetch(`${server.url}a/b`, { method: "PUT", headers: { "Content-Type": "text/plain" }, body: "hello" });
-  await server.close();
-  return dir;
-}
-
-function find(dir: string, end: string): string {
-  const found = readdirSync(dir, { recursive: true, encoding: "utf8" }).find((path) => path.endsWith(end));
-  assert.ok(found !== undefined);
-  return join(dir, found);
-}
-
 test("repair has nothing to do in a sound directory, and says so", async (context) => {
-  const dir = await servedDirectory();
+  const dir = await closedDirectory();
   for (const args of [["repair", dir], ["repair", dir, "--yes"]]) {
     const { status, stdout, stderr } = await startStreamdir(context, args).ended;
     assert.deepEqual([status, stdout, stderr], [0, "nothing to repair\n", ""]);
@@ -33,13 +18,12 @@ test("repair has nothing to do in a sound directory, and says so", async (contex
 });
 
 test("repair says what it would do, changes nothing without --yes, does it with --yes, and is then done", async (context) => {
-  const dir = await servedDirectory();
-  const sidecar = find(dir, "meta.json");
-  const segment = find(dir, ".seg");
+  const dir = await closedDirectory();
+  const sidecar = fileIn(dir, "meta.json");
+  const segment = fileIn(dir, ".seg");
   const sound = readFileSync(sidecar);
-  const damaged = Buffer.from(sound);
-  damaged.writeUInt8(damaged.readUInt8(50) ^ 1, 50);
-  writeFileSync(sidecar, damaged);
+  flipBit(sidecar, 50);
+  const damaged = readFileSync(sidecar);
   const what = `stream "a/b": ${sidecar}: put byte 50 right, the only one whose change makes the checksum match; the damaged file is kept`;
   const plan = await startStreamdir(context, ["repair", dir]).ended;
   assert.deepEqual([plan.status, plan.stdout], [1, `to do: ${what}\n1 to do with --yes, nothing is left\n`]);
@@ -59,7 +43,7 @@ test("repair says what it would do, changes nothing without --yes, does it with 
 
 test("repair refuses a directory that a server has open, one of another host without --force-unlock, and one that is none of ours", async (context) => {
   const dir = tempDir();
-  const server = await createServer({ dir, port: 0, journalBytes: 65536, log: LOG });
+  const server = await createServer({ dir, port: 0, journalBytes: 65536, log: NO_LOG });
   for (const args of [["repair", dir], ["repair", dir, "--yes", "--force-unlock"]]) {
     const busy = await startStreamdir(context, args).ended;
     assert.deepEqual([busy.status, busy.stdout], [1, ""]);

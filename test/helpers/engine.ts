@@ -83,6 +83,13 @@ export async function reopen(engine: Engine, options: Parameters<typeof makeEngi
   return openEngine({ dir: engine.dir, clock: new ManualClock(engine.clock.nowMs()), ...options });
 }
 
+/** An engine that finds one stream in its directory: what it had is in its own files, the journal is new. */
+export async function openOnFiles(name: string, payload: Buffer | string, more: Partial<StreamConfig> = {}): Promise<Engine> {
+  const first = await openEngine();
+  await created(first.storage, name, payload, more);
+  return reopen(first);
+}
+
 /** `length` bytes that are the same for the same seed and tell where they are from. */
 export function bytesOf(length: number, seed = 0): Buffer {
   const bytes = Buffer.alloc(length);

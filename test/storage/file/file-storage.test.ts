@@ -550,16 +550,6 @@ describe("a disk that fails", () => {
     await again.storage.close();
   });
 
-  test("a failed sync of a segment that is written to be let go is final", async () => {
-    const engine = await openEngine();
-    const stream = await created(engine.storage, "s", "kept");
-    engine.files.gate = failing("EIO", ["sync"], SEGMENT);
-    await assert.rejects(engine.storage.persist(stream), { code: "EIO" });
-    engine.files.gate = null;
-    await assertFaulted(engine, stream);
-    await engine.storage.close();
-  });
-
   test("a journal write that fails while the engine closes is final too, and the next start takes the journal", async () => {
     const engine = await openEngine();
     const stream = await created(engine.storage, "s", "kept");

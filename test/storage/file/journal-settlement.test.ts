@@ -7,7 +7,7 @@ import { settleJournal, shortStreams } from "../../../src/storage/file/journal-s
 import { surveyJournal } from "../../../src/storage/file/journal-survey.js";
 import { readMarker } from "../../../src/storage/file/directory.js";
 import { Layout } from "../../../src/storage/file/layout.js";
-import { append, crash, created, keptLog, loaded, openEngine, readAll, remove } from "../../helpers/engine.js";
+import { append, crash, created, keptLog, loaded, openEngine, openOnFiles, readAll, remove } from "../../helpers/engine.js";
 import { WatchedFiles } from "../../helpers/watched-files.js";
 
 test("a settled journal holds nothing, counts on, and nothing of it is kept", async (t) => {
@@ -38,10 +38,7 @@ test("a settled journal holds nothing, counts on, and nothing of it is kept", as
 });
 
 test("records of a stream whose sidecar is spoiled are kept, and told of", async () => {
-  const first = await openEngine();
-  await created(first.storage, "s", "one,");
-  await first.storage.close();
-  const engine = await openEngine({ dir: first.dir });
+  const engine = await openOnFiles("s", "one,");
   await append(engine.storage, await loaded(engine.storage, "s"), "two,");
   const dir = await crash(engine);
   const files = new WatchedFiles();

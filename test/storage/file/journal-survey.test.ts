@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { surveyJournal, type Survey } from "../../../src/storage/file/journal-survey.js";
 import { openOffline } from "../../../src/storage/file/offline.js";
-import { append, bytesOf, crash, created, forked, loaded, openEngine, remove } from "../../helpers/engine.js";
+import { append, bytesOf, crash, created, forked, loaded, openEngine, openOnFiles, remove } from "../../helpers/engine.js";
 
 async function survey(dir: string): Promise<Survey> {
   return surveyJournal(await openOffline(dir, false));
@@ -20,10 +20,7 @@ function named({ streams }: Survey): Record<string, unknown> {
 
 describe("the survey of a journal", () => {
   test("tells of each stream where it ends, whether it is there, and what its files lack", async () => {
-    const first = await openEngine();
-    await created(first.storage, "old", "12345");
-    await first.storage.close();
-    const engine = await openEngine({ dir: first.dir });
+    const engine = await openOnFiles("old", "12345");
     await append(engine.storage, await loaded(engine.storage, "old"), "678");
     await created(engine.storage, "new", bytesOf(5000)); // past the journal
     await remove(engine.storage, await created(engine.storage, "gone", "x"));
@@ -39,16 +36,13 @@ describe("the survey of a journal", () => {
   });
 
   test("finds records that do not follow what the sidecar says", async () => {
-    const first = await openEngine();
-    await created(first.storage, "s", "12345");
-    await first.storage.close();
-    const engine = await openEngine({ dir: first.dir });
+    const engine = await openOnFiles("s", "12345");
     const stream = await loaded(engine.storage, "s");
-    const sidecar = readdirSync(first.dir, { recursive: true, encoding: "utf8" }).find((path) => path.endsWith("meta.json")) ?? "";
-    const old = readFileSync(join(first.dir, sidecar));
+    const sidecar = readdirSync(engine.dir, { recursive: true, encoding: "utf8" }).find((path) => path.endsWith("meta.json")) ?? "";
+    const old = readFileSync(join(engine.dir, sidecar));
     await append(engine.storage, stream, "678");
     await engine.storage.close();
-    const last = await openEngine({ dir: first.dir });
+    const last = await openEngine({ dir: engine.dir });
     await append(last.storage, await loaded(last.storage, "s"), "9");
     const dir = await crash(last);
     writeFileSync(join(dir, sidecar), old);

@@ -18,6 +18,18 @@ async function openJournal(t: TestContext, rooms: FileRooms, more?: Parameters<F
   return journal;
 }
 
+/** A journal with three sealed files, and none that it could go on in after the next. */
+async function journalWithoutFreeFiles(t: TestContext, rooms: FileRooms): Promise<{ journal: Journal; stream: FileStream; sealed: readonly string[] }> {
+  const sealed: string[] = [];
+  const journal = await openJournal(t, rooms, { sealed: (file) => void sealed.push(file.path) });
+  const stream = rooms.stream();
+  for (let index = 0; sealed.length < 3; index += 1) {
+    journal.enqueue(rooms.entry(stream, `${index}`, { change: recordOf(bytesOf(3000, index)) }));
+    await rooms.files.idle();
+  }
+  return { journal, stream, sealed };
+}
+
 /** The payloads and batches of the records in a journal file, in order. */
 function contentOf(rooms: FileRooms, sequence: number): { batches: number[]; payloads: string[] } {
   const { frames, damage } = readJournalFile(readFileSync(rooms.layout.journalFile(sequence)), { sequence, directoryId: DIRECTORY_ID, lastBatch: null });
@@ -260,13 +272,7 @@ describe("a full disk", () => {
 
   test("that lets no checkpoint free a file refuses what waits for one, until one is freed", async (t) => {
     const rooms = fileRooms();
-    const sealed: string[] = [];
-    const journal = await openJournal(t, rooms, { sealed: (file) => void sealed.push(file.path) });
-    const stream = rooms.stream();
-    for (let index = 0; sealed.length < 3; index += 1) {
-      journal.enqueue(rooms.entry(stream, `${index}`, { change: recordOf(bytesOf(3000, index)) }));
-      await rooms.files.idle();
-    }
+    const { journal, stream, sealed } = await journalWithoutFreeFiles(t, rooms);
     rooms.told.length = 0;
     const waiting = (): boolean => stream.pending > 0;
     for (let index = 0; index < 80 && !waiting(); index += 1) {
@@ -291,13 +297,7 @@ describe("a full disk", () => {
 
   test("of the checkpoint's, found while the last frame is on its way: that frame settles first", async (t) => {
     const rooms = fileRooms();
-    const sealed: string[] = [];
-    const journal = await openJournal(t, rooms, { sealed: (file) => void sealed.push(file.path) });
-    const stream = rooms.stream();
-    for (let index = 0; sealed.length < 3; index += 1) {
-      journal.enqueue(rooms.entry(stream, `${index}`, { change: recordOf(bytesOf(3000, index)) }));
-      await rooms.files.idle();
-    }
+    const { journal, stream } = await journalWithoutFreeFiles(t, rooms);
     journal.checkpointLacksRoom();
     for (let index = 0; index < 80 && !journal.isFull; index += 1) {
       const disk = new Barrier();

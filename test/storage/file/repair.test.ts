@@ -7,7 +7,8 @@ import { openOffline } from "../../../src/storage/file/offline.js";
 import { encodeRefusal } from "../../../src/storage/file/sidecar.js";
 import { repairDirectory, type RepairLine, type RepairSummary } from "../../../src/storage/file/repair.js";
 import { verifyDirectory, type Finding } from "../../../src/storage/file/verify.js";
-import { append, bytesOf, changeSidecar, crash, created, forked, keptLog, loaded, openEngine, readAll, recordOf, remove, settled, type Engine } from "../../helpers/engine.js";
+import { append, bytesOf, changeSidecar, copyOf, crash, created, forked, keptLog, loaded, openEngine, openOnFiles, readAll, recordOf, remove, settled, type Engine } from "../../helpers/engine.js";
+import { fileIn, flipBit } from "../../helpers/spoilt-files.js";
 import { tempDir } from "../../helpers/temp-dir.js";
 
 interface Repaired {
@@ -34,19 +35,6 @@ async function findings(dir: string): Promise<string[]> {
 function contentOf(dir: string): Map<string, string> {
   const paths = readdirSync(dir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
   return new Map(paths.map((entry) => join(entry.parentPath, entry.name)).map((path) => [path, readFileSync(path, "latin1")]));
-}
-
-/** The one file under `dir` whose path ends like this. */
-function find(dir: string, end: string): string {
-  const paths = readdirSync(dir, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(end) && !path.startsWith("damaged"));
-  assert.equal(paths.length, 1, `${paths.length} files end with ${end}`);
-  return join(dir, paths[0] ?? "");
-}
-
-function flip(path: string, offset: number): void {
-  const bytes = readFileSync(path);
-  bytes.writeUInt8(bytes.readUInt8(offset) ^ 4, offset);
-  writeFileSync(path, bytes);
 }
 
 /** Writes nonsense over the middle of a file: more than one byte is wrong. */
@@ -79,11 +67,8 @@ describe("a directory that was closed", () => {
     sound = dir;
   });
 
-  function copy(): string {
-    const dir = join(tempDir(), "data");
-    cpSync(sound, dir, { recursive: true });
-    return dir;
-  }
+  /** A copy to do harm to. */
+  const copy = (): string => copyOf(sound);
 
   test("needs nothing", async () => {
     const { lines, summary } = await repair(copy());
@@ -92,8 +77,8 @@ describe("a directory that was closed", () => {
 
   test("is not changed by saying what would be done", async () => {
     const dir = copy();
-    spoil(find(dir, "json/meta.json"));
-    flip(find(dir, "chat/0000000000000000.seg"), 7);
+    spoil(fileIn(dir, "json/meta.json"));
+    flipBit(fileIn(dir, "chat/0000000000000000.seg"), 7);
     const before = contentOf(dir);
     const { lines, summary } = await repair(dir, false);
     assert.deepEqual(contentOf(dir), before);
@@ -103,9 +88,9 @@ describe("a directory that was closed", () => {
 
   test("gets a sidecar with one wrong byte back as it was", async (t) => {
     const dir = copy();
-    const path = find(dir, "chat/meta.json");
+    const path = fileIn(dir, "chat/meta.json");
     const before = readFileSync(path);
-    flip(path, 70);
+    flipBit(path, 70);
     const damaged = readFileSync(path);
     const { lines, summary } = await repair(dir);
     assert.deepEqual(summary, { done: 1, toDo: 0, left: 0 });
@@ -120,8 +105,8 @@ describe("a directory that was closed", () => {
   for (const [what, harm] of [["lost", rmSync], ["spoiled", spoil]] as const) {
     test(`gets a sidecar that is ${what} made anew from the segments, and the stream is closed`, async (t) => {
       const dir = copy();
-      harm(find(dir, "json/meta.json"));
-      harm(find(dir, "chat/meta.json"));
+      harm(fileIn(dir, "json/meta.json"));
+      harm(fileIn(dir, "chat/meta.json"));
       const { summary, lines } = await repair(dir);
       assert.deepEqual(summary, { done: 2, toDo: 0, left: 0 });
       assert.match(lines.join("\n"), /done: chat: .* make it anew with 6000 bytes; .*octet-stream, its lifetime is lost and without end; its producers, .* it is closed/);
@@ -147,8 +132,8 @@ describe("a directory that was closed", () => {
 
   test("sets a damaged segment aside, and the rest of the stream is served", async (t) => {
     const dir = copy();
-    const path = find(dir, "chat/0000000000000000.seg");
-    flip(path, 7);
+    const path = fileIn(dir, "chat/0000000000000000.seg");
+    flipBit(path, 7);
     const { lines, summary } = await repair(dir);
     assert.deepEqual(summary, { done: 1, toDo: 0, left: 1 });
     assert.match(lines.join("\n"), /left: chat: .*positions 0 to 3000 of the stream\ndone: chat: .*0000000000000000.seg: set it aside/);
@@ -163,8 +148,8 @@ describe("a directory that was closed", () => {
 
   test("refuses an open stream whose last segment is damaged, until its files are put back", async (t) => {
     const dir = copy();
-    const path = find(dir, "chat/0000000000003000.seg");
-    const meta = find(dir, "chat/meta.json");
+    const path = fileIn(dir, "chat/0000000000003000.seg");
+    const meta = fileIn(dir, "chat/meta.json");
     const [segmentBefore, metaBefore] = [readFileSync(path), readFileSync(meta)];
     truncateSync(path, 2999);
     const { summary } = await repair(dir);
@@ -183,8 +168,8 @@ describe("a directory that was closed", () => {
 
   test("leaves a journal that is gone, and a journal of another directory", async () => {
     const dir = copy();
-    const journal = find(join(dir, "journal"), ".journal");
-    flip(journal, 33);
+    const journal = fileIn(join(dir, "journal"), ".journal");
+    flipBit(journal, 33);
     assert.match((await repair(dir)).lines.join(), /^left: : journal.*/);
     rmSync(journal);
     assert.match((await repair(dir)).lines.join(), /^left: : journal: the journal is missing/);
@@ -192,9 +177,9 @@ describe("a directory that was closed", () => {
 
   test("leaves a directory with another name, and one that another version wrote", async () => {
     const dir = copy();
-    const directory = dirname(find(dir, "chat/meta.json"));
+    const directory = dirname(fileIn(dir, "chat/meta.json"));
     renameSync(directory, join(dirname(directory), "chet"));
-    const json = find(dir, "json/meta.json");
+    const json = fileIn(dir, "json/meta.json");
     writeFileSync(json, readFileSync(json, "utf8").replace('"format": 1', '"format": 22'));
     const { lines, summary } = await repair(dir);
     assert.deepEqual(summary, { done: 0, toDo: 0, left: 2 });
@@ -238,9 +223,9 @@ describe("a directory after kill -9", () => {
 
   test("keeps a damaged journal whole, applies what is sound, and refuses the streams that lost records", async (t) => {
     const dir = await crashed();
-    const journal = find(join(dir, "journal"), ".journal");
+    const journal = fileIn(join(dir, "journal"), ".journal");
     const offsets = framesOf(journal);
-    flip(journal, (offsets[5] ?? 0) + 81); // the second append of b, behind the empty frame and three creations
+    flipBit(journal, (offsets[5] ?? 0) + 81); // the second append of b, behind the empty frame and three creations
     const whole = readFileSync(journal);
     const [finding] = await findings(dir);
     assert.match(finding ?? "", /sound records follow at byte \d+; it seems to hold records of "b"; records behind it are of "c", "a", "b", "gone"/);
@@ -260,7 +245,7 @@ describe("a directory after kill -9", () => {
     const stream = await created(engine.storage, "big", "x");
     await append(engine.storage, stream, "y".repeat(5000)); // past the journal
     const dir = await crash(engine);
-    spoil(find(dir, "big/meta.json"));
+    spoil(fileIn(dir, "big/meta.json"));
     const { lines, summary } = await repair(dir);
     assert.deepEqual(summary, { done: 2, toDo: 0, left: 0 }, lines.join("\n"));
     assert.deepEqual(await findings(dir), []);
@@ -270,14 +255,11 @@ describe("a directory after kill -9", () => {
   });
 
   test("finds the end of a stream in the journal when its sidecar is lost", async (t) => {
-    const first = await openEngine();
-    await created(first.storage, "s", "one,", { contentType: "text/plain" });
-    await first.storage.close();
-    const engine = await openEngine({ dir: first.dir });
+    const engine = await openOnFiles("s", "one,", { contentType: "text/plain" });
     const stream = await loaded(engine.storage, "s");
     await append(engine.storage, stream, "two,");
     const dir = await crash(engine);
-    rmSync(find(dir, "s/meta.json"));
+    rmSync(fileIn(dir, "s/meta.json"));
     assert.match((await findings(dir)).join(), /s: .*meta.json: it is missing/);
     const { summary } = await repair(dir);
     assert.deepEqual(summary, { done: 2, toDo: 0, left: 0 });
@@ -287,16 +269,13 @@ describe("a directory after kill -9", () => {
     assert.deepEqual([found.config.contentType, found.state.closed, found.id], ["text/plain", true, stream.id]);
   });
 
-  for (const [what, harm, isClosed] of [["spoiled", spoil, true], ["wrong in one byte", (path: string) => flip(path, 70), false]] as const) {
+  for (const [what, harm, isClosed] of [["spoiled", spoil, true], ["wrong in one byte", (path: string) => flipBit(path, 70), false]] as const) {
     test(`applies what a start of the server set aside for a stream whose sidecar was ${what}`, async (t) => {
-      const first = await openEngine();
-      await created(first.storage, "s", "one,", { contentType: "text/plain" });
-      await first.storage.close();
-      const engine = await openEngine({ dir: first.dir });
+      const engine = await openOnFiles("s", "one,", { contentType: "text/plain" });
       await append(engine.storage, await loaded(engine.storage, "s"), "two,");
       await created(engine.storage, "other", "x");
       const dir = await crash(engine);
-      harm(find(dir, "s/meta.json"));
+      harm(fileIn(dir, "s/meta.json"));
       const server = await openEngine({ dir });
       await assert.rejects(server.storage.load("s"), DamagedStreamError);
       await append(server.storage, await loaded(server.storage, "other"), "y");
@@ -314,21 +293,18 @@ describe("a directory after kill -9", () => {
   }
 
   test("never applies what was set aside to another stream of the name", async () => {
-    const first = await openEngine();
-    await created(first.storage, "s", "one,");
-    await first.storage.close();
-    const engine = await openEngine({ dir: first.dir });
+    const engine = await openOnFiles("s", "one,");
     await append(engine.storage, await loaded(engine.storage, "s"), "two,");
     const dir = await crash(engine);
-    spoil(find(dir, "s/meta.json"));
+    spoil(fileIn(dir, "s/meta.json"));
     const server = await openEngine({ dir });
     await server.storage.close();
-    rmSync(dirname(find(dir, "s/meta.json")), { recursive: true });
+    rmSync(dirname(fileIn(dir, "s/meta.json")), { recursive: true });
     const successor = await openEngine({ dir });
     await created(successor.storage, "s", "another,");
     await successor.storage.close();
     assert.deepEqual((await repair(dir)).summary, { done: 0, toDo: 0, left: 0 });
-    rmSync(find(dir, "s/meta.json"));
+    rmSync(fileIn(dir, "s/meta.json"));
     const { lines, summary } = await repair(dir);
     assert.deepEqual(summary, { done: 0, toDo: 0, left: 1 });
     assert.match(lines[0] ?? "", /nobody can tell whether they are its own/);
@@ -357,7 +333,7 @@ describe("a directory with forks", () => {
     return dir;
   }
 
-  const meta = (dir: string, name: string): string => find(dir, `${name}/meta.json`);
+  const meta = (dir: string, name: string): string => fileIn(dir, `${name}/meta.json`);
 
   async function assertWhole(t: TestContext, dir: string): Promise<Engine> {
     assert.deepEqual(await findings(dir), []);
@@ -421,7 +397,7 @@ describe("a directory with forks", () => {
   test("leaves a source of which not all is there that its fork shares", async () => {
     const dir = copy((target) => {
       rmSync(meta(target, "source"));
-      rmSync(find(target, "source/0000000000003000.seg"));
+      rmSync(fileIn(target, "source/0000000000003000.seg"));
     });
     const { lines, summary } = await repair(dir);
     assert.deepEqual([summary.done, summary.left], [0, 2], lines.join("\n"));
@@ -430,7 +406,7 @@ describe("a directory with forks", () => {
   });
 
   test("closes an open source whose last segment is lost: its forks read what is there", async (t) => {
-    const dir = copy((target) => flip(find(target, "source/0000000000003000.seg"), 7));
+    const dir = copy((target) => flipBit(fileIn(target, "source/0000000000003000.seg"), 7));
     const { lines, summary } = await repair(dir);
     assert.deepEqual(summary, { done: 2, toDo: 0, left: 1 }, lines.join("\n"));
     assert.match(lines.join("\n"), /left: source: .*which its forks share: "left"\n.*\ndone: source: .*: close the stream, which its forks need, and keep its sidecar/);

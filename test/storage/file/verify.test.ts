@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { before, describe, test } from "node:test";
 import { openOffline } from "../../../src/storage/file/offline.js";
 import { encodeRefusal } from "../../../src/storage/file/sidecar.js";
 import { verifyDirectory, type Finding, type VerifyProgress, type VerifySummary } from "../../../src/storage/file/verify.js";
-import { append, bytesOf, changeSidecar, crash, created, forked, loaded, openEngine, originAt, remove, settled, startCreate } from "../../helpers/engine.js";
+import { append, bytesOf, changeSidecar, copyOf, crash, created, forked, loaded, openEngine, openOnFiles, originAt, remove, settled, startCreate } from "../../helpers/engine.js";
+import { fileIn, flipBit } from "../../helpers/spoilt-files.js";
 import { tempDir } from "../../helpers/temp-dir.js";
 import { Barrier } from "../../helpers/watched-files.js";
 
@@ -25,19 +26,6 @@ async function verify(dir: string): Promise<Verified> {
   return { findings, progress, summary };
 }
 
-/** The one file under `dir` whose path ends like this. */
-function find(dir: string, end: string): string {
-  const paths = readdirSync(dir, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(end));
-  assert.equal(paths.length, 1, `${paths.length} files end with ${end}`);
-  return join(dir, paths[0] ?? "");
-}
-
-function flip(path: string, offset: number): void {
-  const bytes = readFileSync(path);
-  bytes.writeUInt8(bytes.readUInt8(offset) ^ 4, offset);
-  writeFileSync(path, bytes);
-}
-
 describe("a directory that was closed", () => {
   let sound = "";
   before(async () => {
@@ -50,11 +38,7 @@ describe("a directory that was closed", () => {
   });
 
   /** A copy to do harm to. */
-  function copy(): string {
-    const dir = join(tempDir(), "data");
-    cpSync(sound, dir, { recursive: true });
-    return dir;
-  }
+  const copy = (): string => copyOf(sound);
 
   test("has nothing to be found", async () => {
     const { findings, summary, progress } = await verify(copy());
@@ -69,18 +53,18 @@ describe("a directory that was closed", () => {
   });
 
   const harms: readonly [name: string, harm: (dir: string) => string, stream: string | null, problem: RegExp][] = [
-    ["a flipped bit in a segment", (dir) => touch(find(dir, "chat/0000000000000000.seg"), (path) => flip(path, 2999)), "chat", /first 3000 bytes do not match/],
-    ["a segment that lost its end", (dir) => touch(find(dir, "chat/0000000000003000.seg"), (path) => truncateSync(path, 2999)), "chat", /has 2999 bytes of 3000/],
-    ["a segment that is gone", (dir) => touch(find(dir, "chat/0000000000003000.seg"), (path) => rmSync(path)), "chat", /^it is missing: positions 3000 to 6000 of the stream$/],
-    ["a flipped bit in a sidecar", (dir) => touch(find(dir, "chat/meta.json"), (path) => flip(path, 40)), "chat", /checksum does not match/],
-    ["a sidecar that is gone", (dir) => touch(find(dir, "chat/meta.json"), (path) => rmSync(path)), "chat", /^it is missing$/],
-    ["a directory with another name", (dir) => touch(join(dirname(dirname(find(dir, "chat/meta.json"))), "chet"), (path) => renameSync(join(dirname(path), "chat"), path)), "chat", /not the one for this name/],
-    ["a file that nobody put there", (dir) => touch(join(dirname(find(dir, "chat/meta.json")), "core"), (path) => writeFileSync(path, "")), "chat", /no file of a stream/],
-    ["a directory in the place of a segment", (dir) => touch(find(dir, "chat/0000000000003000.seg"), (path) => (rmSync(path), mkdirSync(path))), "chat", /it can't be read: EISDIR/],
-    ["a pipe in the place of a segment", (dir) => touch(find(dir, "chat/0000000000003000.seg"), (path) => (rmSync(path), execFileSync("mkfifo", [path]))), "chat", /it has 0 bytes of 3000/],
-    ["a file in the place of a stream", (dir) => touch(join(dirname(dirname(find(dir, "chat/meta.json"))), "x"), (path) => writeFileSync(path, "")), null, /it is no directory/],
+    ["a flipped bit in a segment", (dir) => touch(fileIn(dir, "chat/0000000000000000.seg"), (path) => flipBit(path, 2999)), "chat", /first 3000 bytes do not match/],
+    ["a segment that lost its end", (dir) => touch(fileIn(dir, "chat/0000000000003000.seg"), (path) => truncateSync(path, 2999)), "chat", /has 2999 bytes of 3000/],
+    ["a segment that is gone", (dir) => touch(fileIn(dir, "chat/0000000000003000.seg"), (path) => rmSync(path)), "chat", /^it is missing: positions 3000 to 6000 of the stream$/],
+    ["a flipped bit in a sidecar", (dir) => touch(fileIn(dir, "chat/meta.json"), (path) => flipBit(path, 40)), "chat", /checksum does not match/],
+    ["a sidecar that is gone", (dir) => touch(fileIn(dir, "chat/meta.json"), (path) => rmSync(path)), "chat", /^it is missing$/],
+    ["a directory with another name", (dir) => touch(join(dirname(dirname(fileIn(dir, "chat/meta.json"))), "chet"), (path) => renameSync(join(dirname(path), "chat"), path)), "chat", /not the one for this name/],
+    ["a file that nobody put there", (dir) => touch(join(dirname(fileIn(dir, "chat/meta.json")), "core"), (path) => writeFileSync(path, "")), "chat", /no file of a stream/],
+    ["a directory in the place of a segment", (dir) => touch(fileIn(dir, "chat/0000000000003000.seg"), (path) => (rmSync(path), mkdirSync(path))), "chat", /it can't be read: EISDIR/],
+    ["a pipe in the place of a segment", (dir) => touch(fileIn(dir, "chat/0000000000003000.seg"), (path) => (rmSync(path), execFileSync("mkfifo", [path]))), "chat", /it has 0 bytes of 3000/],
+    ["a file in the place of a stream", (dir) => touch(join(dirname(dirname(fileIn(dir, "chat/meta.json"))), "x"), (path) => writeFileSync(path, "")), null, /it is no directory/],
     ["a file in the place of the streams of a shard", (dir) => touch(join(dir, "streams/xyz"), (path) => writeFileSync(path, "")), null, /no directory of streams/],
-    ["a circle of links", (dir) => touch(find(dir, "chat/0000000000003000.seg"), (path) => (rmSync(path), symlinkSync(path, path))), "chat", /it can't be read: ELOOP/],
+    ["a circle of links", (dir) => touch(fileIn(dir, "chat/0000000000003000.seg"), (path) => (rmSync(path), symlinkSync(path, path))), "chat", /it can't be read: ELOOP/],
     ["a journal that is gone", (dir) => touch(join(dir, "journal"), (path) => rmSync(path, { recursive: true })), null, /journal is missing/],
   ];
   for (const [name, harm, stream, problem] of harms) {
@@ -106,8 +90,8 @@ test("after a crash a stream that only the journal knows is no finding, and dama
   await created(engine.storage, "other", "world");
   const dir = await crash(engine);
   assert.deepEqual((await verify(dir)).findings, []);
-  const journal = find(join(dir, "journal"), ".journal");
-  flip(journal, 512 + 60);
+  const journal = fileIn(join(dir, "journal"), ".journal");
+  flipBit(journal, 512 + 60);
   const { findings } = await verify(dir);
   assert.equal(findings.length, 1);
   assert.deepEqual([findings[0]?.file, findings[0]?.offset], [journal, 512]);
@@ -120,8 +104,8 @@ test("damage in the journal is told once, with the streams that it concerns; wha
   await append(engine.storage, stream, "again");
   await append(engine.storage, stream, "and again");
   const dir = await crash(engine);
-  const journal = find(join(dir, "journal"), ".journal");
-  flip(journal, 3 * 512 + 82);
+  const journal = fileIn(join(dir, "journal"), ".journal");
+  flipBit(journal, 3 * 512 + 82);
   writeFileSync(join(dir, "notes.txt"), "");
   writeFileSync(join(dir, "journal/x"), "");
   const { findings, summary } = await verify(dir);
@@ -136,20 +120,17 @@ test("a large append that only the journal vouches for is compared with its chec
   await created(engine.storage, "big", "x".repeat(5000));
   const dir = await crash(engine);
   assert.deepEqual((await verify(dir)).findings, []);
-  const segment = find(dir, "big/0000000000000000.seg");
-  flip(segment, 4999);
+  const segment = fileIn(dir, "big/0000000000000000.seg");
+  flipBit(segment, 4999);
   const { findings } = await verify(dir);
   assert.deepEqual(findings, [{ stream: "big", file: segment, offset: 0, problem: "an append in it does not match its checksum: positions 0 to 5000 of the stream" }]);
 });
 
 test("a stream whose directory is gone, though the journal goes on with it, is found", async () => {
-  const first = await openEngine();
-  await created(first.storage, "s", "one");
-  await first.storage.close();
-  const engine = await openEngine({ dir: first.dir });
+  const engine = await openOnFiles("s", "one");
   await append(engine.storage, await loaded(engine.storage, "s"), "two");
   const dir = await crash(engine);
-  rmSync(dirname(find(dir, "s/meta.json")), { recursive: true });
+  rmSync(dirname(fileIn(dir, "s/meta.json")), { recursive: true });
   const { findings } = await verify(dir);
   assert.deepEqual(findings.map(({ stream, problem }) => [stream, problem]), [["s", "it is missing"]]);
 });
@@ -159,8 +140,8 @@ test("after a crash a large payload that only its segment holds is compared with
   await append(engine.storage, await created(engine.storage, "chat", "small"), bytesOf(4096));
   const dir = await crash(engine);
   assert.deepEqual((await verify(dir)).findings, []);
-  const segment = find(dir, "chat/0000000000000005.seg");
-  flip(segment, 4095);
+  const segment = fileIn(dir, "chat/0000000000000005.seg");
+  flipBit(segment, 4095);
   const { findings } = await verify(dir);
   assert.deepEqual(findings, [{ stream: "chat", file: segment, offset: 0, problem: "an append in it does not match its checksum: positions 5 to 4101 of the stream" }]);
   truncateSync(segment, 4000);
@@ -189,8 +170,8 @@ test("after a crash what is left of a stream that was deleted, or never created,
   startCreate(engine.storage, "unborn", bytesOf(6000));
   await engine.files.idle();
   const dir = await crash(engine);
-  rmSync(find(dir, "gone/0000000000000000.seg"));
-  assert.ok(find(dir, "unborn/meta.json"));
+  rmSync(fileIn(dir, "gone/0000000000000000.seg"));
+  assert.ok(fileIn(dir, "unborn/meta.json"));
   assert.deepEqual((await verify(dir)).findings, []);
 });
 
@@ -217,7 +198,7 @@ describe("a directory with forks", () => {
     return findings.map(({ stream, file, problem }) => [stream, basename(dirname(file)), problem]);
   }
 
-  const meta = (dir: string, name: string): string => find(dir, `${name}/meta.json`);
+  const meta = (dir: string, name: string): string => fileIn(dir, `${name}/meta.json`);
   const removeStream = (dir: string, name: string): void => rmSync(dirname(meta(dir, name)), { recursive: true });
 
   test("has nothing to be found, also with a deleted source that nobody needs", async () => {
@@ -251,7 +232,7 @@ describe("a directory with forks", () => {
   });
 
   test("does not take a fork for gone whose sidecar is damaged or lost", async () => {
-    assert.deepEqual((await broken((dir) => flip(meta(dir, "leaf"), 70))).map(([stream]) => stream), ["leaf"]);
+    assert.deepEqual((await broken((dir) => flipBit(meta(dir, "leaf"), 70))).map(([stream]) => stream), ["leaf"]);
     assert.deepEqual((await broken((dir) => rmSync(meta(dir, "leaf")))).map(([stream]) => stream), ["leaf"]);
     assert.deepEqual((await broken((dir) => writeFileSync(meta(dir, "leaf"), encodeRefusal("why not")))).map(([stream]) => stream), ["leaf"]);
   });
@@ -264,16 +245,16 @@ describe("a directory with forks", () => {
   });
 
   test("names the forks that share a damaged segment, and no others", async () => {
-    const first = await broken((dir) => flip(find(dir, "source/0000000000000000.seg"), 7));
+    const first = await broken((dir) => flipBit(fileIn(dir, "source/0000000000000000.seg"), 7));
     assert.deepEqual(first, [["source", "source", 'its first 3000 bytes do not match their checksum: positions 0 to 3000 of the stream, which its forks share: "left", "leaf"']]);
-    const second = await broken((dir) => rmSync(find(dir, "source/0000000000003000.seg")));
+    const second = await broken((dir) => rmSync(fileIn(dir, "source/0000000000003000.seg")));
     assert.deepEqual(second, [["source", "source", 'it is missing: positions 3000 to 6000 of the stream, which its forks share: "left"']]);
-    const own = await broken((dir) => rmSync(find(dir, "left/0000000000004000.seg")));
+    const own = await broken((dir) => rmSync(fileIn(dir, "left/0000000000004000.seg")));
     assert.deepEqual(own, [["left", "left", "it is missing: positions 4000 to 4004 of the stream"]]);
   });
 
   test("names the forks of a source whose sidecar is damaged", async () => {
-    const found = await broken((dir) => flip(meta(dir, "source"), 70));
+    const found = await broken((dir) => flipBit(meta(dir, "source"), 70));
     assert.deepEqual(found, [
       ["source", "source", "its checksum does not match"],
       ["source", "source", 'its forks can\'t be read without it: "left"'],

@@ -152,7 +152,6 @@ function wrapping(files: Files, wrap: Wrap): Files {
     makeDirectory: (path) => files.makeDirectory(path),
     rename: (from, to) => files.rename(from, to),
     unlink: (path) => files.unlink(path),
-    mayExist: (path) => files.mayExist(path),
     removeTree: (path) => files.removeTree(path),
     syncDirectory: (path) => files.syncDirectory(path),
   };

@@ -59,10 +59,6 @@ export class SimulatedFiles implements Files {
     return this.#call({ name: "unlink", path, effect });
   }
 
-  mayExist(path: string): Promise<boolean> {
-    return this.#call({ name: "exists", path, effect: () => this.#disk.exists(path) });
-  }
-
   removeTree(path: string): Promise<void> {
     return this.#call({ name: "remove-tree", path, effect: () => this.#disk.removeTree(path) });
   }

@@ -81,10 +81,6 @@ export class WatchedFiles implements Files {
     return this.pass("unlink", path, 0, () => this.#inner.unlink(path));
   }
 
-  mayExist(path: string): boolean | Promise<boolean> {
-    return this.#inner.mayExist(path);
-  }
-
   removeTree(path: string): Promise<void> {
     return this.pass("removeTree", path, 0, () => this.#inner.removeTree(path));
   }

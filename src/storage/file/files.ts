@@ -1,4 +1,4 @@
-import { close, constants, fdatasync, fstat, ftruncate, mkdir, open, read, readdir, rename, rm, statSync, unlink, write } from "node:fs";
+import { close, constants, fdatasync, fstat, ftruncate, mkdir, open, read, readdir, rename, rm, unlink, write } from "node:fs";
 import { dirname } from "node:path";
 
 /**
@@ -12,8 +12,6 @@ export interface Files {
   createNew(path: string): Promise<OpenFile>;
   /** Names in a directory; empty when there is no such directory. */
   list(directory: string): Promise<string[]>;
-  /** Whether there may be something at `path`. A start asks for thousands, so the real one answers at once, without a thread. */
-  mayExist(path: string): boolean | Promise<boolean>;
   /** Makes a directory, and those above it. */
   makeDirectory(path: string): Promise<void>;
   rename(from: string, to: string): Promise<void>;
@@ -111,7 +109,6 @@ export function systemFiles(durable: boolean): Files {
         if (errorCode(error) === "ENOENT") return [];
         throw error;
       }),
-    mayExist,
     makeDirectory,
     rename: (from, to) => completed((done) => rename(from, to, done)),
     unlink: (path) => completed((done) => unlink(path, done)),
@@ -126,15 +123,6 @@ export function systemFiles(durable: boolean): Files {
       }
     },
   };
-}
-
-/** What can't be looked at may be there: whoever uses it is told why it can't be. */
-function mayExist(path: string): boolean {
-  try {
-    return statSync(path, { throwIfNoEntry: false }) !== undefined;
-  } catch {
-    return true; // see above
-  }
 }
 
 /** Node's own recursive mkdir never ends where a directory exists but takes no entries, as in /proc. */

@@ -216,6 +216,11 @@ export function* decodeRecords(frame: Frame): Generator<JournalRecord> {
   for (const bytes of splitRecords(frame)) yield decodeRecord(bytes);
 }
 
+/** The same for whoever knows the identities from the heads: they are left out. */
+export function* decodeChanges(frame: Frame): Generator<JournalRecord> {
+  for (const bytes of splitRecords(frame)) yield decodeRecord(bytes, false);
+}
+
 function* splitRecords(frame: Frame): Generator<Buffer> {
   let offset = 0;
   for (let count = 0; count < frame.recordCount; count += 1) {
@@ -226,14 +231,14 @@ function* splitRecords(frame: Frame): Generator<Buffer> {
   }
 }
 
-function decodeRecord(bytes: Buffer): JournalRecord {
+function decodeRecord(bytes: Buffer, isNaming = true): JournalRecord {
   const kind = kindOf(bytes.readUInt8(4));
   const flags = bytes.readUInt8(5);
   const cursor = { offset: RECORD_HEADER_BYTES };
   const producer = (flags & FLAG_PRODUCER) === 0 ? null : decodeProducer(bytes, cursor);
   const seq = (flags & FLAG_SEQ) === 0 ? null : takeText(bytes, cursor, bytes.readUInt16LE(8));
   const hasIdentity = kind === RecordKind.bind || kind === RecordKind.create;
-  const identity = hasIdentity ? decodeIdentity(bytes, cursor) : null;
+  const identityJson = hasIdentity ? takeIdentity(bytes, cursor) : null;
   const isBypassed = (flags & FLAG_BYPASSED) !== 0;
   const { offset } = cursor;
   return {
@@ -248,7 +253,7 @@ function decodeRecord(bytes: Buffer): JournalRecord {
       seq,
       atMs: bytes.readDoubleLE(32),
     },
-    identity,
+    identity: identityJson === null || !isNaming ? null : decodeIdentity(identityJson),
     bypassed: isBypassed ? { length: readUint64(bytes, offset), crc: bytes.readUInt32LE(offset + 8) } : null,
   };
 }
@@ -268,11 +273,15 @@ function decodeProducer(bytes: Buffer, cursor: { offset: number }): ProducerStam
   return { id: takeText(bytes, cursor, bytes.readUInt16LE(6)), epoch, seq };
 }
 
-function decodeIdentity(bytes: Buffer, cursor: { offset: number }): StreamIdentity {
-  const length = bytes.readUInt32LE(cursor.offset);
-  cursor.offset += IDENTITY_LENGTH_BYTES;
+function takeIdentity(bytes: Buffer, cursor: { offset: number }): Buffer {
+  const start = cursor.offset + IDENTITY_LENGTH_BYTES;
+  cursor.offset = start + bytes.readUInt32LE(cursor.offset);
+  return bytes.subarray(start, cursor.offset);
+}
+
+function decodeIdentity(json: Buffer): StreamIdentity {
   // The CRC has vouched for these bytes: they are what encodeIdentity wrote.
-  const { id, name, ...config } = JSON.parse(takeText(bytes, cursor, length)) as { id: string; name: string } & StreamConfig;
+  const { id, name, ...config } = JSON.parse(json.toString()) as { id: string; name: string } & StreamConfig;
   return { id, name, config };
 }
 

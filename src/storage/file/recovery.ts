@@ -7,9 +7,10 @@ import { newerThanJournal, readSidecarIn } from "./catalog.js";
 import { ANYBODYS } from "./damage.js";
 import { journalSequenceOf, sidecarPath, type Layout } from "./layout.js";
 import { DirectoryError } from "./lock.js";
-import { alignUp, decodeHeads, decodeRecords, FRAME_HEADER_BYTES, RecordKind, type Frame, type JournalRecord, type StreamIdentity } from "./record.js";
+import { alignUp, decodeChanges, decodeHeads, FRAME_HEADER_BYTES, RecordKind, type Frame, type JournalRecord, type StreamIdentity } from "./record.js";
 import type { SegmentWriter } from "./segment-writer.js";
 import type { Sidecar, SidecarResult } from "./sidecar.js";
+import { StreamDirectories } from "./stream-directories.js";
 import type { TailCache } from "./tail-cache.js";
 import type { Trash } from "./trash.js";
 import type { SealedFile } from "./checkpoint.js";
@@ -241,21 +242,26 @@ async function readSidecarOf({ files }: RecoveryOptions, name: string, directory
 async function openStreams(options: RecoveryOptions, fates: Fates, lastBatch: number): Promise<Map<string, FileStream>> {
   const streams = new Map<string, FileStream>();
   const rest = fates.surviving.values();
+  const directories = new StreamDirectories(options);
   const worker = async (): Promise<void> => {
-    for (const identity of rest) streams.set(identity.id, await openStream(options, identity, fates.created.has(identity.id), lastBatch));
+    for (const identity of rest) {
+      const directory = options.layout.streamDirectory(identity.name);
+      const isNew = fates.created.has(identity.id) && !(await directories.mayHave(directory));
+      streams.set(identity.id, isNew ? openNew(options, identity, directory) : await openStream(options, identity, directory, fates.created.has(identity.id), lastBatch));
+    }
   };
   await Promise.all(Array.from({ length: CONCURRENCY }, worker));
   return streams;
 }
 
-async function openStream(options: RecoveryOptions, identity: StreamIdentity, isCreatedHere: boolean, lastBatch: number): Promise<FileStream> {
-  const { files, layout, trash, writer } = options;
-  const directory = layout.streamDirectory(identity.name);
-  if (isCreatedHere && !(await files.mayExist(directory))) {
-    // A process that was killed may have removed what was there, and that may not be permanent yet.
-    writer.noteShard(directory);
-    return newStream(identity, directory, null);
-  }
+function openNew({ writer }: RecoveryOptions, identity: StreamIdentity, directory: string): FileStream {
+  // A process that was killed may have removed what was there, and that may not be permanent yet.
+  writer.noteShard(directory);
+  return newStream(identity, directory, null);
+}
+
+async function openStream(options: RecoveryOptions, identity: StreamIdentity, directory: string, isCreatedHere: boolean, lastBatch: number): Promise<FileStream> {
+  const { files, trash, writer } = options;
   const read = await readSidecarOf(options, identity.name, directory);
   const own = read?.kind === "sound" && read.sidecar.id === identity.id ? read.sidecar : null;
   // Files without a sidecar, or claimed by a stream that was never born, are in the way of nobody.
@@ -295,7 +301,7 @@ function newStream(identity: StreamIdentity, directory: string, sidecar: Sidecar
 }
 
 async function applyFrame(options: RecoveryOptions, frame: Frame, streamOf: (handle: number) => FileStream | undefined): Promise<void> {
-  for (const record of decodeRecords(frame)) {
+  for (const record of decodeChanges(frame)) {
     const stream = streamOf(record.handle);
     if (stream === undefined || stream.damage !== null || frame.batch <= stream.persistedBatch) continue;
     await applyRecord(options, stream, record, frame.batch);

@@ -1,4 +1,4 @@
-import { DamagedStreamError } from "../../src/storage/storage.js";
+import { DamagedStreamError, StorageBusyError } from "../../src/storage/storage.js";
 import type { TtlMode } from "../../src/stream/expiry.js";
 import type { Appended, CreateOutcome, DeleteOutcome, Refused } from "../../src/stream/outcome.js";
 import type { Stream } from "../../src/stream/stream.js";
@@ -81,6 +81,8 @@ export class Ledger {
   /** Whether a failure is one that may be: of a disk that was made to fail, or of a stream whose files were spoilt. */
   expects(error: unknown): boolean {
     if (error instanceof Violation) return false;
+    // What the journal has of a stream may need room in its files before it can be read.
+    if (error instanceof StorageBusyError) return this.sawFull || this.faultInjected;
     if (!(error instanceof DamagedStreamError)) return this.faultInjected;
     if (this.holders.deletedDamaged && error.problem.includes("its source")) return true;
     // A file that the disk fails to read is damaged for as long.

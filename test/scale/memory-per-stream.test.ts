@@ -65,7 +65,13 @@ test("a stream in memory takes less than 2,500 bytes, and nothing once it has be
     await new Promise<void>((resolve) => setImmediate(resolve));
     clock.advance(1000);
   }
-  const left = (bytesInUse() - before) / STREAMS;
+  const leftPerStream = (): number => (bytesInUse() - before) / STREAMS;
+  let left = leftPerStream();
+  // What the engine still has under way ends first.
+  for (let turns = 0; turns < 100 && left >= MAX_BYTES_PER_STREAM / 10; turns += 1) {
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    left = leftPerStream();
+  }
   t.diagnostic(`${Math.round(left)} bytes per stream when all are idle`);
   assert.ok(left < MAX_BYTES_PER_STREAM / 10, `${Math.round(left)} bytes per stream are left`);
 });

@@ -50,9 +50,16 @@ export class Checkpointer {
     this.#options = options;
   }
 
-  /** Takes a sealed file; resolves when it is done. Never rejects: what fails is a fault of the engine's. */
-  add(file: SealedFile): Promise<void> {
-    this.#last = this.#last.then(() => this.#run(file));
+  /**
+   * Takes a sealed file, or one to come: `null` leaves it, and those after it, to the next start. Resolves when it is done;
+   * never rejects: what fails is a fault of the engine's.
+   */
+  add(coming: SealedFile | Promise<SealedFile | null>): Promise<void> {
+    this.#last = this.#last.then(async () => {
+      const file = await coming;
+      if (file === null) this.stop();
+      else await this.#run(file);
+    });
     return this.#last;
   }
 

@@ -2,7 +2,9 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
-import type { AppendRecord, DamagedStreamError, ListedStream, MaybePromise, Position, Rejection, Settlement, Storage, StorageHealth, StoredStream, StreamConfig } from "../storage.js";
+import { StorageBusyError, type AppendRecord, type DamagedStreamError, type ListedStream, type MaybePromise, type Position, type Rejection, type Settlement, type Storage, type StorageHealth, type StoredStream, type StreamConfig } from "../storage.js";
+import type { Backlog } from "./backlog.js";
+import { CatchUp } from "./catch-up.js";
 import { listStreams } from "./catalog.js";
 import { Checkpointer, type SealedFile } from "./checkpoint.js";
 import { Damage } from "./damage.js";
@@ -17,7 +19,7 @@ import { Journal } from "./journal.js";
 import { Layout } from "./layout.js";
 import { DirectoryError, lockDirectory } from "./lock.js";
 import { RecordKind } from "./record.js";
-import { recover, type Recovered } from "./recovery.js";
+import { recover, sealedFile, type Recovered } from "./recovery.js";
 import { References } from "./references.js";
 import { Room } from "./room.js";
 import { SegmentPool } from "./segment-pool.js";
@@ -70,6 +72,9 @@ export class FileStorage implements Storage {
   readonly #references: References;
   readonly #changes: DurableChanges;
   readonly #streams = new Map<string, FileStream>();
+  readonly #catchUp: CatchUp;
+  /** What the last process left in the journal, until all of it is opened. */
+  #backlog: Backlog | null = null;
   #journal: Journal | null = null;
   #unlock: (() => Promise<void>) | null = null;
   #faulted: Error | null = null;
@@ -112,7 +117,8 @@ export class FileStorage implements Storage {
       tailCacheBytes: options.tailCacheBytes,
       fault,
     });
-    this.#loader = new StreamLoader({ files, layout, streams: this.#streams, trash: this.#trash, damage: this.#damage, lastBatch: () => this.#openJournal().lastBatch, hasFailed: () => this.#faulted !== null });
+    this.#loader = new StreamLoader({ files, layout, streams: this.#streams, openJournaled: (name) => this.#openJournaled(name), trash: this.#trash, damage: this.#damage, lastBatch: () => this.#openJournal().lastBatch, hasFailed: () => this.#faulted !== null });
+    this.#catchUp = new CatchUp({ open: (name) => this.#loader.find(name), clock, fault });
     this.#references = new References({
       streams: this.#streams,
       load: (name) => this.#loader.find(name),
@@ -146,27 +152,31 @@ export class FileStorage implements Storage {
     const written = { writer: this.#writer, cache: this.#cache, trash: this.#trash };
     const recovered = await recover({ files, layout, directoryId: id, ...written, maxUnwrittenBytes: Math.floor(this.#options.tailCacheBytes / 2) });
     if (!isNew && recovered.nextBatch === 1) throw new DirectoryError(`the journal in ${this.#layout.journal} is missing`);
-    this.#adopt(recovered);
+    this.#backlog = recovered.backlog;
+    const waiting = recovered.backlog.size;
     this.#journal = this.#makeJournal(id, recovered);
     await this.#journal.open();
     if (isNew) await writeMarker(this.#files, this.#layout, id);
-    for (const file of recovered.sealed) this.#checkpoint(file);
-    for (const stream of recovered.streams.values()) if (stream.softDeleted && stream.forkCount === 0) void this.#collectNamed(stream.name);
     await this.#trash.emptyAll();
-    const { records, bytes, streams } = recovered;
+    const opened = this.#catchUp.run(recovered.backlog.names());
+    for (const file of recovered.sealed) this.#checkpoint(opened.then((areAll) => (areAll ? sealedFile(file) : null)));
+    const { records, bytes } = recovered;
     if (records > 0) {
       const ms = this.#options.clock.nowMs() - startedMs;
-      this.#options.log.info("recovered from the journal", { streams: streams.size, records, bytes, ms });
+      this.#options.log.info("recovered from the journal", { streams: waiting, records, bytes, ms });
     }
   }
 
-  #adopt(recovered: Recovered): void {
-    for (const [name, stream] of recovered.streams) {
-      this.#streams.set(name, stream);
-      stream.unreserve();
-      if (stream.damage !== null) this.#damaged(stream, stream.damage);
-      else if (stream.written < stream.state.tail) this.#flusher.add(stream);
-    }
+  async #openJournaled(name: string): Promise<FileStream | null> {
+    const stream = await this.#backlog?.open(name).catch((error: unknown) => {
+      throw isPassing(error) ? new StorageBusyError(`the stream ${JSON.stringify(name)} can't be opened now`, { cause: error }) : error;
+    });
+    if (stream === null || stream === undefined) return null;
+    stream.unreserve();
+    if (stream.damage !== null) this.#damaged(stream, stream.damage);
+    else if (stream.written < stream.state.tail) this.#flusher.add(stream);
+    if (stream.softDeleted && stream.forkCount === 0) void this.#collectNamed(name);
+    return stream;
   }
 
   #makeJournal(directoryId: Buffer, recovered: Recovered): Journal {
@@ -194,10 +204,10 @@ export class FileStorage implements Storage {
     return this.#journal;
   }
 
-  #checkpoint(file: SealedFile): void {
-    void this.#checkpointer.add(file).then(() => {
+  #checkpoint(coming: SealedFile | Promise<SealedFile | null>): void {
+    void this.#checkpointer.add(coming).then(async () => {
       // What only recovery brought into memory leaves it again.
-      for (const stream of file.streams) if (!stream.handedOut) this.release(stream);
+      for (const stream of (await coming)?.streams ?? []) if (!stream.handedOut) this.release(stream);
     });
   }
 
@@ -206,6 +216,7 @@ export class FileStorage implements Storage {
     const error = problem instanceof Error ? problem : new Error(String(problem));
     this.#faulted = error;
     this.#intake.stop();
+    this.#catchUp.stop();
     this.#checkpointer.stop();
     this.#flusher.stop();
     void this.#room.stop();
@@ -360,6 +371,7 @@ export class FileStorage implements Storage {
   async close(): Promise<void> {
     const journal = this.#journal;
     this.#flusher.stop();
+    this.#catchUp.end();
     await this.#room.stop();
     if (journal !== null) {
       if (this.#faulted === null) await this.#seal(journal);

@@ -45,9 +45,7 @@ export class Flusher {
 
   /** Forgets what memory holds of a stream: it is written, or never will be, and nobody reads it there any more. */
   drop(stream: FileStream): void {
-    const last = stream.cached.blocks.at(-1);
-    const unwritten = last === undefined ? 0 : Math.max(0, last.start + last.length - stream.written);
-    this.#options.cache.drop(stream, unwritten);
+    this.#options.cache.drop(stream);
     this.#unwritten.delete(stream);
   }
 

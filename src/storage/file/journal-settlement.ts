@@ -101,9 +101,11 @@ async function applyAll({ files, layout, directoryId, log }: SettlementOptions, 
   let failed: Error | null = null;
   const fault = (error: Error): void => void (failed ??= error);
   const trash = new Trash({ files, layout, pool, log, fault, noteShard: (directory) => writer.noteShard(directory) });
-  const { streams } = await recover({ files, layout, directoryId, writer, cache, trash, maxUnwrittenBytes: CACHE_BYTES / 2, journal });
+  const { backlog } = await recover({ files, layout, directoryId, writer, cache, trash, maxUnwrittenBytes: CACHE_BYTES / 2, journal });
   const left: FileStream[] = [];
-  for (const stream of streams.values()) {
+  for (const name of backlog.names()) {
+    const stream = await backlog.open(name);
+    if (stream === null) continue;
     // What is before a gap is theirs like everything else.
     if (short.has(stream.directory)) stream.damage = null;
     if (stream.damage !== null) left.push(stream);

@@ -186,6 +186,8 @@ export function alignUp(offset: number): number {
 export interface RecordHead {
   readonly kind: RecordKindCode;
   readonly handle: number;
+  /** Where the record is in its frame's. */
+  readonly offset: number;
   /** Set for bind and create. */
   readonly identity: StreamIdentity | null;
   /** Whether its payload is in the segment. */
@@ -194,41 +196,42 @@ export interface RecordHead {
 
 /** Reads only the heads of a frame's records. Throws a RangeError where they contradict themselves. */
 export function* decodeHeads(frame: Frame): Generator<RecordHead> {
-  for (const bytes of splitRecords(frame)) {
+  for (const offset of recordOffsets(frame)) {
+    const bytes = recordAt(frame, offset);
     const kind = kindOf(bytes.readUInt8(4));
     const isNaming = kind === RecordKind.bind || kind === RecordKind.create;
-    yield { kind, handle: bytes.readUInt32LE(12), identity: isNaming ? decodeRecord(bytes).identity : null, isBypassed: (bytes.readUInt8(5) & FLAG_BYPASSED) !== 0 };
+    yield { kind, handle: bytes.readUInt32LE(12), offset, identity: isNaming ? decodeRecord(bytes).identity : null, isBypassed: (bytes.readUInt8(5) & FLAG_BYPASSED) !== 0 };
   }
 }
 
 /** The frame with only those of its records that `keep` lets through, which it is asked in order. */
 export function keepRecords(frame: Frame, keep: (head: RecordHead) => boolean): Frame {
-  const heads = [...decodeHeads(frame)].values();
-  const kept = [...splitRecords(frame)].filter(() => {
-    const { value } = heads.next();
-    return value !== undefined && keep(value);
-  });
+  const kept = [...decodeHeads(frame)].filter(keep).map(({ offset }) => recordAt(frame, offset));
   return { ...frame, recordCount: kept.length, records: Buffer.concat(kept) };
 }
 
 /** Reads the records of a frame whose CRC has been checked. Throws a RangeError where they contradict themselves. */
 export function* decodeRecords(frame: Frame): Generator<JournalRecord> {
-  for (const bytes of splitRecords(frame)) yield decodeRecord(bytes);
+  for (const offset of recordOffsets(frame)) yield decodeRecord(recordAt(frame, offset));
 }
 
-/** The same for whoever knows the identities from the heads: they are left out. */
-export function* decodeChanges(frame: Frame): Generator<JournalRecord> {
-  for (const bytes of splitRecords(frame)) yield decodeRecord(bytes, false);
+/** Reads one record, for whoever knows the identities already: that is left out. `offset` is from its head. */
+export function decodeRecordAt(frame: Frame, offset: number): JournalRecord {
+  return decodeRecord(recordAt(frame, offset), false);
 }
 
-function* splitRecords(frame: Frame): Generator<Buffer> {
+function* recordOffsets(frame: Frame): Generator<number> {
   let offset = 0;
   for (let count = 0; count < frame.recordCount; count += 1) {
     const length = frame.records.readUInt32LE(offset);
     if (length < RECORD_HEADER_BYTES) throw new RangeError(`a record of ${length} bytes at byte ${offset} of its frame`);
-    yield frame.records.subarray(offset, offset + length);
+    yield offset;
     offset += length;
   }
+}
+
+function recordAt({ records }: Frame, offset: number): Buffer {
+  return records.subarray(offset, offset + records.readUInt32LE(offset));
 }
 
 function decodeRecord(bytes: Buffer, isNaming = true): JournalRecord {

@@ -13,6 +13,8 @@ export interface StreamLoaderOptions {
   readonly layout: Layout;
   /** The streams in memory, by name. */
   readonly streams: Map<string, FileStream>;
+  /** Brings a stream to where the journal left it, if the journal goes on with it and nobody has done so since the start. */
+  readonly openJournaled: (name: string) => Promise<FileStream | null>;
   readonly trash: Trash;
   readonly damage: Damage;
   /** The journal's last batch. */
@@ -58,6 +60,14 @@ export class StreamLoader {
   }
 
   async #load(name: string): Promise<FileStream | null> {
+    const { streams, openJournaled } = this.#options;
+    const journaled = await openJournaled(name);
+    if (journaled === null) return this.#loadFiles(name);
+    streams.set(name, journaled);
+    return journaled;
+  }
+
+  async #loadFiles(name: string): Promise<FileStream | null> {
     const { files, layout, streams, trash, lastBatch } = this.#options;
     for (;;) {
       if (trash.isVacating(name)) return null;

@@ -151,11 +151,12 @@ export class TailCache {
     if (this.isOverfull) this.#evict();
   }
 
-  /** Forgets all of a stream's bytes, `unwritten` of which no segment will get. */
-  drop(stream: CachedStream, unwritten: number): void {
+  /** Forgets all of a stream's bytes: those that no segment has will never be in one. */
+  drop(stream: CachedStream): void {
+    const last = stream.cached.blocks.at(-1);
+    if (last !== undefined) this.#unwrittenBytes -= Math.max(0, last.start + last.length - stream.written);
     for (const block of stream.cached.blocks) this.#bytes -= block.bytes.length;
     stream.cached.blocks = NO_BLOCKS;
-    this.#unwrittenBytes -= unwritten;
     this.#evictable.delete(stream);
   }
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { alignUp, claimsFrame, decodeFrame, decodeHeads, decodeRecords, encodeIdentity, encodeRecord, FRAME_HEADER_BYTES, RecordKind, recordLength, SECTOR_BYTES, sealFrame, type JournalRecord } from "../../../src/storage/file/record.js";
+import { alignUp, claimsFrame, decodeFrame, decodeHeads, decodeRecordAt, decodeRecords, encodeIdentity, encodeRecord, FRAME_HEADER_BYTES, RecordKind, recordLength, SECTOR_BYTES, sealFrame, type JournalRecord } from "../../../src/storage/file/record.js";
 import { bytesOf, configOf, recordOf } from "../../helpers/engine.js";
 
 const DIRECTORY_ID = Buffer.from("01234567");
@@ -62,9 +62,10 @@ describe("a record", () => {
     const frame = decodeFrame(fileWith([journalRecord({ kind: RecordKind.create, identity: IDENTITY }), journalRecord()]), 0);
     assert.ok(frame !== null);
     assert.deepEqual([...decodeHeads(frame)], [
-      { kind: RecordKind.create, handle: 3, identity: IDENTITY, isBypassed: false },
-      { kind: RecordKind.append, handle: 3, identity: null, isBypassed: false },
+      { kind: RecordKind.create, handle: 3, offset: 0, identity: IDENTITY, isBypassed: false },
+      { kind: RecordKind.append, handle: 3, offset: recordLength(recordOf("payload"), encodeIdentity(IDENTITY), false), identity: null, isBypassed: false },
     ]);
+    assert.deepEqual([...decodeHeads(frame)].map(({ offset }) => decodeRecordAt(frame, offset)), [...decodeRecords(frame)].map((record) => ({ ...record, identity: null })));
   });
 });
 

@@ -28,7 +28,7 @@ async function loading(t: TestContext, lastBatch = 100): Promise<Loading> {
   const stream = rooms.stream("s");
   rooms.advance(stream, bytesOf(10));
   await rooms.writer.persist(stream);
-  return { rooms, streams, lines, loader: new StreamLoader({ files, layout, streams, trash, damage, lastBatch: () => lastBatch, hasFailed: () => false }) };
+  return { rooms, streams, lines, loader: new StreamLoader({ files, layout, streams, openJournaled: () => Promise.resolve(null), trash, damage, lastBatch: () => lastBatch, hasFailed: () => false }) };
 }
 
 describe("a stream that is asked for", () => {

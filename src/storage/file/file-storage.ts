@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
-import { StorageBusyError, type AppendRecord, type DamagedStreamError, type ListedStream, type MaybePromise, type Position, type Rejection, type Settlement, type Storage, type StorageHealth, type StoredStream, type StreamConfig } from "../storage.js";
+import type { AppendRecord, DamagedStreamError, ListedStream, MaybePromise, Position, Rejection, Settlement, Storage, StorageHealth, StoredStream, StreamConfig } from "../storage.js";
 import type { Backlog } from "./backlog.js";
 import { CatchUp } from "./catch-up.js";
 import { listStreams } from "./catalog.js";
@@ -52,6 +52,8 @@ export interface FileStorageOptions {
 }
 
 const STREAM_ID_BYTES = 12;
+/** How long a clean end goes on bringing what the journal has to the streams' own files. */
+const CLOSE_MS = 5000;
 
 /** Keeps streams in a directory: a shared journal in front, segments and sidecars behind it. */
 export class FileStorage implements Storage {
@@ -146,11 +148,9 @@ export class FileStorage implements Storage {
 
   async #recoverAndStart(): Promise<void> {
     const startedMs = this.#options.clock.nowMs();
-    const files = this.#files;
-    const layout = this.#layout;
-    const { id, isNew } = await prepareDirectory(files, layout);
+    const { id, isNew } = await prepareDirectory(this.#files, this.#layout);
     const written = { writer: this.#writer, cache: this.#cache, trash: this.#trash };
-    const recovered = await recover({ files, layout, directoryId: id, ...written, maxUnwrittenBytes: Math.floor(this.#options.tailCacheBytes / 2) });
+    const recovered = await recover({ files: this.#files, layout: this.#layout, directoryId: id, ...written, maxUnwrittenBytes: Math.floor(this.#options.tailCacheBytes / 2) });
     if (!isNew && recovered.nextBatch === 1) throw new DirectoryError(`the journal in ${this.#layout.journal} is missing`);
     this.#backlog = recovered.backlog;
     const waiting = recovered.backlog.size;
@@ -161,17 +161,13 @@ export class FileStorage implements Storage {
     const opened = this.#catchUp.run(recovered.backlog.names());
     for (const file of recovered.sealed) this.#checkpoint(opened.then((areAll) => (areAll ? sealedFile(file) : null)));
     const { records, bytes } = recovered;
-    if (records > 0) {
-      const ms = this.#options.clock.nowMs() - startedMs;
-      this.#options.log.info("recovered from the journal", { streams: waiting, records, bytes, ms });
-    }
+    const ms = this.#options.clock.nowMs() - startedMs;
+    if (records > 0) this.#options.log.info("recovered from the journal", { streams: waiting, records, bytes, ms });
   }
 
   async #openJournaled(name: string): Promise<FileStream | null> {
-    const stream = await this.#backlog?.open(name).catch((error: unknown) => {
-      throw isPassing(error) ? new StorageBusyError(`the stream ${JSON.stringify(name)} can't be opened now`, { cause: error }) : error;
-    });
-    if (stream === null || stream === undefined) return null;
+    const stream = (await this.#backlog?.open(name)) ?? null;
+    if (stream === null) return null;
     stream.unreserve();
     if (stream.damage !== null) this.#damaged(stream, stream.damage);
     else if (stream.written < stream.state.tail) this.#flusher.add(stream);
@@ -216,8 +212,7 @@ export class FileStorage implements Storage {
     const error = problem instanceof Error ? problem : new Error(String(problem));
     this.#faulted = error;
     this.#intake.stop();
-    this.#catchUp.stop();
-    this.#checkpointer.stop();
+    this.#leaveRest();
     this.#flusher.stop();
     void this.#room.stop();
     this.#journal?.stop();
@@ -374,14 +369,22 @@ export class FileStorage implements Storage {
     this.#catchUp.end();
     await this.#room.stop();
     if (journal !== null) {
+      const deadline = this.#options.clock.after(CLOSE_MS, () => this.#leaveRest());
       if (this.#faulted === null) await this.#seal(journal);
       await this.#checkpointer.end();
+      deadline.cancel();
       await this.#trash.stop();
       await this.#pool.closeAll();
       await journal.close();
     }
     await this.#unlock?.();
     this.#unlock = null;
+  }
+
+  /** Brings nothing more from the journal to the streams' own files: the next start does. */
+  #leaveRest(): void {
+    this.#catchUp.stop();
+    this.#checkpointer.stop();
   }
 
   /** Hands the last journal file to its checkpoint, if there is room. What comes too late fails, lest it is waited for. */

@@ -1,8 +1,8 @@
-import { DamagedStreamError } from "../storage.js";
+import { DamagedStreamError, StorageBusyError } from "../storage.js";
 import { readSidecar } from "./catalog.js";
 import type { Damage } from "./damage.js";
 import { FileStream } from "./file-stream.js";
-import type { Files } from "./files.js";
+import { isPassing, type Files } from "./files.js";
 import type { Layout } from "./layout.js";
 import type { Sidecar } from "./sidecar.js";
 import type { Trash } from "./trash.js";
@@ -61,7 +61,9 @@ export class StreamLoader {
 
   async #load(name: string): Promise<FileStream | null> {
     const { streams, openJournaled } = this.#options;
-    const journaled = await openJournaled(name);
+    const journaled = await openJournaled(name).catch((error: unknown) => {
+      throw isPassing(error) ? new StorageBusyError(`the stream ${JSON.stringify(name)} can't be opened now`, { cause: error }) : error;
+    });
     if (journaled === null) return this.#loadFiles(name);
     streams.set(name, journaled);
     return journaled;

@@ -579,6 +579,23 @@ describe("a disk that fails", () => {
     await again.storage.close();
   });
 
+  test("a clean end leaves to the journal what would take too long, and the next start takes it from there", async (t) => {
+    const { storage, files, clock, dir } = await openEngine();
+    const names = Array.from({ length: 100 }, (_, index) => `s${index}`);
+    for (const name of names) await created(storage, name, name);
+    const disk = new Barrier();
+    files.gate = ({ kind, path }) => (kind === "rename" && path.includes("meta.json") ? disk.opened : undefined);
+    const closed = storage.close();
+    await files.idle();
+    clock.advance(5000);
+    disk.open();
+    await closed;
+    const written = files.count("rename", /meta\.json/);
+    assert.ok(written > 0 && written < names.length, `${written} streams are written out`);
+    const again = await openFor(t, { dir });
+    for (const name of names) assert.deepEqual(await readAll(again.storage, await loaded(again.storage, name)), Buffer.from(name));
+  });
+
   test("a failed sync of a large payload is final", async () => {
     const engine = await openEngine();
     const stream = await created(engine.storage, "s");

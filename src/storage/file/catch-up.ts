@@ -1,10 +1,13 @@
 import type { Clock } from "../../ops/clock.js";
 import { DamagedStreamError, StorageBusyError } from "../storage.js";
+import { isDiskFull } from "./files.js";
 
 /** What is needed to catch up. */
 export interface CatchUpOptions {
   /** Opens a stream that waits, and brings it into memory. */
   readonly open: (name: string) => Promise<unknown>;
+  /** A stream can't be opened because the disk is full: no checkpoint comes before there is room. */
+  readonly lacksRoom: () => void;
   readonly clock: Clock;
   readonly fault: (error: Error) => void;
 }
@@ -63,11 +66,22 @@ export class CatchUp {
       } catch (error) {
         // Whoever asks for the stream is told of that.
         if (error instanceof DamagedStreamError) return;
-        if (!(error instanceof StorageBusyError)) this.#options.fault(error instanceof Error ? error : new Error(String(error)));
-        if (!(error instanceof StorageBusyError) || this.#ending) this.#stopped = true;
-        else await this.#beforeNextTry();
+        if (error instanceof StorageBusyError) await this.#isBusy(error);
+        else this.#fail(error);
       }
     }
+  }
+
+  #fail(error: unknown): void {
+    this.#stopped = true;
+    this.#options.fault(error instanceof Error ? error : new Error(String(error)));
+  }
+
+  /** Waits for the next try, if there is to be one. */
+  async #isBusy({ cause }: StorageBusyError): Promise<void> {
+    if (isDiskFull(cause)) this.#options.lacksRoom();
+    if (this.#ending) this.#stopped = true;
+    else await this.#beforeNextTry();
   }
 
   async #beforeNextTry(): Promise<void> {

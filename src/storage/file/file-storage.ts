@@ -91,8 +91,7 @@ export class FileStorage implements Storage {
     const fault = (error: Error): void => this.#fault(error);
     this.#trash = new Trash({ files, layout, pool, log, fault, noteShard: (directory) => this.#writer.noteShard(directory) });
     const writer = (this.#writer = new SegmentWriter({ files, layout, pool, cache, threads: poolThreads(), damaged: (stream, damage) => this.#damaged(stream, damage) }));
-    const flushAtBytes = Math.floor(options.tailCacheBytes / 2);
-    this.#flusher = new Flusher({ writer, cache, clock, flushAtBytes, fault });
+    this.#flusher = new Flusher({ writer, cache, clock, flushAtBytes: Math.floor(options.tailCacheBytes / 2), fault });
     // What a killed process leaves of a probe goes with the rest of the trash.
     this.#room = new Room({ files, probePath: join(layout.trash, "probe"), clock, log, found: () => this.#journal?.roomFound(), fault });
     this.#damage = new Damage({ log, layout, remove: (stream, settle) => this.delete(stream, settle) });
@@ -120,7 +119,7 @@ export class FileStorage implements Storage {
       fault,
     });
     this.#loader = new StreamLoader({ files, layout, streams: this.#streams, openJournaled: (name) => this.#openJournaled(name), trash: this.#trash, damage: this.#damage, lastBatch: () => this.#openJournal().lastBatch, hasFailed: () => this.#faulted !== null });
-    this.#catchUp = new CatchUp({ open: (name) => this.#loader.find(name), clock, fault });
+    this.#catchUp = new CatchUp({ open: (name) => this.#loader.find(name), lacksRoom: () => this.#openJournal().checkpointLacksRoom(), clock, fault });
     this.#references = new References({
       streams: this.#streams,
       load: (name) => this.#loader.find(name),
@@ -366,11 +365,11 @@ export class FileStorage implements Storage {
   async close(): Promise<void> {
     const journal = this.#journal;
     this.#flusher.stop();
-    this.#catchUp.end();
     await this.#room.stop();
     if (journal !== null) {
       const deadline = this.#options.clock.after(CLOSE_MS, () => this.#leaveRest());
       if (this.#faulted === null) await this.#seal(journal);
+      this.#catchUp.end();
       await this.#checkpointer.end();
       deadline.cancel();
       await this.#trash.stop();
@@ -381,10 +380,11 @@ export class FileStorage implements Storage {
     this.#unlock = null;
   }
 
-  /** Brings nothing more from the journal to the streams' own files: the next start does. */
+  /** Brings nothing more from the journal to the streams' own files, and lets nobody wait for that: the next start does. */
   #leaveRest(): void {
     this.#catchUp.stop();
     this.#checkpointer.stop();
+    this.#journal?.checkpointLacksRoom();
   }
 
   /** Hands the last journal file to its checkpoint, if there is room. What comes too late fails, lest it is waited for. */

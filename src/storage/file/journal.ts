@@ -7,7 +7,7 @@ import type { JournalEntry } from "./journal-entry.js";
 import type { JournalFile } from "./journal-file.js";
 import { JournalSupply } from "./journal-supply.js";
 import type { Layout } from "./layout.js";
-import { SECTOR_BYTES } from "./record.js";
+import { NO_FRAME } from "./record.js";
 import type { FileStream } from "./file-stream.js";
 import type { Lack, Room } from "./room.js";
 
@@ -49,8 +49,6 @@ interface SentFrame {
 
 /** Payload that went past the journal counts towards a file's size at this fraction of it. */
 const BYPASS_WEIGHT = 1 / 16;
-/** What takes the place of a frame's first sector so that there is none. */
-const NO_FRAME = Buffer.alloc(SECTOR_BYTES);
 /** Between two tries to take back a frame while the disk is full. */
 const FULL_RETRY_MS = 1000;
 /** A sync that takes longer than this is worth a line in the log. */

@@ -20,6 +20,8 @@ import { crc32 } from "./crc32.js";
 
 /** Frames begin at multiples of this; the unit that a disk writes whole. */
 export const SECTOR_BYTES = 512;
+/** What takes the place of a frame's first sector so that there is none. */
+export const NO_FRAME = Buffer.alloc(SECTOR_BYTES);
 /** Bytes before the first record of a frame. */
 export const FRAME_HEADER_BYTES = 40;
 /** Length of a directory's id, in bytes. */

@@ -5,7 +5,7 @@ import { errorCode, isPathFault, readFully, readWhole } from "./files.js";
 import { LOST_FRAMES, readJournalFile } from "./journal-reader.js";
 import { journalSequenceOf } from "./layout.js";
 import { DirectoryError } from "./lock.js";
-import { alignUp, decodeHeads, FRAME_HEADER_BYTES, RecordKind, type Frame, type StreamIdentity } from "./record.js";
+import { alignUp, decodeHeads, FRAME_HEADER_BYTES, NO_FRAME, RecordKind, type Frame, type StreamIdentity } from "./record.js";
 
 /** What recovery works with. */
 export interface RecoveryOptions extends BacklogOptions {
@@ -58,7 +58,7 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
   const known = new Map<string, StreamRecords>();
   const scanned = options.journal === undefined ? await scanJournal(options, known) : await scanSources(options.journal, known);
   if (options.journal === undefined) {
-    await writeLastFrameAgain(options, scanned);
+    await makeLastFrameLast(options, scanned);
     await removeUnused(options, scanned);
   }
   const fates = fatesOf(scanned, known);
@@ -76,15 +76,17 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
 
 /**
  * When the process was killed in the middle of a sync, or the sync failed, the system may show a last frame that is not
- * on the disk. It is written again, and synced, before anything is built on it.
+ * on the disk, or hide one behind it that is. Both are made so, and synced, before anything is built on it.
  */
-async function writeLastFrameAgain({ files }: RecoveryOptions, scanned: readonly ScannedFile[]): Promise<void> {
+async function makeLastFrameLast({ files }: RecoveryOptions, scanned: readonly ScannedFile[]): Promise<void> {
   const last = scanned.findLast(({ frames }) => frames > 0);
   if (last === undefined) return;
   const file = await files.open(last.path, "log");
   try {
     const { offset, length } = last.lastFrame;
     await file.write(await readFully(file, offset, length), offset);
+    const end = alignUp(offset + length);
+    if (end < (await file.size())) await file.write(NO_FRAME, end);
   } finally {
     await file.close();
   }

@@ -3,12 +3,15 @@ import { describe, test } from "node:test";
 import { CatchUp } from "../../../src/storage/file/catch-up.js";
 import { DamagedStreamError, StorageBusyError } from "../../../src/storage/storage.js";
 import { ManualClock } from "../../helpers/manual-clock.js";
+import { diskError } from "../../helpers/watched-files.js";
 
 interface Opening {
   readonly catchUp: CatchUp;
   readonly clock: ManualClock;
   readonly opened: string[];
   readonly faults: Error[];
+  /** How often it said that there is no room. */
+  lacks: number;
 }
 
 /** `failing` gives what goes wrong with a stream, as long as something does. */
@@ -21,7 +24,8 @@ function opening(failing: (name: string) => Error | undefined = () => undefined)
     if (error !== undefined) throw error;
     opened.push(name);
   };
-  return { clock, opened, faults, catchUp: new CatchUp({ open, clock, fault: (error) => faults.push(error) }) };
+  const opening: Opening = { clock, opened, faults, lacks: 0, catchUp: new CatchUp({ open, lacksRoom: () => (opening.lacks += 1), clock, fault: (error) => faults.push(error) }) };
+  return opening;
 }
 
 const NAMES = Array.from({ length: 100 }, (_, index) => `s${index}`);
@@ -59,6 +63,17 @@ describe("catching up", () => {
     clock.advance(100);
     assert.equal(await done, true);
     assert.equal(opened.at(-1), "s3");
+  });
+
+  test("says that there is no room where the disk is full", async () => {
+    let isFull = true;
+    const tried = opening((name) => (isFull && name === "s3" ? new StorageBusyError("no room", { cause: diskError("ENOSPC") }) : undefined));
+    const done = tried.catchUp.run(NAMES.values());
+    while (tried.opened.length < 99) await turn();
+    assert.equal(tried.lacks, 1);
+    isFull = false;
+    tried.clock.advance(100);
+    assert.equal(await done, true);
   });
 
   test("leaves that to the next start when the engine closes", async () => {

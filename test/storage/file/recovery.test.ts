@@ -7,7 +7,7 @@ import { Layout, segmentPath, sidecarPath } from "../../../src/storage/file/layo
 import { DirectoryError } from "../../../src/storage/file/lock.js";
 import { decodeFrame, SECTOR_BYTES } from "../../../src/storage/file/record.js";
 import { append, bytesOf, copyOf, crash, crashAndRecover, created, loaded, makeEngine, openEngine, readAll, recordOf, remove, reopen, settled, startCreate, type Engine } from "../../helpers/engine.js";
-import { Barrier, diskError } from "../../helpers/watched-files.js";
+import { Barrier, diskError, WatchedFiles } from "../../helpers/watched-files.js";
 
 /** The journal files of a directory, oldest first. */
 function journalFiles(dir: string): string[] {
@@ -236,6 +236,25 @@ describe("recovery after kill -9", () => {
     again.files.gate = null;
     for (let index = 0; index < 4; index += 1) await assertBytes(again, `s${index}`, Buffer.concat(parts));
   });
+});
+
+test("what is behind the last frame is made nothing: a frame that was never whole there may come back with a power loss", async (t) => {
+  const engine = await openEngine();
+  await created(engine.storage, "s", "here");
+  const dir = await crash(engine);
+  const [path] = journalFiles(dir);
+  assert.ok(path !== undefined);
+  const { end } = framesOf(path);
+  const bytes = readFileSync(path);
+  bytes.fill(0xff, end, end + 100);
+  writeFileSync(path, bytes);
+  const files = new WatchedFiles();
+  files.gate = ({ kind }) => (kind === "rename" ? new Barrier().opened : undefined);
+  const again = await openEngine({ dir, files });
+  assert.ok(readFileSync(path).subarray(end, end + SECTOR_BYTES).every((byte) => byte === 0));
+  const third = await crashAndRecover(again);
+  t.after(() => third.storage.close());
+  await assertBytes(third, "s", Buffer.from("here"));
 });
 
 test("a deletion of a stream that could not be read counts for what is there when it can be read again", async () => {

@@ -29,7 +29,7 @@ export class Holders {
 
   /** Whether a fork of a stream of this name was there, beyond doubt, all the time from tick `since` until now. */
   mustHold(name: string, since: number, nowMs: number): boolean {
-    return this.#forks().some((fork) => fork.origin?.source?.name === name && this.#isKept(fork, since, nowMs));
+    return !this.deletedDamaged && this.#forks().some((fork) => fork.origin?.source?.name === name && this.#isKept(fork, since, nowMs));
   }
 
   #isKept(fork: Incarnation, since: number, nowMs: number): boolean {

@@ -381,7 +381,7 @@ export class Ledger {
   }
 
   #latestDeadlineMs(name: Name, incarnation: Incarnation): number {
-    const mayBeTouchedNow = incarnation.config.expiresAtMs === null && (this.#underWay.get(name) ?? 0) > 0;
+    const mayBeTouchedNow = incarnation.lifetime?.expiresAtMs === null && (this.#underWay.get(name) ?? 0) > 0;
     return mayBeTouchedNow ? Infinity : incarnation.latestDeadlineMs;
   }
 

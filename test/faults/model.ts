@@ -21,6 +21,9 @@ export interface IncarnationConfig {
   readonly ttlMode: TtlMode;
 }
 
+/** How long a stream lives. */
+export type Lifetime = Pick<IncarnationConfig, "ttlSeconds" | "expiresAtMs">;
+
 /** Where a fork comes from. */
 export interface Origin {
   /** The source's name. */
@@ -43,7 +46,7 @@ export class Incarnation {
   readonly tag: string;
   readonly name: string;
   readonly initial: Operation;
-  config: IncarnationConfig;
+  readonly config: IncarnationConfig;
   readonly origin: Origin | null;
   readonly invokedAt: number;
   readonly #invokedMs: number;
@@ -102,25 +105,26 @@ export class Incarnation {
     return this.origin === null ? 0 : (this.origin.point ?? Infinity);
   }
 
-  get #isLifetimeKnown(): boolean {
-    return this.origin?.inherits !== true || this.origin.source !== null;
+  /** As it was asked for; that of the source where a fork asked for none, `null` until that is known. */
+  get lifetime(): Lifetime | null {
+    return this.origin?.inherits === true ? (this.origin.source?.lifetime ?? null) : this.config;
   }
 
   /** Until when it is certainly not expired. */
   get earliestDeadlineMs(): number {
-    if (!this.#isLifetimeKnown) return -Infinity;
-    return this.#deadlineMs(this.#createdMs ?? this.#invokedMs, this.touchedMs, 0);
+    if (this.lifetime === null) return -Infinity;
+    return this.#deadlineMs(this.lifetime, this.#createdMs ?? this.#invokedMs, this.touchedMs, 0);
   }
 
   /** From when it certainly is. */
   get latestDeadlineMs(): number {
-    if (!this.#isLifetimeKnown) return Infinity;
+    if (this.lifetime === null) return Infinity;
     // Until it is known when it was created, it may have been as late as somebody may have touched it first.
-    return this.#deadlineMs(this.#createdMs ?? this.maybeTouchedMs, this.maybeTouchedMs, MAX_ROUND_MS);
+    return this.#deadlineMs(this.lifetime, this.#createdMs ?? this.maybeTouchedMs, this.maybeTouchedMs, MAX_ROUND_MS);
   }
 
-  #deadlineMs(createdMs: number, touchedMs: number, roundMs: number): number {
-    const { expiresAtMs, ttlSeconds, ttlMode } = this.config;
+  #deadlineMs({ expiresAtMs, ttlSeconds }: Lifetime, createdMs: number, touchedMs: number, roundMs: number): number {
+    const { ttlMode } = this.config;
     if (expiresAtMs !== null) return expiresAtMs;
     if (ttlSeconds === null) return Infinity;
     return (ttlMode === "fixed" ? createdMs : touchedMs + roundMs) + ttlSeconds * 1000;
@@ -170,8 +174,6 @@ export class Incarnation {
     this.droppableTo = Math.max(this.droppableTo, forkedFrom.earliest.position);
     if (origin.source !== null || source === null) return;
     origin.source = source;
-    const { ttlSeconds, expiresAtMs } = source.config;
-    if (origin.inherits) this.config = { ...this.config, ttlSeconds, expiresAtMs };
     must(source.acked || !source.initial.refused, () => `${tag} was forked from ${source.tag}, which never was`);
     // It was there to be forked.
     source.acked = true;
@@ -186,8 +188,8 @@ export class Incarnation {
 
   /** What was asked for stays, and so does the time of the creation. */
   observeConfig({ ttlSeconds, expiresAtMs, createdAtMs }: Pick<IncarnationConfig, "ttlSeconds" | "expiresAtMs"> & { readonly createdAtMs: number }, nowMs: number): void {
-    const { config } = this;
-    must(!this.#isLifetimeKnown || (ttlSeconds === config.ttlSeconds && expiresAtMs === config.expiresAtMs), () => `${this.tag}: its lifetime changed to ${ttlSeconds} s, ${expiresAtMs}`);
+    const { lifetime } = this;
+    must(lifetime === null || (ttlSeconds === lifetime.ttlSeconds && expiresAtMs === lifetime.expiresAtMs), () => `${this.tag}: its lifetime changed to ${ttlSeconds} s, ${expiresAtMs}`);
     must(createdAtMs === (this.#createdMs ?? createdAtMs), () => `${this.tag} was created at ${this.#createdMs}, now at ${createdAtMs}`);
     must(createdAtMs >= this.#invokedMs && createdAtMs <= nowMs, () => `${this.tag} was created at ${createdAtMs}, outside of ${this.#invokedMs}..${nowMs}`);
     this.#createdMs = createdAtMs;

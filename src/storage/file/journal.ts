@@ -117,7 +117,8 @@ export class Journal {
 
   /** Hands an entry in. It settles later, never at once. */
   enqueue(entry: JournalEntry): void {
-    if (this.#stopped) {
+    // What is on its way to the disk settles first.
+    if (this.#stopped && !this.#writing) {
       queueMicrotask(() => entry.settle?.("storage-unavailable"));
       return;
     }

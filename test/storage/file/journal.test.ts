@@ -363,9 +363,15 @@ describe("a disk that fails", () => {
     await rooms.files.idle();
     journal.enqueue(rooms.entry(stream, "waiting"));
     journal.stop();
+    journal.enqueue(rooms.entry(stream, "late"));
+    await rooms.files.idle();
+    assert.deepEqual(rooms.told, [], "what comes later does not settle before it either");
     disk.open();
     await journal.drain();
-    assert.deepEqual(rooms.told.filter((line) => line !== "batch"), ["apply written in 2", "written durable", "waiting storage-unavailable"]);
+    assert.deepEqual(rooms.told.filter((line) => line !== "batch"), ["apply written in 2", "written durable", "waiting storage-unavailable", "late storage-unavailable"]);
+    journal.enqueue(rooms.entry(stream, "last"));
+    await journal.drain();
+    assert.equal(rooms.told.at(-1), "last storage-unavailable");
   });
 
   test("stops what waits for a file at once", async (t) => {

@@ -211,13 +211,13 @@ export class Stream implements StreamObserver {
       const rejection = this.#context.storage.append(this.stored, record, from, (how) => {
         this.#reserved.settle(generation, how === "durable");
         if (how !== "durable") return resolve(refuse(how));
+        this.#notedTouchMs = Math.max(this.#notedTouchMs, record.atMs);
         this.trimExcess();
         resolve(this.#appended(from + record.payload.length, this.closed, false, hasData, record.producer));
       });
       if (rejection !== null) return resolve(refuseRejected(rejection));
       generation = this.#reserved.reserve(record);
       this.#touchedAtMs = Math.max(this.#touchedAtMs, record.atMs);
-      this.#notedTouchMs = Math.max(this.#notedTouchMs, record.atMs);
     });
   }
 

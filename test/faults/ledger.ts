@@ -172,7 +172,7 @@ export class Ledger {
       return;
     }
     this.#neverWas(incarnation);
-    if (code === "config-mismatch") return must(this.alive(name).length + incarnation.rivals.length > 0, () => `${incarnation.tag}: compared with a stream that is gone`);
+    if (code === "config-mismatch") return must(name.incarnations.some((other) => other !== incarnation && !other.initial.refused && other.releasedAt >= incarnation.invokedAt), () => `${incarnation.tag}: compared with a stream that is gone`);
     if (code === "storage-full") return must(this.sawFull, () => "creation refused as full");
     if (code === "name-held-by-forks") return this.#assertHeld(process, name, incarnation.invokedAt);
     if (incarnation.origin !== null && code !== "overloaded") return this.#forkRefused(process, incarnation, incarnation.origin, refused);

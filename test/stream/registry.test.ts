@@ -434,6 +434,25 @@ describe("expiry", () => {
     assert.ok(batches() - before <= 2000 / TOUCH_INTERVAL_MS, `${batches() - before} notes of 10,000 reads in two seconds`);
   });
 
+  test("is noted for itself beside an append that may yet fail", async (t) => {
+    const { engine, registry } = registryOn(await openEngine());
+    await registry.create("s", createOf({ ttlSeconds: 10 }));
+    const stream = await find(registry, "s");
+    engine.clock.advance(TOUCH_INTERVAL_MS);
+    const disk = new Barrier();
+    engine.files.gate = ({ kind, path }) => (kind === "write" && path.endsWith(".seg") ? disk.opened.then(() => Promise.reject(diskError("EMFILE"))) : undefined);
+    const appended = registry.append("s", appendOf(bytesOf(5000).toString()));
+    const noted = stream.touch();
+    assert.ok(noted instanceof Promise);
+    disk.open();
+    assert.equal(gist(await appended), "overloaded");
+    await noted;
+    await engine.files.idle();
+    const { storage } = await crashAndRecover(engine);
+    t.after(() => storage.close());
+    assert.equal((await storage.load("s"))?.state.touchedAtMs, engine.clock.nowMs());
+  });
+
   test("is looked for on disk: streams that nobody loads are removed too", async (t) => {
     const engine = await openEngine();
     const before = registryOn(engine);

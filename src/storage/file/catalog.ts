@@ -1,9 +1,9 @@
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type { Clock } from "../../ops/clock.js";
 import { DamagedStreamError, StorageBusyError, type ListedStream } from "../storage.js";
 import { endOf } from "./file-stream.js";
 import { errorCode, isBusy, isPathFault, readWhole, type Files } from "./files.js";
-import { sidecarPath, type Layout } from "./layout.js";
+import { keptSidecarPath, sidecarPath, type Layout } from "./layout.js";
 import { decodeSidecar, type Sidecar, type SidecarResult } from "./sidecar.js";
 
 /** Sidecars read between two pauses, and how long those are: listing a million streams disturbs nobody. */
@@ -29,7 +29,7 @@ export async function readSidecar(files: Files, name: string, directory: string,
     read = await readSidecarIn(files, directory);
     if (read === null) {
       const leftovers = await files.list(directory);
-      return leftovers.some((file) => file.endsWith(".seg")) ? new DamagedStreamError(name, path, "it is missing") : null;
+      return leftovers.some(isOfStream) ? new DamagedStreamError(name, path, "it is missing") : null;
     }
   } catch (error) {
     return unreadable(name, path, error);
@@ -38,6 +38,11 @@ export async function readSidecar(files: Files, name: string, directory: string,
   if (read.sidecar.name !== name) return new DamagedStreamError(name, path, `it is that of ${JSON.stringify(read.sidecar.name)}`);
   if (read.sidecar.batch > lastBatch) return new DamagedStreamError(name, path, newerThanJournal(read.sidecar.batch, lastBatch));
   return read.sidecar;
+}
+
+/** Whether a file is of a stream that was there. A sidecar is kept where the notice that was to take its place could not be written. */
+function isOfStream(file: string): boolean {
+  return file.endsWith(".seg") || file === basename(keptSidecarPath(""));
 }
 
 /** What is wrong with a sidecar of a batch that the journal does not know: what came last in the journal is gone. */

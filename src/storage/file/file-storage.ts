@@ -208,8 +208,8 @@ export class FileStorage implements Storage {
 
   #fault(problem: unknown): void {
     if (this.#faulted !== null) return;
-    const error = problem instanceof Error ? problem : new Error(String(problem));
-    this.#faulted = error;
+    const error = (this.#faulted = problem instanceof Error ? problem : new Error(String(problem)));
+    this.#writer.fail(error);
     this.#intake.stop();
     this.#leaveRest();
     this.#flusher.stop();

@@ -123,7 +123,10 @@ export class Intake {
       this.#heldBytes -= length;
       next();
     };
-    held.push({ go: () => leave(() => journal.enqueue(entry)), fail: (how) => leave(() => entry.settle?.(how)) });
+    const go = (): void => leave(() => journal.enqueue(entry));
+    // That somebody read the stream does not depend on what failed.
+    const fail = entry.kind === RecordKind.touch ? go : (how: Settlement): void => leave(() => entry.settle?.(how));
+    held.push({ go, fail });
   }
 
   /** A large payload goes to its segment, is synced there, and only then its record goes to the journal. */

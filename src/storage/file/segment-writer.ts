@@ -57,6 +57,11 @@ export class SegmentWriter {
     this.#damaged = options.damaged;
   }
 
+  /** The disk failed elsewhere: nothing is written any more. */
+  fail(error: Error): void {
+    this.#failure ??= error;
+  }
+
   /** Writes the stream's durable bytes to its segments. Nothing is synced. */
   flush(stream: FileStream): Promise<void> {
     return this.flushTo(stream, stream.state.tail);
@@ -137,7 +142,7 @@ export class SegmentWriter {
 
   /** What the disk fails at is final: a sync that is tried again says that all is well, and brings nothing to the disk. */
   async #unlessFailed(run: () => Promise<void>): Promise<void> {
-    if (this.#failure !== null) throw this.#failure;
+    this.#assertWorks();
     try {
       await run();
     } catch (error) {
@@ -145,6 +150,10 @@ export class SegmentWriter {
       if (!isPassing(error) && !isOne) this.#failure = error instanceof Error ? error : new Error(String(error));
       throw error;
     }
+  }
+
+  #assertWorks(): void {
+    if (this.#failure !== null) throw this.#failure;
   }
 
   async #flushTo(stream: FileStream, limit: Position): Promise<void> {
@@ -181,7 +190,10 @@ export class SegmentWriter {
     // Behind the durable bytes a large payload may be whole whose record is on its way.
     const reservedLength = stream.reservedSegment.start === segmentStart ? stream.reservedTail - segmentStart : 0;
     const keptLength = Math.max(durableLength, reservedLength);
-    if ((await file.size()) > keptLength) await file.truncate(keptLength);
+    const isLonger = (await file.size()) > keptLength;
+    // Where a sync of the journal failed, the record may be there all the same: the next start needs its payload.
+    this.#assertWorks();
+    if (isLonger) await file.truncate(keptLength);
     stream.fitted.add(segmentStart);
   }
 

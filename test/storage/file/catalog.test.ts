@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { listStreams, readSidecar } from "../../../src/storage/file/catalog.js";
 import { systemFiles } from "../../../src/storage/file/files.js";
-import { Layout, segmentPath, sidecarPath } from "../../../src/storage/file/layout.js";
+import { keptSidecarPath, Layout, segmentPath, sidecarPath } from "../../../src/storage/file/layout.js";
 import { encodeSidecar } from "../../../src/storage/file/sidecar.js";
 import { MutableState } from "../../../src/storage/state.js";
 import { DamagedStreamError, StorageBusyError } from "../../../src/storage/storage.js";
@@ -40,10 +40,12 @@ test("what is wrong with a sidecar is told with the stream and the file", async 
   const lost = put(layout, "lost");
   writeFileSync(segmentPath(lost, 0), "bytes");
   rmSync(sidecarPath(lost));
+  const emptied = put(layout, "emptied");
+  renameSync(sidecarPath(emptied), keptSidecarPath(emptied));
   const torn = put(layout, "torn");
   writeFileSync(sidecarPath(torn), "{");
   const foreign = put(layout, "foreign", { as: "other" });
-  for (const [name, directory, problem] of [["lost", lost, /it is missing/], ["torn", torn, /not a whole sidecar/], ["foreign", foreign, /it is that of "other"/]] as const) {
+  for (const [name, directory, problem] of [["lost", lost, /it is missing/], ["emptied", emptied, /it is missing/], ["torn", torn, /not a whole sidecar/], ["foreign", foreign, /it is that of "other"/]] as const) {
     const read = await readSidecar(files, name, directory, 1);
     assert.ok(read instanceof DamagedStreamError);
     assert.equal(read.stream, name);

@@ -142,6 +142,21 @@ describe("a new stream of a name", () => {
     await journal.close();
   });
 
+  test("does not take along the note of a read, which changed nothing", async () => {
+    const rooms = fileRooms();
+    const { intake, journal, put } = await intakeOf(rooms);
+    const stream = rooms.stream();
+    rooms.files.gate = ({ kind, path }) => (kind === "write" && SEGMENT.test(path) ? diskError("EMFILE") : undefined);
+    const before = rooms.files.count("writeThen", /./);
+    put(stream, "large", 5000);
+    put(stream, "behind", 10);
+    intake.put(stream, RecordKind.touch, recordOf("", { atMs: 7 }), null);
+    await rooms.files.idle();
+    assert.deepEqual(rooms.told, ["large overloaded", "behind overloaded"]);
+    assert.equal(rooms.files.count("writeThen", /./), before + 1);
+    await journal.close();
+  });
+
   test("fails with what is held for the one before it", async () => {
     const rooms = fileRooms();
     const { intake, journal, put } = await intakeOf(rooms);

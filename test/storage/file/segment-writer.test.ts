@@ -337,6 +337,26 @@ test("a sync that failed is not tried again: everything behind it fails too, of 
   assert.equal(rooms.files.count("sync", /./), 2, "the segment and the sidecar, once each");
 });
 
+test("a disk that fails elsewhere ends it all: what may belong to a record in the journal is not cut off", async () => {
+  const rooms = fileRooms();
+  const stream = rooms.stream();
+  rooms.advance(stream, bytesOf(10));
+  await rooms.writer.persist(stream);
+  const longer = Buffer.concat([bytesOf(10), bytesOf(5000, 1)]);
+  writeFileSync(segmentPath(stream.directory, 0), longer);
+  stream.unreserve();
+  rooms.advance(stream, bytesOf(10, 2));
+  const disk = new Barrier();
+  rooms.files.gate = ({ kind }) => (kind === "size" ? disk.opened : undefined);
+  const flushed = rooms.writer.flush(stream);
+  await rooms.files.idle();
+  rooms.writer.fail(diskError("EIO"));
+  disk.open();
+  await assert.rejects(flushed, { code: "EIO" });
+  await assert.rejects(rooms.writer.persist(stream), { code: "EIO" });
+  assert.deepEqual(segmentOf(stream), longer);
+});
+
 test("the operations of one stream run one after another, also after one that failed", async () => {
   const rooms = fileRooms();
   const stream = rooms.stream();

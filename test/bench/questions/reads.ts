@@ -1,0 +1,70 @@
+import { compared, type Question } from "../question.js";
+import { appendTo, ask, creationOf, readOf } from "../rig.js";
+
+const CONNECTIONS = 64;
+const MIB = 1024 * 1024;
+const START = "0000000000000000_0000000000000000";
+
+export const smallReads: Question = {
+  id: "reads-small",
+  title: "small reads",
+  load: `100 B, ${CONNECTIONS} connections`,
+  async ask(rig) {
+    const { port: ours } = await rig.server();
+    const paths = Array.from({ length: 1000 }, (_, index) => `/v1/stream/s${index}`);
+    for (const path of paths) {
+      await ask(ours, creationOf(path));
+      await ask(ours, appendTo(path, 100));
+    }
+    const requests = paths.map((path) => readOf(`${path}?offset=${START}`));
+    const yardstick = await rig.yardstick({ GET: await ask(ours, requests[0] ?? readOf("")) });
+    const result = await rig.compare({ ours, yardstick }, () => ({ kind: "fixed", requests }), CONNECTIONS, (report) => report.requestsPerSecond);
+    return [compared("", "reads/s", result, 0.85)];
+  },
+};
+
+export const revalidation: Question = {
+  id: "reads-304",
+  title: "reads that revalidate",
+  load: `304, ${CONNECTIONS} connections`,
+  async ask(rig) {
+    const { port: ours } = await rig.server();
+    const path = "/v1/stream/s";
+    await ask(ours, creationOf(path));
+    await ask(ours, appendTo(path, 100));
+    const { headers } = await ask(ours, readOf(`${path}?offset=${START}`));
+    const etag = headers[headers.findIndex((name) => name.toLowerCase() === "etag") + 1] ?? "";
+    const request = readOf(`${path}?offset=${START}`, { "If-None-Match": etag });
+    const answer = await ask(ours, request);
+    if (answer.status !== 304) throw new Error(`a read with ${etag} is answered ${answer.status}`);
+    const result = await rig.compare({ ours, yardstick: await rig.yardstick({ GET: answer }) }, () => ({ kind: "fixed", requests: [request] }), CONNECTIONS, (report) => report.requestsPerSecond);
+    return [compared("", "reads/s", result, 0.9)];
+  },
+};
+
+/** 1 MiB chunks of a stream of so many MiB. */
+function largeReads(id: string, title: string, mib: number, args: readonly string[], atLeast: number): Question {
+  return {
+    id,
+    title,
+    load: "1 MiB chunks, 16 connections",
+    async ask(rig) {
+      const { port: ours } = await rig.server(...args);
+      const path = "/v1/stream/large";
+      await ask(ours, creationOf(path));
+      const offsets = [START];
+      for (let appended = 0; appended < mib; appended += 1) {
+        const { headers } = await ask(ours, appendTo(path, MIB));
+        offsets.push(headers[headers.findIndex((name) => name.toLowerCase() === "stream-next-offset") + 1] ?? "");
+      }
+      const requests = offsets.slice(0, -1).map((offset) => readOf(`${path}?offset=${offset}`));
+      const answer = await ask(ours, requests[0] ?? readOf(""));
+      if (answer.bodyBytes !== MIB) throw new Error(`a chunk of ${answer.bodyBytes} bytes`);
+      const result = await rig.compare({ ours, yardstick: await rig.yardstick({ GET: answer }) }, () => ({ kind: "fixed", requests }), 16, (report) => report.answerBytesPerSecond / 1e6);
+      return [compared("", "MB/s", result, atLeast)];
+    },
+  };
+}
+
+export const warmReads = largeReads("reads-large", "large reads of a warm 1 GiB stream", 1024, [], 0.6);
+export const cachedReads = largeReads("reads-cached", "large reads from the tail cache", 16, ["--tail-cache-bytes", "64MiB"], 0.9);

@@ -1,0 +1,139 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { request as httpRequest } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { startNode, type TestScope } from "../helpers/process.js";
+import { median } from "../scale/load.js";
+import { ServerUnderLoad } from "../scale/server-under-load.js";
+import type { LoadOrder, LoadReport } from "./load-process.js";
+import { bodyOf, type RequestShape, type Traffic } from "./traffic.js";
+import type { Answer, Answers } from "./yardstick.js";
+
+const TSX = import.meta.resolve("tsx");
+
+/** How much is measured. */
+export interface Effort {
+  readonly pairs: number;
+  readonly warmUpMs: number;
+  readonly measureMs: number;
+}
+
+/** Ours and the yardstick's, and the median of the pairs' ratios. */
+export interface Compared {
+  readonly ours: number;
+  readonly yardstick: number;
+  readonly ratio: number;
+}
+
+/** What the questions are asked with: servers, loads and directories, all gone when it is over. */
+export class Rig implements TestScope {
+  readonly effort: Effort;
+  /** Told of each step. */
+  readonly progress: (step: string) => void;
+  readonly #root = mkdtempSync(join(tmpdir(), "streamdir-bench-"));
+  readonly #cleanups: (() => Promise<void>)[] = [];
+  #directories = 0;
+
+  constructor(effort: Effort, progress: (step: string) => void) {
+    this.effort = effort;
+    this.progress = progress;
+  }
+
+  after(run: () => Promise<void>): void {
+    this.#cleanups.push(run);
+  }
+
+  /** A directory of its own, on the disk that is measured. */
+  directory(): string {
+    return join(this.#root, String((this.#directories += 1)));
+  }
+
+  /** The built server, with `args` added to its command line. */
+  server(...args: string[]): Promise<ServerUnderLoad> {
+    return ServerUnderLoad.start(this, this.directory(), ["--log-level", "error", ...args]);
+  }
+
+  /** Starts the yardstick; resolves with its port. */
+  async yardstick(answers: Answers): Promise<number> {
+    const started = this.#script("yardstick.ts", answers);
+    return Number((await started.stdoutLine(/^port/)).slice(5));
+  }
+
+  /** Makes load from a process of its own. */
+  async load(order: LoadOrder): Promise<LoadReport> {
+    const { status, stdout, stderr } = await this.#script("load-process.ts", order).ended;
+    if (status !== 0) throw new Error(`the load ended with ${status}: ${stderr}`);
+    return JSON.parse(stdout) as LoadReport;
+  }
+
+  #script(file: string, argument: unknown): ReturnType<typeof startNode> {
+    return startNode(this, ["--import", TSX, fileURLToPath(new URL(file, import.meta.url)), JSON.stringify(argument)]);
+  }
+
+  /** Puts the same load on ours and on the yardstick in turn; `valueOf` says what counts. */
+  async compare(ports: Ports, traffic: (round: number) => Traffic, connections: number, valueOf: (report: LoadReport) => number): Promise<Compared> {
+    const { pairs, warmUpMs, measureMs } = this.effort;
+    const ours: number[] = [];
+    const yardstick: number[] = [];
+    for (let pair = 0; pair < pairs; pair += 1) {
+      // Who is first takes turns too.
+      const sides = [[ports.ours, ours], [ports.yardstick, yardstick]] as const;
+      for (const [port, values] of pair % 2 === 0 ? sides : sides.toReversed()) {
+        this.progress(`pair ${pair + 1} of ${pairs}`);
+        const report = await this.load({ port, connections, traffic: traffic(pair), warmUpMs, measureMs });
+        const bad = Object.keys(report.statuses).filter((status) => Number(status) >= 400);
+        if (bad.length > 0) throw new Error(`answers with status ${bad.join(", ")}`);
+        values.push(valueOf(report));
+      }
+    }
+    return { ours: median(ours), yardstick: median(yardstick), ratio: median(ours.map((value, pair) => value / (yardstick[pair] ?? NaN))) };
+  }
+
+  /** Ends all processes and removes all directories. */
+  async end(): Promise<void> {
+    for (const run of this.#cleanups.splice(0)) await run();
+    rmSync(this.#root, { recursive: true, force: true });
+  }
+}
+
+/** Where the two servers of a comparison listen. */
+export interface Ports {
+  readonly ours: number;
+  readonly yardstick: number;
+}
+
+/** Headers that node:http adds by itself. */
+const OWN_HEADERS = /^(date|connection|keep-alive|transfer-encoding)$/i;
+
+/** Asks once, and takes down the answer for the yardstick. */
+export function ask(port: number, shape: RequestShape): Promise<Answer> {
+  const { method, path, headers } = shape;
+  return new Promise((resolve, reject) => {
+    const request = httpRequest({ port, host: "127.0.0.1", method, path, headers, agent: false }, (response) => {
+      let received = 0;
+      response.on("data", (chunk: Buffer) => (received += chunk.length));
+      response.on("end", () => {
+        const pairs = response.rawHeaders.flatMap((name, at) => (at % 2 === 0 && !OWN_HEADERS.test(name) ? [name, response.rawHeaders[at + 1] ?? ""] : []));
+        resolve({ status: response.statusCode ?? 0, headers: pairs, bodyBytes: received });
+      });
+    });
+    request.on("error", reject);
+    request.end(bodyOf(shape));
+  });
+}
+
+/** A POST of `body`, or of so many bytes. */
+export function appendTo(path: string, body: string | number, headers: Readonly<Record<string, string>> = {}): RequestShape {
+  return { method: "POST", path, headers: { "Content-Type": "text/plain", ...headers }, body };
+}
+
+/** Makes a text stream. */
+export function creationOf(path: string, headers: Readonly<Record<string, string>> = {}): RequestShape {
+  return { method: "PUT", path, headers: { "Content-Type": "text/plain", ...headers }, body: 0 };
+}
+
+/** A GET without conditions. */
+export function readOf(path: string, headers: Readonly<Record<string, string>> = {}): RequestShape {
+  return { method: "GET", path, headers, body: 0 };
+}

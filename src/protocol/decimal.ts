@@ -10,14 +10,6 @@ export function parseDecimal(text: string): number | null {
   return parseDigits(text, 0, text.length);
 }
 
-/**
- * Reads the `Stream-TTL` header (specification 4.1): whole seconds from 0 to 2^53-1. The caller must expect that so
- * many seconds do not fit a date.
- */
-export function parseTtl(text: string): number | null {
-  return parseDecimal(text);
-}
-
 /** Reads the digits of `text` from `start` up to `end`, at most 16 of them; `null` for other characters or above 2^53-1. */
 export function parseDigits(text: string, start: number, end: number): number | null {
   let value = 0;

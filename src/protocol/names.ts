@@ -18,7 +18,6 @@ const RESERVED: NameResult = { fault: `Stream names that begin with the segment 
 
 const PERCENT = 0x25;
 const DOT = 0x2e;
-const HEX_DIGITS = "0123456789ABCDEF";
 
 /**
  * Decodes the URL path behind the prefix, without the query, to a stream's name of 1 to {@link MAX_NAME_BYTES} bytes
@@ -27,20 +26,6 @@ const HEX_DIGITS = "0123456789ABCDEF";
  */
 export function decodeName(encodedPath: string): NameResult {
   return isPlainAscii(encodedPath) ? checkName(encodedPath, encodedPath.length) : decodeBytes(encodedPath);
-}
-
-/** Encodes a stream's name for a URL path: all but unreserved characters and `/` becomes `%XX` of its UTF-8 bytes. */
-export function encodeName(name: string): string {
-  let end = 0;
-  while (end < name.length && isUnreservedOrSlash(name.charCodeAt(end))) end++;
-  if (end === name.length) return name;
-  let encoded = name.slice(0, end);
-  for (const byte of Buffer.from(name.slice(end))) {
-    encoded += isUnreservedOrSlash(byte)
-      ? String.fromCharCode(byte)
-      : `%${HEX_DIGITS.charAt(byte >> 4)}${HEX_DIGITS.charAt(byte & 15)}`;
-  }
-  return encoded;
 }
 
 /** Printable ASCII without `%`: such a path is its own name, and has no control character. */
@@ -112,11 +97,4 @@ function isEmptyOrDots(name: string, start: number, end: number): boolean {
   if (end - start > 2) return false;
   for (let at = start; at < end; at++) if (name.charCodeAt(at) !== DOT) return false;
   return true;
-}
-
-function isUnreservedOrSlash(code: number): boolean {
-  const lower = code | 0x20;
-  if (lower >= 0x61 && lower <= 0x7a) return true;
-  if (code >= 0x2d && code <= 0x39) return true; // - . / and the digits
-  return code === 0x5f || code === 0x7e; // _ and ~
 }

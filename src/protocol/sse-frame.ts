@@ -40,11 +40,6 @@ export function encodeControlEvent(fields: ControlFields): Buffer {
   return Buffer.from(`event: control\ndata:${json}}\nid: ${nextOffset}\n\n`, "latin1");
 }
 
-/** A comment, which clients pass over; line breaks in `text` become spaces. Keeps an idle connection from looking dead. */
-export function encodeComment(text: string): Buffer {
-  return Buffer.from(`: ${text.replace(/[\r\n]/g, " ")}\n\n`);
-}
-
 /**
  * How many of `bytes` may be sent as text now: all but a UTF-8 sequence at the end that lacks up to three of its
  * bytes. Bytes that can't become valid UTF-8 any more are not waited for.

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { parseDecimal, parseTtl } from "../../src/protocol/decimal.js";
+import { parseDecimal } from "../../src/protocol/decimal.js";
 
 test("a plain decimal up to 2^53-1 is its number, all else is null", () => {
   const table: [text: string, value: number | null][] = [
@@ -33,6 +33,5 @@ test("a plain decimal up to 2^53-1 is its number, all else is null", () => {
   ];
   for (const [text, value] of table) {
     assert.equal(parseDecimal(text), value, text);
-    assert.equal(parseTtl(text), value, text);
   }
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decodeName, encodeName, MAX_NAME_BYTES } from "../../src/protocol/names.js";
+import { decodeName, MAX_NAME_BYTES } from "../../src/protocol/names.js";
 
 function nameOf(encodedPath: string): string | null {
   const result = decodeName(encodedPath);
@@ -87,7 +87,7 @@ test("a name is bounded by its bytes, not by the characters of its path", () => 
   assert.match(faultOf("%41".repeat(MAX_NAME_BYTES) + "%"), /longer/);
 });
 
-test("an encoded name decodes to itself", () => {
+test("a name comes back from its encoded spelling", () => {
   const table: [name: string, encoded: string][] = [
     ["a-b_c.d~e/F0", "a-b_c.d~e/F0"],
     ["a b", "a%20b"],
@@ -96,7 +96,6 @@ test("an encoded name decodes to itself", () => {
     ["!'()*?#[]@`{^", "%21%27%28%29%2A%3F%23%5B%5D%40%60%7B%5E"],
   ];
   for (const [name, encoded] of table) {
-    assert.equal(encodeName(name), encoded);
     assert.equal(nameOf(encoded), name);
   }
 });

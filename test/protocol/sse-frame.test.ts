@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { completeTextLength, encodeComment, encodeControlEvent, encodeDataEvent } from "../../src/protocol/sse-frame.js";
+import { completeTextLength, encodeControlEvent, encodeDataEvent } from "../../src/protocol/sse-frame.js";
 import { parseEventStream } from "./event-stream-parser.js";
 import { seededRandom, seedOfRun } from "./seeded-random.js";
 
@@ -59,11 +59,6 @@ test("a control event is one flat object on the line behind its name", () => {
     assert.equal(event?.lastEventId, OFFSET);
     assert.equal(JSON.parse(event?.data ?? "").streamNextOffset, OFFSET);
   }
-});
-
-test("a comment is no event, even with line breaks in it", () => {
-  assert.equal(encodeComment("keep-alive").toString(), ": keep-alive\n\n");
-  assert.deepEqual(parseEventStream(encodeComment("a\nevent: data\r\ndata: b\n\n").toString()), []);
 });
 
 test("any payload comes back whole and forges no event", () => {

@@ -2,6 +2,7 @@ import { parseArgs } from "node:util";
 import { isReached, type Figure, type Question } from "./question.js";
 import { manyStreams, oneStream, producers, shortLives } from "./questions/appends.js";
 import { largeAppends, oneAtATime } from "./questions/disk-bound.js";
+import { fanOut1000, fanOut8000 } from "./questions/live.js";
 import { cachedReads, revalidation, smallReads, warmReads } from "./questions/reads.js";
 import { amount, writeReport, type Answered } from "./report.js";
 import { Rig } from "./rig.js";
@@ -12,7 +13,7 @@ import { Rig } from "./rig.js";
  * docs/performance.md.
  */
 
-const QUESTIONS: readonly Question[] = [manyStreams, oneStream, producers, oneAtATime, shortLives, largeAppends, smallReads, warmReads, cachedReads, revalidation];
+const QUESTIONS: readonly Question[] = [manyStreams, oneStream, producers, oneAtATime, shortLives, largeAppends, smallReads, warmReads, cachedReads, revalidation, fanOut1000, fanOut8000];
 
 const { values } = parseArgs({
   options: {

@@ -7,6 +7,7 @@ import { startNode, type TestScope } from "../helpers/process.js";
 import { median } from "../scale/load.js";
 import { ServerUnderLoad } from "../scale/server-under-load.js";
 import type { LoadOrder, LoadReport } from "./load-process.js";
+import type { ReadersOrder, ReadersReport } from "./readers-process.js";
 import { bodyOf, type RequestShape, type Traffic } from "./traffic.js";
 import type { Answer, Answers } from "./yardstick.js";
 
@@ -65,6 +66,24 @@ export class Rig implements TestScope {
     const { status, stdout, stderr } = await this.#script("load-process.ts", order).ended;
     if (status !== 0) throw new Error(`the load ended with ${status}: ${stderr}`);
     return JSON.parse(stdout) as LoadReport;
+  }
+
+  /** Follows a stream many times, from a process of its own. */
+  async readers(order: ReadersOrder): Promise<ReadersReport> {
+    const { status, stdout, stderr } = await this.#script("readers-process.ts", order).ended;
+    if (status !== 0) throw new Error(`the readers ended with ${status}: ${stderr}`);
+    return JSON.parse(stdout) as ReadersReport;
+  }
+
+  /** Starts the yardstick of live reads. */
+  async fanOutYardstick(): Promise<{ readonly port: number; stop(): Promise<void> }> {
+    const started = this.#script("fan-out-yardstick.ts", null);
+    const port = Number((await started.stdoutLine(/^port/)).slice(5));
+    const stop = async (): Promise<void> => {
+      started.kill("SIGKILL");
+      await started.ended;
+    };
+    return { port, stop };
   }
 
   #script(file: string, argument: unknown): ReturnType<typeof startNode> {

@@ -1,3 +1,4 @@
+import { DamagedStreamError } from "../storage.js";
 import { newerThanJournal, readSidecarIn } from "./catalog.js";
 import { combineCrc32 } from "./crc32.js";
 import { FileStream } from "./file-stream.js";
@@ -8,7 +9,6 @@ import { decodeRecordAt, RecordKind, type Frame, type JournalRecord, type Stream
 import type { SegmentWriter } from "./segment-writer.js";
 import type { Sidecar, SidecarResult } from "./sidecar.js";
 import { StreamDirectories } from "./stream-directories.js";
-import { DamagedStreamError } from "../storage.js";
 import { appended, type TailCache } from "./tail-cache.js";
 import type { Trash } from "./trash.js";
 

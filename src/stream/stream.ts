@@ -124,13 +124,23 @@ export class Stream implements StreamObserver {
     if (!slides(this.config, this.#context.ttlMode)) return;
     const nowMs = this.#context.clock.nowMs();
     this.#touchedAtMs = Math.max(this.#touchedAtMs, nowMs);
-    if (nowMs - this.#notedTouchMs >= TOUCH_INTERVAL_MS && this.#context.storage.touch(this.stored, nowMs)) {
-      this.#notedTouchMs = nowMs;
-      this.#noting = new Promise<void>((resolve) => this.#context.storage.barrier(this.stored, () => resolve())).then(() => {
-        this.#noting = null;
-      });
-    }
+    if (nowMs - this.#notedTouchMs >= TOUCH_INTERVAL_MS && this.#context.storage.touch(this.stored, nowMs)) this.#note(nowMs);
     if (this.#noting !== null) return this.#noting;
+  }
+
+  /** Waits for the note of a touch that was handed in; one that failed counts as none. */
+  #note(atMs: number): void {
+    const before = this.#notedTouchMs;
+    this.#notedTouchMs = atMs;
+    this.#noting = new Promise<Settlement>((resolve) => this.#context.storage.barrier(this.stored, resolve)).then((how) => {
+      this.#noting = null;
+      if (how !== "durable" && this.#notedTouchMs === atMs) this.#notedTouchMs = before;
+    });
+  }
+
+  /** Whether only memory knows of a touch that counts: read from disk, the stream would expire early. */
+  get #hasUnnotedTouch(): boolean {
+    return slides(this.config, this.#context.ttlMode) && this.#touchedAtMs - this.#notedTouchMs > TOUCH_INTERVAL_MS;
   }
 
   /** Whether the name stands for this stream, as far as has been decided. */
@@ -145,7 +155,7 @@ export class Stream implements StreamObserver {
 
   /** Whether the registry may let go of the stream. */
   get idle(): boolean {
-    return this.#users === 0 && this.#noting === null && this.#isSettled;
+    return this.#users === 0 && this.#noting === null && !this.#hasUnnotedTouch && this.#isSettled;
   }
 
   /** Keeps the stream in memory until `release`; for whoever holds it across an await. */

@@ -453,6 +453,23 @@ describe("expiry", () => {
     assert.equal((await storage.load("s"))?.state.touchedAtMs, engine.clock.nowMs());
   });
 
+  test("is not let go from memory with a read that a full disk would not note", async (t) => {
+    const { engine, registry } = await registryOf(t);
+    await registry.create("s", createOf({ ttlSeconds: 10 }));
+    await registry.create("eternal", createOf());
+    const [stream, eternal] = [await find(registry, "s"), await find(registry, "eternal")];
+    engine.clock.advance(2 * TOUCH_INTERVAL_MS);
+    engine.files.gate = ({ kind }) => (kind === "writeThen" ? diskError("ENOSPC") : undefined);
+    await stream.touch();
+    assert.equal(gist(await registry.append("eternal", appendOf("x"))), "storage-full");
+    assert.deepEqual([stream.idle, eternal.idle], [false, true], "what does not expire has nothing to lose");
+    engine.files.gate = null;
+    engine.clock.advance(1000);
+    await engine.files.idle();
+    await stream.touch();
+    assert.equal(stream.idle, true);
+  });
+
   test("is looked for on disk: streams that nobody loads are removed too", async (t) => {
     const engine = await openEngine();
     const before = registryOn(engine);

@@ -20,7 +20,7 @@ import { Layout } from "./layout.js";
 import { DirectoryError, lockDirectory } from "./lock.js";
 import { RecordKind } from "./record.js";
 import { recover, sealedFile, type Recovered } from "./recovery.js";
-import { References } from "./references.js";
+import { isUntied, References } from "./references.js";
 import { Room } from "./room.js";
 import { SegmentPool } from "./segment-pool.js";
 import { SegmentWriter } from "./segment-writer.js";
@@ -305,8 +305,8 @@ export class FileStorage implements Storage {
 
   async deleteDamaged(name: string): Promise<Settlement | Rejection> {
     const known = this.#streams.get(name) ?? null;
-    // It is well again: a moment later it can be loaded.
-    if (known !== null && known.damage === null) return "overloaded";
+    // It is well again: a moment later it can be loaded. Not so a fork whose source is lost.
+    if (known !== null && known.damage === null && !isUntied(known)) return "overloaded";
     return this.#damage.delete(name, known);
   }
 

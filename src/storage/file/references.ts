@@ -136,7 +136,8 @@ function tie(fork: FileStream, source: FileStream): void {
   source.dependents += 1;
 }
 
-function isUntied(stream: FileStream): boolean {
+/** Whether a fork's source was not found, or not looked for yet. */
+export function isUntied(stream: FileStream): boolean {
   return stream.config.forkedFrom !== null && stream.parent === null && !stream.deleted;
 }
 

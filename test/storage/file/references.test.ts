@@ -217,6 +217,8 @@ describe("forks", () => {
     const engine = await openEngine({ dir: first.dir });
     t.after(() => engine.storage.close());
     await assert.rejects(engine.storage.load("one"), (error) => error instanceof DamagedStreamError && /its source "source" is missing/.test(error.message));
+    assert.equal(await engine.storage.deleteDamaged("one"), "durable");
+    assert.equal(await engine.storage.load("one"), null);
   });
 
   test("that were forked from each other are damaged, and say so", async (t) => {

@@ -152,16 +152,16 @@ export class FileStorage implements Storage {
     const recovered = await recover({ files: this.#files, layout: this.#layout, directoryId: id, ...written, maxUnwrittenBytes: Math.floor(this.#options.tailCacheBytes / 2) });
     if (!isNew && recovered.nextBatch === 1) throw new DirectoryError(`the journal in ${this.#layout.journal} is missing`);
     this.#backlog = recovered.backlog;
-    const waiting = recovered.backlog.size;
     this.#journal = this.#makeJournal(id, recovered);
     await this.#journal.open();
     if (isNew) await writeMarker(this.#files, this.#layout, id);
     await this.#trash.emptyAll();
-    const opened = this.#catchUp.run(recovered.backlog.names());
-    for (const file of recovered.sealed) this.#checkpoint(opened.then((areAll) => (areAll ? sealedFile(file) : null)));
-    const { records, bytes } = recovered;
+    const { backlog, records, bytes } = recovered;
     const ms = this.#options.clock.nowMs() - startedMs;
-    if (records > 0) this.#options.log.info("recovered from the journal", { streams: waiting, records, bytes, ms });
+    if (records > 0) this.#options.log.info("recovered from the journal", { streams: backlog.size, records, bytes, ms });
+    const opened = this.#catchUp.run(backlog.names());
+    void opened.then((areAll) => (this.#backlog = areAll ? null : backlog));
+    for (const file of recovered.sealed) this.#checkpoint(opened.then((areAll) => (areAll ? sealedFile(file) : null)));
   }
 
   async #openJournaled(name: string): Promise<FileStream | null> {

@@ -1,4 +1,5 @@
 import { quantile } from "../scale/load.js";
+import { pause } from "../scale/server-under-load.js";
 import { Connection } from "./connection.js";
 import { requestsOf, type Traffic } from "./traffic.js";
 
@@ -62,10 +63,6 @@ async function run({ port, connections, traffic, warmUpMs, measureMs }: LoadOrde
   for (const connection of open) connection.close();
   const sorted = Float64Array.from(latenciesMs).sort();
   return { requestsPerSecond: sorted.length / seconds, answerBytesPerSecond: answerBytes / seconds, p50Ms: quantile(sorted, 0.5), p99Ms: quantile(sorted, 0.99), statuses };
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 const [order] = process.argv.slice(2);

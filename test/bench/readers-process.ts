@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { Connection } from "./connection.js";
 import { requestBytes } from "../scale/load.js";
+import { pause } from "../scale/server-under-load.js";
 
 /** What a process that follows a stream many times is to do; it gets that as its only argument, and prints a {@link ReadersReport}. */
 export interface ReadersOrder {
@@ -63,10 +64,6 @@ function marksIn(chunk: Buffer): number {
   let marks = 0;
   for (let at = chunk.indexOf(MARK_BYTE); at !== -1; at = chunk.indexOf(MARK_BYTE, at + 1)) marks += 1;
   return marks;
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 const [order] = process.argv.slice(2);

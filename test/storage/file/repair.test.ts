@@ -7,9 +7,9 @@ import { openOffline } from "../../../src/storage/file/offline.js";
 import { encodeRefusal } from "../../../src/storage/file/sidecar.js";
 import { repairDirectory, type RepairLine, type RepairSummary } from "../../../src/storage/file/repair.js";
 import { verifyDirectory, type Finding } from "../../../src/storage/file/verify.js";
+import { closedFamily } from "../../helpers/closed-directory.js";
 import { append, bytesOf, changeSidecar, copyOf, crash, created, forked, keptLog, loaded, openEngine, openOnFiles, readAll, recordOf, remove, settled, type Engine } from "../../helpers/engine.js";
 import { fileIn, flipBit } from "../../helpers/spoilt-files.js";
-import { tempDir } from "../../helpers/temp-dir.js";
 
 interface Repaired {
   readonly lines: string[];
@@ -316,19 +316,11 @@ describe("a directory with forks", () => {
   const texts = { source: "x".repeat(3000) + "y".repeat(3000), left: `${"x".repeat(3000)}${"y".repeat(1000)}left`, leaf: `${"x".repeat(2000)}leaf` };
   let ids: Readonly<Record<string, string>> = {};
   before(async () => {
-    const { dir, storage } = await openEngine();
-    const source = await created(storage, "source", "x".repeat(3000));
-    await append(storage, source, "y".repeat(3000));
-    const left = await forked(storage, source, "left", 4000, "left");
-    const leaf = await forked(storage, left, "leaf", 2000, "leaf");
-    ids = { source: source.id, left: left.id, leaf: leaf.id };
-    await storage.close();
-    sound = dir;
+    ({ dir: sound, ids } = await closedFamily());
   });
 
   function copy(harm: (dir: string) => void): string {
-    const dir = join(tempDir(), "data");
-    cpSync(sound, dir, { recursive: true });
+    const dir = copyOf(sound);
     harm(dir);
     return dir;
   }

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdirSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
+import { mkdirSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { before, describe, test } from "node:test";
 import { openOffline } from "../../../src/storage/file/offline.js";
 import { encodeRefusal } from "../../../src/storage/file/sidecar.js";
 import { verifyDirectory, type Finding, type VerifyProgress, type VerifySummary } from "../../../src/storage/file/verify.js";
+import { closedFamily } from "../../helpers/closed-directory.js";
 import { append, bytesOf, changeSidecar, copyOf, crash, created, forked, loaded, openEngine, openOnFiles, originAt, remove, settled, startCreate } from "../../helpers/engine.js";
 import { fileIn, flipBit } from "../../helpers/spoilt-files.js";
-import { tempDir } from "../../helpers/temp-dir.js";
 import { Barrier } from "../../helpers/watched-files.js";
 
 interface Verified {
@@ -180,19 +180,13 @@ describe("a directory with forks", () => {
   /** The ids of source and left. */
   let [sourceId, leftId, leafId] = ["", "", ""];
   before(async () => {
-    const { dir, storage } = await openEngine();
-    const source = await created(storage, "source", "x".repeat(3000));
-    await append(storage, source, "y".repeat(3000));
-    const left = await forked(storage, source, "left", 4000, "left");
-    const leaf = await forked(storage, left, "leaf", 2000, "leaf");
-    [sourceId, leftId, leafId] = [source.id, left.id, leaf.id];
-    await storage.close();
+    const { dir, ids } = await closedFamily();
+    [sourceId, leftId, leafId] = [ids.source, ids.left, ids.leaf];
     sound = dir;
   });
 
   async function broken(harm: (dir: string) => void): Promise<(readonly [stream: string | null, file: string, problem: string])[]> {
-    const dir = join(tempDir(), "data");
-    cpSync(sound, dir, { recursive: true });
+    const dir = copyOf(sound);
     harm(dir);
     const { findings } = await verify(dir);
     return findings.map(({ stream, file, problem }) => [stream, basename(dirname(file)), problem]);

@@ -29,12 +29,14 @@ export class FrameEncoder {
     return alignUp(offset + frame.length);
   }
 
-  /** Packs as many of `queue` as fit; `frame` is null when they have nothing to write. */
-  encode(queue: readonly JournalEntry[], file: JournalFile, batch: number): { readonly taken: number; readonly frame: Buffer | null } {
+  /** Packs as many of `queue` as fit, about `most` of them; `frame` is null when they all have nothing to write. */
+  encode(queue: readonly JournalEntry[], most: number, file: JournalFile, batch: number): { readonly taken: number; readonly frame: Buffer | null } {
     this.#end = FRAME_HEADER_BYTES;
     this.#records = 0;
     let taken = 0;
     for (const entry of queue) {
+      // What has nothing to write never makes a batch where something behind it has.
+      if (taken >= most && this.#records > 0) break;
       if (entry.kind !== null && entry.generation === entry.stream.generation && !this.#take(entry, file)) break;
       taken += 1;
     }

@@ -1,6 +1,7 @@
 import type { Settlement } from "../storage.js";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
+import { shareOf } from "./batch-share.js";
 import { isDiskFull, readFully, type Files } from "./files.js";
 import { FrameEncoder } from "./frame-encoder.js";
 import type { JournalEntry } from "./journal-entry.js";
@@ -216,11 +217,12 @@ export class Journal {
     });
   }
 
-  #pump(): void {
+  /** Writes the next batch, of about `most` entries. */
+  #pump(most = Infinity): void {
     if (this.#writing || this.#rolling || this.#stopped || this.#queue.length === 0) return;
     const file = this.#writableFile();
     if (file === null) return;
-    const { taken, frame } = this.#encoder.encode(this.#queue, file, this.#batch);
+    const { taken, frame } = this.#encoder.encode(this.#queue, most, file, this.#batch);
     const entries = taken === this.#queue.length ? this.#queue : this.#queue.slice(0, taken);
     this.#queue = taken === this.#queue.length ? [] : this.#queue.slice(taken);
     if (frame === null) return this.#settle(entries, this.#batch - 1);
@@ -244,7 +246,7 @@ export class Journal {
     this.#sealLeft();
     // The next batch is on its way to the disk while this one is answered; what writes nothing settles after it, and
     // so does what can't be written: it was decided on this batch.
-    if (this.#supply.trouble === null && !this.#isStuck && this.#queue.some(writesRecord)) this.#pump();
+    if (this.#supply.trouble === null && !this.#isStuck && this.#queue.some(writesRecord)) this.#pump(shareOf(this.#queue.length, sent.entries.length));
     this.#settle(sent.entries, sent.batch);
     if (this.#supplyFault !== null) this.#faulted([], this.#supplyFault);
     else if (this.#stopped) this.#fail([], "storage-unavailable");

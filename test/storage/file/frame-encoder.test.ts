@@ -38,7 +38,7 @@ test("a stream's first record in a file says what its handle means, the next one
   t.after(() => file.close());
   const [one, two] = [streamOf("one"), streamOf("two")];
   one.state.tail = 77;
-  const first = recordsIn(encoder.encode([entryOf(one), entryOf(two, { kind: RecordKind.create }), entryOf(one)], file, 1).frame);
+  const first = recordsIn(encoder.encode([entryOf(one), entryOf(two, { kind: RecordKind.create }), entryOf(one)], Infinity, file, 1).frame);
   assert.deepEqual(first.map(({ kind, handle, identity }) => [kind, handle, identity?.id ?? null]), [
     [RecordKind.bind, 0, "one"],
     [RecordKind.append, 0, null],
@@ -46,7 +46,7 @@ test("a stream's first record in a file says what its handle means, the next one
     [RecordKind.append, 0, null],
   ]);
   assert.equal(first[0]?.position, 77, "the binding tells the durable tail");
-  const second = recordsIn(encoder.encode([entryOf(two)], file, 2).frame);
+  const second = recordsIn(encoder.encode([entryOf(two)], Infinity, file, 2).frame);
   assert.deepEqual(second.map(({ kind, handle }) => [kind, handle]), [[RecordKind.append, 1]]);
   assert.deepEqual([...file.streams], [one, two]);
 });
@@ -56,8 +56,8 @@ test("a new file binds its streams again", async (t) => {
   const [old, file] = [await journalFile(4), await journalFile(5)];
   t.after(async () => [await old.close(), await file.close()]);
   const stream = streamOf("s");
-  encoder.encode([entryOf(streamOf("other")), entryOf(stream)], old, 1);
-  assert.deepEqual(recordsIn(encoder.encode([entryOf(stream)], file, 2).frame).map(({ kind, handle }) => [kind, handle]), [
+  encoder.encode([entryOf(streamOf("other")), entryOf(stream)], Infinity, old, 1);
+  assert.deepEqual(recordsIn(encoder.encode([entryOf(stream)], Infinity, file, 2).frame).map(({ kind, handle }) => [kind, handle]), [
     [RecordKind.bind, 0],
     [RecordKind.append, 0],
   ]);
@@ -69,10 +69,22 @@ test("barriers and void entries are taken without a record", async (t) => {
   t.after(() => file.close());
   const stream = streamOf("s");
   const [barrier, outdated] = [entryOf(stream, { kind: null, change: emptyChange(0) }), entryOf(stream, { generation: -1 })];
-  assert.deepEqual(encoder.encode([barrier, outdated], file, 1), { taken: 2, frame: null });
-  const { taken, frame } = encoder.encode([barrier, entryOf(stream), outdated], file, 1);
+  assert.deepEqual(encoder.encode([barrier, outdated], Infinity, file, 1), { taken: 2, frame: null });
+  const { taken, frame } = encoder.encode([barrier, entryOf(stream), outdated], Infinity, file, 1);
   assert.equal(taken, 3);
   assert.equal(recordsIn(frame).length, 2);
+});
+
+test("a frame takes as many entries as it should, and more until one of them is a record", async (t) => {
+  const encoder = new FrameEncoder(Buffer.alloc(8));
+  const file = await journalFile();
+  t.after(() => file.close());
+  const stream = streamOf("s");
+  const barrier = entryOf(stream, { kind: null, change: emptyChange(0) });
+  assert.equal(encoder.encode([entryOf(stream), entryOf(stream), entryOf(stream)], 2, file, 1).taken, 2);
+  const { taken, frame } = encoder.encode([barrier, barrier, entryOf(stream), entryOf(stream)], 1, file, 1);
+  assert.equal(taken, 3);
+  assert.equal(recordsIn(frame).length, 1);
 });
 
 test("a frame ends before the record that would make it too long, unless that is its first", async (t) => {
@@ -82,11 +94,11 @@ test("a frame ends before the record that would make it too long, unless that is
   const stream = streamOf("s");
   const large = entryOf(stream, { change: recordOf(bytesOf(400_000)) });
   const queue = [large, large, large, large];
-  const first = encoder.encode(queue, file, 1);
+  const first = encoder.encode(queue, Infinity, file, 1);
   assert.equal(first.taken, 2);
   assert.ok(first.frame !== null && first.frame.length <= encoder.maxFrameBytes);
   assert.equal(recordsIn(first.frame).at(-1)?.change.payload.length, 400_000);
-  const huge = encoder.encode([entryOf(stream, { change: recordOf(bytesOf(3_000_000)) }), large], file, 2);
+  const huge = encoder.encode([entryOf(stream, { change: recordOf(bytesOf(3_000_000)) }), large], Infinity, file, 2);
   assert.equal(huge.taken, 1);
   assert.equal(recordsIn(huge.frame)[0]?.change.payload.length, 3_000_000);
 });
@@ -95,7 +107,7 @@ test("a bypassed payload is counted, and only its length and CRC are written", a
   const encoder = new FrameEncoder(Buffer.alloc(8));
   const file = await journalFile();
   t.after(() => file.close());
-  const { frame } = encoder.encode([entryOf(streamOf("s"), { change: recordOf(bytesOf(50_000)), bypassed: { length: 50_000, crc: 7 } })], file, 1);
+  const { frame } = encoder.encode([entryOf(streamOf("s"), { change: recordOf(bytesOf(50_000)), bypassed: { length: 50_000, crc: 7 } })], Infinity, file, 1);
   assert.ok(frame !== null && frame.length < 1000);
   assert.deepEqual(recordsIn(frame)[1]?.bypassed, { length: 50_000, crc: 7 });
   assert.equal(file.bypassedBytes, 50_000);

@@ -1,3 +1,5 @@
+import { CommonHeaders } from "./prepared-response.js";
+
 /** The methods of a stream. */
 export const STREAM_METHODS = "GET, HEAD, PUT, POST, DELETE, OPTIONS";
 
@@ -56,27 +58,28 @@ export const PREFLIGHT_HEADERS: readonly string[] = [
   PREFLIGHT_MAX_AGE,
 ];
 
-/** Which origins a browser may call from, as the headers that every answer carries: flat lists of names and values. */
+/** Which origins a browser may call from, as the headers that every answer carries. */
 export class CorsPolicy {
   /** `null` when any origin may call. */
-  readonly #byOrigin: ReadonlyMap<string, readonly string[]> | null;
-  readonly #default: readonly string[];
+  readonly #byOrigin: ReadonlyMap<string, CommonHeaders> | null;
+  readonly #default: CommonHeaders;
 
   /** `setting` is `*` or origins separated by commas (option `corsOrigin`). */
   constructor(setting: string) {
     if (setting === "*") {
       this.#byOrigin = null;
-      this.#default = [...SECURITY, ...allowing("*")];
+      this.#default = new CommonHeaders([...SECURITY, ...allowing("*")]);
       return;
     }
     // The answer depends on who asks: a cache must not give one origin's to another.
-    this.#default = [...SECURITY, "Vary", "Origin"];
+    const forAll = [...SECURITY, "Vary", "Origin"];
+    this.#default = new CommonHeaders(forAll);
     const origins = setting.split(",").map((origin) => origin.trim().toLowerCase());
-    this.#byOrigin = new Map(origins.map((origin) => [origin, [...this.#default, ...allowing(origin)]]));
+    this.#byOrigin = new Map(origins.map((origin) => [origin, new CommonHeaders([...forAll, ...allowing(origin)])]));
   }
 
   /** The headers for an answer to `origin`, the request's `Origin`. */
-  headersFor(origin: string | null): readonly string[] {
+  headersFor(origin: string | null): CommonHeaders {
     if (this.#byOrigin === null || origin === null) return this.#default;
     return this.#byOrigin.get(origin) ?? this.#default;
   }

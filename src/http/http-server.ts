@@ -1,4 +1,4 @@
-import { Server, type ServerOptions } from "node:http";
+import { IncomingMessage, Server, type ServerOptions } from "node:http";
 import type { Socket } from "node:net";
 import type { Clock } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
@@ -6,6 +6,7 @@ import { answerUnderWay } from "./answer-under-way.js";
 import { ClientErrors } from "./client-errors.js";
 import { STREAM_METHODS } from "./cors.js";
 import type { Dispatcher } from "./dispatch.js";
+import { PreparedResponse } from "./prepared-response.js";
 import { problem } from "./problems.js";
 import type { Responder } from "./respond.js";
 
@@ -76,11 +77,11 @@ export class HttpServer {
  * Node takes a connection for idle as soon as its answer has been handed over, and cuts the answer off when the server
  * is closed. Here it is idle when the answer is out, and also when no request has come yet.
  */
-class PatientServer extends Server {
+class PatientServer extends Server<typeof IncomingMessage, typeof PreparedResponse> {
   readonly #sockets = new Set<Socket>();
 
   constructor(options: ServerOptions) {
-    super(options);
+    super({ ...options, IncomingMessage, ServerResponse: PreparedResponse });
     this.on("connection", (socket) => {
       this.#sockets.add(socket);
       socket.on("close", () => this.#sockets.delete(socket));

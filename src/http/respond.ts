@@ -4,6 +4,7 @@ import { PREFLIGHT_HEADERS, type CorsPolicy } from "./cors.js";
 import type { Exchange } from "./exchange.js";
 import type { InFlight } from "./in-flight.js";
 import { linger } from "./linger.js";
+import { PreparedResponse } from "./prepared-response.js";
 import { problem, problemBody, problemHeaders, PROBLEMS, type Problem } from "./problems.js";
 
 /** An answer whose body is there and empty. */
@@ -48,7 +49,7 @@ export class Responder {
     }
     this.#inFlight.end(exchange);
     if (res.destroyed) return;
-    res.writeHead(status, this.#head(exchange, headers, body, false));
+    this.#begin(exchange, status, headers, body, false);
     if (body === null || length === 0) res.end();
     else res.end(body);
     if (exchange.req.socket.writableLength > 0) this.#watchUnread(exchange, length);
@@ -76,16 +77,19 @@ export class Responder {
     this.#inFlight.end(exchange);
     const { res } = exchange;
     if (res.destroyed) return;
-    res.writeHead(status, this.#head(exchange, headers, body, true));
+    this.#begin(exchange, status, headers, body, true);
     res.write(body);
     linger(exchange, this.#clock);
   }
 
-  #head({ headers: { origin } }: Exchange, own: readonly string[], body: Buffer | null, isLast: boolean): string[] {
-    const head = [...this.#cors.headersFor(origin), ...own];
-    if (body !== null) head.push("Content-Length", String(body.length));
-    if (isLast || this.#inFlight.closing) head.push("Connection", "close");
-    return head;
+  #begin({ res, headers: { origin }, awaitsContinue }: Exchange, status: number, own: readonly string[], body: Buffer | null, isLast: boolean): void {
+    const headers = [...own];
+    if (body !== null) headers.push("Content-Length", String(body.length));
+    if (isLast || this.#inFlight.closing) headers.push("Connection", "close");
+    const common = this.#cors.headersFor(origin);
+    // In somebody else's server the answers are Node's own.
+    if (res instanceof PreparedResponse && !awaitsContinue) res.writePrepared(status, common, headers);
+    else res.writeHead(status, [...common.list, ...headers]);
   }
 
   /** Answers a browser that asks what it may send. */
@@ -104,14 +108,14 @@ export class Responder {
     const { res } = exchange;
     // Framed in chunks, a buffer could not be the same for all readers.
     res.removeHeader("Transfer-Encoding");
-    res.writeHead(200, this.#head(exchange, headers, null, true));
+    this.#begin(exchange, 200, headers, null, true);
   }
 
   /** A whole answer for a connection on which there is no request: HTTP itself is broken there. */
   rawProblem(refusal: Problem): string {
     const { status } = PROBLEMS[refusal.code];
     const body = problemBody(refusal);
-    const headers = [...this.#cors.headersFor(null), ...problemHeaders(refusal), "Content-Length", String(body.length), "Connection", "close"];
+    const headers = [...this.#cors.headersFor(null).list, ...problemHeaders(refusal), "Content-Length", String(body.length), "Connection", "close"];
     let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n`;
     for (let at = 0; at < headers.length; at += 2) head += `${headers[at] ?? ""}: ${headers[at + 1] ?? ""}\r\n`;
     return `${head}\r\n${body.toString()}`;

@@ -78,6 +78,8 @@ export interface Deleted {
 
 /** How an append or a close ends. */
 export type AppendOutcome = Appended | Refused;
+/** Gets the outcome of an append, once and perhaps at once. It must not throw: many may be told in a row. */
+export type AnswerAppend = (outcome: AppendOutcome) => void;
 /** How a create ends. */
 export type CreateOutcome = Created | Refused;
 /** How a delete ends. */

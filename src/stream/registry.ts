@@ -2,11 +2,12 @@ import { DEFAULT_CONTENT_TYPE } from "../protocol/content-type.js";
 import type { Clock, Timer } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
 import { DamagedStreamError, type AppendRecord, type MaybePromise, type Settlement, type Storage, type StorageHealth, type StreamConfig } from "../storage/storage.js";
+import { chain } from "./chain.js";
 import type { AppendCommand, CreateCommand, ForkRequest } from "./command.js";
 import { frameBody, matchesExisting } from "./decide.js";
 import { ExpiryQueue, type TtlMode } from "./expiry.js";
 import { forkConfig, forkOrigin, refuseSource, type ForkBase } from "./fork.js";
-import { refuse, type AppendOutcome, type CreateOutcome, type DeleteOutcome, type Refused } from "./outcome.js";
+import { refuse, type AnswerAppend, type CreateOutcome, type DeleteOutcome, type Refused } from "./outcome.js";
 import { KEEP_ALL, RetentionTimer, type RetentionLimits } from "./retention.js";
 import { refuseRejected, Stream, type StreamContext } from "./stream.js";
 import { Sweep } from "./sweep.js";
@@ -124,18 +125,19 @@ export class Registry {
     return stream;
   }
 
-  /** Appends to or closes the stream of this name (specification 4.2, 4.3). */
-  append(name: string, command: AppendCommand): MaybePromise<AppendOutcome> {
+  /** Appends to or closes the stream of this name; `answer` gets the outcome (specification 4.2, 4.3). */
+  append(name: string, command: AppendCommand, answer: AnswerAppend): MaybePromise<void> {
     const stream = this.#known(name);
-    if (stream === null) return this.#appendLoaded(name, command);
-    if (!stream.isCurrent) return this.#refuseGone(stream);
+    if (stream === null) return this.#appendLoaded(name, command, answer);
+    if (!stream.isCurrent) return chain(this.#refuseGone(stream), answer);
     const current = this.#unlessExpired(stream);
-    return current instanceof Stream ? stream.append(command) : current;
+    return current instanceof Stream ? stream.append(command, answer) : answer(current);
   }
 
-  async #appendLoaded(name: string, command: AppendCommand): Promise<AppendOutcome> {
+  async #appendLoaded(name: string, command: AppendCommand, answer: AnswerAppend): Promise<void> {
     const loaded = await this.#load(name);
-    return loaded === null && !this.#streams.has(name) ? NOT_FOUND : this.append(name, command);
+    if (loaded === null && !this.#streams.has(name)) answer(NOT_FOUND);
+    else await this.append(name, command, answer);
   }
 
   #refuseGone(stream: Stream): MaybePromise<Refused> {

@@ -29,8 +29,9 @@ export function isExcess(oldest: OldestPart | null, tail: Position, limits: Rete
 }
 
 /** Drops what `limits` do not keep of a stream. */
-export function trimExcess(storage: Storage, stored: StoredStream, limits: RetentionLimits, nowMs: number): void {
+export function trimExcess(storage: Storage, stored: StoredStream, limits: RetentionLimits, clock: Clock): void {
   if (limits.maxBytes === Infinity && limits.maxAgeMs === Infinity) return;
+  const nowMs = clock.nowMs();
   const { tail } = stored.state;
   if (!isExcess(stored.oldest, tail, limits, nowMs)) return;
   storage.trim(stored, Math.max(tail - limits.maxBytes, stored.endOfOlderThan(nowMs - limits.maxAgeMs)));

@@ -3,11 +3,12 @@ import { wholeMessagesLength } from "../protocol/json-frame.js";
 import { formatOffset, type ParsedOffset } from "../protocol/offset.js";
 import type { Clock } from "../ops/clock.js";
 import { DamagedStreamError, TrimmedStreamError, type AppendRecord, type MaybePromise, type Position, type Rejection, type Settlement, type Storage, type StoredStream, type StreamConfig, type StreamObserver } from "../storage/storage.js";
+import { chain } from "./chain.js";
 import type { AppendCommand } from "./command.js";
 import { decideAppend } from "./decide.js";
 import { deadlineOf, slides, TOUCH_INTERVAL_MS, type TtlMode } from "./expiry.js";
 import { LiveFeed } from "./live.js";
-import { refuse, type AppendOutcome, type ProducerEcho, type RefusalCode, type Refused } from "./outcome.js";
+import { refuse, type AnswerAppend, type AppendOutcome, type ProducerEcho, type RefusalCode, type Refused } from "./outcome.js";
 import { ReservedState } from "./reserved.js";
 import { trimExcess, type RetentionLimits } from "./retention.js";
 
@@ -191,18 +192,21 @@ export class Stream implements StreamObserver {
     this.#feed?.emit("end");
   }
 
-  /** Appends, closes, or both; resolves when the answer is durable (specification 4.2, 4.3). */
-  append(command: AppendCommand): MaybePromise<AppendOutcome> {
+  /**
+   * Appends, closes, or both; `answer` gets the outcome when it is durable (specification 4.2, 4.3). A promise for each
+   * append would cost more than to store it; one comes only where something else than storage has to be waited for.
+   */
+  append(command: AppendCommand, answer: AnswerAppend): MaybePromise<void> {
     const nowMs = this.#context.clock.nowMs();
     const decision = decideAppend(this.#reserved, this.config, command, nowMs);
     const hasData = command.body.length > 0;
     switch (decision.kind) {
       case "accept":
-        return this.#store(decision.record, hasData);
+        return this.#store(decision.record, hasData, answer);
       case "settled":
-        return this.#answerRepeated(hasData, decision.producer);
+        return chain(this.#answerRepeated(hasData, decision.producer), answer);
       case "refused":
-        return this.#answerWhenDurable((tail) => (decision.closed === true ? { ...decision, nextOffset: this.offsetAt(tail) } : decision));
+        return chain(this.#answerWhenDurable((tail) => (decision.closed === true ? { ...decision, nextOffset: this.offsetAt(tail) } : decision)), answer);
     }
   }
 
@@ -214,27 +218,25 @@ export class Stream implements StreamObserver {
     return touched instanceof Promise ? touched.then(() => answer) : answer;
   }
 
-  #store(record: AppendRecord, hasData: boolean): Promise<AppendOutcome> {
-    return new Promise((resolve) => {
-      const from = this.#reserved.tail;
-      let generation = 0;
-      const rejection = this.#context.storage.append(this.stored, record, from, (how) => {
-        this.#reserved.settle(generation, how === "durable");
-        if (how !== "durable") return resolve(refuse(how));
-        this.#notedTouchMs = Math.max(this.#notedTouchMs, record.atMs);
-        this.trimExcess();
-        resolve(this.#appended(from + record.payload.length, this.closed, false, hasData, record.producer));
-      });
-      if (rejection !== null) return resolve(refuseRejected(rejection));
-      generation = this.#reserved.reserve(record);
-      this.#touchedAtMs = Math.max(this.#touchedAtMs, record.atMs);
+  #store(record: AppendRecord, hasData: boolean, answer: AnswerAppend): void {
+    const from = this.#reserved.tail;
+    let generation = 0;
+    const rejection = this.#context.storage.append(this.stored, record, from, (how) => {
+      this.#reserved.settle(generation, how === "durable");
+      if (how !== "durable") return answer(refuse(how));
+      this.#notedTouchMs = Math.max(this.#notedTouchMs, record.atMs);
+      this.trimExcess();
+      answer(this.#appended(from + record.payload.length, this.closed, false, hasData, record.producer));
     });
+    if (rejection !== null) return answer(refuseRejected(rejection));
+    generation = this.#reserved.reserve(record);
+    this.#touchedAtMs = Math.max(this.#touchedAtMs, record.atMs);
   }
 
   /** Drops what retention does not keep. */
   trimExcess(): void {
     const { storage, retention, clock } = this.#context;
-    if (this.phase === "live") trimExcess(storage, this.stored, retention, clock.nowMs());
+    if (this.phase === "live") trimExcess(storage, this.stored, retention, clock);
   }
 
   #appended(tail: Position, closed: boolean, duplicate: boolean, hasData: boolean, producer: ProducerEcho | null): AppendOutcome {

@@ -2,6 +2,7 @@ import { parseOffset } from "../../src/protocol/offset.js";
 import type { ForkRequest } from "../../src/stream/command.js";
 import type { AppendOutcome, CreateOutcome } from "../../src/stream/outcome.js";
 import { DeletedStreamError, TrimmedStreamError, type Chunk, type Stream } from "../../src/stream/stream.js";
+import { appendByName } from "../helpers/append.js";
 import type { Random } from "../helpers/random.js";
 import { observeBeginning } from "./beginnings.js";
 import type { Ledger } from "./ledger.js";
@@ -206,7 +207,7 @@ export class Client {
     this.#trace?.(`append ${id} to ${name.name} (${stored.length} bytes, ${JSON.stringify({ closes, stamp, seq, isRetry: sent.isRetry })})`);
     let outcome: AppendOutcome;
     try {
-      outcome = await process.registry.append(name.name, { contentType, body, closes, producer: stamp, seq });
+      outcome = await appendByName(process.registry, name.name, { contentType, body, closes, producer: stamp, seq });
     } catch (error) {
       if (process.isAlive) ledger.ended(process, name, operation, true);
       throw error;

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { appendByName } from "../helpers/append.js";
 import { ManualClock } from "../helpers/manual-clock.js";
 import { SimulatedDisk } from "../helpers/simulated-disk.js";
 import type { Stream } from "../../src/stream/stream.js";
@@ -21,7 +22,7 @@ async function workUntilKilled(disk: SimulatedDisk, process: RunningProcess, eve
   const work = async (): Promise<void> => {
     await process.registry.create("a", CREATE);
     for (const length of [10, 250, 20, 250]) {
-      await process.registry.append("a", { contentType: "text/plain", body: Buffer.alloc(length, "x"), closes: false, producer: null, seq: null });
+      await appendByName(process.registry, "a", { contentType: "text/plain", body: Buffer.alloc(length, "x"), closes: false, producer: null, seq: null });
     }
   };
   await Promise.race([killed, work()]);

@@ -6,6 +6,7 @@ import { runInNewContext } from "node:vm";
 import { defaultSettings } from "../../src/options.js";
 import { FileStorage } from "../../src/storage/file/file-storage.js";
 import { Registry } from "../../src/stream/registry.js";
+import { appendByName } from "../helpers/append.js";
 import { keptLog } from "../helpers/engine.js";
 import { ManualClock } from "../helpers/manual-clock.js";
 import { tempDir } from "../helpers/temp-dir.js";
@@ -45,7 +46,7 @@ async function appendToEach(registry: Registry, prefix: string, streams: number)
     const names = Array.from({ length: 50 }, (_, offset) => `${prefix}/room-${index + offset}`);
     await Promise.all(names.map((name) => registry.create(name, { ...lifetime, closed: false, body: Buffer.alloc(0) })));
     const append = { contentType: "text/plain", body: Buffer.from("y".repeat(100)), closes: false, producer: null, seq: null };
-    for (const outcome of await Promise.all(names.map((name) => registry.append(name, append)))) assert.equal(outcome.kind, "appended");
+    for (const outcome of await Promise.all(names.map((name) => appendByName(registry, name, append)))) assert.equal(outcome.kind, "appended");
   }
 }
 

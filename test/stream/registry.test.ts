@@ -7,6 +7,7 @@ import { TOUCH_INTERVAL_MS, type TtlMode } from "../../src/stream/expiry.js";
 import type { AppendOutcome, CreateOutcome, DeleteOutcome, Refused } from "../../src/stream/outcome.js";
 import { Registry } from "../../src/stream/registry.js";
 import { Stream } from "../../src/stream/stream.js";
+import { appendByName } from "../helpers/append.js";
 import { bytesOf, crashAndRecover, keptLog, openEngine, reopen, type Engine, type LogLine } from "../helpers/engine.js";
 import { Random } from "../helpers/random.js";
 import { Barrier, diskError } from "../helpers/watched-files.js";
@@ -126,7 +127,7 @@ describe("creating", () => {
     const { registry } = await registryOf(t);
     const made = await registry.create("s", createOf({ text: "all", closed: true }));
     assert.ok(made.kind === "created" && made.closed);
-    assert.equal(gist(await registry.append("s", appendOf("x"))), "stream-closed");
+    assert.equal(gist(await appendByName(registry, "s", appendOf("x"))), "stream-closed");
   });
 
   test("is refused when the disk is full, leaves nothing, and works when there is room", async (t) => {
@@ -134,7 +135,7 @@ describe("creating", () => {
       const { engine, registry } = await registryOf(t);
       engine.files.gate = ({ kind, path }) => (kind === "writeThen" || (kind === "write" && path.endsWith(".seg")) ? diskError("ENOSPC") : undefined);
       const finding = registry.create("s", createOf({ text: bytesOf(size) }));
-      const append = registry.append("s", appendOf("x"));
+      const append = appendByName(registry, "s", appendOf("x"));
       assert.deepEqual([gist(await finding), gist(await append)], ["storage-full", size === 5 ? "storage-full" : gist(await append)]);
       assert.equal(await isThere(registry, "s"), false);
       assert.equal(registry.loadedCount, 0);
@@ -149,7 +150,7 @@ describe("creating", () => {
     const { engine, registry } = await registryOf(t);
     await registry.create("s", createOf());
     engine.files.gate = ({ kind }) => (kind === "writeThen" ? diskError("EIO") : undefined);
-    assert.equal(gist(await registry.append("s", appendOf("x"))), "storage-unavailable");
+    assert.equal(gist(await appendByName(registry, "s", appendOf("x"))), "storage-unavailable");
     assert.equal(gist(await registry.create("t", createOf())), "storage-unavailable");
     assert.equal(gist(await registry.delete("s")), "storage-unavailable");
     assert.equal(registry.health().writable, false);
@@ -161,7 +162,7 @@ describe("finding", () => {
   test("a name that nobody made says so, everywhere", async (t) => {
     const { registry } = await registryOf(t);
     assert.equal(((await registry.find("s")) as Refused).code, "stream-not-found");
-    assert.equal(gist(await registry.append("s", appendOf("x"))), "stream-not-found");
+    assert.equal(gist(await appendByName(registry, "s", appendOf("x"))), "stream-not-found");
     assert.equal(gist(await registry.delete("s")), "stream-not-found");
     assert.equal(registry.loadedCount, 0);
   });
@@ -202,21 +203,21 @@ describe("deleting", () => {
   test("frees the name at once, and nothing of the old stream shows in the new one", async (t) => {
     const { registry } = await registryOf(t);
     await registry.create("s", createOf({ text: "secret" }));
-    await registry.append("s", appendOf("more", { producer: { id: "p", epoch: 4, seq: 0 }, seq: "z", closes: true }));
+    await appendByName(registry, "s", appendOf("more", { producer: { id: "p", epoch: 4, seq: 0 }, seq: "z", closes: true }));
     const old = await find(registry, "s");
     const outcomes = await Promise.all([registry.delete("s"), registry.create("s", createOf({ text: "new" }))]);
     assert.deepEqual(outcomes.map(gist), ["deleted", "created"]);
     const next = await find(registry, "s");
     assert.notEqual(next.id, old.id);
     assert.equal(await textOf(registry, "s"), "new");
-    assert.equal(gist(await registry.append("s", appendOf("x", { producer: { id: "p", epoch: 0, seq: 0 }, seq: "a" }))), "appended");
+    assert.equal(gist(await appendByName(registry, "s", appendOf("x", { producer: { id: "p", epoch: 0, seq: 0 }, seq: "a" }))), "appended");
   });
 
   test("is not shown before it is durable, and once it is the stream is gone for all", async (t) => {
     const { engine, registry } = await registryOf(t);
     await registry.create("s", createOf());
     const disk = holdJournal(engine);
-    const outcomes = [registry.delete("s"), registry.append("s", appendOf("x")), registry.delete("s")];
+    const outcomes = [registry.delete("s"), appendByName(registry, "s", appendOf("x")), registry.delete("s")];
     assert.deepEqual(await soFar(engine, outcomes), ["waiting", "waiting", "waiting"]);
     disk.open();
     assert.deepEqual(await soFar(engine, outcomes), ["deleted", "stream-not-found", "stream-not-found"]);
@@ -258,7 +259,7 @@ describe("deleting", () => {
       await engine.files.idle();
       assert.equal(await registry.find("s"), kept, "its live readers are those of the stream");
       assert.equal(await textOf(registry, "s"), "kept");
-      assert.equal(gist(await registry.append("s", appendOf(" and more"))), "appended");
+      assert.equal(gist(await appendByName(registry, "s", appendOf(" and more"))), "appended");
       assert.equal(await textOf(registry, "s"), "kept and more");
     }
   });
@@ -274,13 +275,13 @@ describe("deleting", () => {
         if (kind === "writeThen") return (frames += 1) === 1 ? diskError("ENOSPC") : undefined;
         return kind === "write" && path.endsWith(".seg") ? disk.opened : undefined;
       };
-      const outcomes: (CreateOutcome | AppendOutcome | DeleteOutcome | Promise<CreateOutcome | AppendOutcome | DeleteOutcome>)[] = [registry.append("s", appendOf("a")), registry.append("s", appendOf(bytesOf(5000).toString())), registry.delete("s")];
+      const outcomes: (CreateOutcome | AppendOutcome | DeleteOutcome | Promise<CreateOutcome | AppendOutcome | DeleteOutcome>)[] = [appendByName(registry, "s", appendOf("a")), appendByName(registry, "s", appendOf(bytesOf(5000).toString())), registry.delete("s")];
       assert.equal(gist(await outcomes[0] ?? assert.fail()), "storage-full");
       // Another stream finds that there is room again.
       engine.clock.advance(1000);
       await engine.files.idle();
       await registry.create("other", createOf());
-      outcomes.push(registry.append("s", appendOf("late")), registry.delete("s"));
+      outcomes.push(appendByName(registry, "s", appendOf("late")), registry.delete("s"));
       if (hasFork) outcomes.push(registry.create("s", createOf()));
       disk.open();
       assert.deepEqual((await Promise.all(outcomes)).map(gist), outcomes.map(() => "storage-full"));
@@ -301,7 +302,7 @@ describe("deleting", () => {
     engine.clock.advance(1000);
     await engine.files.idle();
     assert.equal(await isThere(registry, "s"), false);
-    assert.equal(gist(await registry.append("s", appendOf("x"))), "stream-not-found");
+    assert.equal(gist(await appendByName(registry, "s", appendOf("x"))), "stream-not-found");
   });
 });
 
@@ -320,7 +321,7 @@ describe("expiry", () => {
       assert.equal(await isThere(registry, "s"), readsKeep);
       engine.clock.advance(1);
       assert.equal(await isThere(registry, "s"), false);
-      assert.equal(gist(await registry.append("s", appendOf("x"))), "stream-not-found");
+      assert.equal(gist(await appendByName(registry, "s", appendOf("x"))), "stream-not-found");
       assert.equal(gist(await registry.delete("s")), "stream-not-found");
     });
   }
@@ -441,7 +442,7 @@ describe("expiry", () => {
     engine.clock.advance(TOUCH_INTERVAL_MS);
     const disk = new Barrier();
     engine.files.gate = ({ kind, path }) => (kind === "write" && path.endsWith(".seg") ? disk.opened.then(() => Promise.reject(diskError("EMFILE"))) : undefined);
-    const appended = registry.append("s", appendOf(bytesOf(5000).toString()));
+    const appended = appendByName(registry, "s", appendOf(bytesOf(5000).toString()));
     const noted = stream.touch();
     assert.ok(noted instanceof Promise);
     disk.open();
@@ -461,7 +462,7 @@ describe("expiry", () => {
     engine.clock.advance(2 * TOUCH_INTERVAL_MS);
     engine.files.gate = ({ kind }) => (kind === "writeThen" ? diskError("ENOSPC") : undefined);
     await stream.touch();
-    assert.equal(gist(await registry.append("eternal", appendOf("x"))), "storage-full");
+    assert.equal(gist(await appendByName(registry, "eternal", appendOf("x"))), "storage-full");
     assert.deepEqual([stream.idle, eternal.idle], [false, true], "what does not expire has nothing to lose");
     engine.files.gate = null;
     engine.clock.advance(1000);
@@ -527,15 +528,15 @@ describe("memory", () => {
     for (let index = 0; index < 40; index += 1) {
       const name = `s${index}`;
       await registry.create(name, createOf({ text: name }));
-      await registry.append(name, appendOf("!", { producer: { id: "p", epoch: 1, seq: 0 }, seq: "5" }));
+      await appendByName(registry, name, appendOf("!", { producer: { id: "p", epoch: 1, seq: 0 }, seq: "5" }));
       await engine.files.idle();
     }
     assert.ok(registry.loadedCount <= 10, `${registry.loadedCount} in memory`);
     for (let index = 0; index < 40; index += 1) {
       const name = `s${index}`;
       assert.equal(await textOf(registry, name), `${name}!`);
-      assert.equal(gist(await registry.append(name, appendOf("x", { seq: "5" }))), "stream-seq-regression");
-      const duplicate = await registry.append(name, appendOf("!", { producer: { id: "p", epoch: 1, seq: 0 } }));
+      assert.equal(gist(await appendByName(registry, name, appendOf("x", { seq: "5" }))), "stream-seq-regression");
+      const duplicate = await appendByName(registry, name, appendOf("!", { producer: { id: "p", epoch: 1, seq: 0 } }));
       assert.ok(duplicate.kind === "appended" && duplicate.duplicate);
       await engine.files.idle();
     }

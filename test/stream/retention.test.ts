@@ -5,6 +5,7 @@ import { Layout, segmentPath } from "../../src/storage/file/layout.js";
 import { isExcess, RetentionTimer, segmentRollOf, type RetentionLimits } from "../../src/stream/retention.js";
 import { Registry } from "../../src/stream/registry.js";
 import { Stream } from "../../src/stream/stream.js";
+import { appendByName } from "../helpers/append.js";
 import { bytesOf, keptLog, openEngine, reopen, type Engine } from "../helpers/engine.js";
 import { ManualClock } from "../helpers/manual-clock.js";
 
@@ -68,7 +69,7 @@ function registryOn(t: TestContext, engine: Engine, retention: RetentionLimits):
 }
 
 async function append(registry: Registry, length: number): Promise<void> {
-  const outcome = await registry.append("s", { contentType: "text/plain", body: bytesOf(length), closes: false, producer: null, seq: null });
+  const outcome = await appendByName(registry, "s", { contentType: "text/plain", body: bytesOf(length), closes: false, producer: null, seq: null });
   assert.equal(outcome.kind, "appended");
 }
 

@@ -8,6 +8,7 @@ import type { Advance } from "../../src/stream/live.js";
 import type { AppendOutcome } from "../../src/stream/outcome.js";
 import { KEEP_ALL } from "../../src/stream/retention.js";
 import { refuseRejected, Stream, type Chunk } from "../../src/stream/stream.js";
+import { appendTo } from "../helpers/append.js";
 import { bytesOf, created, openEngine, type Engine } from "../helpers/engine.js";
 import { Barrier, diskError } from "../helpers/watched-files.js";
 
@@ -68,7 +69,7 @@ describe("appending", () => {
   test("answers with the next offset once the bytes are durable, and not before", async (t) => {
     const { engine, stream } = await streamOf(t);
     const disk = holdJournal(engine);
-    const appended = stream.append(commandOf("hello", { seq: "1" }));
+    const appended = appendTo(stream, commandOf("hello", { seq: "1" }));
     assert.deepEqual(await soFar(engine, [appended]), ["waiting"]);
     assert.equal(stream.tail, 0);
     assert.equal(stream.reservedTail, 5);
@@ -79,7 +80,7 @@ describe("appending", () => {
 
   test("a producer's concurrent appends are taken in order, and each answers with its own end", async (t) => {
     const { stream } = await streamOf(t);
-    const outcomes = await Promise.all([0, 1, 2].map((seq) => stream.append(commandOf("ab", producing(seq)))));
+    const outcomes = await Promise.all([0, 1, 2].map((seq) => appendTo(stream, commandOf("ab", producing(seq)))));
     assert.deepEqual(outcomes.map(gist), ["new 0_2", "new 0_4", "new 0_6"]);
     assert.deepEqual(outcomes.map((outcome) => outcome.kind === "appended" && outcome.producer?.seq), [0, 1, 2]);
   });
@@ -87,7 +88,7 @@ describe("appending", () => {
   test("a duplicate of an append in flight waits until that is durable", async (t) => {
     const { engine, stream } = await streamOf(t);
     const disk = holdJournal(engine);
-    const outcomes = [stream.append(commandOf("ab", producing(0))), stream.append(commandOf("ab", producing(0)))];
+    const outcomes = [appendTo(stream, commandOf("ab", producing(0))), appendTo(stream, commandOf("ab", producing(0)))];
     assert.deepEqual(await soFar(engine, outcomes), ["waiting", "waiting"]);
     disk.open();
     assert.deepEqual(await soFar(engine, outcomes), ["new 0_2", "duplicate 0_2"]);
@@ -96,53 +97,54 @@ describe("appending", () => {
   test("a refusal that cites a state in flight waits until that is durable", async (t) => {
     const { engine, stream } = await streamOf(t);
     const disk = holdJournal(engine);
-    const outcomes = [stream.append(commandOf("end", { closes: true })), stream.append(commandOf("late")), stream.append(commandOf("", { closes: true })), stream.append(commandOf("x", { ...producing(3) }))];
+    const outcomes = [appendTo(stream, commandOf("end", { closes: true })), appendTo(stream, commandOf("late")), appendTo(stream, commandOf("", { closes: true })), appendTo(stream, commandOf("x", { ...producing(3) }))];
     assert.deepEqual(await soFar(engine, outcomes), ["waiting", "waiting", "waiting", "waiting"]);
     disk.open();
     assert.deepEqual(await soFar(engine, outcomes), ["new 0_3 closed", "stream-closed", "duplicate 0_3 closed", "stream-closed"]);
-    const late = await stream.append(commandOf("late"));
+    const late = await appendTo(stream, commandOf("late"));
     assert.ok(late.kind === "refused");
     assert.deepEqual([late.closed, late.nextOffset], [true, "0000000000000000_0000000000000003"]);
   });
 
   test("a duplicate is answered at once where nothing is in flight", async (t) => {
     const { stream } = await streamOf(t);
-    await stream.append(commandOf("ab", producing(0)));
-    const again = stream.append(commandOf("ab", producing(0)));
-    assert.ok(!(again instanceof Promise));
-    assert.equal(gist(again), "duplicate 0_2");
+    await appendTo(stream, commandOf("ab", producing(0)));
+    const gists: string[] = [];
+    const pending = stream.append(commandOf("ab", producing(0)), (outcome) => gists.push(gist(outcome)));
+    assert.ok(!(pending instanceof Promise));
+    assert.deepEqual(gists, ["duplicate 0_2"]);
   });
 
   test("when the disk is full everything in flight is refused, and nothing of it counts", async (t) => {
     const { engine, stream } = await streamOf(t);
     engine.files.gate = ({ kind }) => (kind === "writeThen" ? diskError("ENOSPC") : undefined);
     const outcomes = await Promise.all([
-      stream.append(commandOf("ab", { ...producing(0), seq: "5" })),
-      stream.append(commandOf("ab", producing(0))),
-      stream.append(commandOf("cd", producing(1))),
-      stream.append(commandOf("", { closes: true })),
+      appendTo(stream, commandOf("ab", { ...producing(0), seq: "5" })),
+      appendTo(stream, commandOf("ab", producing(0))),
+      appendTo(stream, commandOf("cd", producing(1))),
+      appendTo(stream, commandOf("", { closes: true })),
     ]);
     assert.deepEqual(outcomes.map(gist), ["storage-full", "storage-full", "storage-full", "storage-full"]);
     assert.deepEqual([stream.tail, stream.reservedTail, stream.reservedClosed], [0, 0, false]);
-    assert.equal(gist(await stream.append(commandOf("x"))), "storage-full");
+    assert.equal(gist(await appendTo(stream, commandOf("x"))), "storage-full");
     engine.files.gate = null;
     engine.clock.advance(1000);
     await engine.files.idle();
-    assert.equal(gist(await stream.append(commandOf("ab", { ...producing(0), seq: "1" }))), "new 0_2");
+    assert.equal(gist(await appendTo(stream, commandOf("ab", { ...producing(0), seq: "1" }))), "new 0_2");
   });
 
   test("a refused append changes nothing: not the producer, not the sequence", async (t) => {
     const { stream } = await streamOf(t);
-    await stream.append(commandOf("a", { ...producing(0), seq: "5" }));
-    assert.equal(gist(await stream.append(commandOf("b", { ...producing(1), seq: "4" }))), "stream-seq-regression");
-    assert.equal(gist(await stream.append(commandOf("b", { ...producing(0, 7), seq: "5" }))), "stream-seq-regression");
-    assert.equal(gist(await stream.append(commandOf("b", { ...producing(1), seq: "6" }))), "new 0_2");
+    await appendTo(stream, commandOf("a", { ...producing(0), seq: "5" }));
+    assert.equal(gist(await appendTo(stream, commandOf("b", { ...producing(1), seq: "4" }))), "stream-seq-regression");
+    assert.equal(gist(await appendTo(stream, commandOf("b", { ...producing(0, 7), seq: "5" }))), "stream-seq-regression");
+    assert.equal(gist(await appendTo(stream, commandOf("b", { ...producing(1), seq: "6" }))), "new 0_2");
   });
 
   test("the producer's echo is the highest accepted number, also for an old duplicate", async (t) => {
     const { stream } = await streamOf(t);
-    for (const seq of [0, 1, 2]) await stream.append(commandOf("a", producing(seq)));
-    const outcome = await stream.append(commandOf("a", producing(0)));
+    for (const seq of [0, 1, 2]) await appendTo(stream, commandOf("a", producing(seq)));
+    const outcome = await appendTo(stream, commandOf("a", producing(0)));
     assert.ok(outcome.kind === "appended");
     assert.deepEqual([outcome.duplicate, outcome.producer?.epoch, outcome.producer?.seq], [true, 0, 2]);
   });
@@ -161,7 +163,7 @@ describe("waiting until the state is durable", () => {
   test("ends with the answer, made from the state as it is then", async (t) => {
     const { engine, stream } = await streamOf(t);
     const disk = holdJournal(engine);
-    const appended = stream.append(commandOf("abc"));
+    const appended = appendTo(stream, commandOf("abc"));
     const waited = stream.whenDurable(() => stream.tail);
     await engine.files.idle();
     disk.open();
@@ -171,7 +173,7 @@ describe("waiting until the state is durable", () => {
   test("ends with a refusal where the disk failed", async (t) => {
     const { engine, stream } = await streamOf(t);
     engine.files.gate = ({ kind }) => (kind === "writeThen" ? diskError("EIO") : undefined);
-    void stream.append(commandOf("abc"));
+    void appendTo(stream, commandOf("abc"));
     assert.deepEqual(await stream.whenDurable(() => 7), { kind: "refused", code: "storage-unavailable" });
   });
 });
@@ -182,7 +184,7 @@ describe("offsets", () => {
     const made = await streamOf(t);
     const tokens: string[] = [made.stream.offsetAt(0)];
     for (const size of [1000, 4000, 3500, 9000]) {
-      const outcome = await made.stream.append(commandOf(bytesOf(size)));
+      const outcome = await appendTo(made.stream, commandOf(bytesOf(size)));
       assert.ok(outcome.kind === "appended");
       tokens.push(outcome.nextOffset);
     }
@@ -240,7 +242,7 @@ describe("offsets", () => {
 
   test("inside a JSON message reading can't begin, in memory and from a file", async (t) => {
     const { engine, stream } = await streamOf(t, JSON_CONFIG);
-    for (const body of ['{"a":1}', "[2,3]"]) await stream.append(jsonOf(body));
+    for (const body of ['{"a":1}', "[2,3]"]) await appendTo(stream, jsonOf(body));
     for (const evicted of [false, true]) {
       if (evicted) {
         await engine.storage.persist(stream.stored);
@@ -273,7 +275,7 @@ describe("reading", () => {
 
   test("tells of closure only at the end", async (t) => {
     const { stream } = await streamOf(t, {}, "0123456789");
-    await stream.append(commandOf("", { closes: true }));
+    await appendTo(stream, commandOf("", { closes: true }));
     assert.equal((await readOf(stream, 0, 5)).closed, false);
     assert.equal((await readOf(stream, 5, 5)).closed, true);
     assert.equal((await readOf(stream, 10, 5)).closed, true);
@@ -282,7 +284,7 @@ describe("reading", () => {
   test("gathers pieces of several segments into one chunk", async (t) => {
     const { stream } = await streamOf(t);
     const parts = [3000, 3000, 5000, 100, 3000].map((size, index) => bytesOf(size, index));
-    for (const part of parts) await stream.append(commandOf(part));
+    for (const part of parts) await appendTo(stream, commandOf(part));
     const whole = Buffer.concat(parts);
     for (const [from, maxBytes] of [[0, 14_100], [2999, 2], [1, 9999], [0, 1]] as const) {
       const chunk = await readOf(stream, from, maxBytes);
@@ -292,7 +294,7 @@ describe("reading", () => {
 
   test("a JSON chunk ends at a whole message", async (t) => {
     const { stream } = await streamOf(t, JSON_CONFIG);
-    for (const body of ["[11,22]", "33"]) await stream.append(jsonOf(body));
+    for (const body of ["[11,22]", "33"]) await appendTo(stream, jsonOf(body));
     const table: [from: number, maxBytes: number, text: string][] = [[0, 4, "11,\n"], [0, 5, "11,\n"], [0, 7, "11,\n"], [0, 8, "11,\n22,\n"], [4, 100, "22,\n33,\n"], [8, 4, "33,\n"]];
     for (const [from, maxBytes, text] of table) assert.equal((await readOf(stream, from, maxBytes)).bytes.toString(), text, `${from}, ${maxBytes}`);
   });
@@ -300,7 +302,7 @@ describe("reading", () => {
   test("a JSON message longer than the chunk comes whole", async (t) => {
     const { stream } = await streamOf(t, JSON_CONFIG);
     const long = JSON.stringify("x".repeat(10_000));
-    for (const body of ["1", long, "2"]) await stream.append(jsonOf(body));
+    for (const body of ["1", long, "2"]) await appendTo(stream, jsonOf(body));
     assert.equal((await readOf(stream, 0, 100)).bytes.toString(), "1,\n");
     for (const maxBytes of [1, 100, 9999]) {
       const text = (await readOf(stream, 3, maxBytes)).bytes.toString();
@@ -313,7 +315,7 @@ describe("reading", () => {
   test("shows only what is durable", async (t) => {
     const { engine, stream } = await streamOf(t, {}, "old");
     const disk = holdJournal(engine);
-    const appended = stream.append(commandOf("new"));
+    const appended = appendTo(stream, commandOf("new"));
     await engine.files.idle();
     const chunk = await readOf(stream, 0, 100);
     assert.deepEqual([chunk.bytes.toString(), chunk.upToDate], ["old", true]);
@@ -324,7 +326,7 @@ describe("reading", () => {
 
   test("keeps the stream in memory while it gathers", async (t) => {
     const { stream } = await streamOf(t);
-    for (const size of [3000, 3000]) await stream.append(commandOf(bytesOf(size)));
+    for (const size of [3000, 3000]) await appendTo(stream, commandOf(bytesOf(size)));
     const reading = stream.read(0, 6000);
     assert.equal(stream.idle, false);
     await reading;
@@ -339,8 +341,8 @@ describe("live readers", () => {
     const heard: (Advance | "end")[] = [];
     stream.feed.on("advance", (advance) => heard.push(advance));
     stream.feed.on("end", () => heard.push("end"));
-    await Promise.all([stream.append(commandOf("ab")), stream.append(commandOf("c"))]);
-    await stream.append(commandOf("d", { closes: true }));
+    await Promise.all([appendTo(stream, commandOf("ab")), appendTo(stream, commandOf("c"))]);
+    await appendTo(stream, commandOf("d", { closes: true }));
     await new Promise<void>((resolve) => void engine.storage.delete(stream.stored, () => resolve()));
     assert.deepEqual(heard, [
       { from: 0, ends: [2, 3], to: 3, closed: false },
@@ -355,8 +357,8 @@ describe("live readers", () => {
     stream.retain();
     const seen: boolean[] = [];
     stream.feed.on("advance", ({ to, closed }) => seen.push(stream.tail >= to && stream.closed === closed));
-    await stream.append(commandOf("a"));
-    await stream.append(commandOf("", { closes: true }));
+    await appendTo(stream, commandOf("a"));
+    await appendTo(stream, commandOf("", { closes: true }));
     assert.deepEqual(seen, [true, true]);
     stream.release();
   });
@@ -380,10 +382,10 @@ describe("live readers", () => {
 describe("lifetime", () => {
   test("slides with a producer's retry and with a second close", async (t) => {
     const { engine, stream } = await streamOf(t, { ttlSeconds: 10 });
-    await stream.append(commandOf("a", producing(0)));
+    await appendTo(stream, commandOf("a", producing(0)));
     for (const retry of [commandOf("a", producing(0)), commandOf("", { closes: true }), commandOf("", { closes: true })]) {
       engine.clock.advance(9000);
-      assert.equal((await stream.append(retry)).kind, "appended");
+      assert.equal((await appendTo(stream, retry)).kind, "appended");
       assert.equal(stream.remainingMs(engine.clock.nowMs()), 10_000);
     }
   });
@@ -391,7 +393,7 @@ describe("lifetime", () => {
   test("slides with appends and reads, and remains in milliseconds", async (t) => {
     const { engine, stream } = await streamOf(t, { ttlSeconds: 10 });
     const { clock } = engine;
-    await stream.append(commandOf("x"));
+    await appendTo(stream, commandOf("x"));
     assert.equal(stream.remainingMs(clock.nowMs()), 10_000);
     clock.advance(9000);
     stream.touch();
@@ -407,7 +409,7 @@ describe("lifetime", () => {
     const { engine, stream } = await streamOf(t, { ttlSeconds: 10 }, "", "fixed");
     engine.clock.advance(9000);
     stream.touch();
-    await stream.append(commandOf("x"));
+    await appendTo(stream, commandOf("x"));
     assert.equal(stream.remainingMs(engine.clock.nowMs()), 1000);
   });
 
@@ -423,7 +425,7 @@ describe("lifetime", () => {
 
   test("reads are noted in storage at most every half second", async (t) => {
     const { engine, stream } = await streamOf(t, { ttlSeconds: 10 });
-    await stream.append(commandOf("x"));
+    await appendTo(stream, commandOf("x"));
     const writes = (): number => engine.files.count("writeThen", /./);
     const before = writes();
     for (let step = 0; step < 20; step += 1) {

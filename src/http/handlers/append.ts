@@ -1,9 +1,9 @@
 import type { MaybePromise } from "../../stream/stream.js";
 import type { AppendOutcome } from "../../stream/outcome.js";
 import { receiveBody } from "../body.js";
-import { chain } from "../chain.js";
 import type { Context } from "../context.js";
 import type { Exchange } from "../exchange.js";
+import { guard } from "../guard.js";
 import { isProblem } from "../problems.js";
 import { readAppendHead } from "../request.js";
 import { EMPTY_BODY } from "../respond.js";
@@ -14,7 +14,9 @@ export function append(context: Context, exchange: Exchange, name: string): Mayb
   if (isProblem(head)) return context.responder.refuse(exchange, head);
   return receiveBody(context, exchange, (body) => {
     const { contentType, closes, producer, seq } = head;
-    return chain(context.registry.append(name, { contentType, body, closes, producer, seq }), (outcome) => answer(context, exchange, outcome));
+    return context.registry.append(name, { contentType, body, closes, producer, seq }, (outcome) => {
+      guard(context, exchange, () => answer(context, exchange, outcome));
+    });
   });
 }
 

@@ -1,5 +1,5 @@
 import type { ParsedOffset } from "../../protocol/offset.js";
-import { chain } from "../chain.js";
+import { chain } from "../../stream/chain.js";
 import type { MaybePromise } from "../../stream/stream.js";
 import type { Context } from "../context.js";
 import type { Exchange } from "../exchange.js";

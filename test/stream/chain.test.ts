@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { chain } from "../../src/http/chain.js";
+import { chain } from "../../src/stream/chain.js";
 
 test("a value that is there goes on at once", () => assert.equal(chain(2, (value) => value + 1), 3));
 

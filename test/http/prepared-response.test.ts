@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { createServer, ServerResponse, type IncomingMessage } from "node:http";
+import { connect, type AddressInfo } from "node:net";
+import { describe, test, type TestContext } from "node:test";
+import { CommonHeaders, PreparedResponse } from "../../src/http/prepared-response.js";
+
+const COMMON = new CommonHeaders(["X-Content-Type-Options", "nosniff", "Access-Control-Allow-Origin", "*"]);
+
+/** What a server sends, the date aside, when it gets `request` on a connection of its own and answers with `begin`. */
+async function sent(t: TestContext, request: string, answer: (response: PreparedResponse) => void): Promise<string> {
+  const server = createServer<typeof IncomingMessage, typeof PreparedResponse>({ ServerResponse: PreparedResponse, keepAliveTimeout: 75_000 }, (_, response) => answer(response));
+  t.after(() => server.close());
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
+  t.after(() => socket.destroy());
+  socket.setEncoding("latin1");
+  // The second request is answered only where the connection stays open.
+  socket.end(request + request);
+  let received = "";
+  for await (const chunk of socket) received += String(chunk);
+  return received.replaceAll(/Date: .*\r\n/g, "Date: then\r\n");
+}
+
+const REQUESTS = ["GET / HTTP/1.1\r\nHost: a\r\n\r\n", "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n", "GET / HTTP/1.0\r\n\r\n", "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"];
+
+const ANSWERS: readonly { readonly status: number; readonly headers: readonly string[]; readonly body: string }[] = [
+  { status: 200, headers: ["ETag", '"1"', "Content-Length", "5"], body: "hello" },
+  { status: 200, headers: ["Content-Length", "0"], body: "" },
+  { status: 204, headers: ["Stream-Next-Offset", "1"], body: "" },
+  { status: 304, headers: ["ETag", '"1"'], body: "" },
+  { status: 404, headers: ["Content-Length", "2", "Connection", "close"], body: "no" },
+];
+
+describe("a prepared answer is to the byte what writeHead sends", () => {
+  for (const request of REQUESTS) {
+    for (const { status, headers, body } of ANSWERS) {
+      test(`${status} with ${headers.join(" ")} to ${JSON.stringify(request)}`, async (t) => {
+        const prepared = await sent(t, request, (response) => {
+          response.writePrepared(status, COMMON, headers);
+          response.end(body);
+        });
+        const written = await sent(t, request, (response) => {
+          ServerResponse.prototype.writeHead.call(response, status, [...COMMON.list, ...headers]);
+          response.end(body);
+        });
+        assert.equal(prepared, written);
+        assert.match(prepared, /^HTTP\/1\.1 \d+ [A-Z]/);
+      });
+    }
+  }
+});
+
+test("a header that can't stand in a head is refused", async (t) => {
+  assert.throws(() => new CommonHeaders(["A b", "c"]), /Header name/);
+  assert.throws(() => new CommonHeaders(["A", "b\r\nC: d"]), /header content/);
+  await sent(t, REQUESTS[0] ?? "", (response) => {
+    assert.throws(() => response.writePrepared(200, COMMON, ["Location", "/a\r\nSet-Cookie: b"]), /header content/);
+    response.end();
+  });
+});
+
+test("the status and whether the head is there can be asked for", async (t) => {
+  await sent(t, REQUESTS[0] ?? "", (response) => {
+    assert.equal(response.headersSent, false);
+    response.writePrepared(201, COMMON, ["Content-Length", "0"]);
+    assert.deepEqual([response.statusCode, response.headersSent], [201, true]);
+    response.end();
+  });
+});

@@ -1,5 +1,6 @@
 import type { MaybePromise } from "../stream/stream.js";
 import type { Context } from "./context.js";
+import { DirectRequest, type BodySink } from "./direct-request.js";
 import type { Exchange } from "./exchange.js";
 import { guard } from "./guard.js";
 import { problem, type Problem } from "./problems.js";
@@ -28,7 +29,7 @@ function tooLarge(maxBytes: number): Problem {
 }
 
 /** One body on its way in. */
-class Upload {
+class Upload implements BodySink {
   readonly #context: Context;
   readonly #exchange: Exchange;
   readonly #use: UseBody;
@@ -45,15 +46,16 @@ class Upload {
   }
 
   start(): void {
-    const { req, headers } = this.#exchange;
-    req.on("data", (chunk: Buffer) => this.#take(chunk));
-    // A promised length tells the end by itself.
-    if (headers.contentLength === null) req.on("end", () => this.#complete());
+    const { req } = this.#exchange;
+    if (!(req instanceof DirectRequest && req.passTo(this))) {
+      req.on("data", (chunk: Buffer) => this.take(chunk));
+      req.on("end", () => this.end());
+    }
     // Comes only when the client goes away in the middle.
     req.on("error", () => this.#abandon());
   }
 
-  #take(chunk: Buffer): void {
+  take(chunk: Buffer): void {
     if (this.#isOver) return;
     const { inFlight, settings } = this.#context;
     this.#length += chunk.length;
@@ -63,10 +65,11 @@ class Upload {
     }
     if (this.#first.length === 0) this.#first = chunk;
     else (this.#rest ??= []).push(chunk);
-    if (this.#length === this.#exchange.headers.contentLength) this.#complete();
+    // A promised length tells the end by itself.
+    if (this.#length === this.#exchange.headers.contentLength) this.end();
   }
 
-  #complete(): void {
+  end(): void {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#exchange.bodyPending = false;
@@ -78,6 +81,7 @@ class Upload {
     this.#isOver = true;
     this.#first = NO_BYTES;
     this.#rest = null;
+    if (this.#exchange.req instanceof DirectRequest) this.#exchange.req.stopPassing();
     this.#context.responder.refuse(this.#exchange, refusal);
   }
 

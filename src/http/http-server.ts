@@ -1,10 +1,11 @@
-import { IncomingMessage, Server, type ServerOptions } from "node:http";
+import { Server, type ServerOptions } from "node:http";
 import type { Socket } from "node:net";
 import type { Clock } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
 import { answerUnderWay } from "./answer-under-way.js";
 import { ClientErrors } from "./client-errors.js";
 import { STREAM_METHODS } from "./cors.js";
+import { DirectRequest } from "./direct-request.js";
 import type { Dispatcher } from "./dispatch.js";
 import { PreparedResponse } from "./prepared-response.js";
 import { problem } from "./problems.js";
@@ -77,11 +78,11 @@ export class HttpServer {
  * Node takes a connection for idle as soon as its answer has been handed over, and cuts the answer off when the server
  * is closed. Here it is idle when the answer is out, and also when no request has come yet.
  */
-class PatientServer extends Server<typeof IncomingMessage, typeof PreparedResponse> {
+class PatientServer extends Server<typeof DirectRequest, typeof PreparedResponse<DirectRequest>> {
   readonly #sockets = new Set<Socket>();
 
   constructor(options: ServerOptions) {
-    super({ ...options, IncomingMessage, ServerResponse: PreparedResponse });
+    super({ ...options, IncomingMessage: DirectRequest, ServerResponse: PreparedResponse });
     this.on("connection", (socket) => {
       this.#sockets.add(socket);
       socket.on("close", () => this.#sockets.delete(socket));

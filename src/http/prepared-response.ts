@@ -33,7 +33,7 @@ interface HeadWriter {
  * An answer whose common headers are checked and joined once for all, and not each time: to Node they are a part of its
  * first line. It is an eighth of what a small request costs.
  */
-export class PreparedResponse extends ServerResponse<IncomingMessage> {
+export class PreparedResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
   /** As `writeHead`, for an answer to a request that did not wait to be told to continue. */
   writePrepared(status: number, common: CommonHeaders, headers: readonly string[]): void {
     const writer = this as this & HeadWriter; // see there

@@ -1,0 +1,112 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, ServerResponse, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { test, type TestContext } from "node:test";
+import { DirectRequest, type BodySink } from "../../src/http/direct-request.js";
+import { RawConnection } from "../helpers/raw-connection.js";
+
+type Handler = (request: DirectRequest, response: ServerResponse<DirectRequest>) => void;
+
+/** A connection to a server of such requests. */
+async function connectionTo(t: TestContext, handler: Handler): Promise<RawConnection> {
+  const server: Server<typeof DirectRequest> = createServer({ IncomingMessage: DirectRequest }, handler);
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const connection = await RawConnection.open((server.address() as AddressInfo).port);
+  t.after(async () => {
+    await connection.close();
+    server.close();
+  });
+  return connection;
+}
+
+/** Notes what comes, and answers with it at the end. */
+function echo(response: ServerResponse<DirectRequest>, seen: string[] = []): BodySink {
+  return {
+    take: (chunk) => void seen.push(chunk.toString()),
+    end: () => void response.end(seen.join("|")),
+  };
+}
+
+test("a body is passed on before the request's event is over, and its stream stays empty", async (t) => {
+  const read: number[] = [];
+  const connection = await connectionTo(t, (request, response) => {
+    assert.equal(request.passTo(echo(response)), true);
+    request.on("data", (chunk: Buffer) => read.push(chunk.length));
+  });
+  for (const body of ["hello", "world"]) {
+    connection.write(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n${body}`);
+    assert.equal((await connection.answer()).text, body);
+  }
+  assert.deepEqual(read, []);
+});
+
+test("a body in chunks is passed on chunk by chunk", async (t) => {
+  const connection = await connectionTo(t, (request, response) => void request.passTo(echo(response)));
+  connection.write("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n");
+  assert.equal((await connection.answer()).text, "abc|de");
+});
+
+test("what comes of a body that has its answer is dropped, and the next request is served", async (t) => {
+  const taken: string[] = [];
+  const connection = await connectionTo(t, (request, response) => {
+    const take = (chunk: Buffer): void => {
+      taken.push(chunk.toString());
+      response.end(`has ${chunk.toString()}`);
+    };
+    request.passTo({ take, end: () => undefined });
+  });
+  connection.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc");
+  assert.equal((await connection.answer()).text, "has abc");
+  connection.write("defPOST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nghi");
+  assert.equal((await connection.answer()).text, "has ghi");
+  assert.deepEqual(taken, ["abc", "ghi"]);
+});
+
+test("a body that has begun to stream goes on to stream", async (t) => {
+  const connection = await connectionTo(t, (request, response) => {
+    request.once("readable", () => {
+      assert.equal(request.passTo(echo(response)), false);
+      request.setEncoding("latin1");
+      const streamed: string[] = [];
+      request.on("data", (text: string) => streamed.push(text));
+      request.on("end", () => response.end(`streamed ${streamed.join("")}`));
+    });
+  });
+  connection.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello");
+  assert.equal((await connection.answer()).text, "streamed hello");
+});
+
+test("what comes after it stops to be passed on is streamed", async (t) => {
+  const connection = await connectionTo(t, (request, response) => {
+    const take = (): void => {
+      request.stopPassing();
+      request.resume();
+      request.on("close", () => response.end("closed"));
+    };
+    request.passTo({ take, end: () => assert.fail("the stream has the end") });
+  });
+  connection.write("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n");
+  connection.write("1\r\nb\r\n0\r\n\r\n");
+  assert.equal((await connection.answer()).text, "closed");
+});
+
+test("a body that nobody wants is dropped", async (t) => {
+  const connection = await connectionTo(t, (_, response) => void response.end("no"));
+  for (let count = 0; count < 2; count += 1) {
+    connection.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello");
+    assert.equal((await connection.answer()).text, "no");
+  }
+});
+
+test("a client that goes away in the middle is an error of the request", async (t) => {
+  let failed: (error: Error) => void = () => undefined;
+  const failure = new Promise<Error>((resolve) => (failed = resolve));
+  const connection = await connectionTo(t, (request, response) => {
+    request.passTo(echo(response));
+    request.on("error", failed);
+  });
+  connection.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc");
+  connection.socket.destroy();
+  assert.match((await failure).message, /aborted/);
+});

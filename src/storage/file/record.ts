@@ -114,7 +114,8 @@ export function encodeRecord(target: Buffer, offset: number, record: JournalReco
     target.writeUInt32LE(bypassed.crc, end + 8);
     end += BYPASS_BYTES;
   } else {
-    end += change.payload.copy(target, end);
+    target.set(change.payload, end);
+    end += change.payload.length;
   }
   target.writeUInt32LE(end - offset, offset);
   target.writeUInt32LE(record.kind | (flags << 8) | (producerIdBytes << 16), offset + 4);

@@ -178,11 +178,11 @@ export class TailCache {
     const needed = block.length + payload.length;
     if (needed > block.bytes.length) {
       const grown = this.#blockOf(Math.min(MAX_BLOCK_BYTES, Math.max(needed, block.bytes.length * 2)));
-      block.bytes.copy(grown, 0, 0, block.length);
+      grown.set(block.bytes.subarray(0, block.length));
       this.#bytes += grown.length - block.bytes.length;
       block.bytes = grown;
     }
-    payload.copy(block.bytes, block.length);
+    block.bytes.set(payload, block.length);
     block.length = needed;
   }
 
@@ -201,8 +201,8 @@ export class TailCache {
     const { length } = payload;
     let bytes = payload;
     if (length < OWN_BLOCK_BYTES) {
-      bytes = this.#blockOf(Math.max(MIN_BLOCK_BYTES, length));
-      payload.copy(bytes);
+      bytes = this.#blockOf(Math.max(length, firstBytes(stream.cached.blocks.at(-1))));
+      bytes.set(payload);
     }
     stream.cached.blocks = appended(stream.cached.blocks, { start: position, segmentStart, bytes, length, writtenCrc });
     this.#bytes += bytes.length;
@@ -222,6 +222,11 @@ export class TailCache {
       if (!this.isOverfull) return;
     }
   }
+}
+
+/** What a new block begins with: a stream that has filled its last one will fill this one, too, and it need not grow. */
+function firstBytes(last: TailBlock | undefined): number {
+  return last !== undefined && last.bytes.length === MAX_BLOCK_BYTES ? MAX_BLOCK_BYTES : MIN_BLOCK_BYTES;
 }
 
 function mayEvict({ cached: { blocks }, written }: CachedStream): boolean {

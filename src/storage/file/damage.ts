@@ -1,8 +1,8 @@
-import { randomBytes } from "node:crypto";
 import type { Log } from "../../ops/log.js";
 import { DamagedStreamError, type Rejection, type Settlement } from "../storage.js";
 import { FileStream } from "./file-stream.js";
 import type { Layout } from "./layout.js";
+import { newStreamId } from "./stream-id.js";
 
 /** What is needed to know about damaged streams. */
 export interface DamageOptions {
@@ -13,7 +13,6 @@ export interface DamageOptions {
 
 /** Files whose last finding is remembered, so that it is logged once and not with every request. */
 const MAX_REMEMBERED = 1000;
-const STREAM_ID_BYTES = 12;
 
 /** No stream has this content type: what is deleted with it is whatever has the name. */
 export const ANYBODYS = "";
@@ -72,7 +71,7 @@ export class Damage {
 
   /** Nobody can say which incarnation of the name it was: one of its own takes the name, to be deleted with all there is. */
   #unknown(name: string): FileStream {
-    const id = randomBytes(STREAM_ID_BYTES).toString("hex");
+    const id = newStreamId();
     const config = { contentType: ANYBODYS, createdAtMs: 0, ttlSeconds: null, expiresAtMs: null, forkedFrom: null };
     return new FileStream({ id, name, config }, this.#options.layout.streamDirectory(name), null);
   }

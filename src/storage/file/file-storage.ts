@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
@@ -24,6 +23,7 @@ import { isUntied, References } from "./references.js";
 import { Room } from "./room.js";
 import { SegmentPool } from "./segment-pool.js";
 import { SegmentWriter } from "./segment-writer.js";
+import { newStreamId } from "./stream-id.js";
 import { StreamLoader } from "./stream-loader.js";
 import { StreamReader } from "./stream-reader.js";
 import { TailCache } from "./tail-cache.js";
@@ -51,7 +51,6 @@ export interface FileStorageOptions {
   readonly files?: Files;
 }
 
-const STREAM_ID_BYTES = 12;
 /** How long a clean end goes on bringing what the journal has to the streams' own files. */
 const CLOSE_MS = 5000;
 
@@ -239,7 +238,7 @@ export class FileStorage implements Storage {
     // The source begins later than the fork would, or is about to: the place has to be looked for again.
     const begins = Math.max(source?.earliest ?? 0, source?.pendingTrim?.position ?? 0);
     if (config.forkedFrom !== null && begins > config.forkedFrom.earliest.position) return "overloaded";
-    const id = randomBytes(STREAM_ID_BYTES).toString("hex");
+    const id = newStreamId();
     const stream = new FileStream({ id, name, config }, this.#layout.streamDirectory(name), null);
     stream.handedOut = true;
     const linking = this.#references.begin(stream, source);

@@ -124,8 +124,11 @@ export class Intake {
       next();
     };
     const go = (): void => leave(() => journal.enqueue(entry));
-    // That somebody read the stream does not depend on what failed.
-    const fail = entry.kind === RecordKind.touch ? go : (how: Settlement): void => leave(() => entry.settle?.(how));
+    // That somebody read the stream does not depend on what failed, unless that was its creation.
+    const fail = (how: Settlement): void => {
+      if (entry.kind === RecordKind.touch && !entry.stream.deleted) go();
+      else leave(() => entry.settle?.(how));
+    };
     held.push({ go, fail });
   }
 

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash as hashOf } from "node:crypto";
 import { basename, join, sep } from "node:path";
 import type { Position } from "../storage.js";
 
@@ -7,6 +7,8 @@ const MAX_ESCAPED_BYTES = 200;
 /** What is left of a longer one, before `~` and the SHA-256 of the name. */
 const CUT_ESCAPED_BYTES = 128;
 const SPARE_SUFFIX = ".spare";
+/** Nearly every name: nothing in it is to be escaped. */
+const PLAIN_NAME = /^[a-z0-9_-]+$/;
 
 /** Where everything is in a data directory. */
 export class Layout {
@@ -35,7 +37,7 @@ export class Layout {
 
   /** The directory of the stream `name`. */
   streamDirectory(name: string): string {
-    const hash = createHash("sha256").update(name).digest("hex");
+    const hash = hashOf("sha256", name);
     // Joined by one call that leaves no trace: every stream in memory keeps this path.
     return [this.streams, hash.slice(0, 2), directoryName(name, hash)].join(sep);
   }
@@ -98,6 +100,7 @@ function digits16(value: number): string {
  * stay, every other byte becomes `%XX`.
  */
 export function escapeName(name: string): string {
+  if (PLAIN_NAME.test(name)) return name;
   const bytes = Buffer.from(name, "utf8");
   const escaped = Buffer.allocUnsafe(3 * bytes.length);
   let end = 0;

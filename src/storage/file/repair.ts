@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { Position } from "../storage.js";
 import type { Log } from "../../ops/log.js";
@@ -15,6 +14,7 @@ import { encodeSidecar, type Sidecar } from "./sidecar.js";
 import { mendSidecar } from "./sidecar-mending.js";
 import { rebuildSidecar } from "./sidecar-rebuild.js";
 import { checkStream, type CheckedStream, type Finding } from "./stream-check.js";
+import { newStreamId } from "./stream-id.js";
 import { idsOf, StreamFactFinder, writtenId, type FoundStream } from "./stream-facts.js";
 import { describeDamage, problemWithOwner } from "./verify.js";
 
@@ -57,7 +57,6 @@ export async function repairDirectory(options: RepairOptions): Promise<RepairSum
   return new Repair(options).run();
 }
 
-const STREAM_ID_BYTES = 12;
 
 class Repair {
   readonly #options: RepairOptions;
@@ -170,8 +169,7 @@ class Repair {
     if (journaled === null) return "records of a stream of this name were set aside, and nobody can tell whether they are its own";
     const relatives = relativesOf({ relations: this.#relations, isOnlyLost }, checked, journaled);
     if (typeof relatives === "string") return relatives;
-    const newId = (): string => randomBytes(STREAM_ID_BYTES).toString("hex");
-    const rebuilt = await rebuildSidecar({ files, syncs: apply, newId, nowMs }, checked, journaled, relatives);
+    const rebuilt = await rebuildSidecar({ files, syncs: apply, newId: newStreamId, nowMs }, checked, journaled, relatives);
     if (typeof rebuilt === "string") return rebuilt;
     const { state, claimed } = rebuilt.sidecar;
     const sidecar = journaled === undefined ? { ...rebuilt.sidecar, batch: journals.lastBatch } : rebuilt.sidecar;

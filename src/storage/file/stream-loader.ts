@@ -1,10 +1,11 @@
-import { DamagedStreamError, StorageBusyError } from "../storage.js";
+import { DamagedStreamError, StorageBusyError, type MaybePromise } from "../storage.js";
 import { readSidecar } from "./catalog.js";
 import type { Damage } from "./damage.js";
 import { FileStream } from "./file-stream.js";
 import { isPassing, type Files } from "./files.js";
 import type { Layout } from "./layout.js";
 import type { Sidecar } from "./sidecar.js";
+import { StreamDirectories } from "./stream-directories.js";
 import type { Trash } from "./trash.js";
 
 /** What a loader works with. */
@@ -32,11 +33,13 @@ interface Load {
 /** Brings streams from their own files into memory, and knows when they leave it. */
 export class StreamLoader {
   readonly #options: StreamLoaderOptions;
+  readonly #directories: StreamDirectories;
   /** Under way, by name. */
   readonly #loads = new Map<string, Load>();
 
   constructor(options: StreamLoaderOptions) {
     this.#options = options;
+    this.#directories = new StreamDirectories(options);
   }
 
   /** The stream of this name, from memory or from disk; `null` when there is none. Throws DamagedStreamError and StorageBusyError. */
@@ -50,6 +53,7 @@ export class StreamLoader {
     const { name } = stream;
     const load = this.#loads.get(name);
     if (load !== undefined) load.isStale = true;
+    this.#directories.add(stream.directory);
     if (streams.get(name) === stream) streams.delete(name);
   }
 
@@ -71,15 +75,22 @@ export class StreamLoader {
 
   async #loadFiles(name: string): Promise<FileStream | null> {
     const { files, layout, streams, trash, lastBatch } = this.#options;
+    const directory = layout.streamDirectory(name);
     for (;;) {
       if (trash.isVacating(name)) return null;
-      const read = await readSidecar(files, name, layout.streamDirectory(name), lastBatch());
+      const read = (await this.#mayHave(directory)) ? await readSidecar(files, name, directory, lastBatch()) : null;
       const known = streams.get(name);
       if (known !== undefined) return known;
       const load = this.#loads.get(name);
       if (load?.isStale !== true) return this.#take(name, read);
       load.isStale = false;
     }
+  }
+
+  /** Where the disk does not say so of all, it may of one. */
+  #mayHave(directory: string): MaybePromise<boolean> {
+    const answer = this.#directories.mayHave(directory);
+    return answer instanceof Promise ? answer.catch(() => true) : answer;
   }
 
   async #take(name: string, read: Sidecar | DamagedStreamError | null): Promise<FileStream | null> {

@@ -172,6 +172,23 @@ describe("a new stream of a name", () => {
     await journal.close();
   });
 
+  test("fails with the note of a read behind it: a stream that never was has none", async () => {
+    const rooms = fileRooms();
+    const { intake, journal, put } = await intakeOf(rooms);
+    const [old, next] = [rooms.stream(), rooms.stream()];
+    rooms.files.gate = ({ kind, path }) => (kind === "write" && SEGMENT.test(path) ? diskError("ENOSPC") : undefined);
+    const before = rooms.files.count("writeThen", /./);
+    put(old, "large", 5000);
+    intake.follow(next, old);
+    intake.put(next, RecordKind.create, recordOf("initial"), () => (next.deleted = true));
+    intake.put(next, RecordKind.touch, recordOf("", { atMs: 7 }), null);
+    await rooms.files.idle();
+    await journal.drain();
+    assert.deepEqual([rooms.told, next.deleted], [["large storage-full"], true]);
+    assert.equal(rooms.files.count("writeThen", /./), before);
+    await journal.close();
+  });
+
   test("of a name where nothing is held waits for nothing", async () => {
     const rooms = fileRooms();
     const { intake, journal } = await intakeOf(rooms);

@@ -18,6 +18,8 @@ export interface Effort {
   readonly pairs: number;
   readonly warmUpMs: number;
   readonly measureMs: number;
+  /** Only tries: what is large is made small. */
+  readonly isQuick: boolean;
 }
 
 /** Ours and the yardstick's, and the median of the pairs' ratios. */
@@ -48,6 +50,11 @@ export class Rig implements TestScope {
   /** A directory of its own, on the disk that is measured. */
   directory(): string {
     return join(this.#root, String((this.#directories += 1)));
+  }
+
+  /** How many, or how much: `full`, or `quick` where it is only tried. */
+  size(full: number, quick: number): number {
+    return this.effort.isQuick ? quick : full;
   }
 
   /** The built server, with `args` added to its command line. */

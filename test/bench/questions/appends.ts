@@ -16,7 +16,7 @@ function appends(streams: number, id: string, title: string): Question {
       const ports = await appendPorts(rig, paths);
       const requests = paths.map((path) => appendTo(path, BYTES));
       const result = await rig.compare(ports, () => ({ kind: "fixed", requests }), CONNECTIONS, (report) => report.requestsPerSecond);
-      return [compared("", "appends/s", result, 0.8)];
+      return { figures: [compared("", "appends/s", result, 0.8)] };
     },
   };
 }
@@ -43,7 +43,7 @@ export const producers: Question = {
     const POST = await ask(ours, appendTo(path, messageOf(1024), { ...json, "Producer-Id": "bench", "Producer-Epoch": "0", "Producer-Seq": "0" }));
     const yardstick = await rig.yardstick({ PUT, POST });
     const result = await rig.compare({ ours, yardstick }, (round) => ({ kind: "producers", prefix: `/v1/stream/p${round}-`, bytes: 1024 }), CONNECTIONS, (report) => report.requestsPerSecond);
-    return [compared("", "appends/s", result, 0.6)];
+    return { figures: [compared("", "appends/s", result, 0.6)] };
   },
 };
 
@@ -59,6 +59,6 @@ export const shortLives: Question = {
     const CLOSE = await ask(ours, appendTo(path, 0, { "Stream-Closed": "true" }));
     const yardstick = await rig.yardstick({ PUT, POST, CLOSE });
     const result = await rig.compare({ ours, yardstick }, (round) => ({ kind: "lives", prefix: `/v1/stream/r${round}/`, appends: 10, bytes: BYTES }), CONNECTIONS, (report) => report.requestsPerSecond);
-    return [compared("", "requests/s", result, 0.65)];
+    return { figures: [compared("", "requests/s", result, 0.65)] };
   },
 };

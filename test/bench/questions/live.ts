@@ -27,7 +27,7 @@ function fanOut(readers: number): Question {
         await bare.stop();
       }
       const ratio = median(ours.map((value, pair) => value / (yardstick[pair] ?? NaN)));
-      return [compared("", "deliveries/s", { ours: median(ours), yardstick: median(yardstick), ratio }, 1)];
+      return { figures: [compared("", "deliveries/s", { ours: median(ours), yardstick: median(yardstick), ratio }, 1)] };
     },
   };
 }

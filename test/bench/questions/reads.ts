@@ -19,7 +19,7 @@ export const smallReads: Question = {
     const requests = paths.map((path) => readOf(`${path}?offset=${START}`));
     const yardstick = await rig.yardstick({ GET: await ask(ours, requests[0] ?? readOf("")) });
     const result = await rig.compare({ ours, yardstick }, () => ({ kind: "fixed", requests }), CONNECTIONS, (report) => report.requestsPerSecond);
-    return [compared("", "reads/s", result, 0.85)];
+    return { figures: [compared("", "reads/s", result, 0.85)] };
   },
 };
 
@@ -38,7 +38,7 @@ export const revalidation: Question = {
     const answer = await ask(ours, request);
     if (answer.status !== 304) throw new Error(`a read with ${etag} is answered ${answer.status}`);
     const result = await rig.compare({ ours, yardstick: await rig.yardstick({ GET: answer }) }, () => ({ kind: "fixed", requests: [request] }), CONNECTIONS, (report) => report.requestsPerSecond);
-    return [compared("", "reads/s", result, 0.9)];
+    return { figures: [compared("", "reads/s", result, 0.9)] };
   },
 };
 
@@ -61,7 +61,7 @@ function largeReads(id: string, title: string, mib: number, args: readonly strin
       const answer = await ask(ours, requests[0] ?? readOf(""));
       if (answer.bodyBytes !== MIB) throw new Error(`a chunk of ${answer.bodyBytes} bytes`);
       const result = await rig.compare({ ours, yardstick: await rig.yardstick({ GET: answer }) }, () => ({ kind: "fixed", requests }), 16, (report) => report.answerBytesPerSecond / 1e6);
-      return [compared("", "MB/s", result, atLeast)];
+      return { figures: [compared("", "MB/s", result, atLeast)] };
     },
   };
 }

@@ -7,7 +7,9 @@ import { startNode, type TestScope } from "../helpers/process.js";
 import { median } from "../scale/load.js";
 import { ServerUnderLoad } from "../scale/server-under-load.js";
 import type { LoadOrder, LoadReport } from "./load-process.js";
+import type { MixedOrder, MixedReport } from "./mixed-process.js";
 import type { ReadersOrder, ReadersReport } from "./readers-process.js";
+import type { RoundTripOrder, RoundTripReport } from "./round-trip-process.js";
 import { bodyOf, type RequestShape, type Traffic } from "./traffic.js";
 import type { Answer, Answers } from "./yardstick.js";
 
@@ -69,17 +71,30 @@ export class Rig implements TestScope {
   }
 
   /** Makes load from a process of its own. */
-  async load(order: LoadOrder): Promise<LoadReport> {
-    const { status, stdout, stderr } = await this.#script("load-process.ts", order).ended;
-    if (status !== 0) throw new Error(`the load ended with ${status}: ${stderr}`);
-    return JSON.parse(stdout) as LoadReport;
+  load(order: LoadOrder): Promise<LoadReport> {
+    return this.#report<LoadReport>("load-process.ts", order);
   }
 
   /** Follows a stream many times, from a process of its own. */
-  async readers(order: ReadersOrder): Promise<ReadersReport> {
-    const { status, stdout, stderr } = await this.#script("readers-process.ts", order).ended;
-    if (status !== 0) throw new Error(`the readers ended with ${status}: ${stderr}`);
-    return JSON.parse(stdout) as ReadersReport;
+  readers(order: ReadersOrder): Promise<ReadersReport> {
+    return this.#report<ReadersReport>("readers-process.ts", order);
+  }
+
+  /** Appends and waits for it to arrive, from a process of its own. */
+  roundTrips(order: RoundTripOrder): Promise<RoundTripReport> {
+    return this.#report<RoundTripReport>("round-trip-process.ts", order);
+  }
+
+  /** Follows many streams and appends to them, from a process of its own. */
+  mixed(order: MixedOrder): Promise<MixedReport> {
+    return this.#report<MixedReport>("mixed-process.ts", order);
+  }
+
+  /** What a process of this folder prints when it is done. */
+  async #report<T>(file: string, order: unknown): Promise<T> {
+    const { status, stdout, stderr } = await this.#script(file, order).ended;
+    if (status !== 0) throw new Error(`${file} ended with ${status}: ${stderr}`);
+    return JSON.parse(stdout) as T; // it prints nothing else
   }
 
   /** Starts the yardstick of live reads. */

@@ -1,8 +1,8 @@
 import type { Question } from "../question.js";
 import { manyStreams, oneStream, producers, shortLives } from "./appends.js";
-import { largeAppends, oneAtATime } from "./disk-bound.js";
-import { fanOut1000, fanOut8000 } from "./live.js";
+import { largeAppends, longPoll, oneAtATime } from "./disk-bound.js";
+import { fanOut1000, fanOut8000, mixed } from "./live.js";
 import { cachedReads, revalidation, smallReads, warmReads } from "./reads.js";
 
 /** Every question, in the order of the table. */
-export const QUESTIONS: readonly Question[] = [manyStreams, oneStream, producers, oneAtATime, shortLives, largeAppends, smallReads, warmReads, cachedReads, revalidation, fanOut1000, fanOut8000];
+export const QUESTIONS: readonly Question[] = [manyStreams, oneStream, producers, oneAtATime, shortLives, largeAppends, smallReads, warmReads, cachedReads, revalidation, fanOut1000, fanOut8000, longPoll, mixed];

@@ -1,5 +1,7 @@
 import { median } from "../../scale/load.js";
-import { compared, type Question } from "../question.js";
+import { lackOfConnections } from "../machine.js";
+import type { MixedReport } from "../mixed-process.js";
+import { absolute, compared, type Question } from "../question.js";
 import { ask, creationOf } from "../rig.js";
 
 const PATH = "/v1/stream/live";
@@ -11,6 +13,8 @@ function fanOut(readers: number): Question {
     title: `SSE fan-out, ${readers.toLocaleString("en")} readers`,
     load: "one writer, 100 B; against a loop over res.write",
     async ask(rig) {
+      const lack = lackOfConnections(readers);
+      if (lack !== null) return lack;
       const ours: number[] = [];
       const yardstick: number[] = [];
       const { pairs, warmUpMs, measureMs } = rig.effort;
@@ -34,3 +38,33 @@ function fanOut(readers: number): Question {
 
 export const fanOut1000 = fanOut(1000);
 export const fanOut8000 = fanOut(8000);
+
+const MIXED = { prefix: "/v1/stream/m", streams: 1000, readers: 800, writers: 200, bytes: 100 };
+
+export const mixed: Question = {
+  id: "mixed",
+  title: "mixed, over 1,000 streams",
+  load: "400 readers by SSE, 400 by long-poll, 200 writers, 100 B",
+  async ask(rig) {
+    const lack = lackOfConnections(MIXED.readers + MIXED.writers);
+    if (lack !== null) return lack;
+    const reports: MixedReport[] = [];
+    const { pairs, warmUpMs, measureMs } = rig.effort;
+    for (let round = 0; round < pairs; round += 1) {
+      rig.progress(`round ${round + 1} of ${pairs}`);
+      const server = await rig.server();
+      for (let index = 0; index < MIXED.streams; index += 1) await ask(server.port, creationOf(`${MIXED.prefix}${index}`));
+      reports.push(await rig.mixed({ port: server.port, ...MIXED, warmUpMs, measureMs }));
+      await server.end("SIGKILL");
+    }
+    const of = (valueOf: (report: MixedReport) => number): number => median(reports.map(valueOf));
+    return {
+      figures: [
+        absolute("p99 of an append", "ms", of((report) => report.appendP99Ms), null),
+        absolute("p99 from append to arrival", "ms", of((report) => report.arrivalP99Ms), null),
+        absolute("appends at the same time", "appends/s", of((report) => report.appendsPerSecond), null),
+        absolute("arrivals at the same time", "arrivals/s", of((report) => report.arrivalsPerSecond), null),
+      ],
+    };
+  },
+};

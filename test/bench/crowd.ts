@@ -1,26 +1,34 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 
-/** Connections that are opened at a time. */
+/** Connections that are opened at a time: a server's queue of those to accept holds 511. */
 const OPENED_AT_ONCE = 100;
+
+/** How a crowd is opened. */
+export interface CrowdOptions {
+  /** Given what the connection `index` is sent. */
+  readonly take?: (chunk: Buffer, index: number) => void;
+  /** Resolves when the server has taken all that was sent to it; without, that is when all have been sent something. */
+  readonly taken?: () => Promise<unknown>;
+}
 
 /** Many connections that each sent one request, and take whatever comes. */
 export class Crowd {
   readonly #sockets: Socket[] = [];
   readonly #take: (chunk: Buffer, index: number) => void;
-  /** How many have been sent something since the count began. */
+  /** Who has been sent something since the count began. */
   #answered = new Set<Socket>();
   #look: () => void = () => undefined;
   #fault: Error | null = null;
 
-  /** The connection `index` sends `requestOf(index)`. Resolves when all are open and have sent. */
-  static async open(port: number, size: number, requestOf: (index: number) => Buffer, take: (chunk: Buffer, index: number) => void = () => undefined): Promise<Crowd> {
+  /** The connection `index` sends `requestOf(index)`. Resolves when the server has taken all. */
+  static async open(port: number, size: number, requestOf: (index: number) => Buffer, { take = () => undefined, taken }: CrowdOptions = {}): Promise<Crowd> {
     const crowd = new Crowd(take);
-    for (let opened = 0; opened < size; opened += OPENED_AT_ONCE) {
+    for (let opened = 0; opened < size; ) {
       const indices = Array.from({ length: Math.min(OPENED_AT_ONCE, size - opened) }, (_, index) => opened + index);
       await Promise.all(indices.map((index) => crowd.#join(port, index, requestOf(index))));
-      // One hundred after the other, also at the server: what waits to be accepted is bounded.
-      await new Promise<void>((resolve) => setImmediate(resolve));
+      opened += indices.length;
+      await (taken === undefined ? crowd.answered(opened) : taken());
     }
     return crowd;
   }

@@ -55,8 +55,7 @@ async function run({ port, prefix, streams, readers, writers, bytes, warmUpMs, m
   const half = Math.floor(readers / 2);
   const bySse = (index: number): Buffer => requestBytes("GET", `${prefix}${index % streams}?offset=now&live=sse`, { Accept: "text/event-stream" });
   const stamps = Array.from({ length: half }, () => new Stamps());
-  const crowd = await Crowd.open(port, half, bySse, (chunk, index) => stamps[index]?.take(chunk).forEach((sentMs) => arrivals.add(sentMs)));
-  await crowd.answered(half);
+  await Crowd.open(port, half, bySse, { take: (chunk, index) => stamps[index]?.take(chunk).forEach((sentMs) => arrivals.add(sentMs)) });
   for (let index = half; index < readers; index += 1) await pollAgainAndAgain(port, `${prefix}${index % streams}`, (sentMs) => arrivals.add(sentMs));
   for (let index = 0; index < writers; index += 1) {
     const own = Array.from({ length: streams }, (_, stream) => stream).filter((stream) => stream % writers === index);

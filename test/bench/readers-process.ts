@@ -29,8 +29,7 @@ async function run({ port, target, readers, warmUpMs, measureMs }: ReadersOrder)
   let deliveries = 0;
   let appends = 0;
   const request = requestBytes("GET", target, { Accept: "text/event-stream" });
-  const crowd = await Crowd.open(port, readers, () => request, (chunk) => (deliveries += marksIn(chunk)));
-  await crowd.answered(readers);
+  await Crowd.open(port, readers, () => request, { take: (chunk) => (deliveries += marksIn(chunk)) });
   const append = requestBytes("POST", target.split("?")[0] ?? "", { "Content-Type": "text/plain" }, MARK.padEnd(100, "x"));
   const answered = (): void => {
     appends += 1;

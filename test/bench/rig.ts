@@ -4,13 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { startNode, type TestScope } from "../helpers/process.js";
-import { median } from "../scale/load.js";
+import { Load, median } from "../scale/load.js";
 import { ServerUnderLoad } from "../scale/server-under-load.js";
 import type { LoadOrder, LoadReport } from "./load-process.js";
 import type { MixedOrder, MixedReport } from "./mixed-process.js";
 import type { ReadersOrder, ReadersReport } from "./readers-process.js";
 import type { RoundTripOrder, RoundTripReport } from "./round-trip-process.js";
-import { bodyOf, type RequestShape, type Traffic } from "./traffic.js";
+import { bodyOf, requestOf, type RequestShape, type Traffic } from "./traffic.js";
 import type { Answer, Answers } from "./yardstick.js";
 
 const TSX = import.meta.resolve("tsx");
@@ -62,6 +62,11 @@ export class Rig implements TestScope {
   /** The built server, with `args` added to its command line. */
   server(...args: string[]): Promise<ServerUnderLoad> {
     return ServerUnderLoad.start(this, this.directory(), ["--log-level", "error", ...args]);
+  }
+
+  /** The same with a probe in it that tells the memory in use. */
+  probedServer(...args: string[]): Promise<ServerUnderLoad> {
+    return ServerUnderLoad.startProbed(this, this.directory(), ["--log-level", "error", ...args]);
   }
 
   /** Starts the yardstick; resolves with its port. */
@@ -144,6 +149,12 @@ export interface Ports {
   readonly yardstick: number;
 }
 
+/** The offset of a stream's first byte. */
+export const START = "0000000000000000_0000000000000000";
+
+/** Connections of what is sent to set a question up. */
+const ASKED_AT_ONCE = 8;
+
 /** Headers that node:http adds by itself. */
 const OWN_HEADERS = /^(date|connection|keep-alive|transfer-encoding)$/i;
 
@@ -162,6 +173,25 @@ export function ask(port: number, shape: RequestShape): Promise<Answer> {
     request.on("error", reject);
     request.end(bodyOf(shape));
   });
+}
+
+/** Sends `requests`, each once, some at a time; throws when one is refused. */
+export async function askEach(port: number, requests: readonly RequestShape[]): Promise<void> {
+  await askTimes(port, requests.length, (index) => requestOf(requests[index] ?? readOf("/")));
+}
+
+/** The same of `times` requests that `bytesOf` makes. */
+export async function askTimes(port: number, times: number, bytesOf: (index: number) => Buffer): Promise<void> {
+  const load = await Load.open(port, ASKED_AT_ONCE);
+  const { statuses } = await load.run((index) => (index < times ? bytesOf(index) : null));
+  load.close();
+  for (const [status, count] of statuses) if (status >= 300) throw new Error(`${count} requests were answered ${status}`);
+}
+
+/** A field of an answer, by its name in lower case; "" where it is not there. */
+export function headerOf({ headers }: Answer, name: string): string {
+  const at = headers.findIndex((text, index) => index % 2 === 0 && text.toLowerCase() === name);
+  return at === -1 ? "" : (headers[at + 1] ?? "");
 }
 
 /** A POST of `body`, or of so many bytes. */

@@ -20,6 +20,11 @@ export function bodyOf({ body }: RequestShape): string {
   return typeof body === "string" ? body : "x".repeat(body);
 }
 
+/** A request as it is sent. */
+export function requestOf(shape: RequestShape): Buffer {
+  return requestBytes(shape.method, shape.path, shape.headers, bodyOf(shape));
+}
+
 /** The next request of one connection. */
 export type Next = () => Buffer;
 
@@ -41,7 +46,7 @@ const BYTES = new Map<RequestShape, Buffer>();
 
 function bytesOf(shape: RequestShape): Buffer {
   let bytes = BYTES.get(shape);
-  if (bytes === undefined) BYTES.set(shape, (bytes = requestBytes(shape.method, shape.path, shape.headers, bodyOf(shape))));
+  if (bytes === undefined) BYTES.set(shape, (bytes = requestOf(shape)));
   return bytes;
 }
 

@@ -1,6 +1,6 @@
 import { compared, type Question } from "../question.js";
 import { messageOf } from "../traffic.js";
-import { appendTo, ask, creationOf, type Ports, type Rig } from "../rig.js";
+import { appendTo, ask, askEach, creationOf, type Ports, type Rig } from "../rig.js";
 
 const CONNECTIONS = 64;
 const BYTES = 100;
@@ -23,7 +23,7 @@ function appends(streams: number, id: string, title: string): Question {
 
 async function appendPorts(rig: Rig, paths: readonly string[]): Promise<Ports> {
   const { port: ours } = await rig.server();
-  for (const path of paths) await ask(ours, creationOf(path));
+  await askEach(ours, paths.map((path) => creationOf(path)));
   const yardstick = await rig.yardstick({ POST: await ask(ours, appendTo(paths[0] ?? "", BYTES)) });
   return { ours, yardstick };
 }

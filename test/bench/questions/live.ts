@@ -2,7 +2,7 @@ import { median } from "../../scale/load.js";
 import { lackOfConnections } from "../machine.js";
 import type { MixedReport } from "../mixed-process.js";
 import { absolute, compared, type Question } from "../question.js";
-import { ask, creationOf } from "../rig.js";
+import { ask, askEach, creationOf } from "../rig.js";
 
 const PATH = "/v1/stream/live";
 
@@ -53,7 +53,7 @@ export const mixed: Question = {
     for (let round = 0; round < pairs; round += 1) {
       rig.progress(`round ${round + 1} of ${pairs}`);
       const server = await rig.server();
-      for (let index = 0; index < MIXED.streams; index += 1) await ask(server.port, creationOf(`${MIXED.prefix}${index}`));
+      await askEach(server.port, Array.from({ length: MIXED.streams }, (_, index) => creationOf(`${MIXED.prefix}${index}`)));
       reports.push(await rig.mixed({ port: server.port, ...MIXED, warmUpMs, measureMs }));
       await server.end("SIGKILL");
     }

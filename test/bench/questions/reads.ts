@@ -1,9 +1,8 @@
 import { compared, type Question } from "../question.js";
-import { appendTo, ask, creationOf, readOf } from "../rig.js";
+import { appendTo, ask, askEach, creationOf, headerOf, readOf, START } from "../rig.js";
 
 const CONNECTIONS = 64;
 const MIB = 1024 * 1024;
-const START = "0000000000000000_0000000000000000";
 
 export const smallReads: Question = {
   id: "reads-small",
@@ -12,10 +11,8 @@ export const smallReads: Question = {
   async ask(rig) {
     const { port: ours } = await rig.server();
     const paths = Array.from({ length: 1000 }, (_, index) => `/v1/stream/s${index}`);
-    for (const path of paths) {
-      await ask(ours, creationOf(path));
-      await ask(ours, appendTo(path, 100));
-    }
+    await askEach(ours, paths.map((path) => creationOf(path)));
+    await askEach(ours, paths.map((path) => appendTo(path, 100)));
     const requests = paths.map((path) => readOf(`${path}?offset=${START}`));
     const yardstick = await rig.yardstick({ GET: await ask(ours, requests[0] ?? readOf("")) });
     const result = await rig.compare({ ours, yardstick }, () => ({ kind: "fixed", requests }), CONNECTIONS, (report) => report.requestsPerSecond);
@@ -32,8 +29,7 @@ export const revalidation: Question = {
     const path = "/v1/stream/s";
     await ask(ours, creationOf(path));
     await ask(ours, appendTo(path, 100));
-    const { headers } = await ask(ours, readOf(`${path}?offset=${START}`));
-    const etag = headers[headers.findIndex((name) => name.toLowerCase() === "etag") + 1] ?? "";
+    const etag = headerOf(await ask(ours, readOf(`${path}?offset=${START}`)), "etag");
     const request = readOf(`${path}?offset=${START}`, { "If-None-Match": etag });
     const answer = await ask(ours, request);
     if (answer.status !== 304) throw new Error(`a read with ${etag} is answered ${answer.status}`);
@@ -54,8 +50,7 @@ function largeReads(id: string, title: string, mib: number, args: readonly strin
       await ask(ours, creationOf(path));
       const offsets = [START];
       for (let appended = 0; appended < mib; appended += 1) {
-        const { headers } = await ask(ours, appendTo(path, MIB));
-        offsets.push(headers[headers.findIndex((name) => name.toLowerCase() === "stream-next-offset") + 1] ?? "");
+        offsets.push(headerOf(await ask(ours, appendTo(path, MIB)), "stream-next-offset"));
       }
       const requests = offsets.slice(0, -1).map((offset) => readOf(`${path}?offset=${offset}`));
       const answer = await ask(ours, requests[0] ?? readOf(""));

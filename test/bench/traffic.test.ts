@@ -24,6 +24,13 @@ test("fewer requests than connections are sent by all", () => {
   assert.equal(request, "POST /one HTTP/1.1\r\nHost: s\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\nxxx");
 });
 
+test("streams are shared out among the connections, all of them and each once", () => {
+  const traffic: Traffic = { kind: "spread", prefix: "/s", streams: 5, bytes: 1 };
+  assert.deepEqual(firstOf(traffic, 4, 0, 2).map(lineOf), [0, 2, 4, 0].map((stream) => `POST /s${stream} HTTP/1.1`));
+  assert.deepEqual(firstOf(traffic, 3, 1, 2).map(lineOf), [1, 3, 1].map((stream) => `POST /s${stream} HTTP/1.1`));
+  assert.deepEqual(firstOf(traffic, 2, 7, 64).map(lineOf), ["POST /s2 HTTP/1.1", "POST /s2 HTTP/1.1"]);
+});
+
 test("a producer makes its stream, and then numbers its messages", () => {
   const requests = firstOf({ kind: "producers", prefix: "/p", bytes: 32 }, 3, 7);
   assert.deepEqual(requests.map(lineOf), ["PUT /p7 HTTP/1.1", "POST /p7 HTTP/1.1", "POST /p7 HTTP/1.1"]);

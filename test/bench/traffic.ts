@@ -3,6 +3,7 @@ import { requestBytes } from "../scale/load.js";
 /** What the connections of a load send: the same requests in turn, or something that depends on what was sent before. */
 export type Traffic =
   | { readonly kind: "fixed"; readonly requests: readonly RequestShape[] }
+  | { readonly kind: "spread"; readonly prefix: string; readonly streams: number; readonly bytes: number }
   | { readonly kind: "producers"; readonly prefix: string; readonly bytes: number }
   | { readonly kind: "lives"; readonly prefix: string; readonly appends: number; readonly bytes: number };
 
@@ -35,6 +36,8 @@ export function requestsOf(traffic: Traffic, index: number, connections: number)
   switch (traffic.kind) {
     case "fixed":
       return fixed(traffic.requests, index, connections);
+    case "spread":
+      return inTurn(streamsOf(traffic.streams, index, connections).map((stream) => requestOf({ method: "POST", path: `${traffic.prefix}${stream}`, headers: TEXT, body: traffic.bytes })));
     case "producers":
       return producer(`${traffic.prefix}${index}`, traffic.bytes);
     case "lives":
@@ -53,8 +56,17 @@ function bytesOf(shape: RequestShape): Buffer {
 /** Each connection has its own part of the requests, so that no two ask for the same at a time where there are enough. */
 function fixed(shapes: readonly RequestShape[], index: number, connections: number): Next {
   const own = shapes.length < connections ? shapes : shapes.filter((_, at) => at % connections === index);
-  const requests = own.map(bytesOf);
-  let next = index % requests.length;
+  return inTurn(own.map(bytesOf), index);
+}
+
+/** Which of so many streams the connection `index` has for itself; where there are too few, it shares one. */
+function streamsOf(streams: number, index: number, connections: number): number[] {
+  if (streams < connections) return [index % streams];
+  return Array.from({ length: Math.ceil((streams - index) / connections) }, (_, turn) => index + turn * connections);
+}
+
+function inTurn(requests: readonly Buffer[], first = 0): Next {
+  let next = first % requests.length;
   return () => {
     const request = requests[next];
     if (request === undefined) throw new Error("there are no requests");

@@ -23,27 +23,30 @@ const serveLengths: RequestListener = (request, response) => {
 
 test("each answer is told apart by its length, also a large one, one without a body and that to a HEAD", async (t) => {
   const port = await portOf(t, serveLengths);
-  const ask = await openDialogue(port, new HttpAnswers());
+  const { ask, close } = await openDialogue(port, new HttpAnswers());
   const told: string[] = [];
   for (const [method, path] of [["GET", "/0"], ["GET", "/10"], ["HEAD", "/10"], ["GET", "/304"], ["GET", "/3000000"], ["GET", "/1"]] as const) {
     const { status, wireBytes, head } = await ask(requestBytes(method, path));
     told.push(`${status} ${wireBytes - head.length - 2}`);
   }
+  close();
   assert.deepEqual(told, ["200 0", "200 10", "200 0", "304 0", "200 3000000", "200 1"]);
 });
 
-test("an answer may come in any pieces", () => {
-  const answer = Buffer.from("HTTP/1.1 201 Created\r\nContent-Length: 3\r\nLocation: /a\r\n\r\nabc");
-  for (let cut = 1; cut < answer.length; cut += 1) {
+test("an answer may come in any pieces, with a length or in chunks", () => {
+  const heads = ["Content-Length: 3\r\n\r\nabc", "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"];
+  for (const answer of heads.map((head) => Buffer.from(`HTTP/1.1 201 Created\r\nLocation: /a\r\n${head}`))) {
     const answers = new HttpAnswers();
-    assert.equal(answers.take(answer.subarray(0, cut)), false);
-    assert.equal(answers.take(answer.subarray(cut)), true);
-    assert.deepEqual([answers.status, answers.wireBytes], [201, answer.length]);
+    for (let cut = 1; cut < answer.length; cut += 1) {
+      assert.equal(answers.take(answer.subarray(0, cut)), false);
+      assert.equal(answers.take(answer.subarray(cut)), true);
+      assert.deepEqual([answers.status, answers.wireBytes], [201, answer.length]);
+    }
   }
 });
 
 test("an answer whose end is not known is refused", () => {
-  assert.throws(() => new HttpAnswers().take(Buffer.from("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")), /an answer without a length/);
+  assert.throws(() => new HttpAnswers().take(Buffer.from("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")), /an answer without a length/);
 });
 
 test("a field of a head is found by its name in any case", () => {
@@ -56,10 +59,11 @@ test("a dialogue gives each request its answer, and says when the server is gone
     if (request.url === "/end") return void request.socket.end();
     serveLengths(request, response);
   });
-  const ask = await openDialogue(port, new HttpAnswers());
+  const { ask, close } = await openDialogue(port, new HttpAnswers());
   const { status, head } = await ask(requestBytes("GET", "/5"));
   assert.deepEqual([status, fieldOf(head, "x-place")], [200, "here"]);
   await assert.rejects(ask(requestBytes("GET", "/end")), /closed a connection/);
+  close();
 });
 
 test("a crowd knows how many were answered, and is told when one is sent away", async (t) => {
@@ -70,8 +74,9 @@ test("a crowd knows how many were answered, and is told when one is sent away", 
   });
   const received = new Set<number>();
   const taken = async (): Promise<void> => {
-    const ask = await openDialogue(port, new HttpAnswers());
+    const { ask, close } = await openDialogue(port, new HttpAnswers());
     await ask(requestBytes("GET", "/"));
+    close();
   };
   const crowd = await Crowd.open(port, 250, (index) => requestBytes("GET", index < 249 ? "/now" : "/waits"), { take: (_, index) => received.add(index), taken });
   await crowd.answered(249);

@@ -52,14 +52,22 @@ export interface WholeAnswer {
   readonly head: string;
 }
 
-/** Opens a connection on which each request is waited for; what it gives rejects when the connection ends before. */
-export async function openDialogue(port: number, answers: Answers): Promise<(request: Buffer) => Promise<WholeAnswer>> {
+/** A connection on which each request is waited for. */
+export interface Dialogue {
+  /** Rejects when the connection ends before the answer. */
+  ask(request: Buffer): Promise<WholeAnswer>;
+  close(): void;
+}
+
+/** Opens a {@link Dialogue}. */
+export async function openDialogue(port: number, answers: Answers): Promise<Dialogue> {
   let settle: { resolve(answer: WholeAnswer): void; reject(error: Error): void } | null = null;
   const answered: Answered = (status, wireBytes, head) => settle?.resolve({ status, wireBytes, head });
   const connection = await Connection.open(port, answers, answered, (error) => settle?.reject(error));
-  return (request) =>
+  const ask = (request: Buffer): Promise<WholeAnswer> =>
     new Promise((resolve, reject) => {
       settle = { resolve, reject };
       connection.send(request);
     });
+  return { ask, close: () => connection.close() };
 }

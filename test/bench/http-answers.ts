@@ -1,7 +1,12 @@
 const HEAD_END = Buffer.from("\r\n\r\n");
+/** An empty chunk, which is the last one, behind the line end of the head or of the chunk before. */
+const LAST_CHUNK = Buffer.from("\r\n0\r\n\r\n");
 const FIRST_OF_HEAD = "H".charCodeAt(0);
 
-/** The answers that come on a connection, one at a time, told apart by their length. */
+/**
+ * The answers that come on a connection, one at a time, told apart by their length, or by their last chunk: no body of
+ * the benchmark looks like one.
+ */
 export class HttpAnswers {
   /** Of the last whole answer, like its length on the wire and its head. */
   status = 0;
@@ -10,8 +15,10 @@ export class HttpAnswers {
   /** What has come of the head under way. */
   #parts: Buffer[] = [];
   #receivedBytes = 0;
-  /** How long the answer under way is on the wire; 0 while that is not known. */
-  #wantedBytes = 0;
+  /** How long the answer under way is on the wire; 0 while the head is not whole, `null` when it is in chunks. */
+  #wantedBytes: number | null = 0;
+  /** The end of what has come of an answer in chunks. */
+  #last: Buffer = Buffer.alloc(0);
   #hasBody = true;
 
   /** The answer to `request` is next: that to a HEAD has a length, but no body. */
@@ -23,11 +30,17 @@ export class HttpAnswers {
   take(chunk: Buffer): boolean {
     this.#receivedBytes += chunk.length;
     if (this.#wantedBytes === 0) this.#readHead(chunk);
-    if (this.#wantedBytes === 0 || this.#receivedBytes < this.#wantedBytes) return false;
-    this.wireBytes = this.#wantedBytes;
+    else if (this.#wantedBytes === null) this.#last = Buffer.concat([this.#last, chunk]).subarray(-LAST_CHUNK.length);
+    if (!this.#isWhole()) return false;
+    this.wireBytes = this.#receivedBytes;
     this.#wantedBytes = 0;
     this.#receivedBytes = 0;
     return true;
+  }
+
+  #isWhole(): boolean {
+    if (this.#wantedBytes === null) return this.#last.equals(LAST_CHUNK);
+    return this.#wantedBytes > 0 && this.#receivedBytes >= this.#wantedBytes;
   }
 
   /** Only the head is kept until it is whole; of the body, the length is enough. */
@@ -39,14 +52,19 @@ export class HttpAnswers {
     this.#parts = [];
     this.head = received.toString("latin1", 0, end + 2);
     this.status = Number(this.head.slice(9, 12));
-    this.#wantedBytes = end + HEAD_END.length + this.#bodyBytes();
+    const bodyBytes = this.#bodyBytes();
+    this.#wantedBytes = bodyBytes === null ? null : end + HEAD_END.length + bodyBytes;
+    // From the line end that the first chunk has before it.
+    if (bodyBytes === null) this.#last = received.subarray(end + 2).subarray(-LAST_CHUNK.length);
   }
 
-  #bodyBytes(): number {
+  /** `null` when it comes in chunks. */
+  #bodyBytes(): number | null {
     if (!this.#hasBody || this.status === 204 || this.status === 304) return 0;
     const length = fieldOf(this.head, "content-length");
-    if (length === null) throw new Error(`an answer without a length:\n${this.head}`);
-    return Number(length);
+    if (length !== null) return Number(length);
+    if (fieldOf(this.head, "transfer-encoding") !== "chunked") throw new Error(`an answer without a length:\n${this.head}`);
+    return null;
   }
 }
 

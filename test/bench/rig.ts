@@ -4,10 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { startNode, type TestScope } from "../helpers/process.js";
-import { Load, median } from "../scale/load.js";
+import { median } from "../scale/load.js";
 import { ServerUnderLoad } from "../scale/server-under-load.js";
+import { openDialogue } from "./connection.js";
+import { HttpAnswers } from "./http-answers.js";
 import type { LoadOrder, LoadReport } from "./load-process.js";
 import type { MixedOrder, MixedReport } from "./mixed-process.js";
+import type { RivalFigure } from "./question.js";
 import type { ReadersOrder, ReadersReport } from "./readers-process.js";
 import type { RoundTripOrder, RoundTripReport } from "./round-trip-process.js";
 import { bodyOf, requestOf, type RequestShape, type Traffic } from "./traffic.js";
@@ -29,6 +32,7 @@ export interface Compared {
   readonly ours: number;
   readonly yardstick: number;
   readonly ratio: number;
+  readonly rivals: readonly RivalFigure[];
 }
 
 /** What the questions are asked with: servers, loads and directories, all gone when it is over. */
@@ -117,23 +121,27 @@ export class Rig implements TestScope {
     return startNode(this, ["--import", TSX, fileURLToPath(new URL(file, import.meta.url)), JSON.stringify(argument)]);
   }
 
-  /** Puts the same load on ours and on the yardstick in turn; `valueOf` says what counts. */
-  async compare(ports: Ports, traffic: (round: number) => Traffic, connections: number, valueOf: (report: LoadReport) => number): Promise<Compared> {
+  /** Puts the same load on ours, on the yardstick and on the rivals in turn; `valueOf` says what counts. */
+  async compare({ ours, yardstick, rivals = [] }: Ports, traffic: (round: number) => Traffic, connections: number, valueOf: (report: LoadReport) => number): Promise<Compared> {
     const { pairs, warmUpMs, measureMs } = this.effort;
-    const ours: number[] = [];
-    const yardstick: number[] = [];
+    const sides = [{ name: "ours", port: ours }, { name: "the yardstick", port: yardstick }, ...rivals].map((side: Opponent) => ({ ...side, values: [] as number[] }));
     for (let pair = 0; pair < pairs; pair += 1) {
       // Who is first takes turns too.
-      const sides = [[ports.ours, ours], [ports.yardstick, yardstick]] as const;
-      for (const [port, values] of pair % 2 === 0 ? sides : sides.toReversed()) {
-        this.progress(`pair ${pair + 1} of ${pairs}`);
-        const report = await this.load({ port, connections, traffic: traffic(pair), warmUpMs, measureMs });
+      for (const { name, port, traffic: own, values } of pair % 2 === 0 ? sides : sides.toReversed()) {
+        this.progress(`pair ${pair + 1} of ${pairs}, ${name}`);
+        const report = await this.load({ port, connections, traffic: own ?? traffic(pair), warmUpMs, measureMs });
         const bad = Object.keys(report.statuses).filter((status) => Number(status) >= 400);
-        if (bad.length > 0) throw new Error(`answers with status ${bad.join(", ")}`);
+        if (bad.length > 0) throw new Error(`answers of ${name} with status ${bad.join(", ")}`);
         values.push(valueOf(report));
       }
     }
-    return { ours: median(ours), yardstick: median(yardstick), ratio: median(ours.map((value, pair) => value / (yardstick[pair] ?? NaN))) };
+    const [own = [], bare = [], ...others] = sides.map(({ values }) => values);
+    return {
+      ours: median(own),
+      yardstick: median(bare),
+      ratio: median(own.map((value, pair) => value / (bare[pair] ?? NaN))),
+      rivals: others.map((values, index) => ({ name: rivals[index]?.name ?? "", value: median(values) })),
+    };
   }
 
   /** Ends all processes and removes all directories. */
@@ -143,10 +151,19 @@ export class Rig implements TestScope {
   }
 }
 
-/** Where the two servers of a comparison listen. */
+/** Where the servers of a comparison listen. */
 export interface Ports {
   readonly ours: number;
   readonly yardstick: number;
+  readonly rivals?: readonly Opponent[];
+}
+
+/** A rival that listens. */
+export interface Opponent {
+  readonly name: string;
+  readonly port: number;
+  /** What it is asked in its own words; without, the same as ours. */
+  readonly traffic?: Traffic;
 }
 
 /** The offset of a stream's first byte. */
@@ -175,17 +192,23 @@ export function ask(port: number, shape: RequestShape): Promise<Answer> {
   });
 }
 
-/** Sends `requests`, each once, some at a time; throws when one is refused. */
-export async function askEach(port: number, requests: readonly RequestShape[]): Promise<void> {
-  await askTimes(port, requests.length, (index) => requestOf(requests[index] ?? readOf("/")));
+/** Sends each of `phases`' requests once, some at a time, those of a phase when all before are answered; throws when one is refused. */
+export async function askEach(port: number, ...phases: readonly (readonly RequestShape[])[]): Promise<void> {
+  for (const requests of phases) await askTimes(port, requests.length, (index) => requestOf(requests[index] ?? readOf("/")));
 }
 
-/** The same of `times` requests that `bytesOf` makes. */
+/** The same of `times` requests that `bytesOf` makes, in one phase. */
 export async function askTimes(port: number, times: number, bytesOf: (index: number) => Buffer): Promise<void> {
-  const load = await Load.open(port, ASKED_AT_ONCE);
-  const { statuses } = await load.run((index) => (index < times ? bytesOf(index) : null));
-  load.close();
-  for (const [status, count] of statuses) if (status >= 300) throw new Error(`${count} requests were answered ${status}`);
+  let next = 0;
+  const asking = Array.from({ length: ASKED_AT_ONCE }, async () => {
+    const { ask, close } = await openDialogue(port, new HttpAnswers());
+    while (next < times) {
+      const { status, head } = await ask(bytesOf(next++));
+      if (status >= 300) throw new Error(`what sets a question up was answered:\n${head}`);
+    }
+    close();
+  });
+  await Promise.all(asking);
 }
 
 /** A field of an answer, by its name in lower case; "" where it is not there. */

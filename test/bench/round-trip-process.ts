@@ -29,11 +29,11 @@ async function run({ port, path, bytes, warmUpMs, measureMs }: RoundTripOrder): 
   const startedMs = performance.now();
   let offset = "now";
   for (let nowMs = startedMs; nowMs - startedMs < warmUpMs + measureMs; nowMs = performance.now()) {
-    const arrived = reader(requestBytes("GET", `${path}?offset=${offset}&live=long-poll`));
+    const arrived = reader.ask(requestBytes("GET", `${path}?offset=${offset}&live=long-poll`));
     // Once this is answered the server has taken the long-poll, which was sent before it.
-    await writer(head);
+    await writer.ask(head);
     const sentMs = performance.now();
-    const appended = writer(append);
+    const appended = writer.ask(append);
     const answer = await arrived;
     if (sentMs - startedMs >= warmUpMs) latenciesMs.push(performance.now() - sentMs);
     const { status } = await appended;

@@ -1,9 +1,11 @@
 import { requestBytes } from "../scale/load.js";
+import { commandOf } from "./redis-answers.js";
 
 /** What the connections of a load send: the same requests in turn, or something that depends on what was sent before. */
 export type Traffic =
   | { readonly kind: "fixed"; readonly requests: readonly RequestShape[] }
   | { readonly kind: "spread"; readonly prefix: string; readonly streams: number; readonly bytes: number }
+  | { readonly kind: "xadd"; readonly prefix: string; readonly streams: number; readonly bytes: number }
   | { readonly kind: "producers"; readonly prefix: string; readonly bytes: number }
   | { readonly kind: "lives"; readonly prefix: string; readonly appends: number; readonly bytes: number };
 
@@ -38,6 +40,8 @@ export function requestsOf(traffic: Traffic, index: number, connections: number)
       return fixed(traffic.requests, index, connections);
     case "spread":
       return inTurn(streamsOf(traffic.streams, index, connections).map((stream) => requestOf({ method: "POST", path: `${traffic.prefix}${stream}`, headers: TEXT, body: traffic.bytes })));
+    case "xadd":
+      return inTurn(streamsOf(traffic.streams, index, connections).map((stream) => commandOf("XADD", `${traffic.prefix}${stream}`, "*", "data", "x".repeat(traffic.bytes))));
     case "producers":
       return producer(`${traffic.prefix}${index}`, traffic.bytes);
     case "lives":

@@ -1,7 +1,8 @@
 import { median } from "../../scale/load.js";
 import { syncMs, writeMBPerSecond } from "../disk.js";
-import type { Figure, Question } from "../question.js";
+import type { Figure, Question, RivalFigure } from "../question.js";
 import { appendTo, ask, creationOf, type Rig } from "../rig.js";
+import { redisAppends, referenceAfter } from "../rivals/opponents.js";
 
 const PATH = "/v1/stream/s";
 const MIB = 1024 * 1024;
@@ -16,14 +17,10 @@ export const oneAtATime: Question = {
     await ask(ours, creationOf(PATH));
     const request = appendTo(PATH, 100);
     const yardstick = await rig.yardstick({ POST: await ask(ours, request) });
-    const result = await rig.compare(
-      { ours, yardstick },
-      () => ({ kind: "fixed", requests: [request] }),
-      1,
-      (report) => report.p50Ms,
-    );
+    const rivals = [...(await redisAppends(rig, 1, 100)), ...(await referenceAfter(rig, [creationOf(PATH)]))];
+    const result = await rig.compare({ ours, yardstick, rivals }, () => ({ kind: "fixed", requests: [request] }), 1, (report) => report.p50Ms);
     const sync = await medianSyncMs(rig);
-    return { figures: [within(`at most the yardstick and 1.5 of this disk's syncs (${sync.toFixed(2)} ms)`, result.ours, result.yardstick + 1.5 * sync)] };
+    return { figures: [within(`at most the yardstick and 1.5 of this disk's syncs (${sync.toFixed(2)} ms)`, result.ours, result.yardstick + 1.5 * sync, result.rivals)] };
   },
 };
 
@@ -37,15 +34,18 @@ export const longPoll: Question = {
     const head = { method: "HEAD", path: PATH, headers: {}, body: 0 };
     const yardstick = await rig.yardstick({ HEAD: await ask(ours, head) });
     const { pairs, warmUpMs, measureMs } = rig.effort;
+    const trips = { path: PATH, bytes: 100, warmUpMs, measureMs };
     const tripsMs: number[] = [];
     const headsMs: number[] = [];
     for (let pair = 0; pair < pairs; pair += 1) {
       rig.progress(`pair ${pair + 1} of ${pairs}`);
-      tripsMs.push((await rig.roundTrips({ port: ours, path: PATH, bytes: 100, warmUpMs, measureMs })).p50Ms);
+      tripsMs.push((await rig.roundTrips({ port: ours, ...trips })).p50Ms);
       headsMs.push((await rig.load({ port: yardstick, connections: 1, traffic: { kind: "fixed", requests: [head] }, warmUpMs, measureMs })).p50Ms);
     }
+    const rivals: RivalFigure[] = [];
+    for (const { name, port } of await referenceAfter(rig, [creationOf(PATH)])) rivals.push({ name, value: (await rig.roundTrips({ port, ...trips })).p50Ms });
     const sync = await medianSyncMs(rig);
-    return { figures: [within(`at most 2 of the yardstick's HEADs (${median(headsMs).toFixed(3)} ms) and one of this disk's syncs (${sync.toFixed(2)} ms)`, median(tripsMs), 2 * median(headsMs) + sync)] };
+    return { figures: [within(`at most 2 of the yardstick's HEADs (${median(headsMs).toFixed(3)} ms) and one of this disk's syncs (${sync.toFixed(2)} ms)`, median(tripsMs), 2 * median(headsMs) + sync, rivals)] };
   },
 };
 
@@ -57,8 +57,8 @@ async function medianSyncMs(rig: Rig): Promise<number> {
 }
 
 /** A time that should be no longer than `mostMs`. */
-function within(what: string, oursMs: number, mostMs: number): Figure {
-  return { what, unit: "ms", ours: oursMs, yardstick: mostMs, ratio: oursMs / mostMs, goal: { kind: "atMost", value: 1 } };
+function within(what: string, oursMs: number, mostMs: number, rivals: readonly RivalFigure[]): Figure {
+  return { what, unit: "ms", ours: oursMs, yardstick: mostMs, ratio: oursMs / mostMs, goal: { kind: "atMost", value: 1 }, rivals };
 }
 
 export const largeAppends: Question = {

@@ -1,10 +1,14 @@
 import { median } from "../../scale/load.js";
 import { lackOfConnections } from "../machine.js";
 import type { MixedReport } from "../mixed-process.js";
-import { absolute, compared, type Question } from "../question.js";
+import { absolute, compared, type Question, type RivalFigure } from "../question.js";
 import { ask, askEach, creationOf } from "../rig.js";
+import { referenceAfter } from "../rivals/opponents.js";
 
 const PATH = "/v1/stream/live";
+
+/** The reference server needs minutes for more. */
+const RIVALS_READERS = 1000;
 
 /** One stream that so many readers follow. */
 function fanOut(readers: number): Question {
@@ -30,8 +34,12 @@ function fanOut(readers: number): Question {
         yardstick.push((await rig.readers({ port: bare.port, target, readers, warmUpMs, measureMs })).deliveriesPerSecond);
         await bare.stop();
       }
+      const rivals: RivalFigure[] = [];
+      if (readers <= RIVALS_READERS) {
+        for (const { name, port } of await referenceAfter(rig, [creationOf(PATH)])) rivals.push({ name, value: (await rig.readers({ port, target, readers, warmUpMs, measureMs })).deliveriesPerSecond });
+      }
       const ratio = median(ours.map((value, pair) => value / (yardstick[pair] ?? NaN)));
-      return { figures: [compared("", "deliveries/s", { ours: median(ours), yardstick: median(yardstick), ratio }, 1)] };
+      return { figures: [compared("", "deliveries/s", { ours: median(ours), yardstick: median(yardstick), ratio, rivals }, 1)] };
     },
   };
 }

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { startNode, type TestScope } from "../helpers/process.js";
 import { median } from "../scale/load.js";
-import { ServerUnderLoad } from "../scale/server-under-load.js";
+import { pause, ServerUnderLoad } from "../scale/server-under-load.js";
 import { openDialogue } from "./connection.js";
-import { HttpAnswers } from "./http-answers.js";
+import { fieldOf, HttpAnswers } from "./http-answers.js";
 import type { LoadOrder, LoadReport } from "./load-process.js";
 import type { MixedOrder, MixedReport } from "./mixed-process.js";
 import type { RivalFigure } from "./question.js";
@@ -166,6 +166,9 @@ export interface Opponent {
   readonly traffic?: Traffic;
 }
 
+/** Of a request that is too much for the server at the time. */
+const MAX_TRIES = 60;
+
 /** The offset of a stream's first byte. */
 export const START = "0000000000000000_0000000000000000";
 
@@ -197,13 +200,18 @@ export async function askEach(port: number, ...phases: readonly (readonly Reques
   for (const requests of phases) await askTimes(port, requests.length, (index) => requestOf(requests[index] ?? readOf("/")));
 }
 
-/** The same of `times` requests that `bytesOf` makes, in one phase. */
+/** The same of `times` requests that `bytesOf` makes, in one phase; what is too much at the time (503) is sent again, as its answer asks for. */
 export async function askTimes(port: number, times: number, bytesOf: (index: number) => Buffer): Promise<void> {
   let next = 0;
   const asking = Array.from({ length: ASKED_AT_ONCE }, async () => {
     const { ask, close } = await openDialogue(port, new HttpAnswers());
     while (next < times) {
-      const { status, head } = await ask(bytesOf(next++));
+      const request = bytesOf(next++);
+      let { status, head } = await ask(request);
+      for (let tries = 0; status === 503 && tries < MAX_TRIES; tries += 1) {
+        await pause(Number(fieldOf(head, "retry-after") ?? 1) * 1000);
+        ({ status, head } = await ask(request));
+      }
       if (status >= 300) throw new Error(`what sets a question up was answered:\n${head}`);
     }
     close();

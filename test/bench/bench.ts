@@ -39,6 +39,11 @@ for (const question of wanted) {
     progress.clear();
     if ("notAsked" in reply) console.log(`${question.title.padEnd(44)} not asked: ${reply.notAsked}`);
     else for (const figure of reply.figures) show(question, figure);
+  } catch (error) {
+    // The others are asked all the same.
+    progress.clear();
+    console.error(`${question.title} failed:`, error);
+    process.exitCode = 1;
   } finally {
     await rig.end();
   }

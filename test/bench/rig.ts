@@ -124,15 +124,21 @@ export class Rig implements TestScope {
   /** Puts the same load on ours, on the yardstick and on the rivals in turn; `valueOf` says what counts. */
   async compare({ ours, yardstick, rivals = [] }: Ports, traffic: (round: number) => Traffic, connections: number, valueOf: (report: LoadReport) => number): Promise<Compared> {
     const { pairs, warmUpMs, measureMs } = this.effort;
-    const sides = [{ name: "ours", port: ours }, { name: "the yardstick", port: yardstick }, ...rivals].map((side: Opponent) => ({ ...side, values: [] as number[] }));
+    const sides = [{ name: "ours", port: ours }, { name: "the yardstick", port: yardstick }, ...rivals].map((side: Opponent, index) => ({ ...side, isRival: index >= 2, values: [] as number[] }));
     for (let pair = 0; pair < pairs; pair += 1) {
       // Who is first takes turns too.
-      for (const { name, port, traffic: own, values } of pair % 2 === 0 ? sides : sides.toReversed()) {
+      for (const { name, port, traffic: own, isRival, values } of pair % 2 === 0 ? sides : sides.toReversed()) {
         this.progress(`pair ${pair + 1} of ${pairs}, ${name}`);
-        const report = await this.load({ port, connections, traffic: own ?? traffic(pair), warmUpMs, measureMs });
-        const bad = Object.keys(report.statuses).filter((status) => Number(status) >= 400);
-        if (bad.length > 0) throw new Error(`answers of ${name} with status ${bad.join(", ")}`);
-        values.push(valueOf(report));
+        try {
+          const report = await this.load({ port, connections, traffic: own ?? traffic(pair), warmUpMs, measureMs });
+          const bad = Object.keys(report.statuses).filter((status) => Number(status) >= 400);
+          if (bad.length > 0) throw new Error(`answers of ${name} with status ${bad.join(", ")}`);
+          values.push(valueOf(report));
+        } catch (error) {
+          // What another server can't do is no reason to lose what was measured of ours.
+          if (!isRival) throw error;
+          console.error(`${name} failed: ${String(error)}`);
+        }
       }
     }
     const [own = [], bare = [], ...others] = sides.map(({ values }) => values);
@@ -140,7 +146,7 @@ export class Rig implements TestScope {
       ours: median(own),
       yardstick: median(bare),
       ratio: median(own.map((value, pair) => value / (bare[pair] ?? NaN))),
-      rivals: others.map((values, index) => ({ name: rivals[index]?.name ?? "", value: median(values) })),
+      rivals: others.map((values, index) => ({ name: rivals[index]?.name ?? "", value: median(values) })).filter(({ value }) => !Number.isNaN(value)),
     };
   }
 

@@ -2,7 +2,7 @@ import { median } from "../../scale/load.js";
 import { syncMs, writeMBPerSecond } from "../disk.js";
 import type { Figure, Question, RivalFigure } from "../question.js";
 import { appendTo, ask, creationOf, type Rig } from "../rig.js";
-import { redisAppends, referenceAfter } from "../rivals/opponents.js";
+import { figuresOf, redisAppends, referenceAfter } from "../rivals/opponents.js";
 
 const PATH = "/v1/stream/s";
 const MIB = 1024 * 1024;
@@ -42,8 +42,7 @@ export const longPoll: Question = {
       tripsMs.push((await rig.roundTrips({ port: ours, ...trips })).p50Ms);
       headsMs.push((await rig.load({ port: yardstick, connections: 1, traffic: { kind: "fixed", requests: [head] }, warmUpMs, measureMs })).p50Ms);
     }
-    const rivals: RivalFigure[] = [];
-    for (const { name, port } of await referenceAfter(rig, [creationOf(PATH)])) rivals.push({ name, value: (await rig.roundTrips({ port, ...trips })).p50Ms });
+    const rivals = await figuresOf(await referenceAfter(rig, [creationOf(PATH)]), async (port) => (await rig.roundTrips({ port, ...trips })).p50Ms);
     const sync = await medianSyncMs(rig);
     return { figures: [within(`at most 2 of the yardstick's HEADs (${median(headsMs).toFixed(3)} ms) and one of this disk's syncs (${sync.toFixed(2)} ms)`, median(tripsMs), 2 * median(headsMs) + sync, rivals)] };
   },

@@ -1,14 +1,15 @@
 import { median } from "../../scale/load.js";
 import { lackOfConnections } from "../machine.js";
 import type { MixedReport } from "../mixed-process.js";
-import { absolute, compared, type Question, type RivalFigure } from "../question.js";
+import { absolute, compared, type Question } from "../question.js";
 import { ask, askEach, creationOf } from "../rig.js";
-import { referenceAfter } from "../rivals/opponents.js";
+import { figuresOf, referenceAfter } from "../rivals/opponents.js";
 
 const PATH = "/v1/stream/live";
 
-/** The reference server needs minutes for more. */
-const RIVALS_READERS = 1000;
+/** The reference server needs minutes for more, and a second for one event to these. */
+const REFERENCE_READERS = 1000;
+const REFERENCE_MS = 3000;
 
 /** One stream that so many readers follow. */
 function fanOut(readers: number): Question {
@@ -34,10 +35,9 @@ function fanOut(readers: number): Question {
         yardstick.push((await rig.readers({ port: bare.port, target, readers, warmUpMs, measureMs })).deliveriesPerSecond);
         await bare.stop();
       }
-      const rivals: RivalFigure[] = [];
-      if (readers <= RIVALS_READERS) {
-        for (const { name, port } of await referenceAfter(rig, [creationOf(PATH)])) rivals.push({ name, value: (await rig.readers({ port, target, readers, warmUpMs, measureMs })).deliveriesPerSecond });
-      }
+      const opponents = readers <= REFERENCE_READERS ? await referenceAfter(rig, [creationOf(PATH)]) : [];
+      const order = { target, readers, warmUpMs, measureMs: Math.max(measureMs, REFERENCE_MS) };
+      const rivals = await figuresOf(opponents, async (port) => (await rig.readers({ port, ...order })).deliveriesPerSecond);
       const ratio = median(ours.map((value, pair) => value / (yardstick[pair] ?? NaN)));
       return { figures: [compared("", "deliveries/s", { ours: median(ours), yardstick: median(yardstick), ratio, rivals }, 1)] };
     },

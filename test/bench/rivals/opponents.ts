@@ -1,3 +1,4 @@
+import type { RivalFigure } from "../question.js";
 import { askEach, type Opponent, type Rig } from "../rig.js";
 import type { RequestShape } from "../traffic.js";
 import { nginx } from "./nginx.js";
@@ -29,4 +30,17 @@ export async function nginxReads(rig: Rig, files: number, bytes: number): Promis
   const port = await nginx.start(rig, Array<number>(files).fill(bytes));
   const requests = Array.from({ length: files }, (_, index) => ({ method: "GET", path: `/${index}`, headers: {}, body: 0 }));
   return [{ name: nginx.name, port, traffic: { kind: "fixed", requests } }];
+}
+
+/** What `measure` finds of each of `opponents`; one that fails is left out, and that is said. */
+export async function figuresOf(opponents: readonly Opponent[], measure: (port: number) => Promise<number>): Promise<RivalFigure[]> {
+  const figures: RivalFigure[] = [];
+  for (const { name, port } of opponents) {
+    try {
+      figures.push({ name, value: await measure(port) });
+    } catch (error) {
+      console.error(`${name} failed: ${String(error)}`);
+    }
+  }
+  return figures;
 }

@@ -38,7 +38,10 @@ for (const question of wanted) {
     answered.push({ question, reply });
     progress.clear();
     if ("notAsked" in reply) console.log(`${question.title.padEnd(44)} not asked: ${reply.notAsked}`);
-    else for (const figure of reply.figures) show(question, figure);
+    else {
+      for (const figure of reply.figures) show(question, figure);
+      for (const { name, points } of reply.curves?.lines ?? []) console.log(`  ${name}: ${points.map(({ label, value }) => `${label} ${amount(value)}`).join(", ")}`);
+    }
   } catch (error) {
     // The others are asked all the same.
     progress.clear();

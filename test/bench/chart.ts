@@ -42,10 +42,12 @@ function rowOf({ label, ours, yardstick, unit, goal }: Bars, y: number, full: nu
   ].join("\n");
 }
 
-function round(value: number): number {
+/** To a tenth: finer is not seen. */
+export function round(value: number): number {
   return Math.round(value * 10) / 10;
 }
 
-function escaped(text: string): string {
+/** A text as XML has it. */
+export function escaped(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }

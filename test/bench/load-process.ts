@@ -1,6 +1,8 @@
 import { quantile } from "../scale/load.js";
 import { pause } from "../scale/server-under-load.js";
 import { Connection } from "./connection.js";
+import { HttpAnswers } from "./http-answers.js";
+import { RedisAnswers } from "./redis-answers.js";
 import { requestsOf, type Traffic } from "./traffic.js";
 
 /** What a process that makes load is to do; it gets that as its only argument, and prints a {@link LoadReport}. */
@@ -49,7 +51,7 @@ async function run({ port, connections, traffic, warmUpMs, measureMs }: LoadOrde
       sentMs = nowMs;
       connection.send(next());
     };
-    const connection = await Connection.open(port, answered, fail);
+    const connection = await Connection.open(port, traffic.kind === "xadd" ? new RedisAnswers() : new HttpAnswers(), answered, fail);
     open.push(connection);
     sentMs = performance.now();
     connection.send(next());

@@ -1,6 +1,6 @@
-import { once } from "node:events";
-import { connect, type Socket } from "node:net";
 import { Connection } from "./connection.js";
+import { Crowd } from "./crowd.js";
+import { HttpAnswers } from "./http-answers.js";
 import { requestBytes } from "../scale/load.js";
 import { pause } from "../scale/server-under-load.js";
 
@@ -23,24 +23,19 @@ export interface ReadersReport {
 /** In each message once, and in nothing else that is sent. */
 export const MARK = "~";
 const MARK_BYTE = MARK.charCodeAt(0);
-/** Connections that are opened at a time. */
-const OPENED_AT_ONCE = 100;
 
 /** Follows a stream with so many readers while one writer appends as fast as it is answered, and counts what arrives. */
 async function run({ port, target, readers, warmUpMs, measureMs }: ReadersOrder): Promise<ReadersReport> {
   let deliveries = 0;
   let appends = 0;
   const request = requestBytes("GET", target, { Accept: "text/event-stream" });
-  for (let opened = 0; opened < readers; opened += OPENED_AT_ONCE) {
-    const sockets = Array.from({ length: Math.min(OPENED_AT_ONCE, readers - opened) }, () => connect({ port, host: "127.0.0.1" }));
-    await Promise.all(sockets.map((socket) => follow(socket, request, (chunk) => (deliveries += marksIn(chunk)))));
-  }
+  await Crowd.open(port, readers, () => request, { take: (chunk) => (deliveries += marksIn(chunk)) });
   const append = requestBytes("POST", target.split("?")[0] ?? "", { "Content-Type": "text/plain" }, MARK.padEnd(100, "x"));
   const answered = (): void => {
     appends += 1;
     writer.send(append);
   };
-  const writer = await Connection.open(port, answered, (error) => {
+  const writer = await Connection.open(port, new HttpAnswers(), answered, (error) => {
     throw error;
   });
   writer.send(append);
@@ -50,14 +45,6 @@ async function run({ port, target, readers, warmUpMs, measureMs }: ReadersOrder)
   await pause(measureMs);
   const seconds = (performance.now() - startedMs) / 1000;
   return { deliveriesPerSecond: (deliveries - before.deliveries) / seconds, appendsPerSecond: (appends - before.appends) / seconds };
-}
-
-/** Resolves when the answer has begun. */
-async function follow(socket: Socket, request: Buffer, take: (chunk: Buffer) => void): Promise<void> {
-  await once(socket, "connect");
-  socket.write(request);
-  await once(socket, "readable");
-  socket.on("data", take);
 }
 
 function marksIn(chunk: Buffer): number {

@@ -2,28 +2,43 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { cpus, release, totalmem } from "node:os";
 import { fileURLToPath } from "node:url";
 import { chartOf, type Bars } from "./chart.js";
-import { isReached, type Figure, type Question } from "./question.js";
+import { curveChartOf } from "./curve-chart.js";
+import { isReached, type Figure, type Findings, type NotAsked, type Question } from "./question.js";
 import type { Effort } from "./rig.js";
+import { RIVALS } from "./rivals/all.js";
 
 /** What a question was answered. */
 export interface Answered {
-  readonly question: Question;
-  readonly figures: readonly Figure[];
+  readonly question: Pick<Question, "title" | "load">;
+  readonly reply: Findings | NotAsked;
 }
 
-const PAGE = fileURLToPath(new URL("../../docs/performance.md", import.meta.url));
-const CHART = fileURLToPath(new URL("../../docs/performance.svg", import.meta.url));
+const PAGE = docs("performance.md");
+const CHART = docs("performance.svg");
+const CURVES = docs("performance-curves.svg");
 const BEGIN = "<!-- measured -->";
 const END = "<!-- /measured -->";
 
-/** Puts what was measured into docs/performance.md, between its marks, and draws the chart beside it. */
+function docs(name: string): string {
+  return fileURLToPath(new URL(`../../docs/${name}`, import.meta.url));
+}
+
+/** Puts what was measured into docs/performance.md, between its marks, and draws the charts beside it. */
 export function writeReport(answered: readonly Answered[], effort: Effort): void {
-  const page = readFileSync(PAGE, "utf8");
+  const absent = RIVALS.filter((rival) => !rival.isInstalled()).map(({ name }) => name);
+  const curves = answered.flatMap(({ reply }) => ("curves" in reply && reply.curves !== undefined ? [reply.curves] : []));
+  const pictures = curves.length === 0 ? [] : ["", "![what an append costs](performance-curves.svg)"];
+  const measured = [machine(effort), "", ...table(answered), ...absentLines(absent), ...pictures];
+  writeFileSync(PAGE, withMeasured(readFileSync(PAGE, "utf8"), measured));
+  writeFileSync(CHART, chartOf("streamdir as a share of a bare node:http server (grey); the dashed line is the goal", answered.flatMap(barsOf)));
+  if (curves.length > 0) writeFileSync(CURVES, curveChartOf("What an append costs: flat is good", curves));
+}
+
+/** The text of the page `page` with `lines` between its marks. */
+export function withMeasured(page: string, lines: readonly string[]): string {
   const [before, rest] = split(page, BEGIN);
   const [, after] = split(rest, END);
-  const measured = [machine(effort), "", ...table(answered)].join("\n");
-  writeFileSync(PAGE, `${before}${BEGIN}\n\n${measured}\n\n${END}${after}`);
-  writeFileSync(CHART, chartOf("streamdir as a share of a bare node:http server (grey); the dashed line is the goal", answered.flatMap(barsOf)));
+  return `${before}${BEGIN}\n\n${lines.join("\n")}\n\n${END}${after}`;
 }
 
 function split(text: string, mark: string): [string, string] {
@@ -38,21 +53,44 @@ function machine({ pairs, measureMs }: Effort): string {
   return `Measured on ${cpus().length} cores of ${cpu?.model.trim() ?? "an unknown processor"}, ${gib} GiB, Linux ${release()}, Node ${process.version}, with the load on the same cores: the medians of ${pairs} pairs of ${measureMs / 1000} s each.`;
 }
 
-function table(answered: readonly Answered[]): string[] {
-  const rows = answered.flatMap(({ question, figures }) => figures.map((figure) => row(question, figure)));
-  return ["| question | load | ours | yardstick | ratio | goal |", "|---|---|---|---|---|---|", ...rows];
+/** The lines of the table. The rivals have a column when there is a figure of one. */
+export function table(answered: readonly Answered[]): string[] {
+  const hasRivals = answered.some(({ reply }) => "figures" in reply && reply.figures.some(({ rivals = [] }) => rivals.length > 0));
+  const cut = (cells: readonly string[]): readonly string[] => (hasRivals ? cells : cells.slice(0, 6));
+  const heads = cut(["question", "load", "ours", "yardstick", "ratio", "goal", "rivals"]);
+  return [lineOf(heads), `|${"---|".repeat(heads.length)}`, ...answered.flatMap(rowsOf).map((cells) => lineOf(cut(cells)))];
 }
 
-function row({ title, load }: Question, figure: Figure): string {
-  const { what, unit, ours, yardstick, ratio, goal } = figure;
-  const name = what === "" ? title : `${title} (${what})`;
-  const wanted = goal === null ? "" : `${goal.kind === "atLeast" ? "≥" : "≤"} ${goal.value}`;
-  return `| ${name} | ${load} | ${amount(ours)} ${unit} | ${yardstick === null ? "" : `${amount(yardstick)} ${unit}`} | ${ratio === null ? "" : ratio.toFixed(2)} | ${wanted}${isReached(figure) ? "" : " (missed)"} |`;
+function lineOf(cells: readonly string[]): string {
+  return `| ${cells.join(" | ")} |`;
+}
+
+function rowsOf({ question, reply }: Answered): string[][] {
+  const { title, load } = question;
+  if ("notAsked" in reply) return [[title, load, `can't be asked here: ${reply.notAsked}`, "", "", "", ""]];
+  return reply.figures.map((figure) => {
+    const { what, unit, ours, yardstick, ratio, rivals = [] } = figure;
+    const name = what === "" ? title : `${title} (${what})`;
+    const others = rivals.map((rival) => `${rival.name} ${amount(rival.value)}`).join(", ");
+    return [name, load, `${amount(ours)} ${unit}`, yardstick === null ? "" : `${amount(yardstick)} ${unit}`, ratio === null ? "" : ratio.toFixed(2), `${goalOf(figure)}${isReached(figure) ? "" : " (missed)"}`, others];
+  });
+}
+
+/** Names the rivals that could not be asked. */
+export function absentLines(names: readonly string[]): string[] {
+  return names.length === 0 ? [] : ["", `Not installed, and so not beside it: ${names.join(", ")}.`];
 }
 
 /** Only what is better when it is more: a bar for a time would say the opposite. */
-function barsOf({ question, figures }: Answered): Bars[] {
-  return figures.flatMap(({ ours, yardstick, unit, goal }) => (yardstick === null || goal?.kind !== "atLeast" ? [] : [{ label: question.title, ours, yardstick, unit, goal: goal.value }]));
+function barsOf({ question, reply }: Answered): Bars[] {
+  if ("notAsked" in reply) return [];
+  return reply.figures.flatMap(({ ours, yardstick, unit, goal }) => (yardstick === null || goal?.kind !== "atLeast" ? [] : [{ label: question.title, ours, yardstick, unit, goal: goal.value }]));
+}
+
+/** What a figure should be, in the words of the table; an absolute one has its unit. */
+export function goalOf({ goal, ratio, unit }: Figure): string {
+  if (goal === null) return "";
+  return `${goal.kind === "atLeast" ? "≥" : "≤"} ${goal.value}${ratio === null ? ` ${unit}` : ""}`;
 }
 
 /** A figure with as many digits as it deserves. */

@@ -5,10 +5,15 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { startNode, type TestScope } from "../helpers/process.js";
 import { median } from "../scale/load.js";
-import { ServerUnderLoad } from "../scale/server-under-load.js";
+import { pause, ServerUnderLoad } from "../scale/server-under-load.js";
+import { openDialogue } from "./connection.js";
+import { fieldOf, HttpAnswers } from "./http-answers.js";
 import type { LoadOrder, LoadReport } from "./load-process.js";
+import type { MixedOrder, MixedReport } from "./mixed-process.js";
+import type { RivalFigure } from "./question.js";
 import type { ReadersOrder, ReadersReport } from "./readers-process.js";
-import { bodyOf, type RequestShape, type Traffic } from "./traffic.js";
+import type { RoundTripOrder, RoundTripReport } from "./round-trip-process.js";
+import { bodyOf, requestOf, type RequestShape, type Traffic } from "./traffic.js";
 import type { Answer, Answers } from "./yardstick.js";
 
 const TSX = import.meta.resolve("tsx");
@@ -18,6 +23,8 @@ export interface Effort {
   readonly pairs: number;
   readonly warmUpMs: number;
   readonly measureMs: number;
+  /** Only tries: what is large is made small. */
+  readonly isQuick: boolean;
 }
 
 /** Ours and the yardstick's, and the median of the pairs' ratios. */
@@ -25,6 +32,7 @@ export interface Compared {
   readonly ours: number;
   readonly yardstick: number;
   readonly ratio: number;
+  readonly rivals: readonly RivalFigure[];
 }
 
 /** What the questions are asked with: servers, loads and directories, all gone when it is over. */
@@ -50,9 +58,19 @@ export class Rig implements TestScope {
     return join(this.#root, String((this.#directories += 1)));
   }
 
+  /** How many, or how much: `full`, or `quick` where it is only tried. */
+  size(full: number, quick: number): number {
+    return this.effort.isQuick ? quick : full;
+  }
+
   /** The built server, with `args` added to its command line. */
   server(...args: string[]): Promise<ServerUnderLoad> {
     return ServerUnderLoad.start(this, this.directory(), ["--log-level", "error", ...args]);
+  }
+
+  /** The same with a probe in it that tells the memory in use. */
+  probedServer(...args: string[]): Promise<ServerUnderLoad> {
+    return ServerUnderLoad.startProbed(this, this.directory(), ["--log-level", "error", ...args]);
   }
 
   /** Starts the yardstick; resolves with its port. */
@@ -62,17 +80,30 @@ export class Rig implements TestScope {
   }
 
   /** Makes load from a process of its own. */
-  async load(order: LoadOrder): Promise<LoadReport> {
-    const { status, stdout, stderr } = await this.#script("load-process.ts", order).ended;
-    if (status !== 0) throw new Error(`the load ended with ${status}: ${stderr}`);
-    return JSON.parse(stdout) as LoadReport;
+  load(order: LoadOrder): Promise<LoadReport> {
+    return this.#report<LoadReport>("load-process.ts", order);
   }
 
   /** Follows a stream many times, from a process of its own. */
-  async readers(order: ReadersOrder): Promise<ReadersReport> {
-    const { status, stdout, stderr } = await this.#script("readers-process.ts", order).ended;
-    if (status !== 0) throw new Error(`the readers ended with ${status}: ${stderr}`);
-    return JSON.parse(stdout) as ReadersReport;
+  readers(order: ReadersOrder): Promise<ReadersReport> {
+    return this.#report<ReadersReport>("readers-process.ts", order);
+  }
+
+  /** Appends and waits for it to arrive, from a process of its own. */
+  roundTrips(order: RoundTripOrder): Promise<RoundTripReport> {
+    return this.#report<RoundTripReport>("round-trip-process.ts", order);
+  }
+
+  /** Follows many streams and appends to them, from a process of its own. */
+  mixed(order: MixedOrder): Promise<MixedReport> {
+    return this.#report<MixedReport>("mixed-process.ts", order);
+  }
+
+  /** What a process of this folder prints when it is done. */
+  async #report<T>(file: string, order: unknown): Promise<T> {
+    const { status, stdout, stderr } = await this.#script(file, order).ended;
+    if (status !== 0) throw new Error(`${file} ended with ${status}: ${stderr}`);
+    return JSON.parse(stdout) as T; // it prints nothing else
   }
 
   /** Starts the yardstick of live reads. */
@@ -90,23 +121,33 @@ export class Rig implements TestScope {
     return startNode(this, ["--import", TSX, fileURLToPath(new URL(file, import.meta.url)), JSON.stringify(argument)]);
   }
 
-  /** Puts the same load on ours and on the yardstick in turn; `valueOf` says what counts. */
-  async compare(ports: Ports, traffic: (round: number) => Traffic, connections: number, valueOf: (report: LoadReport) => number): Promise<Compared> {
+  /** Puts the same load on ours, on the yardstick and on the rivals in turn; `valueOf` says what counts. */
+  async compare({ ours, yardstick, rivals = [] }: Ports, traffic: (round: number) => Traffic, connections: number, valueOf: (report: LoadReport) => number): Promise<Compared> {
     const { pairs, warmUpMs, measureMs } = this.effort;
-    const ours: number[] = [];
-    const yardstick: number[] = [];
+    const sides = [{ name: "ours", port: ours }, { name: "the yardstick", port: yardstick }, ...rivals].map((side: Opponent, index) => ({ ...side, isRival: index >= 2, values: [] as number[] }));
     for (let pair = 0; pair < pairs; pair += 1) {
       // Who is first takes turns too.
-      const sides = [[ports.ours, ours], [ports.yardstick, yardstick]] as const;
-      for (const [port, values] of pair % 2 === 0 ? sides : sides.toReversed()) {
-        this.progress(`pair ${pair + 1} of ${pairs}`);
-        const report = await this.load({ port, connections, traffic: traffic(pair), warmUpMs, measureMs });
-        const bad = Object.keys(report.statuses).filter((status) => Number(status) >= 400);
-        if (bad.length > 0) throw new Error(`answers with status ${bad.join(", ")}`);
-        values.push(valueOf(report));
+      for (const { name, port, traffic: own, isRival, values } of pair % 2 === 0 ? sides : sides.toReversed()) {
+        this.progress(`pair ${pair + 1} of ${pairs}, ${name}`);
+        try {
+          const report = await this.load({ port, connections, traffic: own ?? traffic(pair), warmUpMs, measureMs });
+          const bad = Object.keys(report.statuses).filter((status) => Number(status) >= 400);
+          if (bad.length > 0) throw new Error(`answers of ${name} with status ${bad.join(", ")}`);
+          values.push(valueOf(report));
+        } catch (error) {
+          // What another server can't do is no reason to lose what was measured of ours.
+          if (!isRival) throw error;
+          console.error(`${name} failed: ${String(error)}`);
+        }
       }
     }
-    return { ours: median(ours), yardstick: median(yardstick), ratio: median(ours.map((value, pair) => value / (yardstick[pair] ?? NaN))) };
+    const [own = [], bare = [], ...others] = sides.map(({ values }) => values);
+    return {
+      ours: median(own),
+      yardstick: median(bare),
+      ratio: median(own.map((value, pair) => value / (bare[pair] ?? NaN))),
+      rivals: others.map((values, index) => ({ name: rivals[index]?.name ?? "", value: median(values) })).filter(({ value }) => !Number.isNaN(value)),
+    };
   }
 
   /** Ends all processes and removes all directories. */
@@ -116,11 +157,29 @@ export class Rig implements TestScope {
   }
 }
 
-/** Where the two servers of a comparison listen. */
+/** Where the servers of a comparison listen. */
 export interface Ports {
   readonly ours: number;
   readonly yardstick: number;
+  readonly rivals?: readonly Opponent[];
 }
+
+/** A rival that listens. */
+export interface Opponent {
+  readonly name: string;
+  readonly port: number;
+  /** What it is asked in its own words; without, the same as ours. */
+  readonly traffic?: Traffic;
+}
+
+/** Of a request that is too much for the server at the time. */
+const MAX_TRIES = 60;
+
+/** The offset of a stream's first byte. */
+export const START = "0000000000000000_0000000000000000";
+
+/** Connections of what is sent to set a question up. */
+const ASKED_AT_ONCE = 8;
 
 /** Headers that node:http adds by itself. */
 const OWN_HEADERS = /^(date|connection|keep-alive|transfer-encoding)$/i;
@@ -140,6 +199,36 @@ export function ask(port: number, shape: RequestShape): Promise<Answer> {
     request.on("error", reject);
     request.end(bodyOf(shape));
   });
+}
+
+/** Sends each of `phases`' requests once, some at a time, those of a phase when all before are answered; throws when one is refused. */
+export async function askEach(port: number, ...phases: readonly (readonly RequestShape[])[]): Promise<void> {
+  for (const requests of phases) await askTimes(port, requests.length, (index) => requestOf(requests[index] ?? readOf("/")));
+}
+
+/** The same of `times` requests that `bytesOf` makes, in one phase; what is too much at the time (503) is sent again, as its answer asks for. */
+export async function askTimes(port: number, times: number, bytesOf: (index: number) => Buffer): Promise<void> {
+  let next = 0;
+  const asking = Array.from({ length: ASKED_AT_ONCE }, async () => {
+    const { ask, close } = await openDialogue(port, new HttpAnswers());
+    while (next < times) {
+      const request = bytesOf(next++);
+      let { status, head } = await ask(request);
+      for (let tries = 0; status === 503 && tries < MAX_TRIES; tries += 1) {
+        await pause(Number(fieldOf(head, "retry-after") ?? 1) * 1000);
+        ({ status, head } = await ask(request));
+      }
+      if (status >= 300) throw new Error(`what sets a question up was answered:\n${head}`);
+    }
+    close();
+  });
+  await Promise.all(asking);
+}
+
+/** A field of an answer, by its name in lower case; "" where it is not there. */
+export function headerOf({ headers }: Answer, name: string): string {
+  const at = headers.findIndex((text, index) => index % 2 === 0 && text.toLowerCase() === name);
+  return at === -1 ? "" : (headers[at + 1] ?? "");
 }
 
 /** A POST of `body`, or of so many bytes. */

@@ -1,8 +1,11 @@
 import { requestBytes } from "../scale/load.js";
+import { commandOf } from "./redis-answers.js";
 
 /** What the connections of a load send: the same requests in turn, or something that depends on what was sent before. */
 export type Traffic =
   | { readonly kind: "fixed"; readonly requests: readonly RequestShape[] }
+  | { readonly kind: "spread"; readonly prefix: string; readonly streams: number; readonly bytes: number }
+  | { readonly kind: "xadd"; readonly prefix: string; readonly streams: number; readonly bytes: number }
   | { readonly kind: "producers"; readonly prefix: string; readonly bytes: number }
   | { readonly kind: "lives"; readonly prefix: string; readonly appends: number; readonly bytes: number };
 
@@ -20,6 +23,11 @@ export function bodyOf({ body }: RequestShape): string {
   return typeof body === "string" ? body : "x".repeat(body);
 }
 
+/** A request as it is sent. */
+export function requestOf(shape: RequestShape): Buffer {
+  return requestBytes(shape.method, shape.path, shape.headers, bodyOf(shape));
+}
+
 /** The next request of one connection. */
 export type Next = () => Buffer;
 
@@ -30,6 +38,10 @@ export function requestsOf(traffic: Traffic, index: number, connections: number)
   switch (traffic.kind) {
     case "fixed":
       return fixed(traffic.requests, index, connections);
+    case "spread":
+      return inTurn(streamsOf(traffic.streams, index, connections).map((stream) => requestOf({ method: "POST", path: `${traffic.prefix}${stream}`, headers: TEXT, body: traffic.bytes })));
+    case "xadd":
+      return inTurn(streamsOf(traffic.streams, index, connections).map((stream) => commandOf("XADD", `${traffic.prefix}${stream}`, "*", "data", "x".repeat(traffic.bytes))));
     case "producers":
       return producer(`${traffic.prefix}${index}`, traffic.bytes);
     case "lives":
@@ -41,15 +53,24 @@ const BYTES = new Map<RequestShape, Buffer>();
 
 function bytesOf(shape: RequestShape): Buffer {
   let bytes = BYTES.get(shape);
-  if (bytes === undefined) BYTES.set(shape, (bytes = requestBytes(shape.method, shape.path, shape.headers, bodyOf(shape))));
+  if (bytes === undefined) BYTES.set(shape, (bytes = requestOf(shape)));
   return bytes;
 }
 
 /** Each connection has its own part of the requests, so that no two ask for the same at a time where there are enough. */
 function fixed(shapes: readonly RequestShape[], index: number, connections: number): Next {
   const own = shapes.length < connections ? shapes : shapes.filter((_, at) => at % connections === index);
-  const requests = own.map(bytesOf);
-  let next = index % requests.length;
+  return inTurn(own.map(bytesOf), index);
+}
+
+/** Which of so many streams the connection `index` has for itself; where there are too few, it shares one. */
+function streamsOf(streams: number, index: number, connections: number): number[] {
+  if (streams < connections) return [index % streams];
+  return Array.from({ length: Math.ceil((streams - index) / connections) }, (_, turn) => index + turn * connections);
+}
+
+function inTurn(requests: readonly Buffer[], first = 0): Next {
+  let next = first % requests.length;
   return () => {
     const request = requests[next];
     if (request === undefined) throw new Error("there are no requests");

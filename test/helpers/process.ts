@@ -51,10 +51,15 @@ export function startStreamdir(scope: TestScope, args: readonly string[], option
 }
 
 /** Starts Node with `args`; it is killed when the test is over. */
-export function startNode(scope: TestScope, args: readonly string[], { cwd, env, under = [] }: StartOptions = {}): TestProcess {
-  const inherited = Object.entries(process.env).filter(([name]) => !/^(STREAMDIR_|npm_)/i.test(name));
+export function startNode(scope: TestScope, args: readonly string[], { under = [], ...options }: StartOptions = {}): TestProcess {
   const [command = process.execPath, ...rest] = [...under, process.execPath, ...args];
-  const child = spawn(command, rest, {
+  return startProgram(scope, command, rest, options);
+}
+
+/** Starts any program, by its path or its name; it is killed when the test is over. */
+export function startProgram(scope: TestScope, command: string, args: readonly string[], { cwd, env }: Omit<StartOptions, "under"> = {}): TestProcess {
+  const inherited = Object.entries(process.env).filter(([name]) => !/^(STREAMDIR_|npm_)/i.test(name));
+  const child = spawn(command, args, {
     cwd,
     env: { ...Object.fromEntries(inherited), ...env },
     stdio: ["ignore", "pipe", "pipe"],

@@ -4,7 +4,11 @@ import { systemClock } from "../../src/ops/clock.js";
 import { startNode, type TestProcess, type TestScope } from "../helpers/process.js";
 
 const BIN = fileURLToPath(new URL("../../bin/streamdir.js", import.meta.url));
+const PROBE = new URL("../bench/memory-probe.mjs", import.meta.url).href;
 const MIB_IN_KIB = 1024;
+const MIB = 2 ** 20;
+/** Of the system's clock for processes, in milliseconds: 100 ticks a second on all that Node runs on. */
+const TICK_MS = 10;
 const SAMPLE_MS = 50;
 
 /** Memory of a process, in MiB: now, and the most since `watch` began. */
@@ -20,11 +24,21 @@ export class ServerUnderLoad {
   readonly readyMs: number;
   readonly #process: TestProcess;
   readonly #pid: number;
+  #collections = 0;
 
   /** Starts it on `dir`; `args` are added to its command line. */
-  static async start(scope: TestScope, dir: string, args: readonly string[] = []): Promise<ServerUnderLoad> {
+  static start(scope: TestScope, dir: string, args: readonly string[] = []): Promise<ServerUnderLoad> {
+    return ServerUnderLoad.#start(scope, dir, args, []);
+  }
+
+  /** The same with a probe in it, so that it can tell {@link inUseMiB}. */
+  static startProbed(scope: TestScope, dir: string, args: readonly string[] = []): Promise<ServerUnderLoad> {
+    return ServerUnderLoad.#start(scope, dir, args, ["--import", PROBE]);
+  }
+
+  static async #start(scope: TestScope, dir: string, args: readonly string[], nodeArgs: readonly string[]): Promise<ServerUnderLoad> {
     const startedMs = performance.now();
-    const started = startNode(scope, [BIN, dir, "--port", "0", "--log-format", "json", "--log-level", "debug", ...args]);
+    const started = startNode(scope, [...nodeArgs, BIN, dir, "--port", "0", "--log-format", "json", "--log-level", "debug", ...args]);
     const ready = JSON.parse(await started.stdoutLine(/"serving"/)) as { url: string };
     return new ServerUnderLoad(started, Number(new URL(ready.url).port), performance.now() - startedMs, pidIn(dir));
   }
@@ -40,6 +54,19 @@ export class ServerUnderLoad {
   memory(): Memory {
     const status = readFileSync(`/proc/${this.#pid}/status`, "utf8");
     return { nowMiB: fieldOf(status, "VmRSS") / MIB_IN_KIB, peakMiB: fieldOf(status, "VmHWM") / MIB_IN_KIB };
+  }
+
+  /** Memory that something in it holds, in MiB: what is left of the heap and of buffers after a collection. */
+  async inUseMiB(): Promise<number> {
+    this.#collections += 1;
+    this.#process.kill("SIGUSR2");
+    const line = await this.#process.stderrLine(/^bytes in use \d+$/, this.#collections);
+    return Number(line.slice("bytes in use ".length)) / MIB;
+  }
+
+  /** Time that processors have spent on it so far, in milliseconds. */
+  cpuMs(): number {
+    return cpuTicksIn(readFileSync(`/proc/${this.#pid}/stat`, "utf8")) * TICK_MS;
   }
 
   /** Waits until `holds`, looking again and again, at most `limitMs`; returns how long it took, `null` when it never did. */
@@ -75,6 +102,12 @@ export function pause(ms: number): Promise<void> {
 
 function pidIn(dir: string): number {
   return (JSON.parse(readFileSync(`${dir}/lock`, "utf8")) as { pid: number }).pid;
+}
+
+/** Ticks in user and system mode, by the line of /proc/PID/stat; its second field may hold anything, but for a last `)`. */
+function cpuTicksIn(stat: string): number {
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return Number(fields[11]) + Number(fields[12]);
 }
 
 function fieldOf(status: string, name: string): number {

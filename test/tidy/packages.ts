@@ -4,6 +4,7 @@ import type { Check, Offence, Tree } from "./tree.js";
 /** What each package.json may depend on: nothing to run ours, and this to build and test it. */
 const DEPENDENCIES: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   "package.json": { dependencies: [], devDependencies: ["@types/node", "c8", "tsx", "typescript"] },
+  "test/bench/package.json": { devDependencies: ["@durable-streams/server"] },
   "test/conformance/package.json": { devDependencies: ["@durable-streams/client", "@durable-streams/server-conformance-tests", "vitest"] },
 };
 
@@ -22,7 +23,7 @@ export const PACKAGE_CHECKS: readonly Check[] = [
       "package.json": '{\n  "dependencies": { "left-pad": "1" },\n  "devDependencies": {\n    "c8": "1", "tsx": "1", "typescript": "1"\n  },\n  "peerDependencies": {}\n}\n',
       "test/bench/package.json": '{ "devDependencies": { "@types/node": "1" } }\n',
     },
-    found: ["package.json:2", "package.json:3", "package.json:6"],
+    found: ["package.json:2", "package.json:3", "package.json:6", "test/bench/package.json:1"],
     fine: {
       "package.json": '{ "dependencies": {}, "devDependencies": { "typescript": "1", "tsx": "1", "c8": "1", "@types/node": "1" } }\n',
       "test/conformance/package.json": '{ "private": true, "devDependencies": { "vitest": "4", "@durable-streams/client": "0", "@durable-streams/server-conformance-tests": "0" } }\n',

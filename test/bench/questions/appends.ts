@@ -1,6 +1,7 @@
 import { compared, type Question } from "../question.js";
 import { messageOf } from "../traffic.js";
-import { appendTo, ask, creationOf, type Ports, type Rig } from "../rig.js";
+import { appendTo, ask, askEach, creationOf, type Ports, type Rig } from "../rig.js";
+import { REFERENCE_STREAMS, redisAppends, referenceAfter } from "../rivals/opponents.js";
 
 const CONNECTIONS = 64;
 const BYTES = 100;
@@ -14,16 +15,17 @@ function appends(streams: number, id: string, title: string): Question {
     async ask(rig) {
       const paths = Array.from({ length: streams }, (_, index) => `/v1/stream/s${index}`);
       const ports = await appendPorts(rig, paths);
+      const rivals = [...(await redisAppends(rig, streams, BYTES)), ...(streams <= REFERENCE_STREAMS ? await referenceAfter(rig, paths.map((path) => creationOf(path))) : [])];
       const requests = paths.map((path) => appendTo(path, BYTES));
-      const result = await rig.compare(ports, () => ({ kind: "fixed", requests }), CONNECTIONS, (report) => report.requestsPerSecond);
-      return [compared("", "appends/s", result, 0.8)];
+      const result = await rig.compare({ ...ports, rivals }, () => ({ kind: "fixed", requests }), CONNECTIONS, (report) => report.requestsPerSecond);
+      return { figures: [compared("", "appends/s", result, 0.8)] };
     },
   };
 }
 
 async function appendPorts(rig: Rig, paths: readonly string[]): Promise<Ports> {
   const { port: ours } = await rig.server();
-  for (const path of paths) await ask(ours, creationOf(path));
+  await askEach(ours, paths.map((path) => creationOf(path)));
   const yardstick = await rig.yardstick({ POST: await ask(ours, appendTo(paths[0] ?? "", BYTES)) });
   return { ours, yardstick };
 }
@@ -42,8 +44,9 @@ export const producers: Question = {
     const PUT = await ask(ours, creationOf(path, json));
     const POST = await ask(ours, appendTo(path, messageOf(1024), { ...json, "Producer-Id": "bench", "Producer-Epoch": "0", "Producer-Seq": "0" }));
     const yardstick = await rig.yardstick({ PUT, POST });
-    const result = await rig.compare({ ours, yardstick }, (round) => ({ kind: "producers", prefix: `/v1/stream/p${round}-`, bytes: 1024 }), CONNECTIONS, (report) => report.requestsPerSecond);
-    return [compared("", "appends/s", result, 0.6)];
+    const rivals = await referenceAfter(rig);
+    const result = await rig.compare({ ours, yardstick, rivals }, (round) => ({ kind: "producers", prefix: `/v1/stream/p${round}-`, bytes: 1024 }), CONNECTIONS, (report) => report.requestsPerSecond);
+    return { figures: [compared("", "appends/s", result, 0.6)] };
   },
 };
 
@@ -58,7 +61,8 @@ export const shortLives: Question = {
     const POST = await ask(ours, appendTo(path, BYTES));
     const CLOSE = await ask(ours, appendTo(path, 0, { "Stream-Closed": "true" }));
     const yardstick = await rig.yardstick({ PUT, POST, CLOSE });
-    const result = await rig.compare({ ours, yardstick }, (round) => ({ kind: "lives", prefix: `/v1/stream/r${round}/`, appends: 10, bytes: BYTES }), CONNECTIONS, (report) => report.requestsPerSecond);
-    return [compared("", "requests/s", result, 0.65)];
+    const rivals = await referenceAfter(rig);
+    const result = await rig.compare({ ours, yardstick, rivals }, (round) => ({ kind: "lives", prefix: `/v1/stream/r${round}/`, appends: 10, bytes: BYTES }), CONNECTIONS, (report) => report.requestsPerSecond);
+    return { figures: [compared("", "requests/s", result, 0.65)] };
   },
 };

@@ -1,9 +1,9 @@
 import { compared, type Question } from "../question.js";
-import { appendTo, ask, creationOf, readOf } from "../rig.js";
+import { appendTo, ask, askEach, creationOf, headerOf, readOf, START } from "../rig.js";
+import { nginxReads, REFERENCE_STREAMS, referenceAfter } from "../rivals/opponents.js";
 
 const CONNECTIONS = 64;
 const MIB = 1024 * 1024;
-const START = "0000000000000000_0000000000000000";
 
 export const smallReads: Question = {
   id: "reads-small",
@@ -12,14 +12,15 @@ export const smallReads: Question = {
   async ask(rig) {
     const { port: ours } = await rig.server();
     const paths = Array.from({ length: 1000 }, (_, index) => `/v1/stream/s${index}`);
-    for (const path of paths) {
-      await ask(ours, creationOf(path));
-      await ask(ours, appendTo(path, 100));
-    }
+    const writes = [paths.map((path) => creationOf(path)), paths.map((path) => appendTo(path, 100))];
+    await askEach(ours, ...writes);
     const requests = paths.map((path) => readOf(`${path}?offset=${START}`));
     const yardstick = await rig.yardstick({ GET: await ask(ours, requests[0] ?? readOf("")) });
-    const result = await rig.compare({ ours, yardstick }, () => ({ kind: "fixed", requests }), CONNECTIONS, (report) => report.requestsPerSecond);
-    return [compared("", "reads/s", result, 0.85)];
+    const few = { kind: "fixed", requests: requests.slice(0, REFERENCE_STREAMS) } as const;
+    const references = await referenceAfter(rig, ...writes.map((phase) => phase.slice(0, REFERENCE_STREAMS)));
+    const rivals = [...(await nginxReads(rig, paths.length, 100)), ...references.map((opponent) => ({ ...opponent, traffic: few }))];
+    const result = await rig.compare({ ours, yardstick, rivals }, () => ({ kind: "fixed", requests }), CONNECTIONS, (report) => report.requestsPerSecond);
+    return { figures: [compared("", "reads/s", result, 0.85)] };
   },
 };
 
@@ -32,13 +33,12 @@ export const revalidation: Question = {
     const path = "/v1/stream/s";
     await ask(ours, creationOf(path));
     await ask(ours, appendTo(path, 100));
-    const { headers } = await ask(ours, readOf(`${path}?offset=${START}`));
-    const etag = headers[headers.findIndex((name) => name.toLowerCase() === "etag") + 1] ?? "";
+    const etag = headerOf(await ask(ours, readOf(`${path}?offset=${START}`)), "etag");
     const request = readOf(`${path}?offset=${START}`, { "If-None-Match": etag });
     const answer = await ask(ours, request);
     if (answer.status !== 304) throw new Error(`a read with ${etag} is answered ${answer.status}`);
     const result = await rig.compare({ ours, yardstick: await rig.yardstick({ GET: answer }) }, () => ({ kind: "fixed", requests: [request] }), CONNECTIONS, (report) => report.requestsPerSecond);
-    return [compared("", "reads/s", result, 0.9)];
+    return { figures: [compared("", "reads/s", result, 0.9)] };
   },
 };
 
@@ -53,15 +53,17 @@ function largeReads(id: string, title: string, mib: number, args: readonly strin
       const path = "/v1/stream/large";
       await ask(ours, creationOf(path));
       const offsets = [START];
-      for (let appended = 0; appended < mib; appended += 1) {
-        const { headers } = await ask(ours, appendTo(path, MIB));
-        offsets.push(headers[headers.findIndex((name) => name.toLowerCase() === "stream-next-offset") + 1] ?? "");
+      const chunks = rig.size(mib, 16);
+      for (let appended = 0; appended < chunks; appended += 1) {
+        offsets.push(headerOf(await ask(ours, appendTo(path, MIB)), "stream-next-offset"));
       }
       const requests = offsets.slice(0, -1).map((offset) => readOf(`${path}?offset=${offset}`));
       const answer = await ask(ours, requests[0] ?? readOf(""));
       if (answer.bodyBytes !== MIB) throw new Error(`a chunk of ${answer.bodyBytes} bytes`);
-      const result = await rig.compare({ ours, yardstick: await rig.yardstick({ GET: answer }) }, () => ({ kind: "fixed", requests }), 16, (report) => report.answerBytesPerSecond / 1e6);
-      return [compared("", "MB/s", result, atLeast)];
+      const yardstick = await rig.yardstick({ GET: answer });
+      const rivals = await nginxReads(rig, chunks, MIB);
+      const result = await rig.compare({ ours, yardstick, rivals }, () => ({ kind: "fixed", requests }), 16, (report) => report.answerBytesPerSecond / 1e6);
+      return { figures: [compared("", "MB/s", result, atLeast)] };
     },
   };
 }

@@ -1,0 +1,10 @@
+import type { Question } from "../question.js";
+import { manyStreams, oneStream, producers, shortLives } from "./appends.js";
+import { largeAppends, longPoll, oneAtATime } from "./disk-bound.js";
+import { fanOut1000, fanOut8000, mixed } from "./live.js";
+import { idleLongPolls, idleSse, slowReader, tenGiB } from "./memory.js";
+import { checkpoint, costBySize, costByStreams } from "./no-cliff.js";
+import { cachedReads, revalidation, smallReads, warmReads } from "./reads.js";
+
+/** Every question, in the order of the table. */
+export const QUESTIONS: readonly Question[] = [manyStreams, oneStream, producers, oneAtATime, shortLives, largeAppends, smallReads, warmReads, cachedReads, revalidation, fanOut1000, fanOut8000, longPoll, mixed, idleSse, idleLongPolls, slowReader, tenGiB, checkpoint, costByStreams, costBySize];

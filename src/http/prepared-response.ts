@@ -23,11 +23,16 @@ function linesOf(list: readonly string[]): string {
   return text;
 }
 
-/** What `writeHead` of Node does at its end, and a head's parts where it has them: there are no other names for these. */
+/** What `writeHead` of Node does at its end, and where Node keeps what of a head: there are no other names for these. */
 interface HeadWriter {
   readonly _storeHeader?: (firstLines: string, headers: readonly string[]) => void;
   _hasBody: boolean;
+  _header: string | null;
+  _headerSent: boolean;
 }
+
+/** Stands for a head that is out. */
+const SENT = "sent";
 
 /**
  * An answer whose common headers are checked and joined once for all, and not each time: to Node they are a part of its
@@ -44,5 +49,11 @@ export class PreparedResponse<Request extends IncomingMessage = IncomingMessage>
     this.statusCode = status;
     if (status === 204 || status === 304) writer._hasBody = false;
     writer._storeHeader(`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "unknown"}\r\n${common.text}`, headers);
+  }
+
+  /** Lets go of a head that is out, nearly 1 KB of text: from then on Node only asks whether there is one. */
+  forgetHead(): void {
+    const writer = this as this & HeadWriter; // see there
+    if (writer._headerSent) writer._header = SENT;
   }
 }

@@ -4,6 +4,7 @@ import type { Chunk, Position, Stream } from "../stream/stream.js";
 import type { Context } from "./context.js";
 import type { Exchange } from "./exchange.js";
 import { guard, isExpected } from "./guard.js";
+import { PreparedResponse } from "./prepared-response.js";
 import { SseBatch } from "./sse-batch.js";
 
 /** What a reader tells of itself. */
@@ -32,6 +33,8 @@ const MAX_BACKLOG_EVENT_BYTES = 64 * 1024;
 const MIN_EVENT_BYTES = 4;
 /** How much of its lifetime is up to chance, so that readers that came together do not come back together. */
 const LIFETIME_JITTER = 0.1;
+/** Lifetimes are so many different ones: for each, Node keeps a list of its own. */
+const LIFETIMES = 64;
 /** How long a client may take to read the end of an answer. */
 const MAX_END_MS = 5_000;
 
@@ -61,7 +64,8 @@ export class SseReader {
     this.position = position;
     const first = nextCursor(clock.nowMs(), cursor, random);
     this.#cursorAhead = cursor === null || first === nextCursor(clock.nowMs(), null, random) ? null : first;
-    const lifetimeMs = settings.sseLifetimeMs * (1 + LIFETIME_JITTER * (2 * random() - 1));
+    const chance = Math.floor(random() * LIFETIMES) / LIFETIMES;
+    const lifetimeMs = settings.sseLifetimeMs * (1 + LIFETIME_JITTER * (2 * chance - 1));
     this.#timer = clock.after(lifetimeMs, () => this.#expire());
   }
 
@@ -154,7 +158,9 @@ export class SseReader {
     this.position = batch.to;
     if (batch.isEmpty && this.#hasToldPlace) return;
     this.#hasToldPlace = true;
-    const isRoomLeft = this.#exchange.res.write(batch.frame(this.#cursorAt(current)));
+    const { res } = this.#exchange;
+    const isRoomLeft = res.write(batch.frame(this.#cursorAt(current)));
+    if (res instanceof PreparedResponse) res.forgetHead();
     if (batch.closed) return this.finish();
     if (isRoomLeft) return;
     this.#state = "blocked";

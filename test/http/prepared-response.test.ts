@@ -59,6 +59,20 @@ test("a header that can't stand in a head is refused", async (t) => {
   });
 });
 
+test("a head that is out can be let go of, and only then", async (t) => {
+  const seen = await sent(t, "GET / HTTP/1.1\r\nHost: a\r\n\r\n", (response) => {
+    response.writePrepared(200, COMMON, ["Content-Length", "11"]);
+    response.forgetHead();
+    response.write("hello ");
+    response.forgetHead();
+    assert.equal(response.headersSent, true);
+    assert.throws(() => response.writeHead(200), /ERR_HTTP_HEADERS_SENT|after they are sent/);
+    response.end("there");
+  });
+  assert.equal(seen.match(/HTTP\/1\.1 200 OK/g)?.length, 2);
+  assert.equal(seen.match(/\r\n\r\nhello there/g)?.length, 2);
+});
+
 test("the status and whether the head is there can be asked for", async (t) => {
   await sent(t, REQUESTS[0] ?? "", (response) => {
     assert.equal(response.headersSent, false);

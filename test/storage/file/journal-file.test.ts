@@ -16,26 +16,26 @@ async function fileOf(limitBytes: number, allocatedBytes = 0): Promise<{ file: J
 }
 
 test("zeros are written ahead in steps, synced, up to the file's full size", async (t) => {
-  const { file, files, path } = await fileOf(20 * MIB);
+  const { file, files, path } = await fileOf(5 * MIB);
   t.after(() => file.close());
   const sizes: number[] = [];
   while (!file.isAllocated) {
     await file.allocate();
     sizes.push(readFileSync(path).length);
   }
-  assert.deepEqual(sizes, [8 * MIB, 16 * MIB, 20 * MIB]);
+  assert.deepEqual(sizes, [2 * MIB, 4 * MIB, 5 * MIB]);
   assert.equal(files.count("sync", /./), 3);
   assert.equal(file.wantsAllocation, false);
 });
 
 test("a frame has room where zeros are, and anywhere once the file is complete", async (t) => {
-  const { file } = await fileOf(10 * MIB);
+  const { file } = await fileOf(3 * MIB);
   t.after(() => file.close());
   assert.equal(file.hasRoom(1), false);
   await file.allocate();
-  assert.equal(file.hasRoom(8 * MIB), true);
-  assert.equal(file.hasRoom(8 * MIB + 1), false);
-  file.offset = 8 * MIB - 10;
+  assert.equal(file.hasRoom(2 * MIB), true);
+  assert.equal(file.hasRoom(2 * MIB + 1), false);
+  file.offset = 2 * MIB - 10;
   assert.equal(file.hasRoom(11), false);
   await file.allocate();
   assert.equal(file.hasRoom(20 * MIB), true);
@@ -44,10 +44,12 @@ test("a frame has room where zeros are, and anywhere once the file is complete",
 test("more zeros are wanted before those that are there are used up", async (t) => {
   const { file } = await fileOf(64 * MIB);
   t.after(() => file.close());
-  assert.equal(file.wantsAllocation, true);
-  await file.allocate();
+  for (let step = 0; step < 2; step += 1) {
+    assert.equal(file.wantsAllocation, true);
+    await file.allocate();
+  }
   assert.equal(file.wantsAllocation, false);
-  file.offset = 4 * MIB + 1;
+  file.offset = 1;
   assert.equal(file.wantsAllocation, true);
 });
 

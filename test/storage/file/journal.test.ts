@@ -191,7 +191,7 @@ describe("rotation", () => {
     const zeros = new Barrier();
     const journal = await openJournal(t, rooms, { fileBytes: 24 * 1024 * 1024 });
     const stream = rooms.stream();
-    rooms.files.gate = ({ kind, bytes }) => (kind === "write" && bytes === 8 * 1024 * 1024 ? zeros.opened : undefined);
+    rooms.files.gate = ({ kind, bytes }) => (kind === "write" && bytes === 2 * 1024 * 1024 ? zeros.opened : undefined);
     let settled = 0;
     for (let index = 0; index < 20; index += 1) journal.enqueue(rooms.entry(stream, "", { change: recordOf(Buffer.alloc(500_000)), settle: () => (settled += 1) }));
     await rooms.files.idle();
@@ -206,7 +206,7 @@ describe("rotation", () => {
       const rooms = fileRooms();
       const journal = await openJournal(t, rooms, { fileBytes: 24 * 1024 * 1024 });
       const stream = rooms.stream();
-      rooms.files.gate = ({ kind, bytes }) => (kind === "write" && bytes === 8 * 1024 * 1024 ? diskError(code) : undefined);
+      rooms.files.gate = ({ kind, bytes }) => (kind === "write" && bytes === 2 * 1024 * 1024 ? diskError(code) : undefined);
       const hows = await Promise.all(Array.from({ length: 20 }, () => new Promise<string>((resolve) => journal.enqueue(rooms.entry(stream, "", { change: recordOf(Buffer.alloc(500_000)), settle: resolve })))));
       assert.equal(hows.at(-1), how);
       assert.equal(rooms.faults.length, code === "EIO" ? 1 : 0);

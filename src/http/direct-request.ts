@@ -9,7 +9,7 @@ export interface BodySink {
 
 /**
  * A request that hands its body on as Node's parser finds it. What a stream does beyond that, its queue and its events,
- * takes a tenth of a small request's time, and nobody here reads a body more slowly than it comes.
+ * takes a twelfth of a small request's time, and nobody here reads a body more slowly than it comes.
  */
 export class DirectRequest extends IncomingMessage {
   #sink: BodySink | null = null;

@@ -24,6 +24,8 @@ export class NameFilter {
   }
 
   add(name: string): void {
+    // A stream comes and goes, and is there only once.
+    if (this.mayHave(name)) return;
     this.#count += 1;
     for (const bit of this.#bitsOf(name)) this.#words[bit >>> 5] = (this.#words[bit >>> 5] ?? 0) | (1 << (bit & 31));
   }

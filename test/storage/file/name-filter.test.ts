@@ -22,6 +22,8 @@ describe("a filter of names", () => {
     const later = namesOf(60, "b");
     for (const name of later) filter.add(name);
     assert.deepEqual([later.every((name) => filter.mayHave(name)), filter.isCrowded], [true, false]);
+    for (let again = 0; again < 5; again += 1) for (const name of later) filter.add(name);
+    assert.equal(filter.isCrowded, false, "a name counts once");
     for (const name of namesOf(60, "c")) filter.add(name);
     assert.equal(filter.isCrowded, true);
   });

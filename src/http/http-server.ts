@@ -83,9 +83,14 @@ class PatientServer extends Server<typeof DirectRequest, typeof PreparedResponse
 
   constructor(options: ServerOptions) {
     super({ ...options, IncomingMessage: DirectRequest, ServerResponse: PreparedResponse });
+    const sockets = this.#sockets;
+    // One for all connections.
+    function forget(this: Socket): void {
+      sockets.delete(this);
+    }
     this.on("connection", (socket) => {
-      this.#sockets.add(socket);
-      socket.on("close", () => this.#sockets.delete(socket));
+      sockets.add(socket);
+      socket.on("close", forget);
     });
   }
 

@@ -12,7 +12,8 @@ export class CommonHeaders {
   }
 }
 
-function linesOf(list: readonly string[]): string {
+/** The lines of headers, names and values in turn. Throws a TypeError where one can't stand in a head. */
+export function linesOf(list: readonly string[]): string {
   let text = "";
   for (let at = 0; at < list.length; at += 2) {
     const [name = "", value = ""] = list.slice(at, at + 2);
@@ -21,6 +22,11 @@ function linesOf(list: readonly string[]): string {
     text += `${name}: ${value}\r\n`;
   }
   return text;
+}
+
+/** The first line of an answer. */
+export function statusLine(status: number): string {
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "unknown"}\r\n`;
 }
 
 /** What `writeHead` of Node does at its end, and where Node keeps what of a head: there are no other names for these. */
@@ -48,7 +54,7 @@ export class PreparedResponse<Request extends IncomingMessage = IncomingMessage>
     }
     this.statusCode = status;
     if (status === 204 || status === 304) writer._hasBody = false;
-    writer._storeHeader(`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "unknown"}\r\n${common.text}`, headers);
+    writer._storeHeader(`${statusLine(status)}${common.text}`, headers);
   }
 
   /** Lets go of a head that is out, nearly 1 KB of text: from then on Node only asks whether there is one. */

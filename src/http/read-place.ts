@@ -1,7 +1,7 @@
 import type { ParsedOffset } from "../protocol/offset.js";
+import { chain } from "../stream/chain.js";
 import type { Refused } from "../stream/outcome.js";
 import { Stream, type MaybePromise, type Position } from "../stream/stream.js";
-import { chain } from "../stream/chain.js";
 import type { Context } from "./context.js";
 import type { Exchange } from "./exchange.js";
 

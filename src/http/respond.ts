@@ -1,10 +1,9 @@
-import { STATUS_CODES } from "node:http";
 import type { Clock } from "../ops/clock.js";
 import { PREFLIGHT_HEADERS, type CorsPolicy } from "./cors.js";
 import type { Exchange } from "./exchange.js";
 import type { InFlight } from "./in-flight.js";
 import { linger } from "./linger.js";
-import { PreparedResponse } from "./prepared-response.js";
+import { linesOf, PreparedResponse, statusLine } from "./prepared-response.js";
 import { problem, problemBody, problemHeaders, PROBLEMS, type Problem } from "./problems.js";
 
 /** An answer whose body is there and empty. */
@@ -115,9 +114,7 @@ export class Responder {
   rawProblem(refusal: Problem): string {
     const { status } = PROBLEMS[refusal.code];
     const body = problemBody(refusal);
-    const headers = [...this.#cors.headersFor(null).list, ...problemHeaders(refusal), "Content-Length", String(body.length), "Connection", "close"];
-    let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n`;
-    for (let at = 0; at < headers.length; at += 2) head += `${headers[at] ?? ""}: ${headers[at + 1] ?? ""}\r\n`;
-    return `${head}\r\n${body.toString()}`;
+    const own = linesOf([...problemHeaders(refusal), "Content-Length", String(body.length), "Connection", "close"]);
+    return `${statusLine(status)}${this.#cors.headersFor(null).text}${own}\r\n${body.toString()}`;
   }
 }

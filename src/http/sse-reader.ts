@@ -157,10 +157,10 @@ export class SseReader {
   #send(batch: SseBatch, current: string): void {
     this.position = batch.to;
     if (batch.isEmpty && this.#hasToldPlace) return;
-    this.#hasToldPlace = true;
     const { res } = this.#exchange;
     const isRoomLeft = res.write(batch.frame(this.#cursorAt(current)));
-    if (res instanceof PreparedResponse) res.forgetHead();
+    if (!this.#hasToldPlace && res instanceof PreparedResponse) res.forgetHead();
+    this.#hasToldPlace = true;
     if (batch.closed) return this.finish();
     if (isRoomLeft) return;
     this.#state = "blocked";

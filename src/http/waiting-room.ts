@@ -1,8 +1,8 @@
 import type { Timer } from "../ops/clock.js";
 import { nextCursor } from "../protocol/cursor.js";
+import { chain } from "../stream/chain.js";
 import type { LiveFeed } from "../stream/live.js";
 import type { MaybePromise, Position, Stream } from "../stream/stream.js";
-import { chain } from "../stream/chain.js";
 import type { Context } from "./context.js";
 import type { Exchange } from "./exchange.js";
 import { guard } from "./guard.js";

@@ -1,11 +1,15 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 
-/** Tells where an answer ends, and what is to be known of it. */
-export interface Answers {
+/** An answer that has come to its end. */
+export interface WholeAnswer {
   readonly status: number;
   readonly wireBytes: number;
   readonly head: string;
+}
+
+/** Tells where an answer ends, and is the last one that did. */
+export interface Answers extends WholeAnswer {
   expect(request: Buffer): void;
   take(chunk: Buffer): boolean;
 }
@@ -43,13 +47,6 @@ export class Connection {
     this.#socket.removeAllListeners("end");
     this.#socket.destroy();
   }
-}
-
-/** An answer that was waited for. */
-export interface WholeAnswer {
-  readonly status: number;
-  readonly wireBytes: number;
-  readonly head: string;
 }
 
 /** A connection on which each request is waited for. */

@@ -1,4 +1,4 @@
-import { escaped, round } from "./chart.js";
+import { escaped, INK, pictureOf, round } from "./chart.js";
 import type { Curves, Line } from "./curves.js";
 
 const WIDTH = 810;
@@ -11,22 +11,13 @@ const PLOT_HEIGHT = 150;
 const PLOT_WIDTH = WIDTH - LEFT - RIGHT;
 /** Told apart by their brightness too. */
 const COLORS = ["#1a7f37", "#0969da", "#8c959f"];
-const INK = "#1f2328";
 const GRID = "#d0d7de";
 const STEPS = 4;
 
 /** An SVG with a panel for each of `panels`, one below the other, each from 0 up; readable on light and dark ground. */
 export function curveChartOf(title: string, panels: readonly Curves[]): string {
-  const height = TOP + panels.length * PANEL_HEIGHT;
-  return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" font-family="system-ui, sans-serif" font-size="13" role="img">`,
-    `<title>${escaped(title)}</title>`,
-    `<rect width="${WIDTH}" height="${height}" fill="#fff" rx="6"/>`,
-    `<text x="16" y="26" font-size="15" font-weight="600" fill="${INK}">${escaped(title)}</text>`,
-    ...panels.map((panel, index) => panelOf(panel, TOP + index * PANEL_HEIGHT)),
-    "</svg>",
-    "",
-  ].join("\n");
+  const body = panels.map((panel, index) => panelOf(panel, TOP + index * PANEL_HEIGHT));
+  return pictureOf(title, WIDTH, TOP + panels.length * PANEL_HEIGHT, body);
 }
 
 function panelOf({ title, unit, lines }: Curves, top: number): string {

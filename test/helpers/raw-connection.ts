@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { connect, type Socket } from "node:net";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { connect, type AddressInfo, type Socket } from "node:net";
+import type { TestContext } from "node:test";
 
 /** One answer, as it came over the wire. */
 export interface Answer {
@@ -130,4 +132,15 @@ export class RawConnection {
   #tellChange(): void {
     for (const resolve of this.#changed.splice(0)) resolve();
   }
+}
+
+/** Lets a server listen and connects to it; both are gone after the test. */
+export async function connectionTo<Request extends typeof IncomingMessage>(context: TestContext, server: Server<Request, typeof ServerResponse>): Promise<RawConnection> {
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const connection = await RawConnection.open((server.address() as AddressInfo).port);
+  context.after(async () => {
+    await connection.close();
+    server.close();
+  });
+  return connection;
 }

@@ -1,23 +1,15 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { createServer, ServerResponse, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
 import { DirectRequest, type BodySink } from "../../src/http/direct-request.js";
-import { RawConnection } from "../helpers/raw-connection.js";
+import { connectionTo, type RawConnection } from "../helpers/raw-connection.js";
 
 type Handler = (request: DirectRequest, response: ServerResponse<DirectRequest>) => void;
 
 /** A connection to a server of such requests. */
-async function connectionTo(t: TestContext, handler: Handler): Promise<RawConnection> {
+async function connectionFor(t: TestContext, handler: Handler): Promise<RawConnection> {
   const server: Server<typeof DirectRequest> = createServer({ IncomingMessage: DirectRequest }, handler);
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const connection = await RawConnection.open((server.address() as AddressInfo).port);
-  t.after(async () => {
-    await connection.close();
-    server.close();
-  });
-  return connection;
+  return connectionTo(t, server);
 }
 
 /** Notes what comes, and answers with it at the end. */
@@ -30,7 +22,7 @@ function echo(response: ServerResponse<DirectRequest>, seen: string[] = []): Bod
 
 test("a body is passed on before the request's event is over, and its stream stays empty", async (t) => {
   const read: number[] = [];
-  const connection = await connectionTo(t, (request, response) => {
+  const connection = await connectionFor(t, (request, response) => {
     assert.equal(request.passTo(echo(response)), true);
     request.on("data", (chunk: Buffer) => read.push(chunk.length));
   });
@@ -42,14 +34,14 @@ test("a body is passed on before the request's event is over, and its stream sta
 });
 
 test("a body in chunks is passed on chunk by chunk", async (t) => {
-  const connection = await connectionTo(t, (request, response) => void request.passTo(echo(response)));
+  const connection = await connectionFor(t, (request, response) => void request.passTo(echo(response)));
   connection.write("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n");
   assert.equal((await connection.answer()).text, "abc|de");
 });
 
 test("what comes of a body that has its answer is dropped, and the next request is served", async (t) => {
   const taken: string[] = [];
-  const connection = await connectionTo(t, (request, response) => {
+  const connection = await connectionFor(t, (request, response) => {
     const take = (chunk: Buffer): void => {
       taken.push(chunk.toString());
       response.end(`has ${chunk.toString()}`);
@@ -64,7 +56,7 @@ test("what comes of a body that has its answer is dropped, and the next request 
 });
 
 test("a body that has begun to stream goes on to stream", async (t) => {
-  const connection = await connectionTo(t, (request, response) => {
+  const connection = await connectionFor(t, (request, response) => {
     request.once("readable", () => {
       assert.equal(request.passTo(echo(response)), false);
       request.setEncoding("latin1");
@@ -78,7 +70,7 @@ test("a body that has begun to stream goes on to stream", async (t) => {
 });
 
 test("what comes after it stops to be passed on is streamed", async (t) => {
-  const connection = await connectionTo(t, (request, response) => {
+  const connection = await connectionFor(t, (request, response) => {
     const take = (): void => {
       request.stopPassing();
       request.resume();
@@ -92,7 +84,7 @@ test("what comes after it stops to be passed on is streamed", async (t) => {
 });
 
 test("a body that nobody wants is dropped", async (t) => {
-  const connection = await connectionTo(t, (_, response) => void response.end("no"));
+  const connection = await connectionFor(t, (_, response) => void response.end("no"));
   for (let count = 0; count < 2; count += 1) {
     connection.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello");
     assert.equal((await connection.answer()).text, "no");
@@ -102,7 +94,7 @@ test("a body that nobody wants is dropped", async (t) => {
 test("a client that goes away in the middle is an error of the request", async (t) => {
   let failed: (error: Error) => void = () => undefined;
   const failure = new Promise<Error>((resolve) => (failed = resolve));
-  const connection = await connectionTo(t, (request, response) => {
+  const connection = await connectionFor(t, (request, response) => {
     request.passTo(echo(response));
     request.on("error", failed);
   });

@@ -1,7 +1,5 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { describe, test, type TestContext } from "node:test";
 import { CorsPolicy } from "../../src/http/cors.js";
 import { Exchange } from "../../src/http/exchange.js";
@@ -10,7 +8,7 @@ import { problem } from "../../src/http/problems.js";
 import { readHeaders } from "../../src/http/request-headers.js";
 import { EMPTY_BODY, Responder } from "../../src/http/respond.js";
 import { ManualClock } from "../helpers/manual-clock.js";
-import { RawConnection } from "../helpers/raw-connection.js";
+import { connectionTo, type RawConnection } from "../helpers/raw-connection.js";
 
 type Answering = (responder: Responder, exchange: Exchange, inFlight: InFlight) => void;
 
@@ -23,13 +21,7 @@ async function connectTo(context: TestContext, answer: Answering): Promise<RawCo
     inFlight.begin(exchange);
     answer(responder, exchange, inFlight);
   });
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const connection = await RawConnection.open((server.address() as AddressInfo).port);
-  context.after(async () => {
-    await connection.close();
-    server.close();
-  });
-  return connection;
+  return connectionTo(context, server);
 }
 
 const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";

@@ -1,7 +1,7 @@
 import { formatTimestamp } from "../../protocol/timestamp.js";
+import { chain } from "../../stream/chain.js";
 import type { MaybePromise } from "../../stream/stream.js";
 import { Stream } from "../../stream/stream.js";
-import { chain } from "../../stream/chain.js";
 import type { Context } from "../context.js";
 import type { Exchange } from "../exchange.js";
 

@@ -1,6 +1,6 @@
 import type { ParsedOffset } from "../../protocol/offset.js";
-import type { MaybePromise } from "../../stream/stream.js";
 import { chain } from "../../stream/chain.js";
+import type { MaybePromise } from "../../stream/stream.js";
 import type { Context } from "../context.js";
 import type { Exchange } from "../exchange.js";
 import { withReadPlace } from "../read-place.js";

@@ -2,9 +2,12 @@ import type { FileStream } from "./file-stream.js";
 import { isDiskFull, type Files, type OpenFile } from "./files.js";
 import type { Lack } from "./room.js";
 
-/** Bytes of zeros written ahead of the frames at a time: a frame then changes no metadata, and its sync is one write. */
+/**
+ * Bytes of zeros written ahead of the frames at a time: a frame then changes no metadata, and its sync is one write.
+ * In small steps, so that no frame's sync waits long behind one of them.
+ */
 const ALLOCATION_STEP_BYTES = 2 * 1024 * 1024;
-/** How far they are to be ahead. In steps, no frame's sync waits long behind one of them. */
+/** How far they are to be ahead. */
 const ALLOCATED_AHEAD_BYTES = 4 * 1024 * 1024;
 const ZEROS = Buffer.alloc(ALLOCATION_STEP_BYTES);
 

@@ -5,7 +5,7 @@ const CROWDED_BITS_PER_NAME = 8;
 const PROBES = 4;
 const MIN_BITS = 1024;
 
-/** Names in two bytes each (a Bloom filter): what was added is there, and what was not is there seldom. */
+/** Names in two to four bytes each (a Bloom filter): what was added is there, and what was not is there seldom. */
 export class NameFilter {
   readonly #words: Uint32Array;
   readonly #mask: number;

@@ -14,8 +14,8 @@ import { encodeSidecar, type Sidecar } from "./sidecar.js";
 import { mendSidecar } from "./sidecar-mending.js";
 import { rebuildSidecar } from "./sidecar-rebuild.js";
 import { checkStream, type CheckedStream, type Finding } from "./stream-check.js";
-import { newStreamId } from "./stream-id.js";
 import { idsOf, StreamFactFinder, writtenId, type FoundStream } from "./stream-facts.js";
+import { newStreamId } from "./stream-id.js";
 import { describeDamage, problemWithOwner } from "./verify.js";
 
 /** Something that was done, or is to be done, or that nobody but the operator can do. */
@@ -56,7 +56,6 @@ export interface RepairOptions {
 export async function repairDirectory(options: RepairOptions): Promise<RepairSummary> {
   return new Repair(options).run();
 }
-
 
 class Repair {
   readonly #options: RepairOptions;

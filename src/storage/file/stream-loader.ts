@@ -82,7 +82,7 @@ export class StreamLoader {
       const known = streams.get(name);
       if (known !== undefined) return known;
       const load = this.#loads.get(name);
-      if (load?.isStale !== true) return this.#take(name, read);
+      if (load?.isStale !== true) return this.#take(directory, read);
       load.isStale = false;
     }
   }
@@ -93,11 +93,10 @@ export class StreamLoader {
     return answer instanceof Promise ? answer.catch(() => true) : answer;
   }
 
-  async #take(name: string, read: Sidecar | DamagedStreamError | null): Promise<FileStream | null> {
-    const { layout, streams, trash, damage, hasFailed } = this.#options;
+  async #take(directory: string, read: Sidecar | DamagedStreamError | null): Promise<FileStream | null> {
+    const { streams, trash, damage, hasFailed } = this.#options;
     if (read === null) return null;
     if (read instanceof DamagedStreamError) throw damage.told(read);
-    const directory = layout.streamDirectory(name);
     if (read.claimed) {
       // Its creation never became durable, or the next start shows that it did.
       if (!hasFailed()) await trash.discard(directory, `${read.id}-unborn`, true);

@@ -1,4 +1,5 @@
 import { IncomingMessage } from "node:http";
+import { Readable } from "node:stream";
 
 /** Takes a body as it comes. */
 export interface BodySink {
@@ -6,6 +7,9 @@ export interface BodySink {
   /** It is whole. */
   end(): void;
 }
+
+/** For a request that has no body. */
+const NOBODY: BodySink = { take: () => undefined, end: () => undefined };
 
 /**
  * A request that hands its body on as Node's parser finds it. What a stream does beyond that, its queue and its events,
@@ -15,11 +19,18 @@ export class DirectRequest extends IncomingMessage {
   #sink: BodySink | null = null;
   /** Whether something is on its way through the stream. */
   #isStreaming = false;
+  /** Whether the sink has had all of the body. */
+  #isOver = false;
 
   /** Hands all of the body to `sink`; false when some of it is in the stream already, which then has the rest too. */
   passTo(sink: BodySink): boolean {
     if (!this.#isStreaming) this.#sink = sink;
     return !this.#isStreaming;
+  }
+
+  /** The head promises no body: its end is no event for anybody. */
+  expectNoBody(): void {
+    this.passTo(NOBODY);
   }
 
   /** What still comes goes through the stream. */
@@ -34,9 +45,23 @@ export class DirectRequest extends IncomingMessage {
       this.#isStreaming = true;
       return super.push(chunk);
     }
-    if (chunk === null) sink.end();
-    else sink.take(chunk);
+    if (chunk !== null) sink.take(chunk);
+    else {
+      this.#isOver = true;
+      sink.end();
+    }
     return true;
+  }
+
+  static {
+    // Node asks once the answer is out, and waits for the event otherwise. A class can't override this in TypeScript.
+    const streamed = Object.getOwnPropertyDescriptor(Readable.prototype, "readableEnded");
+    Object.defineProperty(this.prototype, "readableEnded", {
+      configurable: true,
+      get(this: DirectRequest): boolean {
+        return this.#isOver || streamed?.get?.call(this) === true;
+      },
+    });
   }
 
   /** Called by Node, too, for a body that nobody seems to have read when the answer is out. */

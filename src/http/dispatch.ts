@@ -3,6 +3,7 @@ import { decodeName } from "../protocol/names.js";
 import type { MaybePromise } from "../stream/stream.js";
 import type { Context } from "./context.js";
 import { READ_METHODS, STREAM_METHODS } from "./cors.js";
+import { DirectRequest } from "./direct-request.js";
 import { Exchange } from "./exchange.js";
 import { guard } from "./guard.js";
 import { append } from "./handlers/append.js";
@@ -51,14 +52,17 @@ export class Dispatcher {
     const target = splitTarget(req.url ?? "");
     if (arrival.next !== undefined && !this.#isOurs(target)) return arrival.next();
     const exchange = new Exchange(req, res, target, readHeaders(req.rawHeaders), arrival.awaitsContinue ?? false);
+    if (!exchange.bodyPending && req instanceof DirectRequest) req.expectNoBody();
     if (this.#pipeline.inTurn(req, res, () => this.#begin(exchange, arrival.refusal ?? faultOfHead(exchange)))) return;
     this.#begin(exchange, problem("overloaded", { detail: "Too many requests wait on this connection." }));
   }
 
   #begin(exchange: Exchange, refusal: Problem | null): void {
     this.#context.inFlight.begin(exchange);
+    exchange.arriving = true;
     if (refusal !== null) this.#context.responder.refuse(exchange, refusal);
     else guard(this.#context, exchange, () => this.#route(exchange));
+    exchange.arriving = false;
   }
 
   /** Lets all live reads go. Requests that come from now on are refused by {@link handle}, once `inFlight` is closing. */

@@ -12,6 +12,8 @@ export class Exchange {
   bodyPending: boolean;
   /** Whether the client holds its body back until it is told to continue. */
   awaitsContinue: boolean;
+  /** Whether the event that brought it is still handled. */
+  arriving = false;
   /** Its place among the requests in flight; negative when it is not among them. */
   slot = -1;
   /** Bytes of its body in memory. */

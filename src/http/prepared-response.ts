@@ -37,6 +37,9 @@ interface HeadWriter {
   _headerSent: boolean;
 }
 
+/** A body up to this size is worth the copies of being one string with its head; Node writes up to 16 KiB without another. */
+const MAX_JOINED_BYTES = 8 * 1024;
+
 /** Stands for a head that is out. */
 const SENT = "sent";
 
@@ -55,6 +58,18 @@ export class PreparedResponse<Request extends IncomingMessage = IncomingMessage>
     this.statusCode = status;
     if (status === 204 || status === 304) writer._hasBody = false;
     writer._storeHeader(`${statusLine(status)}${common.text}`, headers);
+  }
+
+  /**
+   * As `end`, where the head is prepared and has a `Content-Length`. A small body goes out as a part of the head: one
+   * string takes Node a third less than two pieces and the list of them.
+   */
+  endWith(body: Buffer): void {
+    const writer = this as this & HeadWriter; // see there
+    const isJoinable = body.length <= MAX_JOINED_BYTES && writer._hasBody && !this.chunkedEncoding && !writer._headerSent;
+    if (!isJoinable || writer._header === null) return void this.end(body);
+    writer._header += body.toString("latin1");
+    this.end();
   }
 
   /** Lets go of a head that is out, nearly 1 KB of text: from then on Node only asks whether there is one. */

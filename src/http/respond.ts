@@ -29,6 +29,8 @@ export class Responder {
   readonly #inFlight: InFlight;
   readonly #clock: Clock;
   #unreadBytes = 0;
+  /** Answers that go out when this turn of the event loop has taken in all that had arrived. */
+  #ending: [Exchange, Buffer | null][] = [];
 
   constructor({ cors, inFlight, clock }: ResponderOptions) {
     this.#cors = cors;
@@ -49,9 +51,30 @@ export class Responder {
     this.#inFlight.end(exchange);
     if (res.destroyed) return;
     this.#begin(exchange, status, headers, body, false);
+    if (exchange.arriving && length <= LARGE_BYTES) this.#endSoon(exchange, body);
+    else this.#end(exchange, body);
+  }
+
+  /**
+   * Requests that arrive together, each answered at once, are answered together when all are handled: to handle them
+   * and to write to their sockets in turn costs a fifth more.
+   */
+  #endSoon(exchange: Exchange, body: Buffer | null): void {
+    if (this.#ending.push([exchange, body]) > 1) return;
+    setImmediate(() => {
+      const ending = this.#ending;
+      this.#ending = [];
+      for (const [each, its] of ending) this.#end(each, its);
+    });
+  }
+
+  #end(exchange: Exchange, body: Buffer | null): void {
+    const { req, res } = exchange;
+    const length = body?.length ?? 0;
     if (body === null || length === 0) res.end();
+    else if (res instanceof PreparedResponse) res.endWith(body);
     else res.end(body);
-    if (exchange.req.socket.writableLength > 0) this.#watchUnread(exchange, length);
+    if (req.socket.writableLength > 0) this.#watchUnread(exchange, length);
   }
 
   /** A client that reads slowly keeps its answer in memory: not for ever, and not more than all may together. */

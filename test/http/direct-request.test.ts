@@ -33,6 +33,35 @@ test("a body is passed on before the request's event is over, and its stream sta
   assert.deepEqual(read, []);
 });
 
+test("a request without a body has no events, and is over for Node all the same", async (t) => {
+  const events: string[] = [];
+  const ended: boolean[] = [];
+  const connection = await connectionFor(t, (request, response) => {
+    request.expectNoBody();
+    for (const event of ["data", "end", "close", "error"]) request.on(event, () => events.push(event));
+    ended.push(request.readableEnded);
+    setImmediate(() => {
+      ended.push(request.readableEnded);
+      response.end("hello");
+    });
+  });
+  for (let count = 0; count < 2; count += 1) {
+    connection.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert.equal((await connection.answer()).text, "hello");
+  }
+  assert.deepEqual([events, ended], [[], [false, true, false, true]]);
+});
+
+test("a stream that was read to its end says so", async (t) => {
+  const connection = await connectionFor(t, (request, response) => {
+    request.on("end", () => response.end(String(request.readableEnded)));
+    request.resume();
+    assert.equal(request.readableEnded, false);
+  });
+  connection.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello");
+  assert.equal((await connection.answer()).text, "true");
+});
+
 test("a body in chunks is passed on chunk by chunk", async (t) => {
   const connection = await connectionFor(t, (request, response) => void request.passTo(echo(response)));
   connection.write("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n");

@@ -50,6 +50,48 @@ describe("a prepared answer is to the byte what writeHead sends", () => {
   }
 });
 
+describe("an answer that ends with its body is to the byte what end sends", () => {
+  const bodies: readonly (readonly [string, Buffer])[] = [
+    ["none", Buffer.alloc(0)],
+    ["a small one", Buffer.from("hello")],
+    ["every byte", Buffer.from(Uint8Array.from({ length: 256 }, (_, byte) => byte))],
+    ["the largest that is joined", Buffer.alloc(8192, "\xe9", "latin1")],
+    ["a larger one", Buffer.alloc(8193, "\xe9", "latin1")],
+    ["one that a socket does not take at once", Buffer.alloc(8 * 1024 * 1024, "\xff", "latin1")],
+  ];
+  for (const request of REQUESTS) {
+    for (const [what, body] of bodies) {
+      test(`${what}, to ${JSON.stringify(request)}`, async (t) => {
+        const headers = ["Content-Type", "text/plain; charset=\xe9", "Content-Length", String(body.length)];
+        const answer = (end: "endWith" | "end") => (response: PreparedResponse) => {
+          response.writePrepared(200, COMMON, headers);
+          response[end](body);
+        };
+        const joined = await sent(t, request, answer("endWith"));
+        assert.equal(joined, await sent(t, request, answer("end")));
+        assert.match(joined, /^HTTP\/1\.1 200 OK/);
+      });
+    }
+  }
+
+  test("also behind a part that was written before", async (t) => {
+    const seen = await sent(t, REQUESTS[0] ?? "", (response) => {
+      response.writePrepared(200, COMMON, ["Content-Length", "11"]);
+      response.write("hello ");
+      response.endWith(Buffer.from("there"));
+    });
+    assert.equal(seen.match(/\r\n\r\nhello there/g)?.length, 2);
+  });
+
+  test("also in chunks", async (t) => {
+    const seen = await sent(t, REQUESTS[0] ?? "", (response) => {
+      response.writePrepared(200, COMMON, []);
+      response.endWith(Buffer.from("hello"));
+    });
+    assert.equal(seen.match(/\r\n\r\n5\r\nhello\r\n0\r\n\r\n/g)?.length, 2);
+  });
+});
+
 test("a header that can't stand in a head is refused", async (t) => {
   assert.throws(() => new CommonHeaders(["A b", "c"]), /Header name/);
   assert.throws(() => new CommonHeaders(["A", "b\r\nC: d"]), /header content/);

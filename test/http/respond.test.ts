@@ -61,6 +61,32 @@ describe("an answer", () => {
     assert.deepEqual(sizes, [1, 0]);
   });
 
+  test("to a request that still arrives waits for those that arrive with it", async (context) => {
+    const events: string[] = [];
+    const connection = await connectTo(context, (responder, exchange) => {
+      const { res } = exchange;
+      exchange.arriving = true;
+      res.on("finish", () => events.push("answered"));
+      responder.send(exchange, 200, [], Buffer.from("hello"));
+      events.push(`handled, ${res.writableEnded ? "ended" : "not ended"}`);
+    });
+    connection.write(GET);
+    assert.equal((await connection.answer()).text, "hello");
+    assert.deepEqual(events, ["handled, not ended", "answered"]);
+  });
+
+  test("that is large does not wait, so that it counts as unread before the next one is made", async (context) => {
+    const ended: boolean[] = [];
+    const connection = await connectTo(context, (responder, exchange) => {
+      exchange.arriving = true;
+      responder.send(exchange, 200, [], Buffer.alloc(64 * 1024 + 1));
+      ended.push(exchange.res.writableEnded);
+    });
+    connection.write(GET);
+    assert.equal((await connection.answer()).headers["content-length"], "65537");
+    assert.deepEqual(ended, [true]);
+  });
+
   test("of a server that stops is the connection's last", async (context) => {
     const connection = await connectTo(context, (responder, exchange, inFlight) => {
       void inFlight.close();

@@ -1,3 +1,4 @@
+import type { Writable } from "node:stream";
 import type { Timer } from "../ops/clock.js";
 import { nextCursor } from "../protocol/cursor.js";
 import type { Chunk, Position, Stream } from "../stream/stream.js";
@@ -69,9 +70,15 @@ export class SseReader {
     this.#timer = clock.after(lifetimeMs, () => this.#expire());
   }
 
+  /** Where frames go once the head is out: the answer would only hand them on. In somebody else's server there may be no socket. */
+  get #out(): Writable {
+    const { req, res } = this.#exchange;
+    return res instanceof PreparedResponse ? req.socket : res;
+  }
+
   /** Begins to send. The head of the answer has been written. */
   start(): void {
-    this.#exchange.res.on("drain", () => this.#unblock());
+    this.#out.on("drain", () => this.#unblock());
     this.#exchange.res.on("close", () => this.#drop());
     this.#read();
   }
@@ -158,7 +165,8 @@ export class SseReader {
     this.position = batch.to;
     if (batch.isEmpty && this.#hasToldPlace) return;
     const { res } = this.#exchange;
-    const isRoomLeft = res.write(batch.frame(this.#cursorAt(current)));
+    const frame = batch.frame(this.#cursorAt(current));
+    const isRoomLeft = this.#hasToldPlace ? this.#out.write(frame) : res.write(frame);
     if (!this.#hasToldPlace && res instanceof PreparedResponse) res.forgetHead();
     this.#hasToldPlace = true;
     if (batch.closed) return this.finish();

@@ -4,6 +4,7 @@ import { CorsPolicy } from "./http/cors.js";
 import { Dispatcher } from "./http/dispatch.js";
 import { HttpServer } from "./http/http-server.js";
 import { InFlight } from "./http/in-flight.js";
+import { ReadBuffers } from "./http/read-buffers.js";
 import { Responder } from "./http/respond.js";
 import { systemClock, type Clock } from "./ops/clock.js";
 import { createLog, oneLine, type Log } from "./ops/log.js";
@@ -135,7 +136,8 @@ class Service {
     registry.start();
     const inFlight = new InFlight(Math.max(MAX_BODIES_BYTES, settings.maxAppendBytes));
     const responder = new Responder({ cors: new CorsPolicy(settings.corsOrigin), inFlight, clock });
-    return new Service({ settings, registry, clock, log, random: Math.random, responder, inFlight }, storage);
+    const readBuffers = new ReadBuffers(settings.chunkBytes, clock);
+    return new Service({ settings, registry, clock, log, random: Math.random, responder, inFlight, readBuffers }, storage);
   }
 
   /** Takes no more requests, ends live reads, and waits for all answers and for `connectionsEnd`, but not for ever. */

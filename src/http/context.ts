@@ -3,6 +3,7 @@ import type { Log } from "../ops/log.js";
 import type { Settings } from "../options.js";
 import type { Registry } from "../stream/registry.js";
 import type { InFlight } from "./in-flight.js";
+import type { ReadBuffers } from "./read-buffers.js";
 import type { Responder } from "./respond.js";
 
 /** What every handler works with. */
@@ -15,4 +16,5 @@ export interface Context {
   readonly random: () => number;
   readonly responder: Responder;
   readonly inFlight: InFlight;
+  readonly readBuffers: ReadBuffers;
 }

@@ -9,6 +9,9 @@ export type Position = number;
 /** A value now or a little later: reads that memory can answer do not wait. */
 export type MaybePromise<T> = T | Promise<T>;
 
+/** Gets memory for `bytes` bytes, with anything in it. */
+export type Allocate = (bytes: number) => Buffer;
+
 /** From where a stream was forked. */
 export interface ForkOrigin {
   /** The source's name and the id of its incarnation. */
@@ -211,9 +214,10 @@ export interface Storage {
   /**
    * Durable bytes from `from` on: at least one, at most `maxBytes`, fewer where that is cheaper; what ends early ends
    * where an append ended. `from` is below the tail. Throws {@link DamagedStreamError},
-   * {@link DeletedStreamError}, {@link TrimmedStreamError} and {@link StorageBusyError}.
+   * {@link DeletedStreamError}, {@link TrimmedStreamError} and {@link StorageBusyError}. What has to come from the disk
+   * comes to memory from `allocate`, which the engine does not keep.
    */
-  read(stream: StoredStream, from: Position, maxBytes: number): MaybePromise<Buffer>;
+  read(stream: StoredStream, from: Position, maxBytes: number, allocate?: Allocate): MaybePromise<Buffer>;
   /** Every stream that was not deleted, in no order, slowly enough to disturb nobody. */
   list(): AsyncIterable<ListedStream>;
   /** Makes all that is durable in the stream permanent in its own files, so that it can be released. */

@@ -2,7 +2,7 @@ import { isJsonContentType } from "../protocol/content-type.js";
 import { wholeMessagesLength } from "../protocol/json-frame.js";
 import { formatOffset, type ParsedOffset } from "../protocol/offset.js";
 import type { Clock } from "../ops/clock.js";
-import { DamagedStreamError, TrimmedStreamError, type AppendRecord, type MaybePromise, type Position, type Rejection, type Settlement, type Storage, type StoredStream, type StreamConfig, type StreamObserver } from "../storage/storage.js";
+import { DamagedStreamError, TrimmedStreamError, type Allocate, type AppendRecord, type MaybePromise, type Position, type Rejection, type Settlement, type Storage, type StoredStream, type StreamConfig, type StreamObserver } from "../storage/storage.js";
 import { chain } from "./chain.js";
 import type { AppendCommand } from "./command.js";
 import { decideAppend } from "./decide.js";
@@ -12,7 +12,7 @@ import { refuse, type AnswerAppend, type AppendOutcome, type ProducerEcho, type 
 import { ReservedState } from "./reserved.js";
 import { trimExcess, type RetentionLimits } from "./retention.js";
 
-export { DamagedStreamError, DeletedStreamError, StorageBusyError, TrimmedStreamError, type MaybePromise, type Position } from "../storage/storage.js";
+export { DamagedStreamError, DeletedStreamError, StorageBusyError, TrimmedStreamError, type Allocate, type MaybePromise, type Position } from "../storage/storage.js";
 
 /** A piece of a stream, ready to serve: `bytes` is `from..to` as stored. JSON streams end at a whole message. */
 export interface Chunk {
@@ -313,12 +313,13 @@ export class Stream implements StreamObserver {
 
   /**
    * Reads durable bytes from `from` on, about `maxBytes` of them: a JSON message longer than that comes whole.
+   * Most that comes from the disk comes to memory from `allocate`, which nobody else keeps.
    * Throws DamagedStreamError, DeletedStreamError, TrimmedStreamError and StorageBusyError.
    */
-  read(from: Position, maxBytes: number): MaybePromise<Chunk> {
+  read(from: Position, maxBytes: number, allocate?: Allocate): MaybePromise<Chunk> {
     const tail = this.tail;
     if (from >= tail) return this.#chunk(from, NO_BYTES);
-    const bytes = this.#context.storage.read(this.stored, from, Math.min(maxBytes, tail - from));
+    const bytes = this.#context.storage.read(this.stored, from, Math.min(maxBytes, tail - from), allocate);
     const enough = Buffer.isBuffer(bytes) && bytes.length === Math.min(maxBytes, tail - from);
     if (enough && (!this.isJson || from + bytes.length === tail)) return this.#chunk(from, bytes);
     return this.#readWhole(from, bytes, maxBytes);

@@ -5,6 +5,7 @@ import type { Context } from "../../src/http/context.js";
 import { CorsPolicy } from "../../src/http/cors.js";
 import { Exchange } from "../../src/http/exchange.js";
 import { InFlight } from "../../src/http/in-flight.js";
+import { ReadBuffers } from "../../src/http/read-buffers.js";
 import { readHeaders } from "../../src/http/request-headers.js";
 import { Responder } from "../../src/http/respond.js";
 import { splitTarget } from "../../src/http/target.js";
@@ -116,7 +117,7 @@ export async function startExchanges(scope: TestScope, { settings = {}, maxBodyB
   const registry = new Registry({ storage, clock, log, ttlMode: all.ttl, maxLoadedStreams: all.maxLoadedStreams });
   const inFlight = new InFlight(maxBodyBytes);
   const responder = new Responder({ cors: new CorsPolicy(all.corsOrigin), inFlight, clock });
-  const context = { settings: all, registry, clock, log, random: () => 0, responder, inFlight };
+  const context = { settings: all, registry, clock, log, random: () => 0, responder, inFlight, readBuffers: new ReadBuffers(all.chunkBytes, clock) };
   const server = createServer({ requireHostHeader: false });
   const exchanges = new ExchangeServer(server, context, clock, lines);
   const listening = once(server, "listening");

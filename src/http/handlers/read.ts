@@ -11,10 +11,11 @@ const START: ParsedOffset = { kind: "start" };
 /** `GET`: one chunk from an offset on, or none where there is nothing yet (specification 4.6). */
 export function read(context: Context, exchange: Exchange, name: string, offset: ParsedOffset | null): MaybePromise<void> {
   const from = offset ?? START;
-  const { settings, clock } = context;
+  const { settings, clock, readBuffers } = context;
   return withReadPlace(context, exchange, name, from, (stream, position) =>
-    chain(stream.read(position, settings.chunkBytes), (chunk) => {
+    chain(stream.read(position, settings.chunkBytes, readBuffers.allocate), (chunk) => {
       answerChunk(context, exchange, serve(stream, chunk, clock.nowMs()), { cursor: null, fromNow: from.kind === "now" });
+      readBuffers.takeBackAfter(exchange.res, chunk.bytes);
     }),
   );
 }

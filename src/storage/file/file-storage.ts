@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
-import type { AppendRecord, DamagedStreamError, ListedStream, MaybePromise, Position, Rejection, Settlement, Storage, StorageHealth, StoredStream, StreamConfig } from "../storage.js";
+import type { Allocate, AppendRecord, DamagedStreamError, ListedStream, MaybePromise, Position, Rejection, Settlement, Storage, StorageHealth, StoredStream, StreamConfig } from "../storage.js";
 import type { Backlog } from "./backlog.js";
 import { CatchUp } from "./catch-up.js";
 import { listStreams } from "./catalog.js";
@@ -316,8 +316,8 @@ export class FileStorage implements Storage {
     this.#damage.told(damage);
   }
 
-  read(stored: StoredStream, from: Position, maxBytes: number): MaybePromise<Buffer> {
-    return this.#reader.read(ownStream(stored), from, maxBytes);
+  read(stored: StoredStream, from: Position, maxBytes: number, allocate?: Allocate): MaybePromise<Buffer> {
+    return this.#reader.read(ownStream(stored), from, maxBytes, allocate);
   }
 
   /** Loading a stream that was only kept for its forks finds out that there are none any more. */

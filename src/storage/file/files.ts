@@ -1,5 +1,6 @@
 import { close, constants, fdatasync, fstat, ftruncate, mkdir, open, read, readdir, rename, rm, unlink, write } from "node:fs";
 import { dirname } from "node:path";
+import type { Allocate } from "../storage.js";
 
 /**
  * The only door to the file system. Everything that storage does to a disk goes through a `Files`, so that a simulated
@@ -222,8 +223,8 @@ export async function readWhole(files: Files, path: string): Promise<Buffer | nu
 }
 
 /** Reads `length` bytes at `position`; fewer only where the file ends. */
-export async function readFully(file: OpenFile, position: number, length: number): Promise<Buffer> {
-  const target = Buffer.allocUnsafeSlow(length);
+export async function readFully(file: OpenFile, position: number, length: number, allocate: Allocate = Buffer.allocUnsafeSlow): Promise<Buffer> {
+  const target = allocate(length);
   let filled = 0;
   while (filled < length) {
     const count = await file.read(target, filled, length - filled, position + filled);

@@ -1,4 +1,4 @@
-import type { Position } from "../storage.js";
+import type { Allocate, Position } from "../storage.js";
 import { DamagedStreamError, DeletedStreamError, StorageBusyError, TrimmedStreamError } from "../storage.js";
 import { crc32 } from "./crc32.js";
 import { endOf, type FileStream, type Segment, type UncheckedBytes } from "./file-stream.js";
@@ -11,13 +11,13 @@ import type { TailCache } from "./tail-cache.js";
 const MAX_KEPT_BYTES = 64 * 1024;
 
 /** Reads like `readSegment`, and keeps what ends at the stream's tail for the next reader. Throws DamagedStreamError. */
-export async function readThrough(pool: SegmentPool, cache: TailCache, stream: FileStream, from: Position, maxBytes: number): Promise<Buffer> {
-  const bytes = await readSegment(pool, stream, from, maxBytes);
+export async function readThrough(pool: SegmentPool, cache: TailCache, stream: FileStream, from: Position, maxBytes: number, allocate?: Allocate): Promise<Buffer> {
+  const bytes = await readSegment(pool, stream, from, maxBytes, allocate);
   const end = from + bytes.length;
   const segment = stream.segmentAt(from);
   // Only what no append has changed meanwhile: blocks follow each other without a gap, up to the tail.
   const isTail = from >= stream.earliest && end === stream.state.tail && stream.written === end && stream.cached.blocks.length === 0;
-  if (isTail && bytes.length <= MAX_KEPT_BYTES && segment !== undefined && !stream.deleted) cache.keep(stream, segment.start, from, bytes);
+  if (isTail && bytes.length <= MAX_KEPT_BYTES && segment !== undefined && !stream.deleted) cache.keep(stream, segment.start, from, allocate === undefined ? bytes : Buffer.from(bytes));
   return bytes;
 }
 
@@ -33,14 +33,14 @@ const MAX_SMALL_BYTES = 1024 * 1024;
  * Reads bytes from the segment that holds `from`: at most `maxBytes`, and not past the segment. Before the first read of
  * a segment that another process wrote, its bytes are compared with their CRC. Throws DamagedStreamError.
  */
-export async function readSegment(pool: SegmentPool, stream: FileStream, from: Position, maxBytes: number): Promise<Buffer> {
+export async function readSegment(pool: SegmentPool, stream: FileStream, from: Position, maxBytes: number, allocate?: Allocate): Promise<Buffer> {
   const segment = stream.segmentAt(from);
   if (segment === undefined) throw new RangeError(`no segment holds position ${from} of ${stream.directory}`);
   const offset = from - segment.start;
   const length = Math.min(maxBytes, segment.length - offset);
   // What this process wrote itself needs no comparison.
   if (segment.unchecked !== null && offset < segment.unchecked.length) await check(pool, stream, segment, segment.unchecked);
-  const bytes = await useSegment(pool, stream, segment, (file) => readFully(file, offset, length));
+  const bytes = await useSegment(pool, stream, segment, (file) => readFully(file, offset, length, allocate));
   if (stream.deleted || bytes.length < length) throw tooShort(stream, segment, offset + bytes.length, offset + length);
   return bytes;
 }

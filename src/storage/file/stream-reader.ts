@@ -1,4 +1,4 @@
-import { TrimmedStreamError, type MaybePromise, type Position } from "../storage.js";
+import { TrimmedStreamError, type Allocate, type MaybePromise, type Position } from "../storage.js";
 import type { Damage } from "./damage.js";
 import type { FileStream } from "./file-stream.js";
 import type { SegmentPool } from "./segment-pool.js";
@@ -24,16 +24,16 @@ export class StreamReader {
    * At most `maxBytes` durable bytes from `from` on, which is before the tail; fewer where a segment ends. Throws
    * DamagedStreamError, DeletedStreamError, TrimmedStreamError and StorageBusyError.
    */
-  read(stream: FileStream, from: Position, maxBytes: number): MaybePromise<Buffer> {
+  read(stream: FileStream, from: Position, maxBytes: number, allocate?: Allocate): MaybePromise<Buffer> {
     if (from < stream.earliest) throw new TrimmedStreamError(stream);
-    return from < stream.lineage.end ? this.#readInherited(stream, from, maxBytes) : this.#readOwn(stream, from, maxBytes);
+    return from < stream.lineage.end ? this.#readInherited(stream, from, maxBytes, allocate) : this.#readOwn(stream, from, maxBytes, allocate);
   }
 
-  #readInherited(fork: FileStream, from: Position, maxBytes: number): MaybePromise<Buffer> {
+  #readInherited(fork: FileStream, from: Position, maxBytes: number, allocate?: Allocate): MaybePromise<Buffer> {
     // Nobody keeps the bytes for a fork that is deleted.
     if (fork.deleted) throw deletedMeanwhile(fork);
     const { owner, to } = fork.lineage.at(from);
-    const bytes = this.#readOwn(owner, from, Math.min(maxBytes, to - from));
+    const bytes = this.#readOwn(owner, from, Math.min(maxBytes, to - from), allocate);
     if (!(bytes instanceof Promise)) return bytes;
     return bytes.catch((error: unknown) => {
       throw fork.deleted ? deletedMeanwhile(fork) : error;
@@ -41,11 +41,11 @@ export class StreamReader {
   }
 
   /** Reads from the stream's own files, and what is on its way to them. */
-  #readOwn(stream: FileStream, from: Position, maxBytes: number): MaybePromise<Buffer> {
+  #readOwn(stream: FileStream, from: Position, maxBytes: number, allocate?: Allocate): MaybePromise<Buffer> {
     const { pool, cache, damage } = this.#options;
     const { cached } = stream;
     if (stream.damage !== null) throw stream.damage;
-    if (from < cached.start) return damage.telling(readThrough(pool, cache, stream, from, Math.min(maxBytes, cached.start - from)));
+    if (from < cached.start) return damage.telling(readThrough(pool, cache, stream, from, Math.min(maxBytes, cached.start - from), allocate));
     cache.used(stream);
     return cached.read(from, maxBytes);
   }

@@ -1,4 +1,4 @@
-import { IncomingMessage } from "node:http";
+import { IncomingMessage, type IncomingHttpHeaders } from "node:http";
 import { Readable } from "node:stream";
 
 /** Takes a body as it comes. */
@@ -7,6 +7,8 @@ export interface BodySink {
   /** It is whole. */
   end(): void;
 }
+
+const NO_HEADERS: IncomingHttpHeaders = Object.freeze({});
 
 /** For a request that has no body. */
 const NOBODY: BodySink = { take: () => undefined, end: () => undefined };
@@ -31,6 +33,12 @@ export class DirectRequest extends IncomingMessage {
   /** The head promises no body: its end is no event for anybody. */
   expectNoBody(): void {
     this.passTo(NOBODY);
+  }
+
+  /** Nobody will ask for its headers any more. */
+  forgetHeaders(): void {
+    this.rawHeaders = [];
+    this.headers = NO_HEADERS;
   }
 
   /** What still comes goes through the stream. */

@@ -1,13 +1,16 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { RequestHeaders } from "./request-headers.js";
+import { DirectRequest } from "./direct-request.js";
+import { RequestHeaders } from "./request-headers.js";
 import type { Target } from "./target.js";
+
+const NO_HEADERS: RequestHeaders = new RequestHeaders();
 
 /** One request on its way to its answer. */
 export class Exchange {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly target: Target;
-  readonly headers: RequestHeaders;
+  headers: RequestHeaders;
   /** Whether the client has promised a body that has not been read to its end. */
   bodyPending: boolean;
   /** Whether the client holds its body back until it is told to continue. */
@@ -26,5 +29,12 @@ export class Exchange {
     this.headers = headers;
     this.bodyPending = headers.hasBody;
     this.awaitsContinue = awaitsContinue;
+  }
+
+  /** Lets go of the request's headers, where an answer has begun that lasts: a browser sends 1 KB of them, and all are there thrice. */
+  forgetHeaders(): void {
+    this.headers = NO_HEADERS;
+    // In somebody else's server they may still be asked for.
+    if (this.req instanceof DirectRequest) this.req.forgetHeaders();
   }
 }

@@ -141,6 +141,7 @@ export class SseFeeds {
     if (exchange.res.destroyed) return inFlight.end(exchange);
     if (inFlight.closing) return responder.refuse(exchange, problem("shutting-down"));
     responder.beginEndless(exchange, headersOf(stream));
+    exchange.forgetHeaders();
     this.#feedOf(stream).add(request).start();
   }
 

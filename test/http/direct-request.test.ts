@@ -52,6 +52,17 @@ test("a request without a body has no events, and is over for Node all the same"
   assert.deepEqual([events, ended], [[], [false, true, false, true]]);
 });
 
+test("a request can let go of its headers while it waits for its answer", async (t) => {
+  const connection = await connectionFor(t, (request, response) => {
+    request.forgetHeaders();
+    response.end(JSON.stringify([request.rawHeaders, request.headers]));
+  });
+  for (let count = 0; count < 2; count += 1) {
+    connection.write("GET / HTTP/1.1\r\nHost: a\r\nCookie: b=c\r\n\r\n");
+    assert.equal((await connection.answer()).text, "[[],{}]");
+  }
+});
+
 test("a stream that was read to its end says so", async (t) => {
   const connection = await connectionFor(t, (request, response) => {
     request.on("end", () => response.end(String(request.readableEnded)));

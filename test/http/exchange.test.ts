@@ -9,6 +9,13 @@ function exchangeWith(...rawHeaders: string[]): Exchange {
   return new Exchange({} as IncomingMessage, {} as ServerResponse, { path: "/", query: "" }, readHeaders(rawHeaders), false);
 }
 
+test("an exchange lets go of its headers, and leaves those of somebody else's server alone", () => {
+  const exchange = exchangeWith("Host", "a", "Origin", "b");
+  exchange.forgetHeaders();
+  assert.deepEqual([exchange.headers.host, exchange.headers.origin], [null, null]);
+  assert.deepEqual(Object.keys(exchange.req), []);
+});
+
 test("an exchange owes its client the reading of a promised body", () => {
   assert.equal(exchangeWith("Content-Length", "1").bodyPending, true);
   assert.equal(exchangeWith("Content-Length", "0").bodyPending, false);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { startNode, type TestScope } from "../helpers/process.js";
 import { median } from "../scale/load.js";
-import { pause, ServerUnderLoad } from "../scale/server-under-load.js";
+import { NODE_FLAGS, pause, ServerUnderLoad } from "../scale/server-under-load.js";
 import { openDialogue } from "./connection.js";
 import { fieldOf, HttpAnswers } from "./http-answers.js";
 import type { LoadOrder, LoadReport } from "./load-process.js";
@@ -75,7 +75,7 @@ export class Rig implements TestScope {
 
   /** Starts the yardstick; resolves with its port. */
   async yardstick(answers: Answers): Promise<number> {
-    const started = this.#script("yardstick.ts", answers);
+    const started = this.#script("yardstick.ts", answers, NODE_FLAGS);
     return Number((await started.stdoutLine(/^port/)).slice(5));
   }
 
@@ -108,7 +108,7 @@ export class Rig implements TestScope {
 
   /** Starts the yardstick of live reads. */
   async fanOutYardstick(): Promise<{ readonly port: number; stop(): Promise<void> }> {
-    const started = this.#script("fan-out-yardstick.ts", null);
+    const started = this.#script("fan-out-yardstick.ts", null, NODE_FLAGS);
     const port = Number((await started.stdoutLine(/^port/)).slice(5));
     const stop = async (): Promise<void> => {
       started.kill("SIGKILL");
@@ -117,8 +117,8 @@ export class Rig implements TestScope {
     return { port, stop };
   }
 
-  #script(file: string, argument: unknown): ReturnType<typeof startNode> {
-    return startNode(this, ["--import", TSX, fileURLToPath(new URL(file, import.meta.url)), JSON.stringify(argument)]);
+  #script(file: string, argument: unknown, flags: readonly string[] = []): ReturnType<typeof startNode> {
+    return startNode(this, [...flags, "--import", TSX, fileURLToPath(new URL(file, import.meta.url)), JSON.stringify(argument)]);
   }
 
   /** Puts the same load on ours, on the yardstick and on the rivals in turn; `valueOf` says what counts. */

@@ -3,7 +3,11 @@ import { fileURLToPath } from "node:url";
 import { systemClock } from "../../src/ops/clock.js";
 import { startNode, type TestProcess, type TestScope } from "../helpers/process.js";
 
-const BIN = fileURLToPath(new URL("../../bin/streamdir.js", import.meta.url));
+const ROOT = new URL("../../", import.meta.url);
+const { scripts } = JSON.parse(readFileSync(new URL("package.json", ROOT), "utf8")) as { readonly scripts: { readonly start: string } };
+const BIN = fileURLToPath(new URL("bin/streamdir.js", ROOT));
+/** What `npm start` gives Node: so is the server started here, and all that it is compared with. */
+export const NODE_FLAGS: readonly string[] = scripts.start.split(" ").filter((word) => word.startsWith("--"));
 const PROBE = new URL("../bench/memory-probe.mjs", import.meta.url).href;
 const MIB_IN_KIB = 1024;
 const MIB = 2 ** 20;
@@ -17,7 +21,7 @@ export interface Memory {
   readonly peakMiB: number;
 }
 
-/** The built server as a process of its own, with its default options but for a free port. */
+/** The built server as a process of its own, started as `npm start` does it, but for a free port. */
 export class ServerUnderLoad {
   readonly port: number;
   /** From the start of the process until it serves. */
@@ -38,7 +42,7 @@ export class ServerUnderLoad {
 
   static async #start(scope: TestScope, dir: string, args: readonly string[], nodeArgs: readonly string[]): Promise<ServerUnderLoad> {
     const startedMs = performance.now();
-    const started = startNode(scope, [...nodeArgs, BIN, dir, "--port", "0", "--log-format", "json", "--log-level", "debug", ...args]);
+    const started = startNode(scope, [...NODE_FLAGS, ...nodeArgs, BIN, dir, "--port", "0", "--log-format", "json", "--log-level", "debug", ...args]);
     const ready = JSON.parse(await started.stdoutLine(/"serving"/)) as { url: string };
     return new ServerUnderLoad(started, Number(new URL(ready.url).port), performance.now() - startedMs, pidIn(dir));
   }

@@ -92,12 +92,14 @@ export class FrameEncoder {
   }
 }
 
+const NO_BYTES = Buffer.alloc(0);
+
 /** What a bind record takes besides the identity itself. */
-const BIND_BYTES = recordLength(emptyChange(0), Buffer.alloc(0), false);
+const BIND_BYTES = recordLength(emptyChange(0), NO_BYTES, false);
 
 /** A change that changes nothing, at a time. */
 export function emptyChange(atMs: number): JournalEntry["change"] {
-  return { payload: Buffer.alloc(0), closes: false, producer: null, seq: null, atMs };
+  return { payload: NO_BYTES, closes: false, producer: null, seq: null, atMs };
 }
 
 /** What says which stream it is, where the file does not know it yet. */

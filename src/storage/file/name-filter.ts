@@ -27,18 +27,25 @@ export class NameFilter {
     // A stream comes and goes, and is there only once.
     if (this.mayHave(name)) return;
     this.#count += 1;
-    for (const bit of this.#bitsOf(name)) this.#words[bit >>> 5] = (this.#words[bit >>> 5] ?? 0) | (1 << (bit & 31));
+    const hash = hashOf(name);
+    for (let probe = 0; probe < PROBES; probe++) {
+      const bit = this.#bitOf(hash, probe);
+      this.#words[bit >>> 5] = (this.#words[bit >>> 5] ?? 0) | (1 << (bit & 31));
+    }
   }
 
   /** False only for a name that was never added. */
   mayHave(name: string): boolean {
-    return this.#bitsOf(name).every((bit) => ((this.#words[bit >>> 5] ?? 0) & (1 << (bit & 31))) !== 0);
+    const hash = hashOf(name);
+    for (let probe = 0; probe < PROBES; probe++) {
+      const bit = this.#bitOf(hash, probe);
+      if (((this.#words[bit >>> 5] ?? 0) & (1 << (bit & 31))) === 0) return false;
+    }
+    return true;
   }
 
-  #bitsOf(name: string): readonly number[] {
-    const first = hashOf(name);
-    const step = mixed(first) | 1;
-    return Array.from({ length: PROBES }, (_, probe) => (first + probe * step) & this.#mask);
+  #bitOf(hash: number, probe: number): number {
+    return (hash + probe * (mixed(hash) | 1)) & this.#mask;
   }
 }
 

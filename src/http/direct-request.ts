@@ -11,7 +11,7 @@ export interface BodySink {
 const NO_HEADERS: IncomingHttpHeaders = Object.freeze({});
 
 /** For a request that has no body. */
-const NOBODY: BodySink = { take: () => undefined, end: () => undefined };
+const IGNORED: BodySink = { take: () => undefined, end: () => undefined };
 
 /**
  * A request that hands its body on as Node's parser finds it. What a stream does beyond that, its queue and its events,
@@ -32,7 +32,7 @@ export class DirectRequest extends IncomingMessage {
 
   /** The head promises no body: its end is no event for anybody. */
   expectNoBody(): void {
-    this.passTo(NOBODY);
+    this.passTo(IGNORED);
   }
 
   /** Nobody will ask for its headers any more. */

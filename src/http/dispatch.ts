@@ -53,16 +53,17 @@ export class Dispatcher {
     if (arrival.next !== undefined && !this.#isOurs(target)) return arrival.next();
     const exchange = new Exchange(req, res, target, readHeaders(req.rawHeaders), arrival.awaitsContinue ?? false);
     if (!exchange.bodyPending && req instanceof DirectRequest) req.expectNoBody();
-    if (this.#pipeline.inTurn(req, res, () => this.#begin(exchange, arrival.refusal ?? faultOfHead(exchange)))) return;
+    exchange.arriving = true;
+    const isTaken = this.#pipeline.inTurn(req, res, () => this.#begin(exchange, arrival.refusal ?? faultOfHead(exchange)));
+    exchange.arriving = false;
+    if (isTaken) return;
     this.#begin(exchange, problem("overloaded", { detail: "Too many requests wait on this connection." }));
   }
 
   #begin(exchange: Exchange, refusal: Problem | null): void {
     this.#context.inFlight.begin(exchange);
-    exchange.arriving = true;
     if (refusal !== null) this.#context.responder.refuse(exchange, refusal);
     else guard(this.#context, exchange, () => this.#route(exchange));
-    exchange.arriving = false;
   }
 
   /** Lets all live reads go. Requests that come from now on are refused by {@link handle}, once `inFlight` is closing. */

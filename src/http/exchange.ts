@@ -3,7 +3,7 @@ import { DirectRequest } from "./direct-request.js";
 import { RequestHeaders } from "./request-headers.js";
 import type { Target } from "./target.js";
 
-const NO_HEADERS: RequestHeaders = new RequestHeaders();
+const NO_HEADERS: RequestHeaders = Object.freeze(new RequestHeaders());
 
 /** One request on its way to its answer. */
 export class Exchange {
@@ -15,7 +15,7 @@ export class Exchange {
   bodyPending: boolean;
   /** Whether the client holds its body back until it is told to continue. */
   awaitsContinue: boolean;
-  /** Whether the event that brought it is still handled. */
+  /** Whether it was in turn when it came, and the event that brought it is still handled. */
   arriving = false;
   /** Its place among the requests in flight; negative when it is not among them. */
   slot = -1;

@@ -36,7 +36,7 @@ export class HttpServer {
   constructor({ dispatcher, responder, clock, log }: HttpServerOptions) {
     this.#log = log;
     // A missing Host is refused by the dispatcher, in words.
-    this.#server = new PatientServer({ ...LIMITS, requireHostHeader: false, insecureHTTPParser: false });
+    this.#server = new PatientServer({ ...LIMITS, requireHostHeader: false, insecureHTTPParser: false }, () => responder.endWaiting());
     // Past this count Node would leave headers out without a word; their size is bounded above.
     this.#server.maxHeadersCount = 0;
     this.#server.on("request", (req, res) => dispatcher.handle(req, res));
@@ -81,7 +81,8 @@ export class HttpServer {
 class PatientServer extends Server<typeof DirectRequest, typeof PreparedResponse<DirectRequest>> {
   readonly #sockets = new Set<Socket>();
 
-  constructor(options: ServerOptions) {
+  /** `beforeEnd` is called when a client has ended its side: at once Node takes no more answers for it. */
+  constructor(options: ServerOptions, beforeEnd: () => void) {
     super({ ...options, IncomingMessage: DirectRequest, ServerResponse: PreparedResponse });
     const sockets = this.#sockets;
     // One for all connections.
@@ -91,6 +92,7 @@ class PatientServer extends Server<typeof DirectRequest, typeof PreparedResponse
     this.on("connection", (socket) => {
       sockets.add(socket);
       socket.on("close", forget);
+      socket.prependListener("end", beforeEnd);
     });
   }
 

@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { Clock } from "../ops/clock.js";
 import type { Allocate } from "../stream/stream.js";
+import { PreparedResponse } from "./prepared-response.js";
 
 /** Most bytes that wait to be used again, and how long the unused wait at the most. */
 const MAX_FREE_BYTES = 16 * 1024 * 1024;
@@ -23,8 +24,13 @@ export class ReadBuffers {
     this.#clock = clock;
   }
 
-  /** Memory for a read. What is less than half a buffer gets memory of its own: a slow client would hold far more than it is sent. */
-  readonly allocate: Allocate = (bytes) => {
+  /** Where a read for this answer gets its memory. In somebody else's server there may be who keeps what is sent. */
+  allocatorFor(res: ServerResponse): Allocate | undefined {
+    return res instanceof PreparedResponse ? this.#allocate : undefined;
+  }
+
+  /** What is less than half a buffer gets memory of its own: a slow client would hold far more than it is sent. */
+  readonly #allocate: Allocate = (bytes) => {
     if (bytes <= this.#bufferBytes / 2 || bytes > this.#bufferBytes) return Buffer.allocUnsafeSlow(bytes);
     const buffer = this.#free.pop() ?? Buffer.allocUnsafeSlow(this.#bufferBytes);
     this.#lent.set(buffer.buffer, buffer);

@@ -29,7 +29,7 @@ export class Responder {
   readonly #inFlight: InFlight;
   readonly #clock: Clock;
   #unreadBytes = 0;
-  /** Answers that go out when this turn of the event loop has taken in all that had arrived. */
+  /** Answers that wait for the others of this turn of the event loop. */
   #ending: [Exchange, Buffer | null][] = [];
 
   constructor({ cors, inFlight, clock }: ResponderOptions) {
@@ -51,7 +51,7 @@ export class Responder {
     this.#inFlight.end(exchange);
     if (res.destroyed) return;
     this.#begin(exchange, status, headers, body, false);
-    if (exchange.arriving && length <= LARGE_BYTES) this.#endSoon(exchange, body);
+    if (exchange.arriving && length <= LARGE_BYTES && res instanceof PreparedResponse) this.#endSoon(exchange, body);
     else this.#end(exchange, body);
   }
 
@@ -60,12 +60,14 @@ export class Responder {
    * and to write to their sockets in turn costs a fifth more.
    */
   #endSoon(exchange: Exchange, body: Buffer | null): void {
-    if (this.#ending.push([exchange, body]) > 1) return;
-    setImmediate(() => {
-      const ending = this.#ending;
-      this.#ending = [];
-      for (const [each, its] of ending) this.#end(each, its);
-    });
+    if (this.#ending.push([exchange, body]) === 1) setImmediate(() => this.endWaiting());
+  }
+
+  /** Sends the answers that wait for the others of this turn: due before a connection ends that may have one of them. */
+  endWaiting(): void {
+    const ending = this.#ending;
+    if (ending.length > 0) this.#ending = [];
+    for (const [exchange, body] of ending) this.#end(exchange, body);
   }
 
   #end(exchange: Exchange, body: Buffer | null): void {

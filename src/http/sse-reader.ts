@@ -70,7 +70,10 @@ export class SseReader {
     this.#timer = clock.after(lifetimeMs, () => this.#expire());
   }
 
-  /** Where frames go once the head is out: the answer would only hand them on. In somebody else's server there may be no socket. */
+  /**
+   * Where frames go once the head is out: the answer would only hand them on, and waits for the same `drain`. In
+   * somebody else's server there may be no socket.
+   */
   get #out(): Writable {
     const { req, res } = this.#exchange;
     return res instanceof PreparedResponse ? req.socket : res;
@@ -162,6 +165,8 @@ export class SseReader {
   }
 
   #send(batch: SseBatch, current: string): void {
+    // The client has ended its side: Node ends this one as soon as what waits is out.
+    if (!this.#out.writable) return this.#block();
     this.position = batch.to;
     if (batch.isEmpty && this.#hasToldPlace) return;
     const { res } = this.#exchange;
@@ -170,7 +175,10 @@ export class SseReader {
     if (!this.#hasToldPlace && res instanceof PreparedResponse) res.forgetHead();
     this.#hasToldPlace = true;
     if (batch.closed) return this.finish();
-    if (isRoomLeft) return;
+    if (!isRoomLeft) this.#block();
+  }
+
+  #block(): void {
     this.#state = "blocked";
     this.#host.fellBehind(this);
   }

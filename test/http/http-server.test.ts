@@ -1,6 +1,17 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { describe, test } from "node:test";
+import { CorsPolicy } from "../../src/http/cors.js";
+import type { Dispatcher } from "../../src/http/dispatch.js";
+import { Exchange } from "../../src/http/exchange.js";
+import { HttpServer } from "../../src/http/http-server.js";
+import { InFlight } from "../../src/http/in-flight.js";
+import { readHeaders } from "../../src/http/request-headers.js";
+import { Responder } from "../../src/http/respond.js";
+import { createLog } from "../../src/ops/log.js";
+import { ManualClock } from "../helpers/manual-clock.js";
+import { RawConnection } from "../helpers/raw-connection.js";
 import { requestBytes, startServer } from "../helpers/test-server.js";
 
 describe("a connection", () => {
@@ -22,6 +33,37 @@ describe("a connection", () => {
     const { headers, text } = await connection.answer();
     assert.deepEqual([text, headers["connection"]], ["hello", "close"]);
     assert.equal(await connection.rest(), "");
+  });
+
+  test("gets all its answers where its client has ended its side behind the last request", async (context) => {
+    const server = await startServer(context);
+    await server.send("PUT", "a", { headers: { "Content-Type": "text/plain" } });
+    const connection = await server.connect();
+    const reads = requestBytes("GET", "a").toString().repeat(5);
+    connection.socket.end(reads + requestBytes("POST", "a", { headers: { "Content-Type": "text/plain" }, body: "hello" }).toString());
+    const answers = await connection.rest();
+    assert.equal(answers.match(/HTTP\/1\.1 200 OK/g)?.length, 5);
+    assert.equal((await server.send("GET", "a")).text, "hello");
+  });
+
+  test("gets the answer that waits for others of its turn, also where its end is known before the turn is over", async (context) => {
+    const clock = new ManualClock();
+    const inFlight = new InFlight(1);
+    const responder = new Responder({ cors: new CorsPolicy("*"), inFlight, clock });
+    const handle = (req: IncomingMessage, res: ServerResponse): void => {
+      const exchange = new Exchange(req, res, { path: "/", query: "" }, readHeaders(req.rawHeaders), false);
+      exchange.arriving = true;
+      responder.send(exchange, 200, [], Buffer.from("hello"));
+      // As where so many connections have news that one turn does not see them all.
+      req.socket.emit("end");
+    };
+    const dispatcher = { handle } as unknown as Dispatcher; // nothing else is asked of it
+    const server = new HttpServer({ dispatcher, responder, clock, log: createLog({ level: "silent", format: "text", clock, write: () => undefined }) });
+    const connection = await RawConnection.open(await server.listen("127.0.0.1", 0));
+    context.after(() => server.close());
+    connection.write(requestBytes("GET", "/"));
+    assert.match(await connection.rest(), /hello$/);
+    connection.socket.destroy();
   });
 
   test("that asks for another protocol is answered in this one", async (context) => {

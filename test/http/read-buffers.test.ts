@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
-import { EventEmitter, once } from "node:events";
-import type { ServerResponse } from "node:http";
-import { connect } from "node:net";
+import { once } from "node:events";
+import { IncomingMessage, ServerResponse } from "node:http";
+import { connect, Socket } from "node:net";
 import { describe, test } from "node:test";
+import { PreparedResponse } from "../../src/http/prepared-response.js";
 import { ReadBuffers } from "../../src/http/read-buffers.js";
 import { ManualClock } from "../helpers/manual-clock.js";
 import { startServer } from "../helpers/test-server.js";
@@ -10,41 +11,48 @@ import { startServer } from "../helpers/test-server.js";
 const MIB = 1024 * 1024;
 
 /** An answer of which nothing but its end is asked. */
-function answer(): ServerResponse {
-  return new EventEmitter() as ServerResponse;
+function answer(): PreparedResponse {
+  return new PreparedResponse(new IncomingMessage(new Socket()));
+}
+
+/** What a read gets that is answered by a server of ours. */
+function allocated(buffers: ReadBuffers, bytes: number): Buffer {
+  const allocate = buffers.allocatorFor(answer());
+  assert.ok(allocate !== undefined);
+  return allocate(bytes);
 }
 
 describe("memory for reads", () => {
   test("is used again once its answer is over, and not before", () => {
     const buffers = new ReadBuffers(MIB, new ManualClock());
-    const first = buffers.allocate(MIB);
+    const first = allocated(buffers, MIB);
     const res = answer();
     buffers.takeBackAfter(res, first);
-    const second = buffers.allocate(MIB);
+    const second = allocated(buffers, MIB);
     assert.notEqual(second.buffer, first.buffer);
     res.emit("close");
-    const third = buffers.allocate(MIB - 1);
+    const third = allocated(buffers, MIB - 1);
     assert.equal(third.buffer, first.buffer);
     assert.equal(third.length, MIB - 1);
-    assert.notEqual(buffers.allocate(MIB).buffer, first.buffer);
+    assert.notEqual(allocated(buffers, MIB).buffer, first.buffer);
   });
 
   test("comes back also where less of it was used", () => {
     const buffers = new ReadBuffers(MIB, new ManualClock());
-    const first = buffers.allocate(MIB);
+    const first = allocated(buffers, MIB);
     const res = answer();
     buffers.takeBackAfter(res, first.subarray(0, MIB - 100));
     res.emit("close");
-    assert.equal(buffers.allocate(MIB).buffer, first.buffer);
+    assert.equal(allocated(buffers, MIB).buffer, first.buffer);
   });
 
   test("comes back once", () => {
     const buffers = new ReadBuffers(MIB, new ManualClock());
-    const memory = buffers.allocate(MIB);
+    const memory = allocated(buffers, MIB);
     const answers = [answer(), answer()];
     for (const res of answers) buffers.takeBackAfter(res, memory);
     for (const res of answers) res.emit("close");
-    assert.notEqual(buffers.allocate(MIB).buffer, buffers.allocate(MIB).buffer);
+    assert.notEqual(allocated(buffers, MIB).buffer, allocated(buffers, MIB).buffer);
   });
 
   test("that was not lent here is left alone", () => {
@@ -53,12 +61,12 @@ describe("memory for reads", () => {
     const res = answer();
     buffers.takeBackAfter(res, foreign);
     assert.equal(res.listenerCount("close"), 0);
-    assert.notEqual(buffers.allocate(MIB).buffer, foreign.buffer);
+    assert.notEqual(allocated(buffers, MIB).buffer, foreign.buffer);
   });
 
   for (const bytes of [0, 1, MIB / 2, MIB + 1]) {
     test(`for ${bytes} bytes is just as large`, () => {
-      const memory = new ReadBuffers(MIB, new ManualClock()).allocate(bytes);
+      const memory = allocated(new ReadBuffers(MIB, new ManualClock()), bytes);
       assert.deepEqual([memory.length, memory.buffer.byteLength], [bytes, bytes]);
     });
   }
@@ -70,27 +78,32 @@ describe("memory for reads", () => {
   ]) {
     test(`of which ${kept} buffers of ${bufferBytes / MIB} MiB wait at the most`, () => {
       const buffers = new ReadBuffers(bufferBytes, new ManualClock());
-      const lent = Array.from({ length: 20 }, () => buffers.allocate(bufferBytes));
+      const lent = Array.from({ length: 20 }, () => allocated(buffers, bufferBytes));
       for (const memory of lent) {
         const res = answer();
         buffers.takeBackAfter(res, memory);
         res.emit("close");
       }
       const known = new Set(lent.map(({ buffer }) => buffer));
-      const again = Array.from({ length: 20 }, () => buffers.allocate(bufferBytes));
+      const again = Array.from({ length: 20 }, () => allocated(buffers, bufferBytes));
       assert.equal(again.filter(({ buffer }) => known.has(buffer)).length, kept);
     });
   }
 
+  test("is not shared where somebody else may keep what is sent", () => {
+    const res = new ServerResponse(new IncomingMessage(new Socket()));
+    assert.equal(new ReadBuffers(MIB, new ManualClock()).allocatorFor(res), undefined);
+  });
+
   test("is let go of when nobody asks for it", async () => {
     const clock = new ManualClock();
     const buffers = new ReadBuffers(MIB, clock);
-    const memory = buffers.allocate(MIB);
+    const memory = allocated(buffers, MIB);
     const res = answer();
     buffers.takeBackAfter(res, memory);
     res.emit("close");
     clock.advance(10_000);
-    assert.notEqual(buffers.allocate(MIB).buffer, memory.buffer);
+    assert.notEqual(allocated(buffers, MIB).buffer, memory.buffer);
   });
 });
 

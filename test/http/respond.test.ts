@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer, ServerResponse, type IncomingMessage } from "node:http";
 import { describe, test, type TestContext } from "node:test";
 import { CorsPolicy } from "../../src/http/cors.js";
 import { Exchange } from "../../src/http/exchange.js";
 import { InFlight } from "../../src/http/in-flight.js";
+import { PreparedResponse } from "../../src/http/prepared-response.js";
 import { problem } from "../../src/http/problems.js";
 import { readHeaders } from "../../src/http/request-headers.js";
 import { EMPTY_BODY, Responder } from "../../src/http/respond.js";
@@ -13,10 +14,10 @@ import { connectionTo, type RawConnection } from "../helpers/raw-connection.js";
 type Answering = (responder: Responder, exchange: Exchange, inFlight: InFlight) => void;
 
 /** A connection to a server that answers everything with `answer`. */
-async function connectTo(context: TestContext, answer: Answering): Promise<RawConnection> {
+async function connectTo(context: TestContext, answer: Answering, kind: typeof ServerResponse = ServerResponse): Promise<RawConnection> {
   const inFlight = new InFlight(1);
   const responder = new Responder({ cors: new CorsPolicy("*"), inFlight, clock: new ManualClock() });
-  const server = createServer((req: IncomingMessage, res: ServerResponse) => {
+  const server = createServer({ ServerResponse: kind }, (req: IncomingMessage, res: ServerResponse) => {
     const exchange = new Exchange(req, res, { path: "/", query: "" }, readHeaders(req.rawHeaders), false);
     inFlight.begin(exchange);
     answer(responder, exchange, inFlight);
@@ -69,23 +70,45 @@ describe("an answer", () => {
       res.on("finish", () => events.push("answered"));
       responder.send(exchange, 200, [], Buffer.from("hello"));
       events.push(`handled, ${res.writableEnded ? "ended" : "not ended"}`);
-    });
+    }, PreparedResponse);
     connection.write(GET);
     assert.equal((await connection.answer()).text, "hello");
     assert.deepEqual(events, ["handled, not ended", "answered"]);
   });
 
-  test("that is large does not wait, so that it counts as unread before the next one is made", async (context) => {
+  test("that waits goes out at once when it has to, and once", async (context) => {
     const ended: boolean[] = [];
     const connection = await connectTo(context, (responder, exchange) => {
       exchange.arriving = true;
-      responder.send(exchange, 200, [], Buffer.alloc(64 * 1024 + 1));
+      responder.send(exchange, 200, [], Buffer.from("hello"));
+      responder.endWaiting();
       ended.push(exchange.res.writableEnded);
-    });
-    connection.write(GET);
-    assert.equal((await connection.answer()).headers["content-length"], "65537");
-    assert.deepEqual(ended, [true]);
+      responder.endWaiting();
+    }, PreparedResponse);
+    for (let round = 0; round < 2; round += 1) {
+      connection.write(GET);
+      assert.equal((await connection.answer()).text, "hello");
+    }
+    assert.deepEqual(ended, [true, true]);
   });
+
+  for (const { what, bytes, kind } of [
+    { what: "that is large does not wait, so that it counts as unread before the next one is made", bytes: 64 * 1024 + 1, kind: PreparedResponse },
+    { what: "in somebody else's server does not wait: what that makes of it is a part of the request's own event", bytes: 5, kind: ServerResponse },
+  ]) {
+    test(what, async (context) => {
+      const ended: boolean[] = [];
+      const answer: Answering = (responder, exchange) => {
+        exchange.arriving = true;
+        responder.send(exchange, 200, [], Buffer.alloc(bytes));
+        ended.push(exchange.res.writableEnded);
+      };
+      const connection = await connectTo(context, answer, kind);
+      connection.write(GET);
+      assert.equal((await connection.answer()).headers["content-length"], String(bytes));
+      assert.deepEqual(ended, [true]);
+    });
+  }
 
   test("of a server that stops is the connection's last", async (context) => {
     const connection = await connectTo(context, (responder, exchange, inFlight) => {

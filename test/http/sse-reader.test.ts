@@ -1,6 +1,13 @@
 import assert from "node:assert/strict";
+import { createServer as createHttpServer } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
 import { describe, test } from "node:test";
+import { DirectRequest } from "../../src/http/direct-request.js";
+import { PreparedResponse } from "../../src/http/prepared-response.js";
+import { createHandler } from "../../src/server.js";
+import { connectionTo } from "../helpers/raw-connection.js";
 import { follow, nextPair } from "../helpers/sse-client.js";
+import { tempDir } from "../helpers/temp-dir.js";
 import { startServer } from "../helpers/test-server.js";
 import { parseEventStream } from "../protocol/event-stream-parser.js";
 
@@ -67,6 +74,30 @@ describe("an SSE connection", () => {
 });
 
 describe("the backlog", () => {
+  test("is sent nothing more once its connection is about to end, so that what waits is not lost", async (context) => {
+    const handler = await createHandler({ dir: tempDir(), logLevel: "silent" });
+    const http = createHttpServer({ IncomingMessage: DirectRequest, ServerResponse: PreparedResponse }, handler);
+    const sockets: Socket[] = [];
+    http.on("connection", (socket) => sockets.push(socket));
+    const client = await connectionTo(context, http);
+    context.after(() => handler.close());
+    const url = `http://127.0.0.1:${(http.address() as AddressInfo).port}/v1/stream/a`; // it listens on a port
+    await fetch(url, { method: "PUT", headers: TEXT });
+    client.write("GET /v1/stream/a?live=sse&offset=-1 HTTP/1.1\r\nHost: a\r\n\r\n");
+    await client.until("\n\n");
+    const [socket] = sockets;
+    assert.ok(socket !== undefined);
+    const faults: Error[] = [];
+    socket.on("error", (fault) => faults.push(fault));
+    // As Node does where a client has ended its side.
+    socket.end();
+    await fetch(url, { method: "POST", headers: TEXT, body: "hello" });
+    await fetch(url, { method: "POST", headers: TEXT, body: "there" });
+    client.socket.end();
+    assert.doesNotMatch(await client.rest(), /hello/);
+    assert.deepEqual(faults, []);
+  });
+
   test("comes in chunks, and only the last is up to date", async (context) => {
     const server = await startServer(context, { chunkBytes: 4 });
     await server.send("PUT", "a", { headers: TEXT, body: "abcdefghij" });

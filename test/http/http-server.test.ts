@@ -39,11 +39,8 @@ describe("a connection", () => {
     const server = await startServer(context);
     await server.send("PUT", "a", { headers: { "Content-Type": "text/plain" } });
     const connection = await server.connect();
-    const reads = requestBytes("GET", "a").toString().repeat(5);
-    connection.socket.end(reads + requestBytes("POST", "a", { headers: { "Content-Type": "text/plain" }, body: "hello" }).toString());
-    const answers = await connection.rest();
-    assert.equal(answers.match(/HTTP\/1\.1 200 OK/g)?.length, 5);
-    assert.equal((await server.send("GET", "a")).text, "hello");
+    connection.socket.end(requestBytes("GET", "a").toString().repeat(100));
+    assert.equal((await connection.rest()).match(/HTTP\/1\.1 200 OK/g)?.length, 100);
   });
 
   test("gets the answer that waits for others of its turn, also where its end is known before the turn is over", async (context) => {

@@ -15,6 +15,7 @@ import { startServer } from "../helpers/test-server.js";
 /** A connection that keeps what is written to it. */
 class FakeResponse extends EventEmitter {
   readonly headersSent = true;
+  readonly writable = true;
   readonly written: Buffer[] = [];
   isFull = false;
   isEnded = false;

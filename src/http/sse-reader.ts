@@ -165,13 +165,14 @@ export class SseReader {
   }
 
   #send(batch: SseBatch, current: string): void {
+    const out = this.#out;
     // The client has ended its side: Node ends this one as soon as what waits is out.
-    if (!this.#out.writable) return this.#block();
+    if (!out.writable) return this.#block();
     this.position = batch.to;
     if (batch.isEmpty && this.#hasToldPlace) return;
     const { res } = this.#exchange;
     const frame = batch.frame(this.#cursorAt(current));
-    const isRoomLeft = this.#hasToldPlace ? this.#out.write(frame) : res.write(frame);
+    const isRoomLeft = (this.#hasToldPlace ? out : res).write(frame);
     if (!this.#hasToldPlace && res instanceof PreparedResponse) res.forgetHead();
     this.#hasToldPlace = true;
     if (batch.closed) return this.finish();

@@ -24,24 +24,27 @@ export class NameFilter {
   }
 
   add(name: string): void {
-    // A stream comes and goes, and is there only once.
-    if (this.mayHave(name)) return;
-    this.#count += 1;
+    let isNew = false;
     const hash = hashOf(name);
     for (let probe = 0; probe < PROBES; probe++) {
       const bit = this.#bitOf(hash, probe);
+      if (this.#isSet(bit)) continue;
+      isNew = true;
       this.#words[bit >>> 5] = (this.#words[bit >>> 5] ?? 0) | (1 << (bit & 31));
     }
+    // A stream comes and goes, and is there only once.
+    if (isNew) this.#count += 1;
   }
 
   /** False only for a name that was never added. */
   mayHave(name: string): boolean {
     const hash = hashOf(name);
-    for (let probe = 0; probe < PROBES; probe++) {
-      const bit = this.#bitOf(hash, probe);
-      if (((this.#words[bit >>> 5] ?? 0) & (1 << (bit & 31))) === 0) return false;
-    }
+    for (let probe = 0; probe < PROBES; probe++) if (!this.#isSet(this.#bitOf(hash, probe))) return false;
     return true;
+  }
+
+  #isSet(bit: number): boolean {
+    return ((this.#words[bit >>> 5] ?? 0) & (1 << (bit & 31))) !== 0;
   }
 
   #bitOf(hash: number, probe: number): number {

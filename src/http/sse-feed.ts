@@ -39,8 +39,8 @@ export class SseFeed implements ReaderHost {
   }
 
   /** A reader of this stream; it is to be started once the head of its answer is written. */
-  add(request: SseRequest): SseReader {
-    const reader = new SseReader({ ...request, context: this.#context, host: this, stream: this.#stream });
+  add({ exchange, position, cursor }: SseRequest): SseReader {
+    const reader = new SseReader({ context: this.#context, host: this, stream: this.#stream, exchange, position, cursor });
     this.#readers.add(reader);
     return reader;
   }

@@ -13,7 +13,8 @@ export function create(context: Context, exchange: Exchange, name: string): Mayb
   const head = readCreateHead(exchange.headers, context.settings.prefix);
   if (isProblem(head)) return context.responder.refuse(exchange, head);
   return receiveBody(context, exchange, async (body) => {
-    answer(context, exchange, await context.registry.create(name, { ...head, body }));
+    const { contentType, ttlSeconds, expiresAtMs, closed, fork } = head;
+    answer(context, exchange, await context.registry.create(name, { contentType, ttlSeconds, expiresAtMs, closed, fork, body }));
   });
 }
 

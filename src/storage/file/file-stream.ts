@@ -146,10 +146,9 @@ export class FileStream implements StoredStream {
     this.forks = sidecar?.forks ?? null;
     this.softDeleted = sidecar?.softDeleted ?? false;
     this.earliestPlace = sidecar?.earliest ?? identity.config.forkedFrom?.earliest ?? ORIGIN;
-    this.segments = (sidecar?.segments ?? []).map((segment) => ({
-      ...segment,
-      unchecked: { length: segment.length, crc: segment.crc, checking: null },
-    }));
+    this.segments = (sidecar?.segments ?? []).map(({ start, length, crc, firstAtMs, newestAtMs }) => {
+      return { start, length, crc, firstAtMs, newestAtMs, unchecked: { length, crc, checking: null } };
+    });
     for (const neededBefore of this.forks?.values() ?? []) if (neededBefore > this.earliest) this.#pins += 1;
     this.hasDirectory = sidecar !== null;
     this.hasSidecar = sidecar !== null;

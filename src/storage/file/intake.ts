@@ -98,7 +98,8 @@ export class Intake {
   /** Takes a trim: the stream begins at `place` once that is durable. */
   trim(stream: FileStream, place: Place, atMs: number, settle: Settle, companion: JournalEntry | null): void {
     const { generation } = stream;
-    this.#handIn({ kind: RecordKind.trim, stream, change: emptyChange(atMs), ...place, bypassed: null, generation, settle, companion });
+    const { position, segmentStart } = place;
+    this.#handIn({ kind: RecordKind.trim, stream, change: emptyChange(atMs), position, segmentStart, bypassed: null, generation, settle, companion });
   }
 
   /** Calls `settle` when all that was taken for the stream before has settled. */

@@ -81,7 +81,8 @@ export function recordLength(change: AppendRecord, identity: Buffer | null, bypa
 /** An identity as it stands in a record. */
 export function encodeIdentity(identity: StreamIdentity): Buffer {
   const { id, name, config } = identity;
-  return Buffer.from(JSON.stringify({ id, name, ...config }), "utf8");
+  const { contentType, createdAtMs, ttlSeconds, expiresAtMs, forkedFrom } = config;
+  return Buffer.from(JSON.stringify({ id, name, contentType, createdAtMs, ttlSeconds, expiresAtMs, forkedFrom }), "utf8");
 }
 
 /** Writes one record into `target` at `offset`; returns where the next one goes. */
@@ -287,8 +288,8 @@ function takeIdentity(bytes: Buffer, cursor: { offset: number }): Buffer {
 
 function decodeIdentity(json: Buffer): StreamIdentity {
   // The CRC has vouched for these bytes: they are what encodeIdentity wrote.
-  const { id, name, ...config } = JSON.parse(json.toString()) as { id: string; name: string } & StreamConfig;
-  return { id, name, config };
+  const { id, name, contentType, createdAtMs, ttlSeconds, expiresAtMs, forkedFrom } = JSON.parse(json.toString()) as { id: string; name: string } & StreamConfig;
+  return { id, name, config: { contentType, createdAtMs, ttlSeconds, expiresAtMs, forkedFrom } };
 }
 
 function takeText(bytes: Buffer, cursor: { offset: number }, length: number): string {

@@ -237,7 +237,7 @@ export class SegmentWriter {
     // Taken now, before any wait: state and batch belong together.
     const batch = stream.lastBatch;
     const state = stream.state.clone();
-    const { earliestPlace: earliest, softDeleted } = stream;
+    const { id, name, config, earliestPlace: earliest, softDeleted } = stream;
     const forks = stream.forks === null ? null : new Map(stream.forks);
     const { tail } = state;
     await this.#flushTo(stream, tail);
@@ -245,9 +245,11 @@ export class SegmentWriter {
     await this.#makeDirectory(stream);
     const segments = stream.segments
       .filter((segment) => segment.start < tail)
-      .map((segment) => ({ ...segment, length: Math.min(segment.length, tail - segment.start) }));
+      .map(({ start, length, crc, firstAtMs, newestAtMs }) => ({ start, length: Math.min(length, tail - start), crc, firstAtMs, newestAtMs }));
+    // Each member by name: objects made by spreading leave garbage that only a full collection finds.
+    const sidecar = { id, name, config, state, earliest, forks, softDeleted, segments, batch, claimed: false };
     // Under its other name the sidecar promises nothing yet: both go to the disk at the same time.
-    await allDone([this.#syncSegments(stream), this.#writeSidecar(stream, { ...identityOf(stream), state, earliest, forks, softDeleted, segments, batch, claimed: false })]);
+    await allDone([this.#syncSegments(stream), this.#writeSidecar(stream, sidecar)]);
     if (stream.deleted || stream.damage !== null) return;
     await this.#putSidecar(stream);
     stream.persistedBatch = batch;
@@ -273,8 +275,9 @@ export class SegmentWriter {
   async #claim(stream: FileStream): Promise<void> {
     await this.#makeDirectory(stream);
     if (!stream.hasSidecar) {
+      const { id, name, config } = stream;
       const nothing = { state: new MutableState(), earliest: { position: 0, segmentStart: 0 }, forks: null, softDeleted: false, segments: [], batch: 0 };
-      await this.#writeSidecar(stream, { ...identityOf(stream), ...nothing, claimed: true });
+      await this.#writeSidecar(stream, { id, name, config, ...nothing, claimed: true });
       await this.#putSidecar(stream);
     }
     if (stream.hasEntry) return;
@@ -324,11 +327,6 @@ async function unlessDamaged(work: Promise<void>): Promise<void> {
   await work.catch((error: unknown) => {
     if (!(error instanceof DamagedStreamError)) throw error;
   });
-}
-
-function identityOf(stream: FileStream): Pick<Sidecar, "id" | "name" | "config"> {
-  const { id, name, config } = stream;
-  return { id, name, config };
 }
 
 /** What does not fit whole is cut off again: it would take the room that others still find. */

@@ -69,7 +69,7 @@ export function encodeSidecar(sidecar: Sidecar): Buffer {
     ["softDeleted", sidecar.softDeleted],
     ["forks", [...(sidecar.forks ?? [])].map(([id, neededBefore]) => ({ id, neededBefore }))],
     ["earliest", { position: sidecar.earliest.position, segmentStart: sidecar.earliest.segmentStart }],
-    ["segments", sidecar.segments.map(({ crc, ...rest }) => ({ start: rest.start, length: rest.length, crc32: hex(crc), firstAtMs: rest.firstAtMs, newestAtMs: rest.newestAtMs }))],
+    ["segments", sidecar.segments.map(({ start, length, crc, firstAtMs, newestAtMs }) => ({ start, length, crc32: hex(crc), firstAtMs, newestAtMs }))],
   ]);
 }
 
@@ -149,7 +149,7 @@ function fromJson(json: SidecarJson): Sidecar {
     forks: json.forks.length === 0 ? null : new Map(json.forks.map((fork) => [fork.id, fork.neededBefore])),
     softDeleted: json.softDeleted,
     earliest: json.earliest,
-    segments: json.segments.map(({ crc32: crc, ...segment }) => ({ ...segment, crc: parseInt(crc, 16) })),
+    segments: json.segments.map(({ start, length, crc32: crc, firstAtMs, newestAtMs }) => ({ start, length, crc: parseInt(crc, 16), firstAtMs, newestAtMs })),
     batch,
     claimed,
   };

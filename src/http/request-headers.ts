@@ -32,38 +32,55 @@ export class RequestHeaders {
   }
 }
 
-/** The headers that may come once, and where they are kept. */
-const SINGLETONS = {
-  "content-type": "contentType",
-  "stream-ttl": "streamTtl",
-  "stream-expires-at": "streamExpiresAt",
-  "stream-closed": "streamClosed",
-  "stream-seq": "streamSeq",
-  "stream-forked-from": "streamForkedFrom",
-  "stream-fork-offset": "streamForkOffset",
-  "stream-fork-sub-offset": "streamForkSubOffset",
-  "producer-id": "producerId",
-  "producer-epoch": "producerEpoch",
-  "producer-seq": "producerSeq",
-} as const;
-const SINGLETON_FIELDS: ReadonlyMap<string, (typeof SINGLETONS)[keyof typeof SINGLETONS]> = new Map(Object.entries(SINGLETONS));
+/** A header that the protocol reads. */
+interface KnownHeader {
+  /** In lower case, and as most clients write it that do not send lower case. */
+  readonly name: string;
+  readonly title: string;
+  readonly take: (headers: RequestHeaders, value: string) => void;
+}
 
-/** The names that {@link readHeader} itself knows. */
-const OTHERS = [
-  "host",
-  "origin",
-  "authorization",
-  "content-length",
-  "transfer-encoding",
-  "if-none-match",
-  "last-event-id",
-  "x-forwarded-host",
-  "x-forwarded-proto",
+function header(name: string, take: KnownHeader["take"]): KnownHeader {
+  return { name, title: name.replace(/\b[a-z]/g, (letter) => letter.toUpperCase()), take };
+}
+
+/** A header that may come once; `get` is what came before. */
+function singleton(name: string, get: (headers: RequestHeaders) => string | null, set: KnownHeader["take"]): KnownHeader {
+  return header(name, (headers, value) => {
+    if (get(headers) !== null) headers.repeated = name;
+    set(headers, value);
+  });
+}
+
+/** Each with functions of its own: to look a field up by its name costs more than all else here. */
+const KNOWN_HEADERS: readonly KnownHeader[] = [
+  header("host", (headers, value) => void (headers.host ??= value)),
+  header("origin", (headers, value) => void (headers.origin ??= value)),
+  header("authorization", (headers) => void (headers.authenticated = true)),
+  header("content-length", (headers, value) => void (headers.contentLength = Number(value))),
+  header("transfer-encoding", (headers) => void (headers.chunked = true)),
+  header("if-none-match", (headers, value) => void (headers.ifNoneMatch = headers.ifNoneMatch === null ? value : `${headers.ifNoneMatch}, ${value}`)),
+  header("last-event-id", (headers, value) => void (headers.lastEventId ??= value)),
+  header("x-forwarded-host", (headers, value) => void (headers.forwardedHost ??= value)),
+  header("x-forwarded-proto", (headers, value) => void (headers.forwardedProto ??= value)),
+  singleton("content-type", ({ contentType }) => contentType, (headers, value) => void (headers.contentType = value)),
+  singleton("stream-ttl", ({ streamTtl }) => streamTtl, (headers, value) => void (headers.streamTtl = value)),
+  singleton("stream-expires-at", ({ streamExpiresAt }) => streamExpiresAt, (headers, value) => void (headers.streamExpiresAt = value)),
+  singleton("stream-closed", ({ streamClosed }) => streamClosed, (headers, value) => void (headers.streamClosed = value)),
+  singleton("stream-seq", ({ streamSeq }) => streamSeq, (headers, value) => void (headers.streamSeq = value)),
+  singleton("stream-forked-from", ({ streamForkedFrom }) => streamForkedFrom, (headers, value) => void (headers.streamForkedFrom = value)),
+  singleton("stream-fork-offset", ({ streamForkOffset }) => streamForkOffset, (headers, value) => void (headers.streamForkOffset = value)),
+  singleton("stream-fork-sub-offset", ({ streamForkSubOffset }) => streamForkSubOffset, (headers, value) => void (headers.streamForkSubOffset = value)),
+  singleton("producer-id", ({ producerId }) => producerId, (headers, value) => void (headers.producerId = value)),
+  singleton("producer-epoch", ({ producerEpoch }) => producerEpoch, (headers, value) => void (headers.producerEpoch = value)),
+  singleton("producer-seq", ({ producerSeq }) => producerSeq, (headers, value) => void (headers.producerSeq = value)),
 ];
 
-const KNOWN_LENGTHS = new Set([...SINGLETON_FIELDS.keys(), ...OTHERS].map((name) => name.length));
-/** Whether a known name has this length: most of a browser's headers are passed over by that alone. */
-const IS_KNOWN_LENGTH = Array.from({ length: Math.max(...KNOWN_LENGTHS) + 1 }, (_, length) => KNOWN_LENGTHS.has(length));
+/** The known headers by the length of their names: most of a browser's are passed over by that alone. */
+const BY_LENGTH: readonly (readonly KnownHeader[])[] = Array.from(
+  { length: Math.max(...KNOWN_HEADERS.map(({ name }) => name.length)) + 1 },
+  (_, length) => KNOWN_HEADERS.filter(({ name }) => name.length === length),
+);
 
 /**
  * Reads `IncomingMessage.rawHeaders`, names and values in turn, in one pass. The `headers` of Node would build an
@@ -73,48 +90,15 @@ export function readHeaders(rawHeaders: readonly string[]): RequestHeaders {
   const headers = new RequestHeaders();
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? "";
-    if (IS_KNOWN_LENGTH[name.length] === true) readHeader(headers, name.toLowerCase(), rawHeaders[at + 1] ?? "");
+    const candidates = BY_LENGTH[name.length];
+    if (candidates !== undefined && candidates.length > 0) knownAs(name, candidates)?.take(headers, rawHeaders[at + 1] ?? "");
   }
   return headers;
 }
 
-function readHeader(headers: RequestHeaders, name: string, value: string): void {
-  switch (name) {
-    case "host":
-      headers.host ??= value;
-      break;
-    case "origin":
-      headers.origin ??= value;
-      break;
-    case "authorization":
-      headers.authenticated = true;
-      break;
-    case "content-length":
-      headers.contentLength = Number(value);
-      break;
-    case "transfer-encoding":
-      headers.chunked = true;
-      break;
-    case "if-none-match":
-      headers.ifNoneMatch = headers.ifNoneMatch === null ? value : `${headers.ifNoneMatch}, ${value}`;
-      break;
-    case "last-event-id":
-      headers.lastEventId ??= value;
-      break;
-    case "x-forwarded-host":
-      headers.forwardedHost ??= value;
-      break;
-    case "x-forwarded-proto":
-      headers.forwardedProto ??= value;
-      break;
-    default:
-      readSingleton(headers, name, value);
-  }
-}
-
-function readSingleton(headers: RequestHeaders, name: string, value: string): void {
-  const field = SINGLETON_FIELDS.get(name);
-  if (field === undefined) return;
-  if (headers[field] !== null) headers.repeated = name;
-  headers[field] = value;
+/** The one of `candidates` that has this name in whatever letter case; nearly always it is in one of two. */
+function knownAs(name: string, candidates: readonly KnownHeader[]): KnownHeader | undefined {
+  for (const known of candidates) if (known.title === name || known.name === name) return known;
+  const lowerCase = name.toLowerCase();
+  return candidates.find((known) => known.name === lowerCase);
 }

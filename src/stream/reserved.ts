@@ -14,6 +14,9 @@ export class ReservedState implements ProducerMemory {
   #closed: boolean;
   #closedBy: ProducerStamp | null;
   #lastSeq: string | null;
+  /** The newest mark that was counted in, and whose it is; only more producers than one take a map. */
+  #mark: ProducerMark | null = null;
+  #producerId = "";
   #marks: Map<string, ProducerMark> | null = null;
 
   constructor(durable: StreamState, initial: AppendRecord | null) {
@@ -47,7 +50,8 @@ export class ReservedState implements ProducerMemory {
   }
 
   get producerCount(): number {
-    return (this.#durable.producers?.size ?? 0) + (this.#marks?.size ?? 0);
+    const pending = this.#marks?.size ?? (this.#mark === null ? 0 : 1);
+    return (this.#durable.producers?.size ?? 0) + pending;
   }
 
   get oldestProducerAtMs(): number {
@@ -56,7 +60,8 @@ export class ReservedState implements ProducerMemory {
   }
 
   markOf(id: string): ProducerMark | undefined {
-    return this.#marks?.get(id) ?? this.#durable.producers?.get(id);
+    const pending = id === this.#producerId ? this.#mark : this.#marks?.get(id);
+    return pending ?? this.#durable.producers?.get(id);
   }
 
   /** Counts `record` in: it has been handed to storage. Returns what `settle` needs to know of it. */
@@ -66,13 +71,21 @@ export class ReservedState implements ProducerMemory {
     if (record.seq !== null) this.#lastSeq = record.seq;
     if (record.producer !== null) {
       const { id, epoch, seq } = record.producer;
-      (this.#marks ??= new Map()).set(id, { epoch, seq, atMs: record.atMs });
+      this.#note(id, { epoch, seq, atMs: record.atMs });
     }
     if (record.closes) {
       this.#closed = true;
       this.#closedBy = record.producer;
     }
     return this.#generation;
+  }
+
+  #note(id: string, mark: ProducerMark): void {
+    const before = this.#mark;
+    if (before !== null && this.#producerId !== id) this.#marks ??= new Map([[this.#producerId, before]]);
+    this.#producerId = id;
+    this.#mark = mark;
+    this.#marks?.set(id, mark);
   }
 
   /**
@@ -91,6 +104,8 @@ export class ReservedState implements ProducerMemory {
     this.#closed = this.#durable.closed;
     this.#closedBy = this.#durable.closedBy;
     this.#lastSeq = this.#durable.lastSeq;
+    this.#mark = null;
+    this.#producerId = "";
     this.#marks = null;
   }
 }

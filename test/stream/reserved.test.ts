@@ -51,6 +51,24 @@ test("a failure takes all that was decided on it along, and what comes after cou
   assert.deepEqual([reserved.tail, reserved.lastSeq, reserved.pending], [3, "1", 0]);
 });
 
+test("the newest mark of each producer counts, whatever their order", () => {
+  const durable = new MutableState();
+  const reserved = new ReservedState(durable, null);
+  const seqs = (): (number | undefined)[] => ["", "a", "b"].map((id) => reserved.markOf(id)?.seq);
+  const records = [["a", 0], ["a", 1], ["b", 0], ["a", 2], ["b", 1], ["", 0]] as const;
+  const seen = records.map(([id, seq]) => {
+    reserved.reserve(recordOf("", { producer: { id, epoch: 0, seq } }));
+    return [...seqs(), reserved.producerCount];
+  });
+  assert.deepEqual(seen, [[undefined, 0, undefined, 1], [undefined, 1, undefined, 1], [undefined, 1, 0, 2], [undefined, 2, 0, 2], [undefined, 2, 1, 2], [0, 2, 1, 3]]);
+  for (const [id, seq] of records) {
+    durable.apply(recordOf("", { producer: { id, epoch: 0, seq } }), 0);
+    reserved.settle(0, true);
+    assert.deepEqual(seqs(), reserved.pending === 0 ? ["", "a", "b"].map((each) => durable.producers?.get(each)?.seq) : [0, 2, 1]);
+  }
+  assert.deepEqual([...seqs(), reserved.producerCount], [0, 2, 1, 3]);
+});
+
 test("producers of both are counted, and the oldest is that of the durable state", () => {
   const durable = new MutableState();
   const reserved = new ReservedState(durable, null);

@@ -39,13 +39,23 @@ export class Flusher {
 
   /** The stream has bytes in memory that no segment has. */
   add(stream: FileStream): void {
-    this.#unwritten.add(stream);
+    if (!stream.awaitsFlush) this.#enlist(stream);
     if (this.#isDue && this.#retry === null) this.#begin();
   }
 
   /** Forgets what memory holds of a stream: it is written, or never will be, and nobody reads it there any more. */
   drop(stream: FileStream): void {
     this.#options.cache.drop(stream);
+    this.#strike(stream);
+  }
+
+  #enlist(stream: FileStream): void {
+    stream.awaitsFlush = true;
+    this.#unwritten.add(stream);
+  }
+
+  #strike(stream: FileStream): void {
+    stream.awaitsFlush = false;
     this.#unwritten.delete(stream);
   }
 
@@ -78,12 +88,12 @@ export class Flusher {
     const { cache, flushAtBytes, writer } = this.#options;
     for (const stream of this.#unwritten) {
       if (cache.unwrittenBytes <= flushAtBytes / 2 && !cache.isOverfull) return;
-      this.#unwritten.delete(stream);
+      this.#strike(stream);
       try {
         await writer.flush(stream);
         this.#trouble = null;
       } catch (error) {
-        this.#unwritten.add(stream);
+        this.#enlist(stream);
         return this.#failed(error);
       }
     }

@@ -19,6 +19,12 @@ const SHARE_OF_LIMIT = 1 / 4;
 /** Large segments compared with their checksums at once: it takes the CPU, and the answers to appends must not wait for it. */
 const MAX_CHECKS = 1;
 
+/**
+ * How many uses a map of the pool serves before a new one takes its place. V8 keeps a map's outgrown tables linked: once
+ * one of them is old, it holds whatever the map has later, until the next full collection.
+ */
+const USES_OF_A_MAP = 256;
+
 /** Open segment files, shared and reused; the least recently used are closed. */
 export class SegmentPool {
   /** Comparisons of large segments with their checksums, which take their turns. */
@@ -26,7 +32,8 @@ export class SegmentPool {
   readonly #files: Files;
   #maxOpenFiles: number;
   /** Least recently used first. */
-  readonly #open = new Map<string, PooledFile>();
+  #open = new Map<string, PooledFile>();
+  #uses = 0;
 
   constructor(files: Files, maxOpenFiles = MAX_OPEN_FILES) {
     this.#files = files;
@@ -42,6 +49,8 @@ export class SegmentPool {
 
   /** Runs `work` with the file at `path` open; `read` needs it to exist. */
   async use<T>(path: string, mode: PoolMode, work: (file: OpenFile) => Promise<T>): Promise<T> {
+    this.#uses += 1;
+    if (this.#uses % USES_OF_A_MAP === 0) this.#open = new Map(this.#open);
     const key = this.#keyFor(path, mode);
     const pooled = this.#open.get(key) ?? { directory: dirname(path), opening: this.#openFile(path, mode), users: 0, dropped: false };
     this.#open.delete(key);

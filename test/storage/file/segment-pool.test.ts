@@ -28,6 +28,15 @@ test("a file is opened once and used again", async () => {
   assert.equal(files.count("open", /a$/), 1);
 });
 
+test("files stay open, the least recently used first to go, through hundreds of uses", async () => {
+  const { dir, files, read } = poolOf(2);
+  for (const name of ["a", "b", "c"]) writeFileSync(join(dir, name), name);
+  for (let index = 0; index < 600; index += 1) assert.equal(await read(index % 2 === 0 ? "a" : "b"), index % 2 === 0 ? "a" : "b");
+  assert.deepEqual([files.count("open", /a$/), files.count("open", /b$/)], [1, 1]);
+  await read("c");
+  assert.deepEqual([files.count("close", /a$/), files.count("close", /b$/)], [1, 0]);
+});
+
 test("a file that is open for writing serves reads", async () => {
   const { dir, pool, files, read } = poolOf();
   await pool.use(join(dir, "a"), "write", (file) => file.write(Buffer.from("new"), 0));

@@ -47,12 +47,11 @@ class Upload implements BodySink {
 
   start(): void {
     const { req } = this.#exchange;
-    if (!(req instanceof DirectRequest && req.passTo(this))) {
-      req.on("data", (chunk: Buffer) => this.take(chunk));
-      req.on("end", () => this.end());
-    }
+    if (req instanceof DirectRequest && req.passTo(this)) return;
+    req.on("data", (chunk: Buffer) => this.take(chunk));
+    req.on("end", () => this.end());
     // Comes only when the client goes away in the middle.
-    req.on("error", () => this.#abandon());
+    req.on("error", () => this.abandon());
   }
 
   take(chunk: Buffer): void {
@@ -85,7 +84,7 @@ class Upload implements BodySink {
     this.#context.responder.refuse(this.#exchange, refusal);
   }
 
-  #abandon(): void {
+  abandon(): void {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#context.inFlight.end(this.#exchange);

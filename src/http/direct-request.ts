@@ -6,12 +6,14 @@ export interface BodySink {
   take(chunk: Buffer): void;
   /** It is whole. */
   end(): void;
+  /** The client has gone in the middle of it. */
+  abandon(): void;
 }
 
 const NO_HEADERS: IncomingHttpHeaders = Object.freeze({});
 
 /** For a request that has no body. */
-const IGNORED: BodySink = { take: () => undefined, end: () => undefined };
+const IGNORED: BodySink = { take: () => undefined, end: () => undefined, abandon: () => undefined };
 
 /**
  * A request that hands its body on as Node's parser finds it. What a stream does beyond that, its queue and its events,
@@ -59,6 +61,12 @@ export class DirectRequest extends IncomingMessage {
       sink.end();
     }
     return true;
+  }
+
+  /** Called by Node when the connection is gone before the body is there. */
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    if (!this.#isOver) this.#sink?.abandon();
+    super._destroy(error, done);
   }
 
   static {

@@ -17,6 +17,7 @@ function echo(response: ServerResponse<DirectRequest>, seen: string[] = []): Bod
   return {
     take: (chunk) => void seen.push(chunk.toString()),
     end: () => void response.end(seen.join("|")),
+    abandon: () => undefined,
   };
 }
 
@@ -86,7 +87,7 @@ test("what comes of a body that has its answer is dropped, and the next request 
       taken.push(chunk.toString());
       response.end(`has ${chunk.toString()}`);
     };
-    request.passTo({ take, end: () => undefined });
+    request.passTo({ take, end: () => undefined, abandon: () => undefined });
   });
   connection.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc");
   assert.equal((await connection.answer()).text, "has abc");
@@ -116,7 +117,7 @@ test("what comes after it stops to be passed on is streamed", async (t) => {
       request.resume();
       request.on("close", () => response.end("closed"));
     };
-    request.passTo({ take, end: () => assert.fail("the stream has the end") });
+    request.passTo({ take, end: () => assert.fail("the stream has the end"), abandon: () => assert.fail("nobody has gone") });
   });
   connection.write("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n");
   connection.write("1\r\nb\r\n0\r\n\r\n");
@@ -129,6 +130,34 @@ test("a body that nobody wants is dropped", async (t) => {
     connection.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello");
     assert.equal((await connection.answer()).text, "no");
   }
+});
+
+test("a client that goes away in the middle abandons its body, once", async (t) => {
+  const calls: string[] = [];
+  let gone: () => void = () => undefined;
+  const closed = new Promise<void>((resolve) => (gone = resolve));
+  const connection = await connectionFor(t, (request) => {
+    request.passTo({ take: (chunk) => void calls.push(String(chunk)), end: () => void calls.push("end"), abandon: () => void calls.push("abandoned") });
+    request.on("close", gone);
+  });
+  connection.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc");
+  connection.socket.destroy();
+  await closed;
+  assert.deepEqual(calls, ["abc", "abandoned"]);
+});
+
+test("a client that goes away behind its body abandons nothing", async (t) => {
+  const calls: string[] = [];
+  let gone: () => void = () => undefined;
+  const closed = new Promise<void>((resolve) => (gone = resolve));
+  const connection = await connectionFor(t, (request) => {
+    request.passTo({ take: () => undefined, end: () => void calls.push("end"), abandon: () => void calls.push("abandoned") });
+    request.on("close", gone);
+  });
+  connection.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc");
+  connection.socket.destroy();
+  await closed;
+  assert.deepEqual(calls, ["end"]);
 });
 
 test("a client that goes away in the middle is an error of the request", async (t) => {

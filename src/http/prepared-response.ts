@@ -24,6 +24,22 @@ export function linesOf(list: readonly string[]): string {
   return text;
 }
 
+/**
+ * Headers that mean nothing to Node and hold nothing that could end their line: their values are made here, or were
+ * checked when they came in (a stream's content type, by the protocol's grammar). Node sees and checks all others.
+ */
+const PLAIN_HEADERS: ReadonlySet<string> = new Set([
+  "Cache-Control",
+  "Content-Type",
+  "ETag",
+  "Producer-Epoch",
+  "Producer-Seq",
+  "Stream-Closed",
+  "Stream-Cursor",
+  "Stream-Next-Offset",
+  "Stream-Up-To-Date",
+]);
+
 /** The first line of an answer. */
 export function statusLine(status: number): string {
   return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "unknown"}\r\n`;
@@ -45,7 +61,7 @@ const SENT = "sent";
 
 /**
  * An answer whose common headers are checked and joined once for all, and not each time: to Node they are a part of its
- * first line. It is an eighth of what a small request costs.
+ * first line, and so are others that it need not know. It is a sixth of what a small request costs.
  */
 export class PreparedResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
   /** As `writeHead`, for an answer to a request that did not wait to be told to continue. */
@@ -57,7 +73,15 @@ export class PreparedResponse<Request extends IncomingMessage = IncomingMessage>
     }
     this.statusCode = status;
     if (status === 204 || status === 304) writer._hasBody = false;
-    writer._storeHeader(`${statusLine(status)}${common.text}`, headers);
+    let firstLines = statusLine(status) + common.text;
+    const others: string[] = [];
+    for (let at = 0; at + 1 < headers.length; at += 2) {
+      const name = headers[at] ?? "";
+      const value = headers[at + 1] ?? "";
+      if (PLAIN_HEADERS.has(name)) firstLines += `${name}: ${value}\r\n`;
+      else others.push(name, value);
+    }
+    writer._storeHeader(firstLines, others);
   }
 
   /**

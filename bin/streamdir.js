@@ -2,8 +2,6 @@
 "use strict";
 // A journal sync must never wait for a thread. CommonJS, because loading an ES module starts the pool at its old size.
 process.env.UV_THREADPOOL_SIZE ??= "16";
-// Node lets the heap grow to several times what is in use before it collects: with many streams, hundreds of MiB.
-require("node:v8").setFlagsFromString("--heap-growing-percent=30");
 
 if (require("node:fs").existsSync(`${__dirname}/../dist/cli/main.js`)) {
   import("../dist/cli/main.js");

@@ -2,6 +2,7 @@
 
 import { createRequire } from "node:module";
 import { parseCommand } from "./config.js";
+import { boundHeapGrowth } from "./heap.js";
 import { helpText } from "./help.js";
 import { repair } from "./repair.js";
 import { serve } from "./serve.js";
@@ -41,6 +42,7 @@ async function main(): Promise<number> {
       process.stderr.write(`streamdir: ${command.line}\n`);
       return EXIT.usage;
     case "run":
+      boundHeapGrowth(process.execArgv);
       return command.verb.run({ ...command, version: packageVersion() }, process);
   }
 }

@@ -79,7 +79,9 @@ export class SegmentPool {
 
   /** Closes the files in `directory`, once nobody uses them: its next files of these names are others. */
   async dropIn(directory: string): Promise<void> {
-    for (const [key, pooled] of this.#open) if (pooled.directory === directory) await this.#close(key);
+    const keysHere = (): string[] => [...this.#open].flatMap(([key, pooled]) => (pooled.directory === directory ? [key] : []));
+    // Again, for what somebody opens while the first are closed.
+    for (let keys = keysHere(); keys.length > 0; keys = keysHere()) for (const key of keys) await this.#close(key);
   }
 
   async closeAll(): Promise<void> {

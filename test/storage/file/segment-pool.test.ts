@@ -125,6 +125,18 @@ test("the files of a directory are closed, and opened anew by the next use", asy
   await assert.rejects(read("gone/a"), { code: "ENOENT" });
 });
 
+test("a file of a directory that is opened while its others are closed is closed as well", async () => {
+  const { dir, pool, files } = poolOf();
+  await pool.use(join(dir, "a"), "write", async () => {});
+  const closing = new Barrier();
+  files.gate = ({ kind, path }) => (kind === "close" && path.endsWith("a") ? closing.opened : undefined);
+  const dropping = pool.dropIn(dir);
+  for (let index = 0; index < 300; index += 1) await pool.use(join(dir, "b"), "write", async () => {});
+  closing.open();
+  await dropping;
+  assert.deepEqual([files.count("open", /b$/), files.count("close", /b$/)], [1, 1]);
+});
+
 test("a file that is closed while it is used is closed by its last user", async () => {
   const { dir, pool, files } = poolOf();
   const work = [new Barrier(), new Barrier()];

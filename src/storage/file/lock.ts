@@ -158,7 +158,10 @@ export async function processStart(files: Files, pid: number): Promise<string | 
   }
   const stat = await readProc(files, `/proc/${pid}/stat`);
   const boot = await readProc(files, "/proc/sys/kernel/random/boot_id");
-  // The second field is the command in parentheses and may hold anything; the start time is the 20th after it.
-  const ticks = stat?.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
+  // The second field is the command in parentheses and may hold anything; the rest are told from behind it.
+  const fields = stat?.slice(stat.lastIndexOf(")") + 2).split(" ") ?? [];
+  const [state, threads, ticks] = [fields[0], Number(fields[17]), fields[19]];
+  // It has ended, threads and files and all; its parent has only not asked how. In a container it may never ask.
+  if (state === "Z" && threads <= 1) return undefined;
   return ticks === undefined || boot === null ? null : `${boot.trim()} ${ticks}`;
 }

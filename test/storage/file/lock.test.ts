@@ -6,7 +6,7 @@ import { describe, test } from "node:test";
 import { assertUnlocked, DirectoryError, lockDirectory, processStart, takeLock, thisProcess, type LockHolder, type LockOptions } from "../../../src/storage/file/lock.js";
 import { systemFiles } from "../../../src/storage/file/files.js";
 import { keptLog } from "../../helpers/engine.js";
-import { startNode } from "../../helpers/process.js";
+import { startNode, startProgram } from "../../helpers/process.js";
 import { tempDir } from "../../helpers/temp-dir.js";
 import { diskError, WatchedFiles } from "../../helpers/watched-files.js";
 
@@ -188,6 +188,17 @@ describe("a process", () => {
   test("that is gone has none", async (t) => {
     const gone = startNode(t, ["-e", "console.log(process.pid)"]);
     assert.equal(await processStart(files, Number((await gone.ended).stdout)), undefined);
+  });
+
+  test("that has ended is gone, also while its parent has not asked how", { skip: process.platform !== "linux" && "no /proc" }, async (t) => {
+    const parent = startProgram(t, "sh", ["-c", "sleep 60 & echo $!; exec sleep 60"]);
+    const child = Number(await parent.stdoutLine(/^\d+$/));
+    assert.equal(typeof (await processStart(files, child)), "string");
+    process.kill(child, "SIGKILL");
+    const state = (): string | undefined => /\) (\S)/.exec(readFileSync(`/proc/${child}/stat`, "utf8"))?.[1];
+    while (state() !== "Z") await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(await processStart(files, child), undefined);
+    assert.equal(state(), "Z");
   });
 
   test("whose start the system does not tell has null", async () => {

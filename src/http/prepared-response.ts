@@ -61,7 +61,7 @@ const SENT = "sent";
 
 /**
  * An answer whose common headers are checked and joined once for all, and not each time: to Node they are a part of its
- * first line, and so are others that it need not know. It is a sixth of what a small request costs.
+ * first line, and so are others that it need not know. It is a seventh of what a small request costs.
  */
 export class PreparedResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
   /** As `writeHead`, for an answer to a request that did not wait to be told to continue. */

@@ -117,8 +117,6 @@ export class FileStream implements StoredStream {
   hasEntry = false;
   /** Bytes before this position are in segment files. */
   written: Position;
-  /** Whether the flusher has it among those with bytes that no segment has; to ask its set costs more. */
-  awaitsFlush = false;
   /** Segments written to since their last sync, by start. */
   readonly unsynced = new SmallSet();
   /** Segments whose entry in the directory is permanent, by start. */

@@ -39,23 +39,13 @@ export class Flusher {
 
   /** The stream has bytes in memory that no segment has. */
   add(stream: FileStream): void {
-    if (!stream.awaitsFlush) this.#enlist(stream);
+    this.#unwritten.add(stream);
     if (this.#isDue && this.#retry === null) this.#begin();
   }
 
   /** Forgets what memory holds of a stream: it is written, or never will be, and nobody reads it there any more. */
   drop(stream: FileStream): void {
     this.#options.cache.drop(stream);
-    this.#strike(stream);
-  }
-
-  #enlist(stream: FileStream): void {
-    stream.awaitsFlush = true;
-    this.#unwritten.add(stream);
-  }
-
-  #strike(stream: FileStream): void {
-    stream.awaitsFlush = false;
     this.#unwritten.delete(stream);
   }
 
@@ -88,12 +78,12 @@ export class Flusher {
     const { cache, flushAtBytes, writer } = this.#options;
     for (const stream of this.#unwritten) {
       if (cache.unwrittenBytes <= flushAtBytes / 2 && !cache.isOverfull) return;
-      this.#strike(stream);
+      this.#unwritten.delete(stream);
       try {
         await writer.flush(stream);
         this.#trouble = null;
       } catch (error) {
-        this.#enlist(stream);
+        this.#unwritten.add(stream);
         return this.#failed(error);
       }
     }

@@ -176,6 +176,8 @@ class History {
 
   /** A bit of a file turns around while no server runs. Whoever looks at it must notice, and nobody else suffers. */
   async #flipBit(): Promise<void> {
+    // Else a power cut may yet take back what the bit does not matter for, as a trim that a kill left unsynced.
+    this.#disk.settle();
     const flip = pickFlip(this.#disk, DIR, this.#random);
     const name = flip === null ? undefined : nameAt(this.#ledger.names, DIR, flip.path);
     if (flip === null || name?.isDamaged === true) return;

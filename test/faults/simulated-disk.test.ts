@@ -98,6 +98,15 @@ test("after a kill everything that was written is there", async () => {
   for (const bytes of left) assert.equal(sectorsOf(bytes), "xxx");
 });
 
+test("what a disk at rest has written out survives the power as well", async () => {
+  const left = await leftBy(async (run) => {
+    await write(run.files, "/file", Buffer.alloc(3 * SECTOR_BYTES, "x"), 0);
+    run.disk.crash("kill");
+    run.disk.settle();
+  }, "power");
+  for (const bytes of left) assert.equal(sectorsOf(bytes), "xxx");
+});
+
 test("long reads and writes may take several calls, and bring the same", async () => {
   const bytes = Buffer.from(Array.from({ length: 5000 }, (_, index) => index % 251));
   let reads = 0;

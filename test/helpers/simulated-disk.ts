@@ -81,6 +81,18 @@ export class SimulatedDisk {
     if (kind === "power") this.#losePower();
   }
 
+  /** While no process runs, the system has written out all there was: it is permanent, synced or not. */
+  settle(): void {
+    this.#tree.settle();
+    const visit = (directory: DirectoryNode): void => {
+      for (const node of directory.entries.values()) {
+        if (node.kind === "directory") visit(node);
+        else node.settle();
+      }
+    };
+    visit(this.#root);
+  }
+
   /** Takes back `crashAfter` and faults to come. */
   calm(): void {
     this.#crashAt = Infinity;

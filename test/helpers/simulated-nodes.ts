@@ -46,7 +46,7 @@ export class FileNode {
 
   /** What was written at `stamp` or before is permanent. */
   sync(stamp: number): void {
-    for (const [sector, versions] of this.#sectors) this.#settle(sector, versions, stamp);
+    for (const [sector, versions] of this.#sectors) this.#settleSector(sector, versions, stamp);
     this.#sizes = since(this.#sizes, stamp);
   }
 
@@ -54,7 +54,7 @@ export class FileNode {
   syncRange(from: number, to: number, stamp: number): void {
     for (let sector = Math.floor(from / SECTOR_BYTES); sector * SECTOR_BYTES < to; sector += 1) {
       const versions = this.#sectors.get(sector);
-      if (versions !== undefined) this.#settle(sector, versions, stamp);
+      if (versions !== undefined) this.#settleSector(sector, versions, stamp);
     }
     this.#sizes = since(this.#sizes, stamp);
   }
@@ -67,6 +67,13 @@ export class FileNode {
     for (const sector of this.#sectors.keys()) this.#forgotten.set(sector, stamp);
   }
 
+  /** All that reads see is permanent. */
+  settle(): void {
+    this.#sectors.clear();
+    this.#forgotten.clear();
+    this.#sizes = [{ stamp: 0, value: this.size }];
+  }
+
   /** The power goes: of what is not permanent anything may stay. */
   crash(random: Random): void {
     const fate = random.pick(["lost", "kept", "mixed", "mixed"] as const);
@@ -75,15 +82,13 @@ export class FileNode {
       return (fate === "lost" ? versions[0] : versions.at(-1))?.value ?? fallback;
     };
     for (const [sector, versions] of this.#sectors) choose(versions, Buffer.alloc(0)).copy(this.#data, sector * SECTOR_BYTES);
-    this.#sectors.clear();
-    this.#forgotten.clear();
     let size = choose(this.#sizes, this.size);
     const lowest = Math.min(...this.#sizes.map(({ value }) => value));
     // A long write may have got to any of its sectors.
     if (fate === "mixed" && random.chance(0.3)) size = Math.min(size, Math.ceil((lowest + random.next() * (size - lowest)) / SECTOR_BYTES) * SECTOR_BYTES);
     this.size = size;
     this.#data.fill(0, size);
-    this.#sizes = [{ stamp: 0, value: size }];
+    this.settle();
   }
 
   /** Turns one bit around, whatever a crash may leave of its sector. */
@@ -94,7 +99,7 @@ export class FileNode {
     for (const { value } of this.#sectors.get(Math.floor(at / SECTOR_BYTES)) ?? []) flip(value, at % SECTOR_BYTES);
   }
 
-  #settle(sector: number, versions: readonly Version<Buffer>[], stamp: number): void {
+  #settleSector(sector: number, versions: readonly Version<Buffer>[], stamp: number): void {
     const rest = since(versions, stamp);
     if ((rest[0]?.stamp ?? 0) <= (this.#forgotten.get(sector) ?? -1)) return;
     if (rest.length <= 1) this.#sectors.delete(sector);
@@ -190,6 +195,12 @@ export class TreeChanges {
       if (chosen.has(change)) commit(change);
       return !chosen.has(change);
     });
+  }
+
+  /** Makes all changes permanent. */
+  settle(): void {
+    for (const change of this.#unsynced) commit(change);
+    this.#unsynced = [];
   }
 
   /** The power goes: each change is there or not. */

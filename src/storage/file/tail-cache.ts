@@ -9,6 +9,8 @@ interface TailBlock {
   length: number;
   /** The CRC-32 of bytes that are in their segment already, `null` for those that have yet to be written. */
   readonly writtenCrc: number | null;
+  /** Whether somebody else may hold the memory: who handed the bytes in, or who reads them. */
+  isShared: boolean;
 }
 
 /** A run of bytes that is ready to be written to its segment, or is there already (`writtenCrc`). */
@@ -44,6 +46,7 @@ export class CachedTail {
       const block = this.blocks[index];
       if (block === undefined || block.start > from) continue;
       const offset = from - block.start;
+      block.isShared = true;
       return block.bytes.subarray(offset, Math.min(offset + maxBytes, block.length));
     }
     throw new RangeError(`position ${from} is before the cached bytes`);
@@ -71,6 +74,8 @@ const MAX_BLOCK_BYTES = 64 * 1024;
 const SLAB_BYTES = 16 * 1024;
 /** A payload of this size is a block of its own, without a copy. */
 const OWN_BLOCK_BYTES = 16 * 1024;
+/** Blocks of the largest size that wait to be used again. */
+const MAX_SPARE_BLOCKS = 16;
 
 /**
  * The newest bytes of all streams, up to a number of bytes: reads near the tail never touch a file. Bytes that no
@@ -84,6 +89,7 @@ export class TailCache {
   #unwrittenBytes = 0;
   #slab = Buffer.alloc(0);
   #slabUsed = SLAB_BYTES;
+  readonly #spares: Buffer[] = [];
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
@@ -132,7 +138,7 @@ export class TailCache {
    * long one, is seldom alone. They may go at any time.
    */
   keep(stream: CachedStream, segmentStart: Position, position: Position, bytes: Buffer): void {
-    const block = { start: position, segmentStart, bytes, length: bytes.length, writtenCrc: null };
+    const block = { start: position, segmentStart, bytes, length: bytes.length, writtenCrc: null, isShared: true };
     stream.cached.blocks = appended(stream.cached.blocks, block);
     this.#bytes += bytes.length;
     this.#evictable.add(stream);
@@ -181,6 +187,7 @@ export class TailCache {
       grown.set(block.bytes.subarray(0, block.length));
       this.#bytes += grown.length - block.bytes.length;
       block.bytes = grown;
+      block.isShared = false;
     }
     block.bytes.set(payload, block.length);
     block.length = needed;
@@ -188,6 +195,7 @@ export class TailCache {
 
   /** Small blocks share slabs with each other only: in Node's own pool they would keep what has long been done with. */
   #blockOf(length: number): Buffer {
+    if (length === MAX_BLOCK_BYTES) return this.#spares.pop() ?? Buffer.allocUnsafeSlow(length);
     if (length > SLAB_BYTES / 4) return Buffer.allocUnsafeSlow(length);
     if (this.#slabUsed + length > SLAB_BYTES) {
       this.#slab = Buffer.allocUnsafeSlow(SLAB_BYTES);
@@ -199,13 +207,19 @@ export class TailCache {
 
   #push(stream: CachedStream, segmentStart: Position, position: Position, payload: Buffer, writtenCrc: number | null): void {
     const { length } = payload;
+    const isShared = length >= OWN_BLOCK_BYTES;
     let bytes = payload;
-    if (length < OWN_BLOCK_BYTES) {
+    if (!isShared) {
       bytes = this.#blockOf(Math.max(length, firstBytes(stream.cached.blocks.at(-1))));
       bytes.set(payload);
     }
-    stream.cached.blocks = appended(stream.cached.blocks, { start: position, segmentStart, bytes, length, writtenCrc });
+    stream.cached.blocks = appended(stream.cached.blocks, { start: position, segmentStart, bytes, length, writtenCrc, isShared });
     this.#bytes += bytes.length;
+  }
+
+  /** New memory costs more than to fill it: the system clears each page, and V8 looks for what can go. */
+  #spare({ bytes, isShared }: TailBlock): void {
+    if (!isShared && bytes.length === MAX_BLOCK_BYTES && this.#spares.length < MAX_SPARE_BLOCKS) this.#spares.push(bytes);
   }
 
   #evict(): void {
@@ -215,6 +229,7 @@ export class TailCache {
       for (const block of blocks) {
         if (block.start + block.length > stream.written || !this.isOverfull) break;
         this.#bytes -= block.bytes.length;
+        this.#spare(block);
         dropped += 1;
       }
       if (dropped > 0) stream.cached.blocks = dropped === blocks.length ? NO_BLOCKS : blocks.slice(dropped);

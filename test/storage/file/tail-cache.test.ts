@@ -114,6 +114,29 @@ describe("the cache's bound", () => {
     assert.deepEqual(stream.cached.read(stream.end - 20 * KIB, 1e6), bytesOf(20 * KIB, 19));
   });
 
+  test("what was handed out is not used again for other bytes, nor is what was handed in", () => {
+    const cache = new TailCache(128 * KIB);
+    const stream = new Cached(cache);
+    const largest = bytesOf(64 * KIB, 1);
+    const copies: [Buffer, Buffer][] = [];
+    const memory = new Set<ArrayBufferLike>();
+    stream.append(largest);
+    for (let index = 0; index < 3000; index += 1) {
+      const from = stream.end;
+      stream.append(bytesOf(KIB, index));
+      if (index % 200 === 0) {
+        const piece = stream.cached.read(from, KIB);
+        copies.push([piece, Buffer.from(piece)]);
+      }
+      memory.add(stream.cached.pendingRun(from, stream.end).bytes.buffer);
+      stream.write();
+    }
+    for (const [piece, copy] of copies) assert.ok(piece.equals(copy));
+    assert.ok(largest.equals(bytesOf(64 * KIB, 1)));
+    // 3,000 KiB in blocks of 64 went through less memory than that: the rest was used again.
+    assert.ok(memory.size < 3000 / 64, `${memory.size} blocks`);
+  });
+
   test("bytes that no segment has yet stay, whatever the bound", () => {
     const cache = new TailCache(KIB);
     const stream = new Cached(cache);

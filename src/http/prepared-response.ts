@@ -24,6 +24,14 @@ export function linesOf(list: readonly string[]): string {
   return text;
 }
 
+/** No headers: what nearly every answer has for Node. */
+const NO_HEADERS: readonly string[] = [];
+
+/** The header that tells a body's length in bytes; nothing for `null`. */
+export function lengthHeader(length: number | null): readonly string[] {
+  return length === null ? NO_HEADERS : ["Content-Length", String(length)];
+}
+
 /**
  * Headers that mean nothing to Node and hold nothing that could end their line: their values are made here, or were
  * checked when they came in (a stream's content type, by the protocol's grammar). Node sees and checks all others.
@@ -48,6 +56,7 @@ export function statusLine(status: number): string {
 /** What `writeHead` of Node does at its end, and where Node keeps what of a head: there are no other names for these. */
 interface HeadWriter {
   readonly _storeHeader?: (firstLines: string, headers: readonly string[]) => void;
+  _contentLength: number | null;
   _hasBody: boolean;
   _header: string | null;
   _headerSent: boolean;
@@ -64,22 +73,27 @@ const SENT = "sent";
  * first line, and so are others that it need not know. It is a seventh of what a small request costs.
  */
 export class PreparedResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
-  /** As `writeHead`, for an answer to a request that did not wait to be told to continue. */
-  writePrepared(status: number, common: CommonHeaders, headers: readonly string[]): void {
+  /**
+   * As `writeHead`, for an answer to a request that did not wait to be told to continue. `length` is that of its body in
+   * bytes, `null` where it has none, or one whose end nobody knows: given as a number, Node has nothing to check.
+   */
+  writePrepared(status: number, common: CommonHeaders, headers: readonly string[], length: number | null): void {
     const writer = this as this & HeadWriter; // see there
     if (writer._storeHeader === undefined) {
-      this.writeHead(status, [...common.list, ...headers]);
+      this.writeHead(status, [...common.list, ...headers, ...lengthHeader(length)]);
       return;
     }
     this.statusCode = status;
     if (status === 204 || status === 304) writer._hasBody = false;
+    writer._contentLength = length;
     let firstLines = statusLine(status) + common.text;
-    const others: string[] = [];
+    // By itself Node tells no length of a body that is not sent (HEAD), and to HTTP/1.0 none that keeps a connection.
+    let others = writer._hasBody && this.useChunkedEncodingByDefault ? NO_HEADERS : lengthHeader(length);
     for (let at = 0; at + 1 < headers.length; at += 2) {
       const name = headers[at] ?? "";
       const value = headers[at + 1] ?? "";
       if (PLAIN_HEADERS.has(name)) firstLines += `${name}: ${value}\r\n`;
-      else others.push(name, value);
+      else others = [...others, name, value];
     }
     writer._storeHeader(firstLines, others);
   }

@@ -3,7 +3,7 @@ import { PREFLIGHT_HEADERS, type CorsPolicy } from "./cors.js";
 import type { Exchange } from "./exchange.js";
 import type { InFlight } from "./in-flight.js";
 import { linger } from "./linger.js";
-import { linesOf, PreparedResponse, statusLine } from "./prepared-response.js";
+import { lengthHeader, linesOf, PreparedResponse, statusLine } from "./prepared-response.js";
 import { problem, problemBody, problemHeaders, PROBLEMS, type Problem } from "./problems.js";
 
 /** An answer whose body is there and empty. */
@@ -107,13 +107,12 @@ export class Responder {
   }
 
   #begin({ res, headers: { origin }, awaitsContinue }: Exchange, status: number, own: readonly string[], body: Buffer | null, isLast: boolean): void {
-    const headers = [...own];
-    if (body !== null) headers.push("Content-Length", String(body.length));
-    if (isLast || this.#inFlight.closing) headers.push("Connection", "close");
+    const headers = isLast || this.#inFlight.closing ? [...own, "Connection", "close"] : own;
+    const length = body?.length ?? null;
     const common = this.#cors.headersFor(origin);
     // In somebody else's server the answers are Node's own.
-    if (res instanceof PreparedResponse && !awaitsContinue) res.writePrepared(status, common, headers);
-    else res.writeHead(status, [...common.list, ...headers]);
+    if (res instanceof PreparedResponse && !awaitsContinue) res.writePrepared(status, common, headers, length);
+    else res.writeHead(status, [...common.list, ...headers, ...lengthHeader(length)]);
   }
 
   /** Answers a browser that asks what it may send. */

@@ -8,6 +8,7 @@ import { ReadBuffers } from "./http/read-buffers.js";
 import { Responder } from "./http/respond.js";
 import { systemClock, type Clock } from "./ops/clock.js";
 import { createLog, oneLine, type Log } from "./ops/log.js";
+import { keepTickClass } from "./ops/tick-class.js";
 import { defaultSettings, faultOf, OPTIONS, type OptionName, type Settings } from "./options.js";
 import { FileStorage } from "./storage/file/file-storage.js";
 import { DirectoryError } from "./storage/file/lock.js";
@@ -134,6 +135,7 @@ class Service {
     await openStorage(storage);
     const registry = new Registry({ storage, clock, log, ttlMode: settings.ttl, retention, maxLoadedStreams: settings.maxLoadedStreams });
     registry.start();
+    void keepTickClass();
     const inFlight = new InFlight(Math.max(MAX_BODIES_BYTES, settings.maxAppendBytes));
     const responder = new Responder({ cors: new CorsPolicy(settings.corsOrigin), inFlight, clock });
     const readBuffers = new ReadBuffers(settings.chunkBytes, clock);

@@ -189,6 +189,8 @@ export interface StorageHealth {
 export interface Storage {
   /** Recovers and gets ready; throws when the directory can't be used. */
   open(): Promise<void>;
+  /** Whether it can be told at once that there is no stream of this name; false also where `load` has to look. */
+  lacks(name: string): boolean;
   /** The stream of this name, or `null`. Throws {@link DamagedStreamError}. */
   load(name: string): Promise<StoredStream | null>;
   /**

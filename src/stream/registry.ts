@@ -299,9 +299,10 @@ export class Registry {
     stream.deleted();
   }
 
-  #load(name: string): Promise<Stream | null> {
+  #load(name: string): MaybePromise<Stream | null> {
     const underway = this.#loading.get(name);
     if (underway !== undefined) return underway;
+    if (this.#context.storage.lacks(name)) return null;
     const loading = this.#loadNow(name).finally(() => this.#loading.delete(name));
     this.#loading.set(name, loading);
     return loading;

@@ -32,6 +32,22 @@ function testCreation(open: StorageFactory): void {
     assert.equal(await storage.load("nobody"), null);
   });
 
+  test("that nobody has a name can be told at once after a first look, and only then", async (t) => {
+    const { storage, restart } = await open(t);
+    assert.equal(storage.lacks("s"), false);
+    assert.equal(await storage.load("s"), null);
+    assert.equal(storage.lacks("s"), true);
+    const { outcome } = startCreate(storage, "s");
+    assert.equal(storage.lacks("s"), false);
+    assert.equal(await outcome, "durable");
+    assert.equal(storage.lacks("s"), false);
+    const again = await restart();
+    assert.deepEqual([again.lacks("s"), (await loaded(again, "s")).name, again.lacks("s")], [false, "s", false]);
+    await again.persist(await loaded(again, "s"));
+    assert.equal(again.release(await loaded(again, "s")), true);
+    assert.equal(again.lacks("s"), false);
+  });
+
   test("a created stream has its configuration, its first bytes, and an id of letters and digits", async (t) => {
     const { storage } = await open(t);
     const config = configOf({ contentType: "text/plain", createdAtMs: 1000, ttlSeconds: 60 });

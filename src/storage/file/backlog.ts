@@ -87,6 +87,11 @@ export class Backlog {
     return this.#waiting.size;
   }
 
+  /** Whether a stream of this name waits. */
+  has(name: string): boolean {
+    return this.#waiting.has(name);
+  }
+
   /** The names of those that wait; some may be opened meanwhile. */
   names(): IterableIterator<string> {
     return this.#waiting.keys();

@@ -95,19 +95,10 @@ export class FileStorage implements Storage {
     this.#room = new Room({ files, probePath: join(layout.trash, "probe"), clock, log, found: () => this.#journal?.roomFound(), fault });
     this.#damage = new Damage({ log, layout, remove: (stream, settle) => this.delete(stream, settle) });
     this.#reader = new StreamReader({ pool, cache, damage: this.#damage });
-    this.#checkpointer = new Checkpointer({
-      files,
-      writer,
-      trash: this.#trash,
-      journal: () => this.#openJournal(),
-      journalDirectory: layout.journal,
-      damagedDirectory: layout.damaged,
-      clock,
-      log,
-      fault,
-    });
+    const journal = (): Journal => this.#openJournal();
+    this.#checkpointer = new Checkpointer({ files, writer, trash: this.#trash, journal, journalDirectory: layout.journal, damagedDirectory: layout.damaged, clock, log, fault });
     this.#intake = new Intake({
-      journal: () => this.#openJournal(),
+      journal,
       writer,
       cache,
       flusher: this.#flusher,
@@ -216,6 +207,10 @@ export class FileStorage implements Storage {
     this.#journal?.stop();
     this.#options.log.error("the disk failed: nothing is written any more", { fault: error.message });
     this.#options.onFault(error);
+  }
+
+  lacks(name: string): boolean {
+    return this.#loader.lacks(name) && this.#backlog?.has(name) !== true && !this.#damage.isDeleting(name);
   }
 
   async load(name: string): Promise<StoredStream | null> {

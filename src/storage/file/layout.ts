@@ -20,6 +20,9 @@ export class Layout {
   readonly trash: string;
   /** What was set aside because it is not what was written. */
   readonly damaged: string;
+  /** The last stream asked for: to make one takes its directory twice. */
+  #lastName: string | null = null;
+  #lastDirectory = "";
 
   constructor(root: string) {
     this.root = root;
@@ -37,9 +40,12 @@ export class Layout {
 
   /** The directory of the stream `name`. */
   streamDirectory(name: string): string {
+    if (name === this.#lastName) return this.#lastDirectory;
     const hash = hashOf("sha256", name);
+    this.#lastName = name;
     // Joined by one call that leaves no trace: every stream in memory keeps this path.
-    return [this.streams, hash.slice(0, 2), directoryName(name, hash)].join(sep);
+    this.#lastDirectory = [this.streams, hash.slice(0, 2), directoryName(name, hash)].join(sep);
+    return this.#lastDirectory;
   }
 
   /** The name of the stream whose directory this is; `null` when it is nobody's, or the name is cut in it. */

@@ -37,6 +37,11 @@ export class StreamDirectories {
     return listing.filter.then((listed) => listed?.mayHave(basename(directory)) ?? true);
   }
 
+  /** Whether it is known that there is nothing at a stream's directory: false while its shard has not been listed. */
+  lacks(directory: string): boolean {
+    return this.#shards.get(dirname(directory))?.mayHave(basename(directory)) === false;
+  }
+
   /** A stream's directory may be there from now on. */
   add(directory: string): void {
     const shard = dirname(directory);

@@ -42,6 +42,12 @@ export class StreamLoader {
     this.#directories = new StreamDirectories(options);
   }
 
+  /** Whether there is certainly no stream of this name, but in the journal. */
+  lacks(name: string): boolean {
+    const { streams, layout } = this.#options;
+    return !streams.has(name) && !this.#loads.has(name) && this.#directories.lacks(layout.streamDirectory(name));
+  }
+
   /** The stream of this name, from memory or from disk; `null` when there is none. Throws DamagedStreamError and StorageBusyError. */
   async find(name: string): Promise<FileStream | null> {
     return this.#options.streams.get(name) ?? (this.#loads.get(name) ?? this.#begin(name)).found;

@@ -15,6 +15,21 @@ describe("the directories of streams", () => {
     assert.equal(files.count("list", /./), 1);
   });
 
+  test("are known not to be there once their shard was listed, and not before or where it can't be", async () => {
+    const { files, layout } = fileRooms();
+    const [there, nowhere] = [layout.streamDirectory("there"), `${layout.streamDirectory("there")}2`];
+    mkdirSync(there, { recursive: true });
+    const directories = new StreamDirectories({ files });
+    assert.equal(directories.lacks(nowhere), false);
+    assert.equal(files.count("list", /./), 0);
+    await directories.mayHave(there);
+    assert.deepEqual([directories.lacks(nowhere), directories.lacks(there)], [true, false]);
+    const blocked = layout.streamDirectory("blocked");
+    writeFileSync(layout.shard(blocked), "not a directory");
+    await directories.mayHave(blocked);
+    assert.equal(directories.lacks(blocked), false);
+  });
+
   test("are not there where their shard is not", async () => {
     const { files, layout } = fileRooms();
     assert.equal(await new StreamDirectories({ files }).mayHave(layout.streamDirectory("s")), false);

@@ -48,11 +48,6 @@ export class Damage {
     });
   }
 
-  /** Whether a damaged stream of this name is on its way out. */
-  isDeleting(name: string): boolean {
-    return this.#deletions.has(name);
-  }
-
   /** Resolves when no deletion of a damaged stream of this name is on its way to the disk. */
   async settled(name: string): Promise<void> {
     await this.#deletions.get(name);

@@ -210,7 +210,7 @@ export class FileStorage implements Storage {
   }
 
   lacks(name: string): boolean {
-    return this.#loader.lacks(name) && this.#backlog?.has(name) !== true && !this.#damage.isDeleting(name);
+    return this.#loader.lacks(name) && this.#backlog?.has(name) !== true;
   }
 
   async load(name: string): Promise<StoredStream | null> {

@@ -45,7 +45,7 @@ export class StreamLoader {
   /** Whether there is certainly no stream of this name, but in the journal. */
   lacks(name: string): boolean {
     const { streams, layout } = this.#options;
-    return !streams.has(name) && !this.#loads.has(name) && this.#directories.lacks(layout.streamDirectory(name));
+    return !streams.has(name) && this.#directories.lacks(layout.streamDirectory(name));
   }
 
   /** The stream of this name, from memory or from disk; `null` when there is none. Throws DamagedStreamError and StorageBusyError. */

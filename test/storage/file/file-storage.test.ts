@@ -7,7 +7,7 @@ import { Layout, segmentPath } from "../../../src/storage/file/layout.js";
 import { DirectoryError } from "../../../src/storage/file/lock.js";
 import { DamagedStreamError, type StoredStream } from "../../../src/storage/storage.js";
 import { storageContract } from "../../contract/storage.contract.js";
-import { append, configOf, bytesOf, copyOf, crashAndRecover, created, loaded, makeEngine, openEngine, readAll, recordOf, remove, reopen, settled, SMALL, startCreate, type Engine, type Outcome } from "../../helpers/engine.js";
+import { append, configOf, bytesOf, copyOf, crash, crashAndRecover, created, loaded, makeEngine, openEngine, readAll, recordOf, remove, reopen, settled, SMALL, startCreate, type Engine, type Outcome } from "../../helpers/engine.js";
 import { tempDir } from "../../helpers/temp-dir.js";
 import { Barrier, diskError, type Gate } from "../../helpers/watched-files.js";
 import { startNode } from "../../helpers/process.js";
@@ -30,6 +30,34 @@ async function openFor(t: TestContext, options: Parameters<typeof openEngine>[0]
   t.after(() => engine.storage.close());
   return engine;
 }
+
+/** Names whose directories are in the same shard. */
+function neighbours(count: number): string[] {
+  const layout = new Layout("/");
+  const shard = layout.shard(layout.streamDirectory("name"));
+  const names: string[] = [];
+  for (let index = 0; names.length < count; index += 1) if (layout.shard(layout.streamDirectory(`name-${index}`)) === shard) names.push(`name-${index}`);
+  return names;
+}
+
+test("a stream that only the journal has is not taken for a free name, while it waits to be opened and while it is", async (t) => {
+  const [nobody = "", ...names] = neighbours(20);
+  const first = await openEngine();
+  for (const name of names) await created(first.storage, name, "x");
+  const second = makeEngine({ dir: await crash(first) });
+  t.after(() => second.storage.close());
+  // The first to list the shard is who opens the streams, behind the start; the second looks for a name.
+  let goOn: () => void = () => undefined;
+  let listings = 0;
+  second.files.gate = ({ kind, path }) => (kind === "list" && /streams.[0-9a-f]{2}$/.test(path) && (listings += 1) === 1 ? new Promise<void>((resolve) => (goOn = resolve)) : undefined);
+  await second.storage.open();
+  assert.equal(await second.storage.load(nobody), null);
+  assert.equal(listings, 2);
+  assert.deepEqual(names.filter((name) => second.storage.lacks(name)), []);
+  assert.equal(second.storage.lacks(nobody), true);
+  goOn();
+  for (const name of names) assert.equal((await loaded(second.storage, name)).state.tail, 1);
+});
 
 const JOURNAL = /\.journal$/;
 const SEGMENT = /\.seg$/;

@@ -42,10 +42,13 @@ export class StreamLoader {
     this.#directories = new StreamDirectories(options);
   }
 
-  /** Whether there is certainly no stream of this name, but in the journal. */
+  /**
+   * Whether there is certainly no stream of this name, but for one that waits in the journal. One that is being opened
+   * has left the journal's list and is not in memory yet.
+   */
   lacks(name: string): boolean {
     const { streams, layout } = this.#options;
-    return !streams.has(name) && this.#directories.lacks(layout.streamDirectory(name));
+    return !streams.has(name) && !this.#loads.has(name) && this.#directories.lacks(layout.streamDirectory(name));
   }
 
   /** The stream of this name, from memory or from disk; `null` when there is none. Throws DamagedStreamError and StorageBusyError. */

@@ -50,15 +50,15 @@ test("a stream that only the journal has is not taken for a free name, while it 
   const second = makeEngine({ dir: await crash(first), files: new WatchedFiles(inner) });
   t.after(() => second.storage.close());
   // The first to list the shard is who opens the streams, behind the start; the second looks for a name.
-  let goOn: () => void = () => undefined;
+  const listed = new Barrier();
   let listings = 0;
-  second.files.gate = ({ kind, path }) => (kind === "list" && /streams.[0-9a-f]{2}$/.test(path) && (listings += 1) === 1 ? new Promise<void>((resolve) => (goOn = resolve)) : undefined);
+  second.files.gate = ({ kind, path }) => (kind === "list" && /streams.[0-9a-f]{2}$/.test(path) && (listings += 1) === 1 ? listed.opened : undefined);
   await second.storage.open();
   assert.equal(await second.storage.load(nobody), null);
   assert.equal(listings, 2);
   assert.deepEqual(names.filter((name) => second.storage.lacks(name)), []);
   assert.equal(second.storage.lacks(nobody), true);
-  goOn();
+  listed.open();
   for (let step = 0; step < 100; step += 1) {
     assert.deepEqual(names.filter((name) => second.storage.lacks(name)), [], `step ${step}`);
     await null;

@@ -1,6 +1,6 @@
+import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Clock } from "../ops/clock.js";
-import { answerUnderWay } from "./answer-under-way.js";
 import { STREAM_METHODS } from "./cors.js";
 import { problem, type Problem, type ProblemCode } from "./problems.js";
 import type { Responder } from "./respond.js";
@@ -25,12 +25,15 @@ const CODES: Readonly<Record<string, ProblemCode>> = {
 export class ClientErrors {
   readonly #responder: Responder;
   readonly #clock: Clock;
+  readonly #answerUnderWay: (socket: Socket) => ServerResponse | null;
   /** What a connection had sent when HTTP broke on it. */
   readonly #brokeAt = new WeakMap<Socket, number>();
 
-  constructor(responder: Responder, clock: Clock) {
+  /** `answerUnderWay` gives the answer that a connection is busy with. */
+  constructor(responder: Responder, clock: Clock, answerUnderWay: (socket: Socket) => ServerResponse | null) {
     this.#responder = responder;
     this.#clock = clock;
+    this.#answerUnderWay = answerUnderWay;
   }
 
   /** For the event `clientError` of a server. Never throws. */
@@ -44,7 +47,7 @@ export class ClientErrors {
   /** Gives a connection a problem as its last answer, behind the answers to the requests that were understood. */
   close(socket: Socket, refusal: Problem): void {
     this.#brokeAt.set(socket, socket.bytesRead);
-    const earlier = answerUnderWay(socket);
+    const earlier = this.#answerUnderWay(socket);
     if (earlier?.req.complete === true) earlier.on("close", () => this.close(socket, refusal));
     else if (!socket.writable || earlier?.headersSent === true) socket.destroy();
     else this.#end(socket, refusal);

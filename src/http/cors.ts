@@ -1,4 +1,4 @@
-import { CommonHeaders } from "./prepared-response.js";
+import { CommonHeaders } from "./head.js";
 
 /** The methods of a stream. */
 export const STREAM_METHODS = "GET, HEAD, PUT, POST, DELETE, OPTIONS";

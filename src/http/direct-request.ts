@@ -1,4 +1,4 @@
-import { IncomingMessage, type IncomingHttpHeaders } from "node:http";
+import { IncomingMessage, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 
 /** Takes a body as it comes. */
@@ -25,6 +25,7 @@ export class DirectRequest extends IncomingMessage {
   #isStreaming = false;
   /** Whether the sink has had all of the body. */
   #isOver = false;
+  #takeResponse: ((res: ServerResponse) => void) | null = null;
 
   /** Hands all of the body to `sink`; false when some of it is in the stream already, which then has the rest too. */
   passTo(sink: BodySink): boolean {
@@ -35,6 +36,17 @@ export class DirectRequest extends IncomingMessage {
   /** The head promises no body: its end is no event for anybody. */
   expectNoBody(): void {
     this.passTo(IGNORED);
+  }
+
+  /** Node is about to tell of the request, which is being handled: `take` gets the answer that it brings. */
+  expectResponse(take: (res: ServerResponse) => void): void {
+    this.#takeResponse = take;
+  }
+
+  /** Gives `res` to whoever handles the request already; false when that is nobody. */
+  handOver(res: ServerResponse): boolean {
+    this.#takeResponse?.(res);
+    return this.#takeResponse !== null;
   }
 
   /** Nobody will ask for its headers any more. */

@@ -3,6 +3,7 @@ import { decodeName } from "../protocol/names.js";
 import type { MaybePromise } from "../stream/stream.js";
 import type { Context } from "./context.js";
 import { READ_METHODS, STREAM_METHODS } from "./cors.js";
+import type { DirectConnection } from "./direct-connection.js";
 import { DirectRequest } from "./direct-request.js";
 import { Exchange } from "./exchange.js";
 import { guard } from "./guard.js";
@@ -58,6 +59,19 @@ export class Dispatcher {
     exchange.arriving = false;
     if (isTaken) return;
     this.#begin(exchange, problem("overloaded", { detail: "Too many requests wait on this connection." }));
+  }
+
+  /** As {@link handle}, for a request that has its connection for itself; false where it needs Node's own answer from the beginning. */
+  handleDirect(req: DirectRequest, connection: DirectConnection): boolean {
+    const headers = readHeaders(req.rawHeaders);
+    if (headers.expects) return false;
+    const exchange = new Exchange(req, connection, splitTarget(req.url ?? ""), headers, false);
+    if (!exchange.bodyPending) req.expectNoBody();
+    connection.begin(exchange);
+    exchange.arriving = true;
+    this.#begin(exchange, faultOfHead(exchange));
+    exchange.arriving = false;
+    return true;
   }
 
   #begin(exchange: Exchange, refusal: Problem | null): void {

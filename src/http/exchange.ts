@@ -1,14 +1,15 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { DirectConnection, type LoneExchange } from "./direct-connection.js";
 import { DirectRequest } from "./direct-request.js";
+import { OwnResponse } from "./own-response.js";
 import { RequestHeaders } from "./request-headers.js";
 import type { Target } from "./target.js";
 
 const NO_HEADERS: RequestHeaders = Object.freeze(new RequestHeaders());
 
 /** One request on its way to its answer. */
-export class Exchange {
+export class Exchange implements LoneExchange {
   readonly req: IncomingMessage;
-  readonly res: ServerResponse;
   readonly target: Target;
   headers: RequestHeaders;
   /** Whether the client has promised a body that has not been read to its end. */
@@ -21,14 +22,72 @@ export class Exchange {
   slot = -1;
   /** Bytes of its body in memory. */
   heldBytes = 0;
+  #isDecided = false;
+  #res: ServerResponse | null;
+  /** Takes the answer while there is no `#res`. */
+  readonly #direct: DirectConnection | null;
+  #onGone: (() => void) | null = null;
 
-  constructor(req: IncomingMessage, res: ServerResponse, target: Target, headers: RequestHeaders, awaitsContinue: boolean) {
+  /** `answer` is Node's, or the connection where one is only made when something asks for it. */
+  constructor(req: IncomingMessage, answer: ServerResponse | DirectConnection, target: Target, headers: RequestHeaders, awaitsContinue: boolean) {
+    const isDirect = answer instanceof DirectConnection;
     this.req = req;
-    this.res = res;
+    this.#res = isDirect ? null : answer;
+    this.#direct = isDirect ? answer : null;
     this.target = target;
     this.headers = headers;
     this.bodyPending = headers.hasBody;
     this.awaitsContinue = awaitsContinue;
+  }
+
+  /** The connection, where the answer may go there in one piece; `null` where it goes through {@link res}. */
+  get direct(): DirectConnection | null {
+    return this.#res === null ? this.#direct : null;
+  }
+
+  /** Node's own answer, made when it is first asked for. */
+  get res(): ServerResponse {
+    if (this.#res === null) this.#direct?.handOver();
+    if (this.#res === null) throw new Error("Node has made no answer");
+    return this.#res;
+  }
+
+  /** Whether its answer is decided on, or has begun. */
+  get isAnswered(): boolean {
+    return this.#isDecided || this.#res?.headersSent === true;
+  }
+
+  /** What it is answered is decided on. */
+  decide(): void {
+    this.#isDecided = true;
+  }
+
+  /** Whether nobody is left to answer. */
+  get isGone(): boolean {
+    return this.#res === null ? this.req.socket.destroyed : this.#res.destroyed;
+  }
+
+  /** Calls `react` when the client has gone; perhaps also when it has its answer. */
+  onGone(react: () => void): void {
+    if (this.#res === null) this.#onGone = react;
+    else this.#res.on("close", react);
+  }
+
+  takeResponse(res: ServerResponse): void {
+    this.#res = res;
+    if (this.#onGone !== null) res.on("close", this.#onGone);
+    // Node would wait for an event that was before.
+    if (this.req.socket.destroyed) res.destroy();
+  }
+
+  abandon(): void {
+    this.req.destroy();
+    this.#onGone?.();
+  }
+
+  /** Whether it came to a server of ours: in somebody else's there may be who keeps or changes what is sent. */
+  get isOwn(): boolean {
+    return this.#res === null || this.#res instanceof OwnResponse;
   }
 
   /** Lets go of the request's headers, where an answer has begun that lasts: a browser sends 1 KB of them, and all are there thrice. */

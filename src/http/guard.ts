@@ -30,12 +30,12 @@ export function isExpected(fault: unknown): boolean {
 /** Logs what a handler threw and answers 500; an answer that has begun is cut off. */
 export function fail(context: Context, exchange: Exchange, fault: unknown): void {
   const expected = expectedProblem(fault);
-  if (expected !== null && !exchange.res.headersSent) return context.responder.refuse(exchange, expected);
+  if (expected !== null && !exchange.isAnswered) return context.responder.refuse(exchange, expected);
   if (expected === null) {
     const what = fault instanceof Error ? (fault.stack ?? fault.message) : String(fault);
     context.log.error("a request failed", { method: exchange.req.method ?? "", path: exchange.target.path, fault: what });
   }
-  if (!exchange.res.headersSent) return context.responder.refuse(exchange, problem("internal-error"));
+  if (!exchange.isAnswered) return context.responder.refuse(exchange, problem("internal-error"));
   context.inFlight.end(exchange);
   exchange.req.socket.destroy();
 }

@@ -1,13 +1,15 @@
-import { Server, type ServerOptions } from "node:http";
+import { Server, type ServerOptions, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Clock } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
 import { answerUnderWay } from "./answer-under-way.js";
 import { ClientErrors } from "./client-errors.js";
 import { STREAM_METHODS } from "./cors.js";
+import { DirectConnection, type Serve } from "./direct-connection.js";
 import { DirectRequest } from "./direct-request.js";
 import type { Dispatcher } from "./dispatch.js";
-import { PreparedResponse } from "./prepared-response.js";
+import { KEEP_ALIVE_SECONDS } from "./head.js";
+import { OwnResponse } from "./own-response.js";
 import { problem } from "./problems.js";
 import type { Responder } from "./respond.js";
 
@@ -16,7 +18,7 @@ const LIMITS = {
   maxHeaderSize: 16 * 1024,
   headersTimeout: 20_000,
   requestTimeout: 120_000,
-  keepAliveTimeout: 75_000,
+  keepAliveTimeout: KEEP_ALIVE_SECONDS * 1000,
   connectionsCheckingInterval: 5_000,
 } as const;
 
@@ -36,13 +38,16 @@ export class HttpServer {
   constructor({ dispatcher, responder, clock, log }: HttpServerOptions) {
     this.#log = log;
     // A missing Host is refused by the dispatcher, in words.
-    this.#server = new PatientServer({ ...LIMITS, requireHostHeader: false, insecureHTTPParser: false }, () => responder.endWaiting());
+    const serve: Serve = (req, connection) => dispatcher.handleDirect(req, connection);
+    this.#server = new PatientServer({ ...LIMITS, requireHostHeader: false, insecureHTTPParser: false }, serve, () => responder.answerWaiting());
     // Past this count Node would leave headers out without a word; their size is bounded above.
     this.#server.maxHeadersCount = 0;
-    this.#server.on("request", (req, res) => dispatcher.handle(req, res));
+    this.#server.on("request", (req, res) => {
+      if (!req.handOver(res)) dispatcher.handle(req, res);
+    });
     this.#server.on("checkContinue", (req, res) => dispatcher.handle(req, res, { awaitsContinue: true }));
     this.#server.on("checkExpectation", (req, res) => dispatcher.handle(req, res, { refusal: problem("expectation-failed") }));
-    const clientErrors = new ClientErrors(responder, clock);
+    const clientErrors = new ClientErrors(responder, clock, (socket) => this.#server.answerUnderWay(socket));
     // What listens on a port has sockets of node:net: that the types say less is for other transports.
     this.#server.on("clientError", (error, socket) => clientErrors.answer(error, socket as Socket)); // see above
     this.#server.on("connect", (_req, socket) => clientErrors.close(socket as Socket, problem("method-not-allowed", { allow: STREAM_METHODS }))); // see above
@@ -78,26 +83,42 @@ export class HttpServer {
  * Node takes a connection for idle as soon as its answer has been handed over, and cuts the answer off when the server
  * is closed. Here it is idle when the answer is out, and also when no request has come yet.
  */
-class PatientServer extends Server<typeof DirectRequest, typeof PreparedResponse<DirectRequest>> {
-  readonly #sockets = new Set<Socket>();
+class PatientServer extends Server<typeof DirectRequest, typeof OwnResponse<DirectRequest>> {
+  readonly #connections = new Map<Socket, DirectConnection | null>();
 
   /** `beforeEnd` is called when a client has ended its side: at once Node takes no more answers for it. */
-  constructor(options: ServerOptions, beforeEnd: () => void) {
-    super({ ...options, IncomingMessage: DirectRequest, ServerResponse: PreparedResponse });
-    const sockets = this.#sockets;
+  constructor(options: ServerOptions, serve: Serve, beforeEnd: () => void) {
+    super({ ...options, IncomingMessage: DirectRequest, ServerResponse: OwnResponse });
+    const connections = this.#connections;
     // One for all connections.
     function forget(this: Socket): void {
-      sockets.delete(this);
+      connections.get(this)?.closed();
+      connections.delete(this);
     }
     this.on("connection", (socket) => {
-      sockets.add(socket);
+      connections.set(socket, DirectConnection.open(socket, serve));
       socket.on("close", forget);
       socket.prependListener("end", beforeEnd);
     });
+    this.on("timeout", (socket) => {
+      const connection = connections.get(socket);
+      if (connection) connection.timedOut();
+      else socket.destroy();
+    });
+  }
+
+  /** The answer that a connection is busy with, from the request's head until its last byte is out; `null` when there is none. */
+  answerUnderWay(socket: Socket): ServerResponse | null {
+    this.#connections.get(socket)?.handOver();
+    return answerUnderWay(socket);
   }
 
   /** Called by `close`. */
   override closeIdleConnections(): void {
-    for (const socket of this.#sockets) if (answerUnderWay(socket) === null) socket.destroy();
+    for (const [socket, connection] of this.#connections) {
+      if (connection?.isBusy === true || answerUnderWay(socket) !== null) continue;
+      if (socket.writableLength > 0) socket.destroySoon();
+      else socket.destroy();
+    }
   }
 }

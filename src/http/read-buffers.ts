@@ -1,11 +1,12 @@
-import type { ServerResponse } from "node:http";
 import type { Clock } from "../ops/clock.js";
 import type { Allocate } from "../stream/stream.js";
-import { PreparedResponse } from "./prepared-response.js";
+import type { Exchange } from "./exchange.js";
 
 /** Most bytes that wait to be used again, and how long the unused wait at the most. */
 const MAX_FREE_BYTES = 16 * 1024 * 1024;
 const FREE_MS = 10_000;
+/** What is smaller comes from memory that the processors have anyway, and may be copied into its answer. */
+const MIN_LENT_BYTES = 64 * 1024;
 
 /**
  * Memory for large chunks on their way from the disk to one client. New memory for each, given back only when it is
@@ -25,28 +26,28 @@ export class ReadBuffers {
   }
 
   /** Where a read for this answer gets its memory. In somebody else's server there may be who keeps what is sent. */
-  allocatorFor(res: ServerResponse): Allocate | undefined {
-    return res instanceof PreparedResponse ? this.#allocate : undefined;
+  allocatorFor({ isOwn }: Exchange): Allocate | undefined {
+    return isOwn ? this.#allocate : undefined;
   }
 
   /** What is less than half a buffer gets memory of its own: a slow client would hold far more than it is sent. */
   readonly #allocate: Allocate = (bytes) => {
-    if (bytes <= this.#bufferBytes / 2 || bytes > this.#bufferBytes) return Buffer.allocUnsafeSlow(bytes);
+    if (bytes <= this.#bufferBytes / 2 || bytes > this.#bufferBytes || bytes < MIN_LENT_BYTES) return Buffer.allocUnsafeSlow(bytes);
     const buffer = this.#free.pop() ?? Buffer.allocUnsafeSlow(this.#bufferBytes);
     this.#lent.set(buffer.buffer, buffer);
     return buffer.subarray(0, bytes);
   };
 
   /**
-   * The memory of `bytes` may be used again once `res`, which has been handed over to Node, has nothing more to send and
-   * nobody else has it. Does nothing for other memory. What never comes back here is collected like everything else.
+   * The memory of `bytes` may be used again once the answer, which has been handed over to Node, has nothing more to send
+   * and nobody else has it. Does nothing for other memory. What never comes back here is collected like everything else.
    */
-  takeBackAfter(res: ServerResponse, bytes: Buffer): void {
+  takeBackAfter(exchange: Exchange, bytes: Buffer): void {
     if (bytes.length <= this.#bufferBytes / 2) return;
     const buffer = this.#lent.get(bytes.buffer);
     if (buffer === undefined) return;
     this.#lent.delete(bytes.buffer);
-    res.once("close", () => this.#keep(buffer));
+    exchange.res.once("close", () => this.#keep(buffer));
   }
 
   #keep(buffer: Buffer): void {

@@ -6,6 +6,8 @@ export class RequestHeaders {
   forwardedProto: string | null = null;
   /** Whether there is an `Authorization`. */
   authenticated = false;
+  /** Whether there is an `Expect`. */
+  expects = false;
   /** From `Content-Length`. */
   contentLength: number | null = null;
   /** Whether the body comes in chunks, its length unknown. */
@@ -57,6 +59,7 @@ const KNOWN_HEADERS: readonly KnownHeader[] = [
   header("host", (headers, value) => void (headers.host ??= value)),
   header("origin", (headers, value) => void (headers.origin ??= value)),
   header("authorization", (headers) => void (headers.authenticated = true)),
+  header("expect", (headers) => void (headers.expects = true)),
   header("content-length", (headers, value) => void (headers.contentLength = Number(value))),
   header("transfer-encoding", (headers) => void (headers.chunked = true)),
   header("if-none-match", (headers, value) => void (headers.ifNoneMatch = headers.ifNoneMatch === null ? value : `${headers.ifNoneMatch}, ${value}`)),

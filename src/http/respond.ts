@@ -1,9 +1,10 @@
 import type { Clock } from "../ops/clock.js";
 import { PREFLIGHT_HEADERS, type CorsPolicy } from "./cors.js";
+import type { DirectConnection } from "./direct-connection.js";
 import type { Exchange } from "./exchange.js";
+import { ClosingLines, lengthHeader, linesOf, statusLine } from "./head.js";
 import type { InFlight } from "./in-flight.js";
 import { linger } from "./linger.js";
-import { lengthHeader, linesOf, PreparedResponse, statusLine } from "./prepared-response.js";
 import { problem, problemBody, problemHeaders, PROBLEMS, type Problem } from "./problems.js";
 
 /** An answer whose body is there and empty. */
@@ -16,6 +17,9 @@ const MAX_STALL_MS = 60_000;
 const MAX_UNREAD_BYTES = 256 * 1024 * 1024;
 const LARGE_BYTES = 64 * 1024;
 
+/** A body up to this size is worth the copies of being one text with its head; a socket writes up to 16 KiB without another. */
+const MAX_JOINED_BYTES = 8 * 1024;
+
 /** What a responder needs. */
 export interface ResponderOptions {
   readonly cors: CorsPolicy;
@@ -23,14 +27,23 @@ export interface ResponderOptions {
   readonly clock: Clock;
 }
 
+/** An answer that is decided on. */
+interface Answer {
+  readonly exchange: Exchange;
+  readonly status: number;
+  readonly headers: readonly string[];
+  readonly body: Buffer | null;
+}
+
 /** Writes the head of every answer. Nothing else does. */
 export class Responder {
   readonly #cors: CorsPolicy;
   readonly #inFlight: InFlight;
   readonly #clock: Clock;
+  readonly #closingLines = new ClosingLines();
   #unreadBytes = 0;
   /** Answers that wait for the others of this turn of the event loop. */
-  #ending: [Exchange, Buffer | null][] = [];
+  #waiting: Answer[] = [];
 
   constructor({ cors, inFlight, clock }: ResponderOptions) {
     this.#cors = cors;
@@ -43,47 +56,59 @@ export class Responder {
    * HEAD). Does nothing when nobody is left to answer.
    */
   send(exchange: Exchange, status: number, headers: readonly string[], body: Buffer | null): void {
-    const { res } = exchange;
     const length = body?.length ?? 0;
     if (length > LARGE_BYTES && this.#unreadBytes + length > MAX_UNREAD_BYTES) {
       return this.refuse(exchange, problem("overloaded", { detail: "Too many bytes of answers wait for their readers." }));
     }
     this.#inFlight.end(exchange);
-    if (res.destroyed) return;
-    this.#begin(exchange, status, headers, body, false);
-    if (exchange.arriving && length <= LARGE_BYTES && res instanceof PreparedResponse) this.#endSoon(exchange, body);
-    else this.#end(exchange, body);
+    if (exchange.isGone) return;
+    exchange.decide();
+    const answer = { exchange, status, headers, body };
+    if (exchange.arriving && length <= LARGE_BYTES && exchange.isOwn) this.#answerSoon(answer);
+    else this.#answer(answer);
   }
 
   /**
    * Requests that arrive together, each answered at once, are answered together when all are handled: to handle them
    * and to write to their sockets in turn costs a fifth more.
    */
-  #endSoon(exchange: Exchange, body: Buffer | null): void {
-    if (this.#ending.push([exchange, body]) === 1) setImmediate(() => this.endWaiting());
+  #answerSoon(answer: Answer): void {
+    if (this.#waiting.push(answer) === 1) setImmediate(() => this.answerWaiting());
   }
 
   /** Sends the answers that wait for the others of this turn: due before a connection ends that may have one of them. */
-  endWaiting(): void {
-    const ending = this.#ending;
-    if (ending.length > 0) this.#ending = [];
-    for (const [exchange, body] of ending) this.#end(exchange, body);
+  answerWaiting(): void {
+    const waiting = this.#waiting;
+    if (waiting.length > 0) this.#waiting = [];
+    for (const answer of waiting) this.#answer(answer);
   }
 
-  #end(exchange: Exchange, body: Buffer | null): void {
-    const { req, res } = exchange;
+  #answer(answer: Answer): void {
+    const { exchange, status, headers, body } = answer;
     const length = body?.length ?? 0;
-    if (body === null || length === 0) res.end();
-    else if (res instanceof PreparedResponse) res.endWith(body);
-    else res.end(body);
-    if (req.socket.writableLength > 0) this.#watchUnread(exchange, length);
-  }
-
-  /** A client that reads slowly keeps its answer in memory: not for ever, and not more than all may together. */
-  #watchUnread({ req, res }: Exchange, length: number): void {
+    const { direct } = exchange;
+    // Of a body that nobody reads Node would still take care.
+    if (direct !== null && length <= MAX_JOINED_BYTES && !exchange.bodyPending && !this.#inFlight.closing) return this.#answerDirectly(direct, answer);
+    this.#begin(exchange, status, headers, body, false);
+    const { req, res } = exchange;
+    res.end(length > 0 ? body : undefined);
+    if (req.socket.writableLength === 0) return;
+    // A client that reads slowly keeps its answer in memory: not for ever, and not more than all may together.
     req.socket.setTimeout(MAX_STALL_MS);
     this.#unreadBytes += length;
     res.once("close", () => (this.#unreadBytes -= length));
+  }
+
+  /** As one text: a small body is worth the copies. */
+  #answerDirectly(direct: DirectConnection, { exchange, status, headers, body }: Answer): void {
+    let text = this.#cors.headersFor(exchange.headers.origin).openingOf(status) + linesOf(headers);
+    if (body !== null) text += `Content-Length: ${body.length}\r\n`;
+    text += this.#closingLines.at(this.#clock.nowMs());
+    if (body !== null && body.length > 0 && exchange.req.method !== "HEAD") text += body.toString("latin1");
+    if (direct.answer(exchange, text)) return;
+    const { length } = text;
+    this.#unreadBytes += length;
+    direct.whenTaken(MAX_STALL_MS, () => (this.#unreadBytes -= length));
   }
 
   /** Answers with a problem document. */
@@ -99,20 +124,17 @@ export class Responder {
   /** Answers a client that is still sending. */
   #sendEarly(exchange: Exchange, status: number, headers: readonly string[], body: Buffer): void {
     this.#inFlight.end(exchange);
-    const { res } = exchange;
-    if (res.destroyed) return;
+    if (exchange.isGone) return;
     this.#begin(exchange, status, headers, body, true);
-    res.write(body);
+    exchange.res.write(body);
     linger(exchange, this.#clock);
   }
 
-  #begin({ res, headers: { origin }, awaitsContinue }: Exchange, status: number, own: readonly string[], body: Buffer | null, isLast: boolean): void {
+  #begin(exchange: Exchange, status: number, own: readonly string[], body: Buffer | null, isLast: boolean): void {
     const headers = isLast || this.#inFlight.closing ? [...own, "Connection", "close"] : own;
-    const length = body?.length ?? null;
-    const common = this.#cors.headersFor(origin);
-    // In somebody else's server the answers are Node's own.
-    if (res instanceof PreparedResponse && !awaitsContinue) res.writePrepared(status, common, headers, length);
-    else res.writeHead(status, [...common.list, ...headers, ...lengthHeader(length)]);
+    const { list } = this.#cors.headersFor(exchange.headers.origin);
+    exchange.decide();
+    exchange.res.writeHead(status, [...list, ...headers, ...lengthHeader(body?.length ?? null)]);
   }
 
   /** Answers a browser that asks what it may send. */

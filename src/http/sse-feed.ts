@@ -138,7 +138,7 @@ export class SseFeeds {
   open(stream: Stream, request: SseRequest): void {
     const { responder, inFlight } = this.#context;
     const { exchange } = request;
-    if (exchange.res.destroyed) return inFlight.end(exchange);
+    if (exchange.isGone) return inFlight.end(exchange);
     if (inFlight.closing) return responder.refuse(exchange, problem("shutting-down"));
     responder.beginEndless(exchange, headersOf(stream));
     exchange.forgetHeaders();

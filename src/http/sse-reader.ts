@@ -5,7 +5,7 @@ import type { Chunk, Position, Stream } from "../stream/stream.js";
 import type { Context } from "./context.js";
 import type { Exchange } from "./exchange.js";
 import { guard, isExpected } from "./guard.js";
-import { PreparedResponse } from "./prepared-response.js";
+import { OwnResponse } from "./own-response.js";
 import { SseBatch } from "./sse-batch.js";
 
 /** What a reader tells of itself. */
@@ -76,7 +76,7 @@ export class SseReader {
    */
   get #out(): Writable {
     const { req, res } = this.#exchange;
-    return res instanceof PreparedResponse ? req.socket : res;
+    return res instanceof OwnResponse ? req.socket : res;
   }
 
   /** Begins to send. The head of the answer has been written. */
@@ -173,7 +173,7 @@ export class SseReader {
     const { res } = this.#exchange;
     const frame = batch.frame(this.#cursorAt(current));
     const isRoomLeft = (this.#hasToldPlace ? out : res).write(frame);
-    if (!this.#hasToldPlace && res instanceof PreparedResponse) res.forgetHead();
+    if (!this.#hasToldPlace && res instanceof OwnResponse) res.forgetHead();
     this.#hasToldPlace = true;
     if (batch.closed) return this.finish();
     if (!isRoomLeft) this.#block();

@@ -31,7 +31,7 @@ export class WaitingRooms {
   /** Answers when the stream moves on, closes or ends, or when the time is over; at once if there is no point in waiting. */
   enter(stream: Stream, wait: Wait): void {
     const { inFlight } = this.#context;
-    if (wait.exchange.res.destroyed) return inFlight.end(wait.exchange);
+    if (wait.exchange.isGone) return inFlight.end(wait.exchange);
     if (stream.closed || inFlight.closing) return answerNothingNew(this.#context, stream, wait);
     let room = this.#rooms.get(stream);
     if (room === undefined) {
@@ -71,14 +71,14 @@ class WaitingRoom {
     const { clock, settings } = this.#context;
     const waiter: Waiter = { wait, timer: clock.after(settings.longPollTimeoutMs, () => this.#timeOut(waiter)) };
     this.#waiters.add(waiter);
-    wait.exchange.res.on("close", () => this.#drop(waiter));
+    wait.exchange.onGone(() => this.#drop(waiter));
   }
 
   close(): void {
     for (const waiter of this.#waiters) this.#timeOut(waiter);
   }
 
-  /** Its connection is gone; or it was answered, and this is how Node says that the answer is out. */
+  /** Its connection is gone; or it was answered, and Node tells that the answer is out. */
   #drop(waiter: Waiter): void {
     if (!this.#waiters.has(waiter)) return;
     this.#take(waiter);

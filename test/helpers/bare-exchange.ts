@@ -11,10 +11,12 @@ export interface BareExchangeParts {
   readonly rawHeaders?: readonly string[];
   readonly awaitsContinue?: boolean;
   readonly socket?: Socket;
+  /** What Node makes answers of. */
+  readonly kind?: typeof ServerResponse;
 }
 
 /** An exchange whose request came from nowhere: its socket is not connected unless the test brings one that is. */
-export function bareExchange({ url = "/", rawHeaders = [], awaitsContinue = false, socket = new Socket() }: BareExchangeParts = {}): Exchange {
+export function bareExchange({ url = "/", rawHeaders = [], awaitsContinue = false, socket = new Socket(), kind = ServerResponse }: BareExchangeParts = {}): Exchange {
   const req = new IncomingMessage(socket);
-  return new Exchange(req, new ServerResponse(req), splitTarget(url), readHeaders(rawHeaders), awaitsContinue);
+  return new Exchange(req, new kind(req), splitTarget(url), readHeaders(rawHeaders), awaitsContinue);
 }

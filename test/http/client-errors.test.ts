@@ -162,7 +162,7 @@ describe("a fault that Node reports", () => {
 
   function clientErrors(): ClientErrors {
     const clock = new ManualClock();
-    return new ClientErrors(new Responder({ cors: new CorsPolicy("*"), inFlight: new InFlight(1), clock }), clock);
+    return new ClientErrors(new Responder({ cors: new CorsPolicy("*"), inFlight: new InFlight(1), clock }), clock, () => null);
   }
 
   for (const [code, status] of [["ERR_HTTP_REQUEST_TIMEOUT", 408], ["HPE_HEADER_OVERFLOW", 431], ["SOMETHING_NEW", 400]] as const) {

@@ -15,9 +15,9 @@ class Work {
   readonly #exchange: Exchange;
   readonly #context: Context;
 
-  constructor({ headersSent = false } = {}) {
+  constructor({ isAnswered = false } = {}) {
     // All that is asked of the two here.
-    this.#exchange = { req: { method: "GET", socket: { destroy: () => (this.isCut = true) } }, res: { headersSent }, target: { path: "/a" } } as unknown as Exchange;
+    this.#exchange = { req: { method: "GET", socket: { destroy: () => (this.isCut = true) } }, isAnswered, target: { path: "/a" } } as unknown as Exchange;
     this.#context = {
       log: { error: (message: string, fields: { fault: string }) => this.logged.push(`${message}: ${fields.fault}`) },
       responder: { refuse: (_exchange: Exchange, { code }: Problem) => this.refusals.push(code) },
@@ -48,7 +48,7 @@ describe("a request's work", () => {
     });
 
     test(`${title} in the middle of its answer cuts the connection`, async () => {
-      const done = await new Work({ headersSent: true }).do(work);
+      const done = await new Work({ isAnswered: true }).do(work);
       assert.deepEqual([done.refusals, done.isCut, done.hasEnded], [[], true, true]);
     });
   }
@@ -59,7 +59,7 @@ describe("a request's work", () => {
   });
 
   test("that meets damaged bytes in the middle of its answer cuts the connection", async () => {
-    const done = await new Work({ headersSent: true }).do(() => Promise.reject(new DamagedStreamError("a", "0.seg", "checksum")));
+    const done = await new Work({ isAnswered: true }).do(() => Promise.reject(new DamagedStreamError("a", "0.seg", "checksum")));
     assert.deepEqual([done.refusals, done.logged, done.isCut, done.hasEnded], [[], [], true, true]);
   });
 

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { describe, test } from "node:test";
 import { CorsPolicy } from "../../src/http/cors.js";
+import type { DirectConnection } from "../../src/http/direct-connection.js";
 import type { Dispatcher } from "../../src/http/dispatch.js";
 import { Exchange } from "../../src/http/exchange.js";
 import { HttpServer } from "../../src/http/http-server.js";
@@ -43,18 +44,23 @@ describe("a connection", () => {
     assert.equal((await connection.rest()).match(/HTTP\/1\.1 200 OK/g)?.length, 100);
   });
 
-  test("gets the answer that waits for others of its turn, also where its end is known before the turn is over", async (context) => {
+  for (const isDirect of [true, false]) test(`gets the ${isDirect ? "direct " : ""}answer that waits for others of its turn, also where its end is known before the turn is over`, async (context) => {
     const clock = new ManualClock();
     const inFlight = new InFlight(1);
     const responder = new Responder({ cors: new CorsPolicy("*"), inFlight, clock });
-    const handle = (req: IncomingMessage, res: ServerResponse): void => {
-      const exchange = new Exchange(req, res, { path: "/", query: "" }, readHeaders(req.rawHeaders), false);
+    const handle = (req: IncomingMessage, answer: ServerResponse | DirectConnection): void => {
+      const exchange = new Exchange(req, answer, { path: "/", query: "" }, readHeaders(req.rawHeaders), false);
+      exchange.direct?.begin(exchange);
       exchange.arriving = true;
       responder.send(exchange, 200, [], Buffer.from("hello"));
       // As where so many connections have news that one turn does not see them all.
-      req.socket.emit("end");
+      process.nextTick(() => req.socket.emit("end"));
     };
-    const dispatcher = { handle } as unknown as Dispatcher; // nothing else is asked of it
+    const handleDirect = (req: IncomingMessage, connection: DirectConnection): boolean => {
+      if (isDirect) handle(req, connection);
+      return isDirect;
+    };
+    const dispatcher = { handle, handleDirect } as unknown as Dispatcher; // nothing else is asked of it
     const server = new HttpServer({ dispatcher, responder, clock, log: createLog({ level: "silent", format: "text", clock, write: () => undefined }) });
     const connection = await RawConnection.open(await server.listen("127.0.0.1", 0));
     context.after(() => server.close());

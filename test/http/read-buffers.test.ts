@@ -1,18 +1,19 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { IncomingMessage, ServerResponse } from "node:http";
-import { connect, Socket } from "node:net";
+import { connect } from "node:net";
 import { describe, test } from "node:test";
-import { PreparedResponse } from "../../src/http/prepared-response.js";
+import type { Exchange } from "../../src/http/exchange.js";
+import { OwnResponse } from "../../src/http/own-response.js";
 import { ReadBuffers } from "../../src/http/read-buffers.js";
+import { bareExchange } from "../helpers/bare-exchange.js";
 import { ManualClock } from "../helpers/manual-clock.js";
 import { startServer } from "../helpers/test-server.js";
 
 const MIB = 1024 * 1024;
 
-/** An answer of which nothing but its end is asked. */
-function answer(): PreparedResponse {
-  return new PreparedResponse(new IncomingMessage(new Socket()));
+/** A request to a server of ours, of which nothing but the end of its answer is asked. */
+function answer(): Exchange {
+  return bareExchange({ kind: OwnResponse });
 }
 
 /** What a read gets that is answered by a server of ours. */
@@ -26,11 +27,11 @@ describe("memory for reads", () => {
   test("is used again once its answer is over, and not before", () => {
     const buffers = new ReadBuffers(MIB, new ManualClock());
     const first = allocated(buffers, MIB);
-    const res = answer();
-    buffers.takeBackAfter(res, first);
+    const exchange = answer();
+    buffers.takeBackAfter(exchange, first);
     const second = allocated(buffers, MIB);
     assert.notEqual(second.buffer, first.buffer);
-    res.emit("close");
+    exchange.res.emit("close");
     const third = allocated(buffers, MIB - 1);
     assert.equal(third.buffer, first.buffer);
     assert.equal(third.length, MIB - 1);
@@ -40,9 +41,9 @@ describe("memory for reads", () => {
   test("comes back also where less of it was used", () => {
     const buffers = new ReadBuffers(MIB, new ManualClock());
     const first = allocated(buffers, MIB);
-    const res = answer();
-    buffers.takeBackAfter(res, first.subarray(0, MIB - 100));
-    res.emit("close");
+    const exchange = answer();
+    buffers.takeBackAfter(exchange, first.subarray(0, MIB - 100));
+    exchange.res.emit("close");
     assert.equal(allocated(buffers, MIB).buffer, first.buffer);
   });
 
@@ -50,17 +51,17 @@ describe("memory for reads", () => {
     const buffers = new ReadBuffers(MIB, new ManualClock());
     const memory = allocated(buffers, MIB);
     const answers = [answer(), answer()];
-    for (const res of answers) buffers.takeBackAfter(res, memory);
-    for (const res of answers) res.emit("close");
+    for (const exchange of answers) buffers.takeBackAfter(exchange, memory);
+    for (const exchange of answers) exchange.res.emit("close");
     assert.notEqual(allocated(buffers, MIB).buffer, allocated(buffers, MIB).buffer);
   });
 
   test("that was not lent here is left alone", () => {
     const buffers = new ReadBuffers(MIB, new ManualClock());
     const foreign = Buffer.allocUnsafeSlow(MIB);
-    const res = answer();
-    buffers.takeBackAfter(res, foreign);
-    assert.equal(res.listenerCount("close"), 0);
+    const exchange = answer();
+    buffers.takeBackAfter(exchange, foreign);
+    assert.equal(exchange.res.listenerCount("close"), 0);
     assert.notEqual(allocated(buffers, MIB).buffer, foreign.buffer);
   });
 
@@ -71,6 +72,15 @@ describe("memory for reads", () => {
     });
   }
 
+  test("for small chunks is nobody else's: they may be copied into their answers", () => {
+    for (const [bufferBytes, isLent] of [[64 * 1024 - 1, false], [64 * 1024, true]] as const) {
+      const buffers = new ReadBuffers(bufferBytes, new ManualClock());
+      const exchange = answer();
+      buffers.takeBackAfter(exchange, allocated(buffers, bufferBytes));
+      assert.equal(exchange.res.listenerCount("close"), isLent ? 1 : 0);
+    }
+  });
+
   for (const { bufferBytes, kept } of [
     { bufferBytes: MIB, kept: 16 },
     { bufferBytes: 6 * MIB, kept: 2 },
@@ -80,9 +90,9 @@ describe("memory for reads", () => {
       const buffers = new ReadBuffers(bufferBytes, new ManualClock());
       const lent = Array.from({ length: 20 }, () => allocated(buffers, bufferBytes));
       for (const memory of lent) {
-        const res = answer();
-        buffers.takeBackAfter(res, memory);
-        res.emit("close");
+        const exchange = answer();
+        buffers.takeBackAfter(exchange, memory);
+        exchange.res.emit("close");
       }
       const known = new Set(lent.map(({ buffer }) => buffer));
       const again = Array.from({ length: 20 }, () => allocated(buffers, bufferBytes));
@@ -91,17 +101,16 @@ describe("memory for reads", () => {
   }
 
   test("is not shared where somebody else may keep what is sent", () => {
-    const res = new ServerResponse(new IncomingMessage(new Socket()));
-    assert.equal(new ReadBuffers(MIB, new ManualClock()).allocatorFor(res), undefined);
+    assert.equal(new ReadBuffers(MIB, new ManualClock()).allocatorFor(bareExchange()), undefined);
   });
 
   test("is let go of when nobody asks for it", async () => {
     const clock = new ManualClock();
     const buffers = new ReadBuffers(MIB, clock);
     const memory = allocated(buffers, MIB);
-    const res = answer();
-    buffers.takeBackAfter(res, memory);
-    res.emit("close");
+    const exchange = answer();
+    buffers.takeBackAfter(exchange, memory);
+    exchange.res.emit("close");
     clock.advance(10_000);
     assert.notEqual(allocated(buffers, MIB).buffer, memory.buffer);
   });

@@ -2,14 +2,16 @@ import assert from "node:assert/strict";
 import { createServer, ServerResponse, type IncomingMessage } from "node:http";
 import { describe, test, type TestContext } from "node:test";
 import { CorsPolicy } from "../../src/http/cors.js";
+import { DirectConnection } from "../../src/http/direct-connection.js";
+import { DirectRequest } from "../../src/http/direct-request.js";
 import { Exchange } from "../../src/http/exchange.js";
 import { InFlight } from "../../src/http/in-flight.js";
-import { PreparedResponse } from "../../src/http/prepared-response.js";
+import { OwnResponse } from "../../src/http/own-response.js";
 import { problem } from "../../src/http/problems.js";
 import { readHeaders } from "../../src/http/request-headers.js";
 import { EMPTY_BODY, Responder } from "../../src/http/respond.js";
 import { ManualClock } from "../helpers/manual-clock.js";
-import { connectionTo, type RawConnection } from "../helpers/raw-connection.js";
+import { connectionTo, type Answer, type RawConnection } from "../helpers/raw-connection.js";
 
 type Answering = (responder: Responder, exchange: Exchange, inFlight: InFlight) => void;
 
@@ -70,7 +72,7 @@ describe("an answer", () => {
       res.on("finish", () => events.push("answered"));
       responder.send(exchange, 200, [], Buffer.from("hello"));
       events.push(`handled, ${res.writableEnded ? "ended" : "not ended"}`);
-    }, PreparedResponse);
+    }, OwnResponse);
     connection.write(GET);
     assert.equal((await connection.answer()).text, "hello");
     assert.deepEqual(events, ["handled, not ended", "answered"]);
@@ -81,10 +83,10 @@ describe("an answer", () => {
     const connection = await connectTo(context, (responder, exchange) => {
       exchange.arriving = true;
       responder.send(exchange, 200, [], Buffer.from("hello"));
-      responder.endWaiting();
+      responder.answerWaiting();
       ended.push(exchange.res.writableEnded);
-      responder.endWaiting();
-    }, PreparedResponse);
+      responder.answerWaiting();
+    }, OwnResponse);
     for (let round = 0; round < 2; round += 1) {
       connection.write(GET);
       assert.equal((await connection.answer()).text, "hello");
@@ -93,7 +95,7 @@ describe("an answer", () => {
   });
 
   for (const { what, bytes, kind } of [
-    { what: "that is large does not wait, so that it counts as unread before the next one is made", bytes: 64 * 1024 + 1, kind: PreparedResponse },
+    { what: "that is large does not wait, so that it counts as unread before the next one is made", bytes: 64 * 1024 + 1, kind: OwnResponse },
     { what: "in somebody else's server does not wait: what that makes of it is a part of the request's own event", bytes: 5, kind: ServerResponse },
   ]) {
     test(what, async (context) => {
@@ -150,6 +152,165 @@ describe("an answer", () => {
     await isAnswered;
   });
 });
+
+/** What a server of ours sends for an answer, its date aside, directly or by Node's own object. */
+async function sentBy(context: TestContext, isDirect: boolean, request: string, answer: Answering): Promise<Answer & { readonly date: boolean }> {
+  const inFlight = new InFlight(1);
+  const responder = new Responder({ cors: new CorsPolicy("*"), inFlight, clock: new ManualClock() });
+  const server = createServer({ IncomingMessage: DirectRequest, ServerResponse: OwnResponse, keepAliveTimeout: 75_000 }, (req, res) => {
+    if (!req.handOver(res)) answer(responder, exchangeOf(req, res), inFlight);
+  });
+  if (isDirect) {
+    server.on("connection", (socket) =>
+      DirectConnection.open(socket, (req, connection) => {
+        const exchange = exchangeOf(req, connection);
+        connection.begin(exchange);
+        answer(responder, exchange, inFlight);
+        assert.equal(connection.isBusy, false);
+        return true;
+      }),
+    );
+  }
+  const connection = await connectionTo(context, server);
+  let seen: Answer | null = null;
+  for (let round = 0; round < 2; round += 1) {
+    connection.write(request);
+    seen = await connection.answer({ toHead: request.startsWith("HEAD") });
+  }
+  assert.ok(seen !== null);
+  const { date, ...headers } = seen.headers;
+  return { ...seen, headers, date: date !== undefined };
+}
+
+function exchangeOf(req: IncomingMessage, answer: ServerResponse | DirectConnection): Exchange {
+  return new Exchange(req, answer, { path: "/", query: "" }, readHeaders(req.rawHeaders), false);
+}
+
+describe("an answer that goes straight to its connection says what Node's own would", () => {
+  const bodies: readonly (readonly [string, Buffer | null])[] = [
+    ["no body", null],
+    ["an empty one", EMPTY_BODY],
+    ["every byte", Buffer.from(Uint8Array.from({ length: 256 }, (_, byte) => byte))],
+    ["the largest that is joined", Buffer.alloc(8192, "\xe9", "latin1")],
+    ["a larger one", Buffer.alloc(8193, "\xe9", "latin1")],
+    ["one that a socket does not take at once", Buffer.alloc(64 * 1024, "\xff", "latin1")],
+  ];
+  for (const request of [GET, "HEAD / HTTP/1.1\r\nHost: a\r\nOrigin: http://b\r\n\r\n"]) {
+    for (const [status, headers] of [[200, ["ETag", '"1"', "Content-Type", "text/plain; charset=\xe9"]], [201, ["Location", "http://a/b"]], [404, []]] as const) {
+      for (const [what, body] of bodies) {
+        // A GET with a body that nobody can tell the end of is no answer of this server's.
+        if (body === null && request === GET) continue;
+        test(`${status} to ${request.slice(0, 4)} with ${what}`, async (context) => {
+          const answer: Answering = (responder, exchange) => responder.send(exchange, status, headers, body);
+          const direct = await sentBy(context, true, request, answer);
+          assert.deepEqual(direct, await sentBy(context, false, request, answer));
+          assert.equal(direct.status, status);
+        });
+      }
+    }
+    for (const status of [204, 304]) {
+      test(`${status} to ${request.slice(0, 4)}`, async (context) => {
+        const answer: Answering = (responder, exchange) => responder.send(exchange, status, ["Stream-Next-Offset", "1"], null);
+        const direct = await sentBy(context, true, request, answer);
+        assert.deepEqual(direct, await sentBy(context, false, request, answer));
+      });
+    }
+    test(`a refusal to ${request.slice(0, 4)}`, async (context) => {
+      const answer: Answering = (responder, exchange) => responder.refuse(exchange, problem("producer-gap", { expectedSeq: 1, receivedSeq: 2 }));
+      const direct = await sentBy(context, true, request, answer);
+      assert.deepEqual(direct, await sentBy(context, false, request, answer));
+    });
+  }
+
+  test("and waits for those that arrive with it, once", async (context) => {
+    const seen: boolean[] = [];
+    const connection = await directTo(context, (responder, exchange) => {
+      exchange.arriving = true;
+      responder.send(exchange, 200, [], Buffer.from("hello"));
+      seen.push(exchange.direct?.isBusy ?? false);
+      responder.answerWaiting();
+      seen.push(exchange.direct?.isBusy ?? false);
+      responder.answerWaiting();
+    });
+    for (let round = 0; round < 2; round += 1) {
+      connection.write(GET);
+      assert.equal((await connection.answer()).text, "hello");
+    }
+    assert.deepEqual(seen, [true, false, true, false]);
+  });
+
+  test("but goes through Node where the body that the client promised is not read", async (context) => {
+    const connection = await directTo(context, (responder, exchange) => responder.send(exchange, 200, [], Buffer.from("hello")));
+    for (let round = 0; round < 2; round += 1) {
+      connection.write("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n");
+      assert.equal((await connection.answer()).text, "hello");
+      connection.write("world");
+    }
+  });
+
+  test("but is the connection's last where the server stops", async (context) => {
+    const connection = await directTo(context, (responder, exchange, inFlight) => {
+      void inFlight.close();
+      responder.send(exchange, 204, [], null);
+    });
+    connection.write(GET);
+    assert.equal((await connection.answer()).headers["connection"], "close");
+    assert.equal(await connection.rest(), "");
+  });
+
+  test("and is not written to a client that is gone", async (context) => {
+    let answered: (inFlight: InFlight) => void = () => {};
+    const isAnswered = new Promise<InFlight>((resolve) => (answered = resolve));
+    const connection = await directTo(context, (responder, exchange, inFlight) => {
+      inFlight.begin(exchange);
+      exchange.onGone(() => {
+        responder.send(exchange, 200, [], Buffer.from("hello"));
+        answered(inFlight);
+      });
+      exchange.req.socket.destroy();
+    });
+    connection.write(GET);
+    assert.equal((await isAnswered).size, 0);
+  });
+
+  test("and its bytes count until the client has taken them, or is cut", async (context) => {
+    const line = 'x'.repeat(15 * 1024);
+    let cut: () => void = () => {};
+    const isCut = new Promise<void>((resolve) => (cut = resolve));
+    const stalls: (number | undefined)[] = [];
+    const connection = await directTo(context, (responder, exchange) => {
+      const { socket } = exchange.req;
+      socket.once("close", cut);
+      // The system takes some MiB while nobody reads.
+      while (socket.writableLength === 0) socket.write(line);
+      responder.send(exchange, 200, [], Buffer.from("hello"));
+      stalls.push(socket.timeout);
+      socket.emit("timeout");
+    });
+    connection.socket.pause();
+    connection.write(GET);
+    await isCut;
+    assert.deepEqual(stalls, [60_000]);
+  });
+});
+
+/** A connection to a server of ours whose requests are answered with `answer`, each as if it had its connection for itself. */
+async function directTo(context: TestContext, answer: Answering): Promise<RawConnection> {
+  const inFlight = new InFlight(1);
+  const responder = new Responder({ cors: new CorsPolicy("*"), inFlight, clock: new ManualClock() });
+  const server = createServer({ IncomingMessage: DirectRequest, ServerResponse: OwnResponse }, (req, res) => void req.handOver(res));
+  server.on("connection", (socket) => {
+    const opened = DirectConnection.open(socket, (req, connection) => {
+      const exchange = exchangeOf(req, connection);
+      connection.begin(exchange);
+      answer(responder, exchange, inFlight);
+      return true;
+    });
+    socket.on("close", () => opened?.closed());
+    socket.on("timeout", () => opened?.timedOut());
+  });
+  return connectionTo(context, server);
+}
 
 describe("a refusal", () => {
   test("is a problem document", async (context) => {

@@ -3,7 +3,7 @@ import { createServer as createHttpServer } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { describe, test } from "node:test";
 import { DirectRequest } from "../../src/http/direct-request.js";
-import { PreparedResponse } from "../../src/http/prepared-response.js";
+import { OwnResponse } from "../../src/http/own-response.js";
 import { createHandler } from "../../src/server.js";
 import { connectionTo } from "../helpers/raw-connection.js";
 import { follow, nextPair } from "../helpers/sse-client.js";
@@ -76,7 +76,7 @@ describe("an SSE connection", () => {
 describe("the backlog", () => {
   test("is sent nothing more once its connection is about to end, so that what waits is not lost", async (context) => {
     const handler = await createHandler({ dir: tempDir(), logLevel: "silent" });
-    const http = createHttpServer({ IncomingMessage: DirectRequest, ServerResponse: PreparedResponse }, handler);
+    const http = createHttpServer({ IncomingMessage: DirectRequest, ServerResponse: OwnResponse }, handler);
     const sockets: Socket[] = [];
     http.on("connection", (socket) => sockets.push(socket));
     const client = await connectionTo(context, http);

@@ -3,9 +3,9 @@ import { commentLinesOf, commentsOf, judgeNodes, lastLineOf, lineOf, syntaxOf } 
 import { sources, type Check, type Offence, type Tree, type TreeFile } from "./tree.js";
 
 const HEAD_WRITER = "src/http/respond.ts";
-/** The kind of answer that it writes with. */
-const PREPARED_HEADS = "src/http/prepared-response.ts";
-const HEAD_CALLS = new Set(["writeHead", "writePrepared", "setHeader", "setHeaders", "appendHeader", "removeHeader", "flushHeaders", "writeContinue", "writeProcessing", "writeEarlyHints"]);
+/** The lines that it puts together. */
+const HEAD_LINES = "src/http/head.ts";
+const HEAD_CALLS = new Set(["writeHead", "setHeader", "setHeaders", "appendHeader", "removeHeader", "flushHeaders", "writeContinue", "writeProcessing", "writeEarlyHints"]);
 
 /** The measures of how TypeScript is written here. */
 export const LANGUAGE_CHECKS: readonly Check[] = [
@@ -59,9 +59,9 @@ export const LANGUAGE_CHECKS: readonly Check[] = [
   {
     title: "only http/respond.ts writes a head",
     find: heads,
-    planted: { "src/http/sse.ts": 'res.writeHead(200);\nres.setHeader("a", "b");\nres?.writeContinue();\nres.statusCode = 400;\nsocket.end("HTTP/1.1 400 Bad Request\\r\\n\\r\\n");\nsocket.end(`HTTP/1.1 ${status} No\\r\\n`);\nres.writePrepared(200);\n' },
+    planted: { "src/http/sse.ts": 'res.writeHead(200);\nres.setHeader("a", "b");\nres?.writeContinue();\nres.statusCode = 400;\nsocket.end("HTTP/1.1 400 Bad Request\\r\\n\\r\\n");\nsocket.end(`HTTP/1.1 ${status} No\\r\\n`);\nconnection.answer(this, `HTTP/1.1 200 OK\\r\\n`);\n' },
     found: [1, 2, 3, 4, 5, 6, 7].map((line) => `src/http/sse.ts:${line}`),
-    fine: { [HEAD_WRITER]: "res.writePrepared(200);\n", [PREPARED_HEADS]: "this.writeHead(200);\n", "src/http/body.ts": "// writeHead\nif (res.statusCode === 400) respond(res, 'HTTP/1.1 needs a Host.');\n", "test/a.test.ts": "res.writeHead(200);\n" },
+    fine: { [HEAD_WRITER]: "res.writeHead(200);\n", [HEAD_LINES]: "return `HTTP/1.1 ${status} No\\r\\n`;\n", "src/http/body.ts": "// writeHead\nif (res.statusCode === 400) respond(res, 'HTTP/1.1 needs a Host.');\n", "test/a.test.ts": "res.writeHead(200);\n" },
   },
 ];
 
@@ -158,7 +158,7 @@ function hasJsDoc(statement: ts.Statement): boolean {
 }
 
 function heads(tree: Tree): Offence[] {
-  const others = sources(tree).filter((file) => file.path !== HEAD_WRITER && file.path !== PREPARED_HEADS);
+  const others = sources(tree).filter((file) => file.path !== HEAD_WRITER && file.path !== HEAD_LINES);
   return judgeNodes(others, (node) => {
     const what = headWrite(node);
     return what === null ? null : `${what}; every answer leaves through ${HEAD_WRITER}: ask it`;

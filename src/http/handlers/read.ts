@@ -13,9 +13,9 @@ export function read(context: Context, exchange: Exchange, name: string, offset:
   const from = offset ?? START;
   const { settings, clock, readBuffers } = context;
   return withReadPlace(context, exchange, name, from, (stream, position) =>
-    chain(stream.read(position, settings.chunkBytes, readBuffers.allocatorFor(exchange.res)), (chunk) => {
+    chain(stream.read(position, settings.chunkBytes, readBuffers.allocatorFor(exchange)), (chunk) => {
       answerChunk(context, exchange, serve(stream, chunk, clock.nowMs()), { cursor: null, fromNow: from.kind === "now" });
-      readBuffers.takeBackAfter(exchange.res, chunk.bytes);
+      readBuffers.takeBackAfter(exchange, chunk.bytes);
     }),
   );
 }

@@ -1,0 +1,89 @@
+import { STATUS_CODES, validateHeaderName, validateHeaderValue } from "node:http";
+
+/** How long a connection waits for its next request, in seconds. */
+export const KEEP_ALIVE_SECONDS = 75;
+
+/** Headers that many answers have: names and values in turn, and the lines that they make. */
+export class CommonHeaders {
+  readonly list: readonly string[];
+  readonly text: string;
+  /** The first lines of answers that have these headers, by status. */
+  readonly #openings: string[] = [];
+
+  /** Throws a TypeError where a name or a value can't stand in a head. */
+  constructor(list: readonly string[]) {
+    this.list = list;
+    this.text = linesOf(list);
+  }
+
+  /** The first line of an answer and these headers. */
+  openingOf(status: number): string {
+    return (this.#openings[status] ??= flat(statusLine(status) + this.text));
+  }
+}
+
+/** The same text in one piece of memory: a sum of strings is a tree, and each answer that has it as a part would walk it. */
+function flat(text: string): string {
+  return Buffer.from(text, "latin1").toString("latin1");
+}
+
+/** The first line of an answer. */
+export function statusLine(status: number): string {
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "unknown"}\r\n`;
+}
+
+/**
+ * Headers that hold nothing that could end their line: their values are made here, or were checked when they came in (a
+ * stream's content type, by the protocol's grammar). All others are checked.
+ */
+const PLAIN_HEADERS: ReadonlySet<string> = new Set([
+  "Cache-Control",
+  "Content-Length",
+  "Content-Type",
+  "ETag",
+  "Producer-Epoch",
+  "Producer-Seq",
+  "Stream-Closed",
+  "Stream-Cursor",
+  "Stream-Next-Offset",
+  "Stream-Up-To-Date",
+]);
+
+/** The lines of headers, names and values in turn. Throws a TypeError where one can't stand in a head. */
+export function linesOf(list: readonly string[]): string {
+  let text = "";
+  for (let at = 0; at + 1 < list.length; at += 2) {
+    const name = list[at] ?? "";
+    const value = list[at + 1] ?? "";
+    if (!PLAIN_HEADERS.has(name)) {
+      validateHeaderName(name);
+      validateHeaderValue(name, value);
+    }
+    text += `${name}: ${value}\r\n`;
+  }
+  return text;
+}
+
+const NO_HEADERS: readonly string[] = [];
+
+/** The header that tells a body's length in bytes; nothing for `null`. */
+export function lengthHeader(length: number | null): readonly string[] {
+  return length === null ? NO_HEADERS : ["Content-Length", String(length)];
+}
+
+/** The last lines of a head after which the connection stays: one text for a second. */
+export class ClosingLines {
+  #second = -1;
+  #text = "";
+
+  /** The lines, and the empty one behind them. */
+  at(nowMs: number): string {
+    const second = Math.floor(nowMs / 1000);
+    if (second !== this.#second) {
+      this.#second = second;
+      const date = new Date(second * 1000).toUTCString();
+      this.#text = flat(`Date: ${date}\r\nConnection: keep-alive\r\nKeep-Alive: timeout=${KEEP_ALIVE_SECONDS}\r\n\r\n`);
+    }
+    return this.#text;
+  }
+}

@@ -50,7 +50,11 @@ export class HttpServer {
     const clientErrors = new ClientErrors(responder, clock, (socket) => this.#server.answerUnderWay(socket));
     // What listens on a port has sockets of node:net: that the types say less is for other transports.
     this.#server.on("clientError", (error, socket) => clientErrors.answer(error, socket as Socket)); // see above
-    this.#server.on("connect", (_req, socket) => clientErrors.close(socket as Socket, problem("method-not-allowed", { allow: STREAM_METHODS }))); // see above
+    this.#server.on("connect", (_req, socket) => {
+      // Node has taken its own listener away: a client that resets the connection would end the process.
+      socket.on("error", () => socket.destroy());
+      clientErrors.close(socket as Socket, problem("method-not-allowed", { allow: STREAM_METHODS })); // see above
+    });
   }
 
   /** Begins to accept; resolves to the port. Rejects with the platform's error. */

@@ -1,14 +1,12 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { createServer, ServerResponse, type IncomingMessage } from "node:http";
-import { describe, test, type TestContext } from "node:test";
-import { DirectConnection } from "../../src/http/direct-connection.js";
-import { DirectRequest } from "../../src/http/direct-request.js";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { describe, test } from "node:test";
 import { Exchange } from "../../src/http/exchange.js";
 import { OwnResponse } from "../../src/http/own-response.js";
 import { readHeaders } from "../../src/http/request-headers.js";
 import { bareExchange } from "../helpers/bare-exchange.js";
-import { connectionTo, type RawConnection } from "../helpers/raw-connection.js";
+import { directExchange } from "../helpers/direct-exchange.js";
 
 function exchangeWith(...rawHeaders: string[]): Exchange {
   // An exchange only carries the two.
@@ -28,29 +26,9 @@ test("an exchange owes its client the reading of a promised body", () => {
   assert.equal(exchangeWith().bodyPending, false);
 });
 
-/** A request that came to a server of ours, with its connection for itself. */
-async function direct(context: TestContext): Promise<{ readonly client: RawConnection; readonly exchange: Exchange }> {
-  const server = createServer({ IncomingMessage: DirectRequest, ServerResponse: OwnResponse }, (req, res) => void req.handOver(res));
-  const arrived = new Promise<Exchange>((resolve) => {
-    server.on("connection", (socket) => {
-      const opened = DirectConnection.open(socket, (req, connection) => {
-        const exchange = new Exchange(req, connection, { path: "/", query: "" }, readHeaders(req.rawHeaders), false);
-        req.expectNoBody();
-        connection.begin(exchange);
-        resolve(exchange);
-        return true;
-      });
-      socket.on("close", () => opened?.closed());
-    });
-  });
-  const client = await connectionTo(context, server);
-  client.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-  return { client, exchange: await arrived };
-}
-
 describe("an exchange on a connection of its own", () => {
   test("has an answer of Node's as soon as something asks for it", async (context) => {
-    const { client, exchange } = await direct(context);
+    const { client, exchange } = await directExchange(context);
     assert.notEqual(exchange.direct, null);
     assert.equal(exchange.isAnswered, false);
     const { res } = exchange;
@@ -63,7 +41,7 @@ describe("an exchange on a connection of its own", () => {
   });
 
   test("has none any more behind its direct answer", async (context) => {
-    const { client, exchange } = await direct(context);
+    const { client, exchange } = await directExchange(context);
     exchange.direct?.answer(exchange, "HTTP/1.1 204 No Content\r\n\r\n");
     assert.equal((await client.answer()).status, 204);
     assert.throws(() => exchange.res, /Node has made no answer/);
@@ -71,7 +49,7 @@ describe("an exchange on a connection of its own", () => {
 
   for (const isHandedOver of [false, true]) {
     test(`hears that its client has gone${isHandedOver ? ", also where it gets Node's answer later" : ""}`, async (context) => {
-      const { client, exchange } = await direct(context);
+      const { client, exchange } = await directExchange(context);
       assert.equal(exchange.isGone, false);
       const gone = new Promise<void>((resolve) => exchange.onGone(resolve));
       if (isHandedOver) assert.equal(exchange.res.destroyed, false);
@@ -82,7 +60,7 @@ describe("an exchange on a connection of its own", () => {
   }
 
   test("gets a destroyed answer of Node's where its client has gone before", async (context) => {
-    const { client, exchange } = await direct(context);
+    const { client, exchange } = await directExchange(context);
     const { socket } = exchange.req;
     // Nobody may answer any more, but a handler may still be on its way to do so.
     socket.removeAllListeners("close");
@@ -97,5 +75,5 @@ describe("an exchange on a connection of its own", () => {
 test("an exchange knows whether it came to a server of ours", async (context) => {
   assert.equal(bareExchange().isOwn, false);
   assert.equal(bareExchange({ kind: OwnResponse }).isOwn, true);
-  assert.equal((await direct(context)).exchange.isOwn, true);
+  assert.equal((await directExchange(context)).exchange.isOwn, true);
 });

@@ -6,8 +6,9 @@ import type { Exchange } from "../../src/http/exchange.js";
 import { OwnResponse } from "../../src/http/own-response.js";
 import { ReadBuffers } from "../../src/http/read-buffers.js";
 import { bareExchange } from "../helpers/bare-exchange.js";
+import { directExchange } from "../helpers/direct-exchange.js";
 import { ManualClock } from "../helpers/manual-clock.js";
-import { startServer } from "../helpers/test-server.js";
+import { requestBytes, startServer } from "../helpers/test-server.js";
 
 const MIB = 1024 * 1024;
 
@@ -47,6 +48,16 @@ describe("memory for reads", () => {
     assert.equal(allocated(buffers, MIB).buffer, first.buffer);
   });
 
+  test("comes back at once where the answer has none of it: a 304, a refusal, a client that is gone", async (context) => {
+    const { client, exchange } = await directExchange(context);
+    const buffers = new ReadBuffers(MIB, new ManualClock());
+    const first = allocated(buffers, MIB);
+    exchange.direct?.answer(exchange, "HTTP/1.1 304 Not Modified\r\n\r\n");
+    buffers.takeBackAfter(exchange, first);
+    assert.equal(allocated(buffers, MIB).buffer, first.buffer);
+    assert.equal((await client.answer()).status, 304);
+  });
+
   test("comes back once", () => {
     const buffers = new ReadBuffers(MIB, new ManualClock());
     const memory = allocated(buffers, MIB);
@@ -73,7 +84,7 @@ describe("memory for reads", () => {
   }
 
   test("for small chunks is nobody else's: they may be copied into their answers", () => {
-    for (const [bufferBytes, isLent] of [[64 * 1024 - 1, false], [64 * 1024, true]] as const) {
+    for (const [bufferBytes, isLent] of [[64 * 1024, false], [64 * 1024 + 1, true]] as const) {
       const buffers = new ReadBuffers(bufferBytes, new ManualClock());
       const exchange = answer();
       buffers.takeBackAfter(exchange, allocated(buffers, bufferBytes));
@@ -129,6 +140,19 @@ describe("chunks that share memory one after another", () => {
     }
     return received;
   }
+
+  test("that are the client's already leave its connection as it is", async (context) => {
+    const server = await startServer(context, { tailCacheBytes: 64 * 1024 });
+    await server.send("PUT", "a", { body: Buffer.alloc(MIB) });
+    const connection = await server.connect();
+    connection.write(requestBytes("GET", "a"));
+    const { headers, body } = await connection.answer();
+    assert.equal(body.length, MIB);
+    for (let round = 0; round < 3; round += 1) {
+      connection.write(requestBytes("GET", "a", { headers: { "If-None-Match": headers["etag"] ?? "" } }));
+      assert.equal((await connection.answer()).status, 304);
+    }
+  });
 
   test("are each reader's own, also those of a slow one and behind one that left", async (context) => {
     const { server } = await startServer(context, { chunkBytes: CHUNK_BYTES, tailCacheBytes: 64 * 1024 });

@@ -11,11 +11,15 @@ export interface WholeAnswer {
 /** Tells where an answer ends, and is the last one that did. */
 export interface Answers extends WholeAnswer {
   expect(request: Buffer): void;
+  /** What of `chunk` is still needed has to be copied: its memory is used again. */
   take(chunk: Buffer): boolean;
 }
 
 /** What a connection tells of an answer: its status, its length on the wire and, where the protocol has one, its head. */
 export type Answered = (status: number, wireBytes: number, head: string) => void;
+
+/** What comes on a connection is looked at before anything else comes: one piece of memory does for all. */
+const RECEIVED = Buffer.allocUnsafeSlow(256 * 1024);
 
 /** One keep-alive connection that sends a request whenever the last one is answered, and costs the machine little. */
 export class Connection {
@@ -23,17 +27,18 @@ export class Connection {
   readonly #answers: Answers;
 
   static async open(port: number, answers: Answers, answered: Answered, failed: (error: Error) => void): Promise<Connection> {
-    const socket = connect({ port, host: "127.0.0.1", noDelay: true });
+    const callback = (bytes: number): boolean => {
+      if (answers.take(RECEIVED.subarray(0, bytes))) answered(answers.status, answers.wireBytes, answers.head);
+      return true;
+    };
+    const socket = connect({ port, host: "127.0.0.1", noDelay: true, onread: { buffer: RECEIVED, callback } });
     await once(socket, "connect");
-    return new Connection(socket, answers, answered, failed);
+    return new Connection(socket, answers, failed);
   }
 
-  private constructor(socket: Socket, answers: Answers, answered: Answered, failed: (error: Error) => void) {
+  private constructor(socket: Socket, answers: Answers, failed: (error: Error) => void) {
     this.#socket = socket;
     this.#answers = answers;
-    socket.on("data", (chunk: Buffer) => {
-      if (answers.take(chunk)) answered(answers.status, answers.wireBytes, answers.head);
-    });
     socket.on("error", failed);
     socket.on("end", () => failed(new Error("the server closed a connection")));
   }

@@ -45,23 +45,22 @@ export class HttpAnswers {
 
   /** Only the head is kept until it is whole; of the body, the length is enough. */
   #readHead(chunk: Buffer): void {
-    this.#parts.push(chunk);
-    const received = this.#parts.length === 1 ? chunk : Buffer.concat(this.#parts);
+    const received = this.#parts.length === 0 ? chunk : Buffer.concat([...this.#parts, chunk]);
     const end = received.indexOf(HEAD_END);
-    if (end === -1) return;
-    this.#parts = [];
+    if (end === -1) return void this.#parts.push(Buffer.from(chunk));
+    if (this.#parts.length > 0) this.#parts = [];
     this.head = received.toString("latin1", 0, end + 2);
     this.status = Number(this.head.slice(9, 12));
     const bodyBytes = this.#bodyBytes();
     this.#wantedBytes = bodyBytes === null ? null : end + HEAD_END.length + bodyBytes;
     // From the line end that the first chunk has before it.
-    if (bodyBytes === null) this.#last = received.subarray(end + 2).subarray(-LAST_CHUNK.length);
+    if (bodyBytes === null) this.#last = Buffer.from(received.subarray(end + 2).subarray(-LAST_CHUNK.length));
   }
 
   /** `null` when it comes in chunks. */
   #bodyBytes(): number | null {
     if (!this.#hasBody || this.status === 204 || this.status === 304) return 0;
-    const length = fieldOf(this.head, "content-length");
+    const length = titledField(this.head, "Content-Length") ?? fieldOf(this.head, "content-length");
     if (length !== null) return Number(length);
     if (fieldOf(this.head, "transfer-encoding") !== "chunked") throw new Error(`an answer without a length:\n${this.head}`);
     return null;
@@ -70,7 +69,15 @@ export class HttpAnswers {
 
 /** The value of a field of `head`, by its name in lower case; `null` when it is not there. */
 export function fieldOf(head: string, name: string): string | null {
-  const at = head.toLowerCase().indexOf(`\r\n${name}: `);
+  return valueAt(head, head.toLowerCase().indexOf(`\r\n${name}: `), name);
+}
+
+/** The same by the name as it is sent: to make a head lower case takes longer than all else here. */
+function titledField(head: string, name: string): string | null {
+  return valueAt(head, head.indexOf(`\r\n${name}: `), name);
+}
+
+function valueAt(head: string, at: number, name: string): string | null {
   if (at === -1) return null;
   const from = at + name.length + 4;
   return head.slice(from, head.indexOf("\r\n", from));

@@ -22,13 +22,14 @@ export interface LoadReport {
   readonly answerBytesPerSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** How many answers had which status. */
-  readonly statuses: Readonly<Record<string, number>>;
+  readonly answers: number;
+  /** How many of them had which status from 400 on. */
+  readonly refusals: Readonly<Record<string, number>>;
 }
 
 async function run({ port, connections, traffic, warmUpMs, measureMs }: LoadOrder): Promise<LoadReport> {
   const latenciesMs: number[] = [];
-  const statuses: Record<string, number> = {};
+  const refusals: Record<string, number> = {};
   let answerBytes = 0;
   let isCounting = false;
   let isOver = false;
@@ -46,7 +47,7 @@ async function run({ port, connections, traffic, warmUpMs, measureMs }: LoadOrde
       if (isCounting) {
         latenciesMs.push(nowMs - sentMs);
         answerBytes += wireBytes;
-        statuses[status] = (statuses[status] ?? 0) + 1;
+        if (status >= 400) refusals[status] = (refusals[status] ?? 0) + 1;
       }
       sentMs = nowMs;
       connection.send(next());
@@ -64,7 +65,7 @@ async function run({ port, connections, traffic, warmUpMs, measureMs }: LoadOrde
   const seconds = (performance.now() - startedMs) / 1000;
   for (const connection of open) connection.close();
   const sorted = Float64Array.from(latenciesMs).sort();
-  return { requestsPerSecond: sorted.length / seconds, answerBytesPerSecond: answerBytes / seconds, p50Ms: quantile(sorted, 0.5), p99Ms: quantile(sorted, 0.99), statuses };
+  return { requestsPerSecond: sorted.length / seconds, answerBytesPerSecond: answerBytes / seconds, p50Ms: quantile(sorted, 0.5), p99Ms: quantile(sorted, 0.99), answers: sorted.length, refusals };
 }
 
 const [order] = process.argv.slice(2);

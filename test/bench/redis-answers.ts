@@ -21,13 +21,14 @@ export class RedisAnswers {
 
   /** Whether an answer is whole with `chunk`. */
   take(chunk: Buffer): boolean {
-    this.#parts.push(chunk);
-    const received = this.#parts.length === 1 ? chunk : Buffer.concat(this.#parts);
+    const received = this.#parts.length === 0 ? chunk : Buffer.concat([...this.#parts, chunk]);
     const end = received.indexOf(LINE_END);
-    if (end === -1) return false;
     const wireBytes = end + LINE_END.length + (received[0] === DOLLAR ? Math.max(0, Number(received.toString("latin1", 1, end))) + LINE_END.length : 0);
-    if (received.length < wireBytes) return false;
-    this.#parts = [];
+    if (end === -1 || received.length < wireBytes) {
+      this.#parts.push(Buffer.from(chunk));
+      return false;
+    }
+    if (this.#parts.length > 0) this.#parts = [];
     this.head = received.toString("latin1", 0, end);
     this.status = received[0] === MINUS ? 500 : 200;
     this.wireBytes = wireBytes;

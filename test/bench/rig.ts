@@ -14,6 +14,7 @@ import type { RivalFigure } from "./question.js";
 import type { ReadersOrder, ReadersReport } from "./readers-process.js";
 import type { RoundTripOrder, RoundTripReport } from "./round-trip-process.js";
 import { bodyOf, requestOf, type RequestShape, type Traffic } from "./traffic.js";
+import { isForWrk, loadByWrk } from "./wrk.js";
 import type { Answer, Answers } from "./yardstick.js";
 
 const TSX = import.meta.resolve("tsx");
@@ -81,6 +82,7 @@ export class Rig implements TestScope {
 
   /** Makes load from a process of its own. */
   load(order: LoadOrder): Promise<LoadReport> {
+    if (isForWrk(order)) return loadByWrk(this, this.directory(), order);
     return this.#report<LoadReport>("load-process.ts", order);
   }
 
@@ -131,7 +133,7 @@ export class Rig implements TestScope {
         this.progress(`pair ${pair + 1} of ${pairs}, ${name}`);
         try {
           const report = await this.load({ port, connections, traffic: own ?? traffic(pair), warmUpMs, measureMs });
-          const bad = Object.keys(report.statuses).filter((status) => Number(status) >= 400);
+          const bad = Object.keys(report.refusals);
           if (bad.length > 0) throw new Error(`answers of ${name} with status ${bad.join(", ")}`);
           values.push(valueOf(report));
         } catch (error) {

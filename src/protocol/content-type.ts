@@ -27,6 +27,28 @@ export function isJsonContentType(text: string): boolean {
   return text === JSON_MEDIA_TYPE || mediaTypeOf(text) === JSON_MEDIA_TYPE;
 }
 
+/** What a stream's content type means for what is appended to it. */
+export interface StreamFormat {
+  readonly contentType: string;
+  /** Whether the stream holds messages, not bytes. */
+  readonly isJson: boolean;
+}
+
+const MAX_SHARED_FORMATS = 256;
+const SHARED_FORMATS = new Map<string, StreamFormat>();
+
+/**
+ * The format of streams of this content type, one for all of them: appends to thousands of streams find it in the
+ * processor's cache, where each stream's own would have to be fetched.
+ */
+export function formatOf(contentType: string): StreamFormat {
+  const shared = SHARED_FORMATS.get(contentType);
+  if (shared !== undefined) return shared;
+  const format = { contentType, isJson: isJsonContentType(contentType) };
+  if (SHARED_FORMATS.size < MAX_SHARED_FORMATS) SHARED_FORMATS.set(contentType, format);
+  return format;
+}
+
 /** How SSE data events carry a stream of this content type (specification 4.8). */
 export function sseEncodingOf(contentType: string): "json" | "text" | "base64" {
   const mediaType = mediaTypeOf(contentType);

@@ -1,4 +1,4 @@
-import { DEFAULT_CONTENT_TYPE, isJsonContentType, sameMediaType } from "../protocol/content-type.js";
+import { DEFAULT_CONTENT_TYPE, sameMediaType, type StreamFormat } from "../protocol/content-type.js";
 import { frameJson } from "../protocol/json-frame.js";
 import type { AppendRecord, Position, ProducerMark, ProducerStamp, StreamConfig } from "../storage/storage.js";
 import type { AppendCommand, CreateCommand } from "./command.js";
@@ -26,13 +26,13 @@ const NO_BYTES = Buffer.alloc(0);
  * Answers an append or a close from the stream's state (specification 4.2, 4.3). The order of the checks is part of
  * the protocol: closed, content type, body, producer, `Stream-Seq`.
  */
-export function decideAppend(state: DecisionState, config: StreamConfig, command: AppendCommand, nowMs: number): AppendDecision {
+export function decideAppend(state: DecisionState, format: StreamFormat, command: AppendCommand, nowMs: number): AppendDecision {
   const hasData = command.body.length > 0;
   if (!hasData && !command.closes) return refuse("empty-body");
   if (state.closed) return decideOnClosed(state, command, hasData);
   let payload: Buffer = NO_BYTES;
   if (hasData) {
-    const framed = acceptBody(config, command);
+    const framed = acceptBody(format, command);
     if (!Buffer.isBuffer(framed)) return framed;
     payload = framed;
   }
@@ -63,17 +63,17 @@ function echoOf(mark: ProducerMark | undefined, stamp: ProducerStamp): ProducerE
 }
 
 /** The bytes to store for a body, or why it can't be taken. */
-function acceptBody(config: StreamConfig, command: AppendCommand): Buffer | Refused {
+function acceptBody(format: StreamFormat, command: AppendCommand): Buffer | Refused {
   if (command.contentType === null) return refuse("content-type-missing");
-  if (!sameMediaType(command.contentType, config.contentType)) {
-    return refuse("content-type-mismatch", { detail: `The stream's content type is ${config.contentType}.` });
+  if (!sameMediaType(command.contentType, format.contentType)) {
+    return refuse("content-type-mismatch", { detail: `The stream's content type is ${format.contentType}.` });
   }
-  return frameBody(config.contentType, command.body, "append");
+  return frameBody(format, command.body, "append");
 }
 
 /** The bytes as they are stored: JSON streams keep a message on each line, others keep the body as it is. */
-export function frameBody(contentType: string, body: Buffer, purpose: "create" | "append"): Buffer | Refused {
-  if (body.length === 0 || !isJsonContentType(contentType)) return body;
+export function frameBody({ isJson }: StreamFormat, body: Buffer, purpose: "create" | "append"): Buffer | Refused {
+  if (body.length === 0 || !isJson) return body;
   const framed = frameJson(body);
   switch (framed.kind) {
     case "framed":

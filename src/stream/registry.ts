@@ -1,4 +1,4 @@
-import { DEFAULT_CONTENT_TYPE } from "../protocol/content-type.js";
+import { DEFAULT_CONTENT_TYPE, formatOf } from "../protocol/content-type.js";
 import type { Clock, Timer } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
 import { DamagedStreamError, type AppendRecord, type MaybePromise, type Settlement, type Storage, type StorageHealth, type StreamConfig } from "../storage/storage.js";
@@ -199,7 +199,7 @@ export class Registry {
   }
 
   #createAs(name: string, { body, closed }: CreateCommand, config: StreamConfig): MaybePromise<CreateOutcome> {
-    const payload = frameBody(config.contentType, body, "create");
+    const payload = frameBody(formatOf(config.contentType), body, "create");
     if (!Buffer.isBuffer(payload)) return payload;
     if (!this.#hasRoom()) return refuse("overloaded", { detail: "Too many streams are in use." });
     return this.#storeNew(name, config, { payload, closes: closed, producer: null, seq: null, atMs: config.createdAtMs });

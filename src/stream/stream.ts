@@ -1,4 +1,4 @@
-import { isJsonContentType } from "../protocol/content-type.js";
+import { formatOf, type StreamFormat } from "../protocol/content-type.js";
 import { wholeMessagesLength } from "../protocol/json-frame.js";
 import { formatOffset, type ParsedOffset } from "../protocol/offset.js";
 import type { Clock } from "../ops/clock.js";
@@ -45,7 +45,6 @@ const NO_BYTES = Buffer.alloc(0);
 /** One stream in memory: decides appends, reads chunks, wakes live readers. */
 export class Stream implements StreamObserver {
   readonly stored: StoredStream;
-  readonly isJson: boolean;
   phase: StreamPhase;
   /** Whether somebody looked at it since the registry last did. */
   recentlyUsed = true;
@@ -53,6 +52,10 @@ export class Stream implements StreamObserver {
   predecessor: Stream | null = null;
   readonly #context: StreamContext;
   readonly #reserved: ReservedState;
+  readonly #format: StreamFormat;
+  /** Whether it ever expires, and whether its use puts that off: an append need not look at the configuration. */
+  readonly #expires: boolean;
+  readonly #slides: boolean;
   #feed: LiveFeed | null = null;
   #users = 0;
   #touchedAtMs: number;
@@ -64,7 +67,10 @@ export class Stream implements StreamObserver {
   constructor(context: StreamContext, stored: StoredStream, initial: AppendRecord | null) {
     this.#context = context;
     this.stored = stored;
-    this.isJson = isJsonContentType(stored.config.contentType);
+    const { config } = stored;
+    this.#format = formatOf(config.contentType);
+    this.#expires = config.expiresAtMs !== null || config.ttlSeconds !== null;
+    this.#slides = slides(config, context.ttlMode);
     this.phase = initial !== null ? "creating" : stored.standing === "kept" ? "kept" : "live";
     this.#reserved = new ReservedState(stored.state, initial);
     this.#notedTouchMs = initial === null ? stored.state.touchedAtMs : initial.atMs;
@@ -77,6 +83,10 @@ export class Stream implements StreamObserver {
 
   get name(): string {
     return this.stored.name;
+  }
+
+  get isJson(): boolean {
+    return this.#format.isJson;
   }
 
   get config(): StreamConfig {
@@ -104,7 +114,7 @@ export class Stream implements StreamObserver {
   }
 
   get deadlineMs(): number {
-    return deadlineOf(this.config, this.#touchedAtMs, this.#context.ttlMode);
+    return !this.#expires ? Infinity : deadlineOf(this.config, this.#touchedAtMs, this.#context.ttlMode);
   }
 
   isExpired(nowMs: number): boolean {
@@ -122,7 +132,7 @@ export class Stream implements StreamObserver {
    * take back what it did for the stream's life.
    */
   touch(): MaybePromise<void> {
-    if (!slides(this.config, this.#context.ttlMode)) return;
+    if (!this.#slides) return;
     const nowMs = this.#context.clock.nowMs();
     this.#touchedAtMs = Math.max(this.#touchedAtMs, nowMs);
     if (nowMs - this.#notedTouchMs >= TOUCH_INTERVAL_MS && this.#context.storage.touch(this.stored, nowMs)) this.#note(nowMs);
@@ -141,7 +151,7 @@ export class Stream implements StreamObserver {
 
   /** Whether only memory knows of a touch that counts: read from disk, the stream would expire early. */
   get #hasUnnotedTouch(): boolean {
-    return slides(this.config, this.#context.ttlMode) && this.#touchedAtMs - this.#notedTouchMs > TOUCH_INTERVAL_MS;
+    return this.#slides && this.#touchedAtMs - this.#notedTouchMs > TOUCH_INTERVAL_MS;
   }
 
   /** Whether the name stands for this stream, as far as has been decided. */
@@ -198,7 +208,7 @@ export class Stream implements StreamObserver {
    */
   append(command: AppendCommand, answer: AnswerAppend): MaybePromise<void> {
     const nowMs = this.#context.clock.nowMs();
-    const decision = decideAppend(this.#reserved, this.config, command, nowMs);
+    const decision = decideAppend(this.#reserved, this.#format, command, nowMs);
     const hasData = command.body.length > 0;
     switch (decision.kind) {
       case "accept":
@@ -224,13 +234,13 @@ export class Stream implements StreamObserver {
     const rejection = this.#context.storage.append(this.stored, record, from, (how) => {
       this.#reserved.settle(generation, how === "durable");
       if (how !== "durable") return answer(refuse(how));
-      this.#notedTouchMs = Math.max(this.#notedTouchMs, record.atMs);
+      if (this.#slides) this.#notedTouchMs = Math.max(this.#notedTouchMs, record.atMs);
       this.trimExcess();
       answer(this.#appended(from + record.payload.length, this.closed, false, hasData, record.producer));
     });
     if (rejection !== null) return answer(refuseRejected(rejection));
     generation = this.#reserved.reserve(record);
-    this.#touchedAtMs = Math.max(this.#touchedAtMs, record.atMs);
+    if (this.#slides) this.#touchedAtMs = Math.max(this.#touchedAtMs, record.atMs);
   }
 
   /** Drops what retention does not keep. */

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
+  formatOf,
   DEFAULT_CONTENT_TYPE,
   isJsonContentType,
   isValidContentType,
@@ -93,4 +94,11 @@ test("a valid content type is a media type with well-formed parameters", () => {
   ];
   for (const text of valid) assert.equal(isValidContentType(text), true, JSON.stringify(text));
   for (const text of invalid) assert.equal(isValidContentType(text), false, JSON.stringify(text));
+});
+
+test("streams of one content type share one format, and what nobody else has is right all the same", () => {
+  assert.deepEqual(formatOf("Application/JSON; charset=utf-8"), { contentType: "Application/JSON; charset=utf-8", isJson: true });
+  assert.equal(formatOf("text/plain"), formatOf(["text", "plain"].join("/")));
+  for (let kind = 0; kind < 1000; kind += 1) assert.deepEqual(formatOf(`text/x-${kind}`), { contentType: `text/x-${kind}`, isJson: false });
+  assert.notEqual(formatOf("text/x-999"), formatOf("text/x-999"), "not more are kept than a bound");
 });

@@ -1,13 +1,14 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { formatOf } from "../../src/protocol/content-type.js";
 import type { ProducerMark, ProducerStamp } from "../../src/storage/storage.js";
 import type { AppendCommand, CreateCommand } from "../../src/stream/command.js";
 import { decideAppend, frameBody, matchesExisting, type AppendDecision, type DecisionState } from "../../src/stream/decide.js";
 import { configOf } from "../helpers/engine.js";
 
 const NOW_MS = 1000;
-const TEXT = configOf({ contentType: "text/plain" });
-const JSON_CONFIG = configOf({ contentType: "application/json" });
+const TEXT_FORMAT = formatOf("text/plain");
+const JSON_FORMAT = formatOf("application/json");
 const PRODUCER: ProducerStamp = { id: "p", epoch: 0, seq: 3 };
 
 function stateOf(more: Partial<DecisionState> & { marks?: Record<string, ProducerMark> } = {}): DecisionState {
@@ -51,15 +52,15 @@ describe("an append", () => {
     ["is a duplicate before its sequence is looked at", stateOf({ marks: known, lastSeq: "z" }), commandOf("x", { seq: "a", producer: { ...PRODUCER, seq: 2 } }), "settled"],
     ["of a producer's next with an old sequence is refused", stateOf({ marks: known, lastSeq: "z" }), commandOf("x", { seq: "a", producer: PRODUCER }), "stream-seq-regression"],
   ];
-  for (const [what, state, command, answer] of table) test(what, () => assert.equal(gist(decideAppend(state, TEXT, command, NOW_MS)), answer));
+  for (const [what, state, command, answer] of table) test(what, () => assert.equal(gist(decideAppend(state, TEXT_FORMAT, command, NOW_MS)), answer));
 
   test("carries everything that becomes durable together", () => {
-    const decision = decideAppend(stateOf({ marks: known }), TEXT, commandOf("x", { closes: true, producer: PRODUCER, seq: "s" }), NOW_MS);
+    const decision = decideAppend(stateOf({ marks: known }), TEXT_FORMAT, commandOf("x", { closes: true, producer: PRODUCER, seq: "s" }), NOW_MS);
     assert.deepEqual(decision, { kind: "accept", record: { payload: Buffer.from("x"), closes: true, producer: PRODUCER, seq: "s", atMs: NOW_MS } });
   });
 
   test("that is a duplicate echoes the highest accepted sequence number", () => {
-    const decision = decideAppend(stateOf({ marks: known }), TEXT, commandOf("x", { producer: { ...PRODUCER, seq: 0 } }), NOW_MS);
+    const decision = decideAppend(stateOf({ marks: known }), TEXT_FORMAT, commandOf("x", { producer: { ...PRODUCER, seq: 0 } }), NOW_MS);
     assert.deepEqual(decision, { kind: "settled", producer: known.p });
   });
 });
@@ -76,11 +77,11 @@ describe("a JSON append", () => {
     ["{", "invalid-json"],
     [" ", "invalid-json"],
   ] as const) {
-    test(`of ${JSON.stringify(body)} is: ${JSON.stringify(answer)}`, () => assert.equal(gist(decideAppend(stateOf(), JSON_CONFIG, commandOf(body, json), NOW_MS)), answer));
+    test(`of ${JSON.stringify(body)} is: ${JSON.stringify(answer)}`, () => assert.equal(gist(decideAppend(stateOf(), JSON_FORMAT, commandOf(body, json), NOW_MS)), answer));
   }
 
   test("that is invalid changes nothing, also of a producer", () => {
-    assert.equal(gist(decideAppend(stateOf(), JSON_CONFIG, commandOf("{", { ...json, producer: { id: "p", epoch: 0, seq: 0 }, closes: true }), NOW_MS)), "invalid-json");
+    assert.equal(gist(decideAppend(stateOf(), JSON_FORMAT, commandOf("{", { ...json, producer: { id: "p", epoch: 0, seq: 0 }, closes: true }), NOW_MS)), "invalid-json");
   });
 });
 
@@ -100,24 +101,24 @@ describe("a closed stream", () => {
     ["may be closed again by a producer that it knows", commandOf("", { closes: true, producer: { id: "q", epoch: 0, seq: 9 } }), { kind: "settled", producer: marks.q }],
     ["may be closed again by a producer that it does not know", commandOf("", { closes: true, producer: { id: "z", epoch: 0, seq: 0 } }), { kind: "settled", producer: { id: "z", epoch: 0, seq: 0 } }],
   ] as const) {
-    test(what, () => assert.deepEqual(decideAppend(closed, TEXT, command, NOW_MS), answer));
+    test(what, () => assert.deepEqual(decideAppend(closed, TEXT_FORMAT, command, NOW_MS), answer));
   }
 
   test("that nobody in particular closed refuses every producer's data", () => {
-    assert.equal(gist(decideAppend(stateOf({ closed: true, marks }), TEXT, commandOf("x", { producer: closedBy }), NOW_MS)), "stream-closed");
+    assert.equal(gist(decideAppend(stateOf({ closed: true, marks }), TEXT_FORMAT, commandOf("x", { producer: closedBy }), NOW_MS)), "stream-closed");
   });
 });
 
 describe("a body", () => {
   test("is kept as it is where the stream is not JSON", () => {
     const body = Buffer.from("[1,\n2]");
-    assert.equal(frameBody("text/plain", body, "append"), body);
+    assert.equal(frameBody(TEXT_FORMAT, body, "append"), body);
   });
 
   test("of an empty array makes an empty JSON stream, but is no append", () => {
-    assert.deepEqual(frameBody("application/json", Buffer.from("[]"), "create"), Buffer.alloc(0));
-    assert.deepEqual(frameBody("application/json", Buffer.from("[]"), "append"), { kind: "refused", code: "empty-json-array" });
-    assert.deepEqual(frameBody("application/json", Buffer.alloc(0), "create"), Buffer.alloc(0));
+    assert.deepEqual(frameBody(JSON_FORMAT, Buffer.from("[]"), "create"), Buffer.alloc(0));
+    assert.deepEqual(frameBody(JSON_FORMAT, Buffer.from("[]"), "append"), { kind: "refused", code: "empty-json-array" });
+    assert.deepEqual(frameBody(JSON_FORMAT, Buffer.alloc(0), "create"), Buffer.alloc(0));
   });
 });
 

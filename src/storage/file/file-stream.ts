@@ -60,34 +60,48 @@ const NO_WORK = Promise.resolve();
 
 /** One stream as the engine holds it: what is durable, what is reserved ahead of it, and what is where on disk. */
 export class FileStream implements StoredStream {
-  readonly id: string;
-  readonly name: string;
-  readonly config: StreamConfig;
-  readonly directory: string;
+  // What each append needs comes first, side by side: of thousands of streams in use, the processor's cache has none.
   readonly state: MutableState;
   segments: Segment[];
   readonly cached = new CachedTail();
   observer: StreamObserver | null = null;
-  created = false;
-  deleted = false;
-  /** Which stream had the name before, until the creation is durable. */
-  predecessor: FileStream | null = null;
-  /** What is wrong with its files, `null` while nothing is known. */
-  damage: DamagedStreamError | null = null;
-  /** Whether the stream's directory says so too. */
-  hasNotice = false;
   /** Entries handed in and not settled. */
   pending = 0;
   /** Raised when pending entries fail: what was handed in before no longer fits. */
   generation = 0;
-  /** The generation in which its deletion was handed in; -1 before that. */
-  deletionGeneration = -1;
   reservedTail: Position;
   reservedSegment: ReservedSegment;
   /** Bytes before this position are dropped, or about to be: it names the segment of the byte before it. */
   earliestPlace: Place;
+  /** Where it will begin when the trim on its way is on disk; `null` without one. */
+  pendingTrim: Place | null = null;
+  /** Segments that hold something else than what was written, by start; `null` until the first. */
+  damagedSegments: SmallSet | null = null;
+  /** Entries that wait for a large payload before them to reach its segment, `null` while there is none. */
+  held: HeldEntry[] | null = null;
+  /** The journal file in which `handle` stands for this stream. */
+  boundSequence = -1;
+  handle = 0;
+  /** The batch of the last durable change. */
+  lastBatch: number;
+  /** What is wrong with its files, `null` while nothing is known. */
+  damage: DamagedStreamError | null = null;
+  /** Bytes before this position are in segment files. */
+  written: Position;
   /** Where the bytes before its own are; to be set before they are read. */
   lineage = NO_LINEAGE;
+  readonly id: string;
+  readonly name: string;
+  readonly config: StreamConfig;
+  readonly directory: string;
+  created = false;
+  deleted = false;
+  /** Which stream had the name before, until the creation is durable. */
+  predecessor: FileStream | null = null;
+  /** Whether the stream's directory says that it is damaged. */
+  hasNotice = false;
+  /** The generation in which its deletion was handed in; -1 before that. */
+  deletionGeneration = -1;
   /** The stream that it was forked from, once the lineage is set. */
   parent: FileStream | null = null;
   /** Streams in memory that were forked from it, and so need it there. */
@@ -102,27 +116,17 @@ export class FileStream implements StoredStream {
   softDeleted: boolean;
   /** Whether its last deletion is on its way. */
   collecting = false;
-  /** Where it will begin when the trim on its way is on disk; `null` without one. */
-  pendingTrim: Place | null = null;
-  /** The journal file in which `handle` stands for this stream. */
-  boundSequence = -1;
-  handle = 0;
-  /** The batch of the last durable change, and the one that the sidecar holds. */
-  lastBatch: number;
+  /** The batch that the sidecar holds. */
   persistedBatch: number;
   /** Whether the directory is there, and whether it has a sidecar. */
   hasDirectory: boolean;
   hasSidecar: boolean;
   /** Whether the entry of its directory is known to be permanent. */
   hasEntry = false;
-  /** Bytes before this position are in segment files. */
-  written: Position;
   /** Segments written to since their last sync, by start. */
   readonly unsynced = new SmallSet();
   /** Segments whose entry in the directory is permanent, by start. */
   readonly entered: SmallSet;
-  /** Segments that hold something else than what was written, by start. */
-  readonly damagedSegments = new SmallSet();
   /** Segments whose file was found to have the length it should, by start. */
   readonly fitted = new SmallSet();
   /** A process that ended may have replaced its sidecar without the directory's sync. */
@@ -131,8 +135,6 @@ export class FileStream implements StoredStream {
   recovering = false;
   /** The last of the stream's file operations that run one after another; first, its predecessor's way out of the directory. */
   work: Promise<void> = NO_WORK;
-  /** Entries that wait for a large payload before them to reach its segment, `null` while there is none. */
-  held: HeldEntry[] | null = null;
   /** Whether the stream layer has it. */
   handedOut = false;
 
@@ -264,11 +266,11 @@ export class FileStream implements StoredStream {
   reserve(length: number, atMs: number, roll: SegmentRoll): Place {
     const position = this.reservedTail;
     if (length > 0) {
-      const { start, firstAtMs } = this.reservedSegment;
+      const { start } = this.reservedSegment;
       const used = position - start;
-      const isFull = used + length > roll.bytes || atMs - firstAtMs >= roll.ageMs;
+      const isFull = used + length > roll.bytes || (roll.ageMs < Infinity && atMs - this.reservedSegment.firstAtMs >= roll.ageMs);
       // It goes, or it can't be read: whatever was reserved meanwhile and taken back.
-      const isLost = start < Math.max(this.earliest, this.pendingTrim?.position ?? 0) || this.damagedSegments.has(start);
+      const isLost = start < Math.max(this.earliest, this.pendingTrim?.position ?? 0) || this.damagedSegments?.has(start) === true;
       if (used === 0 || isFull || isLost) this.reservedSegment = { start: position, firstAtMs: atMs };
     }
     this.reservedTail = position + length;

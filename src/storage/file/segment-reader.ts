@@ -5,6 +5,7 @@ import { endOf, type FileStream, type Segment, type UncheckedBytes } from "./fil
 import { errorCode, isBusy, isPathFault, readFully, type OpenFile } from "./files.js";
 import { segmentPath } from "./layout.js";
 import type { SegmentPool } from "./segment-pool.js";
+import { SmallSet } from "./small-set.js";
 import type { TailCache } from "./tail-cache.js";
 
 /** The most that is kept of what one read brought. */
@@ -69,13 +70,13 @@ function check(pool: SegmentPool, stream: FileStream, segment: Segment, unchecke
     .then((fault) => {
       if (fault !== null) {
         // What is appended from now on goes where it can be read again.
-        if (!stream.deleted) stream.damagedSegments.add(segment.start);
+        if (!stream.deleted) (stream.damagedSegments ??= new SmallSet()).add(segment.start);
         throw fault;
       }
       segment.unchecked = null;
     })
     .catch((error: unknown) => {
-      if (!stream.damagedSegments.has(segment.start)) unchecked.checking = null;
+      if (stream.damagedSegments?.has(segment.start) !== true) unchecked.checking = null;
       throw error;
     });
   return unchecked.checking;

@@ -6,6 +6,7 @@ import { curveChartOf } from "./curve-chart.js";
 import { isReached, type Figure, type Findings, type NotAsked, type Question } from "./question.js";
 import type { Effort } from "./rig.js";
 import { RIVALS } from "./rivals/all.js";
+import { hasWrk } from "./wrk.js";
 
 /** What a question was answered. */
 export interface Answered {
@@ -50,7 +51,7 @@ function split(text: string, mark: string): [string, string] {
 function machine({ pairs, measureMs }: Effort): string {
   const [cpu] = cpus();
   const gib = Math.round(totalmem() / 2 ** 30);
-  return `Measured on ${cpus().length} cores of ${cpu?.model.trim() ?? "an unknown processor"}, ${gib} GiB, Linux ${release()}, Node ${process.version}, with the load on the same cores: the medians of ${pairs} pairs of ${measureMs / 1000} s each.`;
+  return `Measured on ${cpus().length} cores of ${cpu?.model.trim() ?? "an unknown processor"}, ${gib} GiB, Linux ${release()}, Node ${process.version}, with the load on the same cores, ${hasWrk ? "wrk where it can make it" : "without wrk"}: the medians of ${pairs} pairs of ${measureMs / 1000} s each.`;
 }
 
 /** The lines of the table. The rivals have a column when there is a figure of one. */

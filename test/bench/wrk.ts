@@ -21,7 +21,8 @@ interface WrkSummary {
   readonly failed: number;
 }
 
-const hasWrk = hasProgram("wrk");
+/** Whether it is installed. */
+export const hasWrk = hasProgram("wrk");
 
 /**
  * Whether wrk makes this load: where it is installed, and the requests depend on nothing that was sent before. It takes

@@ -1,5 +1,4 @@
 import { STATUS_CODES, validateHeaderName, validateHeaderValue } from "node:http";
-import type { Clock } from "../ops/clock.js";
 
 /** How long a connection waits for its next request, in seconds. */
 export const KEEP_ALIVE_SECONDS = 75;
@@ -72,24 +71,19 @@ export function lengthHeader(length: number | null): readonly string[] {
   return length === null ? NO_HEADERS : ["Content-Length", String(length)];
 }
 
-/** The last lines of a head after which the connection stays: one text until the second is over. */
+/** The last lines of a head after which the connection stays: one text for a second. */
 export class ClosingLines {
-  readonly #clock: Clock;
+  #second = -1;
   #text = "";
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
   /** The lines, and the empty one behind them. */
-  get text(): string {
-    if (this.#text === "") this.#make(this.#clock.nowMs());
+  at(nowMs: number): string {
+    const second = Math.floor(nowMs / 1000);
+    if (second !== this.#second) {
+      this.#second = second;
+      const date = new Date(second * 1000).toUTCString();
+      this.#text = flat(`Date: ${date}\r\nConnection: keep-alive\r\nKeep-Alive: timeout=${KEEP_ALIVE_SECONDS}\r\n\r\n`);
+    }
     return this.#text;
-  }
-
-  #make(nowMs: number): void {
-    const date = new Date(nowMs).toUTCString();
-    this.#text = flat(`Date: ${date}\r\nConnection: keep-alive\r\nKeep-Alive: timeout=${KEEP_ALIVE_SECONDS}\r\n\r\n`);
-    this.#clock.after(1000 - (nowMs % 1000), () => (this.#text = ""));
   }
 }

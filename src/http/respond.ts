@@ -40,7 +40,7 @@ export class Responder {
   readonly #cors: CorsPolicy;
   readonly #inFlight: InFlight;
   readonly #clock: Clock;
-  readonly #closingLines: ClosingLines;
+  readonly #closingLines = new ClosingLines();
   #unreadBytes = 0;
   /** Answers that wait for the others of this turn of the event loop. */
   #waiting: Answer[] = [];
@@ -49,7 +49,6 @@ export class Responder {
     this.#cors = cors;
     this.#inFlight = inFlight;
     this.#clock = clock;
-    this.#closingLines = new ClosingLines(clock);
   }
 
   /**
@@ -104,7 +103,7 @@ export class Responder {
   #answerDirectly(direct: DirectConnection, { exchange, status, headers, body }: Answer): void {
     let text = this.#cors.headersFor(exchange.headers.origin).openingOf(status) + linesOf(headers);
     if (body !== null) text += `Content-Length: ${body.length}\r\n`;
-    text += this.#closingLines.text;
+    text += this.#closingLines.at(this.#clock.nowMs());
     if (body !== null && body.length > 0 && exchange.req.method !== "HEAD") text += body.toString("latin1");
     if (direct.answer(exchange, text)) return;
     const { length } = text;

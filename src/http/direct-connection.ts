@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { answerUnderWay } from "./answer-under-way.js";
 import { DirectRequest } from "./direct-request.js";
 import { KEEP_ALIVE_SECONDS } from "./head.js";
 
@@ -21,7 +22,6 @@ type OnIncoming = (req: DirectRequest, keepAlive: boolean) => number;
 /** Where Node keeps a connection's parser, and what the parser does with a request: there are no other names for these. */
 interface ParsedSocket {
   readonly parser?: { onIncoming?: OnIncoming | null; incoming: DirectRequest | null } | null;
-  readonly _httpMessage?: ServerResponse | null;
 }
 
 /** As Node has it: somewhat later than the client has been told, so that it is the one to close. */
@@ -69,8 +69,7 @@ export class DirectConnection {
 
   /** Whether nothing else is asked or sent on the connection, and nothing but plain HTTP/1.1 is asked for. */
   #isFree({ httpVersionMajor, httpVersionMinor, upgrade }: DirectRequest & { readonly upgrade?: boolean | null }): boolean {
-    const { _httpMessage } = this.#socket as ParsedSocket; // see there
-    return httpVersionMajor === 1 && httpVersionMinor === 1 && upgrade !== true && !_httpMessage && this.#socket.writableLength === 0;
+    return httpVersionMajor === 1 && httpVersionMinor === 1 && upgrade !== true && answerUnderWay(this.#socket) === null && this.#socket.writableLength === 0;
   }
 
   #passOn(req: DirectRequest, keepAlive: boolean): number {

@@ -7,22 +7,30 @@ import { OwnResponse } from "../../src/http/own-response.js";
 import { readHeaders } from "../../src/http/request-headers.js";
 import { connectionTo, type RawConnection } from "./raw-connection.js";
 
+/** A connection to a server of ours that hands each request that has it for itself to `handle`, as an exchange. */
+export function connectDirectly(context: TestContext, handle: (exchange: Exchange) => void): Promise<RawConnection> {
+  const server = createServer({ IncomingMessage: DirectRequest, ServerResponse: OwnResponse, keepAliveTimeout: 75_000 }, (req, res) => void req.handOver(res));
+  server.on("connection", (socket) => {
+    const opened = DirectConnection.open(socket, (req, connection) => {
+      const exchange = new Exchange(req, connection, { path: "/", query: "" }, readHeaders(req.rawHeaders), false);
+      connection.begin(exchange);
+      handle(exchange);
+      return true;
+    });
+    socket.on("close", () => opened?.closed());
+    socket.on("timeout", () => opened?.timedOut());
+  });
+  return connectionTo(context, server);
+}
+
 /** A request that came to a server of ours, with its connection for itself. */
 export async function directExchange(context: TestContext): Promise<{ readonly client: RawConnection; readonly exchange: Exchange }> {
-  const server = createServer({ IncomingMessage: DirectRequest, ServerResponse: OwnResponse }, (req, res) => void req.handOver(res));
-  const arrived = new Promise<Exchange>((resolve) => {
-    server.on("connection", (socket) => {
-      const opened = DirectConnection.open(socket, (req, connection) => {
-        const exchange = new Exchange(req, connection, { path: "/", query: "" }, readHeaders(req.rawHeaders), false);
-        req.expectNoBody();
-        connection.begin(exchange);
-        resolve(exchange);
-        return true;
-      });
-      socket.on("close", () => opened?.closed());
-    });
+  let arrived: (exchange: Exchange) => void = () => undefined;
+  const arrival = new Promise<Exchange>((resolve) => (arrived = resolve));
+  const client = await connectDirectly(context, (exchange) => {
+    if (exchange.req instanceof DirectRequest) exchange.req.expectNoBody();
+    arrived(exchange);
   });
-  const client = await connectionTo(context, server);
   client.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-  return { client, exchange: await arrived };
+  return { client, exchange: await arrival };
 }

@@ -2,14 +2,13 @@ import assert from "node:assert/strict";
 import { createServer, ServerResponse, type IncomingMessage } from "node:http";
 import { describe, test, type TestContext } from "node:test";
 import { CorsPolicy } from "../../src/http/cors.js";
-import { DirectConnection } from "../../src/http/direct-connection.js";
-import { DirectRequest } from "../../src/http/direct-request.js";
 import { Exchange } from "../../src/http/exchange.js";
 import { InFlight } from "../../src/http/in-flight.js";
 import { OwnResponse } from "../../src/http/own-response.js";
 import { problem } from "../../src/http/problems.js";
 import { readHeaders } from "../../src/http/request-headers.js";
 import { EMPTY_BODY, Responder } from "../../src/http/respond.js";
+import { connectDirectly } from "../helpers/direct-exchange.js";
 import { ManualClock } from "../helpers/manual-clock.js";
 import { connectionTo, type Answer, type RawConnection } from "../helpers/raw-connection.js";
 
@@ -19,12 +18,19 @@ type Answering = (responder: Responder, exchange: Exchange, inFlight: InFlight) 
 async function connectTo(context: TestContext, answer: Answering, kind: typeof ServerResponse = ServerResponse): Promise<RawConnection> {
   const inFlight = new InFlight(1);
   const responder = new Responder({ cors: new CorsPolicy("*"), inFlight, clock: new ManualClock() });
-  const server = createServer({ ServerResponse: kind }, (req: IncomingMessage, res: ServerResponse) => {
+  const server = createServer({ ServerResponse: kind, keepAliveTimeout: 75_000 }, (req: IncomingMessage, res: ServerResponse) => {
     const exchange = new Exchange(req, res, { path: "/", query: "" }, readHeaders(req.rawHeaders), false);
     inFlight.begin(exchange);
     answer(responder, exchange, inFlight);
   });
   return connectionTo(context, server);
+}
+
+/** The same of ours, whose answers go straight to it. */
+function directTo(context: TestContext, answer: Answering): Promise<RawConnection> {
+  const inFlight = new InFlight(1);
+  const responder = new Responder({ cors: new CorsPolicy("*"), inFlight, clock: new ManualClock() });
+  return connectDirectly(context, (exchange) => answer(responder, exchange, inFlight));
 }
 
 const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -112,15 +118,17 @@ describe("an answer", () => {
     });
   }
 
-  test("of a server that stops is the connection's last", async (context) => {
-    const connection = await connectTo(context, (responder, exchange, inFlight) => {
-      void inFlight.close();
-      responder.send(exchange, 204, [], null);
+  for (const [what, connect] of [["", connectTo], [", also where it would go straight to it", directTo]] as const) {
+    test(`of a server that stops is the connection's last${what}`, async (context) => {
+      const connection = await connect(context, (responder, exchange, inFlight) => {
+        void inFlight.close();
+        responder.send(exchange, 204, [], null);
+      });
+      connection.write(GET);
+      assert.equal((await connection.answer()).headers["connection"], "close");
+      assert.equal(await connection.rest(), "");
     });
-    connection.write(GET);
-    assert.equal((await connection.answer()).headers["connection"], "close");
-    assert.equal(await connection.rest(), "");
-  });
+  }
 
   test("that its client does not read is not kept for ever", async (context) => {
     let socketTimeouts: (sizes: readonly (number | undefined)[]) => void = () => {};
@@ -155,23 +163,12 @@ describe("an answer", () => {
 
 /** What a server of ours sends for an answer, its date aside, directly or by Node's own object. */
 async function sentBy(context: TestContext, isDirect: boolean, request: string, answer: Answering): Promise<Answer & { readonly date: boolean }> {
-  const inFlight = new InFlight(1);
-  const responder = new Responder({ cors: new CorsPolicy("*"), inFlight, clock: new ManualClock() });
-  const server = createServer({ IncomingMessage: DirectRequest, ServerResponse: OwnResponse, keepAliveTimeout: 75_000 }, (req, res) => {
-    if (!req.handOver(res)) answer(responder, exchangeOf(req, res), inFlight);
-  });
-  if (isDirect) {
-    server.on("connection", (socket) =>
-      DirectConnection.open(socket, (req, connection) => {
-        const exchange = exchangeOf(req, connection);
-        connection.begin(exchange);
-        answer(responder, exchange, inFlight);
-        assert.equal(connection.isBusy, false);
-        return true;
-      }),
-    );
-  }
-  const connection = await connectionTo(context, server);
+  const answerAtOnce: Answering = (responder, exchange, inFlight) => {
+    const { direct } = exchange;
+    answer(responder, exchange, inFlight);
+    if (isDirect) assert.equal(direct?.isBusy, false);
+  };
+  const connection = isDirect ? await directTo(context, answerAtOnce) : await connectTo(context, answerAtOnce, OwnResponse);
   let seen: Answer | null = null;
   for (let round = 0; round < 2; round += 1) {
     connection.write(request);
@@ -180,10 +177,6 @@ async function sentBy(context: TestContext, isDirect: boolean, request: string, 
   assert.ok(seen !== null);
   const { date, ...headers } = seen.headers;
   return { ...seen, headers, date: date !== undefined };
-}
-
-function exchangeOf(req: IncomingMessage, answer: ServerResponse | DirectConnection): Exchange {
-  return new Exchange(req, answer, { path: "/", query: "" }, readHeaders(req.rawHeaders), false);
 }
 
 describe("an answer that goes straight to its connection says what Node's own would", () => {
@@ -248,16 +241,6 @@ describe("an answer that goes straight to its connection says what Node's own wo
     }
   });
 
-  test("but is the connection's last where the server stops", async (context) => {
-    const connection = await directTo(context, (responder, exchange, inFlight) => {
-      void inFlight.close();
-      responder.send(exchange, 204, [], null);
-    });
-    connection.write(GET);
-    assert.equal((await connection.answer()).headers["connection"], "close");
-    assert.equal(await connection.rest(), "");
-  });
-
   test("and is not written to a client that is gone", async (context) => {
     let answered: (inFlight: InFlight) => void = () => {};
     const isAnswered = new Promise<InFlight>((resolve) => (answered = resolve));
@@ -293,24 +276,6 @@ describe("an answer that goes straight to its connection says what Node's own wo
     assert.deepEqual(stalls, [60_000]);
   });
 });
-
-/** A connection to a server of ours whose requests are answered with `answer`, each as if it had its connection for itself. */
-async function directTo(context: TestContext, answer: Answering): Promise<RawConnection> {
-  const inFlight = new InFlight(1);
-  const responder = new Responder({ cors: new CorsPolicy("*"), inFlight, clock: new ManualClock() });
-  const server = createServer({ IncomingMessage: DirectRequest, ServerResponse: OwnResponse }, (req, res) => void req.handOver(res));
-  server.on("connection", (socket) => {
-    const opened = DirectConnection.open(socket, (req, connection) => {
-      const exchange = exchangeOf(req, connection);
-      connection.begin(exchange);
-      answer(responder, exchange, inFlight);
-      return true;
-    });
-    socket.on("close", () => opened?.closed());
-    socket.on("timeout", () => opened?.timedOut());
-  });
-  return connectionTo(context, server);
-}
 
 describe("a refusal", () => {
   test("is a problem document", async (context) => {

@@ -156,6 +156,8 @@ describe("the trash", () => {
       mkdirSync(join(rooms.layout.trash, "label", "old"), { recursive: true });
       await rooms.trash.discard(directory, "label");
       assert.ok(!existsSync(directory));
+      await rooms.files.idle();
+      assert.deepEqual(readdirSync(rooms.layout.trash), []);
     }
     await rooms.trash.discard(directory, "label");
     await rooms.trash.stop();

@@ -1,5 +1,5 @@
 import { crc32 } from "node:zlib";
-import { readWhole, type Files, type OpenFile } from "../../src/storage/file/files.js";
+import { readWhole, type Files, type OpenFile, type OpenMode } from "../../src/storage/file/files.js";
 import { segmentPath } from "../../src/storage/file/layout.js";
 import { crcOf } from "../../src/storage/file/segment-reader.js";
 import { decodeSidecar, encodeSidecar } from "../../src/storage/file/sidecar.js";
@@ -12,7 +12,7 @@ type Wrap = (file: OpenFile, path: string) => OpenFile;
 /** No sync does anything. */
 export const withoutSync: Mutation = (files) => ({
   ...wrapping(files, (file) => changed(file, { sync: () => Promise.resolve() })),
-  open: (path, mode) => files.open(path, mode === "log" ? "write" : mode).then((file) => changed(file, { sync: () => Promise.resolve() })),
+  open: async (path, mode) => changed(await openUnsynced(files, path, mode), { sync: () => Promise.resolve() }),
   syncDirectory: () => Promise.resolve(),
 });
 
@@ -20,8 +20,10 @@ export const withoutSync: Mutation = (files) => ({
 export const withoutDirectorySync: Mutation = (files) => ({ ...wrapping(files, (file) => file), syncDirectory: () => Promise.resolve() });
 
 /** The sidecar takes its place without having been synced. */
-export const withoutSidecarSync: Mutation = (files) =>
-  wrapping(files, (file, path) => (path.endsWith("/meta.json.new") ? changed(file, { sync: () => Promise.resolve() }) : file));
+export const withoutSidecarSync: Mutation = (files) => ({
+  ...wrapping(files, (file) => file),
+  open: (path, mode) => (path.endsWith("/meta.json.new") ? openUnsynced(files, path, mode) : files.open(path, mode)),
+});
 
 /** The CRC of a journal frame is right whatever the frame holds, as if nobody looked at it. */
 export const withoutFrameCrc: Mutation = (files) => readingJournal(files, makeSound);
@@ -88,11 +90,23 @@ export const withJournalFreedFirst: Mutation = (files) => {
   const isFreed = (path: string): boolean => path.endsWith(".journal");
   return {
     ...wrapped,
+    async open(path, mode) {
+      if (mode !== "replacement") return wrapped.open(path, mode);
+      owedFiles.add(path);
+      return openUnsynced(files, path, mode);
+    },
     rename: (from, to) => files.rename(from, to).then(() => (isFreed(from) ? pay() : undefined)),
     unlink: (path) => files.unlink(path).then(() => (isFreed(path) ? pay() : undefined)),
     syncDirectory: (path) => (path.includes("/streams/") ? Promise.resolve(void owedDirectories.add(path)) : files.syncDirectory(path)),
   };
 };
+
+/** A file whose writes are not synced, whatever the mode says. */
+async function openUnsynced(files: Files, path: string, mode: OpenMode): Promise<OpenFile> {
+  const file = await files.open(path, mode === "log" || mode === "replacement" ? "write" : mode);
+  if (mode === "replacement") await file.truncate(0);
+  return file;
+}
 
 async function syncAt(files: Files, path: string): Promise<void> {
   const file = await files.open(path, "read");

@@ -46,7 +46,7 @@ const MAIN = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 
 /** Starts the command `streamdir` from source; it is killed when the test is over. */
 export function startStreamdir(scope: TestScope, args: readonly string[], options: StartOptions = {}): TestProcess {
-  const env = { UV_THREADPOOL_SIZE: "16", ...options.env }; // as bin/streamdir.js sets it
+  const env = { UV_THREADPOOL_SIZE: "32", ...options.env }; // as bin/streamdir.js sets it
   return startNode(scope, ["--import", TSX, MAIN, ...args], { ...options, env });
 }
 

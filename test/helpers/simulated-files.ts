@@ -21,7 +21,11 @@ export class SimulatedFiles implements Files {
       file.write(system, 0, 0);
       return new SimulatedFile(disk, this.#mount, path, file, "system");
     }
-    const effect = (): FileNode => (mode !== "read" && !disk.exists(path) ? disk.createFile(path) : disk.fileAt(path));
+    const effect = (): FileNode => {
+      const file = mode !== "read" && !disk.exists(path) ? disk.createFile(path) : disk.fileAt(path);
+      if (mode === "replacement") file.truncate(0, disk.nextStamp());
+      return file;
+    };
     const file = await this.#call({ name: `open-${mode}`, path, needsRoom: () => mode !== "read" && !disk.exists(path), effect });
     return new SimulatedFile(disk, this.#mount, path, file, mode);
   }
@@ -116,14 +120,14 @@ class SimulatedFile implements OpenFile {
   #writeOnce(bytes: Buffer, position: number, done: (error: Error | null) => void): void {
     const disk = this.#disk;
     const file = this.#file;
-    const isSyncing = this.#mode === "log";
+    const isSyncing = this.#mode === "log" || this.#mode === "replacement";
     let stamp = 0;
     const write = (part: Buffer): void => {
       stamp = disk.nextStamp();
       file.write(part, position, stamp);
     };
     const call: Call<void> = {
-      name: isSyncing ? "log-write" : "write",
+      name: isSyncing ? `${this.#mode}-write` : "write",
       path: `${this.#path} ${position}+${bytes.length}`,
       needsRoom: () => position + bytes.length > file.size,
       effect: () => {

@@ -85,7 +85,12 @@ export class Checkpointer {
       () => (damaged ? this.#setAside(file) : journal().retire(file.path)),
       () => this.#syncDirectories(damaged),
     ];
-    for (const step of steps) if (!(await this.#complete(step, file))) return;
+    for (const step of steps) {
+      const isComplete = await this.#complete(step, file);
+      // Whoever waits for the checkpoint's progress must not wait for one that has ended.
+      journal().checkpointAt(null);
+      if (!isComplete) return;
+    }
     log.debug("checkpoint", { file: file.sequence, streams: file.streams.size, ms: clock.nowMs() - startedMs });
   }
 
@@ -100,6 +105,7 @@ export class Checkpointer {
           this.#options.fault(error instanceof Error ? error : new Error(String(error)));
           return false;
         }
+        this.#options.journal().checkpointAt(null);
         this.#options.log.warn("the journal can't be freed now", { file: file.path, fault: String(error) });
         // A file that stays keeps those after it: recovery takes the journal without a gap.
         if (this.#ending) this.stop();
@@ -124,16 +130,26 @@ export class Checkpointer {
 
   /** Makes all that the file holds permanent; returns whether a stream is damaged, so that its records must be kept. */
   async #persistAll(file: SealedFile): Promise<boolean> {
-    const { trash, writer } = this.#options;
+    const { journal, trash, writer } = this.#options;
     const rest = file.streams.values();
+    let done = 0;
+    let isOver = false;
     const worker = async (): Promise<void> => {
       for (const stream of rest) {
         if (this.#stopped) return;
         if (stream.deleted) await trash.removed(stream);
         else if (!stream.isPersisted) await writer.persist(stream);
+        done += 1;
+        if (!isOver) journal().checkpointAt(done / file.streams.size);
       }
     };
-    await Promise.all(Array.from({ length: CONCURRENCY }, worker));
+    journal().checkpointAt(0);
+    try {
+      await Promise.all(Array.from({ length: CONCURRENCY }, worker));
+    } finally {
+      // Where one failed, the others go on with what is left, and the next try waits for nobody who waits for these.
+      isOver = true;
+    }
     const harmed = [...file.streams].filter(({ damage, deleted }) => damage !== null && !deleted);
     for (const stream of harmed) await this.#noteDamage(stream);
     await writer.syncShards();

@@ -7,7 +7,10 @@ import type { Allocate } from "../storage.js";
  * disk can stand in its place and fail, reorder or lose what was not synced.
  */
 export interface Files {
-  /** Opens a file: `read` needs it to exist, `write` makes it where it is missing, `log` also syncs each write. */
+  /**
+   * Opens a file: `read` needs it to exist, `write` makes it where it is missing, `log` also syncs each write, and so does
+   * `replacement`, which empties it first.
+   */
   open(path: string, mode: OpenMode): Promise<OpenFile>;
   /** Makes a file that must not exist yet. */
   createNew(path: string): Promise<OpenFile>;
@@ -29,7 +32,7 @@ export function poolThreads(): number {
 }
 
 /** How a file is opened. */
-export type OpenMode = "read" | "write" | "log";
+export type OpenMode = "read" | "write" | "log" | "replacement";
 
 /** An open file. Positions and lengths in bytes. */
 export interface OpenFile {
@@ -37,7 +40,7 @@ export interface OpenFile {
   read(target: Buffer, offset: number, length: number, position: number): Promise<number>;
   /** Writes all of `bytes` at `position`. */
   write(bytes: Buffer, position: number): Promise<void>;
-  /** Like `write`, without a promise: `done` gets the error, or `null` when all is written (and synced, in mode `log`). */
+  /** Like `write`, without a promise: `done` gets the error, or `null` when all is written (and synced, in the modes that do). */
   writeThen(bytes: Buffer, position: number, done: (error: Error | null) => void): void;
   /** Makes the file's bytes and length permanent. */
   sync(): Promise<void>;
@@ -99,11 +102,12 @@ export function systemFiles(durable: boolean): Files {
     read: constants.O_RDONLY | (constants.O_NONBLOCK ?? 0),
     write: constants.O_RDWR | constants.O_CREAT,
     log: constants.O_RDWR | constants.O_CREAT | dataSync,
+    replacement: constants.O_RDWR | constants.O_CREAT | constants.O_TRUNC | dataSync,
   };
   const openFile = async (path: string, bits: number, syncsWrites: boolean): Promise<OpenFile> =>
     new SystemFile(await promised<number>((done) => open(path, bits, 0o644, done)), durable, syncsWrites);
   return {
-    open: (path, mode) => openFile(path, flags[mode], mode === "log" && syncAfterWrite),
+    open: (path, mode) => openFile(path, flags[mode], syncAfterWrite && (mode === "log" || mode === "replacement")),
     createNew: (path) => openFile(path, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL, false),
     list: (directory) =>
       promised<string[]>((done) => readdir(directory, done)).catch((error: unknown) => {
@@ -242,11 +246,9 @@ export async function replaceFile(files: Files, path: string, bytes: Buffer): Pr
 
 /** The first half of {@link replaceFile}: `bytes` are permanent beside the file at `path`, which is as it was. */
 export async function writeReplacement(files: Files, path: string, bytes: Buffer): Promise<void> {
-  const file = await files.open(replacementPath(path), "write");
+  const file = await files.open(replacementPath(path), "replacement");
   try {
-    await file.truncate(0);
     await file.write(bytes, 0);
-    await file.sync();
   } catch (error) {
     // Half of it would only take room.
     if (isDiskFull(error)) await files.unlink(replacementPath(path));

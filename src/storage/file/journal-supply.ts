@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
+import { CheckpointPace } from "./checkpoint-pace.js";
 import { isBusy, isDiskFull, isPassing, type Files } from "./files.js";
 import { firstAllocationBytes, JournalFile } from "./journal-file.js";
 import { isSpare, sparePath, type Layout } from "./layout.js";
@@ -42,6 +43,9 @@ export class JournalSupply {
   #wanted: Lack = { position: 0, length: 0 };
   #retryAtMs = 0;
   #stopped = false;
+  /** Whether the checkpoint found the disk full when it last tried. */
+  #checkpointLacksRoom = false;
+  readonly #pace = new CheckpointPace();
 
   constructor(options: JournalSupplyOptions) {
     this.#options = options;
@@ -62,6 +66,28 @@ export class JournalSupply {
   /** Whether no next file is made before a checkpoint frees one. */
   get isExhausted(): boolean {
     return this.#next === null && this.#sealed >= MAX_SEALED_FILES;
+  }
+
+  /** Whether no file can come: the checkpoint has no room to free one. */
+  get isStuck(): boolean {
+    return this.isExhausted && this.#checkpointLacksRoom;
+  }
+
+  /** The checkpoint can't free a sealed file, because the disk is full. */
+  checkpointLacksRoom(): void {
+    this.#checkpointLacksRoom = true;
+  }
+
+  /** So much of the oldest sealed file is permanent elsewhere, from 0 to 1; `null` while no checkpoint is under way. */
+  checkpointAt(done: number | null): void {
+    this.#pace.checkpointAt(done);
+  }
+
+  /** Whether the file being written, of which so much is `filled`, is to wait for the checkpoint that frees the next one. */
+  isAhead(filled: number): boolean {
+    if (this.isExhausted && !this.#checkpointLacksRoom) return !this.#pace.allows(filled);
+    this.#pace.reset();
+    return false;
   }
 
   /** There is room again: no need to wait for the next look. */
@@ -117,13 +143,18 @@ export class JournalSupply {
     } else {
       await files.unlink(path);
     }
-    this.#sealed -= 1;
+    this.#freed();
     this.roomFound();
   }
 
   /** A sealed file was taken away to be kept: it is not to be used again. */
   setAside(): void {
+    this.#freed();
+  }
+
+  #freed(): void {
     this.#sealed -= 1;
+    this.#checkpointLacksRoom = false;
   }
 
   /** Removes the files that hold nothing. */

@@ -75,8 +75,6 @@ export class Journal {
   #stopped = false;
   /** What there is no room for, that changes are refused: the next frame, or all that the checkpoint has to write. */
   #full: "frame" | "checkpoint" | null = null;
-  /** Whether the checkpoint found the disk full when it last tried. */
-  #checkpointLacksRoom = false;
   /** A fault of the supply's, while a batch is on its way: that settles first. */
   #supplyFault: Error | null = null;
   #idle: (() => void) | null = null;
@@ -138,7 +136,13 @@ export class Journal {
 
   /** The checkpoint can't free a sealed file, because the disk is full: what waits for one need not wait. */
   checkpointLacksRoom(): void {
-    this.#checkpointLacksRoom = true;
+    this.#supply.checkpointLacksRoom();
+    this.#schedule();
+  }
+
+  /** So much of the oldest sealed file is permanent elsewhere, from 0 to 1; `null` while no checkpoint is under way. */
+  checkpointAt(done: number | null): void {
+    this.#supply.checkpointAt(done);
     this.#schedule();
   }
 
@@ -184,7 +188,6 @@ export class Journal {
   }
 
   #freed(): void {
-    this.#checkpointLacksRoom = false;
     if (this.#full === "checkpoint") this.#full = null;
     this.#schedule();
   }
@@ -246,7 +249,7 @@ export class Journal {
     this.#sealLeft();
     // The next batch is on its way to the disk while this one is answered; what writes nothing settles after it, and
     // so does what can't be written: it was decided on this batch.
-    if (this.#supply.trouble === null && !this.#isStuck && this.#queue.some(writesRecord)) this.#pump(shareOf(this.#queue.length, sent.entries.length));
+    if (this.#supply.trouble === null && !this.#supply.isStuck && this.#queue.some(writesRecord)) this.#pump(shareOf(this.#queue.length, sent.entries.length));
     this.#settle(sent.entries, sent.batch);
     if (this.#supplyFault !== null) this.#faulted([], this.#supplyFault);
     else if (this.#stopped) this.#fail([], "storage-unavailable");
@@ -344,20 +347,16 @@ export class Journal {
       this.#left = file;
       file = next;
     }
+    if (this.#supply.isAhead(file.offset / this.#limitOf(file))) return null;
     if (file.hasRoom(this.#encoder.maxFrameBytes)) return file;
     this.#supply.extend(file);
     return this.#lackRoom();
   }
 
-  /** Whether no file can come: the checkpoint has no room to free one. */
-  get #isStuck(): boolean {
-    return this.#supply.isExhausted && this.#checkpointLacksRoom;
-  }
-
   /** Nothing can be written now: what waits goes on waiting, unless the disk is full. */
   #lackRoom(): null {
     const { lack } = this.#supply;
-    if (this.#isStuck) {
+    if (this.#supply.isStuck) {
       this.#full = "checkpoint";
       this.#fail([], "storage-full");
     } else if (lack !== null) {

@@ -4,14 +4,15 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { Checkpointer, type SealedFile } from "../../../src/storage/file/checkpoint.js";
 import type { FileStream } from "../../../src/storage/file/file-stream.js";
+import type { Journal } from "../../../src/storage/file/journal.js";
 import { sidecarPath } from "../../../src/storage/file/layout.js";
 import { DamagedStreamError } from "../../../src/storage/storage.js";
-import { bytesOf, keptLog } from "../../helpers/engine.js";
+import { bytesOf, keptLog, recordOf } from "../../helpers/engine.js";
 import { fileRooms, type FileRooms } from "../../helpers/file-rooms.js";
 import { Barrier, diskError } from "../../helpers/watched-files.js";
 
 /** A checkpointer, and what it did to sealed files, in order. */
-async function checkpointer(rooms: FileRooms): Promise<{ checkpointer: Checkpointer; seal: (sequence: number, streams: readonly FileStream[]) => SealedFile; faults: Error[]; end: () => Promise<void> }> {
+async function checkpointer(rooms: FileRooms): Promise<{ checkpointer: Checkpointer; journal: Journal; seal: (sequence: number, streams: readonly FileStream[]) => SealedFile; faults: Error[]; end: () => Promise<void> }> {
   const journal = rooms.journal({ firstSequence: 100, olderFiles: 3 });
   await journal.open();
   const faults: Error[] = [];
@@ -31,7 +32,7 @@ async function checkpointer(rooms: FileRooms): Promise<{ checkpointer: Checkpoin
     writeFileSync(path, "records");
     return { sequence, path, streams: new Set(streams), close: async () => void rooms.told.push(`close ${sequence}`) };
   };
-  return { checkpointer: made, seal, faults, end: () => journal.close() };
+  return { checkpointer: made, journal, seal, faults, end: () => journal.close() };
 }
 
 describe("a checkpoint", () => {
@@ -79,6 +80,61 @@ describe("a checkpoint", () => {
     await done;
     assert.ok(most >= 2 && most <= 4, `${most} at once`);
     assert.deepEqual(rooms.told, ["close 1", "close 2"]);
+    await end();
+  });
+
+  test("lets the journal go on as far as it has come itself", async () => {
+    const rooms = fileRooms();
+    const { checkpointer: made, journal, seal, end } = await checkpointer(rooms);
+    const streams = Array.from({ length: 4 }, (_, index) => rooms.stream(`s${index}`));
+    for (const stream of streams) rooms.advance(stream, bytesOf(10));
+    const gates: Barrier[] = [];
+    rooms.files.gate = ({ kind, path }) => {
+      if (kind !== "rename" || !path.endsWith("meta.json.new")) return undefined;
+      gates.push(new Barrier());
+      return gates.at(-1)?.opened;
+    };
+    const done = made.add(seal(1, streams));
+    const waiting = rooms.stream("waiting");
+    const settled: number[] = [];
+    const settledOf = async (): Promise<number> => {
+      await rooms.files.idle();
+      return rooms.told.filter((line) => line.endsWith("durable")).length;
+    };
+    let handedIn = 0;
+    for (let opened = 0; opened < streams.length; opened += 1) {
+      const before = await settledOf();
+      while ((await settledOf()) === handedIn) {
+        journal.enqueue(rooms.entry(waiting, `${handedIn}`, { change: recordOf(bytesOf(1000, handedIn)) }));
+        handedIn += 1;
+      }
+      settled.push((await settledOf()) - before);
+      gates[opened]?.open();
+    }
+    await done;
+    assert.equal(await settledOf(), handedIn);
+    const [first, ...later] = settled;
+    assert.equal(first, 1, "what began before it knew how far it would come");
+    assert.ok(later.every((count) => count > 1), `${settled.join()}: some at each step`);
+    await end();
+  });
+
+  test("holds nobody up while it waits for its next try", async () => {
+    const rooms = fileRooms();
+    const { checkpointer: made, journal, seal, end } = await checkpointer(rooms);
+    const streams = [rooms.stream("a"), rooms.stream("b")];
+    for (const stream of streams) rooms.advance(stream, bytesOf(10));
+    rooms.files.gate = ({ kind, path }) => (kind === "rename" && path.endsWith("meta.json.new") ? diskError("EMFILE") : undefined);
+    const done = made.add(seal(1, streams));
+    await rooms.files.idle();
+    for (const label of ["first", "second", "third"]) {
+      journal.enqueue(rooms.entry(rooms.stream("s"), label));
+      await rooms.files.idle();
+    }
+    assert.equal(rooms.told.filter((line) => line.endsWith("durable")).length, 3);
+    rooms.files.gate = null;
+    rooms.clock.advance(1000);
+    await done;
     await end();
   });
 

@@ -34,6 +34,17 @@ for (const durable of [true, false]) {
       });
     }
 
+    test("opening a replacement empties what an earlier one left, and makes what is missing", async () => {
+      const path = join(tempDir(), "file");
+      for (const content of ["longer", "new"]) {
+        const file = await files.open(path, "replacement");
+        assert.equal(await file.size(), 0);
+        await file.write(Buffer.from(content), 0);
+        await file.close();
+        assert.equal(readFileSync(path, "utf8"), content);
+      }
+    });
+
     test("a write with a callback reports success and failure", async () => {
       const path = join(tempDir(), "file");
       const file = await files.open(path, "log");
@@ -130,14 +141,14 @@ describe("replacing a file", () => {
     assert.ok(!existsSync(`${path}.new`));
   });
 
-  test("syncs the bytes before the rename", async () => {
+  test("has the bytes synced as they are written, before the rename", async () => {
     const files = new WatchedFiles();
     await replaceFile(files, join(tempDir(), "meta"), Buffer.from("new"));
-    assert.deepEqual(files.operations.map(({ kind }) => kind), ["open", "truncate", "write", "sync", "close", "rename"]);
+    assert.deepEqual(files.operations.map(({ kind }) => kind), ["open", "write", "close", "rename"]);
   });
 
   test("leaves the old one when it fails", async () => {
-    for (const kind of ["write", "sync", "rename"]) {
+    for (const kind of ["write", "rename"]) {
       const path = join(tempDir(), "meta");
       writeFileSync(path, "old");
       const files = new WatchedFiles();

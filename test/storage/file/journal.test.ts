@@ -144,6 +144,48 @@ describe("rotation", () => {
     assert.equal(ends.settled, 40);
   });
 
+  test("the last file that there may be fills no faster than the checkpoint goes on", async (t) => {
+    const rooms = fileRooms();
+    const { journal, stream, sealed } = await journalWithoutFreeFiles(t, rooms);
+    const settledOf = async (): Promise<number> => {
+      await rooms.files.idle();
+      return rooms.told.filter((line) => line.endsWith("durable")).length;
+    };
+    let handedIn = await settledOf();
+    const settled: number[] = [];
+    for (const done of [0, 0.25, 0.5, 0.75]) {
+      journal.checkpointAt(done);
+      const before = await settledOf();
+      // One at a time, until one of them waits.
+      while ((await settledOf()) === handedIn) {
+        journal.enqueue(rooms.entry(stream, `${handedIn}`, { change: recordOf(bytesOf(1000, handedIn)) }));
+        handedIn += 1;
+      }
+      settled.push((await settledOf()) - before);
+    }
+    const [first = NaN, ...later] = settled;
+    assert.equal(first, 1, "what began before it knew how far it would come");
+    assert.ok(later.every((count) => count > 1 && count < later.reduce((sum, one) => sum + one) / 2), `${settled.join()}: as many at each step`);
+    await journal.retire(sealed[0] ?? "");
+    assert.equal(await settledOf(), handedIn);
+  });
+
+  for (const [what, end] of [["has ended", (journal: Journal) => journal.checkpointAt(null)], ["finds the disk full", (journal: Journal) => journal.checkpointLacksRoom()]] as const) {
+    test(`nobody waits for the progress of a checkpoint that ${what}`, async (t) => {
+      const rooms = fileRooms();
+      const { journal, stream } = await journalWithoutFreeFiles(t, rooms);
+      journal.checkpointAt(0);
+      for (const label of ["first", "second"]) {
+        journal.enqueue(rooms.entry(stream, label));
+        await rooms.files.idle();
+      }
+      assert.deepEqual(rooms.told.slice(-2), ["first durable", "batch"], "the second waits");
+      end(journal);
+      await rooms.files.idle();
+      assert.deepEqual(rooms.told.slice(-2), ["second durable", "batch"]);
+    });
+  }
+
   test("a retired file is out of recovery's sight, and used again; a second one is removed", async (t) => {
     const rooms = fileRooms();
     const sealed: string[] = [];

@@ -107,13 +107,13 @@ describe("persisting", () => {
     assert.equal(stream.isPersisted, true);
   });
 
-  test("syncs bytes before the sidecar, and the sidecar before its rename", async () => {
+  test("syncs bytes, and writes the sidecar synced, before its rename", async () => {
     const rooms = fileRooms();
     const stream = rooms.stream();
     rooms.advance(stream, bytesOf(10));
     await rooms.writer.persist(stream);
     const order = rooms.files.operations.filter(({ kind }) => ["write", "sync", "rename", "syncDirectory"].includes(kind)).map(({ kind, path }) => `${kind} ${/\.seg$|meta\.json|s$/.exec(path)?.[0]}`);
-    const steps = ["write .seg", "sync .seg", "write meta.json", "sync meta.json", "rename meta.json", "syncDirectory s"];
+    const steps = ["write .seg", "sync .seg", "write meta.json", "rename meta.json", "syncDirectory s"];
     let from = -1;
     for (const step of steps) {
       const at = order.indexOf(step, from + 1);
@@ -324,18 +324,20 @@ describe("a large payload", () => {
   });
 });
 
-test("a sync that failed is not tried again: everything behind it fails too, of every stream", async () => {
-  const rooms = fileRooms();
-  const [stream, other] = [rooms.stream("s"), rooms.stream("other")];
-  for (const each of [stream, other]) rooms.advance(each, bytesOf(100));
-  rooms.files.gate = ({ kind }) => (kind === "sync" ? diskError("EIO") : undefined);
-  const [first, second] = [rooms.writer.persist(stream), rooms.writer.persist(stream)];
-  await assert.rejects(first, { code: "EIO" });
-  rooms.files.gate = null;
-  await assert.rejects(second, { code: "EIO" });
-  await assert.rejects(rooms.writer.persist(other), { code: "EIO" });
-  assert.equal(rooms.files.count("sync", /./), 2, "the segment and the sidecar, once each");
-});
+for (const [what, failing] of [["sync", /\.seg$/], ["write", /meta\.json\.new$/]] as const) {
+  test(`a ${what} that failed at ${failing.source} is not tried again: everything behind it fails too, of every stream`, async () => {
+    const rooms = fileRooms();
+    const [stream, other] = [rooms.stream("s"), rooms.stream("other")];
+    for (const each of [stream, other]) rooms.advance(each, bytesOf(100));
+    rooms.files.gate = ({ kind, path }) => (kind === what && failing.test(path) ? diskError("EIO") : undefined);
+    const [first, second] = [rooms.writer.persist(stream), rooms.writer.persist(stream)];
+    await assert.rejects(first, { code: "EIO" });
+    rooms.files.gate = null;
+    await assert.rejects(second, { code: "EIO" });
+    await assert.rejects(rooms.writer.persist(other), { code: "EIO" });
+    assert.equal(rooms.files.count(what, failing), 1);
+  });
+}
 
 test("a disk that fails elsewhere ends it all: what may belong to a record in the journal is not cut off", async () => {
   const rooms = fileRooms();

@@ -1,0 +1,29 @@
+/**
+ * Lets the last journal file that there may be fill no faster than the checkpoint frees the oldest. Appends slow down while it
+ * runs: otherwise they would all stand still from the moment that the last file is full until the checkpoint ends.
+ */
+export class CheckpointPace {
+  #done: number | null = null;
+  /** How far the two were when the file began to wait for the checkpoint: from here both reach their ends together. */
+  #from: { readonly done: number; readonly filled: number } | null = null;
+
+  /** So much of the oldest file is done, from 0 to 1; `null` while no checkpoint is under way, which nobody need wait for. */
+  checkpointAt(done: number | null): void {
+    this.#done = done;
+    if (done === null) this.#from = null;
+  }
+
+  /** The file being written is not the last one. */
+  reset(): void {
+    this.#from = null;
+  }
+
+  /** Whether more may be written to the last file, of which so much is `filled`, from 0 to 1. */
+  allows(filled: number): boolean {
+    if (this.#done === null) return true;
+    this.#from ??= { done: this.#done, filled };
+    const { done, filled: start } = this.#from;
+    const share = done < 1 ? (this.#done - done) / (1 - done) : 1;
+    return filled <= start + (1 - start) * share;
+  }
+}

@@ -6,6 +6,7 @@ import { measureCheckpoint } from "./checkpoint.js";
 import { measureExpiry } from "./expiry.js";
 import { measureKeptReads } from "./kept-reads.js";
 import { measureMemory } from "./memory.js";
+import { measureOverload } from "./overload.js";
 import type { Figure, Setting } from "./figure.js";
 
 /*
@@ -17,6 +18,7 @@ const PARTS: Readonly<Record<string, (setting: Setting) => Promise<Figure[]>>> =
   memory: measureMemory,
   checkpoint: measureCheckpoint,
   expiry: measureExpiry,
+  overload: measureOverload,
   "kept-reads": measureKeptReads,
 };
 

@@ -84,6 +84,8 @@ export class FileStream implements StoredStream {
   handle = 0;
   /** The batch of the last durable change. */
   lastBatch: number;
+  /** Whether it is among the streams with bytes that no segment has yet. */
+  awaitsFlush = false;
   /** What is wrong with its files, `null` while nothing is known. */
   damage: DamagedStreamError | null = null;
   /** Bytes before this position are in segment files. */

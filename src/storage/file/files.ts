@@ -1,4 +1,4 @@
-import { close, constants, fdatasync, fstat, ftruncate, mkdir, open, read, readdir, rename, rm, unlink, write } from "node:fs";
+import { close, closeSync, constants, fdatasync, fstat, ftruncate, mkdir, open, read, readdir, rename, rm, unlink, write } from "node:fs";
 import { dirname } from "node:path";
 import type { Allocate } from "../storage.js";
 
@@ -104,11 +104,11 @@ export function systemFiles(durable: boolean): Files {
     log: constants.O_RDWR | constants.O_CREAT | dataSync,
     replacement: constants.O_RDWR | constants.O_CREAT | constants.O_TRUNC | dataSync,
   };
-  const openFile = async (path: string, bits: number, syncsWrites: boolean): Promise<OpenFile> =>
-    new SystemFile(await promised<number>((done) => open(path, bits, 0o644, done)), durable, syncsWrites);
+  const openFile = async (path: string, bits: number, how: { readonly syncsWrites?: boolean; readonly closesAtOnce?: boolean } = {}): Promise<OpenFile> =>
+    new SystemFile(await promised<number>((done) => open(path, bits, 0o644, done)), { durable, syncsWrites: false, closesAtOnce: false, ...how });
   return {
-    open: (path, mode) => openFile(path, flags[mode], syncAfterWrite && (mode === "log" || mode === "replacement")),
-    createNew: (path) => openFile(path, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL, false),
+    open: (path, mode) => openFile(path, flags[mode], { syncsWrites: syncAfterWrite && (mode === "log" || mode === "replacement"), closesAtOnce: durable && mode === "replacement" }),
+    createNew: (path) => openFile(path, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL),
     list: (directory) =>
       promised<string[]>((done) => readdir(directory, done)).catch((error: unknown) => {
         if (errorCode(error) === "ENOENT") return [];
@@ -120,7 +120,7 @@ export function systemFiles(durable: boolean): Files {
     removeTree: (path) => completed((done) => rm(path, { recursive: true, force: true }, done)),
     async syncDirectory(path) {
       if (!durable) return;
-      const directory = await openFile(path, constants.O_RDONLY, false);
+      const directory = await openFile(path, constants.O_RDONLY, { closesAtOnce: true });
       try {
         await directory.sync();
       } finally {
@@ -144,15 +144,24 @@ async function makeDirectory(path: string): Promise<void> {
   }
 }
 
+interface SystemFileOptions {
+  readonly durable: boolean;
+  readonly syncsWrites: boolean;
+  /** It is closed without a thread, which costs ten times the call: all of it is synced, and nothing is left to be waited for. */
+  readonly closesAtOnce: boolean;
+}
+
 class SystemFile implements OpenFile {
   readonly #descriptor: number;
   readonly #durable: boolean;
   readonly #syncsWrites: boolean;
+  readonly #closesAtOnce: boolean;
 
-  constructor(descriptor: number, durable: boolean, syncsWrites: boolean) {
+  constructor(descriptor: number, { durable, syncsWrites, closesAtOnce }: SystemFileOptions) {
     this.#descriptor = descriptor;
     this.#durable = durable;
     this.#syncsWrites = syncsWrites;
+    this.#closesAtOnce = closesAtOnce;
   }
 
   read(target: Buffer, offset: number, length: number, position: number): Promise<number> {
@@ -188,8 +197,9 @@ class SystemFile implements OpenFile {
     return stats.size;
   }
 
-  close(): Promise<void> {
-    return completed((done) => close(this.#descriptor, done));
+  async close(): Promise<void> {
+    if (this.#closesAtOnce) closeSync(this.#descriptor);
+    else await completed((done) => close(this.#descriptor, done));
   }
 }
 

@@ -39,14 +39,16 @@ export class Flusher {
 
   /** The stream has bytes in memory that no segment has. */
   add(stream: FileStream): void {
-    this.#unwritten.add(stream);
+    // Asked of the stream, which is at hand: a look into a set of thousands is a walk through cold memory.
+    if (!stream.awaitsFlush) this.#unwritten.add(stream);
+    stream.awaitsFlush = true;
     if (this.#isDue && this.#retry === null) this.#begin();
   }
 
   /** Forgets what memory holds of a stream: it is written, or never will be, and nobody reads it there any more. */
   drop(stream: FileStream): void {
     this.#options.cache.drop(stream);
-    this.#unwritten.delete(stream);
+    this.#taken(stream);
   }
 
   /** Removes the segments of which the stream keeps nothing; what passes is left to the checkpoint. */
@@ -55,6 +57,11 @@ export class Flusher {
     writer.trim(stream).catch((error: unknown) => {
       if (!isPassing(error)) fault(error instanceof Error ? error : new Error(String(error)));
     });
+  }
+
+  #taken(stream: FileStream): void {
+    this.#unwritten.delete(stream);
+    stream.awaitsFlush = false;
   }
 
   /** Begins nothing more. */
@@ -78,12 +85,13 @@ export class Flusher {
     const { cache, flushAtBytes, writer } = this.#options;
     for (const stream of this.#unwritten) {
       if (cache.unwrittenBytes <= flushAtBytes / 2 && !cache.isOverfull) return;
-      this.#unwritten.delete(stream);
+      this.#taken(stream);
       try {
         await writer.flush(stream);
         this.#trouble = null;
       } catch (error) {
         this.#unwritten.add(stream);
+        stream.awaitsFlush = true;
         return this.#failed(error);
       }
     }

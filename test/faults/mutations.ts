@@ -1,5 +1,5 @@
 import { crc32 } from "node:zlib";
-import { readWhole, type Files, type OpenFile, type OpenMode } from "../../src/storage/file/files.js";
+import { readWhole, syncsWrites, type Files, type OpenFile, type OpenMode } from "../../src/storage/file/files.js";
 import { segmentPath } from "../../src/storage/file/layout.js";
 import { crcOf } from "../../src/storage/file/segment-reader.js";
 import { decodeSidecar, encodeSidecar } from "../../src/storage/file/sidecar.js";
@@ -103,7 +103,7 @@ export const withJournalFreedFirst: Mutation = (files) => {
 
 /** A file whose writes are not synced, whatever the mode says. */
 async function openUnsynced(files: Files, path: string, mode: OpenMode): Promise<OpenFile> {
-  const file = await files.open(path, mode === "log" || mode === "replacement" ? "write" : mode);
+  const file = await files.open(path, syncsWrites(mode) ? "write" : mode);
   if (mode === "replacement") await file.truncate(0);
   return file;
 }

@@ -1,7 +1,7 @@
 import { SystemError, type Call } from "./simulated-call.js";
 import type { SimulatedDisk } from "./simulated-disk.js";
 import { FileNode, type DirectoryNode } from "./simulated-nodes.js";
-import type { Files, OpenFile, OpenMode } from "../../src/storage/file/files.js";
+import { syncsWrites, type Files, type OpenFile, type OpenMode } from "../../src/storage/file/files.js";
 
 /** The file system as one process has it. */
 export class SimulatedFiles implements Files {
@@ -120,7 +120,7 @@ class SimulatedFile implements OpenFile {
   #writeOnce(bytes: Buffer, position: number, done: (error: Error | null) => void): void {
     const disk = this.#disk;
     const file = this.#file;
-    const isSyncing = this.#mode === "log" || this.#mode === "replacement";
+    const isSyncing = this.#mode !== "system" && syncsWrites(this.#mode);
     let stamp = 0;
     const write = (part: Buffer): void => {
       stamp = disk.nextStamp();

@@ -10,7 +10,7 @@ export class CheckpointPace {
   /** So much of the oldest file is done, from 0 to 1; `null` while no checkpoint is under way, which nobody need wait for. */
   checkpointAt(done: number | null): void {
     this.#done = done;
-    if (done === null) this.#from = null;
+    if (done === null) this.reset();
   }
 
   /** The file being written is not the last one. */

@@ -85,12 +85,7 @@ export class Checkpointer {
       () => (damaged ? this.#setAside(file) : journal().retire(file.path)),
       () => this.#syncDirectories(damaged),
     ];
-    for (const step of steps) {
-      const isComplete = await this.#complete(step, file);
-      // Whoever waits for the checkpoint's progress must not wait for one that has ended.
-      journal().checkpointAt(null);
-      if (!isComplete) return;
-    }
+    for (const step of steps) if (!(await this.#complete(step, file))) return;
     log.debug("checkpoint", { file: file.sequence, streams: file.streams.size, ms: clock.nowMs() - startedMs });
   }
 
@@ -105,7 +100,6 @@ export class Checkpointer {
           this.#options.fault(error instanceof Error ? error : new Error(String(error)));
           return false;
         }
-        this.#options.journal().checkpointAt(null);
         this.#options.log.warn("the journal can't be freed now", { file: file.path, fault: String(error) });
         // A file that stays keeps those after it: recovery takes the journal without a gap.
         if (this.#ending) this.stop();
@@ -147,8 +141,9 @@ export class Checkpointer {
     try {
       await Promise.all(Array.from({ length: CONCURRENCY }, worker));
     } finally {
-      // Where one failed, the others go on with what is left, and the next try waits for nobody who waits for these.
+      // Where one failed, the others go on with what is left. Nobody waits for their progress, nor for one that has ended.
       isOver = true;
+      journal().checkpointAt(null);
     }
     const harmed = [...file.streams].filter(({ damage, deleted }) => damage !== null && !deleted);
     for (const stream of harmed) await this.#noteDamage(stream);

@@ -34,13 +34,18 @@ export function poolThreads(): number {
 /** How a file is opened. */
 export type OpenMode = "read" | "write" | "log" | "replacement";
 
+/** Whether a file that is opened so has each write synced. */
+export function syncsWrites(mode: OpenMode): boolean {
+  return mode === "log" || mode === "replacement";
+}
+
 /** An open file. Positions and lengths in bytes. */
 export interface OpenFile {
   /** Reads up to `length` bytes at `position` into `target` from `offset`; resolves to how many, 0 at the end. */
   read(target: Buffer, offset: number, length: number, position: number): Promise<number>;
   /** Writes all of `bytes` at `position`. */
   write(bytes: Buffer, position: number): Promise<void>;
-  /** Like `write`, without a promise: `done` gets the error, or `null` when all is written (and synced, in the modes that do). */
+  /** Like `write`, without a promise: `done` gets the error, or `null` when all is written (and synced, where {@link syncsWrites}). */
   writeThen(bytes: Buffer, position: number, done: (error: Error | null) => void): void;
   /** Makes the file's bytes and length permanent. */
   sync(): Promise<void>;
@@ -107,7 +112,7 @@ export function systemFiles(durable: boolean): Files {
   const openFile = async (path: string, bits: number, how: { readonly syncsWrites?: boolean; readonly closesAtOnce?: boolean } = {}): Promise<OpenFile> =>
     new SystemFile(await promised<number>((done) => open(path, bits, 0o644, done)), { durable, syncsWrites: false, closesAtOnce: false, ...how });
   return {
-    open: (path, mode) => openFile(path, flags[mode], { syncsWrites: syncAfterWrite && (mode === "log" || mode === "replacement"), closesAtOnce: durable && mode === "replacement" }),
+    open: (path, mode) => openFile(path, flags[mode], { syncsWrites: syncAfterWrite && syncsWrites(mode), closesAtOnce: durable && mode === "replacement" }),
     createNew: (path) => openFile(path, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL),
     list: (directory) =>
       promised<string[]>((done) => readdir(directory, done)).catch((error: unknown) => {

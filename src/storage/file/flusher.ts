@@ -39,9 +39,7 @@ export class Flusher {
 
   /** The stream has bytes in memory that no segment has. */
   add(stream: FileStream): void {
-    // Asked of the stream, which is at hand: a look into a set of thousands is a walk through cold memory.
-    if (!stream.awaitsFlush) this.#unwritten.add(stream);
-    stream.awaitsFlush = true;
+    this.#keep(stream);
     if (this.#isDue && this.#retry === null) this.#begin();
   }
 
@@ -59,15 +57,22 @@ export class Flusher {
     });
   }
 
-  #taken(stream: FileStream): void {
-    this.#unwritten.delete(stream);
-    stream.awaitsFlush = false;
-  }
-
   /** Begins nothing more. */
   stop(): void {
     this.#stopped = true;
     this.#retry?.cancel();
+  }
+
+  #keep(stream: FileStream): void {
+    // Asked of the stream, which is at hand: a look into a set of thousands is a walk through cold memory.
+    if (stream.awaitsFlush) return;
+    this.#unwritten.add(stream);
+    stream.awaitsFlush = true;
+  }
+
+  #taken(stream: FileStream): void {
+    this.#unwritten.delete(stream);
+    stream.awaitsFlush = false;
   }
 
   get #isDue(): boolean {
@@ -90,8 +95,7 @@ export class Flusher {
         await writer.flush(stream);
         this.#trouble = null;
       } catch (error) {
-        this.#unwritten.add(stream);
-        stream.awaitsFlush = true;
+        this.#keep(stream);
         return this.#failed(error);
       }
     }

@@ -1,9 +1,9 @@
-import { Load, quantile, requestBytes } from "./load.js";
+import { appendBytes, creationBytes, Load, quantile } from "./load.js";
 import type { ServerUnderLoad } from "./server-under-load.js";
 
 const CONNECTIONS = 8;
 const STEP_MS = 250;
-const APPEND = requestBytes("POST", "/v1/stream/probe", { "Content-Type": "text/plain" }, "x".repeat(100));
+const APPEND = appendBytes("/v1/stream/probe");
 
 /** Appends to a stream of its own all the time, and says how long they take. */
 export class AppendProbe {
@@ -11,7 +11,7 @@ export class AppendProbe {
 
   static async open(server: ServerUnderLoad): Promise<AppendProbe> {
     const load = await Load.open(server.port, CONNECTIONS);
-    const create = requestBytes("PUT", "/v1/stream/probe", { "Content-Type": "text/plain" });
+    const create = creationBytes("/v1/stream/probe");
     await load.run((index) => (index === 0 ? create : null));
     return new AppendProbe(load);
   }

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { AppendProbe } from "./append-probe.js";
 import type { Figure, Setting } from "./figure.js";
-import { median, requestBytes } from "./load.js";
+import { appendBytes, creationBytes, median } from "./load.js";
 import { toEach } from "./memory.js";
 import { ServerUnderLoad } from "./server-under-load.js";
 
@@ -14,14 +14,14 @@ const MAX_RATIO = 5;
 export async function measureCheckpoint({ scope, root, rounds }: Setting): Promise<Figure[]> {
   // A journal file that one round of appends fills, so that each is followed by its checkpoint.
   const server = await ServerUnderLoad.start(scope, join(root, "checkpoint"), ["--journal-bytes", "8MiB"]);
-  await toEach(server, DIRTY_STREAMS, (path) => requestBytes("PUT", path, { "Content-Type": "text/plain" }));
+  await toEach(server, DIRTY_STREAMS, creationBytes);
   const probe = await AppendProbe.open(server);
   const ratios: number[] = [];
   const perStreamMs: number[] = [];
   for (let round = 0; round < rounds; round += 1) {
     const quietMs = await probe.p99During(QUIET_MS);
     const before = server.checkpoints().length;
-    await toEach(server, DIRTY_STREAMS, (path) => requestBytes("POST", path, { "Content-Type": "text/plain" }, "x".repeat(100)));
+    await toEach(server, DIRTY_STREAMS, appendBytes);
     const large = (): { streams: number; ms: number } | undefined => server.checkpoints().slice(before).find(({ streams }) => streams > DIRTY_STREAMS / 2);
     const busyMs = await probe.p99Until(() => large() !== undefined, LIMIT_MS);
     ratios.push(busyMs / quietMs);

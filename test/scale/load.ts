@@ -56,6 +56,19 @@ export function requestBytes(method: string, path: string, headers: Readonly<Rec
   return Buffer.from(`${method} ${path} HTTP/1.1\r\nHost: s\r\n${lines.join("")}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
 }
 
+const TEXT = { "Content-Type": "text/plain" };
+const APPENDED = "x".repeat(100);
+
+/** The bytes of a request that makes a stream of text. */
+export function creationBytes(path: string): Buffer {
+  return requestBytes("PUT", path, TEXT);
+}
+
+/** The bytes of an append of 100 bytes to one. */
+export function appendBytes(path: string): Buffer {
+  return requestBytes("POST", path, TEXT, APPENDED);
+}
+
 /** The value below which `share` of the ascending `values` are. */
 export function quantile(values: ArrayLike<number>, share: number): number {
   return values[Math.min(values.length - 1, Math.floor(values.length * share))] ?? NaN;

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { Figure, Setting } from "./figure.js";
-import { Load, requestBytes, type RequestOf } from "./load.js";
+import { appendBytes, creationBytes, Load, type RequestOf } from "./load.js";
 import { ServerUnderLoad } from "./server-under-load.js";
 
 const CONNECTIONS = 64;
@@ -19,7 +19,7 @@ export async function measureMemory({ scope, root, streams }: Setting): Promise<
   await server.end("SIGTERM");
   server = await ServerUnderLoad.start(scope, dir);
   note("ready, empty directory", server.readyMs, "ms");
-  await toEach(server, streams, (path) => requestBytes("PUT", path, { "Content-Type": "text/plain" }));
+  await toEach(server, streams, creationBytes);
   note(`memory, ${streams} streams made`, server.memory().peakMiB, "MiB", MAX_MEMORY_MIB);
   await server.end("SIGKILL");
 
@@ -30,7 +30,7 @@ export async function measureMemory({ scope, root, streams }: Setting): Promise<
   server = await ServerUnderLoad.start(scope, dir);
   note("ready after a clean stop", server.readyMs, "ms", MAX_READY_MS);
   const beforeMiB = server.memory().nowMiB;
-  await toEach(server, streams, (path) => requestBytes("POST", path, { "Content-Type": "text/plain" }, "x".repeat(100)));
+  await toEach(server, streams, appendBytes);
   const fullMiB = server.memory().nowMiB;
   note("memory after one append to each", server.memory().peakMiB, "MiB", MAX_MEMORY_MIB);
   const halfMiB = (beforeMiB + fullMiB) / 2;

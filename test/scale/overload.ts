@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { Figure, Setting } from "./figure.js";
-import { Load, quantile, requestBytes } from "./load.js";
+import { appendBytes, creationBytes, Load, quantile } from "./load.js";
 import { pathOf, toEach } from "./memory.js";
 import { ServerUnderLoad } from "./server-under-load.js";
 
@@ -16,15 +16,13 @@ const LIMIT_MS = 900_000;
  */
 export async function measureOverload({ scope, root, streams }: Setting): Promise<Figure[]> {
   const server = await ServerUnderLoad.start(scope, join(root, "overload"), ["--journal-bytes", "16MiB"]);
-  const headers = { "Content-Type": "text/plain" };
-  await toEach(server, streams, (path) => requestBytes("PUT", path, headers));
+  await toEach(server, streams, creationBytes);
   const load = await Load.open(server.port, CONNECTIONS);
   const startedMs = performance.now();
-  const body = "x".repeat(100);
   let isOver = false;
   const { latenciesMs, seconds, statuses } = await load.run((index) => {
     if (index % 1000 === 0) isOver = server.checkpoints().length >= CHECKPOINTS || performance.now() - startedMs > LIMIT_MS;
-    return isOver ? null : requestBytes("POST", pathOf(index % streams), headers, body);
+    return isOver ? null : appendBytes(pathOf(index % streams));
   });
   load.close();
   const checkpoints = server.checkpoints().length;

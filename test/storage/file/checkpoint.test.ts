@@ -7,8 +7,9 @@ import type { FileStream } from "../../../src/storage/file/file-stream.js";
 import type { Journal } from "../../../src/storage/file/journal.js";
 import { sidecarPath } from "../../../src/storage/file/layout.js";
 import { DamagedStreamError } from "../../../src/storage/storage.js";
-import { bytesOf, keptLog, recordOf } from "../../helpers/engine.js";
+import { bytesOf, keptLog } from "../../helpers/engine.js";
 import { fileRooms, type FileRooms } from "../../helpers/file-rooms.js";
+import { fillingOf } from "../../helpers/journal-filling.js";
 import { Barrier, diskError } from "../../helpers/watched-files.js";
 
 /** A checkpointer, and what it did to sealed files, in order. */
@@ -95,24 +96,14 @@ describe("a checkpoint", () => {
       return gates.at(-1)?.opened;
     };
     const done = made.add(seal(1, streams));
-    const waiting = rooms.stream("waiting");
+    const filling = await fillingOf(rooms, journal, rooms.stream("waiting"));
     const settled: number[] = [];
-    const settledOf = async (): Promise<number> => {
-      await rooms.files.idle();
-      return rooms.told.filter((line) => line.endsWith("durable")).length;
-    };
-    let handedIn = 0;
     for (let opened = 0; opened < streams.length; opened += 1) {
-      const before = await settledOf();
-      while ((await settledOf()) === handedIn) {
-        journal.enqueue(rooms.entry(waiting, `${handedIn}`, { change: recordOf(bytesOf(1000, handedIn)) }));
-        handedIn += 1;
-      }
-      settled.push((await settledOf()) - before);
+      settled.push(await filling.untilHeld());
       gates[opened]?.open();
     }
     await done;
-    assert.equal(await settledOf(), handedIn);
+    assert.equal(await filling.waiting(), 0);
     const [first, ...later] = settled;
     assert.equal(first, 1, "what began before it knew how far it would come");
     assert.ok(later.every((count) => count > 1), `${settled.join()}: some at each step`);

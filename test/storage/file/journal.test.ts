@@ -7,6 +7,7 @@ import { readJournalFile } from "../../../src/storage/file/journal-reader.js";
 import { decodeRecords, RecordKind } from "../../../src/storage/file/record.js";
 import { bytesOf, recordOf, rollAt } from "../../helpers/engine.js";
 import { fileRooms, type FileRooms } from "../../helpers/file-rooms.js";
+import { fillingOf } from "../../helpers/journal-filling.js";
 import { Barrier, diskError } from "../../helpers/watched-files.js";
 
 const DIRECTORY_ID = Buffer.from("01234567");
@@ -147,27 +148,17 @@ describe("rotation", () => {
   test("the last file that there may be fills no faster than the checkpoint goes on", async (t) => {
     const rooms = fileRooms();
     const { journal, stream, sealed } = await journalWithoutFreeFiles(t, rooms);
-    const settledOf = async (): Promise<number> => {
-      await rooms.files.idle();
-      return rooms.told.filter((line) => line.endsWith("durable")).length;
-    };
-    let handedIn = await settledOf();
+    const filling = await fillingOf(rooms, journal, stream);
     const settled: number[] = [];
     for (const done of [0, 0.25, 0.5, 0.75]) {
       journal.checkpointAt(done);
-      const before = await settledOf();
-      // One at a time, until one of them waits.
-      while ((await settledOf()) === handedIn) {
-        journal.enqueue(rooms.entry(stream, `${handedIn}`, { change: recordOf(bytesOf(1000, handedIn)) }));
-        handedIn += 1;
-      }
-      settled.push((await settledOf()) - before);
+      settled.push(await filling.untilHeld());
     }
     const [first = NaN, ...later] = settled;
     assert.equal(first, 1, "what began before it knew how far it would come");
     assert.ok(later.every((count) => count > 1 && count < later.reduce((sum, one) => sum + one) / 2), `${settled.join()}: as many at each step`);
     await journal.retire(sealed[0] ?? "");
-    assert.equal(await settledOf(), handedIn);
+    assert.equal(await filling.waiting(), 0);
   });
 
   for (const [what, end] of [["has ended", (journal: Journal) => journal.checkpointAt(null)], ["finds the disk full", (journal: Journal) => journal.checkpointLacksRoom()]] as const) {

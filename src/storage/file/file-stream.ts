@@ -62,7 +62,10 @@ const NO_WORK = Promise.resolve();
 export class FileStream implements StoredStream {
   // What each append needs comes first, side by side: of thousands of streams in use, the processor's cache has none.
   readonly state: MutableState;
+  /** By start. */
   segments: Segment[];
+  /** The last of them once something was appended to it: appends find it without the list. */
+  #newest: Segment | null = null;
   readonly cached = new CachedTail();
   observer: StreamObserver | null = null;
   /** Entries handed in and not settled. */
@@ -203,7 +206,6 @@ export class FileStream implements StoredStream {
     yield* partsOf(this.segments, this.earliest, this.state.tail);
   }
 
-
   /** Where the stream would begin without the segments that end at or before `before`; `null` when there is none. */
   trimPlace(before: Position): Place | null {
     let place: Place | null = null;
@@ -251,10 +253,10 @@ export class FileStream implements StoredStream {
 
   /** The segment that holds the byte at `position`, or would hold it at the tail. */
   segmentAt(position: Position): Segment | undefined {
+    const last = this.#newest ?? this.segments.at(-1);
+    if (last !== undefined && position >= last.start) return last;
     let low = 0;
     let high = this.segments.length - 1;
-    const last = this.segments[high];
-    if (last !== undefined && position >= last.start) return last;
     while (low < high) {
       const middle = Math.ceil((low + high) / 2);
       if ((this.segments[middle]?.start ?? 0) <= position) low = middle;
@@ -301,16 +303,24 @@ export class FileStream implements StoredStream {
 
   /** `change` with `length` bytes in the segment at `segmentStart` is durable as part of `batch`. */
   advance(change: AppendRecord, length: number, segmentStart: Position, batch: number): void {
-    if (length > 0) {
-      const last = this.segments.at(-1);
-      const { atMs } = change;
-      if (last?.start === segmentStart) {
-        last.length += length;
-        last.newestAtMs = Math.max(last.newestAtMs, atMs);
-      } else this.segments = appended(this.segments, { start: segmentStart, length, crc: 0, firstAtMs: atMs, newestAtMs: atMs, unchecked: null });
-    }
+    if (length > 0) this.#extend(segmentStart, length, change.atMs);
     this.state.apply(change, length);
     this.lastBatch = batch;
+  }
+
+  #extend(segmentStart: Position, length: number, atMs: number): void {
+    const last = this.#newest ?? this.segments.at(-1);
+    if (last?.start === segmentStart) {
+      this.#newest = last;
+      last.length += length;
+      if (atMs > last.newestAtMs) last.newestAtMs = atMs;
+      return;
+    }
+    const segment = { start: segmentStart, length, crc: 0, firstAtMs: atMs, newestAtMs: atMs, unchecked: null };
+    this.segments = appended(this.segments, segment);
+    this.#newest = segment;
+    // The same from now on: one object less for an append to look at.
+    if (this.reservedSegment.start === segmentStart) this.reservedSegment = segment;
   }
 
   /** The bytes before `place` are no longer part of the stream; the writer drops them. */
@@ -353,6 +363,7 @@ export class FileStream implements StoredStream {
   /** Forgets a segment whose file is gone. */
   forgetSegment(segment: Segment): void {
     this.segments.splice(this.segments.indexOf(segment), 1);
+    this.#newest = null;
     for (const starts of [this.unsynced, this.entered, this.fitted]) starts.delete(segment.start);
   }
 

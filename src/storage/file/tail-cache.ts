@@ -34,10 +34,25 @@ export function appended<T>(list: T[], item: T): T[] {
 /** The newest bytes of one stream. */
 export class CachedTail {
   blocks: TailBlock[] = NO_BLOCKS;
+  /** The newest block, where appends go: at hand without the list. */
+  last: TailBlock | undefined;
 
   /** Where the cached bytes begin; `Infinity` when there are none. */
   get start(): Position {
     return this.blocks[0]?.start ?? Infinity;
+  }
+
+  add(block: TailBlock): void {
+    this.blocks = appended(this.blocks, block);
+    this.last = block;
+  }
+
+  /** Forgets the oldest `count` blocks. */
+  forget(count: number): void {
+    if (count === 0) return;
+    const isAll = count === this.blocks.length;
+    this.blocks = isAll ? NO_BLOCKS : this.blocks.slice(count);
+    if (isAll) this.last = undefined;
   }
 
   /** Cached bytes from `from` on, at most `maxBytes`, ending with an append where they end early. */
@@ -113,7 +128,7 @@ export class TailCache {
   /** Adds the bytes at `position`, the end of what the stream has. */
   append(stream: CachedStream, segmentStart: Position, position: Position, payload: Buffer): void {
     this.#unwrittenBytes += payload.length;
-    const last = stream.cached.blocks.at(-1);
+    const { last } = stream.cached;
     const fits =
       last !== undefined &&
       last.segmentStart === segmentStart &&
@@ -138,8 +153,7 @@ export class TailCache {
    * long one, is seldom alone. They may go at any time.
    */
   keep(stream: CachedStream, segmentStart: Position, position: Position, bytes: Buffer): void {
-    const block = { start: position, segmentStart, bytes, length: bytes.length, writtenCrc: null, isShared: true };
-    stream.cached.blocks = appended(stream.cached.blocks, block);
+    stream.cached.add({ start: position, segmentStart, bytes, length: bytes.length, writtenCrc: null, isShared: true });
     this.#bytes += bytes.length;
     this.#evictable.add(stream);
     if (this.isOverfull) this.#evict();
@@ -159,24 +173,23 @@ export class TailCache {
 
   /** Forgets all of a stream's bytes: those that no segment has will never be in one. */
   drop(stream: CachedStream): void {
-    const last = stream.cached.blocks.at(-1);
+    const { last, blocks } = stream.cached;
     if (last !== undefined) this.#unwrittenBytes -= Math.max(0, last.start + last.length - stream.written);
-    for (const block of stream.cached.blocks) this.#bytes -= block.bytes.length;
-    stream.cached.blocks = NO_BLOCKS;
+    for (const block of blocks) this.#bytes -= block.bytes.length;
+    stream.cached.forget(blocks.length);
     this.#evictable.delete(stream);
   }
 
   /** Forgets a stream's bytes before `position`, where a segment ends, whether they are in their segment or not. */
   dropBefore(stream: CachedStream, position: Position): void {
-    const { blocks } = stream.cached;
     let dropped = 0;
-    for (const { start, bytes, length } of blocks) {
+    for (const { start, bytes, length } of stream.cached.blocks) {
       if (start >= position) break;
       this.#bytes -= bytes.length;
       this.#unwrittenBytes -= Math.max(0, start + length - Math.max(start, stream.written));
       dropped += 1;
     }
-    blocks.splice(0, dropped);
+    stream.cached.forget(dropped);
     if (!mayEvict(stream)) this.#evictable.delete(stream);
   }
 
@@ -210,10 +223,10 @@ export class TailCache {
     const isShared = length >= OWN_BLOCK_BYTES;
     let bytes = payload;
     if (!isShared) {
-      bytes = this.#blockOf(Math.max(length, firstBytes(stream.cached.blocks.at(-1))));
+      bytes = this.#blockOf(Math.max(length, firstBytes(stream.cached.last)));
       bytes.set(payload);
     }
-    stream.cached.blocks = appended(stream.cached.blocks, { start: position, segmentStart, bytes, length, writtenCrc, isShared });
+    stream.cached.add({ start: position, segmentStart, bytes, length, writtenCrc, isShared });
     this.#bytes += bytes.length;
   }
 
@@ -224,15 +237,14 @@ export class TailCache {
 
   #evict(): void {
     for (const stream of this.#evictable) {
-      const { blocks } = stream.cached;
       let dropped = 0;
-      for (const block of blocks) {
+      for (const block of stream.cached.blocks) {
         if (block.start + block.length > stream.written || !this.isOverfull) break;
         this.#bytes -= block.bytes.length;
         this.#spare(block);
         dropped += 1;
       }
-      if (dropped > 0) stream.cached.blocks = dropped === blocks.length ? NO_BLOCKS : blocks.slice(dropped);
+      stream.cached.forget(dropped);
       if (!mayEvict(stream)) this.#evictable.delete(stream);
       if (!this.isOverfull) return;
     }

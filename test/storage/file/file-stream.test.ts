@@ -102,6 +102,17 @@ describe("trimming", () => {
     assert.deepEqual(stream.reserve(5, 0, rollAt(100)), { position: 60, segmentStart: 60 });
   });
 
+  test("of all there is leaves no segment once the files are gone, until the next append", () => {
+    const stream = streamWith([60]);
+    stream.trim({ position: 60, segmentStart: 0 }, 2);
+    for (const segment of [...stream.segments]) stream.forgetSegment(segment);
+    assert.equal(stream.segmentAt(60), undefined);
+    const { segmentStart } = stream.reserve(5, 0, rollAt(100));
+    stream.advance(recordOf(bytesOf(5)), 5, segmentStart, 3);
+    assert.deepEqual(stream.segments.map(({ start, length }) => [start, length]), [[60, 5]]);
+    assert.equal(stream.segmentAt(64), stream.segments[0]);
+  });
+
   test("leaves every token that was given out for a kept position as it was", () => {
     const stream = streamWith([60, 40, 30]);
     stream.trim({ position: 100, segmentStart: 0 }, 2);

@@ -19,6 +19,11 @@ import type { Answer, Answers } from "./yardstick.js";
 
 const TSX = import.meta.resolve("tsx");
 
+/** A pair is measured in turns of about this, so that a machine that is slow for some seconds is so for both. */
+const TURN_MS = 1000;
+/** What the load needs to be warm where the server is. */
+const WARM_AGAIN_MS = 300;
+
 /** How much is measured. */
 export interface Effort {
   readonly pairs: number;
@@ -126,22 +131,28 @@ export class Rig implements TestScope {
   /** Puts the same load on ours, on the yardstick and on the rivals in turn; `valueOf` says what counts. */
   async compare({ ours, yardstick, rivals = [] }: Ports, traffic: (round: number) => Traffic, connections: number, valueOf: (report: LoadReport) => number): Promise<Compared> {
     const { pairs, warmUpMs, measureMs } = this.effort;
-    const sides = [{ name: "ours", port: ours }, { name: "the yardstick", port: yardstick }, ...rivals].map((side: Opponent, index) => ({ ...side, isRival: index >= 2, values: [] as number[] }));
-    for (let pair = 0; pair < pairs; pair += 1) {
+    const sides = [{ name: "ours", port: ours }, { name: "the yardstick", port: yardstick }, ...rivals].map((side: Opponent, index) => ({ ...side, isRival: index >= 2, turns: [] as number[], values: [] as number[] }));
+    const turns = Math.max(1, Math.round(measureMs / TURN_MS));
+    for (let round = 0; round < pairs * turns; round += 1) {
+      const pair = Math.floor(round / turns);
+      const isFirst = round % turns === 0;
       // Who is first takes turns too.
-      for (const { name, port, traffic: own, isRival, values } of pair % 2 === 0 ? sides : sides.toReversed()) {
+      for (const { name, port, traffic: own, isRival, turns: figures } of round % 2 === 0 ? sides : sides.toReversed()) {
         this.progress(`pair ${pair + 1} of ${pairs}, ${name}`);
         try {
-          const report = await this.load({ port, connections, traffic: own ?? traffic(pair), warmUpMs, measureMs });
+          const order = { port, connections, traffic: own ?? traffic(round), warmUpMs: isFirst ? warmUpMs : Math.min(warmUpMs, WARM_AGAIN_MS) };
+          const report = await this.load({ ...order, measureMs: measureMs / turns });
           const bad = Object.keys(report.refusals);
           if (bad.length > 0) throw new Error(`answers of ${name} with status ${bad.join(", ")}`);
-          values.push(valueOf(report));
+          figures.push(valueOf(report));
         } catch (error) {
           // What another server can't do is no reason to lose what was measured of ours.
           if (!isRival) throw error;
           console.error(`${name} failed: ${String(error)}`);
         }
       }
+      const isLast = (round + 1) % turns === 0;
+      for (const side of isLast ? sides : []) if (side.turns.length > 0) side.values.push(mean(side.turns.splice(0)));
     }
     const [own = [], bare = [], ...others] = sides.map(({ values }) => values);
     return {
@@ -157,6 +168,10 @@ export class Rig implements TestScope {
     for (const run of this.#cleanups.splice(0)) await run();
     rmSync(this.#root, { recursive: true, force: true });
   }
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
 /** Where the servers of a comparison listen. */

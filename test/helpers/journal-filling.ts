@@ -5,7 +5,7 @@ import type { FileRooms } from "./file-rooms.js";
 
 /** Entries that are handed in to a journal for as long as it takes them. */
 export interface JournalFilling {
-  /** Hands in entries one at a time until one of them waits; resolves to how many settled from before the first on. */
+  /** Hands in entries one at a time until one of them waits; resolves to how many settled since it was last asked. */
   untilHeld(): Promise<number>;
   /** How many of those handed in have not settled. */
   waiting(): Promise<number>;
@@ -18,16 +18,18 @@ export async function fillingOf(rooms: FileRooms, journal: Journal, stream: File
     return rooms.told.filter((line) => line.endsWith("durable")).length;
   };
   let handedIn = await settledOf();
+  let counted = handedIn;
   const waiting = async (): Promise<number> => handedIn - (await settledOf());
   return {
     waiting,
     async untilHeld() {
-      const before = await settledOf();
       while ((await waiting()) === 0) {
         journal.enqueue(rooms.entry(stream, `${handedIn}`, { change: recordOf(bytesOf(1000, handedIn)) }));
         handedIn += 1;
       }
-      return (await settledOf()) - before;
+      const before = counted;
+      counted = await settledOf();
+      return counted - before;
     },
   };
 }

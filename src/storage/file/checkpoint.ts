@@ -85,7 +85,11 @@ export class Checkpointer {
       () => (damaged ? this.#setAside(file) : journal().retire(file.path)),
       () => this.#syncDirectories(damaged),
     ];
-    for (const step of steps) if (!(await this.#complete(step, file))) return;
+    try {
+      for (const step of steps) if (!(await this.#complete(step, file))) return;
+    } finally {
+      journal().checkpointAt(null);
+    }
     log.debug("checkpoint", { file: file.sequence, streams: file.streams.size, ms: clock.nowMs() - startedMs });
   }
 
@@ -96,6 +100,8 @@ export class Checkpointer {
         await step();
         return true;
       } catch (error) {
+        // Nobody waits for the progress of one that has failed.
+        this.#options.journal().checkpointAt(null);
         if (!isPassing(error)) {
           this.#options.fault(error instanceof Error ? error : new Error(String(error)));
           return false;
@@ -126,24 +132,23 @@ export class Checkpointer {
   async #persistAll(file: SealedFile): Promise<boolean> {
     const { journal, trash, writer } = this.#options;
     const rest = file.streams.values();
-    let done = 0;
+    let begun = 0;
     let isOver = false;
     const worker = async (): Promise<void> => {
       for (const stream of rest) {
         if (this.#stopped) return;
+        begun += 1;
+        // What is under way counts: of a few streams, none ends long before the others.
+        if (!isOver) journal().checkpointAt(begun / file.streams.size);
         if (stream.deleted) await trash.removed(stream);
         else if (!stream.isPersisted) await writer.persist(stream);
-        done += 1;
-        if (!isOver) journal().checkpointAt(done / file.streams.size);
       }
     };
-    journal().checkpointAt(0);
     try {
       await Promise.all(Array.from({ length: CONCURRENCY }, worker));
     } finally {
-      // Where one failed, the others go on with what is left. Nobody waits for their progress, nor for one that has ended.
+      // Where one failed, the others go on with what is left, and tell nothing of it.
       isOver = true;
-      journal().checkpointAt(null);
     }
     const harmed = [...file.streams].filter(({ damage, deleted }) => damage !== null && !deleted);
     for (const stream of harmed) await this.#noteDamage(stream);

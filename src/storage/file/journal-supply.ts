@@ -85,7 +85,7 @@ export class JournalSupply {
 
   /** Whether the file being written, of which so much is `filled`, is to wait for the checkpoint that frees the next one. */
   isAhead(filled: number): boolean {
-    if (this.isExhausted && !this.#checkpointLacksRoom) return !this.#pace.allows(filled);
+    if (this.isExhausted && !this.#checkpointLacksRoom) return !this.#pace.allows(filled, this.#sealed - MAX_SEALED_FILES + 1);
     this.#pace.reset();
     return false;
   }

@@ -223,7 +223,8 @@ export class Journal {
   /** Writes the next batch, of about `most` entries. */
   #pump(most = Infinity): void {
     if (this.#writing || this.#rolling || this.#stopped || this.#queue.length === 0) return;
-    const file = this.#writableFile();
+    // What has nothing to write needs no room.
+    const file = this.#queue.some(writesRecord) ? this.#writableFile() : this.#active;
     if (file === null) return;
     const { taken, frame } = this.#encoder.encode(this.#queue, most, file, this.#batch);
     const entries = taken === this.#queue.length ? this.#queue : this.#queue.slice(0, taken);

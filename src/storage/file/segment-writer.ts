@@ -341,6 +341,7 @@ async function writeOrCutOff(file: OpenFile, bytes: Buffer, position: number): P
 
 /** Waits for all of `work`, also when some of it fails: the next operation must not begin while this one still goes on. */
 async function allDone(work: readonly Promise<void>[]): Promise<void> {
-  await Promise.allSettled(work);
-  await Promise.all(work);
+  const failures = (await Promise.allSettled(work)).flatMap((ended): unknown[] => (ended.status === "rejected" ? [ended.reason] : []));
+  // What passes would hide what does not.
+  if (failures.length > 0) throw failures.find((error) => !isPassing(error)) ?? failures[0];
 }

@@ -161,6 +161,44 @@ describe("rotation", () => {
     assert.equal(await filling.waiting(), 0);
   });
 
+  test("what a killed process left more of than there may be is shared among the checkpoints that it takes", async (t) => {
+    const rooms = fileRooms();
+    const journal = await openJournal(t, rooms, { firstSequence: 100, olderFiles: 4 });
+    const oldest = rooms.layout.journalFile(1);
+    writeFileSync(oldest, "records");
+    const filling = await fillingOf(rooms, journal, rooms.stream());
+    const runs: number[] = [];
+    for (const end of [() => journal.retire(oldest), () => undefined]) {
+      let settled = 0;
+      for (const done of [0, 0.25, 0.5, 0.75, 1]) {
+        journal.checkpointAt(done);
+        settled += await filling.untilHeld();
+      }
+      runs.push(settled);
+      await end();
+      // As the checkpointer goes from one file to the next.
+      journal.checkpointAt(null);
+      journal.checkpointAt(0);
+    }
+    const [first = NaN, second = NaN] = runs;
+    assert.ok(Math.abs(first - second) < first / 4, `${runs.join()}: as many in each`);
+  });
+
+  test("what has nothing to write does not wait for the checkpoint", async (t) => {
+    const rooms = fileRooms();
+    const { journal, stream } = await journalWithoutFreeFiles(t, rooms);
+    journal.checkpointAt(0);
+    const disk = new Barrier();
+    rooms.files.gate = ({ kind }) => (kind === "writeThen" ? disk.opened : undefined);
+    journal.enqueue(rooms.entry(stream, "first"));
+    await rooms.files.idle();
+    journal.enqueue(rooms.entry(stream, "barrier", { kind: null, change: recordOf("") }));
+    rooms.files.gate = null;
+    disk.open();
+    await rooms.files.idle();
+    assert.deepEqual(rooms.told.slice(-4), ["first durable", "batch", "barrier durable", "batch"]);
+  });
+
   for (const [what, end] of [["has ended", (journal: Journal) => journal.checkpointAt(null)], ["finds the disk full", (journal: Journal) => journal.checkpointLacksRoom()]] as const) {
     test(`nobody waits for the progress of a checkpoint that ${what}`, async (t) => {
       const rooms = fileRooms();
@@ -460,9 +498,11 @@ test("a file is not left before it has a frame", async (t) => {
   journal.enqueue(rooms.entry(stream, "x".repeat(50_000)));
   await journal.drain();
   await rooms.files.idle();
-  // The first file is full, and what comes now writes nothing to the second.
-  journal.enqueue(rooms.entry(stream, "void", { generation: stream.generation - 1 }));
+  // The first file is full, and there is no room for what comes now in the second.
+  rooms.files.gate = ({ kind }) => (kind === "writeThen" ? diskError("ENOSPC") : undefined);
+  journal.enqueue(rooms.entry(stream, "lost"));
   await journal.drain();
+  rooms.files.gate = null;
   assert.equal(await journal.roll(), null);
   assert.deepEqual(contentOf(rooms, 2).batches, [3]);
   assert.ok(rooms.told.includes("sealed 1"));

@@ -339,6 +339,19 @@ for (const [what, failing] of [["sync", /\.seg$/], ["write", /meta\.json\.new$/]
   });
 }
 
+test("a fault beside one that passes is a fault all the same", async () => {
+  const rooms = fileRooms();
+  const [stream, other] = [rooms.stream("s"), rooms.stream("other")];
+  for (const each of [stream, other]) rooms.advance(each, bytesOf(100));
+  rooms.files.gate = ({ kind, path }) => {
+    if (kind === "sync" && path.endsWith(".seg")) return diskError("EMFILE");
+    return kind === "write" && path.endsWith("meta.json.new") ? diskError("EIO") : undefined;
+  };
+  await assert.rejects(rooms.writer.persist(stream), { code: "EIO" });
+  rooms.files.gate = null;
+  await assert.rejects(rooms.writer.persist(other), { code: "EIO" });
+});
+
 test("a disk that fails elsewhere ends it all: what may belong to a record in the journal is not cut off", async () => {
   const rooms = fileRooms();
   const stream = rooms.stream();

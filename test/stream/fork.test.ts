@@ -59,7 +59,8 @@ describe("the place of a fork", () => {
 
   test("is gone when the source drops it while it is looked for", async (t) => {
     const source = await sourceOf(t, "text/plain", [bytesOf(4000), bytesOf(4000)]);
-    const trimmed = Object.create(source.stored, { earliest: { value: 4000 } }) as Stream["stored"];
+    const segmentStartBefore: Stream["stored"]["segmentStartBefore"] = (position) => source.stored.segmentStartBefore(position);
+    const trimmed = Object.create(source.stored, { earliest: { value: 4000 }, segmentStartBefore: { value: segmentStartBefore } }) as Stream["stored"];
     const origin = await forkOrigin(Object.create(source, { stored: { value: trimmed }, locate: { value: () => 100 } }) as Stream, requestOf({ offset: "0000000000000000_0000000000000100" }), null);
     assert.deepEqual(origin, { kind: "refused", code: "offset-gone", earliestOffset: "0000000000000000_0000000000004000" });
   });

@@ -6,11 +6,12 @@ import { DamagedStreamError, TrimmedStreamError, type Allocate, type AppendRecor
 import { chain } from "./chain.js";
 import type { AppendCommand } from "./command.js";
 import { decideAppend } from "./decide.js";
-import { deadlineOf, slides, TOUCH_INTERVAL_MS, type TtlMode } from "./expiry.js";
+import { deadlineOf, slides, type TtlMode } from "./expiry.js";
 import { LiveFeed } from "./live.js";
 import { refuse, type AnswerAppend, type AppendOutcome, type ProducerEcho, type RefusalCode, type Refused } from "./outcome.js";
 import { ReservedState } from "./reserved.js";
 import { trimExcess, type RetentionLimits } from "./retention.js";
+import { SlidingTtl } from "./sliding-ttl.js";
 
 export { DamagedStreamError, DeletedStreamError, StorageBusyError, TrimmedStreamError, type Allocate, type MaybePromise, type Position } from "../storage/storage.js";
 
@@ -53,15 +54,11 @@ export class Stream implements StreamObserver {
   readonly #context: StreamContext;
   readonly #reserved: ReservedState;
   readonly #format: StreamFormat;
-  /** Whether it ever expires, and whether its use puts that off: an append need not look at the configuration. */
-  readonly #expires: boolean;
-  readonly #slides: boolean;
+  /** Where its use puts its end off; and else when it ends, whatever happens. */
+  readonly #ttl: SlidingTtl | null;
+  readonly #fixedDeadlineMs: number;
   #feed: LiveFeed | null = null;
   #users = 0;
-  #touchedAtMs: number;
-  #notedTouchMs: number;
-  /** The note of a read, on its way to the disk. */
-  #noting: Promise<void> | null = null;
 
   /** `initial` is the creation that was handed to storage, `null` for a stream that storage had already. */
   constructor(context: StreamContext, stored: StoredStream, initial: AppendRecord | null) {
@@ -69,12 +66,10 @@ export class Stream implements StreamObserver {
     this.stored = stored;
     const { config } = stored;
     this.#format = formatOf(config.contentType);
-    this.#expires = config.expiresAtMs !== null || config.ttlSeconds !== null;
-    this.#slides = slides(config, context.ttlMode);
+    this.#ttl = slides(config, context.ttlMode) ? new SlidingTtl(context, stored, initial) : null;
+    this.#fixedDeadlineMs = deadlineOf(config, 0, "fixed");
     this.phase = initial !== null ? "creating" : stored.standing === "kept" ? "kept" : "live";
     this.#reserved = new ReservedState(stored.state, initial);
-    this.#notedTouchMs = initial === null ? stored.state.touchedAtMs : initial.atMs;
-    this.#touchedAtMs = initial === null ? this.#notedTouchMs + TOUCH_INTERVAL_MS : initial.atMs;
   }
 
   get id(): string {
@@ -114,7 +109,7 @@ export class Stream implements StreamObserver {
   }
 
   get deadlineMs(): number {
-    return !this.#expires ? Infinity : deadlineOf(this.config, this.#touchedAtMs, this.#context.ttlMode);
+    return this.#ttl === null ? this.#fixedDeadlineMs : this.#ttl.deadlineMs;
   }
 
   isExpired(nowMs: number): boolean {
@@ -132,26 +127,7 @@ export class Stream implements StreamObserver {
    * take back what it did for the stream's life.
    */
   touch(): MaybePromise<void> {
-    if (!this.#slides) return;
-    const nowMs = this.#context.clock.nowMs();
-    this.#touchedAtMs = Math.max(this.#touchedAtMs, nowMs);
-    if (nowMs - this.#notedTouchMs >= TOUCH_INTERVAL_MS && this.#context.storage.touch(this.stored, nowMs)) this.#note(nowMs);
-    if (this.#noting !== null) return this.#noting;
-  }
-
-  /** Waits for the note of a touch that was handed in; one that failed counts as none. */
-  #note(atMs: number): void {
-    const before = this.#notedTouchMs;
-    this.#notedTouchMs = atMs;
-    this.#noting = new Promise<Settlement>((resolve) => this.#context.storage.barrier(this.stored, resolve)).then((how) => {
-      this.#noting = null;
-      if (how !== "durable" && this.#notedTouchMs === atMs) this.#notedTouchMs = before;
-    });
-  }
-
-  /** Whether only memory knows of a touch that counts: read from disk, the stream would expire early. */
-  get #hasUnnotedTouch(): boolean {
-    return this.#slides && this.#touchedAtMs - this.#notedTouchMs > TOUCH_INTERVAL_MS;
+    if (this.#ttl !== null) return this.#ttl.touch();
   }
 
   /** Whether the name stands for this stream, as far as has been decided. */
@@ -166,7 +142,7 @@ export class Stream implements StreamObserver {
 
   /** Whether the registry may let go of the stream. */
   get idle(): boolean {
-    return this.#users === 0 && this.#noting === null && !this.#hasUnnotedTouch && this.#isSettled;
+    return this.#users === 0 && this.#isSettled && (this.#ttl === null || this.#ttl.isNoted);
   }
 
   /** Keeps the stream in memory until `release`; for whoever holds it across an await. */
@@ -233,14 +209,14 @@ export class Stream implements StreamObserver {
     let generation = 0;
     const rejection = this.#context.storage.append(this.stored, record, from, (how) => {
       this.#reserved.settle(generation, how === "durable");
+      this.#ttl?.end(record.atMs, how);
       if (how !== "durable") return answer(refuse(how));
-      if (this.#slides) this.#notedTouchMs = Math.max(this.#notedTouchMs, record.atMs);
       this.trimExcess();
       answer(this.#appended(from + record.payload.length, this.closed, false, hasData, record.producer));
     });
     if (rejection !== null) return answer(refuseRejected(rejection));
     generation = this.#reserved.reserve(record);
-    if (this.#slides) this.#touchedAtMs = Math.max(this.#touchedAtMs, record.atMs);
+    this.#ttl?.begin(record.atMs);
   }
 
   /** Drops what retention does not keep. */
@@ -275,6 +251,7 @@ export class Stream implements StreamObserver {
   /** Storage has settled the creation. */
   creationSettled(how: Settlement): void {
     this.#reserved.settle(0, how === "durable");
+    this.#ttl?.end(this.config.createdAtMs, how);
     if (how !== "durable") this.phase = "gone";
     else if (this.phase === "creating") this.phase = "live";
   }

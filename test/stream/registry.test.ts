@@ -312,7 +312,7 @@ describe("expiry", () => {
       const { engine, registry } = await registryOf(t, { ttlMode });
       await registry.create("s", createOf({ ttlSeconds: 10 }));
       engine.clock.advance(9000);
-      (await find(registry, "s")).touch();
+      await (await find(registry, "s")).touch();
       engine.clock.advance(999);
       assert.equal(await isThere(registry, "s"), true);
       engine.clock.advance(1);

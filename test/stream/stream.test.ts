@@ -396,7 +396,7 @@ describe("lifetime", () => {
     await appendTo(stream, commandOf("x"));
     assert.equal(stream.remainingMs(clock.nowMs()), 10_000);
     clock.advance(9000);
-    stream.touch();
+    await stream.touch();
     clock.advance(9999);
     assert.equal(stream.isExpired(clock.nowMs()), false);
     assert.equal(stream.remainingMs(clock.nowMs()), 1);

@@ -1,0 +1,135 @@
+import assert from "node:assert/strict";
+import { describe, test, type TestContext } from "node:test";
+import type { AppendRecord, Settlement, StoredStream } from "../../src/storage/storage.js";
+import { TOUCH_INTERVAL_MS } from "../../src/stream/expiry.js";
+import { SlidingTtl } from "../../src/stream/sliding-ttl.js";
+import { created, openEngine, type Engine } from "../helpers/engine.js";
+import { Barrier, diskError } from "../helpers/watched-files.js";
+
+const TTL_MS = 2000;
+
+interface TestTtl {
+  readonly engine: Engine;
+  readonly stored: StoredStream;
+  readonly ttl: SlidingTtl;
+  /** Milliseconds that are left. */
+  readonly leftMs: () => number;
+}
+
+/** The TTL of a stream that came from storage, or of one whose creation storage has not settled. */
+async function ttlOf(t: TestContext, isNew = false): Promise<TestTtl> {
+  const engine = await openEngine();
+  t.after(() => engine.storage.close());
+  const createdAtMs = engine.clock.nowMs();
+  const stored = await created(engine.storage, "s", "", { contentType: "text/plain", ttlSeconds: TTL_MS / 1000, createdAtMs });
+  const initial: AppendRecord = { payload: Buffer.alloc(0), closes: false, producer: null, seq: null, atMs: createdAtMs };
+  const ttl = new SlidingTtl({ storage: engine.storage, clock: engine.clock }, stored, isNew ? initial : null);
+  return { engine, stored, ttl, leftMs: () => ttl.deadlineMs - engine.clock.nowMs() };
+}
+
+/** Holds the journal's next writes until the barrier opens. */
+function holdJournal(engine: Engine): Barrier {
+  const disk = new Barrier();
+  engine.files.gate = ({ kind }) => (kind === "writeThen" ? disk.opened : undefined);
+  return disk;
+}
+
+describe("a sliding TTL", () => {
+  test("of a stream from storage is longer by what a note may lie behind", async (t) => {
+    const { ttl, stored } = await ttlOf(t);
+    assert.equal(ttl.deadlineMs, stored.state.touchedAtMs + TOUCH_INTERVAL_MS + TTL_MS);
+  });
+
+  test("begins again when a read is answered, however long the disk takes to note it", async (t) => {
+    const { engine, ttl, leftMs } = await ttlOf(t);
+    engine.clock.advance(TTL_MS - 1);
+    const disk = holdJournal(engine);
+    const answered = ttl.touch();
+    engine.clock.advance(3 * TTL_MS);
+    assert.equal(leftMs(), TTL_MS, "over before the read was answered");
+    disk.open();
+    await answered;
+    assert.equal(leftMs(), TTL_MS);
+    engine.clock.advance(TTL_MS);
+    assert.equal(leftMs(), 0);
+  });
+
+  for (const how of ["durable", "storage-full"] satisfies Settlement[]) {
+    test(`begins again when an append is answered with ${how}`, async (t) => {
+      const { engine, ttl, leftMs } = await ttlOf(t);
+      engine.clock.advance(1000);
+      const atMs = engine.clock.nowMs();
+      ttl.begin(atMs);
+      ttl.begin(atMs);
+      engine.clock.advance(3 * TTL_MS);
+      ttl.end(atMs, how);
+      engine.clock.advance(1000);
+      assert.equal(leftMs(), TTL_MS, "one more is under way");
+      ttl.end(atMs, how);
+      engine.clock.advance(1);
+      assert.equal(leftMs(), TTL_MS - 1);
+    });
+  }
+
+  test("begins when the creation is answered", async (t) => {
+    const { engine, ttl, leftMs } = await ttlOf(t, true);
+    const atMs = engine.clock.nowMs();
+    engine.clock.advance(3 * TTL_MS);
+    assert.equal(leftMs(), TTL_MS);
+    ttl.end(atMs, "durable");
+    engine.clock.advance(1);
+    assert.equal(leftMs(), TTL_MS - 1);
+  });
+});
+
+describe("the note of a read", () => {
+  test("is waited for by each reader that it speaks for, and by none of a later note", async (t) => {
+    const { engine, ttl } = await ttlOf(t);
+    engine.clock.advance(TOUCH_INTERVAL_MS);
+    const slow = holdJournal(engine);
+    const log: string[] = [];
+    const read = (name: string): Promise<number> => Promise.resolve(ttl.touch()).then(() => log.push(name));
+    const first = [read("a"), read("b")];
+    await engine.files.idle();
+    engine.clock.advance(TOUCH_INTERVAL_MS);
+    const second = read("c");
+    const slower = holdJournal(engine);
+    slow.open();
+    await Promise.all(first);
+    const third = read("d");
+    await engine.files.idle();
+    assert.deepEqual(log, ["a", "b"], "answered before it was noted");
+    assert.equal(ttl.isNoted, false);
+    slower.open();
+    await Promise.all([second, third]);
+    assert.deepEqual(log, ["a", "b", "c", "d"]);
+    assert.equal(ttl.isNoted, true);
+  });
+
+  test("counts as none when it failed, and the next read tries again", async (t) => {
+    const { engine, ttl } = await ttlOf(t);
+    engine.clock.advance(2 * TOUCH_INTERVAL_MS);
+    engine.files.gate = ({ kind }) => (kind === "writeThen" ? diskError("ENOSPC") : undefined);
+    await ttl.touch();
+    assert.equal(ttl.isNoted, false);
+    engine.files.gate = null;
+    engine.clock.advance(1000);
+    await engine.files.idle();
+    await ttl.touch();
+    assert.equal(ttl.isNoted, true);
+  });
+
+  test("is spared as long as an append has noted the stream's use", async (t) => {
+    const { engine, ttl } = await ttlOf(t);
+    engine.clock.advance(1000);
+    const atMs = engine.clock.nowMs();
+    ttl.begin(atMs);
+    ttl.end(atMs, "durable");
+    engine.clock.advance(TOUCH_INTERVAL_MS - 1);
+    assert.equal(ttl.touch(), undefined);
+    assert.equal(ttl.isNoted, true);
+    engine.clock.advance(1);
+    assert.ok(ttl.touch() instanceof Promise);
+    await engine.files.idle();
+  });
+});

@@ -276,10 +276,20 @@ export class Client {
     if (!process.isAlive) return;
     const nowMs = process.clock.nowMs();
     this.#trace?.(`touch ${incarnation.tag} at ${nowMs}`);
-    stream.touch();
+    const noted = stream.touch();
+    if (noted !== undefined) this.#background(process, this.#answered(process, incarnation, noted));
     // A deadline that has passed meanwhile is not taken back.
     if (nowMs < incarnation.earliestDeadlineMs && !this.#ledger.sawFull) incarnation.touchedMs = Math.max(incarnation.touchedMs, nowMs);
     incarnation.maybeTouchedMs = Math.max(incarnation.maybeTouchedMs, nowMs);
+  }
+
+  /** A read counts from its answer, too. */
+  async #answered(process: RunningProcess, incarnation: Incarnation, noted: Promise<void>): Promise<void> {
+    incarnation.readsUnderWay += 1;
+    await noted;
+    if (!process.isAlive) return;
+    incarnation.readsUnderWay -= 1;
+    incarnation.maybeTouchedMs = Math.max(incarnation.maybeTouchedMs, process.clock.nowMs());
   }
 
   async #locate(process: RunningProcess, incarnation: Incarnation, stream: Stream): Promise<void> {

@@ -1,5 +1,5 @@
 import { DamagedStreamError, StorageBusyError } from "../../src/storage/storage.js";
-import type { TtlMode } from "../../src/stream/expiry.js";
+import { TOUCH_INTERVAL_MS, type TtlMode } from "../../src/stream/expiry.js";
 import type { Appended, CreateOutcome, DeleteOutcome, Refused } from "../../src/stream/outcome.js";
 import type { Stream } from "../../src/stream/stream.js";
 import { observeBeginning } from "./beginnings.js";
@@ -107,12 +107,7 @@ export class Ledger {
       operation.maybe = true;
       operation.endedAt = tick;
     }
-    for (const incarnation of this.#all()) {
-      if (incarnation.endedAt === Infinity) incarnation.endedAt = tick;
-      incarnation.touchedMs = incarnation.durablyTouchedMs;
-      // What was under way may have been taken at the last moment.
-      incarnation.maybeTouchedMs = Math.max(incarnation.maybeTouchedMs, incarnation.dead ? 0 : nowMs);
-    }
+    for (const incarnation of this.#all()) incarnation.crashed(tick, nowMs);
   }
 
   /** Everything is permanent, notes of reads too, where there was room for them. */
@@ -241,7 +236,9 @@ export class Ledger {
     if (producer !== null && (producer.lastAcked === null || producer.lastAcked.id < operation.id)) producer.lastAcked = operation;
     if (outcome.duplicate && operation.stored.length === 0) return;
     if (only === undefined || wasElsewhere) return;
-    only.touchedMs = Math.max(only.touchedMs, outcome.duplicate ? 0 : sentMs);
+    // Memory counts from the answer, and the disk up to so much more than from when it was asked for.
+    const keptFromMs = Math.min(process.clock.nowMs(), sentMs + TOUCH_INTERVAL_MS);
+    only.touchedMs = Math.max(only.touchedMs, outcome.duplicate ? 0 : keptFromMs);
     only.durablyTouchedMs = Math.max(only.durablyTouchedMs, outcome.duplicate ? 0 : sentMs);
     if (!only.wasThereSince(since, process.clock.nowMs())) only.acked = true;
     operation.inside = only;

@@ -59,6 +59,8 @@ export class Incarnation {
   releasedAt = Infinity;
   /** Deletions that may have happened or may yet. */
   readonly openDeletes = new Set<number>();
+  /** Reads that wait for their answer: it may count from any moment of that. */
+  readsUnderWay = 0;
   lastDeleteAt = -1;
   id: string | null = null;
   /** When it was created, once that is known. */
@@ -120,7 +122,8 @@ export class Incarnation {
   get latestDeadlineMs(): number {
     if (this.lifetime === null) return Infinity;
     // Until it is known when it was created, it may have been as late as somebody may have touched it first.
-    return this.#deadlineMs(this.lifetime, this.#createdMs ?? this.maybeTouchedMs, this.maybeTouchedMs, MAX_ROUND_MS);
+    const touchedMs = this.readsUnderWay > 0 ? Infinity : this.maybeTouchedMs;
+    return this.#deadlineMs(this.lifetime, this.#createdMs ?? touchedMs, touchedMs, MAX_ROUND_MS);
   }
 
   #deadlineMs({ expiresAtMs, ttlSeconds }: Lifetime, createdMs: number, touchedMs: number, roundMs: number): number {
@@ -128,6 +131,14 @@ export class Incarnation {
     if (expiresAtMs !== null) return expiresAtMs;
     if (ttlSeconds === null) return Infinity;
     return (ttlMode === "fixed" ? createdMs : touchedMs + roundMs) + ttlSeconds * 1000;
+  }
+
+  /** The process is gone: what was under way may have been taken at the last moment. */
+  crashed(tick: number, nowMs: number): void {
+    this.readsUnderWay = 0;
+    if (this.endedAt === Infinity) this.endedAt = tick;
+    this.touchedMs = this.durablyTouchedMs;
+    this.maybeTouchedMs = Math.max(this.maybeTouchedMs, this.dead ? 0 : nowMs);
   }
 
   /** The end of what readers saw. */

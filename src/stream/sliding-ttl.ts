@@ -19,7 +19,7 @@ export class SlidingTtl {
   #touchedAtMs: number;
   #notedTouchMs: number;
   /** When the newest of those that had to wait for storage was answered. */
-  #answeredAtMs = 0;
+  #answeredAtMs = -Infinity;
   /** The uses that wait for storage. */
   #underway = 0;
   /** The note of a read, on its way to the disk. */

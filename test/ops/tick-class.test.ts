@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { createHook } from "node:async_hooks";
 import { test } from "node:test";
-import { setFlagsFromString } from "node:v8";
-import { runInThisContext } from "node:vm";
 import { keepTickClass } from "../../src/ops/tick-class.js";
+import { haveSameClass } from "../helpers/hidden-class.js";
 
 /** What Node queues for `process.nextTick`. */
 function tickOfNode(): object {
@@ -14,12 +13,6 @@ function tickOfNode(): object {
   const [tick] = seen;
   assert.ok(tick !== undefined);
   return tick;
-}
-
-function haveSameClass(one: object, other: object): boolean {
-  setFlagsFromString("--allow-natives-syntax");
-  const compare = runInThisContext("(one, other) => %HaveSameMap(one, other)") as (one: object, other: object) => boolean; // as written
-  return compare(one, other);
 }
 
 test("what is kept has the hidden class of what process.nextTick queues", async () => {

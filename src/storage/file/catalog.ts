@@ -1,9 +1,9 @@
 import { basename, join } from "node:path";
 import type { Clock } from "../../ops/clock.js";
 import { DamagedStreamError, StorageBusyError, type ListedStream } from "../storage.js";
-import { endOf } from "./file-stream.js";
 import { errorCode, isBusy, isPathFault, readWhole, type Files } from "./files.js";
 import { keptSidecarPath, sidecarPath, type Layout } from "./layout.js";
+import { endOf } from "./segment.js";
 import { decodeSidecar, type Sidecar, type SidecarResult } from "./sidecar.js";
 
 /** Sidecars read between two pauses, and how long those are: listing a million streams disturbs nobody. */

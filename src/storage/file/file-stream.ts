@@ -2,29 +2,10 @@ import type { AppendRecord, DamagedStreamError, OldestPart, Position, Settlement
 import { MutableState } from "../state.js";
 import { Lineage } from "./lineage.js";
 import type { StreamIdentity } from "./record.js";
+import { endOf, partsOf, type Part, type Segment } from "./segment.js";
 import type { Sidecar } from "./sidecar.js";
 import { SmallSet } from "./small-set.js";
 import { appended, CachedTail } from "./tail-cache.js";
-
-/** A segment of a stream: `length` bytes of it are durable, `crc` is that of the bytes already in the segment's file. */
-export interface Segment {
-  readonly start: Position;
-  length: number;
-  crc: number;
-  /** When its first and its newest byte were appended. */
-  readonly firstAtMs: number;
-  newestAtMs: number;
-  /** What another process wrote and nobody has compared with its CRC yet; `null` once that is done. */
-  unchecked: UncheckedBytes | null;
-}
-
-/** The first bytes of a segment, as its sidecar knows them. */
-export interface UncheckedBytes {
-  readonly length: number;
-  readonly crc: number;
-  /** The comparison, while it is under way. */
-  checking: Promise<void> | null;
-}
 
 /** A position, and the start of the segment that its byte (or the byte before it) is in. */
 export interface Place {
@@ -167,6 +148,10 @@ export class FileStream implements StoredStream {
     this.persistedBatch = this.lastBatch;
   }
 
+  get #last(): Segment | undefined {
+    return this.#newest ?? this.segments.at(-1);
+  }
+
   get earliest(): Position {
     return this.earliestPlace.position;
   }
@@ -253,7 +238,7 @@ export class FileStream implements StoredStream {
 
   /** The segment that holds the byte at `position`, or would hold it at the tail. */
   segmentAt(position: Position): Segment | undefined {
-    const last = this.#newest ?? this.segments.at(-1);
+    const last = this.#last;
     if (last !== undefined && position >= last.start) return last;
     let low = 0;
     let high = this.segments.length - 1;
@@ -295,10 +280,10 @@ export class FileStream implements StoredStream {
     this.boundSequence = -1;
   }
 
-  /** What is reserved when nothing is on its way. */
+  /** What is reserved when nothing is on its way; no time is a float as each time is, or V8 would convert it later. */
   #lastSegment(): ReservedSegment {
-    const last = this.segments.at(-1);
-    return last !== undefined && endOf(last) > this.earliest ? last : { start: this.state.tail, firstAtMs: 0 };
+    const last = this.#last;
+    return last !== undefined && endOf(last) > this.earliest ? last : { start: this.state.tail, firstAtMs: NaN };
   }
 
   /** `change` with `length` bytes in the segment at `segmentStart` is durable as part of `batch`. */
@@ -309,7 +294,7 @@ export class FileStream implements StoredStream {
   }
 
   #extend(segmentStart: Position, length: number, atMs: number): void {
-    const last = this.#newest ?? this.segments.at(-1);
+    const last = this.#last;
     if (last?.start === segmentStart) {
       this.#newest = last;
       last.length += length;
@@ -372,24 +357,6 @@ export class FileStream implements StoredStream {
     this.state.touchedAtMs = Math.max(this.state.touchedAtMs, atMs);
     this.lastBatch = batch;
   }
-}
-
-interface Part extends OldestPart {
-  readonly segmentStart: Position;
-}
-
-/** The segments of a stream between two positions, cut to them. */
-function* partsOf(segments: readonly Segment[], from: Position, to: Position): Generator<Part> {
-  for (const segment of segments) {
-    if (segment.start >= to) return;
-    const end = Math.min(endOf(segment), to);
-    if (end > from) yield { segmentStart: segment.start, end, newestAtMs: segment.newestAtMs };
-  }
-}
-
-/** Where a segment ends. */
-export function endOf({ start, length }: { readonly start: Position; readonly length: number }): Position {
-  return start + length;
 }
 
 /** The streams that the engine gives out are its own. */

@@ -199,7 +199,8 @@ class SystemFile implements OpenFile {
 
   async size(): Promise<number> {
     const stats = await promised<{ size: number }>((done) => fstat(this.#descriptor, done));
-    return stats.size;
+    // What the system tells comes as a float: one alone makes a float, in memory of its own, of every position like it.
+    return Math.trunc(stats.size);
   }
 
   async close(): Promise<void> {

@@ -1,9 +1,10 @@
 import type { Allocate, Position } from "../storage.js";
 import { DamagedStreamError, DeletedStreamError, StorageBusyError, TrimmedStreamError } from "../storage.js";
 import { crc32 } from "./crc32.js";
-import { endOf, type FileStream, type Segment, type UncheckedBytes } from "./file-stream.js";
+import type { FileStream } from "./file-stream.js";
 import { errorCode, isBusy, isPathFault, readFully, type OpenFile } from "./files.js";
 import { segmentPath } from "./layout.js";
+import { endOf, type Segment, type UncheckedBytes } from "./segment.js";
 import type { SegmentPool } from "./segment-pool.js";
 import { SmallSet } from "./small-set.js";
 import type { TailCache } from "./tail-cache.js";

@@ -1,9 +1,10 @@
 import { DamagedStreamError, type Position } from "../storage.js";
 import { MutableState } from "../state.js";
 import { combineCrc32, crc32 } from "./crc32.js";
-import { endOf, type FileStream } from "./file-stream.js";
+import type { FileStream } from "./file-stream.js";
 import { errorCode, isDiskFull, isPassing, isPathFault, putReplacement, removeFile, replaceFile, writeReplacement, type Files, type OpenFile } from "./files.js";
 import { keptSidecarPath, segmentPath, segmentStartOf, sidecarPath, type Layout } from "./layout.js";
+import { endOf } from "./segment.js";
 import type { SegmentPool } from "./segment-pool.js";
 import { encodeNotice, encodeSidecar, type Sidecar } from "./sidecar.js";
 import { Turns } from "./turns.js";

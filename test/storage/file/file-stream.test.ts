@@ -3,6 +3,7 @@ import { describe, test } from "node:test";
 import { FileStream } from "../../../src/storage/file/file-stream.js";
 import { MutableState } from "../../../src/storage/state.js";
 import { bytesOf, configOf, recordOf, rollAt } from "../../helpers/engine.js";
+import { haveSameClass } from "../../helpers/hidden-class.js";
 
 const IDENTITY = { id: "i", name: "n", config: configOf() };
 
@@ -41,6 +42,13 @@ describe("places", () => {
     assert.equal(stream.fitted.size, 0);
     assert.deepEqual(stream.reserve(10, 0, rollAt(100)), { position: 60, segmentStart: 0 });
   });
+});
+
+test("streams that wait for their first append are of the class of those that had it", () => {
+  const stream = new FileStream(IDENTITY, "/d", null);
+  const waiting = stream.reservedSegment;
+  stream.reserve(10, Date.UTC(2026), rollAt(100));
+  assert.equal(haveSameClass(waiting, stream.reservedSegment), true, "each of them is converted by V8 when its turn comes");
 });
 
 describe("segments", () => {

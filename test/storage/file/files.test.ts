@@ -3,6 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { errorCode, isPassing, isDiskFull, readFully, readWhole, replaceFile, systemFiles } from "../../../src/storage/file/files.js";
+import { haveSameClass } from "../../helpers/hidden-class.js";
 import { tempDir } from "../../helpers/temp-dir.js";
 import { diskError, WatchedFiles } from "../../helpers/watched-files.js";
 
@@ -33,6 +34,13 @@ for (const durable of [true, false]) {
         await file.close();
       });
     }
+
+    test("a size is an integer to V8, too: a float would make floats of all positions in objects like it", async () => {
+      const integer = { position: 1 };
+      const file = await files.open(join(tempDir(), "file"), "write");
+      assert.equal(haveSameClass(integer, { position: await file.size() }), true);
+      await file.close();
+    });
 
     test("opening a replacement empties what an earlier one left, and makes what is missing", async () => {
       const path = join(tempDir(), "file");

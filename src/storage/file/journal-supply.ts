@@ -45,6 +45,8 @@ export class JournalSupply {
   #stopped = false;
   /** Whether the checkpoint found the disk full when it last tried. */
   #checkpointLacksRoom = false;
+  /** Whether no checkpoint will free a file any more, whatever one that is under way still does. */
+  #checkpointsEnded = false;
   readonly #pace = new CheckpointPace();
 
   constructor(options: JournalSupplyOptions) {
@@ -68,14 +70,19 @@ export class JournalSupply {
     return this.#next === null && this.#sealed >= MAX_SEALED_FILES;
   }
 
-  /** Whether no file can come: the checkpoint has no room to free one. */
+  /** Whether no file can come: the checkpoint has no room to free one, or there are no more of them. */
   get isStuck(): boolean {
-    return this.isExhausted && this.#checkpointLacksRoom;
+    return this.isExhausted && (this.#checkpointLacksRoom || this.#checkpointsEnded);
   }
 
   /** The checkpoint can't free a sealed file, because the disk is full. */
   checkpointLacksRoom(): void {
     this.#checkpointLacksRoom = true;
+  }
+
+  /** No checkpoint begins any more: the engine ends, and leaves the rest of the journal to the next start. */
+  endCheckpoints(): void {
+    this.#checkpointsEnded = true;
   }
 
   /** So much of the oldest sealed file is permanent elsewhere, from 0 to 1; `null` while no checkpoint is under way. */
@@ -85,7 +92,7 @@ export class JournalSupply {
 
   /** Whether the file being written, of which so much is `filled`, is to wait for the checkpoint that frees the next one. */
   isAhead(filled: number): boolean {
-    if (this.isExhausted && !this.#checkpointLacksRoom) return !this.#pace.allows(filled, this.#sealed - MAX_SEALED_FILES + 1);
+    if (this.isExhausted && !this.isStuck) return !this.#pace.allows(filled, this.#sealed - MAX_SEALED_FILES + 1);
     this.#pace.reset();
     return false;
   }

@@ -140,6 +140,12 @@ export class Journal {
     this.#schedule();
   }
 
+  /** No sealed file will be freed any more: nothing need wait for that. */
+  endCheckpoints(): void {
+    this.#supply.endCheckpoints();
+    this.#schedule();
+  }
+
   /** So much of the oldest sealed file is permanent elsewhere, from 0 to 1; `null` while no checkpoint is under way. */
   checkpointAt(done: number | null): void {
     this.#supply.checkpointAt(done);
@@ -238,7 +244,7 @@ export class Journal {
     file.file.writeThen(frame, file.offset, (error) => this.#written(sent, error, startedMs));
     file.offset = this.#encoder.endOf(file.offset, frame);
     if (file.wantsAllocation) this.#supply.extend(file);
-    else if (this.#isNearlyFull(file)) this.#supply.prepare();
+    else if (file.offset >= this.#limitOf(file) / 2) this.#supply.prepare();
   }
 
   #written(sent: SentFrame, error: Error | null, startedMs: number): void {
@@ -369,10 +375,6 @@ export class Journal {
   #limitOf(file: JournalFile): number {
     const { fileBytes } = this.#options;
     return fileBytes - Math.min(this.#encoder.maxFrameBytes, fileBytes / 4) - file.bypassedBytes * BYPASS_WEIGHT;
-  }
-
-  #isNearlyFull(file: JournalFile): boolean {
-    return file.offset >= this.#limitOf(file) / 2;
   }
 
   async #writeEmptyFrame(file: JournalFile): Promise<void> {

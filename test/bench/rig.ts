@@ -131,28 +131,21 @@ export class Rig implements TestScope {
   /** Puts the same load on ours, on the yardstick and on the rivals in turn; `valueOf` says what counts. */
   async compare({ ours, yardstick, rivals = [] }: Ports, traffic: (round: number) => Traffic, connections: number, valueOf: (report: LoadReport) => number): Promise<Compared> {
     const { pairs, warmUpMs, measureMs } = this.effort;
-    const sides = [{ name: "ours", port: ours }, { name: "the yardstick", port: yardstick }, ...rivals].map((side: Opponent, index) => ({ ...side, isRival: index >= 2, turns: [] as number[], values: [] as number[] }));
+    const sides = [{ name: "ours", port: ours }, { name: "the yardstick", port: yardstick }, ...rivals].map((side: Opponent, index) => ({ ...side, isRival: index >= 2, values: [] as number[] }));
     const turns = Math.max(1, Math.round(measureMs / TURN_MS));
-    for (let round = 0; round < pairs * turns; round += 1) {
-      const pair = Math.floor(round / turns);
-      const isFirst = round % turns === 0;
-      // Who is first takes turns too.
-      for (const { name, port, traffic: own, isRival, turns: figures } of round % 2 === 0 ? sides : sides.toReversed()) {
-        this.progress(`pair ${pair + 1} of ${pairs}, ${name}`);
-        try {
-          const order = { port, connections, traffic: own ?? traffic(round), warmUpMs: isFirst ? warmUpMs : Math.min(warmUpMs, WARM_AGAIN_MS) };
-          const report = await this.load({ ...order, measureMs: measureMs / turns });
-          const bad = Object.keys(report.refusals);
-          if (bad.length > 0) throw new Error(`answers of ${name} with status ${bad.join(", ")}`);
-          figures.push(valueOf(report));
-        } catch (error) {
-          // What another server can't do is no reason to lose what was measured of ours.
-          if (!isRival) throw error;
-          console.error(`${name} failed: ${String(error)}`);
+    for (let pair = 0; pair < pairs; pair += 1) {
+      const figures = new Map(sides.map((side) => [side, [] as number[]]));
+      for (let turn = 0; turn < turns; turn += 1) {
+        const round = pair * turns + turn;
+        // Who is first takes turns too.
+        for (const side of round % 2 === 0 ? sides : sides.toReversed()) {
+          this.progress(`pair ${pair + 1} of ${pairs}, ${side.name}`);
+          const order = { port: side.port, connections, traffic: side.traffic ?? traffic(round), warmUpMs: turn === 0 ? warmUpMs : Math.min(warmUpMs, WARM_AGAIN_MS), measureMs: measureMs / turns };
+          const report = await this.#loadSide(side, order);
+          if (report !== null) figures.get(side)?.push(valueOf(report));
         }
       }
-      const isLast = (round + 1) % turns === 0;
-      for (const side of isLast ? sides : []) if (side.turns.length > 0) side.values.push(mean(side.turns.splice(0)));
+      for (const [side, ofPair] of figures) if (ofPair.length > 0) side.values.push(mean(ofPair));
     }
     const [own = [], bare = [], ...others] = sides.map(({ values }) => values);
     return {
@@ -161,6 +154,20 @@ export class Rig implements TestScope {
       ratio: median(own.map((value, pair) => value / (bare[pair] ?? NaN))),
       rivals: others.map((values, index) => ({ name: rivals[index]?.name ?? "", value: median(values) })).filter(({ value }) => !Number.isNaN(value)),
     };
+  }
+
+  /** What another server can't do is no reason to lose what was measured of ours: then `null`. */
+  async #loadSide({ name, isRival }: { readonly name: string; readonly isRival: boolean }, order: LoadOrder): Promise<LoadReport | null> {
+    try {
+      const report = await this.load(order);
+      const bad = Object.keys(report.refusals);
+      if (bad.length > 0) throw new Error(`answers of ${name} with status ${bad.join(", ")}`);
+      return report;
+    } catch (error) {
+      if (!isRival) throw error;
+      console.error(`${name} failed: ${String(error)}`);
+      return null;
+    }
   }
 
   /** Ends all processes and removes all directories. */

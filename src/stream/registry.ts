@@ -336,7 +336,7 @@ export class Registry {
       if (next.done === true) return false;
     }
     const stream = next.value;
-    if (!stream.recentlyUsed && stream.idle) {
+    if (!stream.recentlyUsed && stream.readyToLeave()) {
       void this.#forget(stream);
       return true;
     }
@@ -369,7 +369,7 @@ export class Registry {
     const worker = async (): Promise<void> => {
       for (const stream of streams) {
         if (this.#stopped || (left -= 1) < 0) return;
-        if (!stream.recentlyUsed && stream.idle) await this.#forget(stream);
+        if (!stream.recentlyUsed && stream.readyToLeave()) await this.#forget(stream);
         else stream.recentlyUsed = false;
         // One with nothing to write is let go without any wait; requests are not to wait for thousands of them.
         if (left % IDLE_BURST === 0) await new Promise<void>((resolve) => setImmediate(resolve));

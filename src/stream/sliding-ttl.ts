@@ -9,40 +9,46 @@ export interface SlidingTtlContext {
 }
 
 /**
- * The TTL of one stream, which each append and each read restarts. It begins when that use is answered: who hears of it
- * late, since the disk was slow, has the whole TTL from then on.
+ * The TTL of one stream, which each append and each read restarts. Of what waits for storage it counts from the answer:
+ * who hears of it late, since the disk was slow, has the whole TTL from then on.
  */
 export class SlidingTtl {
   readonly #context: SlidingTtlContext;
   readonly #stored: StoredStream;
-  /** When the newest use was asked for, and the newest of those that storage knows of. */
+  /** When the newest use was asked for, and when the newest of those that waited for storage was answered. */
   #touchedAtMs: number;
-  #notedTouchMs: number;
-  /** When the newest of those that had to wait for storage was answered. */
   #answeredAtMs = -Infinity;
+  /** The newest time of a use that storage was handed, and the newest that it knows. */
+  #handedInMs: number;
+  #notedMs: number;
   /** The uses that wait for storage. */
   #underway = 0;
-  /** The note of a read, on its way to the disk. */
+  /** The newest note on its way to the disk. */
   #noting: Promise<void> | null = null;
 
   /** `initial` is the creation that was handed to storage, `null` for a stream that storage had already. */
   constructor(context: SlidingTtlContext, stored: StoredStream, initial: AppendRecord | null) {
     this.#context = context;
     this.#stored = stored;
-    this.#notedTouchMs = initial === null ? stored.state.touchedAtMs : initial.atMs;
-    this.#touchedAtMs = initial === null ? this.#notedTouchMs + TOUCH_INTERVAL_MS : initial.atMs;
+    this.#notedMs = initial === null ? stored.state.touchedAtMs : initial.atMs;
+    this.#handedInMs = this.#notedMs;
+    this.#touchedAtMs = initial === null ? this.#notedMs + TOUCH_INTERVAL_MS : initial.atMs;
     if (initial !== null) this.#underway = 1;
+  }
+
+  get #usedAtMs(): number {
+    return Math.max(this.#touchedAtMs, this.#answeredAtMs);
   }
 
   /** When it is over, in milliseconds since 1970: not before anything that is under way has had its whole TTL. */
   get deadlineMs(): number {
-    const usedAtMs = this.#underway > 0 ? this.#context.clock.nowMs() : Math.max(this.#touchedAtMs, this.#answeredAtMs);
+    const usedAtMs = this.#underway > 0 ? this.#context.clock.nowMs() : this.#usedAtMs;
     return deadlineOf(this.#stored.config, usedAtMs, "sliding");
   }
 
   /** Whether storage knows enough: read from disk, the stream would not expire early. */
   get isNoted(): boolean {
-    return this.#noting === null && this.#touchedAtMs - this.#notedTouchMs <= TOUCH_INTERVAL_MS;
+    return this.#noting === null && this.#usedAtMs - this.#notedMs <= TOUCH_INTERVAL_MS;
   }
 
   /** An append of that time has been handed to storage. */
@@ -53,9 +59,8 @@ export class SlidingTtl {
 
   /** Storage has settled an append, or the creation, of that time. */
   end(atMs: number, how: Settlement): void {
-    this.#underway -= 1;
-    this.#answeredAtMs = this.#context.clock.nowMs();
-    if (how === "durable") this.#notedTouchMs = Math.max(this.#notedTouchMs, atMs);
+    this.#answered();
+    if (how === "durable") this.#known(atMs);
   }
 
   /**
@@ -65,19 +70,35 @@ export class SlidingTtl {
   touch(): MaybePromise<void> {
     const nowMs = this.#context.clock.nowMs();
     this.#touchedAtMs = Math.max(this.#touchedAtMs, nowMs);
-    if (nowMs - this.#notedTouchMs >= TOUCH_INTERVAL_MS && this.#context.storage.touch(this.#stored, nowMs)) this.#note(nowMs);
-    if (this.#noting !== null) return this.#noting;
+    if (nowMs - this.#handedInMs >= TOUCH_INTERVAL_MS) this.#handIn(nowMs);
+    if (this.#noting === null) return;
+    this.#underway += 1;
+    return this.#noting.then(() => this.#answered());
   }
 
-  /** Waits for the note of a touch that was handed in; one that failed counts as none. */
-  #note(atMs: number): void {
-    const before = this.#notedTouchMs;
-    this.#notedTouchMs = atMs;
-    this.#underway += 1;
+  /** Hands in what storage has yet to know before memory may let go of the stream, unless that is on its way. */
+  note(): void {
+    if (this.#underway === 0 && this.#noting === null && !this.isNoted) this.#handIn(this.#usedAtMs);
+  }
+
+  #answered(): void {
+    this.#underway -= 1;
+    this.#answeredAtMs = this.#context.clock.nowMs();
+  }
+
+  #known(atMs: number): void {
+    this.#notedMs = Math.max(this.#notedMs, atMs);
+    this.#handedInMs = Math.max(this.#handedInMs, atMs);
+  }
+
+  /** A note that storage refuses, or that fails, counts as none. */
+  #handIn(atMs: number): void {
+    if (!this.#context.storage.touch(this.#stored, atMs)) return;
+    this.#handedInMs = atMs;
     const noting = new Promise<Settlement>((resolve) => this.#context.storage.barrier(this.#stored, resolve)).then((how) => {
       if (this.#noting === noting) this.#noting = null;
-      if (how !== "durable" && this.#notedTouchMs === atMs) this.#notedTouchMs = before;
-      this.end(atMs, how);
+      if (how === "durable") this.#known(atMs);
+      else this.#handedInMs = this.#notedMs;
     });
     this.#noting = noting;
   }

@@ -145,6 +145,12 @@ export class Stream implements StreamObserver {
     return this.#users === 0 && this.#isSettled && (this.#ttl === null || this.#ttl.isNoted);
   }
 
+  /** Whether the registry may let go of the stream now. Where storage has yet to know of its use for that, it is told. */
+  readyToLeave(): boolean {
+    if (this.phase === "live" && this.#users === 0) this.#ttl?.note();
+    return this.idle;
+  }
+
   /** Keeps the stream in memory until `release`; for whoever holds it across an await. */
   retain(): void {
     this.#users += 1;

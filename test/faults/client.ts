@@ -277,19 +277,22 @@ export class Client {
     const nowMs = process.clock.nowMs();
     this.#trace?.(`touch ${incarnation.tag} at ${nowMs}`);
     const noted = stream.touch();
-    if (noted !== undefined) this.#background(process, this.#answered(process, incarnation, noted));
     // A deadline that has passed meanwhile is not taken back.
-    if (nowMs < incarnation.earliestDeadlineMs && !this.#ledger.sawFull) incarnation.touchedMs = Math.max(incarnation.touchedMs, nowMs);
+    const counts = nowMs < incarnation.earliestDeadlineMs && !this.#ledger.sawFull;
+    if (counts) incarnation.touchedMs = Math.max(incarnation.touchedMs, nowMs);
+    if (noted !== undefined) this.#background(process, this.#answered(process, incarnation, noted, counts));
     incarnation.maybeTouchedMs = Math.max(incarnation.maybeTouchedMs, nowMs);
   }
 
   /** A read counts from its answer, too. */
-  async #answered(process: RunningProcess, incarnation: Incarnation, noted: Promise<void>): Promise<void> {
+  async #answered(process: RunningProcess, incarnation: Incarnation, noted: Promise<void>, counts: boolean): Promise<void> {
     incarnation.readsUnderWay += 1;
     await noted;
     if (!process.isAlive) return;
     incarnation.readsUnderWay -= 1;
-    incarnation.maybeTouchedMs = Math.max(incarnation.maybeTouchedMs, process.clock.nowMs());
+    const nowMs = process.clock.nowMs();
+    incarnation.maybeTouchedMs = Math.max(incarnation.maybeTouchedMs, nowMs);
+    if (counts && !this.#ledger.sawFull) incarnation.answeredMs = Math.max(incarnation.answeredMs, nowMs);
   }
 
   async #locate(process: RunningProcess, incarnation: Incarnation, stream: Stream): Promise<void> {

@@ -1,5 +1,5 @@
 import { DamagedStreamError, StorageBusyError } from "../../src/storage/storage.js";
-import { TOUCH_INTERVAL_MS, type TtlMode } from "../../src/stream/expiry.js";
+import type { TtlMode } from "../../src/stream/expiry.js";
 import type { Appended, CreateOutcome, DeleteOutcome, Refused } from "../../src/stream/outcome.js";
 import type { Stream } from "../../src/stream/stream.js";
 import { observeBeginning } from "./beginnings.js";
@@ -110,10 +110,8 @@ export class Ledger {
     for (const incarnation of this.#all()) incarnation.crashed(tick, nowMs);
   }
 
-  /** Everything is permanent, notes of reads too, where there was room for them. */
   closedCleanly(): void {
-    if (this.sawFull) return;
-    for (const incarnation of this.#all()) incarnation.durablyTouchedMs = incarnation.touchedMs;
+    for (const incarnation of this.#all()) incarnation.closedCleanly(!this.sawFull);
   }
 
   creationSent(name: Name, initial: Operation, config: Omit<IncarnationConfig, "ttlMode">, nowMs: number, origin: Origin | null): Incarnation {
@@ -153,6 +151,7 @@ export class Ledger {
     const isHeld = this.holders.mustHold(name.name, incarnation.invokedAt, nowMs);
     must(!isHeld, () => `${tag} was created while forks held the name`);
     incarnation.acked = true;
+    incarnation.answeredMs = nowMs;
     incarnation.operations.push(initial);
     if (incarnation.origin !== null) checkPoint(incarnation, incarnation.origin, positionOf(outcome.nextOffset) - initial.stored.length, nowMs);
     this.#acknowledge(initial, incarnation, outcome.nextOffset);
@@ -236,10 +235,7 @@ export class Ledger {
     if (producer !== null && (producer.lastAcked === null || producer.lastAcked.id < operation.id)) producer.lastAcked = operation;
     if (outcome.duplicate && operation.stored.length === 0) return;
     if (only === undefined || wasElsewhere) return;
-    // Memory counts from the answer, and the disk up to so much more than from when it was asked for.
-    const keptFromMs = Math.min(process.clock.nowMs(), sentMs + TOUCH_INTERVAL_MS);
-    only.touchedMs = Math.max(only.touchedMs, outcome.duplicate ? 0 : keptFromMs);
-    only.durablyTouchedMs = Math.max(only.durablyTouchedMs, outcome.duplicate ? 0 : sentMs);
+    if (!outcome.duplicate) only.appendAnswered(sentMs, process.clock.nowMs());
     if (!only.wasThereSince(since, process.clock.nowMs())) only.acked = true;
     operation.inside = only;
     if (!only.operations.includes(operation)) only.operations.push(operation);

@@ -1,5 +1,5 @@
 import type { ForkOrigin } from "../../src/storage/storage.js";
-import type { TtlMode } from "../../src/stream/expiry.js";
+import { TOUCH_INTERVAL_MS, type TtlMode } from "../../src/stream/expiry.js";
 import { MAX_ROUND_MS, type Operation, type Producer } from "./operations.js";
 
 /** What must not happen has happened. */
@@ -83,6 +83,8 @@ export class Incarnation {
   /** The earliest and the latest last access that there can have been, in milliseconds since 1970. */
   touchedMs: number;
   maybeTouchedMs: number;
+  /** The last answer to an access: it counts from then in memory, and only there. */
+  answeredMs = -Infinity;
   /** Those of the same name that may have been there when its creation was sent. */
   readonly rivals: readonly Incarnation[];
   readonly operations: Operation[] = [];
@@ -115,7 +117,7 @@ export class Incarnation {
   /** Until when it is certainly not expired. */
   get earliestDeadlineMs(): number {
     if (this.lifetime === null) return -Infinity;
-    return this.#deadlineMs(this.lifetime, this.#createdMs ?? this.#invokedMs, this.touchedMs, 0);
+    return this.#deadlineMs(this.lifetime, this.#createdMs ?? this.#invokedMs, Math.max(this.touchedMs, this.answeredMs), 0);
   }
 
   /** From when it certainly is. */
@@ -133,12 +135,27 @@ export class Incarnation {
     return (ttlMode === "fixed" ? createdMs : touchedMs + roundMs) + ttlSeconds * 1000;
   }
 
+  /** An append was taken. From disk the stream comes with a little more time than that. */
+  appendAnswered(sentMs: number, nowMs: number): void {
+    const keptFromMs = Math.min(nowMs, sentMs + TOUCH_INTERVAL_MS);
+    this.answeredMs = nowMs;
+    this.touchedMs = Math.max(this.touchedMs, keptFromMs);
+    this.durablyTouchedMs = Math.max(this.durablyTouchedMs, keptFromMs);
+  }
+
   /** The process is gone: what was under way may have been taken at the last moment. */
   crashed(tick: number, nowMs: number): void {
     this.readsUnderWay = 0;
     if (this.endedAt === Infinity) this.endedAt = tick;
     this.touchedMs = this.durablyTouchedMs;
+    this.answeredMs = -Infinity;
     this.maybeTouchedMs = Math.max(this.maybeTouchedMs, this.dead ? 0 : nowMs);
+  }
+
+  /** Everything is permanent, notes of reads too, where there was room for them. */
+  closedCleanly(hadRoom: boolean): void {
+    if (hadRoom) this.durablyTouchedMs = this.touchedMs;
+    this.answeredMs = -Infinity;
   }
 
   /** The end of what readers saw. */

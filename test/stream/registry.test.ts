@@ -471,6 +471,29 @@ describe("expiry", () => {
     assert.equal(stream.idle, true);
   });
 
+  test("stays where it was when memory lets go of a stream whose last use was answered late", async (t) => {
+    const { engine, registry } = await registryOf(t, { maxLoadedStreams: 1 });
+    await registry.create("s", createOf({ ttlSeconds: 10 }));
+    const before = await find(registry, "s");
+    const disk = new Barrier();
+    engine.files.gate = ({ kind }) => (kind === "writeThen" ? disk.opened : undefined);
+    const appended = appendByName(registry, "s", appendOf("x"));
+    await engine.files.idle();
+    engine.clock.advance(5000);
+    engine.files.gate = null;
+    disk.open();
+    assert.equal(gist(await appended), "appended");
+    const deadlineMs = engine.clock.nowMs() + 10_000;
+    for (let others = 0; others < 8; others += 1) {
+      await registry.create(`other${others}`, createOf());
+      await engine.files.idle();
+    }
+    engine.clock.advance(deadlineMs - 1 - engine.clock.nowMs());
+    const after = await registry.find("s");
+    assert.ok(after instanceof Stream, "expired before its time");
+    assert.notEqual(after, before, "it was let go");
+  });
+
   test("is looked for on disk: streams that nobody loads are removed too", async (t) => {
     const engine = await openEngine();
     const before = registryOn(engine);

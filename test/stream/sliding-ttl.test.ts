@@ -119,6 +119,49 @@ describe("the note of a read", () => {
     assert.equal(ttl.isNoted, true);
   });
 
+  test("counts as none also where it failed together with one before it", async (t) => {
+    const { engine, ttl } = await ttlOf(t);
+    const disk = new Barrier();
+    engine.files.gate = ({ kind }) => (kind === "writeThen" ? disk.opened.then(() => Promise.reject(diskError("ENOSPC"))) : undefined);
+    const reads: unknown[] = [];
+    for (let read = 0; read < 3; read += 1) {
+      engine.clock.advance(TOUCH_INTERVAL_MS);
+      reads.push(ttl.touch());
+      await engine.files.idle();
+    }
+    disk.open();
+    await Promise.all(reads);
+    assert.equal(ttl.isNoted, false);
+    engine.files.gate = null;
+    engine.clock.advance(1000);
+    await engine.files.idle();
+    await ttl.touch();
+    assert.equal(ttl.isNoted, true);
+  });
+
+  test("is made up for where an append was answered late, and is itself no use of the stream", async (t) => {
+    const { engine, stored, ttl, leftMs } = await ttlOf(t);
+    engine.clock.advance(1000);
+    const atMs = engine.clock.nowMs();
+    ttl.begin(atMs);
+    engine.clock.advance(TOUCH_INTERVAL_MS + 1);
+    const notes = (): number => engine.files.count("writeThen", /\.journal$/);
+    const before = notes();
+    ttl.note();
+    ttl.end(atMs, "durable");
+    const answeredAtMs = engine.clock.nowMs();
+    assert.equal(ttl.isNoted, false, "from disk it would expire early");
+    engine.clock.advance(100);
+    for (let times = 0; times < 3; times += 1) ttl.note();
+    await engine.files.idle();
+    assert.equal(ttl.isNoted, true);
+    assert.equal(stored.state.touchedAtMs, answeredAtMs);
+    assert.equal(leftMs(), TTL_MS - 100);
+    ttl.note();
+    await engine.files.idle();
+    assert.equal(notes() - before, 1, "once, and not while the append was under way");
+  });
+
   test("is spared as long as an append has noted the stream's use", async (t) => {
     const { engine, ttl } = await ttlOf(t);
     engine.clock.advance(1000);

@@ -378,7 +378,7 @@ export class FileStorage implements Storage {
   #leaveRest(): void {
     this.#catchUp.stop();
     this.#checkpointer.stop();
-    this.#journal?.endCheckpoints();
+    this.#journal?.stopWaiting();
   }
 
   /** Hands the last journal file to its checkpoint, if there is room. What comes too late fails, lest it is waited for. */

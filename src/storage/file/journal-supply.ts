@@ -45,8 +45,8 @@ export class JournalSupply {
   #stopped = false;
   /** Whether the checkpoint found the disk full when it last tried. */
   #checkpointLacksRoom = false;
-  /** Whether no checkpoint will free a file any more, whatever one that is under way still does. */
-  #checkpointsEnded = false;
+  /** Whether the engine ends, and nobody waits any more for what does not come at once. */
+  #ending = false;
   readonly #pace = new CheckpointPace();
 
   constructor(options: JournalSupplyOptions) {
@@ -70,9 +70,10 @@ export class JournalSupply {
     return this.#next === null && this.#sealed >= MAX_SEALED_FILES;
   }
 
-  /** Whether no file can come: the checkpoint has no room to free one, or there are no more of them. */
+  /** Whether no file can come: the checkpoint has no room to free one, or nobody waits for one any more. */
   get isStuck(): boolean {
-    return this.isExhausted && (this.#checkpointLacksRoom || this.#checkpointsEnded);
+    if (this.#ending) return this.isExhausted || this.trouble !== null;
+    return this.isExhausted && this.#checkpointLacksRoom;
   }
 
   /** The checkpoint can't free a sealed file, because the disk is full. */
@@ -80,9 +81,9 @@ export class JournalSupply {
     this.#checkpointLacksRoom = true;
   }
 
-  /** No checkpoint begins any more: the engine ends, and leaves the rest of the journal to the next start. */
-  endCheckpoints(): void {
-    this.#checkpointsEnded = true;
+  /** The engine ends: no checkpoint begins any more, and what there was no room for is not waited for. */
+  stopWaiting(): void {
+    this.#ending = true;
   }
 
   /** So much of the oldest sealed file is permanent elsewhere, from 0 to 1; `null` while no checkpoint is under way. */

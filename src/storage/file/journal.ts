@@ -140,9 +140,9 @@ export class Journal {
     this.#schedule();
   }
 
-  /** No sealed file will be freed any more: nothing need wait for that. */
-  endCheckpoints(): void {
-    this.#supply.endCheckpoints();
+  /** The engine ends: what has no place in the files that there are need not wait for one. */
+  stopWaiting(): void {
+    this.#supply.stopWaiting();
     this.#schedule();
   }
 

@@ -366,7 +366,7 @@ describe("a full disk", () => {
     assert.deepEqual(rooms.told.filter((line) => line.startsWith("after")), ["after durable"]);
   });
 
-  test("where checkpoints have ended refuses what waits for a file, also when one that was under way frees one too few", async (t) => {
+  test("of an engine that ends refuses what waits for a file, also when the checkpoint under way frees one too few", async (t) => {
     const rooms = fileRooms();
     const journal = await openJournal(t, rooms, { firstSequence: 100, olderFiles: 5 });
     const stream = rooms.stream();
@@ -376,11 +376,27 @@ describe("a full disk", () => {
     }
     assert.ok(stream.pending > 0, "the last waits for a file");
     // Both before the next batch is looked at.
-    journal.endCheckpoints();
+    journal.stopWaiting();
     journal.setAside();
     await rooms.files.idle();
     assert.equal(stream.pending, 0, "it waits for ever");
     assert.equal(rooms.told.at(-2), " storage-full");
+  });
+
+  test("of an engine that ends refuses what waits for a file that can't be opened now", async (t) => {
+    const rooms = fileRooms();
+    const journal = await openJournal(t, rooms);
+    const stream = rooms.stream();
+    rooms.files.gate = ({ kind, path }) => (kind === "open" && path.endsWith(".journal") ? diskError("EMFILE") : undefined);
+    for (let index = 0; index < 80 && stream.pending === 0; index += 1) {
+      journal.enqueue(rooms.entry(stream, "", { change: recordOf(bytesOf(3000)) }));
+      await rooms.files.idle();
+    }
+    assert.ok(stream.pending > 0, "the last waits for a file");
+    journal.stopWaiting();
+    await rooms.files.idle();
+    assert.equal(stream.pending, 0, "it waits for ever");
+    rooms.files.gate = null;
   });
 
   test("of the checkpoint's, found while the last frame is on its way: that frame settles first", async (t) => {

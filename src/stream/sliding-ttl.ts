@@ -4,7 +4,7 @@ import { deadlineOf, TOUCH_INTERVAL_MS } from "./expiry.js";
 
 /** What a sliding TTL needs. */
 export interface SlidingTtlContext {
-  readonly storage: Storage;
+  readonly storage: Pick<Storage, "touch" | "barrier">;
   readonly clock: Clock;
 }
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import type { AppendRecord, Settlement, StoredStream } from "../../src/storage/storage.js";
 import { TOUCH_INTERVAL_MS } from "../../src/stream/expiry.js";
-import { SlidingTtl } from "../../src/stream/sliding-ttl.js";
+import { SlidingTtl, type SlidingTtlContext } from "../../src/stream/sliding-ttl.js";
 import { created, openEngine, type Engine } from "../helpers/engine.js";
 import { Barrier, diskError } from "../helpers/watched-files.js";
 
@@ -137,6 +137,18 @@ describe("the note of a read", () => {
     await engine.files.idle();
     await ttl.touch();
     assert.equal(ttl.isNoted, true);
+  });
+
+  test("is tried again by the next read after it failed, however soon that comes", async (t) => {
+    const { engine, stored } = await ttlOf(t);
+    let handedIn = 0;
+    // A failure that leaves no time in which storage refuses.
+    const storage: SlidingTtlContext["storage"] = { touch: () => (handedIn += 1) > 0, barrier: (_stream, settle) => settle("storage-full") };
+    const ttl = new SlidingTtl({ storage, clock: engine.clock }, stored, null);
+    engine.clock.advance(TOUCH_INTERVAL_MS);
+    await ttl.touch();
+    await ttl.touch();
+    assert.equal(handedIn, 2);
   });
 
   test("is made up for where an append was answered late, and is itself no use of the stream", async (t) => {

@@ -15,9 +15,8 @@ export interface SlidingTtlContext {
 export class SlidingTtl {
   readonly #context: SlidingTtlContext;
   readonly #stored: StoredStream;
-  /** When the newest use was asked for, and when the newest of those that waited for storage was answered. */
-  #touchedAtMs: number;
-  #answeredAtMs = -Infinity;
+  /** When it was last used: when that was asked for, or answered where it had to wait for storage. */
+  #usedAtMs: number;
   /** The newest time of a use that storage was handed, and the newest that it knows. */
   #handedInMs: number;
   #notedMs: number;
@@ -32,12 +31,8 @@ export class SlidingTtl {
     this.#stored = stored;
     this.#notedMs = initial === null ? stored.state.touchedAtMs : initial.atMs;
     this.#handedInMs = this.#notedMs;
-    this.#touchedAtMs = initial === null ? this.#notedMs + TOUCH_INTERVAL_MS : initial.atMs;
+    this.#usedAtMs = initial === null ? this.#notedMs + TOUCH_INTERVAL_MS : initial.atMs;
     if (initial !== null) this.#underway = 1;
-  }
-
-  get #usedAtMs(): number {
-    return Math.max(this.#touchedAtMs, this.#answeredAtMs);
   }
 
   /** When it is over, in milliseconds since 1970: not before anything that is under way has had its whole TTL. */
@@ -54,7 +49,7 @@ export class SlidingTtl {
   /** An append of that time has been handed to storage. */
   begin(atMs: number): void {
     this.#underway += 1;
-    this.#touchedAtMs = Math.max(this.#touchedAtMs, atMs);
+    this.#used(atMs);
   }
 
   /** Storage has settled an append, or the creation, of that time. */
@@ -63,13 +58,10 @@ export class SlidingTtl {
     if (how === "durable") this.#known(atMs);
   }
 
-  /**
-   * Somebody reads the stream. The read may be answered when this is over, so that no crash can take back what it did
-   * for the stream's life.
-   */
+  /** Somebody reads the stream, and may be answered when this is over. */
   touch(): MaybePromise<void> {
     const nowMs = this.#context.clock.nowMs();
-    this.#touchedAtMs = Math.max(this.#touchedAtMs, nowMs);
+    this.#used(nowMs);
     if (nowMs - this.#handedInMs >= TOUCH_INTERVAL_MS) this.#handIn(nowMs);
     if (this.#noting === null) return;
     this.#underway += 1;
@@ -81,9 +73,13 @@ export class SlidingTtl {
     if (this.#underway === 0 && this.#noting === null && !this.isNoted) this.#handIn(this.#usedAtMs);
   }
 
+  #used(atMs: number): void {
+    this.#usedAtMs = Math.max(this.#usedAtMs, atMs);
+  }
+
   #answered(): void {
     this.#underway -= 1;
-    this.#answeredAtMs = this.#context.clock.nowMs();
+    this.#used(this.#context.clock.nowMs());
   }
 
   #known(atMs: number): void {

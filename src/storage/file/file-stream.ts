@@ -280,7 +280,7 @@ export class FileStream implements StoredStream {
     this.boundSequence = -1;
   }
 
-  /** What is reserved when nothing is on its way; no time is a float as each time is, or V8 would convert it later. */
+  /** What is reserved when nothing is on its way. `NaN` is a float, as each time is: V8 need not convert the object later. */
   #lastSegment(): ReservedSegment {
     const last = this.#last;
     return last !== undefined && endOf(last) > this.earliest ? last : { start: this.state.tail, firstAtMs: NaN };

@@ -110,6 +110,7 @@ export class Ledger {
     for (const incarnation of this.#all()) incarnation.crashed(tick, nowMs);
   }
 
+  /** The process ended by itself. */
   closedCleanly(): void {
     for (const incarnation of this.#all()) incarnation.closedCleanly(!this.sawFull);
   }

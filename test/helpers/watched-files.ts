@@ -41,6 +41,13 @@ export class WatchedFiles implements Files {
     return this.operations.filter((operation) => operation.kind === kind && path.test(operation.path)).length;
   }
 
+  /** Holds the journal's next writes until the barrier opens. */
+  holdJournal(): Barrier {
+    const disk = new Barrier();
+    this.gate = ({ kind }) => (kind === "writeThen" ? disk.opened : undefined);
+    return disk;
+  }
+
   /** Waits until storage does nothing of its own any more. Operations that the gate holds do not count. */
   async idle(): Promise<void> {
     for (let quiet = 0; quiet < QUIET_TURNS; ) {

@@ -78,12 +78,6 @@ async function soFar(engine: Engine, outcomes: readonly (CreateOutcome | AppendO
   return gists;
 }
 
-function holdJournal(engine: Engine): Barrier {
-  const disk = new Barrier();
-  engine.files.gate = ({ kind }) => (kind === "writeThen" ? disk.opened : undefined);
-  return disk;
-}
-
 describe("creating", () => {
   test("makes a stream, with the default content type where none is asked for", async (t) => {
     const { registry } = await registryOf(t);
@@ -107,7 +101,7 @@ describe("creating", () => {
 
   test("by many at once makes one stream, and all wait until it is durable", async (t) => {
     const { engine, registry } = await registryOf(t);
-    const disk = holdJournal(engine);
+    const disk = engine.files.holdJournal();
     const outcomes = [1, 2, 3].map(() => registry.create("s", createOf({ text: "x" })));
     assert.deepEqual(await soFar(engine, outcomes), ["waiting", "waiting", "waiting"]);
     disk.open();
@@ -175,7 +169,7 @@ describe("finding", () => {
 
   test("a stream that is being made waits until it is durable", async (t) => {
     const { engine, registry } = await registryOf(t);
-    const disk = holdJournal(engine);
+    const disk = engine.files.holdJournal();
     const made = registry.create("s", createOf({ text: "x" }));
     await engine.files.idle();
     const found: (Stream | Refused)[] = [];
@@ -216,7 +210,7 @@ describe("deleting", () => {
   test("is not shown before it is durable, and once it is the stream is gone for all", async (t) => {
     const { engine, registry } = await registryOf(t);
     await registry.create("s", createOf());
-    const disk = holdJournal(engine);
+    const disk = engine.files.holdJournal();
     const outcomes = [registry.delete("s"), appendByName(registry, "s", appendOf("x")), registry.delete("s")];
     assert.deepEqual(await soFar(engine, outcomes), ["waiting", "waiting", "waiting"]);
     disk.open();
@@ -475,8 +469,7 @@ describe("expiry", () => {
     const { engine, registry } = await registryOf(t, { maxLoadedStreams: 1 });
     await registry.create("s", createOf({ ttlSeconds: 10 }));
     const before = await find(registry, "s");
-    const disk = new Barrier();
-    engine.files.gate = ({ kind }) => (kind === "writeThen" ? disk.opened : undefined);
+    const disk = engine.files.holdJournal();
     const appended = appendByName(registry, "s", appendOf("x"));
     await engine.files.idle();
     engine.clock.advance(5000);

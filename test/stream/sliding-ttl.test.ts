@@ -27,11 +27,14 @@ async function ttlOf(t: TestContext, isNew = false): Promise<TestTtl> {
   return { engine, stored, ttl, leftMs: () => ttl.deadlineMs - engine.clock.nowMs() };
 }
 
-/** Holds the journal's next writes until the barrier opens. */
-function holdJournal(engine: Engine): Barrier {
-  const disk = new Barrier();
-  engine.files.gate = ({ kind }) => (kind === "writeThen" ? disk.opened : undefined);
-  return disk;
+/** The note failed on a full disk; the next one, when there is room again, does not. */
+async function assertNotedOnlyWithRoom(engine: Engine, ttl: SlidingTtl): Promise<void> {
+  assert.equal(ttl.isNoted, false);
+  engine.files.gate = null;
+  engine.clock.advance(1000);
+  await engine.files.idle();
+  await ttl.touch();
+  assert.equal(ttl.isNoted, true);
 }
 
 describe("a sliding TTL", () => {
@@ -43,7 +46,7 @@ describe("a sliding TTL", () => {
   test("begins again when a read is answered, however long the disk takes to note it", async (t) => {
     const { engine, ttl, leftMs } = await ttlOf(t);
     engine.clock.advance(TTL_MS - 1);
-    const disk = holdJournal(engine);
+    const disk = engine.files.holdJournal();
     const answered = ttl.touch();
     engine.clock.advance(3 * TTL_MS);
     assert.equal(leftMs(), TTL_MS, "over before the read was answered");
@@ -86,14 +89,14 @@ describe("the note of a read", () => {
   test("is waited for by each reader that it speaks for, and by none of a later note", async (t) => {
     const { engine, ttl } = await ttlOf(t);
     engine.clock.advance(TOUCH_INTERVAL_MS);
-    const slow = holdJournal(engine);
+    const slow = engine.files.holdJournal();
     const log: string[] = [];
     const read = (name: string): Promise<number> => Promise.resolve(ttl.touch()).then(() => log.push(name));
     const first = [read("a"), read("b")];
     await engine.files.idle();
     engine.clock.advance(TOUCH_INTERVAL_MS);
     const second = read("c");
-    const slower = holdJournal(engine);
+    const slower = engine.files.holdJournal();
     slow.open();
     await Promise.all(first);
     const third = read("d");
@@ -111,12 +114,7 @@ describe("the note of a read", () => {
     engine.clock.advance(2 * TOUCH_INTERVAL_MS);
     engine.files.gate = ({ kind }) => (kind === "writeThen" ? diskError("ENOSPC") : undefined);
     await ttl.touch();
-    assert.equal(ttl.isNoted, false);
-    engine.files.gate = null;
-    engine.clock.advance(1000);
-    await engine.files.idle();
-    await ttl.touch();
-    assert.equal(ttl.isNoted, true);
+    await assertNotedOnlyWithRoom(engine, ttl);
   });
 
   test("counts as none also where it failed together with one before it", async (t) => {
@@ -131,12 +129,7 @@ describe("the note of a read", () => {
     }
     disk.open();
     await Promise.all(reads);
-    assert.equal(ttl.isNoted, false);
-    engine.files.gate = null;
-    engine.clock.advance(1000);
-    await engine.files.idle();
-    await ttl.touch();
-    assert.equal(ttl.isNoted, true);
+    await assertNotedOnlyWithRoom(engine, ttl);
   });
 
   test("is tried again by the next read after it failed, however soon that comes", async (t) => {

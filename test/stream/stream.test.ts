@@ -10,7 +10,7 @@ import { KEEP_ALL } from "../../src/stream/retention.js";
 import { refuseRejected, Stream, type Chunk } from "../../src/stream/stream.js";
 import { appendTo } from "../helpers/append.js";
 import { bytesOf, created, openEngine, type Engine } from "../helpers/engine.js";
-import { Barrier, diskError } from "../helpers/watched-files.js";
+import { diskError } from "../helpers/watched-files.js";
 
 interface TestStream {
   readonly engine: Engine;
@@ -45,13 +45,6 @@ function at(token: string): ParsedOffset {
   return parsed;
 }
 
-/** Holds the journal's next writes until the barrier opens. */
-function holdJournal(engine: Engine): Barrier {
-  const disk = new Barrier();
-  engine.files.gate = ({ kind }) => (kind === "writeThen" ? disk.opened : undefined);
-  return disk;
-}
-
 /** What has settled of `outcomes` so far: the rest is "waiting". */
 async function soFar(engine: Engine, outcomes: readonly (AppendOutcome | Promise<AppendOutcome>)[]): Promise<string[]> {
   const gists = outcomes.map(() => "waiting");
@@ -68,7 +61,7 @@ function gist(outcome: AppendOutcome): string {
 describe("appending", () => {
   test("answers with the next offset once the bytes are durable, and not before", async (t) => {
     const { engine, stream } = await streamOf(t);
-    const disk = holdJournal(engine);
+    const disk = engine.files.holdJournal();
     const appended = appendTo(stream, commandOf("hello", { seq: "1" }));
     assert.deepEqual(await soFar(engine, [appended]), ["waiting"]);
     assert.equal(stream.tail, 0);
@@ -87,7 +80,7 @@ describe("appending", () => {
 
   test("a duplicate of an append in flight waits until that is durable", async (t) => {
     const { engine, stream } = await streamOf(t);
-    const disk = holdJournal(engine);
+    const disk = engine.files.holdJournal();
     const outcomes = [appendTo(stream, commandOf("ab", producing(0))), appendTo(stream, commandOf("ab", producing(0)))];
     assert.deepEqual(await soFar(engine, outcomes), ["waiting", "waiting"]);
     disk.open();
@@ -96,7 +89,7 @@ describe("appending", () => {
 
   test("a refusal that cites a state in flight waits until that is durable", async (t) => {
     const { engine, stream } = await streamOf(t);
-    const disk = holdJournal(engine);
+    const disk = engine.files.holdJournal();
     const outcomes = [appendTo(stream, commandOf("end", { closes: true })), appendTo(stream, commandOf("late")), appendTo(stream, commandOf("", { closes: true })), appendTo(stream, commandOf("x", { ...producing(3) }))];
     assert.deepEqual(await soFar(engine, outcomes), ["waiting", "waiting", "waiting", "waiting"]);
     disk.open();
@@ -162,7 +155,7 @@ describe("waiting until the state is durable", () => {
 
   test("ends with the answer, made from the state as it is then", async (t) => {
     const { engine, stream } = await streamOf(t);
-    const disk = holdJournal(engine);
+    const disk = engine.files.holdJournal();
     const appended = appendTo(stream, commandOf("abc"));
     const waited = stream.whenDurable(() => stream.tail);
     await engine.files.idle();
@@ -314,7 +307,7 @@ describe("reading", () => {
 
   test("shows only what is durable", async (t) => {
     const { engine, stream } = await streamOf(t, {}, "old");
-    const disk = holdJournal(engine);
+    const disk = engine.files.holdJournal();
     const appended = appendTo(stream, commandOf("new"));
     await engine.files.idle();
     const chunk = await readOf(stream, 0, 100);

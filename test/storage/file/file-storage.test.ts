@@ -121,8 +121,7 @@ describe("group commit", () => {
     const stream = await created(storage, "s", "old");
     const told: number[] = [];
     stream.observer = { advanced: (_, to) => told.push(to), settled: () => {}, deleted: () => {} };
-    const disk = new Barrier();
-    files.gate = ({ kind }) => (kind === "writeThen" ? disk.opened : undefined);
+    const disk = files.holdJournal();
     const appended = append(storage, stream, "new");
     await files.idle();
     assert.deepEqual({ tail: stream.state.tail, told }, { tail: 3, told: [] });
@@ -233,8 +232,7 @@ describe("behind the journal", () => {
 
   test("a slow disk is worth a line in the log", async (t) => {
     const { storage, files, clock, log } = await openFor(t);
-    const disk = new Barrier();
-    files.gate = ({ kind }) => (kind === "writeThen" ? disk.opened : undefined);
+    const disk = files.holdJournal();
     const { outcome } = startCreate(storage, "s");
     await files.idle();
     clock.advance(1500);
@@ -705,8 +703,7 @@ describe("bounds", () => {
   test("more payload than may wait for the disk is refused, and taken again when it is there", async (t) => {
     const { storage, files } = await openFor(t, { journalBytes: 256 * 1024 * 1024, journalBypassBytes: 64 * 1024 * 1024, segmentBytes: 1024 ** 3 });
     const stream = await created(storage, "s");
-    const disk = new Barrier();
-    files.gate = ({ kind }) => (kind === "writeThen" ? disk.opened : undefined);
+    const disk = files.holdJournal();
     const megabytes = Buffer.alloc(8 * 1024 * 1024);
     const outcomes: Promise<Outcome>[] = [];
     for (let index = 0; index < 8; index += 1) outcomes.push(append(storage, stream, { ...recordOf(""), payload: megabytes }));

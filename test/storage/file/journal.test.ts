@@ -59,8 +59,7 @@ describe("a batch", () => {
     const rooms = fileRooms();
     const journal = await openJournal(t, rooms);
     const stream = rooms.stream();
-    const disk = new Barrier();
-    rooms.files.gate = ({ kind }) => (kind === "writeThen" ? disk.opened : undefined);
+    const disk = rooms.files.holdJournal();
     journal.enqueue(rooms.entry(stream, "a"));
     await rooms.files.idle();
     journal.enqueue(rooms.entry(stream, "barrier", { kind: null, change: recordOf("") }));
@@ -108,6 +107,15 @@ async function fill(rooms: FileRooms, journal: Journal, stream: FileStream, unti
     await new Promise<void>((resolve) => journal.enqueue(rooms.entry(stream, "", { change: recordOf(bytesOf(3000, index)), settle: (how) => (how === "durable" && (durable += 1), resolve()) })));
   }
   return durable;
+}
+
+/** Enqueues entries one after the other until one waits for the next file. */
+async function fillUntilOneWaits(rooms: FileRooms, journal: Journal, stream: FileStream): Promise<void> {
+  for (let index = 0; index < 80 && stream.pending === 0; index += 1) {
+    journal.enqueue(rooms.entry(stream, "", { change: recordOf(bytesOf(3000)) }));
+    await rooms.files.idle();
+  }
+  assert.ok(stream.pending > 0, "the last waits for a file");
 }
 
 /** Enqueues batches of one record without waiting for their end; `settled` counts. */
@@ -188,8 +196,7 @@ describe("rotation", () => {
     const rooms = fileRooms();
     const { journal, stream } = await journalWithoutFreeFiles(t, rooms);
     journal.checkpointAt(0);
-    const disk = new Barrier();
-    rooms.files.gate = ({ kind }) => (kind === "writeThen" ? disk.opened : undefined);
+    const disk = rooms.files.holdJournal();
     journal.enqueue(rooms.entry(stream, "first"));
     await rooms.files.idle();
     journal.enqueue(rooms.entry(stream, "barrier", { kind: null, change: recordOf("") }));
@@ -345,12 +352,7 @@ describe("a full disk", () => {
     const rooms = fileRooms();
     const { journal, stream, sealed } = await journalWithoutFreeFiles(t, rooms);
     rooms.told.length = 0;
-    const waiting = (): boolean => stream.pending > 0;
-    for (let index = 0; index < 80 && !waiting(); index += 1) {
-      journal.enqueue(rooms.entry(stream, "", { change: recordOf(bytesOf(3000)) }));
-      await rooms.files.idle();
-    }
-    assert.ok(waiting(), "the last waits for a file");
+    await fillUntilOneWaits(rooms, journal, stream);
     assert.equal(journal.isFull, false);
     journal.checkpointLacksRoom();
     await journal.drain();
@@ -370,11 +372,7 @@ describe("a full disk", () => {
     const rooms = fileRooms();
     const journal = await openJournal(t, rooms, { firstSequence: 100, olderFiles: 5 });
     const stream = rooms.stream();
-    for (let index = 0; index < 80 && stream.pending === 0; index += 1) {
-      journal.enqueue(rooms.entry(stream, "", { change: recordOf(bytesOf(3000)) }));
-      await rooms.files.idle();
-    }
-    assert.ok(stream.pending > 0, "the last waits for a file");
+    await fillUntilOneWaits(rooms, journal, stream);
     // Both before the next batch is looked at.
     journal.stopWaiting();
     journal.setAside();
@@ -388,11 +386,7 @@ describe("a full disk", () => {
     const journal = await openJournal(t, rooms);
     const stream = rooms.stream();
     rooms.files.gate = ({ kind, path }) => (kind === "open" && path.endsWith(".journal") ? diskError("EMFILE") : undefined);
-    for (let index = 0; index < 80 && stream.pending === 0; index += 1) {
-      journal.enqueue(rooms.entry(stream, "", { change: recordOf(bytesOf(3000)) }));
-      await rooms.files.idle();
-    }
-    assert.ok(stream.pending > 0, "the last waits for a file");
+    await fillUntilOneWaits(rooms, journal, stream);
     journal.stopWaiting();
     await rooms.files.idle();
     assert.equal(stream.pending, 0, "it waits for ever");
@@ -404,8 +398,7 @@ describe("a full disk", () => {
     const { journal, stream } = await journalWithoutFreeFiles(t, rooms);
     journal.checkpointLacksRoom();
     for (let index = 0; index < 80 && !journal.isFull; index += 1) {
-      const disk = new Barrier();
-      rooms.files.gate = ({ kind }) => (kind === "writeThen" ? disk.opened : undefined);
+      const disk = rooms.files.holdJournal();
       rooms.told.length = 0;
       journal.enqueue(rooms.entry(stream, "ahead", { change: recordOf(bytesOf(3000)) }));
       await rooms.files.idle();
@@ -461,8 +454,7 @@ describe("a disk that fails", () => {
     const rooms = fileRooms();
     const journal = await openJournal(t, rooms);
     const stream = rooms.stream();
-    const disk = new Barrier();
-    rooms.files.gate = ({ kind }) => (kind === "writeThen" ? disk.opened : undefined);
+    const disk = rooms.files.holdJournal();
     journal.enqueue(rooms.entry(stream, "written"));
     await rooms.files.idle();
     journal.enqueue(rooms.entry(stream, "waiting"));

@@ -82,7 +82,7 @@ describe("faultOfPrefix", () => {
 
 describe("formatValue", () => {
   const rows: readonly [spec: OptionSpec, value: OptionValue, text: string][] = [
-    [OPTIONS.segmentBytes, 64 * 1024 ** 3, "64GiB"],
+    [OPTIONS.segmentBytes, 4 * 1024 ** 3, "4GiB"],
     [OPTIONS.segmentBytes, 1536, "1536B"],
     [OPTIONS.segmentBytes, 2_000_000, "2MB"],
     [OPTIONS.segmentBytes, 0, "0B"],

@@ -1,4 +1,5 @@
-import { DamagedStreamError, DeletedStreamError, offsetIn, StorageBusyError, TrimmedStreamError, type MaybePromise } from "../stream/stream.js";
+import { DamagedStreamError, DeletedStreamError, StorageBusyError, TrimmedStreamError, type MaybePromise } from "../stream/stream.js";
+import { offsetIn } from "../stream/offset-tokens.js";
 import type { Context } from "./context.js";
 import type { Exchange } from "./exchange.js";
 import { problem, type Problem } from "./problems.js";

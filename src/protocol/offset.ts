@@ -1,10 +1,18 @@
+import { crc32 } from "node:zlib";
 import { parseDigits } from "./decimal.js";
 
-/** What an offset token asks for: the start of the stream, its current tail, or a byte of a segment. */
-export type ParsedOffset =
-  | { readonly kind: "start" }
-  | { readonly kind: "now" }
-  | { readonly kind: "at"; readonly segmentStart: number; readonly byteInSegment: number };
+/** A byte of a part of a stream, as a token names it. */
+export interface TokenPlace {
+  /** Position of the part's first byte. */
+  readonly partStart: number;
+  /** Bytes after the part's start. */
+  readonly byteInPart: number;
+  /** The check of the incarnation that wrote the part, or one more (see {@link isCheckOf}). */
+  readonly check: number;
+}
+
+/** What an offset token asks for: the start of the stream, its current tail, or a byte of a part. */
+export type ParsedOffset = { readonly kind: "start" } | { readonly kind: "now" } | ({ readonly kind: "at" } & TokenPlace);
 
 const START: ParsedOffset = { kind: "start" };
 const NOW: ParsedOffset = { kind: "now" };
@@ -13,6 +21,14 @@ const FIELD_DIGITS = 16;
 const TOKEN_LENGTH = 2 * FIELD_DIGITS + 1;
 const UNDERSCORE = 0x5f;
 const ZEROS = "0".repeat(FIELD_DIGITS);
+/** The last digits of a token are the check: so many values, of which the highest only stands for one more than a check. */
+const CHECKS = 1_000_000;
+
+/** The token of the start, the same in every stream: nothing before it could be of another incarnation. */
+export const START_TOKEN = `${ZEROS}_${ZEROS}`;
+
+/** Most bytes of a part: with a check behind them they are still exact numbers. */
+export const MAX_PART_BYTES = 4 * 1024 ** 3;
 
 /**
  * Reads an offset token (specification 2.2): `-1`, `now`, or `<16 digits>_<16 digits>` with both numbers at most
@@ -22,18 +38,36 @@ export function parseOffset(text: string): ParsedOffset | null {
   if (text === "-1") return START;
   if (text === "now") return NOW;
   if (text.length !== TOKEN_LENGTH || text.charCodeAt(FIELD_DIGITS) !== UNDERSCORE) return null;
-  const segmentStart = parseDigits(text, 0, FIELD_DIGITS);
-  const byteInSegment = parseDigits(text, FIELD_DIGITS + 1, TOKEN_LENGTH);
-  if (segmentStart === null || byteInSegment === null) return null;
-  return { kind: "at", segmentStart, byteInSegment };
+  const partStart = parseDigits(text, 0, FIELD_DIGITS);
+  const place = parseDigits(text, FIELD_DIGITS + 1, TOKEN_LENGTH);
+  if (partStart === null || place === null) return null;
+  const check = place % CHECKS;
+  return { kind: "at", partStart, byteInPart: (place - check) / CHECKS, check };
 }
 
 /**
- * Writes the token of a place: the position of the segment's first byte and the byte within it, both integers from 0 to
- * 2^53-1. Tokens of one stream sort as text in the order of their places.
+ * Writes the token of a place: the position of the part's first byte, the byte within it (at most
+ * {@link MAX_PART_BYTES}), and the check of the incarnation that wrote it. Tokens of one stream sort as text in the order
+ * of their places.
  */
-export function formatOffset(segmentStart: number, byteInSegment: number): string {
-  return `${padded(segmentStart)}_${padded(byteInSegment)}`;
+export function formatOffset(partStart: number, byteInPart: number, check: number): string {
+  if (partStart === 0 && byteInPart === 0) return START_TOKEN;
+  return `${padded(partStart)}_${padded(byteInPart * CHECKS + check)}`;
+}
+
+/** What tokens say of the incarnation that wrote a part: a number from 0 to 999,998 made from its id. */
+export function checkOf(incarnation: string): number {
+  return crc32(incarnation) % (CHECKS - 1);
+}
+
+/** Whether a token's check is that of an incarnation. Clients exist that add 1 to a token to get behind it: the same place. */
+export function isCheckOf(check: number, incarnationCheck: number): boolean {
+  return check === incarnationCheck || check === incarnationCheck + 1;
+}
+
+/** Whether a token is that of the start, or one more. */
+export function isStart({ partStart, byteInPart, check }: TokenPlace): boolean {
+  return partStart === 0 && byteInPart === 0 && isCheckOf(check, 0);
 }
 
 function padded(value: number): string {

@@ -125,6 +125,8 @@ export interface StoredStream {
   observer: StreamObserver | null;
   /** Start of the segment that holds the byte before `position`: the first part of its offset token. */
   segmentStartBefore(position: Position): Position;
+  /** The id of the incarnation that wrote the byte before `position`: before a fork's point its source's, or that one's source's. */
+  writerBefore(position: Position): string;
   /** Whether a segment begins at `start` and has at least `length` durable bytes. */
   hasSegment(start: Position, length: number): boolean;
   /** The end of the last segment with only bytes that were appended before `atMs`; `earliest` when there is none. */

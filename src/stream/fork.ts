@@ -1,8 +1,9 @@
 import { sameMediaType } from "../protocol/content-type.js";
 import { messagesLength } from "../protocol/json-frame.js";
-import { formatOffset, type ParsedOffset } from "../protocol/offset.js";
+import type { ParsedOffset, TokenPlace } from "../protocol/offset.js";
 import type { ForkOrigin, MaybePromise, Position, StoredStream, StreamConfig } from "../storage/storage.js";
 import type { CreateCommand, ForkRequest } from "./command.js";
+import { offsetIn } from "./offset-tokens.js";
 import { refuse, type Refused } from "./outcome.js";
 
 /** What a fork needs to know of its source. */
@@ -11,6 +12,8 @@ export interface ForkSource {
   readonly isJson: boolean;
   /** End of the durable bytes. */
   readonly tail: Position;
+  /** Whether it could have given out this token. */
+  isOwnToken(place: TokenPlace): boolean;
   locate(offset: ParsedOffset): MaybePromise<Position | Refused>;
   /** Durable bytes; of a JSON stream whole messages. */
   read(from: Position, maxBytes: number): MaybePromise<{ readonly bytes: Buffer }>;
@@ -42,12 +45,13 @@ export async function forkOrigin(source: ForkSource, request: ForkRequest, conte
   if (typeof point !== "number") return point;
   const earliest = { position: stored.earliest, segmentStart: stored.segmentStartBefore(stored.earliest) };
   // It may have gone while it was looked for.
-  if (point < earliest.position) return refuse("offset-gone", { earliestOffset: formatOffset(earliest.segmentStart, earliest.position - earliest.segmentStart) });
+  if (point < earliest.position) return refuse("offset-gone", { earliestOffset: offsetIn(stored, earliest.position) });
   const { offset, subOffset } = request;
   return { name: stored.name, id: stored.id, point, earliest, offset, subOffset };
 }
 
 async function forkPoint(source: ForkSource, { place, subOffset }: ForkRequest): Promise<Position | Refused> {
+  if (place?.kind === "at" && !source.isOwnToken(place)) return refuse("invalid-offset", { detail: "The offset was not given out by the source." });
   const from = place === null ? source.tail : await source.locate(place);
   if (typeof from !== "number" || subOffset === 0) return from;
   if (source.isJson) return behindMessages(source, from, subOffset);
@@ -99,7 +103,7 @@ export function matchesFork({ contentType, ttlSeconds, expiresAtMs, forkedFrom }
 function isSamePlace({ point, offset, subOffset }: ForkOrigin, request: ForkRequest): boolean {
   if (offset === request.offset && subOffset === request.subOffset) return true;
   const { place } = request;
-  return request.subOffset === 0 && place?.kind === "at" && place.segmentStart + place.byteInSegment === point;
+  return request.subOffset === 0 && place?.kind === "at" && place.partStart + place.byteInPart === point;
 }
 
 /** Why a stream can't be forked that can't be found. */

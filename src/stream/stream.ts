@@ -1,6 +1,6 @@
 import { formatOf, type StreamFormat } from "../protocol/content-type.js";
 import { wholeMessagesLength } from "../protocol/json-frame.js";
-import { formatOffset, type ParsedOffset } from "../protocol/offset.js";
+import { checkOf, type ParsedOffset, type TokenPlace } from "../protocol/offset.js";
 import type { Clock } from "../ops/clock.js";
 import { DamagedStreamError, TrimmedStreamError, type Allocate, type AppendRecord, type MaybePromise, type Position, type Rejection, type Settlement, type Storage, type StoredStream, type StreamConfig, type StreamObserver } from "../storage/storage.js";
 import { chain } from "./chain.js";
@@ -8,6 +8,7 @@ import type { AppendCommand } from "./command.js";
 import { decideAppend } from "./decide.js";
 import { deadlineOf, slides, type TtlMode } from "./expiry.js";
 import { LiveFeed } from "./live.js";
+import { isTokenOf, offsetIn } from "./offset-tokens.js";
 import { refuse, type AnswerAppend, type AppendOutcome, type ProducerEcho, type RefusalCode, type Refused } from "./outcome.js";
 import { ReservedState } from "./reserved.js";
 import { trimExcess, type RetentionLimits } from "./retention.js";
@@ -57,6 +58,8 @@ export class Stream implements StreamObserver {
   /** Where its use puts its end off; and else when it ends, whatever happens. */
   readonly #ttl: SlidingTtl | null;
   readonly #fixedDeadlineMs: number;
+  /** What its tokens say of it; -1 until the first. */
+  #check = -1;
   #feed: LiveFeed | null = null;
   #users = 0;
 
@@ -262,9 +265,19 @@ export class Stream implements StreamObserver {
     else if (this.phase === "creating") this.phase = "live";
   }
 
-  /** The token of a position: names the segment of the byte before it, so that a position has one token for ever. */
+  /** The token of a position: a position has one for ever. */
   offsetAt(position: Position): string {
-    return offsetIn(this.stored, position);
+    return offsetIn(this.stored, position, this.#ownCheck);
+  }
+
+  /** Whether the stream could have given out a token; one that it could not have is of another incarnation of its name. */
+  isOwnToken(place: TokenPlace): boolean {
+    return isTokenOf(this.stored, place, this.#ownCheck);
+  }
+
+  get #ownCheck(): number {
+    if (this.#check < 0) this.#check = checkOf(this.id);
+    return this.#check;
   }
 
   /** The token of the earliest byte that is kept. */
@@ -280,25 +293,29 @@ export class Stream implements StreamObserver {
       case "now":
         return this.tail;
       case "at":
-        return this.#locateAt(offset.segmentStart, offset.byteInSegment);
+        return this.#locateAt(offset);
     }
   }
 
-  #locateAt(segmentStart: Position, byteInSegment: number): MaybePromise<Position | Refused> {
-    const position = segmentStart + byteInSegment;
+  #locateAt(place: TokenPlace): MaybePromise<Position | Refused> {
+    const { partStart, byteInPart } = place;
+    const position = partStart + byteInPart;
     const { earliest } = this.stored;
+    if (!this.isOwnToken(place)) {
+      return refuse("offset-gone", { earliestOffset: this.earliestOffset, detail: "The offset is of a stream that had this name before, or of one that this stream was forked from." });
+    }
     if (position < earliest) return refuse("offset-gone", { earliestOffset: this.earliestOffset });
-    if (!this.stored.hasSegment(segmentStart, byteInSegment)) {
+    if (!this.stored.hasSegment(partStart, byteInPart)) {
       return refuse("invalid-offset", { detail: "The offset was not given out by this stream." });
     }
-    if (!this.isJson || byteInSegment === 0 || position === this.tail || position === earliest) return position;
+    if (!this.isJson || byteInPart === 0 || position === this.tail || position === earliest) return position;
     const before = this.#context.storage.read(this.stored, position - 1, 1);
     if (Buffer.isBuffer(before)) return atMessageBoundary(before, position);
     return before.then(
       (byte) => atMessageBoundary(byte, position),
       (error: unknown) => {
         // The stream begins later meanwhile: perhaps at this very place.
-        if (error instanceof TrimmedStreamError && position <= this.stored.earliest) return this.#locateAt(segmentStart, byteInSegment);
+        if (error instanceof TrimmedStreamError && position <= this.stored.earliest) return this.#locateAt(place);
         throw error;
       },
     );
@@ -362,12 +379,6 @@ export class Stream implements StreamObserver {
     const upToDate = to === this.tail;
     return { kind: "chunk", from, to, bytes, upToDate, closed: upToDate && this.closed };
   }
-}
-
-/** The token of a position of a stream. */
-export function offsetIn(stored: StoredStream, position: Position): string {
-  const segmentStart = stored.segmentStartBefore(position);
-  return formatOffset(segmentStart, position - segmentStart);
 }
 
 function atMessageBoundary(byteBefore: Buffer, position: Position): Position | Refused {

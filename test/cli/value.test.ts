@@ -52,7 +52,7 @@ describe("parseValue reads", () => {
 
 describe("parseValue refuses", () => {
   const port = "must be from 0 to 65535";
-  const size = "must be from 4KiB to 64GiB";
+  const size = "must be from 4KiB to 4GiB";
   const unreadableSize = `${size}, written like 64MiB`;
   const time = "must be from 1ms to 1h";
   const unreadableTime = `${time}, with its unit like 30s or 500ms`;

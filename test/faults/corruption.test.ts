@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import test, { type TestContext } from "node:test";
 import { createServer } from "../../src/server.js";
-import { formatOffset } from "../../src/protocol/offset.js";
+import { formatOffset, parseOffset } from "../../src/protocol/offset.js";
 import { segmentPath } from "../../src/storage/file/layout.js";
 import { bytesOf, keptLog } from "../helpers/engine.js";
 import { Random } from "../helpers/random.js";
@@ -45,18 +45,21 @@ async function directoryWith(names: readonly string[]): Promise<string> {
 
 /** Reads a stream with damaged segments from its beginning on: all that is sound comes, and nothing else. */
 async function readAround(server: ServedDirectory, name: string, content: Buffer, damaged: readonly number[]): Promise<void> {
+  const tail = parseOffset(String((await server.must(200, "HEAD", name)).headers.get("stream-next-offset")));
+  const check = tail?.kind === "at" ? tail.check : 0;
+  const tokenIn = (start: number, byte: number): string => formatOffset(start, byte, check);
   let at = 0;
   let offset = "-1";
   while (at < content.length) {
     const index = STARTS.findLastIndex((start) => start <= at);
     if (damaged.includes(index) && at < TAIL) {
-      for (const from of [offset, formatOffset(STARTS[index] ?? 0, SEGMENT_BYTES - 1), formatOffset(STARTS[index] ?? 0, 1)]) {
+      for (const from of [offset, tokenIn(STARTS[index] ?? 0, SEGMENT_BYTES - 1), tokenIn(STARTS[index] ?? 0, 1)]) {
         await server.mustBeDamaged("GET", `${name}?offset=${from}`);
         await server.mustBeDamaged("GET", `${name}?offset=${from}&live=long-poll`);
         await server.mustBeDamaged("GET", `${name}?offset=${from}&live=sse`);
       }
       at = (STARTS[index] ?? 0) + SEGMENT_BYTES;
-      offset = formatOffset(STARTS[index] ?? 0, SEGMENT_BYTES);
+      offset = tokenIn(STARTS[index] ?? 0, SEGMENT_BYTES);
       continue;
     }
     const answer = await server.must(200, "GET", `${name}?offset=${offset}`);
@@ -69,7 +72,7 @@ async function readAround(server: ServedDirectory, name: string, content: Buffer
 /** Asks for everything that can be asked of a damaged stream; `content` is what it holds by now. Appends where that is taken. */
 async function exercise(server: ServedDirectory, name: string, finding: Finding, content: Buffer): Promise<Buffer> {
   if (finding.kind === "sidecar") {
-    for (const query of ["", "?offset=-1", "?offset=now", `?offset=${formatOffset(0, 1)}`, "?offset=-1&live=long-poll", "?offset=now&live=sse"]) {
+    for (const query of ["", "?offset=-1", "?offset=now", `?offset=${formatOffset(0, 1, 0)}`, "?offset=-1&live=long-poll", "?offset=now&live=sse"]) {
       await server.mustBeDamaged("GET", `${name}${query}`);
     }
     await server.mustBeDamaged("HEAD", name);

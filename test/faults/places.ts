@@ -16,5 +16,5 @@ export function checkPoint({ tag, invokedAt }: Incarnation, origin: Origin, poin
 export function positionOf(token: string): number {
   const offset = parseOffset(token);
   if (offset?.kind !== "at") throw new Violation(`${token} is not a place`);
-  return offset.segmentStart + offset.byteInSegment;
+  return offset.partStart + offset.byteInPart;
 }

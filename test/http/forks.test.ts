@@ -40,7 +40,13 @@ describe("a fork", () => {
     assert.equal(created.headers["stream-next-offset"], token);
     await append(server, "fork", "own");
     assert.deepEqual(await read(server, `fork?offset=${token}`), ["own"]);
-    assert.equal((await server.send("GET", `fork?offset=${(await server.send("HEAD", "source")).headers["stream-next-offset"]}`)).status, 400);
+    const behind = (await server.send("HEAD", "source")).headers["stream-next-offset"];
+    const gone = await server.send("GET", `fork?offset=${behind}`);
+    assert.deepEqual([gone.status, JSON.parse(gone.text).code, gone.headers["stream-earliest-offset"]], [410, "offset-gone", "0000000000000000_0000000000000000"]);
+    // The fork's own tokens mean nothing to its source.
+    const own = (await server.send("HEAD", "fork")).headers["stream-next-offset"] ?? "";
+    assert.equal((await server.send("GET", `source?offset=${own}`)).status, 410);
+    assert.equal((await server.send("PUT", "third", forkOf("source", { "Stream-Fork-Offset": own }))).status, 400);
   });
 
   test("of a fork, a hundred deep, is one answer", async (context) => {

@@ -3,8 +3,8 @@ import { describe, test } from "node:test";
 import { isProblem } from "../../src/http/problems.js";
 import { parseReadQuery, type ReadQuery } from "../../src/http/query.js";
 
-const TOKEN = "0000000000000000_0000000000000005";
-const AT_5 = { kind: "at", segmentStart: 0, byteInSegment: 5 } as const;
+const TOKEN = "0000000000000000_0000000005000007";
+const AT_5 = { kind: "at", partStart: 0, byteInPart: 5, check: 7 } as const;
 const NOTHING: ReadQuery = { offset: null, live: null, cursor: null };
 
 const READ: Readonly<Record<string, Partial<ReadQuery>>> = {

@@ -16,7 +16,7 @@ function outcome<T extends object>(result: T): T | string {
 }
 
 const FORK = { streamForkedFrom: "/v1/stream/a" };
-const OFFSET = "0000000000000005_0000000000000007";
+const OFFSET = "0000000000000005_0000000007000009";
 const CREATE: CreateHead = { contentType: null, ttlSeconds: null, expiresAtMs: null, closed: false, fork: null };
 const CREATES: readonly (readonly [title: string, fields: Fields, expected: Partial<CreateHead> | string])[] = [
   ["no headers", {}, {}],
@@ -35,7 +35,7 @@ const CREATES: readonly (readonly [title: string, fields: Fields, expected: Part
   ["closed, with another value", { streamClosed: "yes" }, {}],
   ["closed, without a value", { streamClosed: "" }, {}],
   ["a fork of a stream's end", { streamForkedFrom: "/v1/stream/a/b%20c" }, { fork: { source: "a/b c", offset: null, place: null, subOffset: 0 } }],
-  ["a fork at an offset", { ...FORK, streamForkOffset: OFFSET }, { fork: { source: "a", offset: OFFSET, place: { kind: "at", segmentStart: 5, byteInSegment: 7 }, subOffset: 0 } }],
+  ["a fork at an offset", { ...FORK, streamForkOffset: OFFSET }, { fork: { source: "a", offset: OFFSET, place: { kind: "at", partStart: 5, byteInPart: 7, check: 9 }, subOffset: 0 } }],
   ["a fork at a sub-offset", { ...FORK, streamForkOffset: "-1", streamForkSubOffset: "3" }, { fork: { source: "a", offset: "-1", place: { kind: "start" }, subOffset: 3 } }],
   ["a fork at no sub-offset of the end", { ...FORK, streamForkSubOffset: "0" }, { fork: { source: "a", offset: null, place: null, subOffset: 0 } }],
   ["a fork of nothing", { streamForkedFrom: "" }, "invalid-fork"],

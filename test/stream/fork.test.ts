@@ -5,6 +5,7 @@ import type { CreateCommand, ForkRequest } from "../../src/stream/command.js";
 import { forkConfig, forkOrigin, matchesFork } from "../../src/stream/fork.js";
 import { KEEP_ALL } from "../../src/stream/retention.js";
 import { Stream } from "../../src/stream/stream.js";
+import { tokenIn } from "../helpers/tokens.js";
 import { append, bytesOf, configOf, created, openEngine } from "../helpers/engine.js";
 
 const ZERO = "0000000000000000_0000000000000000";
@@ -37,16 +38,16 @@ describe("the place of a fork", () => {
       [{ offset: ZERO }, 0],
       [{ offset: "-1" }, 0],
       [{ offset: "now" }, 7005],
-      [{ offset: "0000000000000000_0000000000000003" }, 3],
+      [{ offset: tokenIn(source.id, 3) }, 3],
       [{ offset: ZERO, subOffset: 3 }, 3],
       [{ offset: ZERO, subOffset: 7005 }, 7005],
       [{ offset: ZERO, subOffset: 7006 }, "invalid-fork"],
       [{ offset: source.offsetAt(4005), subOffset: 10 }, 4015],
       [{ offset: "now", subOffset: 1 }, "invalid-fork"],
-      [{ offset: "9999999999999999_9999999999999999" }, "invalid-offset"],
-      [{ offset: "9007199254740991_9007199254740991" }, "invalid-offset"],
+      [{ offset: tokenIn(source.id, 1, 2 ** 53 - 1) }, "invalid-offset"],
+      [{ offset: tokenIn("another", 3) }, "invalid-offset"],
     ];
-    for (const [more, point] of table) assert.equal(await pointOf(source, { ...more, ...(more.offset === "9999999999999999_9999999999999999" ? { place: { kind: "at", segmentStart: 2 ** 53 - 1, byteInSegment: 1 } } : {}) }), point, JSON.stringify(more));
+    for (const [more, point] of table) assert.equal(await pointOf(source, more), point, JSON.stringify(more));
   });
 
   test("of JSON counts messages, across appends and segments", async (t) => {
@@ -54,15 +55,15 @@ describe("the place of a fork", () => {
     const source = await sourceOf(t, "application/json", ["1,\n2,\n3,\n", large, large, "4,\n"]);
     const table: [subOffset: number, point: number | string][] = [[1, 3], [2, 6], [3, 9], [4, 9 + 3004], [5, 9 + 6008], [6, 12 + 6008], [7, "invalid-fork"], [2 ** 53 - 1, "invalid-fork"]];
     for (const [subOffset, point] of table) assert.equal(await pointOf(source, { offset: ZERO, subOffset }), point, `${subOffset}`);
-    assert.equal(await pointOf(source, { offset: "0000000000000000_0000000000000001" }), "invalid-offset");
+    assert.equal(await pointOf(source, { offset: tokenIn(source.id, 1) }), "invalid-offset");
   });
 
   test("is gone when the source drops it while it is looked for", async (t) => {
     const source = await sourceOf(t, "text/plain", [bytesOf(4000), bytesOf(4000)]);
     const segmentStartBefore: Stream["stored"]["segmentStartBefore"] = (position) => source.stored.segmentStartBefore(position);
     const trimmed = Object.create(source.stored, { earliest: { value: 4000 }, segmentStartBefore: { value: segmentStartBefore } }) as Stream["stored"];
-    const origin = await forkOrigin(Object.create(source, { stored: { value: trimmed }, locate: { value: () => 100 } }) as Stream, requestOf({ offset: "0000000000000000_0000000000000100" }), null);
-    assert.deepEqual(origin, { kind: "refused", code: "offset-gone", earliestOffset: "0000000000000000_0000000000004000" });
+    const origin = await forkOrigin(Object.create(source, { isOwnToken: { value: () => true }, stored: { value: trimmed }, locate: { value: () => 100 } }) as Stream, requestOf({ offset: tokenIn(source.id, 100) }), null);
+    assert.deepEqual(origin, { kind: "refused", code: "offset-gone", earliestOffset: tokenIn(source.id, 4000) });
   });
 
   test("is looked for in a bounded number of bytes", async (t) => {
@@ -70,6 +71,7 @@ describe("the place of a fork", () => {
     const far = Object.create(source, {
       tail: { value: 2 ** 40 },
       isJson: { value: true },
+      isOwnToken: { value: () => true },
       locate: { value: () => 0 },
       read: { value: () => ({ bytes: Buffer.from(`"${"x".repeat(2 ** 20)}",\n`) }) },
     }) as Stream;
@@ -113,9 +115,9 @@ describe("a repeated PUT", () => {
   const same = { offset: ZERO, subOffset: 5 };
   const table: [what: string, request: Partial<ForkRequest>, command: Partial<CreateCommand>, matches: boolean][] = [
     ["in the same words", same, {}, true],
-    ["that names the point itself", { offset: "0000000000000000_0000000000000005" }, {}, true],
+    ["that names the point itself", { offset: tokenIn("i", 5) }, {}, true],
     ["of another source", { ...same, source: "other" }, {}, false],
-    ["at another offset", { offset: "0000000000000000_0000000000000004" }, {}, false],
+    ["at another offset", { offset: tokenIn("i", 4) }, {}, false],
     ["at another sub-offset", { ...same, subOffset: 4 }, {}, false],
     ["of the tail", {}, {}, false],
     ["with the inherited content type and lifetime", same, { contentType: "text/plain", ttlSeconds: 60 }, true],

@@ -10,6 +10,7 @@ import { Stream } from "../../src/stream/stream.js";
 import { appendByName } from "../helpers/append.js";
 import { bytesOf, crashAndRecover, keptLog, openEngine, reopen, type Engine, type LogLine } from "../helpers/engine.js";
 import { Random } from "../helpers/random.js";
+import { tokenIn } from "../helpers/tokens.js";
 import { Barrier, diskError } from "../helpers/watched-files.js";
 
 interface TestRegistry {
@@ -78,10 +79,16 @@ async function soFar(engine: Engine, outcomes: readonly (CreateOutcome | AppendO
   return gists;
 }
 
+async function tokenAt(registry: Registry, name: string, position: number): Promise<string> {
+  const stream = await registry.find(name);
+  assert.ok(stream instanceof Stream);
+  return tokenIn(stream.id, position);
+}
+
 describe("creating", () => {
   test("makes a stream, with the default content type where none is asked for", async (t) => {
     const { registry } = await registryOf(t);
-    assert.deepEqual(await registry.create("s", createOf({ text: "hello" })), { kind: "created", created: true, contentType: "text/plain", nextOffset: "0000000000000000_0000000000000005", closed: false });
+    assert.deepEqual(await registry.create("s", createOf({ text: "hello" })), { kind: "created", created: true, contentType: "text/plain", nextOffset: await tokenAt(registry, "s", 5), closed: false });
     const bare = await registry.create("t", createOf({ contentType: null }));
     assert.ok(bare.kind === "created");
     assert.deepEqual([bare.contentType, bare.nextOffset], ["application/octet-stream", "0000000000000000_0000000000000000"]);
@@ -92,7 +99,7 @@ describe("creating", () => {
     const { registry } = await registryOf(t);
     await registry.create("s", createOf({ text: "hello", ttlSeconds: 60 }));
     const again = await registry.create("s", createOf({ text: "other", ttlSeconds: 60 }));
-    assert.deepEqual(again, { kind: "created", created: false, contentType: "text/plain", nextOffset: "0000000000000000_0000000000000005", closed: false });
+    assert.deepEqual(again, { kind: "created", created: false, contentType: "text/plain", nextOffset: await tokenAt(registry, "s", 5), closed: false });
     for (const other of [createOf(), createOf({ ttlSeconds: 61 }), createOf({ ttlSeconds: 60, closed: true }), createOf({ ttlSeconds: 60, contentType: "a/b" })]) {
       assert.equal(gist(await registry.create("s", other)), "config-mismatch");
     }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
-import { parseOffset, type ParsedOffset } from "../../src/protocol/offset.js";
+import { parseOffset, START_TOKEN, type ParsedOffset } from "../../src/protocol/offset.js";
 import type { ProducerStamp, StreamConfig } from "../../src/storage/storage.js";
 import type { AppendCommand } from "../../src/stream/command.js";
 import type { TtlMode } from "../../src/stream/expiry.js";
@@ -10,6 +10,7 @@ import { KEEP_ALL } from "../../src/stream/retention.js";
 import { refuseRejected, Stream, type Chunk } from "../../src/stream/stream.js";
 import { appendTo } from "../helpers/append.js";
 import { bytesOf, created, openEngine, type Engine } from "../helpers/engine.js";
+import { placeOf, tokenIn } from "../helpers/tokens.js";
 import { diskError } from "../helpers/watched-files.js";
 
 interface TestStream {
@@ -55,7 +56,7 @@ async function soFar(engine: Engine, outcomes: readonly (AppendOutcome | Promise
 
 function gist(outcome: AppendOutcome): string {
   if (outcome.kind === "refused") return outcome.code;
-  return `${outcome.duplicate ? "duplicate" : "new"} ${outcome.nextOffset.replace(/0*(\d+)_0*(\d+)$/, "$1_$2")}${outcome.closed ? " closed" : ""}`;
+  return `${outcome.duplicate ? "duplicate" : "new"} ${placeOf(outcome.nextOffset)}${outcome.closed ? " closed" : ""}`;
 }
 
 describe("appending", () => {
@@ -67,7 +68,7 @@ describe("appending", () => {
     assert.equal(stream.tail, 0);
     assert.equal(stream.reservedTail, 5);
     disk.open();
-    assert.deepEqual(await appended, { kind: "appended", duplicate: false, hasData: true, nextOffset: "0000000000000000_0000000000000005", closed: false, producer: null });
+    assert.deepEqual(await appended, { kind: "appended", duplicate: false, hasData: true, nextOffset: tokenIn(stream.id, 5), closed: false, producer: null });
     assert.equal(stream.tail, 5);
   });
 
@@ -96,7 +97,7 @@ describe("appending", () => {
     assert.deepEqual(await soFar(engine, outcomes), ["new 0_3 closed", "stream-closed", "duplicate 0_3 closed", "stream-closed"]);
     const late = await appendTo(stream, commandOf("late"));
     assert.ok(late.kind === "refused");
-    assert.deepEqual([late.closed, late.nextOffset], [true, "0000000000000000_0000000000000003"]);
+    assert.deepEqual([late.closed, late.nextOffset], [true, tokenIn(stream.id, 3)]);
   });
 
   test("a duplicate is answered at once where nothing is in flight", async (t) => {
@@ -187,7 +188,7 @@ describe("offsets", () => {
   test("a position has one token for ever, also where a segment began behind it", async (t) => {
     const { engine, stream, tokens } = await segmented(t);
     const positions = [0, 1000, 5000, 8500, 17_500];
-    assert.deepEqual(tokens, ["0000000000000000_0000000000000000", "0000000000000000_0000000000001000", "0000000000001000_0000000000004000", "0000000000005000_0000000000003500", "0000000000008500_0000000000009000"]);
+    assert.deepEqual(tokens, [START_TOKEN, tokenIn(stream.id, 1000), tokenIn(stream.id, 4000, 1000), tokenIn(stream.id, 3500, 5000), tokenIn(stream.id, 9000, 8500)]);
     assert.deepEqual(positions.map((position) => stream.offsetAt(position)), tokens);
     await engine.storage.persist(stream.stored);
     assert.ok(engine.storage.release(stream.stored));
@@ -208,16 +209,35 @@ describe("offsets", () => {
     const { stream } = await segmented(t);
     assert.equal(stream.locate({ kind: "start" }), 0);
     assert.equal(stream.locate({ kind: "now" }), 17_500);
-    assert.equal(stream.locate(at("0000000000001000_0000000000000001")), 1001);
-    assert.equal(stream.locate(at("0000000000001000_0000000000000000")), 1000);
+    assert.equal(stream.locate(at(tokenIn(stream.id, 1, 1000))), 1001);
+    assert.equal(stream.locate(at(tokenIn(stream.id, 0, 1000))), 1000);
   });
 
   test("what was never given out is refused", async (t) => {
     const { stream } = await segmented(t);
-    for (const token of ["0000000000008500_0000000000009001", "0000000000017500_0000000000000000", "0000000000000001_0000000000000000", "0000000000000000_0000000000001001", "9007199254740991_9007199254740991"]) {
+    for (const [byte, start] of [[9001, 8500], [0, 17_500], [0, 1], [1001, 0], [4 * 1024 ** 3, 2 ** 53 - 1]] as const) {
+      const token = tokenIn(stream.id, byte, start);
       const located = await stream.locate(at(token));
       assert.ok(typeof located !== "number" && located.code === "invalid-offset", token);
     }
+  });
+
+  test("one more than a token is the same place: clients exist that add 1 to get behind it", async (t) => {
+    const { stream, tokens } = await segmented(t);
+    for (const [index, token] of tokens.entries()) {
+      const oneMore = token.replace(/\d+$/, (digits) => String(Number(digits) + 1).padStart(16, "0"));
+      assert.equal(stream.locate(at(oneMore)), stream.locate(at(token)), `token ${index}`);
+    }
+  });
+
+  test("a token of another incarnation is gone, wherever it points, and the answer tells where to begin anew", async (t) => {
+    const { stream } = await segmented(t);
+    for (const token of [tokenIn("another", 1000), tokenIn("another", 0, 1000), tokenIn("another", 3), tokenIn("another", 5, 99_999)]) {
+      const located = await stream.locate(at(token));
+      assert.ok(typeof located !== "number");
+      assert.deepEqual([located.code, located.earliestOffset], ["offset-gone", START_TOKEN], token);
+    }
+    assert.equal(stream.locate(at(START_TOKEN)), 0);
   });
 
   test("a place before the earliest retained byte is gone, and the answer tells the earliest", async (t) => {
@@ -227,7 +247,7 @@ describe("offsets", () => {
     await new Promise<void>((resolve) => engine.storage.barrier(stream.stored, () => resolve()));
     const { earliest } = stream.stored;
     assert.ok(earliest > 0 && earliest <= 8500, `earliest is ${earliest}`);
-    assert.deepEqual(await stream.locate(at("0000000000000000_0000000000001000")), { kind: "refused", code: "offset-gone", earliestOffset: stream.offsetAt(earliest) });
+    assert.deepEqual(await stream.locate(at(tokenIn(stream.id, 1000))), { kind: "refused", code: "offset-gone", earliestOffset: stream.offsetAt(earliest) });
     assert.equal(stream.locate({ kind: "start" }), earliest);
     assert.equal(stream.locate(at(stream.offsetAt(earliest))), earliest);
     assert.equal(stream.locate(at(before)), 8500);
@@ -246,7 +266,7 @@ describe("offsets", () => {
       const json = new Stream({ storage: engine.storage, clock: engine.clock, ttlMode: "sliding", retention: KEEP_ALL }, stored, null);
       // {"a":1},\n is 9 bytes, 2,\n and 3,\n are 3 each.
       for (let position = 0; position <= 15; position += 1) {
-        const located = await json.locate({ kind: "at", segmentStart: 0, byteInSegment: position });
+        const located = await json.locate(at(tokenIn(json.id, position)));
         if ([0, 9, 12, 15].includes(position)) assert.equal(located, position);
         else assert.deepEqual(located, { kind: "refused", code: "invalid-offset", detail: "The offset is inside a message." });
       }

@@ -227,6 +227,10 @@ export class FileStream implements StoredStream {
     return this.segmentAt(position - 1)?.start ?? position;
   }
 
+  writerBefore(position: Position): string {
+    return position <= this.lineage.end && position > 0 ? this.lineage.at(position - 1).owner.id : this.id;
+  }
+
   hasSegment(start: Position, length: number): boolean {
     const { position: earliest, segmentStart } = this.earliestPlace;
     if (start === segmentStart && start + length === earliest) return true;

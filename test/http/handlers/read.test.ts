@@ -1,13 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { startServer, type TestServer } from "../../helpers/test-server.js";
+import { tokensOf } from "../../helpers/tokens.js";
 
 const TEXT = { "Content-Type": "text/plain; charset=utf-8" };
 const JSON_TYPE = { "Content-Type": "application/json" };
-
-function token(byte: number): string {
-  return `0000000000000000_${String(byte).padStart(16, "0")}`;
-}
 
 async function withText(context: TestContext, body: string, options = {}): Promise<TestServer> {
   const server = await startServer(context, options);
@@ -18,6 +15,7 @@ async function withText(context: TestContext, body: string, options = {}): Promi
 describe("GET", () => {
   test("reads from the start, and says where the next read begins", async (context) => {
     const server = await withText(context, "hello");
+    const token = await tokensOf(server, "a");
     for (const target of ["a", "a?offset=-1", `a?offset=${token(0)}`, "a?other=1"]) {
       const { status, headers, text } = await server.send("GET", target);
       assert.equal(status, 200);
@@ -34,11 +32,13 @@ describe("GET", () => {
 
   test("reads from a token on", async (context) => {
     const server = await withText(context, "hello");
+    const token = await tokensOf(server, "a");
     assert.equal((await server.send("GET", `a?offset=${token(3)}`)).text, "lo");
   });
 
   test("at the tail is empty and up to date", async (context) => {
     const server = await withText(context, "hello");
+    const token = await tokensOf(server, "a");
     const { status, headers, text } = await server.send("GET", `a?offset=${token(5)}`);
     assert.deepEqual([status, text, headers["stream-next-offset"], headers["stream-up-to-date"]], [200, "", token(5), "true"]);
     assert.equal(headers["content-length"], "0");
@@ -46,6 +46,7 @@ describe("GET", () => {
 
   test("reads a chunk at a time, and only the last is up to date", async (context) => {
     const server = await withText(context, "hello", { chunkBytes: 2 });
+    const token = await tokensOf(server, "a");
     const first = await server.send("GET", "a");
     assert.deepEqual([first.text, first.headers["stream-next-offset"], first.headers["stream-up-to-date"]], ["he", token(2), undefined]);
     const last = await server.send("GET", `a?offset=${token(4)}`);
@@ -62,18 +63,33 @@ describe("GET", () => {
     assert.equal((await server.send("GET", `j?offset=${second.headers["stream-next-offset"]}`)).text, "[]");
   });
 
-  for (const [title, target] of [["inside a message", `j?offset=${token(3)}`], ["beyond the tail", `j?offset=${token(1000)}`], ["of another segment", "j?offset=0000000000000005_0000000000000000"], ["malformed", "j?offset=7"]] as const) {
+  for (const [title, offset] of [["inside a message", [3, 0]], ["beyond the tail", [1000, 0]], ["of another segment", [0, 5]], ["malformed", "7"]] as const) {
     test(`at an offset ${title} is 400`, async (context) => {
       const server = await startServer(context);
       await server.send("PUT", "j", { headers: JSON_TYPE, body: '[{"a":1},{"b":2}]' });
-      const answer = await server.send("GET", target);
+      const token = await tokensOf(server, "j");
+      const answer = await server.send("GET", `j?offset=${typeof offset === "string" ? offset : token(offset[0], offset[1])}`);
       assert.deepEqual([answer.status, JSON.parse(answer.text).code], [400, "invalid-offset"]);
+      assert.equal(answer.headers["cache-control"], "no-store");
+    });
+  }
+
+  for (const mode of ["", "&live=long-poll", "&live=sse"]) {
+    test(`of a name that was deleted and made anew is 410 for an offset of the old stream${mode === "" ? "" : `, also with ${mode.slice(1)}`}`, async (context) => {
+      const server = await withText(context, "one;two;");
+      const token = (await tokensOf(server, "a"))(4);
+      await server.send("DELETE", "a");
+      await server.send("PUT", "a", { headers: TEXT, body: "ABCDEFGHIJKLMNOP" });
+      const answer = await server.send("GET", `a?offset=${token}${mode}`);
+      assert.deepEqual([answer.status, JSON.parse(answer.text).code], [410, "offset-gone"]);
+      assert.equal(answer.headers["stream-earliest-offset"], "0000000000000000_0000000000000000");
       assert.equal(answer.headers["cache-control"], "no-store");
     });
   }
 
   test("at the end of a closed stream says so, and its ETag too", async (context) => {
     const server = await withText(context, "hello");
+    const token = await tokensOf(server, "a");
     const open = await server.send("GET", `a?offset=${token(5)}`);
     await server.send("POST", "a", { headers: { "Stream-Closed": "true" } });
     for (const [target, text] of [["a", "hello"], [`a?offset=${token(5)}`, ""]] as const) {
@@ -126,6 +142,7 @@ describe("GET", () => {
     await before.send("PUT", "a", { headers: JSON_TYPE, body: "[1,22,333]" });
     await before.stop();
     const after = await startServer(context, { dir: before.dir });
+    const token = await tokensOf(after, "a");
     assert.deepEqual(JSON.parse((await after.send("GET", "a")).text), [1, 22, 333]);
     assert.deepEqual(JSON.parse((await after.send("GET", `a?offset=${token(3)}`)).text), [22, 333]);
     assert.equal((await after.send("GET", `a?offset=${token(4)}`)).status, 400);
@@ -137,6 +154,7 @@ describe("GET from now", () => {
     const server = await withText(context, "hello");
     const { status, headers, text } = await server.send("GET", "a?offset=now");
     assert.deepEqual([status, text], [200, ""]);
+    const token = await tokensOf(server, "a");
     assert.equal(headers["stream-next-offset"], token(5));
     assert.equal(headers["stream-up-to-date"], "true");
     assert.equal(headers["cache-control"], "no-store");

@@ -5,13 +5,11 @@ import { CURSOR_EPOCH_MS, CURSOR_INTERVAL_MS } from "../../../src/protocol/curso
 import type { ServerOptions } from "../../../src/server.js";
 import { follow, nextPair } from "../../helpers/sse-client.js";
 import { startServer, type TestServer } from "../../helpers/test-server.js";
+import { checkOf } from "../../../src/protocol/offset.js";
+import { tokenIn, tokensOf } from "../../helpers/tokens.js";
 
 const TEXT = { "Content-Type": "text/plain" };
 const JSON_TYPE = { "Content-Type": "application/json" };
-
-function token(byte: number): string {
-  return `0000000000000000_${String(byte).padStart(16, "0")}`;
-}
 
 async function withText(context: TestContext, body = "", options: Partial<ServerOptions> = {}): Promise<TestServer> {
   const server = await startServer(context, options);
@@ -50,12 +48,14 @@ describe("SSE", () => {
     const server = await withText(context, "hello");
     const reader = await follow(server, "a?live=sse&offset=-1");
     const cursor = String(currentCursor(server));
+    const token = await tokensOf(server, "a");
     assert.deepEqual(await nextPair(reader), { data: "hello", control: { streamNextOffset: token(5), streamCursor: cursor, upToDate: true }, id: token(5) });
   });
 
   test("of an empty stream begins with a control event at its start", async (context) => {
     const server = await withText(context);
     const { data, control } = await nextPair(await follow(server, "a?live=sse&offset=-1"));
+    const token = await tokensOf(server, "a");
     assert.deepEqual([data, control["streamNextOffset"], control["upToDate"]], [null, token(0), true]);
   });
 
@@ -63,6 +63,7 @@ describe("SSE", () => {
     const server = await withText(context, "hello");
     const reader = await follow(server, "a?live=sse&offset=now");
     const { data, control } = await nextPair(reader);
+    const token = await tokensOf(server, "a");
     assert.deepEqual([data, control["streamNextOffset"], control["upToDate"]], [null, token(5), true]);
     await server.send("POST", "a", { headers: TEXT, body: "!" });
     assert.equal((await nextPair(reader)).data, "!");
@@ -90,6 +91,7 @@ describe("SSE", () => {
 
   test("goes on from a token", async (context) => {
     const server = await withText(context, "hello");
+    const token = await tokensOf(server, "a");
     assert.equal((await nextPair(await follow(server, `a?live=sse&offset=${token(3)}`))).data, "lo");
   });
 
@@ -98,6 +100,7 @@ describe("SSE", () => {
     const reader = await follow(server, "a?live=sse&offset=-1");
     await nextPair(reader);
     await server.send("POST", "a", { headers: { ...TEXT, "Stream-Closed": "true" }, body: "end" });
+    const token = await tokensOf(server, "a");
     assert.deepEqual(await nextPair(reader), { data: "end", control: { streamNextOffset: token(3), upToDate: true, streamClosed: true }, id: token(3) });
     assert.equal(await reader.rest(), "");
   });
@@ -108,6 +111,7 @@ describe("SSE", () => {
     await nextPair(reader);
     await server.send("POST", "a", { headers: { "Stream-Closed": "true" } });
     const { data, control } = await nextPair(reader);
+    const token = await tokensOf(server, "a");
     assert.deepEqual([data, control], [null, { streamNextOffset: token(5), upToDate: true, streamClosed: true }]);
     assert.equal(await reader.rest(), "");
   });
@@ -115,6 +119,7 @@ describe("SSE", () => {
   test("of a stream that is closed already sends what is left and ends", async (context) => {
     const server = await withText(context, "hello");
     await server.send("POST", "a", { headers: { "Stream-Closed": "true" } });
+    const token = await tokensOf(server, "a");
     for (const [offset, expected] of [["-1", "hello"], ["now", null], [token(5), null]] as const) {
       const reader = await follow(server, `a?live=sse&offset=${offset}`);
       const { data, control } = await nextPair(reader);
@@ -154,6 +159,7 @@ describe("SSE", () => {
     const euro = Buffer.from("€");
     await server.send("POST", "a", { headers: TEXT, body: Buffer.concat([Buffer.from("1"), euro.subarray(0, 2)]) });
     const first = await nextPair(reader);
+    const token = await tokensOf(server, "a");
     assert.deepEqual([first.data, first.control["streamNextOffset"]], ["1", token(1)]);
     await server.send("POST", "a", { headers: TEXT, body: euro.subarray(2) });
     const second = await nextPair(reader);
@@ -168,6 +174,7 @@ describe("SSE", () => {
     assert.equal((await nextPair(reader)).data, "1");
     await server.send("POST", "a", { headers: { "Stream-Closed": "true" } });
     const { data, control } = await nextPair(reader);
+    const token = await tokensOf(server, "a");
     assert.deepEqual([data, control], ["\xe2\x82", { streamNextOffset: token(3), upToDate: true, streamClosed: true }]);
     assert.equal(await reader.rest(), "");
   });
@@ -194,6 +201,7 @@ describe("SSE", () => {
 describe("Last-Event-ID", () => {
   test("goes before the offset of the URL", async (context) => {
     const server = await withText(context, "hello");
+    const token = await tokensOf(server, "a");
     const reader = await follow(server, "a?live=sse&offset=-1", { "Last-Event-ID": token(4) });
     assert.equal((await nextPair(reader)).data, "o");
   });
@@ -201,12 +209,13 @@ describe("Last-Event-ID", () => {
   test("that is not a token counts for nothing", async (context) => {
     const server = await withText(context, "hello");
     for (const id of ["7", "now", ""]) {
+      const token = await tokensOf(server, "a");
       assert.equal((await nextPair(await follow(server, `a?live=sse&offset=${token(4)}`, { "Last-Event-ID": id }))).data, "o");
     }
   });
 
   test("is read only as a token", () => {
-    assert.deepEqual(lastEventOffset(token(4)), { kind: "at", segmentStart: 0, byteInSegment: 4 });
+    assert.deepEqual(lastEventOffset(tokenIn("id", 4)), { kind: "at", partStart: 0, byteInPart: 4, check: checkOf("id") });
     for (const id of [null, "-1", "now", "x"]) assert.equal(lastEventOffset(id), null);
   });
 });

@@ -29,7 +29,10 @@ export interface SseReaderOptions {
   readonly cursor: string | null;
 }
 
-/** Most bytes of the backlog in one event: what a reader that does not read costs. At least one character's. */
+/**
+ * Most bytes of the backlog in one event: what a reader that does not read costs. At least one character's. An append that
+ * is longer is cut, as nowhere else: nothing else bounds what is encoded for one reader.
+ */
 const MAX_BACKLOG_EVENT_BYTES = 64 * 1024;
 const MIN_EVENT_BYTES = 4;
 /** How much of its lifetime is up to chance, so that readers that came together do not come back together. */
@@ -148,7 +151,7 @@ export class SseReader {
   async #readBacklog(): Promise<void> {
     const chunkBytes = Math.max(MIN_EVENT_BYTES, Math.min(MAX_BACKLOG_EVENT_BYTES, this.#context.settings.chunkBytes));
     while (this.#state === "reading") {
-      const chunk = await this.#stream.read(this.position, chunkBytes);
+      const chunk = await this.#stream.read(this.position, chunkBytes, undefined, chunkBytes);
       if (this.#state === "reading") this.#sendChunk(chunk);
     }
   }

@@ -67,6 +67,8 @@ export interface StreamState {
 export interface AppendRecord {
   /** The bytes as they are served; empty when nothing is appended. The engine keeps them: never write to them again. */
   readonly payload: Buffer;
+  /** How many messages the payload is: 1 in a stream of bytes, and where there is none. */
+  readonly messages: number;
   readonly closes: boolean;
   readonly producer: ProducerStamp | null;
   readonly seq: string | null;
@@ -222,6 +224,12 @@ export interface Storage {
    * comes to memory from `allocate`, which the engine does not keep.
    */
   read(stream: StoredStream, from: Position, maxBytes: number, allocate?: Allocate): MaybePromise<Buffer>;
+  /**
+   * Where a read from `from` of about `maxBytes` ends that is not to cut an append in two: at the last end of an append
+   * that it reaches, or at the first behind `from` where that is farther. `null` where no more is known than that it does
+   * not reach the tail. `from + maxBytes` is before the tail. Throws what `read` throws.
+   */
+  endOfRead(stream: StoredStream, from: Position, maxBytes: number): MaybePromise<Position | null>;
   /** Every stream that was not deleted, in no order, slowly enough to disturb nobody. */
   list(): AsyncIterable<ListedStream>;
   /** Makes all that is durable in the stream permanent in its own files, so that it can be released. */

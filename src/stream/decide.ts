@@ -20,7 +20,15 @@ export type AppendDecision =
   | { readonly kind: "settled"; readonly producer: ProducerEcho | null }
   | Refused;
 
-const NO_BYTES = Buffer.alloc(0);
+/** A body as it is stored. */
+export interface FramedBody {
+  readonly kind: "framed";
+  readonly bytes: Buffer;
+  /** 1 in a stream of bytes, and where there is nothing. */
+  readonly messages: number;
+}
+
+const NOTHING: FramedBody = { kind: "framed", bytes: Buffer.alloc(0), messages: 1 };
 
 /**
  * Answers an append or a close from the stream's state (specification 4.2, 4.3). The order of the checks is part of
@@ -30,12 +38,8 @@ export function decideAppend(state: DecisionState, format: StreamFormat, command
   const hasData = command.body.length > 0;
   if (!hasData && !command.closes) return refuse("empty-body");
   if (state.closed) return decideOnClosed(state, command, hasData);
-  let payload: Buffer = NO_BYTES;
-  if (hasData) {
-    const framed = acceptBody(format, command);
-    if (!Buffer.isBuffer(framed)) return framed;
-    payload = framed;
-  }
+  const framed = hasData ? acceptBody(format, command) : NOTHING;
+  if (framed.kind === "refused") return framed;
   if (command.producer !== null) {
     const verdict = judgeProducer(state, command.producer, nowMs);
     if (verdict.kind === "duplicate") return { kind: "settled", producer: verdict.mark };
@@ -45,7 +49,7 @@ export function decideAppend(state: DecisionState, format: StreamFormat, command
     return refuse("stream-seq-regression", { detail: `Stream-Seq must be greater than ${JSON.stringify(state.lastSeq)}.` });
   }
   const { closes, producer, seq } = command;
-  return { kind: "accept", record: { payload, closes, producer, seq, atMs: nowMs } };
+  return { kind: "accept", record: { payload: framed.bytes, messages: framed.messages, closes, producer, seq, atMs: nowMs } };
 }
 
 /** Closing again is fine, whoever asks; so is the retry of the very append that closed the stream. */
@@ -63,7 +67,7 @@ function echoOf(mark: ProducerMark | undefined, stamp: ProducerStamp): ProducerE
 }
 
 /** The bytes to store for a body, or why it can't be taken. */
-function acceptBody(format: StreamFormat, command: AppendCommand): Buffer | Refused {
+function acceptBody(format: StreamFormat, command: AppendCommand): FramedBody | Refused {
   if (command.contentType === null) return refuse("content-type-missing");
   if (!sameMediaType(command.contentType, format.contentType)) {
     return refuse("content-type-mismatch", { detail: `The stream's content type is ${format.contentType}.` });
@@ -72,14 +76,14 @@ function acceptBody(format: StreamFormat, command: AppendCommand): Buffer | Refu
 }
 
 /** The bytes as they are stored: JSON streams keep a message on each line, others keep the body as it is. */
-export function frameBody({ isJson }: StreamFormat, body: Buffer, purpose: "create" | "append"): Buffer | Refused {
-  if (body.length === 0 || !isJson) return body;
+export function frameBody({ isJson }: StreamFormat, body: Buffer, purpose: "create" | "append"): FramedBody | Refused {
+  if (body.length === 0 || !isJson) return { kind: "framed", bytes: body, messages: 1 };
   const framed = frameJson(body);
   switch (framed.kind) {
     case "framed":
-      return framed.bytes;
+      return framed;
     case "empty-array":
-      return purpose === "create" ? NO_BYTES : refuse("empty-json-array");
+      return purpose === "create" ? NOTHING : refuse("empty-json-array");
     case "invalid":
       return refuse("invalid-json", { detail: framed.detail });
   }

@@ -199,10 +199,10 @@ export class Registry {
   }
 
   #createAs(name: string, { body, closed }: CreateCommand, config: StreamConfig): MaybePromise<CreateOutcome> {
-    const payload = frameBody(formatOf(config.contentType), body, "create");
-    if (!Buffer.isBuffer(payload)) return payload;
+    const framed = frameBody(formatOf(config.contentType), body, "create");
+    if (framed.kind === "refused") return framed;
     if (!this.#hasRoom()) return refuse("overloaded", { detail: "Too many streams are in use." });
-    return this.#storeNew(name, config, { payload, closes: closed, producer: null, seq: null, atMs: config.createdAtMs });
+    return this.#storeNew(name, config, { payload: framed.bytes, messages: framed.messages, closes: closed, producer: null, seq: null, atMs: config.createdAtMs });
   }
 
   #storeNew(name: string, config: StreamConfig, initial: AppendRecord): Promise<CreateOutcome> | Refused {

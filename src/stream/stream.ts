@@ -322,17 +322,38 @@ export class Stream implements StreamObserver {
   }
 
   /**
-   * Reads durable bytes from `from` on, about `maxBytes` of them: a JSON message longer than that comes whole.
+   * Reads durable bytes from `from` on, about `maxBytes` of them: up to where an append or a JSON message ended. One that
+   * is longer comes whole; of bytes only up to `longestBytes`, and cut at `maxBytes` above that.
    * Most that comes from the disk comes to memory from `allocate`, which nobody else keeps.
    * Throws DamagedStreamError, DeletedStreamError, TrimmedStreamError and StorageBusyError.
    */
-  read(from: Position, maxBytes: number, allocate?: Allocate): MaybePromise<Chunk> {
+  read(from: Position, maxBytes: number, allocate?: Allocate, longestBytes = Infinity): MaybePromise<Chunk> {
     const tail = this.tail;
     if (from >= tail) return this.#chunk(from, NO_BYTES);
-    const bytes = this.#context.storage.read(this.stored, from, Math.min(maxBytes, tail - from), allocate);
-    const enough = Buffer.isBuffer(bytes) && bytes.length === Math.min(maxBytes, tail - from);
-    if (enough && (!this.isJson || from + bytes.length === tail)) return this.#chunk(from, bytes);
-    return this.#readWhole(from, bytes, maxBytes);
+    if (tail - from <= maxBytes) return this.#readUpTo(from, tail, maxBytes, allocate);
+    if (this.isJson) return this.#readUpTo(from, from + maxBytes, maxBytes, allocate);
+    return chain(this.#context.storage.endOfRead(this.stored, from, maxBytes), (found) => {
+      const end = found === null || found - from > Math.max(maxBytes, longestBytes) ? from + maxBytes : found;
+      return this.#readUpTo(from, end, end - from, allocate);
+    });
+  }
+
+  /** Whether anything can be read at `from`, where the stream goes on; throws what {@link read} throws. */
+  async probe(from: Position): Promise<void> {
+    const PROBE_BYTES = 4096;
+    this.retain();
+    try {
+      await this.#context.storage.read(this.stored, from, Math.min(PROBE_BYTES, this.tail - from));
+    } finally {
+      this.release();
+    }
+  }
+
+  #readUpTo(from: Position, end: Position, maxBytes: number, allocate?: Allocate): MaybePromise<Chunk> {
+    const bytes = this.#context.storage.read(this.stored, from, end - from, allocate);
+    const enough = Buffer.isBuffer(bytes) && bytes.length === end - from;
+    if (enough && (!this.isJson || end === this.tail)) return this.#chunk(from, bytes);
+    return this.#readWhole(from, bytes, this.isJson ? maxBytes : end - from);
   }
 
   /** The longer way: gathers pieces up to `maxBytes`, and in JSON streams ends at the end of a message. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
-import { TrimmedStreamError, type ListedStream, type Storage, type StreamObserver } from "../../src/storage/storage.js";
-import { append, bytesOf, configOf, created, loaded, readAll, recordOf, remove, settled, startCreate, type Outcome } from "../helpers/engine.js";
+import { TrimmedStreamError, type ListedStream, type Storage, type StoredStream, type StreamObserver } from "../../src/storage/storage.js";
+import { append, bytesOf, configOf, created, forked, loaded, readAll, recordOf, remove, settled, startCreate, type Outcome } from "../helpers/engine.js";
 
 /** An engine under test. */
 export interface StorageUnderTest {
@@ -246,6 +246,48 @@ function testReads(open: StorageFactory): void {
       }
       for (const maxBytes of [997, 100_000]) assert.deepEqual(await readAll(engine, again, 0, maxBytes), whole);
     }
+  });
+
+  test("a read can end where an append ended, in memory, in files, after a restart and in a fork", async (t) => {
+    const { storage, restart } = await open(t);
+    const stream = await created(storage, "s");
+    const ends: number[] = [];
+    let tail = 0;
+    const grow = async (engine: Storage, stored: StoredStream, appends: number): Promise<void> => {
+      const sizes = Array.from({ length: appends }, (_, index) => 1 + (((ends.length + index) * 377) % (index % 11 === 0 ? 1500 : 40)));
+      const outcomes = sizes.map((size, index) => {
+        const outcome = append(engine, stored, recordOf(bytesOf(size, index), { messages: 1 + (index % 3), atMs: 1000 * index }), tail);
+        ends.push((tail += size));
+        return outcome;
+      });
+      assert.deepEqual([...new Set(await Promise.all(outcomes))], ["durable"]);
+    };
+    const check = async (engine: Storage, stored: StoredStream, own: readonly number[]): Promise<void> => {
+      for (let from = 0; from < tail; from += 613) {
+        for (const maxBytes of [1, 50, 1000, 5000].filter((most) => from + most < stored.state.tail)) {
+          const expected = own.findLast((end) => end > from && end <= from + maxBytes) ?? own.find((end) => end > from + maxBytes);
+          assert.equal(await engine.endOfRead(stored, from, maxBytes), expected, `${stored.name}: from ${from}, about ${maxBytes}`);
+        }
+      }
+    };
+    for (let round = 0; round < 4; round += 1) {
+      await grow(storage, stream, 300);
+      await check(storage, stream, ends);
+      await storage.persist(stream);
+      await check(storage, stream, ends);
+    }
+    const point = (ends[700] ?? 0) + 1;
+    const fork = await forked(storage, stream, "fork", point);
+    await grow(storage, stream, 3);
+    assert.equal(await append(storage, fork, "own", point), "durable");
+    const forkEnds = [...ends.filter((end) => end < point), point, point + 3];
+    await check(storage, fork, forkEnds);
+    const again = await restart();
+    const source = await loaded(again, "s");
+    await check(again, source, ends);
+    await grow(again, source, 50);
+    await check(again, source, ends);
+    await check(again, await loaded(again, "fork"), forkEnds);
   });
 
   test("every position has a segment before it that it is in or at the end of", async (t) => {

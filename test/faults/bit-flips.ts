@@ -1,5 +1,5 @@
 import { readJournalFile } from "../../src/storage/file/journal-reader.js";
-import { journalSequenceOf, Layout, segmentPath, sidecarPath } from "../../src/storage/file/layout.js";
+import { indexPath, journalSequenceOf, Layout, segmentPath, sidecarPath } from "../../src/storage/file/layout.js";
 import { decodeRecords, RecordKind, type Frame, type StreamIdentity } from "../../src/storage/file/record.js";
 import { decodeSidecar, type Sidecar } from "../../src/storage/file/sidecar.js";
 import type { Random } from "../helpers/random.js";
@@ -7,9 +7,10 @@ import type { SimulatedDisk } from "../helpers/simulated-disk.js";
 
 /**
  * What a bit that is turned around must lead to. `refused`: the server does not start, and says why. `damaged`: the
- * stream's bytes are not served; `buried`: so too, if it is not gone already. `harmless`: nothing.
+ * stream's bytes are not served; `buried`: so too, if it is not gone already. `index`: its reads end anywhere. `harmless`:
+ * nothing.
  */
-export type FlipEffect = "refused" | "damaged" | "buried" | "harmless";
+export type FlipEffect = "refused" | "damaged" | "buried" | "index" | "harmless";
 
 /** One bit of a file at rest. */
 export interface BitFlip {
@@ -72,6 +73,7 @@ function effectOf(disk: SimulatedDisk, layout: Layout, journal: JournalView, pat
   const read = bytes === null ? null : decodeSidecar(bytes);
   if (read?.kind !== "sound") return "harmless";
   const { sidecar } = read;
+  if (isIndexed(sidecar, journal, directory, path, at)) return journal.deletedIds.has(sidecar.id) ? "buried" : "index";
   const matters = path === sidecarPath(directory) || isCovered(sidecar, journal, directory, path, at);
   if (!matters) return "harmless";
   return journal.deletedIds.has(sidecar.id) ? "buried" : "damaged";
@@ -85,6 +87,12 @@ function isCovered(sidecar: Sidecar, journal: JournalView, directory: string, pa
   return isInSidecar || journal.bypassed.some((payload) => counts(payload) && isIn(at, payload));
 }
 
+/** Whether a sidecar vouches for byte `at` of an index. */
+function isIndexed(sidecar: Sidecar, journal: JournalView, directory: string, path: string, at: number): boolean {
+  const trimmedTo = Math.max(journal.trims.get(sidecar.id) ?? 0, sidecar.earliest.position);
+  return sidecar.segments.some(({ start, length, index }) => start + length > trimmedTo && indexPath(directory, start) === path && index !== null && index !== "one" && index.inline === null && at < index.length);
+}
+
 function isIn(at: number, { from, to }: Range): boolean {
   return at >= from && at < to;
 }
@@ -96,7 +104,8 @@ function pickFile(disk: SimulatedDisk, layout: Layout, random: Random): string |
   const kinds: readonly (readonly string[])[] = [
     streamFiles.filter((path) => path.endsWith(".seg")),
     streamFiles.filter((path) => path.endsWith(".seg")),
-    streamFiles.filter((path) => !path.endsWith(".seg")),
+    streamFiles.filter((path) => path.endsWith(".idx")),
+    streamFiles.filter((path) => !/\.(seg|idx)$/.test(path)),
     disk.namesIn(layout.journal).map((name) => `${layout.journal}/${name}`),
     [layout.marker],
   ];

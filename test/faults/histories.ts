@@ -183,7 +183,7 @@ class History {
     if (flip === null || name?.isDamaged === true) return;
     this.#disk.calm();
     this.#disk.scheduler.slowPart = 0;
-    const hadDamage = this.#ledger.names.some(({ isDamaged }) => isDamaged);
+    const hadDamage = this.#ledger.names.some(({ isDamaged, hasLostIndex }) => isDamaged || hasLostIndex);
     const before = await findingsOf(this.#disk, DIR);
     must(hadDamage || before.length === 0, () => `verify says: ${listed(before)}`);
     this.#trace?.(`bit ${flip.bit} of ${flip.path} flips: ${flip.effect}`);
@@ -192,7 +192,9 @@ class History {
     const isFound = listed(after) !== listed(before);
     must(flip.effect === "buried" || isFound === (flip.effect !== "harmless"), () => `bit ${flip.bit} of ${flip.path} flipped (${flip.effect}), verify says: ${listed(after)}; before: ${listed(before)}`);
     if (flip.effect === "refused") return this.#refuseStart(flip);
-    if (flip.effect !== "harmless" && name !== undefined) name.isDamaged = true;
+    if (name === undefined || flip.effect === "harmless") return;
+    if (flip.effect === "index" || flip.path.endsWith(".idx")) name.hasLostIndex = true;
+    else name.isDamaged = true;
   }
 
   /** The server does not start, and says which file is why; somebody puts the bit back. */

@@ -34,7 +34,9 @@ export class RunningProcess {
     this.retention = settings.retention;
     const log = createLog({ level: trace === null ? "silent" : "debug", format: "text", write: (line) => trace?.(line), clock });
     const { maxLoadedStreams, ttlMode, retention, segmentBytes, ...rest } = settings;
-    this.storage = new ObservedStorage(() => this.damagedDeleted(), { dir: "/data", fsync: true, ...segmentRollOf(retention, segmentBytes), ...rest, clock, log, files, onFault: (error) => (this.fault = error) });
+    // Small enough for indexes to have files of their own: in two of three sizes always, in one now and then.
+    const maxInlineIndexBytes = segmentBytes === 1000 ? 32 : 4;
+    this.storage = new ObservedStorage(() => this.damagedDeleted(), { dir: "/data", fsync: true, ...segmentRollOf(retention, segmentBytes), maxInlineIndexBytes, ...rest, clock, log, files, onFault: (error) => (this.fault = error) });
     this.registry = new Registry({ storage: this.storage, clock, log, ttlMode, retention, maxLoadedStreams });
   }
 }

@@ -104,7 +104,7 @@ export function rollAt(bytes: number): SegmentRoll {
 
 /** A record with a payload, and whatever else it changes. */
 export function recordOf(payload: Buffer | string, more: Partial<AppendRecord> = {}): AppendRecord {
-  return { payload: Buffer.from(payload), closes: false, producer: null, seq: null, atMs: 0, ...more };
+  return { payload: Buffer.from(payload), messages: 1, closes: false, producer: null, seq: null, atMs: 0, ...more };
 }
 
 /** A configuration without a lifetime. */

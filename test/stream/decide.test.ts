@@ -56,7 +56,7 @@ describe("an append", () => {
 
   test("carries everything that becomes durable together", () => {
     const decision = decideAppend(stateOf({ marks: known }), TEXT_FORMAT, commandOf("x", { closes: true, producer: PRODUCER, seq: "s" }), NOW_MS);
-    assert.deepEqual(decision, { kind: "accept", record: { payload: Buffer.from("x"), closes: true, producer: PRODUCER, seq: "s", atMs: NOW_MS } });
+    assert.deepEqual(decision, { kind: "accept", record: { payload: Buffer.from("x"), messages: 1, closes: true, producer: PRODUCER, seq: "s", atMs: NOW_MS } });
   });
 
   test("that is a duplicate echoes the highest accepted sequence number", () => {
@@ -112,13 +112,13 @@ describe("a closed stream", () => {
 describe("a body", () => {
   test("is kept as it is where the stream is not JSON", () => {
     const body = Buffer.from("[1,\n2]");
-    assert.equal(frameBody(TEXT_FORMAT, body, "append"), body);
+    assert.deepEqual(frameBody(TEXT_FORMAT, body, "append"), { kind: "framed", bytes: body, messages: 1 });
   });
 
   test("of an empty array makes an empty JSON stream, but is no append", () => {
-    assert.deepEqual(frameBody(JSON_FORMAT, Buffer.from("[]"), "create"), Buffer.alloc(0));
+    assert.deepEqual(frameBody(JSON_FORMAT, Buffer.from("[]"), "create"), { kind: "framed", bytes: Buffer.alloc(0), messages: 1 });
     assert.deepEqual(frameBody(JSON_FORMAT, Buffer.from("[]"), "append"), { kind: "refused", code: "empty-json-array" });
-    assert.deepEqual(frameBody(JSON_FORMAT, Buffer.alloc(0), "create"), Buffer.alloc(0));
+    assert.deepEqual(frameBody(JSON_FORMAT, Buffer.alloc(0), "create"), { kind: "framed", bytes: Buffer.alloc(0), messages: 1 });
   });
 });
 

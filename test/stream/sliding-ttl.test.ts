@@ -22,7 +22,7 @@ async function ttlOf(t: TestContext, isNew = false): Promise<TestTtl> {
   t.after(() => engine.storage.close());
   const createdAtMs = engine.clock.nowMs();
   const stored = await created(engine.storage, "s", "", { contentType: "text/plain", ttlSeconds: TTL_MS / 1000, createdAtMs });
-  const initial: AppendRecord = { payload: Buffer.alloc(0), closes: false, producer: null, seq: null, atMs: createdAtMs };
+  const initial: AppendRecord = { payload: Buffer.alloc(0), messages: 1, closes: false, producer: null, seq: null, atMs: createdAtMs };
   const ttl = new SlidingTtl({ storage: engine.storage, clock: engine.clock }, stored, isNew ? initial : null);
   return { engine, stored, ttl, leftMs: () => ttl.deadlineMs - engine.clock.nowMs() };
 }

@@ -280,15 +280,37 @@ describe("reading", () => {
   }
 
   test("gives about as much as asked for, and says whether that is all", async (t) => {
-    const { stream } = await streamOf(t, {}, "0123456789");
+    const { stream } = await streamOf(t, {}, "01234");
+    await appendTo(stream, commandOf("56789"));
     assert.deepEqual(await readOf(stream, 2, 3), { kind: "chunk", from: 2, to: 5, bytes: Buffer.from("234"), upToDate: false, closed: false });
     assert.deepEqual(await readOf(stream, 5, 100), { kind: "chunk", from: 5, to: 10, bytes: Buffer.from("56789"), upToDate: true, closed: false });
     assert.deepEqual(await readOf(stream, 10, 100), { kind: "chunk", from: 10, to: 10, bytes: Buffer.alloc(0), upToDate: true, closed: false });
   });
 
+  test("ends where an append ended; one that is longer comes whole, unless the reader wants no more than so much", async (t) => {
+    const { stream } = await streamOf(t, {}, "01");
+    for (const body of ["2", "3456", "789"]) await appendTo(stream, commandOf(body));
+    const table: [from: number, maxBytes: number, text: string][] = [[0, 1, "01"], [0, 2, "01"], [0, 4, "012"], [1, 1, "1"], [3, 1, "3456"], [4, 2, "456"], [0, 7, "0123456"], [0, 9, "0123456"], [0, 10, "0123456789"]];
+    for (const [from, maxBytes, text] of table) assert.equal((await readOf(stream, from, maxBytes)).bytes.toString(), text, `from ${from}, about ${maxBytes}`);
+    const shortened = async (longestBytes: number): Promise<string> => (await stream.read(3, 2, undefined, longestBytes)).bytes.toString();
+    assert.deepEqual([await shortened(3), await shortened(4)], ["34", "3456"]);
+  });
+
+  test("can be tried without reading an append whole", async (t) => {
+    const { engine, stream } = await streamOf(t, {}, bytesOf(3000));
+    const lengths: number[] = [];
+    const { storage } = engine;
+    const watched = Object.assign(Object.create(storage) as typeof storage, {
+      read: (...[stored, from, maxBytes]: Parameters<typeof storage.read>) => (lengths.push(maxBytes), storage.read(stored, from, maxBytes)),
+    });
+    const context = { storage: watched, clock: engine.clock, ttlMode: "sliding" as const, retention: KEEP_ALL };
+    await new Stream(context, stream.stored, null).probe(5);
+    assert.deepEqual(lengths, [2995]);
+  });
+
   test("tells of closure only at the end", async (t) => {
-    const { stream } = await streamOf(t, {}, "0123456789");
-    await appendTo(stream, commandOf("", { closes: true }));
+    const { stream } = await streamOf(t, {}, "01234");
+    await appendTo(stream, commandOf("56789", { closes: true }));
     assert.equal((await readOf(stream, 0, 5)).closed, false);
     assert.equal((await readOf(stream, 5, 5)).closed, true);
     assert.equal((await readOf(stream, 10, 5)).closed, true);
@@ -299,9 +321,9 @@ describe("reading", () => {
     const parts = [3000, 3000, 5000, 100, 3000].map((size, index) => bytesOf(size, index));
     for (const part of parts) await appendTo(stream, commandOf(part));
     const whole = Buffer.concat(parts);
-    for (const [from, maxBytes] of [[0, 14_100], [2999, 2], [1, 9999], [0, 1]] as const) {
+    for (const [from, maxBytes, to] of [[0, 14_100, 14_100], [2999, 4000, 6000], [2999, 9000, 11_100], [1, 11_000, 11_000], [5999, 5101, 11_100], [0, 1, 3000]] as const) {
       const chunk = await readOf(stream, from, maxBytes);
-      assert.ok(chunk.bytes.equals(whole.subarray(from, from + maxBytes)), `${from}, ${maxBytes}`);
+      assert.ok(chunk.bytes.equals(whole.subarray(from, to)), `${from}, ${maxBytes}`);
     }
   });
 

@@ -6,9 +6,6 @@ import type { Exchange } from "../exchange.js";
 import { withReadPlace } from "../read-place.js";
 import type { SseFeeds } from "../sse-feed.js";
 
-/** Read before an answer begins, to find out whether there is something to send. */
-const PROBE_BYTES = 4096;
-
 /** What an SSE read asks for. */
 export interface SseQuery {
   readonly offset: ParsedOffset;
@@ -21,16 +18,7 @@ export function sse(context: Context, feeds: SseFeeds, exchange: Exchange, name:
     const open = (): void => feeds.open(stream, { exchange, position, cursor });
     if (position === stream.tail) return open();
     // Once the answer has begun it can't be refused any more, and the client would come back again and again.
-    stream.retain();
-    const probe = async (): Promise<void> => {
-      try {
-        await stream.read(position, PROBE_BYTES);
-        open();
-      } finally {
-        stream.release();
-      }
-    };
-    return probe();
+    return stream.probe(position).then(open);
   });
 }
 

@@ -41,6 +41,8 @@ export interface FileStorageOptions {
   /** An append of this size goes to its segment first; at most a quarter of `journalBytes` counts. */
   readonly journalBypassBytes: number;
   readonly tailCacheBytes: number;
+  /** Indexes of appends up to this size are in sidecars, longer ones in files; 256 when absent. */
+  readonly maxInlineIndexBytes?: number;
   /** Whether the lock of another host is taken away. */
   readonly forceUnlock?: boolean;
   readonly clock: Clock;
@@ -89,12 +91,12 @@ export class FileStorage implements Storage {
     const cache = (this.#cache = new TailCache(options.tailCacheBytes));
     const fault = (error: Error): void => this.#fault(error);
     this.#trash = new Trash({ files, layout, pool, log, fault, noteShard: (directory) => this.#writer.noteShard(directory) });
-    const writer = (this.#writer = new SegmentWriter({ files, layout, pool, cache, threads: poolThreads(), damaged: (stream, damage) => this.#damaged(stream, damage) }));
+    const writer = (this.#writer = new SegmentWriter({ files, layout, pool, cache, threads: poolThreads(), maxInlineIndexBytes: options.maxInlineIndexBytes, damaged: (stream, damage) => this.#damaged(stream, damage) }));
     this.#flusher = new Flusher({ writer, cache, clock, flushAtBytes: Math.floor(options.tailCacheBytes / 2), fault });
     // What a killed process leaves of a probe goes with the rest of the trash.
     this.#room = new Room({ files, probePath: join(layout.trash, "probe"), clock, log, found: () => this.#journal?.roomFound(), fault });
     this.#damage = new Damage({ log, layout, remove: (stream, settle) => this.delete(stream, settle) });
-    this.#reader = new StreamReader({ pool, cache, damage: this.#damage });
+    this.#reader = new StreamReader({ pool, cache, damage: this.#damage, log });
     const journal = (): Journal => this.#openJournal();
     this.#checkpointer = new Checkpointer({ files, writer, trash: this.#trash, journal, journalDirectory: layout.journal, damagedDirectory: layout.damaged, clock, log, fault });
     this.#intake = new Intake({
@@ -313,6 +315,10 @@ export class FileStorage implements Storage {
 
   read(stored: StoredStream, from: Position, maxBytes: number, allocate?: Allocate): MaybePromise<Buffer> {
     return this.#reader.read(ownStream(stored), from, maxBytes, allocate);
+  }
+
+  endOfRead(stored: StoredStream, from: Position, maxBytes: number): MaybePromise<Position | null> {
+    return this.#reader.endOfRead(ownStream(stored), from, maxBytes);
   }
 
   /** Loading a stream that was only kept for its forks finds out that there are none any more. */

@@ -1,5 +1,6 @@
 import type { AppendRecord, DamagedStreamError, OldestPart, Position, Settlement, Standing, StoredStream, StreamConfig, StreamObserver } from "../storage.js";
 import { MutableState } from "../state.js";
+import { AppendIndex, indexOfOne, UNKNOWN_INDEX } from "./append-index.js";
 import { Lineage } from "./lineage.js";
 import type { StreamIdentity } from "./record.js";
 import { endOf, partsOf, type Part, type Segment } from "./segment.js";
@@ -134,8 +135,9 @@ export class FileStream implements StoredStream {
     this.forks = sidecar?.forks ?? null;
     this.softDeleted = sidecar?.softDeleted ?? false;
     this.earliestPlace = sidecar?.earliest ?? identity.config.forkedFrom?.earliest ?? ORIGIN;
-    this.segments = (sidecar?.segments ?? []).map(({ start, length, crc, firstAtMs, newestAtMs }) => {
-      return { start, length, crc, firstAtMs, newestAtMs, unchecked: { length, crc, checking: null } };
+    this.segments = (sidecar?.segments ?? []).map(({ start, length, crc, firstAtMs, newestAtMs, index: entry }) => {
+      const index = entry === "one" ? null : entry === null ? UNKNOWN_INDEX : AppendIndex.of(entry, length);
+      return { start, length, crc, firstAtMs, newestAtMs, index, unchecked: { length, crc, checking: null } };
     });
     for (const neededBefore of this.forks?.values() ?? []) if (neededBefore > this.earliest) this.#pins += 1;
     this.hasDirectory = sidecar !== null;
@@ -292,20 +294,24 @@ export class FileStream implements StoredStream {
 
   /** `change` with `length` bytes in the segment at `segmentStart` is durable as part of `batch`. */
   advance(change: AppendRecord, length: number, segmentStart: Position, batch: number): void {
-    if (length > 0) this.#extend(segmentStart, length, change.atMs);
+    if (length > 0) this.#extend(segmentStart, length, change);
     this.state.apply(change, length);
     this.lastBatch = batch;
   }
 
-  #extend(segmentStart: Position, length: number, atMs: number): void {
+  #extend(segmentStart: Position, length: number, { atMs, messages }: AppendRecord): void {
     const last = this.#last;
     if (last?.start === segmentStart) {
       this.#newest = last;
+      const index = (last.index ??= indexOfOne(last.length, last.firstAtMs));
+      if (index !== UNKNOWN_INDEX) index.add(length, messages, atMs);
       last.length += length;
       if (atMs > last.newestAtMs) last.newestAtMs = atMs;
       return;
     }
-    const segment = { start: segmentStart, length, crc: 0, firstAtMs: atMs, newestAtMs: atMs, unchecked: null };
+    const index = messages === 1 ? null : new AppendIndex(atMs);
+    index?.add(length, messages, atMs);
+    const segment = { start: segmentStart, length, crc: 0, firstAtMs: atMs, newestAtMs: atMs, index, unchecked: null };
     this.segments = appended(this.segments, segment);
     this.#newest = segment;
     // The same from now on: one object less for an append to look at.

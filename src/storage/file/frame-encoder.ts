@@ -99,7 +99,7 @@ const BIND_BYTES = recordLength(emptyChange(0), NO_BYTES, false);
 
 /** A change that changes nothing, at a time. */
 export function emptyChange(atMs: number): JournalEntry["change"] {
-  return { payload: NO_BYTES, closes: false, producer: null, seq: null, atMs };
+  return { payload: NO_BYTES, messages: 1, closes: false, producer: null, seq: null, atMs };
 }
 
 /** What says which stream it is, where the file does not know it yet. */

@@ -75,6 +75,17 @@ export function segmentPath(streamDirectory: string, start: Position): string {
   return join(streamDirectory, `${digits16(start)}.seg`);
 }
 
+/** The index of the segment that begins at `start`, where that is too long for the sidecar. */
+export function indexPath(streamDirectory: string, start: Position): string {
+  return join(streamDirectory, `${digits16(start)}.idx`);
+}
+
+/** The start of the segment in an index's file name, `null` when it is no such name. */
+export function indexStartOf(fileName: string): Position | null {
+  const match = /^(\d{16})\.idx$/.exec(fileName);
+  return match === null ? null : Number(match[1]);
+}
+
 /** The start in a segment's file name, `null` when it is no such name. */
 export function segmentStartOf(fileName: string): Position | null {
   const match = /^(\d{16})\.seg$/.exec(fileName);

@@ -9,7 +9,7 @@ import { crc32 } from "./crc32.js";
  *         12 u32 records   16 u64 file sequence   24 u64 batch   32 8 bytes directory id   40 records...
  * Record:  0 u32 length    4 u8 kind   5 u8 flags   6 u16 producer id bytes   8 u16 Stream-Seq bytes   10 u16 zero
  *         12 u32 handle   16 u64 position   24 u64 segment start   32 f64 time (ms since 1970)
- *         40 [u64 epoch, u64 seq, producer id] [Stream-Seq] then by kind:
+ *         40 [u64 epoch, u64 seq, producer id] [Stream-Seq] [u32 messages] then by kind:
  *            bind, create: u32 length and the JSON of the identity;
  *            create, append: the payload, or for a bypassed one u64 its length and u32 its CRC-32.
  *         The payload of link and unlink is a fork's id; a link's position is where the bytes end that the fork needs.
@@ -41,6 +41,9 @@ const FLAG_CLOSES = 1;
 const FLAG_PRODUCER = 2;
 const FLAG_SEQ = 4;
 const FLAG_BYPASSED = 8;
+/** The payload is not just one message. */
+const FLAG_MESSAGES = 16;
+const MESSAGES_BYTES = 4;
 
 /** Which stream a handle means. */
 export interface StreamIdentity {
@@ -74,6 +77,7 @@ export function recordLength(change: AppendRecord, identity: Buffer | null, bypa
   let length = RECORD_HEADER_BYTES;
   if (change.producer !== null) length += PRODUCER_BYTES + Buffer.byteLength(change.producer.id, "utf8");
   if (change.seq !== null) length += Buffer.byteLength(change.seq, "utf8");
+  if (change.messages !== 1) length += MESSAGES_BYTES;
   if (identity !== null) length += IDENTITY_LENGTH_BYTES + identity.length;
   return length + (bypassed ? BYPASS_BYTES : change.payload.length);
 }
@@ -104,6 +108,10 @@ export function encodeRecord(target: Buffer, offset: number, record: JournalReco
     flags |= FLAG_SEQ;
     seqBytes = target.write(seq, end, "utf8");
     end += seqBytes;
+  }
+  if (change.messages !== 1) {
+    flags |= FLAG_MESSAGES;
+    end = target.writeUInt32LE(change.messages, end);
   }
   if (identity !== null) {
     target.writeUInt32LE(identity.length, end);
@@ -244,6 +252,7 @@ function decodeRecord(bytes: Buffer, isNaming = true): JournalRecord {
   const cursor = { offset: RECORD_HEADER_BYTES };
   const producer = (flags & FLAG_PRODUCER) === 0 ? null : decodeProducer(bytes, cursor);
   const seq = (flags & FLAG_SEQ) === 0 ? null : takeText(bytes, cursor, bytes.readUInt16LE(8));
+  const messages = (flags & FLAG_MESSAGES) === 0 ? 1 : takeMessages(bytes, cursor);
   const hasIdentity = kind === RecordKind.bind || kind === RecordKind.create;
   const identityJson = hasIdentity ? takeIdentity(bytes, cursor) : null;
   const isBypassed = (flags & FLAG_BYPASSED) !== 0;
@@ -255,6 +264,7 @@ function decodeRecord(bytes: Buffer, isNaming = true): JournalRecord {
     segmentStart: readUint64(bytes, 24),
     change: {
       payload: isBypassed ? bytes.subarray(0, 0) : bytes.subarray(offset),
+      messages,
       closes: (flags & FLAG_CLOSES) !== 0,
       producer,
       seq,
@@ -278,6 +288,12 @@ function decodeProducer(bytes: Buffer, cursor: { offset: number }): ProducerStam
   const seq = readUint64(bytes, cursor.offset + 8);
   cursor.offset += PRODUCER_BYTES;
   return { id: takeText(bytes, cursor, bytes.readUInt16LE(6)), epoch, seq };
+}
+
+function takeMessages(bytes: Buffer, cursor: { offset: number }): number {
+  const messages = bytes.readUInt32LE(cursor.offset);
+  cursor.offset += MESSAGES_BYTES;
+  return messages;
 }
 
 function takeIdentity(bytes: Buffer, cursor: { offset: number }): Buffer {

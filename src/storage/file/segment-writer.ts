@@ -1,12 +1,14 @@
+import { join } from "node:path";
 import { DamagedStreamError, type Position } from "../storage.js";
 import { MutableState } from "../state.js";
+import { INDEX_BLOCK_BYTES, MAX_INLINE_INDEX_BYTES, UNKNOWN_INDEX, type AppendIndex, type IndexEntry } from "./append-index.js";
 import { combineCrc32, crc32 } from "./crc32.js";
 import type { FileStream } from "./file-stream.js";
 import { errorCode, isDiskFull, isPassing, isPathFault, putReplacement, removeFile, replaceFile, writeReplacement, type Files, type OpenFile } from "./files.js";
-import { keptSidecarPath, segmentPath, segmentStartOf, sidecarPath, type Layout } from "./layout.js";
-import { endOf } from "./segment.js";
+import { indexPath, indexStartOf, keptSidecarPath, segmentPath, segmentStartOf, sidecarPath, type Layout } from "./layout.js";
+import { endOf, type Segment } from "./segment.js";
 import type { SegmentPool } from "./segment-pool.js";
-import { encodeNotice, encodeSidecar, type Sidecar } from "./sidecar.js";
+import { encodeNotice, encodeSidecar, type SegmentEntry, type Sidecar } from "./sidecar.js";
 import { Turns } from "./turns.js";
 import type { TailCache } from "./tail-cache.js";
 
@@ -18,6 +20,8 @@ export interface SegmentWriterOptions {
   readonly cache: TailCache;
   /** File operations that can be under way at the same time in the whole process. */
   readonly threads: number;
+  /** Indexes up to this size are in sidecars. */
+  readonly maxInlineIndexBytes?: number | undefined;
   /** A stream's files can't be written: it takes nothing more, and what the journal has of it is kept. */
   readonly damaged: (stream: FileStream, damage: DamagedStreamError) => void;
 }
@@ -47,6 +51,7 @@ export class SegmentWriter {
   /** Directories of stream directories with entries that are not synced. */
   readonly #unsyncedShards = new Set<string>();
   readonly #persisting: Turns;
+  readonly #maxInlineIndexBytes: number;
   #failure: Error | null = null;
 
   constructor(options: SegmentWriterOptions) {
@@ -56,6 +61,7 @@ export class SegmentWriter {
     this.#cache = options.cache;
     this.#persisting = new Turns(Math.max(1, Math.floor((options.threads * PERSIST_SHARE) / SYNCS_AT_ONCE)));
     this.#damaged = options.damaged;
+    this.#maxInlineIndexBytes = options.maxInlineIndexBytes ?? MAX_INLINE_INDEX_BYTES;
   }
 
   /** The disk failed elsewhere: nothing is written any more. */
@@ -127,7 +133,7 @@ export class SegmentWriter {
         await writeOrCutOff(file, payload, position - segmentStart);
         await file.sync();
       });
-      await this.#enter(stream, [segmentStart]);
+      await this.#enter(stream, [segmentStart], []);
     });
   }
 
@@ -171,6 +177,8 @@ export class SegmentWriter {
       }
       stream.written += length;
       if (!stream.deleted) this.#cache.noteWritten(stream, length);
+      const { index } = segment;
+      if (index !== null && index.length - index.written >= INDEX_BLOCK_BYTES) await this.#flushIndex(stream, segment.start, index, index.length);
     }
   }
 
@@ -181,6 +189,33 @@ export class SegmentWriter {
       stream.unsynced.add(segmentStart);
       await file.write(bytes, position - segmentStart);
     });
+  }
+
+  /** Writes an index up to its byte `limit` to its file. Nothing is synced. */
+  async #flushIndex(stream: FileStream, segmentStart: Position, index: AppendIndex, limit: number): Promise<void> {
+    if (index.written >= limit) return;
+    const { buffer, byteOffset, byteLength } = index.bytes(index.written, limit);
+    const bytes = Buffer.from(buffer, byteOffset, byteLength);
+    await this.#makeDirectory(stream);
+    await this.#useFile(stream, indexPath(stream.directory, segmentStart), async (file) => {
+      index.isUnsynced = true;
+      await writeOrCutOff(file, bytes, index.written);
+    });
+    index.noteWritten(limit, crc32(bytes, index.crc));
+  }
+
+  /** The indexes of a stream's segments up to `tail`, as its sidecar has them: short ones whole, others in their files. */
+  async #flushIndexes(stream: FileStream, tail: Position): Promise<Map<Position, SegmentEntry["index"]>> {
+    const marked = stream.segments.filter(({ start }) => start < tail).map(({ start, index }) => ({ start, index, mark: markOf(index, this.#maxInlineIndexBytes) }));
+    const entries = new Map<Position, SegmentEntry["index"]>();
+    for (const { start, index, mark } of marked) {
+      if (index === null || mark === null || typeof mark === "string" || mark.inline !== null) entries.set(start, mark);
+      else {
+        await this.#flushIndex(stream, start, index, mark.length);
+        entries.set(start, { ...mark, crc: index.crc });
+      }
+    }
+    return entries;
   }
 
   /** Cuts off what a crash may have left behind the durable bytes: a large payload whose record was never written. */
@@ -204,7 +239,8 @@ export class SegmentWriter {
       if (stream.deleted) return;
       this.#cache.dropBefore(stream, endOf(segment));
       stream.written = Math.max(stream.written, endOf(segment));
-      await this.#removeSegment(stream, segment.start);
+      await this.#remove(segmentPath(stream.directory, segment.start));
+      if ((segment.index?.written ?? 0) > 0) await this.#remove(indexPath(stream.directory, segment.start));
       stream.forgetSegment(segment);
     }
     await this.#removeLeftovers(stream);
@@ -213,14 +249,13 @@ export class SegmentWriter {
   /** Files that crashes left: of large payloads without a record, and of what was dropped and came back. */
   async #removeLeftovers(stream: FileStream): Promise<void> {
     for (const file of await this.#files.list(stream.directory)) {
-      const start = segmentStartOf(file);
+      const start = segmentStartOf(file) ?? indexStartOf(file);
       if (stream.deleted) return;
-      if (start !== null && start < stream.earliest) await this.#removeSegment(stream, start);
+      if (start !== null && start < stream.earliest) await this.#remove(join(stream.directory, file));
     }
   }
 
-  async #removeSegment(stream: FileStream, start: Position): Promise<void> {
-    const path = segmentPath(stream.directory, start);
+  async #remove(path: string): Promise<void> {
     await this.#pool.drop(path);
     await removeFile(this.#files, path);
   }
@@ -241,12 +276,14 @@ export class SegmentWriter {
     const { id, name, config, earliestPlace: earliest, softDeleted } = stream;
     const forks = stream.forks === null ? null : new Map(stream.forks);
     const { tail } = state;
+    // Before anything else is written: what is appended meanwhile is behind what the sidecar will say.
+    const indexes = await this.#flushIndexes(stream, tail);
     await this.#flushTo(stream, tail);
     if (stream.deleted || stream.damage !== null) return;
     await this.#makeDirectory(stream);
     const segments = stream.segments
       .filter((segment) => segment.start < tail)
-      .map(({ start, length, crc, firstAtMs, newestAtMs }) => ({ start, length: Math.min(length, tail - start), crc, firstAtMs, newestAtMs }));
+      .map(({ start, length, crc, firstAtMs, newestAtMs }) => ({ start, length: Math.min(length, tail - start), crc, firstAtMs, newestAtMs, index: indexes.get(start) ?? null }));
     // Each member by name: objects made by spreading leave garbage that only a full collection finds.
     const sidecar = { id, name, config, state, earliest, forks, softDeleted, segments, batch, claimed: false };
     // Under its other name the sidecar promises nothing yet: both go to the disk at the same time.
@@ -260,16 +297,20 @@ export class SegmentWriter {
   async #syncSegments(stream: FileStream): Promise<void> {
     const unsynced = [...stream.unsynced];
     for (const start of unsynced) await this.#use(stream, start, (file) => file.sync());
-    await this.#enter(stream, unsynced);
+    const indexed = stream.segments.filter(({ index }) => index?.isUnsynced === true);
+    for (const { start } of indexed) await this.#useFile(stream, indexPath(stream.directory, start), (file) => file.sync());
+    await this.#enter(stream, unsynced, indexed);
     for (const start of unsynced) stream.unsynced.delete(start);
+    for (const { index } of indexed) if (index !== null) index.isUnsynced = false;
   }
 
   /** Makes the directory's entries of synced segments permanent: no sidecar or record may speak of one that could be gone. */
-  async #enter(stream: FileStream, segmentStarts: readonly Position[]): Promise<void> {
+  async #enter(stream: FileStream, segmentStarts: readonly Position[], indexed: readonly Segment[]): Promise<void> {
     const missing = segmentStarts.filter((start) => !stream.entered.has(start));
-    if (missing.length === 0) return;
+    if (missing.length === 0 && indexed.every(({ index }) => index?.isEntered === true)) return;
     await this.#files.syncDirectory(stream.directory);
     for (const start of missing) stream.entered.add(start);
+    for (const { index } of indexed) if (index !== null) index.isEntered = true;
   }
 
   /** Takes the directory for a stream whose creation may not be durable yet, so that its files can't be anyone else's. */
@@ -299,8 +340,11 @@ export class SegmentWriter {
     stream.hasSidecar = true;
   }
 
-  async #use(stream: FileStream, segmentStart: Position, work: (file: OpenFile) => Promise<void>): Promise<void> {
-    const path = segmentPath(stream.directory, segmentStart);
+  #use(stream: FileStream, segmentStart: Position, work: (file: OpenFile) => Promise<void>): Promise<void> {
+    return this.#useFile(stream, segmentPath(stream.directory, segmentStart), work);
+  }
+
+  async #useFile(stream: FileStream, path: string, work: (file: OpenFile) => Promise<void>): Promise<void> {
     await this.#onOwnFile(stream, path, () => this.#pool.use(path, "write", work));
   }
 
@@ -328,6 +372,15 @@ async function unlessDamaged(work: Promise<void>): Promise<void> {
   await work.catch((error: unknown) => {
     if (!(error instanceof DamagedStreamError)) throw error;
   });
+}
+
+/** An index as a sidecar has it now, but for the checksum of its file. */
+function markOf(index: AppendIndex | null, maxInlineBytes: number): IndexEntry | "one" | null {
+  if (index === null) return "one";
+  if (index === UNKNOWN_INDEX) return null;
+  const { messages, atMs, length } = index.mark;
+  const isInline = index.written === 0 && length <= maxInlineBytes;
+  return { messages, atMs, length, inline: isInline ? index.bytes(0, length).slice() : null, crc: 0 };
 }
 
 /** What does not fit whole is cut off again: it would take the room that others still find. */

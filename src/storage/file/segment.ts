@@ -1,4 +1,5 @@
 import type { OldestPart, Position } from "../storage.js";
+import type { AppendIndex } from "./append-index.js";
 
 /** A segment of a stream: `length` bytes of it are durable, `crc` is that of the bytes already in the segment's file. */
 export interface Segment {
@@ -8,6 +9,8 @@ export interface Segment {
   /** When its first and its newest byte were appended. */
   readonly firstAtMs: number;
   newestAtMs: number;
+  /** Where its appends end; `null` where it is one append of one message. */
+  index: AppendIndex | null;
   /** What another process wrote and nobody has compared with its CRC yet; `null` once that is done. */
   unchecked: UncheckedBytes | null;
 }

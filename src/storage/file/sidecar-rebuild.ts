@@ -116,7 +116,7 @@ async function segmentsOf({ files, syncs, nowMs }: RebuildOptions, { directory, 
       if (next !== undefined && size > end - start) return `its files overlap from ${end} on, and nobody can tell which has its bytes: put it back from a copy`;
       if (size < end - start) return `its bytes from ${start + size} to ${end} are missing: put them back from a copy`;
       if (syncs) await file.sync();
-      if (end > start) segments.push({ start, length: end - start, crc: await crcOf(file, end - start), firstAtMs: nowMs, newestAtMs: nowMs });
+      if (end > start) segments.push({ start, length: end - start, crc: await crcOf(file, end - start), firstAtMs: nowMs, newestAtMs: nowMs, index: null });
     } finally {
       await file.close();
     }

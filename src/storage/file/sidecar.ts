@@ -1,5 +1,6 @@
 import type { Position, ProducerMark, ProducerStamp, StreamConfig } from "../storage.js";
 import { MutableState } from "../state.js";
+import type { IndexEntry } from "./append-index.js";
 import { crc32 } from "./crc32.js";
 
 /** The version of the disk format. Another one is refused, never guessed at. */
@@ -13,6 +14,8 @@ export interface SegmentEntry {
   /** When its first and its newest byte were appended. */
   readonly firstAtMs: number;
   readonly newestAtMs: number;
+  /** Where its appends end: `"one"` for one append of one message, `null` where that is lost. */
+  readonly index: IndexEntry | "one" | null;
 }
 
 /** What a sidecar says. */
@@ -69,7 +72,7 @@ export function encodeSidecar(sidecar: Sidecar): Buffer {
     ["softDeleted", sidecar.softDeleted],
     ["forks", [...(sidecar.forks ?? [])].map(([id, neededBefore]) => ({ id, neededBefore }))],
     ["earliest", { position: sidecar.earliest.position, segmentStart: sidecar.earliest.segmentStart }],
-    ["segments", sidecar.segments.map(({ start, length, crc, firstAtMs, newestAtMs }) => ({ start, length, crc32: hex(crc), firstAtMs, newestAtMs }))],
+    ["segments", sidecar.segments.map(({ start, length, crc, firstAtMs, newestAtMs, index }) => ({ start, length, crc32: hex(crc), firstAtMs, newestAtMs, index: indexToJson(index) }))],
   ]);
 }
 
@@ -127,7 +130,24 @@ interface SidecarJson extends StreamConfig {
   readonly softDeleted: boolean;
   readonly forks: readonly { readonly id: string; readonly neededBefore: Position }[];
   readonly earliest: Sidecar["earliest"];
-  readonly segments: readonly (Omit<SegmentEntry, "crc"> & { readonly crc32: string })[];
+  readonly segments: readonly (Omit<SegmentEntry, "crc" | "index"> & { readonly crc32: string; readonly index: IndexJson })[];
+}
+
+/** An index in a sidecar: its bytes in base64, or the checksum of its file. */
+type IndexJson = "one" | null | (Pick<IndexEntry, "messages" | "atMs" | "length"> & ({ readonly bytes: string } | { readonly crc32: string }));
+
+function indexToJson(index: SegmentEntry["index"]): IndexJson {
+  if (index === null || index === "one") return index;
+  const { messages, atMs, length, inline, crc } = index;
+  return inline === null ? { messages, atMs, length, crc32: hex(crc) } : { messages, atMs, length, bytes: Buffer.from(inline).toString("base64") };
+}
+
+function indexFromJson(json: IndexJson): SegmentEntry["index"] {
+  if (json === null || json === "one") return json;
+  const { messages, atMs, length } = json;
+  if ("crc32" in json) return { messages, atMs, length, inline: null, crc: parseInt(json.crc32, 16) };
+  // A copy of its own: Node's pool would be kept by what is in it.
+  return { messages, atMs, length, inline: Uint8Array.from(Buffer.from(json.bytes, "base64")), crc: 0 };
 }
 
 function fromJson(json: SidecarJson): Sidecar {
@@ -149,7 +169,7 @@ function fromJson(json: SidecarJson): Sidecar {
     forks: json.forks.length === 0 ? null : new Map(json.forks.map((fork) => [fork.id, fork.neededBefore])),
     softDeleted: json.softDeleted,
     earliest: json.earliest,
-    segments: json.segments.map(({ start, length, crc32: crc, firstAtMs, newestAtMs }) => ({ start, length, crc: parseInt(crc, 16), firstAtMs, newestAtMs })),
+    segments: json.segments.map(({ start, length, crc32: crc, firstAtMs, newestAtMs, index }) => ({ start, length, crc: parseInt(crc, 16), firstAtMs, newestAtMs, index: indexFromJson(index) })),
     batch,
     claimed,
   };

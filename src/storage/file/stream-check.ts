@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Position } from "../storage.js";
 import { errorCode, isBusy, readWhole, type Files } from "./files.js";
-import { keptSidecarPath, segmentPath, segmentStartOf, sidecarPath, type Layout } from "./layout.js";
+import { indexPath, indexStartOf, keptSidecarPath, segmentPath, segmentStartOf, sidecarPath, type Layout } from "./layout.js";
 import { crcOf } from "./segment-reader.js";
 import { decodeSidecar, type SegmentEntry, type Sidecar, type SidecarResult } from "./sidecar.js";
 
@@ -40,6 +40,8 @@ export interface CheckedStream {
   /** The starts of the segment files that are there, in order. */
   readonly starts: readonly Position[];
   readonly lost: readonly LostSegment[];
+  /** Segments whose index is not what the sidecar says: their bytes are sound all the same. */
+  readonly lostIndexes: readonly Position[];
   /** All of that, and what else there is, in words; nothing about a sidecar that is missing. */
   readonly findings: readonly Finding[];
 }
@@ -76,14 +78,16 @@ export async function checkStream(options: CheckOptions, directory: string): Pro
   const names = typeof listed === "string" ? [] : listed;
   const starts = names.map(segmentStartOf).filter((start) => start !== null).sort((left, right) => left - right);
   const lost: LostSegment[] = [];
+  const lostIndexes: Position[] = [];
   if (sidecar !== null) {
     await checkHome(options, sidecar, directory, tell);
     checkPositions(sidecar, path, tell);
     if (options.readSegments) lost.push(...(await checkSegments(options, sidecar, directory, bytes?.length ?? 0)));
     for (const { path: segment, problem, offset } of lost) tell(segment, problem, offset);
+    if (options.readSegments) lostIndexes.push(...(await checkIndexes(options, sidecar, directory, tell)));
   }
   for (const stray of names.filter((file) => !isOurs(file))) tell(join(directory, stray), "it is no file of a stream");
-  return { directory, name, sidecar, sidecarProblem, sidecarState, sidecarBytes: bytes, starts, lost, findings };
+  return { directory, name, sidecar, sidecarProblem, sidecarState, sidecarBytes: bytes, starts, lost, lostIndexes, findings };
 }
 
 type Tell = (file: string, problem: string, offset?: number | null) => void;
@@ -104,7 +108,7 @@ function isFinal(read: Extract<SidecarResult, { kind: "damaged" }>, before: Buff
 }
 
 function isOurs(file: string): boolean {
-  return /^meta\.json(\.new|\.damaged)?$/.test(file) || segmentStartOf(file) !== null;
+  return /^meta\.json(\.new|\.damaged)?$/.test(file) || segmentStartOf(file) !== null || indexStartOf(file) !== null;
 }
 
 /** The name that a damaged sidecar gives counts when its directory agrees. */
@@ -163,10 +167,26 @@ async function checkSegments(options: CheckOptions, sidecar: Sidecar, directory:
   }
   return lost;
 }
+
+/** Compares the indexes that are in files with their checksums; returns the starts of the segments whose index is lost. */
+async function checkIndexes(options: CheckOptions, { segments, earliest }: Sidecar, directory: string, tell: Tell): Promise<Position[]> {
+  const lost: Position[] = [];
+  for (const { start, length, index } of segments) {
+    if (index === null || index === "one" || index.inline !== null || start + length <= Math.max(options.trimmedTo, earliest.position)) continue;
+    const path = indexPath(directory, start);
+    const fault = await attempt(() => faultOf(options.files, path, index, (bytes) => options.onBytes(bytes, 1)));
+    if (fault === null) continue;
+    const { problem, offset } = typeof fault === "string" ? { problem: fault, offset: null } : fault;
+    tell(path, `${problem}: where the appends from ${start} to ${start + length} ended is lost, the bytes are not`, offset);
+    lost.push(start);
+  }
+  return lost;
+}
+
 type Fault = Pick<LostSegment, "problem" | "offset" | "state">;
 
-/** What is wrong with a segment, `null` when nothing is. */
-async function faultOf(files: Files, path: string, { length, crc }: SegmentEntry, onStep: (bytes: number) => void): Promise<Fault | null> {
+/** What is wrong with a segment or an index, `null` when nothing is. */
+async function faultOf(files: Files, path: string, { length, crc }: Pick<SegmentEntry, "length" | "crc">, onStep: (bytes: number) => void): Promise<Fault | null> {
   try {
     const file = await files.open(path, "read");
     try {

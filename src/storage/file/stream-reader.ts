@@ -1,6 +1,10 @@
+import type { Log } from "../../ops/log.js";
 import { TrimmedStreamError, type Allocate, type MaybePromise, type Position } from "../storage.js";
 import type { Damage } from "./damage.js";
+import type { Neighbours } from "./append-index.js";
 import type { FileStream } from "./file-stream.js";
+import { IndexReader } from "./index-reader.js";
+import { endOf } from "./segment.js";
 import type { SegmentPool } from "./segment-pool.js";
 import { deletedMeanwhile, readThrough } from "./segment-reader.js";
 import type { TailCache } from "./tail-cache.js";
@@ -10,14 +14,38 @@ export interface StreamReaderOptions {
   readonly pool: SegmentPool;
   readonly cache: TailCache;
   readonly damage: Damage;
+  readonly log: Log;
 }
 
 /** Reads a stream's bytes wherever they are: in memory, in its own segments, or in those of the streams it comes from. */
 export class StreamReader {
   readonly #options: StreamReaderOptions;
+  readonly #indexes: IndexReader;
 
   constructor(options: StreamReaderOptions) {
     this.#options = options;
+    this.#indexes = new IndexReader(options);
+  }
+
+  /**
+   * Where a read from `from` of about `maxBytes`, which ends before the tail, does not cut an append in two; `null` where
+   * that is not known. Throws TrimmedStreamError and StorageBusyError.
+   */
+  endOfRead(stream: FileStream, from: Position, maxBytes: number): MaybePromise<Position | null> {
+    if (from < stream.earliest) throw new TrimmedStreamError(stream);
+    const reach = from + maxBytes;
+    const inherited = reach < stream.lineage.end ? stream.lineage.at(reach) : null;
+    const owner = inherited?.owner ?? stream;
+    const segment = owner.segmentAt(reach);
+    if (segment === undefined || reach >= endOf(segment)) return null;
+    const { start } = segment;
+    const endFor = (found: Neighbours | null): Position | null => {
+      if (found === null) return start > from ? start : null;
+      // A fork may have been made in the middle of an append: for the fork it ends there.
+      return start + found.before > from ? start + found.before : Math.min(start + found.after, inherited?.to ?? Infinity);
+    };
+    const found = this.#indexes.around(owner, segment, reach - start);
+    return found instanceof Promise ? found.then(endFor) : endFor(found);
   }
 
   /**

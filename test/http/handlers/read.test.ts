@@ -45,12 +45,18 @@ describe("GET", () => {
   });
 
   test("reads a chunk at a time, and only the last is up to date", async (context) => {
-    const server = await withText(context, "hello", { chunkBytes: 2 });
+    const server = await withText(context, "he", { chunkBytes: 3 });
+    for (const body of ["l", "lo!!", "!"]) await server.send("POST", "a", { headers: TEXT, body });
     const token = await tokensOf(server, "a");
     const first = await server.send("GET", "a");
-    assert.deepEqual([first.text, first.headers["stream-next-offset"], first.headers["stream-up-to-date"]], ["he", token(2), undefined]);
-    const last = await server.send("GET", `a?offset=${token(4)}`);
-    assert.deepEqual([last.text, last.headers["stream-next-offset"], last.headers["stream-up-to-date"]], ["o", token(5), "true"]);
+    assert.deepEqual([first.text, first.headers["stream-next-offset"], first.headers["stream-up-to-date"]], ["hel", token(3), undefined]);
+    // Longer than a chunk, and whole; also from its middle on.
+    const second = await server.send("GET", `a?offset=${token(3)}`);
+    assert.deepEqual([second.text, second.headers["stream-next-offset"], second.headers["stream-up-to-date"]], ["lo!!", token(7), undefined]);
+    assert.equal((await server.send("GET", `a?offset=${token(2)}`)).text, "l");
+    assert.equal((await server.send("GET", `a?offset=${token(4)}`)).text, "o!!");
+    const last = await server.send("GET", `a?offset=${token(7)}`);
+    assert.deepEqual([last.text, last.headers["stream-next-offset"], last.headers["stream-up-to-date"]], ["!", token(8), "true"]);
   });
 
   test("of JSON reads whole messages as one array", async (context) => {
@@ -101,8 +107,8 @@ describe("GET", () => {
   });
 
   test("before the end of a closed stream does not say that it is closed", async (context) => {
-    const server = await withText(context, "hello", { chunkBytes: 2 });
-    await server.send("POST", "a", { headers: { "Stream-Closed": "true" } });
+    const server = await withText(context, "he", { chunkBytes: 2 });
+    await server.send("POST", "a", { headers: { ...TEXT, "Stream-Closed": "true" }, body: "llo" });
     const { headers } = await server.send("GET", "a");
     assert.equal(headers["stream-closed"], undefined);
     assert.doesNotMatch(headers["etag"] ?? "", /closed/);

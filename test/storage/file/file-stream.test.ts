@@ -143,7 +143,7 @@ describe("a segment's age", () => {
 test("a stream from a sidecar is as the sidecar says, and its bytes have yet to be checked", () => {
   const state = new MutableState();
   state.tail = 150;
-  const stream = new FileStream(IDENTITY, "/d", { ...IDENTITY, state, earliest: { position: 0, segmentStart: 0 }, forks: null, softDeleted: false, segments: [{ start: 0, length: 100, crc: 1, firstAtMs: 0, newestAtMs: 0 }, { start: 100, length: 50, crc: 2, firstAtMs: 0, newestAtMs: 0 }], batch: 8, claimed: false });
+  const stream = new FileStream(IDENTITY, "/d", { ...IDENTITY, state, earliest: { position: 0, segmentStart: 0 }, forks: null, softDeleted: false, segments: [{ start: 0, length: 100, crc: 1, firstAtMs: 0, newestAtMs: 0, index: "one" }, { start: 100, length: 50, crc: 2, firstAtMs: 0, newestAtMs: 0, index: "one" }], batch: 8, claimed: false });
   assert.equal(stream.isPersisted, true);
   assert.equal(stream.written, 150);
   assert.deepEqual(stream.segments.map(({ unchecked }) => unchecked?.crc), [1, 2]);

@@ -19,7 +19,7 @@ async function written(rooms: FileRooms, isLoaded = false, name = "s"): Promise<
   await rooms.writer.persist(stream);
   await rooms.pool.closeAll();
   if (!isLoaded) return stream;
-  const segments = stream.segments.map((segment) => ({ ...segment }));
+  const segments = stream.segments.map((segment) => ({ ...segment, index: "one" as const }));
   return new FileStream(stream, stream.directory, { id: stream.id, name: stream.name, config: stream.config, state: stream.state, earliest: stream.earliestPlace, forks: null, softDeleted: false, segments, batch: 1, claimed: false });
 }
 
@@ -31,7 +31,7 @@ async function large(rooms: FileRooms, name: string): Promise<FileStream> {
   state.apply(recordOf(""), length);
   mkdirSync(directory, { recursive: true });
   writeFileSync(segmentPath(directory, start), bytes);
-  const segments = [{ start, length, crc: crc32(bytes), firstAtMs: 0, newestAtMs: 0 }];
+  const segments = [{ start, length, crc: crc32(bytes), firstAtMs: 0, newestAtMs: 0, index: "one" as const }];
   return new FileStream({ id, name, config }, directory, { id, name, config, state, earliest: { position: 0, segmentStart: 0 }, forks: null, softDeleted: false, segments, batch: 1, claimed: false });
 }
 

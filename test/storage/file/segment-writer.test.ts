@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { crc32 } from "../../../src/storage/file/crc32.js";
 import type { FileStream } from "../../../src/storage/file/file-stream.js";
-import { segmentPath, sidecarPath } from "../../../src/storage/file/layout.js";
+import { indexPath, segmentPath, sidecarPath } from "../../../src/storage/file/layout.js";
 import { decodeSidecar, type Sidecar } from "../../../src/storage/file/sidecar.js";
 import { DamagedStreamError } from "../../../src/storage/storage.js";
 import { bytesOf, rollAt } from "../../helpers/engine.js";
@@ -100,8 +100,8 @@ describe("persisting", () => {
     assert.deepEqual(sidecar.state, stream.state);
     assert.deepEqual([sidecar.id, sidecar.name, sidecar.config, sidecar.claimed], [stream.id, stream.name, stream.config, false]);
     assert.deepEqual(sidecar.segments, [
-      { start: 0, length: 3000, crc: crc32(bytesOf(3000)), firstAtMs: 5, newestAtMs: 5 },
-      { start: 3000, length: 2000, crc: crc32(bytesOf(2000, 1)), firstAtMs: 0, newestAtMs: 0 },
+      { start: 0, length: 3000, crc: crc32(bytesOf(3000)), firstAtMs: 5, newestAtMs: 5, index: "one" },
+      { start: 3000, length: 2000, crc: crc32(bytesOf(2000, 1)), firstAtMs: 0, newestAtMs: 0, index: "one" },
     ]);
     assert.equal(sidecar.batch, stream.lastBatch);
     assert.equal(stream.isPersisted, true);
@@ -145,10 +145,52 @@ describe("persisting", () => {
     disk.open();
     await persisted;
     const sidecar = sidecarOf(stream);
-    assert.deepEqual([sidecar.state.tail, sidecar.state.closed, sidecar.segments], [10, false, [{ start: 0, length: 10, crc: crc32(bytesOf(10)), firstAtMs: 0, newestAtMs: 0 }]]);
+    assert.deepEqual([sidecar.state.tail, sidecar.state.closed, sidecar.segments], [10, false, [{ start: 0, length: 10, crc: crc32(bytesOf(10)), firstAtMs: 0, newestAtMs: 0, index: "one" }]]);
     assert.equal(stream.isPersisted, false);
     await rooms.writer.persist(stream);
     assert.equal(sidecarOf(stream).segments.length, 1 + stream.segments.length - 1);
+  });
+
+  test("has a short index in the sidecar, and a longer one in a file of its own, synced before the sidecar's rename", async () => {
+    const rooms = fileRooms();
+    const stream = rooms.stream();
+    for (let index = 0; index < 5; index += 1) rooms.advance(stream, bytesOf(4), { atMs: 10 * index, messages: index });
+    await rooms.writer.persist(stream);
+    const inline = sidecarOf(stream).segments[0]?.index;
+    assert.ok(inline !== null && inline !== undefined && inline !== "one" && inline.inline !== null);
+    assert.deepEqual([inline.messages, inline.atMs, inline.length], [10, 40, inline.inline.length]);
+    assert.equal(existsSync(indexPath(stream.directory, 0)), false);
+    for (let index = 0; index < 200; index += 1) rooms.advance(stream, bytesOf(4), { atMs: 50 + index });
+    const calls = rooms.files.operations.length;
+    await rooms.writer.persist(stream);
+    const inFile = sidecarOf(stream).segments[0]?.index;
+    assert.ok(inFile !== null && inFile !== undefined && inFile !== "one");
+    const bytes = readFileSync(indexPath(stream.directory, 0));
+    assert.deepEqual(inFile, { messages: 210, atMs: 249, length: bytes.length, inline: null, crc: crc32(bytes) });
+    assert.deepEqual(bytes.subarray(0, inline.length), Buffer.from(inline.inline));
+    const after = rooms.files.operations.slice(calls);
+    const [synced, renamed] = [after.findIndex(({ kind, path }) => kind === "sync" && path.endsWith(".idx")), after.findIndex(({ kind }) => kind === "rename")];
+    assert.ok(synced >= 0 && synced < renamed, JSON.stringify(after.map(({ kind }) => kind)));
+  });
+
+  test("of an index goes on where the last one ended, whatever was appended meanwhile", async () => {
+    const rooms = fileRooms();
+    const stream = rooms.stream();
+    const grow = (appends: number): void => {
+      for (let index = 0; index < appends; index += 1) rooms.advance(stream, bytesOf(1 + (index % 5)), { atMs: index * 200 });
+    };
+    for (let round = 0; round < 4; round += 1) {
+      grow(100);
+      const persisted = rooms.writer.persist(stream);
+      grow(100);
+      await persisted;
+    }
+    await rooms.writer.persist(stream);
+    const entry = sidecarOf(stream).segments[0]?.index;
+    assert.ok(entry !== null && entry !== undefined && entry !== "one");
+    assert.equal(entry.messages, 800);
+    const bytes = readFileSync(indexPath(stream.directory, 0));
+    assert.deepEqual([entry.length, entry.crc], [bytes.length, crc32(bytes)]);
   });
 
   for (const [what, path] of [["a segment", segmentPath], ["the sidecar", sidecarPath]] as const) {

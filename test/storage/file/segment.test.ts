@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { endOf, partsOf, type Segment } from "../../../src/storage/file/segment.js";
 
 function segmentAt(start: number, length: number): Segment {
-  return { start, length, crc: 0, firstAtMs: start, newestAtMs: start + 1, unchecked: null };
+  return { start, length, crc: 0, firstAtMs: start, newestAtMs: start + 1, index: null, unchecked: null };
 }
 
 test("a segment ends behind its last byte", () => {

@@ -8,7 +8,7 @@ import { configOf } from "../../helpers/engine.js";
 const state = new MutableState();
 state.tail = 5;
 state.producers = new Map([["p", { epoch: 1, seq: 2, atMs: 3 }]]);
-const SOUND = encodeSidecar({ id: "a".repeat(24), name: "ä/b", config: configOf(), state, earliest: { position: 0, segmentStart: 0 }, forks: null, softDeleted: false, segments: [{ start: 0, length: 5, crc: 7, firstAtMs: 0, newestAtMs: 0 }], batch: 9, claimed: false });
+const SOUND = encodeSidecar({ id: "a".repeat(24), name: "ä/b", config: configOf(), state, earliest: { position: 0, segmentStart: 0 }, forks: null, softDeleted: false, segments: [{ start: 0, length: 5, crc: 7, firstAtMs: 0, newestAtMs: 0, index: "one" }], batch: 9, claimed: false });
 
 function changed(...changes: [offset: number, bits: number][]): Buffer {
   const bytes = Buffer.from(SOUND);

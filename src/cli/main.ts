@@ -1,6 +1,6 @@
 /** The command `streamdir`: chooses the verb, prints what is asked for, and sets the exit status. */
 
-import { createRequire } from "node:module";
+import { packageVersion } from "../ops/version.js";
 import { parseCommand } from "./config.js";
 import { boundHeapGrowth } from "./heap.js";
 import { helpText } from "./help.js";
@@ -45,12 +45,6 @@ async function main(): Promise<number> {
       boundHeapGrowth(process.execArgv);
       return command.verb.run({ ...command, version: packageVersion() }, process);
   }
-}
-
-function packageVersion(): string {
-  const load = createRequire(import.meta.url);
-  const { version } = load("../../package.json") as { version: string }; // npm publishes none without a version
-  return version;
 }
 
 // Whoever read the output may leave; a server must not die of that.

@@ -322,7 +322,7 @@ describe("the command, unable to serve", () => {
     assert.equal((await command.ended).status, 0);
   });
 
-  test("leaves a directory to its server, and takes another host's lock by force only", async (t) => {
+  test("leaves a directory to its server, and takes the lock of another machine by force only", async (t) => {
     const dir = tempDir();
     const { command } = await startReady(t, dir);
     const { pid } = JSON.parse(readFileSync(join(dir, "lock"), "utf8"));
@@ -330,7 +330,7 @@ describe("the command, unable to serve", () => {
     const second = await startStreamdir(t, ["serve", dir, "--port=0"]).ended;
     assert.deepEqual([second.status, second.stderr], [1, `${inUse}\n`]);
     const forced = await startStreamdir(t, ["serve", dir, "--port=0", "--force-unlock"]).ended;
-    assert.deepEqual([forced.status, forced.stderr], [1, `${inUse}: it runs on this host, where --force-unlock overrides nobody; stop it first\n`]);
+    assert.deepEqual([forced.status, forced.stderr], [1, `${inUse}: it runs on this machine, where --force-unlock overrides nobody; stop it first\n`]);
 
     command.kill("SIGKILL");
     await command.ended;

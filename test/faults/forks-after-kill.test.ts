@@ -1,12 +1,10 @@
 import assert from "node:assert/strict";
-import { cpSync, rmSync } from "node:fs";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
 import test from "node:test";
 import { Layout, sidecarPath } from "../../src/storage/file/layout.js";
-import { changeSidecar } from "../helpers/engine.js";
+import { changeSidecar, copyOf } from "../helpers/engine.js";
 import { startStreamdir, type Ended } from "../helpers/process.js";
 import { RealServer } from "../helpers/real-server.js";
-import { tempDir } from "../helpers/temp-dir.js";
 
 /** A small journal, so that kills fall into checkpoints; a low bypass, so that they fall into large creations. */
 const SIZES = ["--journal-bytes", "64KiB", "--journal-bypass-bytes", "8KiB", "--segment-bytes", "16KiB", "--tail-cache-bytes", "64KiB"];
@@ -68,8 +66,7 @@ test("forks are sound after kill -9, what is broken between them is named, and r
     [/stream "own\/b": .*it is missing/, (dir) => rmSync(sidecarPath(layoutOf(dir, "own/b"))), true],
   ];
   for (const [problem, harm, isMended] of harms) {
-    const dir = join(tempDir(), "data");
-    cpSync(server.dir, dir, { recursive: true });
+    const dir = copyOf(server.dir);
     harm(dir);
     const found = await run("verify", dir);
     assert.equal(found.status, 1);

@@ -168,6 +168,9 @@ function wrapping(files: Files, wrap: Wrap): Files {
     unlink: (path) => files.unlink(path),
     removeTree: (path) => files.removeTree(path),
     syncDirectory: (path) => files.syncDirectory(path),
+    linkTarget: (path) => files.linkTarget(path),
+    listen: (path, accept) => files.listen(path, accept),
+    reach: (path) => files.reach(path),
   };
 }
 

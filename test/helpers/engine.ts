@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
-import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { cpSync, readFileSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
 import type { Log, LogFields } from "../../src/ops/log.js";
 import { FileStorage, type FileStorageOptions } from "../../src/storage/file/file-storage.js";
 import { FileStream, type SegmentRoll } from "../../src/storage/file/file-stream.js";
+import { claimIdOf } from "../../src/storage/file/layout.js";
 import { decodeSidecar, encodeSidecar, type Sidecar } from "../../src/storage/file/sidecar.js";
 import type { AppendRecord, ForkOrigin, Position, Rejection, Settlement, Storage, StoredStream, StreamConfig } from "../../src/storage/storage.js";
 import { ManualClock } from "./manual-clock.js";
@@ -67,8 +68,8 @@ export async function crash(engine: Engine): Promise<string> {
 /** A copy of a data directory, without the lock of its living process. */
 export function copyOf(dir: string): string {
   const copy = join(tempDir(), "data");
-  cpSync(dir, copy, { recursive: true });
-  rmSync(join(copy, "lock"), { force: true });
+  const isLock = (path: string): boolean => basename(path) === "lock" || claimIdOf(basename(path)) !== null;
+  cpSync(dir, copy, { recursive: true, filter: (path) => !isLock(path) });
   return copy;
 }
 

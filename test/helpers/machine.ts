@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn, spawnSync } from "node:child_process";
-import { closeSync, mkdirSync, openSync, unlinkSync, writeSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, readFileSync, unlinkSync, writeSync } from "node:fs";
 import { once } from "node:events";
 import { join } from "node:path";
 import type { TestScope } from "./process.js";
@@ -84,4 +84,17 @@ export async function injectFaults(scope: TestScope, pid: number, { calls, fault
     strace.stderr.on("end", () => reject(new Error(`strace: ${said}`)));
   });
   return end;
+}
+
+/** Why a test that needs containers is left out, if it is. */
+export const lacksNamespaces = unless(["unshare", "--pid", "--uts", "--fork", "--mount-proc", "--kill-child", "hostname", "elsewhere"], "start a process in namespaces of its own (unshare, root)");
+
+/** A command under which a program runs as in a container of this machine: with a host name and process ids of its own. */
+export function container(host: string): readonly string[] {
+  return ["unshare", "--pid", "--uts", "--fork", "--mount-proc", "--kill-child", "sh", "-c", 'hostname "$0"; exec "$@"', host];
+}
+
+/** The process that `pid` has started, as seen from here; what is asked of `unshare` it must be asked itself. */
+export function childOf(pid: number): number {
+  return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8"));
 }

@@ -176,6 +176,12 @@ export class SimulatedDisk {
     return null;
   }
 
+  /** The same of its symbolic links there. */
+  systemLink(path: string): string | null {
+    if (path === "/proc/self") return String(process.pid);
+    return path === "/proc/self/ns/pid" ? "pid:[1]" : null;
+  }
+
   fileAt(path: string): FileNode {
     const node = this.#find(path);
     if (node === undefined) throw new SystemError("ENOENT", "open", path);

@@ -2,6 +2,7 @@ import { SystemError, type Call } from "./simulated-call.js";
 import type { SimulatedDisk } from "./simulated-disk.js";
 import { FileNode, type DirectoryNode } from "./simulated-nodes.js";
 import { syncsWrites, type Files, type OpenFile, type OpenMode } from "../../src/storage/file/files.js";
+import type { Listener, Reach } from "../../src/storage/file/sockets.js";
 
 /** The file system as one process has it. */
 export class SimulatedFiles implements Files {
@@ -75,6 +76,33 @@ export class SimulatedFiles implements Files {
       if (directory !== null) disk.syncDirectory(directory, stamp);
     };
     return this.#call({ name: "sync-directory", path, effect: () => void (directory = disk.directoryAt(path)), finish });
+  }
+
+  async linkTarget(path: string): Promise<string | null> {
+    return this.#disk.systemLink(path);
+  }
+
+  /** A socket is a file that says which process listens on it. */
+  async listen(path: string): Promise<Listener> {
+    const disk = this.#disk;
+    const effect = (): FileNode => {
+      if (disk.exists(path)) throw new SystemError("EADDRINUSE", "bind", path);
+      const socket = disk.createFile(path);
+      socket.listener = this.#mount;
+      return socket;
+    };
+    const socket = await this.#call({ name: "listen", path, needsRoom: () => true, effect });
+    return { close: async () => void (socket.listener = null) };
+  }
+
+  reach(path: string): Promise<Reach> {
+    const disk = this.#disk;
+    const effect = (): Reach => {
+      if (!disk.exists(path)) return "missing";
+      const { listener } = disk.fileAt(path);
+      return listener !== null && disk.isMounted(listener) ? "answers" : "refuses";
+    };
+    return this.#call({ name: "connect", path, effect });
   }
 
   #call<T>(call: Call<T>): Promise<T> {

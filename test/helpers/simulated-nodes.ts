@@ -15,6 +15,8 @@ interface Version<T> {
 export class FileNode {
   readonly kind = "file";
   size = 0;
+  /** Of a socket, the mount of the process that listens on it. */
+  listener: number | null = null;
   #data = Buffer.alloc(SECTOR_BYTES);
   readonly #sectors = new Map<number, Version<Buffer>[]>();
   /** By sector, the newest version that a failed sync left behind. */

@@ -1,4 +1,6 @@
+import type { Socket } from "node:net";
 import { systemFiles, type Files, type OpenFile, type OpenMode } from "../../src/storage/file/files.js";
+import type { Listener, Reach } from "../../src/storage/file/sockets.js";
 
 /** One call of storage to the file system; `bytes` is what a write brings. */
 export interface Operation {
@@ -94,6 +96,18 @@ export class WatchedFiles implements Files {
 
   syncDirectory(path: string): Promise<void> {
     return this.pass("syncDirectory", path, 0, () => this.#inner.syncDirectory(path));
+  }
+
+  linkTarget(path: string): Promise<string | null> {
+    return this.pass("linkTarget", path, 0, () => this.#inner.linkTarget(path));
+  }
+
+  listen(path: string, accept: (connection: Socket) => void): Promise<Listener> {
+    return this.pass("listen", path, 0, () => this.#inner.listen(path, accept));
+  }
+
+  reach(path: string): Promise<Reach> {
+    return this.pass("reach", path, 0, () => this.#inner.reach(path));
   }
 
   /** Lets an operation through the gate, and counts it while it is under way. */

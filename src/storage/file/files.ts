@@ -1,6 +1,9 @@
-import { close, closeSync, constants, fdatasync, fstat, ftruncate, mkdir, open, read, readdir, rename, rm, unlink, write } from "node:fs";
-import { dirname } from "node:path";
+import { chmod, close, closeSync, constants, fdatasync, fstat, ftruncate, mkdir, mkdtemp, open, read, readdir, readlink, rename, rm, rmdir, symlink, unlink, write } from "node:fs";
+import type { Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { basename, dirname, join, resolve } from "node:path";
 import type { Allocate } from "../storage.js";
+import { listenOn, MAX_SOCKET_PATH_BYTES, probe, type Listener, type Reach } from "./sockets.js";
 
 /**
  * The only door to the file system. Everything that storage does to a disk goes through a `Files`, so that a simulated
@@ -24,6 +27,12 @@ export interface Files {
   removeTree(path: string): Promise<void>;
   /** Makes creations, renames and removals in a directory permanent. */
   syncDirectory(path: string): Promise<void>;
+  /** Where a symbolic link points to; `null` where there is none, or the system does not tell. */
+  linkTarget(path: string): Promise<string | null>;
+  /** Makes a Unix socket that only this user may connect to: whoever sees it at `path` finds a listener behind it. Removing it is the caller's. */
+  listen(path: string, accept: (connection: Socket) => void): Promise<Listener>;
+  /** Finds out whether a process listens on the socket at `path`, in whatever container of this machine. */
+  reach(path: string): Promise<Reach>;
 }
 
 /** Threads that the platform has for file operations: as many of them can be under way at a time. */
@@ -132,7 +141,60 @@ export function systemFiles(durable: boolean): Files {
         await directory.close();
       }
     },
+    linkTarget,
+    listen: listenPrivately,
+    reach: (path) => onShortPath(path, probe),
   };
+}
+
+async function linkTarget(path: string): Promise<string | null> {
+  try {
+    return await promised<string>((done) => readlink(path, done));
+  } catch (error) {
+    if (["ENOENT", "ENOTDIR", "EINVAL", "EACCES", "EPERM"].includes(errorCode(error))) return null;
+    throw error;
+  }
+}
+
+/** The socket gets its name when it listens and its mode is set: nobody finds it half made and takes it for a leftover. */
+async function listenPrivately(path: string, accept: (connection: Socket) => void): Promise<Listener> {
+  const unready = replacementPath(path);
+  const listener = await onShortPath(unready, (short) => listenOn(short, accept));
+  try {
+    await completed((done) => chmod(unready, 0o600, done));
+    await completed((done) => rename(unready, path, done));
+    return listener;
+  } catch (error) {
+    await listener.close();
+    await completed((done) => rm(unready, { force: true }, done));
+    throw error;
+  }
+}
+
+/** Gives `run` a path of the same file that a socket's address has room for: the directory's own may be longer. */
+async function onShortPath<T>(path: string, run: (short: string) => Promise<T>): Promise<T> {
+  if (Buffer.byteLength(path) <= MAX_SOCKET_PATH_BYTES) return run(path);
+  const directory = await promised<number>((done) => open(dirname(path), constants.O_RDONLY, done));
+  try {
+    const viaDescriptor = `/proc/self/fd/${directory}`;
+    if ((await linkTarget(viaDescriptor)) !== null) return await run(join(viaDescriptor, basename(path)));
+  } finally {
+    closeSync(directory);
+  }
+  return viaLink(path, run);
+}
+
+/** The same where the system has no /proc: through a symbolic link that is there for as long as the call. */
+async function viaLink<T>(path: string, run: (short: string) => Promise<T>): Promise<T> {
+  const place = await promised<string>((done) => mkdtemp(join(tmpdir(), "sd-"), done));
+  const link = join(place, "d");
+  try {
+    await completed((done) => symlink(resolve(dirname(path)), link, done));
+    return await run(join(link, basename(path)));
+  } finally {
+    await completed((done) => rm(link, { force: true }, done));
+    await completed((done) => rmdir(place, done));
+  }
 }
 
 /** Node's own recursive mkdir never ends where a directory exists but takes no entries, as in /proc. */

@@ -7,6 +7,7 @@ const MAX_ESCAPED_BYTES = 200;
 /** What is left of a longer one, before `~` and the SHA-256 of the name. */
 const CUT_ESCAPED_BYTES = 128;
 const SPARE_SUFFIX = ".spare";
+const SOCKET_SUFFIX = ".sock";
 /** Nearly every name: nothing in it is to be escaped. */
 const PLAIN_NAME = /^[a-z0-9_-]+$/;
 
@@ -58,6 +59,26 @@ export class Layout {
   shard(streamDirectory: string): string {
     return join(streamDirectory, "..");
   }
+}
+
+/** Who asks for the lock at `path` under the id: 16 hex digits. */
+export function claimPath(lockPath: string, id: string): string {
+  return `${lockPath}.${id}`;
+}
+
+/** The name of the socket on which the claim with this id can be reached, also after it has become the lock. */
+export function claimSocket(lockPath: string, id: string): string {
+  return `${basename(claimPath(lockPath, id))}${SOCKET_SUFFIX}`;
+}
+
+/** Whether a name in the data directory is that of a claim's socket. */
+export function isLockSocket(fileName: string): boolean {
+  return fileName.endsWith(SOCKET_SUFFIX) && claimIdOf(fileName) !== null;
+}
+
+/** The id in the name of a claim, of its socket, or of what was to become one of them; `null` when it is no such name. */
+export function claimIdOf(fileName: string): string | null {
+  return /^lock\.([0-9a-f]{16})(\.sock)?(\.new)?$/.exec(fileName)?.[1] ?? null;
 }
 
 /** The sidecar in a stream's directory. */

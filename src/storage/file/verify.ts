@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { Position } from "../storage.js";
 import { crc32 } from "./crc32.js";
 import { errorCode, isBusy, readFully, type Files } from "./files.js";
-import { isSpare, journalSequenceOf, segmentPath, sidecarPath, type Layout } from "./layout.js";
+import { claimIdOf, isSpare, journalSequenceOf, segmentPath, sidecarPath, type Layout } from "./layout.js";
 import { behindKept } from "./journal-settlement.js";
 import { surveyJournal, surveyKept, type BypassedPlace, type DamagedPlace, type JournaledStream, type Survey } from "./journal-survey.js";
 import { ForkRelations } from "./fork-relations.js";
@@ -253,7 +253,7 @@ const TOP_LEVEL = new Set(["streamdir.json", "streamdir.json.new", "lock", "jour
 async function notesOn(files: Files, layout: Layout): Promise<string[]> {
   const notes: string[] = [];
   for (const name of await files.list(layout.root)) {
-    if (!TOP_LEVEL.has(name)) notes.push(`${join(layout.root, name)} is not streamdir's`);
+    if (!TOP_LEVEL.has(name) && claimIdOf(name) === null) notes.push(`${join(layout.root, name)} is not streamdir's`);
   }
   for (const name of await files.list(layout.journal)) {
     if (journalSequenceOf(name) === null && !isSpare(name)) notes.push(`${join(layout.journal, name)} is no journal file`);

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { describe, test } from "node:test";
 import { errorCode, isPassing, isDiskFull, readFully, readWhole, replaceFile, systemFiles } from "../../../src/storage/file/files.js";
 import { haveSameClass } from "../../helpers/hidden-class.js";
+import { lacksNamespaces } from "../../helpers/machine.js";
+import { startNode } from "../../helpers/process.js";
 import { tempDir } from "../../helpers/temp-dir.js";
 import { diskError, WatchedFiles } from "../../helpers/watched-files.js";
 
@@ -97,6 +99,60 @@ for (const durable of [true, false]) {
 
 test("a durable directory that is gone can't be synced", async () => {
   await assert.rejects(systemFiles(true).syncDirectory(join(tempDir(), "gone")), { code: "ENOENT" });
+});
+
+describe("a socket among the files", () => {
+  const files = systemFiles(false);
+  const deep = (): string => {
+    const dir = join(tempDir(), "a".repeat(100), "b".repeat(100));
+    mkdirSync(dir, { recursive: true });
+    return dir;
+  };
+
+  for (const [where, place] of [["near", tempDir], ["at a path longer than a socket's address", deep]] as const) {
+    test(`${where} is this user's alone, answers from the moment that it has its name, and is left there by its listener`, async () => {
+      const path = join(place(), "socket");
+      assert.equal(await files.reach(path), "missing");
+      const listener = await files.listen(path, (connection) => void connection.destroy());
+      assert.deepEqual(readdirSync(dirname(path)), ["socket"]);
+      assert.equal(statSync(path).mode & 0o777, 0o600);
+      assert.equal(await files.reach(path), "answers");
+      await listener.close();
+      assert.equal(await files.reach(path), "refuses");
+      await assert.rejects(files.listen(join(path, "below"), () => undefined));
+    });
+  }
+
+  test("that can't get its name is none", async () => {
+    const dir = tempDir();
+    mkdirSync(join(dir, "socket"));
+    await assert.rejects(files.listen(join(dir, "socket"), () => undefined), { code: "EISDIR" });
+    assert.deepEqual(readdirSync(dir), ["socket"]);
+  });
+
+  test("at a long path is reached without /proc, too, and nothing is left of how", { skip: lacksNamespaces }, async (t) => {
+    const path = join(deep(), "socket");
+    const links = tempDir();
+    const program = `
+      const { systemFiles } = await import(${JSON.stringify(new URL("../../../src/storage/file/files.ts", import.meta.url).href)});
+      const files = systemFiles(false);
+      const listener = await files.listen(${JSON.stringify(path)}, () => undefined);
+      console.log(await files.linkTarget("/proc/self"), await files.reach(${JSON.stringify(path)}));
+      await listener.close();
+      console.log(await files.reach(${JSON.stringify(path)}));`;
+    const under = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc; exec "$@"', "sh"];
+    const { stdout, stderr } = await startNode(t, ["--import", import.meta.resolve("tsx"), "--input-type=module", "-e", program], { under, env: { TMPDIR: links } }).ended;
+    assert.equal(stdout, "null answers\nrefuses\n", stderr);
+    assert.deepEqual(readdirSync(links).filter((name) => name.startsWith("sd-")), []);
+  });
+
+  test("a link tells where it points to; what is none, or is not there, tells nothing", async () => {
+    const dir = tempDir();
+    symlinkSync("elsewhere", join(dir, "link"));
+    writeFileSync(join(dir, "file"), "");
+    for (const [name, target] of [["link", "elsewhere"], ["file", null], ["gone", null], ["file/below", null]] as const) assert.equal(await files.linkTarget(join(dir, name)), target);
+    await assert.rejects(files.linkTarget(join(dir, "x".repeat(5000))), { code: "ENAMETOOLONG" });
+  });
 });
 
 test("a sync that failed passes for nobody, whatever its reason: it has no code", async () => {

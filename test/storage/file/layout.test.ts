@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { basename, join } from "node:path";
 import { test } from "node:test";
-import { escapeName, isSpare, journalSequenceOf, Layout, segmentPath, sidecarPath, sparePath } from "../../../src/storage/file/layout.js";
+import { claimIdOf, claimPath, claimSocket, escapeName, isLockSocket, isSpare, journalSequenceOf, Layout, segmentPath, sidecarPath, sparePath } from "../../../src/storage/file/layout.js";
 
 const layout = new Layout("/data");
 
@@ -19,6 +19,16 @@ test("everything has its place below the root", () => {
   assert.equal(layout.journalFile(42), "/data/journal/0000000000000042.journal");
   assert.equal(segmentPath("/s", 4096), "/s/0000000000004096.seg");
   assert.equal(sidecarPath("/s"), "/s/meta.json");
+});
+
+test("what lies beside the lock is known by its name", () => {
+  const id = "0123456789abcdef";
+  assert.equal(claimPath(layout.lock, id), `/data/lock.${id}`);
+  assert.equal(claimSocket(layout.lock, id), `lock.${id}.sock`);
+  for (const end of ["", ".sock", ".new", ".sock.new"]) assert.equal(claimIdOf(`lock.${id}${end}`), id);
+  for (const name of ["lock", `lock.${id}0`, `lock.${id}.old`, `xlock.${id}`, "lock.0123456789ABCDEF", ""]) assert.equal(claimIdOf(name), null);
+  assert.equal(isLockSocket(`lock.${id}.sock`), true);
+  for (const name of [`lock.${id}`, `lock.${id}.sock.new`, "x.sock", `../lock.${id}.sock`]) assert.equal(isLockSocket(name), false);
 });
 
 test("a journal file's name gives its sequence, any other name none", () => {

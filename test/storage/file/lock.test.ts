@@ -1,166 +1,267 @@
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
 import { hostname } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { describe, test } from "node:test";
-import { assertUnlocked, DirectoryError, lockDirectory, processStart, takeLock, thisProcess, type LockHolder, type LockOptions } from "../../../src/storage/file/lock.js";
-import { systemFiles } from "../../../src/storage/file/files.js";
+import { systemFiles, type Files } from "../../../src/storage/file/files.js";
+import { assertUnlocked, DirectoryError, lockDirectory, takeLock, type LockOptions } from "../../../src/storage/file/lock.js";
+import type { LockHolder } from "../../../src/storage/file/lock-holder.js";
+import type { ProcessIdentity } from "../../../src/storage/file/process-identity.js";
+import { listenOn } from "../../../src/storage/file/sockets.js";
 import { keptLog } from "../../helpers/engine.js";
-import { startNode, startProgram } from "../../helpers/process.js";
 import { tempDir } from "../../helpers/temp-dir.js";
 import { diskError, WatchedFiles } from "../../helpers/watched-files.js";
 
-const SELF: LockHolder = { pid: 100, host: "here", startedAt: "boot 5" };
+const SELF: ProcessIdentity = { pid: 100, host: "here", startedAt: "boot 5", boot: "boot", pidNamespace: "pid:[1]" };
+/** Somebody on another machine, whose processes nobody here can see. */
+const AWAY = { pid: 7, host: "elsewhere", startedAt: "other 1", boot: "other", pidNamespace: "pid:[1]", socket: null };
+const HERE = { ...AWAY, host: "here", startedAt: "boot 1", boot: "boot" };
+const CLAIM = "0000000000000001";
 
 /** A lock in a new directory; `running` says when each living process started. */
 function lockIn(running: Readonly<Record<number, string | null>> = {}, more: Partial<LockOptions> = {}): LockOptions {
-  return { files: systemFiles(false), path: join(tempDir(), "lock"), self: SELF, startedAtOf: async (pid) => running[pid], force: false, ...more };
+  return {
+    files: systemFiles(false),
+    path: join(tempDir(), "lock"),
+    self: SELF,
+    startedAtOf: async (pid) => running[pid],
+    force: false,
+    accept: (connection) => void connection.destroy(),
+    pause: () => new Promise((resolve) => setImmediate(resolve)),
+    ...more,
+  };
 }
 
-function leave(options: LockOptions, holder: unknown): void {
-  writeFileSync(options.path, typeof holder === "string" ? holder : JSON.stringify(holder));
+function leave(path: string, holder: unknown): void {
+  writeFileSync(path, typeof holder === "string" ? holder : JSON.stringify(holder));
+}
+
+function holderAt(path: string): LockHolder {
+  return JSON.parse(readFileSync(path, "utf8")) as LockHolder; // what a lock holds
+}
+
+function isInUse(by: string): (error: unknown) => boolean {
+  return (error) => error instanceof DirectoryError && error.message.startsWith(`the directory is in use by ${by} (`);
 }
 
 describe("the lock", () => {
-  test("names its holder, and is gone when it is given back", async () => {
+  test("names its holder and its socket, which answers, and all is gone when it is given back", async () => {
     const options = lockIn();
-    const unlock = await takeLock(options);
-    assert.deepEqual(JSON.parse(readFileSync(options.path, "utf8")), SELF);
-    await unlock();
-    assert.ok(!existsSync(options.path));
+    const { claim, overridden } = await takeLock(options);
+    const { socket, ...holder } = holderAt(options.path);
+    assert.deepEqual(holder, SELF);
+    assert.deepEqual(readdirSync(dirname(options.path)).sort(), ["lock", socket]);
+    assert.equal(await options.files.reach(join(dirname(options.path), socket ?? "")), "answers");
+    assert.deepEqual([claim.socketFault, overridden], [null, null]);
+    await claim.end();
+    assert.deepEqual(readdirSync(dirname(options.path)), []);
   });
 
-  for (const [what, holder, running] of [
-    ["a living process", { pid: 7, host: "here", startedAt: "boot 1" }, { 7: "boot 1" }],
-    ["a living process whose start is not told", { pid: 7, host: "here", startedAt: "boot 1" }, { 7: null }],
-    ["a living process that could not tell its start", { pid: 7, host: "here" }, { 7: "boot 1" }],
-    ["a process of another host, which nobody here can see", { pid: 7, host: "elsewhere", startedAt: "boot 1" }, {}],
+  for (const [what, holder, running, by] of [
+    ["a living process without a socket", HERE, { 7: "boot 1" }, "process 7 on here"],
+    ["a process of another machine", AWAY, {}, "process 7 on elsewhere"],
+    ["a process of another container, which has no socket", { ...HERE, host: "box", pidNamespace: "pid:[2]" }, {}, "process 7 on box in another container"],
   ] as const) {
     test(`is refused while it is that of ${what}`, async () => {
       const options = lockIn(running);
-      leave(options, holder);
-      await assert.rejects(takeLock(options), (error: unknown) => {
-        return error instanceof DirectoryError && error.message.startsWith(`the directory is in use by process 7 on ${holder.host} (${options.path})`);
-      });
-      assert.deepEqual(JSON.parse(readFileSync(options.path, "utf8")), holder);
+      leave(options.path, holder);
+      await assert.rejects(takeLock(options), isInUse(by));
+      assert.deepEqual(holderAt(options.path), holder);
+      assert.deepEqual(readdirSync(dirname(options.path)), ["lock"]);
     });
   }
 
-  for (const [what, holder, running] of [
-    ["a process that is gone", { pid: 7, host: "here", startedAt: "boot 1" }, {}],
-    ["a process whose id another one has now", { pid: 7, host: "here", startedAt: "boot 1" }, { 7: "boot 9" }],
-    ["this very process id before a restart of the machine", { pid: 100, host: "here", startedAt: "old boot 5" }, { 100: "boot 5" }],
-    ["a start that was cut short", '{"pid":7,"ho', {}],
-    ["nobody", "", {}],
-    ["no holder at all", "[1]", {}],
-    ["a holder without a process", { pid: "7", host: "here" }, {}],
+  for (const [what, holder] of [
+    ["a process that is gone", HERE],
+    ["a start that was cut short", '{"pid":7,"ho'],
+    ["nobody", ""],
+    ["a process of this machine, before it was started again", { ...HERE, boot: "old" }],
+    ["a process of another container, whose socket was left behind", { ...HERE, host: "box", pidNamespace: "pid:[2]", socket: `lock.${CLAIM}.sock` }],
   ] as const) {
     test(`is taken over from ${what}`, async () => {
-      const options = lockIn(running);
-      leave(options, holder);
-      const unlock = await takeLock(options);
-      assert.deepEqual(JSON.parse(readFileSync(options.path, "utf8")), SELF);
-      await unlock();
-      assert.deepEqual(readdirSync(join(options.path, "..")), []);
+      const options = lockIn();
+      leave(options.path, holder);
+      // As nobody listens on it, any file will do.
+      writeFileSync(`${options.path}.${CLAIM}.sock`, "");
+      const { claim } = await takeLock(options);
+      assert.equal(holderAt(options.path).pid, SELF.pid);
+      assert.equal(readdirSync(dirname(options.path)).length, 2, "the socket that was left is gone");
+      await claim.end();
+      assert.deepEqual(readdirSync(dirname(options.path)), []);
     });
   }
 
-  test("that somebody else takes over at the same time stays theirs", async () => {
-    const files = new WatchedFiles();
-    const other = { pid: 8, host: "here", startedAt: "boot 2" };
-    const options = lockIn({ 8: "boot 2" }, { files });
-    leave(options, { pid: 7, host: "here", startedAt: "boot 1" });
-    files.gate = ({ kind }) => {
-      if (kind === "rename" && files.count("rename", /./) === 1) leave(options, other);
-      return undefined;
-    };
-    await assert.rejects(takeLock(options), /in use by process 8/);
-    assert.deepEqual(JSON.parse(readFileSync(options.path, "utf8")), other);
-  });
-
-  test("that vanishes while it is looked at is taken", async () => {
-    const files = new WatchedFiles();
-    const options = lockIn({}, { files });
-    leave(options, { pid: 7, host: "here" });
-    files.gate = ({ kind, path }) => (kind === "rename" && path === options.path ? removing(options.path) : undefined);
-    await (await takeLock(options))();
-    async function removing(path: string): Promise<void> {
-      await systemFiles(false).unlink(path);
+  test("is not taken from who answers, though its file is gone or damaged", async () => {
+    for (const text of [null, "", "{}"]) {
+      const options = lockIn();
+      const { claim } = await takeLock(options);
+      if (text === null) await options.files.unlink(options.path);
+      else writeFileSync(options.path, text);
+      for (const force of [false, true]) {
+        await assert.rejects(takeLock({ ...options, force }), isInUse("a process that answers on its socket and has not said which it is"));
+      }
+      await claim.end();
     }
   });
 
-  test("that changes hands over and over is given up", async () => {
-    const files = new WatchedFiles();
-    const options = lockIn({}, { files });
-    files.gate = ({ kind }) => (kind === "createNew" ? diskError("EEXIST") : undefined);
-    await assert.rejects(takeLock(options), (error: unknown) => error instanceof DirectoryError && /changes hands too fast/.test(error.message));
+  test("of a process that runs without its socket is not taken, and the line says what to do with a copy", async () => {
+    const options = lockIn({ 7: "boot 1" });
+    leave(options.path, { ...HERE, socket: `lock.${CLAIM}.sock` });
+    await assert.rejects(takeLock({ ...options, force: true }), /in use by process 7 on here .*its socket is not here; in a copy of its directory, remove this file/);
   });
 
-  test("passes other errors on", async () => {
-    for (const kind of ["createNew", "write", "rename"]) {
+  test("that this user may not ask after is only taken by force", async () => {
+    const files = new WatchedFiles();
+    const options = lockIn({}, { files: { ...systemFiles(false), reach: async () => "unknown" } });
+    leave(options.path, { ...HERE, socket: `lock.${CLAIM}.sock` });
+    await assert.rejects(takeLock(options), /this user may not connect to its socket.*--force-unlock/);
+    await assertUnlocked(files, options.path, true);
+    const { claim, overridden } = await takeLock({ ...options, force: true });
+    assert.equal(overridden?.pid, 7);
+    await claim.end();
+  });
+
+  test("that is given back while it is looked at is free", async () => {
+    const files = new WatchedFiles();
+    const options = lockIn({}, { files });
+    const { claim } = await takeLock(options);
+    files.gate = ({ kind }) => (kind === "reach" ? claim.end() : undefined);
+    const next = await takeLock({ ...lockIn(), path: options.path, files });
+    files.gate = null;
+    await next.claim.end();
+  });
+
+  test("passes other errors on, and leaves nothing behind that counts", async () => {
+    for (const [kind, path] of [["listen", /sock/], ["open", /\.new$/], ["write", /\.new$/], ["rename", /lock\.\w+\.new$/], ["rename", /lock\.\w+$/], ["list", /./], ["reach", /./]] as const) {
       const files = new WatchedFiles();
       const options = lockIn({}, { files });
-      if (kind === "rename") leave(options, "");
-      files.gate = (operation) => (operation.kind === kind ? diskError("EACCES") : undefined);
-      await assert.rejects(takeLock(options), { code: "EACCES" });
+      files.gate = (operation) => (operation.kind === kind && path.test(operation.path) ? diskError("EIO") : undefined);
+      await assert.rejects(takeLock(options), { code: "EIO" }, kind);
+      files.gate = null;
+      await (await takeLock(options)).claim.end();
+      assert.deepEqual(readdirSync(dirname(options.path)), []);
     }
   });
 });
 
-describe("the lock of another host", () => {
-  const files = systemFiles(false);
-  const away = { pid: 7, host: `not-${hostname()}`, startedAt: "boot 1" };
-  const here = { pid: process.ppid, host: hostname(), startedAt: null };
+describe("who else asks for the lock", () => {
+  test("is waited for, and named when nothing comes of it", async () => {
+    const options = lockIn({ 7: "boot 1" });
+    leave(`${options.path}.${CLAIM}`, HERE);
+    await assert.rejects(takeLock(options), isInUse("process 7 on here"));
+    assert.deepEqual(readdirSync(dirname(options.path)), [`lock.${CLAIM}`]);
+  });
 
-  function left(holder: LockHolder): string {
+  test("and has died leaves nothing that is waited for", async () => {
+    const options = lockIn();
+    leave(`${options.path}.${CLAIM}`, HERE);
+    for (const end of [".new", ".sock.new", ".sock"]) writeFileSync(`${options.path}.${CLAIM}${end}`, "");
+    const { claim } = await takeLock(options);
+    assert.equal(readdirSync(dirname(options.path)).length, 2);
+    await claim.end();
+  });
+
+  test("and is on another machine is waited for, and overridden by force", async () => {
+    const options = lockIn();
+    leave(`${options.path}.${CLAIM}`, AWAY);
+    await assert.rejects(takeLock(options), /in use by process 7 on elsewhere .*--force-unlock takes its lock away/);
+    const { claim } = await takeLock({ ...options, force: true });
+    await claim.end();
+    assert.deepEqual(readdirSync(dirname(options.path)), []);
+  });
+
+  test("makes one give up that takes this for a leftover again and again", async () => {
+    const files = new WatchedFiles();
+    const options = lockIn({}, { files });
+    files.gate = ({ kind, path }) => (kind === "rename" && path.endsWith(".new") ? diskError("ENOENT") : undefined);
+    await assert.rejects(takeLock(options), (error: unknown) => error instanceof DirectoryError && /changes hands too fast/.test(error.message));
+  });
+});
+
+describe("a file system that takes no sockets", () => {
+  const files: Files = { ...systemFiles(false), listen: () => Promise.reject(diskError("EPERM")) };
+
+  test("has the lock's file alone, and the log says what that can't tell", async () => {
+    const { log, lines } = keptLog();
     const path = join(tempDir(), "lock");
-    writeFileSync(path, JSON.stringify(holder));
+    const unlock = await lockDirectory(files, path, { force: false, log });
+    assert.deepEqual([holderAt(path).pid, holderAt(path).socket], [process.pid, null]);
+    assert.deepEqual(lines.map(({ level, fields }) => [level, fields["fault"]]), [["warn", "EPERM"]]);
+    assert.match(lines[0]?.message ?? "", /takes no sockets: a server in another container can't be told from one that has ended/);
+    await assert.rejects(lockDirectory(files, path, { force: true, log }), /it runs on this machine, where --force-unlock overrides nobody/);
+    await unlock();
+    assert.deepEqual(readdirSync(dirname(path)), []);
+  });
+
+  test("is also one that loses them", async () => {
+    const options = lockIn({}, { files: { ...systemFiles(false), reach: async () => "refuses" } });
+    const { claim } = await takeLock(options);
+    assert.equal(claim.socketFault, "ECONNREFUSED");
+    assert.deepEqual(readdirSync(dirname(options.path)), ["lock"]);
+    await claim.end();
+  });
+});
+
+describe("--force-unlock", () => {
+  const files = systemFiles(false);
+  const away = { ...AWAY, host: `not-${hostname()}` };
+
+  function left(holder: object): string {
+    const path = join(tempDir(), "lock");
+    leave(path, holder);
     return path;
   }
 
-  test("is refused in words that say how to take it and when", async () => {
+  test("is named where another machine has the lock, with when to use it", async () => {
     const { log } = keptLog();
     await assert.rejects(lockDirectory(files, left(away), { force: false, log }), /process 7 on not-.* can't be seen from here; once it certainly does not, --force-unlock/);
     await assert.rejects(assertUnlocked(files, left(away), false), /--force-unlock takes its lock away/);
   });
 
-  test("is taken away by force, which the log tells; looking leaves it", async () => {
+  test("takes that lock away, which the log tells; looking leaves it", async () => {
     const { log, lines } = keptLog();
     const path = left(away);
     await assertUnlocked(files, path, true);
-    assert.deepEqual(JSON.parse(readFileSync(path, "utf8")), away);
+    assert.deepEqual(holderAt(path), away);
     const unlock = await lockDirectory(files, path, { force: true, log });
-    assert.equal(JSON.parse(readFileSync(path, "utf8")).pid, process.pid);
+    assert.equal(holderAt(path).pid, process.pid);
     assert.deepEqual(lines.map(({ level, fields }) => [level, fields["pid"], fields["host"]]), [["warn", 7, away.host]]);
     await unlock();
     assert.ok(!existsSync(path));
   });
 
-  test("is not confused with that of a living process here, which no force takes", async () => {
+  test("takes nothing from who answers, or runs here", async () => {
     const { log, lines } = keptLog();
-    const path = left(here);
-    await assert.rejects(lockDirectory(files, path, { force: true, log }), /it runs on this host, where --force-unlock overrides nobody/);
+    const path = left({ pid: process.ppid, host: hostname() });
+    await assert.rejects(lockDirectory(files, path, { force: true, log }), /it runs on this machine, where --force-unlock overrides nobody/);
     await assert.rejects(assertUnlocked(files, path, true), /--force-unlock overrides nobody/);
-    assert.deepEqual(JSON.parse(readFileSync(path, "utf8")), here);
+    const held = join(tempDir(), "lock");
+    const unlock = await lockDirectory(files, held, { force: false, log });
+    // Whatever the file says: it answers.
+    leave(held, { ...away, socket: holderAt(held).socket });
+    await assert.rejects(lockDirectory(files, held, { force: true, log }), /in use by process 7 on not-.*overrides nobody/);
+    await unlock();
     assert.deepEqual(lines, []);
   });
 
-  test("that was forced from this one is not given back by it", async () => {
-    const { log } = keptLog();
-    const path = join(tempDir(), "lock");
-    const unlock = await lockDirectory(files, path, { force: false, log });
-    writeFileSync(path, JSON.stringify(away));
-    await unlock();
-    assert.deepEqual(JSON.parse(readFileSync(path, "utf8")), away);
-  });
-
-  test("force without a lock, and with one that a crash left here, is silent", async () => {
+  test("without a lock, and with one that a crash left here, is silent", async () => {
     const { log, lines } = keptLog();
     const path = join(tempDir(), "lock");
     await (await lockDirectory(files, path, { force: true, log }))();
     writeFileSync(path, '{"pid":7,"ho');
     await (await lockDirectory(files, path, { force: true, log }))();
     assert.deepEqual(lines, []);
+  });
+
+  test("used elsewhere against this process: its lock is not given back by it", async () => {
+    const { log } = keptLog();
+    const path = join(tempDir(), "lock");
+    const unlock = await lockDirectory(files, path, { force: false, log });
+    leave(path, away);
+    await unlock();
+    assert.deepEqual(holderAt(path), away);
+    assert.deepEqual(readdirSync(dirname(path)), ["lock"]);
   });
 });
 
@@ -170,55 +271,33 @@ describe("looking whether a directory is in use", () => {
     const path = join(tempDir(), "lock");
     await assertUnlocked(files, path, false);
     assert.ok(!existsSync(path));
-    writeFileSync(path, "");
+    for (const name of [path, `${path}.${CLAIM}.sock`]) writeFileSync(name, "");
     await assertUnlocked(files, path, false);
-    assert.ok(existsSync(path));
+    assert.deepEqual(readdirSync(dirname(path)).sort(), ["lock", `lock.${CLAIM}.sock`]);
+  });
+
+  test("names who has it, and finds who is just about to", async () => {
+    const files = systemFiles(false);
+    const { log } = keptLog();
+    const path = join(tempDir(), "lock");
+    const unlock = await lockDirectory(files, path, { force: false, log });
+    for (const force of [false, true]) await assert.rejects(assertUnlocked(files, path, force), isInUse(`process ${process.pid} on ${hostname()}`));
+    await unlock();
+    const starting = await listenOn(`${path}.${CLAIM}.sock`, () => undefined);
+    for (const force of [false, true]) await assert.rejects(assertUnlocked(files, path, force), /a process that answers/);
+    await starting.close();
   });
 });
 
-describe("a process", () => {
-  const files = systemFiles(false);
-
-  test("has a start that does not change", async () => {
-    const self = await thisProcess(files);
-    assert.equal(self.pid, process.pid);
-    assert.equal(self.startedAt, await processStart(files, process.pid));
-  });
-
-  test("that is gone has none", async (t) => {
-    const gone = startNode(t, ["-e", "console.log(process.pid)"]);
-    assert.equal(await processStart(files, Number((await gone.ended).stdout)), undefined);
-  });
-
-  test("that has ended is gone, also while its parent has not asked how", { skip: process.platform !== "linux" && "no /proc" }, async (t) => {
-    const parent = startProgram(t, "sh", ["-c", "sleep 60 & echo $!; exec sleep 60"]);
-    const child = Number(await parent.stdoutLine(/^\d+$/));
-    assert.equal(typeof (await processStart(files, child)), "string");
-    process.kill(child, "SIGKILL");
-    const state = (): string | undefined => /\) (\S)/.exec(readFileSync(`/proc/${child}/stat`, "utf8"))?.[1];
-    while (state() !== "Z") await new Promise((resolve) => setImmediate(resolve));
-    assert.equal(await processStart(files, child), undefined);
-    assert.equal(state(), "Z");
-  });
-
-  test("whose start the system does not tell has null", async () => {
-    for (const code of ["ENOENT", "EACCES"]) {
-      const blind = new WatchedFiles();
-      blind.gate = ({ kind }) => (kind === "open" ? diskError(code) : undefined);
-      assert.equal(await processStart(blind, process.pid), null);
-    }
-    const broken = new WatchedFiles();
-    broken.gate = ({ kind }) => (kind === "open" ? diskError("EIO") : undefined);
-    await assert.rejects(processStart(broken, process.pid), { code: "EIO" });
-  });
-
-  test("with a name that looks like the system's own fields is read right", async (t) => {
-    const named = startNode(t, ["-e", "process.title = 'a) S 1 2 3'; console.log(process.pid); setInterval(() => {}, 1000)"]);
-    const plain = startNode(t, ["-e", "console.log(process.pid); setInterval(() => {}, 1000)"]);
-    const starts = [];
-    for (const child of [named, plain]) starts.push(await processStart(files, Number(await child.stdoutLine(/^\d+$/))));
-    if (starts[1] === null) return t.skip("this system has no /proc");
-    const ticks = starts.map((start) => Number(start?.split(" ")[1]));
-    return assert.ok(Math.abs((ticks[0] ?? 0) - (ticks[1] ?? 0)) < 60 * 100, `both started just now, at ${ticks.join(" and ")}`);
+describe("the socket of a lock", () => {
+  test("greets, and tells what the lock's file tells of its process", async () => {
+    const { log } = keptLog();
+    const path = join(tempDir(), "lock");
+    const unlock = await lockDirectory(systemFiles(false), path, { force: false, log });
+    const client = connect(join(dirname(path), holderAt(path).socket ?? ""));
+    let text = "";
+    for await (const chunk of client.setEncoding("utf8").on("data", () => client.end())) text += String(chunk);
+    assert.equal((JSON.parse(text) as { pid: number }).pid, process.pid); // the greeting
+    await unlock();
   });
 });

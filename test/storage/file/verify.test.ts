@@ -108,6 +108,7 @@ test("damage in the journal is told once, with the streams that it concerns; wha
   flipBit(journal, 3 * 512 + 82);
   writeFileSync(join(dir, "notes.txt"), "");
   writeFileSync(join(dir, "journal/x"), "");
+  for (const name of ["lock", "lock.0123456789abcdef.sock"]) writeFileSync(join(dir, name), "");
   const { findings, summary } = await verify(dir);
   assert.deepEqual(findings.map(({ file, offset }) => [file, offset]), [[journal, 1536], [journal, 2048]]);
   assert.match(findings[0]?.problem ?? "", /^sound records follow at byte 2048; it seems to hold records of "chat"; records behind it are of "chat"$/);

@@ -1,0 +1,82 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect, createServer, type Socket } from "node:net";
+import { join } from "node:path";
+import { test, type TestContext } from "node:test";
+import { Control } from "../../src/ops/control.js";
+import { packageVersion } from "../../src/ops/version.js";
+import { ManualClock } from "../helpers/manual-clock.js";
+import { tempDir } from "../helpers/temp-dir.js";
+
+const GREETING = `${JSON.stringify({ streamdir: packageVersion(), protocol: 1, pid: process.pid })}\n`;
+
+interface Conversation {
+  readonly clock: ManualClock;
+  readonly client: Socket;
+  /** All that is said until the connection ends. */
+  readonly answer: Promise<string>;
+}
+
+async function begin(t: TestContext): Promise<Conversation> {
+  const clock = new ManualClock();
+  const control = new Control(clock);
+  const server = createServer((connection) => control.serve(connection));
+  const path = join(tempDir(), "a");
+  await new Promise<void>((resolve) => void server.listen(path, resolve));
+  t.after(() => void server.close());
+  const client = connect(path);
+  await once(client, "connect");
+  let text = "";
+  client.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
+  return { clock, client, answer: once(client, "close").then(() => text) };
+}
+
+/** Resolves when no connection waits for its deadline any more. */
+async function ended(clock: ManualClock): Promise<void> {
+  while (clock.pendingCount > 0) await new Promise((resolve) => setImmediate(resolve));
+}
+
+test("a connection is told what answers: the program and its version, what it speaks, and its process", async (t) => {
+  const { client, answer } = await begin(t);
+  await once(client, "data");
+  client.end();
+  assert.equal(await answer, GREETING);
+});
+
+for (const [what, request, error] of [
+  ["a request that it does not know", '{"command":"tell me"}\n', "unknown-command"],
+  ["what is no request", "\0\n", "unknown-command"],
+  ["several", "a\nb\nc\n", "unknown-command"],
+  ["a request without end", "x".repeat(5000), "request-too-long"],
+] as const) {
+  test(`${what} is answered with ${error}, and the connection ends`, async (t) => {
+    const { client, answer, clock } = await begin(t);
+    client.write(request);
+    assert.equal(await answer, `${GREETING}{"error":"${error}"}\n`);
+    await ended(clock);
+  });
+}
+
+test("a request may come in pieces", async (t) => {
+  const { client, answer } = await begin(t);
+  client.write("{");
+  await once(client, "data");
+  client.write("}\n");
+  assert.equal(await answer, `${GREETING}{"error":"unknown-command"}\n`);
+});
+
+test("who says nothing is cut off after 5 s", async (t) => {
+  const { client, answer, clock } = await begin(t);
+  await once(client, "data");
+  clock.advance(4999);
+  assert.equal(clock.pendingCount, 1);
+  clock.advance(1);
+  assert.equal(await answer, GREETING);
+});
+
+test("who leaves before being greeted does no harm", async (t) => {
+  const { client, answer, clock } = await begin(t);
+  client.destroy();
+  await answer;
+  await ended(clock);
+});

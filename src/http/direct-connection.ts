@@ -69,7 +69,8 @@ export class DirectConnection {
 
   /** Whether nothing else is asked or sent on the connection, and nothing but plain HTTP/1.1 is asked for. */
   #isFree({ httpVersionMajor, httpVersionMinor, upgrade }: DirectRequest & { readonly upgrade?: boolean | null }): boolean {
-    return httpVersionMajor === 1 && httpVersionMinor === 1 && upgrade !== true && answerUnderWay(this.#socket) === null && this.#socket.writableLength === 0;
+    if (httpVersionMajor !== 1 || httpVersionMinor !== 1 || upgrade === true) return false;
+    return answerUnderWay(this.#socket) === null && this.#socket.writableLength === 0 && this.#socket.writable;
   }
 
   #passOn(req: DirectRequest, keepAlive: boolean): number {
@@ -98,7 +99,7 @@ export class DirectConnection {
     this.#lone = null;
     const { parser } = this.#socket as ParsedSocket; // see there
     if (parser) parser.incoming = null;
-    // As with Node: who has ended its side gets no more answers.
+    // This side of the connection has ended.
     if (!this.#socket.writable) return true;
     this.#socket.write(text, "latin1");
     if (!this.#hasTimer) this.#setTimeout(IDLE_TIMEOUT_MS);

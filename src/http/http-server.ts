@@ -13,14 +13,24 @@ import { OwnResponse } from "./own-response.js";
 import { problem } from "./problems.js";
 import type { Responder } from "./respond.js";
 
-/** What a request may cost before it is understood. Times in milliseconds, sizes in bytes. */
-const LIMITS = {
+/** What a request may cost before it is understood, and how long a connection may wait for one. Times in milliseconds, sizes in bytes. */
+export interface RequestLimits {
+  readonly maxHeaderSize: number;
+  readonly headersTimeout: number;
+  readonly requestTimeout: number;
+  readonly keepAliveTimeout: number;
+  /** How late a request may be found too late. */
+  readonly connectionsCheckingInterval: number;
+}
+
+/** The limits of every server but those that a test makes impatient. */
+export const REQUEST_LIMITS: RequestLimits = {
   maxHeaderSize: 16 * 1024,
   headersTimeout: 20_000,
   requestTimeout: 120_000,
   keepAliveTimeout: KEEP_ALIVE_SECONDS * 1000,
   connectionsCheckingInterval: 5_000,
-} as const;
+};
 
 /** What an HTTP server needs. */
 export interface HttpServerOptions {
@@ -28,6 +38,7 @@ export interface HttpServerOptions {
   readonly responder: Responder;
   readonly clock: Clock;
   readonly log: Log;
+  readonly limits?: RequestLimits;
 }
 
 /** A node:http server that leads all it gets to the dispatcher, and answers what is not HTTP. */
@@ -35,11 +46,11 @@ export class HttpServer {
   readonly #log: Log;
   readonly #server: PatientServer;
 
-  constructor({ dispatcher, responder, clock, log }: HttpServerOptions) {
+  constructor({ dispatcher, responder, clock, log, limits = REQUEST_LIMITS }: HttpServerOptions) {
     this.#log = log;
     // A missing Host is refused by the dispatcher, in words.
     const serve: Serve = (req, connection) => dispatcher.handleDirect(req, connection);
-    this.#server = new PatientServer({ ...LIMITS, requireHostHeader: false, insecureHTTPParser: false }, serve);
+    this.#server = new PatientServer({ ...limits, requireHostHeader: false, insecureHTTPParser: false }, serve);
     // Past this count Node would leave headers out without a word; their size is bounded above.
     this.#server.maxHeadersCount = 0;
     const handle = (req: DirectRequest, res: ServerResponse, arrival?: Arrival): void => {
@@ -111,7 +122,7 @@ class PatientServer extends Server<typeof DirectRequest, typeof OwnResponse<Dire
       connections.delete(this);
     }
     this.on("connection", (socket) => {
-      connections.set(socket, DirectConnection.open(socket, serve));
+      connections.set(socket, DirectConnection.open(socket, serve, this.keepAliveTimeout));
       socket.on("close", forget);
       // Before Node's own.
       socket.prependListener("end", clientEnded);

@@ -7,9 +7,12 @@ export type RequestPath = "direct" | "ordinary";
 /** Both, for tests that must hold on either. */
 export const REQUEST_PATHS: readonly RequestPath[] = ["direct", "ordinary"];
 
-/** Servers of this test take this path: the ordinary one is all that is left on a Node without the names that the direct one leans on. */
-export function takePath(context: TestContext, path: RequestPath): void {
-  if (path === "ordinary") context.mock.method(DirectConnection, "open", () => null);
+/**
+ * Servers of this test take this path, or those of all tests until `mock` is restored: the ordinary one is all that is
+ * left on a Node without the names that the direct one leans on.
+ */
+export function takePath({ mock }: Pick<TestContext, "mock">, path: RequestPath): void {
+  if (path === "ordinary") mock.method(DirectConnection, "open", () => null);
 }
 
 /** Counts the answers that have gone straight to their sockets in this test. */

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Context } from "./http/context.js";
 import { CorsPolicy } from "./http/cors.js";
 import { Dispatcher } from "./http/dispatch.js";
-import { HttpServer } from "./http/http-server.js";
+import { HttpServer, REQUEST_LIMITS, type RequestLimits } from "./http/http-server.js";
 import { InFlight } from "./http/in-flight.js";
 import { ReadBuffers } from "./http/read-buffers.js";
 import { Responder } from "./http/respond.js";
@@ -67,11 +67,16 @@ export class StartError extends Error {
 const MAX_BODIES_BYTES = 256 * 1024 * 1024;
 
 /** Opens the directory and listens. Throws {@link StartError}. */
-export async function createServer(options: ServerOptions): Promise<RunningServer> {
+export function createServer(options: ServerOptions): Promise<RunningServer> {
+  return startServer(options, REQUEST_LIMITS);
+}
+
+/** As {@link createServer}, for tests: with `limits` that none has to wait for. */
+export async function startServer(options: ServerOptions, limits: RequestLimits): Promise<RunningServer> {
   const service = await Service.open(options);
   const { settings, responder, clock, log } = service.context;
   const { host, port: wantedPort, prefix } = settings;
-  const http = new HttpServer({ dispatcher: service.dispatcher, responder, clock, log });
+  const http = new HttpServer({ dispatcher: service.dispatcher, responder, clock, log, limits });
   let port: number;
   try {
     port = await http.listen(host, wantedPort);

@@ -2,6 +2,7 @@ import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Clock } from "../ops/clock.js";
 import { STREAM_METHODS } from "./cors.js";
+import { OwnResponse } from "./own-response.js";
 import { problem, type Problem, type ProblemCode } from "./problems.js";
 import type { Responder } from "./respond.js";
 
@@ -49,15 +50,23 @@ export class ClientErrors {
     this.#brokeAt.set(socket, socket.bytesRead);
     const earlier = this.#answerUnderWay(socket);
     if (earlier?.req.complete === true) earlier.on("close", () => this.close(socket, refusal));
-    else if (!socket.writable || earlier?.headersSent === true) socket.destroy();
-    else this.#end(socket, refusal);
+    else if (!socket.writable) socket.destroy();
+    else if (earlier?.headersSent !== true) this.#end(socket, this.#responder.rawProblem(refusal));
+    else if (isWhole(earlier)) this.#end(socket, "");
+    else socket.destroy();
   }
 
-  #end(socket: Socket, refusal: Problem): void {
-    socket.end(this.#responder.rawProblem(refusal));
+  /** Ends the connection with `lastBytes`; closed while the client still sends, it would be reset, and the client might lose its answer. */
+  #end(socket: Socket, lastBytes: string): void {
+    socket.end(lastBytes);
     const timer = this.#clock.after(MAX_DEAF_MS, () => socket.destroy());
     socket.on("close", () => timer.cancel());
   }
+}
+
+/** Whether an answer to a request that broke in its body has all been written. */
+function isWhole(answer: ServerResponse): boolean {
+  return answer.writableEnded || (answer instanceof OwnResponse && answer.isWhole);
 }
 
 function problemOf(error: NodeJS.ErrnoException): Problem {

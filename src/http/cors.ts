@@ -45,8 +45,18 @@ const RESPONSE_HEADERS = [
 /** How long a browser may keep the answer to a preflight, in seconds. */
 const PREFLIGHT_MAX_AGE = String(24 * 3600);
 
-/** On every answer: what came from a stream is never run as something else, and may be embedded anywhere. */
-const SECURITY = ["X-Content-Type-Options", "nosniff", "Cross-Origin-Resource-Policy", "cross-origin"];
+/**
+ * On every answer: what came from a stream is never run as something else, may be embedded anywhere, and where it is a
+ * page of its own it has no origin, runs no script and loads nothing.
+ */
+const SECURITY = [
+  "X-Content-Type-Options",
+  "nosniff",
+  "Cross-Origin-Resource-Policy",
+  "cross-origin",
+  "Content-Security-Policy",
+  "sandbox; default-src 'none'",
+];
 
 /** What an answer to a preflight says beyond every other answer. */
 export const PREFLIGHT_HEADERS: readonly string[] = [

@@ -24,8 +24,8 @@ interface ParsedSocket {
   readonly parser?: { onIncoming?: OnIncoming | null; incoming: DirectRequest | null } | null;
 }
 
-/** As Node has it: somewhat later than the client has been told, so that it is the one to close. */
-const IDLE_TIMEOUT_MS = (KEEP_ALIVE_SECONDS + 1) * 1000;
+/** How much longer a connection waits than its client has been told, so that the client is the one to close. */
+const KEEP_ALIVE_BUFFER_MS = 1000;
 
 /**
  * A connection whose requests come one at a time, as nearly all do. Each may be answered with one text straight to the
@@ -36,21 +36,26 @@ export class DirectConnection {
   readonly #socket: Socket;
   readonly #toNode: OnIncoming;
   readonly #serve: Serve;
+  readonly #idleTimeoutMs: number;
   #lone: LoneExchange | null = null;
   /** Whether the socket has our timer, which Node's own way must not meet. */
   #hasTimer = false;
 
-  private constructor(socket: Socket, toNode: OnIncoming, serve: Serve) {
+  private constructor(socket: Socket, toNode: OnIncoming, serve: Serve, idleTimeoutMs: number) {
     this.#socket = socket;
     this.#toNode = toNode;
     this.#serve = serve;
+    this.#idleTimeoutMs = idleTimeoutMs;
   }
 
-  /** Leads the requests of a new connection of an HTTP server to `serve`; `null` where this Node has no place for that. */
-  static open(socket: Socket, serve: Serve): DirectConnection | null {
+  /**
+   * Leads the requests of a new connection of an HTTP server to `serve`; `null` where this Node has no place for that.
+   * Its client is told that it waits `keepAliveMs` for the next request.
+   */
+  static open(socket: Socket, serve: Serve, keepAliveMs = KEEP_ALIVE_SECONDS * 1000): DirectConnection | null {
     const { parser } = socket as ParsedSocket; // see there
     if (typeof parser?.onIncoming !== "function") return null;
-    const connection = new DirectConnection(socket, parser.onIncoming, serve);
+    const connection = new DirectConnection(socket, parser.onIncoming, serve, keepAliveMs + KEEP_ALIVE_BUFFER_MS);
     parser.onIncoming = (req, keepAlive) => connection.#receive(req, keepAlive);
     return connection;
   }
@@ -69,7 +74,8 @@ export class DirectConnection {
 
   /** Whether nothing else is asked or sent on the connection, and nothing but plain HTTP/1.1 is asked for. */
   #isFree({ httpVersionMajor, httpVersionMinor, upgrade }: DirectRequest & { readonly upgrade?: boolean | null }): boolean {
-    return httpVersionMajor === 1 && httpVersionMinor === 1 && upgrade !== true && answerUnderWay(this.#socket) === null && this.#socket.writableLength === 0;
+    if (httpVersionMajor !== 1 || httpVersionMinor !== 1 || upgrade === true) return false;
+    return answerUnderWay(this.#socket) === null && this.#socket.writableLength === 0 && this.#socket.writable;
   }
 
   #passOn(req: DirectRequest, keepAlive: boolean): number {
@@ -98,10 +104,10 @@ export class DirectConnection {
     this.#lone = null;
     const { parser } = this.#socket as ParsedSocket; // see there
     if (parser) parser.incoming = null;
-    // As with Node: who has ended its side gets no more answers.
+    // This side of the connection has ended.
     if (!this.#socket.writable) return true;
     this.#socket.write(text, "latin1");
-    if (!this.#hasTimer) this.#setTimeout(IDLE_TIMEOUT_MS);
+    if (!this.#hasTimer) this.#setTimeout(this.#idleTimeoutMs);
     return this.#socket.writableLength === 0;
   }
 
@@ -109,7 +115,7 @@ export class DirectConnection {
   whenTaken(stallMs: number, done: () => void): void {
     this.#setTimeout(stallMs);
     this.#socket.write("", "latin1", () => {
-      if (this.#hasTimer) this.#setTimeout(IDLE_TIMEOUT_MS);
+      if (this.#hasTimer) this.#setTimeout(this.#idleTimeoutMs);
       done();
     });
   }

@@ -15,10 +15,11 @@ import { health } from "./handlers/health.js";
 import { longPoll } from "./handlers/long-poll.js";
 import { read } from "./handlers/read.js";
 import { lastEventOffset, sse } from "./handlers/sse.js";
+import { faultOfHead } from "./head-fault.js";
 import { Pipeline } from "./pipeline.js";
 import { isProblem, problem, type Problem } from "./problems.js";
 import { parseReadQuery } from "./query.js";
-import { readHeaders, type RequestHeaders } from "./request-headers.js";
+import { readHeaders } from "./request-headers.js";
 import { SseFeeds } from "./sse-feed.js";
 import { splitTarget, type Target } from "./target.js";
 import { WaitingRooms } from "./waiting-room.js";
@@ -64,7 +65,7 @@ export class Dispatcher {
   /** As {@link handle}, for a request that has its connection for itself; false where it needs Node's own answer from the beginning. */
   handleDirect(req: DirectRequest, connection: DirectConnection): boolean {
     const headers = readHeaders(req.rawHeaders);
-    if (headers.expects) return false;
+    if (headers.expects || headers.upgrades) return false;
     const exchange = new Exchange(req, connection, splitTarget(req.url ?? ""), headers, false);
     if (!exchange.bodyPending) req.expectNoBody();
     connection.begin(exchange);
@@ -140,15 +141,4 @@ export class Dispatcher {
     if (live === "sse") return sse(this.#context, this.#sseFeeds, exchange, name, { offset, cursor });
     return longPoll(this.#context, this.#waitingRooms, exchange, name, { offset, cursor });
   }
-}
-
-/** What is wrong with a request whatever it asks for. */
-function faultOfHead({ req, headers }: Exchange): Problem | null {
-  if (headers.repeated !== null) return problem("invalid-header", { detail: `The header ${headers.repeated} came more than once.` });
-  if (isHostMissing(req, headers)) return problem("bad-request", { detail: "HTTP/1.1 needs a Host header." });
-  return null;
-}
-
-function isHostMissing(req: IncomingMessage, headers: RequestHeaders): boolean {
-  return headers.host === null && req.httpVersionMinor === 1 && req.httpVersionMajor === 1;
 }

@@ -27,6 +27,7 @@ export class Exchange implements LoneExchange {
   /** Takes the answer while there is no `#res`. */
   readonly #direct: DirectConnection | null;
   #onGone: (() => void) | null = null;
+  #onClientEnd: (() => void) | null = null;
 
   /** `answer` is Node's, or the connection where one is only made when something asks for it. */
   constructor(req: IncomingMessage, answer: ServerResponse | DirectConnection, target: Target, headers: RequestHeaders, awaitsContinue: boolean) {
@@ -73,9 +74,29 @@ export class Exchange implements LoneExchange {
     else this.#res.on("close", react);
   }
 
+  /** Whether the client has ended its side: it sends nothing more, and may wait for its answer or be gone. */
+  get hasClientEnded(): boolean {
+    return this.req.socket.readableEnded;
+  }
+
+  /**
+   * Calls `react` when the client ends its side before it has its answer. In somebody else's server the answer is over
+   * with that, and {@link onGone} tells.
+   */
+  onClientEnd(react: () => void): void {
+    this.#onClientEnd = react;
+    if (this.#res instanceof OwnResponse) this.#res.onClientEnd = react;
+  }
+
+  /** Whether its answer is the last one of its connection: bytes behind an `Upgrade` may be another protocol's. */
+  get isLast(): boolean {
+    return this.headers.upgrades;
+  }
+
   takeResponse(res: ServerResponse): void {
     this.#res = res;
     if (this.#onGone !== null) res.on("close", this.#onGone);
+    if (res instanceof OwnResponse) res.onClientEnd = this.#onClientEnd;
     // Node would wait for an event that was before.
     if (this.req.socket.destroyed) res.destroy();
   }

@@ -7,20 +7,30 @@ import { ClientErrors } from "./client-errors.js";
 import { STREAM_METHODS } from "./cors.js";
 import { DirectConnection, type Serve } from "./direct-connection.js";
 import { DirectRequest } from "./direct-request.js";
-import type { Dispatcher } from "./dispatch.js";
+import type { Arrival, Dispatcher } from "./dispatch.js";
 import { KEEP_ALIVE_SECONDS } from "./head.js";
 import { OwnResponse } from "./own-response.js";
 import { problem } from "./problems.js";
 import type { Responder } from "./respond.js";
 
-/** What a request may cost before it is understood. Times in milliseconds, sizes in bytes. */
-const LIMITS = {
+/** What a request may cost before it is understood, and how long a connection may wait for one. Times in milliseconds, sizes in bytes. */
+export interface RequestLimits {
+  readonly maxHeaderSize: number;
+  readonly headersTimeout: number;
+  readonly requestTimeout: number;
+  readonly keepAliveTimeout: number;
+  /** How late a request may be found too late. */
+  readonly connectionsCheckingInterval: number;
+}
+
+/** The limits of every server but those that a test makes impatient. */
+export const REQUEST_LIMITS: RequestLimits = {
   maxHeaderSize: 16 * 1024,
   headersTimeout: 20_000,
   requestTimeout: 120_000,
   keepAliveTimeout: KEEP_ALIVE_SECONDS * 1000,
   connectionsCheckingInterval: 5_000,
-} as const;
+};
 
 /** What an HTTP server needs. */
 export interface HttpServerOptions {
@@ -28,6 +38,7 @@ export interface HttpServerOptions {
   readonly responder: Responder;
   readonly clock: Clock;
   readonly log: Log;
+  readonly limits?: RequestLimits;
 }
 
 /** A node:http server that leads all it gets to the dispatcher, and answers what is not HTTP. */
@@ -35,18 +46,22 @@ export class HttpServer {
   readonly #log: Log;
   readonly #server: PatientServer;
 
-  constructor({ dispatcher, responder, clock, log }: HttpServerOptions) {
+  constructor({ dispatcher, responder, clock, log, limits = REQUEST_LIMITS }: HttpServerOptions) {
     this.#log = log;
     // A missing Host is refused by the dispatcher, in words.
     const serve: Serve = (req, connection) => dispatcher.handleDirect(req, connection);
-    this.#server = new PatientServer({ ...LIMITS, requireHostHeader: false, insecureHTTPParser: false }, serve, () => responder.answerWaiting());
+    this.#server = new PatientServer({ ...limits, requireHostHeader: false, insecureHTTPParser: false }, serve);
     // Past this count Node would leave headers out without a word; their size is bounded above.
     this.#server.maxHeadersCount = 0;
+    const handle = (req: DirectRequest, res: ServerResponse, arrival?: Arrival): void => {
+      // What comes behind the last answer of a connection is not done: nobody could be told of it.
+      if (req.socket.writable) dispatcher.handle(req, res, arrival);
+    };
     this.#server.on("request", (req, res) => {
-      if (!req.handOver(res)) dispatcher.handle(req, res);
+      if (!req.handOver(res)) handle(req, res);
     });
-    this.#server.on("checkContinue", (req, res) => dispatcher.handle(req, res, { awaitsContinue: true }));
-    this.#server.on("checkExpectation", (req, res) => dispatcher.handle(req, res, { refusal: problem("expectation-failed") }));
+    this.#server.on("checkContinue", (req, res) => handle(req, res, { awaitsContinue: true }));
+    this.#server.on("checkExpectation", (req, res) => handle(req, res, { refusal: problem("expectation-failed") }));
     const clientErrors = new ClientErrors(responder, clock, (socket) => this.#server.answerUnderWay(socket));
     // What listens on a port has sockets of node:net: that the types say less is for other transports.
     this.#server.on("clientError", (error, socket) => clientErrors.answer(error, socket as Socket)); // see above
@@ -90,19 +105,27 @@ export class HttpServer {
 class PatientServer extends Server<typeof DirectRequest, typeof OwnResponse<DirectRequest>> {
   readonly #connections = new Map<Socket, DirectConnection | null>();
 
-  /** `beforeEnd` is called when a client has ended its side: at once Node takes no more answers for it. */
-  constructor(options: ServerOptions, serve: Serve, beforeEnd: () => void) {
+  constructor(options: ServerOptions, serve: Serve) {
     super({ ...options, IncomingMessage: DirectRequest, ServerResponse: OwnResponse });
+    // A client that has ended its side may wait for its answers: Node ends this side behind the last of them.
+    Object.assign(this, { httpAllowHalfOpen: true });
     const connections = this.#connections;
-    // One for all connections.
+    // One each for all connections.
+    function clientEnded(this: Socket): void {
+      // From here on Node must know of what waits for its answer.
+      connections.get(this)?.handOver();
+      const answer = answerUnderWay(this);
+      if (answer instanceof OwnResponse) answer.onClientEnd?.();
+    }
     function forget(this: Socket): void {
       connections.get(this)?.closed();
       connections.delete(this);
     }
     this.on("connection", (socket) => {
-      connections.set(socket, DirectConnection.open(socket, serve));
+      connections.set(socket, DirectConnection.open(socket, serve, this.keepAliveTimeout));
       socket.on("close", forget);
-      socket.prependListener("end", beforeEnd);
+      // Before Node's own.
+      socket.prependListener("end", clientEnded);
     });
     this.on("timeout", (socket) => {
       const connection = connections.get(socket);

@@ -1,5 +1,6 @@
 import type { Clock } from "../ops/clock.js";
 import type { Exchange } from "./exchange.js";
+import { OwnResponse } from "./own-response.js";
 
 /** How long, and for how many bytes, a refused client may go on sending. */
 const MAX_LINGER_MS = 30_000;
@@ -10,6 +11,7 @@ const MAX_LINGER_BYTES = 256 * 1024 * 1024;
  * would reset the connection, and the client might lose the answer unread.
  */
 export function linger({ req, res, awaitsContinue }: Exchange, clock: Clock): void {
+  if (res instanceof OwnResponse) res.isWhole = true;
   let droppedBytes = 0;
   // A client that waits to be told to continue learns at once that this is all; it may send its body all the same.
   if (awaitsContinue) req.socket.end();

@@ -11,6 +11,12 @@ const SENT = "sent";
 
 /** Node's own answer, in a server of ours. */
 export class OwnResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
+  /** Called when the client has ended its side, and waits for this answer or is gone. */
+  onClientEnd: (() => void) | null = null;
+
+  /** Whether all of it is written, though it only ends when the client has sent its body. */
+  isWhole = false;
+
   /** Lets go of a head that is out, nearly 1 KB of text: from then on Node only asks whether there is one. */
   forgetHead(): void {
     const keeper = this as this & HeadKeeper; // see there

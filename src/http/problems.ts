@@ -20,7 +20,8 @@ export type HttpCode =
   | "request-timeout"
   | "shutting-down"
   | "ttl-and-expires-at"
-  | "unknown-path";
+  | "unknown-path"
+  | "unknown-transfer-coding";
 
 /** Every `code` that a problem document can have. */
 export type ProblemCode = RefusalCode | HttpCode;
@@ -80,6 +81,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
   "header-too-large": { status: 431, title: "The request's head is too large" },
   "internal-error": { status: 500, title: "The server failed" },
   "stream-damaged": { status: 500, title: "The stream's stored bytes are damaged" },
+  "unknown-transfer-coding": { status: 501, title: "The only transfer coding served is chunked" },
   "overloaded": { status: 503, title: "The server is overloaded", retryAfterSeconds: 1 },
   "shutting-down": { status: 503, title: "The server is shutting down", retryAfterSeconds: 5 },
   "storage-unavailable": { status: 503, title: "The storage accepts no writes", retryAfterSeconds: 5 },

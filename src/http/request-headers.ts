@@ -10,8 +10,10 @@ export class RequestHeaders {
   expects = false;
   /** From `Content-Length`. */
   contentLength: number | null = null;
-  /** Whether the body comes in chunks, its length unknown. */
-  chunked = false;
+  /** The codings of a body whose length is unknown; several headers are one list. */
+  transferEncoding: string | null = null;
+  /** Whether there is an `Upgrade`. */
+  upgrades = false;
   ifNoneMatch: string | null = null;
   lastEventId: string | null = null;
   contentType: string | null = null;
@@ -30,7 +32,7 @@ export class RequestHeaders {
 
   /** Whether a body follows. */
   get hasBody(): boolean {
-    return this.chunked || (this.contentLength !== null && this.contentLength > 0);
+    return this.transferEncoding !== null || (this.contentLength !== null && this.contentLength > 0);
   }
 }
 
@@ -54,15 +56,21 @@ function singleton(name: string, get: (headers: RequestHeaders) => string | null
   });
 }
 
+/** A list that came in several headers, in one. */
+function listed(before: string | null, value: string): string {
+  return before === null ? value : `${before}, ${value}`;
+}
+
 /** Each with functions of its own: to look a field up by its name costs more than all else here. */
 const KNOWN_HEADERS: readonly KnownHeader[] = [
-  header("host", (headers, value) => void (headers.host ??= value)),
+  singleton("host", ({ host }) => host, (headers, value) => void (headers.host = value)),
   header("origin", (headers, value) => void (headers.origin ??= value)),
   header("authorization", (headers) => void (headers.authenticated = true)),
   header("expect", (headers) => void (headers.expects = true)),
   header("content-length", (headers, value) => void (headers.contentLength = Number(value))),
-  header("transfer-encoding", (headers) => void (headers.chunked = true)),
-  header("if-none-match", (headers, value) => void (headers.ifNoneMatch = headers.ifNoneMatch === null ? value : `${headers.ifNoneMatch}, ${value}`)),
+  header("transfer-encoding", (headers, value) => void (headers.transferEncoding = listed(headers.transferEncoding, value))),
+  header("upgrade", (headers) => void (headers.upgrades = true)),
+  header("if-none-match", (headers, value) => void (headers.ifNoneMatch = listed(headers.ifNoneMatch, value))),
   header("last-event-id", (headers, value) => void (headers.lastEventId ??= value)),
   header("x-forwarded-host", (headers, value) => void (headers.forwardedHost ??= value)),
   header("x-forwarded-proto", (headers, value) => void (headers.forwardedProto ??= value)),

@@ -131,7 +131,7 @@ export class Responder {
   }
 
   #begin(exchange: Exchange, status: number, own: readonly string[], body: Buffer | null, isLast: boolean): void {
-    const headers = isLast || this.#inFlight.closing ? [...own, "Connection", "close"] : own;
+    const headers = isLast || exchange.isLast || this.#inFlight.closing ? [...own, "Connection", "close"] : own;
     const { list } = this.#cors.headersFor(exchange.headers.origin);
     exchange.decide();
     exchange.res.writeHead(status, [...list, ...headers, ...lengthHeader(body?.length ?? null)]);

@@ -86,6 +86,7 @@ export class SseReader {
   start(): void {
     this.#out.on("drain", () => this.#unblock());
     this.#exchange.res.on("close", () => this.#drop());
+    this.#exchange.onClientEnd(() => this.#clientEnded());
     this.#read();
   }
 
@@ -107,6 +108,11 @@ export class SseReader {
     if (!this.#leave()) return;
     this.#timer = this.#context.clock.after(MAX_END_MS, () => this.#exchange.req.socket.destroy());
     this.#exchange.res.end();
+  }
+
+  /** It may be gone: it is sent what there is, and nothing is waited for. */
+  #clientEnded(): void {
+    if (this.#state === "following") this.finish();
   }
 
   /** The connection is gone. */
@@ -163,6 +169,7 @@ export class SseReader {
     const { clock, random } = this.#context;
     this.#send(new SseBatch(this.#stream, stretch), nextCursor(clock.nowMs(), null, random));
     if (!upToDate || this.#state !== "reading") return;
+    if (this.#exchange.hasClientEnded) return this.finish();
     this.#state = "following";
     this.#host.caughtUp(this);
   }

@@ -32,7 +32,7 @@ export class WaitingRooms {
   enter(stream: Stream, wait: Wait): void {
     const { inFlight } = this.#context;
     if (wait.exchange.isGone) return inFlight.end(wait.exchange);
-    if (stream.closed || inFlight.closing) return answerNothingNew(this.#context, stream, wait);
+    if (stream.closed || inFlight.closing || wait.exchange.hasClientEnded) return answerNothingNew(this.#context, stream, wait);
     let room = this.#rooms.get(stream);
     if (room === undefined) {
       room = new WaitingRoom(this.#context, stream, () => this.#rooms.delete(stream));
@@ -72,6 +72,8 @@ class WaitingRoom {
     const waiter: Waiter = { wait, timer: clock.after(settings.longPollTimeoutMs, () => this.#timeOut(waiter)) };
     this.#waiters.add(waiter);
     wait.exchange.onGone(() => this.#drop(waiter));
+    // It may be gone, and would be waited for until the time is over.
+    wait.exchange.onClientEnd(() => this.#timeOut(waiter));
   }
 
   close(): void {
@@ -85,7 +87,9 @@ class WaitingRoom {
     this.#context.inFlight.end(waiter.wait.exchange);
   }
 
+  /** Tells it that there is nothing new; does nothing when it has its answer. */
   #timeOut(waiter: Waiter): void {
+    if (!this.#waiters.has(waiter)) return;
     this.#take(waiter);
     answerNothingNew(this.#context, this.#stream, waiter.wait);
   }

@@ -101,9 +101,21 @@ export class RawConnection {
 
   async #body({ headers }: Head): Promise<Buffer> {
     const length = headers["content-length"];
+    if (headers["transfer-encoding"] === "chunked") return this.#chunks();
     if (length === undefined) return Buffer.from(await this.rest(), "latin1");
     while (this.#received.length < Number(length)) await this.#more();
     return this.#take(Number(length));
+  }
+
+  async #chunks(): Promise<Buffer> {
+    const chunks: Buffer[] = [];
+    for (;;) {
+      const length = Number.parseInt(await this.until("\r\n"), 16);
+      while (this.#received.length < length + 2) await this.#more();
+      chunks.push(this.#take(length));
+      this.#take(2);
+      if (length === 0) return Buffer.concat(chunks);
+    }
   }
 
   async #find(end: string): Promise<number> {

@@ -1,5 +1,6 @@
 import type { Timer } from "../../src/ops/clock.js";
-import { createServer, type RunningServer, type ServerOptions } from "../../src/server.js";
+import { REQUEST_LIMITS, type RequestLimits } from "../../src/http/http-server.js";
+import { startServer as startWithin, type RunningServer, type ServerOptions } from "../../src/server.js";
 import { ManualClock } from "./manual-clock.js";
 import { RawConnection, type Answer } from "./raw-connection.js";
 import { tempDir } from "./temp-dir.js";
@@ -82,13 +83,13 @@ export class TestServer {
 }
 
 /** Starts a server for a test. */
-export async function startServer(scope: TestScope, options: Partial<ServerOptions> = {}): Promise<TestServer> {
+export async function startServer(scope: TestScope, options: Partial<ServerOptions> = {}, limits: Partial<RequestLimits> = {}): Promise<TestServer> {
   const dir = options.dir ?? tempDir();
   const clock = new WatchedClock();
   const faults: string[] = [];
   const note = (message: string, fields?: object): void => void faults.push(`${message} ${JSON.stringify(fields)}`);
   const log = { debug() {}, info() {}, warn: note, error: note };
-  const server = await createServer({ port: 0, clock, log, ...options, dir });
+  const server = await startWithin({ port: 0, clock, log, ...options, dir }, { ...REQUEST_LIMITS, ...limits });
   const testServer = new TestServer(server, clock, dir, faults);
   scope.after(() => testServer.stop());
   return testServer;

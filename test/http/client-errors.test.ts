@@ -8,6 +8,7 @@ import { InFlight } from "../../src/http/in-flight.js";
 import { Responder } from "../../src/http/respond.js";
 import { ManualClock } from "../helpers/manual-clock.js";
 import { RawConnection } from "../helpers/raw-connection.js";
+import { REQUEST_PATHS, takePath } from "../helpers/request-paths.js";
 import { follow, nextPair } from "../helpers/sse-client.js";
 import { requestBytes, startServer } from "../helpers/test-server.js";
 
@@ -15,55 +16,6 @@ import { requestBytes, startServer } from "../helpers/test-server.js";
 const TIMEOUT_MS = 12_345;
 const HOST = "Host: a\r\n";
 const POST = `POST /v1/stream/a HTTP/1.1\r\n${HOST}Content-Type: application/octet-stream\r\n`;
-
-/** What is not HTTP, and the answer that it gets before its connection is closed. */
-const BROKEN: readonly (readonly [title: string, bytes: string, status: number, code: string])[] = [
-  ["no request line", "hello\r\n\r\n", 400, "bad-request"],
-  ["bytes of another protocol", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400, "bad-request"],
-  ["an unknown version", "GET / HTTP/9.9\r\n\r\n", 400, "bad-request"],
-  ["a path with a space", `GET /a b HTTP/1.1\r\n${HOST}\r\n`, 400, "bad-request"],
-  ["a path with a NUL", `GET /v1/stream/a\x00 HTTP/1.1\r\n${HOST}\r\n`, 400, "bad-request"],
-  ["a header without a colon", `GET / HTTP/1.1\r\n${HOST}nonsense\r\n\r\n`, 400, "bad-request"],
-  ["a header's name with a space", `GET / HTTP/1.1\r\n${HOST}Stream Seq: 1\r\n\r\n`, 400, "bad-request"],
-  ["a header's value with a NUL", `GET / HTTP/1.1\r\n${HOST}Stream-Seq: a\x00b\r\n\r\n`, 400, "bad-request"],
-  ["a header's value with a lone CR", `GET / HTTP/1.1\r\n${HOST}Stream-Seq: a\rb\r\n\r\n`, 400, "bad-request"],
-  ["a header in two lines", `GET / HTTP/1.1\r\n${HOST}Stream-Seq: a\r\n b\r\n\r\n`, 400, "bad-request"],
-  ["Content-Length and Transfer-Encoding", `${POST}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`, 400, "bad-request"],
-  ["Transfer-Encoding and Content-Length", `${POST}Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n`, 400, "bad-request"],
-  ["an encoding that is not chunked at last", `${POST}Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n`, 400, "bad-request"],
-  ["two lengths", `${POST}Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!`, 400, "bad-request"],
-  ["a negative length", `${POST}Content-Length: -1\r\n\r\n`, 400, "bad-request"],
-  ["a length with a sign", `${POST}Content-Length: +5\r\n\r\nhello`, 400, "bad-request"],
-  ["a length beyond all numbers", `${POST}Content-Length: 99999999999999999999\r\n\r\n`, 400, "bad-request"],
-  ["a chunk without a length", `${POST}Transfer-Encoding: chunked\r\n\r\nxyz\r\n`, 400, "bad-request"],
-  ["a chunk that is longer than it says", `${POST}Transfer-Encoding: chunked\r\n\r\n2\r\nhello\r\n0\r\n\r\n`, 400, "bad-request"],
-  ["an endless chunk extension", `${POST}Transfer-Encoding: chunked\r\n\r\n2;${"x".repeat(20_000)}`, 413, "body-too-large"],
-  ["a header of 16 KiB", `GET / HTTP/1.1\r\n${HOST}X: ${"x".repeat(16 * 1024)}\r\n\r\n`, 431, "header-too-large"],
-  ["ten thousand headers", `GET / HTTP/1.1\r\n${HOST}${"X: x\r\n".repeat(10_000)}\r\n`, 431, "header-too-large"],
-  ["a path of 17 KiB", `GET /${"x".repeat(17 * 1024)} HTTP/1.1\r\n${HOST}\r\n`, 431, "header-too-large"],
-  ["CONNECT", `CONNECT example.com:443 HTTP/1.1\r\n${HOST}\r\n`, 405, "method-not-allowed"],
-  ["a method that nobody knows", `FOO /v1/stream/a HTTP/1.1\r\n${HOST}\r\n`, 405, "method-not-allowed"],
-  ["a method in small letters", `get /v1/stream/a HTTP/1.1\r\n${HOST}\r\n`, 405, "method-not-allowed"],
-  ["the preface of HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400, "bad-request"],
-];
-
-describe("what is not HTTP is told so, and its connection closed", () => {
-  for (const [title, bytes, status, code] of BROKEN) {
-    test(title, async (context) => {
-      const server = await startServer(context);
-      await server.send("PUT", "a");
-      const connection = await server.connect();
-      connection.write(bytes);
-      const answer = await connection.answer();
-      assert.deepEqual([answer.status, JSON.parse(answer.text).code], [status, code]);
-      assert.equal(answer.headers["content-type"], "application/problem+json");
-      assert.equal(answer.headers["connection"], "close");
-      assert.equal(answer.headers["x-content-type-options"], "nosniff");
-      assert.equal(await connection.rest(), "");
-      assert.equal((await server.send("GET", "a")).text, "", "nothing was appended");
-    });
-  }
-});
 
 test("a client that resets its connection behind a CONNECT harms nobody else", async (context) => {
   const server = await startServer(context);
@@ -103,6 +55,32 @@ describe("a client that goes on sending after HTTP broke", () => {
       await server.send("GET", "/health");
     }
   });
+});
+
+describe("a body that breaks behind its answer leaves it whole", () => {
+  const BROKEN_BODY = `${HOST}Transfer-Encoding: chunked\r\n\r\nnonsense\r\n`;
+  for (const path of REQUEST_PATHS) {
+    test(`where the request was refused by its head, on the ${path} path`, async (context) => {
+      takePath(context, path);
+      const server = await startServer(context);
+      const connection = await server.connect();
+      connection.write(`PUT /v1/stream/a//b HTTP/1.1\r\n${BROKEN_BODY}`);
+      const { status, text } = await connection.answer();
+      assert.deepEqual([status, JSON.parse(text).code], [400, "invalid-name"]);
+      assert.equal(await connection.rest(), "");
+    });
+
+    test(`where nobody wanted it, on the ${path} path`, async (context) => {
+      takePath(context, path);
+      const server = await startServer(context, { chunkBytes: 8 * 1024 * 1024 });
+      const stored = Buffer.alloc(8 * 1024 * 1024, "x");
+      await server.send("PUT", "a", { body: stored });
+      const connection = await server.connect();
+      connection.write(`GET /v1/stream/a HTTP/1.1\r\n${BROKEN_BODY}`);
+      assert.ok((await connection.answer()).body.equals(stored));
+      assert.equal(await connection.rest(), "");
+    });
+  }
 });
 
 test("a request whose client ends its side half-way is 400", async (context) => {

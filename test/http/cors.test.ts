@@ -17,6 +17,7 @@ describe("any origin may call", () => {
       assert.equal(headers["Vary"], undefined);
       assert.equal(headers["X-Content-Type-Options"], "nosniff");
       assert.equal(headers["Cross-Origin-Resource-Policy"], "cross-origin");
+      assert.equal(headers["Content-Security-Policy"], "sandbox; default-src 'none'");
     });
   }
 });
@@ -38,6 +39,7 @@ describe("some origins may call", () => {
       assert.equal(headers["Access-Control-Expose-Headers"] !== undefined, allowed !== undefined);
       assert.equal(headers["Vary"], "Origin");
       assert.equal(headers["X-Content-Type-Options"], "nosniff");
+      assert.equal(headers["Content-Security-Policy"], "sandbox; default-src 'none'");
     });
   }
 });

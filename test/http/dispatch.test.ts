@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { ServerOptions } from "../../src/server.js";
 import type { Answer } from "../helpers/raw-connection.js";
+import { REQUEST_PATHS, takePath } from "../helpers/request-paths.js";
 import { startServer } from "../helpers/test-server.js";
 
 function codeOf(answer: Answer): string {
@@ -11,6 +12,7 @@ function codeOf(answer: Answer): string {
 function assertCommonHeaders({ headers }: Answer): void {
   assert.equal(headers["x-content-type-options"], "nosniff");
   assert.equal(headers["cross-origin-resource-policy"], "cross-origin");
+  assert.equal(headers["content-security-policy"], "sandbox; default-src 'none'");
   assert.equal(headers["access-control-allow-origin"], "*");
   assert.match(headers["access-control-expose-headers"] ?? "", /Stream-Next-Offset/);
 }
@@ -24,6 +26,38 @@ describe("every answer has the headers that every answer has", () => {
     await server.send("PUT", "a");
     for (const [method, target] of requests) assertCommonHeaders(await server.send(method, target));
   });
+});
+
+describe("a page that is stored in a stream has no origin, and runs and loads nothing", () => {
+  const HTML = { headers: { "Content-Type": "text/html" }, body: "<script>alert(origin)</script>" };
+  const reads: readonly (readonly [title: string, method: string, target: string, status: number, headers?: Record<string, string>])[] = [
+    ["read from the start", "GET", "a", 200],
+    ["read from now", "GET", "a?offset=now", 200],
+    ["asked for again", "GET", "a", 304, { "If-None-Match": "*" }],
+    ["read by a long-poll", "GET", "a?live=long-poll&offset=-1", 200],
+    ["waited for", "GET", "a?live=long-poll&offset=now", 204],
+    ["asked about", "HEAD", "a", 200],
+    ["missing", "GET", "b", 404],
+  ];
+  for (const path of REQUEST_PATHS) {
+    for (const [title, method, target, status, headers = {}] of reads) {
+      test(`${title}, on the ${path} path`, async (context) => {
+        takePath(context, path);
+        const server = await startServer(context);
+        await server.send("PUT", "a", { ...HTML, headers: { ...HTML.headers, "Stream-Closed": "true" } });
+        const answer = await server.send(method, target, { headers });
+        assert.deepEqual([answer.status, answer.headers["content-security-policy"]], [status, "sandbox; default-src 'none'"]);
+      });
+    }
+
+    test(`followed, on the ${path} path`, async (context) => {
+      takePath(context, path);
+      const server = await startServer(context);
+      await server.send("PUT", "a", HTML);
+      const connection = await server.begin("GET", "a?live=sse&offset=-1");
+      assert.equal((await connection.head()).headers["content-security-policy"], "sandbox; default-src 'none'");
+    });
+  }
 });
 
 describe("where a request leads", () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { describe, test } from "node:test";
+import { describe, test, type TestContext } from "node:test";
 import { CorsPolicy } from "../../src/http/cors.js";
 import type { DirectConnection } from "../../src/http/direct-connection.js";
 import type { Dispatcher } from "../../src/http/dispatch.js";
@@ -13,7 +13,28 @@ import { Responder } from "../../src/http/respond.js";
 import { createLog } from "../../src/ops/log.js";
 import { ManualClock } from "../helpers/manual-clock.js";
 import { RawConnection } from "../helpers/raw-connection.js";
+import { REQUEST_PATHS, takePath } from "../helpers/request-paths.js";
 import { requestBytes, startServer } from "../helpers/test-server.js";
+
+/** Unlike every other time that the server waits. */
+const TIMEOUT_MS = 12_345;
+
+function aResponder(): Responder {
+  return new Responder({ cors: new CorsPolicy("*"), inFlight: new InFlight(1), clock: new ManualClock() });
+}
+
+/** A connection to a server whose requests the test handles. */
+async function connectionHandledBy(context: TestContext, handlers: Pick<Dispatcher, "handle" | "handleDirect">, responder = aResponder()): Promise<RawConnection> {
+  const clock = new ManualClock();
+  const dispatcher = handlers as Dispatcher; // nothing else is asked of it
+  const server = new HttpServer({ dispatcher, responder, clock, log: createLog({ level: "silent", format: "text", clock, write: () => undefined }) });
+  const connection = await RawConnection.open(await server.listen("127.0.0.1", 0));
+  context.after(async () => {
+    await connection.close();
+    await server.close();
+  });
+  return connection;
+}
 
 describe("a connection", () => {
   test("carries one request after the other", async (context) => {
@@ -45,9 +66,7 @@ describe("a connection", () => {
   });
 
   for (const isDirect of [true, false]) test(`gets the ${isDirect ? "direct " : ""}answer that waits for others of its turn, also where its end is known before the turn is over`, async (context) => {
-    const clock = new ManualClock();
-    const inFlight = new InFlight(1);
-    const responder = new Responder({ cors: new CorsPolicy("*"), inFlight, clock });
+    const responder = aResponder();
     const handle = (req: IncomingMessage, answer: ServerResponse | DirectConnection): void => {
       const exchange = new Exchange(req, answer, { path: "/", query: "" }, readHeaders(req.rawHeaders), false);
       exchange.direct?.begin(exchange);
@@ -60,20 +79,55 @@ describe("a connection", () => {
       if (isDirect) handle(req, connection);
       return isDirect;
     };
-    const dispatcher = { handle, handleDirect } as unknown as Dispatcher; // nothing else is asked of it
-    const server = new HttpServer({ dispatcher, responder, clock, log: createLog({ level: "silent", format: "text", clock, write: () => undefined }) });
-    const connection = await RawConnection.open(await server.listen("127.0.0.1", 0));
-    context.after(() => server.close());
+    const connection = await connectionHandledBy(context, { handle, handleDirect }, responder);
     connection.write(requestBytes("GET", "/"));
     assert.match(await connection.rest(), /hello$/);
-    connection.socket.destroy();
   });
 
   test("that asks for another protocol is answered in this one", async (context) => {
     const server = await startServer(context);
     await server.send("PUT", "a", { body: "hello" });
-    const { status, text } = await server.send("GET", "a", { headers: { Connection: "Upgrade", Upgrade: "websocket" } });
-    assert.deepEqual([status, text], [200, "hello"]);
+    const { status, headers, text } = await server.send("GET", "a", { headers: { Connection: "Upgrade", Upgrade: "websocket" } });
+    assert.deepEqual([status, headers["connection"], text], [200, "close", "hello"]);
+  });
+
+  for (const path of REQUEST_PATHS) {
+    test(`that asks for another protocol has nothing done that comes behind it, on the ${path} path`, async (context) => {
+      takePath(context, path);
+      const server = await startServer(context, { longPollTimeoutMs: TIMEOUT_MS });
+      await server.send("PUT", "a");
+      const connection = await server.begin("GET", "a?live=long-poll&offset=now", { headers: { Connection: "Upgrade", Upgrade: "websocket" } });
+      await server.clock.armed(TIMEOUT_MS);
+      // In a packet of its own: the parser drops what is in the same one.
+      connection.write(requestBytes("DELETE", "a"));
+      await server.send("HEAD", "a");
+      server.clock.advance(TIMEOUT_MS);
+      assert.equal((await connection.answer()).status, 204);
+      assert.equal(await connection.rest(), "");
+      assert.equal((await server.send("HEAD", "a")).status, 200);
+    });
+  }
+
+  test("has nothing done that comes behind its last answer", async (context) => {
+    const handled: string[] = [];
+    const gone: Promise<unknown>[] = [];
+    const handle = (req: IncomingMessage): void => {
+      handled.push(req.url ?? "");
+      gone.push(once(req.socket, "close"));
+      // As Node does behind the last answer; what comes meanwhile is still read.
+      req.socket.end("the last answer");
+    };
+    const handleDirect = (req: IncomingMessage): boolean => {
+      handle(req);
+      return true;
+    };
+    const connection = await connectionHandledBy(context, { handle, handleDirect });
+    connection.write(requestBytes("GET", "/first"));
+    await connection.until("the last answer");
+    for (const more of [{}, { headers: { Expect: "100-continue" } }, { headers: { Connection: "close" } }]) connection.write(requestBytes("GET", "/behind", more));
+    connection.socket.end();
+    await Promise.all(gone);
+    assert.deepEqual(handled, ["/first"]);
   });
 
   test("may send thousands of headers while they are small", async (context) => {

@@ -19,10 +19,10 @@ describe("headers are read", () => {
 
   test("all that the protocol knows, in any case", () => {
     const headers = readHeaders(
-      raw("Host: a", "ORIGIN: b", "authorization: Bearer c", "Content-Type: d", "Content-Length: 5", "If-None-Match: e", "Last-Event-ID: f", "X-Forwarded-Host: g", "X-Forwarded-Proto: h", "Stream-TTL: 1", "stream-expires-at: i", "STREAM-CLOSED: true", "Stream-Seq: j", "Stream-Forked-From: k", "Stream-Fork-Offset: l", "Stream-Fork-Sub-Offset: m", "Producer-Id: n", "Producer-Epoch: 2", "Producer-Seq: 3"),
+      raw("Host: a", "ORIGIN: b", "authorization: Bearer c", "Content-Type: d", "Content-Length: 5", "If-None-Match: e", "Last-Event-ID: f", "X-Forwarded-Host: g", "X-Forwarded-Proto: h", "Stream-TTL: 1", "stream-expires-at: i", "STREAM-CLOSED: true", "Stream-Seq: j", "Stream-Forked-From: k", "Stream-Fork-Offset: l", "Stream-Fork-Sub-Offset: m", "Producer-Id: n", "Producer-Epoch: 2", "Producer-Seq: 3", "Transfer-Encoding: o", "UPGRADE: p"),
     );
     const expected = {
-      host: "a", origin: "b", authenticated: true, contentType: "d", contentLength: 5, ifNoneMatch: "e", lastEventId: "f", forwardedHost: "g", forwardedProto: "h", streamTtl: "1", streamExpiresAt: "i", streamClosed: "true", streamSeq: "j", streamForkedFrom: "k", streamForkOffset: "l", streamForkSubOffset: "m", producerId: "n", producerEpoch: "2", producerSeq: "3",
+      host: "a", origin: "b", authenticated: true, contentType: "d", contentLength: 5, ifNoneMatch: "e", lastEventId: "f", forwardedHost: "g", forwardedProto: "h", streamTtl: "1", streamExpiresAt: "i", streamClosed: "true", streamSeq: "j", streamForkedFrom: "k", streamForkOffset: "l", streamForkSubOffset: "m", producerId: "n", producerEpoch: "2", producerSeq: "3", transferEncoding: "o", upgrades: true,
     };
     assert.deepEqual(headers, expectation(expected));
   });
@@ -36,11 +36,13 @@ describe("headers are read", () => {
     assert.equal(readHeaders(raw('If-None-Match: "a"', 'if-none-match: "b"')).ifNoneMatch, '"a", "b"');
   });
 
-  test("of several hosts the first counts", () => assert.equal(readHeaders(raw("Host: a", "Host: b")).host, "a"));
+  test("several Transfer-Encodings are one list", () => {
+    assert.equal(readHeaders(raw("Transfer-Encoding: gzip", "transfer-encoding: chunked")).transferEncoding, "gzip, chunked");
+  });
 });
 
 describe("a header that may come once is noticed when it comes again", () => {
-  const names = ["content-type", "stream-ttl", "stream-expires-at", "stream-closed", "stream-seq", "stream-forked-from", "stream-fork-offset", "stream-fork-sub-offset", "producer-id", "producer-epoch", "producer-seq"];
+  const names = ["host", "content-type", "stream-ttl", "stream-expires-at", "stream-closed", "stream-seq", "stream-forked-from", "stream-fork-offset", "stream-fork-sub-offset", "producer-id", "producer-epoch", "producer-seq"];
   for (const name of names) {
     test(name, () => assert.equal(readHeaders(raw(`${name}: 1`, `${name.toUpperCase()}: 1`)).repeated, name));
   }

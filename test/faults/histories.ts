@@ -1,4 +1,5 @@
 import { ManualClock } from "../helpers/manual-clock.js";
+import { SkewedClock } from "../helpers/skewed-clock.js";
 import { Random } from "../helpers/random.js";
 import { SimulatedDisk, type CrashKind } from "../helpers/simulated-disk.js";
 import { KEEP_ALL, type RetentionLimits } from "../../src/stream/retention.js";
@@ -41,6 +42,9 @@ const SETTLED = Symbol("settled");
 export function runHistory(seed: number, options: HistoryOptions = {}): Promise<HistoryCounts> {
   return withFastTurns(() => new History(seed, options).run());
 }
+
+/** How much later than they should, by the time of day, the timers of one life fire. */
+const TIMER_SKEWS_MS = [0, -1, 30];
 
 class History {
   readonly #random: Random;
@@ -229,7 +233,7 @@ class History {
   #mount(): RunningProcess {
     const { wrap } = this.#options;
     const mounted = this.#disk.mount();
-    this.#clock = new ManualClock(this.#clock.nowMs() + this.#random.integer(0, 50));
+    this.#clock = new SkewedClock(this.#random.pick(TIMER_SKEWS_MS), this.#clock.nowMs() + this.#random.integer(0, 50));
     this.#disk.scheduler.clock = this.#clock;
     const process = new RunningProcess(wrap === undefined ? mounted : wrap(mounted), this.#settings, this.#clock, this.#trace);
     process.damagedDeleted = () => (this.#ledger.holders.deletedDamaged = true);

@@ -6,7 +6,7 @@ import net from "node:net";
 import { describe, test, type TestContext } from "node:test";
 import { assertExactlyOnce, HonestProducer } from "../helpers/honest-producer.js";
 import { lacksLimits, limitProcess } from "../helpers/machine.js";
-import { codeOf, RealServer } from "../helpers/real-server.js";
+import { codeOf, RealServer, type Reply } from "../helpers/real-server.js";
 
 const STREAMS = 100;
 const CONNECTIONS = 4;
@@ -17,6 +17,9 @@ const TEXT = { "Content-Type": "text/plain" };
 const FEW_FILES = 192;
 /** Fewer than any server has open: nothing more can be opened. */
 const NOTHING_MORE = 12;
+
+/** As a clock does that is corrected while the server runs: half as much time goes by on it as for the timers. */
+const SLOW_WALL_CLOCK = "const now = Date.now, startMs = now(); Date.now = () => startMs + Math.floor((now() - startMs) / 2);";
 
 /** A server with many streams, none of which is in memory. */
 async function startWithStreams(context: TestContext, under: readonly string[] = []): Promise<RealServer> {
@@ -78,6 +81,35 @@ describe("too many open files", { skip: lacksLimits }, () => {
     await server.verify();
   });
 
+  test("where nothing more can be opened an append is refused within seconds, health says so, and both end by themselves", async (context) => {
+    const server = new RealServer(context, SIZES);
+    await server.start();
+    await keepConnections(context, server);
+    assert.equal((await server.ask("PUT", "s", { headers: TEXT })).status, 201);
+    for (const round of [1, 2]) {
+      limitProcess(server.process.pid, "nofile", NOTHING_MORE);
+      let refused: Reply;
+      let longestMs = 0;
+      do {
+        const startedMs = performance.now();
+        refused = await server.ask("POST", "s", { headers: TEXT, body: "x".repeat(4000) });
+        longestMs = Math.max(longestMs, performance.now() - startedMs);
+      } while (refused.status === 204);
+      assert.deepEqual([refused.status, codeOf(refused)], [503, "overloaded"], refused.body);
+      assert.match(String(refused.headers["retry-after"]), /^\d+$/);
+      assert.ok(longestMs < 10_000, `${longestMs} ms`);
+      const health = await server.ask("GET", "/health");
+      assert.deepEqual([health.status, health.body], [503, '{"status":"unavailable","reason":"no more files can be opened"}']);
+      limitProcess(server.process.pid, "nofile", 1024);
+      // Nobody appends meanwhile.
+      await server.process.stderrLine(/files can be opened again/, round);
+      assert.equal((await server.ask("GET", "/health")).status, 200);
+      assert.equal((await server.ask("POST", "s", { headers: TEXT, body: "y" })).status, 204);
+    }
+    assert.equal((await server.stop()).status, 0);
+    await server.verify();
+  });
+
   test("where nothing more can be opened, reads are refused, appends wait, nothing ends; then all goes on", async (context) => {
     const server = await startWithStreams(context);
     await keepConnections(context, server);
@@ -112,6 +144,25 @@ describe("too many open files", { skip: lacksLimits }, () => {
     await server.verify();
     await server.start();
     await assertExactlyOnce(server, producers);
+  });
+
+  test("appends that waited for a descriptor go on as soon as there is one, whatever the wall clock says", async (context) => {
+    const server = new RealServer(context, SIZES);
+    await server.start(["env", `NODE_OPTIONS=--import="data:text/javascript,${encodeURIComponent(SLOW_WALL_CLOCK)}"`]);
+    await keepConnections(context, server);
+    const producer = new HonestProducer(server, "hot", "p");
+    assert.equal((await server.ask("PUT", "hot", { headers: { "Content-Type": "application/json" } })).status, 201);
+    limitProcess(server.process.pid, "nofile", NOTHING_MORE);
+    const working = (async (): Promise<void> => {
+      for (let count = 0; count < 60; count += 1) await producer.append(4000);
+    })();
+    await server.process.stderrLine(/the journal can't get more room now.*EMFILE/);
+    limitProcess(server.process.pid, "nofile", 1024);
+    await working;
+    assert.equal((await server.ask("GET", "/health")).status, 200);
+    await assertExactlyOnce(server, [producer]);
+    assert.equal((await server.stop()).status, 0);
+    await server.verify();
   });
 
   test("a server that is stopped while nothing can be opened ends in order, and the next has everything", async (context) => {

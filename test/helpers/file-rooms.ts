@@ -39,12 +39,11 @@ export interface FileRooms {
   entry(stream: FileStream, label: string, more?: Partial<JournalEntry>): JournalEntry;
 }
 
-/** Makes the rooms. */
-export function fileRooms(): FileRooms {
+/** Makes the rooms, with a clock that keeps time unless it is another. */
+export function fileRooms(clock = new ManualClock()): FileRooms {
   const layout = new Layout(join(tempDir(), "data"));
   for (const directory of [layout.journal, layout.streams, layout.trash]) mkdirSync(directory, { recursive: true });
   const files = new WatchedFiles();
-  const clock = new ManualClock();
   const { log, lines } = keptLog();
   const pool = new SegmentPool(files);
   const cache = new TailCache(SMALL.tailCacheBytes);

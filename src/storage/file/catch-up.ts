@@ -1,13 +1,13 @@
 import type { Clock } from "../../ops/clock.js";
+import { Retry } from "../../ops/retry.js";
 import { DamagedStreamError, StorageBusyError } from "../storage.js";
-import { isDiskFull } from "./files.js";
 
 /** What is needed to catch up. */
 export interface CatchUpOptions {
   /** Opens a stream that waits, and brings it into memory. */
   readonly open: (name: string) => Promise<unknown>;
-  /** A stream can't be opened because the disk is full: no checkpoint comes before there is room. */
-  readonly lacksRoom: () => void;
+  /** A stream can't be opened now, because of `trouble`: no checkpoint comes before it can. */
+  readonly failed: (trouble: Error) => void;
   readonly clock: Clock;
   readonly fault: (error: Error) => void;
 }
@@ -24,11 +24,11 @@ export class CatchUp {
   readonly #options: CatchUpOptions;
   #ending = false;
   #stopped = false;
-  /** Ends the wait for the next try. */
-  readonly #waits = new Set<() => void>();
+  readonly #retry: Retry;
 
   constructor(options: CatchUpOptions) {
     this.#options = options;
+    this.#retry = new Retry(options.clock);
   }
 
   /** Opens the streams of these names; false where some are left to the next start. Never rejects: what fails is a fault. */
@@ -49,7 +49,7 @@ export class CatchUp {
   /** Tries what is left once. */
   end(): void {
     this.#ending = true;
-    for (const goOn of this.#waits) goOn();
+    this.#retry.now();
   }
 
   /** Begins nothing new. */
@@ -78,20 +78,9 @@ export class CatchUp {
   }
 
   /** Waits for the next try, if there is to be one. */
-  async #isBusy({ cause }: StorageBusyError): Promise<void> {
-    if (isDiskFull(cause)) this.#options.lacksRoom();
+  async #isBusy(error: StorageBusyError): Promise<void> {
+    this.#options.failed(error.cause instanceof Error ? error.cause : error);
     if (this.#ending) this.#stopped = true;
-    else await this.#beforeNextTry();
-  }
-
-  async #beforeNextTry(): Promise<void> {
-    await new Promise<void>((resolve) => {
-      const goOn = (): void => {
-        this.#waits.delete(goOn);
-        resolve();
-      };
-      this.#waits.add(goOn);
-      this.#options.clock.after(RETRY_MS, goOn);
-    });
+    else await this.#retry.wait(RETRY_MS);
   }
 }

@@ -1,8 +1,9 @@
 import { basename, join } from "node:path";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
+import { Retry } from "../../ops/retry.js";
 import type { FileStream } from "./file-stream.js";
-import { isDiskFull, isPassing, type Files } from "./files.js";
+import { isPassing, type Files } from "./files.js";
 import type { Journal } from "./journal.js";
 import type { SegmentWriter } from "./segment-writer.js";
 import type { Trash } from "./trash.js";
@@ -31,7 +32,7 @@ export interface CheckpointOptions {
 
 /** Streams handed to the writer at the same time: it decides how many of them it does at once. */
 const CONCURRENCY = 16;
-/** How soon a checkpoint that found the disk full is tried again. */
+/** How soon a checkpoint that found the disk full, or too many files open, is tried again. */
 const RETRY_MS = 1000;
 
 /**
@@ -43,11 +44,11 @@ export class Checkpointer {
   #last: Promise<void> = Promise.resolve();
   #stopped = false;
   #ending = false;
-  /** Ends the wait for the next try. */
-  #tryNow: (() => void) | null = null;
+  readonly #retry: Retry;
 
   constructor(options: CheckpointOptions) {
     this.#options = options;
+    this.#retry = new Retry(options.clock);
   }
 
   /**
@@ -66,13 +67,14 @@ export class Checkpointer {
   /** Tries what is left once; resolves when all files are done, or stay in the journal because the disk is full. */
   end(): Promise<void> {
     this.#ending = true;
-    this.#tryNow?.();
+    this.#retry.now();
     return this.#last;
   }
 
   /** Begins nothing new. */
   stop(): void {
     this.#stopped = true;
+    this.#retry.now();
   }
 
   async #run(file: SealedFile): Promise<void> {
@@ -100,32 +102,25 @@ export class Checkpointer {
         await step();
         return true;
       } catch (error) {
+        const failure = error instanceof Error ? error : new Error(String(error));
         // Nobody waits for the progress of one that has failed.
         this.#options.journal().checkpointAt(null);
-        if (!isPassing(error)) {
-          this.#options.fault(error instanceof Error ? error : new Error(String(error)));
+        if (!isPassing(failure)) {
+          this.#options.fault(failure);
           return false;
         }
-        this.#options.log.warn("the journal can't be freed now", { file: file.path, fault: String(error) });
-        // A file that stays keeps those after it: recovery takes the journal without a gap.
-        if (this.#ending) this.stop();
-        else await this.#waitForRoom(error);
+        this.#options.log.warn("the journal can't be freed now", { file: file.path, fault: String(failure) });
+        await this.#beforeNextTry(failure);
       }
     }
     return false;
   }
 
-  async #waitForRoom(error: unknown): Promise<void> {
-    if (isDiskFull(error)) this.#options.journal().checkpointLacksRoom();
-    await this.#beforeNextTry();
-  }
-
-  async #beforeNextTry(): Promise<void> {
-    await new Promise<void>((resolve) => {
-      this.#tryNow = resolve;
-      this.#options.clock.after(RETRY_MS, resolve);
-    });
-    this.#tryNow = null;
+  async #beforeNextTry(failure: Error): Promise<void> {
+    // A file that stays keeps those after it: recovery takes the journal without a gap.
+    if (this.#ending) return this.stop();
+    this.#options.journal().checkpointFailed(failure);
+    await this.#retry.wait(RETRY_MS);
   }
 
   /** Makes all that the file holds permanent; returns whether a stream is damaged, so that its records must be kept. */

@@ -111,7 +111,7 @@ export class FileStorage implements Storage {
       fault,
     });
     this.#loader = new StreamLoader({ files, layout, streams: this.#streams, openJournaled: (name) => this.#openJournaled(name), trash: this.#trash, damage: this.#damage, lastBatch: () => this.#openJournal().lastBatch, hasFailed: () => this.#faulted !== null });
-    this.#catchUp = new CatchUp({ open: (name) => this.#loader.find(name), lacksRoom: () => this.#openJournal().checkpointLacksRoom(), clock, fault });
+    this.#catchUp = new CatchUp({ open: (name) => this.#loader.find(name), failed: (trouble) => this.#openJournal().checkpointFailed(trouble), clock, fault });
     this.#references = new References({
       streams: this.#streams,
       load: (name) => this.#loader.find(name),
@@ -358,7 +358,9 @@ export class FileStorage implements Storage {
 
   health(): StorageHealth {
     if (this.#faulted !== null) return { writable: false, reason: "the disk failed" };
-    if (this.#journal !== null && this.#intake.isFull) return { writable: false, reason: "the disk is full" };
+    if (this.#journal === null) return { writable: true, reason: null };
+    if (this.#intake.isFull) return { writable: false, reason: "the disk is full" };
+    if (this.#intake.isShortOfFiles) return { writable: false, reason: "no more files can be opened" };
     return { writable: true, reason: null };
   }
 

@@ -1,4 +1,5 @@
-import type { Clock, Timer } from "../../ops/clock.js";
+import type { Clock } from "../../ops/clock.js";
+import { Retry } from "../../ops/retry.js";
 import type { FileStream } from "./file-stream.js";
 import { isBusy, isDiskFull, isPassing } from "./files.js";
 import type { SegmentWriter } from "./segment-writer.js";
@@ -25,11 +26,12 @@ export class Flusher {
   readonly #unwritten = new Set<FileStream>();
   #flushing = false;
   #trouble: unknown = null;
-  #retry: Timer | null = null;
+  readonly #retry: Retry;
   #stopped = false;
 
   constructor(options: FlusherOptions) {
     this.#options = options;
+    this.#retry = new Retry(options.clock);
   }
 
   /** Whether the disk had no room for the bytes that it was last tried with. */
@@ -37,10 +39,15 @@ export class Flusher {
     return isDiskFull(this.#trouble);
   }
 
+  /** Whether no file could be opened for the bytes that it was last tried with. */
+  get isBusy(): boolean {
+    return isBusy(this.#trouble);
+  }
+
   /** The stream has bytes in memory that no segment has. */
   add(stream: FileStream): void {
     this.#keep(stream);
-    if (this.#isDue && this.#retry === null) this.#begin();
+    if (this.#isDue && !this.#retry.isPending) this.#begin();
   }
 
   /** Forgets what memory holds of a stream: it is written, or never will be, and nobody reads it there any more. */
@@ -60,7 +67,7 @@ export class Flusher {
   /** Begins nothing more. */
   stop(): void {
     this.#stopped = true;
-    this.#retry?.cancel();
+    this.#retry.cancel();
   }
 
   #keep(stream: FileStream): void {
@@ -83,7 +90,10 @@ export class Flusher {
   #begin(): void {
     if (this.#flushing || this.#stopped) return;
     this.#flushing = true;
-    void this.#flush().finally(() => (this.#flushing = false));
+    this.#flush().then(
+      () => this.#flushed(),
+      (error: unknown) => this.#failed(error),
+    );
   }
 
   async #flush(): Promise<void> {
@@ -96,19 +106,21 @@ export class Flusher {
         this.#trouble = null;
       } catch (error) {
         this.#keep(stream);
-        return this.#failed(error);
+        throw error;
       }
     }
   }
 
+  #flushed(): void {
+    this.#flushing = false;
+    this.#trouble = null;
+  }
+
   /** The bytes are in the journal, too: what passes is tried again, whether or not anything is appended until then. */
   #failed(error: unknown): void {
+    this.#flushing = false;
     if (!isPassing(error)) return this.#options.fault(error instanceof Error ? error : new Error(String(error)));
     this.#trouble = error;
-    if (this.#stopped) return;
-    this.#retry = this.#options.clock.after(isBusy(error) ? BUSY_RETRY_MS : FULL_RETRY_MS, () => {
-      this.#retry = null;
-      this.#begin();
-    });
+    if (!this.#stopped) this.#retry.after(isBusy(error) ? BUSY_RETRY_MS : FULL_RETRY_MS, () => this.#begin());
   }
 }

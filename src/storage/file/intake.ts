@@ -17,7 +17,7 @@ export interface IntakeOptions {
   readonly writer: SegmentWriter;
   readonly cache: TailCache;
   readonly segmentRoll: SegmentRoll;
-  readonly flusher: Pick<Flusher, "lacksRoom">;
+  readonly flusher: Pick<Flusher, "lacksRoom" | "isBusy">;
   readonly room: Room;
   /** A payload of this size goes to its segment first, past the journal. */
   readonly bypassBytes: number;
@@ -57,7 +57,7 @@ export class Intake {
   admit(length: number): Rejection | null {
     if (this.#stopped) return "storage-unavailable";
     const journal = this.#options.journal();
-    if (journal.isFull) return "storage-full";
+    if (journal.rejection !== null) return journal.rejection;
     if (this.#isBehind) return this.#options.flusher.lacksRoom ? "storage-full" : "overloaded";
     const waitingBytes = journal.queuedBytes + this.#heldBytes;
     return waitingBytes > 0 && waitingBytes + length > MAX_QUEUED_BYTES ? "overloaded" : null;
@@ -66,7 +66,13 @@ export class Intake {
   /** Whether changes, or at least large ones, are refused because the disk is full. */
   get isFull(): boolean {
     const { journal, room, flusher } = this.#options;
-    return room.isFull || journal().isFull || (flusher.lacksRoom && this.#isBehind);
+    return room.isFull || journal().rejection === "storage-full" || (flusher.lacksRoom && this.#isBehind);
+  }
+
+  /** Whether changes are refused because no more files can be opened. */
+  get isShortOfFiles(): boolean {
+    const { journal, flusher } = this.#options;
+    return journal().rejection === "overloaded" || (flusher.isBusy && this.#isBehind);
   }
 
   /** Whether too many bytes wait in memory for their segments. */

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
+import { Retry } from "../../ops/retry.js";
 import { CheckpointPace } from "./checkpoint-pace.js";
 import { isBusy, isDiskFull, isPassing, type Files } from "./files.js";
 import { firstAllocationBytes, JournalFile } from "./journal-file.js";
@@ -18,7 +19,7 @@ export interface JournalSupplyOptions {
   readonly firstSequence: number;
   /** Journal files from before that wait for their checkpoint. */
   readonly olderFiles: number;
-  /** There is a next file, or more room in the one being written. */
+  /** There is a next file, or more room in the one being written; or the disk is full, and there is none. */
   readonly ready: () => void;
   /** There is not, and no retry may help: the disk failed. */
   readonly fault: (error: Error) => void;
@@ -41,16 +42,17 @@ export class JournalSupply {
   #trouble: Error | null = null;
   /** What room was last looked for. */
   #wanted: Lack = { position: 0, length: 0 };
-  #retryAtMs = 0;
+  readonly #retry: Retry;
   #stopped = false;
-  /** Whether the checkpoint found the disk full when it last tried. */
-  #checkpointLacksRoom = false;
+  /** Why the checkpoint could not free a sealed file when it last tried. */
+  #checkpointTrouble: Error | null = null;
   /** Whether the engine ends, and nobody waits any more for what does not come at once. */
   #ending = false;
   readonly #pace = new CheckpointPace();
 
   constructor(options: JournalSupplyOptions) {
     this.#options = options;
+    this.#retry = new Retry(options.clock);
     this.#nextSequence = options.firstSequence;
     this.#sealed = options.olderFiles;
   }
@@ -73,12 +75,17 @@ export class JournalSupply {
   /** Whether no file can come: the checkpoint has no room to free one, or nobody waits for one any more. */
   get isStuck(): boolean {
     if (this.#ending) return this.isExhausted || this.trouble !== null;
-    return this.isExhausted && this.#checkpointLacksRoom;
+    return this.isExhausted && isDiskFull(this.#checkpointTrouble);
   }
 
-  /** The checkpoint can't free a sealed file, because the disk is full. */
-  checkpointLacksRoom(): void {
-    this.#checkpointLacksRoom = true;
+  /** Whether no file can come before the process may open some again, here or in the checkpoint. It is tried until then. */
+  get isBusy(): boolean {
+    return isBusy(this.#trouble) || (this.isExhausted && isBusy(this.#checkpointTrouble));
+  }
+
+  /** The checkpoint can't free a sealed file now, for a reason that passes. */
+  checkpointFailed(trouble: Error): void {
+    this.#checkpointTrouble = trouble;
   }
 
   /** The engine ends: no checkpoint begins any more, and what there was no room for is not waited for. */
@@ -100,8 +107,8 @@ export class JournalSupply {
 
   /** There is room again: no need to wait for the next look. */
   roomFound(): void {
-    this.#trouble = null;
-    this.#retryAtMs = 0;
+    if (isDiskFull(this.#trouble)) this.#trouble = null;
+    this.#retry.now();
   }
 
   /** Makes the first file. */
@@ -114,18 +121,25 @@ export class JournalSupply {
   /** The next file, if it is ready; the one being written then counts as sealed. */
   take(): JournalFile | null {
     const next = this.#next;
-    this.#next = null;
-    if (next !== null) this.#sealed += 1;
+    if (next !== null) this.#hand();
     return next;
   }
 
   /** The next file, however long it takes. */
   async force(): Promise<JournalFile> {
     await this.#working;
+    // This is the try.
+    this.#retry.cancel();
     const next = this.#next ?? (await this.#make());
+    this.#hand();
+    return next;
+  }
+
+  /** The next file is the journal's; the one that it has written until now is sealed, and takes no more room. */
+  #hand(): void {
+    this.#retry.cancel();
     this.#next = null;
     this.#sealed += 1;
-    return next;
   }
 
   /** Gets the next file ready, unless too many wait for their checkpoint. */
@@ -162,12 +176,13 @@ export class JournalSupply {
 
   #freed(): void {
     this.#sealed -= 1;
-    this.#checkpointLacksRoom = false;
+    this.#checkpointTrouble = null;
   }
 
   /** Removes the files that hold nothing. */
   async close(): Promise<void> {
     this.#stopped = true;
+    this.#retry.cancel();
     await this.#working;
     if (this.#next !== null) {
       await this.#next.close();
@@ -178,26 +193,29 @@ export class JournalSupply {
 
   /** One thing at a time, and nothing for a while after it failed. */
   #work(wanted: Lack, run: () => Promise<void>): void {
-    if (this.#working !== null || this.#stopped || this.#options.clock.nowMs() < this.#retryAtMs) return;
+    if (this.#working !== null || this.#stopped || this.#retry.isPending) return;
     this.#wanted = wanted;
+    const again = (): void => this.#work(wanted, run);
     this.#working = run().then(
-      () => this.#worked(null),
-      (error: Error) => this.#worked(error),
+      () => this.#worked(null, again),
+      (error: Error) => this.#worked(error, again),
     );
   }
 
-  #worked(error: Error | null): void {
-    const { clock, log, ready } = this.#options;
+  #worked(error: Error | null, again: () => void): void {
+    const { log, ready } = this.#options;
     this.#working = null;
     const isNew = this.#trouble === null;
     this.#trouble = error;
     if (error === null) return ready();
     if (!isPassing(error)) return this.#options.fault(error);
     if (isNew) log.warn("the journal can't get more room now", { fault: error.message });
-    this.#retryAtMs = clock.nowMs() + (isBusy(error) ? BUSY_RETRY_MS : FULL_RETRY_MS);
-    // Who waits on a full disk is told at once; on a busy machine they go on waiting.
-    if (isBusy(error)) clock.after(BUSY_RETRY_MS, ready);
-    else ready();
+    if (this.#stopped) return;
+    // On a busy machine it is tried again whether or not anybody waits: appends are taken again as soon as it succeeds.
+    if (isBusy(error)) return this.#retry.after(BUSY_RETRY_MS, again);
+    // Who waits on a full disk is told at once.
+    this.#retry.after(FULL_RETRY_MS, ready);
+    ready();
   }
 
   async #make(): Promise<JournalFile> {

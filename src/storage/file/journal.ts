@@ -1,16 +1,18 @@
-import type { Settlement } from "../storage.js";
+import type { Rejection, Settlement } from "../storage.js";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
+import { Retry } from "../../ops/retry.js";
 import { shareOf } from "./batch-share.js";
-import { isDiskFull, readFully, type Files } from "./files.js";
+import type { FileStream } from "./file-stream.js";
+import { isDiskFull, type Files } from "./files.js";
 import { FrameEncoder } from "./frame-encoder.js";
 import type { JournalEntry } from "./journal-entry.js";
 import type { JournalFile } from "./journal-file.js";
+import { JournalRefusal } from "./journal-refusal.js";
 import { JournalSupply } from "./journal-supply.js";
 import type { Layout } from "./layout.js";
-import { NO_FRAME } from "./record.js";
-import type { FileStream } from "./file-stream.js";
 import type { Lack, Room } from "./room.js";
+import { takeBack, type SentFrame } from "./sent-frame.js";
 
 /** What a journal needs. */
 export interface JournalOptions {
@@ -35,17 +37,6 @@ export interface JournalOptions {
   readonly sealed: (file: JournalFile) => void;
   /** The disk failed: nothing is written any more. */
   readonly fault: (error: Error) => void;
-}
-
-/** A frame on its way to the disk, and what it holds. */
-interface SentFrame {
-  readonly file: JournalFile;
-  readonly offset: number;
-  readonly frame: Buffer;
-  readonly entries: JournalEntry[];
-  readonly batch: number;
-  /** It failed, but was found to be there. */
-  isThere: boolean;
 }
 
 /** Payload that went past the journal counts towards a file's size at this fraction of it. */
@@ -73,8 +64,8 @@ export class Journal {
   #rolling = false;
   #scheduled = false;
   #stopped = false;
-  /** What there is no room for, that changes are refused: the next frame, or all that the checkpoint has to write. */
-  #full: "frame" | "checkpoint" | null = null;
+  readonly #refusal: JournalRefusal;
+  readonly #takingBack: Retry;
   /** A fault of the supply's, while a batch is on its way: that settles first. */
   #supplyFault: Error | null = null;
   #idle: (() => void) | null = null;
@@ -82,9 +73,11 @@ export class Journal {
   constructor(options: JournalOptions) {
     this.#options = options;
     this.#encoder = new FrameEncoder(options.directoryId);
+    this.#refusal = new JournalRefusal(options);
+    this.#takingBack = new Retry(options.clock);
     this.#supply = new JournalSupply({
       ...options,
-      ready: () => this.#schedule(),
+      ready: () => this.#supplied(),
       fault: (error) => {
         if (this.#writing) this.#supplyFault = error;
         else this.#faulted([], error);
@@ -103,9 +96,9 @@ export class Journal {
     return this.#batch - 1;
   }
 
-  /** Whether there is no room for the journal: changes are to be refused. */
-  get isFull(): boolean {
-    return this.#full !== null;
+  /** Why changes are to be refused: there is no room for the journal, or no file; `null` when they are not. */
+  get rejection(): Rejection | null {
+    return this.#refusal.rejection;
   }
 
   /** Makes the first file, with an empty frame that keeps the count of batches. */
@@ -130,13 +123,13 @@ export class Journal {
   /** There is room on the disk again, for what was lacked. */
   roomFound(): void {
     this.#supply.roomFound();
-    if (this.#full === "frame") this.#full = null;
+    this.#refusal.end("frame-room");
     this.#schedule();
   }
 
-  /** The checkpoint can't free a sealed file, because the disk is full: what waits for one need not wait. */
-  checkpointLacksRoom(): void {
-    this.#supply.checkpointLacksRoom();
+  /** The checkpoint can't free a sealed file now, for a reason that passes: what waits for one need not wait long. */
+  checkpointFailed(trouble: Error): void {
+    this.#supply.checkpointFailed(trouble);
     this.#schedule();
   }
 
@@ -194,7 +187,13 @@ export class Journal {
   }
 
   #freed(): void {
-    if (this.#full === "checkpoint") this.#full = null;
+    this.#refusal.end("checkpoint-room");
+    this.#supplied();
+  }
+
+  /** The supply may have what it lacked. */
+  #supplied(): void {
+    if (!this.#supply.isBusy) this.#refusal.end("file");
     this.#schedule();
   }
 
@@ -252,7 +251,7 @@ export class Journal {
     const tookMs = this.#options.clock.nowMs() - startedMs;
     if (tookMs > SLOW_SYNC_MS) this.#options.log.warn("the disk is slow", { syncMs: tookMs });
     if (error !== null) return this.#failed(sent, error);
-    this.#full = null;
+    this.#refusal.endAll();
     this.#sealLeft();
     // The next batch is on its way to the disk while this one is answered; what writes nothing settles after it, and
     // so does what can't be written: it was decided on this batch.
@@ -289,7 +288,7 @@ export class Journal {
 
   #failed(sent: SentFrame, error: Error): void {
     if (!isDiskFull(error)) return this.#faulted(sent.entries, error);
-    this.#full = "frame";
+    this.#refusal.begin("frame-room");
     this.#writing = true;
     takeBack(sent).then(
       () => this.#takenBack(sent),
@@ -310,11 +309,11 @@ export class Journal {
     this.#writing = false;
     if (!isDiskFull(problem) || this.#stopped || this.#idle !== null) return this.#faulted(sent.entries, problem);
     this.#writing = true;
-    this.#options.clock.after(FULL_RETRY_MS, () => this.#failed(sent, problem));
+    this.#takingBack.after(FULL_RETRY_MS, () => this.#failed(sent, problem));
   }
 
   #lackFrame(entries: JournalEntry[], lack: Lack): void {
-    this.#full = "frame";
+    this.#refusal.begin("frame-room");
     this.#options.room.lacked(lack);
     this.#fail(entries, "storage-full");
   }
@@ -360,16 +359,24 @@ export class Journal {
     return this.#lackRoom();
   }
 
-  /** Nothing can be written now: what waits goes on waiting, unless the disk is full. */
+  /** Nothing can be written now: what waits goes on waiting, unless the disk is full, or no file can be opened for long. */
   #lackRoom(): null {
-    const { lack } = this.#supply;
-    if (this.#supply.isStuck) {
-      this.#full = "checkpoint";
-      this.#fail([], "storage-full");
-    } else if (lack !== null) {
-      this.#lackFrame([], lack);
-    }
+    const { lack, isStuck, isBusy } = this.#supply;
+    if (isStuck) this.#refuse(isBusy ? "file" : "checkpoint-room");
+    else if (lack !== null) this.#lackFrame([], lack);
+    else if (isBusy) this.#refusal.waitForFile(() => this.#waitedForFile());
     return null;
+  }
+
+  #waitedForFile(): void {
+    // What is on its way to the disk settles first, and then looks again.
+    if (this.#writing || this.#rolling || !this.#supply.isBusy) return this.#schedule();
+    this.#refuse("file");
+  }
+
+  #refuse(lacked: "checkpoint-room" | "file"): void {
+    this.#refusal.begin(lacked);
+    this.#fail([], lacked === "file" ? "overloaded" : "storage-full");
   }
 
   #limitOf(file: JournalFile): number {
@@ -387,11 +394,4 @@ export class Journal {
 
 function writesRecord({ kind, generation, stream }: JournalEntry): boolean {
   return kind !== null && generation === stream.generation;
-}
-
-/** A frame may be there all the same, where only its sync found no room: before anybody is told that it is not, it isn't. */
-async function takeBack(sent: SentFrame): Promise<void> {
-  const { file, offset, frame } = sent;
-  sent.isThere ||= (await readFully(file.file, offset, frame.length)).equals(frame);
-  if (sent.isThere) await file.file.write(NO_FRAME, offset);
 }

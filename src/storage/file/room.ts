@@ -1,6 +1,7 @@
 import type { Position } from "../storage.js";
-import type { Clock, Timer } from "../../ops/clock.js";
+import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
+import { Retry } from "../../ops/retry.js";
 import { isPassing, type Files, type OpenFile } from "./files.js";
 
 /** What a watch over the disk's room needs. */
@@ -38,12 +39,13 @@ export class Room {
   #lack: Lack | null = null;
   /** Whether room was lacked since the probe under way began. */
   #lackedMeanwhile = false;
-  #timer: Timer | null = null;
+  readonly #nextLook: Retry;
   #probing: Promise<void> = Promise.resolve();
   #stopped = false;
 
   constructor(options: RoomOptions) {
     this.#options = options;
+    this.#nextLook = new Retry(options.clock);
   }
 
   /** Whether a write was refused for lack of room, and none of its size would succeed since. */
@@ -54,28 +56,29 @@ export class Room {
   /** A write found no room. The smallest of them is tried: as soon as that fits, something can be written again. */
   lacked(lack: Lack): void {
     this.#lackedMeanwhile = true;
-    if (this.#lack === null) this.#options.log.error("the disk is full: appends are refused until there is room");
+    const isFirst = this.#lack === null;
     if (this.#lack === null || lack.length < this.#lack.length) this.#lack = lack;
-    if (this.#timer === null) this.#probeLater();
+    if (!isFirst) return;
+    this.#options.log.error("the disk is full: appends are refused until there is room");
+    this.#probeLater();
   }
 
   /** Looks no more; resolves when nothing is left of the last look. */
   async stop(): Promise<void> {
     this.#stopped = true;
-    this.#timer?.cancel();
+    this.#nextLook.cancel();
     await this.#probing;
   }
 
   #probeLater(): void {
     if (this.#stopped) return;
-    this.#timer = this.#options.clock.after(PROBE_MS, () => (this.#probing = this.#look()));
+    this.#nextLook.after(PROBE_MS, () => (this.#probing = this.#look()));
   }
 
   async #look(): Promise<void> {
     const lack = this.#lack;
     this.#lackedMeanwhile = false;
     const hasRoom = lack === null || (await this.#probe(lack));
-    this.#timer = null;
     if (!hasRoom || this.#lackedMeanwhile) return this.#probeLater();
     this.#lack = null;
     if (this.#stopped) return;

@@ -3,6 +3,7 @@ import { describe, test } from "node:test";
 import { CatchUp } from "../../../src/storage/file/catch-up.js";
 import { DamagedStreamError, StorageBusyError } from "../../../src/storage/storage.js";
 import { ManualClock } from "../../helpers/manual-clock.js";
+import { SkewedClock, SKEWS } from "../../helpers/skewed-clock.js";
 import { diskError } from "../../helpers/watched-files.js";
 
 interface Opening {
@@ -10,13 +11,12 @@ interface Opening {
   readonly clock: ManualClock;
   readonly opened: string[];
   readonly faults: Error[];
-  /** How often it said that there is no room. */
-  lacks: number;
+  /** What it said that keeps it from a stream. */
+  readonly told: string[];
 }
 
 /** `failing` gives what goes wrong with a stream, as long as something does. */
-function opening(failing: (name: string) => Error | undefined = () => undefined): Opening {
-  const clock = new ManualClock();
+function opening(failing: (name: string) => Error | undefined = () => undefined, clock = new ManualClock()): Opening {
   const opened: string[] = [];
   const faults: Error[] = [];
   const open = async (name: string): Promise<void> => {
@@ -24,7 +24,7 @@ function opening(failing: (name: string) => Error | undefined = () => undefined)
     if (error !== undefined) throw error;
     opened.push(name);
   };
-  const opening: Opening = { clock, opened, faults, lacks: 0, catchUp: new CatchUp({ open, lacksRoom: () => (opening.lacks += 1), clock, fault: (error) => faults.push(error) }) };
+  const opening: Opening = { clock, opened, faults, told: [], catchUp: new CatchUp({ open, failed: ({ message }) => opening.told.push(message), clock, fault: (error) => faults.push(error) }) };
   return opening;
 }
 
@@ -65,12 +65,25 @@ describe("catching up", () => {
     assert.equal(opened.at(-1), "s3");
   });
 
-  test("says that there is no room where the disk is full", async () => {
+  for (const { name, skewMs } of SKEWS) {
+    test(`tries again what can't be opened now whenever the timer fires, ${name}`, async () => {
+      let isBusy = true;
+      const { catchUp, clock, opened, told } = opening((name) => (isBusy && name.startsWith("s3") ? new StorageBusyError("busy") : undefined), new SkewedClock(skewMs));
+      const done = catchUp.run(NAMES.values());
+      while (told.length < 8) await turn();
+      isBusy = false;
+      clock.advance(Math.max(0, 100 + skewMs));
+      assert.equal(await done, true);
+      assert.equal(opened.length, 100);
+    });
+  }
+
+  test("says what keeps it from a stream", async () => {
     let isFull = true;
     const tried = opening((name) => (isFull && name === "s3" ? new StorageBusyError("no room", { cause: diskError("ENOSPC") }) : undefined));
     const done = tried.catchUp.run(NAMES.values());
     while (tried.opened.length < 99) await turn();
-    assert.equal(tried.lacks, 1);
+    assert.deepEqual(tried.told, ["ENOSPC: as the test wants it"]);
     isFull = false;
     tried.clock.advance(100);
     assert.equal(await done, true);

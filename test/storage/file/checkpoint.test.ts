@@ -10,6 +10,7 @@ import { DamagedStreamError } from "../../../src/storage/storage.js";
 import { bytesOf, keptLog } from "../../helpers/engine.js";
 import { fileRooms, type FileRooms } from "../../helpers/file-rooms.js";
 import { fillingOf, type JournalFilling } from "../../helpers/journal-filling.js";
+import { SkewedClock, SKEWS } from "../../helpers/skewed-clock.js";
 import { Barrier, diskError } from "../../helpers/watched-files.js";
 
 /** A checkpointer, and what it did to sealed files, in order. */
@@ -216,6 +217,26 @@ describe("a checkpoint", () => {
     rooms.files.gate = null;
     await end();
   });
+
+  for (const { name, skewMs } of SKEWS) {
+    for (const code of ["EMFILE", "ENOSPC"]) {
+      test(`that failed with ${code} is tried again whenever the timer fires, ${name}`, async () => {
+        const rooms = fileRooms(new SkewedClock(skewMs));
+        const { checkpointer: made, seal, end } = await checkpointer(rooms);
+        const stream = rooms.stream();
+        rooms.advance(stream, bytesOf(10));
+        rooms.files.gate = ({ kind }) => (kind === "open" ? diskError(code) : undefined);
+        const file = seal(1, [stream]);
+        const done = made.add(file);
+        await rooms.files.idle();
+        rooms.files.gate = null;
+        rooms.clock.advance(Math.max(0, 1000 + skewMs));
+        await done;
+        assert.ok(!existsSync(file.path));
+        await end();
+      });
+    }
+  }
 
   test("that waits for its next try is tried at once when all ends", async () => {
     const rooms = fileRooms();

@@ -721,9 +721,32 @@ describe("bounds", () => {
     const megabyte = Buffer.alloc(1024 * 1024);
     for (let index = 0; index < 17; index += 1) assert.equal(await append(storage, stream, { ...recordOf(""), payload: megabyte }), "durable");
     assert.equal(await append(storage, stream, "x"), "overloaded");
-    assert.equal(storage.health().writable, true);
+    assert.deepEqual(storage.health(), { writable: false, reason: "no more files can be opened" });
     files.gate = null;
     await storage.persist(stream);
+    assert.equal(storage.health().writable, true);
+    assert.equal(await append(storage, stream, "x"), "durable");
+  });
+
+  test("where no journal file can be opened changes are refused within two seconds, health says so, and both end by themselves", async (t) => {
+    const { storage, files, clock } = await openFor(t, {});
+    const stream = await created(storage, "s");
+    files.gate = ({ kind, path }) => (kind === "open" && path.endsWith(".journal") ? diskError("EMFILE") : undefined);
+    let waiting: Promise<Outcome>;
+    for (let tail = 0; ; tail += 1000) {
+      waiting = append(storage, stream, bytesOf(1000));
+      await files.idle();
+      if (stream.state.tail === tail) break;
+    }
+    clock.advance(2000);
+    assert.equal(await waiting, "overloaded");
+    assert.deepEqual(storage.health(), { writable: false, reason: "no more files can be opened" });
+    assert.equal(await append(storage, stream, "x"), "overloaded");
+    await files.idle();
+    files.gate = null;
+    clock.advance(100);
+    await files.idle();
+    assert.deepEqual(storage.health(), { writable: true, reason: null });
     assert.equal(await append(storage, stream, "x"), "durable");
   });
 

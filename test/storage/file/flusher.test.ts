@@ -4,6 +4,7 @@ import { Flusher } from "../../../src/storage/file/flusher.js";
 import type { FileStream } from "../../../src/storage/file/file-stream.js";
 import { bytesOf } from "../../helpers/engine.js";
 import { fileRooms, type FileRooms } from "../../helpers/file-rooms.js";
+import { SkewedClock, SKEWS } from "../../helpers/skewed-clock.js";
 import { diskError } from "../../helpers/watched-files.js";
 
 interface WatchedFlusher {
@@ -56,6 +57,21 @@ for (const [code, waitMs, lacksRoom] of [["ENOSPC", 1000, true], ["EMFILE", 100,
     assert.equal(stream.written, 2010);
     assert.equal(flusher.lacksRoom, false);
     assert.deepEqual(faults, []);
+  });
+}
+
+for (const { name, skewMs } of SKEWS) {
+  test(`it is tried again whenever the timer fires, ${name}`, async () => {
+    const rooms = fileRooms(new SkewedClock(skewMs));
+    const { flusher, add } = flusherOf(rooms);
+    const stream = rooms.stream();
+    rooms.files.gate = ({ kind, path }) => (kind === "open" && path.endsWith(".seg") ? diskError("EMFILE") : undefined);
+    await add(stream, 2000);
+    assert.equal(flusher.isBusy, true);
+    rooms.files.gate = null;
+    rooms.clock.advance(Math.max(0, 100 + skewMs));
+    await rooms.files.idle();
+    assert.deepEqual([stream.written, flusher.isBusy], [2000, false]);
   });
 }
 

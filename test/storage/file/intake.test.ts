@@ -31,7 +31,7 @@ async function intakeOf(rooms: FileRooms): Promise<TestIntake> {
     writer: rooms.writer,
     cache: rooms.cache,
     segmentRoll: rollAt(SMALL.segmentBytes),
-    flusher: { lacksRoom: false },
+    flusher: { lacksRoom: false, isBusy: false },
     room: rooms.room,
     bypassBytes: SMALL.journalBypassBytes,
     tailCacheBytes: SMALL.tailCacheBytes,

@@ -4,6 +4,7 @@ import { test, type TestContext } from "node:test";
 import { JournalSupply } from "../../../src/storage/file/journal-supply.js";
 import { keptLog, type LogLine } from "../../helpers/engine.js";
 import { fileRooms, type FileRooms } from "../../helpers/file-rooms.js";
+import { SkewedClock, SKEWS } from "../../helpers/skewed-clock.js";
 import { diskError } from "../../helpers/watched-files.js";
 
 interface Supplied {
@@ -14,8 +15,7 @@ interface Supplied {
   readonly log: readonly LogLine[];
 }
 
-async function openSupply(context: TestContext, olderFiles = 0): Promise<Supplied> {
-  const rooms = fileRooms();
+async function openSupply(context: TestContext, { olderFiles = 0, rooms = fileRooms() } = {}): Promise<Supplied> {
   const { files, layout, clock } = rooms;
   const told: string[] = [];
   const { log, lines } = keptLog();
@@ -45,7 +45,7 @@ test("the next file is made once, however often it is asked for", async (context
 });
 
 test("no file is made while three wait for their checkpoint", async (context) => {
-  const { rooms, supply, told } = await openSupply(context, 3);
+  const { rooms, supply, told } = await openSupply(context, { olderFiles: 3 });
   supply.prepare();
   await rooms.files.idle();
   assert.deepEqual(told, []);
@@ -56,7 +56,7 @@ test("no file is made while three wait for their checkpoint", async (context) =>
 });
 
 test("a retired file is kept for the next one, a second one is removed", async (context) => {
-  const { rooms, supply } = await openSupply(context, 2);
+  const { rooms, supply } = await openSupply(context, { olderFiles: 2 });
   for (const sequence of [5, 6]) await (await rooms.files.open(rooms.layout.journalFile(sequence), "write")).close();
   await supply.retire(rooms.layout.journalFile(5));
   await supply.retire(rooms.layout.journalFile(6));
@@ -92,6 +92,69 @@ for (const [code, waitMs, toldAtOnce] of [["ENOSPC", 1000, ["ready"]], ["EMFILE"
     await next?.close();
   });
 }
+
+for (const { name, skewMs } of SKEWS) {
+  for (const code of ["ENOSPC", "EMFILE"] as const) {
+    test(`after ${code} it is tried again whenever the timer fires, ${name}`, async (context) => {
+      const rooms = fileRooms(new SkewedClock(skewMs));
+      const { supply } = await openSupply(context, { rooms });
+      rooms.files.gate = ({ kind }) => (kind === "open" ? diskError(code) : undefined);
+      supply.prepare();
+      await rooms.files.idle();
+      rooms.files.gate = null;
+      rooms.clock.advance(Math.max(0, (code === "EMFILE" ? 100 : 1000) + skewMs));
+      supply.prepare();
+      await rooms.files.idle();
+      const next = supply.take();
+      assert.equal(next?.sequence, 8);
+      await next?.close();
+    });
+  }
+}
+
+test("where no file can be opened it goes on trying by itself, and says when there is one", async (context) => {
+  const { rooms, supply, told } = await openSupply(context);
+  rooms.files.gate = ({ kind }) => (kind === "open" ? diskError("EMFILE") : undefined);
+  supply.prepare();
+  for (let tries = 1; tries <= 5; tries += 1) {
+    await rooms.files.idle();
+    assert.deepEqual([rooms.files.count("open", /8\.journal$/), supply.isBusy, supply.lack], [tries, true, null]);
+    rooms.clock.advance(100);
+  }
+  await rooms.files.idle();
+  rooms.files.gate = null;
+  rooms.clock.advance(100);
+  await rooms.files.idle();
+  assert.deepEqual([told, supply.isBusy], [["ready"], false]);
+  await supply.take()?.close();
+});
+
+test("a try that is to come does not meet the one of who can't wait", async (context) => {
+  const { rooms, supply } = await openSupply(context);
+  rooms.files.gate = ({ kind }) => (kind === "open" ? diskError("EMFILE") : undefined);
+  supply.prepare();
+  await rooms.files.idle();
+  rooms.files.gate = null;
+  const forcing = supply.force();
+  rooms.clock.advance(100);
+  const forced = await forcing;
+  rooms.clock.advance(10_000);
+  await rooms.files.idle();
+  assert.deepEqual([forced.sequence, supply.take(), readdirSync(rooms.layout.journal).length], [8, null, 2]);
+  await forced.close();
+});
+
+test("a checkpoint that can't open files keeps it busy only where no file comes before that one", async (context) => {
+  const { supply } = await openSupply(context, { olderFiles: 2 });
+  supply.checkpointFailed(diskError("EMFILE"));
+  assert.equal(supply.isBusy, false);
+  await (await supply.force()).close();
+  assert.deepEqual([supply.isBusy, supply.isStuck], [true, false]);
+  supply.checkpointFailed(diskError("ENOSPC"));
+  assert.deepEqual([supply.isBusy, supply.isStuck], [false, true]);
+  supply.setAside();
+  assert.deepEqual([supply.isBusy, supply.isStuck], [false, false]);
+});
 
 test("a file that finds no room is not kept: neither what was written of it, nor its descriptors", async (context) => {
   const { rooms, supply } = await openSupply(context);

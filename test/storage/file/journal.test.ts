@@ -8,6 +8,7 @@ import { decodeRecords, RecordKind } from "../../../src/storage/file/record.js";
 import { bytesOf, recordOf, rollAt } from "../../helpers/engine.js";
 import { fileRooms, type FileRooms } from "../../helpers/file-rooms.js";
 import { fillingOf } from "../../helpers/journal-filling.js";
+import { SkewedClock, SKEWS } from "../../helpers/skewed-clock.js";
 import { Barrier, diskError } from "../../helpers/watched-files.js";
 
 const DIRECTORY_ID = Buffer.from("01234567");
@@ -206,7 +207,7 @@ describe("rotation", () => {
     assert.deepEqual(rooms.told.slice(-4), ["first durable", "batch", "barrier durable", "batch"]);
   });
 
-  for (const [what, end] of [["has ended", (journal: Journal) => journal.checkpointAt(null)], ["finds the disk full", (journal: Journal) => journal.checkpointLacksRoom()]] as const) {
+  for (const [what, end] of [["has ended", (journal: Journal) => journal.checkpointAt(null)], ["finds the disk full", (journal: Journal) => journal.checkpointFailed(diskError("ENOSPC"))]] as const) {
     test(`nobody waits for the progress of a checkpoint that ${what}`, async (t) => {
       const rooms = fileRooms();
       const { journal, stream } = await journalWithoutFreeFiles(t, rooms);
@@ -332,36 +333,56 @@ describe("a full disk", () => {
     await journal.drain();
     assert.deepEqual(rooms.told, ["a storage-full", "b storage-full", "c storage-full", "batch"]);
     assert.equal(one.reservedTail, 0, "what was reserved is given back");
-    assert.equal(journal.isFull, true);
+    assert.equal(journal.rejection, "storage-full");
     assert.equal(journal.queuedBytes, 0);
     rooms.files.gate = ({ kind }) => (kind === "write" ? diskError("ENOSPC") : undefined);
     rooms.clock.advance(1000);
     await rooms.files.idle();
-    assert.equal(journal.isFull, true, "a frame of its size would not find room");
+    assert.equal(journal.rejection, "storage-full", "a frame of its size would not find room");
     rooms.files.gate = null;
     rooms.clock.advance(1000);
     await rooms.files.idle();
-    assert.equal(journal.isFull, false, "before anything is appended");
+    assert.equal(journal.rejection, null, "before anything is appended");
     journal.enqueue(rooms.entry(one, "d"));
     await journal.drain();
-    assert.equal(journal.isFull, false);
+    assert.equal(journal.rejection, null);
     assert.deepEqual(contentOf(rooms, 1), { batches: [1, 2], payloads: ["d"] });
   });
+
+  for (const { name, skewMs } of SKEWS) {
+    test(`that takes no frame back is asked again whenever the timer fires, ${name}`, async (t) => {
+      const rooms = fileRooms(new SkewedClock(skewMs));
+      const journal = await openJournal(t, rooms);
+      const stream = rooms.stream();
+      rooms.files.gate = ({ kind }) => (kind === "writeThen" || kind === "read" ? diskError("ENOSPC") : undefined);
+      journal.enqueue(rooms.entry(stream, "a"));
+      for (let tries = 1; tries <= 3; tries += 1) {
+        await rooms.files.idle();
+        assert.deepEqual(rooms.told, [], "nobody is told before it is known what the disk has");
+        rooms.clock.advance(Math.max(0, 1000 + skewMs));
+      }
+      await rooms.files.idle();
+      rooms.files.gate = null;
+      rooms.clock.advance(Math.max(0, 1000 + skewMs));
+      await journal.drain();
+      assert.deepEqual(rooms.told, ["a storage-full", "batch"]);
+    });
+  }
 
   test("that lets no checkpoint free a file refuses what waits for one, until one is freed", async (t) => {
     const rooms = fileRooms();
     const { journal, stream, sealed } = await journalWithoutFreeFiles(t, rooms);
     rooms.told.length = 0;
     await fillUntilOneWaits(rooms, journal, stream);
-    assert.equal(journal.isFull, false);
-    journal.checkpointLacksRoom();
+    assert.equal(journal.rejection, null);
+    journal.checkpointFailed(diskError("ENOSPC"));
     await journal.drain();
     assert.equal(rooms.told.at(-2), " storage-full");
-    assert.equal(journal.isFull, true);
+    assert.equal(journal.rejection, "storage-full");
     journal.roomFound();
-    assert.equal(journal.isFull, true, "room is not a free file");
+    assert.equal(journal.rejection, "storage-full", "room is not a free file");
     await journal.retire(sealed[0] ?? "");
-    assert.equal(journal.isFull, false);
+    assert.equal(journal.rejection, null);
     rooms.told.length = 0;
     journal.enqueue(rooms.entry(stream, "after"));
     await journal.drain();
@@ -396,8 +417,8 @@ describe("a full disk", () => {
   test("of the checkpoint's, found while the last frame is on its way: that frame settles first", async (t) => {
     const rooms = fileRooms();
     const { journal, stream } = await journalWithoutFreeFiles(t, rooms);
-    journal.checkpointLacksRoom();
-    for (let index = 0; index < 80 && !journal.isFull; index += 1) {
+    journal.checkpointFailed(diskError("ENOSPC"));
+    for (let index = 0; index < 80 && journal.rejection === null; index += 1) {
       const disk = rooms.files.holdJournal();
       rooms.told.length = 0;
       journal.enqueue(rooms.entry(stream, "ahead", { change: recordOf(bytesOf(3000)) }));
@@ -409,7 +430,7 @@ describe("a full disk", () => {
       await journal.drain();
       if (isOnItsWay) assert.ok(rooms.told.includes("ahead durable"), rooms.told.join("; "));
     }
-    assert.equal(journal.isFull, true);
+    assert.equal(journal.rejection, "storage-full");
   });
 
   test("found while a batch is on its way, that batch settles first", async (t) => {
@@ -422,13 +443,13 @@ describe("a full disk", () => {
     for (let index = 0; index < 17; index += 1) journal.enqueue(rooms.entry(stream, `${index}`, { change: recordOf(bytesOf(3000, index)) }));
     await rooms.files.idle();
     journal.enqueue(rooms.entry(stream, "behind"));
-    assert.equal(journal.isFull, false);
+    assert.equal(journal.rejection, null);
     disk.open();
     await journal.drain();
     const ends = rooms.told.filter((line) => / (durable|storage-full)$/.test(line));
     assert.deepEqual(ends.slice(0, 17), Array.from({ length: 17 }, (_, index) => `${index} durable`));
     assert.equal(ends[17], "behind storage-full");
-    assert.equal(journal.isFull, true);
+    assert.equal(journal.rejection, "storage-full");
     rooms.files.gate = null;
   });
 });

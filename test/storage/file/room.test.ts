@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { Room } from "../../../src/storage/file/room.js";
 import { fileRooms, type FileRooms } from "../../helpers/file-rooms.js";
+import { SkewedClock, SKEWS } from "../../helpers/skewed-clock.js";
 import { Barrier, diskError } from "../../helpers/watched-files.js";
 
 interface WatchedRoom {
@@ -51,6 +52,21 @@ test("a full disk is looked at every second, and said once to be full and once t
   await second();
   assert.equal(rooms.files.count("open", /probe$/), 4, "nobody looks at a disk that has room");
 });
+
+for (const { name, skewMs } of SKEWS) {
+  test(`a full disk is looked at whenever the timer fires, ${name}`, async () => {
+    const rooms = fileRooms(new SkewedClock(skewMs));
+    const { room, told } = roomOf(rooms);
+    rooms.files.gate = ({ kind }) => (kind === "write" ? diskError("ENOSPC") : undefined);
+    room.lacked({ position: 0, length: 10 });
+    for (let looks = 1; looks <= 3; looks += 1) {
+      rooms.clock.advance(Math.max(0, 1000 + skewMs));
+      rooms.files.gate = looks < 3 ? rooms.files.gate : null;
+      await rooms.files.idle();
+    }
+    assert.deepEqual([room.isFull, told], [false, [FULL, AGAIN, "found"]]);
+  });
+}
 
 test("as much is tried as the smallest refused write had, where it was refused, and never more than 16 MiB", async () => {
   const MIB = 1024 * 1024;

@@ -101,22 +101,14 @@ export class DirectConnection {
     // As with Node: who has ended its side gets no more answers.
     if (!this.#socket.writable) return true;
     this.#socket.write(text, "latin1");
-    if (!this.#hasTimer) this.#setTimeout(IDLE_TIMEOUT_MS);
+    if (!this.#hasTimer) this.#socket.setTimeout(IDLE_TIMEOUT_MS);
+    this.#hasTimer = true;
     return this.#socket.writableLength === 0;
   }
 
-  /** Calls `done` when the client has taken all it was sent, or has gone: it is cut when it takes nothing for `stallMs`. */
-  whenTaken(stallMs: number, done: () => void): void {
-    this.#setTimeout(stallMs);
-    this.#socket.write("", "latin1", () => {
-      if (this.#hasTimer) this.#setTimeout(IDLE_TIMEOUT_MS);
-      done();
-    });
-  }
-
-  #setTimeout(timeoutMs: number): void {
-    this.#hasTimer = true;
-    this.#socket.setTimeout(timeoutMs);
+  /** Calls `done` when the client has taken all it was sent, or has gone. */
+  whenTaken(done: () => void): void {
+    this.#socket.write("", "latin1", done);
   }
 
   /** Nothing has come or gone for a while: the end of the connection, unless a request waits. */

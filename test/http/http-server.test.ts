@@ -2,16 +2,13 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { describe, test } from "node:test";
-import { CorsPolicy } from "../../src/http/cors.js";
 import type { DirectConnection } from "../../src/http/direct-connection.js";
 import type { Dispatcher } from "../../src/http/dispatch.js";
 import { Exchange } from "../../src/http/exchange.js";
 import { HttpServer } from "../../src/http/http-server.js";
-import { InFlight } from "../../src/http/in-flight.js";
 import { readHeaders } from "../../src/http/request-headers.js";
-import { Responder } from "../../src/http/respond.js";
 import { createLog } from "../../src/ops/log.js";
-import { ManualClock } from "../helpers/manual-clock.js";
+import { httpParts } from "../helpers/http-parts.js";
 import { RawConnection } from "../helpers/raw-connection.js";
 import { requestBytes, startServer } from "../helpers/test-server.js";
 
@@ -45,9 +42,7 @@ describe("a connection", () => {
   });
 
   for (const isDirect of [true, false]) test(`gets the ${isDirect ? "direct " : ""}answer that waits for others of its turn, also where its end is known before the turn is over`, async (context) => {
-    const clock = new ManualClock();
-    const inFlight = new InFlight(1);
-    const responder = new Responder({ cors: new CorsPolicy("*"), inFlight, clock });
+    const { responder, clock } = httpParts();
     const handle = (req: IncomingMessage, answer: ServerResponse | DirectConnection): void => {
       const exchange = new Exchange(req, answer, { path: "/", query: "" }, readHeaders(req.rawHeaders), false);
       exchange.direct?.begin(exchange);

@@ -30,15 +30,20 @@ interface UnreadRoom {
   readonly shared: SharedBytes;
 }
 
-/** Where the platform tells how much of what was written the system has not taken: there is no other name for it. */
+/** How much of what was written the system has not taken. */
+interface WriteQueue {
+  readonly writeQueueSize?: number;
+}
+
+/** Where the platform tells it: there is no other name for it. Under TLS only the connection below knows. */
 interface QueuedSocket {
-  readonly _handle?: { readonly writeQueueSize?: number } | null;
+  readonly _handle?: (WriteQueue & { readonly _parent?: WriteQueue }) | null;
 }
 
 /** Gets smaller whenever the client takes something, also of what was written in one piece. */
 function leftOf(socket: Socket): number {
   const { _handle: handle } = socket as Socket & QueuedSocket; // see there
-  return socket.writableLength + (handle?.writeQueueSize ?? 0);
+  return socket.writableLength + (handle?._parent?.writeQueueSize ?? handle?.writeQueueSize ?? 0);
 }
 
 /** An answer that its client has not taken in full. */

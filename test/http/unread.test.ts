@@ -144,6 +144,29 @@ async function withFourRooms(context: TestContext): Promise<{ readonly port: num
   return { port: (server.address() as AddressInfo).port, parts }; // it listens on a port
 }
 
+describe("what a client takes of one long write", () => {
+  const handles: readonly (readonly [what: string, handleOf: (queue: { writeQueueSize: number }) => object])[] = [
+    ["is seen", (queue) => queue],
+    ["is seen under TLS, where only the connection below knows", (queue) => ({ writeQueueSize: MIB, _parent: queue })],
+  ];
+  for (const [what, handleOf] of handles) {
+    test(what, () => {
+      const { unread, clock } = httpParts();
+      const queue = { writeQueueSize: MIB };
+      let isCut = false;
+      const socket = { writableLength: MIB, _handle: handleOf(queue), destroy: () => (isCut = true) } as unknown as Socket; // all that is asked of one
+      unread.add(socket, MIB);
+      for (let round = 0; round < 10; round += 1) {
+        clock.advance(50_000);
+        queue.writeQueueSize -= 1;
+      }
+      assert.equal(isCut, false);
+      clock.advance(61_000);
+      assert.deepEqual([isCut, unread.bytes], [true, 0]);
+    });
+  }
+});
+
 describe("memory for answers", () => {
   /** Readers of one address that have all the room there is. */
   async function fill(context: TestContext): Promise<{ readonly port: number; readonly parts: HttpParts; readonly readers: readonly Reader[] }> {

@@ -1,11 +1,13 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Context } from "./http/context.js";
+import { BodyMemory } from "./http/body-memory.js";
 import { CorsPolicy } from "./http/cors.js";
 import { Dispatcher } from "./http/dispatch.js";
 import { HttpServer, REQUEST_LIMITS, type RequestLimits } from "./http/http-server.js";
 import { InFlight } from "./http/in-flight.js";
 import { ReadBuffers } from "./http/read-buffers.js";
 import { Responder } from "./http/respond.js";
+import { UnreadAnswers } from "./http/unread.js";
 import { systemClock, type Clock } from "./ops/clock.js";
 import { createLog, oneLine, type Log } from "./ops/log.js";
 import { keepTickClass } from "./ops/tick-class.js";
@@ -63,8 +65,9 @@ export class StartError extends Error {
   }
 }
 
-/** Most bytes of request bodies in memory at a time; one body always fits. */
-const MAX_BODIES_BYTES = 256 * 1024 * 1024;
+/** Most bytes of request bodies in memory at a time, and of answers that their clients have not taken: of small ones, and of others. */
+const MAX_SMALL_BYTES = 64 * 1024 * 1024;
+const MAX_LARGE_BYTES = 256 * 1024 * 1024;
 
 /** Opens the directory and listens. Throws {@link StartError}. */
 export function createServer(options: ServerOptions): Promise<RunningServer> {
@@ -141,10 +144,7 @@ class Service {
     const registry = new Registry({ storage, clock, log, ttlMode: settings.ttl, retention, maxLoadedStreams: settings.maxLoadedStreams });
     registry.start();
     void keepTickClass();
-    const inFlight = new InFlight(Math.max(MAX_BODIES_BYTES, settings.maxAppendBytes));
-    const responder = new Responder({ cors: new CorsPolicy(settings.corsOrigin), inFlight, clock });
-    const readBuffers = new ReadBuffers(settings.chunkBytes, clock);
-    return new Service({ settings, registry, clock, log, random: Math.random, responder, inFlight, readBuffers }, storage);
+    return new Service(contextOf(settings, registry, clock, log), storage);
   }
 
   /** Takes no more requests, ends live reads, and waits for all answers and for `connectionsEnd`, but not for ever. */
@@ -165,6 +165,18 @@ class Service {
     this.stopTimers();
     await this.#storage.close();
   }
+}
+
+/** What the handlers of requests work with. */
+function contextOf(settings: Settings, registry: Registry, clock: Clock, log: Log): Context {
+  const { maxAppendBytes, chunkBytes, corsOrigin } = settings;
+  const limits = { maxSmallBytes: MAX_SMALL_BYTES, maxLargeBytes: MAX_LARGE_BYTES, clock };
+  const inFlight = new InFlight();
+  const bodyMemory = new BodyMemory({ ...limits, maxBodyBytes: maxAppendBytes });
+  const unread = new UnreadAnswers({ ...limits, chunkBytes });
+  const responder = new Responder({ cors: new CorsPolicy(corsOrigin), inFlight, unread, clock, log });
+  const readBuffers = new ReadBuffers(chunkBytes, clock);
+  return { settings, registry, clock, log, random: Math.random, responder, inFlight, bodyMemory, unread, readBuffers };
 }
 
 async function openStorage(storage: FileStorage): Promise<void> {

@@ -1,13 +1,20 @@
 import type { MaybePromise } from "../stream/stream.js";
+import { HeldBody } from "./body-memory.js";
 import type { Context } from "./context.js";
 import { DirectRequest, type BodySink } from "./direct-request.js";
 import type { Exchange } from "./exchange.js";
 import { guard } from "./guard.js";
 import { problem, type Problem } from "./problems.js";
+import type { Cause } from "./shared-room.js";
 
 type UseBody = (body: Buffer) => MaybePromise<void>;
 
 const NO_BYTES = Buffer.alloc(0);
+
+/** Why a body is not read on. */
+const NO_ROOM = problem("overloaded", { detail: "Too many bytes of request bodies are on their way." });
+const TOO_MUCH = problem("overloaded", { detail: "Too many bytes of request bodies are on their way, and most of them from this address." });
+const TOO_SLOW = problem("request-timeout", { detail: "Less than 1 KiB a second came of the body, and others needed its room." });
 
 /**
  * Reads the body of a request and hands it to `use`: whole, and not empty unless the request has none. What is too
@@ -29,7 +36,7 @@ function tooLarge(maxBytes: number): Problem {
 }
 
 /** One body on its way in. */
-class Upload implements BodySink {
+class Upload extends HeldBody implements BodySink {
   readonly #context: Context;
   readonly #exchange: Exchange;
   readonly #use: UseBody;
@@ -40,9 +47,11 @@ class Upload implements BodySink {
   #isOver = false;
 
   constructor(context: Context, exchange: Exchange, use: UseBody) {
+    super(exchange.req.socket, exchange.headers.contentLength ?? 0);
     this.#context = context;
     this.#exchange = exchange;
     this.#use = use;
+    exchange.body = this;
   }
 
   start(): void {
@@ -56,12 +65,10 @@ class Upload implements BodySink {
 
   take(chunk: Buffer): void {
     if (this.#isOver) return;
-    const { inFlight, settings } = this.#context;
+    const { bodyMemory, settings } = this.#context;
     this.#length += chunk.length;
     if (this.#length > settings.maxAppendBytes) return this.#refuse(tooLarge(settings.maxAppendBytes));
-    if (!inFlight.hold(this.#exchange, chunk.length)) {
-      return this.#refuse(problem("overloaded", { detail: "Too many bytes of request bodies are on their way." }));
-    }
+    if (!bodyMemory.hold(this, chunk.length)) return this.#refuse(NO_ROOM);
     if (this.#first.length === 0) this.#first = chunk;
     else (this.#rest ??= []).push(chunk);
     // A promised length tells the end by itself.
@@ -72,14 +79,20 @@ class Upload implements BodySink {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#exchange.bodyPending = false;
+    this.finish();
     const body = this.#rest === null ? this.#first : Buffer.concat([this.#first, ...this.#rest], this.#length);
+    this.#forget();
     guard(this.#context, this.#exchange, () => this.#use(body));
+  }
+
+  override giveWay(cause: Cause): void {
+    this.#refuse(cause === "still" ? TOO_SLOW : TOO_MUCH);
   }
 
   #refuse(refusal: Problem): void {
     this.#isOver = true;
-    this.#first = NO_BYTES;
-    this.#rest = null;
+    this.#forget();
+    this.release();
     if (this.#exchange.req instanceof DirectRequest) this.#exchange.req.stopPassing();
     this.#context.responder.refuse(this.#exchange, refusal);
   }
@@ -88,5 +101,10 @@ class Upload implements BodySink {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#context.inFlight.end(this.#exchange);
+  }
+
+  #forget(): void {
+    this.#first = NO_BYTES;
+    this.#rest = null;
   }
 }

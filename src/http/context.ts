@@ -2,9 +2,11 @@ import type { Clock } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
 import type { Settings } from "../options.js";
 import type { Registry } from "../stream/registry.js";
+import type { BodyMemory } from "./body-memory.js";
 import type { InFlight } from "./in-flight.js";
 import type { ReadBuffers } from "./read-buffers.js";
 import type { Responder } from "./respond.js";
+import type { UnreadAnswers } from "./unread.js";
 
 /** What every handler works with. */
 export interface Context {
@@ -16,5 +18,7 @@ export interface Context {
   readonly random: () => number;
   readonly responder: Responder;
   readonly inFlight: InFlight;
+  readonly bodyMemory: BodyMemory;
+  readonly unread: UnreadAnswers;
   readonly readBuffers: ReadBuffers;
 }

@@ -107,22 +107,14 @@ export class DirectConnection {
     // This side of the connection has ended.
     if (!this.#socket.writable) return true;
     this.#socket.write(text, "latin1");
-    if (!this.#hasTimer) this.#setTimeout(this.#idleTimeoutMs);
+    if (!this.#hasTimer) this.#socket.setTimeout(this.#idleTimeoutMs);
+    this.#hasTimer = true;
     return this.#socket.writableLength === 0;
   }
 
-  /** Calls `done` when the client has taken all it was sent, or has gone: it is cut when it takes nothing for `stallMs`. */
-  whenTaken(stallMs: number, done: () => void): void {
-    this.#setTimeout(stallMs);
-    this.#socket.write("", "latin1", () => {
-      if (this.#hasTimer) this.#setTimeout(this.#idleTimeoutMs);
-      done();
-    });
-  }
-
-  #setTimeout(timeoutMs: number): void {
-    this.#hasTimer = true;
-    this.#socket.setTimeout(timeoutMs);
+  /** Calls `done` when the client has taken all it was sent, or has gone. */
+  whenTaken(done: () => void): void {
+    this.#socket.write("", "latin1", done);
   }
 
   /** Nothing has come or gone for a while: the end of the connection, unless a request waits. */

@@ -77,8 +77,8 @@ export class Dispatcher {
 
   #begin(exchange: Exchange, refusal: Problem | null): void {
     this.#context.inFlight.begin(exchange);
-    if (refusal !== null) this.#context.responder.refuse(exchange, refusal);
-    else guard(this.#context, exchange, () => this.#route(exchange));
+    const { responder } = this.#context;
+    guard(this.#context, exchange, () => (refusal === null ? this.#route(exchange) : responder.refuse(exchange, refusal)));
   }
 
   /** Lets all live reads go. Requests that come from now on are refused by {@link handle}, once `inFlight` is closing. */

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { HeldBody } from "./body-memory.js";
 import { DirectConnection, type LoneExchange } from "./direct-connection.js";
 import { DirectRequest } from "./direct-request.js";
 import { OwnResponse } from "./own-response.js";
@@ -20,8 +21,8 @@ export class Exchange implements LoneExchange {
   arriving = false;
   /** Its place among the requests in flight; negative when it is not among them. */
   slot = -1;
-  /** Bytes of its body in memory. */
-  heldBytes = 0;
+  /** Its body, once some of it is in memory. */
+  body: HeldBody | null = null;
   #isDecided = false;
   #res: ServerResponse | null;
   /** Takes the answer while there is no `#res`. */
@@ -56,6 +57,11 @@ export class Exchange implements LoneExchange {
   /** Whether its answer is decided on, or has begun. */
   get isAnswered(): boolean {
     return this.#isDecided || this.#res?.headersSent === true;
+  }
+
+  /** Whether something of its answer is out, or is on its way. */
+  get isOut(): boolean {
+    return this.#res === null ? this.#direct?.isBusy !== true : this.#res.headersSent;
   }
 
   /** What it is answered is decided on. */

@@ -2,6 +2,7 @@ import { DamagedStreamError, DeletedStreamError, StorageBusyError, TrimmedStream
 import { offsetIn } from "../stream/offset-tokens.js";
 import type { Context } from "./context.js";
 import type { Exchange } from "./exchange.js";
+import { logFault } from "./fault.js";
 import { problem, type Problem } from "./problems.js";
 
 /** Does a request's work. A fault of ours ends that request and nothing else. */
@@ -32,10 +33,7 @@ export function isExpected(fault: unknown): boolean {
 export function fail(context: Context, exchange: Exchange, fault: unknown): void {
   const expected = expectedProblem(fault);
   if (expected !== null && !exchange.isAnswered) return context.responder.refuse(exchange, expected);
-  if (expected === null) {
-    const what = fault instanceof Error ? (fault.stack ?? fault.message) : String(fault);
-    context.log.error("a request failed", { method: exchange.req.method ?? "", path: exchange.target.path, fault: what });
-  }
+  if (expected === null) logFault(context.log, exchange, fault);
   if (!exchange.isAnswered) return context.responder.refuse(exchange, problem("internal-error"));
   context.inFlight.end(exchange);
   exchange.req.socket.destroy();

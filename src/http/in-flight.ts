@@ -1,30 +1,18 @@
 import type { Exchange } from "./exchange.js";
 
-/** The requests that have no answer yet, and how much memory their bodies take. */
+/** The requests that have no answer yet. */
 export class InFlight {
-  readonly #maxBodyBytes: number;
   /**
    * Each knows its slot. A Set would do, but V8 keeps its outgrown tables linked: with a request added and deleted all
    * the time, one old table holds every later request until the next full collection.
    */
   readonly #exchanges: Exchange[] = [];
-  #bodyBytes = 0;
   #closing = false;
   #onEmpty: (() => void) | null = null;
-
-  /** `maxBodyBytes` bounds the bodies of all requests together. */
-  constructor(maxBodyBytes: number) {
-    this.#maxBodyBytes = maxBodyBytes;
-  }
 
   /** Requests without an answer. */
   get size(): number {
     return this.#exchanges.length;
-  }
-
-  /** Bytes of bodies in memory. */
-  get bodyBytes(): number {
-    return this.#bodyBytes;
   }
 
   /** Whether the server is on its way to stop: no request is taken any more. */
@@ -42,17 +30,9 @@ export class InFlight {
     if (exchange.slot < 0) return;
     this.#vacate(exchange.slot);
     exchange.slot = -1;
-    this.#bodyBytes -= exchange.heldBytes;
-    exchange.heldBytes = 0;
+    exchange.body?.release();
+    exchange.body = null;
     if (this.#exchanges.length === 0) this.#onEmpty?.();
-  }
-
-  /** Counts `bytes` more of a request's body; false when the bodies would take too much memory. */
-  hold(exchange: Exchange, bytes: number): boolean {
-    if (this.#bodyBytes + bytes > this.#maxBodyBytes) return false;
-    this.#bodyBytes += bytes;
-    exchange.heldBytes += bytes;
-    return true;
   }
 
   /** From now on no request is taken. Resolves when those that came before have their answers. */

@@ -1,20 +1,19 @@
 import type { Clock } from "../ops/clock.js";
+import type { Log } from "../ops/log.js";
 import { PREFLIGHT_HEADERS, type CorsPolicy } from "./cors.js";
 import type { DirectConnection } from "./direct-connection.js";
 import type { Exchange } from "./exchange.js";
+import { logFault } from "./fault.js";
 import { ClosingLines, lengthHeader, linesOf, statusLine } from "./head.js";
 import type { InFlight } from "./in-flight.js";
 import { linger } from "./linger.js";
 import { problem, problemBody, problemHeaders, PROBLEMS, type Problem } from "./problems.js";
+import type { UnreadAnswers } from "./unread.js";
 
 /** An answer whose body is there and empty. */
 export const EMPTY_BODY: Buffer = Buffer.alloc(0);
 
-/** How long a client may stop reading its answer before the connection is cut. */
-const MAX_STALL_MS = 60_000;
-
-/** Bytes of answers in memory that their clients have not taken yet; beyond it large answers are refused. */
-const MAX_UNREAD_BYTES = 256 * 1024 * 1024;
+/** A larger answer does not wait for others: it counts as unread before the next one is made. */
 const LARGE_BYTES = 64 * 1024;
 
 /** A body up to this size is worth the copies of being one text with its head; a socket writes up to 16 KiB without another. */
@@ -24,7 +23,9 @@ const MAX_JOINED_BYTES = 8 * 1024;
 export interface ResponderOptions {
   readonly cors: CorsPolicy;
   readonly inFlight: InFlight;
+  readonly unread: UnreadAnswers;
   readonly clock: Clock;
+  readonly log: Log;
 }
 
 /** An answer that is decided on. */
@@ -39,16 +40,19 @@ interface Answer {
 export class Responder {
   readonly #cors: CorsPolicy;
   readonly #inFlight: InFlight;
+  readonly #unread: UnreadAnswers;
   readonly #clock: Clock;
+  readonly #log: Log;
   readonly #closingLines = new ClosingLines();
-  #unreadBytes = 0;
   /** Answers that wait for the others of this turn of the event loop. */
   #waiting: Answer[] = [];
 
-  constructor({ cors, inFlight, clock }: ResponderOptions) {
+  constructor({ cors, inFlight, unread, clock, log }: ResponderOptions) {
     this.#cors = cors;
     this.#inFlight = inFlight;
+    this.#unread = unread;
     this.#clock = clock;
+    this.#log = log;
   }
 
   /**
@@ -56,16 +60,16 @@ export class Responder {
    * HEAD). Does nothing when nobody is left to answer.
    */
   send(exchange: Exchange, status: number, headers: readonly string[], body: Buffer | null): void {
-    const length = body?.length ?? 0;
-    if (length > LARGE_BYTES && this.#unreadBytes + length > MAX_UNREAD_BYTES) {
+    if (body !== null && !this.#unread.admits(body, exchange.req.socket)) {
       return this.refuse(exchange, problem("overloaded", { detail: "Too many bytes of answers wait for their readers." }));
     }
     this.#inFlight.end(exchange);
     if (exchange.isGone) return;
     exchange.decide();
     const answer = { exchange, status, headers, body };
-    if (exchange.arriving && length <= LARGE_BYTES && exchange.isOwn) this.#answerSoon(answer);
-    else this.#answer(answer);
+    const isSmall = body === null || body.length <= LARGE_BYTES;
+    if (exchange.arriving && isSmall && exchange.isOwn) this.#answerSoon(answer);
+    else this.#give(answer);
   }
 
   /**
@@ -80,7 +84,29 @@ export class Responder {
   answerWaiting(): void {
     const waiting = this.#waiting;
     if (waiting.length > 0) this.#waiting = [];
-    for (const answer of waiting) this.#answer(answer);
+    for (const answer of waiting) this.#give(answer);
+  }
+
+  /** A fault in one answer is its own request's: those that wait with it are given all the same. */
+  #give(answer: Answer): void {
+    try {
+      this.#answer(answer);
+    } catch (fault) {
+      this.#replace(answer.exchange, fault);
+    }
+  }
+
+  /** What can't be given is answered with 500; where something of it is out already, or 500 can't be given either, the connection is cut. */
+  #replace(exchange: Exchange, fault: unknown): void {
+    logFault(this.#log, exchange, fault);
+    if (exchange.isOut) return void exchange.req.socket.destroy();
+    const refusal = problem("internal-error");
+    try {
+      this.#answer({ exchange, status: PROBLEMS[refusal.code].status, headers: problemHeaders(refusal), body: problemBody(refusal) });
+    } catch (second) {
+      logFault(this.#log, exchange, second);
+      exchange.req.socket.destroy();
+    }
   }
 
   #answer(answer: Answer): void {
@@ -94,9 +120,8 @@ export class Responder {
     res.end(length > 0 ? body : undefined);
     if (req.socket.writableLength === 0) return;
     // A client that reads slowly keeps its answer in memory: not for ever, and not more than all may together.
-    req.socket.setTimeout(MAX_STALL_MS);
-    this.#unreadBytes += length;
-    res.once("close", () => (this.#unreadBytes -= length));
+    const unread = this.#unread.add(req.socket, body ?? 0);
+    res.once("close", () => unread.release());
   }
 
   /** As one text: a small body is worth the copies. */
@@ -106,9 +131,8 @@ export class Responder {
     text += this.#closingLines.at(this.#clock.nowMs());
     if (body !== null && body.length > 0 && exchange.req.method !== "HEAD") text += body.toString("latin1");
     if (direct.answer(exchange, text)) return;
-    const { length } = text;
-    this.#unreadBytes += length;
-    direct.whenTaken(MAX_STALL_MS, () => (this.#unreadBytes -= length));
+    const unread = this.#unread.add(exchange.req.socket, text.length);
+    direct.whenTaken(() => unread.release());
   }
 
   /** Answers with a problem document. */

@@ -7,6 +7,7 @@ import type { Exchange } from "./exchange.js";
 import { guard, isExpected } from "./guard.js";
 import { OwnResponse } from "./own-response.js";
 import { SseBatch } from "./sse-batch.js";
+import type { UnreadAnswer } from "./unread.js";
 
 /** What a reader tells of itself. */
 export interface ReaderHost {
@@ -58,6 +59,8 @@ export class SseReader {
   #state: "reading" | "blocked" | "following" | "over" = "reading";
   #hasToldPlace = false;
   #timer: Timer;
+  /** What the client has yet to take; `null` while its connection takes what comes. */
+  #unread: UnreadAnswer | null = null;
 
   constructor({ context, host, stream, exchange, position, cursor }: SseReaderOptions) {
     const { clock, random, settings } = context;
@@ -119,6 +122,7 @@ export class SseReader {
   #drop(): void {
     this.#leave();
     this.#timer.cancel();
+    this.#noteTaken();
   }
 
   #leave(): boolean {
@@ -137,6 +141,7 @@ export class SseReader {
   }
 
   #unblock(): void {
+    this.#noteTaken();
     if (this.#state === "blocked") this.#read();
   }
 
@@ -186,7 +191,14 @@ export class SseReader {
     if (!this.#hasToldPlace && res instanceof OwnResponse) res.forgetHead();
     this.#hasToldPlace = true;
     if (batch.closed) return this.finish();
-    if (!isRoomLeft) this.#block();
+    if (isRoomLeft) return;
+    this.#unread ??= this.#context.unread.add(this.#exchange.req.socket, frame);
+    this.#block();
+  }
+
+  #noteTaken(): void {
+    this.#unread?.release();
+    this.#unread = null;
   }
 
   #block(): void {

@@ -2,17 +2,15 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Context } from "../../src/http/context.js";
-import { CorsPolicy } from "../../src/http/cors.js";
 import { Exchange } from "../../src/http/exchange.js";
-import { InFlight } from "../../src/http/in-flight.js";
 import { ReadBuffers } from "../../src/http/read-buffers.js";
 import { readHeaders } from "../../src/http/request-headers.js";
-import { Responder } from "../../src/http/respond.js";
 import { splitTarget } from "../../src/http/target.js";
 import { defaultSettings, type Settings } from "../../src/options.js";
 import { Registry } from "../../src/stream/registry.js";
 import { Stream } from "../../src/stream/stream.js";
-import { keptLog, openEngine, type LogLine } from "./engine.js";
+import { openEngine, type LogLine } from "./engine.js";
+import { httpParts } from "./http-parts.js";
 import { ManualClock } from "./manual-clock.js";
 import { RawConnection } from "./raw-connection.js";
 import { requestBytes, type RequestParts, type TestScope } from "./test-server.js";
@@ -20,8 +18,6 @@ import { requestBytes, type RequestParts, type TestScope } from "./test-server.j
 /** What an exchange server differs in from the defaults. */
 export interface ExchangeServerOptions {
   readonly settings?: Partial<Settings>;
-  /** Of all requests together. */
-  readonly maxBodyBytes?: number;
   readonly host?: string;
   /** A data directory that is there already. */
   readonly dir?: string;
@@ -109,15 +105,13 @@ export class ExchangeServer {
 }
 
 /** Starts an exchange server for a test. */
-export async function startExchanges(scope: TestScope, { settings = {}, maxBodyBytes = 1024 * 1024, host = "127.0.0.1", dir }: ExchangeServerOptions = {}): Promise<ExchangeServer> {
+export async function startExchanges(scope: TestScope, { settings = {}, host = "127.0.0.1", dir }: ExchangeServerOptions = {}): Promise<ExchangeServer> {
   const clock = new ManualClock();
-  const { log, lines } = keptLog();
+  const { lines, ...parts } = httpParts({ clock });
   const { storage } = await openEngine(dir === undefined ? { clock } : { clock, dir });
   const all = { ...defaultSettings(), ...settings };
-  const registry = new Registry({ storage, clock, log, ttlMode: all.ttl, maxLoadedStreams: all.maxLoadedStreams });
-  const inFlight = new InFlight(maxBodyBytes);
-  const responder = new Responder({ cors: new CorsPolicy(all.corsOrigin), inFlight, clock });
-  const context = { settings: all, registry, clock, log, random: () => 0, responder, inFlight, readBuffers: new ReadBuffers(all.chunkBytes, clock) };
+  const registry = new Registry({ storage, clock, log: parts.log, ttlMode: all.ttl, maxLoadedStreams: all.maxLoadedStreams });
+  const context = { ...parts, settings: all, registry, random: () => 0, readBuffers: new ReadBuffers(all.chunkBytes, clock) };
   const server = createServer({ requireHostHeader: false });
   const exchanges = new ExchangeServer(server, context, clock, lines);
   const listening = once(server, "listening");

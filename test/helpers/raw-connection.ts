@@ -45,9 +45,9 @@ export class RawConnection {
     }
   }
 
-  /** A new connection to a port of this machine. */
-  static async open(port: number): Promise<RawConnection> {
-    const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
+  /** A new connection to a port of this machine; every address of 127.0.0.0/8 is a client's of its own. */
+  static async open(port: number, from = "127.0.0.1"): Promise<RawConnection> {
+    const socket = connect({ port, host: "127.0.0.1", localAddress: from, allowHalfOpen: true });
     await once(socket, "connect");
     return new RawConnection(socket);
   }

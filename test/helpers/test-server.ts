@@ -32,6 +32,8 @@ export class WatchedClock extends ManualClock {
 export interface RequestParts {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Buffer;
+  /** The client's address, of 127.0.0.0/8. */
+  readonly from?: string;
 }
 
 /** A server on a directory of its own, with a clock that stands still. It is gone when the test is over. */
@@ -54,16 +56,16 @@ export class TestServer {
     return this.server.port;
   }
 
-  /** A connection of the test's own. */
-  async connect(): Promise<RawConnection> {
-    const connection = await RawConnection.open(this.port);
+  /** A connection of the test's own, from the address `from`. */
+  async connect(from?: string): Promise<RawConnection> {
+    const connection = await RawConnection.open(this.port, from);
     this.#connections.push(connection);
     return connection;
   }
 
   /** Sends one request on a connection of its own. */
   async begin(method: string, target: string, parts: RequestParts = {}): Promise<RawConnection> {
-    const connection = await this.connect();
+    const connection = await this.connect(parts.from);
     connection.write(requestBytes(method, target, parts));
     return connection;
   }

@@ -3,10 +3,7 @@ import { once } from "node:events";
 import { createServer as createSocketServer, type AddressInfo, type Socket } from "node:net";
 import { describe, test, type TestContext } from "node:test";
 import { ClientErrors } from "../../src/http/client-errors.js";
-import { CorsPolicy } from "../../src/http/cors.js";
-import { InFlight } from "../../src/http/in-flight.js";
-import { Responder } from "../../src/http/respond.js";
-import { ManualClock } from "../helpers/manual-clock.js";
+import { httpParts } from "../helpers/http-parts.js";
 import { RawConnection } from "../helpers/raw-connection.js";
 import { REQUEST_PATHS, takePath } from "../helpers/request-paths.js";
 import { follow, nextPair } from "../helpers/sse-client.js";
@@ -151,8 +148,8 @@ describe("a fault that Node reports", () => {
   }
 
   function clientErrors(): ClientErrors {
-    const clock = new ManualClock();
-    return new ClientErrors(new Responder({ cors: new CorsPolicy("*"), inFlight: new InFlight(1), clock }), clock, () => null);
+    const { responder, clock } = httpParts();
+    return new ClientErrors(responder, clock, () => null);
   }
 
   for (const [code, status] of [["ERR_HTTP_REQUEST_TIMEOUT", 408], ["HPE_HEADER_OVERFLOW", 431], ["SOMETHING_NEW", 400]] as const) {

@@ -2,16 +2,13 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { describe, test, type TestContext } from "node:test";
-import { CorsPolicy } from "../../src/http/cors.js";
 import type { DirectConnection } from "../../src/http/direct-connection.js";
 import type { Dispatcher } from "../../src/http/dispatch.js";
 import { Exchange } from "../../src/http/exchange.js";
 import { HttpServer } from "../../src/http/http-server.js";
-import { InFlight } from "../../src/http/in-flight.js";
 import { readHeaders } from "../../src/http/request-headers.js";
-import { Responder } from "../../src/http/respond.js";
 import { createLog } from "../../src/ops/log.js";
-import { ManualClock } from "../helpers/manual-clock.js";
+import { httpParts } from "../helpers/http-parts.js";
 import { RawConnection } from "../helpers/raw-connection.js";
 import { REQUEST_PATHS, takePath } from "../helpers/request-paths.js";
 import { requestBytes, startServer } from "../helpers/test-server.js";
@@ -19,13 +16,9 @@ import { requestBytes, startServer } from "../helpers/test-server.js";
 /** Unlike every other time that the server waits. */
 const TIMEOUT_MS = 12_345;
 
-function aResponder(): Responder {
-  return new Responder({ cors: new CorsPolicy("*"), inFlight: new InFlight(1), clock: new ManualClock() });
-}
-
 /** A connection to a server whose requests the test handles. */
-async function connectionHandledBy(context: TestContext, handlers: Pick<Dispatcher, "handle" | "handleDirect">, responder = aResponder()): Promise<RawConnection> {
-  const clock = new ManualClock();
+async function connectionHandledBy(context: TestContext, handlers: Pick<Dispatcher, "handle" | "handleDirect">, parts = httpParts()): Promise<RawConnection> {
+  const { clock, responder } = parts;
   const dispatcher = handlers as Dispatcher; // nothing else is asked of it
   const server = new HttpServer({ dispatcher, responder, clock, log: createLog({ level: "silent", format: "text", clock, write: () => undefined }) });
   const connection = await RawConnection.open(await server.listen("127.0.0.1", 0));
@@ -66,12 +59,12 @@ describe("a connection", () => {
   });
 
   for (const isDirect of [true, false]) test(`gets the ${isDirect ? "direct " : ""}answer that waits for others of its turn, also where its end is known before the turn is over`, async (context) => {
-    const responder = aResponder();
+    const parts = httpParts();
     const handle = (req: IncomingMessage, answer: ServerResponse | DirectConnection): void => {
       const exchange = new Exchange(req, answer, { path: "/", query: "" }, readHeaders(req.rawHeaders), false);
       exchange.direct?.begin(exchange);
       exchange.arriving = true;
-      responder.send(exchange, 200, [], Buffer.from("hello"));
+      parts.responder.send(exchange, 200, [], Buffer.from("hello"));
       // As where so many connections have news that one turn does not see them all.
       process.nextTick(() => req.socket.emit("end"));
     };
@@ -79,7 +72,7 @@ describe("a connection", () => {
       if (isDirect) handle(req, connection);
       return isDirect;
     };
-    const connection = await connectionHandledBy(context, { handle, handleDirect }, responder);
+    const connection = await connectionHandledBy(context, { handle, handleDirect }, parts);
     connection.write(requestBytes("GET", "/"));
     assert.match(await connection.rest(), /hello$/);
   });

@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import type { HeldBody } from "../../src/http/body-memory.js";
 import type { Exchange } from "../../src/http/exchange.js";
 import { InFlight } from "../../src/http/in-flight.js";
 
 class FakeExchange {
   slot = -1;
-  heldBytes = 0;
+  body: HeldBody | null = null;
   isCut = false;
   readonly req = { socket: { destroy: () => void (this.isCut = true) } };
 }
@@ -16,7 +17,7 @@ function exchange(): Exchange & FakeExchange {
 
 describe("requests in flight", () => {
   test("are counted until they end, in any order, and once", () => {
-    const inFlight = new InFlight(100);
+    const inFlight = new InFlight();
     const exchanges = Array.from({ length: 10 }, exchange);
     for (const each of exchanges) inFlight.begin(each);
     assert.equal(inFlight.size, 10);
@@ -29,24 +30,18 @@ describe("requests in flight", () => {
     assert.equal(inFlight.size, 0);
   });
 
-  test("share the memory for their bodies, and give it back", () => {
-    const inFlight = new InFlight(100);
-    const [first, second] = [exchange(), exchange()];
-    inFlight.begin(first);
-    inFlight.begin(second);
-    assert.equal(inFlight.hold(first, 60), true);
-    assert.equal(inFlight.hold(second, 41), false);
-    assert.equal(inFlight.hold(second, 40), true);
-    assert.equal(inFlight.bodyBytes, 100);
-    inFlight.end(first);
-    assert.equal(inFlight.bodyBytes, 40);
-    assert.equal(inFlight.hold(second, 60), true);
-    inFlight.end(second);
-    assert.equal(inFlight.bodyBytes, 0);
+  test("give the memory of their bodies back when they end, once", () => {
+    const inFlight = new InFlight();
+    const ending = exchange();
+    let releases = 0;
+    inFlight.begin(ending);
+    ending.body = { release: () => void (releases += 1) } as unknown as HeldBody; // all that is asked of one here
+    for (let round = 0; round < 2; round += 1) inFlight.end(ending);
+    assert.deepEqual([releases, ending.body], [1, null]);
   });
 
   test("are waited for when the server stops", async () => {
-    const inFlight = new InFlight(100);
+    const inFlight = new InFlight();
     const [first, second] = [exchange(), exchange()];
     inFlight.begin(first);
     inFlight.begin(second);
@@ -61,10 +56,10 @@ describe("requests in flight", () => {
     await closed;
   });
 
-  test("are not waited for when there are none", () => new InFlight(100).close());
+  test("are not waited for when there are none", () => new InFlight().close());
 
   test("can be cut", () => {
-    const inFlight = new InFlight(100);
+    const inFlight = new InFlight();
     const exchanges = [exchange(), exchange()];
     for (const each of exchanges) inFlight.begin(each);
     inFlight.destroyAll();

@@ -1,36 +1,35 @@
 import assert from "node:assert/strict";
 import { createServer, ServerResponse, type IncomingMessage } from "node:http";
 import { describe, test, type TestContext } from "node:test";
-import { CorsPolicy } from "../../src/http/cors.js";
 import { Exchange } from "../../src/http/exchange.js";
-import { InFlight } from "../../src/http/in-flight.js";
+import type { InFlight } from "../../src/http/in-flight.js";
 import { OwnResponse } from "../../src/http/own-response.js";
 import { problem } from "../../src/http/problems.js";
 import { readHeaders } from "../../src/http/request-headers.js";
-import { EMPTY_BODY, Responder } from "../../src/http/respond.js";
+import { EMPTY_BODY, type Responder } from "../../src/http/respond.js";
 import { connectDirectly } from "../helpers/direct-exchange.js";
-import { ManualClock } from "../helpers/manual-clock.js";
-import { connectionTo, type Answer, type RawConnection } from "../helpers/raw-connection.js";
+import type { LogLine } from "../helpers/engine.js";
+import { httpParts, type HttpParts } from "../helpers/http-parts.js";
+import { connectionTo, RawConnection, type Answer } from "../helpers/raw-connection.js";
 
-type Answering = (responder: Responder, exchange: Exchange, inFlight: InFlight) => void;
+type Answering = (responder: Responder, exchange: Exchange, inFlight: InFlight, parts: HttpParts) => void;
 
 /** A connection to a server that answers everything with `answer`. */
 async function connectTo(context: TestContext, answer: Answering, kind: typeof ServerResponse = ServerResponse): Promise<RawConnection> {
-  const inFlight = new InFlight(1);
-  const responder = new Responder({ cors: new CorsPolicy("*"), inFlight, clock: new ManualClock() });
+  const parts = httpParts({ maxLargeBytes: 256 * 1024 * 1024 });
+  const { responder, inFlight } = parts;
   const server = createServer({ ServerResponse: kind, keepAliveTimeout: 75_000 }, (req: IncomingMessage, res: ServerResponse) => {
     const exchange = new Exchange(req, res, { path: "/", query: "" }, readHeaders(req.rawHeaders), false);
     inFlight.begin(exchange);
-    answer(responder, exchange, inFlight);
+    answer(responder, exchange, inFlight, parts);
   });
   return connectionTo(context, server);
 }
 
 /** The same of ours, whose answers go straight to it. */
 function directTo(context: TestContext, answer: Answering): Promise<RawConnection> {
-  const inFlight = new InFlight(1);
-  const responder = new Responder({ cors: new CorsPolicy("*"), inFlight, clock: new ManualClock() });
-  return connectDirectly(context, (exchange) => answer(responder, exchange, inFlight));
+  const parts = httpParts();
+  return connectDirectly(context, (exchange) => answer(parts.responder, exchange, parts.inFlight, parts));
 }
 
 const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -131,17 +130,31 @@ describe("an answer", () => {
   }
 
   test("that its client does not read is not kept for ever", async (context) => {
-    let socketTimeouts: (sizes: readonly (number | undefined)[]) => void = () => {};
-    const timeouts = new Promise<readonly (number | undefined)[]>((resolve) => (socketTimeouts = resolve));
-    const connection = await connectTo(context, (responder, exchange) => {
-      const { socket } = exchange.req;
-      const before = socket.timeout;
+    let begun: (parts: HttpParts) => void = () => {};
+    const hasBegun = new Promise<HttpParts>((resolve) => (begun = resolve));
+    const connection = await connectTo(context, (responder, exchange, _inFlight, parts) => {
       responder.send(exchange, 200, [], Buffer.alloc(64 * 1024 * 1024));
-      socketTimeouts([before, socket.timeout]);
+      begun(parts);
     });
     connection.socket.pause();
     connection.write(GET);
-    assert.deepEqual(await timeouts, [undefined, 60_000]);
+    const { unread, clock } = await hasBegun;
+    assert.equal(unread.bytes, 64 * 1024 * 1024);
+    clock.advance(62_000);
+    assert.equal(unread.bytes, 0);
+    connection.socket.resume();
+    assert.ok((await connection.rest()).length < 64 * 1024 * 1024);
+  });
+
+  test("that its client took slowly leaves no timer to the next one", async (context) => {
+    const timeouts: (number | undefined)[] = [];
+    const connection = await connectTo(context, (responder, exchange) => {
+      timeouts.push(exchange.req.socket.timeout);
+      responder.send(exchange, 200, [], Buffer.alloc(6 * 1024 * 1024));
+    });
+    connection.write(GET + GET);
+    for (let round = 0; round < 2; round += 1) assert.equal((await connection.answer()).body.length, 6 * 1024 * 1024);
+    assert.deepEqual(timeouts, [undefined, undefined]);
   });
 
   test("to a client that is gone is not written", async (context) => {
@@ -163,9 +176,9 @@ describe("an answer", () => {
 
 /** What a server of ours sends for an answer, its date aside, directly or by Node's own object. */
 async function sentBy(context: TestContext, isDirect: boolean, request: string, answer: Answering): Promise<Answer & { readonly date: boolean }> {
-  const answerAtOnce: Answering = (responder, exchange, inFlight) => {
+  const answerAtOnce: Answering = (responder, exchange, inFlight, parts) => {
     const { direct } = exchange;
-    answer(responder, exchange, inFlight);
+    answer(responder, exchange, inFlight, parts);
     if (isDirect) assert.equal(direct?.isBusy, false);
   };
   const connection = isDirect ? await directTo(context, answerAtOnce) : await connectTo(context, answerAtOnce, OwnResponse);
@@ -260,20 +273,58 @@ describe("an answer that goes straight to its connection says what Node's own wo
     const line = 'x'.repeat(15 * 1024);
     let cut: () => void = () => {};
     const isCut = new Promise<void>((resolve) => (cut = resolve));
-    const stalls: (number | undefined)[] = [];
-    const connection = await directTo(context, (responder, exchange) => {
+    const unreadBytes: number[] = [];
+    const connection = await directTo(context, (responder, exchange, _inFlight, { unread, clock }) => {
       const { socket } = exchange.req;
       socket.once("close", cut);
       // The system takes some MiB while nobody reads.
       while (socket.writableLength === 0) socket.write(line);
       responder.send(exchange, 200, [], Buffer.from("hello"));
-      stalls.push(socket.timeout);
-      socket.emit("timeout");
+      unreadBytes.push(unread.bytes);
+      clock.advance(60_000);
+      unreadBytes.push(unread.bytes);
     });
     connection.socket.pause();
     connection.write(GET);
     await isCut;
-    assert.deepEqual(stalls, [60_000]);
+    assert.ok((unreadBytes[0] ?? 0) > "hello".length);
+    assert.equal(unreadBytes[1], 0);
+  });
+});
+
+describe("an answer that can't be given", () => {
+  for (const [what, connect] of [["is 500", connectTo], ["straight to its connection is 500", directTo]] as const) {
+    test(`${what}, and those of the same turn are given`, async (context) => {
+      const waiting: Exchange[] = [];
+      const lines: (readonly LogLine[])[] = [];
+      const first = await connect(context, (responder, exchange, _inFlight, parts) => {
+        lines.push(parts.lines);
+        exchange.arriving = true;
+        if (waiting.push(exchange) < 3) return;
+        for (const [at, each] of waiting.entries()) responder.send(each, 200, at === 1 ? ["Location", "a\nb"] : [], Buffer.from("hello"));
+      }, OwnResponse);
+      const others = await Promise.all([0, 1].map(() => RawConnection.open(first.socket.remotePort ?? 0)));
+      const clients = [first, ...others];
+      for (const client of clients) client.write(GET);
+      const answers = await Promise.all(clients.map((client) => client.answer()));
+      assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 200, 500]);
+      assert.equal(JSON.parse(answers.find(({ status }) => status === 500)?.text ?? "").code, "internal-error");
+      assert.deepEqual(lines[0]?.map(({ level, message }) => [level, message]), [["error", "a request failed"]]);
+      await Promise.all(others.map((client) => client.close()));
+    });
+  }
+
+  test("because something of it is out already ends the connection, and no other", async (context) => {
+    const connection = await connectTo(context, (responder, exchange) => {
+      exchange.res.writeHead(200, { "Content-Length": "10" });
+      responder.send(exchange, 200, [], Buffer.from("hello"));
+    }, OwnResponse);
+    const other = await RawConnection.open(connection.socket.remotePort ?? 0);
+    connection.write(GET);
+    assert.equal(await connection.rest(), "");
+    other.write("GET / HTTP/1.1\r\n");
+    assert.equal(other.socket.destroyed, false);
+    await other.close();
   });
 });
 
@@ -315,7 +366,7 @@ test("an endless answer has no frame: what is written is what goes out, and its 
 });
 
 test("a raw problem is a whole answer", () => {
-  const responder = new Responder({ cors: new CorsPolicy("*"), inFlight: new InFlight(1), clock: new ManualClock() });
+  const { responder } = httpParts();
   const [head = "", body = ""] = responder.rawProblem(problem("header-too-large")).split("\r\n\r\n");
   assert.match(head, /^HTTP\/1\.1 431 Request Header Fields Too Large\r\n/);
   assert.match(head, new RegExp(`\r\nContent-Length: ${body.length}\r\n`));

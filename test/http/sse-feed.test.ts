@@ -3,11 +3,12 @@ import { EventEmitter } from "node:events";
 import { describe, test } from "node:test";
 import type { Context } from "../../src/http/context.js";
 import type { Exchange } from "../../src/http/exchange.js";
-import { InFlight } from "../../src/http/in-flight.js";
 import { SseFeed, type SseRequest } from "../../src/http/sse-feed.js";
+import type { UnreadAnswers } from "../../src/http/unread.js";
 import { defaultSettings } from "../../src/options.js";
 import { LiveFeed } from "../../src/stream/live.js";
 import type { Chunk, Stream } from "../../src/stream/stream.js";
+import { httpParts } from "../helpers/http-parts.js";
 import { ManualClock } from "../helpers/manual-clock.js";
 import { follow, nextPair } from "../helpers/sse-client.js";
 import { startServer } from "../helpers/test-server.js";
@@ -100,19 +101,22 @@ class Room {
   readonly stream = new FakeStream();
   readonly clock = new ManualClock();
   readonly faults: string[] = [];
+  readonly unread: UnreadAnswers;
   emptied = 0;
   readonly feed: SseFeed;
 
   constructor() {
     const log = { debug() {}, info() {}, warn() {}, error: (message: string) => void this.faults.push(message) };
-    const context = { clock: this.clock, log, random: () => 0.5, settings: defaultSettings(), inFlight: new InFlight(1) };
+    const { inFlight, unread } = httpParts({ clock: this.clock });
+    const context = { clock: this.clock, log, random: () => 0.5, settings: defaultSettings(), inFlight, unread };
+    this.unread = unread;
     // Registry and responder are not asked for here; the stream has all that a feed asks of one.
     this.feed = new SseFeed(context as unknown as Context, this.stream as unknown as Stream, () => (this.emptied += 1));
   }
 
   /** Starts a reader and lets it read what is there. */
   async join({ position = this.stream.tail, cursor = null as string | null, response = new FakeResponse() } = {}): Promise<FakeResponse> {
-    const socket = { destroy: () => void response.emit("destroyed") };
+    const socket = { writableLength: 0, destroy: () => void response.emit("destroyed") };
     const exchange = { req: { socket, method: "GET" }, res: response, isAnswered: true, target: { path: "/" }, slot: -1 };
     const request = { exchange: exchange as unknown as Exchange, position, cursor } satisfies SseRequest; // all that a reader asks of it
     this.feed.add(request).start();
@@ -215,12 +219,24 @@ describe("a reader whose connection is full", () => {
     room.stream.append("c");
     assert.equal(dataOf(slow), "a");
     assert.equal(dataOf(fast), "a|b|c");
+    assert.equal(room.unread.bytes, slow.written.at(-1)?.length);
     slow.isFull = false;
     slow.emit("drain");
     await settle();
+    assert.equal(room.unread.bytes, 0);
     assert.equal(dataOf(slow), "a|bc");
     room.stream.append("d");
     assert.equal(slow.written.at(-1), fast.written.at(-1), "it shares again");
+  });
+
+  test("counts as one that has not taken its answer, until it takes it or goes", async () => {
+    const room = new Room();
+    const slow = await room.join();
+    slow.isFull = true;
+    room.stream.append("a");
+    assert.ok(room.unread.bytes > 0);
+    slow.emit("close");
+    assert.equal(room.unread.bytes, 0);
   });
 });
 

@@ -3,7 +3,8 @@ import { Readable } from "node:stream";
 
 /** Takes a body as it comes. */
 export interface BodySink {
-  take(chunk: Buffer): void;
+  /** False when what else there is should come in a later turn of the event loop. */
+  take(chunk: Buffer): boolean;
   /** It is whole. */
   end(): void;
   /** The client has gone in the middle of it. */
@@ -13,7 +14,7 @@ export interface BodySink {
 const NO_HEADERS: IncomingHttpHeaders = Object.freeze({});
 
 /** For a request that has no body. */
-const IGNORED: BodySink = { take: () => undefined, end: () => undefined, abandon: () => undefined };
+const IGNORED: BodySink = { take: () => true, end: () => undefined, abandon: () => undefined };
 
 /**
  * A request that hands its body on as Node's parser finds it. What a stream does beyond that, its queue and its events,
@@ -25,6 +26,8 @@ export class DirectRequest extends IncomingMessage {
   #isStreaming = false;
   /** Whether the sink has had all of the body. */
   #isOver = false;
+  /** Whether the connection is not read from until the next turn. */
+  #isWaiting = false;
   #takeResponse: ((res: ServerResponse) => void) | null = null;
 
   /** Hands all of the body to `sink`; false when some of it is in the stream already, which then has the rest too. */
@@ -67,12 +70,20 @@ export class DirectRequest extends IncomingMessage {
       this.#isStreaming = true;
       return super.push(chunk);
     }
-    if (chunk !== null) sink.take(chunk);
-    else {
-      this.#isOver = true;
-      sink.end();
-    }
+    if (chunk !== null) return sink.take(chunk) || this.#goOnLater();
+    this.#isOver = true;
+    sink.end();
     return true;
+  }
+
+  /** False has Node stop to read from the connection, until somebody asks for more. */
+  #goOnLater(): false {
+    if (!this.#isWaiting) setImmediate(() => {
+      this.#isWaiting = false;
+      this._read(0);
+    });
+    this.#isWaiting = true;
+    return false;
   }
 
   /** Called by Node when the connection is gone before the body is there. */

@@ -3,17 +3,11 @@ import { parseDecimal } from "../protocol/decimal.js";
 import { parseTimestamp } from "../protocol/timestamp.js";
 import { decodeName } from "../protocol/names.js";
 import { parseOffset } from "../protocol/offset.js";
-import type { AppendCommand, CreateCommand, ForkRequest } from "../stream/command.js";
+import type { AppendHead, CreateHead, ForkRequest } from "../stream/command.js";
 import { problem, type Problem } from "./problems.js";
 import type { RequestHeaders } from "./request-headers.js";
 
-/** A command as the head of its request says it. */
-export type CreateHead = Omit<CreateCommand, "body">;
-
-/** A command as the head of its request says it. */
-export type AppendHead = Omit<AppendCommand, "body">;
-
-type ProducerStamp = NonNullable<AppendCommand["producer"]>;
+type ProducerStamp = NonNullable<AppendHead["producer"]>;
 
 const MAX_PRODUCER_ID_BYTES = 256;
 const MAX_STREAM_SEQ_BYTES = 256;

@@ -1,5 +1,6 @@
 import { sseEncodingOf } from "../protocol/content-type.js";
-import { completeTextLength, encodeControlEvent, encodeDataEvent } from "../protocol/sse-frame.js";
+import { encodeControlEvent, encodeDataEvent } from "../protocol/sse-frame.js";
+import { completeTextLength } from "../protocol/utf8.js";
 import type { Position, Stream } from "../stream/stream.js";
 
 /** A stretch of a stream that is sent as events: `bytes` begin at `from`, and each of `ends` ends an event. */

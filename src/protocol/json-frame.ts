@@ -1,6 +1,9 @@
-import { firstNonSpace, inspectJson, isJsonSpace } from "./json-validation.js";
+import { isUtf8 } from "node:buffer";
+import { BodyBlocks } from "./body-blocks.js";
+import { framedRoom, JsonScanner, MAX_JSON_DEPTH, type JsonFault } from "./json-scanner.js";
+import { Utf8Check } from "./utf8.js";
 
-export { MAX_JSON_DEPTH } from "./json-validation.js";
+export { MAX_JSON_DEPTH } from "./json-scanner.js";
 
 /**
  * A JSON body as a stream stores it: `bytes` holds its messages, each on one line and followed by `,\n`, so that a read
@@ -15,31 +18,68 @@ export type JsonFrame =
 export const EMPTY_JSON_ARRAY: Buffer = Buffer.from("[]");
 
 const EMPTY_ARRAY: JsonFrame = { kind: "empty-array" };
+const NOT_UTF8: JsonFrame = { kind: "invalid", detail: "The body is not valid UTF-8." };
+const INVALID: Readonly<Record<JsonFault, JsonFrame>> = {
+  "not-json": { kind: "invalid", detail: "The body is not valid JSON." },
+  "byte-order-mark": { kind: "invalid", detail: "The body begins with a byte order mark, which JSON does not allow." },
+  "too-deep": { kind: "invalid", detail: `A JSON message is nested deeper than ${MAX_JSON_DEPTH} levels.` },
+};
 
 const NEWLINE = 0x0a;
-const CARRIAGE_RETURN = 0x0d;
-const SPACE = 0x20;
-const QUOTE = 0x22;
-const COMMA = 0x2c;
 const OPEN_BRACKET = 0x5b;
-const BACKSLASH = 0x5c;
 const CLOSE_BRACKET = 0x5d;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
+
+/** What stands behind the last message. */
+const LAST_END = Buffer.from(",\n");
+
+/** So much is scanned at a time. */
+const STEP_BYTES = 16 * 1024;
+/** Where what was scanned is written first: nobody keeps it from one call to the next. */
+const SCANNED = Buffer.allocUnsafeSlow(framedRoom(STEP_BYTES) + LAST_END.length);
+/** For bodies that are there as a whole. */
+const SCANNER = new JsonScanner();
 
 /**
  * Frames the body of an append or create (protocol: JSON streams). One level of array is flattened, everything else is
  * one message. A message keeps its bytes, but white space around it goes and line breaks inside become spaces.
  */
 export function frameJson(body: Buffer): JsonFrame {
-  const shape = inspectJson(body);
-  switch (shape.kind) {
-    case "invalid":
-      return shape;
-    case "array":
-      return frameElements(body, shape.maxElements);
-    case "value":
-      return { kind: "framed", bytes: frameValue(body), messages: 1 };
+  if (!isUtf8(body)) return NOT_UTF8;
+  SCANNER.reset();
+  const out = body.length <= STEP_BYTES ? SCANNED : Buffer.allocUnsafeSlow(framedRoom(body.length) + LAST_END.length);
+  const length = SCANNER.scan(body, out);
+  if (!SCANNER.isWhole) return INVALID[SCANNER.fault ?? "not-json"];
+  const { messages } = SCANNER;
+  if (messages === 0) return EMPTY_ARRAY;
+  // A copy: what is kept for as long as the messages are cached has no room to spare.
+  return { kind: "framed", bytes: Buffer.from(out.subarray(0, length + LAST_END.copy(out, length))), messages };
+}
+
+/** Frames a body as it comes, in parts of any size: each costs the time of its own bytes, and the end none. */
+export class JsonFramer {
+  readonly #scanner = new JsonScanner();
+  readonly #utf8 = new Utf8Check();
+  #isUtf8 = true;
+  #blocks = new BodyBlocks();
+
+  /** Takes the next part. */
+  add(part: Buffer): void {
+    for (let from = 0; from < part.length && this.#isUtf8; from += STEP_BYTES) {
+      const step = part.subarray(from, from + STEP_BYTES);
+      this.#isUtf8 = this.#utf8.take(step);
+      if (this.#isUtf8 && this.#scanner.fault === null) this.#blocks.add(SCANNED.subarray(0, this.#scanner.scan(step, SCANNED)));
+    }
+    if (!this.#isUtf8 || this.#scanner.fault !== null) this.#blocks = new BodyBlocks();
+  }
+
+  /** What the body is, now that all of it has come: as {@link frameJson} says. */
+  end(): JsonFrame {
+    if (!this.#isUtf8 || !this.#utf8.isWhole) return NOT_UTF8;
+    if (!this.#scanner.isWhole) return INVALID[this.#scanner.fault ?? "not-json"];
+    const { messages } = this.#scanner;
+    if (messages === 0) return EMPTY_ARRAY;
+    this.#blocks.add(LAST_END);
+    return { kind: "framed", bytes: this.#blocks.end(), messages };
   }
 }
 
@@ -69,70 +109,4 @@ export function messagesLength(stored: Buffer, count: number): { readonly length
     found += 1;
   }
   return { length, count: found };
-}
-
-function frameValue(body: Buffer): Buffer {
-  const start = firstNonSpace(body);
-  const end = lastNonSpace(body) + 1;
-  const bytes = Buffer.allocUnsafe(end - start + 2);
-  body.copy(bytes, 0, start, end);
-  if (body.includes(NEWLINE) || body.includes(CARRIAGE_RETURN)) spaceLineBreaks(bytes);
-  bytes[end - start] = COMMA;
-  bytes[end - start + 1] = NEWLINE;
-  return bytes;
-}
-
-function spaceLineBreaks(bytes: Buffer): void {
-  for (let at = 0; at < bytes.length; at++) {
-    if (bytes[at] === NEWLINE || bytes[at] === CARRIAGE_RETURN) bytes[at] = SPACE;
-  }
-}
-
-function frameElements(body: Buffer, maxElements: number): JsonFrame {
-  const start = firstNonSpace(body) + 1;
-  const end = lastNonSpace(body);
-  // Each comma becomes two bytes, and two come at the end.
-  const room = Buffer.allocUnsafe(end - start + maxElements + 1);
-  const { length, messages } = copyElements(body, start, end, room);
-  if (messages === 0) return EMPTY_ARRAY;
-  // White space that went leaves room at the end; a view would keep it for as long as the messages are cached.
-  const bytes = length === room.length ? room : Buffer.from(room.subarray(0, length));
-  return { kind: "framed", bytes, messages };
-}
-
-/** Copies the elements of a valid array, whose inside is `body` from `start` to `end`, as stored messages. */
-function copyElements(body: Buffer, start: number, end: number, out: Buffer): { length: number; messages: number } {
-  let length = 0;
-  let messages = 0;
-  let depth = 0;
-  let inString = false;
-  for (let at = start; at < end; at++) {
-    const byte = body[at] ?? 0;
-    if (inString) {
-      out[length++] = byte;
-      if (byte === BACKSLASH) out[length++] = body[++at] ?? 0;
-      else if (byte === QUOTE) inString = false;
-    } else if (isJsonSpace(byte)) {
-      if (depth > 0) out[length++] = byte === NEWLINE || byte === CARRIAGE_RETURN ? SPACE : byte;
-    } else {
-      out[length++] = byte;
-      if (byte === QUOTE) inString = true;
-      else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) depth++;
-      else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) depth--;
-      else if (byte === COMMA && depth === 0) {
-        out[length++] = NEWLINE;
-        messages++;
-      }
-    }
-  }
-  if (length === 0) return { length, messages };
-  out[length++] = COMMA;
-  out[length++] = NEWLINE;
-  return { length, messages: messages + 1 };
-}
-
-function lastNonSpace(body: Buffer): number {
-  let at = body.length - 1;
-  while (at >= 0 && isJsonSpace(body[at])) at--;
-  return at;
 }

@@ -40,21 +40,6 @@ export function encodeControlEvent(fields: ControlFields): Buffer {
   return Buffer.from(`event: control\ndata:${json}}\nid: ${nextOffset}\n\n`, "latin1");
 }
 
-/**
- * How many of `bytes` may be sent as text now: all but a UTF-8 sequence at the end that lacks up to three of its
- * bytes. Bytes that can't become valid UTF-8 any more are not waited for.
- */
-export function completeTextLength(bytes: Buffer): number {
-  const { length } = bytes;
-  for (let tail = 1; tail <= 3 && tail <= length; tail++) {
-    const byte = bytes[length - tail] ?? 0;
-    if (isContinuation(byte)) continue;
-    const isCut = sequenceLength(byte) > tail && (tail === 1 || canFollow(byte, bytes[length - tail + 1] ?? 0));
-    return isCut ? length - tail : length;
-  }
-  return length;
-}
-
 /** Stored messages are lines already, and a message begins with no space: only the last comma has to go. */
 function jsonEvent(stored: Buffer): string {
   if (stored.length === 0) return EMPTY_JSON_EVENT;
@@ -69,31 +54,4 @@ function textEvent(bytes: Buffer): string {
   // Clients take one space after the colon away. A newline is now always followed by `data:`, so these are line starts.
   if (lines.includes("\ndata: ")) lines = lines.replaceAll("\ndata: ", "\ndata:  ");
   return `event: data${lines}\n\n`;
-}
-
-function isContinuation(byte: number): boolean {
-  return byte >= 0x80 && byte <= 0xbf;
-}
-
-/** The bytes in a UTF-8 sequence that begins with `lead`; 0 where none does. */
-function sequenceLength(lead: number): number {
-  if (lead < 0xc2 || lead > 0xf4) return 0;
-  if (lead < 0xe0) return 2;
-  return lead < 0xf0 ? 3 : 4;
-}
-
-/** Whether `second` is neither overlong, nor a surrogate, nor beyond U+10FFFF behind `lead` (Unicode, table 3-7). */
-function canFollow(lead: number, second: number): boolean {
-  switch (lead) {
-    case 0xe0:
-      return second >= 0xa0;
-    case 0xed:
-      return second <= 0x9f;
-    case 0xf0:
-      return second >= 0x90;
-    case 0xf4:
-      return second <= 0x8f;
-    default:
-      return true;
-  }
 }

@@ -1,3 +1,4 @@
+import type { JsonFrame } from "../protocol/json-frame.js";
 import type { ParsedOffset } from "../protocol/offset.js";
 import type { ProducerStamp } from "../storage/storage.js";
 
@@ -12,8 +13,11 @@ export interface ForkRequest {
   readonly subOffset: number;
 }
 
-/** A request to create a stream, as the protocol's headers say it (specification 4.1). */
-export interface CreateCommand {
+/** A body as it was sent; or, where it was checked as it came, as a JSON stream stores it. The latter was not empty. */
+export type Body = Buffer | JsonFrame;
+
+/** What the head of a request to create a stream says (specification 4.1). */
+export interface CreateHead {
   /** As sent; `null` when the header is absent. */
   readonly contentType: string | null;
   readonly ttlSeconds: number | null;
@@ -21,15 +25,23 @@ export interface CreateCommand {
   readonly closed: boolean;
   /** `null` for a stream that begins empty. */
   readonly fork: ForkRequest | null;
-  /** The initial content; empty when there is none. */
-  readonly body: Buffer;
 }
 
-/** A request to append, to close, or both (specification 4.2 and 4.3). */
-export interface AppendCommand {
+/** A request to create a stream. */
+export interface CreateCommand extends CreateHead {
+  /** The initial content; empty when there is none. */
+  readonly body: Body;
+}
+
+/** What the head of a request to append, to close, or both says (specification 4.2 and 4.3). */
+export interface AppendHead {
   readonly contentType: string | null;
-  readonly body: Buffer;
   readonly closes: boolean;
   readonly producer: ProducerStamp | null;
   readonly seq: string | null;
+}
+
+/** A request to append, to close, or both. */
+export interface AppendCommand extends AppendHead {
+  readonly body: Body;
 }

@@ -1,7 +1,7 @@
-import { DEFAULT_CONTENT_TYPE, sameMediaType, type StreamFormat } from "../protocol/content-type.js";
-import { frameJson } from "../protocol/json-frame.js";
+import { DEFAULT_CONTENT_TYPE, isJsonContentType, sameMediaType, type StreamFormat } from "../protocol/content-type.js";
+import { frameJson, JsonFramer } from "../protocol/json-frame.js";
 import type { AppendRecord, Position, ProducerMark, ProducerStamp, StreamConfig } from "../storage/storage.js";
-import type { AppendCommand, CreateCommand } from "./command.js";
+import type { AppendCommand, AppendHead, Body, CreateCommand, CreateHead } from "./command.js";
 import { matchesFork } from "./fork.js";
 import { refuse, type ProducerEcho, type Refused } from "./outcome.js";
 import { judgeProducer, type ProducerMemory } from "./producers.js";
@@ -30,15 +30,18 @@ export interface FramedBody {
 
 const NOTHING: FramedBody = { kind: "framed", bytes: Buffer.alloc(0), messages: 1 };
 
+/** Of a body that is framed only when it is there so much at a time, in bytes. */
+const FRAMED_AT_ONCE_BYTES = 256 * 1024;
+
 /**
  * Answers an append or a close from the stream's state (specification 4.2, 4.3). The order of the checks is part of
  * the protocol: closed, content type, body, producer, `Stream-Seq`.
  */
 export function decideAppend(state: DecisionState, format: StreamFormat, command: AppendCommand, nowMs: number): AppendDecision {
-  const hasData = command.body.length > 0;
+  const hasData = holdsData(command.body);
   if (!hasData && !command.closes) return refuse("empty-body");
   if (state.closed) return decideOnClosed(state, command, hasData);
-  const framed = hasData ? acceptBody(format, command) : NOTHING;
+  const framed = hasData ? (refuseType(format, command) ?? frameBody(format, command.body, "append")) : NOTHING;
   if (framed.kind === "refused") return framed;
   if (command.producer !== null) {
     const verdict = judgeProducer(state, command.producer, nowMs);
@@ -52,8 +55,28 @@ export function decideAppend(state: DecisionState, format: StreamFormat, command
   return { kind: "accept", record: { payload: framed.bytes, messages: framed.messages, closes, producer, seq, atMs: nowMs } };
 }
 
+/**
+ * Why an append with data is refused whatever its data is and whatever is appended before it; `null` when that is to be
+ * seen: a gap before its sequence number may be on its way, and JSON is looked at before the producer.
+ */
+export function refuseByHead(state: DecisionState, format: StreamFormat, head: AppendHead, nowMs: number): Refused | null {
+  if (state.closed) {
+    const decision = decideOnClosed(state, head, true);
+    return decision.kind === "refused" ? decision : null;
+  }
+  const refusal = refuseType(format, head);
+  if (refusal !== null || format.isJson || head.producer === null) return refusal;
+  const verdict = judgeProducer(state, head.producer, nowMs);
+  return verdict.kind === "refused" && verdict.code === "stale-epoch" ? verdict : null;
+}
+
+/** Whether a body has any bytes. */
+export function holdsData(body: Body): boolean {
+  return !Buffer.isBuffer(body) || body.length > 0;
+}
+
 /** Closing again is fine, whoever asks; so is the retry of the very append that closed the stream. */
-function decideOnClosed(state: DecisionState, command: AppendCommand, hasData: boolean): AppendDecision {
+function decideOnClosed(state: DecisionState, command: AppendHead, hasData: boolean): AppendDecision {
   const stamp = command.producer;
   const closedBy = state.closedBy;
   const isTheCloser =
@@ -66,19 +89,17 @@ function echoOf(mark: ProducerMark | undefined, stamp: ProducerStamp): ProducerE
   return mark ?? stamp;
 }
 
-/** The bytes to store for a body, or why it can't be taken. */
-function acceptBody(format: StreamFormat, command: AppendCommand): FramedBody | Refused {
-  if (command.contentType === null) return refuse("content-type-missing");
-  if (!sameMediaType(command.contentType, format.contentType)) {
-    return refuse("content-type-mismatch", { detail: `The stream's content type is ${format.contentType}.` });
-  }
-  return frameBody(format, command.body, "append");
+function refuseType(format: StreamFormat, { contentType }: AppendHead): Refused | null {
+  if (contentType === null) return refuse("content-type-missing");
+  if (sameMediaType(contentType, format.contentType)) return null;
+  return refuse("content-type-mismatch", { detail: `The stream's content type is ${format.contentType}.` });
 }
 
 /** The bytes as they are stored: JSON streams keep a message on each line, others keep the body as it is. */
-export function frameBody({ isJson }: StreamFormat, body: Buffer, purpose: "create" | "append"): FramedBody | Refused {
-  if (body.length === 0 || !isJson) return { kind: "framed", bytes: body, messages: 1 };
-  const framed = frameJson(body);
+export function frameBody({ isJson, contentType }: StreamFormat, body: Body, purpose: "create" | "append"): FramedBody | Refused {
+  if (Buffer.isBuffer(body) && (body.length === 0 || !isJson)) return { kind: "framed", bytes: body, messages: 1 };
+  if (!isJson) throw new TypeError(`a body was framed as JSON for a stream of ${contentType}`);
+  const framed = Buffer.isBuffer(body) ? frameJson(body) : body;
   switch (framed.kind) {
     case "framed":
       return framed;
@@ -89,13 +110,28 @@ export function frameBody({ isJson }: StreamFormat, body: Buffer, purpose: "crea
   }
 }
 
+/**
+ * A create whose content type nobody knew while its body came: a fork inherits it. For a JSON stream a large body is
+ * framed in pieces between turns of the event loop, so that nobody else waits.
+ */
+export async function framedInTurns({ contentType }: StreamConfig, command: CreateCommand): Promise<CreateCommand> {
+  const { body } = command;
+  if (!Buffer.isBuffer(body) || body.length <= FRAMED_AT_ONCE_BYTES || !isJsonContentType(contentType)) return command;
+  const framer = new JsonFramer();
+  for (let at = 0; at < body.length; at += FRAMED_AT_ONCE_BYTES) {
+    framer.add(body.subarray(at, at + FRAMED_AT_ONCE_BYTES));
+    await new Promise<void>((resolve) => setImmediate(resolve));
+  }
+  return { ...command, body: framer.end() };
+}
+
 /** Whether a PUT asks for the stream that is already there (specification 4.1). */
-export function matchesExisting(config: StreamConfig, closed: boolean, command: CreateCommand): boolean {
+export function matchesExisting(config: StreamConfig, closed: boolean, command: CreateHead): boolean {
   const { fork } = command;
   return closed === command.closed && (fork === null ? matchesConfig(config, command) : matchesFork(config, command, fork));
 }
 
-function matchesConfig(config: StreamConfig, { contentType, ttlSeconds, expiresAtMs }: CreateCommand): boolean {
+function matchesConfig(config: StreamConfig, { contentType, ttlSeconds, expiresAtMs }: CreateHead): boolean {
   return (
     sameMediaType(config.contentType, contentType ?? DEFAULT_CONTENT_TYPE) &&
     config.ttlSeconds === ttlSeconds &&

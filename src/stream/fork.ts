@@ -2,7 +2,7 @@ import { sameMediaType } from "../protocol/content-type.js";
 import { messagesLength } from "../protocol/json-frame.js";
 import type { ParsedOffset, TokenPlace } from "../protocol/offset.js";
 import type { ForkOrigin, MaybePromise, Position, StoredStream, StreamConfig } from "../storage/storage.js";
-import type { CreateCommand, ForkRequest } from "./command.js";
+import type { CreateHead, ForkRequest } from "./command.js";
 import { offsetIn } from "./offset-tokens.js";
 import { refuse, type Refused } from "./outcome.js";
 
@@ -35,12 +35,8 @@ const SCAN_STEP_BYTES = 1024 * 1024;
 /** Where a fork of `source` begins, or why there can't be one (specification 4.1; the source is there). */
 export async function forkOrigin(source: ForkSource, request: ForkRequest, contentType: string | null): Promise<ForkOrigin | Refused> {
   const { stored } = source;
-  const { config } = stored;
-  if (contentType !== null && !sameMediaType(contentType, config.contentType)) {
-    return refuse("content-type-mismatch", { detail: `The source's content type is ${config.contentType}.` });
-  }
-  if (stored.forkCount >= MAX_FORKS) return refuse("too-many-forks", { detail: `The source has ${MAX_FORKS} forks.` });
-  if (stored.forkDepth >= MAX_FORK_DEPTH) return refuse("too-many-forks", { detail: `The source is the end of ${MAX_FORK_DEPTH} forks in a row.` });
+  const refusal = refuseFork(stored, contentType);
+  if (refusal !== null) return refusal;
   const point = await forkPoint(source, request);
   if (typeof point !== "number") return point;
   const earliest = { position: stored.earliest, segmentStart: stored.segmentStartBefore(stored.earliest) };
@@ -48,6 +44,16 @@ export async function forkOrigin(source: ForkSource, request: ForkRequest, conte
   if (point < earliest.position) return refuse("offset-gone", { earliestOffset: offsetIn(stored, earliest.position) });
   const { offset, subOffset } = request;
   return { name: stored.name, id: stored.id, point, earliest, offset, subOffset };
+}
+
+/** Why there can't be a fork of `source` at any place; `null` when there can. */
+export function refuseFork({ config, forkCount, forkDepth }: StoredStream, contentType: string | null): Refused | null {
+  if (contentType !== null && !sameMediaType(contentType, config.contentType)) {
+    return refuse("content-type-mismatch", { detail: `The source's content type is ${config.contentType}.` });
+  }
+  if (forkCount >= MAX_FORKS) return refuse("too-many-forks", { detail: `The source has ${MAX_FORKS} forks.` });
+  if (forkDepth >= MAX_FORK_DEPTH) return refuse("too-many-forks", { detail: `The source is the end of ${MAX_FORK_DEPTH} forks in a row.` });
+  return null;
 }
 
 async function forkPoint(source: ForkSource, { place, subOffset }: ForkRequest): Promise<Position | Refused> {
@@ -77,7 +83,7 @@ function pastTheTail(): Refused {
 }
 
 /** The configuration of a fork: what the request leaves open is inherited. A lifetime is inherited whole or not at all. */
-export function forkConfig(source: StreamConfig, { contentType, ttlSeconds, expiresAtMs }: CreateCommand, nowMs: number, forkedFrom: ForkOrigin): StreamConfig {
+export function forkConfig(source: StreamConfig, { contentType, ttlSeconds, expiresAtMs }: CreateHead, nowMs: number, forkedFrom: ForkOrigin): StreamConfig {
   const lifetime = ttlSeconds === null && expiresAtMs === null ? source : { ttlSeconds, expiresAtMs };
   return {
     contentType: contentType ?? source.contentType,
@@ -89,7 +95,7 @@ export function forkConfig(source: StreamConfig, { contentType, ttlSeconds, expi
 }
 
 /** Whether a stream is the fork that a repeated PUT asks for. */
-export function matchesFork({ contentType, ttlSeconds, expiresAtMs, forkedFrom }: StreamConfig, command: CreateCommand, request: ForkRequest): boolean {
+export function matchesFork({ contentType, ttlSeconds, expiresAtMs, forkedFrom }: StreamConfig, command: CreateHead, request: ForkRequest): boolean {
   const isInherited = command.ttlSeconds === null && command.expiresAtMs === null;
   return (
     forkedFrom?.name === request.source &&

@@ -4,7 +4,7 @@ import type { Log } from "../ops/log.js";
 import { DamagedStreamError, type AppendRecord, type MaybePromise, type Settlement, type Storage, type StorageHealth, type StreamConfig } from "../storage/storage.js";
 import { chain } from "./chain.js";
 import type { AppendCommand, CreateCommand, ForkRequest } from "./command.js";
-import { frameBody, matchesExisting } from "./decide.js";
+import { frameBody, framedInTurns, matchesExisting } from "./decide.js";
 import { ExpiryQueue, type TtlMode } from "./expiry.js";
 import { forkConfig, forkOrigin, refuseSource, type ForkBase } from "./fork.js";
 import { refuse, type AnswerAppend, type CreateOutcome, type DeleteOutcome, type Refused } from "./outcome.js";
@@ -192,7 +192,7 @@ export class Registry {
     source.retain();
     try {
       const origin = await forkOrigin(source, fork, command.contentType);
-      return "kind" in origin ? origin : await this.#create(name, command, { source, origin });
+      return "kind" in origin ? origin : await this.#create(name, await framedInTurns(source.config, command), { source, origin });
     } finally {
       source.release();
     }

@@ -4,8 +4,8 @@ import { checkOf, type ParsedOffset, type TokenPlace } from "../protocol/offset.
 import type { Clock } from "../ops/clock.js";
 import { DamagedStreamError, TrimmedStreamError, type Allocate, type AppendRecord, type MaybePromise, type Position, type Rejection, type Settlement, type Storage, type StoredStream, type StreamConfig, type StreamObserver } from "../storage/storage.js";
 import { chain } from "./chain.js";
-import type { AppendCommand } from "./command.js";
-import { decideAppend } from "./decide.js";
+import type { AppendCommand, AppendHead } from "./command.js";
+import { decideAppend, holdsData, refuseByHead } from "./decide.js";
 import { deadlineOf, slides, type TtlMode } from "./expiry.js";
 import { LiveFeed } from "./live.js";
 import { isTokenOf, offsetIn } from "./offset-tokens.js";
@@ -194,15 +194,26 @@ export class Stream implements StreamObserver {
   append(command: AppendCommand, answer: AnswerAppend): MaybePromise<void> {
     const nowMs = this.#context.clock.nowMs();
     const decision = decideAppend(this.#reserved, this.#format, command, nowMs);
-    const hasData = command.body.length > 0;
+    const hasData = holdsData(command.body);
     switch (decision.kind) {
       case "accept":
         return this.#store(decision.record, hasData, answer);
       case "settled":
         return chain(this.#answerRepeated(hasData, decision.producer), answer);
       case "refused":
-        return chain(this.#answerWhenDurable((tail) => (decision.closed === true ? { ...decision, nextOffset: this.offsetAt(tail) } : decision)), answer);
+        return chain(this.#refuseWhenDurable(decision), answer);
     }
+  }
+
+  /** Why an append with data is refused for what its head says, when that is durable; `null` when it takes the data to tell. */
+  refusalOf(head: AppendHead): MaybePromise<Refused | null> {
+    const refusal = refuseByHead(this.#reserved, this.#format, head, this.#context.clock.nowMs());
+    return refusal === null ? null : this.#refuseWhenDurable(refusal);
+  }
+
+  #refuseWhenDurable(refusal: Refused): MaybePromise<Refused> {
+    const { tail } = this.#reserved;
+    return this.whenDurable(() => (refusal.closed === true ? { ...refusal, nextOffset: this.offsetAt(tail) } : refusal));
   }
 
   /** The request asks for what was done before: nothing changes but the stream's life. */

@@ -21,7 +21,10 @@ class Lone implements LoneExchange {
     this.req = req;
     this.connection = connection;
     req.passTo({
-      take: (chunk) => this.#change(() => this.body.push(chunk.toString())),
+      take: (chunk) => {
+        this.#change(() => this.body.push(chunk.toString()));
+        return true;
+      },
       end: () => this.#change(() => (this.isWhole = true)),
       abandon: () => undefined,
     });

@@ -15,7 +15,7 @@ async function connectionFor(t: TestContext, handler: Handler): Promise<RawConne
 /** Notes what comes, and answers with it at the end. */
 function echo(response: ServerResponse<DirectRequest>, seen: string[] = []): BodySink {
   return {
-    take: (chunk) => void seen.push(chunk.toString()),
+    take: (chunk) => seen.push(chunk.toString()) > 0,
     end: () => void response.end(seen.join("|")),
     abandon: () => undefined,
   };
@@ -83,9 +83,10 @@ test("a body in chunks is passed on chunk by chunk", async (t) => {
 test("what comes of a body that has its answer is dropped, and the next request is served", async (t) => {
   const taken: string[] = [];
   const connection = await connectionFor(t, (request, response) => {
-    const take = (chunk: Buffer): void => {
+    const take = (chunk: Buffer): boolean => {
       taken.push(chunk.toString());
       response.end(`has ${chunk.toString()}`);
+      return true;
     };
     request.passTo({ take, end: () => undefined, abandon: () => undefined });
   });
@@ -110,12 +111,38 @@ test("a body that has begun to stream goes on to stream", async (t) => {
   assert.equal((await connection.answer()).text, "streamed hello");
 });
 
+test("a sink that has enough for a turn of the event loop gets the rest in later ones", async (t) => {
+  const lengths: number[] = [];
+  let turn = 0;
+  const turns = new Set<number>();
+  const connection = await connectionFor(t, (request, response) => {
+    const next = (): void => {
+      turn += 1;
+      if (!response.writableEnded) setImmediate(next);
+    };
+    setImmediate(next);
+    const take = ({ length }: Buffer): boolean => {
+      assert.ok(!turns.has(turn), "one part in a turn");
+      turns.add(turn);
+      lengths.push(length);
+      return false;
+    };
+    request.passTo({ take, end: () => void response.end("whole"), abandon: () => assert.fail("nobody has gone") });
+  });
+  const body = Buffer.alloc(1024 * 1024);
+  connection.write(Buffer.concat([Buffer.from(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n`), body]));
+  assert.equal((await connection.answer()).text, "whole");
+  assert.equal(lengths.reduce((sum, length) => sum + length), body.length);
+  assert.ok(lengths.length >= 16, "the connection was read from in pieces");
+});
+
 test("what comes after it stops to be passed on is streamed", async (t) => {
   const connection = await connectionFor(t, (request, response) => {
-    const take = (): void => {
+    const take = (): boolean => {
       request.stopPassing();
       request.resume();
       request.on("close", () => response.end("closed"));
+      return true;
     };
     request.passTo({ take, end: () => assert.fail("the stream has the end"), abandon: () => assert.fail("nobody has gone") });
   });
@@ -137,7 +164,7 @@ test("a client that goes away in the middle abandons its body, once", async (t) 
   let gone: () => void = () => undefined;
   const closed = new Promise<void>((resolve) => (gone = resolve));
   const connection = await connectionFor(t, (request) => {
-    request.passTo({ take: (chunk) => void calls.push(String(chunk)), end: () => void calls.push("end"), abandon: () => void calls.push("abandoned") });
+    request.passTo({ take: (chunk) => calls.push(String(chunk)) > 0, end: () => void calls.push("end"), abandon: () => void calls.push("abandoned") });
     request.on("close", gone);
   });
   connection.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc");
@@ -151,7 +178,7 @@ test("a client that goes away behind its body abandons nothing", async (t) => {
   let gone: () => void = () => undefined;
   const closed = new Promise<void>((resolve) => (gone = resolve));
   const connection = await connectionFor(t, (request) => {
-    request.passTo({ take: () => undefined, end: () => void calls.push("end"), abandon: () => void calls.push("abandoned") });
+    request.passTo({ take: () => true, end: () => void calls.push("end"), abandon: () => void calls.push("abandoned") });
     request.on("close", gone);
   });
   connection.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc");

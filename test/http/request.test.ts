@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { isProblem } from "../../src/http/problems.js";
 import { RequestHeaders } from "../../src/http/request-headers.js";
-import { readAppendHead, readCreateHead, type AppendHead, type CreateHead } from "../../src/http/request.js";
+import { readAppendHead, readCreateHead } from "../../src/http/request.js";
+import type { AppendHead, CreateHead } from "../../src/stream/command.js";
 
 type Fields = Partial<Omit<RequestHeaders, "hasBody">>;
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { EMPTY_JSON_ARRAY, frameJson, jsonArrayOf, MAX_JSON_DEPTH, wholeMessagesLength } from "../../src/protocol/json-frame.js";
+import { EMPTY_JSON_ARRAY, frameJson, JsonFramer, jsonArrayOf, MAX_JSON_DEPTH, wholeMessagesLength, type JsonFrame } from "../../src/protocol/json-frame.js";
 import { seededRandom, seedOfRun } from "./seeded-random.js";
 
 /** The stored bytes as text, or what the body is instead. */
@@ -87,19 +87,6 @@ test("the stored bytes share no memory with the body", () => {
   }
 });
 
-test("validity is the same for the bytes read as latin1", () => {
-  let characters = "";
-  for (let code = 0x80; code <= 0x10ffff; code++) if (code < 0xd800 || code > 0xdfff) characters += String.fromCodePoint(code);
-  const inString = Buffer.from(`{"${characters}":["${characters}"]}`);
-  assert.doesNotThrow(() => JSON.parse(inString.toString("latin1")), "every character beyond ASCII is allowed in a string");
-  for (let byte = 0x80; byte <= 0xff; byte++) {
-    const character = String.fromCharCode(byte);
-    for (const [before, after] of [["", ""], ["", "1"], ["1", ""], ["[", "]"], ["[1", ",2]"], ['{"k"', ":1}"], ['"\\', '"'], ['"\\u00', '0"']]) {
-      assert.throws(() => JSON.parse(`${before}${character}${after}`), `byte ${byte} between ${before} and ${after}`);
-    }
-  }
-});
-
 test("a message is nested at most 1000 levels deep, in an array or not, small or large", () => {
   const arrays = (depth: number, inside: string): string => "[".repeat(depth) + inside + "]".repeat(depth);
   const objects = (depth: number, inside: string): string => '{"k":'.repeat(depth) + inside + "}".repeat(depth);
@@ -157,6 +144,36 @@ test("random JSON comes back as its messages", () => {
     assert.deepEqual(JSON.parse(jsonArrayOf(stored).toString()), Array.isArray(expected) ? expected : [expected], message);
     assert.doesNotMatch(stored.toString(), /\r|[^,]\n|(^|\n)[ \t]/, message);
   }
+});
+
+/** The frame of a body that comes in parts of `partBytes`. */
+function framedInParts(body: Buffer, partBytes: number): JsonFrame {
+  const framer = new JsonFramer();
+  for (let from = 0; from < body.length; from += partBytes) framer.add(body.subarray(from, from + partBytes));
+  return framer.end();
+}
+
+test("a body that comes in parts is framed as it is whole", () => {
+  const element = '{"a" : [1,\t{}, "\\"],[é🌊"],\n "b":null}';
+  const bodies = ["", "[]", "[ \n]", "1", " 1.5e3 ", '"é🌊"', "[1,2]", "[1,2", "{} {}", "\ufeff[]", `[${`${element} ,\r\n`.repeat(2000)}1]`, `{"k":\n[${`${element},`.repeat(2000)}1]}`, `"${"é".repeat(60_000)}"`];
+  const cut = Buffer.from('"é').subarray(0, 2);
+  const damaged = [cut, Buffer.from([0x22, 0xff, 0x22]), Buffer.from([0x5b, 0xff]), Buffer.concat([Buffer.from(`[${"1,".repeat(50_000)}x,"`), cut])];
+  for (const [index, body] of [...bodies.map((text) => Buffer.from(text)), ...damaged].entries()) {
+    const whole = frameJson(body);
+    for (const partBytes of [1, 2, 3, 1000, 16 * 1024, 100_000]) {
+      const inParts = framedInParts(body, partBytes);
+      assert.deepEqual(inParts, whole, `body ${index} in parts of ${partBytes}`);
+      if (inParts.kind === "framed") assert.equal(inParts.bytes.buffer.byteLength, inParts.bytes.length, "it keeps no room to spare");
+    }
+  }
+});
+
+test("bodies that come at the same time are framed each for itself", () => {
+  const texts = ['[{"a":1},2]', '"x,y"', `[${"1,".repeat(40_000)}1]`, "[[1]"];
+  const framers = texts.map(() => new JsonFramer());
+  const longest = Math.max(...texts.map(({ length }) => length));
+  for (let at = 0; at < longest; at += 7) for (const [index, framer] of framers.entries()) framer.add(Buffer.from(texts[index]?.slice(at, at + 7) ?? ""));
+  for (const [index, framer] of framers.entries()) assert.deepEqual(framer.end(), frameJson(Buffer.from(texts[index] ?? "")), `text ${index}`);
 });
 
 test("the served array is the stored range in brackets without its last comma", () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { completeTextLength, encodeControlEvent, encodeDataEvent } from "../../src/protocol/sse-frame.js";
+import { encodeControlEvent, encodeDataEvent } from "../../src/protocol/sse-frame.js";
 import { parseEventStream } from "./event-stream-parser.js";
 import { seededRandom, seedOfRun } from "./seeded-random.js";
 
@@ -93,47 +93,5 @@ test("any JSON messages come back as their array", () => {
     const events = parseEventStream(encodeDataEvent(stored, "json").toString("latin1"));
     const data = Buffer.from(events[0]?.data ?? "", "latin1").toString();
     assert.deepEqual([events.length, JSON.parse(data)], [1, messages], `seed ${seed}, round ${round}`);
-  }
-});
-
-test("only a UTF-8 sequence that can still be completed is held back", () => {
-  const table: [bytes: number[], heldBack: number][] = [
-    [[], 0],
-    [[0x61], 0],
-    [[0xc3, 0xa9], 0],
-    [[0x61, 0xc3], 1],
-    [[0xe2], 1],
-    [[0xe2, 0x82], 2],
-    [[0xe2, 0x82, 0xac], 0],
-    [[0x61, 0xf0, 0x9f, 0x8c], 3],
-    [[0xf0, 0x9f], 2],
-    [[0xf0], 1],
-    [[0xf0, 0x9f, 0x8c, 0x8a], 0],
-    [[0x80], 0],
-    [[0x80, 0x80, 0x80, 0x80], 0],
-    [[0xc3, 0xa9, 0x80], 0],
-    [[0xc0], 0],
-    [[0xc1], 0],
-    [[0xf5], 0],
-    [[0xff], 0],
-    [[0xe0, 0x80], 0],
-    [[0xe0, 0xa0], 2],
-    [[0xed, 0xa0], 0],
-    [[0xed, 0x9f], 2],
-    [[0xf0, 0x80], 0],
-    [[0xf4, 0x90, 0x80], 0],
-    [[0xf4, 0x8f, 0x80], 3],
-  ];
-  for (const [bytes, heldBack] of table) {
-    assert.equal(completeTextLength(Buffer.from(bytes)), bytes.length - heldBack, JSON.stringify(bytes));
-  }
-});
-
-test("text cut anywhere and held back accordingly decodes as if it were whole", () => {
-  const bytes = Buffer.from("aé€🌊\u0800\ud7ff\ue000\u{10000}\u{10ffff}z");
-  for (let cut = 0; cut <= bytes.length; cut++) {
-    const end = completeTextLength(bytes.subarray(0, cut));
-    assert.ok(cut - end <= 3);
-    assert.equal(bytes.toString("utf8", 0, end) + bytes.toString("utf8", end), bytes.toString(), `cut at ${cut}`);
   }
 });

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { formatOf } from "../../src/protocol/content-type.js";
+import { frameJson } from "../../src/protocol/json-frame.js";
 import type { ProducerMark, ProducerStamp } from "../../src/storage/storage.js";
 import type { AppendCommand, CreateCommand } from "../../src/stream/command.js";
-import { decideAppend, frameBody, matchesExisting, type AppendDecision, type DecisionState } from "../../src/stream/decide.js";
+import { decideAppend, framedInTurns, frameBody, holdsData, matchesExisting, refuseByHead, type AppendDecision, type DecisionState } from "../../src/stream/decide.js";
 import { configOf } from "../helpers/engine.js";
 
 const NOW_MS = 1000;
@@ -119,6 +120,73 @@ describe("a body", () => {
     assert.deepEqual(frameBody(JSON_FORMAT, Buffer.from("[]"), "create"), { kind: "framed", bytes: Buffer.alloc(0), messages: 1 });
     assert.deepEqual(frameBody(JSON_FORMAT, Buffer.from("[]"), "append"), { kind: "refused", code: "empty-json-array" });
     assert.deepEqual(frameBody(JSON_FORMAT, Buffer.alloc(0), "create"), { kind: "framed", bytes: Buffer.alloc(0), messages: 1 });
+  });
+});
+
+describe("a body that was framed as it came", () => {
+  const json = { contentType: "application/json" };
+
+  for (const text of ["[1,2]", "[]", "{"]) {
+    test(`${text} is what it would be otherwise`, () => {
+      const body = frameJson(Buffer.from(text));
+      assert.ok(holdsData(body));
+      assert.deepEqual(decideAppend(stateOf(), JSON_FORMAT, commandOf("", { ...json, body }), NOW_MS), decideAppend(stateOf(), JSON_FORMAT, commandOf(text, json), NOW_MS));
+      assert.deepEqual(frameBody(JSON_FORMAT, body, "create"), frameBody(JSON_FORMAT, Buffer.from(text), "create"));
+    });
+  }
+
+  test("is for JSON streams alone", () => {
+    assert.throws(() => frameBody(TEXT_FORMAT, frameJson(Buffer.from("1")), "create"), TypeError);
+    assert.equal(gist(decideAppend(stateOf(), TEXT_FORMAT, commandOf("", { ...json, body: frameJson(Buffer.from("1")) }), NOW_MS)), "content-type-mismatch");
+  });
+
+  test("a create that inherits its content type is framed between turns of the event loop where it is large", async () => {
+    const config = configOf({ contentType: "application/json" });
+    const command: CreateCommand = { contentType: null, ttlSeconds: null, expiresAtMs: null, closed: false, fork: null, body: Buffer.from(`[${"1,".repeat(500_000)}1]`) };
+    let turns = 0;
+    const count = (): void => {
+      turns += 1;
+      counting = setImmediate(count);
+    };
+    let counting = setImmediate(count);
+    const framed = await framedInTurns(config, command);
+    clearImmediate(counting);
+    assert.ok(turns >= 3, `${turns} turns for a million bytes`);
+    assert.deepEqual(framed, { ...command, body: frameJson(Buffer.isBuffer(command.body) ? command.body : Buffer.alloc(0)) });
+    const small = { ...command, body: Buffer.from("[1]") };
+    assert.equal(await framedInTurns(config, small), small);
+    assert.equal(await framedInTurns(configOf({ contentType: "text/plain" }), command), command);
+  });
+});
+
+describe("a head alone", () => {
+  const marks = { p: { epoch: 1, seq: 2, atMs: 0 } };
+  const closed = stateOf({ closed: true, closedBy: { id: "p", epoch: 1, seq: 2 }, marks });
+  const producer = (epoch: number, seq: number): Partial<AppendCommand> => ({ producer: { id: "p", epoch, seq } });
+  const table: [what: string, state: DecisionState, more: Partial<AppendCommand>, code: string | null][] = [
+    ["of data for an open stream", stateOf(), {}, null],
+    ["of data for a closed stream", closed, {}, "stream-closed"],
+    ["of the append that closed it", closed, producer(1, 2), null],
+    ["of another append of its producer", closed, producer(1, 1), "stream-closed"],
+    ["without a content type", stateOf(), { contentType: null }, "content-type-missing"],
+    ["with another content type", stateOf({ marks }), { contentType: "a/b", ...producer(0, 0) }, "content-type-mismatch"],
+    ["of an epoch that is over", stateOf({ marks }), producer(0, 0), "stale-epoch"],
+    ["of a sequence number behind a gap", stateOf({ marks }), producer(1, 9), null],
+    ["of a duplicate", stateOf({ marks }), producer(1, 1), null],
+    ["of a new epoch that begins too late", stateOf({ marks }), producer(2, 1), null],
+    ["of a sequence that is over", stateOf({ lastSeq: "z" }), { seq: "a" }, null],
+  ];
+  for (const [what, state, more, code] of table) {
+    test(`${what} is ${code === null ? "not refused" : `refused: ${code}`}`, () => {
+      const command = commandOf("x", more);
+      const refusal = refuseByHead(state, TEXT_FORMAT, command, NOW_MS);
+      assert.equal(refusal?.code ?? null, code);
+      if (refusal !== null) assert.deepEqual(refusal, decideAppend(state, TEXT_FORMAT, command, NOW_MS));
+    });
+  }
+
+  test("of an epoch that is over is not refused where the body is JSON, which is looked at first", () => {
+    assert.equal(refuseByHead(stateOf({ marks }), JSON_FORMAT, commandOf("", { contentType: "application/json", ...producer(0, 0) }), NOW_MS), null);
   });
 });
 

@@ -1,6 +1,9 @@
+import { isJsonContentType } from "../../protocol/content-type.js";
+import type { AppendHead, Body } from "../../stream/command.js";
+import { refusalOfAppend } from "../../stream/head-refusal.js";
+import type { AppendOutcome, Refused } from "../../stream/outcome.js";
 import type { MaybePromise } from "../../stream/stream.js";
-import type { AppendOutcome } from "../../stream/outcome.js";
-import { receiveBody } from "../body.js";
+import { receiveBody, type BodyUse } from "../body.js";
 import type { Context } from "../context.js";
 import type { Exchange } from "../exchange.js";
 import { guard } from "../guard.js";
@@ -12,12 +15,38 @@ import { EMPTY_BODY } from "../respond.js";
 export function append(context: Context, exchange: Exchange, name: string): MaybePromise<void> {
   const head = readAppendHead(exchange.headers);
   if (isProblem(head)) return context.responder.refuse(exchange, head);
-  return receiveBody(context, exchange, (body) => {
-    const { contentType, closes, producer, seq } = head;
-    return context.registry.append(name, { contentType, body, closes, producer, seq }, (outcome) => {
-      guard(context, exchange, () => answer(context, exchange, outcome));
+  return receiveBody(context, exchange, new Append(context, exchange, name, head));
+}
+
+/** One append on its way to the stream. */
+class Append implements BodyUse {
+  readonly #context: Context;
+  readonly #exchange: Exchange;
+  readonly #name: string;
+  readonly #head: AppendHead;
+
+  constructor(context: Context, exchange: Exchange, name: string, head: AppendHead) {
+    this.#context = context;
+    this.#exchange = exchange;
+    this.#name = name;
+    this.#head = head;
+  }
+
+  /** A stream of another content type takes none of it. */
+  get isJson(): boolean {
+    return isJsonContentType(this.#head.contentType ?? "");
+  }
+
+  refusal(hasData: boolean): MaybePromise<Refused | null> {
+    return refusalOfAppend(this.#context.registry, this.#name, this.#head, hasData);
+  }
+
+  use(body: Body): MaybePromise<void> {
+    const { contentType, closes, producer, seq } = this.#head;
+    return this.#context.registry.append(this.#name, { contentType, body, closes, producer, seq }, (outcome) => {
+      guard(this.#context, this.#exchange, () => answer(this.#context, this.#exchange, outcome));
     });
-  });
+  }
 }
 
 function answer({ responder }: Context, exchange: Exchange, outcome: AppendOutcome): void {

@@ -1,6 +1,9 @@
+import { isJsonContentType } from "../../protocol/content-type.js";
+import type { Body, CreateHead } from "../../stream/command.js";
+import { refusalOfCreate } from "../../stream/head-refusal.js";
+import type { CreateOutcome, Refused } from "../../stream/outcome.js";
 import type { MaybePromise } from "../../stream/stream.js";
-import type { CreateOutcome } from "../../stream/outcome.js";
-import { receiveBody } from "../body.js";
+import { receiveBody, type BodyUse } from "../body.js";
 import type { Context } from "../context.js";
 import type { Exchange } from "../exchange.js";
 import { locationOf } from "../location.js";
@@ -12,10 +15,37 @@ import { EMPTY_BODY } from "../respond.js";
 export function create(context: Context, exchange: Exchange, name: string): MaybePromise<void> {
   const head = readCreateHead(exchange.headers, context.settings.prefix);
   if (isProblem(head)) return context.responder.refuse(exchange, head);
-  return receiveBody(context, exchange, async (body) => {
-    const { contentType, ttlSeconds, expiresAtMs, closed, fork } = head;
-    answer(context, exchange, await context.registry.create(name, { contentType, ttlSeconds, expiresAtMs, closed, fork, body }));
-  });
+  return receiveBody(context, exchange, new Create(context, exchange, name, head));
+}
+
+/** One create on its way to the registry. */
+class Create implements BodyUse {
+  readonly #context: Context;
+  readonly #exchange: Exchange;
+  readonly #name: string;
+  readonly #head: CreateHead;
+
+  constructor(context: Context, exchange: Exchange, name: string, head: CreateHead) {
+    this.#context = context;
+    this.#exchange = exchange;
+    this.#name = name;
+    this.#head = head;
+  }
+
+  /** A fork may inherit that it is: then its body is framed when it is there. */
+  get isJson(): boolean {
+    return isJsonContentType(this.#head.contentType ?? "");
+  }
+
+  refusal(): Promise<Refused | null> {
+    return refusalOfCreate(this.#context.registry, this.#name, this.#head);
+  }
+
+  async use(body: Body): Promise<void> {
+    const { contentType, ttlSeconds, expiresAtMs, closed, fork } = this.#head;
+    const outcome = await this.#context.registry.create(this.#name, { contentType, ttlSeconds, expiresAtMs, closed, fork, body });
+    answer(this.#context, this.#exchange, outcome);
+  }
 }
 
 function answer({ responder }: Context, exchange: Exchange, outcome: CreateOutcome): void {

@@ -1,0 +1,94 @@
+/** The first block of a body whose length nobody knows, and the largest of any, in bytes. */
+const MIN_BLOCK_BYTES = 1024;
+const MAX_BLOCK_BYTES = 256 * 1024;
+
+/** A promised length is believed up to this: memory is not to be had for promises. */
+const MAX_BELIEVED_BYTES = 64 * 1024;
+
+/** A part of this size is a block as it is, where it shares its memory with nothing else. */
+const OWN_BLOCK_BYTES = 16 * 1024;
+
+const NO_BYTES: Buffer = Buffer.alloc(0);
+
+/**
+ * Bytes that come in parts of any size, in blocks that grow with what is there: beside each buffer of one byte Node
+ * keeps some 370 others. The memory is at most twice the bytes and {@link MAX_BLOCK_BYTES}.
+ */
+export class BodyBlocks {
+  readonly #blocks: Buffer[] = [];
+  /** The last of them, and how much of it is there. */
+  #last = NO_BYTES;
+  #lastUsed = 0;
+  #length = 0;
+  readonly #expectedBytes: number;
+
+  /** `expectedBytes` is how many are promised; `null` when nobody says. */
+  constructor(expectedBytes: number | null = null) {
+    this.#expectedBytes = Math.min(expectedBytes ?? 0, MAX_BELIEVED_BYTES);
+  }
+
+  /** Bytes that have come. */
+  get length(): number {
+    return this.#length;
+  }
+
+  /** Memory that is taken, in bytes. */
+  get capacity(): number {
+    return this.#length + this.#last.length - this.#lastUsed;
+  }
+
+  /** Takes the next bytes; `part` belongs to the blocks from now on. */
+  add(part: Buffer): void {
+    const isFull = this.#lastUsed === this.#last.length;
+    if (isFull && part.length >= OWN_BLOCK_BYTES && part.buffer.byteLength === part.length) {
+      this.#begin(part, part.length);
+      this.#length += part.length;
+    } else {
+      this.#copy(part);
+    }
+  }
+
+  #copy(part: Buffer): void {
+    for (let from = 0; from < part.length; ) {
+      if (this.#lastUsed === this.#last.length) this.#begin(Buffer.allocUnsafeSlow(this.#nextBytes()), 0);
+      const copied = part.copy(this.#last, this.#lastUsed, from);
+      from += copied;
+      this.#lastUsed += copied;
+      this.#length += copied;
+    }
+  }
+
+  /** As much again as is there, but the first as large as the promise. */
+  #nextBytes(): number {
+    if (this.#length === 0 && this.#expectedBytes > 0) return this.#expectedBytes;
+    return Math.min(MAX_BLOCK_BYTES, Math.max(MIN_BLOCK_BYTES, this.#length));
+  }
+
+  #begin(block: Buffer, used: number): void {
+    this.#blocks.push(block);
+    this.#last = block;
+    this.#lastUsed = used;
+  }
+
+  /** All of it in one piece, with room for nothing else. The blocks are empty then. */
+  end(): Buffer {
+    const { length } = this;
+    if (this.#blocks.length === 1 && this.#last.length === length) return this.#leave(this.#last);
+    const joined = Buffer.allocUnsafeSlow(length);
+    let at = 0;
+    for (const [index, block] of this.#blocks.entries()) {
+      at += block.copy(joined, at, 0, Math.min(block.length, length - at));
+      // It may go while the others are copied.
+      this.#blocks[index] = NO_BYTES;
+    }
+    return this.#leave(joined);
+  }
+
+  #leave(joined: Buffer): Buffer {
+    this.#blocks.length = 0;
+    this.#last = NO_BYTES;
+    this.#lastUsed = 0;
+    this.#length = 0;
+    return joined;
+  }
+}

@@ -1,0 +1,69 @@
+import { isUtf8 } from "node:buffer";
+
+const NO_BYTES = Buffer.alloc(0);
+
+/** Checks that bytes which come in parts of any size are UTF-8. */
+export class Utf8Check {
+  /** The beginning of a character whose rest has yet to come. */
+  #cut = NO_BYTES;
+
+  /** Whether all that came is whole characters. */
+  get isWhole(): boolean {
+    return this.#cut.length === 0;
+  }
+
+  /** Whether the text may go on with `part`. */
+  take(part: Buffer): boolean {
+    const bytes = this.#cut.length === 0 ? part : Buffer.concat([this.#cut, part]);
+    const length = completeTextLength(bytes);
+    if (length === bytes.length) {
+      this.#cut = NO_BYTES;
+      return isUtf8(bytes);
+    }
+    // A copy, or three bytes would keep the memory of all.
+    this.#cut = Buffer.from(bytes.subarray(length));
+    return isUtf8(bytes.subarray(0, length));
+  }
+}
+
+/**
+ * How many of `bytes` may be taken for text now: all but a UTF-8 sequence at the end that lacks up to three of its
+ * bytes. Bytes that can't become valid UTF-8 any more are not waited for.
+ */
+export function completeTextLength(bytes: Buffer): number {
+  const { length } = bytes;
+  for (let tail = 1; tail <= 3 && tail <= length; tail++) {
+    const byte = bytes[length - tail] ?? 0;
+    if (isContinuation(byte)) continue;
+    const isCut = sequenceLength(byte) > tail && (tail === 1 || canFollow(byte, bytes[length - tail + 1] ?? 0));
+    return isCut ? length - tail : length;
+  }
+  return length;
+}
+
+function isContinuation(byte: number): boolean {
+  return byte >= 0x80 && byte <= 0xbf;
+}
+
+/** The bytes in a UTF-8 sequence that begins with `lead`; 0 where none does. */
+function sequenceLength(lead: number): number {
+  if (lead < 0xc2 || lead > 0xf4) return 0;
+  if (lead < 0xe0) return 2;
+  return lead < 0xf0 ? 3 : 4;
+}
+
+/** Whether `second` is neither overlong, nor a surrogate, nor beyond U+10FFFF behind `lead` (Unicode, table 3-7). */
+function canFollow(lead: number, second: number): boolean {
+  switch (lead) {
+    case 0xe0:
+      return second >= 0xa0;
+    case 0xed:
+      return second <= 0x9f;
+    case 0xf0:
+      return second >= 0x90;
+    case 0xf4:
+      return second <= 0x8f;
+    default:
+      return true;
+  }
+}

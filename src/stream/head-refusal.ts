@@ -1,0 +1,34 @@
+import type { MaybePromise } from "../storage/storage.js";
+import { chain } from "./chain.js";
+import type { AppendHead, CreateHead } from "./command.js";
+import { matchesExisting } from "./decide.js";
+import { refuseFork, refuseSource } from "./fork.js";
+import { refuse, type Refused } from "./outcome.js";
+import type { Registry } from "./registry.js";
+import { Stream } from "./stream.js";
+
+/**
+ * Why an append is refused for what its head says: what it would be told now if its body were there. `null` when that
+ * takes the body; then all is decided when it is there, for the stream may have changed. Without `hasData` nobody knows
+ * yet whether the body will be empty. Throws as `Registry.find`.
+ */
+export function refusalOfAppend(registry: Registry, name: string, head: AppendHead, hasData: boolean): MaybePromise<Refused | null> {
+  return chain(registry.find(name), (found) => {
+    if (!(found instanceof Stream)) return found;
+    return hasData ? found.refusalOf(head) : null;
+  });
+}
+
+/** The same for a create: whether the stream is there as asked for, and whether the source can be forked, needs no body. */
+export async function refusalOfCreate(registry: Registry, name: string, head: CreateHead): Promise<Refused | null> {
+  const found = await registry.find(name);
+  if (found instanceof Stream) {
+    const { config, reservedClosed } = found;
+    return found.whenDurable(() => (matchesExisting(config, reservedClosed, head) ? null : refuse("config-mismatch")));
+  }
+  if (found.code === "stream-gone") return refuse("name-held-by-forks");
+  if (found.code !== "stream-not-found") return found;
+  if (head.fork === null) return null;
+  const source = await registry.find(head.fork.source);
+  return source instanceof Stream ? refuseFork(source.stored, head.contentType) : refuseSource(source);
+}

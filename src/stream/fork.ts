@@ -1,17 +1,18 @@
 import { sameMediaType } from "../protocol/content-type.js";
 import { messagesLength } from "../protocol/json-frame.js";
 import { formatOffset, type ParsedOffset } from "../protocol/offset.js";
-import type { ForkOrigin, MaybePromise, Position, StoredStream, StreamConfig } from "../storage/storage.js";
+import { TrimmedStreamError, type ForkOrigin, type MaybePromise, type Position, type StoredStream, type StreamConfig } from "../storage/storage.js";
+import { fromBeginning, type TrimmedAtTimes } from "./beginning.js";
 import type { CreateCommand, ForkRequest } from "./command.js";
 import { refuse, type Refused } from "./outcome.js";
 
 /** What a fork needs to know of its source. */
-export interface ForkSource {
+export interface ForkSource extends TrimmedAtTimes {
   readonly stored: StoredStream;
   readonly isJson: boolean;
   /** End of the durable bytes. */
   readonly tail: Position;
-  locate(offset: ParsedOffset): MaybePromise<Position | Refused>;
+  locate(offset: ParsedOffset): MaybePromise<Position | "start" | Refused>;
   /** Durable bytes; of a JSON stream whole messages. */
   read(from: Position, maxBytes: number): MaybePromise<{ readonly bytes: Buffer }>;
 }
@@ -49,7 +50,20 @@ export async function forkOrigin(source: ForkSource, request: ForkRequest, conte
 
 async function forkPoint(source: ForkSource, { place, subOffset }: ForkRequest): Promise<Position | Refused> {
   const from = place === null ? source.tail : await source.locate(place);
-  if (typeof from !== "number" || subOffset === 0) return from;
+  if (from === "start") return fromBeginning(source, (earliest) => keptPoint(source, earliest, subOffset));
+  return typeof from === "number" ? pointBehind(source, from, subOffset) : from;
+}
+
+/** The same, if it is still kept when it is found. */
+async function keptPoint(source: ForkSource, from: Position, subOffset: number): Promise<Position | Refused> {
+  const point = await pointBehind(source, from, subOffset);
+  if (typeof point === "number" && point < source.stored.earliest) throw new TrimmedStreamError(source.stored);
+  return point;
+}
+
+/** The position `subOffset` bytes, or messages of a JSON stream, behind `from`. */
+async function pointBehind(source: ForkSource, from: Position, subOffset: number): Promise<Position | Refused> {
+  if (subOffset === 0) return from;
   if (source.isJson) return behindMessages(source, from, subOffset);
   return from + subOffset <= source.tail ? from + subOffset : pastTheTail();
 }

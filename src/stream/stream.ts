@@ -3,6 +3,7 @@ import { wholeMessagesLength } from "../protocol/json-frame.js";
 import { formatOffset, type ParsedOffset } from "../protocol/offset.js";
 import type { Clock } from "../ops/clock.js";
 import { DamagedStreamError, TrimmedStreamError, type Allocate, type AppendRecord, type MaybePromise, type Position, type Rejection, type Settlement, type Storage, type StoredStream, type StreamConfig, type StreamObserver } from "../storage/storage.js";
+import { fromBeginning } from "./beginning.js";
 import { chain } from "./chain.js";
 import type { AppendCommand } from "./command.js";
 import { decideAppend } from "./decide.js";
@@ -14,6 +15,9 @@ import { trimExcess, type RetentionLimits } from "./retention.js";
 import { SlidingTtl } from "./sliding-ttl.js";
 
 export { DamagedStreamError, DeletedStreamError, StorageBusyError, TrimmedStreamError, type Allocate, type MaybePromise, type Position } from "../storage/storage.js";
+
+/** Where a read begins: at a position, or where the stream does, wherever that is by the time it is read. */
+export type ReadFrom = Position | "start";
 
 /** A piece of a stream, ready to serve: `bytes` is `from..to` as stored. JSON streams end at a whole message. */
 export interface Chunk {
@@ -273,10 +277,10 @@ export class Stream implements StreamObserver {
   }
 
   /** Where reading begins for an offset token, or why it can't (specification 4.6). */
-  locate(offset: ParsedOffset): MaybePromise<Position | Refused> {
+  locate(offset: ParsedOffset): MaybePromise<ReadFrom | Refused> {
     switch (offset.kind) {
       case "start":
-        return this.stored.earliest;
+        return "start";
       case "now":
         return this.tail;
       case "at":
@@ -307,9 +311,13 @@ export class Stream implements StreamObserver {
   /**
    * Reads durable bytes from `from` on, about `maxBytes` of them: a JSON message longer than that comes whole.
    * Most that comes from the disk comes to memory from `allocate`, which nobody else keeps.
-   * Throws DamagedStreamError, DeletedStreamError, TrimmedStreamError and StorageBusyError.
+   * Throws DamagedStreamError, DeletedStreamError, StorageBusyError and, unless it is from the start, TrimmedStreamError.
    */
-  read(from: Position, maxBytes: number, allocate?: Allocate): MaybePromise<Chunk> {
+  read(from: ReadFrom, maxBytes: number, allocate?: Allocate): MaybePromise<Chunk> {
+    return from === "start" ? fromBeginning(this, (earliest) => this.#read(earliest, maxBytes, allocate)) : this.#read(from, maxBytes, allocate);
+  }
+
+  #read(from: Position, maxBytes: number, allocate?: Allocate): MaybePromise<Chunk> {
     const tail = this.tail;
     if (from >= tail) return this.#chunk(from, NO_BYTES);
     const bytes = this.#context.storage.read(this.stored, from, Math.min(maxBytes, tail - from), allocate);

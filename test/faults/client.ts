@@ -303,7 +303,7 @@ export class Client {
     must(offset !== null, () => `${token} is not a token`);
     const located = await this.#unlessGone(process, incarnation, stream, stream.locate(offset), position);
     if (located === null) return;
-    const isGone = position < stream.stored.earliest && typeof located !== "number" && located.code === "offset-gone";
+    const isGone = position < stream.stored.earliest && typeof located === "object" && located.code === "offset-gone";
     must(located === position || isGone, () => `${incarnation.tag}: ${token} means ${JSON.stringify(located)}, not ${position}`);
   }
 

@@ -12,7 +12,7 @@ import { splitTarget } from "../../src/http/target.js";
 import { defaultSettings, type Settings } from "../../src/options.js";
 import { Registry } from "../../src/stream/registry.js";
 import { Stream } from "../../src/stream/stream.js";
-import { keptLog, openEngine, type LogLine } from "./engine.js";
+import { keptLog, openEngine, type Engine, type LogLine } from "./engine.js";
 import { ManualClock } from "./manual-clock.js";
 import { RawConnection } from "./raw-connection.js";
 import { requestBytes, type RequestParts, type TestScope } from "./test-server.js";
@@ -44,6 +44,7 @@ export interface Arrived {
 /** An HTTP server that hands each request to the test as an exchange, for the test to answer. */
 export class ExchangeServer {
   readonly context: Context;
+  readonly engine: Engine;
   readonly clock: ManualClock;
   readonly log: readonly LogLine[];
   readonly #server: Server;
@@ -51,10 +52,11 @@ export class ExchangeServer {
   readonly #arrived: Exchange[] = [];
   readonly #wanted: ((exchange: Exchange) => void)[] = [];
 
-  constructor(server: Server, context: Context, clock: ManualClock, log: readonly LogLine[]) {
+  constructor(server: Server, context: Context, engine: Engine, log: readonly LogLine[]) {
     this.#server = server;
     this.context = context;
-    this.clock = clock;
+    this.engine = engine;
+    this.clock = engine.clock;
     this.log = log;
     for (const [event, awaitsContinue] of [["request", false], ["checkContinue", true]] as const) {
       server.on(event, (req, res) => {
@@ -112,14 +114,15 @@ export class ExchangeServer {
 export async function startExchanges(scope: TestScope, { settings = {}, maxBodyBytes = 1024 * 1024, host = "127.0.0.1", dir }: ExchangeServerOptions = {}): Promise<ExchangeServer> {
   const clock = new ManualClock();
   const { log, lines } = keptLog();
-  const { storage } = await openEngine(dir === undefined ? { clock } : { clock, dir });
+  const engine = await openEngine(dir === undefined ? { clock } : { clock, dir });
+  const { storage } = engine;
   const all = { ...defaultSettings(), ...settings };
   const registry = new Registry({ storage, clock, log, ttlMode: all.ttl, maxLoadedStreams: all.maxLoadedStreams });
   const inFlight = new InFlight(maxBodyBytes);
   const responder = new Responder({ cors: new CorsPolicy(all.corsOrigin), inFlight, clock });
   const context = { settings: all, registry, clock, log, random: () => 0, responder, inFlight, readBuffers: new ReadBuffers(all.chunkBytes, clock) };
   const server = createServer({ requireHostHeader: false });
-  const exchanges = new ExchangeServer(server, context, clock, lines);
+  const exchanges = new ExchangeServer(server, context, engine, lines);
   const listening = once(server, "listening");
   server.listen({ host, port: 0 });
   await listening;

@@ -7,10 +7,10 @@ import type { TtlMode } from "../../src/stream/expiry.js";
 import type { Advance } from "../../src/stream/live.js";
 import type { AppendOutcome } from "../../src/stream/outcome.js";
 import { KEEP_ALL } from "../../src/stream/retention.js";
-import { refuseRejected, Stream, type Chunk } from "../../src/stream/stream.js";
+import { refuseRejected, Stream, TrimmedStreamError, type Chunk } from "../../src/stream/stream.js";
 import { appendTo } from "../helpers/append.js";
-import { bytesOf, created, openEngine, type Engine } from "../helpers/engine.js";
-import { diskError } from "../helpers/watched-files.js";
+import { append, bytesOf, created, loaded, openEngine, reopen, settled, type Engine } from "../helpers/engine.js";
+import { Barrier, diskError } from "../helpers/watched-files.js";
 
 interface TestStream {
   readonly engine: Engine;
@@ -23,6 +23,23 @@ async function streamOf(t: TestContext, config: Partial<StreamConfig> = {}, init
   t.after(() => engine.storage.close());
   const stored = await created(engine.storage, "s", initial, { contentType: "text/plain", createdAtMs: engine.clock.nowMs(), ...config });
   return { engine, stream: new Stream({ storage: engine.storage, clock: engine.clock, ttlMode, retention: KEEP_ALL }, stored, null) };
+}
+
+/** A stream with these appends, each a segment of its own, of which memory has nothing; `trim` drops what is before a place. */
+async function streamOnDisk(t: TestContext, appends: readonly Buffer[]): Promise<TestStream & { readonly trim: (before: number) => Promise<void> }> {
+  const first = await openEngine();
+  const written = await created(first.storage, "s", "", { contentType: "text/plain" });
+  for (const payload of appends) await append(first.storage, written, payload);
+  const engine = await reopen(first);
+  t.after(() => engine.storage.close());
+  const { storage, clock, files } = engine;
+  const stored = await loaded(storage, "s");
+  const trim = async (before: number): Promise<void> => {
+    storage.trim(stored, before);
+    await settled(storage, stored);
+    await files.idle();
+  };
+  return { engine, trim, stream: new Stream({ storage, clock, ttlMode: "sliding", retention: KEEP_ALL }, stored, null) };
 }
 
 const JSON_CONFIG = { contentType: "application/json" };
@@ -206,7 +223,8 @@ describe("offsets", () => {
 
   test("the start, the tail and any byte of a text stream can be read from", async (t) => {
     const { stream } = await segmented(t);
-    assert.equal(stream.locate({ kind: "start" }), 0);
+    assert.equal(stream.locate({ kind: "start" }), "start");
+    assert.equal((await stream.read("start", 100)).from, 0);
     assert.equal(stream.locate({ kind: "now" }), 17_500);
     assert.equal(stream.locate(at("0000000000001000_0000000000000001")), 1001);
     assert.equal(stream.locate(at("0000000000001000_0000000000000000")), 1000);
@@ -216,7 +234,7 @@ describe("offsets", () => {
     const { stream } = await segmented(t);
     for (const token of ["0000000000008500_0000000000009001", "0000000000017500_0000000000000000", "0000000000000001_0000000000000000", "0000000000000000_0000000000001001", "9007199254740991_9007199254740991"]) {
       const located = await stream.locate(at(token));
-      assert.ok(typeof located !== "number" && located.code === "invalid-offset", token);
+      assert.ok(typeof located === "object" && located.code === "invalid-offset", token);
     }
   });
 
@@ -228,7 +246,7 @@ describe("offsets", () => {
     const { earliest } = stream.stored;
     assert.ok(earliest > 0 && earliest <= 8500, `earliest is ${earliest}`);
     assert.deepEqual(await stream.locate(at("0000000000000000_0000000000001000")), { kind: "refused", code: "offset-gone", earliestOffset: stream.offsetAt(earliest) });
-    assert.equal(stream.locate({ kind: "start" }), earliest);
+    assert.equal((await stream.read("start", 100)).from, earliest);
     assert.equal(stream.locate(at(stream.offsetAt(earliest))), earliest);
     assert.equal(stream.locate(at(before)), 8500);
   });
@@ -315,6 +333,29 @@ describe("reading", () => {
     disk.open();
     await appended;
     assert.equal((await readOf(stream, 0, 100)).bytes.toString(), "oldnew");
+  });
+
+  test("from the start begins where the stream does by then, whatever is dropped meanwhile", async (t) => {
+    for (const dropped of [4000, 8000, 12_000]) {
+      const { engine, stream, trim } = await streamOnDisk(t, [bytesOf(4000), bytesOf(4000, 1), bytesOf(4000, 2)]);
+      const disk = new Barrier();
+      engine.files.gate = ({ kind, path }) => (kind === "open" && path.endsWith(".seg") ? disk.opened : undefined);
+      const reading = stream.read("start", 100_000);
+      await trim(dropped);
+      disk.open();
+      const { from, to, bytes } = await reading;
+      assert.deepEqual([from, to, bytes.length], [dropped, 12_000, 12_000 - dropped]);
+    }
+  });
+
+  test("from a place that is dropped meanwhile is told so", async (t) => {
+    const { engine, stream, trim } = await streamOnDisk(t, [bytesOf(4000), bytesOf(4000, 1)]);
+    const disk = new Barrier();
+    engine.files.gate = ({ kind, path }) => (kind === "open" && path.endsWith(".seg") ? disk.opened : undefined);
+    const reading = readOf(stream, 0, 100);
+    await trim(4000);
+    disk.open();
+    await assert.rejects(reading, TrimmedStreamError);
   });
 
   test("keeps the stream in memory while it gathers", async (t) => {

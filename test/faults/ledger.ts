@@ -142,7 +142,9 @@ export class Ledger {
     if (!outcome.created) {
       this.#neverWas(incarnation);
       const other = name.incarnations.find(({ tag: otherTag }) => otherTag === outcome.contentType);
-      return must(other !== undefined && (!other.dead || incarnation.rivals.includes(other)), () => `${tag}: found ${outcome.contentType}, which is gone`);
+      must(other !== undefined && (!other.dead || incarnation.rivals.includes(other)), () => `${tag}: found ${outcome.contentType}, which is gone`);
+      other.seen(this.#tick);
+      return other.cited.ends(outcome.nextOffset, outcome.closed);
     }
     for (const other of this.alive(name)) {
       if (other === incarnation) continue;
@@ -167,7 +169,11 @@ export class Ledger {
       return;
     }
     this.#neverWas(incarnation);
-    if (code === "config-mismatch") return must(name.incarnations.some((other) => other !== incarnation && !other.initial.refused && other.releasedAt >= incarnation.invokedAt), () => `${incarnation.tag}: compared with a stream that is gone`);
+    if (code === "config-mismatch") {
+      const [other, ...more] = name.incarnations.filter((known) => known !== incarnation && !known.initial.refused && known.releasedAt >= incarnation.invokedAt);
+      must(other !== undefined, () => `${incarnation.tag}: compared with a stream that is gone`);
+      return more.length === 0 ? other.seen(this.#tick) : undefined;
+    }
     if (code === "storage-full") return must(this.sawFull, () => "creation refused as full");
     if (code === "name-held-by-forks") return this.#assertHeld(process, name, incarnation.invokedAt);
     if (incarnation.origin !== null && code !== "overloaded") return this.#forkRefused(process, incarnation, incarnation.origin, refused);
@@ -228,12 +234,15 @@ export class Ledger {
     operation.maybe = true;
     const isNewCopy = !outcome.duplicate && operation.stored.length > 0;
     if (isNewCopy) operation.copies += 1;
-    const candidates = new Set([...before, ...this.alive(name)]);
-    const only = candidates.size === 1 ? [...candidates][0] : undefined;
+    const only = this.#onlyOne(name, before);
     const wasElsewhere = operation.inside !== null && operation.inside !== only;
     must(!outcome.duplicate || isRetry || operation.stored.length === 0, () => `operation ${operation.id} was called a duplicate at its first try`);
     must(!(isNewCopy && operation.copies > 1 && only !== undefined && !wasElsewhere), () => `operation ${operation.id} was taken twice`);
     if (producer !== null && (producer.lastAcked === null || producer.lastAcked.id < operation.id)) producer.lastAcked = operation;
+    if (outcome.duplicate && only !== undefined && !wasElsewhere) {
+      only.cited.ends(outcome.nextOffset, outcome.closed);
+      if (operation.producer !== null && outcome.producer !== null) only.cited.reached(operation.producer.id, outcome.producer);
+    }
     if (outcome.duplicate && operation.stored.length === 0) return;
     if (only === undefined || wasElsewhere) return;
     if (!outcome.duplicate) only.appendAnswered(sentMs, process.clock.nowMs());
@@ -242,6 +251,12 @@ export class Ledger {
     if (!only.operations.includes(operation)) only.operations.push(operation);
     if (outcome.duplicate) operation.acked = true;
     else this.#acknowledge(operation, only, outcome.nextOffset);
+  }
+
+  /** The stream that an answer is about, where there was only one from when it was asked for until now. */
+  #onlyOne(name: Name, before: readonly Incarnation[]): Incarnation | undefined {
+    const candidates = new Set([...before, ...this.alive(name)]);
+    return candidates.size === 1 ? [...candidates][0] : undefined;
   }
 
   #acknowledge(operation: Operation, incarnation: Incarnation, token: string): void {
@@ -256,9 +271,10 @@ export class Ledger {
     if (operation.seq !== null && (incarnation.lastSeq === null || operation.seq > incarnation.lastSeq)) incarnation.lastSeq = operation.seq;
   }
 
-  appendRefused(process: RunningProcess, name: Name, operation: Operation, refused: Refused, { since, isNext }: Try): void {
+  appendRefused(process: RunningProcess, name: Name, operation: Operation, refused: Refused, { since, isNext, before }: Try): void {
     const nowMs = process.clock.nowMs();
     const there = this.alive(name).filter((incarnation) => incarnation.wasThereSince(since, nowMs));
+    this.#onlyOne(name, before)?.cited.refused(operation, refused);
     const says = (): string => `operation ${operation.id} on ${name.name} was refused: ${JSON.stringify(refused)}`;
     switch (refused.code) {
       case "stream-not-found":
@@ -349,8 +365,7 @@ export class Ledger {
     must(!incarnation.dead, () => `${tag} is back`);
     must(asked.askedMs < this.#latestDeadlineMs(name, incarnation) || incarnation.endedAt >= asked.since, () => `${tag} should have expired`);
     for (const other of this.alive(name)) if (process.fault === null && other !== incarnation && other.endedAt < asked.since) other.dead = true;
-    incarnation.acked = true;
-    incarnation.endedAt = Math.min(incarnation.endedAt, this.#tick);
+    incarnation.seen(this.#tick);
     // A deletion that the disk failed at may have happened, as the next start shows.
     for (const id of incarnation.openDeletes) if (process.fault === null && !this.#openDeletes.has(id)) incarnation.openDeletes.delete(id);
     this.#observeId(incarnation, stream.id);

@@ -9,6 +9,8 @@ export interface Name {
   readonly incarnations: Incarnation[];
   /** A bit of its files was turned around: it may answer that it is damaged. */
   isDamaged: boolean;
+  /** The server that ended last had written to its last segment: the file ends where the stream does. */
+  isJustWritten: boolean;
 }
 
 /** The content type of a kind of stream, without its parameters. */
@@ -39,7 +41,7 @@ export function someNames(random: Random, forks: boolean): readonly Name[] {
 }
 
 function named(chosen: readonly (readonly [string, PayloadKind])[]): readonly Name[] {
-  return chosen.map(([name, kind]) => ({ name, kind, incarnations: [], isDamaged: false }));
+  return chosen.map(([name, kind]) => ({ name, kind, incarnations: [], isDamaged: false, isJustWritten: false }));
 }
 
 function crowd(size: number): readonly (readonly [string, PayloadKind])[] {

@@ -81,6 +81,7 @@ class History {
     const isLimited = this.#settings.retention !== KEEP_ALL;
     const whims = (this.#whims = new Random(seed + 0.25 * 2 ** 32));
     this.#cutsAtAnswers = whims.chance(0.3);
+    this.#disk.isCopyOnWrite = whims.chance(0.4);
     const traits = { trims: isLimited ? random.chance(0.3) : random.chance(0.1), forks: this.#forks, isImpatient: whims.chance(0.5) };
     const onAnswer = (cites: boolean): void => this.#answered(cites);
     this.#client = new Client({ random, whims, ledger: this.#ledger, traits, trace: this.#trace, onAnswer });
@@ -155,6 +156,8 @@ class History {
     for (let step = 0; step < steps && process.isAlive; step += 1) {
       if (process.fault !== null && random.chance(0.2)) return this.#crash(random.pick(["kill", "power"]));
       if (random.chance(0.02)) this.#disk.isFull = staysFull || !this.#disk.isFull;
+      // Clients hear of it most while they are at work.
+      if (this.#disk.isCopyOnWrite && this.#whims.chance(0.03)) this.#disk.isFull = !this.#disk.isFull;
       this.#ledger.sawFull ||= this.#disk.isFull;
       if (random.chance(0.15)) this.#clock.advance(random.pick([1, 100, 300, 1100, 4000, 31_000]));
       else for (let acts = random.integer(1, this.#maxActs); acts > 0; acts -= 1) this.#client.act(process);

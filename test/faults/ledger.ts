@@ -5,6 +5,7 @@ import type { Stream } from "../../src/stream/stream.js";
 import { observeBeginning } from "./beginnings.js";
 import { Incarnation, must, Violation, type IncarnationConfig, type Origin } from "./model.js";
 import { Holders } from "./holders.js";
+import { Identities } from "./identities.js";
 import type { Name } from "./names.js";
 import { checkPoint, positionOf } from "./places.js";
 import { payloadOf, type Operation, type Producer, type Try } from "./operations.js";
@@ -23,7 +24,7 @@ export class Ledger {
   readonly #ttlMode: TtlMode;
   readonly holders: Holders;
   readonly #operations = new Map<number, Operation>();
-  readonly #ids = new Map<string, string>();
+  readonly #identities = new Identities();
   readonly #openDeletes = new Set<number>();
   /** Appends on their way, by name: any of them may touch a stream at any moment. */
   readonly #underWay = new Map<Name, number>();
@@ -368,8 +369,8 @@ export class Ledger {
     incarnation.seen(this.#tick);
     // A deletion that the disk failed at may have happened, as the next start shows.
     for (const id of incarnation.openDeletes) if (process.fault === null && !this.#openDeletes.has(id)) incarnation.openDeletes.delete(id);
-    this.#observeId(incarnation, stream.id);
-    incarnation.observeOrigin(stream.config.forkedFrom, this.#sourceOf(stream));
+    this.#identities.observe(incarnation, stream.id);
+    incarnation.observeOrigin(stream.config.forkedFrom, this.#identities.sourceOf(this.names, stream));
     incarnation.observeConfig(stream.config, process.clock.nowMs());
     observeBeginning(incarnation, stream.stored, process.retention, process.clock.nowMs());
     must(stream.tail >= (asked.ackedTails.get(incarnation) ?? 0), () => `${tag}: it ends at ${stream.tail}, before acknowledged data`);
@@ -377,30 +378,9 @@ export class Ledger {
     return incarnation;
   }
 
-  /** The stream that it was forked from: the one with the id, or the only one that nobody has seen the id of. */
-  #sourceOf({ config: { forkedFrom } }: Stream): Incarnation | null {
-    const candidates = this.names.find(({ name }) => name === forkedFrom?.name)?.incarnations.filter(({ initial }) => !initial.refused) ?? [];
-    const known = candidates.find(({ id }) => id === forkedFrom?.id);
-    if (known !== undefined || forkedFrom === null) return known ?? null;
-    const [only, ...more] = candidates.filter(({ id }) => id === null);
-    must(only !== undefined, () => `a stream was forked from ${forkedFrom.name} ${forkedFrom.id}, which nobody created`);
-    if (more.length > 0) return null;
-    this.#observeId(only, forkedFrom.id);
-    return only;
-  }
-
   #latestDeadlineMs(name: Name, incarnation: Incarnation): number {
     const mayBeTouchedNow = incarnation.lifetime?.expiresAtMs === null && (this.#underWay.get(name) ?? 0) > 0;
     return mayBeTouchedNow ? Infinity : incarnation.latestDeadlineMs;
-  }
-
-  #observeId(incarnation: Incarnation, id: string): void {
-    const { tag } = incarnation;
-    must(incarnation.id === null || incarnation.id === id, () => `${tag} had the id ${incarnation.id}, now has ${id}`);
-    const owner = this.#ids.get(id);
-    must(owner === undefined || owner === tag, () => `${tag} has the id of ${owner}`);
-    incarnation.id = id;
-    this.#ids.set(id, tag);
   }
 
   #all(): Incarnation[] {

@@ -44,6 +44,8 @@ export class SimulatedDisk {
   readonly scheduler: DiskScheduler;
   /** Calls that need room fail with ENOSPC. */
   isFull = false;
+  /** Whether each write needs room, also where something is overwritten. */
+  isCopyOnWrite = false;
   readonly #random: Random;
   #root = new DirectoryNode();
   readonly #tree = new TreeChanges();
@@ -307,7 +309,8 @@ export class SimulatedDisk {
         return fault.code;
       }
     }
-    return this.isFull && call.needsRoom?.() === true ? "ENOSPC" : null;
+    const needsRoom = (): boolean => call.needsRoom?.() === true || (this.isCopyOnWrite && call.name.endsWith("write"));
+    return this.isFull && needsRoom() ? "ENOSPC" : null;
   }
 
   #losePower(): void {

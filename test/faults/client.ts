@@ -22,6 +22,8 @@ export interface Traits {
   readonly forks: boolean;
   /** Producers send again what is still under way. */
   readonly isImpatient: boolean;
+  /** Streams come and go all the time. */
+  readonly isRestless: boolean;
 }
 
 /** Told of each answer; `cites` says that it changed nothing, and only told of what was there. */
@@ -77,6 +79,7 @@ export class Client {
   /** Does one thing that clients do; does not wait for the answer. */
   act(process: RunningProcess): void {
     const name = this.#random.pick(this.#ledger.names);
+    const { trims, forks, isRestless } = this.#traits;
     const isKnown = name.incarnations.some((incarnation) => !incarnation.dead);
     const act = this.#random.weighted<(process: RunningProcess, name: Name) => Promise<void>>([
       [isKnown ? 2 : 20, (...where) => this.#create(...where)],
@@ -85,10 +88,10 @@ export class Client {
       [8, (...where) => this.#readers.read(...where)],
       [3, (...where) => this.#readers.follow(...where)],
       [2, (...where) => this.#regress(...where)],
-      [this.#traits.forks ? 4 : 1.5, (...where) => this.#delete(...where)],
+      [isRestless ? 12 : forks ? 4 : 1.5, (...where) => this.#delete(...where)],
       [0.5, (...where) => this.#close(...where)],
-      [this.#traits.forks ? 5 : 0, (...where) => this.#fork(...where)],
-      [this.#traits.trims ? 3 : 0, (...where) => this.#trim(...where)],
+      [forks ? 5 : 0, (...where) => this.#fork(...where)],
+      [trims ? 3 : 0, (...where) => this.#trim(...where)],
     ]);
     const burst = this.#random.chance(0.2) ? this.#random.integer(2, 6) : 1;
     for (let count = 0; count < burst; count += 1) this.#background(process, act(process, name));

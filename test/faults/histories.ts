@@ -7,7 +7,7 @@ import type { Files } from "../../src/storage/file/files.js";
 import { pickFlip, type BitFlip } from "./bit-flips.js";
 import { Client } from "./client.js";
 import { checkFiles, findingsOf, listed, nameAt } from "./disk-check.js";
-import { crashAmidCrucial, delayCrucial, failLater } from "./disk-faults.js";
+import { crashAmidCrucial, delayCrucial, failLater, lackFrames } from "./disk-faults.js";
 import { Ledger } from "./ledger.js";
 import { must, Violation } from "./model.js";
 import { someNames } from "./names.js";
@@ -82,7 +82,7 @@ class History {
     const whims = (this.#whims = new Random(seed + 0.25 * 2 ** 32));
     this.#cutsAtAnswers = whims.chance(0.3);
     this.#disk.isCopyOnWrite = whims.chance(0.4);
-    const traits = { trims: isLimited ? random.chance(0.3) : random.chance(0.1), forks: this.#forks, isImpatient: whims.chance(0.5) };
+    const traits = { trims: isLimited ? random.chance(0.3) : random.chance(0.1), forks: this.#forks, isImpatient: whims.chance(0.5), isRestless: whims.chance(0.15) };
     const onAnswer = (cites: boolean): void => this.#answered(cites);
     this.#client = new Client({ random, whims, ledger: this.#ledger, traits, trace: this.#trace, onAnswer });
     this.#trace?.(`history ${seed}: ${JSON.stringify(this.#settings)}`);
@@ -131,6 +131,7 @@ class History {
     if (random.chance(0.4)) this.#crashAfter(random.integer(1, random.pick([60, 300, 1500])));
     if (random.chance(0.15)) this.#failLater();
     if (this.#whims.chance(0.15)) crashAmidCrucial(this.#disk, this.#whims, () => this.#crashed());
+    if (this.#whims.chance(0.15)) this.#lackFrames();
     await this.#work(process);
     if (process.isAlive) await this.#end(process);
   }
@@ -281,6 +282,12 @@ class History {
     const isFine = ended === SETTLED || ended === null || mayFail || this.#ledger.expects(ended);
     must(isFine, () => `it fails: ${ended instanceof Error ? (ended.stack ?? ended.message) : String(ended)}`);
     return ended;
+  }
+
+  #lackFrames(): void {
+    lackFrames(this.#disk, this.#whims);
+    this.#ledger.faultInjected = true;
+    this.#ledger.sawFull = true;
   }
 
   #failLater(): void {

@@ -309,7 +309,7 @@ export class SimulatedDisk {
         return fault.code;
       }
     }
-    const needsRoom = (): boolean => call.needsRoom?.() === true || (this.isCopyOnWrite && call.name.endsWith("write"));
+    const needsRoom = (): boolean => call.needsRoom?.() === true || (this.isCopyOnWrite && /^(log-|replacement-)?write$/.test(call.name));
     return this.isFull && needsRoom() ? "ENOSPC" : null;
   }
 

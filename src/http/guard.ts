@@ -19,7 +19,7 @@ export function guard(context: Context, exchange: Exchange, work: () => MaybePro
 function expectedProblem(fault: unknown): Problem | null {
   // The engine has logged it, with the place.
   if (fault instanceof DamagedStreamError) return problem("stream-damaged");
-  if (fault instanceof StorageBusyError) return problem("overloaded", { detail: "Too many files are open." });
+  if (fault instanceof StorageBusyError) return problem("overloaded", { detail: "Too many files are open, or the beginning of the stream is dropped faster than it can be read." });
   if (fault instanceof TrimmedStreamError) return problem("offset-gone", { earliestOffset: offsetIn(fault.stream, fault.stream.earliest) });
   return fault instanceof DeletedStreamError ? problem("stream-not-found") : null;
 }

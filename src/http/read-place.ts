@@ -1,12 +1,12 @@
 import type { ParsedOffset } from "../protocol/offset.js";
 import { chain } from "../stream/chain.js";
 import type { Refused } from "../stream/outcome.js";
-import { Stream, type MaybePromise, type Position } from "../stream/stream.js";
+import { Stream, type Chunk, type MaybePromise, type ReadFrom } from "../stream/stream.js";
 import type { Context } from "./context.js";
 import type { Exchange } from "./exchange.js";
 
 /** What a read does with the place where it begins. */
-export type UsePlace = (stream: Stream, position: Position) => MaybePromise<void>;
+export type UsePlace = (stream: Stream, from: ReadFrom) => MaybePromise<void>;
 
 /**
  * Finds the stream and the position where a read begins, and restarts the stream's sliding TTL; answers when there is
@@ -21,15 +21,22 @@ export function withReadPlace(context: Context, exchange: Exchange, name: string
   });
 }
 
-function usePlace(context: Context, exchange: Exchange, stream: Stream, place: Position | Refused, use: UsePlace): MaybePromise<void> {
-  return typeof place === "number" ? use(stream, place) : context.responder.refuse(exchange, place);
+function usePlace(context: Context, exchange: Exchange, stream: Stream, place: ReadFrom | Refused, use: UsePlace): MaybePromise<void> {
+  return typeof place === "object" ? context.responder.refuse(exchange, place) : use(stream, place);
 }
 
-async function useLater(context: Context, exchange: Exchange, stream: Stream, place: Promise<Position | Refused>, use: UsePlace): Promise<void> {
+async function useLater(context: Context, exchange: Exchange, stream: Stream, place: Promise<ReadFrom | Refused>, use: UsePlace): Promise<void> {
   stream.retain();
   try {
     await usePlace(context, exchange, stream, await place, use);
   } finally {
     stream.release();
   }
+}
+
+/** Goes on with a chunk when it is there. The stream stays in memory until then: a live read goes on with it. */
+export function whenRead(stream: Stream, chunk: MaybePromise<Chunk>, next: (chunk: Chunk) => MaybePromise<void>): MaybePromise<void> {
+  if (!(chunk instanceof Promise)) return next(chunk);
+  stream.retain();
+  return chunk.then(next).finally(() => stream.release());
 }

@@ -11,7 +11,7 @@ import { SseReader, type ReaderHost, type SseReaderOptions } from "./sse-reader.
 const MAX_SHARED_EVENTS = 1024;
 
 /** A client that wants the events of a stream. */
-export type SseRequest = Pick<SseReaderOptions, "exchange" | "position" | "cursor">;
+export type SseRequest = Pick<SseReaderOptions, "exchange" | "from" | "cursor">;
 
 /** The SSE readers of one stream. It keeps the stream in memory while there is one. */
 export class SseFeed implements ReaderHost {
@@ -39,8 +39,8 @@ export class SseFeed implements ReaderHost {
   }
 
   /** A reader of this stream; it is to be started once the head of its answer is written. */
-  add({ exchange, position, cursor }: SseRequest): SseReader {
-    const reader = new SseReader({ context: this.#context, host: this, stream: this.#stream, exchange, position, cursor });
+  add({ exchange, from, cursor }: SseRequest): SseReader {
+    const reader = new SseReader({ context: this.#context, host: this, stream: this.#stream, exchange, from, cursor });
     this.#readers.add(reader);
     return reader;
   }
@@ -134,7 +134,7 @@ export class SseFeeds {
     this.#context = context;
   }
 
-  /** Answers with the events of a stream from a position on, until it ends or the client leaves. */
+  /** Answers with the events of a stream from a place on, until it ends or the client leaves. */
   open(stream: Stream, request: SseRequest): void {
     const { responder, inFlight } = this.#context;
     const { exchange } = request;

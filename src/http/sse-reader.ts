@@ -1,7 +1,7 @@
 import type { Writable } from "node:stream";
 import type { Timer } from "../ops/clock.js";
 import { nextCursor } from "../protocol/cursor.js";
-import type { Chunk, Position, Stream } from "../stream/stream.js";
+import type { Chunk, Position, ReadFrom, Stream } from "../stream/stream.js";
 import type { Context } from "./context.js";
 import type { Exchange } from "./exchange.js";
 import { guard, isExpected } from "./guard.js";
@@ -25,7 +25,7 @@ export interface SseReaderOptions {
   readonly host: ReaderHost;
   readonly stream: Stream;
   readonly exchange: Exchange;
-  readonly position: Position;
+  readonly from: ReadFrom;
   /** The client's own cursor; `null` when it sent none. */
   readonly cursor: string | null;
 }
@@ -58,17 +58,20 @@ export class SseReader {
   readonly #cursorAhead: string | null;
   #state: "reading" | "blocked" | "following" | "over" = "reading";
   #hasToldPlace = false;
+  /** Where the next read of its own begins. */
+  #next: ReadFrom;
   #timer: Timer;
   /** What the client has yet to take; `null` while its connection takes what comes. */
   #unread: UnreadAnswer | null = null;
 
-  constructor({ context, host, stream, exchange, position, cursor }: SseReaderOptions) {
+  constructor({ context, host, stream, exchange, from, cursor }: SseReaderOptions) {
     const { clock, random, settings } = context;
     this.#context = context;
     this.#host = host;
     this.#stream = stream;
     this.#exchange = exchange;
-    this.position = position;
+    this.#next = from;
+    this.position = from === "start" ? stream.stored.earliest : from;
     const first = nextCursor(clock.nowMs(), cursor, random);
     this.#cursorAhead = cursor === null || first === nextCursor(clock.nowMs(), null, random) ? null : first;
     const chance = Math.floor(random() * LIFETIMES) / LIFETIMES;
@@ -162,7 +165,7 @@ export class SseReader {
   async #readBacklog(): Promise<void> {
     const chunkBytes = Math.max(MIN_EVENT_BYTES, Math.min(MAX_BACKLOG_EVENT_BYTES, this.#context.settings.chunkBytes));
     while (this.#state === "reading") {
-      const chunk = await this.#stream.read(this.position, chunkBytes, undefined, chunkBytes);
+      const chunk = await this.#stream.read(this.#next, chunkBytes, undefined, chunkBytes);
       if (this.#state === "reading") this.#sendChunk(chunk);
     }
   }
@@ -184,6 +187,7 @@ export class SseReader {
     // The client has ended its side: Node ends this one as soon as what waits is out.
     if (!out.writable) return this.#block();
     this.position = batch.to;
+    this.#next = batch.to;
     if (batch.isEmpty && this.#hasToldPlace) return;
     const { res } = this.#exchange;
     const frame = batch.frame(this.#cursorAt(current));

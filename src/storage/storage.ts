@@ -178,7 +178,7 @@ export class TrimmedStreamError extends Error {
   }
 }
 
-/** Something can't be read now because too many files are open; a little later it can. */
+/** Something can't be read now, because too many files are open or it changes too fast; a little later it can. */
 export class StorageBusyError extends Error {
   override readonly name = "StorageBusyError";
 }

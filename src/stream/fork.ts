@@ -1,20 +1,21 @@
 import { sameMediaType } from "../protocol/content-type.js";
 import { messagesLength } from "../protocol/json-frame.js";
 import type { ParsedOffset, TokenPlace } from "../protocol/offset.js";
-import type { ForkOrigin, MaybePromise, Position, StoredStream, StreamConfig } from "../storage/storage.js";
+import { TrimmedStreamError, type ForkOrigin, type MaybePromise, type Position, type StoredStream, type StreamConfig } from "../storage/storage.js";
+import { fromBeginning, type TrimmedAtTimes } from "./beginning.js";
 import type { CreateHead, ForkRequest } from "./command.js";
 import { offsetIn } from "./offset-tokens.js";
 import { refuse, type Refused } from "./outcome.js";
 
 /** What a fork needs to know of its source. */
-export interface ForkSource {
+export interface ForkSource extends TrimmedAtTimes {
   readonly stored: StoredStream;
   readonly isJson: boolean;
   /** End of the durable bytes. */
   readonly tail: Position;
   /** Whether it could have given out this token. */
   isOwnToken(place: TokenPlace): boolean;
-  locate(offset: ParsedOffset): MaybePromise<Position | Refused>;
+  locate(offset: ParsedOffset): MaybePromise<Position | "start" | Refused>;
   /** Durable bytes; of a JSON stream whole messages. */
   read(from: Position, maxBytes: number): MaybePromise<{ readonly bytes: Buffer }>;
 }
@@ -59,7 +60,20 @@ export function refuseFork({ config, forkCount, forkDepth }: StoredStream, conte
 async function forkPoint(source: ForkSource, { place, subOffset }: ForkRequest): Promise<Position | Refused> {
   if (place?.kind === "at" && !source.isOwnToken(place)) return refuse("invalid-offset", { detail: "The offset was not given out by the source." });
   const from = place === null ? source.tail : await source.locate(place);
-  if (typeof from !== "number" || subOffset === 0) return from;
+  if (from === "start") return fromBeginning(source, (earliest) => keptPoint(source, earliest, subOffset));
+  return typeof from === "number" ? pointBehind(source, from, subOffset) : from;
+}
+
+/** The same, if it is still kept when it is found. */
+async function keptPoint(source: ForkSource, from: Position, subOffset: number): Promise<Position | Refused> {
+  const point = await pointBehind(source, from, subOffset);
+  if (typeof point === "number" && point < source.stored.earliest) throw new TrimmedStreamError(source.stored);
+  return point;
+}
+
+/** The position `subOffset` bytes, or messages of a JSON stream, behind `from`. */
+async function pointBehind(source: ForkSource, from: Position, subOffset: number): Promise<Position | Refused> {
+  if (subOffset === 0) return from;
   if (source.isJson) return behindMessages(source, from, subOffset);
   return from + subOffset <= source.tail ? from + subOffset : pastTheTail();
 }

@@ -3,6 +3,7 @@ import { wholeMessagesLength } from "../protocol/json-frame.js";
 import { checkOf, type ParsedOffset, type TokenPlace } from "../protocol/offset.js";
 import type { Clock } from "../ops/clock.js";
 import { DamagedStreamError, TrimmedStreamError, type Allocate, type AppendRecord, type MaybePromise, type Position, type Rejection, type Settlement, type Storage, type StoredStream, type StreamConfig, type StreamObserver } from "../storage/storage.js";
+import { fromBeginning } from "./beginning.js";
 import { chain } from "./chain.js";
 import type { AppendCommand, AppendHead } from "./command.js";
 import { decideAppend, holdsData, refuseByHead } from "./decide.js";
@@ -15,6 +16,9 @@ import { trimExcess, type RetentionLimits } from "./retention.js";
 import { SlidingTtl } from "./sliding-ttl.js";
 
 export { DamagedStreamError, DeletedStreamError, StorageBusyError, TrimmedStreamError, type Allocate, type MaybePromise, type Position } from "../storage/storage.js";
+
+/** Where a read begins: at a position, or where the stream does, wherever that is by the time it is read. */
+export type ReadFrom = Position | "start";
 
 /** A piece of a stream, ready to serve: `bytes` is `from..to` as stored. JSON streams end at a whole message. */
 export interface Chunk {
@@ -297,10 +301,10 @@ export class Stream implements StreamObserver {
   }
 
   /** Where reading begins for an offset token, or why it can't (specification 4.6). */
-  locate(offset: ParsedOffset): MaybePromise<Position | Refused> {
+  locate(offset: ParsedOffset): MaybePromise<ReadFrom | Refused> {
     switch (offset.kind) {
       case "start":
-        return this.stored.earliest;
+        return "start";
       case "now":
         return this.tail;
       case "at":
@@ -336,9 +340,14 @@ export class Stream implements StreamObserver {
    * Reads durable bytes from `from` on, about `maxBytes` of them: up to where an append or a JSON message ended. One that
    * is longer comes whole; of bytes only up to `longestBytes`, and cut at `maxBytes` above that.
    * Most that comes from the disk comes to memory from `allocate`, which nobody else keeps.
-   * Throws DamagedStreamError, DeletedStreamError, TrimmedStreamError and StorageBusyError.
+   * Throws DamagedStreamError, DeletedStreamError, StorageBusyError and, unless it is from the start, TrimmedStreamError.
    */
-  read(from: Position, maxBytes: number, allocate?: Allocate, longestBytes = Infinity): MaybePromise<Chunk> {
+  read(from: ReadFrom, maxBytes: number, allocate?: Allocate, longestBytes = Infinity): MaybePromise<Chunk> {
+    if (from !== "start") return this.#read(from, maxBytes, allocate, longestBytes);
+    return fromBeginning(this, (earliest) => this.#read(earliest, maxBytes, allocate, longestBytes));
+  }
+
+  #read(from: Position, maxBytes: number, allocate: Allocate | undefined, longestBytes: number): MaybePromise<Chunk> {
     const tail = this.tail;
     if (from >= tail) return this.#chunk(from, NO_BYTES);
     if (tail - from <= maxBytes) return this.#readUpTo(from, tail, maxBytes, allocate);
@@ -347,17 +356,6 @@ export class Stream implements StreamObserver {
       const end = found === null || found - from > Math.max(maxBytes, longestBytes) ? from + maxBytes : found;
       return this.#readUpTo(from, end, end - from, allocate);
     });
-  }
-
-  /** Whether anything can be read at `from`, where the stream goes on; throws what {@link read} throws. */
-  async probe(from: Position): Promise<void> {
-    const PROBE_BYTES = 4096;
-    this.retain();
-    try {
-      await this.#context.storage.read(this.stored, from, Math.min(PROBE_BYTES, this.tail - from));
-    } finally {
-      this.release();
-    }
   }
 
   #readUpTo(from: Position, end: Position, maxBytes: number, allocate?: Allocate): MaybePromise<Chunk> {

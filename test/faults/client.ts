@@ -1,22 +1,43 @@
 import { parseOffset } from "../../src/protocol/offset.js";
 import type { ForkRequest } from "../../src/stream/command.js";
 import type { AppendOutcome, CreateOutcome } from "../../src/stream/outcome.js";
-import { DeletedStreamError, TrimmedStreamError, type Chunk, type Stream } from "../../src/stream/stream.js";
+import { DeletedStreamError, TrimmedStreamError, type Stream } from "../../src/stream/stream.js";
 import { appendByName } from "../helpers/append.js";
 import type { Random } from "../helpers/random.js";
-import { observeBeginning } from "./beginnings.js";
 import type { Ledger } from "./ledger.js";
-import { must, type Incarnation, type Origin } from "./model.js";
+import { must, type IncarnationConfig, type Origin } from "./model.js";
 import { CONTENT_TYPES, type Name } from "./names.js";
 import type { Operation, Producer } from "./operations.js";
+import { Readers } from "./readers.js";
 import type { RunningProcess } from "./running-process.js";
 import { checkStream } from "./stream-check.js";
+
+/** How far beyond a producer's next number no producer comes. */
+const NEVER_REACHED = 1000;
 
 /** What clients do in some histories only. */
 export interface Traits {
   /** Somebody drops the beginnings of streams. */
   readonly trims: boolean;
   readonly forks: boolean;
+  /** Producers send again what is still under way. */
+  readonly isImpatient: boolean;
+  /** Streams come and go all the time. */
+  readonly isRestless: boolean;
+}
+
+/** Told of each answer; `cites` says that it changed nothing, and only told of what was there. */
+export type OnAnswer = (cites: boolean) => void;
+
+/** What clients are made of. */
+export interface ClientParts {
+  readonly random: Random;
+  /** Decides what came into the histories later, so that earlier seeds still do what they did. */
+  readonly whims: Random;
+  readonly ledger: Ledger;
+  readonly traits: Traits;
+  readonly trace: ((line: string) => void) | null;
+  readonly onAnswer: OnAnswer;
 }
 
 /** All clients of the server in one: what they do. What that means, the ledger knows. */
@@ -25,14 +46,29 @@ export class Client {
   readonly #ledger: Ledger;
   readonly #trace: ((line: string) => void) | null;
   readonly #traits: Traits;
+  readonly #whims: Random;
+  readonly #onAnswer: OnAnswer;
+  readonly #readers: Readers;
   #inFlight = 0;
   #broken: unknown = null;
 
-  constructor(random: Random, ledger: Ledger, traits: Traits, trace: ((line: string) => void) | null) {
+  constructor({ random, whims, ledger, traits, trace, onAnswer }: ClientParts) {
     this.#random = random;
+    this.#whims = whims;
     this.#traits = traits;
     this.#ledger = ledger;
     this.#trace = trace;
+    this.#onAnswer = onAnswer;
+    this.#readers = new Readers({
+      random,
+      whims,
+      ledger,
+      trace,
+      onAnswer,
+      find: (process, name) => this.#find(process, name),
+      background: (process, work) => this.#background(process, work),
+      broken: (error) => (this.#broken ??= error),
+    });
   }
 
   /** Throws what went wrong in the background. */
@@ -43,18 +79,19 @@ export class Client {
   /** Does one thing that clients do; does not wait for the answer. */
   act(process: RunningProcess): void {
     const name = this.#random.pick(this.#ledger.names);
+    const { trims, forks, isRestless } = this.#traits;
     const isKnown = name.incarnations.some((incarnation) => !incarnation.dead);
     const act = this.#random.weighted<(process: RunningProcess, name: Name) => Promise<void>>([
       [isKnown ? 2 : 20, (...where) => this.#create(...where)],
       [12, (...where) => this.#append(...where)],
       [12, (...where) => this.#produce(...where)],
-      [8, (...where) => this.#read(...where)],
-      [3, (...where) => this.#follow(...where)],
+      [8, (...where) => this.#readers.read(...where)],
+      [3, (...where) => this.#readers.follow(...where)],
       [2, (...where) => this.#regress(...where)],
-      [this.#traits.forks ? 4 : 1.5, (...where) => this.#delete(...where)],
+      [isRestless ? 12 : forks ? 4 : 1.5, (...where) => this.#delete(...where)],
       [0.5, (...where) => this.#close(...where)],
-      [this.#traits.forks ? 5 : 0, (...where) => this.#fork(...where)],
-      [this.#traits.trims ? 3 : 0, (...where) => this.#trim(...where)],
+      [forks ? 5 : 0, (...where) => this.#fork(...where)],
+      [trims ? 3 : 0, (...where) => this.#trim(...where)],
     ]);
     const burst = this.#random.chance(0.2) ? this.#random.integer(2, 6) : 1;
     for (let count = 0; count < burst; count += 1) this.#background(process, act(process, name));
@@ -80,6 +117,16 @@ export class Client {
         if (!this.#ledger.expects(error)) throw error;
       }
       if (!process.isAlive) return;
+    }
+  }
+
+  /** Appends a little to every stream that takes it, so that its last segment is written to once more. */
+  async appendToAll(process: RunningProcess): Promise<void> {
+    for (const name of this.#ledger.names) {
+      if (name.isDamaged || !process.isAlive) continue;
+      const operation = this.#ledger.newOperation(name, { length: 5 });
+      await this.#send(process, name, operation);
+      name.isJustWritten = operation.acked;
     }
   }
 
@@ -127,11 +174,21 @@ export class Client {
     const expiresAtMs = ttlSeconds === null && random.chance(0.1) ? nowMs + random.integer(1, 40_000) : null;
     const tag = `${CONTENT_TYPES[name.kind]};i=${initial.id}`;
     const origin = fork === null ? null : { ...fork.origin, inherits: ttlSeconds === null && expiresAtMs === null };
-    const incarnation = this.#ledger.creationSent(name, initial, { tag, ttlSeconds, expiresAtMs }, nowMs, origin);
-    this.#trace?.(`create ${name.name} ${tag} ttl=${ttlSeconds} expires=${expiresAtMs} closed=${closed} ${initial.stored.length} bytes${fork === null ? "" : ` forked from ${JSON.stringify(fork.request)}`}`);
+    const put = this.#put(process, name, initial, { tag, ttlSeconds, expiresAtMs }, origin, fork?.request ?? null);
+    if (fork !== null || !this.#traits.isImpatient || !this.#whims.chance(0.2)) return put;
+    // The same again: it finds what the first has made, when that is durable.
+    const again = this.#ledger.newOperation(name, { length: null, closes: closed });
+    await Promise.all([put, this.#put(process, name, again, { tag: `${CONTENT_TYPES[name.kind]};i=${again.id}`, ttlSeconds, expiresAtMs }, null, null)]);
+  }
+
+  async #put(process: RunningProcess, name: Name, initial: Operation, config: Pick<IncarnationConfig, "tag" | "ttlSeconds" | "expiresAtMs">, origin: Origin | null, fork: ForkRequest | null): Promise<void> {
+    const { tag, ttlSeconds, expiresAtMs } = config;
+    const { closes: closed } = initial;
+    const incarnation = this.#ledger.creationSent(name, initial, config, process.clock.nowMs(), origin);
+    this.#trace?.(`create ${name.name} ${tag} ttl=${ttlSeconds} expires=${expiresAtMs} closed=${closed} ${initial.stored.length} bytes${fork === null ? "" : ` forked from ${JSON.stringify(fork)}`}`);
     let outcome: CreateOutcome;
     try {
-      outcome = await process.registry.create(name.name, { contentType: tag, ttlSeconds, expiresAtMs, closed, fork: fork?.request ?? null, body: initial.body });
+      outcome = await process.registry.create(name.name, { contentType: tag, ttlSeconds, expiresAtMs, closed, fork, body: initial.body });
     } catch (error) {
       // The source went, or its beginning, while the place in it was looked for.
       if (process.isAlive && (error instanceof DeletedStreamError || error instanceof TrimmedStreamError)) return this.#ledger.creationCutShort(incarnation);
@@ -140,6 +197,7 @@ export class Client {
     if (!process.isAlive) return;
     this.#trace?.(`created ${tag}: ${JSON.stringify(outcome)}`);
     this.#ledger.creationAnswered(process, name, incarnation, outcome);
+    this.#onAnswer(outcome.kind === "refused" || !outcome.created);
   }
 
   async #append(process: RunningProcess, name: Name): Promise<void> {
@@ -154,6 +212,7 @@ export class Client {
 
   /** An append with a `Stream-Seq` that is not higher than one that was acknowledged: it must be refused. */
   async #regress(process: RunningProcess, name: Name): Promise<void> {
+    if (this.#traits.isImpatient && this.#whims.chance(0.5)) return this.#misnumber(process, name);
     const [incarnation, ...more] = this.#ledger.alive(name);
     if (incarnation === undefined || more.length > 0 || incarnation.lastSeq === null) return;
     // An append from before its creation was for a stream that had the name earlier, whenever its answer came.
@@ -163,6 +222,16 @@ export class Client {
     if (!process.isAlive) return;
     const isNew = this.#ledger.alive(name).some((other) => other !== incarnation) || incarnation.dead;
     must(!operation.acked || isNew, () => `${incarnation.tag}: operation ${operation.id} was taken with the old Stream-Seq ${operation.seq}`);
+  }
+
+  /** An append with a number that a producer never comes to, of its epoch or one beside it: it must be refused. */
+  async #misnumber(process: RunningProcess, name: Name): Promise<void> {
+    const producer = this.#ledger.alive(name).at(-1)?.producers[0];
+    if (producer === undefined) return;
+    const stamp = { id: producer.id, epoch: Math.max(0, producer.epoch + this.#whims.pick([-1, 0, 1])), seq: producer.nextSeq + NEVER_REACHED };
+    const operation = this.#ledger.newOperation(name, { length: this.#length(), producer: stamp });
+    await this.#send(process, name, operation);
+    must(!operation.acked, () => `operation ${operation.id} was taken with the number ${JSON.stringify(stamp)}`);
   }
 
   /** A producer goes on: with all that was not acknowledged, again and in order, or with something new. */
@@ -196,7 +265,10 @@ export class Client {
     producer.nextSeq += 1;
     const operation = this.#ledger.newOperation(name, { length: this.#length(), producer: stamp, closes: random.chance(0.01) });
     producer.unacked.push(operation);
-    await this.#send(process, name, operation, producer);
+    const sent = this.#send(process, name, operation, producer);
+    if (!this.#traits.isImpatient || !this.#whims.chance(0.4)) return sent;
+    for (let turns = this.#whims.integer(0, 3); turns > 0; turns -= 1) await turn();
+    await Promise.all([sent, process.isAlive ? this.#send(process, name, operation, producer) : null]);
   }
 
   async #send(process: RunningProcess, name: Name, operation: Operation, producer: Producer | null = null): Promise<void> {
@@ -217,6 +289,7 @@ export class Client {
     ledger.ended(process, name, operation, outcome.kind === "refused" && outcome.code === "storage-unavailable");
     if (outcome.kind === "refused") ledger.appendRefused(process, name, operation, outcome, sent);
     else ledger.appended(process, name, operation, outcome, sent);
+    this.#onAnswer(outcome.kind === "refused" || outcome.duplicate);
   }
 
   async #delete(process: RunningProcess, name: Name): Promise<void> {
@@ -226,6 +299,7 @@ export class Client {
     if (!process.isAlive) return;
     this.#trace?.(`deleted ${name.name}: ${JSON.stringify(outcome)}`);
     this.#ledger.deletionAnswered(process, name, sent, outcome);
+    this.#onAnswer(outcome.kind === "refused");
   }
 
   /** Somebody drops the beginning of a stream, beside what retention does by itself. */
@@ -256,124 +330,8 @@ export class Client {
     this.#trace?.(`find ${name.name}: ${incarnation.tag}, tail ${found.tail}`);
     return found;
   }
-
-  async #read(process: RunningProcess, name: Name): Promise<void> {
-    const stream = await this.#find(process, name);
-    if (stream === null) return;
-    const incarnation = this.#ledger.incarnationOf(name, stream);
-    stream.retain();
-    try {
-      if (this.#random.chance(0.5)) this.#touch(process, incarnation, stream);
-      await this.#locate(process, incarnation, stream);
-      observeBeginning(incarnation, stream.stored, process.retention, process.clock.nowMs());
-      await this.#readFrom(process, incarnation, stream, this.#random.pick([incarnation.earliest, incarnation.seenTo]));
-    } finally {
-      stream.release();
-    }
-  }
-
-  #touch(process: RunningProcess, incarnation: Incarnation, stream: Stream): void {
-    if (!process.isAlive) return;
-    const nowMs = process.clock.nowMs();
-    this.#trace?.(`touch ${incarnation.tag} at ${nowMs}`);
-    const noted = stream.touch();
-    // A deadline that has passed meanwhile is not taken back.
-    const counts = nowMs < incarnation.earliestDeadlineMs && !this.#ledger.sawFull;
-    if (counts) incarnation.touchedMs = Math.max(incarnation.touchedMs, nowMs);
-    if (noted !== undefined) this.#background(process, this.#answered(process, incarnation, noted, counts));
-    incarnation.maybeTouchedMs = Math.max(incarnation.maybeTouchedMs, nowMs);
-  }
-
-  /** A read counts from its answer, too. */
-  async #answered(process: RunningProcess, incarnation: Incarnation, noted: Promise<void>, counts: boolean): Promise<void> {
-    incarnation.readsUnderWay += 1;
-    await noted;
-    if (!process.isAlive) return;
-    incarnation.readsUnderWay -= 1;
-    const nowMs = process.clock.nowMs();
-    incarnation.maybeTouchedMs = Math.max(incarnation.maybeTouchedMs, nowMs);
-    if (counts && !this.#ledger.sawFull) incarnation.answeredMs = Math.max(incarnation.answeredMs, nowMs);
-  }
-
-  async #locate(process: RunningProcess, incarnation: Incarnation, stream: Stream): Promise<void> {
-    const known = [...incarnation.tokens].filter(([position]) => position <= stream.tail);
-    if (known.length === 0) return;
-    const [position, token] = this.#random.pick(known);
-    const offset = parseOffset(token);
-    must(offset !== null, () => `${token} is not a token`);
-    const located = await this.#unlessGone(process, incarnation, stream, stream.locate(offset), position);
-    if (located === null) return;
-    const isGone = position < stream.stored.earliest && typeof located !== "number" && located.code === "offset-gone";
-    must(located === position || isGone, () => `${incarnation.tag}: ${token} means ${JSON.stringify(located)}, not ${position}`);
-  }
-
-  async #readFrom(process: RunningProcess, incarnation: Incarnation, stream: Stream, from: number): Promise<void> {
-    const chunk = await this.#unlessGone(process, incarnation, stream, readOf(stream, from, this.#random.pick([1, 100, 1000, 100_000])), from);
-    if (chunk === null) return;
-    must(chunk.from === from, () => `${incarnation.tag}: asked for ${from}, got ${chunk.from}`);
-    observeBeginning(incarnation, stream.stored, process.retention, process.clock.nowMs());
-    incarnation.observe(from, chunk.bytes);
-    incarnation.observeToken(chunk.to, stream.offsetAt(chunk.to));
-    if (chunk.closed) incarnation.observeClosed(chunk.to);
-    if (chunk.to < stream.tail && !stream.isJson) await this.#checkEnd(process, incarnation, stream, chunk.to);
-  }
-
-  /** A read of bytes ended where an append did: the next one's mark follows, unless that is another stream's, after a fork's point. */
-  async #checkEnd(process: RunningProcess, incarnation: Incarnation, stream: Stream, end: number): Promise<void> {
-    const { owner, limit } = incarnation.ownerAt(end - 1);
-    if (owner === null || end === limit || this.#ledger.names.some(({ hasLostIndex }) => hasLostIndex)) return;
-    const next = await this.#unlessGone(process, incarnation, stream, readOf(stream, end, 1), end);
-    must(next === null || /^#\d{8}/.test(next.bytes.toString("latin1", 0, 9)), () => `${incarnation.tag}: a read ended at ${end}, within an append`);
-  }
-
-  /** What `work` gives, or `null` where the process or the stream is gone meanwhile. */
-  async #unlessGone<T>(process: RunningProcess, incarnation: Incarnation, stream: Stream, work: T | Promise<T>, from: number): Promise<T | null> {
-    try {
-      const value = await work;
-      return process.isAlive ? value : null;
-    } catch (error) {
-      const isTrimmed = error instanceof TrimmedStreamError && from < stream.stored.earliest;
-      const isBug = error instanceof RangeError || error instanceof TypeError;
-      if (!process.isAlive || isTrimmed || (!isBug && this.#ledger.mayBeGone(process, incarnation))) return null;
-      throw error;
-    }
-  }
-
-  /** A live reader: from the tail on it is told of everything, without a gap. */
-  async #follow(process: RunningProcess, name: Name): Promise<void> {
-    const stream = await this.#find(process, name);
-    if (stream === null) return;
-    const incarnation = this.#ledger.incarnationOf(name, stream);
-    stream.retain();
-    let at = stream.tail;
-    const onAdvance = (advance: { readonly from: number; readonly to: number; readonly closed: boolean; readonly ends: readonly number[] }): void => {
-      if (!process.isAlive) return;
-      this.#noting(() => {
-        must(advance.from === at, () => `${incarnation.tag}: a live reader at ${at} was told of ${advance.from}`);
-        must(advance.to === stream.tail || advance.to < stream.tail, () => `${incarnation.tag}: a live reader was told of ${advance.to}, past the tail`);
-        at = advance.to;
-        observeBeginning(incarnation, stream.stored, process.retention, process.clock.nowMs());
-        for (const end of advance.ends) incarnation.observeToken(end, stream.offsetAt(end));
-        if (advance.closed) incarnation.observeClosed(advance.to);
-      });
-      if (advance.from <= incarnation.seenTo) this.#background(process, this.#readFrom(process, incarnation, stream, advance.from));
-    };
-    stream.feed.on("advance", onAdvance);
-    for (let turns = this.#random.integer(1, 200); turns > 0; turns -= 1) await new Promise((resolve) => setImmediate(resolve));
-    if (process.isAlive) stream.feed.off("advance", onAdvance);
-    stream.release();
-  }
-
-  #noting(check: () => void): void {
-    try {
-      check();
-    } catch (error) {
-      this.#broken ??= error;
-    }
-  }
 }
 
-/** A read that fails at once fails like one that fails later. */
-async function readOf(stream: Stream, from: number, maxBytes: number): Promise<Chunk> {
-  return stream.read(from, maxBytes);
+function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }

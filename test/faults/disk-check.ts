@@ -1,7 +1,7 @@
 import { dirname } from "node:path";
 import { readMarker } from "../../src/storage/file/directory.js";
 import type { Files } from "../../src/storage/file/files.js";
-import { indexStartOf, Layout, segmentStartOf, sidecarPath } from "../../src/storage/file/layout.js";
+import { indexStartOf, Layout, segmentPath, segmentStartOf, sidecarPath } from "../../src/storage/file/layout.js";
 import { DirectoryError } from "../../src/storage/file/lock.js";
 import { decodeSidecar, type Sidecar } from "../../src/storage/file/sidecar.js";
 import { verifyDirectory, type Finding } from "../../src/storage/file/verify.js";
@@ -46,7 +46,12 @@ export async function checkFiles(disk: SimulatedDisk, dir: string, { names, hold
   const damaged = new Set(names.filter(({ isDamaged }) => isDamaged).map(({ name }) => layout.streamDirectory(name)));
   must(damaged.size > 0 || !disk.namesIn(dir).includes("damaged"), () => "something was set aside as damaged");
   must(!disk.namesIn(dir).some((name) => name.startsWith("lock")), () => "the lock is still there");
-  for (const { name } of names) if (!damaged.has(layout.streamDirectory(name))) checkDropped(disk, layout.streamDirectory(name));
+  for (const { name, isJustWritten } of names) {
+    const directory = layout.streamDirectory(name);
+    if (damaged.has(directory)) continue;
+    checkDropped(disk, directory);
+    if (isJustWritten) checkLength(disk, directory);
+  }
   if (!holders.deletedDamaged) checkReferences(disk, layout, names);
   const unindexed = new Set(names.filter(({ hasLostIndex }) => hasLostIndex).map(({ name }) => layout.streamDirectory(name)));
   const isKnown = (file: string): boolean => damaged.has(dirname(file)) || (file.endsWith(".idx") && unindexed.has(dirname(file)));
@@ -73,6 +78,14 @@ function checkReferences(disk: SimulatedDisk, layout: Layout, names: readonly Na
     const isThere = names.some(({ incarnations }) => incarnations.some((incarnation) => incarnation.id === id && !incarnation.dead));
     must(softDeleted || isThere, () => `${name} ${id} is on disk, but not there`);
   }
+}
+
+/** Nothing is left behind the stream's end in the segment that was written last: its file, read by itself, is the stream's. */
+function checkLength(disk: SimulatedDisk, directory: string): void {
+  const last = sidecarIn(disk, directory)?.segments.at(-1);
+  if (last === undefined) return;
+  const bytes = disk.contentOf(segmentPath(directory, last.start))?.length;
+  must(bytes === last.length, () => `${segmentPath(directory, last.start)} has ${bytes} bytes, the stream ends at byte ${last.length} of it`);
 }
 
 /** What a stream has dropped is gone from the disk, too. */

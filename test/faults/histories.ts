@@ -8,7 +8,7 @@ import type { Files } from "../../src/storage/file/files.js";
 import { pickFlip, type BitFlip } from "./bit-flips.js";
 import { Client } from "./client.js";
 import { checkFiles, findingsOf, listed, nameAt } from "./disk-check.js";
-import { failLater } from "./disk-faults.js";
+import { crashAmidCrucial, delayCrucial, failLater, lackFrames } from "./disk-faults.js";
 import { Ledger } from "./ledger.js";
 import { must, Violation } from "./model.js";
 import { someNames } from "./names.js";
@@ -35,6 +35,9 @@ const MAX_TURNS = 60_000;
 const MAX_CROWD_ACTS = 6;
 /** After a sweep, for what it found to be gone. */
 const TURNS_OF_SWEEP = 200;
+/** How often a server ends at the moment of an answer, and of one that only tells of what was there. */
+const CUT_AT_ANSWER = 0.01;
+const CUT_AT_CITATION = 0.1;
 const DIR = "/data";
 const SETTLED = Symbol("settled");
 
@@ -58,6 +61,10 @@ class History {
   readonly #slowPart: number;
   readonly #maxActs: number;
   readonly #forks: boolean;
+  readonly #whims: Random;
+  /** Whether the power may go at the very moment of an answer. */
+  readonly #cutsAtAnswers: boolean;
+  #isCalm = false;
   #clock = new ManualClock();
   #process: RunningProcess | null = null;
   #crashes = 0;
@@ -76,7 +83,12 @@ class History {
     this.#slowPart = random.pick([0, 0, 0, 0.002, 0.02]);
     this.#ledger = new Ledger(names, this.#settings.ttlMode);
     const isLimited = this.#settings.retention !== KEEP_ALL;
-    this.#client = new Client(random, this.#ledger, { trims: isLimited ? random.chance(0.3) : random.chance(0.1), forks: this.#forks }, this.#trace);
+    const whims = (this.#whims = new Random(seed + 0.25 * 2 ** 32));
+    this.#cutsAtAnswers = whims.chance(0.3);
+    this.#disk.isCopyOnWrite = whims.chance(0.4);
+    const traits = { trims: isLimited ? random.chance(0.3) : random.chance(0.1), forks: this.#forks, isImpatient: whims.chance(0.5), isRestless: whims.chance(0.15) };
+    const onAnswer = (cites: boolean): void => this.#answered(cites);
+    this.#client = new Client({ random, whims, ledger: this.#ledger, traits, trace: this.#trace, onAnswer });
     this.#trace?.(`history ${seed}: ${JSON.stringify(this.#settings)}`);
   }
 
@@ -113,6 +125,8 @@ class History {
     if (random.chance(0.3)) this.#crashAfter(random.integer(1, 500));
     this.#ledger.started();
     if (random.chance(0.1)) this.#failLater();
+    if (this.#whims.chance(0.2)) delayCrucial(this.#disk, this.#whims);
+    if (this.#whims.chance(0.1)) crashAmidCrucial(this.#disk, this.#whims, () => this.#crashed());
     const process = await this.#start();
     if (process === null) return;
     if (random.chance(0.6)) await this.#settle(process, this.#client.checkAll(process));
@@ -120,6 +134,8 @@ class History {
     if (random.chance(0.5)) process.registry.start();
     if (random.chance(0.4)) this.#crashAfter(random.integer(1, random.pick([60, 300, 1500])));
     if (random.chance(0.15)) this.#failLater();
+    if (this.#whims.chance(0.15)) crashAmidCrucial(this.#disk, this.#whims, () => this.#crashed());
+    if (this.#whims.chance(0.15)) this.#lackFrames();
     await this.#work(process);
     if (process.isAlive) await this.#end(process);
   }
@@ -145,6 +161,8 @@ class History {
     for (let step = 0; step < steps && process.isAlive; step += 1) {
       if (process.fault !== null && random.chance(0.2)) return this.#crash(random.pick(["kill", "power"]));
       if (random.chance(0.02)) this.#disk.isFull = staysFull || !this.#disk.isFull;
+      // Clients hear of it most while they are at work.
+      if (this.#disk.isCopyOnWrite && this.#whims.chance(0.03)) this.#disk.isFull = !this.#disk.isFull;
       this.#ledger.sawFull ||= this.#disk.isFull;
       if (random.chance(0.15)) this.#clock.advance(random.pick([1, 100, 300, 1100, 4000, 31_000]));
       else for (let acts = random.integer(1, this.#maxActs); acts > 0; acts -= 1) this.#client.act(process);
@@ -214,6 +232,7 @@ class History {
   /** The last life: no more faults, and everything is looked at, in memory and on disk. */
   async #checkEnd(): Promise<void> {
     this.#disk.calm();
+    this.#isCalm = true;
     this.#disk.scheduler.slowPart = 0;
     this.#ledger.started();
     for (const round of [1, 2]) {
@@ -223,6 +242,7 @@ class History {
       await this.#settle(process, sweep(process));
       if (round === 2) this.#ledger.holders.isSwept = true;
       await this.#settle(process, this.#client.checkAll(process));
+      if (round === 1) await this.#settle(process, this.#client.appendToAll(process));
       await this.#close(process);
       must(process.fault === null, () => `the disk is said to have failed: ${process.fault?.message}`);
       if (round === 2) await checkFiles(this.#disk, DIR, this.#ledger);
@@ -270,10 +290,23 @@ class History {
     return ended;
   }
 
+  #lackFrames(): void {
+    lackFrames(this.#disk, this.#whims);
+    this.#ledger.faultInjected = true;
+    this.#ledger.sawFull = true;
+  }
+
   #failLater(): void {
-    const code = failLater(this.#disk, this.#random);
+    const code = failLater(this.#disk, this.#random, this.#whims);
     this.#ledger.faultInjected = true;
     this.#ledger.sawFull ||= code === "ENOSPC";
+  }
+
+  /** Whoever has an answer may rely on it, whatever comes the next moment. */
+  #answered(cites: boolean): void {
+    if (this.#isCalm || !this.#cutsAtAnswers || !this.#whims.chance(cites ? CUT_AT_CITATION : CUT_AT_ANSWER)) return;
+    this.#trace?.("the end comes with an answer");
+    this.#crash(this.#whims.pick(["power", "power", "kill"]));
   }
 
   #crashAfter(events: number): void {

@@ -5,6 +5,7 @@ import type { Stream } from "../../src/stream/stream.js";
 import { observeBeginning } from "./beginnings.js";
 import { Incarnation, must, Violation, type IncarnationConfig, type Origin } from "./model.js";
 import { Holders } from "./holders.js";
+import { Identities } from "./identities.js";
 import type { Name } from "./names.js";
 import { checkPoint, positionOf } from "./places.js";
 import { payloadOf, type Operation, type Producer, type Try } from "./operations.js";
@@ -23,7 +24,7 @@ export class Ledger {
   readonly #ttlMode: TtlMode;
   readonly holders: Holders;
   readonly #operations = new Map<number, Operation>();
-  readonly #ids = new Map<string, string>();
+  readonly #identities = new Identities();
   readonly #openDeletes = new Set<number>();
   /** Appends on their way, by name: any of them may touch a stream at any moment. */
   readonly #underWay = new Map<Name, number>();
@@ -142,7 +143,9 @@ export class Ledger {
     if (!outcome.created) {
       this.#neverWas(incarnation);
       const other = name.incarnations.find(({ tag: otherTag }) => otherTag === outcome.contentType);
-      return must(other !== undefined && (!other.dead || incarnation.rivals.includes(other)), () => `${tag}: found ${outcome.contentType}, which is gone`);
+      must(other !== undefined && (!other.dead || incarnation.rivals.includes(other)), () => `${tag}: found ${outcome.contentType}, which is gone`);
+      other.seen(this.#tick);
+      return other.cited.ends(outcome.nextOffset, outcome.closed);
     }
     for (const other of this.alive(name)) {
       if (other === incarnation) continue;
@@ -167,7 +170,11 @@ export class Ledger {
       return;
     }
     this.#neverWas(incarnation);
-    if (code === "config-mismatch") return must(name.incarnations.some((other) => other !== incarnation && !other.initial.refused && other.releasedAt >= incarnation.invokedAt), () => `${incarnation.tag}: compared with a stream that is gone`);
+    if (code === "config-mismatch") {
+      const [other, ...more] = name.incarnations.filter((known) => known !== incarnation && !known.initial.refused && known.releasedAt >= incarnation.invokedAt);
+      must(other !== undefined, () => `${incarnation.tag}: compared with a stream that is gone`);
+      return more.length === 0 ? other.seen(this.#tick) : undefined;
+    }
     if (code === "storage-full") return must(this.sawFull, () => "creation refused as full");
     if (code === "name-held-by-forks") return this.#assertHeld(process, name, incarnation.invokedAt);
     if (incarnation.origin !== null && code !== "overloaded") return this.#forkRefused(process, incarnation, incarnation.origin, refused);
@@ -228,12 +235,15 @@ export class Ledger {
     operation.maybe = true;
     const isNewCopy = !outcome.duplicate && operation.stored.length > 0;
     if (isNewCopy) operation.copies += 1;
-    const candidates = new Set([...before, ...this.alive(name)]);
-    const only = candidates.size === 1 ? [...candidates][0] : undefined;
+    const only = this.#onlyOne(name, before);
     const wasElsewhere = operation.inside !== null && operation.inside !== only;
     must(!outcome.duplicate || isRetry || operation.stored.length === 0, () => `operation ${operation.id} was called a duplicate at its first try`);
     must(!(isNewCopy && operation.copies > 1 && only !== undefined && !wasElsewhere), () => `operation ${operation.id} was taken twice`);
     if (producer !== null && (producer.lastAcked === null || producer.lastAcked.id < operation.id)) producer.lastAcked = operation;
+    if (outcome.duplicate && only !== undefined && !wasElsewhere) {
+      only.cited.ends(outcome.nextOffset, outcome.closed);
+      if (operation.producer !== null && outcome.producer !== null) only.cited.reached(operation.producer.id, outcome.producer);
+    }
     if (outcome.duplicate && operation.stored.length === 0) return;
     if (only === undefined || wasElsewhere) return;
     if (!outcome.duplicate) only.appendAnswered(sentMs, process.clock.nowMs());
@@ -242,6 +252,12 @@ export class Ledger {
     if (!only.operations.includes(operation)) only.operations.push(operation);
     if (outcome.duplicate) operation.acked = true;
     else this.#acknowledge(operation, only, outcome.nextOffset);
+  }
+
+  /** The stream that an answer is about, where there was only one from when it was asked for until now. */
+  #onlyOne(name: Name, before: readonly Incarnation[]): Incarnation | undefined {
+    const candidates = new Set([...before, ...this.alive(name)]);
+    return candidates.size === 1 ? [...candidates][0] : undefined;
   }
 
   #acknowledge(operation: Operation, incarnation: Incarnation, token: string): void {
@@ -256,9 +272,10 @@ export class Ledger {
     if (operation.seq !== null && (incarnation.lastSeq === null || operation.seq > incarnation.lastSeq)) incarnation.lastSeq = operation.seq;
   }
 
-  appendRefused(process: RunningProcess, name: Name, operation: Operation, refused: Refused, { since, isNext }: Try): void {
+  appendRefused(process: RunningProcess, name: Name, operation: Operation, refused: Refused, { since, isNext, before }: Try): void {
     const nowMs = process.clock.nowMs();
     const there = this.alive(name).filter((incarnation) => incarnation.wasThereSince(since, nowMs));
+    this.#onlyOne(name, before)?.cited.refused(operation, refused);
     const says = (): string => `operation ${operation.id} on ${name.name} was refused: ${JSON.stringify(refused)}`;
     switch (refused.code) {
       case "stream-not-found":
@@ -349,12 +366,11 @@ export class Ledger {
     must(!incarnation.dead, () => `${tag} is back`);
     must(asked.askedMs < this.#latestDeadlineMs(name, incarnation) || incarnation.endedAt >= asked.since, () => `${tag} should have expired`);
     for (const other of this.alive(name)) if (process.fault === null && other !== incarnation && other.endedAt < asked.since) other.dead = true;
-    incarnation.acked = true;
-    incarnation.endedAt = Math.min(incarnation.endedAt, this.#tick);
+    incarnation.seen(this.#tick);
     // A deletion that the disk failed at may have happened, as the next start shows.
     for (const id of incarnation.openDeletes) if (process.fault === null && !this.#openDeletes.has(id)) incarnation.openDeletes.delete(id);
-    this.#observeId(incarnation, stream.id);
-    incarnation.observeOrigin(stream.config.forkedFrom, this.#sourceOf(stream));
+    this.#identities.observe(incarnation, stream.id);
+    incarnation.observeOrigin(stream.config.forkedFrom, this.#identities.sourceOf(this.names, stream));
     incarnation.observeConfig(stream.config, process.clock.nowMs());
     observeBeginning(incarnation, stream.stored, process.retention, process.clock.nowMs());
     must(stream.tail >= (asked.ackedTails.get(incarnation) ?? 0), () => `${tag}: it ends at ${stream.tail}, before acknowledged data`);
@@ -362,30 +378,9 @@ export class Ledger {
     return incarnation;
   }
 
-  /** The stream that it was forked from: the one with the id, or the only one that nobody has seen the id of. */
-  #sourceOf({ config: { forkedFrom } }: Stream): Incarnation | null {
-    const candidates = this.names.find(({ name }) => name === forkedFrom?.name)?.incarnations.filter(({ initial }) => !initial.refused) ?? [];
-    const known = candidates.find(({ id }) => id === forkedFrom?.id);
-    if (known !== undefined || forkedFrom === null) return known ?? null;
-    const [only, ...more] = candidates.filter(({ id }) => id === null);
-    must(only !== undefined, () => `a stream was forked from ${forkedFrom.name} ${forkedFrom.id}, which nobody created`);
-    if (more.length > 0) return null;
-    this.#observeId(only, forkedFrom.id);
-    return only;
-  }
-
   #latestDeadlineMs(name: Name, incarnation: Incarnation): number {
     const mayBeTouchedNow = incarnation.lifetime?.expiresAtMs === null && (this.#underWay.get(name) ?? 0) > 0;
     return mayBeTouchedNow ? Infinity : incarnation.latestDeadlineMs;
-  }
-
-  #observeId(incarnation: Incarnation, id: string): void {
-    const { tag } = incarnation;
-    must(incarnation.id === null || incarnation.id === id, () => `${tag} had the id ${incarnation.id}, now has ${id}`);
-    const owner = this.#ids.get(id);
-    must(owner === undefined || owner === tag, () => `${tag} has the id of ${owner}`);
-    incarnation.id = id;
-    this.#ids.set(id, tag);
   }
 
   #all(): Incarnation[] {

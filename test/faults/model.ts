@@ -1,5 +1,6 @@
 import type { ForkOrigin } from "../../src/storage/storage.js";
 import { TOUCH_INTERVAL_MS, type TtlMode } from "../../src/stream/expiry.js";
+import { Citations } from "./citations.js";
 import { MAX_ROUND_MS, type Operation, type Producer } from "./operations.js";
 
 /** What must not happen has happened. */
@@ -76,6 +77,8 @@ export class Incarnation {
   closedAt: number | null = null;
   /** The highest `Stream-Seq` acknowledged. */
   lastSeq: string | null = null;
+  /** What it was said to have. */
+  readonly cited = new Citations();
   /** The end of the last acknowledged append. */
   ackedTail = 0;
   /** The last access that a crash does not take back. */
@@ -112,6 +115,12 @@ export class Incarnation {
   /** As it was asked for; that of the source where a fork asked for none, `null` until that is known. */
   get lifetime(): Lifetime | null {
     return this.origin?.inherits === true ? (this.origin.source?.lifetime ?? null) : this.config;
+  }
+
+  /** It was there at tick `tick`, durably. */
+  seen(tick: number): void {
+    this.acked = true;
+    this.endedAt = Math.min(this.endedAt, tick);
   }
 
   /** Until when it is certainly not expired. */

@@ -11,6 +11,8 @@ export interface Name {
   isDamaged: boolean;
   /** A bit of an index was turned around: reads of its streams, and of their forks, may end anywhere. */
   hasLostIndex: boolean;
+  /** The server that ended last had written to its last segment: the file ends where the stream does. */
+  isJustWritten: boolean;
 }
 
 /** The content type of a kind of stream, without its parameters. */
@@ -41,7 +43,7 @@ export function someNames(random: Random, forks: boolean): readonly Name[] {
 }
 
 function named(chosen: readonly (readonly [string, PayloadKind])[]): readonly Name[] {
-  return chosen.map(([name, kind]) => ({ name, kind, incarnations: [], isDamaged: false, hasLostIndex: false }));
+  return chosen.map(([name, kind]) => ({ name, kind, incarnations: [], isDamaged: false, hasLostIndex: false, isJustWritten: false }));
 }
 
 function crowd(size: number): readonly (readonly [string, PayloadKind])[] {

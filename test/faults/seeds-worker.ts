@@ -1,10 +1,8 @@
 import { runHistory } from "./histories.js";
 import type { FailedSeed, WorkerReport } from "./seeds.js";
 
-/** Histories between two reports. */
-const BURST = 20;
-
-const [first = 0, end = 0, step = 1] = process.argv.slice(2).map(Number);
+// The seeds from `first` on, before `end`, each `step` after the one before; `burst` is how many histories lie between two reports.
+const [first = 0, end = 0, step = 1, burst = 20] = process.argv.slice(2).map(Number);
 let failed: FailedSeed[] = [];
 let done = 0;
 
@@ -15,7 +13,7 @@ for (let seed = first; seed < end; seed += step) {
     failed.push({ seed, says: `seed ${seed}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}` });
   }
   done += 1;
-  if (done === BURST) report();
+  if (done === burst) report();
 }
 report();
 process.disconnect?.();

@@ -72,6 +72,7 @@ function checkState(incarnation: Incarnation, stream: Stream): void {
   const { state } = stream.stored;
   const { tag } = incarnation;
   must(incarnation.closedAt === null || stream.closed, () => `${tag} is no longer closed`);
+  incarnation.cited.check(tag, state);
   if (stream.closed) incarnation.observeClosed(stream.tail);
   must(state.lastSeq === incarnation.lastSeq, () => `${tag}: Stream-Seq is ${state.lastSeq}, the last append had ${incarnation.lastSeq}`);
   const last = new Map<string, Operation>();

@@ -25,12 +25,13 @@ export class DiskScheduler {
     this.#random = random;
   }
 
-  add(task: () => void): void {
+  /** Takes `task` in; it waits `moreTurns` longer than others. */
+  add(task: () => void, moreTurns = 0): void {
     const { clock } = this;
-    if (clock === null || this.slowPart === 0 || !this.#random.chance(this.slowPart)) return this.#addSoon(task);
+    if (clock === null || this.slowPart === 0 || !this.#random.chance(this.slowPart)) return this.#addSoon(task, moreTurns);
     const clears = this.#clears;
     clock.after(this.#random.pick(SLOW_MS), () => {
-      if (clears === this.#clears) this.#addSoon(task);
+      if (clears === this.#clears) this.#addSoon(task, moreTurns);
     });
   }
 
@@ -41,8 +42,8 @@ export class DiskScheduler {
     this.#clears += 1;
   }
 
-  #addSoon(task: () => void): void {
-    const due = this.#turn + 1 + this.#delayTurns();
+  #addSoon(task: () => void, moreTurns: number): void {
+    const due = this.#turn + 1 + this.#delayTurns() + moreTurns;
     const tasks = this.#tasks.get(due);
     if (tasks === undefined) this.#tasks.set(due, [task]);
     else tasks.push(task);

@@ -9,7 +9,7 @@ import { splitTarget } from "../../src/http/target.js";
 import { defaultSettings, type Settings } from "../../src/options.js";
 import { Registry } from "../../src/stream/registry.js";
 import { Stream } from "../../src/stream/stream.js";
-import { openEngine, type LogLine } from "./engine.js";
+import { openEngine, type Engine, type LogLine } from "./engine.js";
 import { httpParts } from "./http-parts.js";
 import { ManualClock } from "./manual-clock.js";
 import { RawConnection } from "./raw-connection.js";
@@ -40,6 +40,7 @@ export interface Arrived {
 /** An HTTP server that hands each request to the test as an exchange, for the test to answer. */
 export class ExchangeServer {
   readonly context: Context;
+  readonly engine: Engine;
   readonly clock: ManualClock;
   readonly log: readonly LogLine[];
   readonly #server: Server;
@@ -47,10 +48,11 @@ export class ExchangeServer {
   readonly #arrived: Exchange[] = [];
   readonly #wanted: ((exchange: Exchange) => void)[] = [];
 
-  constructor(server: Server, context: Context, clock: ManualClock, log: readonly LogLine[]) {
+  constructor(server: Server, context: Context, engine: Engine, log: readonly LogLine[]) {
     this.#server = server;
     this.context = context;
-    this.clock = clock;
+    this.engine = engine;
+    this.clock = engine.clock;
     this.log = log;
     for (const [event, awaitsContinue] of [["request", false], ["checkContinue", true]] as const) {
       server.on(event, (req, res) => {
@@ -108,12 +110,13 @@ export class ExchangeServer {
 export async function startExchanges(scope: TestScope, { settings = {}, host = "127.0.0.1", dir }: ExchangeServerOptions = {}): Promise<ExchangeServer> {
   const clock = new ManualClock();
   const { lines, ...parts } = httpParts({ clock });
-  const { storage } = await openEngine(dir === undefined ? { clock } : { clock, dir });
+  const engine = await openEngine(dir === undefined ? { clock } : { clock, dir });
+  const { storage } = engine;
   const all = { ...defaultSettings(), ...settings };
   const registry = new Registry({ storage, clock, log: parts.log, ttlMode: all.ttl, maxLoadedStreams: all.maxLoadedStreams });
   const context = { ...parts, settings: all, registry, random: () => 0, readBuffers: new ReadBuffers(all.chunkBytes, clock) };
   const server = createServer({ requireHostHeader: false });
-  const exchanges = new ExchangeServer(server, context, clock, lines);
+  const exchanges = new ExchangeServer(server, context, engine, lines);
   const listening = once(server, "listening");
   server.listen({ host, port: 0 });
   await listening;

@@ -16,6 +16,20 @@ interface Fault {
   readonly matches: CallFilter;
 }
 
+/** Calls that take some turns longer than others, before or after they take effect. */
+export interface SlowCalls {
+  readonly matches: CallFilter;
+  readonly turns: number;
+}
+
+/** The call in whose middle the process ends: of those that match, the one after `left` others. */
+interface CrashAmid {
+  left: number;
+  readonly kind: CrashKind;
+  readonly matches: CallFilter;
+  readonly onCrash: () => void;
+}
+
 /**
  * How a process ends without warning. `kill`: the system lives on, and what was written is there, synced or not.
  * `power`: of what was not synced anything may be there, in any order.
@@ -30,6 +44,8 @@ export class SimulatedDisk {
   readonly scheduler: DiskScheduler;
   /** Calls that need room fail with ENOSPC. */
   isFull = false;
+  /** Whether each write needs room, also where something is overwritten. */
+  isCopyOnWrite = false;
   readonly #random: Random;
   #root = new DirectoryNode();
   readonly #tree = new TreeChanges();
@@ -41,6 +57,9 @@ export class SimulatedDisk {
   #crashKind: CrashKind = "power";
   #onCrash: (() => void) | null = null;
   #fault: Fault | null = null;
+  #crashAmid: CrashAmid | null = null;
+  /** `null` while none takes longer than the others. */
+  slow: SlowCalls | null = null;
   trace: ((line: string) => void) | null = null;
 
   constructor(seed: number) {
@@ -70,12 +89,18 @@ export class SimulatedDisk {
     this.#onCrash = onCrash;
   }
 
+  /** Ends the process when the call after `calls` others, of those that match, has taken effect and is not answered. */
+  crashAmid(calls: number, kind: CrashKind, matches: CallFilter, onCrash: () => void): void {
+    this.#crashAmid = { left: calls, kind, matches, onCrash };
+  }
+
   /** Ends the process now. */
   crash(kind: CrashKind): void {
     this.trace?.(`disk: crash (${kind})`);
     this.#crashAt = Infinity;
     this.#onCrash = null;
     this.#fault = null;
+    this.#crashAmid = null;
     this.#mounted += 1;
     this.scheduler.clear();
     if (kind === "power") this.#losePower();
@@ -98,6 +123,8 @@ export class SimulatedDisk {
     this.#crashAt = Infinity;
     this.#onCrash = null;
     this.#fault = null;
+    this.#crashAmid = null;
+    this.slow = null;
     this.isFull = false;
   }
 
@@ -134,7 +161,9 @@ export class SimulatedDisk {
 
   /** Sends a call on its way. */
   call<T>(mount: number, call: Call<T>, done: (error: Error | null, value?: T) => void): void {
-    this.#after(mount, () => {
+    const moreTurns = this.slow?.matches(call.name, call.path) === true ? this.slow.turns : 0;
+    const isLateInEffect = moreTurns > 0 && this.#random.chance(0.5);
+    this.#after(mount, isLateInEffect ? moreTurns : 0, () => {
       this.trace?.(`disk: ${call.name} ${call.path}`);
       const code = this.#faultFor(call);
       let answer: () => void;
@@ -144,6 +173,7 @@ export class SimulatedDisk {
           throw new SystemError(code, call.name, call.path);
         }
         const value = call.effect();
+        if (this.#endsAmid(call)) return;
         answer = () => {
           call.finish?.();
           done(null, value);
@@ -153,8 +183,9 @@ export class SimulatedDisk {
         this.trace?.(`disk: ${error.message}`);
         answer = () => done(error);
       }
-      if (call.finish === undefined && this.#random.chance(0.5)) answer();
-      else this.#after(mount, answer);
+      const isAnsweredLate = moreTurns > 0 && !isLateInEffect;
+      if (call.finish === undefined && !isAnsweredLate && this.#random.chance(0.5)) answer();
+      else this.#after(mount, isAnsweredLate ? moreTurns : 0, answer);
     });
   }
 
@@ -251,7 +282,18 @@ export class SimulatedDisk {
     return node;
   }
 
-  #after(mount: number, task: () => void): void {
+  /** Whether this is the call in whose middle the process ends, which it does. */
+  #endsAmid({ name, path }: Call<unknown>): boolean {
+    const amid = this.#crashAmid;
+    if (amid === null || !amid.matches(name, path)) return false;
+    amid.left -= 1;
+    if (amid.left >= 0) return false;
+    this.crash(amid.kind);
+    amid.onCrash();
+    return true;
+  }
+
+  #after(mount: number, moreTurns: number, task: () => void): void {
     this.scheduler.add(() => {
       if (!this.isMounted(mount)) return;
       this.#events += 1;
@@ -260,7 +302,7 @@ export class SimulatedDisk {
         this.crash(this.#crashKind);
         onCrash?.();
       } else task();
-    });
+    }, moreTurns);
   }
 
   #faultFor(call: Call<unknown>): FaultCode | null {
@@ -273,7 +315,8 @@ export class SimulatedDisk {
         return fault.code;
       }
     }
-    return this.isFull && call.needsRoom?.() === true ? "ENOSPC" : null;
+    const needsRoom = (): boolean => call.needsRoom?.() === true || (this.isCopyOnWrite && /^(log-|replacement-)?write$/.test(call.name));
+    return this.isFull && needsRoom() ? "ENOSPC" : null;
   }
 
   #losePower(): void {

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { parseOffset } from "../../src/protocol/offset.js";
 import type { CreateCommand, ForkRequest } from "../../src/stream/command.js";
-import { forkConfig, forkOrigin, matchesFork } from "../../src/stream/fork.js";
+import { forkConfig, forkOrigin, matchesFork, type ForkSource } from "../../src/stream/fork.js";
 import { KEEP_ALL } from "../../src/stream/retention.js";
-import { Stream } from "../../src/stream/stream.js";
+import { Stream, TrimmedStreamError } from "../../src/stream/stream.js";
 import { tokenIn } from "../helpers/tokens.js";
 import { append, bytesOf, configOf, created, openEngine } from "../helpers/engine.js";
 
@@ -64,6 +64,31 @@ describe("the place of a fork", () => {
     const trimmed = Object.create(source.stored, { earliest: { value: 4000 }, segmentStartBefore: { value: segmentStartBefore } }) as Stream["stored"];
     const origin = await forkOrigin(Object.create(source, { isOwnToken: { value: () => true }, stored: { value: trimmed }, locate: { value: () => 100 } }) as Stream, requestOf({ offset: tokenIn(source.id, 100) }), null);
     assert.deepEqual(origin, { kind: "refused", code: "offset-gone", earliestOffset: tokenIn(source.id, 4000) });
+  });
+
+  test("behind the start is behind where the source begins by then", async (t) => {
+    for (const contentType of ["text/plain", "application/json"]) {
+      const message = `"${"x".repeat(3995)}",\n`;
+      const source = await sourceOf(t, contentType, [message, message, message, message]);
+      let reads = 0;
+      // What it begins with goes before it is read, and then once more while the place is found.
+      const trimmed: ForkSource = {
+        stored: Object.create(source.stored, { earliest: { get: () => [0, 3999][reads] ?? 3 * 3999 }, segmentStartBefore: { value: (position: number) => source.stored.segmentStartBefore(position) } }) as Stream["stored"],
+        isJson: contentType === "application/json",
+        tail: source.tail,
+        retain: () => undefined,
+        release: () => undefined,
+        isOwnToken: () => true,
+        locate: (offset) => source.locate(offset),
+        async read(from, maxBytes) {
+          reads += 1;
+          if (reads === 1) throw new TrimmedStreamError(source.stored);
+          return source.read(from, maxBytes);
+        },
+      };
+      const origin = await forkOrigin(trimmed, requestOf({ offset: "-1", subOffset: 1 }), null);
+      assert.equal("point" in origin && origin.point, trimmed.isJson ? 4 * 3999 : 1);
+    }
   });
 
   test("is looked for in a bounded number of bytes", async (t) => {

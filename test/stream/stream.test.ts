@@ -7,11 +7,11 @@ import type { TtlMode } from "../../src/stream/expiry.js";
 import type { Advance } from "../../src/stream/live.js";
 import type { AppendOutcome } from "../../src/stream/outcome.js";
 import { KEEP_ALL } from "../../src/stream/retention.js";
-import { refuseRejected, Stream, type Chunk } from "../../src/stream/stream.js";
+import { refuseRejected, Stream, TrimmedStreamError, type Chunk } from "../../src/stream/stream.js";
 import { appendTo } from "../helpers/append.js";
-import { bytesOf, created, openEngine, type Engine } from "../helpers/engine.js";
+import { append, bytesOf, created, loaded, openEngine, reopen, settled, type Engine } from "../helpers/engine.js";
 import { placeOf, tokenIn } from "../helpers/tokens.js";
-import { diskError } from "../helpers/watched-files.js";
+import { Barrier, diskError } from "../helpers/watched-files.js";
 
 interface TestStream {
   readonly engine: Engine;
@@ -24,6 +24,23 @@ async function streamOf(t: TestContext, config: Partial<StreamConfig> = {}, init
   t.after(() => engine.storage.close());
   const stored = await created(engine.storage, "s", initial, { contentType: "text/plain", createdAtMs: engine.clock.nowMs(), ...config });
   return { engine, stream: new Stream({ storage: engine.storage, clock: engine.clock, ttlMode, retention: KEEP_ALL }, stored, null) };
+}
+
+/** A stream with these appends, each a segment of its own, of which memory has nothing; `trim` drops what is before a place. */
+async function streamOnDisk(t: TestContext, appends: readonly Buffer[]): Promise<TestStream & { readonly trim: (before: number) => Promise<void> }> {
+  const first = await openEngine();
+  const written = await created(first.storage, "s", "", { contentType: "text/plain" });
+  for (const payload of appends) await append(first.storage, written, payload);
+  const engine = await reopen(first);
+  t.after(() => engine.storage.close());
+  const { storage, clock, files } = engine;
+  const stored = await loaded(storage, "s");
+  const trim = async (before: number): Promise<void> => {
+    storage.trim(stored, before);
+    await settled(storage, stored);
+    await files.idle();
+  };
+  return { engine, trim, stream: new Stream({ storage, clock, ttlMode: "sliding", retention: KEEP_ALL }, stored, null) };
 }
 
 const JSON_CONFIG = { contentType: "application/json" };
@@ -207,7 +224,8 @@ describe("offsets", () => {
 
   test("the start, the tail and any byte of a text stream can be read from", async (t) => {
     const { stream } = await segmented(t);
-    assert.equal(stream.locate({ kind: "start" }), 0);
+    assert.equal(stream.locate({ kind: "start" }), "start");
+    assert.equal((await stream.read("start", 100)).from, 0);
     assert.equal(stream.locate({ kind: "now" }), 17_500);
     assert.equal(stream.locate(at(tokenIn(stream.id, 1, 1000))), 1001);
     assert.equal(stream.locate(at(tokenIn(stream.id, 0, 1000))), 1000);
@@ -218,7 +236,7 @@ describe("offsets", () => {
     for (const [byte, start] of [[9001, 8500], [0, 17_500], [0, 1], [1001, 0], [4 * 1024 ** 3, 2 ** 53 - 1]] as const) {
       const token = tokenIn(stream.id, byte, start);
       const located = await stream.locate(at(token));
-      assert.ok(typeof located !== "number" && located.code === "invalid-offset", token);
+      assert.ok(typeof located === "object" && located.code === "invalid-offset", token);
     }
   });
 
@@ -234,7 +252,7 @@ describe("offsets", () => {
     const { stream } = await segmented(t);
     for (const token of [tokenIn("another", 1000), tokenIn("another", 0, 1000), tokenIn("another", 3), tokenIn("another", 5, 99_999)]) {
       const located = await stream.locate(at(token));
-      assert.ok(typeof located !== "number");
+      assert.ok(typeof located === "object");
       assert.deepEqual([located.code, located.earliestOffset], ["offset-gone", START_TOKEN], token);
     }
     assert.equal(stream.locate(at(START_TOKEN)), 0);
@@ -248,7 +266,7 @@ describe("offsets", () => {
     const { earliest } = stream.stored;
     assert.ok(earliest > 0 && earliest <= 8500, `earliest is ${earliest}`);
     assert.deepEqual(await stream.locate(at(tokenIn(stream.id, 1000))), { kind: "refused", code: "offset-gone", earliestOffset: stream.offsetAt(earliest) });
-    assert.equal(stream.locate({ kind: "start" }), earliest);
+    assert.equal((await stream.read("start", 100)).from, earliest);
     assert.equal(stream.locate(at(stream.offsetAt(earliest))), earliest);
     assert.equal(stream.locate(at(before)), 8500);
   });
@@ -294,18 +312,6 @@ describe("reading", () => {
     for (const [from, maxBytes, text] of table) assert.equal((await readOf(stream, from, maxBytes)).bytes.toString(), text, `from ${from}, about ${maxBytes}`);
     const shortened = async (longestBytes: number): Promise<string> => (await stream.read(3, 2, undefined, longestBytes)).bytes.toString();
     assert.deepEqual([await shortened(3), await shortened(4)], ["34", "3456"]);
-  });
-
-  test("can be tried without reading an append whole", async (t) => {
-    const { engine, stream } = await streamOf(t, {}, bytesOf(3000));
-    const lengths: number[] = [];
-    const { storage } = engine;
-    const watched = Object.assign(Object.create(storage) as typeof storage, {
-      read: (...[stored, from, maxBytes]: Parameters<typeof storage.read>) => (lengths.push(maxBytes), storage.read(stored, from, maxBytes)),
-    });
-    const context = { storage: watched, clock: engine.clock, ttlMode: "sliding" as const, retention: KEEP_ALL };
-    await new Stream(context, stream.stored, null).probe(5);
-    assert.deepEqual(lengths, [2995]);
   });
 
   test("tells of closure only at the end", async (t) => {
@@ -357,6 +363,29 @@ describe("reading", () => {
     disk.open();
     await appended;
     assert.equal((await readOf(stream, 0, 100)).bytes.toString(), "oldnew");
+  });
+
+  test("from the start begins where the stream does by then, whatever is dropped meanwhile", async (t) => {
+    for (const dropped of [4000, 8000, 12_000]) {
+      const { engine, stream, trim } = await streamOnDisk(t, [bytesOf(4000), bytesOf(4000, 1), bytesOf(4000, 2)]);
+      const disk = new Barrier();
+      engine.files.gate = ({ kind, path }) => (kind === "open" && path.endsWith(".seg") ? disk.opened : undefined);
+      const reading = stream.read("start", 100_000);
+      await trim(dropped);
+      disk.open();
+      const { from, to, bytes } = await reading;
+      assert.deepEqual([from, to, bytes.length], [dropped, 12_000, 12_000 - dropped]);
+    }
+  });
+
+  test("from a place that is dropped meanwhile is told so", async (t) => {
+    const { engine, stream, trim } = await streamOnDisk(t, [bytesOf(4000), bytesOf(4000, 1)]);
+    const disk = new Barrier();
+    engine.files.gate = ({ kind, path }) => (kind === "open" && path.endsWith(".seg") ? disk.opened : undefined);
+    const reading = readOf(stream, 0, 100);
+    await trim(4000);
+    disk.open();
+    await assert.rejects(reading, TrimmedStreamError);
   });
 
   test("keeps the stream in memory while it gathers", async (t) => {

@@ -10,11 +10,11 @@ const START: ParsedOffset = { kind: "start" };
 
 /** `GET`: one chunk from an offset on, or none where there is nothing yet (specification 4.6). */
 export function read(context: Context, exchange: Exchange, name: string, offset: ParsedOffset | null): MaybePromise<void> {
-  const from = offset ?? START;
+  const asked = offset ?? START;
   const { settings, clock, readBuffers } = context;
-  return withReadPlace(context, exchange, name, from, (stream, position) =>
-    chain(stream.read(position, settings.chunkBytes, readBuffers.allocatorFor(exchange)), (chunk) => {
-      answerChunk(context, exchange, serve(stream, chunk, clock.nowMs()), { cursor: null, fromNow: from.kind === "now" });
+  return withReadPlace(context, exchange, name, asked, (stream, from) =>
+    chain(stream.read(from, settings.chunkBytes, readBuffers.allocatorFor(exchange)), (chunk) => {
+      answerChunk(context, exchange, serve(stream, chunk, clock.nowMs()), { cursor: null, fromNow: asked.kind === "now" });
       readBuffers.takeBackAfter(exchange, chunk.bytes);
     }),
   );

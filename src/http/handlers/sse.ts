@@ -3,8 +3,11 @@ import { parseOffset } from "../../protocol/offset.js";
 import type { MaybePromise } from "../../stream/stream.js";
 import type { Context } from "../context.js";
 import type { Exchange } from "../exchange.js";
-import { withReadPlace } from "../read-place.js";
+import { whenRead, withReadPlace } from "../read-place.js";
 import type { SseFeeds } from "../sse-feed.js";
+
+/** Read before an answer begins, to find out whether there is something to send. */
+const PROBE_BYTES = 4096;
 
 /** What an SSE read asks for. */
 export interface SseQuery {
@@ -14,12 +17,10 @@ export interface SseQuery {
 
 /** `GET` with `live=sse`: everything from an offset on, as events, for as long as the connection lasts (specification 4.8). */
 export function sse(context: Context, feeds: SseFeeds, exchange: Exchange, name: string, { offset, cursor }: SseQuery): MaybePromise<void> {
-  return withReadPlace(context, exchange, name, offset, (stream, position) => {
-    const open = (): void => feeds.open(stream, { exchange, position, cursor });
-    if (position === stream.tail) return open();
+  return withReadPlace(context, exchange, name, offset, (stream, from) =>
     // Once the answer has begun it can't be refused any more, and the client would come back again and again.
-    return stream.probe(position).then(open);
-  });
+    whenRead(stream, stream.read(from, PROBE_BYTES, undefined, PROBE_BYTES), () => feeds.open(stream, { exchange, from, cursor })),
+  );
 }
 
 /** The offset that a browser's EventSource comes back with: the `id` of the last event it got whole. */

@@ -218,7 +218,11 @@ export class SegmentWriter {
     return entries;
   }
 
-  /** Cuts off what a crash may have left behind the durable bytes: a large payload whose record was never written. */
+  /**
+   * Cuts off what a crash may have left behind the durable bytes: a large payload whose record was never written. No
+   * reader would ever see it, since a byte counts only after it was written again; but the file is to hold the stream's
+   * bytes and nothing else, for who reads it by itself and for a repair that has lost the sidecar.
+   */
   async #fit(stream: FileStream, segmentStart: Position, file: OpenFile): Promise<void> {
     if (stream.recovering || stream.fitted.has(segmentStart)) return;
     const segment = stream.segmentAt(segmentStart);

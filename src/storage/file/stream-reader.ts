@@ -64,7 +64,9 @@ export class StreamReader {
     const bytes = this.#readOwn(owner, from, Math.min(maxBytes, to - from), allocate);
     if (!(bytes instanceof Promise)) return bytes;
     return bytes.catch((error: unknown) => {
-      throw fork.deleted ? deletedMeanwhile(fork) : error;
+      if (fork.deleted) throw deletedMeanwhile(fork);
+      // The source dropped what this fork, which begins later by now, no longer needed.
+      throw error instanceof TrimmedStreamError ? new TrimmedStreamError(fork) : error;
     });
   }
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { DeletedStreamError, TrimmedStreamError, type StoredStream } from "../../../src/storage/storage.js";
-import { bytesOf, created, forked, loaded, openEngine, readAll, remove, reopen, settled, type Engine } from "../../helpers/engine.js";
+import { append, bytesOf, created, forked, loaded, openEngine, readAll, remove, reopen, settled, type Engine } from "../../helpers/engine.js";
 import { Barrier } from "../../helpers/watched-files.js";
 
 /** A stream and a fork of it that shares its 100 bytes, neither of which is in memory. */
@@ -43,5 +43,27 @@ describe("a read of what a fork shares", () => {
     await dropShared(engine, source, fork);
     disk.open();
     await assert.rejects(async () => read, DeletedStreamError);
+  });
+
+  test("says where the fork begins by then, not where the source does", async (t) => {
+    const first = await openEngine();
+    const shared = await created(first.storage, "source", bytesOf(100));
+    await forked(first.storage, shared, "fork", 100, bytesOf(5000, 1));
+    for (const size of [5000, 5000]) await append(first.storage, shared, bytesOf(size));
+    const engine = await reopen(first);
+    t.after(() => engine.storage.close());
+    const { storage, files } = engine;
+    const [fork, source] = [await loaded(storage, "fork"), await loaded(storage, "source")];
+    const disk = new Barrier();
+    files.gate = ({ kind, path }) => (kind === "open" && path.endsWith(".seg") ? disk.opened : undefined);
+    const read = storage.read(fork, 0, 10);
+    for (const [stream, before] of [[fork, 100], [source, 5100]] as const) {
+      storage.trim(stream, before);
+      await settled(storage, stream);
+    }
+    await files.idle();
+    disk.open();
+    assert.deepEqual([fork.earliest, source.earliest], [100, 5100]);
+    await assert.rejects(async () => read, (error) => error instanceof TrimmedStreamError && error.stream === fork);
   });
 });

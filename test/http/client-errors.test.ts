@@ -6,6 +6,7 @@ import { ClientErrors } from "../../src/http/client-errors.js";
 import { CorsPolicy } from "../../src/http/cors.js";
 import { InFlight } from "../../src/http/in-flight.js";
 import { Responder } from "../../src/http/respond.js";
+import { StagedEnds } from "../../src/http/staged-end.js";
 import { ManualClock } from "../helpers/manual-clock.js";
 import { RawConnection } from "../helpers/raw-connection.js";
 import { REQUEST_PATHS, takePath } from "../helpers/request-paths.js";
@@ -152,7 +153,7 @@ describe("a fault that Node reports", () => {
 
   function clientErrors(): ClientErrors {
     const clock = new ManualClock();
-    return new ClientErrors(new Responder({ cors: new CorsPolicy("*"), inFlight: new InFlight(1), clock }), clock, () => null);
+    return new ClientErrors(new Responder({ cors: new CorsPolicy("*"), inFlight: new InFlight(1), clock }), new StagedEnds(clock), () => null);
   }
 
   for (const [code, status] of [["ERR_HTTP_REQUEST_TIMEOUT", 408], ["HPE_HEADER_OVERFLOW", 431], ["SOMETHING_NEW", 400]] as const) {

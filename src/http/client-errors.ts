@@ -1,14 +1,10 @@
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import type { Clock } from "../ops/clock.js";
 import { STREAM_METHODS } from "./cors.js";
 import { OwnResponse } from "./own-response.js";
 import { problem, type Problem, type ProblemCode } from "./problems.js";
 import type { Responder } from "./respond.js";
-
-/** How long, and for how many bytes, a client may go on sending after HTTP broke on its connection. */
-const MAX_DEAF_MS = 5_000;
-const MAX_DEAF_BYTES = 1024 * 1024;
+import type { StagedEnds } from "./staged-end.js";
 
 /** A request line longer than this is not looked at for its method. */
 const MAX_REQUEST_LINE_BYTES = 8 * 1024;
@@ -25,42 +21,45 @@ const CODES: Readonly<Record<string, ProblemCode>> = {
 /** Answers connections on which no request can be made out any more, and closes them. */
 export class ClientErrors {
   readonly #responder: Responder;
-  readonly #clock: Clock;
+  readonly #ends: StagedEnds;
   readonly #answerUnderWay: (socket: Socket) => ServerResponse | null;
-  /** What a connection had sent when HTTP broke on it. */
-  readonly #brokeAt = new WeakMap<Socket, number>();
+  /** Those whose last answer waits for the answers before it. */
+  readonly #broken = new WeakSet<Socket>();
 
   /** `answerUnderWay` gives the answer that a connection is busy with. */
-  constructor(responder: Responder, clock: Clock, answerUnderWay: (socket: Socket) => ServerResponse | null) {
+  constructor(responder: Responder, ends: StagedEnds, answerUnderWay: (socket: Socket) => ServerResponse | null) {
     this.#responder = responder;
-    this.#clock = clock;
+    this.#ends = ends;
     this.#answerUnderWay = answerUnderWay;
   }
 
   /** For the event `clientError` of a server. Never throws. */
   answer(error: NodeJS.ErrnoException, socket: Socket): void {
-    const brokeAt = this.#brokeAt.get(socket);
-    if (brokeAt === undefined) return this.close(socket, problemOf(error));
-    // What comes behind the fault is reported as faults too: they are the client still sending.
-    if (socket.bytesRead - brokeAt > MAX_DEAF_BYTES) socket.destroy();
+    // What comes behind a fault is reported as faults too: they are the client still sending.
+    if (!this.#ends.isEnding(socket) && !this.#broken.has(socket)) this.close(socket, problemOf(error));
   }
 
   /** Gives a connection a problem as its last answer, behind the answers to the requests that were understood. */
   close(socket: Socket, refusal: Problem): void {
-    this.#brokeAt.set(socket, socket.bytesRead);
+    this.#broken.add(socket);
     const earlier = this.#answerUnderWay(socket);
-    if (earlier?.req.complete === true) earlier.on("close", () => this.close(socket, refusal));
+    if (this.#ends.isEnding(socket)) return;
+    if (earlier?.req.complete === true) earlier.on("close", () => this.#goOn(earlier, socket, refusal));
     else if (!socket.writable) socket.destroy();
-    else if (earlier?.headersSent !== true) this.#end(socket, this.#responder.rawProblem(refusal));
-    else if (isWhole(earlier)) this.#end(socket, "");
+    else if (earlier?.headersSent !== true) this.#ends.end(socket, this.#responder.rawProblem(refusal));
+    else if (isWhole(earlier)) this.#ends.end(socket);
     else socket.destroy();
   }
 
-  /** Ends the connection with `lastBytes`; closed while the client still sends, it would be reset, and the client might lose its answer. */
-  #end(socket: Socket, lastBytes: string): void {
-    socket.end(lastBytes);
-    const timer = this.#clock.after(MAX_DEAF_MS, () => socket.destroy());
-    socket.on("close", () => timer.cancel());
+  /** Behind an answer that told the client so, nothing follows. */
+  #goOn(earlier: ServerResponse, socket: Socket, refusal: Problem): void {
+    if (!earlier.shouldKeepAlive) this.#ends.end(socket);
+    else this.close(socket, refusal);
+  }
+
+  /** Whether a connection waits for the answers before its last one: those do not end it. */
+  isWaiting(socket: Socket): boolean {
+    return this.#broken.has(socket);
   }
 }
 

@@ -12,6 +12,7 @@ import { KEEP_ALIVE_SECONDS } from "./head.js";
 import { OwnResponse } from "./own-response.js";
 import { problem } from "./problems.js";
 import type { Responder } from "./respond.js";
+import { StagedEnds } from "./staged-end.js";
 
 /** What a request may cost before it is understood, and how long a connection may wait for one. Times in milliseconds, sizes in bytes. */
 export interface RequestLimits {
@@ -48,21 +49,27 @@ export class HttpServer {
 
   constructor({ dispatcher, responder, clock, log, limits = REQUEST_LIMITS }: HttpServerOptions) {
     this.#log = log;
+    const ends = new StagedEnds(clock);
+    const clientErrors = new ClientErrors(responder, ends, (socket) => this.#server.answerUnderWay(socket));
+    const endBehindLast = (socket: Socket): void => {
+      if (!clientErrors.isWaiting(socket)) ends.end(socket);
+    };
     // A missing Host is refused by the dispatcher, in words.
     const serve: Serve = (req, connection) => dispatcher.handleDirect(req, connection);
-    this.#server = new PatientServer({ ...limits, requireHostHeader: false, insecureHTTPParser: false }, serve);
+    this.#server = new PatientServer({ ...limits, requireHostHeader: false, insecureHTTPParser: false }, serve, endBehindLast);
     // Past this count Node would leave headers out without a word; their size is bounded above.
     this.#server.maxHeadersCount = 0;
     const handle = (req: DirectRequest, res: ServerResponse, arrival?: Arrival): void => {
+      if (req.socket.writable) return dispatcher.handle(req, res, arrival);
       // What comes behind the last answer of a connection is not done: nobody could be told of it.
-      if (req.socket.writable) dispatcher.handle(req, res, arrival);
+      ends.isEnding(req.socket);
+      req.on("data", () => ends.isEnding(req.socket));
     };
     this.#server.on("request", (req, res) => {
       if (!req.handOver(res)) handle(req, res);
     });
     this.#server.on("checkContinue", (req, res) => handle(req, res, { awaitsContinue: true }));
     this.#server.on("checkExpectation", (req, res) => handle(req, res, { refusal: problem("expectation-failed") }));
-    const clientErrors = new ClientErrors(responder, clock, (socket) => this.#server.answerUnderWay(socket));
     // What listens on a port has sockets of node:net: that the types say less is for other transports.
     this.#server.on("clientError", (error, socket) => clientErrors.answer(error, socket as Socket)); // see above
     this.#server.on("connect", (_req, socket) => {
@@ -105,12 +112,16 @@ export class HttpServer {
 class PatientServer extends Server<typeof DirectRequest, typeof OwnResponse<DirectRequest>> {
   readonly #connections = new Map<Socket, DirectConnection | null>();
 
-  constructor(options: ServerOptions, serve: Serve) {
+  /** `endBehindLast` is called for a connection whose last answer is out. */
+  constructor(options: ServerOptions, serve: Serve, endBehindLast: (socket: Socket) => void) {
     super({ ...options, IncomingMessage: DirectRequest, ServerResponse: OwnResponse });
     // A client that has ended its side may wait for its answers: Node ends this side behind the last of them.
     Object.assign(this, { httpAllowHalfOpen: true });
     const connections = this.#connections;
     // One each for all connections.
+    function end(this: Socket): void {
+      endBehindLast(this);
+    }
     function clientEnded(this: Socket): void {
       // From here on Node must know of what waits for its answer.
       connections.get(this)?.handOver();
@@ -122,6 +133,8 @@ class PatientServer extends Server<typeof DirectRequest, typeof OwnResponse<Dire
       connections.delete(this);
     }
     this.on("connection", (socket) => {
+      // What Node calls there would close it at once.
+      socket.destroySoon = end;
       connections.set(socket, DirectConnection.open(socket, serve, this.keepAliveTimeout));
       socket.on("close", forget);
       // Before Node's own.

@@ -23,6 +23,7 @@ export function linger({ req, res, awaitsContinue }: Exchange, clock: Clock): vo
   // After the end of the body, or of the connection.
   req.on("close", () => {
     timer.cancel();
-    res.end();
+    if (req.socket.writable) res.end();
+    else req.socket.destroySoon();
   });
 }

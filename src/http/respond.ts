@@ -155,10 +155,11 @@ export class Responder {
   }
 
   #begin(exchange: Exchange, status: number, own: readonly string[], body: Buffer | null, isLast: boolean): void {
-    const headers = isLast || exchange.isLast || this.#inFlight.closing ? [...own, "Connection", "close"] : own;
     const { list } = this.#cors.headersFor(exchange.headers.origin);
     exchange.decide();
-    exchange.res.writeHead(status, [...list, ...headers, ...lengthHeader(body?.length ?? null)]);
+    const { res } = exchange;
+    if (isLast || exchange.isLast || this.#inFlight.closing) res.shouldKeepAlive = false;
+    res.writeHead(status, [...list, ...own, ...lengthHeader(body?.length ?? null)]);
   }
 
   /** Answers a browser that asks what it may send. */

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createServer as createSocketServer, type AddressInfo, type Socket } from "node:net";
 import { describe, test, type TestContext } from "node:test";
 import { ClientErrors } from "../../src/http/client-errors.js";
+import { StagedEnds } from "../../src/http/staged-end.js";
 import { httpParts } from "../helpers/http-parts.js";
 import { RawConnection } from "../helpers/raw-connection.js";
 import { REQUEST_PATHS, takePath } from "../helpers/request-paths.js";
@@ -149,7 +150,7 @@ describe("a fault that Node reports", () => {
 
   function clientErrors(): ClientErrors {
     const { responder, clock } = httpParts();
-    return new ClientErrors(responder, clock, () => null);
+    return new ClientErrors(responder, new StagedEnds(clock), () => null);
   }
 
   for (const [code, status] of [["ERR_HTTP_REQUEST_TIMEOUT", 408], ["HPE_HEADER_OVERFLOW", 431], ["SOMETHING_NEW", 400]] as const) {

@@ -4,6 +4,7 @@ import type { Clock } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
 import { answerUnderWay } from "./answer-under-way.js";
 import { ClientErrors } from "./client-errors.js";
+import { ConnectionGate, type ConnectionLimit } from "./connection-limit.js";
 import { STREAM_METHODS } from "./cors.js";
 import { DirectConnection, type Serve } from "./direct-connection.js";
 import { DirectRequest } from "./direct-request.js";
@@ -28,14 +29,16 @@ export interface HttpServerOptions {
   readonly responder: Responder;
   readonly clock: Clock;
   readonly log: Log;
+  readonly connectionLimit: ConnectionLimit;
 }
 
 /** A node:http server that leads all it gets to the dispatcher, and answers what is not HTTP. */
 export class HttpServer {
   readonly #log: Log;
   readonly #server: PatientServer;
+  readonly #gate: ConnectionGate;
 
-  constructor({ dispatcher, responder, clock, log }: HttpServerOptions) {
+  constructor({ dispatcher, responder, clock, log, connectionLimit }: HttpServerOptions) {
     this.#log = log;
     // A missing Host is refused by the dispatcher, in words.
     const serve: Serve = (req, connection) => dispatcher.handleDirect(req, connection);
@@ -48,6 +51,8 @@ export class HttpServer {
     this.#server.on("checkContinue", (req, res) => dispatcher.handle(req, res, { awaitsContinue: true }));
     this.#server.on("checkExpectation", (req, res) => dispatcher.handle(req, res, { refusal: problem("expectation-failed") }));
     const clientErrors = new ClientErrors(responder, clock, (socket) => this.#server.answerUnderWay(socket));
+    const tooMany = problem("overloaded", { detail: "Too many connections are open." });
+    this.#gate = new ConnectionGate(this.#server, { limit: connectionLimit, refuse: (socket) => clientErrors.close(socket, tooMany), log });
     // What listens on a port has sockets of node:net: that the types say less is for other transports.
     this.#server.on("clientError", (error, socket) => clientErrors.answer(error, socket as Socket)); // see above
     this.#server.on("connect", (_req, socket) => {
@@ -80,6 +85,7 @@ export class HttpServer {
   /** Cuts all connections. */
   destroyConnections(): void {
     this.#server.closeAllConnections();
+    this.#gate.destroyTurnedAway();
   }
 }
 

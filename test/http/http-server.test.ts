@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { describe, test } from "node:test";
+import { connectionLimitFor } from "../../src/http/connection-limit.js";
 import { CorsPolicy } from "../../src/http/cors.js";
 import type { DirectConnection } from "../../src/http/direct-connection.js";
 import type { Dispatcher } from "../../src/http/dispatch.js";
@@ -61,7 +62,7 @@ describe("a connection", () => {
       return isDirect;
     };
     const dispatcher = { handle, handleDirect } as unknown as Dispatcher; // nothing else is asked of it
-    const server = new HttpServer({ dispatcher, responder, clock, log: createLog({ level: "silent", format: "text", clock, write: () => undefined }) });
+    const server = new HttpServer({ dispatcher, responder, clock, log: createLog({ level: "silent", format: "text", clock, write: () => undefined }), connectionLimit: connectionLimitFor(Infinity) });
     const connection = await RawConnection.open(await server.listen("127.0.0.1", 0));
     context.after(() => server.close());
     connection.write(requestBytes("GET", "/"));

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { connectionLimitFor } from "./http/connection-limit.js";
 import type { Context } from "./http/context.js";
 import { BodyMemory } from "./http/body-memory.js";
 import { CorsPolicy } from "./http/cors.js";
@@ -13,7 +14,9 @@ import { createLog, oneLine, type Log } from "./ops/log.js";
 import { keepTickClass } from "./ops/tick-class.js";
 import { defaultSettings, faultOf, OPTIONS, type OptionName, type Settings } from "./options.js";
 import { FileStorage } from "./storage/file/file-storage.js";
+import { systemFiles } from "./storage/file/files.js";
 import { DirectoryError } from "./storage/file/lock.js";
+import { freeDescriptors } from "./storage/file/open-files-limit.js";
 import { Registry } from "./stream/registry.js";
 import { segmentRollOf } from "./stream/retention.js";
 
@@ -77,16 +80,11 @@ export function createServer(options: ServerOptions): Promise<RunningServer> {
 /** As {@link createServer}, for tests: with `limits` that none has to wait for. */
 export async function startServer(options: ServerOptions, limits: RequestLimits): Promise<RunningServer> {
   const service = await Service.open(options);
-  const { settings, responder, clock, log } = service.context;
-  const { host, port: wantedPort, prefix } = settings;
-  const http = new HttpServer({ dispatcher: service.dispatcher, responder, clock, log, limits });
-  let port: number;
-  try {
-    port = await http.listen(host, wantedPort);
-  } catch (error) {
+  const { host, port: wantedPort, prefix } = service.context.settings;
+  const { http, port } = await listen(service, host, wantedPort, limits).catch(async (error: unknown) => {
     await service.stop();
     throw portFault(host, wantedPort, error);
-  }
+  });
   const url = `http://${host.includes(":") ? `[${host}]` : host}:${port}${prefix}`;
   return {
     url,
@@ -104,6 +102,14 @@ export async function startServer(options: ServerOptions, limits: RequestLimits)
       service.stopTimers();
     },
   };
+}
+
+async function listen({ context, dispatcher }: Service, host: string, wantedPort: number, limits: RequestLimits): Promise<{ readonly http: HttpServer; readonly port: number }> {
+  const { responder, clock, log } = context;
+  // Behind the storage, which has taken what it always needs.
+  const connectionLimit = connectionLimitFor(await freeDescriptors(systemFiles(false)));
+  const http = new HttpServer({ dispatcher, responder, clock, log, limits, connectionLimit });
+  return { http, port: await http.listen(host, wantedPort) };
 }
 
 /** Opens the directory, for a server of your own: `host` and `port` are not used. Throws {@link StartError}. */

@@ -4,6 +4,7 @@ import type { Clock } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
 import { answerUnderWay } from "./answer-under-way.js";
 import { ClientErrors } from "./client-errors.js";
+import { ConnectionGate, type ConnectionLimit } from "./connection-limit.js";
 import { STREAM_METHODS } from "./cors.js";
 import { DirectConnection, type Serve } from "./direct-connection.js";
 import { DirectRequest } from "./direct-request.js";
@@ -40,14 +41,16 @@ export interface HttpServerOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly limits?: RequestLimits;
+  readonly connectionLimit: ConnectionLimit;
 }
 
 /** A node:http server that leads all it gets to the dispatcher, and answers what is not HTTP. */
 export class HttpServer {
   readonly #log: Log;
   readonly #server: PatientServer;
+  readonly #gate: ConnectionGate;
 
-  constructor({ dispatcher, responder, clock, log, limits = REQUEST_LIMITS }: HttpServerOptions) {
+  constructor({ dispatcher, responder, clock, log, limits = REQUEST_LIMITS, connectionLimit }: HttpServerOptions) {
     this.#log = log;
     const ends = new StagedEnds(clock);
     const clientErrors = new ClientErrors(responder, ends, (socket) => this.#server.answerUnderWay(socket));
@@ -70,6 +73,8 @@ export class HttpServer {
     });
     this.#server.on("checkContinue", (req, res) => handle(req, res, { awaitsContinue: true }));
     this.#server.on("checkExpectation", (req, res) => handle(req, res, { refusal: problem("expectation-failed") }));
+    const tooMany = problem("overloaded", { detail: "Too many connections are open." });
+    this.#gate = new ConnectionGate(this.#server, { limit: connectionLimit, refuse: (socket) => clientErrors.close(socket, tooMany), log });
     // What listens on a port has sockets of node:net: that the types say less is for other transports.
     this.#server.on("clientError", (error, socket) => clientErrors.answer(error, socket as Socket)); // see above
     this.#server.on("connect", (_req, socket) => {
@@ -102,6 +107,7 @@ export class HttpServer {
   /** Cuts all connections. */
   destroyConnections(): void {
     this.#server.closeAllConnections();
+    this.#gate.destroyTurnedAway();
   }
 }
 

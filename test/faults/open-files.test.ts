@@ -3,10 +3,13 @@ import { once } from "node:events";
 import { readdirSync } from "node:fs";
 import http from "node:http";
 import net from "node:net";
+import { join } from "node:path";
 import { describe, test, type TestContext } from "node:test";
 import { assertExactlyOnce, HonestProducer } from "../helpers/honest-producer.js";
 import { lacksLimits, limitProcess } from "../helpers/machine.js";
-import { codeOf, RealServer, type Reply } from "../helpers/real-server.js";
+import { startNode, startStreamdir } from "../helpers/process.js";
+import { ask, codeOf, RealServer, type Reply } from "../helpers/real-server.js";
+import { tempDir } from "../helpers/temp-dir.js";
 
 const STREAMS = 100;
 const CONNECTIONS = 4;
@@ -21,6 +24,21 @@ const NOTHING_MORE = 12;
 /** As a clock does that is corrected while the server runs: half as much time goes by on it as for the timers. */
 const SLOW_WALL_CLOCK = "const now = Date.now, startMs = now(); Date.now = () => startMs + Math.floor((now() - startMs) / 2);";
 
+/** A program that serves streams from a server of its own, in the directory that it is given. */
+const OWN_SERVER = `
+  import { createServer } from "node:http";
+  import { createHandler } from ${JSON.stringify(new URL("../../src/index.ts", import.meta.url))};
+  const handler = await createHandler({ dir: process.argv[1], journalBytes: 64 * 1024, journalBypassBytes: 16 * 1024 });
+  const server = createServer(handler).listen(0, "127.0.0.1", () => console.log("http://127.0.0.1:" + server.address().port + "/v1/stream/"));
+  const alive = setInterval(() => {}, 1000);
+  process.once("SIGTERM", async () => {
+    server.closeAllConnections();
+    server.close();
+    await handler.close();
+    clearInterval(alive);
+  });
+`;
+
 /** A server with many streams, none of which is in memory. */
 async function startWithStreams(context: TestContext, under: readonly string[] = []): Promise<RealServer> {
   const server = new RealServer(context, SIZES);
@@ -31,11 +49,6 @@ async function startWithStreams(context: TestContext, under: readonly string[] =
   assert.equal((await server.stop()).status, 0);
   await server.start(under);
   return server;
-}
-
-/** Asks again, as a client does that is told to, until the server has seen that descriptors are free. */
-async function untilNotBusy(server: RealServer): Promise<void> {
-  while ((await server.ask("GET", "cold/0")).status === 503);
 }
 
 async function readAllCold(server: RealServer): Promise<void> {
@@ -64,21 +77,51 @@ describe("too many open files", { skip: lacksLimits }, () => {
     await server.verify();
   });
 
-  test("connections that take all descriptors shut out others, and nothing else; when they are gone all is well", async (context) => {
+  test("idle connections, however many, cost those who are connected nothing; others are told to come again", async (context) => {
     const server = await startWithStreams(context, ["prlimit", `--nofile=${FEW_FILES}`]);
     await keepConnections(context, server);
-    const producer = new HonestProducer(server, "crowded", "p");
-    assert.equal((await server.ask("PUT", "crowded", { headers: { "Content-Type": "application/json" } })).status, 201);
-    const crowd = Array.from({ length: FEW_FILES + 50 }, () => net.connect(Number(new URL(server.url).port), "127.0.0.1").on("error", () => undefined));
+    assert.equal((await server.ask("PUT", "crowded", { headers: TEXT })).status, 201);
+    const crowd = Array.from({ length: FEW_FILES + 50 }, () => net.connect(Number(new URL(server.url).port), "127.0.0.1").on("error", () => undefined).resume());
     await Promise.race(crowd.map((socket) => once(socket, "close")));
-    for (let count = 0; count < 20; count += 1) await producer.append(1000);
-    for (const socket of crowd) socket.destroy();
-    await untilNotBusy(server);
+    const message = "x".repeat(1000);
+    for (let count = 0; count < 500; count += 1) {
+      const { status, body } = await server.ask("POST", "crowded", { headers: TEXT, body: message });
+      assert.equal(status, 204, `append ${count}: ${body}`);
+    }
     await readAllCold(server);
     assert.equal((await server.ask("GET", "/health")).status, 200);
-    await assertExactlyOnce(server, [producer]);
+    const newcomer = await server.ask("GET", "/health", { agent: new http.Agent() });
+    assert.deepEqual([newcomer.status, codeOf(newcomer)], [503, "overloaded"]);
+    assert.match(String(newcomer.headers["retry-after"]), /^\d+$/);
+    for (const socket of crowd) socket.destroy();
+    while ((await server.ask("GET", "/health", { agent: new http.Agent() })).status === 503);
+    assert.equal((await server.ask("GET", "crowded")).body, message.repeat(500));
+    assert.doesNotMatch(server.process.stderrText(), /EMFILE/);
     assert.equal((await server.stop()).status, 0);
     await server.verify();
+  });
+
+  test("connections that take all descriptors in a server of one's own do not get the journal's", async (context) => {
+    const dir = join(tempDir(), "data");
+    const own = startNode(context, ["--import", import.meta.resolve("tsx"), "--input-type=module", "-e", OWN_SERVER, dir], { under: ["prlimit", `--nofile=${FEW_FILES}`] });
+    const url = await own.stdoutLine(/^http:/);
+    const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+    context.after(async () => agent.destroy());
+    assert.equal((await ask(`${url}s`, "PUT", { agent, headers: TEXT })).status, 201);
+    const crowd = Array.from({ length: FEW_FILES }, () => net.connect(Number(new URL(url).port), "127.0.0.1").on("error", () => undefined));
+    await Promise.race(crowd.map((socket) => once(socket, "close")));
+    const message = "x".repeat(1000);
+    for (let count = 0; count < 500; count += 1) {
+      const { status, body } = await ask(`${url}s`, "POST", { agent, headers: TEXT, body: message });
+      assert.equal(status, 204, `append ${count}: ${body}`);
+    }
+    const { length } = readdirSync(`/proc/${own.pid}/fd`);
+    assert.ok(length >= FEW_FILES, `${length} descriptors are open`);
+    for (const socket of crowd) socket.destroy();
+    assert.equal((await ask(`${url}s`, "GET", { agent })).body, message.repeat(500));
+    own.kill("SIGTERM");
+    assert.equal((await own.ended).status, 0);
+    assert.equal((await startStreamdir(context, ["verify", dir]).ended).status, 0);
   });
 
   test("where nothing more can be opened an append is refused within seconds, health says so, and both end by themselves", async (context) => {

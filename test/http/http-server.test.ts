@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { describe, test, type TestContext } from "node:test";
+import { connectionLimitFor } from "../../src/http/connection-limit.js";
 import type { DirectConnection } from "../../src/http/direct-connection.js";
 import type { Dispatcher } from "../../src/http/dispatch.js";
 import { Exchange } from "../../src/http/exchange.js";
@@ -20,7 +21,7 @@ const TIMEOUT_MS = 12_345;
 async function connectionHandledBy(context: TestContext, handlers: Pick<Dispatcher, "handle" | "handleDirect">, parts = httpParts()): Promise<RawConnection> {
   const { clock, responder } = parts;
   const dispatcher = handlers as Dispatcher; // nothing else is asked of it
-  const server = new HttpServer({ dispatcher, responder, clock, log: createLog({ level: "silent", format: "text", clock, write: () => undefined }) });
+  const server = new HttpServer({ dispatcher, responder, clock, log: createLog({ level: "silent", format: "text", clock, write: () => undefined }), connectionLimit: connectionLimitFor(Infinity) });
   const connection = await RawConnection.open(await server.listen("127.0.0.1", 0));
   context.after(async () => {
     await connection.close();

@@ -128,9 +128,10 @@ export class FileStorage implements Storage {
       await this.#files.makeDirectory(this.#layout.root);
       const { forceUnlock: force = false, log } = this.#options;
       this.#unlock = await lockDirectory(this.#files, this.#layout.lock, { force, log });
-      await this.#pool.respectLimit();
+      await this.#pool.respectLimit((error) => this.#fault(error));
       await this.#recoverAndStart();
     } catch (error) {
+      await this.#pool.closeAll();
       await this.#unlock?.();
       this.#unlock = null;
       throw explainUnusable(this.#layout.root, error);
@@ -358,10 +359,8 @@ export class FileStorage implements Storage {
 
   health(): StorageHealth {
     if (this.#faulted !== null) return { writable: false, reason: "the disk failed" };
-    if (this.#journal === null) return { writable: true, reason: null };
-    if (this.#intake.isFull) return { writable: false, reason: "the disk is full" };
-    if (this.#intake.isShortOfFiles) return { writable: false, reason: "no more files can be opened" };
-    return { writable: true, reason: null };
+    const reason = this.#journal === null ? null : this.#intake.trouble;
+    return { writable: reason === null, reason };
   }
 
   async close(): Promise<void> {

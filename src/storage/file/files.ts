@@ -1,8 +1,9 @@
-import { chmod, close, closeSync, constants, fdatasync, fstat, ftruncate, mkdir, mkdtemp, open, read, readdir, readlink, rename, rm, rmdir, symlink, unlink, write } from "node:fs";
+import { chmod, close, closeSync, constants, fdatasync, fstat, ftruncate, mkdir, mkdtemp, open, openSync, read, readdir, readlink, rename, rm, rmdir, symlink, unlink, write } from "node:fs";
 import type { Socket } from "node:net";
-import { tmpdir } from "node:os";
+import { devNull, tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import type { Allocate } from "../storage.js";
+import { DescriptorReserve } from "./descriptor-reserve.js";
 import { listenOn, MAX_SOCKET_PATH_BYTES, probe, type Listener, type Reach } from "./sockets.js";
 
 /**
@@ -10,6 +11,8 @@ import { listenOn, MAX_SOCKET_PATH_BYTES, probe, type Listener, type Reach } fro
  * disk can stand in its place and fail, reorder or lose what was not synced.
  */
 export interface Files {
+  /** Descriptors for what is to be written or synced, where no others are left; only the system's own disk has them. */
+  readonly reserve?: DescriptorReserve;
   /**
    * Opens a file: `read` needs it to exist, `write` makes it where it is missing, `log` also syncs each write, and so does
    * `replacement`, which empties it first.
@@ -108,6 +111,7 @@ export function isPathFault(error: unknown): boolean {
 
 /** The real file system. Without `durable` nothing waits for the disk: syncs do nothing. */
 export function systemFiles(durable: boolean): Files {
+  const reserve = new DescriptorReserve({ open: () => openSync(devNull, "r"), close: closeSync });
   const dataSync = durable && constants.O_DSYNC !== undefined ? constants.O_DSYNC : 0;
   // Where the system has no O_DSYNC, a write to the log is followed by a sync of its own.
   const syncAfterWrite = durable && dataSync === 0;
@@ -118,10 +122,14 @@ export function systemFiles(durable: boolean): Files {
     log: constants.O_RDWR | constants.O_CREAT | dataSync,
     replacement: constants.O_RDWR | constants.O_CREAT | constants.O_TRUNC | dataSync,
   };
-  const openFile = async (path: string, bits: number, how: { readonly syncsWrites?: boolean; readonly closesAtOnce?: boolean } = {}): Promise<OpenFile> =>
-    new SystemFile(await promised<number>((done) => open(path, bits, 0o644, done)), { durable, syncsWrites: false, closesAtOnce: false, ...how });
+  const openFile = async (path: string, bits: number, how: { readonly isRead?: boolean; readonly syncsWrites?: boolean; readonly closesAtOnce?: boolean } = {}): Promise<OpenFile> => {
+    const opening = promised<number>((done) => open(path, bits, 0o644, done));
+    const descriptor = await (how.isRead === true ? opening : opening.catch((error: unknown) => orSpare(error, reserve, () => openSync(path, bits, 0o644))));
+    return new SystemFile(descriptor, { durable, reserve, syncsWrites: false, closesAtOnce: false, ...how });
+  };
   return {
-    open: (path, mode) => openFile(path, flags[mode], { syncsWrites: syncAfterWrite && syncsWrites(mode), closesAtOnce: durable && mode === "replacement" }),
+    reserve,
+    open: (path, mode) => openFile(path, flags[mode], { isRead: mode === "read", syncsWrites: syncAfterWrite && syncsWrites(mode), closesAtOnce: durable && mode === "replacement" }),
     createNew: (path) => openFile(path, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL),
     list: (directory) =>
       promised<string[]>((done) => readdir(directory, done)).catch((error: unknown) => {
@@ -197,6 +205,12 @@ async function viaLink<T>(path: string, run: (short: string) => Promise<T>): Pro
   }
 }
 
+/** At once: a connection that is accepted meanwhile would take the spare's place. */
+function orSpare(error: unknown, reserve: DescriptorReserve, openAtOnce: () => number): number {
+  if (!["EMFILE", "ENFILE"].includes(errorCode(error))) throw error;
+  return reserve.spend(openAtOnce);
+}
+
 /** Node's own recursive mkdir never ends where a directory exists but takes no entries, as in /proc. */
 async function makeDirectory(path: string): Promise<void> {
   const make = (): Promise<void> => completed((done) => mkdir(path, done));
@@ -213,6 +227,7 @@ async function makeDirectory(path: string): Promise<void> {
 
 interface SystemFileOptions {
   readonly durable: boolean;
+  readonly reserve: DescriptorReserve;
   readonly syncsWrites: boolean;
   /** It is closed without a thread, which costs ten times the call: all of it is synced, and nothing is left to be waited for. */
   readonly closesAtOnce: boolean;
@@ -221,12 +236,14 @@ interface SystemFileOptions {
 class SystemFile implements OpenFile {
   readonly #descriptor: number;
   readonly #durable: boolean;
+  readonly #reserve: DescriptorReserve;
   readonly #syncsWrites: boolean;
   readonly #closesAtOnce: boolean;
 
-  constructor(descriptor: number, { durable, syncsWrites, closesAtOnce }: SystemFileOptions) {
+  constructor(descriptor: number, { durable, reserve, syncsWrites, closesAtOnce }: SystemFileOptions) {
     this.#descriptor = descriptor;
     this.#durable = durable;
+    this.#reserve = reserve;
     this.#syncsWrites = syncsWrites;
     this.#closesAtOnce = closesAtOnce;
   }
@@ -266,8 +283,10 @@ class SystemFile implements OpenFile {
   }
 
   async close(): Promise<void> {
-    if (this.#closesAtOnce) closeSync(this.#descriptor);
+    const { isShort } = this.#reserve;
+    if (this.#closesAtOnce || isShort) closeSync(this.#descriptor);
     else await completed((done) => close(this.#descriptor, done));
+    if (isShort) this.#reserve.replenish();
   }
 }
 

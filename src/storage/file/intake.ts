@@ -63,16 +63,12 @@ export class Intake {
     return waitingBytes > 0 && waitingBytes + length > MAX_QUEUED_BYTES ? "overloaded" : null;
   }
 
-  /** Whether changes, or at least large ones, are refused because the disk is full. */
-  get isFull(): boolean {
+  /** Why changes, or at least large ones, are refused, in words; `null` when they are taken, or only too many of them come. */
+  get trouble(): string | null {
     const { journal, room, flusher } = this.#options;
-    return room.isFull || journal().rejection === "storage-full" || (flusher.lacksRoom && this.#isBehind);
-  }
-
-  /** Whether changes are refused because no more files can be opened. */
-  get isShortOfFiles(): boolean {
-    const { journal, flusher } = this.#options;
-    return journal().rejection === "overloaded" || (flusher.isBusy && this.#isBehind);
+    const { rejection } = journal();
+    if (room.isFull || rejection === "storage-full" || (flusher.lacksRoom && this.#isBehind)) return "the disk is full";
+    return rejection === "overloaded" || (flusher.isBusy && this.#isBehind) ? "no more files can be opened" : null;
   }
 
   /** Whether too many bytes wait in memory for their segments. */

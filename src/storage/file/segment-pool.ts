@@ -1,5 +1,6 @@
 import { dirname } from "node:path";
-import { isBusy, readProc, type Files, type OpenFile } from "./files.js";
+import { isBusy, type Files, type OpenFile } from "./files.js";
+import { openFilesLimit } from "./open-files-limit.js";
 import { Turns } from "./turns.js";
 
 interface PooledFile {
@@ -40,11 +41,14 @@ export class SegmentPool {
     this.#maxOpenFiles = maxOpenFiles;
   }
 
-  /** Takes no more than its share of the files that the process may have open, where the system tells how many. */
-  async respectLimit(): Promise<void> {
-    const limits = await readProc(this.#files, "/proc/self/limits");
-    const limit = /^Max open files +(\d+)/m.exec(limits ?? "")?.[1];
-    if (limit !== undefined) this.#maxOpenFiles = Math.min(this.#maxOpenFiles, Math.floor(Number(limit) * SHARE_OF_LIMIT));
+  /**
+   * Takes no more than its share of the files that the process may have open, where the system tells how many; and makes way
+   * where what must be written finds none left. A file that can't be closed for that is a `fault`.
+   */
+  async respectLimit(fault: (error: unknown) => void): Promise<void> {
+    const limit = await openFilesLimit(this.#files);
+    this.#maxOpenFiles = Math.min(this.#maxOpenFiles, Math.floor(limit * SHARE_OF_LIMIT));
+    this.#files.reserve?.fill(limit, () => void this.#closeDownTo(0).catch(fault));
   }
 
   /** Runs `work` with the file at `path` open; `read` needs it to exist. */
@@ -84,8 +88,10 @@ export class SegmentPool {
     for (let keys = keysHere(); keys.length > 0; keys = keysHere()) for (const key of keys) await this.#close(key);
   }
 
+  /** Closes all files, once nobody uses them. Nothing more is kept for what must be written. */
   async closeAll(): Promise<void> {
     for (const key of [...this.#open.keys()]) await this.#close(key);
+    this.#files.reserve?.release();
   }
 
   /** Where the process has too much open, what nobody uses here makes room. */

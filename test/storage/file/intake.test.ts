@@ -285,11 +285,11 @@ describe("admission", () => {
     put(rooms.stream(), "x", 1);
     await rooms.files.idle();
     assert.equal(intake.admit(0), "storage-full");
-    assert.equal(intake.isFull, true);
+    assert.equal(intake.trouble, "the disk is full");
     rooms.clock.advance(1000);
     await rooms.files.idle();
     assert.equal(intake.admit(0), null);
-    assert.equal(intake.isFull, false);
+    assert.equal(intake.trouble, null);
     await journal.close();
   });
 });

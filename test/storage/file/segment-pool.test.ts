@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { DescriptorReserve } from "../../../src/storage/file/descriptor-reserve.js";
 import { SegmentPool } from "../../../src/storage/file/segment-pool.js";
 import { readFully } from "../../../src/storage/file/files.js";
 import { tempDir } from "../../helpers/temp-dir.js";
@@ -62,10 +63,30 @@ test("a process that may open few files keeps few segments open", async () => {
   writeFileSync(limits, "Limit                     Soft Limit           Hard Limit           Units\nMax open files            14                   64                   files\n");
   files.open = (path, mode) => WatchedFiles.prototype.open.call(files, path === "/proc/self/limits" ? limits : path, mode);
   const pool = new SegmentPool(files);
-  await pool.respectLimit();
+  await pool.respectLimit(assert.ifError);
   const dir = tempDir();
   for (const name of ["a", "b", "c", "d", "e"]) await pool.use(join(dir, name), "write", async () => {});
   assert.equal(files.count("open", /[a-e]$/) - files.count("close", /[a-e]$/), 3, "a quarter");
+});
+
+test("where what must be written takes from the reserve, files that nobody uses are closed; at the end the reserve is given back", async () => {
+  const { dir, pool, files } = poolOf();
+  let spares = 0;
+  const reserve = new DescriptorReserve({ open: () => (spares += 1), close: () => void (spares -= 1) });
+  Object.assign(files, { reserve });
+  await pool.respectLimit(assert.ifError);
+  assert.ok(spares > 0);
+  const work = new Barrier();
+  await pool.use(join(dir, "unused"), "write", async () => {});
+  const using = pool.use(join(dir, "used"), "write", () => work.opened);
+  await files.idle();
+  reserve.spend(() => undefined);
+  await files.idle();
+  assert.deepEqual([files.count("close", /unused$/), files.count("close", /\/used$/)], [1, 0]);
+  work.open();
+  await using;
+  await pool.closeAll();
+  assert.equal(spares, 0);
 });
 
 test("where too much is open, files that nobody uses are closed, and the open is tried again", async () => {

@@ -153,7 +153,12 @@ class Upload implements BodySink {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#exchange.bodyPending = false;
-    guard(this.#context, this.#exchange, () => this.#user.use(this.#gathered?.end() ?? this.#first));
+    guard(this.#context, this.#exchange, () => (this.#gathered === null ? this.#user.use(this.#first) : this.#useGathered(this.#gathered)));
+  }
+
+  #useGathered(gathered: BodyBlocks | JsonFramer): MaybePromise<void> {
+    const body = gathered instanceof JsonFramer ? gathered.end() : gathered.joinInTurns();
+    return chain<Body, void>(body, (whole) => this.#user.use(whole));
   }
 
   /** Always true, as nothing more is looked at. */

@@ -153,10 +153,12 @@ class Upload implements BodySink {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#exchange.bodyPending = false;
-    guard(this.#context, this.#exchange, () => (this.#gathered === null ? this.#user.use(this.#first) : this.#useGathered(this.#gathered)));
+    guard(this.#context, this.#exchange, () => this.#use());
   }
 
-  #useGathered(gathered: BodyBlocks | JsonFramer): MaybePromise<void> {
+  #use(): MaybePromise<void> {
+    const gathered = this.#gathered;
+    if (gathered === null) return this.#user.use(this.#first);
     const body = gathered instanceof JsonFramer ? gathered.end() : gathered.joinInTurns();
     return chain<Body, void>(body, (whole) => this.#user.use(whole));
   }

@@ -67,12 +67,17 @@ export class JsonFramer {
     for (let from = 0; from < part.length && this.#isUtf8; from += STEP_BYTES) {
       const step = part.subarray(from, from + STEP_BYTES);
       this.#isUtf8 = this.#utf8.take(step);
-      if (this.#isUtf8 && this.#scanner.fault === null) this.#blocks.add(SCANNED.subarray(0, this.#scanner.scan(step, SCANNED)));
+      if (!this.#isUtf8 || this.#scanner.fault !== null) continue;
+      const length = this.#scanner.scan(step, SCANNED);
+      this.#blocks.add(SCANNED.subarray(0, length));
     }
     if (!this.#isUtf8 || this.#scanner.fault !== null) this.#blocks = new BodyBlocks();
   }
 
-  /** What the body is, now that all of it has come: as {@link frameJson} says. What is very large takes some turns of the event loop. */
+  /**
+   * What the body is, now that all of it has come: as {@link frameJson} says. What is very large takes some turns of the
+   * event loop.
+   */
   end(): JsonFrame | Promise<JsonFrame> {
     if (!this.#isUtf8 || !this.#utf8.isWhole) return NOT_UTF8;
     if (!this.#scanner.isWhole) return INVALID[this.#scanner.fault ?? "not-json"];

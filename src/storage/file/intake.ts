@@ -141,9 +141,8 @@ export class Intake {
     this.#heldBytes += length;
     const go = (): void => {
       stream.held = [];
-      const { segmentStart, position } = entry;
-      const written = this.#options.writer.bypass(stream, segmentStart, position, change.payload).then(() => crc32InTurns(change.payload));
-      written.then(
+      const written = this.#options.writer.bypass(stream, entry.segmentStart, entry.position, change.payload);
+      written.then(() => crc32InTurns(change.payload)).then(
         (crc) => {
           this.#heldBytes -= length;
           this.#release(stream, { ...entry, bypassed: { length, crc } });

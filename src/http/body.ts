@@ -161,9 +161,15 @@ class Upload extends HeldBody implements BodySink {
     this.#isOver = true;
     this.#exchange.bodyPending = false;
     this.finish();
-    const body = this.#gathered?.end() ?? this.#first;
+    guard(this.#context, this.#exchange, () => this.#use());
+  }
+
+  #use(): MaybePromise<void> {
+    const [first, gathered] = [this.#first, this.#gathered];
     this.#forget();
-    guard(this.#context, this.#exchange, () => this.#user.use(body));
+    if (gathered === null) return this.#user.use(first);
+    const body = gathered instanceof JsonFramer ? gathered.end() : gathered.joinInTurns();
+    return chain<Body, void>(body, (whole) => this.#user.use(whole));
   }
 
   override giveWay(cause: Cause): void {

@@ -1,5 +1,6 @@
 import { IncomingMessage, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import { Readable } from "node:stream";
+import { BodyBlocks } from "../protocol/body-blocks.js";
 
 /** Takes a body as it comes. */
 export interface BodySink {
@@ -10,6 +11,9 @@ export interface BodySink {
   /** The client has gone in the middle of it. */
   abandon(): void;
 }
+
+/** Bytes of a body that are read while nobody has asked for it. */
+const MAX_UNASKED_BYTES = 16 * 1024;
 
 const NO_HEADERS: IncomingHttpHeaders = Object.freeze({});
 
@@ -24,6 +28,9 @@ export class DirectRequest extends IncomingMessage {
   #sink: BodySink | null = null;
   /** Whether something is on its way through the stream. */
   #isStreaming = false;
+  /** Whether somebody has asked the stream for the body. What came before is gathered: the stream keeps each chunk as it is. */
+  #isAsked = false;
+  #unasked: BodyBlocks | null = null;
   /** Whether the sink has had all of the body. */
   #isOver = false;
   /** Whether the connection is not read from until the next turn. */
@@ -32,8 +39,20 @@ export class DirectRequest extends IncomingMessage {
 
   /** Hands all of the body to `sink`; false when some of it is in the stream already, which then has the rest too. */
   passTo(sink: BodySink): boolean {
-    if (!this.#isStreaming) this.#sink = sink;
-    return !this.#isStreaming;
+    if (this.#isStreaming) return false;
+    this.#sink = sink;
+    const unasked = this.#takeUnasked();
+    if (unasked === null) return true;
+    // What has come may have been enough for Node to stop reading.
+    if (sink.take(unasked)) super._read(0);
+    else this.#goOnLater();
+    return true;
+  }
+
+  #takeUnasked(): Buffer | null {
+    const unasked = this.#unasked;
+    this.#unasked = null;
+    return unasked === null ? null : unasked.join();
   }
 
   /** The head promises no body: its end is no event for anybody. */
@@ -66,21 +85,42 @@ export class DirectRequest extends IncomingMessage {
   /** Called by the parser: `null` is the body's end. */
   override push(chunk: Buffer | null): boolean {
     const sink = this.#sink;
-    if (sink === null) {
-      this.#isStreaming = true;
-      return super.push(chunk);
-    }
+    if (sink === null) return this.#pushToStream(chunk);
     if (chunk !== null) return sink.take(chunk) || this.#goOnLater();
     this.#isOver = true;
     sink.end();
     return true;
   }
 
+  #pushToStream(chunk: Buffer | null): boolean {
+    if (chunk !== null && !this.#isAsked) {
+      this.#unasked ??= new BodyBlocks();
+      this.#unasked.add(chunk);
+      return this.#unasked.length < MAX_UNASKED_BYTES;
+    }
+    this.#stream();
+    return super.push(chunk);
+  }
+
+  /** From now on the body goes through the stream. */
+  #stream(): void {
+    this.#isStreaming = true;
+    const unasked = this.#takeUnasked();
+    if (unasked !== null) super.push(unasked);
+  }
+
+  /** Called by the stream when somebody wants the body. */
+  override _read(size: number): void {
+    this.#isAsked = true;
+    if (this.#unasked !== null) this.#stream();
+    super._read(size);
+  }
+
   /** False has Node stop to read from the connection, until somebody asks for more. */
   #goOnLater(): false {
     if (!this.#isWaiting) setImmediate(() => {
       this.#isWaiting = false;
-      this._read(0);
+      super._read(0);
     });
     this.#isWaiting = true;
     return false;

@@ -8,6 +8,9 @@ const MAX_BELIEVED_BYTES = 64 * 1024;
 /** A part of this size is a block as it is, where it shares its memory with nothing else. */
 const OWN_BLOCK_BYTES = 16 * 1024;
 
+/** So much is joined in a turn of the event loop: about a millisecond for each MiB. */
+const JOINED_IN_TURN_BYTES = 32 * 1024 * 1024;
+
 const NO_BYTES: Buffer = Buffer.alloc(0);
 
 /**
@@ -71,24 +74,53 @@ export class BodyBlocks {
   }
 
   /** All of it in one piece, with room for nothing else. The blocks are empty then. */
-  end(): Buffer {
-    const { length } = this;
-    if (this.#blocks.length === 1 && this.#last.length === length) return this.#leave(this.#last);
-    const joined = Buffer.allocUnsafeSlow(length);
-    let at = 0;
-    for (const [index, block] of this.#blocks.entries()) {
-      at += block.copy(joined, at, 0, Math.min(block.length, length - at));
-      // It may go while the others are copied.
-      this.#blocks[index] = NO_BYTES;
-    }
-    return this.#leave(joined);
+  join(): Buffer {
+    const joining = this.#leave();
+    joining.copy(Infinity);
+    return joining.joined;
   }
 
-  #leave(joined: Buffer): Buffer {
-    this.#blocks.length = 0;
+  /** The same, but after some turns of the event loop where it is too much for one. */
+  joinInTurns(): Buffer | Promise<Buffer> {
+    return this.#length <= JOINED_IN_TURN_BYTES ? this.join() : joinInTurns(this.#leave());
+  }
+
+  #leave(): Joining {
+    const joining = new Joining(this.#blocks.splice(0), this.#length);
     this.#last = NO_BYTES;
     this.#lastUsed = 0;
     this.#length = 0;
-    return joined;
+    return joining;
   }
+}
+
+/** Blocks on their way into one piece. */
+class Joining {
+  readonly joined: Buffer;
+  readonly #blocks: Buffer[];
+  #index = 0;
+  #at = 0;
+
+  constructor(blocks: Buffer[], length: number) {
+    const [first] = blocks;
+    const isOne = first !== undefined && first.length === length;
+    this.joined = isOne ? first : Buffer.allocUnsafeSlow(length);
+    this.#blocks = isOne ? [] : blocks;
+  }
+
+  /** Copies whole blocks until `bytes` more are there; false when that was the last. */
+  copy(bytes: number): boolean {
+    const limit = this.#at + bytes;
+    for (; this.#at < limit && this.#index < this.#blocks.length; this.#index += 1) {
+      this.#at += this.#blocks[this.#index]?.copy(this.joined, this.#at) ?? 0;
+      // It may go while the others are copied.
+      this.#blocks[this.#index] = NO_BYTES;
+    }
+    return this.#index < this.#blocks.length;
+  }
+}
+
+async function joinInTurns(joining: Joining): Promise<Buffer> {
+  while (joining.copy(JOINED_IN_TURN_BYTES)) await new Promise<void>((resolve) => setImmediate(resolve));
+  return joining.joined;
 }

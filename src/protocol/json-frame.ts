@@ -52,7 +52,7 @@ export function frameJson(body: Buffer): JsonFrame {
   const { messages } = SCANNER;
   if (messages === 0) return EMPTY_ARRAY;
   // A copy: what is kept for as long as the messages are cached has no room to spare.
-  return { kind: "framed", bytes: Buffer.from(out.subarray(0, length + LAST_END.copy(out, length))), messages };
+  return framed(Buffer.from(out.subarray(0, length + LAST_END.copy(out, length))), messages);
 }
 
 /** Frames a body as it comes, in parts of any size: each costs the time of its own bytes, and the end none. */
@@ -67,20 +67,30 @@ export class JsonFramer {
     for (let from = 0; from < part.length && this.#isUtf8; from += STEP_BYTES) {
       const step = part.subarray(from, from + STEP_BYTES);
       this.#isUtf8 = this.#utf8.take(step);
-      if (this.#isUtf8 && this.#scanner.fault === null) this.#blocks.add(SCANNED.subarray(0, this.#scanner.scan(step, SCANNED)));
+      if (!this.#isUtf8 || this.#scanner.fault !== null) continue;
+      const length = this.#scanner.scan(step, SCANNED);
+      this.#blocks.add(SCANNED.subarray(0, length));
     }
     if (!this.#isUtf8 || this.#scanner.fault !== null) this.#blocks = new BodyBlocks();
   }
 
-  /** What the body is, now that all of it has come: as {@link frameJson} says. */
-  end(): JsonFrame {
+  /**
+   * What the body is, now that all of it has come: as {@link frameJson} says. What is very large takes some turns of the
+   * event loop.
+   */
+  end(): JsonFrame | Promise<JsonFrame> {
     if (!this.#isUtf8 || !this.#utf8.isWhole) return NOT_UTF8;
     if (!this.#scanner.isWhole) return INVALID[this.#scanner.fault ?? "not-json"];
     const { messages } = this.#scanner;
     if (messages === 0) return EMPTY_ARRAY;
     this.#blocks.add(LAST_END);
-    return { kind: "framed", bytes: this.#blocks.end(), messages };
+    const bytes = this.#blocks.joinInTurns();
+    return bytes instanceof Promise ? bytes.then((joined) => framed(joined, messages)) : framed(bytes, messages);
   }
+}
+
+function framed(bytes: Buffer, messages: number): JsonFrame {
+  return { kind: "framed", bytes, messages };
 }
 
 /** The array to serve for stored whole messages. */

@@ -95,7 +95,10 @@ export class JsonScanner {
     return this.#messageDepth === 0 ? 1 : this.#messages;
   }
 
-  /** Scans `text`, writes what is stored of it to the beginning of `out`, and returns how long that is: see {@link framedRoom}. */
+  /**
+   * Scans `text`, writes what is stored of it to the beginning of `out`, and returns how long that is, at most
+   * {@link framedRoom}.
+   */
   scan(text: Buffer, out: Buffer): number {
     let state = this.#state;
     let length = 0;
@@ -204,15 +207,19 @@ function stepsOf(): Uint8Array {
   lead([AFTER_VALUE, ...numbers, FIRST_KEY], "}", CLOSE_OBJECT);
   lead([AFTER_VALUE, ...numbers, FIRST_ELEMENT], "]", CLOSE_ARRAY);
 
-  lead([STRING], Buffer.from(Array.from({ length: 256 }, (_, byte) => byte).filter(isPlain)).toString("latin1"), STRING);
+  for (let byte = 0; byte < 256; byte++) if (isPlain(byte)) steps[(STRING << 8) | byte] = STRING;
   lead([STRING], '"', CLOSE_STRING);
   lead([STRING], "\\", ESCAPE);
   lead([ESCAPE], '"\\/bfnrt', STRING);
   lead([ESCAPE], "u", HEX_1);
-  for (const [hex, next] of [[HEX_1, HEX_2], [HEX_2, HEX_3], [HEX_3, HEX_4], [HEX_4, STRING]] as const) lead([hex], `${digits}abcdefABCDEF`, next);
+  const hexadecimal = [HEX_1, HEX_2, HEX_3, HEX_4];
+  hexadecimal.forEach((state, at) => lead([state], `${digits}abcdefABCDEF`, hexadecimal[at + 1] ?? STRING));
 
   for (const [word, states] of [["true", TRUE], ["false", FALSE], ["null", NULL]] as const) {
-    [...word].forEach((letter, at) => lead(at === 0 ? values : [states[at - 1] ?? START], letter, states[at] ?? AFTER_VALUE));
+    [...word].forEach((letter, at) => {
+      const before = states[at - 1];
+      lead(before === undefined ? values : [before], letter, states[at] ?? AFTER_VALUE);
+    });
   }
 
   lead(values, "-", MINUS);

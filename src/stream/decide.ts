@@ -122,7 +122,7 @@ export async function framedInTurns({ contentType }: StreamConfig, command: Crea
     framer.add(body.subarray(at, at + FRAMED_AT_ONCE_BYTES));
     await new Promise<void>((resolve) => setImmediate(resolve));
   }
-  return { ...command, body: framer.end() };
+  return { ...command, body: await framer.end() };
 }
 
 /** Whether a PUT asks for the stream that is already there (specification 4.1). */

@@ -12,14 +12,19 @@ import { Stream } from "./stream.js";
  * takes the body; then all is decided when it is there, for the stream may have changed. Without `hasData` nobody knows
  * yet whether the body will be empty. Throws as `Registry.find`.
  */
-export function refusalOfAppend(registry: Registry, name: string, head: AppendHead, hasData: boolean): MaybePromise<Refused | null> {
+export function refusalOfAppend(
+  registry: Registry,
+  name: string,
+  head: AppendHead,
+  hasData: boolean,
+): MaybePromise<Refused | null> {
   return chain(registry.find(name), (found) => {
     if (!(found instanceof Stream)) return found;
     return hasData ? found.refusalOf(head) : null;
   });
 }
 
-/** The same for a create: whether the stream is there as asked for, and whether the source can be forked, needs no body. */
+/** The same for a create: no body is needed to tell what has the name, and whether the source can be forked. */
 export async function refusalOfCreate(registry: Registry, name: string, head: CreateHead): Promise<Refused | null> {
   const found = await registry.find(name);
   if (found instanceof Stream) {

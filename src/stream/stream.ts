@@ -209,7 +209,7 @@ export class Stream implements StreamObserver {
     }
   }
 
-  /** Why an append with data is refused for what its head says, when that is durable; `null` when it takes the data to tell. */
+  /** Why an append with data is refused for its head alone, once that is durable; `null` when it takes the data to tell. */
   refusalOf(head: AppendHead): MaybePromise<Refused | null> {
     const refusal = refuseByHead(this.#reserved, this.#format, head, this.#context.clock.nowMs());
     return refusal === null ? null : this.#refuseWhenDurable(refusal);

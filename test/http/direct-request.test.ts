@@ -136,6 +136,39 @@ test("a sink that has enough for a turn of the event loop gets the rest in later
   assert.ok(lengths.length >= 16, "the connection was read from in pieces");
 });
 
+test("a body that nobody asks for is kept in one piece, as much of it as is read", async (t) => {
+  const body = "0123456789".repeat(10_000);
+  const chunks = body.replaceAll(/./g, "1\r\n$&\r\n");
+  const requests: DirectRequest[] = [];
+  const responses: ServerResponse<DirectRequest>[] = [];
+  const connection = await connectionFor(t, (request, response) => {
+    requests.push(request);
+    responses.push(response);
+  });
+  for (const how of ["passed", "streamed"]) {
+    const arrived = new Promise<void>((resolve) => connection.socket.once("data", () => resolve()));
+    connection.write(`POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`);
+    while (requests.length === 0 || requests[0]?.socket.isPaused() === false) await new Promise<void>((resolve) => setImmediate(resolve));
+    const [request, response] = [requests.pop(), responses.pop()];
+    assert.ok(request !== undefined && response !== undefined);
+    assert.equal(request.readableLength, 0);
+    const lengths: number[] = [];
+    let all = "";
+    const take = (chunk: Buffer): boolean => {
+      lengths.push(chunk.length);
+      all += chunk.toString();
+      return true;
+    };
+    const end = (): void => void response.end(how);
+    if (how === "passed") assert.ok(request.passTo({ take, end, abandon: () => assert.fail("nobody has gone") }));
+    else request.on("data", take).on("end", end);
+    await arrived;
+    assert.equal((await connection.answer()).text, how);
+    assert.ok((lengths[0] ?? 0) >= 16 * 1024 && (lengths[0] ?? 0) < 64 * 1024, `${lengths[0]} bytes were there`);
+    assert.equal(all, body);
+  }
+});
+
 test("what comes after it stops to be passed on is streamed", async (t) => {
   const connection = await connectionFor(t, (request, response) => {
     const take = (): boolean => {

@@ -22,10 +22,10 @@ test("parts of any size come together in order, with room for nothing else", () 
     }
     const message = `seed ${seed}, round ${round}`;
     assert.equal(blocks.length, length, message);
-    const joined = blocks.end();
+    const joined = blocks.join();
     assert.ok(joined.equals(bytes), message);
     if (length > 0) assert.equal(joined.buffer.byteLength, joined.length, message);
-    assert.deepEqual([blocks.length, blocks.end().length], [0, 0], message);
+    assert.deepEqual([blocks.length, blocks.join().length], [0, 0], message);
   }
 });
 
@@ -46,8 +46,29 @@ test("a small promise that is kept takes no copy beyond the one", () => {
   blocks.add(Buffer.from("he"));
   assert.equal(blocks.capacity, 5);
   blocks.add(Buffer.from("llo"));
-  assert.equal(blocks.end().toString(), "hello");
+  assert.equal(blocks.join().toString(), "hello");
   const broken = new BodyBlocks(2);
   broken.add(Buffer.from("hello"));
-  assert.equal(broken.end().toString(), "hello");
+  assert.equal(broken.join().toString(), "hello");
+});
+
+test("what is too much for one turn of the event loop is joined in several", async () => {
+  const MiB = 1024 * KiB;
+  const small = new BodyBlocks();
+  small.add(Buffer.alloc(MiB + 1, "x"));
+  const joined = small.joinInTurns();
+  assert.ok(Buffer.isBuffer(joined) && joined.length === MiB + 1, "at once");
+  const large = new BodyBlocks();
+  for (let part = 0; part < 100; part += 1) large.add(Buffer.alloc(MiB, part));
+  let turns = 0;
+  const count = (): void => {
+    turns += 1;
+    counting = setImmediate(count);
+  };
+  let counting = setImmediate(count);
+  const bytes = await large.joinInTurns();
+  clearImmediate(counting);
+  assert.ok(turns >= 2, `${turns} turns for 100 MiB`);
+  assert.equal(bytes.length, 100 * MiB);
+  for (let part = 0; part < 100; part += 1) assert.deepEqual([bytes[part * MiB], bytes[(part + 1) * MiB - 1]], [part, part]);
 });

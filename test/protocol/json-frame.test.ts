@@ -147,13 +147,13 @@ test("random JSON comes back as its messages", () => {
 });
 
 /** The frame of a body that comes in parts of `partBytes`. */
-function framedInParts(body: Buffer, partBytes: number): JsonFrame {
+function framedInParts(body: Buffer, partBytes: number): JsonFrame | Promise<JsonFrame> {
   const framer = new JsonFramer();
   for (let from = 0; from < body.length; from += partBytes) framer.add(body.subarray(from, from + partBytes));
   return framer.end();
 }
 
-test("a body that comes in parts is framed as it is whole", () => {
+test("a body that comes in parts is framed as it is whole", async () => {
   const element = '{"a" : [1,\t{}, "\\"],[é🌊"],\n "b":null}';
   const bodies = ["", "[]", "[ \n]", "1", " 1.5e3 ", '"é🌊"', "[1,2]", "[1,2", "{} {}", "\ufeff[]", `[${`${element} ,\r\n`.repeat(2000)}1]`, `{"k":\n[${`${element},`.repeat(2000)}1]}`, `"${"é".repeat(60_000)}"`];
   const cut = Buffer.from('"é').subarray(0, 2);
@@ -161,7 +161,7 @@ test("a body that comes in parts is framed as it is whole", () => {
   for (const [index, body] of [...bodies.map((text) => Buffer.from(text)), ...damaged].entries()) {
     const whole = frameJson(body);
     for (const partBytes of [1, 2, 3, 1000, 16 * 1024, 100_000]) {
-      const inParts = framedInParts(body, partBytes);
+      const inParts = await framedInParts(body, partBytes);
       assert.deepEqual(inParts, whole, `body ${index} in parts of ${partBytes}`);
       if (inParts.kind === "framed") assert.equal(inParts.bytes.buffer.byteLength, inParts.bytes.length, "it keeps no room to spare");
     }
@@ -174,6 +174,19 @@ test("bodies that come at the same time are framed each for itself", () => {
   const longest = Math.max(...texts.map(({ length }) => length));
   for (let at = 0; at < longest; at += 7) for (const [index, framer] of framers.entries()) framer.add(Buffer.from(texts[index]?.slice(at, at + 7) ?? ""));
   for (const [index, framer] of framers.entries()) assert.deepEqual(framer.end(), frameJson(Buffer.from(texts[index] ?? "")), `text ${index}`);
+});
+
+test("messages that are too much for one turn of the event loop are there after some", async () => {
+  const framer = new JsonFramer();
+  const text = `"${"x".repeat(1024 * 1024 - 3)}",`;
+  framer.add(Buffer.from("["));
+  for (let message = 0; message < 39; message += 1) framer.add(Buffer.from(text));
+  framer.add(Buffer.from(`${text.slice(0, -1)}]`));
+  const framing = framer.end();
+  assert.ok(framing instanceof Promise);
+  const frame = await framing;
+  assert.ok(frame.kind === "framed");
+  assert.deepEqual([frame.messages, frame.bytes.length], [40, 40 * (text.length + 1)]);
 });
 
 test("the served array is the stored range in brackets without its last comma", () => {

@@ -43,8 +43,8 @@ class Create implements BodyUse {
 
   async use(body: Body): Promise<void> {
     const { contentType, ttlSeconds, expiresAtMs, closed, fork } = this.#head;
-    const outcome = await this.#context.registry.create(this.#name, { contentType, ttlSeconds, expiresAtMs, closed, fork, body });
-    answer(this.#context, this.#exchange, outcome);
+    const command = { contentType, ttlSeconds, expiresAtMs, closed, fork, body };
+    answer(this.#context, this.#exchange, await this.#context.registry.create(this.#name, command));
   }
 }
 

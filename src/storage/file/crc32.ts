@@ -5,6 +5,19 @@ export function crc32(bytes: Buffer, seed = 0): number {
   return zlibCrc32(bytes, seed);
 }
 
+/** So much is checksummed in a turn of the event loop: a millisecond for each 4 MiB. */
+const BYTES_IN_TURN = 32 * 1024 * 1024;
+
+/** The same of `bytes` that may be so many that others would wait for it. */
+export async function crc32InTurns(bytes: Buffer): Promise<number> {
+  let crc = crc32(bytes.subarray(0, BYTES_IN_TURN));
+  for (let at = BYTES_IN_TURN; at < bytes.length; at += BYTES_IN_TURN) {
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    crc = crc32(bytes.subarray(at, at + BYTES_IN_TURN), crc);
+  }
+  return crc;
+}
+
 const POLYNOMIAL = 0xedb88320;
 const HIGHEST_BIT = 0x80000000;
 

@@ -1,5 +1,5 @@
 import { DamagedStreamError, type AppendRecord, type Rejection, type Settlement } from "../storage.js";
-import { crc32 } from "./crc32.js";
+import { crc32InTurns } from "./crc32.js";
 import type { FileStream, HeldEntry, Place, ReservedSegment, SegmentRoll } from "./file-stream.js";
 import { isBusy, isDiskFull } from "./files.js";
 import type { Flusher } from "./flusher.js";
@@ -143,10 +143,11 @@ export class Intake {
     this.#heldBytes += length;
     const go = (): void => {
       stream.held = [];
-      this.#options.writer.bypass(stream, entry.segmentStart, entry.position, change.payload).then(
-        () => {
+      const written = this.#options.writer.bypass(stream, entry.segmentStart, entry.position, change.payload);
+      written.then(() => crc32InTurns(change.payload)).then(
+        (crc) => {
           this.#heldBytes -= length;
-          this.#release(stream, { ...entry, bypassed: { length, crc: crc32(change.payload) } });
+          this.#release(stream, { ...entry, bypassed: { length, crc } });
         },
         (error: Error) => this.#bypassFailed(entry, segmentBefore, error),
       );

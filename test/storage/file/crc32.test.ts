@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { combineCrc32, crc32 } from "../../../src/storage/file/crc32.js";
+import { combineCrc32, crc32, crc32InTurns } from "../../../src/storage/file/crc32.js";
 import { bytesOf } from "../../helpers/engine.js";
 
 test("the CRC is that of zlib and gzip", () => {
@@ -11,6 +11,20 @@ test("the CRC is that of zlib and gzip", () => {
 test("a CRC can be carried on", () => {
   const bytes = bytesOf(1000);
   assert.equal(crc32(bytes.subarray(300), crc32(bytes.subarray(0, 300))), crc32(bytes));
+});
+
+test("the CRC of very much is the same, in several turns of the event loop", async () => {
+  const bytes = Buffer.alloc(70 * 1024 * 1024, bytesOf(1021));
+  let turns = 0;
+  const count = (): void => {
+    turns += 1;
+    counting = setImmediate(count);
+  };
+  let counting = setImmediate(count);
+  assert.equal(await crc32InTurns(bytes), crc32(bytes));
+  clearImmediate(counting);
+  assert.ok(turns >= 2, `${turns} turns for 70 MiB`);
+  assert.equal(await crc32InTurns(Buffer.from("123456789")), 0xcbf43926);
 });
 
 test("the CRC of two runs is combined from theirs, at any length", () => {

@@ -7,7 +7,7 @@ import type { TestScope } from "./process.js";
 import { tempDir } from "./temp-dir.js";
 
 /** Why a test that needs `command` can't run on this machine; `false` when it can. */
-function unless(command: readonly [string, ...string[]], needs: string): string | false {
+export function unless(command: readonly [string, ...string[]], needs: string): string | false {
   const [file, ...args] = command;
   const { status, error } = spawnSync(file, args, { stdio: "ignore" });
   return error === undefined && status === 0 ? false : `this machine does not let the test ${needs}`;

@@ -2,7 +2,7 @@ import { DamagedStreamError } from "../storage.js";
 import { newerThanJournal, readSidecarIn } from "./catalog.js";
 import { combineCrc32 } from "./crc32.js";
 import { FileStream } from "./file-stream.js";
-import { errorCode, isDiskFull, type Files } from "./files.js";
+import { errorCode, isDiskFull, isPassing, isSystemError, type Files } from "./files.js";
 import { sidecarPath, type Layout } from "./layout.js";
 import { DirectoryError } from "./lock.js";
 import { decodeRecordAt, RecordKind, type Frame, type JournalRecord, type StreamIdentity } from "./record.js";
@@ -208,8 +208,8 @@ export async function readSidecarOf(files: Files, name: string, directory: strin
   try {
     return await readSidecarIn(files, directory);
   } catch (error) {
-    if (errorCode(error) !== "EIO") throw error;
-    throw new DirectoryError(`stream ${JSON.stringify(name)}: ${sidecarPath(directory)} can't be read (EIO)`);
+    if (!isSystemError(error) || isPassing(error)) throw error;
+    throw new DirectoryError(`stream ${JSON.stringify(name)}: ${sidecarPath(directory)} can't be read (${errorCode(error)})`);
   }
 }
 

@@ -1,7 +1,7 @@
 import { basename, join } from "node:path";
 import type { Clock } from "../../ops/clock.js";
 import { DamagedStreamError, StorageBusyError, type ListedStream } from "../storage.js";
-import { errorCode, isBusy, isPathFault, readWhole, type Files } from "./files.js";
+import { errorCode, isBusy, isPathFault, isSystemError, readWhole, type Files } from "./files.js";
 import { keptSidecarPath, sidecarPath, type Layout } from "./layout.js";
 import { endOf } from "./segment.js";
 import { decodeSidecar, type Sidecar, type SidecarResult } from "./sidecar.js";
@@ -53,7 +53,7 @@ export function newerThanJournal(batch: number, lastBatch: number): string {
 /** What can't be read now may be readable later, if only a disk failed; whatever it is, it is this stream's alone. */
 function unreadable(name: string, path: string, error: unknown): DamagedStreamError {
   if (isBusy(error)) throw new StorageBusyError(`${path} can't be opened now`, { cause: error });
-  if (!isPathFault(error) && errorCode(error) !== "EIO") throw error;
+  if (!isSystemError(error)) throw error;
   return new DamagedStreamError(name, path, `it can't be read (${errorCode(error)})`);
 }
 

@@ -1,5 +1,7 @@
 import { close, closeSync, constants, fdatasync, fstat, ftruncate, mkdir, open, read, readdir, rename, rm, unlink, write } from "node:fs";
+import { constants as system } from "node:os";
 import { dirname } from "node:path";
+import { getSystemErrorMap } from "node:util";
 import type { Allocate } from "../storage.js";
 
 /**
@@ -54,9 +56,27 @@ export interface OpenFile {
   close(): Promise<void>;
 }
 
-/** The system's code of a file error (`ENOENT`, `ENOSPC`, ...), `""` for anything else. */
+/** The names of the system's error numbers. */
+const ERROR_NAMES = new Map(Object.entries(system.errno).map(([name, number]) => [number, name]));
+/** The error numbers that libuv, and so `error.code`, has a name for: of all others it makes "Unknown system error -122". */
+const CODED_ERRORS = getSystemErrorMap();
+
+/** The system's code of a file error (`ENOENT`, `EDQUOT`, ...), also where libuv has none; `""` for anything else. */
 export function errorCode(error: unknown): string {
-  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
+  if (!(error instanceof Error) || !("code" in error) || typeof error.code !== "string") return "";
+  const errno = errorNumber(error);
+  if (errno === null || CODED_ERRORS.has(errno)) return error.code;
+  return ERROR_NAMES.get(-errno) ?? `errno ${-errno}`;
+}
+
+/** Whether the system refused a call, for whatever reason. */
+export function isSystemError(error: unknown): boolean {
+  return error instanceof Error && errorNumber(error) !== null;
+}
+
+/** The number of a system error as libuv gives it, negative; `null` for anything else. */
+function errorNumber(error: Error): number | null {
+  return "errno" in error && typeof error.errno === "number" ? error.errno : null;
 }
 
 /**

@@ -1,7 +1,7 @@
 import { Backlog, readSidecarOf, StreamRecords, type BacklogOptions } from "./backlog.js";
 import { ANYBODYS } from "./damage.js";
 import type { SealedFile } from "./checkpoint.js";
-import { errorCode, isPathFault, readFully, readWhole } from "./files.js";
+import { errorCode, isSystemError, readFully, readWhole } from "./files.js";
 import { LOST_FRAMES, readJournalFile } from "./journal-reader.js";
 import { journalSequenceOf } from "./layout.js";
 import { DirectoryError } from "./lock.js";
@@ -157,7 +157,7 @@ function placeOf(frame: Frame | undefined): ScannedFile["lastFrame"] {
 async function readFrames(options: RecoveryOptions, sequence: number, lastBatch: number | null): Promise<readonly Frame[]> {
   const path = options.layout.journalFile(sequence);
   const bytes = await readWhole(options.files, path).catch((error: unknown) => {
-    if (!isPathFault(error) && errorCode(error) !== "EIO") throw error;
+    if (!isSystemError(error)) throw error;
     throw new DirectoryError(`journal file ${path} can't be read (${errorCode(error)})`);
   });
   const { frames, damage } = readJournalFile(bytes ?? Buffer.alloc(0), { sequence, directoryId: options.directoryId, lastBatch });

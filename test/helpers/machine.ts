@@ -22,6 +22,12 @@ export const lacksInjection = unless(["strace", "-f", "-o", "/dev/null", "-e", "
 /** Why a test that needs a disk of its own is left out, if it is. */
 export const lacksMounts = unless(["unshare", "--mount", "mount", "-t", "tmpfs", "none", "/tmp"], "mount a file system (root)");
 
+/** Starts a process as a user who is not root, whom permissions bind. */
+export const AS_NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] as const;
+
+/** Why a test that needs a process without the rights of root is left out, if it is. */
+export const lacksUsers = unless([...AS_NOBODY, "true"], "start a process as another user (setpriv, root)");
+
 /** A small disk of its own, in memory: an empty directory on it. It is gone when the test is over. */
 export function smallDisk(scope: TestScope, sizeMiB: number): string {
   const point = join(tempDir(), "disk");

@@ -1,8 +1,8 @@
 import { DamagedStreamError } from "../storage.js";
-import { newerThanJournal, readSidecarIn } from "./catalog.js";
+import { newerThanJournal, readBase, readSidecarIn } from "./catalog.js";
 import { combineCrc32 } from "./crc32.js";
 import { FileStream } from "./file-stream.js";
-import { errorCode, isDiskFull, isPassing, isSystemError, type Files } from "./files.js";
+import { errorCode, errorPath, isDiskFull, isPassing, isPathFault, isSystemError, type Files } from "./files.js";
 import { sidecarPath, type Layout } from "./layout.js";
 import { DirectoryError } from "./lock.js";
 import { decodeRecordAt, RecordKind, type Frame, type JournalRecord, type StreamIdentity } from "./record.js";
@@ -104,7 +104,7 @@ export class Backlog {
   async open(name: string): Promise<FileStream | null> {
     const records = this.#waiting.get(name);
     if (records === undefined) return null;
-    const stream = await this.#openFiles(records);
+    const stream = await this.#openFiles(records).catch((error: unknown) => barred(records.identity, this.#options.layout, error));
     try {
       await this.#apply(stream, records);
     } catch (error) {
@@ -125,23 +125,18 @@ export class Backlog {
       writer.noteShard(directory);
       return newStream(identity, directory, null);
     }
-    const read = await readSidecarOf(files, identity.name, directory);
-    const own = read?.kind === "sound" && read.sidecar.id === identity.id ? read.sidecar : null;
-    // Files without a sidecar, or claimed by a stream that was never born, are in the way of nobody.
-    const isLeftover = read === null || (read.kind === "sound" && read.sidecar.claimed);
-    if (own === null && isCreatedHere && isLeftover) {
+    const { own, isTold, isVacant, problem } = await orUnreadable(identity.name, directory, () => readBase(files, identity.id, directory));
+    // Files that no sidecar vouches for are in the way of nobody: the journal has all that the stream ever was.
+    if (own === null && isCreatedHere && isVacant) {
       await trash.discard(directory, `${identity.id}-leftovers`);
       return newStream(identity, directory, null);
     }
     const stream = newStream(identity, directory, own);
     stream.hasUnsyncedSidecar = own !== null;
+    stream.hasNotice = isTold;
     writer.noteShard(directory);
-    if (own === null) {
-      stream.damage = damageOf(stream, problemOf(read));
-      // An older sidecar must not come back in the place of a damaged one, whose records in the journal are set aside.
-      if (read !== null) await files.syncDirectory(directory);
-    } else if (own.batch > this.#lastBatch) stream.damage = damageOf(stream, newerThanJournal(own.batch, this.#lastBatch));
-    stream.hasNotice = read?.kind === "damaged" && (read.isNotice || read.isFinal);
+    if (own === null) stream.damage = damageOf(stream, problem);
+    else if (own.batch > this.#lastBatch) stream.damage = damageOf(stream, newerThanJournal(own.batch, this.#lastBatch));
     return stream;
   }
 
@@ -204,18 +199,25 @@ async function flushIfRoom(writer: SegmentWriter, stream: FileStream): Promise<v
 }
 
 /** A disk that fails to read is no damage that a later start could not be rid of: this start ends here. */
-export async function readSidecarOf(files: Files, name: string, directory: string): Promise<SidecarResult | null> {
+export function readSidecarOf(files: Files, name: string, directory: string): Promise<SidecarResult | null> {
+  return orUnreadable(name, directory, () => readSidecarIn(files, directory));
+}
+
+async function orUnreadable<T>(name: string, directory: string, read: () => Promise<T>): Promise<T> {
   try {
-    return await readSidecarIn(files, directory);
+    return await read();
   } catch (error) {
     if (!isSystemError(error) || isPassing(error)) throw error;
     throw new DirectoryError(`stream ${JSON.stringify(name)}: ${sidecarPath(directory)} can't be read (${errorCode(error)})`);
   }
 }
 
-function problemOf(read: SidecarResult | null): string {
-  if (read === null) return "it is missing";
-  return read.kind === "damaged" ? read.problem : `it is that of ${JSON.stringify(read.sidecar.name)}`;
+/** A stream whose directory can't be used: whatever is in its way is its own trouble. Throws every other error. */
+function barred(identity: StreamIdentity, layout: Layout, error: unknown): FileStream {
+  if (!isPathFault(error)) throw error;
+  const stream = newStream(identity, layout.streamDirectory(identity.name), null);
+  stream.damage = new DamagedStreamError(stream.name, errorPath(error) ?? stream.directory, `it can't be used (${errorCode(error)})`);
+  return stream;
 }
 
 function damageOf({ name, directory }: FileStream, problem: string): DamagedStreamError {

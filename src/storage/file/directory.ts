@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { dirname, join, resolve, sep } from "node:path";
-import { errorCode, isDiskFull, isSystemError, readWhole, replaceFile, type Files } from "./files.js";
+import { errorCode, errorPath, isDiskFull, isSystemError, readWhole, replaceFile, type Files } from "./files.js";
 import { journalSequenceOf, type Layout } from "./layout.js";
 import { DirectoryError } from "./lock.js";
 import { decodeFrame, DIRECTORY_ID_BYTES, SECTOR_BYTES } from "./record.js";
@@ -84,9 +84,10 @@ const REASONS: Readonly<Record<string, string>> = {
 export function explainUnusable(root: string, error: unknown): unknown {
   // What has a code is the system's word; anything else is a fault of ours, or says what is wrong by itself.
   if (errorCode(error) === "") return error;
-  const path = error instanceof Error && "path" in error && typeof error.path === "string" && error.path.startsWith(`${root}${sep}`) ? error.path : null;
+  const path = errorPath(error);
   // A full disk, and a file in the place of the directory, are nothing about the file that met them.
-  const place = path === null || isDiskFull(error) || errorCode(error) === "ENOTDIR" ? "" : `${path}: `;
+  const isGeneral = isDiskFull(error) || errorCode(error) === "ENOTDIR";
+  const place = path?.startsWith(`${root}${sep}`) !== true || isGeneral ? "" : `${path}: `;
   return new DirectoryError(`the directory ${root} can't be used: ${place}${reasonOf(error)}`);
 }
 

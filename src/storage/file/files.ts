@@ -74,6 +74,11 @@ export function isSystemError(error: unknown): boolean {
   return error instanceof Error && errorNumber(error) !== null;
 }
 
+/** The file that a refused call was about, `null` where the system does not say. */
+export function errorPath(error: unknown): string | null {
+  return error instanceof Error && "path" in error && typeof error.path === "string" ? error.path : null;
+}
+
 /** The number of a system error as libuv gives it, negative; `null` for anything else. */
 function errorNumber(error: Error): number | null {
   return "errno" in error && typeof error.errno === "number" ? error.errno : null;
@@ -110,7 +115,7 @@ export function isPassing(error: unknown): boolean {
   return isDiskFull(error) || isBusy(error);
 }
 
-const PATH_CODES = new Set(["EISDIR", "ENOTDIR", "ENOTEMPTY", "ELOOP", "EACCES", "EPERM"]);
+const PATH_CODES = new Set(["EISDIR", "ENOTDIR", "ENOTEMPTY", "ELOOP", "EACCES", "EPERM", "ENAMETOOLONG"]);
 
 /** Whether an error says that something else is at a path than the file that should be there, or that it may not be used. */
 export function isPathFault(error: unknown): boolean {

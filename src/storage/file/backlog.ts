@@ -34,6 +34,8 @@ export class StreamRecords {
   isDeleted = false;
   /** Payload of it is in its segments, and perhaps no sidecar knows. */
   isBypassed = false;
+  /** Some of its records were kept, because its files could not take them. */
+  isKept = false;
   /** The stream, once it is opened. */
   stream: FileStream | null = null;
   /** Where its records are, in order: each in a frame, at an offset. */
@@ -112,6 +114,7 @@ export class Backlog {
       throw error;
     }
     stream.recovering = false;
+    if (records.isKept && stream.damage === null) await this.#prove(stream);
     records.applied(stream);
     this.#waiting.delete(name);
     return stream;
@@ -140,13 +143,19 @@ export class Backlog {
     return stream;
   }
 
+  /** Whether its files take now what they could not take before is seen before anybody reads the stream, or appends to it. */
+  async #prove(stream: FileStream): Promise<void> {
+    stream.unreserve();
+    await ifRoom(this.#options.writer.persist(stream));
+  }
+
   async #apply(stream: FileStream, records: StreamRecords): Promise<void> {
     const { cache, maxUnwrittenBytes, writer } = this.#options;
     for (const { record, batch } of records.records()) {
       if (stream.damage !== null) return;
       if (batch <= stream.persistedBatch) continue;
       await this.#applyRecord(stream, record, batch);
-      if (cache.unwrittenBytes > maxUnwrittenBytes) await flushIfRoom(writer, stream);
+      if (cache.unwrittenBytes > maxUnwrittenBytes) await ifRoom(writer.flush(stream));
     }
   }
 
@@ -190,9 +199,9 @@ export class Backlog {
 }
 
 /** On a full disk the stream can be read all the same: what waits in memory is no more than the journal has. */
-async function flushIfRoom(writer: SegmentWriter, stream: FileStream): Promise<void> {
+async function ifRoom(work: Promise<void>): Promise<void> {
   try {
-    await writer.flush(stream);
+    await work;
   } catch (error) {
     if (!isDiskFull(error)) throw error;
   }

@@ -1,7 +1,7 @@
-import { basename } from "node:path";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import { DamagedStreamError } from "../storage.js";
+import { noticeOf } from "./damage.js";
 import type { FileStream } from "./file-stream.js";
 import { isDiskFull, isPassing, type Files } from "./files.js";
 import type { Journal } from "./journal.js";
@@ -177,9 +177,8 @@ export class Checkpointer {
   async #noteDamage(stream: FileStream): Promise<void> {
     if (stream.damage === null || stream.hasNotice) return;
     const { log, writer } = this.#options;
-    const { file, problem } = stream.damage;
     try {
-      await writer.postNotice(stream, `${basename(file)}: ${problem}; what it lacks is kept in the journal`);
+      await writer.postNotice(stream, noticeOf(stream.damage));
       this.#untold.delete(stream);
     } catch (error) {
       // Whatever keeps its files from being written may keep this from them, too.

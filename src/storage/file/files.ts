@@ -74,9 +74,11 @@ export function isSystemError(error: unknown): boolean {
   return error instanceof Error && errorNumber(error) !== null;
 }
 
-/** The file that a refused call was about, `null` where the system does not say. */
+/** The file that a refused call was about, of a rename the place that was to be taken; `null` where the system does not say. */
 export function errorPath(error: unknown): string | null {
-  return error instanceof Error && "path" in error && typeof error.path === "string" ? error.path : null;
+  if (!(error instanceof Error)) return null;
+  if ("dest" in error && typeof error.dest === "string") return error.dest;
+  return "path" in error && typeof error.path === "string" ? error.path : null;
 }
 
 /** The number of a system error as libuv gives it, negative; `null` for anything else. */

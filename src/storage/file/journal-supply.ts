@@ -155,11 +155,6 @@ export class JournalSupply {
     this.roomFound();
   }
 
-  /** A sealed file was taken away to be kept: it is not to be used again. */
-  setAside(): void {
-    this.#freed();
-  }
-
   #freed(): void {
     this.#sealed -= 1;
     this.#checkpointLacksRoom = false;

@@ -187,12 +187,6 @@ export class Journal {
     this.#freed();
   }
 
-  /** A sealed file was taken away to be kept: it is not to be used again. */
-  setAside(): void {
-    this.#supply.setAside();
-    this.#freed();
-  }
-
   #freed(): void {
     if (this.#full === "checkpoint") this.#full = null;
     this.#schedule();

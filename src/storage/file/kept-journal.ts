@@ -59,10 +59,7 @@ export class KeptJournal {
   async #replace({ sequence, path, isKept = false }: Omit<DoneFile, "streams">, names: ReadonlySet<string>, isWanted: WantedStream): Promise<void> {
     const { files, layout } = this.#options;
     const bytes = (await readWhole(files, path)) ?? NO_RECORDS;
-    const directoryId = decodeFrame(bytes, 0)?.directoryId ?? NO_RECORDS;
-    const { frames, damage } = readJournalFile(bytes, { sequence, directoryId, lastBatch: null, isKept });
-    if (damage !== null) throw new Error(`journal file ${path} was damaged since it was written, at byte ${damage.offset}: ${damage.problem}`);
-    const kept = keepStreams(frames, isWanted);
+    const kept = keepStreams(framesOf(path, bytes, sequence, isKept), isWanted);
     // Of a stream whose only batch failed there is nothing.
     if (kept.length === 0) return isKept ? this.#remove(sequence) : undefined;
     await writeKept({ files, layout, sequence }, kept);
@@ -75,6 +72,14 @@ export class KeptJournal {
     await files.syncDirectory(layout.journal);
     this.#names.delete(sequence);
   }
+}
+
+/** What this process wrote, or has read before, is sound: else it is kept where it is, and the next start says what is wrong. */
+function framesOf(path: string, bytes: Buffer, sequence: number, isKept: boolean): readonly Frame[] {
+  const first = decodeFrame(bytes, 0);
+  const read = first === null ? null : readJournalFile(bytes, { sequence, directoryId: first.directoryId, lastBatch: null, isKept });
+  if (read !== null && read.damage === null) return read.frames;
+  throw new Error(`journal file ${path} was damaged since it was written, at byte ${read?.damage?.offset ?? 0}`);
 }
 
 type WantedStream = (stream: { readonly id: string; readonly name: string }) => boolean;

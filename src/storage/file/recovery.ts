@@ -137,6 +137,7 @@ async function scanKept(options: RecoveryOptions, known: Map<string, StreamRecor
     isChanged = true;
   }
   if (isChanged) await files.syncDirectory(layout.journal);
+  for (const { streams } of scanned) for (const records of streams.values()) records.isKept = true;
   return scanned;
 }
 

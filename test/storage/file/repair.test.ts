@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { cpSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { before, describe, test, type TestContext } from "node:test";
 import { DamagedStreamError } from "../../../src/storage/storage.js";
@@ -269,8 +269,19 @@ describe("a directory after kill -9", () => {
     assert.deepEqual([found.config.contentType, found.state.closed, found.id], ["text/plain", true, stream.id]);
   });
 
-  for (const [what, harm, isClosed] of [["spoiled", spoil, true], ["wrong in one byte", (path: string) => flipBit(path, 70), false]] as const) {
-    test(`applies what a start of the server set aside for a stream whose sidecar was ${what}`, async (t) => {
+  /** What was kept of the journal was set aside by a repair, or by hand. */
+  function setKeptAside(dir: string): void {
+    mkdirSync(join(dir, "damaged/journal"), { recursive: true });
+    for (const name of readdirSync(join(dir, "journal")).filter((file) => file.endsWith(".kept"))) renameSync(join(dir, "journal", name), join(dir, "damaged/journal", name));
+  }
+
+  for (const [what, harm, isClosed, isAside] of [
+    ["spoiled", spoil, true, false],
+    ["wrong in one byte", (path: string) => flipBit(path, 70), false, false],
+    ["spoiled", spoil, true, true],
+    ["wrong in one byte", (path: string) => flipBit(path, 70), false, true],
+  ] as const) {
+    test(`applies what a start of the server kept for a stream whose sidecar was ${what}${isAside ? ", also set aside" : ""}`, async (t) => {
       const engine = await openOnFiles("s", "one,", { contentType: "text/plain" });
       await append(engine.storage, await loaded(engine.storage, "s"), "two,");
       await created(engine.storage, "other", "x");
@@ -280,9 +291,10 @@ describe("a directory after kill -9", () => {
       await assert.rejects(server.storage.load("s"), DamagedStreamError);
       await append(server.storage, await loaded(server.storage, "other"), "y");
       await server.storage.close();
+      if (isAside) setKeptAside(dir);
       const { lines, summary } = await repair(dir);
       assert.deepEqual(summary, { done: 2, toDo: 0, left: 0 }, lines.join("\n"));
-      assert.match(lines[1] ?? "", /^done: s: .*apply 1 records that were set aside/);
+      assert.match(lines[1] ?? "", isAside ? /^done: s: .*apply 1 records that were set aside/ : /^done: : journal: apply 1 records to 1 streams/);
       assert.deepEqual(await findings(dir), []);
       assert.deepEqual((await repair(dir)).summary, { done: 0, toDo: 0, left: 0 });
       const again = await served(t, dir);
@@ -299,6 +311,7 @@ describe("a directory after kill -9", () => {
     spoil(fileIn(dir, "s/meta.json"));
     const server = await openEngine({ dir });
     await server.storage.close();
+    setKeptAside(dir);
     rmSync(dirname(fileIn(dir, "s/meta.json")), { recursive: true });
     const successor = await openEngine({ dir });
     await created(successor.storage, "s", "another,");

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { readBase, type SidecarBase } from "./catalog.js";
+import { ANYBODYS } from "./damage.js";
 import { errorCode, readWhole, type Files } from "./files.js";
 import { guessHeads, LOST_FRAMES, readJournalFile, soundFrames, type ExpectedJournal } from "./journal-reader.js";
 import { journalSequenceOf, keptSequenceOf, type Layout } from "./layout.js";
@@ -200,8 +201,15 @@ class Surveyor {
       throw new DirectoryError(`journal file ${path} uses handle ${record.handle} without saying what it means`);
     }
     damage?.behind.add(stream.identity.id);
-    if (record.kind === RecordKind.delete) stream.deleted = true;
+    if (record.kind === RecordKind.delete) this.#delete(stream);
     else if (record.kind !== RecordKind.bind && isNews(stream, frame)) follow(stream, record, path, frame.offset);
+  }
+
+  #delete(stream: JournaledStream): void {
+    stream.deleted = true;
+    // One that nobody could read went by its name.
+    if (stream.identity.config.contentType !== ANYBODYS) return;
+    for (const other of this.#streams.values()) if (other.directory === stream.directory) other.deleted = true;
   }
 
   #noteSuspects(heads: readonly RecordHead[], byHandle: ReadonlyMap<number, JournaledStream>, place: DamagedPlace): void {

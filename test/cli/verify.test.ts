@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { createServer } from "../../src/server.js";
 import { closedDirectory, NO_LOG } from "../helpers/closed-directory.js";
@@ -31,6 +33,18 @@ test("verify names the stream and the file of a flipped bit and ends with 1", as
     offset: null,
     problem: "its first 5 bytes do not match their checksum: positions 0 to 5 of the stream",
   });
+});
+
+test("verify names the file when the directory's marker is itself a directory", async (context) => {
+  const dir = await closedDirectory();
+  const marker = join(dir, "streamdir.json");
+  rmSync(marker);
+  mkdirSync(marker);
+  for (const verb of [["verify"], ["repair"], ["serve"]]) {
+    const ended = await startStreamdir(context, [...verb, dir]).ended;
+    assert.equal(ended.status, 1);
+    assert.equal(ended.stderr, `streamdir: ${marker} can't be read: it is a directory\n`);
+  }
 });
 
 test("verify refuses a directory that a server has open, and one that is none of ours", async (context) => {

@@ -1,7 +1,7 @@
 import { dirname } from "node:path";
 import { readMarker } from "../../src/storage/file/directory.js";
 import type { Files } from "../../src/storage/file/files.js";
-import { indexStartOf, Layout, segmentPath, segmentStartOf, sidecarPath } from "../../src/storage/file/layout.js";
+import { indexStartOf, keptSequenceOf, Layout, segmentPath, segmentStartOf, sidecarPath } from "../../src/storage/file/layout.js";
 import { DirectoryError } from "../../src/storage/file/lock.js";
 import { decodeSidecar, type Sidecar } from "../../src/storage/file/sidecar.js";
 import { verifyDirectory, type Finding } from "../../src/storage/file/verify.js";
@@ -45,6 +45,7 @@ export async function checkFiles(disk: SimulatedDisk, dir: string, { names, hold
   const layout = new Layout(dir);
   const damaged = new Set(names.filter(({ isDamaged }) => isDamaged).map(({ name }) => layout.streamDirectory(name)));
   must(damaged.size > 0 || !disk.namesIn(dir).includes("damaged"), () => "something was set aside as damaged");
+  must(damaged.size > 0 || !disk.namesIn(layout.journal).some((name) => keptSequenceOf(name) !== null), () => "something is kept of a damaged stream");
   must(!disk.namesIn(dir).some((name) => name.startsWith("lock")), () => "the lock is still there");
   for (const { name, isJustWritten } of names) {
     const directory = layout.streamDirectory(name);

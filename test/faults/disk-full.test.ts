@@ -3,6 +3,7 @@ import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test, type TestContext } from "node:test";
 import { fillDisk, lacksLimits, lacksMounts, limitProcess, smallDisk } from "../helpers/machine.js";
+import { lacksCompiler, quotaOn } from "../helpers/quota.js";
 import { codeOf, RealServer, type Reply } from "../helpers/real-server.js";
 
 const KIB = 1024;
@@ -214,5 +215,25 @@ describe("a limit on the size of files", { skip: lacksLimits }, () => {
     assert.match(status, /SigIgn:\s*[0-9a-f]+/);
     await checkAfterRestart(server, writers);
     assert.deepEqual(readdirSync(join(server.dir, "trash")), []);
+  });
+});
+
+describe("a quota that is used up", { skip: lacksCompiler }, () => {
+  test("is a full disk too, by the number of its error: not every library has a name for it", async (context) => {
+    const server = new RealServer(context, SIZES);
+    const quota = quotaOn(server.dir);
+    await server.start(quota.under);
+    const writers = [await createdWriter(server, "small"), await createdWriter(server, "large")] as const;
+    for (const round of [1, 2]) await sufferShortage(server, ...writers, round, () => quota.useUp());
+    const raise = quota.useUp();
+    for (const writer of writers) await appendUntilFull(writer, SMALL);
+    const { status, stderr } = await server.stop();
+    assert.equal(status, 0, stderr);
+    await assert.rejects(server.start(quota.under));
+    assert.match((await server.process.ended).stderr, /^streamdir: the directory .* can't be used: the disk quota is used up\n$/);
+    raise();
+    await server.verify();
+    await server.start();
+    await checkAfterRestart(server, writers);
   });
 });

@@ -17,18 +17,21 @@ export class ServedDirectory {
   readonly dir: string;
   readonly layout: Layout;
   readonly #scope: TestScope;
+  readonly #under: readonly string[];
   #process: TestProcess | null = null;
   #url = "";
 
-  constructor(scope: TestScope, dir: string) {
+  /** `under` is the command that the server is started under, if any. */
+  constructor(scope: TestScope, dir: string, under: readonly string[] = []) {
     this.#scope = scope;
+    this.#under = under;
     this.dir = dir;
     this.layout = new Layout(dir);
   }
 
   /** Starts the server; rejects with what it said when it does not come up. */
   async start(): Promise<void> {
-    const started = startStreamdir(this.#scope, [this.dir, "--port", "0", "--log-format", "json", "--log-level", "warn", ...SIZES]);
+    const started = startStreamdir(this.#scope, [this.dir, "--port", "0", "--log-format", "json", "--log-level", "warn", ...SIZES], { under: this.#under });
     this.#process = started;
     this.#url = await started.stdoutLine(/http:/).then(
       (line) => /http:[^\s"]+/.exec(line)?.[0] ?? "",
@@ -82,5 +85,10 @@ export class ServedDirectory {
   /** Runs `streamdir verify` on the directory, which no server may have open. */
   verify(): TestProcess["ended"] {
     return startStreamdir(this.#scope, ["verify", this.dir]).ended;
+  }
+
+  /** Runs `streamdir repair --yes` on it, as the server's own user. */
+  repair(): TestProcess["ended"] {
+    return startStreamdir(this.#scope, ["repair", "--yes", this.dir], { under: this.#under }).ended;
   }
 }

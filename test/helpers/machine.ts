@@ -7,7 +7,7 @@ import type { TestScope } from "./process.js";
 import { tempDir } from "./temp-dir.js";
 
 /** Why a test that needs `command` can't run on this machine; `false` when it can. */
-function unless(command: readonly [string, ...string[]], needs: string): string | false {
+export function unless(command: readonly [string, ...string[]], needs: string): string | false {
   const [file, ...args] = command;
   const { status, error } = spawnSync(file, args, { stdio: "ignore" });
   return error === undefined && status === 0 ? false : `this machine does not let the test ${needs}`;
@@ -21,6 +21,12 @@ export const lacksInjection = unless(["strace", "-f", "-o", "/dev/null", "-e", "
 
 /** Why a test that needs a disk of its own is left out, if it is. */
 export const lacksMounts = unless(["unshare", "--mount", "mount", "-t", "tmpfs", "none", "/tmp"], "mount a file system (root)");
+
+/** Starts a process as a user who is not root, whom permissions bind. */
+export const AS_NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] as const;
+
+/** Why a test that needs a process without the rights of root is left out, if it is. */
+export const lacksUsers = unless([...AS_NOBODY, "true"], "start a process as another user (setpriv, root)");
 
 /** A small disk of its own, in memory: an empty directory on it. It is gone when the test is over. */
 export function smallDisk(scope: TestScope, sizeMiB: number): string {

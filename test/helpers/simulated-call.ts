@@ -1,13 +1,18 @@
+import { errorOf } from "./watched-files.js";
+
 /** The system errors that a call can be made to fail with. */
 export type FaultCode = "EIO" | "ENOSPC" | "EMFILE";
 
 /** An error as node:fs makes it. */
 export class SystemError extends Error {
   readonly code: string;
+  readonly errno?: number;
 
   constructor(code: string, call: string, path: string) {
     super(`${code}: ${call} '${path}'`);
     this.code = code;
+    const { errno } = errorOf(code);
+    if (errno !== undefined) this.errno = errno;
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import { constants as system } from "node:os";
 import { systemFiles, type Files, type OpenFile, type OpenMode } from "../../src/storage/file/files.js";
 import type { Listener, Reach } from "../../src/storage/file/sockets.js";
 
@@ -12,9 +13,15 @@ export interface Operation {
 /** Looks at an operation before it happens: an error fails it, a promise makes it wait. */
 export type Gate = (operation: Operation) => Error | Promise<void> | undefined;
 
+/** What the system's error of this name has: its code, and its number where there is one. */
+export function errorOf(code: string): { readonly code: string; readonly errno?: number } {
+  const number = new Map(Object.entries(system.errno)).get(code);
+  return number === undefined ? { code } : { code, errno: -number };
+}
+
 /** An error as node:fs gives it. */
 export function diskError(code: string): Error {
-  return Object.assign(new Error(`${code}: as the test wants it`), { code });
+  return Object.assign(new Error(`${code}: as the test wants it`), errorOf(code));
 }
 
 /**

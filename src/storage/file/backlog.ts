@@ -1,8 +1,8 @@
 import { DamagedStreamError } from "../storage.js";
-import { newerThanJournal, readSidecarIn } from "./catalog.js";
+import { newerThanJournal, readBase, readSidecarIn } from "./catalog.js";
 import { combineCrc32 } from "./crc32.js";
 import { FileStream } from "./file-stream.js";
-import { errorCode, isDiskFull, type Files } from "./files.js";
+import { errorCode, errorPath, isDiskFull, isPassing, isPathFault, isSystemError, type Files } from "./files.js";
 import { sidecarPath, type Layout } from "./layout.js";
 import { DirectoryError } from "./lock.js";
 import { decodeRecordAt, RecordKind, type Frame, type JournalRecord, type StreamIdentity } from "./record.js";
@@ -34,6 +34,8 @@ export class StreamRecords {
   isDeleted = false;
   /** Payload of it is in its segments, and perhaps no sidecar knows. */
   isBypassed = false;
+  /** Some of its records were kept, because its files could not take them. */
+  isKept = false;
   /** The stream, once it is opened. */
   stream: FileStream | null = null;
   /** Where its records are, in order: each in a frame, at an offset. */
@@ -104,7 +106,7 @@ export class Backlog {
   async open(name: string): Promise<FileStream | null> {
     const records = this.#waiting.get(name);
     if (records === undefined) return null;
-    const stream = await this.#openFiles(records);
+    const stream = await this.#openFiles(records).catch((error: unknown) => barred(records.identity, this.#options.layout, error));
     try {
       await this.#apply(stream, records);
     } catch (error) {
@@ -112,6 +114,7 @@ export class Backlog {
       throw error;
     }
     stream.recovering = false;
+    if (records.isKept && stream.damage === null) await this.#prove(stream);
     records.applied(stream);
     this.#waiting.delete(name);
     return stream;
@@ -125,24 +128,25 @@ export class Backlog {
       writer.noteShard(directory);
       return newStream(identity, directory, null);
     }
-    const read = await readSidecarOf(files, identity.name, directory);
-    const own = read?.kind === "sound" && read.sidecar.id === identity.id ? read.sidecar : null;
-    // Files without a sidecar, or claimed by a stream that was never born, are in the way of nobody.
-    const isLeftover = read === null || (read.kind === "sound" && read.sidecar.claimed);
-    if (own === null && isCreatedHere && isLeftover) {
+    const { own, isTold, isVacant, problem } = await orUnreadable(identity.name, directory, () => readBase(files, identity.id, directory));
+    // Files that no sidecar vouches for are in the way of nobody: the journal has all that the stream ever was.
+    if (own === null && isCreatedHere && isVacant) {
       await trash.discard(directory, `${identity.id}-leftovers`);
       return newStream(identity, directory, null);
     }
     const stream = newStream(identity, directory, own);
     stream.hasUnsyncedSidecar = own !== null;
+    stream.hasNotice = isTold;
     writer.noteShard(directory);
-    if (own === null) {
-      stream.damage = damageOf(stream, problemOf(read));
-      // An older sidecar must not come back in the place of a damaged one, whose records in the journal are set aside.
-      if (read !== null) await files.syncDirectory(directory);
-    } else if (own.batch > this.#lastBatch) stream.damage = damageOf(stream, newerThanJournal(own.batch, this.#lastBatch));
-    stream.hasNotice = read?.kind === "damaged" && (read.isNotice || read.isFinal);
+    if (own === null) stream.damage = damageOf(stream, problem);
+    else if (own.batch > this.#lastBatch) stream.damage = damageOf(stream, newerThanJournal(own.batch, this.#lastBatch));
     return stream;
+  }
+
+  /** Whether its files take now what they could not take before is seen before anybody reads the stream, or appends to it. */
+  async #prove(stream: FileStream): Promise<void> {
+    stream.unreserve();
+    await ifRoom(this.#options.writer.persist(stream));
   }
 
   async #apply(stream: FileStream, records: StreamRecords): Promise<void> {
@@ -151,7 +155,7 @@ export class Backlog {
       if (stream.damage !== null) return;
       if (batch <= stream.persistedBatch) continue;
       await this.#applyRecord(stream, record, batch);
-      if (cache.unwrittenBytes > maxUnwrittenBytes) await flushIfRoom(writer, stream);
+      if (cache.unwrittenBytes > maxUnwrittenBytes) await ifRoom(writer.flush(stream));
     }
   }
 
@@ -195,27 +199,34 @@ export class Backlog {
 }
 
 /** On a full disk the stream can be read all the same: what waits in memory is no more than the journal has. */
-async function flushIfRoom(writer: SegmentWriter, stream: FileStream): Promise<void> {
+async function ifRoom(work: Promise<void>): Promise<void> {
   try {
-    await writer.flush(stream);
+    await work;
   } catch (error) {
     if (!isDiskFull(error)) throw error;
   }
 }
 
 /** A disk that fails to read is no damage that a later start could not be rid of: this start ends here. */
-export async function readSidecarOf(files: Files, name: string, directory: string): Promise<SidecarResult | null> {
+export function readSidecarOf(files: Files, name: string, directory: string): Promise<SidecarResult | null> {
+  return orUnreadable(name, directory, () => readSidecarIn(files, directory));
+}
+
+async function orUnreadable<T>(name: string, directory: string, read: () => Promise<T>): Promise<T> {
   try {
-    return await readSidecarIn(files, directory);
+    return await read();
   } catch (error) {
-    if (errorCode(error) !== "EIO") throw error;
-    throw new DirectoryError(`stream ${JSON.stringify(name)}: ${sidecarPath(directory)} can't be read (EIO)`);
+    if (!isSystemError(error) || isPassing(error)) throw error;
+    throw new DirectoryError(`stream ${JSON.stringify(name)}: ${sidecarPath(directory)} can't be read (${errorCode(error)})`);
   }
 }
 
-function problemOf(read: SidecarResult | null): string {
-  if (read === null) return "it is missing";
-  return read.kind === "damaged" ? read.problem : `it is that of ${JSON.stringify(read.sidecar.name)}`;
+/** A stream whose directory can't be used: whatever is in its way is its own trouble. Throws every other error. */
+function barred(identity: StreamIdentity, layout: Layout, error: unknown): FileStream {
+  if (!isPathFault(error)) throw error;
+  const stream = newStream(identity, layout.streamDirectory(identity.name), null);
+  stream.damage = new DamagedStreamError(stream.name, errorPath(error) ?? stream.directory, `it can't be used (${errorCode(error)})`);
+  return stream;
 }
 
 function damageOf({ name, directory }: FileStream, problem: string): DamagedStreamError {

@@ -1,7 +1,7 @@
 import { basename, join } from "node:path";
 import type { Clock } from "../../ops/clock.js";
 import { DamagedStreamError, StorageBusyError, type ListedStream } from "../storage.js";
-import { errorCode, isBusy, isPathFault, readWhole, type Files } from "./files.js";
+import { errorCode, isBusy, isPathFault, isSystemError, readWhole, type Files } from "./files.js";
 import { keptSidecarPath, sidecarPath, type Layout } from "./layout.js";
 import { endOf } from "./segment.js";
 import { decodeSidecar, type Sidecar, type SidecarResult } from "./sidecar.js";
@@ -11,14 +11,47 @@ const BURST = 16;
 const PAUSE_MS = 10;
 
 /** The sidecar in a stream's directory, or what is wrong with it; `null` when there is none. */
-export async function readSidecarIn(files: Files, directory: string): Promise<SidecarResult | null> {
+export function readSidecarIn(files: Files, directory: string): Promise<SidecarResult | null> {
+  return readSidecarAt(files, sidecarPath(directory));
+}
+
+async function readSidecarAt(files: Files, path: string): Promise<SidecarResult | null> {
   try {
-    const bytes = await readWhole(files, sidecarPath(directory));
+    const bytes = await readWhole(files, path);
     return bytes === null ? null : decodeSidecar(bytes);
   } catch (error) {
     if (!isPathFault(error)) throw error;
     return { kind: "damaged", problem: `it can't be read (${errorCode(error)})`, isFinal: false, isNotice: false };
   }
+}
+
+/** What a stream's directory has for the journal's records of the stream to go on from. */
+export interface SidecarBase {
+  /** The stream's own sidecar, also where a notice stands in its place; `null` where there is none. */
+  readonly own: Sidecar | null;
+  /** What is in its place. */
+  readonly read: SidecarResult | null;
+  /** Whether something else stands in its place that says what is wrong: a notice, or what a repair decided. */
+  readonly isTold: boolean;
+  /** Whether nothing in the directory was ever vouched for: what is in it may go. */
+  readonly isVacant: boolean;
+  /** Why there is no sidecar of its own. */
+  readonly problem: string;
+}
+
+/** Looks for what the journal's records of the stream `id` go on from. Throws what is neither the files' fault nor passes. */
+export async function readBase(files: Files, id: string, directory: string): Promise<SidecarBase> {
+  const read = await readSidecarIn(files, directory);
+  if (read === null) return { own: null, read, isTold: false, isVacant: true, problem: "it is missing" };
+  if (read.kind === "sound") {
+    const { sidecar } = read;
+    return { own: sidecar.id === id ? sidecar : null, read, isTold: false, isVacant: sidecar.claimed, problem: `it is that of ${JSON.stringify(sidecar.name)}` };
+  }
+  const { problem, isNotice, isFinal } = read;
+  const before = isNotice ? await readSidecarAt(files, keptSidecarPath(directory)) : read;
+  const own = before?.kind === "sound" && before.sidecar.id === id ? before.sidecar : null;
+  // A notice without a sidecar beside it is of a stream that never had one.
+  return { own, read, isTold: isNotice || isFinal, isVacant: before === null, problem };
 }
 
 /** The sidecar of the stream `name`, `null` when the directory holds no such stream, or what is wrong with it. `lastBatch` is the journal's. */
@@ -40,7 +73,7 @@ export async function readSidecar(files: Files, name: string, directory: string,
   return read.sidecar;
 }
 
-/** Whether a file is of a stream that was there. A sidecar is kept where the notice that was to take its place could not be written. */
+/** Whether a file is of a stream that was there. */
 function isOfStream(file: string): boolean {
   return file.endsWith(".seg") || file === basename(keptSidecarPath(""));
 }
@@ -53,7 +86,7 @@ export function newerThanJournal(batch: number, lastBatch: number): string {
 /** What can't be read now may be readable later, if only a disk failed; whatever it is, it is this stream's alone. */
 function unreadable(name: string, path: string, error: unknown): DamagedStreamError {
   if (isBusy(error)) throw new StorageBusyError(`${path} can't be opened now`, { cause: error });
-  if (!isPathFault(error) && errorCode(error) !== "EIO") throw error;
+  if (!isSystemError(error)) throw error;
   return new DamagedStreamError(name, path, `it can't be read (${errorCode(error)})`);
 }
 

@@ -1,10 +1,13 @@
-import { basename, join } from "node:path";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import { Retry } from "../../ops/retry.js";
+import { DamagedStreamError } from "../storage.js";
+import { noticeOf } from "./damage.js";
 import type { FileStream } from "./file-stream.js";
 import { isPassing, type Files } from "./files.js";
 import type { Journal } from "./journal.js";
+import { KeptJournal } from "./kept-journal.js";
+import type { Layout } from "./layout.js";
 import type { SegmentWriter } from "./segment-writer.js";
 import type { Trash } from "./trash.js";
 
@@ -12,6 +15,8 @@ import type { Trash } from "./trash.js";
 export interface SealedFile {
   readonly sequence: number;
   readonly path: string;
+  /** Whether it is what was kept of one: then it is no file that could be used again. */
+  readonly isKept?: boolean;
   readonly streams: ReadonlySet<FileStream>;
   close(): Promise<void>;
 }
@@ -22,9 +27,7 @@ export interface CheckpointOptions {
   readonly writer: SegmentWriter;
   readonly trash: Trash;
   readonly journal: () => Journal;
-  readonly journalDirectory: string;
-  /** Where a journal file goes whose records can't all be applied. */
-  readonly damagedDirectory: string;
+  readonly layout: Layout;
   readonly clock: Clock;
   readonly log: Log;
   readonly fault: (error: Error) => void;
@@ -34,6 +37,8 @@ export interface CheckpointOptions {
 const CONCURRENCY = 16;
 /** How soon a checkpoint that found the disk full, or too many files open, is tried again. */
 const RETRY_MS = 1000;
+/** Streams that may be damaged without their directories saying so: they can't leave memory. */
+const MAX_UNTOLD = 10_000;
 
 /**
  * Frees the journal: makes everything that a sealed file holds permanent in the streams' own files, then gives the file
@@ -41,6 +46,9 @@ const RETRY_MS = 1000;
  */
 export class Checkpointer {
   readonly #options: CheckpointOptions;
+  readonly #kept: KeptJournal;
+  /** Damaged streams whose directories could not be told. */
+  #untold = new Set<FileStream>();
   #last: Promise<void> = Promise.resolve();
   #stopped = false;
   #ending = false;
@@ -49,6 +57,7 @@ export class Checkpointer {
   constructor(options: CheckpointOptions) {
     this.#options = options;
     this.#retry = new Retry(options.clock);
+    this.#kept = new KeptJournal(options);
   }
 
   /**
@@ -78,14 +87,15 @@ export class Checkpointer {
   }
 
   async #run(file: SealedFile): Promise<void> {
-    const { clock, log, journal } = this.#options;
+    const { clock, files, layout, log, journal } = this.#options;
     const startedMs = clock.nowMs();
-    let damaged = false;
+    let harmed: readonly FileStream[] = [];
     // Each is tried until it is done, and never again: a file that is freed may be in use the next moment.
     const steps = [
-      async () => void (damaged = await this.#persistAll(file)),
-      () => (damaged ? this.#setAside(file) : journal().retire(file.path)),
-      () => this.#syncDirectories(damaged),
+      async () => void (harmed = await this.#persistAll(file)),
+      () => this.#keep(file, harmed),
+      async () => void (file.isKept === true || (await journal().retire(file.path))),
+      () => files.syncDirectory(layout.journal),
     ];
     try {
       for (const step of steps) if (!(await this.#complete(step, file))) return;
@@ -123,8 +133,8 @@ export class Checkpointer {
     await this.#retry.wait(RETRY_MS);
   }
 
-  /** Makes all that the file holds permanent; returns whether a stream is damaged, so that its records must be kept. */
-  async #persistAll(file: SealedFile): Promise<boolean> {
+  /** Makes all that the file holds permanent; returns the streams whose files can't take it, so that it must be kept. */
+  async #persistAll(file: SealedFile): Promise<readonly FileStream[]> {
     const { journal, trash, writer } = this.#options;
     const rest = file.streams.values();
     let begun = 0;
@@ -149,35 +159,34 @@ export class Checkpointer {
     for (const stream of harmed) await this.#noteDamage(stream);
     await writer.syncShards();
     await file.close();
-    return harmed.length > 0;
+    return harmed;
   }
 
-  /** Once its records have left the journal, only the stream's own directory can say that they are missing from it. */
+  async #keep(file: SealedFile, harmed: readonly FileStream[]): Promise<void> {
+    const { layout, log } = this.#options;
+    await this.#kept.keep(file, harmed);
+    if (harmed.length > 0) log.error("records of damaged streams are kept in the journal", { streams: harmed.length, file: layout.keptJournalFile(file.sequence) });
+  }
+
+  /** Has the stream's own directory say what is missing from it: then the stream may leave memory. */
   async #noteDamage(stream: FileStream): Promise<void> {
     if (stream.damage === null || stream.hasNotice) return;
-    const { damagedDirectory, log, writer } = this.#options;
+    const { log, writer } = this.#options;
     try {
-      const { file, problem } = stream.damage;
-      await writer.postNotice(stream, `${basename(file)}: ${problem}; what the journal had of it is in ${damagedDirectory}`);
-      stream.hasNotice = true;
+      await writer.postNotice(stream, noticeOf(stream.damage));
+      this.#untold.delete(stream);
     } catch (error) {
-      if (isPassing(error)) throw error;
-      log.error("a stream's directory can't be told that it is damaged", { stream: stream.name, directory: stream.directory, fault: String(error) });
+      // Whatever keeps its files from being written may keep this from them, too.
+      if (!(error instanceof DamagedStreamError)) throw error;
+      if (!this.#untold.has(stream)) log.error("a stream's directory can't be told that it is damaged", { stream: stream.name, directory: stream.directory, fault: error.message });
+      this.#noteUntold(stream);
     }
   }
 
-  async #setAside(file: SealedFile): Promise<void> {
-    const { files, damagedDirectory, log, journal } = this.#options;
-    await files.makeDirectory(damagedDirectory);
-    const kept = join(damagedDirectory, `${file.sequence}.journal`);
-    await files.rename(file.path, kept);
-    journal().setAside();
-    log.error("a journal file with records of a damaged stream was kept", { file: kept });
-  }
-
-  async #syncDirectories(damaged: boolean): Promise<void> {
-    const { files, damagedDirectory, journalDirectory } = this.#options;
-    if (damaged) await files.syncDirectory(damagedDirectory);
-    await files.syncDirectory(journalDirectory);
+  #noteUntold(stream: FileStream): void {
+    this.#untold.add(stream);
+    if (this.#untold.size <= MAX_UNTOLD) return;
+    this.#untold = new Set([...this.#untold].filter(({ deleted }) => !deleted));
+    if (this.#untold.size > MAX_UNTOLD) throw new Error(`more than ${MAX_UNTOLD} streams' directories can't be written: ${stream.damage?.message}`);
   }
 }

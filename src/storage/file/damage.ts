@@ -1,3 +1,4 @@
+import { basename } from "node:path";
 import type { Log } from "../../ops/log.js";
 import { DamagedStreamError, type Rejection, type Settlement } from "../storage.js";
 import { FileStream } from "./file-stream.js";
@@ -13,6 +14,11 @@ export interface DamageOptions {
 
 /** Files whose last finding is remembered, so that it is logged once and not with every request. */
 const MAX_REMEMBERED = 1000;
+
+/** What a stream's directory says of damage, in the place of its sidecar. */
+export function noticeOf({ file, problem }: DamagedStreamError): string {
+  return `${basename(file)}: ${problem}; what it lacks is kept in the journal`;
+}
 
 /** No stream has this content type: what is deleted with it is whatever has the name. */
 export const ANYBODYS = "";
@@ -33,11 +39,13 @@ export class Damage {
     if (!(error instanceof DamagedStreamError)) return error;
     const { stream, file, offset, problem, message } = error;
     if (this.#told.get(file)?.message === message) return error;
+    // What a stream's directory says of what was found has been logged, if it was found since the start.
+    const isKnown = [...this.#told.values()].some((before) => before.stream === stream && problem === noticeOf(before));
     this.#told.delete(file);
     const [oldest] = this.#told.keys();
     if (this.#told.size >= MAX_REMEMBERED && oldest !== undefined) this.#told.delete(oldest);
     this.#told.set(file, error);
-    this.#options.log.error("a stream is damaged", { stream, file, ...(offset === null ? {} : { offset }), problem });
+    if (!isKnown) this.#options.log.error("a stream is damaged", { stream, file, ...(offset === null ? {} : { offset }), problem });
     return error;
   }
 

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { dirname, join, resolve } from "node:path";
-import { errorCode, readWhole, replaceFile, type Files } from "./files.js";
+import { dirname, join, resolve, sep } from "node:path";
+import { errorCode, errorPath, isDiskFull, isSystemError, readWhole, replaceFile, type Files } from "./files.js";
 import { journalSequenceOf, type Layout } from "./layout.js";
 import { DirectoryError } from "./lock.js";
 import { decodeFrame, DIRECTORY_ID_BYTES, SECTOR_BYTES } from "./record.js";
@@ -40,7 +40,9 @@ export async function makeShards(files: Files, layout: Layout): Promise<void> {
 
 /** The id of a data directory; `null` when it has no marker. Throws {@link DirectoryError}. */
 export async function readMarker(files: Files, layout: Layout): Promise<Buffer | null> {
-  const marker = await readWhole(files, layout.marker);
+  const marker = await readWhole(files, layout.marker).catch((error: unknown) => {
+    throw isSystemError(error) ? new DirectoryError(`${layout.marker} can't be read: ${reasonOf(error)}`) : error;
+  });
   return marker === null ? null : parseMarker(layout, marker);
 }
 
@@ -63,23 +65,36 @@ async function syncEntries(files: Files, { root }: Layout): Promise<void> {
   }
 }
 
-/** Says what is wrong with a directory that the system won't let us use, in one line. */
+const REASONS: Readonly<Record<string, string>> = {
+  EACCES: "permission denied",
+  EPERM: "permission denied",
+  EROFS: "the file system is read-only",
+  ENOENT: "it can't be made there",
+  EISDIR: "it is a directory",
+  ENOTDIR: "it is not a directory",
+  EEXIST: "it is not a directory",
+  ENOSPC: "the disk is full",
+  EDQUOT: "the disk quota is used up",
+  ENAMETOOLONG: "the path is too long",
+  EXDEV: "it lies on more than one file system",
+  ELOOP: "its links go in a circle",
+};
+
+/** Says what is wrong with a directory that the system won't let us use, in one line; with the file, where it is about one in it. */
 export function explainUnusable(root: string, error: unknown): unknown {
-  const reasons: Record<string, string> = {
-    EACCES: "permission denied",
-    EPERM: "permission denied",
-    EROFS: "the file system is read-only",
-    ENOENT: "it can't be made there",
-    ENOTDIR: "it is not a directory",
-    EEXIST: "it is not a directory",
-    ENOSPC: "the disk is full",
-    ENAMETOOLONG: "the path is too long",
-    EXDEV: "it lies on more than one file system",
-    ELOOP: "its links go in a circle",
-  };
-  const code = errorCode(error);
   // What has a code is the system's word; anything else is a fault of ours, or says what is wrong by itself.
-  return code === "" ? error : new DirectoryError(`the directory ${root} can't be used: ${reasons[code] ?? code}`);
+  if (errorCode(error) === "") return error;
+  const path = errorPath(error);
+  // A full disk, and a file in the place of the directory, are nothing about the file that met them.
+  const isGeneral = isDiskFull(error) || errorCode(error) === "ENOTDIR";
+  const place = path?.startsWith(`${root}${sep}`) !== true || isGeneral ? "" : `${path}: `;
+  return new DirectoryError(`the directory ${root} can't be used: ${place}${reasonOf(error)}`);
+}
+
+/** Why the system refused a call, in words where there are any. */
+function reasonOf(error: unknown): string {
+  const code = errorCode(error);
+  return REASONS[code] ?? code;
 }
 
 function parseMarker(layout: Layout, bytes: Buffer): Buffer {

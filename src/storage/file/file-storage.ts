@@ -98,7 +98,7 @@ export class FileStorage implements Storage {
     this.#damage = new Damage({ log, layout, remove: (stream, settle) => this.delete(stream, settle) });
     this.#reader = new StreamReader({ pool, cache, damage: this.#damage, log });
     const journal = (): Journal => this.#openJournal();
-    this.#checkpointer = new Checkpointer({ files, writer, trash: this.#trash, journal, journalDirectory: layout.journal, damagedDirectory: layout.damaged, clock, log, fault });
+    this.#checkpointer = new Checkpointer({ files, writer, trash: this.#trash, journal, layout, clock, log, fault });
     this.#intake = new Intake({
       journal,
       writer,
@@ -179,7 +179,7 @@ export class FileStorage implements Storage {
       fileBytes: journalBytes,
       firstSequence: recovered.nextSequence,
       firstBatch: recovered.nextBatch,
-      olderFiles: recovered.sealed.length,
+      olderFiles: recovered.sealed.filter(({ isKept }) => isKept !== true).length,
       apply: (entry, batch) => this.#changes.apply(entry, batch),
       batchSettled: () => this.#changes.batchSettled(),
       sealed: (file) => this.#checkpoint(file),

@@ -85,7 +85,7 @@ export class FileStream implements StoredStream {
   deleted = false;
   /** Which stream had the name before, until the creation is durable. */
   predecessor: FileStream | null = null;
-  /** Whether the stream's directory says that it is damaged. */
+  /** Whether the stream's directory says that it is damaged; its own sidecar, if it had one, is beside that. */
   hasNotice = false;
   /** The generation in which its deletion was handed in; -1 before that. */
   deletionGeneration = -1;
@@ -208,7 +208,7 @@ export class FileStream implements StoredStream {
 
   /** Whether its files hold all of its durable state. */
   get isPersisted(): boolean {
-    return !this.hasUnsyncedSidecar && this.lastBatch === this.persistedBatch;
+    return !this.hasUnsyncedSidecar && !this.hasNotice && this.lastBatch === this.persistedBatch;
   }
 
   /** Whether its deletion was handed in and fails, because what was handed in before it failed. */

@@ -1,7 +1,8 @@
 import { chmod, close, closeSync, constants, fdatasync, fstat, ftruncate, mkdir, mkdtemp, open, openSync, read, readdir, readlink, rename, rm, rmdir, symlink, unlink, write } from "node:fs";
 import type { Socket } from "node:net";
-import { devNull, tmpdir } from "node:os";
+import { constants as system, devNull, tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
+import { getSystemErrorMap } from "node:util";
 import type { Allocate } from "../storage.js";
 import { DescriptorReserve } from "./descriptor-reserve.js";
 import { listenOn, MAX_SOCKET_PATH_BYTES, probe, type Listener, type Reach } from "./sockets.js";
@@ -66,9 +67,34 @@ export interface OpenFile {
   close(): Promise<void>;
 }
 
-/** The system's code of a file error (`ENOENT`, `ENOSPC`, ...), `""` for anything else. */
+/** The names of the system's error numbers. */
+const ERROR_NAMES = new Map(Object.entries(system.errno).map(([name, number]) => [number, name]));
+/** The error numbers that libuv, and so `error.code`, has a name for: of all others it makes "Unknown system error -122". */
+const CODED_ERRORS = getSystemErrorMap();
+
+/** The system's code of a file error (`ENOENT`, `EDQUOT`, ...), also where libuv has none; `""` for anything else. */
 export function errorCode(error: unknown): string {
-  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
+  if (!(error instanceof Error) || !("code" in error) || typeof error.code !== "string") return "";
+  const errno = errorNumber(error);
+  if (errno === null || CODED_ERRORS.has(errno)) return error.code;
+  return ERROR_NAMES.get(-errno) ?? `errno ${-errno}`;
+}
+
+/** Whether the system refused a call, for whatever reason. */
+export function isSystemError(error: unknown): boolean {
+  return error instanceof Error && errorNumber(error) !== null;
+}
+
+/** The file that a refused call was about, of a rename the place that was to be taken; `null` where the system does not say. */
+export function errorPath(error: unknown): string | null {
+  if (!(error instanceof Error)) return null;
+  if ("dest" in error && typeof error.dest === "string") return error.dest;
+  return "path" in error && typeof error.path === "string" ? error.path : null;
+}
+
+/** The number of a system error as libuv gives it, negative; `null` for anything else. */
+function errorNumber(error: Error): number | null {
+  return "errno" in error && typeof error.errno === "number" ? error.errno : null;
 }
 
 /**
@@ -102,7 +128,7 @@ export function isPassing(error: unknown): boolean {
   return isDiskFull(error) || isBusy(error);
 }
 
-const PATH_CODES = new Set(["EISDIR", "ENOTDIR", "ENOTEMPTY", "ELOOP", "EACCES", "EPERM"]);
+const PATH_CODES = new Set(["EISDIR", "ENOTDIR", "ENOTEMPTY", "ELOOP", "EACCES", "EPERM", "ENAMETOOLONG"]);
 
 /** Whether an error says that something else is at a path than the file that should be there, or that it may not be used. */
 export function isPathFault(error: unknown): boolean {

@@ -6,6 +6,8 @@ export interface ExpectedJournal {
   readonly directoryId: Buffer;
   /** The batch of the frame before its first, in the file before; `null` when there is none. */
   readonly lastBatch: number | null;
+  /** Whether it holds what was kept of a file: some of its frames, and one without records that ends them. */
+  readonly isKept?: boolean;
 }
 
 /** What a journal file holds. */
@@ -44,15 +46,17 @@ export function readJournalFile(bytes: Buffer, expected: ExpectedJournal): Journ
     const isForeign = !frame.directoryId.equals(expected.directoryId);
     // Behind the first frame, what does not know the directory's id is what some client wrote to look like a frame.
     if (isForeign && offset > 0) break;
-    const problem = isForeign ? FOREIGN : problemOf(frame, batch);
+    const problem = isForeign ? FOREIGN : problemOf(frame, batch, expected);
     if (problem !== null) return { frames, end: offset, damage: { offset, problem } };
     batch = frame.batch;
     frames.push(frame);
     offset = frame.nextOffset;
   }
   const { value: later } = soundFrames(bytes, offset + SECTOR_BYTES, expected).next();
-  const damage = later === undefined ? null : { offset, problem: `sound records follow at byte ${later.offset}` };
-  return { frames, end: offset, damage };
+  if (later !== undefined) return { frames, end: offset, damage: { offset, problem: `sound records follow at byte ${later.offset}` } };
+  // It was put in its place whole: nothing of it was ever under way.
+  const isCut = expected.isKept === true && (offset !== bytes.length || frames.at(-1)?.recordCount !== 0);
+  return { frames, end: offset, damage: isCut ? { offset, problem: "its end is missing" } : null };
 }
 
 /**
@@ -67,8 +71,9 @@ function strayFrames(bytes: Buffer, { sequence, directoryId, lastBatch }: Expect
   return isNewer ? `it is the journal file of sequence ${first.sequence}` : null;
 }
 
-function problemOf(frame: Frame, lastBatch: number | null): string | null {
-  return lastBatch === null || frame.batch === lastBatch + 1 ? null : `batch ${frame.batch} follows batch ${lastBatch}`;
+function problemOf(frame: Frame, lastBatch: number | null, { isKept }: ExpectedJournal): string | null {
+  const follows = lastBatch === null || (isKept === true ? frame.batch >= lastBatch : frame.batch === lastBatch + 1);
+  return follows ? null : `batch ${frame.batch} follows batch ${lastBatch}`;
 }
 
 /** The sound frames of a journal file from byte `from` on, whatever is between them: what is left of a damaged file. */

@@ -1,10 +1,11 @@
 import type { Log } from "../../ops/log.js";
 import type { Damaged } from "./damaged.js";
 import type { FileStream } from "./file-stream.js";
-import { poolThreads, replaceFile, type Files } from "./files.js";
+import { poolThreads, readWhole, replaceFile, type Files } from "./files.js";
 import { ownSidecar, type JournaledStream, type Survey, type SurveyedFile } from "./journal-survey.js";
 import type { Layout } from "./layout.js";
-import { FRAME_HEADER_BYTES, keepRecords, sealFrame, SECTOR_BYTES, type Frame } from "./record.js";
+import { encodeFrame, keepRecords, type Frame } from "./record.js";
+import { keepStreams, NO_RECORDS, writeKept } from "./kept-journal.js";
 import { recover } from "./recovery.js";
 import { SegmentPool } from "./segment-pool.js";
 import { SegmentWriter } from "./segment-writer.js";
@@ -51,7 +52,8 @@ function shortStream({ identity, directory, gap, tail }: JournaledStream): Short
 
 /**
  * Applies all sound records of the journal to the streams' own files, as a start of the server does, and leaves a journal
- * that holds nothing. Streams that have lost records are refused from then on. What could not be applied is kept.
+ * that holds nothing but what could not be applied: that is kept for the next start. Streams that have lost records are
+ * refused from then on.
  *
  * Until the last step the journal stays as it is: when it is damaged no server starts on it, and doing it all again does
  * the same. Returns the streams whose records are kept because their files can't take them.
@@ -63,15 +65,28 @@ export async function settleJournal(options: SettlementOptions, survey: Survey):
   const left = await applyAll(options, journal, new Set(short.map(({ directory }) => directory)));
   for (const { directory, reason } of short) await damaged.refuse(directory, reason);
   const next = Math.max(...survey.files.map(({ sequence }) => sequence)) + 1;
-  await replaceFile(files, layout.journalFile(next), emptyFrame(next, survey.lastBatch + 1, options.directoryId));
+  await replaceFile(files, layout.journalFile(next), encodeFrame({ sequence: next, batch: survey.lastBatch + 1, directoryId: options.directoryId }, 0, NO_RECORDS));
   await files.syncDirectory(layout.journal);
-  const isKept = survey.damages.length > 0 || short.length > 0 || left.length > 0;
-  for (const { path } of survey.files) {
-    if (isKept) await damaged.move(path);
-    else await files.unlink(path);
+  const isKept = survey.damages.length > 0 || short.length > 0;
+  const leftIds = new Set(left.map(({ id }) => id));
+  for (const file of journal) {
+    const isWhole = survey.damages.every((damage) => damage.file !== file.path);
+    if ((await keepLeft(options, file, leftIds, isWhole)) === file.path) continue;
+    if (isKept) await damaged.move(file.path);
+    else await files.unlink(file.path);
   }
   await files.syncDirectory(layout.journal);
   return left;
+}
+
+/** Keeps what a file has of these streams; returns where, `null` when it has nothing of them. */
+async function keepLeft({ files, layout, damaged }: SettlementOptions, { path, sequence, frames }: SurveyedFile, ids: ReadonlySet<string>, isWhole: boolean): Promise<string | null> {
+  const kept = ids.size === 0 ? [] : keepStreams(await frames(), ({ id }) => ids.has(id));
+  if (kept.length === 0) return null;
+  const target = layout.keptJournalFile(sequence);
+  if (target === path && !isWhole) await damaged.copy(path, (await readWhole(files, path)) ?? NO_RECORDS);
+  await writeKept({ files, layout, sequence }, kept);
+  return target;
 }
 
 /**
@@ -108,8 +123,9 @@ async function applyAll({ files, layout, directoryId, log }: SettlementOptions, 
     if (stream === null) continue;
     // What is before a gap is theirs like everything else.
     if (short.has(stream.directory)) stream.damage = null;
+    if (stream.damage === null) await settle(writer, stream);
+    // Also where the files only now turn out not to take it.
     if (stream.damage !== null) left.push(stream);
-    else await settle(writer, stream);
   }
   await writer.syncShards();
   await trash.stop();
@@ -132,10 +148,4 @@ async function knownFrames(file: SurveyedFile, ids: ReadonlySet<string> | null =
       return known.has(handle);
     }),
   );
-}
-
-function emptyFrame(sequence: number, batch: number, directoryId: Buffer): Buffer {
-  const frame = Buffer.alloc(SECTOR_BYTES);
-  sealFrame(frame, FRAME_HEADER_BYTES, 0, { sequence, batch, directoryId });
-  return frame;
 }

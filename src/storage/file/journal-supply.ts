@@ -165,18 +165,9 @@ export class JournalSupply {
     } else {
       await files.unlink(path);
     }
-    this.#freed();
-    this.roomFound();
-  }
-
-  /** A sealed file was taken away to be kept: it is not to be used again. */
-  setAside(): void {
-    this.#freed();
-  }
-
-  #freed(): void {
     this.#sealed -= 1;
     this.#checkpointTrouble = null;
+    this.roomFound();
   }
 
   /** Removes the files that hold nothing. */

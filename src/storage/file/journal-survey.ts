@@ -1,10 +1,12 @@
 import { join } from "node:path";
+import { readBase, type SidecarBase } from "./catalog.js";
+import { ANYBODYS } from "./damage.js";
 import { errorCode, readWhole, type Files } from "./files.js";
 import { guessHeads, LOST_FRAMES, readJournalFile, soundFrames, type ExpectedJournal } from "./journal-reader.js";
-import { journalSequenceOf, sidecarPath, type Layout } from "./layout.js";
+import { journalSequenceOf, keptSequenceOf, type Layout } from "./layout.js";
 import { DirectoryError } from "./lock.js";
 import { decodeRecords, RecordKind, type BypassedPayload, type Frame, type JournalRecord, type RecordHead, type StreamIdentity } from "./record.js";
-import { decodeSidecar, type SidecarResult } from "./sidecar.js";
+import type { SidecarResult } from "./sidecar.js";
 import type { Position } from "../storage.js";
 
 /** Where a survey looks. */
@@ -22,8 +24,10 @@ export interface JournaledStream {
   readonly firstPosition: Position;
   /** All it ever was is in the journal, from its creation on. */
   readonly createdHere: boolean;
-  /** What its sidecar says, `null` where there is none. */
+  /** What its sidecar says, also where a notice stands in its place; `null` where there is none. */
   readonly sidecar: SidecarResult | null;
+  /** Whether its directory says that it lacks records which the journal has. */
+  readonly isTold: boolean;
   deleted: boolean;
   /** Where it ends when the journal is applied. */
   tail: Position;
@@ -88,8 +92,15 @@ export interface Survey {
 
 /** Reads the whole journal as recovery would, and beyond what recovery would stop at; changes nothing. */
 export async function surveyJournal(options: SurveyOptions): Promise<Survey> {
+  const { files, layout } = options;
   const surveyor = new Surveyor(options);
-  for (const sequence of await journalSequences(options)) await surveyor.surveyFile(options.layout.journalFile(sequence), sequence, true);
+  const names = await files.list(layout.journal);
+  const sequences = new Set(ordered(names.map(journalSequenceOf)));
+  for (const sequence of ordered(names.map(keptSequenceOf))) {
+    // Where the file itself is still there, it has all of that.
+    if (!sequences.has(sequence)) await surveyor.surveyFile(layout.keptJournalFile(sequence), sequence, "kept");
+  }
+  for (const sequence of sequences) await surveyor.surveyFile(layout.journalFile(sequence), sequence, "next");
   return surveyor.survey();
 }
 
@@ -100,18 +111,23 @@ export async function surveyKept(options: SurveyOptions): Promise<Survey> {
   const kept = new Map<number, string>();
   for (const directory of [join(layout.damaged, "journal"), layout.damaged]) {
     for (const name of await files.list(directory)) {
-      const sequence = Number(/^(\d+)\.journal$/.exec(name)?.[1] ?? NaN);
+      const sequence = Number(/^(\d+)\.(?:journal|kept)$/.exec(name)?.[1] ?? NaN);
       if (!Number.isNaN(sequence)) kept.set(sequence, join(directory, name));
     }
   }
-  for (const [sequence, path] of [...kept].sort(([left], [right]) => left - right)) await surveyor.surveyFile(path, sequence, false);
+  for (const [sequence, path] of [...kept].sort(([left], [right]) => left - right)) await surveyor.surveyFile(path, sequence, path.endsWith(".kept") ? "kept" : "alone");
   return surveyor.survey();
 }
 
-async function journalSequences({ files, layout }: SurveyOptions): Promise<number[]> {
-  const sequences = (await files.list(layout.journal)).map(journalSequenceOf).filter((sequence) => sequence !== null);
-  return sequences.sort((left, right) => left - right);
+function ordered(sequences: readonly (number | null)[]): number[] {
+  return sequences.filter((sequence) => sequence !== null).sort((left, right) => left - right);
 }
+
+/**
+ * How a file stands to those before it: the `next` of the journal goes on from them, what was `kept` of one has some of its
+ * frames, and one that was set aside stands `alone`.
+ */
+type Standing = "next" | "kept" | "alone";
 
 interface Handles {
   readonly byHandle: Map<number, JournaledStream>;
@@ -136,13 +152,15 @@ class Surveyor {
     return { files: this.#files, damages: this.#damages, streams: this.#streams, lastBatch: this.#lastBatch ?? 0, foreign: this.#foreign };
   }
 
-  /** Takes the next file; `follows` the one before without a gap. */
-  async surveyFile(path: string, sequence: number, follows: boolean): Promise<void> {
+  /** Takes the next file. */
+  async surveyFile(path: string, sequence: number, standing: Standing): Promise<void> {
     const { files, directoryId } = this.#options;
     const bytes = await readJournal(files, path);
-    const expected: ExpectedJournal = { sequence, directoryId, lastBatch: follows ? this.#lastBatch : null };
+    const isNext = standing === "next";
+    const isKept = standing === "kept";
+    const expected: ExpectedJournal = { sequence, directoryId, lastBatch: isNext ? this.#lastBatch : null, isKept };
     const { frames, damage, end } = readJournalFile(bytes, expected);
-    this.#noteLost(path, frames.length > 0 && follows);
+    if (isNext) this.#noteLost(path, frames.length > 0);
     const handles = new Map<number, JournaledStream>();
     await this.#takeFrames(path, frames, { byHandle: handles, damage: this.#damages.at(-1) ?? null });
     if (damage !== null) {
@@ -151,9 +169,11 @@ class Surveyor {
       const rest = [...soundFrames(bytes, end, expected)];
       if (rest[0]?.offset !== damage.offset) this.#noteSuspects(guessHeads(bytes, damage.offset) ?? [], handles, place);
       // Nothing of this directory's in it, but somebody's: it must not be taken for an empty one.
-      if (frames.length === 0 && rest.length === 0) this.#foreign = path;
+      if (frames.length === 0 && rest.length === 0 && !isKept) this.#foreign = path;
       await this.#takeFrames(path, rest, { byHandle: handles, damage: place });
     }
+    // What comes next goes on from the file before this one.
+    if (isKept) this.#lastBatch = null;
     const reread = async (): Promise<readonly Frame[]> => [...soundFrames(await readJournal(files, path), 0, expected)];
     this.#files.push({ path, sequence, bytes: bytes.length, frames: reread });
   }
@@ -181,8 +201,15 @@ class Surveyor {
       throw new DirectoryError(`journal file ${path} uses handle ${record.handle} without saying what it means`);
     }
     damage?.behind.add(stream.identity.id);
-    if (record.kind === RecordKind.delete) stream.deleted = true;
+    if (record.kind === RecordKind.delete) this.#delete(stream);
     else if (record.kind !== RecordKind.bind && isNews(stream, frame)) follow(stream, record, path, frame.offset);
+  }
+
+  #delete(stream: JournaledStream): void {
+    stream.deleted = true;
+    // One that nobody could read went by its name.
+    if (stream.identity.config.contentType !== ANYBODYS) return;
+    for (const other of this.#streams.values()) if (other.directory === stream.directory) other.deleted = true;
   }
 
   #noteSuspects(heads: readonly RecordHead[], byHandle: ReadonlyMap<number, JournaledStream>, place: DamagedPlace): void {
@@ -200,17 +227,18 @@ class Surveyor {
     const { files, layout } = this.#options;
     const directory = layout.streamDirectory(identity.name);
     // One that can't be read is told of where its directory is looked at.
-    const bytes = await readWhole(files, sidecarPath(directory)).catch(() => null);
-    const sidecar = bytes === null ? null : decodeSidecar(bytes);
+    const base = await readBase(files, identity.id, directory).catch(() => null);
+    const sidecar = base === null ? null : sidecarOf(base);
     const createdHere = record.kind === RecordKind.create;
     const firstPosition = createdHere ? (identity.config.forkedFrom?.point ?? 0) : record.position;
-    const own = sidecar?.kind === "sound" && sidecar.sidecar.id === identity.id ? sidecar.sidecar : null;
+    const own = base?.own ?? null;
     const met: JournaledStream = {
       identity,
       directory,
       firstPosition,
       createdHere,
       sidecar,
+      isTold: base?.isTold === true,
       deleted: false,
       tail: own === null || own.claimed ? firstPosition : own.state.tail,
       trimmedTo: 0,
@@ -223,6 +251,12 @@ class Surveyor {
     this.#streams.set(identity.id, met);
     return met;
   }
+}
+
+/** A notice without a sidecar beside it is in the place of none. */
+function sidecarOf({ own, read, isTold, isVacant }: SidecarBase): SidecarResult | null {
+  if (own !== null) return { kind: "sound", sidecar: own };
+  return isTold && isVacant ? null : read;
 }
 
 /** The stream's own sidecar, when it is sound. */

@@ -180,12 +180,6 @@ export class Journal {
     this.#freed();
   }
 
-  /** A sealed file was taken away to be kept: it is not to be used again. */
-  setAside(): void {
-    this.#supply.setAside();
-    this.#freed();
-  }
-
   #freed(): void {
     this.#refusal.end("checkpoint-room");
     this.#supplied();

@@ -8,6 +8,7 @@ const MAX_ESCAPED_BYTES = 200;
 const CUT_ESCAPED_BYTES = 128;
 const SPARE_SUFFIX = ".spare";
 const SOCKET_SUFFIX = ".sock";
+const KEPT_SUFFIX = ".kept";
 /** Nearly every name: nothing in it is to be escaped. */
 const PLAIN_NAME = /^[a-z0-9_-]+$/;
 
@@ -37,6 +38,11 @@ export class Layout {
 
   journalFile(sequence: number): string {
     return join(this.journal, `${digits16(sequence)}.journal`);
+  }
+
+  /** Where the records of a journal file are kept that the files of their streams could not take. */
+  keptJournalFile(sequence: number): string {
+    return join(this.journal, `${digits16(sequence)}${KEPT_SUFFIX}`);
   }
 
   /** The directory of the stream `name`. */
@@ -126,6 +132,12 @@ export function isSpare(fileName: string): boolean {
 /** The sequence in a journal file's name, `null` when it is no such name. */
 export function journalSequenceOf(fileName: string): number | null {
   const match = /^(\d{16})\.journal$/.exec(fileName);
+  return match === null ? null : Number(match[1]);
+}
+
+/** The sequence in the name of a file with kept records, `null` when it is no such name. */
+export function keptSequenceOf(fileName: string): number | null {
+  const match = /^(\d{16})\.kept$/.exec(fileName);
   return match === null ? null : Number(match[1]);
 }
 

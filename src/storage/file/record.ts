@@ -154,6 +154,15 @@ export function sealFrame(target: Buffer, length: number, records: number, frame
   target.writeUInt32LE(crc32(target.subarray(12, length)), 8);
 }
 
+/** A whole frame with these records, up to where the next one begins. */
+export function encodeFrame(identity: FrameIdentity, recordCount: number, records: Buffer): Buffer {
+  const length = FRAME_HEADER_BYTES + records.length;
+  const frame = Buffer.alloc(alignUp(length));
+  records.copy(frame, FRAME_HEADER_BYTES);
+  sealFrame(frame, length, recordCount, identity);
+  return frame;
+}
+
 /** A frame read back: `records` are its bytes, `nextOffset` where the next frame begins. */
 export interface Frame {
   readonly offset: number;

@@ -1,9 +1,10 @@
+import { basename } from "node:path";
 import { Backlog, readSidecarOf, StreamRecords, type BacklogOptions } from "./backlog.js";
 import { ANYBODYS } from "./damage.js";
 import type { SealedFile } from "./checkpoint.js";
-import { errorCode, isPathFault, readFully, readWhole } from "./files.js";
-import { LOST_FRAMES, readJournalFile } from "./journal-reader.js";
-import { journalSequenceOf } from "./layout.js";
+import { errorCode, isSystemError, readFully, readWhole } from "./files.js";
+import { LOST_FRAMES, readJournalFile, type ExpectedJournal } from "./journal-reader.js";
+import { journalSequenceOf, keptSequenceOf } from "./layout.js";
 import { DirectoryError } from "./lock.js";
 import { alignUp, decodeHeads, FRAME_HEADER_BYTES, NO_FRAME, RecordKind, type Frame, type StreamIdentity } from "./record.js";
 
@@ -37,6 +38,8 @@ export interface Recovered {
 export interface RecoveredFile {
   readonly sequence: number;
   readonly path: string;
+  /** Whether it is what was kept of one. */
+  readonly isKept?: boolean;
   readonly streams: readonly StreamRecords[];
 }
 
@@ -56,21 +59,23 @@ interface ScannedFile {
 /** Finds out what the journal holds after a crash (or a clean end), and finishes the deletions in it. */
 export async function recover(options: RecoveryOptions): Promise<Recovered> {
   const known = new Map<string, StreamRecords>();
-  const scanned = options.journal === undefined ? await scanJournal(options, known) : await scanSources(options.journal, known);
-  if (options.journal === undefined) {
+  const isStart = options.journal === undefined;
+  const kept = isStart ? await scanKept(options, known) : [];
+  const scanned = isStart ? await scanJournal(options, known) : await scanSources(options.journal, known);
+  if (isStart) {
     await makeLastFrameLast(options, scanned);
     await removeUnused(options, scanned);
   }
-  const fates = fatesOf(scanned, known);
+  const fates = fatesOf([...kept, ...scanned], known);
   const lastBatch = scanned.reduce((highest, file) => Math.max(highest, file.lastBatch), 0);
   for (const identity of fates.deleted.values()) await removeDeleted(options, identity, fates);
   return {
     backlog: new Backlog(options, fates.surviving, lastBatch),
-    sealed: scanned.filter(({ frames }) => frames > 0).map(({ sequence, path, streams }) => ({ sequence, path, streams: [...streams.values()] })),
+    sealed: [...kept.map((file) => ({ ...recoveredFile(file), isKept: true })), ...scanned.filter(({ frames }) => frames > 0).map(recoveredFile)],
     nextSequence: (scanned.at(-1)?.sequence ?? 0) + 1,
     nextBatch: lastBatch + 1,
-    records: scanned.reduce((sum, file) => sum + file.records, 0),
-    bytes: scanned.reduce((sum, file) => sum + file.bytes, 0),
+    records: [...kept, ...scanned].reduce((sum, file) => sum + file.records, 0),
+    bytes: [...kept, ...scanned].reduce((sum, file) => sum + file.bytes, 0),
   };
 }
 
@@ -105,13 +110,34 @@ async function scanJournal(options: RecoveryOptions, known: Map<string, StreamRe
   const scanned: ScannedFile[] = [];
   let lastBatch: number | null = null;
   for (const sequence of sequences.sort((left, right) => left - right)) {
-    const file = scanFrames(layout.journalFile(sequence), sequence, await readFrames(options, sequence, lastBatch), known);
+    const file = scanFrames(layout.journalFile(sequence), sequence, await readFrames(options, layout.journalFile(sequence), { sequence, lastBatch }), known);
     const first = scanned[0];
     // Behind a known batch, the next one's number shows what is missing.
     if (file.frames > 0 && lastBatch === null && first !== undefined) throw new DirectoryError(`journal file ${first.path} is damaged at byte 0: ${LOST_FRAMES}`);
     if (file.frames > 0) lastBatch = file.lastBatch;
     scanned.push(file);
   }
+  return scanned;
+}
+
+/** Reads what was kept of older files: first of all, as it is older than what the journal has besides. */
+async function scanKept(options: RecoveryOptions, known: Map<string, StreamRecords>): Promise<ScannedFile[]> {
+  const { files, layout } = options;
+  const names = new Set(await files.list(layout.journal));
+  const scanned: ScannedFile[] = [];
+  let isChanged = false;
+  for (const sequence of [...names].map(keptSequenceOf).filter((kept) => kept !== null).sort((left, right) => left - right)) {
+    const path = layout.keptJournalFile(sequence);
+    if (!names.has(basename(layout.journalFile(sequence)))) {
+      scanned.push(scanFrames(path, sequence, await readFrames(options, path, { sequence, lastBatch: null, isKept: true }), known));
+      continue;
+    }
+    // The file itself is still there, with all that was kept of it: its checkpoint ended before it was freed.
+    await files.unlink(path);
+    isChanged = true;
+  }
+  if (isChanged) await files.syncDirectory(layout.journal);
+  for (const { streams } of scanned) for (const records of streams.values()) records.isKept = true;
   return scanned;
 }
 
@@ -154,13 +180,12 @@ function placeOf(frame: Frame | undefined): ScannedFile["lastFrame"] {
 }
 
 /** Reads a file's frames. Damage is an error that names the place: the file is kept as it is. */
-async function readFrames(options: RecoveryOptions, sequence: number, lastBatch: number | null): Promise<readonly Frame[]> {
-  const path = options.layout.journalFile(sequence);
-  const bytes = await readWhole(options.files, path).catch((error: unknown) => {
-    if (!isPathFault(error) && errorCode(error) !== "EIO") throw error;
+async function readFrames({ files, directoryId }: RecoveryOptions, path: string, expected: Omit<ExpectedJournal, "directoryId">): Promise<readonly Frame[]> {
+  const bytes = await readWhole(files, path).catch((error: unknown) => {
+    if (!isSystemError(error)) throw error;
     throw new DirectoryError(`journal file ${path} can't be read (${errorCode(error)})`);
   });
-  const { frames, damage } = readJournalFile(bytes ?? Buffer.alloc(0), { sequence, directoryId: options.directoryId, lastBatch });
+  const { frames, damage } = readJournalFile(bytes ?? Buffer.alloc(0), { ...expected, directoryId });
   if (damage !== null) throw new DirectoryError(`journal file ${path} is damaged at byte ${damage.offset}: ${damage.problem}`);
   return frames;
 }
@@ -203,8 +228,12 @@ async function removeDeleted(options: RecoveryOptions, identity: StreamIdentity,
   if (isTheirs) await options.trash.discard(directory, identity.id);
 }
 
+function recoveredFile({ sequence, path, streams }: ScannedFile): RecoveredFile {
+  return { sequence, path, streams: [...streams.values()] };
+}
+
 /** A recovered file for its checkpoint, now that its streams are open. */
-export function sealedFile({ sequence, path, streams }: RecoveredFile): SealedFile {
+export function sealedFile({ sequence, path, isKept = false, streams }: RecoveredFile): SealedFile {
   const touched = new Set(streams.map(({ stream }) => stream).filter((stream) => stream !== null));
-  return { sequence, path, streams: touched, close: () => Promise.resolve() };
+  return { sequence, path, isKept, streams: touched, close: () => Promise.resolve() };
 }

@@ -6,7 +6,7 @@ import { makeShards } from "./directory.js";
 import type { Files } from "./files.js";
 import { ForkRelations, type ReferenceChange } from "./fork-relations.js";
 import { applyKept, behindKept, isApplicable, settleJournal, shortStreams } from "./journal-settlement.js";
-import { surveyJournal, surveyKept, type JournaledStream, type Survey } from "./journal-survey.js";
+import { ownSidecar, surveyJournal, surveyKept, type JournaledStream, type Survey } from "./journal-survey.js";
 import { sidecarPath, type Layout } from "./layout.js";
 import { nameList } from "./name-list.js";
 import { relativesOf } from "./relatives.js";
@@ -79,6 +79,7 @@ class Repair {
     this.#relations = found.relations;
     const kept = new StreamFactFinder(this.#options, await surveyKept(this.#options)).present;
     for (const directory of found.lost) {
+      if (isToldOnly(kept.get(directory))) continue;
       const journals = { present: found.facts.present.get(directory), kept: kept.get(directory), lastBatch: survey.lastBatch };
       await this.#repairSidecar(await this.#check(directory, 0, false), journals, found.lost.length === 1);
     }
@@ -100,10 +101,10 @@ class Repair {
     for await (const directory of this.#directories()) {
       const journaled = facts.present.get(directory);
       const checked = await this.#check(directory, 0, false);
-      const known = facts.factsIn(directory, checked.sidecar ?? this.#planned.get(directory) ?? null);
+      const known = facts.factsIn(directory, checked.sidecar ?? this.#planned.get(directory) ?? (journaled === undefined ? null : ownSidecar(journaled)));
       if (known !== null) relations.note(known);
       if (checked.sidecar !== null) await visit(checked, journaled);
-      else if (isMissed(checked, journaled)) {
+      else if (isMissed(checked, journaled) && !facts.isVacated(directory) && !isToldOnly(journaled)) {
         lost.push(directory);
         if (known === null) relations.noteUnsound(await idsOf(this.#options, checked, journaled));
       }
@@ -212,7 +213,7 @@ class Repair {
 
   async #repairJournal(survey: Survey): Promise<void> {
     const streams = [...survey.streams.values()];
-    const pending = streams.filter((stream) => !stream.deleted && stream.pendingRecords > 0 && isApplicable(stream));
+    const pending = streams.filter((stream) => !stream.deleted && (stream.pendingRecords > 0 || stream.isTold) && isApplicable(stream));
     const doomed = streams.filter((stream) => stream.deleted && isApplicable(stream) && stream.sidecar !== null);
     const short = shortStreams(survey);
     if (pending.length + doomed.length + short.length + survey.damages.length === 0) return;
@@ -237,11 +238,13 @@ class Repair {
     for (const segment of lost) {
       const sharers = this.#relations.sharersOf(sidecar.id, segment.start, segment.start + segment.length);
       const shared = sharers.length === 0 ? "" : `, which its forks share: ${nameList(sharers)}`;
-      this.#say("left", name, segment.path, `lost until it is put back from a copy: ${segment.problem}${shared}`);
+      const outlook = segment.state === "unreadable" ? "out of reach" : "lost until it is put back from a copy";
+      this.#say("left", name, segment.path, `${outlook}: ${segment.problem}${shared}`);
       if (segment.state === "wrong") await this.#step(name, segment.path, "set it aside", () => this.#damaged.move(segment.path));
     }
     const last = sidecar.segments.at(-1);
-    const isLastLost = lost.some(({ start }) => start === last?.start);
+    // What can't be read now is not lost.
+    const isLastLost = lost.some(({ start, state }) => start === last?.start && state !== "unreadable");
     if (!isLastLost || sidecar.state.closed) return;
     const what = `${this.#refusal(sidecar.id)}, and keep its sidecar: what is appended to a damaged segment could not be read again`;
     await this.#step(name, sidecarPath(directory), what, () => this.#damaged.refuse(directory, "its last segment is lost"));
@@ -320,6 +323,11 @@ function knownOf({ sidecarBytes }: CheckedStream, { present, kept }: Journals): 
   const id = present?.identity.id ?? writtenId(sidecarBytes);
   if (id === undefined) return null;
   return kept.identity.id === id ? kept : present;
+}
+
+/** Whether nothing is wrong with a stream but what a notice says: that its files lack records, which can be applied now. */
+function isToldOnly(journaled: JournaledStream | undefined): boolean {
+  return journaled !== undefined && journaled.isTold && isApplicable(journaled);
 }
 
 /** Whether a stream should have a sidecar where there is no sound one. */

@@ -2,7 +2,7 @@ import type { Allocate, Position } from "../storage.js";
 import { DamagedStreamError, DeletedStreamError, StorageBusyError, TrimmedStreamError } from "../storage.js";
 import { crc32 } from "./crc32.js";
 import type { FileStream } from "./file-stream.js";
-import { errorCode, isBusy, isPathFault, readFully, type OpenFile } from "./files.js";
+import { errorCode, isBusy, isSystemError, readFully, type OpenFile } from "./files.js";
 import { segmentPath } from "./layout.js";
 import { endOf, type Segment, type UncheckedBytes } from "./segment.js";
 import type { SegmentPool } from "./segment-pool.js";
@@ -134,7 +134,7 @@ async function useSegment<T>(pool: SegmentPool, stream: FileStream, segment: Seg
   } catch (error) {
     if (isBusy(error)) throw new StorageBusyError(`${path} can't be opened now`, { cause: error });
     if (errorCode(error) === "ENOENT") throw faultOf(stream, segment, "it is missing", 0);
-    if (isPathFault(error) || errorCode(error) === "EIO") throw faultOf(stream, segment, `it can't be read (${errorCode(error)})`);
+    if (isSystemError(error)) throw faultOf(stream, segment, `it can't be read (${errorCode(error)})`);
     throw error;
   }
 }

@@ -4,11 +4,11 @@ import { MutableState } from "../state.js";
 import { INDEX_BLOCK_BYTES, MAX_INLINE_INDEX_BYTES, UNKNOWN_INDEX, type AppendIndex, type IndexEntry } from "./append-index.js";
 import { combineCrc32, crc32 } from "./crc32.js";
 import type { FileStream } from "./file-stream.js";
-import { errorCode, isDiskFull, isPassing, isPathFault, putReplacement, removeFile, replaceFile, writeReplacement, type Files, type OpenFile } from "./files.js";
+import { errorCode, errorPath, isDiskFull, isPassing, isPathFault, putReplacement, readWhole, removeFile, replaceFile, writeReplacement, type Files, type OpenFile } from "./files.js";
 import { indexPath, indexStartOf, keptSidecarPath, segmentPath, segmentStartOf, sidecarPath, type Layout } from "./layout.js";
 import { endOf, type Segment } from "./segment.js";
 import type { SegmentPool } from "./segment-pool.js";
-import { encodeNotice, encodeSidecar, type SegmentEntry, type Sidecar } from "./sidecar.js";
+import { encodeNotice, encodeSidecar, isNotice, type SegmentEntry, type Sidecar } from "./sidecar.js";
 import { Turns } from "./turns.js";
 import type { TailCache } from "./tail-cache.js";
 
@@ -84,23 +84,31 @@ export class SegmentWriter {
     return unlessDamaged(this.#inOrder(stream, () => this.#persisting.run(() => this.#persistNow(stream))));
   }
 
-  /** Tells in place of a stream's sidecar that the stream is damaged; the sidecar is kept beside it. */
+  /**
+   * Tells in place of a stream's sidecar that the stream is damaged; the sidecar is kept beside it, and stays where it was
+   * until it is. Rejects with a DamagedStreamError when that can't be told now.
+   */
   postNotice(stream: FileStream, damage: string): Promise<void> {
     return this.#inOrder(stream, async () => {
+      if (stream.deleted) return;
       await this.#files.makeDirectory(stream.directory);
       this.noteShard(stream.directory);
       const path = sidecarPath(stream.directory);
-      await this.#files.rename(path, keptSidecarPath(stream.directory)).catch((error: unknown) => {
-        if (errorCode(error) !== "ENOENT") throw error;
-      });
-      await replaceFile(this.#files, path, encodeNotice(stream, damage));
+      const sidecar = await readWhole(this.#files, path);
+      await writeReplacement(this.#files, path, encodeNotice(stream, damage));
+      // What a notice stands for is beside it, and nothing else.
+      if (sidecar === null) await removeFile(this.#files, keptSidecarPath(stream.directory));
+      else if (!isNotice(sidecar)) await replaceFile(this.#files, keptSidecarPath(stream.directory), sidecar);
       await this.#files.syncDirectory(stream.directory);
+      await putReplacement(this.#files, path);
+      await this.#files.syncDirectory(stream.directory);
+      stream.hasNotice = true;
     });
   }
 
   /** Removes the segments of which the stream keeps nothing. That they go is durable already. */
   trim(stream: FileStream): Promise<void> {
-    return this.#inOrder(stream, () => this.#trimNow(stream));
+    return unlessDamaged(this.#inOrder(stream, () => this.#trimNow(stream)));
   }
 
   /** Makes the entries of stream directories permanent. */
@@ -138,7 +146,7 @@ export class SegmentWriter {
   }
 
   #inOrder(stream: FileStream, run: () => Promise<void>): Promise<void> {
-    const done = stream.work.then(() => this.#unlessFailed(run)).catch((error: unknown) => {
+    const done = stream.work.then(() => this.#unlessFailed(stream, run)).catch((error: unknown) => {
       if (error instanceof DamagedStreamError && stream.damage === null) this.#damaged(stream, error);
       throw error;
     });
@@ -148,11 +156,12 @@ export class SegmentWriter {
   }
 
   /** What the disk fails at is final: a sync that is tried again says that all is well, and brings nothing to the disk. */
-  async #unlessFailed(run: () => Promise<void>): Promise<void> {
+  async #unlessFailed(stream: FileStream, run: () => Promise<void>): Promise<void> {
     this.#assertWorks();
     try {
       await run();
-    } catch (error) {
+    } catch (thrown) {
+      const error = ownTrouble(stream, thrown);
       const isOne = error instanceof DamagedStreamError;
       if (!isPassing(error) && !isOne) this.#failure = error instanceof Error ? error : new Error(String(error));
       throw error;
@@ -197,7 +206,7 @@ export class SegmentWriter {
     const { buffer, byteOffset, byteLength } = index.bytes(index.written, limit);
     const bytes = Buffer.from(buffer, byteOffset, byteLength);
     await this.#makeDirectory(stream);
-    await this.#useFile(stream, indexPath(stream.directory, segmentStart), async (file) => {
+    await this.#useFile(indexPath(stream.directory, segmentStart), async (file) => {
       index.isUnsynced = true;
       await writeOrCutOff(file, bytes, index.written);
     });
@@ -302,7 +311,7 @@ export class SegmentWriter {
     const unsynced = [...stream.unsynced];
     for (const start of unsynced) await this.#use(stream, start, (file) => file.sync());
     const indexed = stream.segments.filter(({ index }) => index?.isUnsynced === true);
-    for (const { start } of indexed) await this.#useFile(stream, indexPath(stream.directory, start), (file) => file.sync());
+    for (const { start } of indexed) await this.#useFile(indexPath(stream.directory, start), (file) => file.sync());
     await this.#enter(stream, unsynced, indexed);
     for (const start of unsynced) stream.unsynced.delete(start);
     for (const { index } of indexed) if (index !== null) index.isUnsynced = false;
@@ -334,33 +343,25 @@ export class SegmentWriter {
   /** Writes a sidecar beside the one that is there. */
   #writeSidecar(stream: FileStream, sidecar: Sidecar): Promise<void> {
     const path = sidecarPath(stream.directory);
-    return this.#onOwnFile(stream, path, () => writeReplacement(this.#files, path, encodeSidecar(sidecar)));
+    return writeReplacement(this.#files, path, encodeSidecar(sidecar));
   }
 
   async #putSidecar(stream: FileStream): Promise<void> {
     const path = sidecarPath(stream.directory);
-    await this.#onOwnFile(stream, path, () => putReplacement(this.#files, path));
+    await putReplacement(this.#files, path);
     await this.#files.syncDirectory(stream.directory);
     stream.hasSidecar = true;
+    if (!stream.hasNotice) return;
+    stream.hasNotice = false;
+    await removeFile(this.#files, keptSidecarPath(stream.directory));
   }
 
   #use(stream: FileStream, segmentStart: Position, work: (file: OpenFile) => Promise<void>): Promise<void> {
-    return this.#useFile(stream, segmentPath(stream.directory, segmentStart), work);
+    return this.#useFile(segmentPath(stream.directory, segmentStart), work);
   }
 
-  async #useFile(stream: FileStream, path: string, work: (file: OpenFile) => Promise<void>): Promise<void> {
-    await this.#onOwnFile(stream, path, () => this.#pool.use(path, "write", work));
-  }
-
-  /** Something else in the place of one stream's file is that stream's damage, and no fault of the disk's. */
-  async #onOwnFile(stream: FileStream, path: string, work: () => Promise<void>): Promise<void> {
-    try {
-      await work();
-    } catch (error) {
-      // What is missing can be made, unless the stream's directory is gone.
-      if (stream.deleted || !(isPathFault(error) || errorCode(error) === "ENOENT")) throw error;
-      throw new DamagedStreamError(stream.name, path, `it can't be written (${errorCode(error)})`);
-    }
+  #useFile(path: string, work: (file: OpenFile) => Promise<void>): Promise<void> {
+    return this.#pool.use(path, "write", work);
   }
 
   async #makeDirectory(stream: FileStream): Promise<void> {
@@ -369,6 +370,13 @@ export class SegmentWriter {
     this.noteShard(stream.directory);
     stream.hasDirectory = true;
   }
+}
+
+/** Something else in the place of one stream's file, or no right to it, is that stream's trouble and no fault of the disk's. */
+function ownTrouble(stream: FileStream, error: unknown): unknown {
+  // What is missing can be made, unless the stream's directory is gone.
+  if (!isPathFault(error) && errorCode(error) !== "ENOENT") return error;
+  return new DamagedStreamError(stream.name, errorPath(error) ?? stream.directory, `it can't be written (${errorCode(error)})`);
 }
 
 /** Who was told of the damage has done what there is to do. */
@@ -400,6 +408,6 @@ async function writeOrCutOff(file: OpenFile, bytes: Buffer, position: number): P
 /** Waits for all of `work`, also when some of it fails: the next operation must not begin while this one still goes on. */
 async function allDone(work: readonly Promise<void>[]): Promise<void> {
   const failures = (await Promise.allSettled(work)).flatMap((ended): unknown[] => (ended.status === "rejected" ? [ended.reason] : []));
-  // What passes would hide what does not.
-  if (failures.length > 0) throw failures.find((error) => !isPassing(error)) ?? failures[0];
+  // What passes, or is one stream's trouble, would hide what is neither.
+  if (failures.length > 0) throw failures.find((error) => !isPassing(error) && !isPathFault(error)) ?? failures.find((error) => !isPassing(error)) ?? failures[0];
 }

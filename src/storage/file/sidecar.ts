@@ -81,6 +81,12 @@ export function encodeNotice({ id, name }: Pick<Sidecar, "id" | "name">, damage:
   return seal([["format", FORMAT], ["id", id], ["name", name], ["damage", damage]]);
 }
 
+/** Whether what stands in the place of a sidecar says that the stream is damaged. */
+export function isNotice(bytes: Buffer): boolean {
+  const read = decodeSidecar(bytes);
+  return read.kind === "damaged" && read.isNotice;
+}
+
 function seal(members: readonly (readonly [string, unknown])[]): Buffer {
   const body = `{\n${members.map(([key, value]) => `${JSON.stringify(key)}: ${JSON.stringify(value)},\n`).join("")}`;
   return Buffer.from(`${body}"crc32": "${hex(crc32(Buffer.from(body)))}"\n}\n`);

@@ -71,7 +71,9 @@ export async function checkStream(options: CheckOptions, directory: string): Pro
   const name = sidecar?.name ?? nameFrom(options.layout, directory, bytes);
   const findings: Finding[] = [];
   const tell = (file: string, problem: string, offset: number | null = null): void => void findings.push({ stream: name, file, offset, problem });
-  const sidecarState = typeof found === "string" ? "unreadable" : read === null ? "missing" : read.kind === "sound" ? "sound" : isFinal(read, bytes) ? "final" : "damaged";
+  // Without its sidecar and its files nobody knows anything of a stream.
+  const isUnreadable = typeof found === "string" || (sidecar === null && typeof listed === "string");
+  const sidecarState = isUnreadable ? "unreadable" : read === null ? "missing" : read.kind === "sound" ? "sound" : isFinal(read, bytes) ? "final" : "damaged";
   const sidecarProblem = typeof found === "string" ? found : read === null ? "it is missing" : read.kind === "damaged" ? read.problem : null;
   if (sidecarProblem !== null && found !== null) tell(path, sidecarProblem);
   if (typeof listed === "string") tell(directory, listed);

@@ -27,6 +27,8 @@ const NO_FORKS: ReadonlyMap<string, Position> = new Map();
 export class StreamFactFinder {
   readonly #files: Files;
   readonly #layout: Layout;
+  /** Where those were whose deletion it holds. */
+  readonly #vacated: ReadonlySet<string>;
   /** The streams that the journal speaks of and that exist in the end, by where they are. */
   readonly present: ReadonlyMap<string, JournaledStream>;
   /** The ids of those whose deletion it holds. */
@@ -37,7 +39,13 @@ export class StreamFactFinder {
     this.#layout = layout;
     const all = [...streams.values()];
     this.present = new Map(all.filter(({ deleted }) => !deleted).map((stream) => [stream.directory, stream]));
+    this.#vacated = new Set(all.filter(({ deleted }) => deleted).map(({ directory }) => directory));
     this.deleted = new Set(all.filter(({ deleted }) => deleted).map(({ identity }) => identity.id));
+  }
+
+  /** Whether the journal says that the stream in a directory is deleted, and has none after it: what is there is nobody's. */
+  isVacated(directory: string): boolean {
+    return this.#vacated.has(directory) && !this.present.has(directory);
   }
 
   /** The facts about the stream in a directory with this sidecar, `null` when it is not there, or not sound, or no stream. */

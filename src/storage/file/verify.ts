@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { Position } from "../storage.js";
 import { crc32 } from "./crc32.js";
 import { errorCode, isBusy, readFully, type Files } from "./files.js";
-import { claimIdOf, isSpare, journalSequenceOf, segmentPath, sidecarPath, type Layout } from "./layout.js";
+import { claimIdOf, isSpare, journalSequenceOf, keptSequenceOf, segmentPath, sidecarPath, type Layout } from "./layout.js";
 import { behindKept } from "./journal-settlement.js";
 import { surveyJournal, surveyKept, type BypassedPlace, type DamagedPlace, type JournaledStream, type Survey } from "./journal-survey.js";
 import { ForkRelations } from "./fork-relations.js";
@@ -63,8 +63,6 @@ class Verification {
   readonly #options: VerifyOptions;
   readonly #facts: StreamFactFinder;
   readonly #relations: ForkRelations;
-  /** Where streams were whose deletion the journal holds. */
-  readonly #vacated: ReadonlySet<string>;
   /** Lost segments of streams with forks, whose names are known at the end. */
   readonly #shared: SharedLoss[] = [];
   #streams = 0;
@@ -78,7 +76,6 @@ class Verification {
     this.#options = options;
     this.#facts = new StreamFactFinder(options, survey);
     this.#relations = new ForkRelations(options.layout);
-    this.#vacated = new Set([...survey.streams.values()].filter(({ deleted }) => deleted).map(({ directory }) => directory));
   }
 
   async run(survey: Survey): Promise<VerifySummary> {
@@ -149,7 +146,7 @@ class Verification {
     };
     const checked = await checkStream({ ...this.#options, trimmedTo: journaled?.trimmedTo ?? 0, readSegments: true, onBytes }, directory);
     // What is left of a stream whose deletion is in the journal is nobody's.
-    const isLeftover = checked.sidecar === null ? checked.sidecarState === "missing" && journaled === undefined && this.#vacated.has(directory) : this.#facts.deleted.has(checked.sidecar.id);
+    const isLeftover = checked.sidecar === null ? this.#facts.isVacated(directory) : this.#facts.deleted.has(checked.sidecar.id);
     const facts = this.#facts.factsIn(directory, checked.sidecar);
     if (facts !== null) this.#relations.note(facts);
     if (!isLeftover) await this.#judge(checked, journaled, facts);
@@ -256,7 +253,7 @@ async function notesOn(files: Files, layout: Layout): Promise<string[]> {
     if (!TOP_LEVEL.has(name) && claimIdOf(name) === null) notes.push(`${join(layout.root, name)} is not streamdir's`);
   }
   for (const name of await files.list(layout.journal)) {
-    if (journalSequenceOf(name) === null && !isSpare(name)) notes.push(`${join(layout.journal, name)} is no journal file`);
+    if (journalSequenceOf(name) === null && keptSequenceOf(name) === null && !isSpare(name)) notes.push(`${join(layout.journal, name)} is no journal file`);
   }
   const kept = await files.list(layout.damaged);
   if (kept.length > 0) notes.push(`${layout.damaged} keeps what was set aside: ${kept.sort().join(", ")}`);

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { listStreams, readSidecar } from "../../../src/storage/file/catalog.js";
+import { listStreams, readBase, readSidecar } from "../../../src/storage/file/catalog.js";
 import { systemFiles } from "../../../src/storage/file/files.js";
 import { keptSidecarPath, Layout, segmentPath, sidecarPath } from "../../../src/storage/file/layout.js";
-import { encodeSidecar } from "../../../src/storage/file/sidecar.js";
+import { encodeNotice, encodeRefusal, encodeSidecar } from "../../../src/storage/file/sidecar.js";
 import { MutableState } from "../../../src/storage/state.js";
 import { DamagedStreamError, StorageBusyError } from "../../../src/storage/storage.js";
 import { configOf } from "../../helpers/engine.js";
@@ -52,6 +52,31 @@ test("what is wrong with a sidecar is told with the stream and the file", async 
     assert.equal(read.file, sidecarPath(directory));
     assert.match(read.message, problem);
   }
+});
+
+test("the journal's records go on from a stream's own sidecar, also where a notice stands in its place", async () => {
+  const layout = new Layout(tempDir());
+  const directory = put(layout, "s");
+  const notice = encodeNotice({ id: "i", name: "s" }, "gone");
+  const look = async (id: string): Promise<unknown[]> => {
+    const { own, isTold, isVacant, problem } = await readBase(files, id, directory);
+    return [own?.id ?? null, isTold, isVacant, own === null ? problem : ""];
+  };
+  assert.deepEqual(await look("i"), ["i", false, false, ""]);
+  assert.deepEqual(await look("another"), [null, false, false, 'it is that of "s"']);
+  renameSync(sidecarPath(directory), keptSidecarPath(directory));
+  assert.deepEqual(await look("i"), [null, false, true, "it is missing"], "what is kept counts where a notice says so");
+  writeFileSync(sidecarPath(directory), notice);
+  assert.deepEqual(await look("i"), ["i", true, false, ""]);
+  assert.deepEqual(await look("another"), [null, true, false, "gone"]);
+  writeFileSync(keptSidecarPath(directory), "spoiled");
+  assert.deepEqual(await look("i"), [null, true, false, "gone"]);
+  rmSync(keptSidecarPath(directory));
+  assert.deepEqual(await look("i"), [null, true, true, "gone"], "of a stream that never had one");
+  writeFileSync(sidecarPath(directory), encodeRefusal("decided"));
+  assert.deepEqual(await look("i"), [null, true, false, "decided"]);
+  put(layout, "s", { claimed: true });
+  assert.deepEqual(await look("another"), [null, false, true, 'it is that of "s"'], "of a stream that was never born");
 });
 
 test("a sidecar that can't be read, or that the journal does not know yet, is damage; too many open files are not", async () => {

@@ -1,40 +1,40 @@
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { Checkpointer, type SealedFile } from "../../../src/storage/file/checkpoint.js";
 import type { FileStream } from "../../../src/storage/file/file-stream.js";
 import type { Journal } from "../../../src/storage/file/journal.js";
 import { sidecarPath } from "../../../src/storage/file/layout.js";
 import { DamagedStreamError } from "../../../src/storage/storage.js";
-import { bytesOf, keptLog } from "../../helpers/engine.js";
+import { bytesOf, keptLog, type LogLine } from "../../helpers/engine.js";
 import { fileRooms, type FileRooms } from "../../helpers/file-rooms.js";
+import { journalBytes } from "../../helpers/journal-bytes.js";
 import { fillingOf, type JournalFilling } from "../../helpers/journal-filling.js";
 import { SkewedClock, SKEWS } from "../../helpers/skewed-clock.js";
 import { Barrier, diskError } from "../../helpers/watched-files.js";
 
 /** A checkpointer, and what it did to sealed files, in order. */
-async function checkpointer(rooms: FileRooms): Promise<{ checkpointer: Checkpointer; journal: Journal; seal: (sequence: number, streams: readonly FileStream[]) => SealedFile; faults: Error[]; end: () => Promise<void> }> {
+async function checkpointer(rooms: FileRooms): Promise<{ checkpointer: Checkpointer; journal: Journal; seal: (sequence: number, streams: readonly FileStream[]) => SealedFile; faults: Error[]; log: readonly LogLine[]; end: () => Promise<void> }> {
   const journal = rooms.journal({ firstSequence: 100, olderFiles: 3 });
   await journal.open();
   const faults: Error[] = [];
+  const { log, lines } = keptLog();
   const made = new Checkpointer({
     files: rooms.files,
     writer: rooms.writer,
     trash: rooms.trash,
     journal: () => journal,
-    journalDirectory: rooms.layout.journal,
-    damagedDirectory: join(rooms.layout.root, "damaged"),
+    layout: rooms.layout,
     clock: rooms.clock,
-    log: keptLog().log,
+    log,
     fault: (error) => faults.push(error),
   });
   const seal = (sequence: number, streams: readonly FileStream[]): SealedFile => {
     const path = rooms.layout.journalFile(sequence);
-    writeFileSync(path, "records");
+    writeFileSync(path, journalBytes(sequence, [streams.map((stream) => ({ stream, payload: "x" }))]));
     return { sequence, path, streams: new Set(streams), close: async () => void rooms.told.push(`close ${sequence}`) };
   };
-  return { checkpointer: made, journal, seal, faults, end: () => journal.close() };
+  return { checkpointer: made, journal, seal, faults, log: lines, end: () => journal.close() };
 }
 
 describe("a checkpoint", () => {
@@ -176,9 +176,37 @@ describe("a checkpoint", () => {
     const file = seal(1, [bad, good]);
     await made.add(file);
     assert.ok(!existsSync(file.path));
-    assert.deepEqual(readdirSync(join(rooms.layout.root, "damaged")), ["1.journal"]);
+    const kept = readFileSync(rooms.layout.keptJournalFile(1), "latin1");
+    assert.ok(kept.includes('"name":"bad"') && !kept.includes('"name":"good"'), "what the bad one lacks, and nothing else");
+    assert.ok(bad.hasNotice);
     assert.ok(existsSync(sidecarPath(good.directory)));
     assert.deepEqual(faults, []);
+    await end();
+  });
+
+  test("goes on where a damaged stream's directory can't be told, and says so once", async () => {
+    const rooms = fileRooms();
+    const { checkpointer: made, seal, faults, log, end } = await checkpointer(rooms);
+    const [bad, good] = [rooms.stream("bad"), rooms.stream("good")];
+    for (const stream of [bad, good]) rooms.advance(stream, bytesOf(10));
+    mkdirSync(`${sidecarPath(bad.directory)}.new`, { recursive: true });
+    for (const sequence of [1, 2]) await made.add(seal(sequence, [bad, good]));
+    assert.deepEqual(readdirSync(rooms.layout.journal).filter((name) => name.endsWith(".kept")).length, 2);
+    assert.equal(bad.hasNotice, false);
+    assert.ok(good.isPersisted);
+    assert.deepEqual(faults, []);
+    assert.equal(log.filter(({ message }) => message === "a stream's directory can't be told that it is damaged").length, 1);
+    await end();
+  });
+
+  test("with more directories than that can't be told is a fault", async () => {
+    const rooms = fileRooms();
+    const { checkpointer: made, seal, faults, end } = await checkpointer(rooms);
+    const streams = Array.from({ length: 10_001 }, (_, index) => rooms.stream(`s${index}`));
+    for (const stream of streams) stream.damage = new DamagedStreamError(stream.name, "meta.json", "something");
+    rooms.files.gate = ({ kind, path }) => (kind === "makeDirectory" && path.includes("streams") ? diskError("EACCES") : undefined);
+    await made.add(seal(1, streams));
+    assert.match(faults.map(String).join(), /more than 10000 streams' directories can't be written/);
     await end();
   });
 
@@ -260,8 +288,8 @@ describe("a checkpoint", () => {
       const stream = rooms.stream();
       if (damage === null) rooms.advance(stream, bytesOf(10));
       stream.damage = damage;
-      rooms.files.gate = ({ kind, path }) => (kind === "syncDirectory" && /(journal|damaged)$/.test(path) ? diskError("EMFILE") : undefined);
       const file = seal(1, [stream]);
+      rooms.files.gate = ({ kind, path }) => (kind === "syncDirectory" && path.endsWith("journal") && !existsSync(file.path) ? diskError("EMFILE") : undefined);
       const done = made.add(file);
       await rooms.files.idle();
       assert.ok(!existsSync(file.path));

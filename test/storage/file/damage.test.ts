@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Damage } from "../../../src/storage/file/damage.js";
+import { Damage, noticeOf } from "../../../src/storage/file/damage.js";
 import type { FileStream } from "../../../src/storage/file/file-stream.js";
 import { Layout } from "../../../src/storage/file/layout.js";
 import { DamagedStreamError, type Rejection, type Settlement } from "../../../src/storage/storage.js";
@@ -34,6 +34,16 @@ test("a finding is logged once with stream, file and byte, and again when it is 
     { level: "error", message: "a stream is damaged", fields: { stream: "s", file: "1.seg", problem: "too short" } },
     { level: "error", message: "a stream is damaged", fields: { stream: "s", file: "0.seg", problem: "missing" } },
   ]);
+});
+
+test("a stream's directory that says what was found just now is not logged again", () => {
+  const { damage, lines } = damageOf();
+  const found = new DamagedStreamError("s", "/data/0.seg", "it can't be written (EACCES)");
+  damage.told(found);
+  for (let time = 0; time < 2; time += 1) damage.told(new DamagedStreamError("s", "/data/meta.json", noticeOf(found)));
+  assert.deepEqual(lines.map(({ fields }) => fields["file"]), ["/data/0.seg"]);
+  damage.told(new DamagedStreamError("t", "/data/t/meta.json", noticeOf(found)));
+  assert.equal(lines.length, 2, "of another stream it is news");
 });
 
 test("what is no finding is not logged", () => {

@@ -8,7 +8,7 @@ import { Layout } from "../../../src/storage/file/layout.js";
 import { DirectoryError } from "../../../src/storage/file/lock.js";
 import { crash, created, openEngine } from "../../helpers/engine.js";
 import { tempDir } from "../../helpers/temp-dir.js";
-import { diskError } from "../../helpers/watched-files.js";
+import { diskError, WatchedFiles } from "../../helpers/watched-files.js";
 
 const files = systemFiles(false);
 
@@ -56,6 +56,15 @@ describe("a data directory", () => {
     assert.equal(readdirSync(layout.journal).length, 1);
   });
 
+  test("whose marker is a directory, or can't be read, is refused by its path", async () => {
+    const layout = new Layout(tempDir());
+    mkdirSync(layout.marker);
+    await assert.rejects(prepareDirectory(files, layout), { name: "DirectoryError", message: `${layout.marker} can't be read: it is a directory` });
+    const locked = new WatchedFiles();
+    locked.gate = ({ kind }) => (kind === "open" ? diskError("EACCES") : undefined);
+    await assert.rejects(prepareDirectory(locked, layout), { name: "DirectoryError", message: `${layout.marker} can't be read: permission denied` });
+  });
+
   for (const [what, marker, problem] of [
     ["damaged", '{"format":1,"directory":"short"}\n', /is damaged/],
     ["of a newer format", '{"format":7,"directory":"0123456789abcdef"}\n', /has format 7; this version knows format 1/],
@@ -76,6 +85,12 @@ describe("the explanation of an unusable directory", () => {
       assert.equal(explained.message, `the directory /d can't be used: ${reason}`);
     });
   }
+
+  test("names the file where it is about one in the directory", () => {
+    const explained = explainUnusable("/d", Object.assign(diskError("EACCES"), { path: "/d/streams/ab" }));
+    assert.ok(explained instanceof DirectoryError);
+    assert.equal(explained.message, "the directory /d can't be used: /d/streams/ab: permission denied");
+  });
 
   test("gives the system's own word for the rest, in one line", () => {
     const explained = explainUnusable("/d", diskError("EIO"));

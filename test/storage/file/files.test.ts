@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { constants as system } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, test } from "node:test";
 import { errorCode, isPassing, isDiskFull, readFully, readWhole, replaceFile, systemFiles } from "../../../src/storage/file/files.js";
@@ -167,6 +168,14 @@ test("a sync that failed passes for nobody, whatever its reason: it has no code"
 test("errors have the system's code, other things have none", () => {
   assert.equal(errorCode(diskError("EIO")), "EIO");
   for (const other of [new Error("x"), Object.assign(new Error("x"), { code: 5 }), "EIO", null, undefined, { code: "EIO" }]) assert.equal(errorCode(other), "");
+});
+
+test("an error that libuv has no name for has the system's, by its number", () => {
+  const unnamed = (number: number): Error => Object.assign(new Error("refused"), { errno: -number, code: `Unknown system error -${number}` });
+  assert.equal(errorCode(unnamed(system.errno.EDQUOT)), "EDQUOT");
+  assert.ok(isDiskFull(unnamed(system.errno.EDQUOT)));
+  assert.equal(errorCode(unnamed(117)), "errno 117", "where the system's table has none either, the number");
+  assert.equal(errorCode(Object.assign(new Error("again"), { errno: -system.errno.EAGAIN, code: "EAGAIN" })), "EAGAIN", "whatever else has its number");
 });
 
 test("a disk without room is told from one that fails", () => {

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { Damaged } from "../../../src/storage/file/damaged.js";
 import { settleJournal, shortStreams } from "../../../src/storage/file/journal-settlement.js";
 import { surveyJournal } from "../../../src/storage/file/journal-survey.js";
 import { readMarker } from "../../../src/storage/file/directory.js";
-import { Layout } from "../../../src/storage/file/layout.js";
+import { Layout, sidecarPath } from "../../../src/storage/file/layout.js";
 import { append, crash, created, keptLog, loaded, openEngine, openOnFiles, readAll, remove } from "../../helpers/engine.js";
 import { WatchedFiles } from "../../helpers/watched-files.js";
 
@@ -37,17 +37,27 @@ test("a settled journal holds nothing, counts on, and nothing of it is kept", as
   assert.equal(await again.storage.load("gone"), null);
 });
 
-test("records of a stream whose sidecar is spoiled are kept, and told of", async () => {
+test("records of a stream whose sidecar is spoiled are kept for the next start, and told of", async (t) => {
   const engine = await openOnFiles("s", "one,");
   await append(engine.storage, await loaded(engine.storage, "s"), "two,");
+  await created(engine.storage, "other", "not kept");
   const dir = await crash(engine);
   const files = new WatchedFiles();
   const layout = new Layout(dir);
   const directoryId = await readMarker(files, layout);
   assert.ok(directoryId !== null);
-  await files.unlink(join(layout.streamDirectory("s"), "meta.json"));
+  const sidecar = sidecarPath(layout.streamDirectory("s"));
+  renameSync(sidecar, join(dir, "away"));
   const survey = await surveyJournal({ files, layout, directoryId });
   const left = await settleJournal({ files, layout, directoryId, log: keptLog().log, damaged: new Damaged(files, layout) }, survey);
   assert.deepEqual(left.map(({ name, damage }) => [name, damage?.problem]), [["s", "it is missing"]]);
-  assert.equal(readdirSync(join(dir, "damaged/journal")).length, survey.files.length);
+  assert.ok(!existsSync(join(dir, "damaged")));
+  assert.equal(readdirSync(layout.journal).filter((name) => name.endsWith(".kept")).length, survey.files.length);
+  const after = await surveyJournal({ files, layout, directoryId });
+  assert.deepEqual([...after.streams.values()].map(({ identity, pendingRecords }) => [identity.name, pendingRecords]), [["s", 1]]);
+
+  renameSync(join(dir, "away"), sidecar);
+  const again = await openEngine({ dir });
+  t.after(() => again.storage.close());
+  assert.equal((await readAll(again.storage, await loaded(again.storage, "s"))).toString(), "one,two,");
 });

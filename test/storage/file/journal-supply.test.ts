@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readdirSync } from "node:fs";
+import { readdirSync, writeFileSync } from "node:fs";
 import { test, type TestContext } from "node:test";
 import { JournalSupply } from "../../../src/storage/file/journal-supply.js";
 import { keptLog, type LogLine } from "../../helpers/engine.js";
@@ -49,7 +49,8 @@ test("no file is made while three wait for their checkpoint", async (context) =>
   supply.prepare();
   await rooms.files.idle();
   assert.deepEqual(told, []);
-  supply.setAside();
+  await (await rooms.files.open(rooms.layout.journalFile(6), "write")).close();
+  await supply.retire(rooms.layout.journalFile(6));
   supply.prepare();
   await rooms.files.idle();
   assert.deepEqual(told, ["ready"]);
@@ -145,14 +146,16 @@ test("a try that is to come does not meet the one of who can't wait", async (con
 });
 
 test("a checkpoint that can't open files keeps it busy only where no file comes before that one", async (context) => {
-  const { supply } = await openSupply(context, { olderFiles: 2 });
+  const { rooms, supply } = await openSupply(context, { olderFiles: 2 });
   supply.checkpointFailed(diskError("EMFILE"));
   assert.equal(supply.isBusy, false);
   await (await supply.force()).close();
   assert.deepEqual([supply.isBusy, supply.isStuck], [true, false]);
   supply.checkpointFailed(diskError("ENOSPC"));
   assert.deepEqual([supply.isBusy, supply.isStuck], [false, true]);
-  supply.setAside();
+  const sealed = rooms.layout.journalFile(1);
+  writeFileSync(sealed, "");
+  await supply.retire(sealed);
   assert.deepEqual([supply.isBusy, supply.isStuck], [false, false]);
 });
 

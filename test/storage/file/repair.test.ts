@@ -1,15 +1,16 @@
 import assert from "node:assert/strict";
-import { cpSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { before, describe, test, type TestContext } from "node:test";
 import { DamagedStreamError } from "../../../src/storage/storage.js";
 import { openOffline } from "../../../src/storage/file/offline.js";
-import { encodeRefusal } from "../../../src/storage/file/sidecar.js";
+import { encodeRefusal, isNotice } from "../../../src/storage/file/sidecar.js";
 import { repairDirectory, type RepairLine, type RepairSummary } from "../../../src/storage/file/repair.js";
 import { verifyDirectory, type Finding } from "../../../src/storage/file/verify.js";
 import { closedFamily } from "../../helpers/closed-directory.js";
 import { append, bytesOf, changeSidecar, copyOf, crash, created, forked, keptLog, loaded, openEngine, openOnFiles, readAll, recordOf, remove, settled, type Engine } from "../../helpers/engine.js";
 import { fileIn, flipBit } from "../../helpers/spoilt-files.js";
+import { Barrier, diskError, WatchedFiles, type Gate } from "../../helpers/watched-files.js";
 
 interface Repaired {
   readonly lines: string[];
@@ -166,6 +167,22 @@ describe("a directory that was closed", () => {
     assert.equal((await textOf(await served(t, dir), "chat")).length, 6000);
   });
 
+  test("leaves a stream whose last segment can't be read as it is: it is not lost", async (t) => {
+    const dir = copy();
+    const path = fileIn(dir, "chat/0000000000003000.seg");
+    renameSync(path, join(dir, "away"));
+    mkdirSync(path);
+    const { lines, summary } = await repair(dir);
+    assert.deepEqual(summary, { done: 0, toDo: 0, left: 1 }, lines.join("\n"));
+    assert.match(lines[0] ?? "", /^left: chat: .*0000000000003000.seg: out of reach: it can't be read: EISDIR/);
+    rmSync(path, { recursive: true });
+    renameSync(join(dir, "away"), path);
+    assert.deepEqual((await repair(dir)).summary, { done: 0, toDo: 0, left: 0 });
+    const engine = await served(t, dir);
+    assert.equal((await textOf(engine, "chat")).length, 6000);
+    assert.equal(await append(engine.storage, await loaded(engine.storage, "chat"), "more"), "durable");
+  });
+
   test("leaves a journal that is gone, and a journal of another directory", async () => {
     const dir = copy();
     const journal = fileIn(join(dir, "journal"), ".journal");
@@ -269,8 +286,19 @@ describe("a directory after kill -9", () => {
     assert.deepEqual([found.config.contentType, found.state.closed, found.id], ["text/plain", true, stream.id]);
   });
 
-  for (const [what, harm, isClosed] of [["spoiled", spoil, true], ["wrong in one byte", (path: string) => flipBit(path, 70), false]] as const) {
-    test(`applies what a start of the server set aside for a stream whose sidecar was ${what}`, async (t) => {
+  /** What was kept of the journal was set aside by a repair, or by hand. */
+  function setKeptAside(dir: string): void {
+    mkdirSync(join(dir, "damaged/journal"), { recursive: true });
+    for (const name of readdirSync(join(dir, "journal")).filter((file) => file.endsWith(".kept"))) renameSync(join(dir, "journal", name), join(dir, "damaged/journal", name));
+  }
+
+  for (const [what, harm, isClosed, isAside] of [
+    ["spoiled", spoil, true, false],
+    ["wrong in one byte", (path: string) => flipBit(path, 70), false, false],
+    ["spoiled", spoil, true, true],
+    ["wrong in one byte", (path: string) => flipBit(path, 70), false, true],
+  ] as const) {
+    test(`applies what a start of the server kept for a stream whose sidecar was ${what}${isAside ? ", also set aside" : ""}`, async (t) => {
       const engine = await openOnFiles("s", "one,", { contentType: "text/plain" });
       await append(engine.storage, await loaded(engine.storage, "s"), "two,");
       await created(engine.storage, "other", "x");
@@ -280,15 +308,70 @@ describe("a directory after kill -9", () => {
       await assert.rejects(server.storage.load("s"), DamagedStreamError);
       await append(server.storage, await loaded(server.storage, "other"), "y");
       await server.storage.close();
+      if (isAside) setKeptAside(dir);
       const { lines, summary } = await repair(dir);
       assert.deepEqual(summary, { done: 2, toDo: 0, left: 0 }, lines.join("\n"));
-      assert.match(lines[1] ?? "", /^done: s: .*apply 1 records that were set aside/);
+      assert.match(lines[1] ?? "", isAside ? /^done: s: .*apply 1 records that were set aside/ : /^done: : journal: apply 1 records to 1 streams/);
       assert.deepEqual(await findings(dir), []);
       assert.deepEqual((await repair(dir)).summary, { done: 0, toDo: 0, left: 0 });
       const again = await served(t, dir);
       assert.equal(await textOf(again, "s"), "one,two,");
       assert.equal(await textOf(again, "other"), "xy");
       assert.equal((await loaded(again.storage, "s")).state.closed, isClosed);
+    });
+  }
+
+  for (const [place, offset] of [["its first frame", 60], ["its last record", 572], ["its end", 1030]] as const) {
+    test(`with a wrong bit in what was kept, in ${place}, is served only after a repair that says so`, async () => {
+      const engine = await openOnFiles("s", "one,");
+      for (const text of ["two,", "three,"]) await append(engine.storage, await loaded(engine.storage, "s"), text);
+      engine.files.gate = ({ kind, path }) => (kind === "open" && path.endsWith(".seg") ? diskError("EACCES") : undefined);
+      await engine.storage.close();
+      const { dir } = engine;
+      const kept = fileIn(dir, ".kept");
+      flipBit(kept, offset);
+      const whole = readFileSync(kept);
+      await assert.rejects(openEngine({ dir }), new RegExp(`${kept} is damaged at byte \\d+`));
+      assert.match((await findings(dir)).join(), /\.kept/);
+      const { lines, summary } = await repair(dir);
+      assert.equal(summary.toDo, 0, lines.join("\n"));
+      assert.ok(summary.left > 0, lines.join("\n"));
+      assert.deepEqual(readFileSync(join(dir, "damaged/journal", basename(kept))), whole);
+      const again = await repair(dir);
+      assert.equal(again.summary.done, 0, again.lines.join("\n"));
+      const after = await openEngine({ dir });
+      const text = await loaded(after.storage, "s").then((stream) => readAll(after.storage, stream).then(String), () => "refused");
+      assert.equal(text, place === "its end" ? "one,two,three," : "refused", lines.join("\n"));
+      await after.storage.close();
+    });
+  }
+
+  for (const isUnborn of [false, true]) {
+    test(`never brings back a stream that was deleted while its files could not be written${isUnborn ? ", and that has none" : ""}`, async () => {
+      const engine = isUnborn ? await openEngine() : await openOnFiles("s", "one,");
+      if (isUnborn) await created(engine.storage, "s", "");
+      await append(engine.storage, await loaded(engine.storage, "s"), "two,");
+      engine.files.gate = ({ kind, path }) => (kind === "open" && path.endsWith(".seg") ? diskError("EACCES") : undefined);
+      await engine.storage.close();
+      assert.ok(isNotice(readFileSync(fileIn(engine.dir, "s/meta.json"))));
+      const files = new WatchedFiles();
+      const barred: Gate = ({ kind, path }) => (kind === "open" && path.endsWith(".seg") ? diskError("EACCES") : undefined);
+      files.gate = barred;
+      const server = await openEngine({ dir: engine.dir, files });
+      await assert.rejects(server.storage.load("s"), DamagedStreamError);
+      await files.idle();
+      files.gate = (operation) => (operation.kind === "rename" && operation.path.endsWith("/s") ? new Barrier().opened : barred(operation));
+      assert.equal(await server.storage.deleteDamaged("s"), "durable");
+      const dir = await crash(server);
+      assert.deepEqual(await findings(dir), []);
+      const { lines, summary } = await repair(dir);
+      assert.deepEqual([summary.toDo, summary.left], [0, 0], lines.join("\n"));
+      assert.deepEqual((await repair(dir)).summary, { done: 0, toDo: 0, left: 0 });
+      assert.deepEqual(await findings(dir), []);
+      const after = await openEngine({ dir });
+      assert.equal(await after.storage.load("s"), null);
+      await after.storage.close();
+      assert.deepEqual(readdirSync(join(dir, "journal")).filter((name) => name.endsWith(".kept")), []);
     });
   }
 
@@ -299,6 +382,7 @@ describe("a directory after kill -9", () => {
     spoil(fileIn(dir, "s/meta.json"));
     const server = await openEngine({ dir });
     await server.storage.close();
+    setKeptAside(dir);
     rmSync(dirname(fileIn(dir, "s/meta.json")), { recursive: true });
     const successor = await openEngine({ dir });
     await created(successor.storage, "s", "another,");

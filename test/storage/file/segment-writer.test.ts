@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { crc32 } from "../../../src/storage/file/crc32.js";
 import type { FileStream } from "../../../src/storage/file/file-stream.js";
-import { indexPath, segmentPath, sidecarPath } from "../../../src/storage/file/layout.js";
+import { indexPath, keptSidecarPath, segmentPath, sidecarPath } from "../../../src/storage/file/layout.js";
 import { decodeSidecar, type Sidecar } from "../../../src/storage/file/sidecar.js";
 import { DamagedStreamError } from "../../../src/storage/storage.js";
 import { bytesOf, rollAt } from "../../helpers/engine.js";
@@ -224,6 +224,82 @@ describe("persisting", () => {
     await rooms.writer.postNotice(stream, "something");
     assert.deepEqual(decodeSidecar(readFileSync(sidecarPath(stream.directory))), { kind: "damaged", problem: "something", isFinal: false, isNotice: true });
     assert.deepEqual(readFileSync(`${sidecarPath(stream.directory)}.damaged`), before);
+  });
+
+  test("of a notice that there is no place for leaves the sidecar where it is, and the stream untold", async () => {
+    const rooms = fileRooms();
+    const stream = rooms.stream();
+    rooms.advance(stream, bytesOf(10));
+    await rooms.writer.persist(stream);
+    const before = readFileSync(sidecarPath(stream.directory));
+    const obstacle = `${sidecarPath(stream.directory)}.new`;
+    mkdirSync(obstacle);
+    await assert.rejects(rooms.writer.postNotice(stream, "something"), DamagedStreamError);
+    rmdirSync(obstacle);
+    for (const kind of ["open", "makeDirectory", "rename", "syncDirectory"] as const) {
+      rooms.files.gate = (operation) => (operation.kind === kind ? diskError("EACCES") : undefined);
+      await assert.rejects(rooms.writer.postNotice(stream, "something"), DamagedStreamError, kind);
+      assert.deepEqual(readFileSync(sidecarPath(stream.directory)), before, kind);
+      assert.equal(stream.hasNotice, false);
+    }
+    rooms.files.gate = null;
+    await rooms.writer.postNotice(stream, "something");
+    assert.equal(stream.hasNotice, true);
+    stream.hasNotice = false;
+    await rooms.writer.postNotice(stream, "something else");
+    assert.deepEqual(readFileSync(keptSidecarPath(stream.directory)), before, "a notice is never kept for the sidecar");
+  });
+
+  test("of a notice for a stream that is deleted meanwhile leaves nothing", async () => {
+    const rooms = fileRooms();
+    const stream = rooms.stream();
+    stream.deleted = true;
+    await rooms.writer.postNotice(stream, "something");
+    assert.ok(!existsSync(stream.directory));
+  });
+
+  test("over a notice puts the sidecar back, and what was beside it goes", async () => {
+    const rooms = fileRooms();
+    const stream = rooms.stream();
+    rooms.advance(stream, bytesOf(10));
+    await rooms.writer.persist(stream);
+    await rooms.writer.postNotice(stream, "something");
+    assert.equal(stream.isPersisted, false);
+    await rooms.writer.persist(stream);
+    assert.equal(stream.isPersisted, true);
+    assert.equal(sidecarOf(stream).state.tail, 10);
+    assert.ok(!existsSync(keptSidecarPath(stream.directory)));
+  });
+
+  test("without the right to a directory is that stream's trouble, wherever it is met; a failed sync is everybody's", async () => {
+    for (const kind of ["open", "makeDirectory", "rename", "syncDirectory"] as const) {
+      const rooms = fileRooms();
+      const [bad, good] = [rooms.stream("bad"), rooms.stream("good")];
+      for (const stream of [bad, good]) rooms.advance(stream, bytesOf(10));
+      rooms.files.gate = (operation) => (operation.kind === kind && operation.path.startsWith(bad.directory) ? diskError("EACCES") : undefined);
+      await rooms.writer.persist(bad);
+      assert.match(bad.damage?.problem ?? "", /^it can't be written \(EACCES\)$/, kind);
+      await rooms.writer.persist(good);
+      assert.ok(good.isPersisted, kind);
+    }
+    const rooms = fileRooms();
+    const stream = rooms.stream();
+    rooms.advance(stream, bytesOf(10));
+    rooms.files.gate = ({ kind, path }) => (kind === "sync" ? new Error("a sync failed") : kind === "open" && path.endsWith("meta.json.new") ? diskError("EACCES") : undefined);
+    await assert.rejects(rooms.writer.persist(stream), /a sync failed/);
+    assert.equal(stream.damage, null);
+  });
+
+  test("and trimming without the right to remove a file are that stream's trouble, too", async () => {
+    const rooms = fileRooms();
+    const stream = rooms.stream();
+    rooms.advance(stream, bytesOf(3000));
+    rooms.advance(stream, bytesOf(3000));
+    await rooms.writer.persist(stream);
+    stream.trim({ position: 3000, segmentStart: 0 }, 9);
+    rooms.files.gate = ({ kind }) => (kind === "unlink" ? diskError("EPERM") : undefined);
+    await rooms.writer.trim(stream);
+    assert.match(stream.damage?.problem ?? "", /EPERM/);
   });
 
   test("of a damaged stream touches nothing", async () => {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { cpSync, mkdirSync, readdirSync, renameSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, test } from "node:test";
 import { systemFiles } from "../../../src/storage/file/files.js";
@@ -79,6 +79,16 @@ describe("the check of a stream's directory", () => {
     const busy = new WatchedFiles();
     busy.gate = ({ kind }) => (kind === "open" ? diskError("EMFILE") : undefined);
     await assert.rejects(check(layout, directory, busy), { code: "EMFILE" });
+  });
+
+  test("knows nothing of a stream without a sidecar whose files can't be listed", async () => {
+    const layout = await closedDirectory();
+    const directory = layout.streamDirectory("s");
+    rmSync(join(directory, "meta.json"));
+    const barred = new WatchedFiles();
+    barred.gate = ({ kind }) => (kind === "list" ? diskError("EACCES") : undefined);
+    assert.equal((await check(layout, directory, barred)).sidecarState, "unreadable");
+    assert.equal((await check(layout, directory)).sidecarState, "missing");
   });
 
   test("knows a sidecar that is meant to refuse, one that is missing, and a directory that is none", async () => {

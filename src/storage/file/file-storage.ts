@@ -41,7 +41,7 @@ export interface FileStorageOptions {
   /** An append of this size goes to its segment first; at most a quarter of `journalBytes` counts. */
   readonly journalBypassBytes: number;
   readonly tailCacheBytes: number;
-  /** Whether the lock of another host is taken away. */
+  /** Whether the lock of a process that can't be seen from here is taken away. */
   readonly forceUnlock?: boolean;
   readonly clock: Clock;
   readonly log: Log;

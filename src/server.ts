@@ -24,7 +24,7 @@ import { segmentRollOf } from "./stream/retention.js";
 export interface ServerOptions extends Partial<Settings> {
   /** The data directory; made when it does not exist. */
   readonly dir: string;
-  /** Takes the lock of another host away: only when its server has certainly stopped. */
+  /** Takes away the lock of a process that can't be seen from here: only when it has certainly stopped. */
   readonly forceUnlock?: boolean;
   /** Where the server says what happened; standard error when absent. */
   readonly log?: Log;

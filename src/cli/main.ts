@@ -10,7 +10,7 @@ import { EXIT } from "./verb.js";
 import { verify } from "./verify.js";
 import type { Verb } from "./verb.js";
 
-const FORCE_UNLOCK = { flag: "force-unlock", help: "take the lock of another host away, whose process has surely ended" };
+const FORCE_UNLOCK = { flag: "force-unlock", help: "take away the lock of a process that can't be seen from here and has surely ended" };
 
 /** What the command can do; the first is meant when none is named. */
 const VERBS: readonly [Verb, ...Verb[]] = [

@@ -98,6 +98,21 @@ test("after a kill everything that was written is there", async () => {
   for (const bytes of left) assert.equal(sectorsOf(bytes), "xxx");
 });
 
+test("a socket answers for as long as its process lives, and is left by a crash", async () => {
+  for (const kind of ["kill", "power"] as const) {
+    const { disk, files } = mounted(1);
+    const listener = await files.listen("/a", () => undefined);
+    await files.listen("/b", () => undefined);
+    await files.syncDirectory("/");
+    assert.deepEqual([await files.reach("/a"), await files.reach("/c")], ["answers", "missing"]);
+    await listener.close();
+    assert.deepEqual([await files.reach("/a"), await files.reach("/b")], ["refuses", "answers"]);
+    await assert.rejects(files.listen("/a", () => undefined), { code: "EADDRINUSE" });
+    disk.crash(kind);
+    assert.equal(await disk.mount().reach("/b"), "refuses");
+  }
+});
+
 test("what a disk at rest has written out survives the power as well", async () => {
   const left = await leftBy(async (run) => {
     await write(run.files, "/file", Buffer.alloc(3 * SECTOR_BYTES, "x"), 0);

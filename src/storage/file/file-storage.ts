@@ -43,7 +43,7 @@ export interface FileStorageOptions {
   readonly tailCacheBytes: number;
   /** Indexes of appends up to this size are in sidecars, longer ones in files; 256 when absent. */
   readonly maxInlineIndexBytes?: number;
-  /** Whether the lock of another host is taken away. */
+  /** Whether the lock of a process that can't be seen from here is taken away. */
   readonly forceUnlock?: boolean;
   readonly clock: Clock;
   readonly log: Log;

@@ -18,7 +18,7 @@ export class DirectoryError extends Error {
 /** What a lock needs to know of the machine. */
 export interface LockOptions extends ClaimOptions {
   readonly startedAtOf: Evidence["startedAtOf"];
-  /** Takes the lock of a process away that can't be seen from here. */
+  /** Takes away the lock of a process that can't be seen from here. */
   readonly force: boolean;
   /** Lets others that ask for the lock get on. */
   readonly pause: () => Promise<void>;

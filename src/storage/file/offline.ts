@@ -11,8 +11,8 @@ export interface OfflineDirectory {
 }
 
 /**
- * Finds a data directory for a command that works beside no server; changes nothing. With `force` the lock of another
- * host does not count. Throws {@link DirectoryError}.
+ * Finds a data directory for a command that works beside no server; changes nothing. With `force` the lock of a
+ * process that can't be seen from here does not count. Throws {@link DirectoryError}.
  */
 export async function openOffline(root: string, force: boolean): Promise<OfflineDirectory> {
   const files = systemFiles(true);

@@ -263,6 +263,21 @@ describe("one process for each directory", () => {
     assert.equal(JSON.parse(readFileSync(join(engine.dir, "lock"), "utf8")).pid, process.pid);
   });
 
+  test("the directory is given back last, and the socket answers until then", async () => {
+    const { storage, files, dir } = await openEngine();
+    await created(storage, "s", "kept");
+    const socket = join(dir, JSON.parse(readFileSync(join(dir, "lock"), "utf8")).socket);
+    const reaches = new Set<string>();
+    files.gate = async ({ kind, path }) => {
+      if (kind === "unlink" && path === join(dir, "lock")) files.operations.length = 0;
+      if (path !== socket) reaches.add(await systemFiles(false).reach(socket));
+    };
+    await storage.close();
+    assert.deepEqual([...reaches], ["answers"]);
+    assert.deepEqual(files.operations.map(({ kind, path }) => [kind, path]), [["unlink", socket]]);
+    assert.deepEqual(readdirSync(dir).filter((name) => name.startsWith("lock")), []);
+  });
+
   test("the directory is free again after the end", async () => {
     const engine = await openEngine();
     await engine.storage.close();

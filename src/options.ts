@@ -57,6 +57,7 @@ export const OPTIONS = {
   maxAppendBytes: { flag: "max-append-bytes", env: "STREAMDIR_MAX_APPEND_BYTES", kind: "bytes", default: 16 * MiB, min: 1, max: GiB, group: "Limits", help: "largest request body; above it 413" },
   chunkBytes: { flag: "chunk-bytes", env: "STREAMDIR_CHUNK_BYTES", kind: "bytes", default: MiB, min: 1, max: 64 * MiB, group: "Limits", help: "most bytes in one read; a longer JSON message is sent whole" },
   maxLoadedStreams: { flag: "max-loaded-streams", env: "STREAMDIR_MAX_LOADED_STREAMS", kind: "integer", default: 100_000, min: 1, max: 100_000_000, group: "Limits", help: "streams kept in memory; idle ones beyond it are forgotten" },
+  maxLoadedProducers: { flag: "max-loaded-producers", env: "STREAMDIR_MAX_LOADED_PRODUCERS", kind: "integer", default: 1_000_000, min: 4096, max: 100_000_000, group: "Limits", help: "producers kept in memory; idle streams beyond it are forgotten" },
   tailCacheBytes: { flag: "tail-cache-bytes", env: "STREAMDIR_TAIL_CACHE_BYTES", kind: "bytes", default: 64 * MiB, min: 64 * KiB, max: 64 * GiB, group: "Limits", help: "memory for the newest bytes of all streams" },
   fsync: { flag: "fsync", env: "STREAMDIR_FSYNC", kind: "choice", default: "always", choices: ["always", "no"], group: "Storage", help: "always: a 2xx means on disk; no: the system decides when" },
   segmentBytes: { flag: "segment-bytes", env: "STREAMDIR_SEGMENT_BYTES", kind: "bytes", default: 64 * MiB, min: 4 * KiB, max: 4 * GiB, group: "Storage", help: "a stream's segment file ends at about this size" },

@@ -147,7 +147,7 @@ class Service {
     const roll = segmentRollOf(retention, settings.segmentBytes);
     const storage = new FileStorage({ ...settings, ...roll, dir, forceUnlock, fsync: settings.fsync === "always", clock, log, onFault });
     await openStorage(storage);
-    const registry = new Registry({ storage, clock, log, ttlMode: settings.ttl, retention, maxLoadedStreams: settings.maxLoadedStreams });
+    const registry = new Registry({ storage, clock, log, ttlMode: settings.ttl, retention, maxLoadedStreams: settings.maxLoadedStreams, maxLoadedProducers: settings.maxLoadedProducers });
     registry.start();
     void keepTickClass();
     return new Service(contextOf(settings, registry, clock, log), storage);

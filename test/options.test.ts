@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { defaultSettings, faultOf, faultOfPrefix, formatValue, OPTIONS } from "../src/options.js";
 import type { OptionSpec, OptionValue } from "../src/options.js";
+import { MAX_PRODUCERS } from "../src/storage/state.js";
 
 const SPECS: readonly OptionSpec[] = Object.values(OPTIONS);
 
@@ -17,6 +18,8 @@ describe("the table of options", () => {
     const headings = SPECS.map(({ group }) => group).filter((group, index, all) => group !== all[index - 1]);
     assert.deepEqual(headings, [...new Set(headings)]);
   });
+
+  test("lets one stream have all the producers that it may", () => assert.equal(OPTIONS.maxLoadedProducers.min, MAX_PRODUCERS));
 
   test("gives every name a default", () => {
     const expected = Object.entries(OPTIONS).map(([name, spec]) => [name, spec.default]);

@@ -89,3 +89,6 @@ export type DeleteOutcome = Deleted | Refused;
 export function refuse(code: RefusalCode, more: Omit<Refused, "kind" | "code"> = {}): Refused {
   return { kind: "refused", code, ...more };
 }
+
+/** The streams in memory remember as many producers as they may, and none of them is idle. */
+export const TOO_MANY_PRODUCERS: Refused = refuse("overloaded", { detail: "Too many producers are in use." });

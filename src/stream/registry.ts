@@ -1,13 +1,15 @@
 import { DEFAULT_CONTENT_TYPE, formatOf } from "../protocol/content-type.js";
-import type { Clock, Timer } from "../ops/clock.js";
+import type { Clock } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
 import { DamagedStreamError, type AppendRecord, type MaybePromise, type Settlement, type Storage, type StorageHealth, type StreamConfig } from "../storage/storage.js";
 import { chain } from "./chain.js";
 import type { AppendCommand, CreateCommand, ForkRequest } from "./command.js";
 import { frameBody, framedInTurns, matchesExisting } from "./decide.js";
+import { Eviction } from "./eviction.js";
 import { ExpiryQueue, type TtlMode } from "./expiry.js";
 import { forkConfig, forkOrigin, refuseSource, type ForkBase } from "./fork.js";
-import { refuse, type AnswerAppend, type CreateOutcome, type DeleteOutcome, type Refused } from "./outcome.js";
+import { LoadedProducers } from "./loaded-producers.js";
+import { refuse, TOO_MANY_PRODUCERS, type AnswerAppend, type CreateOutcome, type DeleteOutcome, type Refused } from "./outcome.js";
 import { KEEP_ALL, RetentionTimer, type RetentionLimits } from "./retention.js";
 import { refuseRejected, Stream, type StreamContext } from "./stream.js";
 import { Sweep } from "./sweep.js";
@@ -22,15 +24,9 @@ export interface RegistryOptions {
   readonly retention?: RetentionLimits;
   /** Streams kept in memory; beyond it idle ones are let go, and without an idle one new names are refused. */
   readonly maxLoadedStreams: number;
+  /** Producers kept in memory; beyond it idle streams are let go, and at twice as many new producers are refused. */
+  readonly maxLoadedProducers: number;
 }
-
-/** Between two rounds over the loaded streams that lets idle ones go. */
-const IDLE_ROUND_MS = 30_000;
-/** Idle streams let go at the same time, and streams looked at before requests have their turn. */
-const FORGOTTEN_AT_ONCE = 8;
-const IDLE_BURST = 64;
-/** Idle streams looked at when room is needed for one more. */
-const MAX_LOOKS_FOR_ROOM = 64;
 
 /**
  * The streams by name. It loads them on first use, lets idle ones go, and is where a name changes hands: creation,
@@ -38,32 +34,32 @@ const MAX_LOOKS_FOR_ROOM = 64;
  */
 export class Registry {
   readonly #context: StreamContext;
-  readonly #log: Log;
-  readonly #maxLoadedStreams: number;
+  readonly #producers = new LoadedProducers<Stream>();
+  readonly #eviction: Eviction;
   readonly #streams = new Map<string, Stream>();
-  readonly #loading = new Map<string, Promise<Stream | null>>();
+  readonly #loading = new Map<string, Promise<Stream | Refused | null>>();
   readonly #expiries: ExpiryQueue<Stream>;
   readonly #retentionTimer: RetentionTimer;
   readonly #sweep: Sweep;
-  /** Where the search for an idle stream goes on. Kept for one round at most: an iterator that stands still keeps what was in the map. */
-  #clockHand: IterableIterator<Stream> | null = null;
-  #releasing = 0;
-  #idleTimer: Timer | null = null;
-  #stopped = false;
 
   constructor(options: RegistryOptions) {
-    const { storage, clock, ttlMode, retention = KEEP_ALL } = options;
-    this.#context = { storage, clock, ttlMode, retention };
+    const { storage, clock, log, ttlMode, retention = KEEP_ALL } = options;
+    const producers = this.#producers;
+    this.#context = { storage, clock, ttlMode, retention, producers, hasRoomForProducer: () => this.#eviction.hasRoomForProducers(1) };
+    this.#eviction = new Eviction({ ...options, streams: this.#streams, producers, known: (name) => this.#known(name), drop: (stream) => this.#drop(stream) });
     this.#retentionTimer = new RetentionTimer(clock, retention, () => this.#trimAged());
-    this.#log = options.log;
-    this.#maxLoadedStreams = options.maxLoadedStreams;
     this.#expiries = new ExpiryQueue(clock, (stream) => this.#expire(stream));
-    this.#sweep = new Sweep({ storage, clock, log: options.log, ttlMode, retention, look: (name) => this.#look(name) });
+    this.#sweep = new Sweep({ storage, clock, log, ttlMode, retention, look: (name) => this.#look(name) });
   }
 
   /** Streams in memory. */
   get loadedCount(): number {
     return this.#streams.size;
+  }
+
+  /** Producers that the streams in memory remember. */
+  get producerCount(): number {
+    return this.#producers.count;
   }
 
   health(): StorageHealth {
@@ -72,15 +68,14 @@ export class Registry {
 
   /** Begins letting idle streams go and looking for expired ones on disk. */
   start(): void {
-    this.#idleTimer = this.#context.clock.after(IDLE_ROUND_MS, () => this.#idleRound());
+    this.#eviction.start();
     this.#sweep.start();
     this.#retentionTimer.start();
   }
 
   /** Stops all background work. */
   stop(): void {
-    this.#stopped = true;
-    this.#idleTimer?.cancel();
+    this.#eviction.stop();
     this.#sweep.stop();
     this.#expiries.stop();
     this.#retentionTimer.stop();
@@ -99,14 +94,21 @@ export class Registry {
   #known(name: string): Stream | null {
     const stream = this.#streams.get(name) ?? null;
     if (stream?.phase !== "kept" || stream.stored.standing === "kept") return stream;
-    this.#streams.delete(name);
+    this.#drop(stream);
     return null;
+  }
+
+  /** The stream is in memory no longer; its name may stand for another one already. */
+  #drop(stream: Stream): void {
+    if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
+    this.#expiries.remove(stream);
+    this.#producers.forget(stream);
   }
 
   async #findOnDisk(name: string): Promise<Stream | Refused> {
     const loaded = await this.#load(name);
     if (loaded === null && !this.#streams.has(name)) return NOT_FOUND;
-    return this.find(name);
+    return isRefused(loaded) ? loaded : this.find(name);
   }
 
   async #findWhenSettled(stream: Stream): Promise<Stream | Refused> {
@@ -137,6 +139,7 @@ export class Registry {
   async #appendLoaded(name: string, command: AppendCommand, answer: AnswerAppend): Promise<void> {
     const loaded = await this.#load(name);
     if (loaded === null && !this.#streams.has(name)) answer(NOT_FOUND);
+    else if (isRefused(loaded)) answer(loaded);
     else await this.append(name, command, answer);
   }
 
@@ -154,6 +157,7 @@ export class Registry {
     let stream = this.#known(name);
     while (stream === null) {
       const loaded = await this.#load(name);
+      if (isRefused(loaded)) return loaded;
       stream = this.#known(name);
       if (loaded === null && stream === null) return this.#createNew(name, command, base);
     }
@@ -201,7 +205,7 @@ export class Registry {
   #createAs(name: string, { body, closed }: CreateCommand, config: StreamConfig): MaybePromise<CreateOutcome> {
     const framed = frameBody(formatOf(config.contentType), body, "create");
     if (framed.kind === "refused") return framed;
-    if (!this.#hasRoom()) return refuse("overloaded", { detail: "Too many streams are in use." });
+    if (!this.#eviction.hasRoomForStream()) return refuse("overloaded", { detail: "Too many streams are in use." });
     return this.#storeNew(name, config, { payload: framed.bytes, messages: framed.messages, closes: closed, producer: null, seq: null, atMs: config.createdAtMs });
   }
 
@@ -255,7 +259,7 @@ export class Registry {
   /** One that is damaged can't be loaded, but it can be got rid of. */
   async #loadToDelete(name: string): Promise<Stream | DeleteOutcome | null> {
     try {
-      const loaded = await this.#load(name);
+      const loaded = await this.#load(name, true);
       return this.#known(name) ?? loaded;
     } catch (error) {
       if (!(error instanceof DamagedStreamError)) throw error;
@@ -287,7 +291,7 @@ export class Registry {
   }
 
   #letGo(stream: Stream): void {
-    if (stream.phase === "gone" && this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
+    if (stream.phase === "gone") this.#drop(stream);
     stream.deleted();
   }
 
@@ -299,85 +303,29 @@ export class Registry {
     stream.deleted();
   }
 
-  #load(name: string): MaybePromise<Stream | null> {
+  /** The stream of this name, brought into memory; `null` when there is none, or when it is there meanwhile. One that is to go needs no room. */
+  #load(name: string, isToGo = false): MaybePromise<Stream | Refused | null> {
     const underway = this.#loading.get(name);
     if (underway !== undefined) return underway;
     if (this.#context.storage.lacks(name)) return null;
-    const loading = this.#loadNow(name).finally(() => this.#loading.delete(name));
+    const loading = this.#loadNow(name, isToGo).finally(() => this.#loading.delete(name));
     this.#loading.set(name, loading);
     return loading;
   }
 
-  async #loadNow(name: string): Promise<Stream | null> {
-    const stored = await this.#context.storage.load(name);
+  async #loadNow(name: string, isToGo: boolean): Promise<Stream | Refused | null> {
+    const { storage } = this.#context;
+    const stored = await storage.load(name);
     if (stored === null || this.#streams.has(name)) return null;
-    this.#hasRoom();
+    this.#eviction.hasRoomForStream();
+    const hasRoom = isToGo || this.#eviction.hasRoomForProducers(stored.state.producers?.size ?? 0);
+    // What storage has to keep in memory anyhow may be used as well.
+    if (!hasRoom && storage.release(stored)) return TOO_MANY_PRODUCERS;
     const stream = new Stream(this.#context, stored, null);
     this.#streams.set(stream.name, stream);
+    this.#producers.note(stream);
     if (stream.isCurrent) this.#expiries.add(stream);
     return stream;
-  }
-
-  /** Whether one more stream may be in memory; begins to let an idle one go when there are too many. */
-  #hasRoom(): boolean {
-    const excess = this.#streams.size + 1 - this.#maxLoadedStreams - this.#releasing;
-    if (excess <= 0) return true;
-    let looks = MAX_LOOKS_FOR_ROOM;
-    for (; looks > 0; looks -= 1) if (this.#advanceHand()) break;
-    return looks > 0 || excess <= this.#maxLoadedStreams;
-  }
-
-  /** One step of the clock algorithm: a stream used since the last round is passed by once. */
-  #advanceHand(): boolean {
-    let next = this.#clockHand?.next();
-    if (next === undefined || next.done === true) {
-      this.#clockHand = this.#streams.values();
-      next = this.#clockHand.next();
-      if (next.done === true) return false;
-    }
-    const stream = next.value;
-    if (!stream.recentlyUsed && stream.readyToLeave()) {
-      void this.#forget(stream);
-      return true;
-    }
-    stream.recentlyUsed = false;
-    return false;
-  }
-
-  async #forget(stream: Stream): Promise<void> {
-    if (this.#known(stream.name) !== stream) return;
-    this.#releasing += 1;
-    try {
-      await this.#context.storage.persist(stream.stored);
-    } catch (fault) {
-      this.#log.error("a stream could not be written to its files", { stream: stream.name, fault: String(fault) });
-      return;
-    } finally {
-      this.#releasing -= 1;
-    }
-    if (!stream.idle || stream.recentlyUsed || this.#streams.get(stream.name) !== stream) return;
-    if (!this.#context.storage.release(stream.stored)) return;
-    this.#streams.delete(stream.name);
-    this.#expiries.remove(stream);
-  }
-
-  /** Passes over every loaded stream once and lets those go that nobody used since the last round. */
-  async #idleRound(): Promise<void> {
-    const streams = this.#streams.values();
-    // Those that come meanwhile are looked at in the next round.
-    let left = this.#streams.size;
-    const worker = async (): Promise<void> => {
-      for (const stream of streams) {
-        if (this.#stopped || (left -= 1) < 0) return;
-        if (!stream.recentlyUsed && stream.readyToLeave()) await this.#forget(stream);
-        else stream.recentlyUsed = false;
-        // One with nothing to write is let go without any wait; requests are not to wait for thousands of them.
-        if (left % IDLE_BURST === 0) await new Promise<void>((resolve) => setImmediate(resolve));
-      }
-    };
-    await Promise.all(Array.from({ length: FORGOTTEN_AT_ONCE }, worker));
-    this.#clockHand = null;
-    if (!this.#stopped) this.#idleTimer = this.#context.clock.after(IDLE_ROUND_MS, () => void this.#idleRound());
   }
 
   /** Finding a stream that has expired expires it. */
@@ -398,3 +346,7 @@ export class Registry {
 
 const NOT_FOUND: Refused = refuse("stream-not-found");
 const GONE: Refused = refuse("stream-gone");
+
+function isRefused(loaded: Stream | Refused | null): loaded is Refused {
+  return loaded !== null && !(loaded instanceof Stream);
+}

@@ -9,8 +9,9 @@ import type { AppendCommand, AppendHead } from "./command.js";
 import { decideAppend, holdsData, refuseByHead } from "./decide.js";
 import { deadlineOf, slides, type TtlMode } from "./expiry.js";
 import { LiveFeed } from "./live.js";
+import type { LoadedProducers } from "./loaded-producers.js";
 import { isTokenOf, offsetIn } from "./offset-tokens.js";
-import { refuse, type AnswerAppend, type AppendOutcome, type ProducerEcho, type RefusalCode, type Refused } from "./outcome.js";
+import { refuse, TOO_MANY_PRODUCERS, type AnswerAppend, type AppendOutcome, type ProducerEcho, type RefusalCode, type Refused } from "./outcome.js";
 import { ReservedState } from "./reserved.js";
 import { trimExcess, type RetentionLimits } from "./retention.js";
 import { SlidingTtl } from "./sliding-ttl.js";
@@ -44,6 +45,9 @@ export interface StreamContext {
   readonly clock: Clock;
   readonly ttlMode: TtlMode;
   readonly retention: RetentionLimits;
+  readonly producers: LoadedProducers<Stream>;
+  /** Whether one more producer may be remembered by a stream in memory. */
+  readonly hasRoomForProducer: () => boolean;
 }
 
 const NO_BYTES = Buffer.alloc(0);
@@ -56,6 +60,8 @@ export class Stream implements StreamObserver {
   recentlyUsed = true;
   /** What the name stood for before, until the creation is durable. */
   predecessor: Stream | null = null;
+  /** Its producers, as far as they are counted among those of all. */
+  countedProducers = 0;
   readonly #context: StreamContext;
   readonly #reserved: ReservedState;
   readonly #format: StreamFormat;
@@ -103,6 +109,11 @@ export class Stream implements StreamObserver {
   /** Whether the stream is durably closed. */
   get closed(): boolean {
     return this.stored.state.closed;
+  }
+
+  /** Producers that it durably remembers. */
+  get producerCount(): number {
+    return this.stored.state.producers?.size ?? 0;
   }
 
   /** Closure as it will be when everything handed to storage is durable. */
@@ -229,14 +240,17 @@ export class Stream implements StreamObserver {
   }
 
   #store(record: AppendRecord, hasData: boolean, answer: AnswerAppend): void {
+    const { producer } = record;
+    if (producer !== null && this.#reserved.markOf(producer.id) === undefined && !this.#context.hasRoomForProducer()) return answer(TOO_MANY_PRODUCERS);
     const from = this.#reserved.tail;
     let generation = 0;
     const rejection = this.#context.storage.append(this.stored, record, from, (how) => {
       this.#reserved.settle(generation, how === "durable");
       this.#ttl?.end(record.atMs, how);
       if (how !== "durable") return answer(refuse(how));
+      if (producer !== null && this.phase !== "gone") this.#context.producers.note(this);
       this.trimExcess();
-      answer(this.#appended(from + record.payload.length, this.closed, false, hasData, record.producer));
+      answer(this.#appended(from + record.payload.length, this.closed, false, hasData, producer));
     });
     if (rejection !== null) return answer(refuseRejected(rejection));
     generation = this.#reserved.reserve(record);

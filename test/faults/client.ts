@@ -1,6 +1,6 @@
 import { parseOffset } from "../../src/protocol/offset.js";
 import type { ForkRequest } from "../../src/stream/command.js";
-import type { AppendOutcome, CreateOutcome } from "../../src/stream/outcome.js";
+import { TOO_MANY_PRODUCERS, type AppendOutcome, type CreateOutcome } from "../../src/stream/outcome.js";
 import { DeletedStreamError, TrimmedStreamError, type Stream } from "../../src/stream/stream.js";
 import { appendByName } from "../helpers/append.js";
 import type { Random } from "../helpers/random.js";
@@ -323,7 +323,8 @@ export class Client {
     if (!process.isAlive) return null;
     if ("code" in found) {
       this.#trace?.(`find ${name.name}: ${found.code}`);
-      ledger.notFound(process, name, asked, found.code);
+      // Whether it is there is not said.
+      if (found.detail !== TOO_MANY_PRODUCERS.detail) ledger.notFound(process, name, asked, found.code);
       return null;
     }
     const incarnation = ledger.found(process, name, found, asked);

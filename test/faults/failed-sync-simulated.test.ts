@@ -6,7 +6,7 @@ import { SimulatedDisk } from "../helpers/simulated-disk.js";
 import { KEEP_ALL } from "../../src/stream/retention.js";
 import { RunningProcess } from "./running-process.js";
 
-const SETTINGS = { segmentBytes: 4000, journalBytes: 65_536, journalBypassBytes: 200, tailCacheBytes: 100_000, maxLoadedStreams: 100, ttlMode: "sliding", retention: KEEP_ALL } as const;
+const SETTINGS = { segmentBytes: 4000, journalBytes: 65_536, journalBypassBytes: 200, tailCacheBytes: 100_000, maxLoadedStreams: 100, maxLoadedProducers: 1000, ttlMode: "sliding", retention: KEEP_ALL } as const;
 /** Enough for a write that fails to leave nothing, a part of itself, and all. */
 const SEEDS = 40;
 

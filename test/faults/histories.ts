@@ -2,6 +2,7 @@ import { ManualClock } from "../helpers/manual-clock.js";
 import { SkewedClock } from "../helpers/skewed-clock.js";
 import { Random } from "../helpers/random.js";
 import { SimulatedDisk, type CrashKind } from "../helpers/simulated-disk.js";
+import type { TtlMode } from "../../src/stream/expiry.js";
 import { KEEP_ALL, type RetentionLimits } from "../../src/stream/retention.js";
 import { DamagedStreamError } from "../../src/storage/storage.js";
 import type { Files } from "../../src/storage/file/files.js";
@@ -346,15 +347,17 @@ function turn(): Promise<void> {
 }
 
 function settingsOf(random: Random): ProcessSettings {
-  return {
+  const settings = {
     segmentBytes: random.pick([300, 1000, 4000]),
     journalBytes: random.pick([4096, 8192, 16_384, 65_536]),
     journalBypassBytes: random.pick([200, 1000, 4000, 100_000]),
     tailCacheBytes: random.pick([500, 4000, 100_000]),
     maxLoadedStreams: random.pick([1, 2, 3, 100]),
-    ttlMode: random.pick(["sliding", "sliding", "fixed"]),
+    ttlMode: random.pick<TtlMode>(["sliding", "sliding", "fixed"]),
     retention: random.chance(0.6) ? KEEP_ALL : limitsOf(random),
   };
+  // Beyond it streams leave that would not for their number; at twice as many, some are refused.
+  return { ...settings, maxLoadedProducers: 4 * settings.maxLoadedStreams };
 }
 
 function limitsOf(random: Random): RetentionLimits {

@@ -7,7 +7,7 @@ import type { Stream } from "../../src/stream/stream.js";
 import { KEEP_ALL } from "../../src/stream/retention.js";
 import { RunningProcess } from "./running-process.js";
 
-const SETTINGS = { segmentBytes: 300, journalBytes: 4096, journalBypassBytes: 200, tailCacheBytes: 500, maxLoadedStreams: 2, ttlMode: "sliding", retention: KEEP_ALL } as const;
+const SETTINGS = { segmentBytes: 300, journalBytes: 4096, journalBypassBytes: 200, tailCacheBytes: 500, maxLoadedStreams: 2, maxLoadedProducers: 1000, ttlMode: "sliding", retention: KEEP_ALL } as const;
 const CREATE = { contentType: "text/plain", ttlSeconds: null, expiresAtMs: null, closed: false, fork: null, body: Buffer.alloc(0) };
 /** More than a history of this test has, so that each of its moments is hit. */
 const MOMENTS = 160;

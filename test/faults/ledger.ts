@@ -1,6 +1,6 @@
 import { DamagedStreamError, StorageBusyError } from "../../src/storage/storage.js";
 import type { TtlMode } from "../../src/stream/expiry.js";
-import type { Appended, CreateOutcome, DeleteOutcome, Refused } from "../../src/stream/outcome.js";
+import { TOO_MANY_PRODUCERS, type Appended, type CreateOutcome, type DeleteOutcome, type Refused } from "../../src/stream/outcome.js";
 import type { Stream } from "../../src/stream/stream.js";
 import { observeBeginning } from "./beginnings.js";
 import { Incarnation, must, Violation, type IncarnationConfig, type Origin } from "./model.js";
@@ -288,8 +288,8 @@ export class Ledger {
         return must(this.alive(name).some(({ closedAt }) => closedAt !== null) || this.#mayHaveClosed(name), says);
       case "storage-full":
       case "overloaded":
-        // Too many open files are a fault that passes.
-        return must(this.sawFull || this.faultInjected, says);
+        // Too many open files are a fault that passes; too many producers are none.
+        return must(this.sawFull || this.faultInjected || refused.detail === TOO_MANY_PRODUCERS.detail, says);
       case "storage-unavailable":
         return must(process.fault !== null, says);
       case "producer-gap":
@@ -335,7 +335,7 @@ export class Ledger {
     for (const incarnation of targets) incarnation.openDeletes.delete(since);
     if (outcome.code === "stream-not-found") return this.#assertNotThere(process, name, since);
     if (outcome.code === "stream-gone") return this.#assertHeld(process, name, since);
-    const isPassing = (outcome.code === "storage-full" && this.sawFull) || (outcome.code === "overloaded" && (this.sawFull || this.faultInjected));
+    const isPassing = (outcome.code === "storage-full" && this.sawFull) || (outcome.code === "overloaded" && (this.sawFull || this.faultInjected || outcome.detail === TOO_MANY_PRODUCERS.detail));
     must(isPassing, () => `deletion refused: ${outcome.code}`);
   }
 

@@ -13,6 +13,7 @@ export interface ProcessSettings {
   readonly journalBypassBytes: number;
   readonly tailCacheBytes: number;
   readonly maxLoadedStreams: number;
+  readonly maxLoadedProducers: number;
   readonly ttlMode: TtlMode;
   readonly retention: RetentionLimits;
 }
@@ -33,11 +34,11 @@ export class RunningProcess {
     this.clock = clock;
     this.retention = settings.retention;
     const log = createLog({ level: trace === null ? "silent" : "debug", format: "text", write: (line) => trace?.(line), clock });
-    const { maxLoadedStreams, ttlMode, retention, segmentBytes, ...rest } = settings;
+    const { maxLoadedStreams, maxLoadedProducers, ttlMode, retention, segmentBytes, ...rest } = settings;
     // Small enough for indexes to have files of their own: in two of three sizes always, in one now and then.
     const maxInlineIndexBytes = segmentBytes === 1000 ? 32 : 4;
     this.storage = new ObservedStorage(() => this.damagedDeleted(), { dir: "/data", fsync: true, ...segmentRollOf(retention, segmentBytes), maxInlineIndexBytes, ...rest, clock, log, files, onFault: (error) => (this.fault = error) });
-    this.registry = new Registry({ storage: this.storage, clock, log, ttlMode, retention, maxLoadedStreams });
+    this.registry = new Registry({ storage: this.storage, clock, log, ttlMode, retention, maxLoadedStreams, maxLoadedProducers });
   }
 }
 

@@ -113,7 +113,7 @@ export async function startExchanges(scope: TestScope, { settings = {}, host = "
   const engine = await openEngine(dir === undefined ? { clock } : { clock, dir });
   const { storage } = engine;
   const all = { ...defaultSettings(), ...settings };
-  const registry = new Registry({ storage, clock, log: parts.log, ttlMode: all.ttl, maxLoadedStreams: all.maxLoadedStreams });
+  const registry = new Registry({ storage, clock, log: parts.log, ttlMode: all.ttl, maxLoadedStreams: all.maxLoadedStreams, maxLoadedProducers: all.maxLoadedProducers });
   const context = { ...parts, settings: all, registry, random: () => 0, readBuffers: new ReadBuffers(all.chunkBytes, clock) };
   const server = createServer({ requireHostHeader: false });
   const exchanges = new ExchangeServer(server, context, engine, lines);

@@ -31,7 +31,7 @@ async function openRegistry(t: TestContext, dir: string, clock: ManualClock): Pr
   const { log } = keptLog();
   const storage = new FileStorage({ ...defaultSettings(), dir, fsync: false, clock, log, onFault: (error) => assert.fail(error) });
   await storage.open();
-  const registry = new Registry({ storage, clock, log, ttlMode: "sliding", maxLoadedStreams: 100_000 });
+  const registry = new Registry({ storage, clock, log, ttlMode: "sliding", maxLoadedStreams: 100_000, maxLoadedProducers: 1_000_000 });
   registry.start();
   t.after(() => {
     registry.stop();

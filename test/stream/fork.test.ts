@@ -3,6 +3,7 @@ import { describe, test, type TestContext } from "node:test";
 import { parseOffset } from "../../src/protocol/offset.js";
 import type { CreateCommand, ForkRequest } from "../../src/stream/command.js";
 import { forkConfig, forkOrigin, matchesFork, type ForkSource } from "../../src/stream/fork.js";
+import { LoadedProducers } from "../../src/stream/loaded-producers.js";
 import { KEEP_ALL } from "../../src/stream/retention.js";
 import { Stream, TrimmedStreamError } from "../../src/stream/stream.js";
 import { tokenIn } from "../helpers/tokens.js";
@@ -21,7 +22,7 @@ async function sourceOf(t: TestContext, contentType: string, appends: readonly (
   t.after(() => engine.storage.close());
   const stored = await created(engine.storage, "source", "", { contentType });
   for (const payload of appends) await append(engine.storage, stored, payload);
-  return new Stream({ storage: engine.storage, clock: engine.clock, ttlMode: "sliding", retention: KEEP_ALL }, stored, null);
+  return new Stream({ storage: engine.storage, clock: engine.clock, ttlMode: "sliding", retention: KEEP_ALL, producers: new LoadedProducers<Stream>(), hasRoomForProducer: () => true }, stored, null);
 }
 
 /** The fork point, or the code of the refusal. */

@@ -9,7 +9,7 @@ import { keptLog, openEngine, type Engine } from "../helpers/engine.js";
 
 async function registryOf(t: TestContext): Promise<{ registry: Registry; engine: Engine }> {
   const engine = await openEngine();
-  const registry = new Registry({ storage: engine.storage, clock: engine.clock, log: keptLog().log, ttlMode: "sliding", maxLoadedStreams: 1000 });
+  const registry = new Registry({ storage: engine.storage, clock: engine.clock, log: keptLog().log, ttlMode: "sliding", maxLoadedStreams: 1000, maxLoadedProducers: 100_000 });
   t.after(() => {
     registry.stop();
     return engine.storage.close();

@@ -21,13 +21,14 @@ interface TestRegistry {
 
 interface Limits {
   readonly maxLoadedStreams?: number;
+  readonly maxLoadedProducers?: number;
   readonly ttlMode?: TtlMode;
 }
 
 /** A registry on an engine that the test itself ends. */
-function registryOn(engine: Engine, { maxLoadedStreams = 1000, ttlMode = "sliding" }: Limits = {}): TestRegistry {
+function registryOn(engine: Engine, { maxLoadedStreams = 1000, maxLoadedProducers = 1000, ttlMode = "sliding" }: Limits = {}): TestRegistry {
   const { log, lines } = keptLog();
-  const registry = new Registry({ storage: engine.storage, clock: engine.clock, log, ttlMode, maxLoadedStreams });
+  const registry = new Registry({ storage: engine.storage, clock: engine.clock, log, ttlMode, maxLoadedStreams, maxLoadedProducers });
   return { engine, registry, log: lines };
 }
 

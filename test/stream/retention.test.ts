@@ -62,7 +62,7 @@ describe("the timer", () => {
 
 function registryOn(t: TestContext, engine: Engine, retention: RetentionLimits): Registry {
   const { log } = keptLog();
-  const registry = new Registry({ storage: engine.storage, clock: engine.clock, log, ttlMode: "sliding", retention, maxLoadedStreams: 100 });
+  const registry = new Registry({ storage: engine.storage, clock: engine.clock, log, ttlMode: "sliding", retention, maxLoadedStreams: 100, maxLoadedProducers: 100 });
   registry.start();
   t.after(() => registry.stop());
   return registry;

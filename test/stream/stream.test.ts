@@ -4,6 +4,7 @@ import { parseOffset, START_TOKEN, type ParsedOffset } from "../../src/protocol/
 import type { ProducerStamp, StreamConfig } from "../../src/storage/storage.js";
 import type { AppendCommand } from "../../src/stream/command.js";
 import type { TtlMode } from "../../src/stream/expiry.js";
+import { LoadedProducers } from "../../src/stream/loaded-producers.js";
 import type { Advance } from "../../src/stream/live.js";
 import type { AppendOutcome } from "../../src/stream/outcome.js";
 import { KEEP_ALL } from "../../src/stream/retention.js";
@@ -23,7 +24,7 @@ async function streamOf(t: TestContext, config: Partial<StreamConfig> = {}, init
   const engine = await openEngine();
   t.after(() => engine.storage.close());
   const stored = await created(engine.storage, "s", initial, { contentType: "text/plain", createdAtMs: engine.clock.nowMs(), ...config });
-  return { engine, stream: new Stream({ storage: engine.storage, clock: engine.clock, ttlMode, retention: KEEP_ALL }, stored, null) };
+  return { engine, stream: new Stream({ storage: engine.storage, clock: engine.clock, ttlMode, retention: KEEP_ALL, producers: new LoadedProducers<Stream>(), hasRoomForProducer: () => true }, stored, null) };
 }
 
 /** A stream with these appends, each a segment of its own, of which memory has nothing; `trim` drops what is before a place. */
@@ -40,7 +41,7 @@ async function streamOnDisk(t: TestContext, appends: readonly Buffer[]): Promise
     await settled(storage, stored);
     await files.idle();
   };
-  return { engine, trim, stream: new Stream({ storage, clock, ttlMode: "sliding", retention: KEEP_ALL }, stored, null) };
+  return { engine, trim, stream: new Stream({ storage, clock, ttlMode: "sliding", retention: KEEP_ALL, producers: new LoadedProducers(), hasRoomForProducer: () => true }, stored, null) };
 }
 
 const JSON_CONFIG = { contentType: "application/json" };
@@ -211,7 +212,7 @@ describe("offsets", () => {
     assert.ok(engine.storage.release(stream.stored));
     const stored = await engine.storage.load("s");
     assert.ok(stored !== null);
-    const again = new Stream({ storage: engine.storage, clock: engine.clock, ttlMode: "sliding", retention: KEEP_ALL }, stored, null);
+    const again = new Stream({ storage: engine.storage, clock: engine.clock, ttlMode: "sliding", retention: KEEP_ALL, producers: new LoadedProducers<Stream>(), hasRoomForProducer: () => true }, stored, null);
     assert.deepEqual(positions.map((position) => again.offsetAt(position)), tokens);
     for (const [index, token] of tokens.entries()) assert.equal(again.locate(at(token)), positions[index]);
   });
@@ -281,7 +282,7 @@ describe("offsets", () => {
       }
       const stored = await engine.storage.load("s");
       assert.ok(stored !== null);
-      const json = new Stream({ storage: engine.storage, clock: engine.clock, ttlMode: "sliding", retention: KEEP_ALL }, stored, null);
+      const json = new Stream({ storage: engine.storage, clock: engine.clock, ttlMode: "sliding", retention: KEEP_ALL, producers: new LoadedProducers<Stream>(), hasRoomForProducer: () => true }, stored, null);
       // {"a":1},\n is 9 bytes, 2,\n and 3,\n are 3 each.
       for (let position = 0; position <= 15; position += 1) {
         const located = await json.locate(at(tokenIn(json.id, position)));

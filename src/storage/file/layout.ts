@@ -141,6 +141,11 @@ export function keptSequenceOf(fileName: string): number | null {
   return match === null ? null : Number(match[1]);
 }
 
+/** Whether a name in the journal's directory is that of a file with kept records before it is in its place. */
+export function isKeptDraft(fileName: string): boolean {
+  return fileName.endsWith(`${KEPT_SUFFIX}.new`);
+}
+
 function digits16(value: number): string {
   return String(value).padStart(16, "0");
 }

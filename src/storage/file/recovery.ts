@@ -1,10 +1,10 @@
-import { basename } from "node:path";
+import { basename, join } from "node:path";
 import { Backlog, readSidecarOf, StreamRecords, type BacklogOptions } from "./backlog.js";
 import { ANYBODYS } from "./damage.js";
 import type { SealedFile } from "./checkpoint.js";
 import { errorCode, isSystemError, readFully, readWhole } from "./files.js";
 import { LOST_FRAMES, readJournalFile, type ExpectedJournal } from "./journal-reader.js";
-import { journalSequenceOf, keptSequenceOf } from "./layout.js";
+import { isKeptDraft, journalSequenceOf, keptSequenceOf } from "./layout.js";
 import { DirectoryError } from "./lock.js";
 import { alignUp, decodeHeads, FRAME_HEADER_BYTES, NO_FRAME, RecordKind, type Frame, type StreamIdentity } from "./record.js";
 
@@ -125,7 +125,10 @@ async function scanKept(options: RecoveryOptions, known: Map<string, StreamRecor
   const { files, layout } = options;
   const names = new Set(await files.list(layout.journal));
   const scanned: ScannedFile[] = [];
-  let isChanged = false;
+  // A process that was killed may have been about to keep something: its records are where they were.
+  const drafts = [...names].filter(isKeptDraft);
+  for (const draft of drafts) await files.unlink(join(layout.journal, draft));
+  let isChanged = drafts.length > 0;
   for (const sequence of [...names].map(keptSequenceOf).filter((kept) => kept !== null).sort((left, right) => left - right)) {
     const path = layout.keptJournalFile(sequence);
     if (!names.has(basename(layout.journalFile(sequence)))) {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { basename, join } from "node:path";
 import { test } from "node:test";
-import { claimIdOf, claimPath, claimSocket, escapeName, isLockSocket, isSpare, journalSequenceOf, Layout, segmentPath, sidecarPath, sparePath } from "../../../src/storage/file/layout.js";
+import { claimIdOf, claimPath, claimSocket, escapeName, isKeptDraft, isLockSocket, isSpare, journalSequenceOf, keptSequenceOf, Layout, segmentPath, sidecarPath, sparePath } from "../../../src/storage/file/layout.js";
 
 const layout = new Layout("/data");
 
@@ -41,6 +41,13 @@ test("a spare file is known by its name, and recovery does not read it", () => {
   assert.equal(isSpare(spare), true);
   assert.equal(journalSequenceOf(spare), null);
   assert.equal(isSpare(basename(layout.journalFile(7))), false);
+});
+
+test("what is kept of a journal file has its sequence, in place and before, and is taken for no journal file", () => {
+  const kept = basename(layout.keptJournalFile(7));
+  assert.deepEqual([keptSequenceOf(kept), isKeptDraft(kept), journalSequenceOf(kept)], [7, false, null]);
+  assert.deepEqual([keptSequenceOf(`${kept}.new`), isKeptDraft(`${kept}.new`), journalSequenceOf(`${kept}.new`)], [null, true, null]);
+  assert.equal(keptSequenceOf(basename(layout.journalFile(7))), null);
 });
 
 test("names are escaped so that any file system takes them", () => {

@@ -1,10 +1,10 @@
 import { formatOf, type StreamFormat } from "../protocol/content-type.js";
-import { wholeMessagesLength } from "../protocol/json-frame.js";
 import { checkOf, type ParsedOffset, type TokenPlace } from "../protocol/offset.js";
 import type { Clock } from "../ops/clock.js";
-import { DamagedStreamError, TrimmedStreamError, type Allocate, type AppendRecord, type MaybePromise, type Position, type Rejection, type Settlement, type Storage, type StoredStream, type StreamConfig, type StreamObserver } from "../storage/storage.js";
+import { TrimmedStreamError, type Allocate, type AppendRecord, type MaybePromise, type Position, type Rejection, type Settlement, type Storage, type StoredStream, type StreamConfig, type StreamObserver } from "../storage/storage.js";
 import { fromBeginning } from "./beginning.js";
 import { chain } from "./chain.js";
+import { readChunk, type Chunk } from "./chunk.js";
 import type { AppendCommand, AppendHead } from "./command.js";
 import { decideAppend, holdsData, refuseByHead } from "./decide.js";
 import { deadlineOf, slides, type TtlMode } from "./expiry.js";
@@ -16,22 +16,11 @@ import { ReservedState } from "./reserved.js";
 import { trimExcess, type RetentionLimits } from "./retention.js";
 import { SlidingTtl } from "./sliding-ttl.js";
 
+export type { Chunk } from "./chunk.js";
 export { DamagedStreamError, DeletedStreamError, StorageBusyError, TrimmedStreamError, type Allocate, type MaybePromise, type Position } from "../storage/storage.js";
 
 /** Where a read begins: at a position, or where the stream does, wherever that is by the time it is read. */
 export type ReadFrom = Position | "start";
-
-/** A piece of a stream, ready to serve: `bytes` is `from..to` as stored. JSON streams end at a whole message. */
-export interface Chunk {
-  readonly kind: "chunk";
-  readonly from: Position;
-  readonly to: Position;
-  readonly bytes: Buffer;
-  /** Whether `to` was the tail when the chunk was made. */
-  readonly upToDate: boolean;
-  /** Whether the stream is closed and `to` is its end. */
-  readonly closed: boolean;
-}
 
 /**
  * Where an incarnation of a name stands. `creating`, `deleting` and `keeping` are handed to storage and not durable yet;
@@ -49,8 +38,6 @@ export interface StreamContext {
   /** Whether one more producer may be remembered by a stream in memory. */
   readonly hasRoomForProducer: () => boolean;
 }
-
-const NO_BYTES = Buffer.alloc(0);
 
 /** One stream in memory: decides appends, reads chunks, wakes live readers. */
 export class Stream implements StreamObserver {
@@ -357,71 +344,9 @@ export class Stream implements StreamObserver {
    * Throws DamagedStreamError, DeletedStreamError, StorageBusyError and, unless it is from the start, TrimmedStreamError.
    */
   read(from: ReadFrom, maxBytes: number, allocate?: Allocate, longestBytes = Infinity): MaybePromise<Chunk> {
-    if (from !== "start") return this.#read(from, maxBytes, allocate, longestBytes);
-    return fromBeginning(this, (earliest) => this.#read(earliest, maxBytes, allocate, longestBytes));
-  }
-
-  #read(from: Position, maxBytes: number, allocate: Allocate | undefined, longestBytes: number): MaybePromise<Chunk> {
-    const tail = this.tail;
-    if (from >= tail) return this.#chunk(from, NO_BYTES);
-    if (tail - from <= maxBytes) return this.#readUpTo(from, tail, maxBytes, allocate);
-    if (this.isJson) return this.#readUpTo(from, from + maxBytes, maxBytes, allocate);
-    return chain(this.#context.storage.endOfRead(this.stored, from, maxBytes), (found) => {
-      const end = found === null || found - from > Math.max(maxBytes, longestBytes) ? from + maxBytes : found;
-      return this.#readUpTo(from, end, end - from, allocate);
-    });
-  }
-
-  #readUpTo(from: Position, end: Position, maxBytes: number, allocate?: Allocate): MaybePromise<Chunk> {
-    const bytes = this.#context.storage.read(this.stored, from, end - from, allocate);
-    const enough = Buffer.isBuffer(bytes) && bytes.length === end - from;
-    if (enough && (!this.isJson || end === this.tail)) return this.#chunk(from, bytes);
-    return this.#readWhole(from, bytes, this.isJson ? maxBytes : end - from);
-  }
-
-  /** The longer way: gathers pieces up to `maxBytes`, and in JSON streams ends at the end of a message. */
-  async #readWhole(from: Position, first: MaybePromise<Buffer>, maxBytes: number): Promise<Chunk> {
-    this.retain();
-    try {
-      let bytes = await first;
-      let wantedBytes = maxBytes;
-      while (from + bytes.length < this.tail) {
-        if (bytes.length >= wantedBytes) {
-          const whole = this.#wholePart(bytes);
-          if (whole.length > 0) return this.#chunk(from, whole);
-          wantedBytes *= 2;
-        }
-        const more = await this.#readMore(from, bytes, wantedBytes);
-        if (more === null) return this.#chunk(from, this.#wholePart(bytes));
-        bytes = Buffer.concat([bytes, more]);
-      }
-      return this.#chunk(from, bytes);
-    } finally {
-      this.release();
-    }
-  }
-
-  /** What follows `bytes`; `null` when it was dropped meanwhile or is damaged, and what was read before is worth an answer. */
-  async #readMore(from: Position, bytes: Buffer, wantedBytes: number): Promise<Buffer | null> {
-    const at = from + bytes.length;
-    try {
-      return await this.#context.storage.read(this.stored, at, Math.min(wantedBytes - bytes.length, this.tail - at));
-    } catch (error) {
-      const isLost = error instanceof TrimmedStreamError || error instanceof DamagedStreamError;
-      if (isLost && this.#wholePart(bytes).length > 0) return null;
-      throw error;
-    }
-  }
-
-  /** As much of `bytes` as may be served by itself. */
-  #wholePart(bytes: Buffer): Buffer {
-    return this.isJson ? bytes.subarray(0, wholeMessagesLength(bytes)) : bytes;
-  }
-
-  #chunk(from: Position, bytes: Buffer): Chunk {
-    const to = from + bytes.length;
-    const upToDate = to === this.tail;
-    return { kind: "chunk", from, to, bytes, upToDate, closed: upToDate && this.closed };
+    const request = { maxBytes, longestBytes, allocate };
+    if (from !== "start") return readChunk(this.#context.storage, this, from, request);
+    return fromBeginning(this, (earliest) => readChunk(this.#context.storage, this, earliest, request));
   }
 }
 

@@ -55,7 +55,6 @@ export interface FileStorageOptions {
 
 /** How long a clean end goes on bringing what the journal has to the streams' own files. */
 const CLOSE_MS = 5000;
-
 /** Keeps streams in a directory: a shared journal in front, segments and sidecars behind it. */
 export class FileStorage implements Storage {
   readonly #options: FileStorageOptions;

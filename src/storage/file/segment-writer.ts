@@ -1,27 +1,25 @@
 import { join } from "node:path";
 import { DamagedStreamError, type Position } from "../storage.js";
 import { MutableState } from "../state.js";
-import { INDEX_BLOCK_BYTES, MAX_INLINE_INDEX_BYTES, UNKNOWN_INDEX, type AppendIndex, type IndexEntry } from "./append-index.js";
+import { INDEX_BLOCK_BYTES } from "./append-index.js";
 import { combineCrc32, crc32 } from "./crc32.js";
 import type { FileStream } from "./file-stream.js";
-import { errorCode, errorPath, isDiskFull, isPassing, isPathFault, putReplacement, readWhole, removeFile, replaceFile, writeReplacement, type Files, type OpenFile } from "./files.js";
+import { errorCode, errorPath, isPassing, isPathFault, putReplacement, readWhole, removeFile, replaceFile, writeOrCutOff, writeReplacement, type Files, type OpenFile } from "./files.js";
+import { IndexWriter, type IndexWriterOptions } from "./index-writer.js";
 import { indexPath, indexStartOf, keptSidecarPath, segmentPath, segmentStartOf, sidecarPath, type Layout } from "./layout.js";
 import { endOf, type Segment } from "./segment.js";
 import type { SegmentPool } from "./segment-pool.js";
-import { encodeNotice, encodeSidecar, isNotice, type SegmentEntry, type Sidecar } from "./sidecar.js";
+import { encodeNotice, encodeSidecar, isNotice, type Sidecar } from "./sidecar.js";
 import { Turns } from "./turns.js";
 import type { TailCache } from "./tail-cache.js";
 
 /** What a writer works with. */
-export interface SegmentWriterOptions {
+export interface SegmentWriterOptions extends IndexWriterOptions {
   readonly files: Files;
   readonly layout: Layout;
-  readonly pool: SegmentPool;
   readonly cache: TailCache;
   /** File operations that can be under way at the same time in the whole process. */
   readonly threads: number;
-  /** Indexes up to this size are in sidecars. */
-  readonly maxInlineIndexBytes?: number | undefined;
   /** A stream's files can't be written: it takes nothing more, and what the journal has of it is kept. */
   readonly damaged: (stream: FileStream, damage: DamagedStreamError) => void;
 }
@@ -51,7 +49,7 @@ export class SegmentWriter {
   /** Directories of stream directories with entries that are not synced. */
   readonly #unsyncedShards = new Set<string>();
   readonly #persisting: Turns;
-  readonly #maxInlineIndexBytes: number;
+  readonly #indexes: IndexWriter;
   #failure: Error | null = null;
 
   constructor(options: SegmentWriterOptions) {
@@ -61,7 +59,7 @@ export class SegmentWriter {
     this.#cache = options.cache;
     this.#persisting = new Turns(Math.max(1, Math.floor((options.threads * PERSIST_SHARE) / SYNCS_AT_ONCE)));
     this.#damaged = options.damaged;
-    this.#maxInlineIndexBytes = options.maxInlineIndexBytes ?? MAX_INLINE_INDEX_BYTES;
+    this.#indexes = new IndexWriter(options);
   }
 
   /** The disk failed elsewhere: nothing is written any more. */
@@ -187,7 +185,7 @@ export class SegmentWriter {
       stream.written += length;
       if (!stream.deleted) this.#cache.noteWritten(stream, length);
       const { index } = segment;
-      if (index !== null && index.length - index.written >= INDEX_BLOCK_BYTES) await this.#flushIndex(stream, segment.start, index, index.length);
+      if (index !== null && index.length - index.written >= INDEX_BLOCK_BYTES) await this.#indexes.flush(stream, segment.start, index, index.length);
     }
   }
 
@@ -198,33 +196,6 @@ export class SegmentWriter {
       stream.unsynced.add(segmentStart);
       await file.write(bytes, position - segmentStart);
     });
-  }
-
-  /** Writes an index up to its byte `limit` to its file. Nothing is synced. */
-  async #flushIndex(stream: FileStream, segmentStart: Position, index: AppendIndex, limit: number): Promise<void> {
-    if (index.written >= limit) return;
-    const { buffer, byteOffset, byteLength } = index.bytes(index.written, limit);
-    const bytes = Buffer.from(buffer, byteOffset, byteLength);
-    await this.#makeDirectory(stream);
-    await this.#useFile(indexPath(stream.directory, segmentStart), async (file) => {
-      index.isUnsynced = true;
-      await writeOrCutOff(file, bytes, index.written);
-    });
-    index.noteWritten(limit, crc32(bytes, index.crc));
-  }
-
-  /** The indexes of a stream's segments up to `tail`, as its sidecar has them: short ones whole, others in their files. */
-  async #flushIndexes(stream: FileStream, tail: Position): Promise<Map<Position, SegmentEntry["index"]>> {
-    const marked = stream.segments.filter(({ start }) => start < tail).map(({ start, index }) => ({ start, index, mark: markOf(index, this.#maxInlineIndexBytes) }));
-    const entries = new Map<Position, SegmentEntry["index"]>();
-    for (const { start, index, mark } of marked) {
-      if (index === null || mark === null || typeof mark === "string" || mark.inline !== null) entries.set(start, mark);
-      else {
-        await this.#flushIndex(stream, start, index, mark.length);
-        entries.set(start, { ...mark, crc: index.crc });
-      }
-    }
-    return entries;
   }
 
   /**
@@ -289,11 +260,11 @@ export class SegmentWriter {
     const { id, name, config, earliestPlace: earliest, softDeleted } = stream;
     const forks = stream.forks === null ? null : new Map(stream.forks);
     const { tail } = state;
-    // Before anything else is written: what is appended meanwhile is behind what the sidecar will say.
-    const indexes = await this.#flushIndexes(stream, tail);
+    const marked = this.#indexes.marksOf(stream);
+    await this.#makeDirectory(stream);
+    const indexes = await this.#indexes.flushAll(stream, marked);
     await this.#flushTo(stream, tail);
     if (stream.deleted || stream.damage !== null) return;
-    await this.#makeDirectory(stream);
     const segments = stream.segments
       .filter((segment) => segment.start < tail)
       .map(({ start, length, crc, firstAtMs, newestAtMs }) => ({ start, length: Math.min(length, tail - start), crc, firstAtMs, newestAtMs, index: indexes.get(start) ?? null }));
@@ -310,8 +281,7 @@ export class SegmentWriter {
   async #syncSegments(stream: FileStream): Promise<void> {
     const unsynced = [...stream.unsynced];
     for (const start of unsynced) await this.#use(stream, start, (file) => file.sync());
-    const indexed = stream.segments.filter(({ index }) => index?.isUnsynced === true);
-    for (const { start } of indexed) await this.#useFile(indexPath(stream.directory, start), (file) => file.sync());
+    const indexed = await this.#indexes.sync(stream);
     await this.#enter(stream, unsynced, indexed);
     for (const start of unsynced) stream.unsynced.delete(start);
     for (const { index } of indexed) if (index !== null) index.isUnsynced = false;
@@ -357,11 +327,7 @@ export class SegmentWriter {
   }
 
   #use(stream: FileStream, segmentStart: Position, work: (file: OpenFile) => Promise<void>): Promise<void> {
-    return this.#useFile(segmentPath(stream.directory, segmentStart), work);
-  }
-
-  #useFile(path: string, work: (file: OpenFile) => Promise<void>): Promise<void> {
-    return this.#pool.use(path, "write", work);
+    return this.#pool.use(segmentPath(stream.directory, segmentStart), "write", work);
   }
 
   async #makeDirectory(stream: FileStream): Promise<void> {
@@ -384,25 +350,6 @@ async function unlessDamaged(work: Promise<void>): Promise<void> {
   await work.catch((error: unknown) => {
     if (!(error instanceof DamagedStreamError)) throw error;
   });
-}
-
-/** An index as a sidecar has it now, but for the checksum of its file. */
-function markOf(index: AppendIndex | null, maxInlineBytes: number): IndexEntry | "one" | null {
-  if (index === null) return "one";
-  if (index === UNKNOWN_INDEX) return null;
-  const { messages, atMs, length } = index.mark;
-  const isInline = index.written === 0 && length <= maxInlineBytes;
-  return { messages, atMs, length, inline: isInline ? index.bytes(0, length).slice() : null, crc: 0 };
-}
-
-/** What does not fit whole is cut off again: it would take the room that others still find. */
-async function writeOrCutOff(file: OpenFile, bytes: Buffer, position: number): Promise<void> {
-  try {
-    await file.write(bytes, position);
-  } catch (error) {
-    if (isDiskFull(error) && (await file.size()) > position) await file.truncate(position);
-    throw error;
-  }
 }
 
 /** Waits for all of `work`, also when some of it fails: the next operation must not begin while this one still goes on. */

@@ -136,12 +136,18 @@ async function rivalOf(options: LockOptions, own: Claim | null): Promise<Rival |
 
 async function rivalAt(options: LockOptions, id: string): Promise<Rival | null> {
   const { files, path } = options;
-  const reach = await files.reach(join(dirname(path), claimSocket(path, id)));
+  // Read first: whose file is there listened before, so its socket is no less there.
   const bytes = await readWhole(files, claimPath(path, id));
   const holder = bytes === null ? null : decodeHolder(bytes);
-  if (reach === "answers") return { id, holder, reach, standing: "alive" };
-  const standing = holder === null ? "gone" : await standingOf(holder, { ...options, reach });
+  const reach = await files.reach(join(dirname(path), claimSocket(path, id)));
+  const standing = holder === null ? standingBehind(reach) : await standingOf(holder, { ...options, reach });
   return standing === "gone" ? null : { id, holder, reach, standing };
+}
+
+/** What a socket alone says of its process, whose file is not there, or damaged. */
+function standingBehind(reach: Reach): Standing {
+  if (reach === "answers") return "alive";
+  return reach === "unknown" ? "behind-permissions" : "gone";
 }
 
 /** Who has the lock and may be living; `null` when nobody has it. */
@@ -198,7 +204,7 @@ function inUse(occupant: Occupant, { path, self, force }: LockOptions): Director
 }
 
 function nameOf(holder: LockHolder | null, self: ProcessIdentity): string {
-  if (holder === null) return "a process that answers on its socket and has not said which it is";
+  if (holder === null) return "a process that has not said which it is";
   const where = holder.boot === self.boot && isElsewhere(holder, self) ? " in another container" : "";
   return `process ${holder.pid} on ${holder.host}${where}`;
 }

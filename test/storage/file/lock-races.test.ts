@@ -63,8 +63,10 @@ class Starter extends WatchedFiles {
 
   /** Takes the lock; `null` when it is refused. */
   async take(): Promise<HeldLock | null> {
-    const { path, living, random } = this.#machine;
-    const self = { pid: this.pid, host: "here", startedAt: `boot ${this.pid}`, boot: "boot", pidNamespace: "pid:[1]" };
+    const { path, living, random, takesSockets } = this.#machine;
+    // Without sockets, nobody can be seen in another container.
+    const container = takesSockets ? this.pid % 3 : 0;
+    const self = { pid: this.pid, host: `box-${container}`, startedAt: `boot ${this.pid}`, boot: "boot", pidNamespace: `pid:[${container}]` };
     const startedAtOf = async (pid: number): Promise<string | undefined> => (living.has(pid) ? `boot ${pid}` : undefined);
     const pause = (): Promise<void> => turns(random.integer(1, 30));
     try {

@@ -99,7 +99,7 @@ describe("the lock", () => {
       if (text === null) await options.files.unlink(options.path);
       else writeFileSync(options.path, text);
       for (const force of [false, true]) {
-        await assert.rejects(takeLock({ ...options, force }), isInUse("a process that answers on its socket and has not said which it is"));
+        await assert.rejects(takeLock({ ...options, force }), isInUse("a process that has not said which it is"));
       }
       await claim.end();
     }
@@ -112,13 +112,14 @@ describe("the lock", () => {
   });
 
   test("that this user may not ask after is only taken by force", async () => {
-    const files = new WatchedFiles();
     const options = lockIn({}, { files: { ...systemFiles(false), reach: async () => "unknown" } });
     leave(options.path, { ...HERE, socket: `lock.${CLAIM}.sock` });
     await assert.rejects(takeLock(options), /this user may not connect to its socket.*--force-unlock/);
-    await assertUnlocked(files, options.path, true);
+    await assertUnlocked(options.files, options.path, true);
     const { claim, overridden } = await takeLock({ ...options, force: true });
     assert.equal(overridden?.pid, 7);
+    await options.files.unlink(options.path);
+    await assert.rejects(takeLock(options), isInUse("a process that has not said which it is"));
     await claim.end();
   });
 
@@ -284,7 +285,7 @@ describe("looking whether a directory is in use", () => {
     for (const force of [false, true]) await assert.rejects(assertUnlocked(files, path, force), isInUse(`process ${process.pid} on ${hostname()}`));
     await unlock();
     const starting = await listenOn(`${path}.${CLAIM}.sock`, () => undefined);
-    for (const force of [false, true]) await assert.rejects(assertUnlocked(files, path, force), /a process that answers/);
+    for (const force of [false, true]) await assert.rejects(assertUnlocked(files, path, force), /a process that has not said/);
     await starting.close();
   });
 });

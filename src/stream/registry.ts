@@ -272,8 +272,7 @@ export class Registry {
     const hasForks = stream.stored.forkCount > 0;
     const rejection = this.#context.storage.delete(stream.stored, (how) => {
       if (how === "durable") stream.phase = hasForks ? "kept" : "gone";
-      // One whose creation failed before that is gone all the same.
-      else if (stream.phase !== "gone") stream.phase = "live";
+      else stream.deletionFailed(how);
       if (how === "durable") this.#letGo(stream);
       else if (stream.phase === "live") this.#restore(stream);
       settle(how);

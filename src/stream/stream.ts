@@ -59,6 +59,8 @@ export class Stream implements StreamObserver {
   #check = -1;
   #feed: LiveFeed | null = null;
   #users = 0;
+  /** Why its last deletion failed; `null` where none did. */
+  #undeleted: RefusalCode | null = null;
 
   /** `initial` is the creation that was handed to storage, `null` for a stream that storage had already. */
   constructor(context: StreamContext, stored: StoredStream, initial: AppendRecord | null) {
@@ -268,9 +270,15 @@ export class Stream implements StreamObserver {
     });
   }
 
-  /** The same for what waits for the stream's deletion, which may fail with what it waited for itself: only a full disk does that. */
+  /** The same for what waits for the stream's deletion, which may fail with what it waited for itself. */
   whenGone<T>(answer: () => T): MaybePromise<T | Refused> {
-    return this.whenDurable(() => (this.isCurrent ? refuse("storage-full") : answer()));
+    return this.whenDurable(() => (this.isCurrent ? refuse(this.#undeleted ?? "overloaded") : answer()));
+  }
+
+  /** Storage has not deleted it: it lives on, unless its creation failed before that. */
+  deletionFailed(how: Exclude<Settlement, "durable">): void {
+    this.#undeleted = how;
+    if (this.phase !== "gone") this.phase = "live";
   }
 
   /** Storage has settled the creation. */

@@ -49,8 +49,8 @@ export function fileRooms(clock = new ManualClock()): FileRooms {
   const cache = new TailCache(SMALL.tailCacheBytes);
   const writer = new SegmentWriter({ files, layout, pool, cache, threads: 8, damaged: (stream, damage) => void (stream.damage = damage) });
   const faults: Error[] = [];
-  const trash = new Trash({ files, layout, pool, log, fault: (error) => faults.push(error), noteShard: (directory) => writer.noteShard(directory) });
   const told: string[] = [];
+  const trash = new Trash({ files, layout, pool, clock, log, failed: ({ message }) => told.push(`can't move: ${message}`), fault: (error) => faults.push(error), noteShard: (directory) => writer.noteShard(directory) });
   const journals: Journal[] = [];
   const found = (): void => journals.forEach((journal) => journal.roomFound());
   const room = new Room({ files, probePath: join(layout.trash, "probe"), clock, log, found, fault: (error) => faults.push(error) });

@@ -266,6 +266,33 @@ describe("deleting", () => {
     }
   });
 
+  test("that fails for lack of a file leaves the stream as it was, and what comes behind it fails with it", async (t) => {
+    const { engine, registry } = await registryOf(t);
+    await registry.create("s", createOf({ text: "kept" }));
+    const kept = await find(registry, "s");
+    await registry.create("other", createOf());
+    engine.files.gate = ({ kind, path }) => (kind === "open" && path.endsWith(".journal") ? diskError("EMFILE") : undefined);
+    let waiting = 0;
+    const outcomes: (AppendOutcome | CreateOutcome | DeleteOutcome | Promise<AppendOutcome | CreateOutcome | DeleteOutcome>)[] = [];
+    while (waiting === 0) {
+      waiting += 1;
+      outcomes[0] = Promise.resolve(appendByName(registry, "other", appendOf(bytesOf(1000).toString()))).finally(() => (waiting -= 1));
+      await engine.files.idle();
+    }
+    outcomes.push(registry.delete("s"), registry.create("s", createOf({ text: bytesOf(5000).toString(), contentType: "a/b" })), registry.delete("s"));
+    await engine.files.idle();
+    engine.clock.advance(2000);
+    assert.deepEqual((await Promise.all(outcomes)).map(gist), outcomes.map(() => "overloaded"));
+    await engine.files.idle();
+    assert.deepEqual(engine.faults, []);
+    engine.files.gate = null;
+    engine.clock.advance(100);
+    await engine.files.idle();
+    assert.equal(await registry.find("s"), kept);
+    assert.equal(await textOf(registry, "s"), "kept");
+    assert.equal(gist(await appendByName(registry, "s", appendOf(" and more"))), "appended");
+  });
+
   for (const hasFork of [false, true]) {
     test(`that fails with what it waited for fails what comes to wait for it${hasFork ? ", also where forks hold the name" : ""}`, async (t) => {
       const { engine, registry } = await registryOf(t);

@@ -89,8 +89,14 @@ export class FileStorage implements Storage {
     const pool = (this.#pool = new SegmentPool(files));
     const cache = (this.#cache = new TailCache(options.tailCacheBytes));
     const fault = (error: Error): void => this.#fault(error);
+<<<<<<< HEAD
     this.#trash = new Trash({ files, layout, pool, log, fault, noteShard: (directory) => this.#writer.noteShard(directory) });
     const writer = (this.#writer = new SegmentWriter({ files, layout, pool, cache, threads: poolThreads(), maxInlineIndexBytes: options.maxInlineIndexBytes, damaged: (stream, damage) => this.#damaged(stream, damage) }));
+=======
+    const failed = (trouble: Error): void => this.#journal?.checkpointFailed(trouble);
+    this.#trash = new Trash({ files, layout, pool, clock, log, failed, fault, noteShard: (directory) => this.#writer.noteShard(directory) });
+    const writer = (this.#writer = new SegmentWriter({ files, layout, pool, cache, threads: poolThreads(), damaged: (stream, damage) => this.#damaged(stream, damage) }));
+>>>>>>> retries
     this.#flusher = new Flusher({ writer, cache, clock, flushAtBytes: Math.floor(options.tailCacheBytes / 2), fault });
     // What a killed process leaves of a probe goes with the rest of the trash.
     this.#room = new Room({ files, probePath: join(layout.trash, "probe"), clock, log, found: () => this.#journal?.roomFound(), fault });
@@ -110,7 +116,7 @@ export class FileStorage implements Storage {
       fault,
     });
     this.#loader = new StreamLoader({ files, layout, streams: this.#streams, openJournaled: (name) => this.#openJournaled(name), trash: this.#trash, damage: this.#damage, lastBatch: () => this.#openJournal().lastBatch, hasFailed: () => this.#faulted !== null });
-    this.#catchUp = new CatchUp({ open: (name) => this.#loader.find(name), failed: (trouble) => this.#openJournal().checkpointFailed(trouble), clock, fault });
+    this.#catchUp = new CatchUp({ open: (name) => this.#loader.find(name), failed, clock, fault });
     this.#references = new References({
       streams: this.#streams,
       load: (name) => this.#loader.find(name),
@@ -370,6 +376,7 @@ export class FileStorage implements Storage {
       const deadline = this.#options.clock.after(CLOSE_MS, () => this.#leaveRest());
       if (this.#faulted === null) await this.#seal(journal);
       this.#catchUp.end();
+      this.#trash.end();
       await this.#checkpointer.end();
       deadline.cancel();
       await this.#trash.stop();

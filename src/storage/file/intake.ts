@@ -57,7 +57,8 @@ export class Intake {
   admit(length: number): Rejection | null {
     if (this.#stopped) return "storage-unavailable";
     const journal = this.#options.journal();
-    if (journal.rejection !== null) return journal.rejection;
+    const { rejection } = journal.refusal;
+    if (rejection !== null) return rejection;
     if (this.#isBehind) return this.#options.flusher.lacksRoom ? "storage-full" : "overloaded";
     const waitingBytes = journal.queuedBytes + this.#heldBytes;
     return waitingBytes > 0 && waitingBytes + length > MAX_QUEUED_BYTES ? "overloaded" : null;
@@ -66,7 +67,7 @@ export class Intake {
   /** Why changes, or at least large ones, are refused, in words; `null` when they are taken, or only too many of them come. */
   get trouble(): string | null {
     const { journal, room, flusher } = this.#options;
-    const { rejection } = journal();
+    const { rejection } = journal().refusal;
     if (room.isFull || rejection === "storage-full" || (flusher.lacksRoom && this.#isBehind)) return "the disk is full";
     return rejection === "overloaded" || (flusher.isBusy && this.#isBehind) ? "no more files can be opened" : null;
   }
@@ -78,7 +79,7 @@ export class Intake {
 
   /** The same for a creation, where the name was another stream's: when the deletion of that fails, so does this. */
   admitCreation(length: number, predecessor: FileStream | null): Rejection | null {
-    return this.admit(length) ?? (predecessor?.isDeletionVoid === true ? "storage-full" : null);
+    return this.admit(length) ?? (predecessor?.isDeletionVoid === true ? this.#options.journal().refusal.last : null);
   }
 
   /** A new stream of a name comes behind what is held for the one before it, whose deletion is part of that. */
@@ -86,7 +87,7 @@ export class Intake {
     if (predecessor === null || predecessor.held === null) return;
     stream.held = [];
     const fail = (how: Settlement): void => takeHeld(stream).forEach((next) => next.fail(how));
-    const go = (): void => (predecessor.isDeletionVoid ? fail("storage-full") : goOn(stream, takeHeld(stream)));
+    const go = (): void => (predecessor.isDeletionVoid ? fail(this.#options.journal().refusal.last) : goOn(stream, takeHeld(stream)));
     predecessor.held.push({ go, fail });
   }
 

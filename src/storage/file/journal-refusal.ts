@@ -8,11 +8,15 @@ export type Lacked = "frame-room" | "checkpoint-room" | "file";
 /** How long entries wait for a file while none can be opened. Those that come after that do not wait. */
 const FILE_WAIT_MS = 2000;
 
+/** How a journal refuses changes. */
+export type JournalRejection = "storage-full" | "overloaded";
+
 /** Knows whether the journal refuses changes, and what it lacks. */
 export class JournalRefusal {
   readonly #log: Log;
   readonly #patience: Retry;
   #lacked: Lacked | null = null;
+  #last: JournalRejection = "storage-full";
 
   constructor({ clock, log }: { readonly clock: Clock; readonly log: Log }) {
     this.#log = log;
@@ -20,15 +24,20 @@ export class JournalRefusal {
   }
 
   /** Why changes are refused; `null` while they are taken. */
-  get rejection(): "storage-full" | "overloaded" | null {
-    if (this.#lacked === null) return null;
-    return this.#lacked === "file" ? "overloaded" : "storage-full";
+  get rejection(): JournalRejection | null {
+    return this.#lacked === null ? null : this.#last;
+  }
+
+  /** Why changes were refused the last time that they were: so fails what was decided on those. */
+  get last(): JournalRejection {
+    return this.#last;
   }
 
   /** Changes are refused from now on. */
   begin(lacked: Lacked): void {
     if (lacked === "file" && this.#lacked !== "file") this.#log.error("no more files can be opened: appends are refused until they can");
     this.#lacked = lacked;
+    this.#last = lacked === "file" ? "overloaded" : "storage-full";
     this.#patience.cancel();
   }
 

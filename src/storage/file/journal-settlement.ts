@@ -1,3 +1,4 @@
+import { systemClock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import type { Damaged } from "./damaged.js";
 import type { FileStream } from "./file-stream.js";
@@ -115,7 +116,7 @@ async function applyAll({ files, layout, directoryId, log }: SettlementOptions, 
   const writer = new SegmentWriter({ files, layout, pool, cache, threads: poolThreads(), damaged: (stream, damage) => void (stream.damage = damage) });
   let failed: Error | null = null;
   const fault = (error: Error): void => void (failed ??= error);
-  const trash = new Trash({ files, layout, pool, log, fault, noteShard: (directory) => writer.noteShard(directory) });
+  const trash = new Trash({ files, layout, pool, clock: systemClock(), log, failed: fault, fault, noteShard: (directory) => writer.noteShard(directory) });
   const { backlog } = await recover({ files, layout, directoryId, writer, cache, trash, maxUnwrittenBytes: CACHE_BYTES / 2, journal });
   const left: FileStream[] = [];
   for (const name of backlog.names()) {

@@ -1,4 +1,4 @@
-import type { Rejection, Settlement } from "../storage.js";
+import type { Settlement } from "../storage.js";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import { Retry } from "../../ops/retry.js";
@@ -96,9 +96,9 @@ export class Journal {
     return this.#batch - 1;
   }
 
-  /** Why changes are to be refused: there is no room for the journal, or no file; `null` when they are not. */
-  get rejection(): Rejection | null {
-    return this.#refusal.rejection;
+  /** Whether and why it refuses changes. */
+  get refusal(): Pick<JournalRefusal, "rejection" | "last"> {
+    return this.#refusal;
   }
 
   /** Makes the first file, with an empty frame that keeps the count of batches. */
@@ -267,7 +267,7 @@ export class Journal {
       entry.stream.pending -= 1;
       const isVoid = entry.generation !== entry.stream.generation;
       if (!isVoid && entry.kind !== null) this.#options.apply(entry, batch);
-      entry.settle?.(isVoid ? "storage-full" : "durable");
+      entry.settle?.(isVoid ? this.#refusal.last : "durable");
     }
     this.#options.batchSettled();
     this.#schedule();
@@ -370,7 +370,7 @@ export class Journal {
 
   #refuse(lacked: "checkpoint-room" | "file"): void {
     this.#refusal.begin(lacked);
-    this.#fail([], lacked === "file" ? "overloaded" : "storage-full");
+    this.#fail([], this.#refusal.last);
   }
 
   #limitOf(file: JournalFile): number {

@@ -1,8 +1,10 @@
 import { join } from "node:path";
+import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
+import { Retry } from "../../ops/retry.js";
 import type { Settlement } from "../storage.js";
 import type { FileStream } from "./file-stream.js";
-import { errorCode, isDiskFull, type Files } from "./files.js";
+import { errorCode, isDiskFull, isPassing, type Files } from "./files.js";
 import type { Layout } from "./layout.js";
 import type { SegmentPool } from "./segment-pool.js";
 import { Turns } from "./turns.js";
@@ -12,25 +14,33 @@ export interface TrashOptions {
   readonly files: Files;
   readonly layout: Layout;
   readonly pool: SegmentPool;
+  readonly clock: Clock;
   readonly log: Log;
+  /** A stream's directory can't be moved now, because of `trouble`: a checkpoint may wait for it. */
+  readonly failed: (trouble: Error) => void;
   readonly fault: (error: Error) => void;
   /** Notes that the entry of a stream's directory changed. */
   readonly noteShard: (streamDirectory: string) => void;
 }
 
-/** A deletion did not become durable: the stream stays where it is. `code` is that of a full disk, if that was why. */
+/** What makes those who wait for a deletion fail as it did. */
+const CODES: Partial<Record<Settlement, string>> = { "storage-full": "ENOSPC", "overloaded": "EMFILE" };
+
+/** A deletion did not become durable: the stream stays where it is. `code` is that of a full disk or of too many files, if that was why. */
 class UndeletedError extends Error {
   override readonly name = "UndeletedError";
   readonly code: string;
 
   constructor(how: Settlement) {
     super(`a deletion failed: ${how}`);
-    this.code = how === "storage-full" ? "ENOSPC" : "";
+    this.code = CODES[how] ?? "";
   }
 }
 
 /** Directories on their way into the trash at the same time: thousands that expire together must not crowd out the journal. */
 const MOVES_AT_ONCE = 2;
+/** How soon those are tried again that can't be moved because too many files are open, or the disk is full. */
+const RETRY_MS = 100;
 
 /** One for all names: most are in nobody's way. */
 const VACANT = Promise.resolve();
@@ -42,11 +52,14 @@ export class Trash {
   readonly #moving = new Map<string, Promise<void>>();
   readonly #moveTurns = new Turns(MOVES_AT_ONCE);
   readonly #moves = new WeakMap<FileStream, Promise<void>>();
+  readonly #retry: Retry;
   #emptying: Promise<void> = Promise.resolve();
+  #ending = false;
   #stopped = false;
 
   constructor(options: TrashOptions) {
     this.#options = options;
+    this.#retry = new Retry(options.clock);
   }
 
   /** Takes the files of a stream once its deletion is durable, which it hears through the `settle` that it returns. */
@@ -74,8 +87,9 @@ export class Trash {
     };
     moved.then(done, (error: Error) => {
       if (error instanceof UndeletedError) done();
-      // The name stays taken: what is in the directory must never be found again, nor mixed with what comes after it.
-      else this.#options.fault(error);
+      // The name stays taken: what is in the directory must never be found again, nor mixed with what comes after it. What passes
+      // is given up only when all ends: the journal keeps the deletion for the next start.
+      else if (!isPassing(error)) this.#options.fault(error);
     });
   }
 
@@ -136,9 +150,16 @@ export class Trash {
     for (const label of await files.list(layout.trash)) this.#empty(join(layout.trash, label));
   }
 
+  /** Tries once more what can't be moved now, and gives it up where that fails, too. */
+  end(): void {
+    this.#ending = true;
+    this.#retry.now();
+  }
+
   /** Begins no more removals; resolves when the one under way has ended. What is left goes at the next start. */
   async stop(): Promise<void> {
     this.#stopped = true;
+    this.end();
     await Promise.allSettled(this.#moving.values());
     await this.#emptying;
   }
@@ -150,7 +171,22 @@ export class Trash {
     if (earlier.status === "rejected" && !(earlier.reason instanceof UndeletedError)) throw earlier.reason;
     await durable;
     await Promise.allSettled([stream.work]);
-    await this.#moveTurns.run(() => this.#move(stream));
+    for (let hasFailed = false; !(await this.#isMoved(stream, hasFailed)); hasFailed = true) await this.#retry.wait(RETRY_MS);
+  }
+
+  /** Moves the stream's directory; false where that fails for a reason that passes, and is to be tried again. */
+  async #isMoved(stream: FileStream, hasFailed: boolean): Promise<boolean> {
+    try {
+      await this.#moveTurns.run(() => this.#move(stream));
+      // What was moved before is no longer found there.
+      if (hasFailed) this.#empty(join(this.#options.layout.trash, stream.id));
+      return true;
+    } catch (error) {
+      if (this.#ending || !(error instanceof Error) || !isPassing(error)) throw error;
+      if (!hasFailed) this.#options.log.warn("a deleted stream's files can't be moved now", { stream: stream.name, fault: error.message });
+      this.#options.failed(error);
+      return false;
+    }
   }
 
   async #move(stream: FileStream): Promise<void> {

@@ -74,17 +74,17 @@ describe("a journal that can't open its next file", () => {
       rooms.clock.advance(100);
       await rooms.files.idle();
     }
-    assert.deepEqual([journal.rejection, stream.pending, refused().length], [null, 1, 0]);
+    assert.deepEqual([journal.refusal.rejection, stream.pending, refused().length], [null, 1, 0]);
     rooms.clock.advance(200);
     await rooms.files.idle();
-    assert.deepEqual([journal.rejection, stream.pending, refused().length], ["overloaded", 0, 1]);
+    assert.deepEqual([journal.refusal.rejection, stream.pending, refused().length], ["overloaded", 0, 1]);
     rooms.clock.advance(60_000);
     await rooms.files.idle();
-    assert.equal(journal.rejection, "overloaded");
+    assert.equal(journal.refusal.rejection, "overloaded");
     rooms.files.gate = null;
     rooms.clock.advance(100);
     await rooms.files.idle();
-    assert.equal(journal.rejection, null);
+    assert.equal(journal.refusal.rejection, null);
     rooms.told.length = 0;
     journal.enqueue(rooms.entry(stream, "after"));
     await journal.drain();
@@ -98,7 +98,7 @@ describe("a journal that can't open its next file", () => {
       rooms.files.gate = null;
       rooms.clock.advance(Math.max(0, 100 + skewMs));
       await rooms.files.idle();
-      assert.deepEqual([stream.pending, journal.rejection], [0, null]);
+      assert.deepEqual([stream.pending, journal.refusal.rejection], [0, null]);
     });
   }
 
@@ -134,12 +134,12 @@ test("what waits for a checkpoint that can't open files is refused within two se
   await rooms.files.idle();
   rooms.clock.advance(1999);
   await rooms.files.idle();
-  assert.deepEqual([journal.rejection, stream.pending], [null, 1]);
+  assert.deepEqual([journal.refusal.rejection, stream.pending], [null, 1]);
   rooms.clock.advance(1);
   await rooms.files.idle();
-  assert.deepEqual([journal.rejection, stream.pending], ["overloaded", 0]);
+  assert.deepEqual([journal.refusal.rejection, stream.pending], ["overloaded", 0]);
   await journal.retire(sealed[0] ?? "");
-  assert.equal(journal.rejection, null);
+  assert.equal(journal.refusal.rejection, null);
   rooms.told.length = 0;
   journal.enqueue(rooms.entry(stream, "after"));
   await journal.drain();

@@ -319,19 +319,19 @@ describe("a full disk", () => {
     await journal.drain();
     assert.deepEqual(rooms.told, ["a storage-full", "b storage-full", "c storage-full", "batch"]);
     assert.equal(one.reservedTail, 0, "what was reserved is given back");
-    assert.equal(journal.rejection, "storage-full");
+    assert.equal(journal.refusal.rejection, "storage-full");
     assert.equal(journal.queuedBytes, 0);
     rooms.files.gate = ({ kind }) => (kind === "write" ? diskError("ENOSPC") : undefined);
     rooms.clock.advance(1000);
     await rooms.files.idle();
-    assert.equal(journal.rejection, "storage-full", "a frame of its size would not find room");
+    assert.equal(journal.refusal.rejection, "storage-full", "a frame of its size would not find room");
     rooms.files.gate = null;
     rooms.clock.advance(1000);
     await rooms.files.idle();
-    assert.equal(journal.rejection, null, "before anything is appended");
+    assert.equal(journal.refusal.rejection, null, "before anything is appended");
     journal.enqueue(rooms.entry(one, "d"));
     await journal.drain();
-    assert.equal(journal.rejection, null);
+    assert.equal(journal.refusal.rejection, null);
     assert.deepEqual(contentOf(rooms, 1), { batches: [1, 2], payloads: ["d"] });
   });
 
@@ -360,15 +360,15 @@ describe("a full disk", () => {
     const { journal, stream, sealed } = await journalWithoutFreeFiles(t, rooms);
     rooms.told.length = 0;
     await fillUntilOneWaits(rooms, journal, stream);
-    assert.equal(journal.rejection, null);
+    assert.equal(journal.refusal.rejection, null);
     journal.checkpointFailed(diskError("ENOSPC"));
     await journal.drain();
     assert.equal(rooms.told.at(-2), " storage-full");
-    assert.equal(journal.rejection, "storage-full");
+    assert.equal(journal.refusal.rejection, "storage-full");
     journal.roomFound();
-    assert.equal(journal.rejection, "storage-full", "room is not a free file");
+    assert.equal(journal.refusal.rejection, "storage-full", "room is not a free file");
     await journal.retire(sealed[0] ?? "");
-    assert.equal(journal.rejection, null);
+    assert.equal(journal.refusal.rejection, null);
     rooms.told.length = 0;
     journal.enqueue(rooms.entry(stream, "after"));
     await journal.drain();
@@ -404,7 +404,7 @@ describe("a full disk", () => {
     const rooms = fileRooms();
     const { journal, stream } = await journalWithoutFreeFiles(t, rooms);
     journal.checkpointFailed(diskError("ENOSPC"));
-    for (let index = 0; index < 80 && journal.rejection === null; index += 1) {
+    for (let index = 0; index < 80 && journal.refusal.rejection === null; index += 1) {
       const disk = rooms.files.holdJournal();
       rooms.told.length = 0;
       journal.enqueue(rooms.entry(stream, "ahead", { change: recordOf(bytesOf(3000)) }));
@@ -416,7 +416,7 @@ describe("a full disk", () => {
       await journal.drain();
       if (isOnItsWay) assert.ok(rooms.told.includes("ahead durable"), rooms.told.join("; "));
     }
-    assert.equal(journal.rejection, "storage-full");
+    assert.equal(journal.refusal.rejection, "storage-full");
   });
 
   test("found while a batch is on its way, that batch settles first", async (t) => {
@@ -429,13 +429,13 @@ describe("a full disk", () => {
     for (let index = 0; index < 17; index += 1) journal.enqueue(rooms.entry(stream, `${index}`, { change: recordOf(bytesOf(3000, index)) }));
     await rooms.files.idle();
     journal.enqueue(rooms.entry(stream, "behind"));
-    assert.equal(journal.rejection, null);
+    assert.equal(journal.refusal.rejection, null);
     disk.open();
     await journal.drain();
     const ends = rooms.told.filter((line) => / (durable|storage-full)$/.test(line));
     assert.deepEqual(ends.slice(0, 17), Array.from({ length: 17 }, (_, index) => `${index} durable`));
     assert.equal(ends[17], "behind storage-full");
-    assert.equal(journal.rejection, "storage-full");
+    assert.equal(journal.refusal.rejection, "storage-full");
     rooms.files.gate = null;
   });
 });

@@ -5,6 +5,7 @@ import { describe, test } from "node:test";
 import type { FileStream } from "../../../src/storage/file/file-stream.js";
 import { bytesOf } from "../../helpers/engine.js";
 import { fileRooms, type FileRooms } from "../../helpers/file-rooms.js";
+import { SkewedClock, SKEWS } from "../../helpers/skewed-clock.js";
 import { Barrier, diskError } from "../../helpers/watched-files.js";
 
 async function persisted(rooms: FileRooms): Promise<FileStream> {
@@ -124,6 +125,40 @@ describe("a deleted stream", () => {
     rooms.trash.take(next);
     await assert.rejects(rooms.trash.removed(next), { code: "EIO" });
     assert.equal(rooms.trash.isVacating("s"), true);
+  });
+
+  for (const { name, skewMs } of SKEWS) {
+    test(`that can't be moved while too many files are open is tried again whenever the timer fires, ${name}`, async () => {
+      const rooms = fileRooms(new SkewedClock(skewMs));
+      const stream = await persisted(rooms);
+      // As one whose creation failed: that its directory went is made permanent at once.
+      stream.created = false;
+      rooms.files.gate = ({ kind, path }) => (kind === "syncDirectory" && /streams/.test(path) ? diskError("EMFILE") : undefined);
+      rooms.trash.take(stream);
+      for (let tries = 1; tries <= 3; tries += 1) {
+        await rooms.files.idle();
+        assert.deepEqual([rooms.told.length, rooms.trash.isVacating("s")], [tries, true]);
+        if (tries === 3) rooms.files.gate = null;
+        rooms.clock.advance(Math.max(0, 100 + skewMs));
+      }
+      await rooms.trash.removed(stream);
+      await rooms.files.idle();
+      assert.deepEqual([existsSync(stream.directory), readdirSync(rooms.layout.trash), rooms.faults], [false, [], []]);
+      assert.equal(rooms.log.length, 1, "said once");
+      assert.equal(rooms.trash.isVacating("s"), false);
+    });
+  }
+
+  test("that can't be moved for a reason that passes is left when all ends, and nobody waits for it", async () => {
+    const rooms = fileRooms();
+    const stream = await persisted(rooms);
+    rooms.files.gate = ({ kind }) => (kind === "rename" ? diskError("EMFILE") : undefined);
+    rooms.trash.take(stream);
+    await rooms.files.idle();
+    rooms.trash.end();
+    await assert.rejects(rooms.trash.removed(stream), { code: "EMFILE" });
+    await rooms.trash.stop();
+    assert.deepEqual([existsSync(stream.directory), rooms.faults], [true, []]);
   });
 
   test("is removed in its place where the disk has no room for the rename", async () => {

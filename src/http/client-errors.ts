@@ -23,8 +23,6 @@ export class ClientErrors {
   readonly #responder: Responder;
   readonly #ends: StagedEnds;
   readonly #answerUnderWay: (socket: Socket) => ServerResponse | null;
-  /** Those whose last answer waits for the answers before it. */
-  readonly #broken = new WeakSet<Socket>();
 
   /** `answerUnderWay` gives the answer that a connection is busy with. */
   constructor(responder: Responder, ends: StagedEnds, answerUnderWay: (socket: Socket) => ServerResponse | null) {
@@ -36,14 +34,14 @@ export class ClientErrors {
   /** For the event `clientError` of a server. Never throws. */
   answer(error: NodeJS.ErrnoException, socket: Socket): void {
     // What comes behind a fault is reported as faults too: they are the client still sending.
-    if (!this.#ends.isEnding(socket) && !this.#broken.has(socket)) this.close(socket, problemOf(error));
+    if (!this.#ends.isDeaf(socket)) this.close(socket, problemOf(error));
   }
 
   /** Gives a connection a problem as its last answer, behind the answers to the requests that were understood. */
   close(socket: Socket, refusal: Problem): void {
-    this.#broken.add(socket);
-    const earlier = this.#answerUnderWay(socket);
     if (this.#ends.isEnding(socket)) return;
+    this.#ends.deafen(socket);
+    const earlier = this.#answerUnderWay(socket);
     if (earlier?.req.complete === true) earlier.on("close", () => this.#goOn(earlier, socket, refusal));
     else if (!socket.writable) socket.destroy();
     else if (earlier?.headersSent !== true) this.#ends.end(socket, this.#responder.rawProblem(refusal));
@@ -59,7 +57,7 @@ export class ClientErrors {
 
   /** Whether a connection waits for the answers before its last one: those do not end it. */
   isWaiting(socket: Socket): boolean {
-    return this.#broken.has(socket);
+    return this.#ends.isDeaf(socket) && !this.#ends.isEnding(socket);
   }
 }
 

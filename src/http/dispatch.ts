@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import { decodeName } from "../protocol/names.js";
 import type { MaybePromise } from "../stream/stream.js";
 import type { Context } from "./context.js";
@@ -73,6 +74,11 @@ export class Dispatcher {
     this.#begin(exchange, faultOfHead(exchange));
     exchange.arriving = false;
     return true;
+  }
+
+  /** The requests of a connection that wait for the answers before theirs. */
+  waitingOn(socket: Socket): readonly IncomingMessage[] {
+    return this.#pipeline.waitingOn(socket);
   }
 
   #begin(exchange: Exchange, refusal: Problem | null): void {

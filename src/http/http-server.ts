@@ -1,5 +1,5 @@
-import { Server, type ServerOptions, type ServerResponse } from "node:http";
-import type { Socket } from "node:net";
+import { Server, type IncomingMessage, type ServerOptions, type ServerResponse } from "node:http";
+import { Socket } from "node:net";
 import type { Clock } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
 import { answerUnderWay } from "./answer-under-way.js";
@@ -46,42 +46,65 @@ export interface HttpServerOptions {
 
 /** A node:http server that leads all it gets to the dispatcher, and answers what is not HTTP. */
 export class HttpServer {
+  readonly #dispatcher: Dispatcher;
   readonly #log: Log;
+  readonly #ends: StagedEnds;
+  readonly #clientErrors: ClientErrors;
   readonly #server: PatientServer;
   readonly #gate: ConnectionGate;
+  #isStopping = false;
 
   constructor({ dispatcher, responder, clock, log, limits = REQUEST_LIMITS, connectionLimit }: HttpServerOptions) {
+    this.#dispatcher = dispatcher;
     this.#log = log;
-    const ends = new StagedEnds(clock);
-    const clientErrors = new ClientErrors(responder, ends, (socket) => this.#server.answerUnderWay(socket));
-    const endBehindLast = (socket: Socket): void => {
-      if (!clientErrors.isWaiting(socket)) ends.end(socket);
-    };
+    this.#ends = new StagedEnds(clock);
+    this.#clientErrors = new ClientErrors(responder, this.#ends, (socket) => this.#server.answerUnderWay(socket));
     // A missing Host is refused by the dispatcher, in words.
+    const options = { ...limits, requireHostHeader: false, insecureHTTPParser: false };
     const serve: Serve = (req, connection) => dispatcher.handleDirect(req, connection);
-    this.#server = new PatientServer({ ...limits, requireHostHeader: false, insecureHTTPParser: false }, serve, endBehindLast);
+    this.#server = new PatientServer(options, serve, (socket) => this.#endBehindLast(socket));
     // Past this count Node would leave headers out without a word; their size is bounded above.
     this.#server.maxHeadersCount = 0;
-    const handle = (req: DirectRequest, res: ServerResponse, arrival?: Arrival): void => {
-      if (req.socket.writable) return dispatcher.handle(req, res, arrival);
-      // What comes behind the last answer of a connection is not done: nobody could be told of it.
-      ends.isEnding(req.socket);
-      req.on("data", () => ends.isEnding(req.socket));
-    };
-    this.#server.on("request", (req, res) => {
-      if (!req.handOver(res)) handle(req, res);
-    });
-    this.#server.on("checkContinue", (req, res) => handle(req, res, { awaitsContinue: true }));
-    this.#server.on("checkExpectation", (req, res) => handle(req, res, { refusal: problem("expectation-failed") }));
+    this.#listenForRequests();
+    this.#listenForFaults();
     const tooMany = problem("overloaded", { detail: "Too many connections are open." });
-    this.#gate = new ConnectionGate(this.#server, { limit: connectionLimit, refuse: (socket) => clientErrors.close(socket, tooMany), log });
+    this.#gate = new ConnectionGate(this.#server, { limit: connectionLimit, refuse: (socket) => this.#clientErrors.close(socket, tooMany), log });
+  }
+
+  #listenForRequests(): void {
+    this.#server.on("request", (req, res) => {
+      if (!req.handOver(res)) this.#handle(req, res, {});
+    });
+    this.#server.on("checkContinue", (req, res) => this.#handle(req, res, { awaitsContinue: true }));
+    this.#server.on("checkExpectation", (req, res) => this.#handle(req, res, { refusal: problem("expectation-failed") }));
+  }
+
+  #listenForFaults(): void {
     // What listens on a port has sockets of node:net: that the types say less is for other transports.
-    this.#server.on("clientError", (error, socket) => clientErrors.answer(error, socket as Socket)); // see above
+    this.#server.on("clientError", (error, socket) => this.#clientErrors.answer(error, socket as Socket)); // see above
     this.#server.on("connect", (_req, socket) => {
       // Node has taken its own listener away: a client that resets the connection would end the process.
       socket.on("error", () => socket.destroy());
-      clientErrors.close(socket as Socket, problem("method-not-allowed", { allow: STREAM_METHODS })); // see above
+      this.#clientErrors.close(socket as Socket, problem("method-not-allowed", { allow: STREAM_METHODS })); // see above
     });
+  }
+
+  #handle(req: DirectRequest, res: ServerResponse, arrival: Arrival): void {
+    if (req.socket.writable) this.#dispatcher.handle(req, res, arrival);
+    else this.#drop(req);
+  }
+
+  /** Behind the last answer of a connection nothing is done: nobody could be told of it. Unread, it would hide that the client ends its side. */
+  #drop(req: IncomingMessage): void {
+    if (this.#ends.isDeaf(req.socket)) req.on("data", () => this.#ends.isDeaf(req.socket));
+  }
+
+  #endBehindLast(socket: Socket): void {
+    if (this.#clientErrors.isWaiting(socket)) return;
+    // A server that stops does not wait for what its clients still send.
+    if (this.#isStopping) return Socket.prototype.destroySoon.call(socket);
+    this.#ends.end(socket);
+    for (const req of this.#dispatcher.waitingOn(socket)) this.#drop(req);
   }
 
   /** Begins to accept; resolves to the port. Rejects with the platform's error. */
@@ -99,6 +122,7 @@ export class HttpServer {
 
   /** Accepts no more, and lets go of connections that nobody waits on. Resolves when the last one is gone. */
   close(): Promise<void> {
+    this.#isStopping = true;
     // A connection that still sends an answer would otherwise be kept for the next request.
     this.#server.keepAliveTimeout = 1;
     return new Promise((resolve) => void this.#server.close(() => resolve()));

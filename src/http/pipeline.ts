@@ -10,28 +10,35 @@ const MAX_WAITING = 256;
  */
 export class Pipeline {
   /** Requests that wait for their turn, by connection. */
-  readonly #waiting = new WeakMap<Socket, number>();
+  readonly #waiting = new WeakMap<Socket, IncomingMessage[]>();
 
   /**
    * Calls `run` when all requests before this one on its connection are answered: nearly always at once. False when too
    * many wait there already. Refused at once they fill the connection's queue of answers, at which Node stops reading.
    */
-  inTurn({ socket }: IncomingMessage, res: ServerResponse, run: () => void): boolean {
+  inTurn(req: IncomingMessage, res: ServerResponse, run: () => void): boolean {
     // An answer gets its socket when its turn has come.
     if (res.socket !== null) {
       run();
       return true;
     }
-    const waiting = this.#waiting.get(socket) ?? 0;
-    if (waiting >= MAX_WAITING) return false;
-    this.#waiting.set(socket, waiting + 1);
+    const { socket } = req;
+    const waiting = this.#waiting.get(socket) ?? [];
+    if (waiting.length >= MAX_WAITING) return false;
+    waiting.push(req);
+    this.#waiting.set(socket, waiting);
     // Not in the event itself: there Node is in the middle of handing the socket over.
     res.on("socket", () => process.nextTick(() => this.#go(socket, run)));
     return true;
   }
 
   #go(socket: Socket, run: () => void): void {
-    this.#waiting.set(socket, (this.#waiting.get(socket) ?? 1) - 1);
+    this.#waiting.get(socket)?.shift();
     run();
+  }
+
+  /** The requests that wait for their turn on a connection, in order. */
+  waitingOn(socket: Socket): readonly IncomingMessage[] {
+    return this.#waiting.get(socket) ?? [];
   }
 }

@@ -11,27 +11,39 @@ const MAX_DEAF_BYTES = 1024 * 1024;
  */
 export class StagedEnds {
   readonly #clock: Clock;
-  /** What each connection that is ending had sent before. */
-  readonly #endedAt = new WeakMap<Socket, number>();
+  /** What each connection had sent when it had been listened to for the last time. */
+  readonly #deafAt = new WeakMap<Socket, number>();
+  readonly #ending = new WeakSet<Socket>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
+  /** From now on what comes on the connection is for nobody. */
+  deafen(socket: Socket): void {
+    if (!this.#deafAt.has(socket)) this.#deafAt.set(socket, socket.bytesRead);
+  }
+
+  /** Whether what comes on the connection is for nobody; too much of it cuts the connection. */
+  isDeaf(socket: Socket): boolean {
+    const deafAt = this.#deafAt.get(socket);
+    if (deafAt === undefined) return false;
+    if (socket.bytesRead - deafAt > MAX_DEAF_BYTES) socket.destroy();
+    return true;
+  }
+
   /** Ends this side of a connection behind `lastBytes`, and the connection when the client has ended its own, or took too long. */
   end(socket: Socket, lastBytes = ""): void {
-    if (this.#endedAt.has(socket)) return;
-    this.#endedAt.set(socket, socket.bytesRead);
+    if (this.#ending.has(socket)) return;
+    this.deafen(socket);
+    this.#ending.add(socket);
     if (socket.writable) socket.end(lastBytes);
     const timer = this.#clock.after(MAX_DEAF_MS, () => socket.destroy());
     socket.on("close", () => timer.cancel());
   }
 
-  /** Whether a connection is ending: what its client still sends is for nobody, and too much of it cuts the connection. */
+  /** Whether this side of a connection has its end. */
   isEnding(socket: Socket): boolean {
-    const endedAt = this.#endedAt.get(socket);
-    if (endedAt === undefined) return false;
-    if (socket.bytesRead - endedAt > MAX_DEAF_BYTES) socket.destroy();
-    return true;
+    return this.#ending.has(socket);
   }
 }

@@ -14,12 +14,13 @@ export interface SessionOptions {
   readonly seed: number;
   /** About how many requests it sends. */
   readonly requests: number;
+  /** A connection that takes longer has lost count. */
+  readonly maxConnectionMs?: number;
   /** Gets a line for everything that is sent and comes back. */
   readonly trace?: (line: string) => void;
 }
 
-/** A connection that says nothing for so long has lost count. */
-const SILENT_MS = 20_000;
+const MAX_CONNECTION_MS = 60_000;
 const MAX_BURST = 12;
 const MUTATED = 0.12;
 
@@ -43,17 +44,19 @@ class Session {
   readonly #random: Random;
   readonly #model: Model;
   readonly #budget: number;
+  readonly #maxConnectionMs: number;
   readonly #trace: (line: string) => void;
   #connection: RawConnection | null = null;
   #sent = 0;
   /** The request that was looked at last. */
   said = "";
 
-  constructor({ port, seed, requests, trace = () => undefined }: SessionOptions) {
+  constructor({ port, seed, requests, maxConnectionMs = MAX_CONNECTION_MS, trace = () => undefined }: SessionOptions) {
     this.#port = port;
     this.#random = new Random(seed);
     this.#model = new Model(["a", "b/c", "d"].map((name) => `fuzz/${seed}/${name}`));
     this.#budget = requests;
+    this.#maxConnectionMs = maxConnectionMs;
     this.#trace = trace;
   }
 
@@ -72,7 +75,7 @@ class Session {
     const random = this.#random;
     await this.close();
     this.#connection = await RawConnection.open(this.#port);
-    const watchdog = setTimeout(() => this.#connection?.socket.destroy(), SILENT_MS);
+    const watchdog = setTimeout(() => this.#connection?.socket.destroy(), this.#maxConnectionMs);
     try {
       for (let bursts = random.integer(1, 6); bursts > 1; bursts -= 1) {
         if ((await this.#burst(this.#connection, "close")) === "closed") return;

@@ -1,12 +1,10 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { createServer as createSocketServer, type AddressInfo, type Socket } from "node:net";
-import { describe, test, type TestContext } from "node:test";
+import { describe, test } from "node:test";
 import { ClientErrors } from "../../src/http/client-errors.js";
 import { StagedEnds } from "../../src/http/staged-end.js";
 import { httpParts } from "../helpers/http-parts.js";
-import { RawConnection } from "../helpers/raw-connection.js";
 import { REQUEST_PATHS, takePath } from "../helpers/request-paths.js";
+import { socketPair } from "../helpers/socket-pair.js";
 import { follow, nextPair } from "../helpers/sse-client.js";
 import { requestBytes, startServer } from "../helpers/test-server.js";
 
@@ -132,22 +130,6 @@ describe("nonsense behind a request", () => {
 });
 
 describe("a fault that Node reports", () => {
-  /** Both ends of a connection, without HTTP on it. */
-  async function socketPair(context: TestContext): Promise<{ client: RawConnection; socket: Socket }> {
-    const listener = createSocketServer().listen(0, "127.0.0.1");
-    await once(listener, "listening");
-    const accepted = once(listener, "connection");
-    const client = await RawConnection.open((listener.address() as AddressInfo).port);
-    const [socket]: Socket[] = await accepted;
-    assert.ok(socket !== undefined);
-    context.after(async () => {
-      await client.close();
-      socket.destroy();
-      listener.close();
-    });
-    return { client, socket };
-  }
-
   function clientErrors(): ClientErrors {
     const { responder, clock } = httpParts();
     return new ClientErrors(responder, new StagedEnds(clock), () => null);

@@ -20,7 +20,7 @@ const TIMEOUT_MS = 12_345;
 /** A connection to a server whose requests the test handles. */
 async function connectionHandledBy(context: TestContext, handlers: Pick<Dispatcher, "handle" | "handleDirect">, parts = httpParts()): Promise<RawConnection> {
   const { clock, responder } = parts;
-  const dispatcher = handlers as Dispatcher; // nothing else is asked of it
+  const dispatcher = { ...handlers, waitingOn: () => [] } as unknown as Dispatcher; // nothing else is asked of it
   const server = new HttpServer({ dispatcher, responder, clock, log: createLog({ level: "silent", format: "text", clock, write: () => undefined }), connectionLimit: connectionLimitFor(Infinity) });
   const connection = await RawConnection.open(await server.listen("127.0.0.1", 0));
   context.after(async () => {

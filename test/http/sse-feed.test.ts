@@ -117,7 +117,7 @@ class Room {
   /** Starts a reader and lets it read what is there. */
   async join({ position = this.stream.tail, cursor = null as string | null, response = new FakeResponse() } = {}): Promise<FakeResponse> {
     const socket = { writableLength: 0, destroy: () => void response.emit("destroyed") };
-    const exchange = { req: { socket, method: "GET" }, res: response, isAnswered: true, target: { path: "/" }, slot: -1 };
+    const exchange = { req: { socket, method: "GET" }, res: response, isAnswered: true, target: { path: "/" }, slot: -1, hasClientEnded: false, onClientEnd: () => undefined };
     const request = { exchange: exchange as unknown as Exchange, from: position, cursor } satisfies SseRequest; // all that a reader asks of it
     this.feed.add(request).start();
     await settle();

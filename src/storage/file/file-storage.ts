@@ -89,14 +89,9 @@ export class FileStorage implements Storage {
     const pool = (this.#pool = new SegmentPool(files));
     const cache = (this.#cache = new TailCache(options.tailCacheBytes));
     const fault = (error: Error): void => this.#fault(error);
-<<<<<<< HEAD
-    this.#trash = new Trash({ files, layout, pool, log, fault, noteShard: (directory) => this.#writer.noteShard(directory) });
-    const writer = (this.#writer = new SegmentWriter({ files, layout, pool, cache, threads: poolThreads(), maxInlineIndexBytes: options.maxInlineIndexBytes, damaged: (stream, damage) => this.#damaged(stream, damage) }));
-=======
     const failed = (trouble: Error): void => this.#journal?.checkpointFailed(trouble);
     this.#trash = new Trash({ files, layout, pool, clock, log, failed, fault, noteShard: (directory) => this.#writer.noteShard(directory) });
-    const writer = (this.#writer = new SegmentWriter({ files, layout, pool, cache, threads: poolThreads(), damaged: (stream, damage) => this.#damaged(stream, damage) }));
->>>>>>> retries
+    const writer = (this.#writer = new SegmentWriter({ files, layout, pool, cache, threads: poolThreads(), maxInlineIndexBytes: options.maxInlineIndexBytes, damaged: (stream, damage) => this.#damaged(stream, damage) }));
     this.#flusher = new Flusher({ writer, cache, clock, flushAtBytes: Math.floor(options.tailCacheBytes / 2), fault });
     // What a killed process leaves of a probe goes with the rest of the trash.
     this.#room = new Room({ files, probePath: join(layout.trash, "probe"), clock, log, found: () => this.#journal?.roomFound(), fault });

@@ -11,6 +11,7 @@ import { Responder } from "../../src/http/respond.js";
 import type { AnswerAppend, AppendOutcome } from "../../src/stream/outcome.js";
 import { Registry } from "../../src/stream/registry.js";
 import { runCampaign } from "./campaign.js";
+import type { Body } from "../../src/stream/command.js";
 
 /** Seeds among which a fault must be found. */
 const MAX_REQUESTS = 10_000;
@@ -86,6 +87,10 @@ function answerNobodyWhoHasEnded(mock: Mock): void {
   });
 }
 
+function twice(body: Body): Body {
+  return Buffer.isBuffer(body) ? Buffer.concat([body, body]) : body;
+}
+
 /** What goes wrong in the server, and how it is made to. */
 const FAULTS: readonly (readonly [fault: string, plant: (mock: Mock) => void])[] = [
   ["requests of one connection are handled at the same time", (mock) => mock.method(Pipeline.prototype, "inTurn", (_req: unknown, _res: unknown, run: () => void) => {
@@ -93,7 +98,7 @@ const FAULTS: readonly (readonly [fault: string, plant: (mock: Mock) => void])[]
     return true;
   })],
   ["a body loses a chunk", loseSomeChunks],
-  ["an append is stored twice", (mock) => plantInAppends(mock, (append) => (name, command, answer) => append(name, { ...command, body: Buffer.concat([command.body, command.body]) }, answer))],
+  ["an append is stored twice", (mock) => plantInAppends(mock, (append) => (name, command, answer) => append(name, { ...command, body: twice(command.body) }, answer))],
   ["an append is acknowledged and not stored", (mock) => plantInAppends(mock, forgetSomeAppends)],
   ["a producer is not known again", (mock) => plantInAppends(mock, (append) => (name, command, answer) => append(name, { ...command, producer: null }, answer))],
   ["a read loses its last byte", (mock) => plantInAnswers(mock, (exchange, status, headers, body) => [exchange, status, headers, exchange.req.method === "GET" && status === 200 && body !== null ? body.subarray(0, -1) : body])],

@@ -13,6 +13,7 @@ import { FileStream, ownStream } from "./file-stream.js";
 import { isPassing, poolThreads, systemFiles, type Files } from "./files.js";
 import { Flusher } from "./flusher.js";
 import { emptyChange } from "./frame-encoder.js";
+import type { IndexWriterOptions } from "./index-writer.js";
 import { Intake } from "./intake.js";
 import { Journal } from "./journal.js";
 import { Layout } from "./layout.js";
@@ -30,7 +31,7 @@ import { TailCache } from "./tail-cache.js";
 import { Trash } from "./trash.js";
 
 /** What the engine needs. Sizes in bytes. */
-export interface FileStorageOptions {
+export interface FileStorageOptions extends Pick<IndexWriterOptions, "maxInlineIndexBytes"> {
   readonly dir: string;
   /** Whether a change is settled only when it is on disk. */
   readonly fsync: boolean;
@@ -41,8 +42,6 @@ export interface FileStorageOptions {
   /** An append of this size goes to its segment first; at most a quarter of `journalBytes` counts. */
   readonly journalBypassBytes: number;
   readonly tailCacheBytes: number;
-  /** Indexes of appends up to this size are in sidecars, longer ones in files; 256 when absent. */
-  readonly maxInlineIndexBytes?: number;
   /** Whether the lock of a process that can't be seen from here is taken away. */
   readonly forceUnlock?: boolean;
   readonly clock: Clock;
@@ -83,7 +82,7 @@ export class FileStorage implements Storage {
 
   constructor(options: FileStorageOptions) {
     this.#options = options;
-    const { clock, log } = options;
+    const { clock, log, maxInlineIndexBytes } = options;
     const files = (this.#files = options.files ?? systemFiles(options.fsync));
     const layout = (this.#layout = new Layout(options.dir));
     const pool = (this.#pool = new SegmentPool(files));
@@ -91,7 +90,7 @@ export class FileStorage implements Storage {
     const fault = (error: Error): void => this.#fault(error);
     const failed = (trouble: Error): void => this.#journal?.checkpointFailed(trouble);
     this.#trash = new Trash({ files, layout, pool, clock, log, failed, fault, noteShard: (directory) => this.#writer.noteShard(directory) });
-    const writer = (this.#writer = new SegmentWriter({ files, layout, pool, cache, threads: poolThreads(), maxInlineIndexBytes: options.maxInlineIndexBytes, damaged: (stream, damage) => this.#damaged(stream, damage) }));
+    const writer = (this.#writer = new SegmentWriter({ files, layout, pool, cache, threads: poolThreads(), maxInlineIndexBytes, damaged: (stream, damage) => this.#damaged(stream, damage) }));
     this.#flusher = new Flusher({ writer, cache, clock, flushAtBytes: Math.floor(options.tailCacheBytes / 2), fault });
     // What a killed process leaves of a probe goes with the rest of the trash.
     this.#room = new Room({ files, probePath: join(layout.trash, "probe"), clock, log, found: () => this.#journal?.roomFound(), fault });
@@ -150,8 +149,7 @@ export class FileStorage implements Storage {
     if (isNew) await writeMarker(this.#files, this.#layout, id);
     await this.#trash.emptyAll();
     const { backlog, records, bytes } = recovered;
-    const ms = this.#options.clock.nowMs() - startedMs;
-    if (records > 0) this.#options.log.info("recovered from the journal", { streams: backlog.size, records, bytes, ms });
+    if (records > 0) this.#options.log.info("recovered from the journal", { streams: backlog.size, records, bytes, ms: this.#options.clock.nowMs() - startedMs });
     const opened = this.#catchUp.run(backlog.names());
     void opened.then((areAll) => (this.#backlog = areAll ? null : backlog));
     for (const file of recovered.sealed) this.#checkpoint(opened.then((areAll) => (areAll ? sealedFile(file) : null)));

@@ -10,7 +10,7 @@ import { SimulatedDisk } from "../helpers/simulated-disk.js";
 import { diskError, WatchedFiles, type Operation } from "../helpers/watched-files.js";
 import { findingsOf, listed } from "./disk-check.js";
 
-const SEEDS = 60;
+const SEEDS = 10;
 const DIR = "/data";
 const NAMES = ["a", "b", "c", "d"];
 /** Enough appends to fill a journal file, and a little more. */

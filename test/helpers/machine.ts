@@ -23,7 +23,7 @@ export const lacksInjection = unless(["strace", "-f", "-o", "/dev/null", "-e", "
 export const lacksMounts = unless(["unshare", "--mount", "mount", "-t", "tmpfs", "none", "/tmp"], "mount a file system (root)");
 
 /** Starts a process as a user who is not root, whom permissions bind. */
-export const AS_NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] as const;
+export const AS_NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", "--unset=NODE_V8_COVERAGE"] as const;
 
 /** Why a test that needs a process without the rights of root is left out, if it is. */
 export const lacksUsers = unless([...AS_NOBODY, "true"], "start a process as another user (setpriv, root)");

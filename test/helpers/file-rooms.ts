@@ -73,6 +73,7 @@ export function fileRooms(): FileRooms {
       const journal = new Journal({
         files, layout, room, clock, log,
         directoryId: Buffer.from("01234567"),
+        fsync: false,
         fileBytes: SMALL.journalBytes,
         firstSequence: 1,
         firstBatch: 1,

@@ -2,7 +2,8 @@ import type { Log } from "../../ops/log.js";
 import type { Damaged } from "./damaged.js";
 import type { FileStream } from "./file-stream.js";
 import { poolThreads, replaceFile, type Files } from "./files.js";
-import { ownSidecar, type JournaledStream, type Survey, type SurveyedFile } from "./journal-survey.js";
+import type { Survey, SurveyedFile } from "./journal-survey.js";
+import { ownSidecar, type JournaledStream } from "./journaled-stream.js";
 import type { Layout } from "./layout.js";
 import { FRAME_HEADER_BYTES, keepRecords, sealFrame, SECTOR_BYTES, type Frame } from "./record.js";
 import { recover } from "./recovery.js";
@@ -20,12 +21,20 @@ export interface SettlementOptions {
   readonly log: Log;
 }
 
-/** A stream whose records are not all there. */
+/** A stream whose records are not all there, or may not be. */
 export interface ShortStream {
   readonly id: string;
   readonly name: string;
   readonly directory: string;
   readonly reason: string;
+}
+
+/** What a settlement decides. */
+export interface Decisions {
+  /** The streams that are refused from now on. */
+  readonly short: readonly ShortStream[];
+  /** What the journal goes on from: no batch before it is asked for again. */
+  readonly lastBatch: number;
 }
 
 const CACHE_BYTES = 64 * 1024 * 1024;
@@ -35,7 +44,8 @@ export function shortStreams({ streams }: Survey): ShortStream[] {
   const present = [...streams.values()].filter(({ deleted }) => !deleted);
   const claims = new Map<string, number>();
   for (const { directory } of present) claims.set(directory, (claims.get(directory) ?? 0) + 1);
-  return present.filter((stream) => isApplicable(stream) && (stream.gap !== null || stream.suspect || claims.get(stream.directory) !== 1)).map(shortStream);
+  const isShort = (stream: JournaledStream): boolean => stream.gap !== null || stream.suspect || claims.get(stream.directory) !== 1;
+  return present.filter((stream) => (isApplicable(stream) && isShort(stream)) || isLostWithAll(stream)).map(shortStream);
 }
 
 /** Whether recovery has files to apply the stream's records to, or makes them. */
@@ -44,8 +54,16 @@ export function isApplicable(stream: JournaledStream): boolean {
   return ownSidecar(stream) !== null || (createdHere && sidecar === null);
 }
 
-function shortStream({ identity, directory, gap, tail }: JournaledStream): ShortStream {
-  const reason = `records of it from position ${gap?.tail ?? tail} on are lost, and its readers may have seen them`;
+/** Whether a stream's creation is lost, and nothing else has its name. */
+function isLostWithAll({ isCreationLost, sidecar }: JournaledStream): boolean {
+  return isCreationLost && sidecar === null;
+}
+
+function shortStream(stream: JournaledStream): ShortStream {
+  const { identity, directory, gap, tail } = stream;
+  const reason = isLostWithAll(stream)
+    ? "its creation was in a damaged part of the journal, with all that it had"
+    : `records of it from position ${gap?.tail ?? tail} on are lost, and its readers may have seen them`;
   return { id: identity.id, name: identity.name, directory, reason };
 }
 
@@ -56,14 +74,13 @@ function shortStream({ identity, directory, gap, tail }: JournaledStream): Short
  * Until the last step the journal stays as it is: when it is damaged no server starts on it, and doing it all again does
  * the same. Returns the streams whose records are kept because their files can't take them.
  */
-export async function settleJournal(options: SettlementOptions, survey: Survey): Promise<FileStream[]> {
+export async function settleJournal(options: SettlementOptions, survey: Survey, { short, lastBatch }: Decisions): Promise<FileStream[]> {
   const { files, layout, damaged } = options;
-  const short = shortStreams(survey);
   const journal = survey.damages.length === 0 ? survey.files : survey.files.map((file) => ({ ...file, frames: () => knownFrames(file) }));
-  const left = await applyAll(options, journal, new Set(short.map(({ directory }) => directory)));
-  for (const { directory, reason } of short) await damaged.refuse(directory, reason);
+  const left = await applyAll({ ...options, lastBatch }, journal, new Set(short.map(({ directory }) => directory)));
+  for (const { directory, reason } of short) await damaged.refuse(directory, reason, lastBatch + 1);
   const next = Math.max(...survey.files.map(({ sequence }) => sequence)) + 1;
-  await replaceFile(files, layout.journalFile(next), emptyFrame(next, survey.lastBatch + 1, options.directoryId));
+  await replaceFile(files, layout.journalFile(next), emptyFrame(next, lastBatch + 1, options.directoryId));
   await files.syncDirectory(layout.journal);
   const isKept = survey.damages.length > 0 || short.length > 0 || left.length > 0;
   for (const { path } of survey.files) {
@@ -76,32 +93,32 @@ export async function settleJournal(options: SettlementOptions, survey: Survey):
 
 /**
  * Applies records of journal files that were set aside to these streams, by id, whose files could not take them then.
- * Those of them that have lost records are refused.
+ * Those of them that have lost records are refused: nothing of what is kept is asked for again, up to batch `lastBatch`.
  */
-export async function applyKept(options: SettlementOptions, kept: Survey, ids: ReadonlySet<string>): Promise<void> {
+export async function applyKept(options: SettlementOptions, kept: Survey, ids: ReadonlySet<string>, lastBatch: number): Promise<void> {
   const short = shortStreams(kept).filter(({ id }) => ids.has(id));
   const journal = kept.files.map((file) => ({ ...file, frames: () => knownFrames(file, ids) }));
-  await applyAll(options, journal, new Set(short.map(({ directory }) => directory)));
-  for (const { directory, reason } of short) await options.damaged.refuse(directory, reason);
+  await applyAll({ ...options, lastBatch }, journal, new Set(short.map(({ directory }) => directory)));
+  for (const { directory, reason } of short) await options.damaged.refuse(directory, reason, lastBatch);
 }
 
-/** Streams that are there, and whose files lack records that were set aside. */
+/** Streams that are there, and whose files lack records that were set aside, or may lack some that were damaged there. */
 export function behindKept(kept: Survey, present: Survey): JournaledStream[] {
   const isGone = (id: string): boolean => present.streams.get(id)?.deleted === true;
   return [...kept.streams.values()].filter((stream) => {
-    const lacksRecords = stream.pendingRecords > 0 || stream.gap !== null;
+    const lacksRecords = stream.pendingRecords > 0 || stream.gap !== null || stream.suspect;
     return !stream.deleted && !isGone(stream.identity.id) && ownSidecar(stream) !== null && lacksRecords;
   });
 }
 
-async function applyAll({ files, layout, directoryId, log }: SettlementOptions, journal: readonly SurveyedFile[], short: ReadonlySet<string>): Promise<FileStream[]> {
+async function applyAll({ files, layout, directoryId, log, lastBatch }: SettlementOptions & { readonly lastBatch: number }, journal: readonly SurveyedFile[], short: ReadonlySet<string>): Promise<FileStream[]> {
   const pool = new SegmentPool(files);
   const cache = new TailCache(CACHE_BYTES);
   const writer = new SegmentWriter({ files, layout, pool, cache, threads: poolThreads(), damaged: (stream, damage) => void (stream.damage = damage) });
   let failed: Error | null = null;
   const fault = (error: Error): void => void (failed ??= error);
   const trash = new Trash({ files, layout, pool, log, fault, noteShard: (directory) => writer.noteShard(directory) });
-  const { backlog } = await recover({ files, layout, directoryId, writer, cache, trash, maxUnwrittenBytes: CACHE_BYTES / 2, journal });
+  const { backlog } = await recover({ files, layout, directoryId, writer, cache, trash, maxUnwrittenBytes: CACHE_BYTES / 2, journal, lastBatch });
   const left: FileStream[] = [];
   for (const name of backlog.names()) {
     const stream = await backlog.open(name);
@@ -125,7 +142,7 @@ async function settle(writer: SegmentWriter, stream: FileStream): Promise<void> 
 
 /** Behind damage a handle may stand for a stream that was named in the damaged part: nobody knows which. `ids` are all that count. */
 async function knownFrames(file: SurveyedFile, ids: ReadonlySet<string> | null = null): Promise<readonly Frame[]> {
-  const known = new Set<number>();
+  const known = new Set([...file.bindings].filter(([, { id }]) => ids?.has(id) ?? true).map(([handle]) => handle));
   return (await file.frames()).map((frame) =>
     keepRecords(frame, ({ handle, identity }) => {
       if (identity !== null && (ids?.has(identity.id) ?? true)) known.add(handle);
@@ -136,6 +153,6 @@ async function knownFrames(file: SurveyedFile, ids: ReadonlySet<string> | null =
 
 function emptyFrame(sequence: number, batch: number, directoryId: Buffer): Buffer {
   const frame = Buffer.alloc(SECTOR_BYTES);
-  sealFrame(frame, FRAME_HEADER_BYTES, 0, { sequence, batch, directoryId });
+  sealFrame(frame, FRAME_HEADER_BYTES, 0, { sequence, batch, directoryId, handles: 0, fileBytes: SECTOR_BYTES });
   return frame;
 }

@@ -2,7 +2,7 @@ import { Backlog, readSidecarOf, StreamRecords, type BacklogOptions } from "./ba
 import { ANYBODYS } from "./damage.js";
 import type { SealedFile } from "./checkpoint.js";
 import { errorCode, isPathFault, readFully, readWhole } from "./files.js";
-import { LOST_FRAMES, readJournalFile } from "./journal-reader.js";
+import { cutOff, LOST_FRAMES, NO_FRAMES, readJournalFile, type CutOff } from "./journal-reader.js";
 import { journalSequenceOf } from "./layout.js";
 import { DirectoryError } from "./lock.js";
 import { alignUp, decodeHeads, FRAME_HEADER_BYTES, NO_FRAME, RecordKind, type Frame, type StreamIdentity } from "./record.js";
@@ -12,6 +12,8 @@ export interface RecoveryOptions extends BacklogOptions {
   readonly directoryId: Buffer;
   /** What to take in place of the journal's files: what is left of a damaged one. */
   readonly journal?: readonly JournalSource[];
+  /** With that, the last batch that the journal is known to have had. */
+  readonly lastBatch?: number;
 }
 
 /** A journal file that was read by somebody who knows what in it is sound. */
@@ -19,6 +21,8 @@ export interface JournalSource {
   readonly path: string;
   readonly sequence: number;
   readonly frames: () => Promise<readonly Frame[]>;
+  /** What handles stand for without a sound record that says so. */
+  readonly bindings: ReadonlyMap<number, StreamIdentity>;
 }
 
 /** What recovery found. */
@@ -49,6 +53,8 @@ interface ScannedFile {
   readonly records: number;
   readonly bytes: number;
   readonly lastBatch: number;
+  /** What shows that it was cut off, if it is the newest with frames. */
+  readonly cut: CutOff | null;
   /** Where the last frame is. */
   readonly lastFrame: { readonly offset: number; readonly length: number };
 }
@@ -62,7 +68,7 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
     await removeUnused(options, scanned);
   }
   const fates = fatesOf(scanned, known);
-  const lastBatch = scanned.reduce((highest, file) => Math.max(highest, file.lastBatch), 0);
+  const lastBatch = scanned.reduce((highest, file) => Math.max(highest, file.lastBatch), options.lastBatch ?? 0);
   for (const identity of fates.deleted.values()) await removeDeleted(options, identity, fates);
   return {
     backlog: new Backlog(options, fates.surviving, lastBatch),
@@ -105,24 +111,37 @@ async function scanJournal(options: RecoveryOptions, known: Map<string, StreamRe
   const scanned: ScannedFile[] = [];
   let lastBatch: number | null = null;
   for (const sequence of sequences.sort((left, right) => left - right)) {
-    const file = scanFrames(layout.journalFile(sequence), sequence, await readFrames(options, sequence, lastBatch), known);
+    const { frames, cut } = await readFrames(options, sequence, lastBatch);
+    const file = { ...scanFrames(layout.journalFile(sequence), sequence, frames, NO_BINDINGS, known), cut };
     const first = scanned[0];
     // Behind a known batch, the next one's number shows what is missing.
     if (file.frames > 0 && lastBatch === null && first !== undefined) throw new DirectoryError(`journal file ${first.path} is damaged at byte 0: ${LOST_FRAMES}`);
     if (file.frames > 0) lastBatch = file.lastBatch;
     scanned.push(file);
   }
+  assertWholeEnd(scanned);
   return scanned;
+}
+
+/** From its first start on a directory has a frame, and a file has the length that its frames vouch for. */
+function assertWholeEnd(scanned: readonly ScannedFile[]): void {
+  const [first] = scanned;
+  const newest = scanned.findLast(({ frames }) => frames > 0);
+  if (newest === undefined && first !== undefined) throw new DirectoryError(`journal file ${first.path} is damaged at byte 0: ${NO_FRAMES}`);
+  // Where nothing but zeros was cut off, nothing is lost.
+  if (newest?.cut?.mayHideFrames === true) throw new DirectoryError(`journal file ${newest.path} is damaged at byte ${newest.cut.offset}: ${newest.cut.problem}`);
 }
 
 async function scanSources(sources: readonly JournalSource[], known: Map<string, StreamRecords>): Promise<ScannedFile[]> {
   const scanned: ScannedFile[] = [];
-  for (const { path, sequence, frames } of sources) scanned.push(scanFrames(path, sequence, await frames(), known));
+  for (const { path, sequence, frames, bindings } of sources) scanned.push(scanFrames(path, sequence, await frames(), bindings, known));
   return scanned;
 }
 
-function scanFrames(path: string, sequence: number, frames: readonly Frame[], known: Map<string, StreamRecords>): ScannedFile {
-  const streams = new Map<number, StreamRecords>();
+const NO_BINDINGS: JournalSource["bindings"] = new Map();
+
+function scanFrames(path: string, sequence: number, frames: readonly Frame[], bindings: JournalSource["bindings"], known: Map<string, StreamRecords>): ScannedFile {
+  const streams = new Map([...bindings].map(([handle, identity]) => [handle, recordsOf(identity, known)]));
   let records = 0;
   let bytes = 0;
   for (const frame of frames) {
@@ -138,7 +157,7 @@ function scanFrames(path: string, sequence: number, frames: readonly Frame[], kn
       if (kind !== RecordKind.bind) stream.note(frame, offset);
     }
   }
-  return { path, sequence, streams, frames: frames.length, records, bytes, lastBatch: frames.at(-1)?.batch ?? 0, lastFrame: placeOf(frames.at(-1)) };
+  return { path, sequence, streams, frames: frames.length, records, bytes, lastBatch: frames.at(-1)?.batch ?? 0, cut: null, lastFrame: placeOf(frames.at(-1)) };
 }
 
 function recordsOf(identity: StreamIdentity, known: Map<string, StreamRecords>): StreamRecords {
@@ -154,15 +173,16 @@ function placeOf(frame: Frame | undefined): ScannedFile["lastFrame"] {
 }
 
 /** Reads a file's frames. Damage is an error that names the place: the file is kept as it is. */
-async function readFrames(options: RecoveryOptions, sequence: number, lastBatch: number | null): Promise<readonly Frame[]> {
+async function readFrames(options: RecoveryOptions, sequence: number, lastBatch: number | null): Promise<{ readonly frames: readonly Frame[]; readonly cut: CutOff | null }> {
   const path = options.layout.journalFile(sequence);
-  const bytes = await readWhole(options.files, path).catch((error: unknown) => {
+  const read = await readWhole(options.files, path).catch((error: unknown) => {
     if (!isPathFault(error) && errorCode(error) !== "EIO") throw error;
     throw new DirectoryError(`journal file ${path} can't be read (${errorCode(error)})`);
   });
-  const { frames, damage } = readJournalFile(bytes ?? Buffer.alloc(0), { sequence, directoryId: options.directoryId, lastBatch });
+  const bytes = read ?? Buffer.alloc(0);
+  const { frames, end, damage } = readJournalFile(bytes, { sequence, directoryId: options.directoryId, lastBatch });
   if (damage !== null) throw new DirectoryError(`journal file ${path} is damaged at byte ${damage.offset}: ${damage.problem}`);
-  return frames;
+  return { frames, cut: cutOff(bytes, frames, end, sequence) };
 }
 
 interface Fates {

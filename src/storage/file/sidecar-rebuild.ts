@@ -1,7 +1,7 @@
 import { MutableState } from "../state.js";
 import type { Position, StreamConfig } from "../storage.js";
 import type { Files } from "./files.js";
-import type { JournaledStream } from "./journal-survey.js";
+import type { JournaledStream } from "./journaled-stream.js";
 import { isJsonFramed } from "./json-lines.js";
 import { segmentPath } from "./layout.js";
 import { crcOf } from "./segment-reader.js";

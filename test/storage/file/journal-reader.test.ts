@@ -9,7 +9,7 @@ const EXPECTED = { sequence: 4, directoryId: DIRECTORY_ID, lastBatch: null };
 /** An empty frame in a sector of its own. */
 function frame(batch: number, sequence = 4, directoryId = DIRECTORY_ID): Buffer {
   const sector = Buffer.alloc(SECTOR_BYTES);
-  sealFrame(sector, FRAME_HEADER_BYTES, 0, { sequence, batch, directoryId });
+  sealFrame(sector, FRAME_HEADER_BYTES, 0, { sequence, batch, directoryId, handles: 0, fileBytes: 0 });
   return sector;
 }
 

@@ -39,24 +39,26 @@ export interface Decisions {
 
 const CACHE_BYTES = 64 * 1024 * 1024;
 
-/** Streams that have lost records: a gap before later ones, a damaged record of their own, or a deletion before a later creation. */
-export function shortStreams({ streams }: Survey): ShortStream[] {
-  const present = [...streams.values()].filter(({ deleted }) => !deleted);
-  const claims = new Map<string, number>();
-  for (const { directory } of present) claims.set(directory, (claims.get(directory) ?? 0) + 1);
-  const isShort = (stream: JournaledStream): boolean => stream.gap !== null || stream.suspect || claims.get(stream.directory) !== 1;
-  return present.filter((stream) => (isApplicable(stream) && isShort(stream)) || isLostWithAll(stream)).map(shortStream);
+/** Streams that have lost records: a gap before later ones, or a damaged record of their own. */
+export function shortStreams(survey: Survey): ShortStream[] {
+  const present = [...survey.streams.values()].filter(({ deleted }) => !deleted);
+  // Of two with the same name the one named first is deleted, also where that record is lost.
+  const holders = new Map(present.map((stream) => [stream.directory, stream]));
+  return [...holders.values()].filter((stream) => (isApplicable(stream, survey) && (stream.gap !== null || stream.suspect)) || isLostWithAll(stream)).map(shortStream);
 }
 
 /** Whether recovery has files to apply the stream's records to, or makes them. */
-export function isApplicable(stream: JournaledStream): boolean {
+export function isApplicable(stream: JournaledStream, { streams }: Survey): boolean {
   const { createdHere, sidecar } = stream;
-  return ownSidecar(stream) !== null || (createdHere && sidecar === null);
+  if (ownSidecar(stream) !== null) return true;
+  if (!createdHere || sidecar?.kind === "damaged") return false;
+  // What is in the place of one that was created in the journal goes: it was deleted there, or never created.
+  return sidecar === null || sidecar.sidecar.claimed || streams.has(sidecar.sidecar.id);
 }
 
-/** Whether a stream's creation is lost, and nothing else has its name. */
-function isLostWithAll({ isCreationLost, sidecar }: JournaledStream): boolean {
-  return isCreationLost && sidecar === null;
+/** Whether a stream's creation is lost, and it has no files. What has its name in that case should be deleted. */
+function isLostWithAll(stream: JournaledStream): boolean {
+  return stream.isCreationLost && stream.sidecar?.kind !== "damaged" && ownSidecar(stream) === null;
 }
 
 function shortStream(stream: JournaledStream): ShortStream {

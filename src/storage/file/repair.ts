@@ -10,7 +10,7 @@ import { mendForks } from "./fork-mending.js";
 import { ForkRelations } from "./fork-relations.js";
 import { applyKept, behindKept, isApplicable, settleJournal, shortStreams, type ShortStream } from "./journal-settlement.js";
 import { surveyJournal, surveyKept, type Survey } from "./journal-survey.js";
-import type { JournaledStream } from "./journaled-stream.js";
+import { ownSidecar, type JournaledStream } from "./journaled-stream.js";
 import { lossesPath, sidecarPath, type Layout } from "./layout.js";
 import { acceptanceOf } from "./loss-acceptance.js";
 import { nameList } from "./name-list.js";
@@ -239,8 +239,8 @@ class Repair {
 
   async #repairJournal(survey: Survey): Promise<void> {
     const streams = [...survey.streams.values()];
-    const pending = streams.filter((stream) => !stream.deleted && stream.pendingRecords > 0 && isApplicable(stream));
-    const doomed = streams.filter((stream) => stream.deleted && isApplicable(stream) && stream.sidecar !== null);
+    const pending = streams.filter((stream) => !stream.deleted && stream.pendingRecords > 0 && isApplicable(stream, survey));
+    const doomed = streams.filter((stream) => stream.deleted && ownSidecar(stream) !== null);
     const short = [...shortStreams(survey), ...(await this.#unproven(survey))];
     if (pending.length + doomed.length + short.length + survey.damages.length === 0) return;
     const { files, layout, directoryId, log, apply } = this.#options;
@@ -259,7 +259,7 @@ class Repair {
       const isHarmless = suspects.size === 0 && others === "nobody";
       const basis = lastBatch > 0 ? "" : `; the streams' own files hold all up to batch ${highestBatch}, and go on from there`;
       this.#did(null, file, `set it aside, damaged at byte ${offset}: ${describeDamage(damage, streams)}${basis}`);
-      if (!isHarmless) this.#say("left", null, file, `what was in it from byte ${offset} to the next sound record is lost; streams that have, or may have, lost their end are refused`);
+      if (!isHarmless) this.#say("left", null, file, `what was in it from byte ${offset} to the next sound record is lost, with streams that were created in it; those that have, or may have, lost their end are refused`);
     }
   }
 

@@ -3,7 +3,7 @@ import type { FileStorage } from "../../src/storage/file/file-storage.js";
 import { Layout, sidecarPath } from "../../src/storage/file/layout.js";
 import { repairDirectory, type RepairLine, type RepairSummary } from "../../src/storage/file/repair.js";
 import { decodeSidecar } from "../../src/storage/file/sidecar.js";
-import { DamagedStreamError } from "../../src/storage/storage.js";
+import { DamagedStreamError, DeletedStreamError } from "../../src/storage/storage.js";
 import { append, keptLog, readAll } from "../helpers/engine.js";
 import { Random } from "../helpers/random.js";
 import { SimulatedDisk } from "../helpers/simulated-disk.js";
@@ -125,18 +125,24 @@ class Damage {
   }
 
   async #look(storage: FileStorage, name: string, { id, bytes, closed, isKept }: Truth): Promise<Served> {
-    const told: Served = this.#lines.some(({ stream, kind }) => stream === name && kind !== "to do") ? "told" : "lost";
+    const told: Served = this.#lines.some(({ stream, what, kind }) => kind !== "to do" && (stream === name || what.includes(JSON.stringify(name)))) ? "told" : "lost";
     try {
       const stream = await storage.load(name);
       if (stream === null) return this.#journaled.has(id) && this.#lines.some(({ what }) => what.includes("with streams that were created in it")) ? "told" : told;
-      must(stream.id === id || told === "told", () => `${name} is another stream`);
+      // With its creation the deletion of the one before it is lost.
+      if (stream.id !== id) return told;
       const tail = stream.state.tail;
       const content = await readAll(storage, stream);
       must(content.equals(bytes.subarray(stream.earliest, Math.min(tail, bytes.length))), () => `${name} has other bytes than were written`);
-      const isSame = tail === bytes.length && stream.earliest === 0 && stream.state.closed === closed && (stream.standing === "kept") === isKept;
+      // Nobody reads it but its forks.
+      if (isKept) return "whole";
+      const isSame = tail === bytes.length && stream.earliest === 0 && stream.state.closed === closed && stream.standing === "live";
+      this.#trace(`${name}: ${stream.standing} ${stream.earliest} to ${tail}${stream.state.closed ? ", closed" : ""}`);
       return isSame ? "whole" : told;
     } catch (error) {
       if (error instanceof DamagedStreamError) return told;
+      // Its last fork is gone with what was harmed: so is it.
+      if (error instanceof DeletedStreamError && isKept) return "whole";
       throw error;
     }
   }

@@ -17,8 +17,9 @@ export interface DamagedPlace {
    * the file had bound before, where it is known that it bound no others.
    */
   readonly others: "nobody" | "anybody" | ReadonlySet<string>;
-  /** Sound records behind it of streams that only a record in it named. */
+  /** Sound records behind it of streams that only a record in it named, and the batch of the last of them. */
   strayRecords: number;
+  strayBatch: number;
 }
 
 /** What of a stream counts for the question whether it is whole. */
@@ -33,9 +34,9 @@ export interface Standing {
  * there, and neither its own files nor later records show that it is whole.
  */
 export function mayHaveLost(places: readonly DamagedPlace[], { id, batch }: Standing, journaled: JournaledStream | undefined): boolean {
-  return places.some(({ others, after }) => {
+  return places.some(({ others, after, strayBatch }) => {
     if (others === "nobody" || (others !== "anybody" && !others.has(id))) return false;
-    return batch < after - 1 && (journaled?.provenBatch ?? 0) < after;
+    return batch < Math.max(after - 1, strayBatch) && (journaled?.provenBatch ?? 0) < after;
   });
 }
 

@@ -115,9 +115,7 @@ class Surveyor {
   #lastBatch: number | null = null;
   #likelyBatch = 0;
   #foreign: string | null = null;
-  /** The first file without frames. */
-  #empty: string | null = null;
-  #states: FileState[] = [];
+  readonly #states: FileState[] = [];
 
   constructor(options: SurveyOptions) {
     this.#options = options;
@@ -136,7 +134,7 @@ class Surveyor {
     const expected: ExpectedJournal = { sequence, directoryId, lastBatch: follows ? this.#lastBatch : null };
     const { frames, damage, end } = readJournalFile(bytes, expected);
     const sound = damage === null ? frames : [...frames, ...soundFrames(bytes, end, expected)];
-    if (follows) this.#noteLost(path, sound[0] ?? null);
+    if (follows) await this.#noteLost(sound[0] ?? null);
     const state: FileState = { path, expected, byHandle: new Map(), bindings: new Map(), handles: 0, end: 0, hasFrames: sound.length > 0, cut: null };
     // Nothing of this directory's in it, but somebody's: it must not be taken for an empty one.
     if (damage !== null && sound.length === 0) {
@@ -177,12 +175,15 @@ class Surveyor {
     if (state !== undefined) await this.#note({ state, offset: 0, problem: NO_FRAMES, next: null }, { ...held, isAll: held.isAll && countOf(held) > 0 });
   }
 
-  /** Before the first file with frames, of which `first` is the first, one without has lost them. */
-  #noteLost(path: string, first: Frame | null): void {
-    if (first !== null && this.#lastBatch === null && this.#empty !== null) {
-      this.#damages.push(placeOf(this.#empty, { offset: 0, problem: LOST_FRAMES }, first.batch === 1 ? "nobody" : "anybody", first.batch));
+  /** Before the first file with frames, of which `next` is the first, one without has lost them. */
+  async #noteLost(next: Frame | null): Promise<void> {
+    const [state] = this.#states;
+    if (next !== null && this.#lastBatch === null && state !== undefined) {
+      const held = await this.#behindLast(Infinity);
+      const last = held.parts.flatMap(({ frames }) => frames).at(-1);
+      const isAll = next.batch === 1 || (held.isAll && last?.isCertain === true && last.frame.batch === next.batch - 1);
+      await this.#note({ state, offset: 0, problem: LOST_FRAMES, next }, { ...held, isAll });
     }
-    this.#empty ??= first === null ? path : null;
   }
 
   /** What is between the last sound frame and `next`, in this file and at the end of the one before, was damaged. */
@@ -239,6 +240,7 @@ class Surveyor {
     if (stream === undefined) {
       if (damage?.file !== path) throw new DirectoryError(`journal file ${path} uses handle ${record.handle} without saying what it means`);
       damage.strayRecords += 1;
+      damage.strayBatch = frame.batch;
       return;
     }
     damage?.behind.add(stream.identity.id);
@@ -287,7 +289,7 @@ class Surveyor {
 }
 
 function placeOf(file: string, { offset, problem }: JournalDamage, others: DamagedPlace["others"], after = Infinity): DamagedPlace {
-  return { file, offset, problem, after, behind: new Set(), suspects: new Set(), others, strayRecords: 0 };
+  return { file, offset, problem, after, behind: new Set(), suspects: new Set(), others, strayRecords: 0, strayBatch: 0 };
 }
 
 function countOf({ parts }: Pick<Held, "parts">): number {

@@ -141,14 +141,16 @@ async function scanSources(sources: readonly JournalSource[], known: Map<string,
 const NO_BINDINGS: JournalSource["bindings"] = new Map();
 
 function scanFrames(path: string, sequence: number, frames: readonly Frame[], bindings: JournalSource["bindings"], known: Map<string, StreamRecords>): ScannedFile {
-  const streams = new Map([...bindings].map(([handle, identity]) => [handle, recordsOf(identity, known)]));
+  const streams = new Map<number, StreamRecords>();
   let records = 0;
   let bytes = 0;
   for (const frame of frames) {
     records += frame.recordCount;
     bytes += frame.records.length;
-    for (const { kind, handle, offset, identity, isBypassed } of decodeHeads(frame)) {
-      if (identity !== null) streams.set(handle, recordsOf(identity, known));
+    for (const { kind, handle, offset, identity: named, isBypassed } of decodeHeads(frame)) {
+      // In the order of their first records: of two with the same name the later one counts.
+      const identity = named ?? (streams.has(handle) ? undefined : bindings.get(handle));
+      if (identity !== undefined) streams.set(handle, recordsOf(identity, known));
       const stream = streams.get(handle);
       if (stream === undefined) throw new DirectoryError(`journal file ${path} uses handle ${handle} without saying what it means`);
       if (kind === RecordKind.create) stream.isCreatedHere = true;

@@ -274,8 +274,10 @@ class Repair {
     };
     const facts = new StreamFactFinder(this.#options, survey);
     for (const stream of facts.present.values()) {
-      const { identity: { id, name }, directory, createdHere, sidecar, ended, tail } = stream;
-      if (createdHere && sidecar === null && !ended && mayHaveLost(damages, { id, batch: 0 }, stream)) note(id, name, directory, tail);
+      const { identity: { id, name }, directory, ended, tail } = stream;
+      const own = ownSidecar(stream);
+      const isJournals = own === null ? isApplicable(stream, survey) : own.claimed;
+      if (isJournals && !ended && mayHaveLost(damages, { id, batch: 0 }, stream)) note(id, name, directory, tail);
     }
     for await (const directory of this.#directories()) {
       const { sidecar } = await this.#check(directory, 0, false);
@@ -331,10 +333,13 @@ class Repair {
       if (checked.refusal === null || !this.#isAccepted(checked.name)) continue;
       const acceptance = await acceptanceOf({ files, layout, damaged: this.#damaged, nowMs, lastBatch }, checked);
       if (typeof acceptance === "string") this.#say("left", checked.name, sidecarPath(directory), `its loss can't be accepted: ${acceptance}`);
-      else await this.#step(checked.name, sidecarPath(directory), acceptance.what, acceptance.run);
+      else {
+        await this.#step(checked.name, sidecarPath(directory), acceptance.what, acceptance.run);
+        await this.#repairSegments(await this.#check(directory, 0, true));
+      }
     }
     for (const { pattern } of this.#accepting) {
-      if (!this.#matched.has(pattern)) this.#say("left", pattern, layout.streams, "it is not refused, or not there: there is no loss to accept");
+      if (!this.#matched.has(pattern) && !pattern.includes("*")) this.#say("left", pattern, layout.streams, "it is not refused, or not there: there is no loss to accept");
     }
   }
 

@@ -1,16 +1,18 @@
 import { runHistory } from "./histories.js";
+import { runDamage } from "./random-damage.js";
 import type { FailedSeed, WorkerReport } from "./seeds.js";
 
-/** Histories between two reports. */
+/** Runs between two reports. */
 const BURST = 20;
 
-const [first = 0, end = 0, step = 1] = process.argv.slice(2).map(Number);
+const [what, ...numbers] = process.argv.slice(2);
+const [first = 0, end = 0, step = 1] = numbers.map(Number);
 let failed: FailedSeed[] = [];
 let done = 0;
 
 for (let seed = first; seed < end; seed += step) {
   try {
-    await runHistory(seed);
+    await (what === "damage" ? runDamage(seed) : runHistory(seed));
   } catch (error) {
     failed.push({ seed, says: `seed ${seed}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}` });
   }

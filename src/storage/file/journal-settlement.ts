@@ -18,6 +18,8 @@ export interface SettlementOptions {
   readonly layout: Layout;
   readonly directoryId: Buffer;
   readonly damaged: Damaged;
+  /** Whether the stream of this id has forks. */
+  readonly isSource: (id: string) => boolean;
   readonly log: Log;
 }
 
@@ -80,7 +82,7 @@ export async function settleJournal(options: SettlementOptions, survey: Survey, 
   const { files, layout, damaged } = options;
   const journal = survey.damages.length === 0 ? survey.files : survey.files.map((file) => ({ ...file, frames: () => knownFrames(file) }));
   const left = await applyAll({ ...options, lastBatch }, journal, new Set(short.map(({ directory }) => directory)));
-  for (const { directory, reason } of short) await damaged.refuse(directory, reason, lastBatch + 1);
+  for (const { id, directory, reason } of short) await damaged.refuse(directory, reason, { batch: lastBatch, isSource: options.isSource(id) });
   const next = Math.max(...survey.files.map(({ sequence }) => sequence)) + 1;
   await replaceFile(files, layout.journalFile(next), emptyFrame(next, lastBatch + 1, options.directoryId));
   await files.syncDirectory(layout.journal);
@@ -101,7 +103,7 @@ export async function applyKept(options: SettlementOptions, kept: Survey, ids: R
   const short = shortStreams(kept).filter(({ id }) => ids.has(id));
   const journal = kept.files.map((file) => ({ ...file, frames: () => knownFrames(file, ids) }));
   await applyAll({ ...options, lastBatch }, journal, new Set(short.map(({ directory }) => directory)));
-  for (const { directory, reason } of short) await options.damaged.refuse(directory, reason, lastBatch);
+  for (const { id, directory, reason } of short) await options.damaged.refuse(directory, reason, { batch: lastBatch, isSource: options.isSource(id) });
 }
 
 /** Streams that are there, and whose files lack records that were set aside, or may lack some that were damaged there. */

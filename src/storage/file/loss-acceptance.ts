@@ -15,6 +15,8 @@ export interface AcceptanceOptions {
   readonly nowMs: number;
   /** The journal's last batch: nothing before it is asked for again. */
   readonly lastBatch: number;
+  /** Whether the stream of this id has forks: they may share what is lost, so no position is given out again. */
+  readonly isSource: (id: string) => boolean;
 }
 
 /** What is done when somebody accepts that a refused stream has lost its end. */
@@ -38,17 +40,20 @@ export async function acceptanceOf(options: AcceptanceOptions, checked: CheckedS
   const unreadable = lost.find(({ state }) => state === "unreadable");
   if (unreadable !== undefined) return `${unreadable.path}: ${unreadable.problem}`;
   const { sidecar, dropped } = withoutLostEnd(kept, lost, options.lastBatch);
-  const { tail } = sidecar.state;
+  const { state } = sidecar;
+  const { tail } = state;
+  state.closed ||= options.isSource(sidecar.id);
   const run = async (): Promise<void> => {
     for (const { path, state } of dropped) if (state === "wrong") await damaged.move(path);
     await noteAccepted(options, directory, sidecar, { position: tail, reason: refusal ?? "", acceptedAtMs: options.nowMs });
     await damaged.replaceSidecar(directory, encodeSidecar(sidecar));
   };
-  return { what: `serve ${JSON.stringify(name)} again with ${tail} bytes, as its loss is accepted: positions from ${tail} on are given out again`, run };
+  const end = state.closed ? "it is closed" : `positions from ${tail} on are given out again`;
+  return { what: `serve ${JSON.stringify(name)} again with ${tail} bytes, as its loss is accepted: ${end}`, run };
 }
 
-/** The last sidecar that was kept when the stream was refused: it holds the most of the journal. */
-async function keptSidecar(damaged: Damaged, layout: Layout, directory: string): Promise<Sidecar | null> {
+/** The last sidecar that was kept when the stream was refused: it holds the most of the journal. `null` when there is none. */
+export async function keptSidecar(damaged: Damaged, layout: Layout, directory: string): Promise<Sidecar | null> {
   let best: Sidecar | null = null;
   for await (const copy of damaged.copiesOf(sidecarPath(directory))) {
     const read = decodeSidecar(copy);

@@ -2,17 +2,17 @@ import { join } from "node:path";
 import { nameMatcher } from "../../protocol/name-pattern.js";
 import type { Position } from "../storage.js";
 import type { Log } from "../../ops/log.js";
+import { describeDamage } from "./damaged-place.js";
 import { Damaged } from "./damaged.js";
 import { makeShards } from "./directory.js";
 import type { Files } from "./files.js";
-import { describeDamage, mayHaveLost } from "./damaged-place.js";
 import { mendForks } from "./fork-mending.js";
 import { ForkRelations } from "./fork-relations.js";
 import { applyKept, behindKept, isApplicable, settleJournal, shortStreams, type ShortStream } from "./journal-settlement.js";
 import { surveyJournal, surveyKept, type Survey } from "./journal-survey.js";
 import { ownSidecar, type JournaledStream } from "./journaled-stream.js";
 import { lossesPath, sidecarPath, type Layout } from "./layout.js";
-import { acceptanceOf } from "./loss-acceptance.js";
+import { acceptanceOf, keptSidecar } from "./loss-acceptance.js";
 import { nameList } from "./name-list.js";
 import { relativesOf } from "./relatives.js";
 import { encodeSidecar, type Sidecar } from "./sidecar.js";
@@ -21,6 +21,7 @@ import { rebuildSidecar } from "./sidecar-rebuild.js";
 import { checkStream, type CheckedStream } from "./stream-check.js";
 import { idsOf, StreamFactFinder, writtenId } from "./stream-facts.js";
 import { newStreamId } from "./stream-id.js";
+import { unprovenStreams } from "./unproven-streams.js";
 import { problemWithOwner } from "./verify.js";
 
 /** Something that was done, or is to be done, or that nobody but the operator can do. */
@@ -72,6 +73,8 @@ class Repair {
   /** Whose loss is accepted, and which of these patterns a refused stream was found for. */
   readonly #accepting: readonly { readonly pattern: string; readonly matches: (name: string) => boolean }[];
   readonly #matched = new Set<string>();
+  /** Of all sidecars that were seen: the journal has had so many batches. */
+  #knownBatch = 0;
   /** Sidecars that would be there if anything were done, by directory. */
   readonly #planned = new Map<string, Sidecar>();
   /** Streams that would be refused if anything were done, and whose loss is accepted. */
@@ -88,45 +91,52 @@ class Repair {
     const first = await surveyJournal(this.#options);
     if (this.#leaveJournal(first)) return this.#summary();
     if (this.#options.apply) await makeShards(this.#options.files, this.#options.layout);
-    const found = await this.#gather(first, (checked, journaled) => this.#repairOwner(checked, journaled));
+    const found = await this.#gather(first, true, (checked, journaled) => this.#repairOwner(checked, journaled));
     this.#relations = found.relations;
-    const { highestBatch: knownBatch } = found;
-    const survey = knownBatch > first.highestBatch ? await surveyJournal({ ...this.#options, knownBatch }) : first;
+    const survey = this.#knownBatch > first.highestBatch ? await this.#survey() : first;
     const kept = new StreamFactFinder(this.#options, await surveyKept(this.#options)).present;
     for (const directory of found.lost) {
       const journals = { present: found.facts.present.get(directory), kept: kept.get(directory), lastBatch: survey.lastBatch };
       await this.#repairSidecar(await this.#check(directory, 0, false), journals, found.lost.length === 1);
     }
     await this.#applyKept(survey);
-    await this.#repairJournal(this.#counts.done > 0 ? await surveyJournal({ ...this.#options, knownBatch }) : survey);
+    await this.#repairJournal(this.#counts.done > 0 || this.#knownBatch > survey.highestBatch ? await this.#survey() : survey);
     for await (const directory of this.#directories()) {
       await this.#repairSegments(await this.#check(directory, found.facts.present.get(directory)?.trimmedTo ?? 0, true));
     }
     await this.#acceptLosses();
-    if (!found.relations.isEmpty) await this.#repairForks(this.#options.apply ? await surveyJournal(this.#options) : survey);
+    if (!found.relations.isEmpty) await this.#repairForks(this.#options.apply ? await this.#survey() : survey);
     return this.#summary();
   }
 
-  /** Looks at all streams, has `visit` see to those with a sound sidecar, and learns of all who was forked from whom. */
-  async #gather(survey: Survey, visit: (checked: CheckedStream, journaled: JournaledStream | undefined) => Promise<void> = () => Promise.resolve()): Promise<Gathered> {
+  /** The journal, as it is now, by all that sidecars tell of it. */
+  #survey(): Promise<Survey> {
+    return surveyJournal({ ...this.#options, knownBatch: this.#knownBatch });
+  }
+
+  /**
+   * Looks at all streams, has `visit` see to those with a sound sidecar, and learns of all who was forked from whom; of
+   * refused ones too where it `countsRefused`.
+   */
+  async #gather(survey: Survey, countsRefused: boolean, visit: (checked: CheckedStream, journaled: JournaledStream | undefined) => Promise<void> = () => Promise.resolve()): Promise<Gathered> {
     const facts = new StreamFactFinder(this.#options, survey);
     const relations = new ForkRelations(this.#options.layout);
     const lost: string[] = [];
-    let highestBatch = 0;
     for (const unwritten of facts.unwritten()) relations.note(unwritten);
     for await (const directory of this.#directories()) {
       const journaled = facts.present.get(directory);
       const checked = await this.#check(directory, 0, false);
-      const known = facts.factsIn(directory, checked.sidecar ?? this.#planned.get(directory) ?? null);
+      const refused = checked.refusal === null ? null : await keptSidecar(this.#damaged, this.#options.layout, directory);
+      const known = facts.factsIn(directory, checked.sidecar ?? this.#planned.get(directory) ?? (countsRefused ? refused : null));
       if (known !== null) relations.note(known);
-      highestBatch = Math.max(highestBatch, checked.sidecar?.batch ?? 0);
+      this.#knownBatch = Math.max(this.#knownBatch, checked.sidecar?.batch ?? refused?.batch ?? 0);
       if (checked.sidecar !== null) await visit(checked, journaled);
       else if (isMissed(checked, journaled)) {
         lost.push(directory);
         if (known === null) relations.noteUnsound(await idsOf(this.#options, checked, journaled));
       }
     }
-    return { facts, relations, lost, highestBatch };
+    return { facts, relations, lost };
   }
 
   #summary(): RepairSummary {
@@ -203,6 +213,7 @@ class Repair {
 
   async #putSidecar(checked: CheckedStream, sidecar: Sidecar, bytes: Buffer, what: string): Promise<void> {
     if (!this.#options.apply) this.#planned.set(checked.directory, sidecar);
+    this.#knownBatch = Math.max(this.#knownBatch, sidecar.batch);
     await this.#step(sidecar.name, sidecarPath(checked.directory), what, () => this.#replaceSidecar(checked, bytes));
   }
 
@@ -229,7 +240,7 @@ class Repair {
     const { files, layout, directoryId, log, apply } = this.#options;
     const short = new Map(shortStreams(kept).map((stream) => [stream.id, stream]));
     const ids = new Set(behind.map(({ identity }) => identity.id));
-    if (apply) await applyKept({ files, layout, directoryId, log, damaged: this.#damaged }, kept, ids, survey.highestBatch);
+    if (apply) await applyKept({ files, layout, directoryId, log, damaged: this.#damaged, isSource: (id) => this.#relations.isSource(id) }, kept, ids, survey.highestBatch);
     for (const { identity, directory, pendingRecords } of behind) {
       if (pendingRecords > 0) this.#did(identity.name, directory, `apply ${pendingRecords} records that were set aside in ${layout.damaged}`);
       const lacking = short.get(identity.id);
@@ -241,11 +252,11 @@ class Repair {
     const streams = [...survey.streams.values()];
     const pending = streams.filter((stream) => !stream.deleted && stream.pendingRecords > 0 && isApplicable(stream, survey));
     const doomed = streams.filter((stream) => stream.deleted && ownSidecar(stream) !== null);
-    const short = [...shortStreams(survey), ...(await this.#unproven(survey))];
+    const short = [...shortStreams(survey), ...(await unprovenStreams(survey, new StreamFactFinder(this.#options, survey), this.#streams()))];
     if (pending.length + doomed.length + short.length + survey.damages.length === 0) return;
     const { files, layout, directoryId, log, apply } = this.#options;
     const decisions = { short, lastBatch: survey.highestBatch };
-    const left = apply ? await settleJournal({ files, layout, directoryId, log, damaged: this.#damaged }, survey, decisions) : [];
+    const left = apply ? await settleJournal({ files, layout, directoryId, log, damaged: this.#damaged, isSource: (id) => this.#relations.isSource(id) }, survey, decisions) : [];
     const records = pending.reduce((sum, { pendingRecords }) => sum + pendingRecords, 0);
     if (pending.length + doomed.length > 0) this.#did(null, layout.journal, `apply ${records} records to ${pending.length} streams, and finish ${doomed.length} deletions`);
     this.#tellDamages(survey);
@@ -263,30 +274,8 @@ class Repair {
     }
   }
 
-  /** Open streams of which nothing shows that they have not lost their end where it is not known whose records were damaged. */
-  async #unproven(survey: Survey): Promise<ShortStream[]> {
-    const { damages } = survey;
-    const known = new Set(shortStreams(survey).map(({ directory }) => directory));
-    const found: ShortStream[] = [];
-    if (damages.every(({ others }) => others === "nobody")) return found;
-    const note = (id: string, name: string, directory: string, tail: number): void => {
-      if (!known.has(directory)) found.push({ id, name, directory, reason: `records of it from position ${tail} on may be lost, and its readers may have seen them: nobody can tell whose records a damaged part of the journal had` });
-    };
-    const facts = new StreamFactFinder(this.#options, survey);
-    for (const stream of facts.present.values()) {
-      const { identity: { id, name }, directory, ended, tail } = stream;
-      const own = ownSidecar(stream);
-      const isJournals = own === null ? isApplicable(stream, survey) : own.claimed;
-      if (isJournals && !ended && mayHaveLost(damages, { id, batch: 0 }, stream)) note(id, name, directory, tail);
-    }
-    for await (const directory of this.#directories()) {
-      const { sidecar } = await this.#check(directory, 0, false);
-      if (sidecar === null || sidecar.claimed || sidecar.softDeleted || sidecar.state.closed || facts.deleted.has(sidecar.id)) continue;
-      const present = facts.present.get(directory);
-      const journaled = present?.identity.id === sidecar.id ? present : undefined;
-      if (journaled?.ended !== true && mayHaveLost(damages, sidecar, journaled)) note(sidecar.id, sidecar.name, directory, journaled?.tail ?? sidecar.state.tail);
-    }
-    return found;
+  async *#streams(): AsyncGenerator<CheckedStream> {
+    for await (const directory of this.#directories()) yield this.#check(directory, 0, false);
   }
 
   async #repairSegments({ directory, name, sidecar, lost }: CheckedStream): Promise<void> {
@@ -301,7 +290,7 @@ class Repair {
     const isLastLost = lost.some(({ start }) => start === last?.start);
     if (!isLastLost || sidecar.state.closed) return;
     const what = `${this.#refusal(sidecar.id)}, and keep its sidecar: what is appended to a damaged segment could not be read again`;
-    await this.#step(name, sidecarPath(directory), what, () => this.#damaged.refuse(directory, "its last segment is lost"));
+    await this.#step(name, sidecarPath(directory), what, () => this.#damaged.refuse(directory, "its last segment is lost", { isSource: this.#relations.isSource(sidecar.id) }));
     this.#planRefusal(directory, sidecar.name);
   }
 
@@ -327,11 +316,12 @@ class Repair {
   async #acceptLosses(): Promise<void> {
     const { files, layout, nowMs } = this.#options;
     for (const { directory, name } of this.#refusals) this.#say("to do", name, sidecarPath(directory), "serve it again with what there is, as its loss is accepted");
-    const { highestBatch: lastBatch } = await surveyJournal(this.#options);
-    for await (const directory of this.#directories()) {
-      const checked = await this.#check(directory, 0, false);
+    const { highestBatch: lastBatch } = await this.#survey();
+    const isSource = (id: string): boolean => this.#relations.isSource(id);
+    for await (const checked of this.#streams()) {
+      const { directory } = checked;
       if (checked.refusal === null || !this.#isAccepted(checked.name)) continue;
-      const acceptance = await acceptanceOf({ files, layout, damaged: this.#damaged, nowMs, lastBatch }, checked);
+      const acceptance = await acceptanceOf({ files, layout, damaged: this.#damaged, nowMs, lastBatch, isSource }, checked);
       if (typeof acceptance === "string") this.#say("left", checked.name, sidecarPath(directory), `its loss can't be accepted: ${acceptance}`);
       else {
         await this.#step(checked.name, sidecarPath(directory), acceptance.what, acceptance.run);
@@ -349,7 +339,7 @@ class Repair {
   }
 
   async #repairForks(survey: Survey): Promise<void> {
-    const { facts, relations } = await this.#gather(survey);
+    const { facts, relations } = await this.#gather(survey, false);
     const replace = (checked: CheckedStream, sidecar: Sidecar): Promise<void> => this.#replaceSidecar(checked, encodeSidecar(sidecar));
     const mending = { layout: this.#options.layout, apply: this.#options.apply, planned: this.#planned, check: (directory: string) => this.#check(directory, 0, false), replace };
     for await (const { finding, mend } of mendForks(mending, facts, relations)) {
@@ -365,8 +355,6 @@ interface Gathered {
   readonly relations: ForkRelations;
   /** Directories without a sound sidecar. */
   readonly lost: readonly string[];
-  /** Of all sidecars: the journal has had so many batches. */
-  readonly highestBatch: number;
 }
 
 /** What the journal, and what was set aside of it, say of one directory. */

@@ -206,9 +206,11 @@ class Surveyor {
     let isAll = true;
     for (const state of this.#states.slice(Math.max(0, this.#states.findLastIndex(({ hasFrames }) => hasFrames)))) {
       const bytes = await readJournal(this.#options.files, state.path);
-      const { frames, areWhole } = likelyFrames(bytes, state.end, bytes.length, state.expected, most - countOf({ parts }));
+      const { frames, end, areWhole } = likelyFrames(bytes, state.end, bytes.length, state.expected, most - countOf({ parts }));
       parts.push({ state, frames });
-      isAll &&= areWhole;
+      // Where as many are looked for as there may be, more may have been cut off.
+      const cut = most === Infinity ? cutOff(bytes, frames.map(({ frame }) => frame), end, state.expected.sequence) : null;
+      isAll &&= areWhole && cut?.mayHideFrames !== true;
     }
     return { parts, isAll };
   }

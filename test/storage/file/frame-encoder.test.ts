@@ -121,3 +121,14 @@ test("an empty frame only counts a batch", async (t) => {
   assert.deepEqual(recordsIn(frame), []);
   assert.equal(encoder.endOf(1024, frame), 1536);
 });
+
+test("a frame tells how many handles its file has given out, and for how long it vouches where syncs do", async (t) => {
+  const file = await journalFile();
+  t.after(() => file.close());
+  await file.allocate();
+  for (const [syncs, fileBytes] of [[true, Math.floor(1e6 / 512) * 512], [false, 0]] as const) {
+    const { frame } = new FrameEncoder(Buffer.alloc(8), syncs).encode([entryOf(streamOf("one")), entryOf(streamOf("two"))], Infinity, file, 1);
+    const decoded = decodeFrame(Buffer.concat([frame ?? Buffer.alloc(0)]), 0);
+    assert.deepEqual([decoded?.handles, decoded?.fileBytes], [syncs ? 2 : 4, fileBytes]);
+  }
+});

@@ -10,13 +10,16 @@ const INITIAL_BUFFER_BYTES = 64 * 1024;
 /** Packs entries into frames. One frame at a time: the buffer is used again for the next. */
 export class FrameEncoder {
   readonly #directoryId: Buffer;
+  readonly #syncs: boolean;
   #buffer = Buffer.allocUnsafeSlow(INITIAL_BUFFER_BYTES);
   /** Of the frame that is being packed: where its records end, and how many there are. */
   #end = FRAME_HEADER_BYTES;
   #records = 0;
 
-  constructor(directoryId: Buffer) {
+  /** `syncs` tells whether a file keeps the length that it was allocated, whatever comes: its frames vouch for it then. */
+  constructor(directoryId: Buffer, syncs: boolean) {
     this.#directoryId = directoryId;
+    this.#syncs = syncs;
   }
 
   /** The most bytes that a frame takes when no single record is longer. */
@@ -80,7 +83,8 @@ export class FrameEncoder {
   }
 
   #seal(end: number, records: number, file: JournalFile, batch: number): Buffer {
-    sealFrame(this.#buffer, end, records, { sequence: file.sequence, batch, directoryId: this.#directoryId });
+    const fileBytes = this.#syncs ? file.allocatedBytes : 0;
+    sealFrame(this.#buffer, end, records, { sequence: file.sequence, batch, directoryId: this.#directoryId, handles: file.nextHandle, fileBytes });
     return this.#buffer.subarray(0, end);
   }
 

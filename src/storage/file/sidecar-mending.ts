@@ -1,3 +1,4 @@
+import { byteChanges } from "./crc-changes.js";
 import { crc32 } from "./crc32.js";
 import { decodeSidecar, type Sidecar } from "./sidecar.js";
 
@@ -35,7 +36,7 @@ function* candidates(bytes: Buffer, body: Buffer): Generator<Candidate> {
   const [only] = wrong;
   if (only !== undefined && wrong.length === 1) yield { bytes: Buffer.concat([body, trailer]), offset: body.length + only };
   if (written === undefined) return;
-  for (const { offset, change } of singleChanges((crc32(body) ^ parseInt(written, 16)) >>> 0, body.length)) {
+  for (const { offset, change } of byteChanges((crc32(body) ^ parseInt(written, 16)) >>> 0, body.length)) {
     const changed = Buffer.from(bytes);
     changed.writeUInt8(bytes.readUInt8(offset) ^ change, offset);
     yield { bytes: changed, offset };
@@ -49,20 +50,5 @@ function soundSidecar(candidate: Candidate): MendedSidecar | null {
   } catch {
     // The checksum matches by chance, and it is no JSON.
     return null;
-  }
-}
-
-/** What each byte does to a CRC, and which byte has a given highest byte in it: no two have the same. */
-const TABLE: readonly number[] = Array.from({ length: 256 }, (_, byte) => (crc32(Buffer.from([byte])) ^ crc32(Buffer.from([0]))) >>> 0);
-const BY_HIGHEST = new Map(TABLE.map((value, byte) => [value >>> 24, byte]));
-
-/** The changes of one byte among `length` that change a CRC by `difference`: taken back byte by byte from the end. */
-function* singleChanges(difference: number, length: number): Generator<{ readonly offset: number; readonly change: number }> {
-  let rest = difference;
-  for (let offset = length - 1; offset >= 0; offset -= 1) {
-    const change = BY_HIGHEST.get(rest >>> 24) ?? 0;
-    const value = TABLE[change] ?? 0;
-    if (change !== 0 && value === rest) yield { offset, change };
-    rest = (((rest ^ value) << 8) | change) >>> 0;
   }
 }

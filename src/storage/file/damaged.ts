@@ -1,7 +1,7 @@
 import { dirname, join, relative } from "node:path";
 import { errorCode, readWhole, replaceFile, type Files } from "./files.js";
-import { sidecarPath, type Layout } from "./layout.js";
-import { decodeSidecar, encodeRefusal, encodeSidecar } from "./sidecar.js";
+import { keptSidecarPath, sidecarPath, type Layout } from "./layout.js";
+import { decodeSidecar, encodeRefusal, encodeSidecar, isNotice } from "./sidecar.js";
 
 /** What else counts when a stream is refused. */
 export interface RefusalOptions {
@@ -55,7 +55,9 @@ export class Damaged {
   async refuse(streamDirectory: string, reason: string, { batch = 0, isSource = false }: RefusalOptions = {}): Promise<void> {
     const path = sidecarPath(streamDirectory);
     const bytes = await readWhole(this.#files, path);
-    const read = bytes === null ? null : decodeSidecar(bytes);
+    // What a notice stands for is beside it.
+    const kept = bytes !== null && isNotice(bytes) ? await readWhole(this.#files, keptSidecarPath(streamDirectory)) : null;
+    const read = bytes === null ? null : decodeSidecar(kept ?? bytes);
     const sidecar = read?.kind === "sound" ? { ...read.sidecar, batch: Math.max(read.sidecar.batch, batch) } : null;
     if (sidecar !== null && (isSource || sidecar.forks !== null)) {
       sidecar.state.closed = true;
@@ -65,6 +67,7 @@ export class Damaged {
       return this.replaceSidecar(streamDirectory, closed);
     }
     await this.#files.makeDirectory(streamDirectory);
+    if (kept !== null && bytes !== null) await this.copy(path, bytes);
     if (bytes !== null) await this.copy(path, sidecar === null ? bytes : encodeSidecar(sidecar));
     await this.replaceSidecar(streamDirectory, encodeRefusal(reason));
   }

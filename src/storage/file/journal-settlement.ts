@@ -1,11 +1,12 @@
 import type { Log } from "../../ops/log.js";
 import type { Damaged } from "./damaged.js";
 import type { FileStream } from "./file-stream.js";
+import { encodeBinding } from "./frame-encoder.js";
 import { poolThreads, readWhole, replaceFile, type Files } from "./files.js";
 import type { Survey, SurveyedFile } from "./journal-survey.js";
 import { ownSidecar, type JournaledStream } from "./journaled-stream.js";
 import type { Layout } from "./layout.js";
-import { encodeFrame, keepRecords, SECTOR_BYTES, type Frame } from "./record.js";
+import { decodeRecords, encodeFrame, keepRecords, SECTOR_BYTES, type Frame } from "./record.js";
 import { keepStreams, NO_RECORDS, writeKept } from "./kept-journal.js";
 import { recover } from "./recovery.js";
 import { SegmentPool } from "./segment-pool.js";
@@ -93,7 +94,7 @@ export async function settleJournal(options: SettlementOptions, survey: Survey, 
   const leftIds = new Set(left.map(({ id }) => id));
   for (const file of journal) {
     const isWhole = survey.damages.every((damage) => damage.file !== file.path);
-    if ((await keepLeft(options, file, leftIds, isWhole)) === file.path) continue;
+    if ((await keepLeft({ ...options, survey }, file, leftIds, isWhole)) === file.path) continue;
     if (isKept) await damaged.move(file.path);
     else await files.unlink(file.path);
   }
@@ -102,13 +103,27 @@ export async function settleJournal(options: SettlementOptions, survey: Survey, 
 }
 
 /** Keeps what a file has of these streams; returns where, `null` when it has nothing of them. */
-async function keepLeft({ files, layout, damaged }: SettlementOptions, { path, sequence, frames }: SurveyedFile, ids: ReadonlySet<string>, isWhole: boolean): Promise<string | null> {
-  const kept = ids.size === 0 ? [] : keepStreams(await frames(), ({ id }) => ids.has(id));
+async function keepLeft({ files, layout, damaged, survey }: SettlementOptions & { readonly survey: Survey }, { path, sequence, frames, bindings }: SurveyedFile, ids: ReadonlySet<string>, isWhole: boolean): Promise<string | null> {
+  const kept = ids.size === 0 ? [] : keepStreams(withBindings(await frames(), bindings, survey), ({ id }) => ids.has(id));
   if (kept.length === 0) return null;
   const target = layout.keptJournalFile(sequence);
   if (target === path && !isWhole) await damaged.copy(path, (await readWhole(files, path)) ?? NO_RECORDS);
   await writeKept({ files, layout, sequence }, kept);
   return target;
+}
+
+/** The frames with records that say what those handles stand for of which only a damaged one said it. */
+function withBindings(frames: readonly Frame[], bindings: SurveyedFile["bindings"], { streams }: Survey): readonly Frame[] {
+  const bound = new Set<number>();
+  return frames.map((frame) => {
+    const missing: Buffer[] = [];
+    for (const { handle, identity, position } of decodeRecords(frame)) {
+      const known = bindings.get(handle);
+      if (identity === null && !bound.has(handle) && known !== undefined) missing.push(encodeBinding(handle, known, Math.min(position, streams.get(known.id)?.tail ?? position)));
+      bound.add(handle);
+    }
+    return { ...frame, recordCount: frame.recordCount + missing.length, records: Buffer.concat([...missing, frame.records]) };
+  });
 }
 
 /**

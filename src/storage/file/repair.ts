@@ -16,7 +16,7 @@ import { acceptanceOf, keptSidecar } from "./loss-acceptance.js";
 import { nameList } from "./name-list.js";
 import { relativesOf } from "./relatives.js";
 import { encodeSidecar, type Sidecar } from "./sidecar.js";
-import { mendSidecar } from "./sidecar-mending.js";
+import { mendSidecar, withoutIndexes } from "./sidecar-mending.js";
 import { rebuildSidecar } from "./sidecar-rebuild.js";
 import { checkStream, type CheckedStream } from "./stream-check.js";
 import { idsOf, StreamFactFinder, writtenId } from "./stream-facts.js";
@@ -281,8 +281,14 @@ class Repair {
     for await (const directory of this.#directories()) yield this.#check(directory, 0, false);
   }
 
-  async #repairSegments({ directory, name, sidecar, lost }: CheckedStream): Promise<void> {
-    if (sidecar === null) return;
+  async #repairSegments({ directory, name, sidecar: found, lost, lostIndexes }: CheckedStream): Promise<void> {
+    if (found === null) return;
+    const sidecar = withoutIndexes(found, lostIndexes);
+    if (lostIndexes.length > 0 && this.#options.apply) await this.#damaged.replaceSidecar(directory, encodeSidecar(sidecar));
+    for (const { start, path, isMissing } of lostIndexes) {
+      const what = `do without it: reads of what is in the segment at ${start} may end within an append`;
+      await this.#step(name, path, what, () => (isMissing ? Promise.resolve() : this.#damaged.move(path)));
+    }
     for (const segment of lost) {
       const sharers = this.#relations.sharersOf(sidecar.id, segment.start, segment.start + segment.length);
       const shared = sharers.length === 0 ? "" : `, which its forks share: ${nameList(sharers)}`;

@@ -1,6 +1,7 @@
 import { byteChanges } from "./crc-changes.js";
 import { crc32 } from "./crc32.js";
 import { decodeSidecar, type Sidecar } from "./sidecar.js";
+import type { LostIndex } from "./stream-check.js";
 
 /** A sidecar that was put right, and what it was before. */
 export interface MendedSidecar {
@@ -51,4 +52,10 @@ function soundSidecar(candidate: Candidate): MendedSidecar | null {
     // The checksum matches by chance, and it is no JSON.
     return null;
   }
+}
+
+/** The sidecar without these indexes of its segments: where their appends end is not known any more. */
+export function withoutIndexes(sidecar: Sidecar, lost: readonly LostIndex[]): Sidecar {
+  const starts = new Set(lost.map(({ start }) => start));
+  return { ...sidecar, segments: sidecar.segments.map((segment) => (starts.has(segment.start) ? { ...segment, index: null } : segment)) };
 }

@@ -26,6 +26,14 @@ export interface LostSegment extends SegmentEntry {
   readonly offset: number | null;
 }
 
+/** The index of a segment that is not what the sidecar says. */
+export interface LostIndex {
+  readonly start: Position;
+  readonly path: string;
+  /** Whether there is no file. */
+  readonly isMissing: boolean;
+}
+
 /** What the directory of a stream turned out to be. */
 export interface CheckedStream {
   readonly directory: string;
@@ -46,7 +54,7 @@ export interface CheckedStream {
   readonly starts: readonly Position[];
   readonly lost: readonly LostSegment[];
   /** Segments whose index is not what the sidecar says: their bytes are sound all the same. */
-  readonly lostIndexes: readonly Position[];
+  readonly lostIndexes: readonly LostIndex[];
   /** All of that, and what else there is, in words; nothing about a sidecar that is missing. */
   readonly findings: readonly Finding[];
 }
@@ -85,7 +93,7 @@ export async function checkStream(options: CheckOptions, directory: string): Pro
   const names = typeof listed === "string" ? [] : listed;
   const starts = names.map(segmentStartOf).filter((start) => start !== null).sort((left, right) => left - right);
   const lost: LostSegment[] = [];
-  const lostIndexes: Position[] = [];
+  const lostIndexes: LostIndex[] = [];
   if (sidecar !== null) {
     await checkHome(options, sidecar, directory, tell);
     checkPositions(sidecar, path, tell);
@@ -187,9 +195,9 @@ export async function lostSegments(options: CheckOptions, sidecar: Sidecar, dire
   return lost;
 }
 
-/** Compares the indexes that are in files with their checksums; returns the starts of the segments whose index is lost. */
-async function checkIndexes(options: CheckOptions, { segments, earliest }: Sidecar, directory: string, tell: Tell): Promise<Position[]> {
-  const lost: Position[] = [];
+/** Compares the indexes that are in files with their checksums; returns those that are lost. */
+async function checkIndexes(options: CheckOptions, { segments, earliest }: Sidecar, directory: string, tell: Tell): Promise<LostIndex[]> {
+  const lost: LostIndex[] = [];
   for (const { start, length, index } of segments) {
     if (index === null || index === "one" || index.inline !== null || start + length <= Math.max(options.trimmedTo, earliest.position)) continue;
     const path = indexPath(directory, start);
@@ -198,7 +206,7 @@ async function checkIndexes(options: CheckOptions, { segments, earliest }: Sidec
     const { problem, offset } = typeof fault === "string" ? { problem: fault, offset: null } : fault;
     tell(path, `${problem}: where the appends from ${start} to ${start + length} ended is lost, the bytes are not`, offset);
     // What can't be read now is not lost.
-    if (typeof fault !== "string") lost.push(start);
+    if (typeof fault !== "string") lost.push({ start, path, isMissing: fault.state === "missing" });
   }
   return lost;
 }

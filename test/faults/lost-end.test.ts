@@ -113,7 +113,7 @@ describe("a stream that may have lost its end", () => {
 });
 
 describe("one flipped bit after a clean stop", () => {
-  for (const [what, byte] of [["magic", 1], ["length", 4], ["checksum", 9], ["count", 12], ["sequence", 16], ["batch", 24], ["directory", 35], ["handles", 40]] as const) {
+  for (const [what, byte] of [["checksum", 9], ["directory", 35]] as const) {
     test(`in the only frame of the journal (${what}): the start names the file, and a repair goes on from the sidecars`, async (context) => {
       const server = new ServedDirectory(context, join(tempDir(), "data"));
       await server.start();

@@ -31,6 +31,8 @@ export interface ShortStream {
   readonly name: string;
   readonly directory: string;
   readonly reason: string;
+  /** Whether nothing of it is left to apply records to. */
+  readonly isLostWithAll: boolean;
 }
 
 /** What a settlement decides. */
@@ -60,17 +62,18 @@ export function isApplicable(stream: JournaledStream, { streams }: Survey): bool
   return sidecar === null || sidecar.sidecar.claimed || streams.has(sidecar.sidecar.id);
 }
 
-/** Whether a stream's creation is lost, and it has no files. What has its name in that case should be deleted. */
+/** Whether a stream's beginning is lost, and it has no files. What has its name in that case should be deleted. */
 function isLostWithAll(stream: JournaledStream): boolean {
-  return stream.isCreationLost && stream.sidecar?.kind !== "damaged" && ownSidecar(stream) === null;
+  return stream.isBeginningLost && stream.sidecar?.kind !== "damaged" && ownSidecar(stream) === null;
 }
 
 function shortStream(stream: JournaledStream): ShortStream {
   const { identity, directory, gap, tail } = stream;
-  const reason = isLostWithAll(stream)
-    ? "its creation was in a damaged part of the journal, with all that it had"
+  const isLost = isLostWithAll(stream);
+  const reason = isLost
+    ? "its creation is lost, with all that it had: it was in a damaged part of the journal, or in files that are gone"
     : `records of it from position ${gap?.tail ?? tail} on are lost, and its readers may have seen them`;
-  return { id: identity.id, name: identity.name, directory, reason };
+  return { id: identity.id, name: identity.name, directory, reason, isLostWithAll: isLost };
 }
 
 /**
@@ -84,7 +87,7 @@ function shortStream(stream: JournaledStream): ShortStream {
 export async function settleJournal(options: SettlementOptions, survey: Survey, { short, lastBatch }: Decisions): Promise<FileStream[]> {
   const { files, layout, damaged } = options;
   const journal = survey.damages.length === 0 ? survey.files : survey.files.map((file) => ({ ...file, frames: () => knownFrames(file) }));
-  const left = await applyAll({ ...options, lastBatch }, journal, new Set(short.map(({ directory }) => directory)));
+  const left = await applyAll({ ...options, lastBatch }, journal, short);
   for (const { id, directory, reason } of short) await damaged.refuse(directory, reason, { batch: lastBatch, isSource: options.isSource(id) });
   const next = Math.max(...survey.files.map(({ sequence }) => sequence)) + 1;
   const empty = encodeFrame({ sequence: next, batch: lastBatch + 1, directoryId: options.directoryId, handles: 0, fileBytes: SECTOR_BYTES }, 0, NO_RECORDS);
@@ -133,7 +136,7 @@ function withBindings(frames: readonly Frame[], bindings: SurveyedFile["bindings
 export async function applyKept(options: SettlementOptions, kept: Survey, ids: ReadonlySet<string>, lastBatch: number): Promise<void> {
   const short = shortStreams(kept).filter(({ id }) => ids.has(id));
   const journal = kept.files.map((file) => ({ ...file, frames: () => knownFrames(file, ids) }));
-  await applyAll({ ...options, lastBatch }, journal, new Set(short.map(({ directory }) => directory)));
+  await applyAll({ ...options, lastBatch }, journal, short);
   for (const { id, directory, reason } of short) await options.damaged.refuse(directory, reason, { batch: lastBatch, isSource: options.isSource(id) });
 }
 
@@ -146,7 +149,9 @@ export function behindKept(kept: Survey, present: Survey): JournaledStream[] {
   });
 }
 
-async function applyAll({ files, layout, directoryId, log, lastBatch }: SettlementOptions & { readonly lastBatch: number }, journal: readonly SurveyedFile[], short: ReadonlySet<string>): Promise<FileStream[]> {
+async function applyAll({ files, layout, directoryId, log, lastBatch }: SettlementOptions & { readonly lastBatch: number }, journal: readonly SurveyedFile[], short: readonly ShortStream[]): Promise<FileStream[]> {
+  const shortened = new Set(short.filter((stream) => !stream.isLostWithAll).map(({ directory }) => directory));
+  const lost = new Set(short.filter((stream) => stream.isLostWithAll).map(({ directory }) => directory));
   const pool = new SegmentPool(files);
   const cache = new TailCache(CACHE_BYTES);
   const writer = new SegmentWriter({ files, layout, pool, cache, threads: poolThreads(), damaged: (stream, damage) => void (stream.damage = damage) });
@@ -157,9 +162,9 @@ async function applyAll({ files, layout, directoryId, log, lastBatch }: Settleme
   const left: FileStream[] = [];
   for (const name of backlog.names()) {
     const stream = await backlog.open(name);
-    if (stream === null) continue;
+    if (stream === null || lost.has(stream.directory)) continue;
     // What is before a gap is theirs like everything else.
-    if (short.has(stream.directory)) stream.damage = null;
+    if (shortened.has(stream.directory)) stream.damage = null;
     if (stream.damage === null) await settle(writer, stream);
     // Also where the files only now turn out not to take it.
     if (stream.damage !== null) left.push(stream);

@@ -90,6 +90,8 @@ interface FileState {
   readonly expected: ExpectedJournal;
   readonly byHandle: Map<number, JournaledStream>;
   readonly bindings: Map<number, StreamIdentity>;
+  /** Handles of which only a damaged frame says what they stand for, and that is not certain. */
+  readonly uncertain: Set<number>;
   /** Handles that it had given out by the last sound frame. */
   handles: number;
   /** Where its last sound frame ends. */
@@ -152,7 +154,7 @@ class Surveyor {
     const { frames, damage, end } = readJournalFile(bytes, expected);
     const sound = damage === null ? frames : [...frames, ...soundFrames(bytes, end, expected)];
     if (isNext) await this.#noteLost(sound[0] ?? null);
-    const state: FileState = { path, expected, byHandle: new Map(), bindings: new Map(), handles: 0, end: 0, hasFrames: sound.length > 0, cut: null };
+    const state: FileState = { path, expected, byHandle: new Map(), bindings: new Map(), uncertain: new Set(), handles: 0, end: 0, hasFrames: sound.length > 0, cut: null };
     // Nothing of this directory's in it, but somebody's: it must not be taken for an empty one.
     if (damage !== null && sound.length === 0 && !isKept) {
       this.#foreign = path;
@@ -271,7 +273,7 @@ class Surveyor {
     state.end = frame.nextOffset;
   }
 
-  async #takeRecord({ path, byHandle }: FileState, frame: Frame, record: JournalRecord): Promise<void> {
+  async #takeRecord({ path, byHandle, uncertain }: FileState, frame: Frame, record: JournalRecord): Promise<void> {
     const damage = this.#damages.at(-1);
     if (record.identity !== null) byHandle.set(record.handle, await this.#meet(record, record.identity));
     const stream = byHandle.get(record.handle);
@@ -282,7 +284,9 @@ class Surveyor {
       return;
     }
     damage?.behind.add(stream.identity.id);
-    if (record.kind === RecordKind.delete) this.#delete(stream);
+    // That is good enough to name the stream, not to give it bytes.
+    if (uncertain.has(record.handle)) stream.suspect ||= frame.batch > (ownSidecar(stream)?.batch ?? 0);
+    else if (record.kind === RecordKind.delete) this.#delete(stream);
     else follow(stream, record, path, frame);
   }
 
@@ -311,7 +315,7 @@ class Surveyor {
   }
 
   /** Who a damaged record is for. A name that nothing else vouches for counts where there is such a stream. */
-  async #likelyOwner({ byHandle, bindings }: FileState, record: JournalRecord, isCertain: boolean): Promise<JournaledStream | null> {
+  async #likelyOwner({ byHandle, bindings, uncertain }: FileState, record: JournalRecord, isCertain: boolean): Promise<JournaledStream | null> {
     const { handle, identity } = record;
     if (identity === null) return byHandle.get(handle) ?? null;
     const known = this.#streams.get(identity.id);
@@ -320,7 +324,8 @@ class Surveyor {
     if (known === undefined && !isThere && !isCertain) return null;
     this.#streams.set(identity.id, stream);
     byHandle.set(handle, stream);
-    if (isCertain && isThere) bindings.set(handle, identity);
+    if (!isCertain) uncertain.add(handle);
+    else if (isThere) bindings.set(handle, identity);
     return stream;
   }
 

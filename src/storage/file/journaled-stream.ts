@@ -13,8 +13,8 @@ export interface JournaledStream {
   readonly firstPosition: Position;
   /** All it ever was is in the journal, from its creation on. */
   readonly createdHere: boolean;
-  /** Its creation was in a damaged part of the journal. */
-  readonly isCreationLost: boolean;
+  /** All that it had before is lost, with its creation: that was in a damaged part of the journal, or in files that are gone. */
+  readonly isBeginningLost: boolean;
   /** What its sidecar says, also where a notice stands in its place; `null` where there is none. */
   readonly sidecar: SidecarResult | null;
   /** Whether its directory says that it lacks records which the journal has. */
@@ -66,7 +66,7 @@ export async function meetStream({ files, layout }: { readonly files: Files; rea
     directory,
     firstPosition,
     createdHere: isCreation && isSound,
-    isCreationLost: isCreation && !isSound && (own === null || own.claimed),
+    isBeginningLost: isCreation ? !isSound && (own === null || own.claimed) : (base?.read ?? null) === null && (await files.list(directory).catch(() => [""])).length === 0,
     sidecar: base === null ? null : sidecarOf(base),
     isTold: base?.isTold === true,
     deleted: false,

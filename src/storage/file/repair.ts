@@ -13,16 +13,16 @@ import { surveyJournal, surveyKept, type Survey } from "./journal-survey.js";
 import { ownSidecar, type JournaledStream } from "./journaled-stream.js";
 import { lossesPath, sidecarPath, type Layout } from "./layout.js";
 import { acceptanceOf, keptSidecar } from "./loss-acceptance.js";
+import { isMissed, isToldOnly, knownOf, type Journals } from "./lost-sidecar.js";
 import { nameList } from "./name-list.js";
 import { relativesOf } from "./relatives.js";
 import { encodeSidecar, type Sidecar } from "./sidecar.js";
 import { mendSidecar, withoutIndexes } from "./sidecar-mending.js";
 import { rebuildSidecar } from "./sidecar-rebuild.js";
 import { checkStream, type CheckedStream } from "./stream-check.js";
-import { idsOf, StreamFactFinder, writtenId } from "./stream-facts.js";
+import { idsOf, StreamFactFinder } from "./stream-facts.js";
 import { newStreamId } from "./stream-id.js";
 import { unprovenStreams } from "./unproven-streams.js";
-import { problemWithOwner } from "./verify.js";
 
 /** Something that was done, or is to be done, or that nobody but the operator can do. */
 export interface RepairLine {
@@ -94,13 +94,7 @@ class Repair {
     const found = await this.#gather(first, true, (checked, journaled) => this.#repairOwner(checked, journaled));
     this.#relations = found.relations;
     const survey = this.#knownBatch > first.highestBatch ? await this.#survey() : first;
-    const aside = await surveyKept(this.#options);
-    const kept = new StreamFactFinder(this.#options, aside).present;
-    for (const directory of found.lost) {
-      if (isToldOnly(kept.get(directory), aside)) continue;
-      const journals = { present: found.facts.present.get(directory), kept: kept.get(directory), lastBatch: survey.lastBatch };
-      await this.#repairSidecar(await this.#check(directory, 0, false), journals, found.lost.length === 1);
-    }
+    await this.#repairSidecars(found, survey);
     await this.#applyKept(survey);
     await this.#repairJournal(this.#counts.done > 0 || this.#knownBatch > survey.highestBatch ? await this.#survey() : survey);
     for await (const directory of this.#directories()) {
@@ -184,22 +178,45 @@ class Repair {
     return true;
   }
 
-  async #repairSidecar(checked: CheckedStream, journals: Journals, isOnlyLost: boolean): Promise<void> {
-    const { directory, name, sidecarState, sidecarProblem } = checked;
-    const path = sidecarPath(directory);
+  /** As long as one that is put right may tell more of the others. */
+  async #repairSidecars({ facts, relations, lost }: Gathered, survey: Survey): Promise<void> {
+    const aside = await surveyKept(this.#options);
+    const kept = new StreamFactFinder(this.#options, aside).present;
+    for (let waiting = lost.filter((directory) => !isToldOnly(kept.get(directory), aside)); ; ) {
+      const left: { readonly checked: CheckedStream; readonly problem: string }[] = [];
+      for (const directory of waiting) {
+        const checked = await this.#check(directory, 0, false);
+        const journals = { present: facts.present.get(directory), kept: kept.get(directory), lastBatch: survey.lastBatch };
+        const put = await this.#repairSidecar(checked, journals, waiting.length === 1);
+        const known = typeof put === "string" ? null : facts.factsIn(directory, put);
+        if (typeof put === "string") left.push({ checked, problem: put });
+        else if (known !== null) relations.note(known);
+      }
+      if (left.length === 0 || left.length === waiting.length) {
+        for (const { checked: { name, directory, refusal }, problem } of left) {
+          if (refusal === null || !this.#isAccepted(name)) this.#say("left", name, sidecarPath(directory), problem);
+        }
+        return;
+      }
+      waiting = left.map(({ checked }) => checked.directory);
+    }
+  }
+
+  /** Resolves to the sidecar that is there now, or says in words why there is none. */
+  async #repairSidecar(checked: CheckedStream, journals: Journals, isOnlyLost: boolean): Promise<Sidecar | string> {
+    const { directory, sidecarState, sidecarProblem } = checked;
     const mended = checked.sidecarBytes === null ? null : mendSidecar(checked.sidecarBytes);
     if (mended !== null && this.#options.layout.streamDirectory(mended.sidecar.name) === directory) {
       const what = `put byte ${mended.offset} right, the only one whose change makes the checksum match; the damaged file is kept`;
       return this.#putSidecar(checked, mended.sidecar, mended.bytes, what);
     }
-    if (checked.refusal !== null && this.#isAccepted(name)) return;
-    if (sidecarState === "final" || sidecarState === "unreadable") return this.#say("left", name, path, `${sidecarProblem}`);
-    const problem = await this.#rebuildSidecar(checked, journals, isOnlyLost);
-    if (problem !== null) this.#say("left", name, path, `${sidecarProblem}, and can't be made anew: ${problem}`);
+    if (sidecarState === "final" || sidecarState === "unreadable") return String(sidecarProblem);
+    const rebuilt = await this.#rebuildSidecar(checked, journals, isOnlyLost);
+    return typeof rebuilt === "string" ? `${sidecarProblem}, and can't be made anew: ${rebuilt}` : rebuilt;
   }
 
   /** Returns in words why it can't be done. */
-  async #rebuildSidecar(checked: CheckedStream, journals: Journals, isOnlyLost: boolean): Promise<string | null> {
+  async #rebuildSidecar(checked: CheckedStream, journals: Journals, isOnlyLost: boolean): Promise<Sidecar | string> {
     const { files, apply, nowMs } = this.#options;
     const journaled = knownOf(checked, journals);
     if (journaled === null) return "records of a stream of this name were set aside, and nobody can tell whether they are its own";
@@ -210,14 +227,14 @@ class Repair {
     const { state, claimed } = rebuilt.sidecar;
     const sidecar = journaled === undefined ? { ...rebuilt.sidecar, batch: journals.lastBatch } : rebuilt.sidecar;
     const extent = claimed ? "" : ` with ${state.tail} bytes`;
-    await this.#putSidecar(checked, sidecar, encodeSidecar(sidecar), `${checked.sidecarProblem}: make it anew${extent}; ${rebuilt.unknown}`);
-    return null;
+    return this.#putSidecar(checked, sidecar, encodeSidecar(sidecar), `${checked.sidecarProblem}: make it anew${extent}; ${rebuilt.unknown}`);
   }
 
-  async #putSidecar(checked: CheckedStream, sidecar: Sidecar, bytes: Buffer, what: string): Promise<void> {
+  async #putSidecar(checked: CheckedStream, sidecar: Sidecar, bytes: Buffer, what: string): Promise<Sidecar> {
     if (!this.#options.apply) this.#planned.set(checked.directory, sidecar);
     this.#knownBatch = Math.max(this.#knownBatch, sidecar.batch);
     await this.#step(sidecar.name, sidecarPath(checked.directory), what, () => this.#replaceSidecar(checked, bytes));
+    return sidecar;
   }
 
   async #replaceSidecar({ directory, sidecarBytes }: CheckedStream, bytes: Buffer): Promise<void> {
@@ -366,32 +383,4 @@ interface Gathered {
   readonly relations: ForkRelations;
   /** Directories without a sound sidecar. */
   readonly lost: readonly string[];
-}
-
-/** What the journal, and what was set aside of it, say of one directory. */
-interface Journals {
-  readonly present: JournaledStream | undefined;
-  readonly kept: JournaledStream | undefined;
-  readonly lastBatch: number;
-}
-
-/**
- * What the journal knows of the stream whose sidecar is lost. What was set aside is older and knows more of its beginning,
- * but may be an earlier stream's of the name, whose bytes must never get into this one: `null` where nobody can tell.
- */
-function knownOf({ sidecarBytes }: CheckedStream, { present, kept }: Journals): JournaledStream | null | undefined {
-  if (kept === undefined) return present;
-  const id = present?.identity.id ?? writtenId(sidecarBytes);
-  if (id === undefined) return null;
-  return kept.identity.id === id ? kept : present;
-}
-
-/** Whether nothing is wrong with a stream but what a notice says: that its files lack records, which can be applied now. */
-function isToldOnly(journaled: JournaledStream | undefined, survey: Survey): boolean {
-  return journaled !== undefined && journaled.isTold && isApplicable(journaled, survey);
-}
-
-/** Whether a stream should have a sidecar where there is no sound one. */
-function isMissed(checked: CheckedStream, journaled: JournaledStream | undefined): boolean {
-  return checked.sidecarState !== "missing" || problemWithOwner(checked, journaled) !== null;
 }

@@ -16,7 +16,7 @@ export async function unprovenStreams(survey: Survey, facts: StreamFactFinder, s
   if (damages.every(({ others }) => others === "nobody")) return found;
   const short = new Set(shortStreams(survey).map(({ directory }) => directory));
   const note = (id: string, name: string, directory: string, tail: Position): void => {
-    if (!short.has(directory)) found.push({ id, name, directory, reason: reasonAt(tail) });
+    if (!short.has(directory)) found.push({ id, name, directory, reason: reasonAt(tail), isLostWithAll: false });
   };
   for (const stream of facts.present.values()) {
     const { identity: { id, name }, directory, ended, tail } = stream;

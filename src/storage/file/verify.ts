@@ -103,11 +103,11 @@ class Verification {
     for (const shard of shards) this.#total += (await this.#entriesOf(shard)).length;
     const journaled = new Map(this.#facts.present);
     await this.#checkStreams(shards, journaled);
-    for (const { identity, directory, createdHere, isCreationLost } of journaled.values()) {
+    for (const { identity, directory, createdHere } of journaled.values()) {
       if (createdHere) continue;
       this.#relations.noteUnsound([identity.id]);
       // The damaged place in the journal tells of it.
-      if (isCreationLost) continue;
+      if (survey.damages.some(({ suspects }) => suspects.has(identity.id))) continue;
       this.#report({ ...aboutFile(directory, "it is missing"), stream: identity.name });
     }
     await this.#checkForks();

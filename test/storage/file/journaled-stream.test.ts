@@ -51,7 +51,7 @@ describe("a stream of the journal", () => {
   });
 
   test("is lost with its creation where no checksum vouches for that", async () => {
-    assert.deepEqual([(await met()).createdHere, (await met()).isCreationLost], [true, false]);
-    assert.deepEqual([(await met(false)).createdHere, (await met(false)).isCreationLost], [false, true]);
+    assert.deepEqual([(await met()).createdHere, (await met()).isBeginningLost], [true, false]);
+    assert.deepEqual([(await met(false)).createdHere, (await met(false)).isBeginningLost], [false, true]);
   });
 });

@@ -96,7 +96,7 @@ describe("an accepted loss", () => {
 
   test("of a stream of which nothing was kept frees its name", async () => {
     const { directory, accept } = await refused();
-    rmSync(join(directory, "../../../damaged"), { recursive: true });
+    rmSync(sidecarPath(directory).replace("streams", "damaged/streams"));
     assert.deepEqual(readFileSync(sidecarPath(directory)), encodeRefusal("it may have lost its end"));
     assert.match(await run(await accept()), /its name is free/);
     assert.ok(!existsSync(directory));

@@ -323,9 +323,9 @@ describe("a directory after kill -9", () => {
     const journal = fileIn(join(dir, "journal"), ".journal");
     flipBit(journal, (framesOf(journal)[2] ?? 0) + 60); // the creation of b
     const { lines } = await repair(dir);
-    assert.match(lines.join("\n"), /left: b: .*: its creation was in a damaged part of the journal, with all that it had/);
+    assert.match(lines.join("\n"), /left: b: .*: its creation is lost, with all that it had/);
     assert.deepEqual((await repair(dir)).summary, { done: 0, toDo: 0, left: 1 });
-    assert.match((await findings(dir)).join("\n"), /^b: .*: its creation was in a damaged part of the journal[^\n]*$/);
+    assert.match((await findings(dir)).join("\n"), /^b: .*: its creation is lost[^\n]*$/);
     assert.match((await repair(dir, true, ["b"])).lines.join("\n"), /^done: b: .*: give it up, as its loss is accepted: nothing of it is left, and its name is free$/);
     assert.deepEqual([(await repair(dir)).lines, await findings(dir)], [[], []]);
     const engine = await served(t, dir);

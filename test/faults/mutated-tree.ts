@@ -35,26 +35,21 @@ export class MutatedTree {
       // With the fault it may say anything.
       stdio: ["ignore", "ignore", "ignore", "ipc"],
     });
+    let seed = from;
+    const hangs = setTimeout(() => worker.kill("SIGKILL"), HANG_MS);
     try {
       return await new Promise<FailedSeed | null>((resolve, reject) => {
-        let seed = from;
-        let timer: NodeJS.Timeout | undefined;
-        const expect = (): void => {
-          clearTimeout(timer);
-          timer = setTimeout(() => resolve({ seed, says: "it hangs" }), HANG_MS);
-        };
-        expect();
         worker.on("message", ({ done, failed: [first] }: WorkerReport) => {
           seed += done;
-          expect();
+          hangs.refresh();
           if (first !== undefined) resolve(first);
         });
         worker.on("error", reject);
         // A fault that nobody waits for ends the process.
-        worker.on("exit", (status) => resolve(status === 0 ? null : { seed, says: `the process ends with ${status}` }));
-        worker.on("exit", () => clearTimeout(timer));
+        worker.on("exit", (status, signal) => resolve(status === 0 ? null : { seed, says: signal === null ? `the process ends with ${status}` : "it hangs" }));
       });
     } finally {
+      clearTimeout(hangs);
       worker.kill("SIGKILL");
     }
   }

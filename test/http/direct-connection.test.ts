@@ -297,7 +297,8 @@ describe("the time of a connection", () => {
     const over = once(res, "close");
     res.end();
     await over;
-    assert.equal(line.socket.timeout, 76_000);
+    // Older versions of Node wait no longer than they tell.
+    assert.ok([75_000, 76_000].includes(line.socket.timeout ?? 0), String(line.socket.timeout));
     (await line.ask()).answer();
     assert.equal(line.socket.timeout, 76_000);
   });

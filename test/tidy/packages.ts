@@ -6,6 +6,7 @@ const DEPENDENCIES: Readonly<Record<string, Readonly<Record<string, readonly str
   "package.json": { dependencies: [], devDependencies: ["@types/node", "c8", "tsx", "typescript"] },
   "test/bench/package.json": { devDependencies: ["@durable-streams/server"] },
   "test/conformance/package.json": { devDependencies: ["@durable-streams/client", "@durable-streams/server-conformance-tests", "vitest"] },
+  "test/nodes/package.json": { devDependencies: ["node-20.15", "node-22", "node-24", "node-26"] },
 };
 
 const DEPENDENCY_FIELDS = ["dependencies", "devDependencies", "peerDependencies", "optionalDependencies", "bundleDependencies", "bundledDependencies"];

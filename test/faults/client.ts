@@ -163,6 +163,8 @@ export class Client {
     const origin: Origin = { name: source.name, from, subOffset, tail: stream.tail, expected, inherits: true, source: null, point: null };
     const request = { source: source.name, offset: token, place: token === null ? null : parseOffset(token), subOffset };
     await this.#create(process, target, { origin, request });
+    // What both share must stay, whoever drops it.
+    if (this.#traits.trims && process.isAlive && this.#whims.chance(0.6)) await this.#trim(process, this.#whims.pick([source, target]));
   }
 
   async #create(process: RunningProcess, name: Name, fork: { readonly origin: Origin; readonly request: ForkRequest } | null = null): Promise<void> {
@@ -257,16 +259,17 @@ export class Client {
       await Promise.all(waiting.map((operation) => this.#send(process, name, operation, producer)));
       return;
     }
-    if (waiting.length === 0 && producer.nextSeq > 0 && random.chance(0.05)) {
+    const { isImpatient } = this.#traits;
+    if (waiting.length === 0 && producer.nextSeq > 0 && (random.chance(0.05) || (isImpatient && this.#whims.chance(0.15)))) {
       producer.epoch += 1;
       producer.nextSeq = 0;
     }
     const stamp = { id: producer.id, epoch: producer.epoch, seq: producer.nextSeq };
     producer.nextSeq += 1;
-    const operation = this.#ledger.newOperation(name, { length: this.#length(), producer: stamp, closes: random.chance(0.01) });
+    const operation = this.#ledger.newOperation(name, { length: this.#length(), producer: stamp, closes: random.chance(0.01) || (isImpatient && this.#whims.chance(0.03)) });
     producer.unacked.push(operation);
     const sent = this.#send(process, name, operation, producer);
-    if (!this.#traits.isImpatient || !this.#whims.chance(0.4)) return sent;
+    if (!isImpatient || !this.#whims.chance(0.4)) return sent;
     for (let turns = this.#whims.integer(0, 3); turns > 0; turns -= 1) await turn();
     await Promise.all([sent, process.isAlive ? this.#send(process, name, operation, producer) : null]);
   }

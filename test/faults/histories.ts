@@ -87,7 +87,8 @@ class History {
     const whims = (this.#whims = new Random(seed + 0.25 * 2 ** 32));
     this.#cutsAtAnswers = whims.chance(0.3);
     this.#disk.isCopyOnWrite = whims.chance(0.4);
-    const traits = { trims: isLimited ? random.chance(0.3) : random.chance(0.1), forks: this.#forks, isImpatient: whims.chance(0.5), isRestless: whims.chance(0.15) };
+    const mayTrim = isLimited ? random.chance(0.3) : random.chance(0.1);
+    const traits = { trims: mayTrim || (this.#forks && whims.chance(0.5)), forks: this.#forks, isImpatient: whims.chance(0.5), isRestless: whims.chance(0.15) };
     const onAnswer = (cites: boolean): void => this.#answered(cites);
     this.#client = new Client({ random, whims, ledger: this.#ledger, traits, trace: this.#trace, onAnswer });
     this.#trace?.(`history ${seed}: ${JSON.stringify(this.#settings)}`);

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { runHistory } from "./histories.js";
+import { MUTANTS } from "./mutants/all.js";
+import { MutatedTree } from "./mutated-tree.js";
 import * as mutations from "./mutations.js";
 
 const MAX_SEEDS = 1000;
@@ -36,6 +38,23 @@ describe("the simulation finds a fault that is put in", () => {
       // It is the fault that it finds: without it the same history holds.
       await runHistory(seed);
       context.diagnostic(`found by seed ${seed}`);
+    });
+  }
+});
+
+describe("the simulation finds a line that is wrong", { concurrency: 2 }, () => {
+  for (const mutant of MUTANTS) {
+    test(mutant.fault, async (context) => {
+      const tree = new MutatedTree(mutant);
+      try {
+        // The seed that found it last; after changes of the histories it may be another.
+        const found = (await tree.findingSeed(mutant.seed, 1)) ?? (await tree.findingSeed(1, MAX_SEEDS));
+        assert.ok(found !== null, `not found within ${MAX_SEEDS} seeds`);
+        await runHistory(found.seed);
+        context.diagnostic(`found by seed ${found.seed}: ${found.says.split("\n", 1).join()}`);
+      } finally {
+        tree.remove();
+      }
     });
   }
 });

@@ -1,11 +1,17 @@
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import { runHistory } from "./histories.js";
+import { MUTANTS } from "./mutants/all.js";
+import { MutatedTree } from "./mutated-tree.js";
 import { runSeeds } from "./seeds.js";
 
 // `npm run simulate -- --seeds 100000` runs as many histories on new seeds; `--seed N` runs one again and tells all of it.
-const { values } = parseArgs({ options: { seed: { type: "string" }, seeds: { type: "string", default: "1000" }, from: { type: "string" } } });
-if (values.seed !== undefined) await replay(Number(values.seed));
+// `--mutants` looks, for each copy of the server with a wrong line, for the first of `--seeds` histories that finds it.
+const { values } = parseArgs({
+  options: { seed: { type: "string" }, seeds: { type: "string", default: "1000" }, from: { type: "string" }, mutants: { type: "boolean", default: false } },
+});
+if (values.mutants) await findMutants(Number(values.seeds), Number(values.from ?? 1));
+else if (values.seed !== undefined) await replay(Number(values.seed));
 else await runMany(Number(values.seeds), values.from === undefined ? Date.now() : Number(values.from));
 
 async function replay(seed: number): Promise<void> {
@@ -35,6 +41,21 @@ async function runMany(count: number, from: number): Promise<void> {
   const seconds = (performance.now() - startedMs) / 1000;
   console.log(`${count} histories from seed ${from}, ${failures.length} failed, ${(count / seconds).toFixed(0)} a second`);
   if (failures.length > 0) process.exitCode = 1;
+}
+
+async function findMutants(count: number, from: number): Promise<void> {
+  const rest = MUTANTS.values();
+  const worker = async (): Promise<void> => {
+    for (const mutant of rest) {
+      const tree = new MutatedTree(mutant);
+      const found = await tree.findingSeed(from, count);
+      tree.remove();
+      if (found === null) process.exitCode = 1;
+      const histories = found === null ? `not found by ${count} histories` : `found by history ${found.seed - from + 1}: ${found.says.split("\n", 1).join()}`;
+      console.log(`${mutant.fault}: ${histories}`);
+    }
+  };
+  await Promise.all(Array.from({ length: availableParallelism() }, worker));
 }
 
 function bar(part: number): string {

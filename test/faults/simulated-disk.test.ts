@@ -164,3 +164,38 @@ test("a flipped bit stays flipped, whatever the crash leaves", async () => {
   }, "power");
   assert.deepEqual([...new Set(left.map(String))].sort(), ["c", "g"]);
 });
+
+test("a process that ends in the middle of a call is not told of it, and the call has taken effect", async () => {
+  const { disk, files } = mounted(1);
+  const file = await files.open("/file", "write");
+  const ended = new Promise<void>((resolve) => disk.crashAmid(1, "kill", (call) => call === "write", resolve));
+  await file.write(Buffer.from("one"), 0);
+  let isTold = false;
+  void file.write(Buffer.from("two"), 3).then(() => (isTold = true));
+  await ended;
+  await disk.mount().list("/");
+  assert.deepEqual([isTold, String(disk.contentOf("/file"))], [false, "onetwo"]);
+});
+
+test("calls that are late are overtaken by others, and come before the end", async () => {
+  const { disk, files } = mounted(1);
+  disk.slow = { matches: (call) => call === "mkdir", turns: 100 };
+  const order: string[] = [];
+  const late = files.makeDirectory("/late").then(() => order.push("late"));
+  for (let count = 0; count < 3; count += 1) await files.list("/");
+  order.push("others");
+  await late;
+  assert.deepEqual(order, ["others", "late"]);
+});
+
+test("where each write needs room, none is taken on a full disk, and all else is", async () => {
+  const { disk, files } = mounted(1);
+  const file = await files.open("/file", "log");
+  await file.write(Buffer.from("a"), 0);
+  disk.isFull = true;
+  await file.write(Buffer.from("b"), 0);
+  disk.isCopyOnWrite = true;
+  await assert.rejects(file.write(Buffer.from("c"), 0), { code: "ENOSPC" });
+  await (await files.open("/file", "write")).sync();
+  await files.rename("/file", "/other");
+});

@@ -63,11 +63,12 @@ export class SegmentPool {
     try {
       return await work(await pooled.opening);
     } catch (error) {
+      if (await hasOpened(pooled)) throw error;
       // A file that did not open is not kept; the next use tries again.
-      await pooled.opening.catch(() => {
-        if (this.#open.get(key) === pooled) this.#open.delete(key);
-        pooled.dropped = false;
-      });
+      if (this.#open.get(key) === pooled) this.#open.delete(key);
+      pooled.dropped = false;
+      // Who only reads needs nothing of what there was too little of, or no right to.
+      if (mode === "read" && key === keyOf(path, "write")) return await this.use(path, mode, work);
       throw error;
     } finally {
       pooled.users -= 1;
@@ -78,7 +79,7 @@ export class SegmentPool {
 
   /** Closes the file at `path`, once nobody uses it. */
   async drop(path: string): Promise<void> {
-    for (const mode of ["read", "write"] as const) await this.#close(`${mode} ${path}`);
+    for (const mode of ["read", "write"] as const) await this.#close(keyOf(path, mode));
   }
 
   /** Closes the files in `directory`, once nobody uses them: its next files of these names are others. */
@@ -106,8 +107,8 @@ export class SegmentPool {
 
   /** A file that is open for writing serves reads too. */
   #keyFor(path: string, mode: PoolMode): string {
-    const writing = `write ${path}`;
-    return mode === "write" || this.#open.has(writing) ? writing : `read ${path}`;
+    const writing = keyOf(path, "write");
+    return mode === "write" || this.#open.has(writing) ? writing : keyOf(path, "read");
   }
 
   /** Closes what nobody uses until so many are left; returns whether that was any. */
@@ -133,4 +134,15 @@ async function closeUnused(pooled: PooledFile): Promise<void> {
   if (pooled.users > 0) return;
   const file = await pooled.opening;
   await file.close();
+}
+
+function keyOf(path: string, mode: PoolMode): string {
+  return `${mode} ${path}`;
+}
+
+function hasOpened({ opening }: PooledFile): Promise<boolean> {
+  return opening.then(
+    () => true,
+    () => false,
+  );
 }

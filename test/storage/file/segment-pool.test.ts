@@ -171,3 +171,16 @@ test("a file that is closed while it is used is closed by its last user", async 
   await uses[1];
   assert.equal(files.count("close", /a$/), 1);
 });
+
+test("a read does not fail with the opening for a write that it shares", async () => {
+  for (const code of ["ENOSPC", "EACCES", "EROFS"]) {
+    const { dir, pool, files, read } = poolOf();
+    writeFileSync(join(dir, "a"), "bytes");
+    files.gate = ({ kind }) => (kind === "open" && files.count("open", /a$/) === 1 ? diskError(code) : undefined);
+    const write = pool.use(join(dir, "a"), "write", (file) => file.write(Buffer.from("new"), 0));
+    const reads = [read("a"), read("a")];
+    await assert.rejects(write, { code });
+    assert.deepEqual(await Promise.all(reads), ["bytes", "bytes"]);
+    assert.equal(files.count("open", /a$/), 2);
+  }
+});

@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { fork } from "node:child_process";
+import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { tempDir } from "../helpers/temp-dir.js";
+import type { Mutant } from "./mutants/mutant.js";
+import type { FailedSeed, WorkerReport } from "./seeds.js";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+/** What the histories are made of. */
+const PARTS = ["package.json", "src", "test/faults", "test/helpers"];
+/** A single history never takes so long, however busy the machine is: with the fault it hangs. */
+const HANG_MS = 120_000;
+
+/** A copy of the tree in which one line of the server is wrong. */
+export class MutatedTree {
+  readonly #dir = tempDir();
+
+  /** Fails where the line is not there, or more than once: then the mutant is to be written again. */
+  constructor({ fault, file, code, becomes }: Mutant) {
+    for (const part of PARTS) cpSync(join(ROOT, part), join(this.#dir, part), { recursive: true });
+    const path = join(this.#dir, "src", file);
+    const text = readFileSync(path, "utf8");
+    assert.equal(text.split(code).length, 2, `"${fault}": ${file} has to have this once: ${code}`);
+    writeFileSync(path, text.replace(code, () => becomes));
+  }
+
+  /** The first of the seeds from `from` on, up to `most` of them, whose history finds the fault; `null` when none does. */
+  async findingSeed(from: number, most: number): Promise<FailedSeed | null> {
+    const worker = fork(join(this.#dir, "test/faults/seeds-worker.ts"), [from, from + most, 1, 1].map(String), {
+      cwd: ROOT,
+      execArgv: ["--import", "tsx"],
+      env: { ...process.env, NODE_V8_COVERAGE: "" },
+      // With the fault it may say anything.
+      stdio: ["ignore", "ignore", "ignore", "ipc"],
+    });
+    let seed = from;
+    const hangs = setTimeout(() => worker.kill("SIGKILL"), HANG_MS);
+    try {
+      return await new Promise<FailedSeed | null>((resolve, reject) => {
+        worker.on("message", ({ done, failed: [first] }: WorkerReport) => {
+          seed += done;
+          hangs.refresh();
+          if (first !== undefined) resolve(first);
+        });
+        worker.on("error", reject);
+        // A fault that nobody waits for ends the process.
+        worker.on("exit", (status, signal) => resolve(status === 0 ? null : { seed, says: signal === null ? `the process ends with ${status}` : "it hangs" }));
+      });
+    } finally {
+      clearTimeout(hangs);
+      worker.kill("SIGKILL");
+    }
+  }
+
+  /** Removes the copy. */
+  remove(): void {
+    rmSync(this.#dir, { recursive: true, force: true });
+  }
+}

@@ -143,11 +143,12 @@ export class Intake {
     const { length } = change.payload;
     this.#heldBytes += length;
     const go = (): void => {
+      // What came before it failed, and so does this: its place is another's by now, or its directory is on its way out.
+      if (entry.generation !== stream.generation) return void this.#release(stream, entry);
       stream.held = [];
       const written = this.#options.writer.bypass(stream, entry.segmentStart, entry.position, change.payload);
       written.then(() => crc32InTurns(change.payload)).then(
         (crc) => {
-          this.#heldBytes -= length;
           this.#release(stream, { ...entry, bypassed: { length, crc } });
         },
         (error: Error) => this.#bypassFailed(entry, segmentBefore, error),
@@ -162,6 +163,7 @@ export class Intake {
   }
 
   #release(stream: FileStream, entry: JournalEntry): void {
+    this.#heldBytes -= entry.change.payload.length;
     const waiting = takeHeld(stream);
     this.#options.journal().enqueue(entry);
     goOn(stream, waiting);

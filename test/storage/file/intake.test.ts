@@ -110,6 +110,34 @@ describe("large payloads", () => {
     await journal.close();
   });
 
+  test("behind what failed write nothing: their stream's directory may be on its way out", async () => {
+    const rooms = fileRooms();
+    const { journal, put } = await intakeOf(rooms);
+    const stream = rooms.stream();
+    const disk = new Barrier();
+    let writes = 0;
+    rooms.files.gate = ({ kind, path }) => {
+      if (kind === "writeThen") return diskError("ENOSPC");
+      if (kind !== "write" || !SEGMENT.test(path)) return undefined;
+      writes += 1;
+      return disk.opened;
+    };
+    put(stream, "small", 10);
+    put(stream, "large", 5000);
+    put(stream, "large behind", 5000);
+    await rooms.files.idle();
+    assert.deepEqual(rooms.told, ["small storage-full"]);
+    rooms.files.gate = ({ kind, path }) => void (writes += kind === "write" && SEGMENT.test(path) ? 1 : 0);
+    disk.open();
+    await rooms.files.idle();
+    assert.deepEqual(rooms.told, ["small storage-full", "large storage-full", "large behind storage-full"]);
+    assert.equal(writes, 1);
+    put(stream, "again", 5000);
+    await rooms.files.idle();
+    assert.deepEqual([rooms.told.at(-1), stream.state.tail], ["again durable", 5000]);
+    await journal.close();
+  });
+
   test("that the disk fails for are a fault", async () => {
     const rooms = fileRooms();
     const { journal, put, faults } = await intakeOf(rooms);

@@ -91,12 +91,13 @@ export class Readers {
     if (chunk.to < stream.tail && !stream.isJson) await this.#checkEnd(process, incarnation, stream, chunk.to);
   }
 
-  /** A read of bytes ended where an append did: the next one's mark follows, unless that is another stream's, after a fork's point. */
+  /** A read of bytes ended where an append did: the next one's mark follows, or as much of it as comes before a fork's point. */
   async #checkEnd(process: RunningProcess, incarnation: Incarnation, stream: Stream, end: number): Promise<void> {
     const { owner, limit } = incarnation.ownerAt(end - 1);
     if (owner === null || end === limit || this.#parts.ledger.names.some(({ hasLostIndex }) => hasLostIndex)) return;
     const next = await this.#unlessGone(process, incarnation, stream, readOf(stream, end, 1), end);
-    must(next === null || /^#\d{8}/.test(next.bytes.toString("latin1", 0, 9)), () => `${incarnation.tag}: a read ended at ${end}, within an append`);
+    const markLength = Math.min(9, limit - end);
+    must(next === null || /^#\d*$/.test(next.bytes.toString("latin1", 0, markLength)), () => `${incarnation.tag}: a read ended at ${end}, within an append`);
   }
 
   /** What `work` gives, or `null` where the process or the stream is gone meanwhile. */

@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { injectFaults, lacksInjection } from "../helpers/machine.js";
 import { codeOf, RealServer, type Reply } from "../helpers/real-server.js";
+import { placeOf } from "../helpers/tokens.js";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -55,7 +56,7 @@ async function storedBytes(server: RealServer, { name }: Flood): Promise<number>
   let sum = 0;
   for (let index = 0; index < STREAMS; index += 1) {
     const { headers } = await server.ask("HEAD", `${name}/${index}`);
-    sum += String(headers["stream-next-offset"]).split("_").reduce((left, right) => left + Number(right), 0);
+    sum += placeOf(headers["stream-next-offset"]).split("_").reduce((left, right) => left + Number(right), 0);
   }
   return sum;
 }

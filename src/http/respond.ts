@@ -8,13 +8,10 @@ import { ClosingLines, lengthHeader, linesOf, statusLine } from "./head.js";
 import type { InFlight } from "./in-flight.js";
 import { linger } from "./linger.js";
 import { problem, problemBody, problemHeaders, PROBLEMS, type Problem } from "./problems.js";
-import type { UnreadAnswers } from "./unread.js";
+import { SMALL_ANSWER_BYTES, type UnreadAnswers } from "./unread.js";
 
 /** An answer whose body is there and empty. */
 export const EMPTY_BODY: Buffer = Buffer.alloc(0);
-
-/** A larger answer does not wait for others: it counts as unread before the next one is made. */
-const LARGE_BYTES = 64 * 1024;
 
 /** A body up to this size is worth the copies of being one text with its head; a socket writes up to 16 KiB without another. */
 const MAX_JOINED_BYTES = 8 * 1024;
@@ -67,7 +64,8 @@ export class Responder {
     if (exchange.isGone) return;
     exchange.decide();
     const answer = { exchange, status, headers, body };
-    const isSmall = body === null || body.length <= LARGE_BYTES;
+    // A larger one does not wait: it counts as unread before the next one is made.
+    const isSmall = body === null || body.length <= SMALL_ANSWER_BYTES;
     if (exchange.arriving && isSmall && exchange.isOwn) this.#answerSoon(answer);
     else this.#give(answer);
   }

@@ -46,6 +46,17 @@ function leftOf(socket: Socket): number {
   return socket.writableLength + (handle?._parent?.writeQueueSize ?? handle?.writeQueueSize ?? 0);
 }
 
+/** What an unread answer is made of. */
+interface UnreadAnswerOptions {
+  readonly socket: Socket;
+  readonly unreadRoom: UnreadRoom;
+  readonly bytes: number;
+  /** What others may be sent parts of, too; `null` for a copy. */
+  readonly memory: ArrayBufferLike | null;
+  readonly nowMs: number;
+  readonly onRelease: () => void;
+}
+
 /** An answer that its client has not taken in full. */
 export class UnreadAnswer extends Holder {
   readonly #in: UnreadRoom;
@@ -56,8 +67,7 @@ export class UnreadAnswer extends Holder {
   #takenAtMs: number;
   #isReleased = false;
 
-  /** `memory` is what others may be sent, too; `null` for a copy. */
-  constructor(socket: Socket, unreadRoom: UnreadRoom, bytes: number, memory: ArrayBufferLike | null, nowMs: number, onRelease: () => void) {
+  constructor({ socket, unreadRoom, bytes, memory, nowMs, onRelease }: UnreadAnswerOptions) {
     super(socket);
     this.#in = unreadRoom;
     this.#memory = memory;
@@ -134,7 +144,7 @@ export class UnreadAnswers {
   /** A client has not taken all of `body`, or of a copy of so many bytes; to be released when it has. */
   add(socket: Socket, body: Buffer | number): UnreadAnswer {
     const [bytes, memory] = typeof body === "number" ? [body, null] : [body.length, body.buffer];
-    const answer = new UnreadAnswer(socket, this.#roomFor(bytes), bytes, memory, this.#clock.nowMs(), this.#onRelease);
+    const answer = new UnreadAnswer({ socket, unreadRoom: this.#roomFor(bytes), bytes, memory, nowMs: this.#clock.nowMs(), onRelease: this.#onRelease });
     this.#timer ??= this.#clock.after(LOOK_MS, () => this.#look());
     return answer;
   }

@@ -12,7 +12,7 @@ import { keptLog } from "../helpers/engine.js";
 import { ManualClock } from "../helpers/manual-clock.js";
 import { tempDir } from "../helpers/temp-dir.js";
 
-const STREAMS = 10;
+const STREAMS = 40;
 const PRODUCERS_EACH = 1000;
 /** What a producer may take whose id is a UUID: a million of them are then less than 240 MiB. */
 const MAX_BYTES_PER_PRODUCER = 250;

@@ -56,7 +56,10 @@ class History {
     this.#barred.clear();
     for (const round of [1, 2]) {
       const engine = await this.#open();
-      for (const name of NAMES) await this.#look(engine, name);
+      for (const name of NAMES) {
+        assert.notEqual(await this.#find(engine, name), undefined, `${name} is still damaged`);
+        await this.#look(engine, name);
+      }
       await engine.storage.close();
       assert.deepEqual(engine.faults, []);
       assert.equal(listed(await findingsOf(this.#disk, DIR)), "", `round ${round}`);
@@ -139,8 +142,7 @@ class History {
 
   async #look(engine: Engine, name: string): Promise<void> {
     const stream = await this.#find(engine, name);
-    if (stream === undefined) return assert.ok(this.#barred.size > 0 || engine.faults.length > 0 || this.#disk.events > 0);
-    if (stream === null) return;
+    if (stream === undefined || stream === null) return;
     const text = await readAll(engine.storage, stream).then(String, (error: unknown) => {
       assert.ok(error instanceof DamagedStreamError || engine.faults.length > 0, String(error));
       return null;
@@ -189,7 +191,7 @@ test("streams whose files may not be touched for a while lose nothing to crashes
   context.diagnostic(`ENVIRONMENT_SEED=${first}`);
   for (let seed = first; seed < first + count; seed += 1) {
     await new History(seed).run().catch((error: unknown) => {
-      throw new Error(`ENVIRONMENT_SEED=${seed} ENVIRONMENT_SEEDS=1: ${String(error)} ${(error as Error).stack}`, { cause: error });
+      throw new Error(`ENVIRONMENT_SEED=${seed} ENVIRONMENT_SEEDS=1: ${String(error)}`, { cause: error });
     });
   }
 });

@@ -6,11 +6,25 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
+const WITHOUT = ["direct-connection.test.ts"];
 const root = join(import.meta.dirname, "../..");
-const FOLDERS = ["test/http", "test/http/handlers", "test/cli", "test/fuzz"];
+const INTERFACE = testsIn("test/http", "test/http/handlers", "test/fuzz");
+/** What is run, and the module that prepares it. */
+const RUNS = [
+  { title: "as it is", tests: ["test/server.test.ts", ...INTERFACE, ...testsIn("test/cli")], prepared: [] },
+  {
+    title: "without Node's own names",
+    // What is not there can't be tested, nor can what others say while it goes through it.
+    tests: INTERFACE.filter((file) => !WITHOUT.some((name) => file.endsWith(name))),
+    prepared: ["--import", "./test/nodes/without-direct-connection.ts"],
+  },
+];
 
-const files = FOLDERS.flatMap((folder) => readdirSync(join(root, folder)).map((name) => join(folder, name)));
-const tests = ["test/server.test.ts", ...files.filter((file) => file.endsWith(".test.ts"))];
+function testsIn(...folders) {
+  const files = folders.flatMap((folder) => readdirSync(join(root, folder)).map((name) => join(folder, name)));
+  return files.filter((file) => file.endsWith(".test.ts"));
+}
+
 const { optionalDependencies } = JSON.parse(readFileSync(join(import.meta.dirname, "package.json"), "utf8"));
 const failed = [];
 for (const name of Object.keys(optionalDependencies)) {
@@ -19,9 +33,12 @@ for (const name of Object.keys(optionalDependencies)) {
     console.log(`${name} is not there for this platform: left out`);
     continue;
   }
-  console.log(`\n--- ${name}: ${spawnSync(node, ["--version"]).stdout}`);
-  const { status } = spawnSync(node, ["--import", "tsx", "--test", "--test-concurrency=4", "--test-reporter=dot", ...tests], { cwd: root, stdio: "inherit" });
-  if (status !== 0) failed.push(name);
+  for (const { title, tests, prepared } of RUNS) {
+    console.log(`\n--- ${name} ${String(spawnSync(node, ["--version"]).stdout).trim()}, ${title}`);
+    const options = ["--import", "tsx", ...prepared, "--test", "--test-concurrency=4", "--test-reporter=./test/nodes/failures.mjs"];
+    const { status } = spawnSync(node, [...options, ...tests], { cwd: root, stdio: "inherit" });
+    if (status !== 0) failed.push(`${name} ${title}`);
+  }
 }
 if (failed.length > 0) {
   console.error(`failed on ${failed.join(", ")}`);

@@ -19,8 +19,8 @@ export const JOURNAL_MUTANTS: readonly Mutant[] = [
   {
     fault: "a refusal is answered before what it cites is durable",
     file: "stream/stream.ts",
-    code: "return chain(this.#answerWhenDurable((tail) => (decision.closed === true ? { ...decision, nextOffset: this.offsetAt(tail) } : decision)), answer);",
-    becomes: "return answer(decision.closed === true ? { ...decision, nextOffset: this.offsetAt(this.#reserved.tail) } : decision);",
+    code: "return this.whenDurable(() => (refusal.closed === true ? { ...refusal, nextOffset: this.offsetAt(tail) } : refusal));",
+    becomes: "return refusal.closed === true ? { ...refusal, nextOffset: this.offsetAt(tail) } : refusal;",
     seed: 21,
   },
   {
@@ -74,7 +74,7 @@ export const JOURNAL_MUTANTS: readonly Mutant[] = [
   },
   {
     fault: "a frame whose sync found no room stays where it is",
-    file: "storage/file/journal.ts",
+    file: "storage/file/sent-frame.ts",
     code: "if (sent.isThere) await file.file.write(NO_FRAME, offset);",
     becomes: "",
     seed: 1,

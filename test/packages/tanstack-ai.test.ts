@@ -179,7 +179,7 @@ test("TanStack's own chat shows an answer once on two pages, one of which was lo
   }
 });
 
-test("a reply on a stream of its own ends with it", async (context) => {
+test("a reply on a stream of its own ends with it", async () => {
   const reply = newReply();
   const url = server.urlOf(`tanstack/${randomUUID()}`);
   reply.releaseTo(reply.chunks.length);

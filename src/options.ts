@@ -55,7 +55,7 @@ export const OPTIONS = {
   sseLifetimeMs: { flag: "sse-lifetime", env: "STREAMDIR_SSE_LIFETIME", kind: "duration", default: 60 * SECOND, min: 1, max: DAY, group: "Behaviour", help: "about how long one SSE connection lasts" },
   shutdownTimeoutMs: { flag: "shutdown-timeout", env: "STREAMDIR_SHUTDOWN_TIMEOUT", kind: "duration", default: 10 * SECOND, min: 0, max: HOUR, group: "Behaviour", help: "how long a stop waits for requests in flight" },
   maxAppendBytes: { flag: "max-append-bytes", env: "STREAMDIR_MAX_APPEND_BYTES", kind: "bytes", default: 16 * MiB, min: 1, max: GiB, group: "Limits", help: "largest request body; above it 413" },
-  chunkBytes: { flag: "chunk-bytes", env: "STREAMDIR_CHUNK_BYTES", kind: "bytes", default: MiB, min: 1, max: 64 * MiB, group: "Limits", help: "most bytes in one read; a longer JSON message is sent whole" },
+  chunkBytes: { flag: "chunk-bytes", env: "STREAMDIR_CHUNK_BYTES", kind: "bytes", default: MiB, min: 1, max: 64 * MiB, group: "Limits", help: "most bytes in one read; a longer append or JSON message is sent whole" },
   maxLoadedStreams: { flag: "max-loaded-streams", env: "STREAMDIR_MAX_LOADED_STREAMS", kind: "integer", default: 100_000, min: 1, max: 100_000_000, group: "Limits", help: "streams kept in memory; idle ones beyond it are forgotten" },
   maxLoadedProducers: { flag: "max-loaded-producers", env: "STREAMDIR_MAX_LOADED_PRODUCERS", kind: "integer", default: 1_000_000, min: 4096, max: 100_000_000, group: "Limits", help: "producers kept in memory; idle streams beyond it are forgotten" },
   tailCacheBytes: { flag: "tail-cache-bytes", env: "STREAMDIR_TAIL_CACHE_BYTES", kind: "bytes", default: 64 * MiB, min: 64 * KiB, max: 64 * GiB, group: "Limits", help: "memory for the newest bytes of all streams" },

@@ -4,7 +4,7 @@ import type { Advance, LiveFeed } from "../stream/live.js";
 import type { Chunk, Position, Stream } from "../stream/stream.js";
 import type { Context } from "./context.js";
 import { problem } from "./problems.js";
-import { SseBatch } from "./sse-batch.js";
+import { hasWholeAppends, SseBatch } from "./sse-batch.js";
 import { SseReader, type ReaderHost, type SseReaderOptions } from "./sse-reader.js";
 
 /** Most events in one shared batch; with more of them readers get the bytes in chunks. */
@@ -79,7 +79,8 @@ export class SseFeed implements ReaderHost {
     const from = this.#place();
     const ends = this.#ends.filter((end) => end > from);
     const to = ends.at(-1) ?? from;
-    const isTooMuch = to - from > this.#context.settings.chunkBytes || ends.length > MAX_SHARED_EVENTS;
+    const isLong = to - from > this.#context.settings.chunkBytes;
+    const isTooMuch = (isLong && !(ends.length === 1 && hasWholeAppends(this.#stream))) || ends.length > MAX_SHARED_EVENTS;
     // A closure alone, and half a character was held back: at the end of the stream it is sent as it is.
     const isRest = ends.length === 0 && from < this.#stream.tail;
     if (isTooMuch || isRest) return this.#scatter();

@@ -6,7 +6,7 @@ import type { Context } from "./context.js";
 import type { Exchange } from "./exchange.js";
 import { guard, isExpected } from "./guard.js";
 import { OwnResponse } from "./own-response.js";
-import { SseBatch } from "./sse-batch.js";
+import { hasWholeAppends, SseBatch } from "./sse-batch.js";
 import type { UnreadAnswer } from "./unread.js";
 
 /** What a reader tells of itself. */
@@ -31,10 +31,10 @@ export interface SseReaderOptions {
 }
 
 /**
- * Most bytes of the backlog in one event: what a reader that does not read costs. At least one character's. An append that
- * is longer is cut, as nowhere else: nothing else bounds what is encoded for one reader.
+ * About how much of the backlog comes in one event: what a reader that does not read costs. At least one character's. A
+ * longer append of text is cut, as nowhere else: it can be put together again, and to encode its lines takes long.
  */
-const MAX_BACKLOG_EVENT_BYTES = 64 * 1024;
+const BACKLOG_EVENT_BYTES = 64 * 1024;
 const MIN_EVENT_BYTES = 4;
 /** How much of its lifetime is up to chance, so that readers that came together do not come back together. */
 const LIFETIME_JITTER = 0.1;
@@ -163,9 +163,10 @@ export class SseReader {
   }
 
   async #readBacklog(): Promise<void> {
-    const chunkBytes = Math.max(MIN_EVENT_BYTES, Math.min(MAX_BACKLOG_EVENT_BYTES, this.#context.settings.chunkBytes));
+    const chunkBytes = Math.max(MIN_EVENT_BYTES, Math.min(BACKLOG_EVENT_BYTES, this.#context.settings.chunkBytes));
+    const longestBytes = hasWholeAppends(this.#stream) ? Infinity : chunkBytes;
     while (this.#state === "reading") {
-      const chunk = await this.#stream.read(this.#next, chunkBytes, undefined, chunkBytes);
+      const chunk = await this.#stream.read(this.#next, chunkBytes, undefined, longestBytes);
       if (this.#state === "reading") this.#sendChunk(chunk);
     }
   }
@@ -186,17 +187,19 @@ export class SseReader {
     const out = this.#out;
     // The client has ended its side: Node ends this one as soon as what waits is out.
     if (!out.writable) return this.#block();
+    const { req, res } = this.#exchange;
+    const frame = batch.isEmpty && this.#hasToldPlace ? null : batch.frame(this.#cursorAt(current));
+    // The client comes back for it, and finds room or does not.
+    if (frame !== null && !this.#context.unread.admits(frame, req.socket)) return this.finish();
     this.position = batch.to;
     this.#next = batch.to;
-    if (batch.isEmpty && this.#hasToldPlace) return;
-    const { res } = this.#exchange;
-    const frame = batch.frame(this.#cursorAt(current));
+    if (frame === null) return;
     const isRoomLeft = (this.#hasToldPlace ? out : res).write(frame);
     if (!this.#hasToldPlace && res instanceof OwnResponse) res.forgetHead();
     this.#hasToldPlace = true;
     if (batch.closed) return this.finish();
     if (isRoomLeft) return;
-    this.#unread ??= this.#context.unread.add(this.#exchange.req.socket, frame);
+    this.#unread ??= this.#context.unread.add(req.socket, frame);
     this.#block();
   }
 

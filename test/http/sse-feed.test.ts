@@ -13,6 +13,9 @@ import { ManualClock } from "../helpers/manual-clock.js";
 import { follow, nextPair } from "../helpers/sse-client.js";
 import { startServer } from "../helpers/test-server.js";
 
+/** Room for one of the longest appends here, not for two. */
+const MAX_UNREAD_BYTES = 4 * 1024 * 1024;
+
 /** A connection that keeps what is written to it. */
 class FakeResponse extends EventEmitter {
   readonly headersSent = true;
@@ -33,7 +36,7 @@ class FakeResponse extends EventEmitter {
 
 /** A stream of letters in memory, whose tokens are its positions. */
 class FakeStream {
-  readonly config = { contentType: "text/plain" };
+  readonly config: { readonly contentType: string };
   readonly feed = new LiveFeed();
   readonly reads: string[] = [];
   bytes = Buffer.alloc(0);
@@ -44,6 +47,12 @@ class FakeStream {
   /** What reads meet, at once or later. */
   fault: { readonly isAtOnce: boolean } | null = null;
   #waiting: (() => void)[] = [];
+  /** Where appends ended. */
+  readonly #ends: number[] = [];
+
+  constructor(contentType: string) {
+    this.config = { contentType };
+  }
 
   get tail(): number {
     return this.bytes.length;
@@ -79,6 +88,7 @@ class FakeStream {
     for (const piece of pieces) {
       const from = this.tail;
       this.bytes = Buffer.concat([this.bytes, Buffer.from(piece)]);
+      this.#ends.push(this.tail);
       this.feed.note(from, this.tail, this.closed);
     }
     this.feed.flush();
@@ -91,23 +101,25 @@ class FakeStream {
   }
 
   #chunk(from: number, maxBytes: number): Chunk {
-    const bytes = this.bytes.subarray(from, from + maxBytes);
+    const end = this.#ends.findLast((at) => at > from && at <= from + maxBytes) ?? this.#ends.find((at) => at > from);
+    const bytes = this.bytes.subarray(from, end);
     const to = from + bytes.length;
     return { kind: "chunk", from, to, bytes, upToDate: to === this.tail, closed: false };
   }
 }
 
 class Room {
-  readonly stream = new FakeStream();
+  readonly stream: FakeStream;
   readonly clock = new ManualClock();
   readonly faults: string[] = [];
   readonly unread: UnreadAnswers;
   emptied = 0;
   readonly feed: SseFeed;
 
-  constructor() {
+  constructor(contentType = "text/plain") {
+    this.stream = new FakeStream(contentType);
     const log = { debug() {}, info() {}, warn() {}, error: (message: string) => void this.faults.push(message) };
-    const { inFlight, unread } = httpParts({ clock: this.clock });
+    const { inFlight, unread } = httpParts({ clock: this.clock, maxLargeBytes: MAX_UNREAD_BYTES });
     const context = { clock: this.clock, log, random: () => 0.5, settings: defaultSettings(), inFlight, unread };
     this.unread = unread;
     // Registry and responder are not asked for here; the stream has all that a feed asks of one.
@@ -237,6 +249,37 @@ describe("a reader whose connection is full", () => {
     assert.ok(room.unread.bytes > 0);
     slow.emit("close");
     assert.equal(room.unread.bytes, 0);
+  });
+});
+
+describe("an append of bytes that is longer than a chunk", () => {
+  const LONG = "a".repeat(MAX_UNREAD_BYTES / 2);
+  const LONG_AS_SENT = Buffer.from(LONG).toString("base64");
+
+  test("is one event, which readers share", async () => {
+    const room = new Room("image/png");
+    const readers = [await room.join(), await room.join(), await room.join()];
+    for (const reader of readers) reader.isFull = true;
+    room.stream.append(LONG);
+    for (const reader of readers) {
+      assert.equal(dataOf(reader), LONG_AS_SENT);
+      assert.equal(reader.written.at(-1), readers[0]?.written.at(-1));
+    }
+    assert.equal(room.unread.bytes, readers[0]?.written.at(-1)?.length, "and counts once");
+  });
+
+  test("ends a reader for whom there is no room, between events", async () => {
+    const room = new Room("image/png");
+    const slow = await room.join();
+    slow.isFull = true;
+    room.stream.append(LONG);
+    const heldBytes = room.unread.bytes;
+    const late = await room.join({ position: 0 });
+    assert.deepEqual([late.isEnded, dataOf(late)], [true, ""]);
+    assert.equal(room.unread.bytes, heldBytes);
+    slow.emit("drain");
+    const again = await room.join({ position: 0 });
+    assert.deepEqual([again.isEnded, dataOf(again)], [false, LONG_AS_SENT]);
   });
 });
 

@@ -107,6 +107,18 @@ describe("the backlog", () => {
     assert.deepEqual(pairs.map(({ control }) => control["upToDate"]), [undefined, undefined, true]);
   });
 
+  test("has an append of bytes in one event, however long it is, and so has who follows", async (context) => {
+    const server = await startServer(context);
+    const headers = { "Content-Type": "application/octet-stream" };
+    const [before, after] = [Buffer.alloc(200_000, 1), Buffer.alloc(1_500_000, 2)];
+    await server.send("PUT", "a", { headers, body: before });
+    const reader = await follow(server, "a?live=sse&offset=-1");
+    const next = async (): Promise<Buffer> => Buffer.from((await nextPair(reader)).data ?? "", "base64");
+    assert.ok((await next()).equals(before));
+    await server.send("POST", "a", { headers, body: after });
+    assert.ok((await next()).equals(after));
+  });
+
   test("is not cut inside a character or a line end, however small the chunks", async (context) => {
     const server = await startServer(context, { chunkBytes: 1 });
     const text = "a€b\r\n\r\n🎈c\rd\n";

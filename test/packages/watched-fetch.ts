@@ -5,11 +5,12 @@ export interface Exchange {
   readonly status: number;
 }
 
-/** Notes what goes through the global `fetch`, which all packages use, and changes nothing of it. */
+/** Notes the requests that go through the global `fetch`, which all packages use, and changes nothing of them. */
 export class WatchedFetch {
   readonly exchanges: Exchange[] = [];
   /** Methods of the requests that wait for the head of their answers. */
   readonly #underWay: string[] = [];
+  #before: { readonly matches: (url: URL) => boolean; readonly run: () => Promise<void> } | undefined;
   #look = new Set<() => void>();
   readonly #fetch = globalThis.fetch;
 
@@ -22,6 +23,11 @@ export class WatchedFetch {
     return this.#until(() => this.exchanges.filter(matches).length >= count);
   }
 
+  /** Has `run` done before the next request to such an address is sent. */
+  beforeNext(matches: (url: URL) => boolean, run: () => Promise<void>): void {
+    this.#before = { matches, run };
+  }
+
   /** Resolves when no append waits for its answer. */
   appended(): Promise<void> {
     return this.#until(() => !this.#underWay.includes("POST"));
@@ -29,10 +35,15 @@ export class WatchedFetch {
 
   async #watch(input: Parameters<typeof fetch>[0], init: RequestInit | undefined): Promise<Response> {
     const method = init?.method ?? "GET";
+    const url = new URL(input instanceof Request ? input.url : input);
+    const before = this.#before;
+    if (before?.matches(url) === true) {
+      this.#before = undefined;
+      await before.run();
+    }
     this.#underWay.push(method);
     try {
       const response = await this.#fetch(input, init);
-      const url = new URL(input instanceof Request ? input.url : input);
       this.exchanges.push({ method, url, status: response.status });
       return response;
     } finally {

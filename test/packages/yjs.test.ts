@@ -79,6 +79,33 @@ for (const liveMode of ["sse", "long-poll"] as const) {
   });
 }
 
+for (const liveMode of ["sse", "long-poll"] as const) {
+  test(`an update above --chunk-bytes reaches who follows, whole, by ${liveMode}`, async (context) => {
+    const room = await Room.open(context, `large/${liveMode}`, server, watched, 64 * MIB);
+    const ada = await room.join("sse");
+    const bob = await room.join(liveMode);
+    ada.text.insert(0, "Once ");
+    await same(ada, bob); // they follow
+    await ada.write(MORE_THAN_A_CHUNK, MORE_THAN_A_CHUNK);
+    await same(ada, bob);
+    bob.text.insert(0, "again ");
+    await same(ada, bob);
+    assert.deepEqual(room.faults, []);
+  });
+}
+
+test("an update that comes before an SSE connection stands is in its first events, whole", async (context) => {
+  const room = await Room.open(context, "between", server, watched, 64 * MIB);
+  const ada = await room.join("long-poll");
+  const isConnecting = (url: URL) => url.origin === server.origin && url.pathname.includes("/between/.updates") && url.searchParams.get("live") === "sse";
+  watched.beforeNext(isConnecting, () => ada.write(MORE_THAN_A_CHUNK, MORE_THAN_A_CHUNK));
+  const bob = await room.join("sse");
+  await same(ada, bob);
+  ada.text.insert(0, "again ");
+  await same(ada, bob);
+  assert.deepEqual(room.faults, []);
+});
+
 test("who is there shows to the others, until he leaves", async (context) => {
   const room = await Room.open(context, "presence", server, watched);
   const ada = await room.join("sse");

@@ -98,6 +98,11 @@ const HARMS: readonly [what: string, harm: (disk: SimulatedDisk) => void, refuse
     const offset = frames.at(-2) ?? 0;
     disk.flipBit(path, (offset + content.readUInt32LE(offset + 4) - 1) * 8);
   }, ["b"]],
+  ["a sector of the journal, of which b's last record is and nobody can tell", (disk) => {
+    const { path, frames } = journalOf(disk);
+    disk.fileAt(path).write(Buffer.alloc(512), frames.at(-2) ?? 0, disk.nextStamp());
+    // c has a record behind it.
+  }, ["a", "b"]],
   ["a bit of the sidecar of b", (disk) => disk.flipBit(pathOf(disk, "b", "meta.json"), 8 * 60), []],
   ["three bits of the sidecar of b", (disk) => [60, 81, 97].forEach((byte) => disk.flipBit(pathOf(disk, "b", "meta.json"), 8 * byte)), []],
   ["a bit of a large append of b", (disk) => disk.flipBit(pathOf(disk, "b", "0000000000000006.seg"), 8 * 100), ["b"]],

@@ -166,7 +166,7 @@ export class FileStorage implements Storage {
   }
 
   #makeJournal(directoryId: Buffer, recovered: Recovered): Journal {
-    const { clock, log, journalBytes } = this.#options;
+    const { clock, log, fsync, journalBytes } = this.#options;
     return new Journal({
       files: this.#files,
       layout: this.#layout,
@@ -174,6 +174,7 @@ export class FileStorage implements Storage {
       clock,
       log,
       directoryId,
+      fsync,
       fileBytes: journalBytes,
       firstSequence: recovered.nextSequence,
       firstBatch: recovered.nextBatch,

@@ -51,7 +51,9 @@ class Damage {
     await this.#world.live();
     this.#journaled = new Set([...this.#world.streams.values()].map(({ id }) => id).filter((id) => !idsOnDisk(this.#disk).has(id)));
     for (const [name, { id, bytes, closed }] of this.#world.streams) this.#trace(`stream ${name} ${id}: ${bytes.length} bytes${closed ? ", closed" : ""}`);
-    const harms = Array.from({ length: this.#random.chance(0.75) ? 1 : 2 }, () => doHarm(this.#disk, this.#random));
+    const isOne = this.#random.chance(0.75);
+    const harms = [doHarm(this.#disk, this.#random, null)];
+    if (!isOne) harms.push(doHarm(this.#disk, this.#random, harms[0]?.directory ?? null));
     for (const { what, mayGoUnnoticed, concerns } of harms) this.#trace(`harm: ${what}${mayGoUnnoticed ? " (may go unnoticed)" : ""}${concerns === null ? "" : `, concerns ${[...concerns].join()}`}`);
     await this.#repair(false);
     await this.#repair(true);
@@ -128,9 +130,8 @@ class Damage {
     const told: Served = this.#lines.some(({ stream, what, kind }) => kind !== "to do" && (stream === name || what.includes(JSON.stringify(name)))) ? "told" : "lost";
     try {
       const stream = await storage.load(name);
-      if (stream === null) return this.#journaled.has(id) && this.#lines.some(({ what }) => what.includes("with streams that were created in it")) ? "told" : told;
-      // With its creation the deletion of the one before it is lost.
-      if (stream.id !== id) return told;
+      // With its creation the deletion of the one before it is lost, which comes back where it was closed.
+      if (stream?.id !== id) return this.#journaled.has(id) && this.#lines.some(({ what }) => what.includes("with streams that were created in it")) ? "told" : told;
       const tail = stream.state.tail;
       const content = await readAll(storage, stream);
       must(content.equals(bytes.subarray(stream.earliest, Math.min(tail, bytes.length))), () => `${name} has other bytes than were written`);

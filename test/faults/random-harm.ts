@@ -13,6 +13,8 @@ export interface Harm {
   readonly concerns: ReadonlySet<string> | null;
   /** Whether what it took may look as if it had never been: docs/durability.md says where. */
   readonly mayGoUnnoticed: boolean;
+  /** The stream's directory, `null` where it was the journal. */
+  readonly directory: string | null;
 }
 
 interface PlacedFrame {
@@ -27,10 +29,13 @@ interface PlacedFrame {
 
 const layout = new Layout(DIR);
 
-/** Does something to one file, of the journal or of a stream. */
-export function doHarm(disk: SimulatedDisk, random: Random): Harm {
+/**
+ * Does something to one file, of the journal or of a stream; of none in the directory `spared`: of a stream without its
+ * sidecar nobody can tell whether its segments are what they were.
+ */
+export function doHarm(disk: SimulatedDisk, random: Random, spared: string | null): Harm {
   const frames = placedFrames(disk);
-  const files = streamFiles(disk);
+  const files = streamFiles(disk).filter((path) => spared === null || !path.startsWith(`${spared}/`));
   const harm = random.weighted<() => Harm | null>([
     [8, () => flipInFrame(disk, random, frames)],
     [4, () => spoilJournal(disk, random, frames)],
@@ -39,7 +44,7 @@ export function doHarm(disk: SimulatedDisk, random: Random): Harm {
     [6, () => harmStream(disk, random, files)],
   ])();
   disk.settle();
-  return harm ?? { what: "nothing", concerns: new Set(), mayGoUnnoticed: false };
+  return harm ?? { what: "nothing", concerns: new Set(), mayGoUnnoticed: false, directory: null };
 }
 
 function flipInFrame(disk: SimulatedDisk, random: Random, frames: readonly PlacedFrame[]): Harm | null {
@@ -47,7 +52,7 @@ function flipInFrame(disk: SimulatedDisk, random: Random, frames: readonly Place
   const { path, from, to, needed, isLast } = random.pick(frames);
   const bit = random.integer(from * 8, to * 8 - 1);
   disk.flipBit(path, bit);
-  return { what: `bit ${bit % 8} of byte ${Math.floor(bit / 8)} of ${path} turned around`, concerns: needed, mayGoUnnoticed: isLast && frames.length > 1 };
+  return { what: `bit ${bit % 8} of byte ${Math.floor(bit / 8)} of ${path} turned around`, concerns: needed, mayGoUnnoticed: isLast && frames.length > 1, directory: null };
 }
 
 /** Overwrites bytes among the frames: zeros, noise, or what another place has. */
@@ -64,7 +69,7 @@ function spoilJournal(disk: SimulatedDisk, random: Random, frames: readonly Plac
   const bytes = random.chance(0.5) ? Buffer.alloc(last - at) : Buffer.from(Array.from({ length: last - at }, () => random.integer(0, 255)));
   disk.fileAt(path).write(bytes, at, disk.nextStamp());
   const isLast = ends.some((frame) => frame.isLast && frame.to > at && frame.from < last);
-  return { what: `bytes ${at} to ${last} of ${path} overwritten`, concerns: null, mayGoUnnoticed: isLast && !isFirstOfAll(frames, ends, at) };
+  return { what: `bytes ${at} to ${last} of ${path} overwritten`, concerns: null, mayGoUnnoticed: isLast && !isFirstOfAll(frames, ends, at), directory: null };
 }
 
 /** Whether the only sound frame there was is hit: without any the loss is noticed. */
@@ -83,7 +88,7 @@ function cutJournal(disk: SimulatedDisk, random: Random, frames: readonly Placed
   const isUnused = length < (own[0]?.to ?? 0) && own.length < frames.length;
   // One that a repair or an earlier start left may be no longer than its frame.
   const isSilent = own.every(({ frame }) => frame.fileBytes <= length);
-  return { what: `${newest.path} cut off at ${length}`, concerns: null, mayGoUnnoticed: isUnused || isSilent };
+  return { what: `${newest.path} cut off at ${length}`, concerns: null, mayGoUnnoticed: isUnused || isSilent, directory: null };
 }
 
 function removeJournal(disk: SimulatedDisk, random: Random, frames: readonly PlacedFrame[]): Harm | null {
@@ -91,7 +96,7 @@ function removeJournal(disk: SimulatedDisk, random: Random, frames: readonly Pla
   if (paths.length < 2) return null;
   const path = random.pick(paths);
   disk.change([disk.entryOf(path, null)]);
-  return { what: `${path} removed`, concerns: null, mayGoUnnoticed: path === paths.at(-1) || path === paths[0] };
+  return { what: `${path} removed`, concerns: null, mayGoUnnoticed: path === paths.at(-1) || path === paths[0], directory: null };
 }
 
 function harmStream(disk: SimulatedDisk, random: Random, files: readonly string[]): Harm | null {
@@ -109,7 +114,7 @@ function harmStream(disk: SimulatedDisk, random: Random, files: readonly string[
   else disk.fileAt(path).write(Buffer.alloc(random.integer(1, content.length), random.integer(0, 255)), 0, disk.nextStamp());
   const isGone = how === "remove" && disk.namesIn(directory).length === 0;
   // A directory without any file is a stream that was never there.
-  return { what: `${path}: ${how}`, concerns, mayGoUnnoticed: isGone };
+  return { what: `${path}: ${how}`, concerns, mayGoUnnoticed: isGone, directory };
 }
 
 function idIn(disk: SimulatedDisk, directory: string): string | null {

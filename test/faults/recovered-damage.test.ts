@@ -9,7 +9,6 @@ import { tempDir } from "../helpers/temp-dir.js";
 import { flipBit } from "./damages.js";
 import { journalFilesOf } from "./journal-damages.js";
 import { ServedDirectory } from "./served-directory.js";
-import { formatOffset, parseOffset } from "../../src/protocol/offset.js";
 
 /** Long enough to go past the journal. */
 const LARGE = bytesOf(9000, 5);

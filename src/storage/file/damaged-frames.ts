@@ -1,7 +1,7 @@
 import { byteChanges, isOneBit } from "./crc-changes.js";
 import { crc32 } from "./crc32.js";
 import type { ExpectedJournal } from "./journal-reader.js";
-import { alignUp, claimsFrame, decodeFrame, decodeRecord, FRAME_CRC_FROM, FRAME_HEADER_BYTES, frameOf, RECORD_FLAGS, RECORD_HEADER_BYTES, type Frame, type JournalRecord, type StreamIdentity } from "./record.js";
+import { alignUp, decodeFrame, decodeRecord, FRAME_CRC_FROM, FRAME_HEADER_BYTES, frameOf, hasFrameMagic, RECORD_FLAGS, RECORD_HEADER_BYTES, type Frame, type JournalRecord, type StreamIdentity } from "./record.js";
 
 /**
  * What a frame seems to have held whose checksum is wrong. That is good enough to name the streams that have lost
@@ -50,7 +50,9 @@ function likelyFrame(bytes: Buffer, offset: number, expected: ExpectedJournal): 
     if (isMeant && end === frame.records.length && records.length === frame.recordCount) return { frame, records, isWhole: true, isCertain: true };
   }
   const rest = frameOf(bytes.subarray(offset), offset);
-  return claimsFrame(bytes, offset, expected.sequence) || rest.directoryId.equals(expected.directoryId) ? asItStands(bytes, rest) : null;
+  // One sign alone may be left of an older frame: a later one has overwritten the sector's first bytes.
+  const signs = [hasFrameMagic(bytes, offset), rest.sequence === expected.sequence, rest.directoryId.equals(expected.directoryId)];
+  return signs.filter(Boolean).length >= 2 ? asItStands(bytes, rest) : null;
 }
 
 /** With more than one bit wrong: its records add up to its length, or to their number, or the frame is not whole. */

@@ -92,8 +92,6 @@ interface FileState {
   readonly bindings: Map<number, StreamIdentity>;
   /** Handles of which only a damaged frame says what they stand for, and that is not certain. */
   readonly uncertain: Set<number>;
-  /** Handles that it had given out by the last sound frame. */
-  handles: number;
   /** Where its last sound frame ends. */
   end: number;
   /** Whether it has a sound frame. */
@@ -154,7 +152,7 @@ class Surveyor {
     const { frames, damage, end } = readJournalFile(bytes, expected);
     const sound = damage === null ? frames : [...frames, ...soundFrames(bytes, end, expected)];
     if (isNext) await this.#noteLost(sound[0] ?? null);
-    const state: FileState = { path, expected, byHandle: new Map(), bindings: new Map(), uncertain: new Set(), handles: 0, end: 0, hasFrames: sound.length > 0, cut: null };
+    const state: FileState = { path, expected, byHandle: new Map(), bindings: new Map(), uncertain: new Set(), end: 0, hasFrames: sound.length > 0, cut: null };
     // Nothing of this directory's in it, but somebody's: it must not be taken for an empty one.
     if (damage !== null && sound.length === 0 && !isKept) {
       this.#foreign = path;
@@ -253,23 +251,20 @@ class Surveyor {
 
   async #note({ state, offset, problem, next }: Place, { parts, isAll }: Held): Promise<void> {
     const boundBefore = new Set([...state.byHandle.values()].map(({ identity }) => identity.id));
-    const handlesBefore = state.byHandle.size;
     const after = batchBefore(next, state.expected) + 1;
     const suspects = new Set<string>();
     let isKnown = isAll;
     for (const { state: owner, frames } of parts) {
       for (const likely of frames) isKnown = (await this.#takeLikely(owner, likely, after, suspects)) && isKnown;
     }
-    const named = state.byHandle.size - handlesBefore;
-    // Behind a sound frame of the same file, what was lost is of streams that it had bound: those before, and those named.
-    const areAllNamed = next !== null && offset > 0 && next.offset > offset && next.handles - bindingsIn(next) - state.handles === named;
-    this.#damages.push({ ...placeOf(state.path, { offset, problem }, isKnown ? "nobody" : areAllNamed ? boundBefore : "anybody", after), suspects });
+    // Behind a sound frame of the same file, what was lost is of streams that it had bound, if all of those are known.
+    const areAllBound = next !== null && offset > 0 && next.offset > offset && next.handles - bindingsIn(next) === state.byHandle.size;
+    this.#damages.push({ ...placeOf(state.path, { offset, problem }, isKnown ? "nobody" : areAllBound ? boundBefore : "anybody", after), suspects });
   }
 
   async #takeFrame(state: FileState, frame: Frame): Promise<void> {
     for (const record of decodeRecords(frame)) await this.#takeRecord(state, frame, record);
     this.#lastBatch = frame.batch;
-    state.handles = frame.handles;
     state.end = frame.nextOffset;
   }
 
@@ -278,9 +273,11 @@ class Surveyor {
     if (record.identity !== null) byHandle.set(record.handle, await this.#meet(record, record.identity));
     const stream = byHandle.get(record.handle);
     if (stream === undefined) {
-      if (damage?.file !== path) throw new DirectoryError(`journal file ${path} uses handle ${record.handle} without saying what it means`);
-      damage.strayRecords += 1;
-      damage.strayBatch = frame.batch;
+      // It was bound where nobody can tell who was.
+      const place = this.#damages.findLast(({ file, others }) => file === path && others === "anybody") ?? this.#damages.findLast(({ file }) => file === path);
+      if (place === undefined) throw new DirectoryError(`journal file ${path} uses handle ${record.handle} without saying what it means`);
+      place.strayRecords += 1;
+      place.strayBatch = frame.batch;
       return;
     }
     damage?.behind.add(stream.identity.id);

@@ -66,7 +66,7 @@ export async function meetStream({ files, layout }: { readonly files: Files; rea
     directory,
     firstPosition,
     createdHere: isCreation && isSound,
-    isBeginningLost: isCreation ? !isSound && (own === null || own.claimed) : (base?.read ?? null) === null && (await files.list(directory).catch(() => [""])).length === 0,
+    isBeginningLost: isCreation ? !isSound && (own === null || own.claimed) : own !== null ? own.claimed : (base?.read ?? null) === null && (await isEmpty(files, directory)),
     sidecar: base === null ? null : sidecarOf(base),
     isTold: base?.isTold === true,
     deleted: false,
@@ -86,6 +86,12 @@ export async function meetStream({ files, layout }: { readonly files: Files; rea
 function sidecarOf({ own, read, isTold, isVacant }: SidecarBase): SidecarResult | null {
   if (own !== null) return { kind: "sound", sidecar: own };
   return isTold && isVacant ? null : read;
+}
+
+/** Whether there is nothing in a directory, or no such directory; what can't be looked at is not empty. */
+function isEmpty(files: Files, directory: string): Promise<boolean> {
+  // Where the directory is looked at, that is told.
+  return files.list(directory).then((names) => names.length === 0, () => false);
 }
 
 /** The stream's own sidecar, when it is sound. */

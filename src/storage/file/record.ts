@@ -213,6 +213,11 @@ export function claimsFrame(file: Buffer, offset: number, sequence: number): boo
   return file.readUInt32LE(offset) === FRAME_MAGIC && readUint64(file, offset + 16) === sequence;
 }
 
+/** Whether the bytes at `offset` begin as a frame does. */
+export function hasFrameMagic(file: Buffer, offset: number): boolean {
+  return file.readUInt32LE(offset) === FRAME_MAGIC;
+}
+
 /** The next multiple of a sector. */
 export function alignUp(offset: number): number {
   return Math.ceil(offset / SECTOR_BYTES) * SECTOR_BYTES;

@@ -15,6 +15,8 @@ export interface Truth {
   readonly id: string;
   /** All bytes from position 0 on, those of its source too. */
   bytes: Buffer;
+  /** Where its appends end, those of its source up to its point too. */
+  readonly ends: Set<number>;
   closed: boolean;
   /** Whether it was deleted and is only kept for its forks. */
   isKept: boolean;
@@ -38,9 +40,9 @@ export function mountSparsely(disk: SimulatedDisk): Files {
   });
 }
 
-/** An engine on the disk; sizes are small, so that segments roll and large payloads go past the journal. */
+/** An engine on the disk; sizes are small, so that segments roll, large payloads go past the journal, and indexes get files of their own. */
 export function engineOn(disk: SimulatedDisk, journalBytes = 65_536): FileStorage {
-  const sizes = { segmentBytes: 2000, journalBytes, journalBypassBytes: 1500, tailCacheBytes: 64 * 1024 };
+  const sizes = { segmentBytes: 2000, journalBytes, journalBypassBytes: 1500, tailCacheBytes: 64 * 1024, maxInlineIndexBytes: 8 };
   return new FileStorage({ dir: DIR, fsync: true, ...sizes, clock: new ManualClock(1_700_000_000_000), log: keptLog().log, files: mountSparsely(disk), onFault: assert.ifError });
 }
 
@@ -105,7 +107,7 @@ export class DamagedWorld {
   async #create(storage: FileStorage, name: string): Promise<void> {
     const bytes = this.#random.chance(0.3) ? Buffer.alloc(0) : this.#payload();
     const stream = await created(storage, name, bytes);
-    this.streams.set(name, { id: stream.id, bytes, closed: false, isKept: false });
+    this.streams.set(name, { id: stream.id, bytes, ends: new Set([0, bytes.length]), closed: false, isKept: false });
   }
 
   async #append(storage: FileStorage, stream: StoredStream, truth: Truth): Promise<void> {
@@ -114,6 +116,7 @@ export class DamagedWorld {
     const producer = this.#random.chance(0.2) ? { id: "p", epoch: 1, seq: this.#acts } : null;
     assert.equal(await append(storage, stream, recordOf(bytes, { producer })), "durable");
     truth.bytes = Buffer.concat([truth.bytes, bytes]);
+    truth.ends.add(truth.bytes.length);
   }
 
   async #close(storage: FileStorage, stream: StoredStream, truth: Truth): Promise<void> {
@@ -128,13 +131,14 @@ export class DamagedWorld {
     assert.equal(await remove(storage, stream), "durable");
   }
 
-  async #fork(storage: FileStorage, source: StoredStream, name: string, { bytes }: Truth): Promise<void> {
+  async #fork(storage: FileStorage, source: StoredStream, name: string, { bytes, ends }: Truth): Promise<void> {
     const fork = `fork${this.#random.integer(1, 3)}`;
     if (!this.#hasForks || this.streams.has(fork)) return;
     const point = this.#random.integer(0, bytes.length);
     const own = this.#payload();
     const stream = await forked(storage, source, fork, point, own);
-    this.streams.set(fork, { id: stream.id, bytes: Buffer.concat([bytes.subarray(0, point), own]), closed: false, isKept: false });
+    const shared = [...ends].filter((end) => end < point);
+    this.streams.set(fork, { id: stream.id, bytes: Buffer.concat([bytes.subarray(0, point), own]), ends: new Set([...shared, point, point + own.length]), closed: false, isKept: false });
     this.related.add(fork).add(name);
   }
 }

@@ -3,7 +3,7 @@ import type { FileStorage } from "../../src/storage/file/file-storage.js";
 import { Layout, sidecarPath } from "../../src/storage/file/layout.js";
 import { repairDirectory, type RepairLine, type RepairSummary } from "../../src/storage/file/repair.js";
 import { decodeSidecar } from "../../src/storage/file/sidecar.js";
-import { DamagedStreamError, DeletedStreamError } from "../../src/storage/storage.js";
+import { DamagedStreamError, DeletedStreamError, type StoredStream } from "../../src/storage/storage.js";
 import { append, keptLog, readAll } from "../helpers/engine.js";
 import { Random } from "../helpers/random.js";
 import { SimulatedDisk } from "../helpers/simulated-disk.js";
@@ -126,7 +126,8 @@ class Damage {
     this.#disk.settle();
   }
 
-  async #look(storage: FileStorage, name: string, { id, bytes, closed, isKept }: Truth): Promise<Served> {
+  async #look(storage: FileStorage, name: string, truth: Truth): Promise<Served> {
+    const { id, bytes, closed, isKept } = truth;
     const told: Served = this.#lines.some(({ stream, what, kind }) => kind !== "to do" && (stream === name || what.includes(JSON.stringify(name)))) ? "told" : "lost";
     try {
       const stream = await storage.load(name);
@@ -135,6 +136,7 @@ class Damage {
       const tail = stream.state.tail;
       const content = await readAll(storage, stream);
       must(content.equals(bytes.subarray(stream.earliest, Math.min(tail, bytes.length))), () => `${name} has other bytes than were written`);
+      await this.#assertEnds(storage, name, stream, truth);
       // Nobody reads it but its forks.
       if (isKept) return "whole";
       const isSame = tail === bytes.length && stream.earliest === 0 && stream.state.closed === closed && stream.standing === "live";
@@ -145,6 +147,18 @@ class Damage {
       // Its last fork is gone with what was harmed: so is it.
       if (error instanceof DeletedStreamError && isKept) return "whole";
       throw error;
+    }
+  }
+
+  /** A read ends where an append ended; anywhere else only where an index is lost, and then somebody is told. */
+  async #assertEnds(storage: FileStorage, name: string, stream: StoredStream, { bytes, ends }: Truth): Promise<void> {
+    const { tail } = stream.state;
+    const isTold = this.#lines.some(({ what }) => /may end within an append|make it anew/.test(what));
+    for (let from = stream.earliest; from < Math.min(tail, bytes.length); from += 97) {
+      const maxBytes = this.#random.pick([1, 10, 200, 1000]);
+      if (from + maxBytes >= tail) continue;
+      const end = await storage.endOfRead(stream, from, maxBytes);
+      must(end === null ? isTold : ends.has(end), () => `a read of ${name} from ${from} on ends at ${end}, within an append, and nobody is told`);
     }
   }
 }

@@ -50,7 +50,8 @@ export class Damaged {
 
   /**
    * Has a stream refused until somebody decides, and keeps its sidecar. One with forks is closed instead: they need it,
-   * and nothing is appended to it either. Either way it asks for nothing more that the journal had up to `batch`.
+   * and nothing is appended to it either; but not where its directory is only taken: there is nothing to serve. Either way
+   * it asks for nothing more that the journal had up to `batch`.
    */
   async refuse(streamDirectory: string, reason: string, { batch = 0, isSource = false }: RefusalOptions = {}): Promise<void> {
     const path = sidecarPath(streamDirectory);
@@ -59,7 +60,7 @@ export class Damaged {
     const kept = bytes !== null && isNotice(bytes) ? await readWhole(this.#files, keptSidecarPath(streamDirectory)) : null;
     const read = bytes === null ? null : decodeSidecar(kept ?? bytes);
     const sidecar = read?.kind === "sound" ? { ...read.sidecar, batch: Math.max(read.sidecar.batch, batch) } : null;
-    if (sidecar !== null && (isSource || sidecar.forks !== null)) {
+    if (sidecar !== null && !sidecar.claimed && (isSource || sidecar.forks !== null)) {
       sidecar.state.closed = true;
       const closed = encodeSidecar(sidecar);
       if (bytes?.equals(closed) === true) return;

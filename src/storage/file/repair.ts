@@ -65,6 +65,8 @@ export async function repairDirectory(options: RepairOptions): Promise<RepairSum
   return new Repair(options).run();
 }
 
+const REFUSE = "refuse the stream";
+
 class Repair {
   readonly #options: RepairOptions;
   readonly #damaged: Damaged;
@@ -300,11 +302,14 @@ class Repair {
 
   async #repairSegments({ directory, name, sidecar: found, lost, lostIndexes }: CheckedStream): Promise<void> {
     if (found === null) return;
-    const sidecar = withoutIndexes(found, lostIndexes);
-    if (lostIndexes.length > 0 && this.#options.apply) await this.#damaged.replaceSidecar(directory, encodeSidecar(sidecar));
-    for (const { start, path, isMissing } of lostIndexes) {
+    const gone = lostIndexes.filter(({ state }) => state !== "unreadable");
+    const sidecar = withoutIndexes(found, gone);
+    if (gone.length > 0 && this.#options.apply) await this.#damaged.replaceSidecar(directory, encodeSidecar(sidecar));
+    for (const { start, path, state, problem } of lostIndexes) {
       const what = `do without it: reads of what is in the segment at ${start} may end within an append`;
-      await this.#step(name, path, what, () => (isMissing ? Promise.resolve() : this.#damaged.move(path)));
+      // What can't be read now is not lost.
+      if (state === "unreadable") this.#say("left", name, path, problem);
+      else await this.#step(name, path, what, () => (state === "missing" ? Promise.resolve() : this.#damaged.move(path)));
     }
     for (const segment of lost) {
       const sharers = this.#relations.sharersOf(sidecar.id, segment.start, segment.start + segment.length);
@@ -323,8 +328,8 @@ class Repair {
   }
 
   /** A stream is refused, or closed, from now on: whoever is to decide is told why. */
-  #refused({ id, name, directory, reason }: ShortStream): void {
-    this.#did(name, sidecarPath(directory), `${this.#refusal(id)}, and keep its sidecar`);
+  #refused({ id, name, directory, reason, isLostWithAll }: ShortStream): void {
+    this.#did(name, sidecarPath(directory), isLostWithAll ? REFUSE : `${this.#refusal(id)}, and keep its sidecar`);
     this.#planRefusal(directory, name);
     if (!this.#isAccepted(name)) this.#say("left", name, sidecarPath(directory), reason);
   }
@@ -363,7 +368,7 @@ class Repair {
 
   /** What {@link Damaged.refuse} does. */
   #refusal(id: string): string {
-    return this.#relations.isSource(id) ? "close the stream, which its forks need" : "refuse the stream";
+    return this.#relations.isSource(id) ? "close the stream, which its forks need" : REFUSE;
   }
 
   async #repairForks(survey: Survey): Promise<void> {

@@ -30,8 +30,11 @@ export interface LostSegment extends SegmentEntry {
 export interface LostIndex {
   readonly start: Position;
   readonly path: string;
-  /** Whether there is no file. */
-  readonly isMissing: boolean;
+  /** Whether its file is there, and can be read. */
+  readonly state: LostSegment["state"];
+  readonly problem: string;
+  /** Where the file ends too early, `null` where that is not what is wrong. */
+  readonly offset: number | null;
 }
 
 /** What the directory of a stream turned out to be. */
@@ -100,7 +103,8 @@ export async function checkStream(options: CheckOptions, directory: string): Pro
     options.onBytes(bytes?.length ?? 0, 0);
     if (options.readSegments) lost.push(...(await lostSegments(options, sidecar, directory)));
     for (const { path: segment, problem, offset } of lost) tell(segment, problem, offset);
-    if (options.readSegments) lostIndexes.push(...(await checkIndexes(options, sidecar, directory, tell)));
+    if (options.readSegments) lostIndexes.push(...(await checkIndexes(options, sidecar, directory)));
+    for (const { path: index, problem, offset } of lostIndexes) tell(index, problem, offset);
   }
   for (const stray of names.filter((file) => !isOurs(file))) tell(join(directory, stray), "it is no file of a stream");
   const accepted = names.includes(basename(lossesPath(directory))) ? await acceptedLosses(options, directory, sidecar, tell) : [];
@@ -196,17 +200,16 @@ export async function lostSegments(options: CheckOptions, sidecar: Sidecar, dire
 }
 
 /** Compares the indexes that are in files with their checksums; returns those that are lost. */
-async function checkIndexes(options: CheckOptions, { segments, earliest }: Sidecar, directory: string, tell: Tell): Promise<LostIndex[]> {
+async function checkIndexes(options: CheckOptions, { segments, earliest }: Sidecar, directory: string): Promise<LostIndex[]> {
   const lost: LostIndex[] = [];
   for (const { start, length, index } of segments) {
     if (index === null || index === "one" || index.inline !== null || start + length <= Math.max(options.trimmedTo, earliest.position)) continue;
     const path = indexPath(directory, start);
     const fault = await attempt(() => faultOf(options.files, path, index, (bytes) => options.onBytes(bytes, 1)));
     if (fault === null) continue;
-    const { problem, offset } = typeof fault === "string" ? { problem: fault, offset: null } : fault;
-    tell(path, `${problem}: where the appends from ${start} to ${start + length} ended is lost, the bytes are not`, offset);
-    // What can't be read now is not lost.
-    if (typeof fault !== "string") lost.push({ start, path, isMissing: fault.state === "missing" });
+    const { problem, offset, state } = typeof fault === "string" ? { problem: fault, offset: null, state: "unreadable" as const } : fault;
+    const outcome = state === "unreadable" ? "can't be told" : "is lost, the bytes are not";
+    lost.push({ start, path, state, offset, problem: `${problem}: where the appends from ${start} to ${start + length} ended ${outcome}` });
   }
   return lost;
 }

@@ -42,6 +42,7 @@ export function doHarm(disk: SimulatedDisk, random: Random, spared: string | nul
     [2, () => cutJournal(disk, random, frames)],
     [1, () => removeJournal(disk, random, frames)],
     [6, () => harmStream(disk, random, files)],
+    [2, () => harmStream(disk, random, files.filter((path) => path.endsWith(".idx")))],
   ])();
   disk.settle();
   return harm ?? { what: "nothing", concerns: new Set(), mayGoUnnoticed: false, directory: null };

@@ -23,6 +23,10 @@ function frameOf(records: readonly JournalRecord[], batch = 7, sequence = 4): Bu
 
 const NAMING = frameOf([journalRecord({ kind: RecordKind.bind, identity: IDENTITY, change: recordOf("") }), journalRecord()]);
 
+function spoilt(bytes: Buffer, from: number, to: number): Buffer {
+  return Buffer.from(bytes).fill(0, from, to);
+}
+
 function handlesIn(bytes: Buffer): { handles: number[]; ids: (string | undefined)[]; isWhole: boolean; isCertain: boolean } | null {
   const [found] = likelyFrames(bytes, 0, bytes.length, EXPECTED).frames;
   if (found === undefined) return null;
@@ -36,22 +40,26 @@ describe("a damaged frame", () => {
   test("with any one wrong bit tells for certain what it held", () => {
     const length = NAMING.readUInt32LE(4);
     for (let bit = 0; bit < length * 8; bit += 1) {
-      const spoilt = Buffer.from(NAMING);
-      spoilt.writeUInt8(spoilt.readUInt8(bit >> 3) ^ (1 << bit % 8), bit >> 3);
-      assert.deepEqual(handlesIn(spoilt), whole, `bit ${bit}`);
+      const frame = Buffer.from(NAMING);
+      frame.writeUInt8(frame.readUInt8(bit >> 3) ^ (1 << bit % 8), bit >> 3);
+      assert.deepEqual(handlesIn(frame), whole, `bit ${bit}`);
     }
   });
 
   test("with a spoilt payload tells what it seems to have held", () => {
-    const spoilt = Buffer.from(NAMING);
-    spoilt.fill("?", NAMING.readUInt32LE(4) - 5, NAMING.readUInt32LE(4));
-    assert.deepEqual(handlesIn(spoilt), { ...whole, isCertain: false });
+    const frame = Buffer.from(NAMING);
+    frame.fill("?", NAMING.readUInt32LE(4) - 5, NAMING.readUInt32LE(4));
+    assert.deepEqual(handlesIn(frame), { ...whole, isCertain: false });
   });
 
   test("whose length is spoilt is as long as its records are many", () => {
-    const spoilt = Buffer.from(NAMING);
-    spoilt.writeUInt32LE(0x01010101, 4);
-    assert.deepEqual(handlesIn(spoilt), { ...whole, isCertain: false });
+    const frame = Buffer.from(NAMING);
+    frame.writeUInt32LE(0x01010101, 4);
+    assert.deepEqual(handlesIn(frame), { ...whole, isCertain: false });
+  });
+
+  test("whose first bytes are gone is known by its sequence and its directory", () => {
+    assert.deepEqual(handlesIn(spoilt(NAMING, 0, 8)), { ...whole, isCertain: false });
   });
 
   test("whose records do not add up tells of those before", () => {
@@ -64,6 +72,7 @@ describe("a damaged frame", () => {
     ["zeros", Buffer.alloc(SECTOR_BYTES)],
     ["noise", Buffer.alloc(SECTOR_BYTES, 0xa5)],
     ["a sound frame of an earlier use of the file", frameOf([journalRecord()], 3, 2)],
+    ["what is left of an older frame under a later one", spoilt(NAMING, 0, 24)],
     ["less than a header", NAMING.subarray(0, FRAME_HEADER_BYTES - 1)],
   ] as const) {
     test(`is not what ${what} are taken for`, () => assert.equal(handlesIn(bytes), null));

@@ -65,6 +65,15 @@ describe("what is damaged", () => {
     assert.deepEqual(await copiesOf(damaged, path), [open]);
   });
 
+  test("is a reason to refuse a stream with forks, too, whose directory is only taken: there is nothing to read", async () => {
+    const { damaged, path } = setUp();
+    const identity = { id: "a", name: "s", config: configOf(), earliest: { position: 0, segmentStart: 0 }, softDeleted: false, segments: [], batch: 0, claimed: true };
+    const claim = encodeSidecar({ ...identity, state: new MutableState(), forks: null });
+    writeFileSync(path, claim);
+    await damaged.refuse(dirname(path), "its creation is lost", { isSource: true });
+    assert.deepEqual([refusalIn(readFileSync(path)), await copiesOf(damaged, path)], ["its creation is lost", [claim]]);
+  });
+
   test("is a reason to refuse a stream in whose sidecar's place a notice stands: the sidecar beside it is kept, too", async () => {
     const { damaged, path } = setUp();
     const identity = { id: "a", name: "s", config: configOf(), earliest: { position: 0, segmentStart: 0 }, forks: null, softDeleted: false, segments: [], batch: 3, claimed: false };

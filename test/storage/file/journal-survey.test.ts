@@ -125,6 +125,21 @@ describe("the survey of a journal", () => {
     assert.deepEqual(place?.others, new Set(bound.map(({ id }) => id)));
   });
 
+  test("knows no more of that where an earlier damage of the file hides who was bound", async () => {
+    const engine = await openEngine();
+    const bound = [];
+    for (const name of ["a", "b"]) bound.push(await created(engine.storage, name, "x"));
+    for (const part of ["y", "z"]) for (const stream of bound) await append(engine.storage, stream, part);
+    const dir = await crash(engine);
+    const [path = ""] = journalFiles(dir);
+    const bytes = readFileSync(path);
+    // The creation of the first, and the first append of the second.
+    writeFileSync(path, bytes.fill(0, 512, 2 * 512).fill(0, 4 * 512, 5 * 512));
+    const { damages } = await survey(dir);
+    assert.deepEqual(damages.map(({ others }) => others), ["anybody", "anybody"]);
+    assert.deepEqual(damages.map(({ strayRecords }) => strayRecords), [1, 1]);
+  });
+
   test("finds the end of a file damaged that looked like a torn write until the next file went on", async () => {
     const engine = await openEngine();
     engine.files.gate = ({ kind, path }) => (kind === "rename" && path.includes("meta.json") ? new Promise(() => undefined) : undefined);

@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { systemFiles } from "../../../src/storage/file/files.js";
 import { follow, meetStream, type JournaledStream } from "../../../src/storage/file/journaled-stream.js";
-import { Layout } from "../../../src/storage/file/layout.js";
+import { Layout, sidecarPath } from "../../../src/storage/file/layout.js";
 import { RecordKind, type Frame, type JournalRecord } from "../../../src/storage/file/record.js";
+import { encodeSidecar } from "../../../src/storage/file/sidecar.js";
+import { MutableState } from "../../../src/storage/state.js";
 import { configOf, recordOf } from "../../helpers/engine.js";
 import { tempDir } from "../../helpers/temp-dir.js";
 
@@ -48,6 +51,18 @@ describe("a stream of the journal", () => {
     const stream = await met();
     follow(stream, record({ kind: RecordKind.bind, position: 0, identity: IDENTITY }), "j", frame(2));
     assert.equal(stream.gap, null);
+  });
+
+  test("is lost with its creation where its directory is only taken, and the journal goes on with it", async () => {
+    const layout = new Layout(tempDir());
+    const directory = layout.streamDirectory("s");
+    const binding = record({ kind: RecordKind.bind, position: 5, identity: IDENTITY });
+    mkdirSync(directory, { recursive: true });
+    for (const claimed of [true, false]) {
+      const own = { ...IDENTITY, state: new MutableState(5), earliest: { position: 0, segmentStart: 0 }, forks: null, softDeleted: false, segments: [], batch: 0, claimed };
+      writeFileSync(sidecarPath(directory), encodeSidecar(own));
+      assert.equal((await meetStream({ files: systemFiles(false), layout }, binding, IDENTITY, true)).isBeginningLost, claimed);
+    }
   });
 
   test("is lost with its creation where no checksum vouches for that", async () => {

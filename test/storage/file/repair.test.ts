@@ -96,6 +96,20 @@ describe("a directory that was closed", () => {
     }
   });
 
+  test("leaves an index that can't be read as it is: it is not lost", async () => {
+    const { dir, storage } = await openEngine({ maxInlineIndexBytes: 4 });
+    const stream = await created(storage, "s", "");
+    for (const part of ["one,", "two,", "three,"]) await append(storage, stream, part);
+    await storage.close();
+    const path = fileIn(dir, ".idx");
+    rmSync(path);
+    mkdirSync(path);
+    const { lines, summary } = await repair(dir);
+    assert.deepEqual(summary, { done: 0, toDo: 0, left: 1 }, lines.join("\n"));
+    assert.match(lines.join(), /left: s: .*\.idx: it can't be read: EISDIR: where the appends from 0 to 14 ended can't be told/);
+    assert.match((await findings(dir)).join(), /it can't be read: EISDIR: where the appends from 0 to 14 ended can't be told/);
+  });
+
   test("needs nothing", async () => {
     const { lines, summary } = await repair(copy());
     assert.deepEqual([lines, summary], [[], { done: 0, toDo: 0, left: 0 }]);

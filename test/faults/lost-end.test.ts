@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test, type TestContext } from "node:test";
+import { copyOf } from "../helpers/engine.js";
 import { startStreamdir, type Ended } from "../helpers/process.js";
 import { tempDir } from "../helpers/temp-dir.js";
 import { framesOf, journalFilesOf } from "./journal-damages.js";
@@ -183,5 +184,44 @@ describe("the newest journal file cut short", () => {
     await server.start();
     assert.equal(String((await server.must(200, "GET", "s")).body), "old;");
     await server.end("SIGTERM");
+  });
+});
+
+describe("a directory with forks that was killed", () => {
+  /** A source, a fork, and a fork of that with files of their own, which the journal goes on with; a third fork that only the journal has. */
+  async function killedForks(context: TestContext): Promise<ServedDirectory> {
+    const server = new ServedDirectory(context, join(tempDir(), "data"));
+    const fork = async (name: string, source: string): Promise<void> => {
+      const { status, body } = await server.ask("PUT", name, "own;", { "Stream-Forked-From": `/v1/stream/${source}` });
+      assert.equal(status, 201, String(body));
+    };
+    await server.start();
+    await server.must(201, "PUT", "base", "old;");
+    await fork("fk1", "base");
+    await fork("fk2", "fk1");
+    await server.end("SIGTERM");
+    await server.start();
+    for (const name of ["base", "fk1", "fk2"]) await server.must(204, "POST", name, "one;");
+    await fork("fk3", "base");
+    for (const name of ["fk1", "fk3"]) await server.must(204, "POST", name, "two;");
+    await server.end("SIGKILL");
+    return server;
+  }
+
+  test("is repaired once, wherever its journal is damaged: the next run has nothing to do, and verify agrees", async (context) => {
+    const server = await killedForks(context);
+    const frames = framesOf(newestJournal(server.dir)).slice(1);
+    assert.equal(frames.length, 6);
+    // The append to a source that is a fork, and the creation of another.
+    for (const { offset, length } of [frames[1], frames[3]].filter((frame) => frame !== undefined)) {
+      const dir = copyOf(server.dir);
+      flip(newestJournal(dir), offset + length - 2, 2);
+      const first = await repair(context, dir, "--yes");
+      assert.match(first.stdout, /^done: .*set it aside, damaged at byte/m);
+      const second = await repair(context, dir, "--yes");
+      assert.doesNotMatch(second.stdout, /^(done|to do): /m, first.stdout);
+      const { status, stdout } = await startStreamdir(context, ["verify", dir]).ended;
+      assert.equal(status, second.status, stdout);
+    }
   });
 });

@@ -209,6 +209,7 @@ class Repair {
     const { directory, sidecarState, sidecarProblem } = checked;
     const mended = checked.sidecarBytes === null ? null : mendSidecar(checked.sidecarBytes);
     if (mended !== null && this.#options.layout.streamDirectory(mended.sidecar.name) === directory) {
+      if (isStale(mended.sidecar, journals.present)) return this.#setClaimAside(directory, mended.sidecar);
       const what = `put byte ${mended.offset} right, the only one whose change makes the checksum match; the damaged file is kept`;
       return this.#putSidecar(checked, mended.sidecar, mended.bytes, what);
     }
@@ -247,11 +248,14 @@ class Repair {
   async #repairOwner({ directory, name, sidecar, accepted, findings }: CheckedStream, journaled: JournaledStream | undefined): Promise<void> {
     const isHome = name !== null && this.#options.layout.streamDirectory(name) === directory;
     if (!isHome) return this.#say("left", name, directory, findings.find(({ file }) => file === directory)?.problem ?? "it is nobody's directory");
-    if (sidecar?.claimed === true && journaled?.identity.id !== sidecar.id) {
-      return this.#step(name, directory, "set it aside: it was taken for a stream that was never created", () => this.#damaged.move(directory));
-    }
+    if (sidecar !== null && isStale(sidecar, journaled)) return void (await this.#setClaimAside(directory, sidecar));
     const path = lossesPath(directory);
     if (accepted === null) await this.#step(name, path, `set it aside: ${findings.find(({ file }) => file === path)?.problem}`, () => this.#damaged.move(path));
+  }
+
+  async #setClaimAside(directory: string, sidecar: Sidecar): Promise<Sidecar> {
+    await this.#step(sidecar.name, directory, "set it aside: it was taken for a stream that was never created", () => this.#damaged.move(directory));
+    return sidecar;
   }
 
   /** What a start of the server set aside, because the stream's files could not take it, has somewhere to go now. */
@@ -380,6 +384,11 @@ class Repair {
       else this.#did(finding.stream, finding.file, `${mend}: ${finding.problem}`);
     }
   }
+}
+
+/** Whether a directory is taken for a stream that the journal does not have. */
+function isStale({ claimed, id }: Sidecar, journaled: JournaledStream | undefined): boolean {
+  return claimed && journaled?.identity.id !== id;
 }
 
 /** What one look at all streams told. */

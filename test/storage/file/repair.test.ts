@@ -110,6 +110,20 @@ describe("a directory that was closed", () => {
     assert.match((await findings(dir)).join(), /it can't be read: EISDIR: where the appends from 0 to 14 ended can't be told/);
   });
 
+  test("has a directory set aside at once whose sidecar was damaged, and only takes it for a stream that was never created", async () => {
+    const { dir, storage } = await openEngine();
+    await created(storage, "s", "x");
+    await storage.close();
+    const path = fileIn(dir, "s/meta.json");
+    changeSidecar(path, () => ({ claimed: true }));
+    flipBit(path, 70);
+    const { lines, summary } = await repair(dir);
+    assert.deepEqual(summary, { done: 1, toDo: 0, left: 0 }, lines.join("\n"));
+    assert.match(lines.join(), /done: s: .*: set it aside: it was taken for a stream that was never created/);
+    assert.deepEqual((await repair(dir)).lines, []);
+    assert.deepEqual(await findings(dir), []);
+  });
+
   test("needs nothing", async () => {
     const { lines, summary } = await repair(copy());
     assert.deepEqual([lines, summary], [[], { done: 0, toDo: 0, left: 0 }]);

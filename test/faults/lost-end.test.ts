@@ -203,7 +203,7 @@ describe("a directory with forks that was killed", () => {
     await server.start();
     for (const name of ["base", "fk1", "fk2"]) await server.must(204, "POST", name, "one;");
     await fork("fk3", "base");
-    for (const name of ["fk1", "fk3"]) await server.must(204, "POST", name, "two;");
+    for (const name of ["fk1", "fk1", "fk3"]) await server.must(204, "POST", name, "two;");
     await server.end("SIGKILL");
     return server;
   }
@@ -211,9 +211,9 @@ describe("a directory with forks that was killed", () => {
   test("is repaired once, wherever its journal is damaged: the next run has nothing to do, and verify agrees", async (context) => {
     const server = await killedForks(context);
     const frames = framesOf(newestJournal(server.dir)).slice(1);
-    assert.equal(frames.length, 6);
-    // The append to a source that is a fork, and the creation of another.
-    for (const { offset, length } of [frames[1], frames[3]].filter((frame) => frame !== undefined)) {
+    assert.equal(frames.length, 7);
+    // The creation of a fork, and an append between two to one that is a source itself.
+    for (const { offset, length } of [frames[3], frames[4]].filter((frame) => frame !== undefined)) {
       const dir = copyOf(server.dir);
       flip(newestJournal(dir), offset + length - 2, 2);
       const first = await repair(context, dir, "--yes");

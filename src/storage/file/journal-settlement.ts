@@ -88,7 +88,8 @@ function shortStream(stream: JournaledStream): ShortStream {
  */
 export async function settleJournal(options: SettlementOptions, survey: Survey, { short, lastBatch }: Decisions): Promise<FileStream[]> {
   const { files, layout, damaged } = options;
-  const journal = survey.damages.length === 0 ? survey.files : survey.files.map((file) => ({ ...file, frames: () => knownFrames(file) }));
+  const isWhole = survey.damages.length === 0 && survey.superseded.size === 0;
+  const journal = isWhole ? survey.files : survey.files.map((file) => ({ ...file, frames: () => knownFrames(file, (id) => !survey.superseded.has(id)) }));
   const left = await applyAll({ ...options, lastBatch }, journal, short);
   for (const { id, directory, reason } of short) await damaged.refuse(directory, reason, { batch: lastBatch, isSource: options.isSource(id) });
   const next = Math.max(...survey.files.map(({ sequence }) => sequence)) + 1;
@@ -137,7 +138,7 @@ function withBindings(frames: readonly Frame[], bindings: SurveyedFile["bindings
  */
 export async function applyKept(options: SettlementOptions, kept: Survey, ids: ReadonlySet<string>, lastBatch: number): Promise<void> {
   const short = shortStreams(kept).filter(({ id }) => ids.has(id));
-  const journal = kept.files.map((file) => ({ ...file, frames: () => knownFrames(file, ids) }));
+  const journal = kept.files.map((file) => ({ ...file, frames: () => knownFrames(file, (id) => ids.has(id)) }));
   await applyAll({ ...options, lastBatch }, journal, short);
   for (const { id, directory, reason } of short) await options.damaged.refuse(directory, reason, { batch: lastBatch, isSource: options.isSource(id) });
 }
@@ -183,12 +184,12 @@ async function settle(writer: SegmentWriter, stream: FileStream): Promise<void> 
   await writer.persist(stream);
 }
 
-/** Behind damage a handle may stand for a stream that was named in the damaged part: nobody knows which. `ids` are all that count. */
-async function knownFrames(file: SurveyedFile, ids: ReadonlySet<string> | null = null): Promise<readonly Frame[]> {
-  const known = new Set([...file.bindings].filter(([, { id }]) => ids?.has(id) ?? true).map(([handle]) => handle));
+/** Behind damage a handle may stand for a stream that was named in the damaged part: nobody knows which. */
+async function knownFrames(file: SurveyedFile, isWanted: (id: string) => boolean): Promise<readonly Frame[]> {
+  const known = new Set([...file.bindings].filter(([, { id }]) => isWanted(id)).map(([handle]) => handle));
   return (await file.frames()).map((frame) =>
     keepRecords(frame, ({ handle, identity }) => {
-      if (identity !== null && (ids?.has(identity.id) ?? true)) known.add(handle);
+      if (identity !== null && isWanted(identity.id)) known.add(handle);
       return known.has(handle);
     }),
   );

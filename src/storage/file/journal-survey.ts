@@ -4,7 +4,7 @@ import type { DamagedPlace } from "./damaged-place.js";
 import { ANYBODYS } from "./damage.js";
 import { errorCode, readWhole, type Files } from "./files.js";
 import { cutOff, LOST_FRAMES, NO_FRAMES, readJournalFile, soundFrames, type CutOff, type ExpectedJournal, type JournalDamage } from "./journal-reader.js";
-import { bringsBytes, broughtBytes, follow, meetStream, ownSidecar, type JournaledStream } from "./journaled-stream.js";
+import { bringsBytes, broughtBytes, follow, isSuperseded, meetStream, ownSidecar, type FirstRecord, type JournaledStream } from "./journaled-stream.js";
 import { journalSequenceOf, keptSequenceOf, type Layout } from "./layout.js";
 import { DirectoryError } from "./lock.js";
 import { decodeRecords, RecordKind, type Frame, type JournalRecord, type StreamIdentity } from "./record.js";
@@ -36,6 +36,8 @@ export interface Survey {
   readonly damages: readonly DamagedPlace[];
   /** By id. */
   readonly streams: ReadonlyMap<string, JournaledStream>;
+  /** Ids of streams whose deletion is lost, and whose name another has by now. */
+  readonly superseded: ReadonlySet<string>;
   /** The batch of the last sound frame, 0 when there is none. */
   readonly lastBatch: number;
   /** The highest batch that it has had, as far as anything tells. */
@@ -130,6 +132,8 @@ class Surveyor {
   /** The last batch of what was kept of files from before the journal's first. */
   #keptBatch = 0;
   #foreign: string | null = null;
+  /** Whether nothing but a sidecar says that something is missing. */
+  #isOnlyTold = false;
   readonly #states: FileState[] = [];
 
   constructor(options: SurveyOptions) {
@@ -139,7 +143,12 @@ class Surveyor {
   survey(): Survey {
     const lastBatch = this.#lastBatch ?? 0;
     const highestBatch = Math.max(lastBatch, this.#likelyBatch, this.#keptBatch, this.#options.knownBatch ?? 0);
-    return { files: this.#files, damages: this.#damages, streams: this.#streams, lastBatch, highestBatch, foreign: this.#foreign };
+    // A sound journal has each deletion; and a sidecar that no record vouches for may be from anywhere.
+    const mayLackDeletions = this.#damages.length > 0 && !this.#isOnlyTold;
+    const superseded = [...this.#streams.values()].filter((stream) => mayLackDeletions && !stream.deleted && isSuperseded(stream));
+    for (const stream of superseded) stream.deleted = true;
+    const ids = new Set(superseded.map(({ identity }) => identity.id));
+    return { files: this.#files, damages: this.#damages, streams: this.#streams, superseded: ids, lastBatch, highestBatch, foreign: this.#foreign };
   }
 
   /** Takes the next file. */
@@ -194,6 +203,7 @@ class Surveyor {
     const { cut } = newest;
     if (cut !== null) this.#damages.push(placeOf(newest.path, cut, cut.mayHideFrames ? "anybody" : "nobody"));
     if (cut?.mayHideFrames === true || knownBatch <= lastBatch) return;
+    this.#isOnlyTold = this.#damages.length === 0;
     const held = await this.#behindLast(Infinity);
     const isAll = held.isAll && countOf(held) >= knownBatch - lastBatch;
     await this.#note({ state: newest, offset: newest.end, problem: `it ends with batch ${lastBatch}, but a meta.json holds batch ${knownBatch}`, next: null }, { ...held, isAll });
@@ -270,7 +280,7 @@ class Surveyor {
 
   async #takeRecord({ path, byHandle, uncertain }: FileState, frame: Frame, record: JournalRecord): Promise<void> {
     const damage = this.#damages.at(-1);
-    if (record.identity !== null) byHandle.set(record.handle, await this.#meet(record, record.identity));
+    if (record.identity !== null) byHandle.set(record.handle, await this.#meet({ record, identity: record.identity, batch: frame.batch, isSound: true }));
     const stream = byHandle.get(record.handle);
     if (stream === undefined) {
       // It was bound where nobody can tell who was.
@@ -299,24 +309,25 @@ class Surveyor {
     let areKnown = isWhole;
     const tails = new Map<JournaledStream, Position>();
     if (isCertain) this.#likelyBatch = Math.max(this.#likelyBatch, frame.batch);
+    const batch = isCertain ? frame.batch : after - 1;
     for (const record of records) {
-      const stream = await this.#likelyOwner(state, record, isCertain);
+      const stream = await this.#likelyOwner(state, record, batch, isCertain);
       const fits = stream !== null && (isCertain || !bringsBytes(record) || record.position === (tails.get(stream) ?? stream.tail));
       areKnown &&= fits;
       if (stream === null) continue;
       if (bringsBytes(record)) tails.set(stream, record.position + broughtBytes(record));
       suspects.add(stream.identity.id);
-      stream.suspect ||= (isCertain ? frame.batch : after - 1) > (ownSidecar(stream)?.batch ?? 0);
+      stream.suspect ||= batch > (ownSidecar(stream)?.batch ?? 0);
     }
     return areKnown;
   }
 
   /** Who a damaged record is for. A name that nothing else vouches for counts where there is such a stream. */
-  async #likelyOwner({ byHandle, bindings, uncertain }: FileState, record: JournalRecord, isCertain: boolean): Promise<JournaledStream | null> {
+  async #likelyOwner({ byHandle, bindings, uncertain }: FileState, record: JournalRecord, batch: number, isCertain: boolean): Promise<JournaledStream | null> {
     const { handle, identity } = record;
     if (identity === null) return byHandle.get(handle) ?? null;
     const known = this.#streams.get(identity.id);
-    const stream = known ?? (await meetStream(this.#options, record, identity, false));
+    const stream = known ?? (await meetStream(this.#options, { record, identity, batch, isSound: false }));
     const isThere = ownSidecar(stream) !== null;
     if (known === undefined && !isThere && !isCertain) return null;
     this.#streams.set(identity.id, stream);
@@ -326,11 +337,12 @@ class Surveyor {
     return stream;
   }
 
-  async #meet(record: JournalRecord, identity: StreamIdentity): Promise<JournaledStream> {
-    const known = this.#streams.get(identity.id);
+  async #meet(first: FirstRecord): Promise<JournaledStream> {
+    const { id } = first.identity;
+    const known = this.#streams.get(id);
     if (known !== undefined) return known;
-    const met = await meetStream(this.#options, record, identity, true);
-    this.#streams.set(identity.id, met);
+    const met = await meetStream(this.#options, first);
+    this.#streams.set(id, met);
     return met;
   }
 }

@@ -11,6 +11,8 @@ export interface JournaledStream {
   readonly directory: string;
   /** Where it ended when the journal first spoke of it; for one that was created in it, where its own bytes begin. */
   readonly firstPosition: Position;
+  /** The batch of the first record of it; where that is not certain, one that is no earlier. */
+  readonly firstBatch: number;
   /** All it ever was is in the journal, from its creation on. */
   readonly createdHere: boolean;
   /** All that it had before is lost, with its creation: that was in a damaged part of the journal, or in files that are gone. */
@@ -53,8 +55,16 @@ export interface BypassedPlace extends BypassedPayload {
   readonly segmentStart: Position;
 }
 
-/** A stream as the first record says that speaks of it; `isSound` tells whether a checksum vouches for the record. */
-export async function meetStream({ files, layout }: { readonly files: Files; readonly layout: Layout }, record: JournalRecord, identity: StreamIdentity, isSound: boolean): Promise<JournaledStream> {
+/** The first record of a stream in the journal: its batch, or a later one, and whether a checksum vouches for it. */
+export interface FirstRecord {
+  readonly record: JournalRecord;
+  readonly identity: StreamIdentity;
+  readonly batch: number;
+  readonly isSound: boolean;
+}
+
+/** A stream as the first record says that speaks of it. */
+export async function meetStream({ files, layout }: { readonly files: Files; readonly layout: Layout }, { record, identity, batch, isSound }: FirstRecord): Promise<JournaledStream> {
   const directory = layout.streamDirectory(identity.name);
   // One that can't be read is told of where its directory is looked at.
   const base = await readBase(files, identity.id, directory).catch(() => null);
@@ -65,6 +75,7 @@ export async function meetStream({ files, layout }: { readonly files: Files; rea
     identity,
     directory,
     firstPosition,
+    firstBatch: batch,
     createdHere: isCreation && isSound,
     isBeginningLost: isCreation ? !isSound && (own === null || own.claimed) : own !== null ? own.claimed : (base?.read ?? null) === null && (await isEmpty(files, directory)),
     sidecar: base === null ? null : sidecarOf(base),
@@ -97,6 +108,13 @@ function isEmpty(files: Files, directory: string): Promise<boolean> {
 /** The stream's own sidecar, when it is sound. */
 export function ownSidecar({ sidecar, identity }: JournaledStream): Sidecar | null {
   return sidecar?.kind === "sound" && sidecar.sidecar.id === identity.id ? sidecar.sidecar : null;
+}
+
+/** Whether its directory is that of a later stream of the name: so it was deleted, also where that record is lost. */
+export function isSuperseded({ sidecar, identity, firstBatch }: JournaledStream): boolean {
+  if (sidecar?.kind !== "sound") return false;
+  const { id, claimed, batch } = sidecar.sidecar;
+  return id !== identity.id && !claimed && batch > firstBatch;
 }
 
 /** Whether a record brings bytes, and so says where the stream ended before it. */

@@ -1,6 +1,7 @@
 import { isApplicable } from "./journal-settlement.js";
 import type { Survey } from "./journal-survey.js";
 import type { JournaledStream } from "./journaled-stream.js";
+import type { Sidecar } from "./sidecar.js";
 import type { CheckedStream } from "./stream-check.js";
 import { writtenId } from "./stream-facts.js";
 import { problemWithOwner } from "./verify.js";
@@ -31,4 +32,14 @@ export function isToldOnly(journaled: JournaledStream | undefined, survey: Surve
 /** Whether a stream should have a sidecar where there is no sound one. */
 export function isMissed(checked: CheckedStream, journaled: JournaledStream | undefined): boolean {
   return checked.sidecarState !== "missing" || problemWithOwner(checked, journaled) !== null;
+}
+
+/** Whether a directory is taken for a stream that the journal does not have. */
+export function isStale({ claimed, id }: Sidecar, journaled: JournaledStream | undefined): boolean {
+  return claimed && journaled?.identity.id !== id;
+}
+
+/** In words why the stream with a sound sidecar is not the one that should be there, `null` where it is; one that is deleted may be. */
+export function problemWithHolder(checked: CheckedStream, journaled: JournaledStream | undefined, { streams }: Survey): string | null {
+  return streams.get(checked.sidecar?.id ?? "")?.deleted === true ? null : problemWithOwner(checked, journaled);
 }

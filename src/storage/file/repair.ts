@@ -13,7 +13,7 @@ import { surveyJournal, surveyKept, type Survey } from "./journal-survey.js";
 import { ownSidecar, type JournaledStream } from "./journaled-stream.js";
 import { lossesPath, sidecarPath, type Layout } from "./layout.js";
 import { acceptanceOf, keptSidecar } from "./loss-acceptance.js";
-import { isMissed, isToldOnly, knownOf, type Journals } from "./lost-sidecar.js";
+import { isMissed, isStale, isToldOnly, knownOf, problemWithHolder, type Journals } from "./lost-sidecar.js";
 import { nameList } from "./name-list.js";
 import { relativesOf } from "./relatives.js";
 import { encodeSidecar, type Sidecar } from "./sidecar.js";
@@ -93,7 +93,7 @@ class Repair {
     const first = await surveyJournal(this.#options);
     if (this.#leaveJournal(first)) return this.#summary();
     if (this.#options.apply) await makeShards(this.#options.files, this.#options.layout);
-    const found = await this.#gather(first, true, (checked, journaled) => this.#repairOwner(checked, journaled));
+    const found = await this.#gather(first, true, (checked, journaled) => this.#repairOwner(checked, journaled, first));
     this.#relations = found.relations;
     const survey = this.#knownBatch > first.highestBatch ? await this.#survey() : first;
     await this.#repairSidecars(found, survey);
@@ -245,10 +245,13 @@ class Repair {
     await this.#damaged.replaceSidecar(directory, bytes);
   }
 
-  async #repairOwner({ directory, name, sidecar, accepted, findings }: CheckedStream, journaled: JournaledStream | undefined): Promise<void> {
+  async #repairOwner(checked: CheckedStream, journaled: JournaledStream | undefined, survey: Survey): Promise<void> {
+    const { directory, name, sidecar, accepted, findings } = checked;
     const isHome = name !== null && this.#options.layout.streamDirectory(name) === directory;
     if (!isHome) return this.#say("left", name, directory, findings.find(({ file }) => file === directory)?.problem ?? "it is nobody's directory");
     if (sidecar !== null && isStale(sidecar, journaled)) return void (await this.#setClaimAside(directory, sidecar));
+    const problem = problemWithHolder(checked, journaled, survey);
+    if (problem !== null) this.#say("left", name, sidecarPath(directory), problem);
     const path = lossesPath(directory);
     if (accepted === null) await this.#step(name, path, `set it aside: ${findings.find(({ file }) => file === path)?.problem}`, () => this.#damaged.move(path));
   }
@@ -277,7 +280,7 @@ class Repair {
   async #repairJournal(survey: Survey): Promise<void> {
     const streams = [...survey.streams.values()];
     const pending = streams.filter((stream) => !stream.deleted && (stream.pendingRecords > 0 || stream.isTold) && isApplicable(stream, survey));
-    const doomed = streams.filter((stream) => stream.deleted && ownSidecar(stream) !== null);
+    const doomed = streams.filter((stream) => stream.deleted && (ownSidecar(stream) !== null || survey.superseded.has(stream.identity.id)));
     const short = [...shortStreams(survey), ...(await unprovenStreams(survey, new StreamFactFinder(this.#options, survey), this.#streams()))];
     if (pending.length + doomed.length + short.length + survey.damages.length === 0) return;
     const { files, layout, directoryId, log, apply } = this.#options;
@@ -384,11 +387,6 @@ class Repair {
       else this.#did(finding.stream, finding.file, `${mend}: ${finding.problem}`);
     }
   }
-}
-
-/** Whether a directory is taken for a stream that the journal does not have. */
-function isStale({ claimed, id }: Sidecar, journaled: JournaledStream | undefined): boolean {
-  return claimed && journaled?.identity.id !== id;
 }
 
 /** What one look at all streams told. */

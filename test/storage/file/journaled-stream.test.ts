@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { systemFiles } from "../../../src/storage/file/files.js";
-import { follow, meetStream, type JournaledStream } from "../../../src/storage/file/journaled-stream.js";
+import { follow, isSuperseded, meetStream, type JournaledStream } from "../../../src/storage/file/journaled-stream.js";
 import { Layout, sidecarPath } from "../../../src/storage/file/layout.js";
 import { RecordKind, type Frame, type JournalRecord } from "../../../src/storage/file/record.js";
-import { encodeSidecar } from "../../../src/storage/file/sidecar.js";
+import { encodeSidecar, type Sidecar } from "../../../src/storage/file/sidecar.js";
 import { MutableState } from "../../../src/storage/state.js";
 import { configOf, recordOf } from "../../helpers/engine.js";
 import { tempDir } from "../../helpers/temp-dir.js";
@@ -23,7 +23,7 @@ function frame(batch: number): Frame {
 /** A stream whose creation with five bytes is in batch 1 of the journal; its creation is vouched for where it `isSound`. */
 async function met(isSound = true): Promise<JournaledStream> {
   const creation = record({ kind: RecordKind.create, identity: IDENTITY });
-  const stream = await meetStream({ files: systemFiles(false), layout: new Layout(tempDir()) }, creation, IDENTITY, isSound);
+  const stream = await meetStream({ files: systemFiles(false), layout: new Layout(tempDir()) }, { record: creation, identity: IDENTITY, batch: 1, isSound });
   follow(stream, creation, "j", frame(1));
   return stream;
 }
@@ -61,12 +61,22 @@ describe("a stream of the journal", () => {
     for (const claimed of [true, false]) {
       const own = { ...IDENTITY, state: new MutableState(5), earliest: { position: 0, segmentStart: 0 }, forks: null, softDeleted: false, segments: [], batch: 0, claimed };
       writeFileSync(sidecarPath(directory), encodeSidecar(own));
-      assert.equal((await meetStream({ files: systemFiles(false), layout }, binding, IDENTITY, true)).isBeginningLost, claimed);
+      assert.equal((await meetStream({ files: systemFiles(false), layout }, { record: binding, identity: IDENTITY, batch: 1, isSound: true })).isBeginningLost, claimed);
     }
   });
 
   test("is lost with its creation where no checksum vouches for that", async () => {
     assert.deepEqual([(await met()).createdHere, (await met()).isBeginningLost], [true, false]);
     assert.deepEqual([(await met(false)).createdHere, (await met(false)).isBeginningLost], [false, true]);
+  });
+
+  test("is deleted, whatever was lost, where its directory is that of a later stream of the name", async () => {
+    const stream = await met();
+    const other = (more: Partial<Sidecar>): JournaledStream => {
+      const sidecar = { ...IDENTITY, id: "b".repeat(24), state: new MutableState(), earliest: { position: 0, segmentStart: 0 }, forks: null, softDeleted: false, segments: [], batch: 2, claimed: false };
+      return { ...stream, sidecar: { kind: "sound", sidecar: { ...sidecar, ...more } } };
+    };
+    assert.deepEqual([isSuperseded(stream), isSuperseded(other({}))], [false, true]);
+    for (const more of [{ batch: 1 }, { claimed: true }, { id: IDENTITY.id }]) assert.equal(isSuperseded(other(more)), false, JSON.stringify(more));
   });
 });

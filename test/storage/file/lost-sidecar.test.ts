@@ -2,17 +2,24 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Survey } from "../../../src/storage/file/journal-survey.js";
 import type { JournaledStream } from "../../../src/storage/file/journaled-stream.js";
-import { isMissed, isToldOnly, knownOf } from "../../../src/storage/file/lost-sidecar.js";
+import { isMissed, isStale, isToldOnly, knownOf, problemWithHolder } from "../../../src/storage/file/lost-sidecar.js";
 import type { CheckedStream } from "../../../src/storage/file/stream-check.js";
+import type { Sidecar } from "../../../src/storage/file/sidecar.js";
+import { MutableState } from "../../../src/storage/state.js";
 import { configOf } from "../../helpers/engine.js";
 
 const [OLD, NEW] = ["a".repeat(24), "b".repeat(24)];
-const SURVEY: Survey = { files: [], damages: [], streams: new Map(), lastBatch: 3, highestBatch: 3, foreign: null };
+const SURVEY: Survey = { files: [], damages: [], streams: new Map(), superseded: new Set(), lastBatch: 3, highestBatch: 3, foreign: null };
 
 function journaled(id: string, more: Partial<JournaledStream> = {}): JournaledStream {
   const identity = { id, name: "s", config: configOf() };
   const state = { deleted: false, ended: false, tail: 0, trimmedTo: 0, forkChanges: new Map(), pendingRecords: 0, gap: null, suspect: false, provenBatch: 0, bypassed: [] };
-  return { identity, directory: "/data", firstPosition: 0, createdHere: false, isBeginningLost: false, sidecar: null, isTold: false, ...state, ...more };
+  return { identity, directory: "/data", firstPosition: 0, firstBatch: 1, createdHere: false, isBeginningLost: false, sidecar: null, isTold: false, ...state, ...more };
+}
+
+function sidecarOf(id: string, claimed: boolean): Sidecar {
+  const empty = { state: new MutableState(), earliest: { position: 0, segmentStart: 0 }, forks: null, softDeleted: false, segments: [], batch: 1 };
+  return { id, name: "s", config: configOf(), claimed, ...empty };
 }
 
 function lost(more: Partial<CheckedStream> = {}): CheckedStream {
@@ -49,5 +56,17 @@ describe("a stream whose sidecar is lost", () => {
     assert.equal(isMissed(missing, undefined), true);
     assert.equal(isMissed(missing, journaled(OLD, { createdHere: true })), false);
     assert.equal(isMissed(lost({ sidecarState: "missing" }), undefined), false);
+  });
+
+  test("is no stream where its directory is only taken, and the journal has another or none", () => {
+    assert.deepEqual([undefined, journaled(OLD), journaled(NEW)].map((known) => isStale(sidecarOf(NEW, true), known)), [true, true, false]);
+    assert.equal(isStale(sidecarOf(NEW, false), undefined), false);
+  });
+
+  test("is another's where the journal has one of the name, unless the journal deletes it", () => {
+    const held = lost({ sidecar: sidecarOf(OLD, false), sidecarState: "sound" });
+    const deleted = { ...SURVEY, streams: new Map([[OLD, journaled(OLD, { deleted: true })]]) };
+    assert.match(problemWithHolder(held, newer, SURVEY) ?? "", /it is that of another stream of this name/);
+    assert.deepEqual([problemWithHolder(held, older, SURVEY), problemWithHolder(held, newer, deleted)], [null, null]);
   });
 });

@@ -124,6 +124,33 @@ describe("a directory that was closed", () => {
     assert.deepEqual(await findings(dir), []);
   });
 
+  test("keeps a stream whose creation is lost with the deletion of the one before it: its files show that it is the later one", async (t) => {
+    const engine = await openEngine();
+    await remove(engine.storage, await created(engine.storage, "a", "one,"));
+    const later = await created(engine.storage, "a", "two,");
+    await append(engine.storage, later, "three,");
+    await engine.storage.persist(later);
+    const dir = await crash(engine);
+    const path = fileIn(dir, ".journal");
+    const bytes = readFileSync(path);
+    writeFileSync(path, bytes.fill(0, 1024, 2048));
+    assert.deepEqual((await repair(dir)).summary, { done: 2, toDo: 0, left: 1 });
+    assert.deepEqual([(await repair(dir)).lines, await findings(dir)], [[], []]);
+    assert.equal(await textOf(await served(t, dir), "a"), "two,three,");
+  });
+
+  test("leaves a sidecar of another stream than the journal's to a person, where the journal is sound", async () => {
+    const engine = await openOnFiles("s", "old,");
+    await append(engine.storage, await loaded(engine.storage, "s"), "new,");
+    const dir = await crash(engine);
+    changeSidecar(fileIn(dir, "s/meta.json"), () => ({ id: "b".repeat(24) }));
+    const { lines } = await repair(dir);
+    assert.match(lines.join(), /left: s: .*meta\.json: it is that of another stream of this name than the journal's/);
+    const again = await repair(dir);
+    assert.deepEqual([again.summary.done, again.summary.left], [0, 1], again.lines.join("\n"));
+    assert.match((await findings(dir)).join(), /it is that of another stream of this name than the journal's/);
+  });
+
   test("needs nothing", async () => {
     const { lines, summary } = await repair(copy());
     assert.deepEqual([lines, summary], [[], { done: 0, toDo: 0, left: 0 }]);

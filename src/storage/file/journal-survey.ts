@@ -333,7 +333,8 @@ class Surveyor {
     this.#streams.set(identity.id, stream);
     byHandle.set(handle, stream);
     if (!isCertain) uncertain.add(handle);
-    else if (isThere) bindings.set(handle, identity);
+    // A deletion behind it counts also where there are no files yet.
+    else if (isThere || known !== undefined) bindings.set(handle, identity);
     return stream;
   }
 

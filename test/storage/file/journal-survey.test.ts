@@ -140,6 +140,18 @@ describe("the survey of a journal", () => {
     assert.deepEqual(damages.map(({ strayRecords }) => strayRecords), [1, 1]);
   });
 
+  test("goes by a damaged record for what is behind it, also for a stream that has no files yet", async () => {
+    const engine = await openEngine();
+    engine.files.gate = ({ kind, path }) => (kind === "rename" && path.includes("meta.json") ? new Promise(() => undefined) : undefined);
+    const stream = await created(engine.storage, "s");
+    for (let index = 0; journalFiles(engine.dir).length < 3; index += 1) await append(engine.storage, stream, bytesOf(1500, index));
+    const dir = await crash(engine);
+    const [, second = ""] = journalFiles(dir);
+    flipBit(second, 30);
+    const { files } = await survey(dir);
+    assert.deepEqual(files.map(({ bindings }) => [...bindings.values()].map(({ id }) => id)), [[], [stream.id], []]);
+  });
+
   test("finds the end of a file damaged that looked like a torn write until the next file went on", async () => {
     const engine = await openEngine();
     engine.files.gate = ({ kind, path }) => (kind === "rename" && path.includes("meta.json") ? new Promise(() => undefined) : undefined);

@@ -28,7 +28,7 @@ export function helpText(verbs: readonly [DescribedVerb, ...DescribedVerb[]]): s
     `DIR holds the streams; it is made if need be, and is ${DEFAULT_DIR} when it is left out.`,
     "",
     `Commands (${implied} when none is named):`,
-    ...verbs.flatMap(({ name, summary, switches = [] }) => [columns(name, summary), ...switches.map(({ flag, help }) => columns(`  --${flag}`, help))]),
+    ...verbs.flatMap(({ name, summary, switches = [] }) => [columns(name, summary), ...switches.map(({ flag, value, help }) => columns(`  --${flag}${value === undefined ? "" : ` ${value}`}`, help))]),
     "",
     "Flags, each with the environment variable that also sets it; a flag wins:",
     ...groups.flatMap((group) => ["", `${group}:`, ...specs.filter((spec) => spec.group === group).flatMap(rowsOf)]),

@@ -24,7 +24,12 @@ const VERBS: readonly [Verb, ...Verb[]] = [
   {
     name: "repair",
     summary: "say what can safely be done about what verify finds, and do it with --yes",
-    switches: [{ flag: "yes", help: "do it" }, { flag: "json", help: "each thing, and the summary, as JSON" }, FORCE_UNLOCK],
+    switches: [
+      { flag: "yes", help: "do it" },
+      { flag: "accept-loss", value: "NAME", help: "serve this stream although it may have lost its end; * and ** too" },
+      { flag: "json", help: "each thing, and the summary, as JSON" },
+      FORCE_UNLOCK,
+    ],
     run: repair,
   },
 ];

@@ -39,14 +39,18 @@ export interface Invocation {
   readonly settings: Settings;
   /** The verb's own switches that were given, without their dashes. */
   readonly switches: ReadonlySet<string>;
+  /** What those were given that take a value, in order; absent when none was. */
+  readonly values?: ReadonlyMap<string, readonly string[]>;
   /** The version of the package. */
   readonly version: string;
 }
 
-/** A flag without a value that only one verb knows. */
+/** A flag that only one verb knows. */
 export interface Switch {
   /** Without its dashes. */
   readonly flag: string;
+  /** What stands for its value in the help; it may be given several times. Absent where it takes none. */
+  readonly value?: string;
   readonly help: string;
 }
 

@@ -54,6 +54,15 @@ describe("a command line runs", () => {
     });
   }
 
+  test("with the values of the verb's switches, as often as they are given", () => {
+    const greet = { name: "greet", switches: [{ flag: "whom", value: "NAME", help: "who is greeted" }, { flag: "loudly", help: "so that all hear it" }] };
+    const greeted = (args: readonly string[]): unknown => parseCommand(args, {}, [SERVE, greet]);
+    const run = { kind: "run", verb: greet, dir: "dir", settings: defaultSettings(), switches: new Set(["loudly"]) };
+    assert.deepEqual(greeted(["greet", "--whom", "a/b", "dir", "--whom=-c", "--loudly"]), { ...run, values: new Map([["whom", ["a/b", "-c"]]]) });
+    for (const args of [["--whom"], ["--whom="], ["--whom", "--loudly"]]) assert.deepEqual(greeted(["greet", "dir", ...args]), { kind: "usage-error", line: "--whom needs a value, like --whom=NAME" });
+    assert.deepEqual(greeted(["greet", "--whon", "a"]), { kind: "usage-error", line: 'unknown flag "--whon"; did you mean --whom?' });
+  });
+
   test("with the switches of the verb that it names", () => {
     const run = { kind: "run", verb: SALUTE, dir: "dir", settings: defaultSettings() };
     assert.deepEqual(parse(["salute", "dir", "--loudly"]), { ...run, switches: new Set(["loudly"]) });

@@ -7,7 +7,7 @@ const HISTORIES = 1000;
 
 // New seeds each time: every run of the tests looks where none has looked before.
 test(`${HISTORIES} histories with crashes and faults lose, double and change nothing that was acknowledged`, async () => {
-  const failures = await runSeeds({ from: Date.now(), count: HISTORIES, workers: 2 });
+  const failures = await runSeeds({ run: "history", from: Date.now(), count: HISTORIES, workers: 2 });
   assert.ok(failures.length === 0, failures.map(({ seed, says }) => `${says}\n  replay: npm run simulate -- --seed ${seed}`).join("\n"));
 });
 

@@ -166,15 +166,15 @@ export class FileStorage implements Storage {
   }
 
   #makeJournal(directoryId: Buffer, recovered: Recovered): Journal {
-    const { clock, log, journalBytes } = this.#options;
+    const { clock, log, fsync, journalBytes: fileBytes } = this.#options;
+    const rooms = { files: this.#files, layout: this.#layout, room: this.#room };
     return new Journal({
-      files: this.#files,
-      layout: this.#layout,
-      room: this.#room,
+      ...rooms,
       clock,
       log,
       directoryId,
-      fileBytes: journalBytes,
+      fsync,
+      fileBytes,
       firstSequence: recovered.nextSequence,
       firstBatch: recovered.nextBatch,
       olderFiles: recovered.sealed.filter(({ isKept }) => isKept !== true).length,

@@ -28,7 +28,7 @@ export class MutatedTree {
 
   /** The first of the seeds from `from` on, up to `most` of them, whose history finds the fault; `null` when none does. */
   async findingSeed(from: number, most: number): Promise<FailedSeed | null> {
-    const worker = fork(join(this.#dir, "test/faults/seeds-worker.ts"), [from, from + most, 1, 1].map(String), {
+    const worker = fork(join(this.#dir, "test/faults/seeds-worker.ts"), ["histories", ...[from, from + most, 1, 1].map(String)], {
       cwd: ROOT,
       execArgv: ["--import", "tsx"],
       env: { ...process.env, NODE_V8_COVERAGE: "" },

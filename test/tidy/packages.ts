@@ -6,7 +6,16 @@ const DEPENDENCIES: Readonly<Record<string, Readonly<Record<string, readonly str
   "package.json": { dependencies: [], devDependencies: ["@types/node", "c8", "tsx", "typescript"] },
   "test/bench/package.json": { devDependencies: ["@durable-streams/server"] },
   "test/conformance/package.json": { devDependencies: ["@durable-streams/client", "@durable-streams/server-conformance-tests", "vitest"] },
+  "test/packages/package.json": {
+    devDependencies: [
+      "@durable-streams/aisdk-transport", "@durable-streams/client", "@durable-streams/state", "@durable-streams/tanstack-ai-transport",
+      "@durable-streams/y-durable-streams", "@tanstack/ai-client", "@tanstack/db", "ai", "lib0", "typescript", "y-protocols", "yjs",
+    ],
+  },
 };
+
+/** The packages whose tests are to run the same everywhere. */
+const PINNED = ["test/conformance/package.json", "test/packages/package.json"];
 
 const DEPENDENCY_FIELDS = ["dependencies", "devDependencies", "peerDependencies", "optionalDependencies", "bundleDependencies", "bundledDependencies"];
 
@@ -30,11 +39,14 @@ export const PACKAGE_CHECKS: readonly Check[] = [
     },
   },
   {
-    title: "the official suite's package is private and exact",
+    title: "the packages of the official suite and the official packages are private and exact",
     find: loosePins,
-    planted: { "test/conformance/package.json": '{\n  "devDependencies": {\n    "vitest": "^4.1.0",\n    "a": "1.2.3"\n  }\n}\n' },
-    found: ["test/conformance/package.json:1", "test/conformance/package.json:3"],
-    fine: { "test/conformance/package.json": '{ "private": true, "devDependencies": { "vitest": "4.1.0" } }\n' },
+    planted: {
+      "test/conformance/package.json": '{\n  "devDependencies": {\n    "vitest": "^4.1.0",\n    "a": "1.2.3"\n  }\n}\n',
+      "test/packages/package.json": '{\n  "private": true,\n  "devDependencies": { "yjs": "*" }\n}\n',
+    },
+    found: ["test/conformance/package.json:1", "test/conformance/package.json:3", "test/packages/package.json:3"],
+    fine: Object.fromEntries(PINNED.map((path) => [path, '{ "private": true, "devDependencies": { "vitest": "4.1.0" } }\n'])),
   },
   {
     title: "lock files hold no addresses",
@@ -75,7 +87,7 @@ function dependencies(tree: Tree): Offence[] {
 
 function loosePins(tree: Tree): Offence[] {
   return tree.flatMap((file) => {
-    if (file.path !== "test/conformance/package.json") return [];
+    if (!PINNED.includes(file.path)) return [];
     const isPrivate = JSON.parse(file.text).private === true;
     const unpublished = isPrivate ? [] : [{ at: `${file.path}:1`, says: 'can be published; it is to say "private": true' }];
     return [...unpublished, ...linesWith([file], /"[^"]+":\s*"[~^*><][^"]*"/, "leaves the version open; the same tests are to run everywhere: give it exactly")];

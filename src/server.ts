@@ -13,6 +13,7 @@ import { systemClock, type Clock } from "./ops/clock.js";
 import { createLog, oneLine, type Log } from "./ops/log.js";
 import { keepTickClass } from "./ops/tick-class.js";
 import { defaultSettings, faultOf, OPTIONS, type OptionName, type Settings } from "./options.js";
+import { ReadFreshness } from "./protocol/cache-control.js";
 import { FileStorage } from "./storage/file/file-storage.js";
 import { systemFiles } from "./storage/file/files.js";
 import { DirectoryError } from "./storage/file/lock.js";
@@ -182,7 +183,8 @@ function contextOf(settings: Settings, registry: Registry, clock: Clock, log: Lo
   const unread = new UnreadAnswers({ ...limits, chunkBytes });
   const responder = new Responder({ cors: new CorsPolicy(corsOrigin), inFlight, unread, clock, log });
   const readBuffers = new ReadBuffers(chunkBytes, clock);
-  return { settings, registry, clock, log, random: Math.random, responder, inFlight, bodyMemory, unread, readBuffers };
+  const readFreshness = new ReadFreshness(settings.readMaxAgeMs);
+  return { settings, registry, clock, log, random: Math.random, responder, inFlight, bodyMemory, unread, readBuffers, readFreshness };
 }
 
 async function openStorage(storage: FileStorage): Promise<void> {

@@ -111,7 +111,7 @@ export class HttpServer {
   listen(host: string, port: number): Promise<number> {
     return new Promise((resolve, reject) => {
       this.#server.once("error", reject);
-      this.#server.listen({ host, port }, () => {
+      this.#server.listen({ host, port, backlog: LISTEN_BACKLOG }, () => {
         this.#server.off("error", reject);
         this.#server.on("error", (error) => this.#log.error("the HTTP server has a fault", { fault: error.message }));
         const address = this.#server.address();
@@ -134,6 +134,9 @@ export class HttpServer {
     this.#gate.destroyTurnedAway();
   }
 }
+
+/** Connections that may wait to be accepted, as far as the kernel allows: thousands of readers come back at once. */
+const LISTEN_BACKLOG = 4096;
 
 /**
  * Node takes a connection for idle as soon as its answer has been handed over, and cuts the answer off when the server

@@ -34,6 +34,9 @@ export const REQUEST_LIMITS: RequestLimits = {
   connectionsCheckingInterval: 5_000,
 };
 
+/** Connections that may wait to be accepted, as far as the kernel allows: thousands of readers come back at once. */
+const LISTEN_BACKLOG = 4096;
+
 /** What an HTTP server needs. */
 export interface HttpServerOptions {
   readonly dispatcher: Dispatcher;
@@ -134,9 +137,6 @@ export class HttpServer {
     this.#gate.destroyTurnedAway();
   }
 }
-
-/** Connections that may wait to be accepted, as far as the kernel allows: thousands of readers come back at once. */
-const LISTEN_BACKLOG = 4096;
 
 /**
  * Node takes a connection for idle as soon as its answer has been handed over, and cuts the answer off when the server

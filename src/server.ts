@@ -219,6 +219,7 @@ const PORT_FAULTS: Readonly<Record<string, string>> = {
   EACCES: "this user may not use the port",
   EADDRINUSE: "the port is in use",
   EADDRNOTAVAIL: "the address is not this machine's",
+  EMFILE: "too few files can be opened here (EMFILE): raise the limit, for instance with ulimit -n 1024",
   ENOTFOUND: "the host is not known",
 };
 

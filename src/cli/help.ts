@@ -25,7 +25,8 @@ export function helpText(verbs: readonly [DescribedVerb, ...DescribedVerb[]]): s
   return [
     `Usage: streamdir [${verbs.map(({ name }) => name).join("|")}] [DIR] [flags]`,
     "",
-    `DIR holds the streams; it is made if need be, and is ${DEFAULT_DIR} when it is left out.`,
+    `DIR holds the streams; it is made if need be, and is ${DEFAULT_DIR} when it is left out. A single word that`,
+    `is no directory yet takes the command: streamdir ${implied} DIR.`,
     "",
     `Commands (${implied} when none is named):`,
     ...verbs.flatMap(({ name, summary, switches = [] }) => [columns(name, summary), ...switches.map(({ flag, help }) => columns(`  --${flag}`, help))]),

@@ -48,8 +48,8 @@ export interface RunningServer {
 }
 
 /**
- * A listener for a node:http server of your own. It answers {@link Settings.prefix} and `/health`; for all other paths
- * it calls `next`, or answers 404 when there is none.
+ * A listener for a node:http server of your own. It answers what is below {@link Settings.prefix}, and `/health`; for all
+ * other paths it calls `next`, or answers by itself when there is none: `/` with a page, the rest with 404.
  */
 export interface StreamHandler {
   (req: IncomingMessage, res: ServerResponse, next?: () => void): void;

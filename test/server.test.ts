@@ -228,14 +228,14 @@ describe("a handler in somebody else's server", () => {
 
   test("answers other paths with 404 when nobody else does", async (context) => {
     const connection = await (await mount(context)).connect();
-    connection.write(requestBytes("GET", "/"));
+    connection.write(requestBytes("GET", "/other"));
     assert.equal((await connection.answer()).status, 404);
   });
 
   test("that is closed refuses requests, and its health says so", async (context) => {
     const { handler, connect } = await mount(context);
     await handler.close();
-    for (const [target, status, text] of [["a", 503, /"code":"shutting-down"/], ["/health", 503, /^\{"status":"unavailable","reason":"The server is shutting down\."\}$/], ["/", 404, /unknown-path/]] as const) {
+    for (const [target, status, text] of [["a", 503, /"code":"shutting-down"/], ["/health", 503, /^\{"status":"unavailable","reason":"The server is shutting down\."\}$/], ["/", 503, /"code":"shutting-down"/], ["/other", 404, /unknown-path/]] as const) {
       const connection = await connect();
       connection.write(requestBytes("GET", target));
       const answer = await connection.answer();

@@ -1,3 +1,4 @@
+import { basename } from "node:path";
 import { defaultSettings, formatValue, OPTIONS } from "../options.js";
 import type { OptionName, OptionSpec, OptionValue, Settings } from "../options.js";
 import { nearest } from "./nearest.js";
@@ -9,10 +10,22 @@ export const DEFAULT_DIR = "./data";
 
 /** What a command line asks for. `line` says in one line what would be right. */
 export type Command<V> =
-  | { readonly kind: "run"; readonly verb: V; readonly dir: string; readonly settings: Settings; readonly switches: ReadonlySet<string>; readonly values?: ReadonlyMap<string, readonly string[]> }
+  | Run<V>
   | { readonly kind: "help" }
   | { readonly kind: "version" }
   | UsageError;
+
+interface Run<V> {
+  readonly kind: "run";
+  readonly verb: V;
+  readonly dir: string;
+  readonly settings: Settings;
+  readonly switches: ReadonlySet<string>;
+  /** What was given to switches that take a value. */
+  readonly values?: ReadonlyMap<string, readonly string[]>;
+  /** What to say instead where `dir` is not there: it may be meant as a command. `null` where it may be made. */
+  readonly lineUnlessThere: string | null;
+}
 
 interface UsageError {
   readonly kind: "usage-error";
@@ -62,14 +75,17 @@ export function parseCommand<V extends Pick<Verb, "name" | "switches">>(
   const known = new Map(verb.switches?.map(({ flag, value }) => [`--${flag}`, value ?? null]));
   const line = readArguments(named === undefined ? args : args.slice(1), known);
   if (line.kind === "usage-error") return line;
-  const refusal = refusalOfWords(line.words, named === undefined ? verbs.map(({ name }) => name) : null);
+  const names = verbs.map(({ name }) => name);
+  const refusal = refusalOfWords(line.words, named === undefined ? names : null);
   if (refusal !== null) return refused(refusal);
   const fromEnv = readEnvironment(env);
   if (fromEnv.kind === "usage-error") return fromEnv;
 
   // Each value was checked against the row of its name.
   const settings = { ...defaultSettings(), ...fromEnv.values, ...line.values } as Settings;
-  return { kind: "run", verb, dir: line.words[0] ?? DEFAULT_DIR, settings, switches: line.switches, ...(line.given.size > 0 ? { values: line.given } : {}) };
+  const { words: [dir = DEFAULT_DIR], switches, given } = line;
+  const absence = named === undefined ? lineUnlessThere(dir, names) : null;
+  return { kind: "run", verb, dir, settings, switches, lineUnlessThere: absence, ...(given.size > 0 ? { values: given } : {}) };
 }
 
 function refused(line: string): UsageError {
@@ -162,6 +178,16 @@ function refusalOfWords(words: readonly string[], verbNames: readonly string[] |
   const meant = nearest(dir, verbNames ?? []);
   if (meant !== null) return `unknown command ${quoted(dir)}; did you mean streamdir ${meant}?`;
   return `only one directory can be named, not both ${quoted(dir)} and ${quoted(second)}`;
+}
+
+/** A single word may be a command of another version, or one with a typing mistake: it must not make a directory of its name. */
+function lineUnlessThere(dir: string, verbNames: readonly string[]): string | null {
+  if (dir !== basename(dir)) return null;
+  const meant = nearest(dir, verbNames);
+  const hint = meant === null ? "" : `did you mean streamdir ${meant}? Else `;
+  // What a shell or the command line would take for something else is not repeated.
+  const written = /^[\w.][\w.+,:@%-]*$/.test(dir) ? dir : "DIR";
+  return `${quoted(dir)} is neither a command nor a directory: ${hint}write streamdir ${verbNames[0]} ${written} to make it`;
 }
 
 function asDirectory(word: string): string {

@@ -8,12 +8,17 @@ export const EXIT = {
   unusable: 1,
   /** The command line or the environment is wrong (`EX_USAGE`). */
   usage: 64,
+  /** A fault of the program itself; what was acknowledged is recovered by the next start (`EX_SOFTWARE`). */
+  crash: 70,
   /** The storage reported a fault; what was acknowledged is recovered by the next start (`EX_IOERR`). */
   fault: 74,
 } as const;
 
 /** A signal that asks the command to stop. */
-export type StopSignal = "SIGINT" | "SIGTERM";
+export type StopSignal = "SIGHUP" | "SIGINT" | "SIGQUIT" | "SIGTERM";
+
+/** A signal that would end the process without a word if nobody listened, and has no meaning here. */
+export type OtherSignal = "SIGALRM" | "SIGIO" | "SIGPWR" | "SIGSTKFLT" | "SIGUSR2" | "SIGVTALRM" | "SIGXCPU";
 
 /** Standard output or standard error. */
 export interface Output {
@@ -28,7 +33,11 @@ export interface Surroundings {
   readonly stdout: Output;
   readonly stderr: Output;
   on(event: StopSignal, listener: (signal: StopSignal) => void): unknown;
+  on(event: OtherSignal, listener: (signal: OtherSignal) => void): unknown;
+  on(event: "uncaughtException", listener: (fault: unknown) => void): unknown;
   off(event: StopSignal, listener: (signal: StopSignal) => void): unknown;
+  off(event: OtherSignal, listener: (signal: OtherSignal) => void): unknown;
+  off(event: "uncaughtException", listener: (fault: unknown) => void): unknown;
   exit(status: number): void;
 }
 

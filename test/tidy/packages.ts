@@ -6,11 +6,12 @@ const DEPENDENCIES: Readonly<Record<string, Readonly<Record<string, readonly str
   "package.json": { dependencies: [], devDependencies: ["@types/node", "c8", "tsx", "typescript"] },
   "test/bench/package.json": { devDependencies: ["@durable-streams/server"] },
   "test/conformance/package.json": { devDependencies: ["@durable-streams/client", "@durable-streams/server-conformance-tests", "vitest"] },
+  "test/mcp/package.json": { devDependencies: ["@modelcontextprotocol/sdk"] },
   "test/openapi/package.json": { devDependencies: ["@redocly/cli", "ajv", "ajv-formats", "yaml"] },
 };
 
-/** Packages whose verdict is to be the same everywhere. */
-const EXACT = new Set(["test/conformance/package.json", "test/openapi/package.json"]);
+/** Packages of which the verdict is to be the same everywhere. */
+const EXACT = new Set(["test/conformance/package.json", "test/mcp/package.json", "test/openapi/package.json"]);
 
 const DEPENDENCY_FIELDS = ["dependencies", "devDependencies", "peerDependencies", "optionalDependencies", "bundleDependencies", "bundledDependencies"];
 

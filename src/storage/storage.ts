@@ -204,8 +204,11 @@ export interface Storage {
   create(name: string, config: StreamConfig, initial: AppendRecord, settle: (how: Settlement) => void): StoredStream | Rejection;
   /** Appends `record` if the stream's tail, with all that was handed in before, is `expectedTail`. */
   append(stream: StoredStream, record: AppendRecord, expectedTail: Position, settle: (how: Settlement) => void): Rejection | null;
-  /** Calls `settle` when all that was handed in for the stream before is settled. */
-  barrier(stream: StoredStream, settle: (how: Settlement) => void): void;
+  /**
+   * Calls `settle` when all that was handed in for the stream before is settled; as a failure where that leaves the stream
+   * with another tail than `expectedTail`, on which the caller has decided.
+   */
+  barrier(stream: StoredStream, settle: (how: Settlement) => void, expectedTail?: Position): void;
   /** Notes a read, so that a sliding lifetime survives a restart. False when it is not taken now. */
   touch(stream: StoredStream, atMs: number): boolean;
   /** Deletes a stream; one with forks is `kept` until the last of them is gone, and then goes by itself. */

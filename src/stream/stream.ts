@@ -265,8 +265,9 @@ export class Stream implements StreamObserver {
   /** Makes an answer once all that was handed in before is durable; a refusal when that failed. */
   whenDurable<T>(answer: () => T): MaybePromise<T | Refused> {
     if (this.#isSettled) return answer();
+    const { tail } = this.#reserved;
     return new Promise((resolve) => {
-      this.#context.storage.barrier(this.stored, (how) => resolve(how === "durable" ? answer() : refuse(how)));
+      this.#context.storage.barrier(this.stored, (how) => resolve(how === "durable" ? answer() : refuse(how)), tail);
     });
   }
 

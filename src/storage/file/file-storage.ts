@@ -294,8 +294,8 @@ export class FileStorage implements Storage {
     this.#intake.trim(stream, place, this.#options.clock.nowMs(), () => (stream.pendingTrim = null), weaning);
   }
 
-  barrier(stored: StoredStream, settle: (how: Settlement) => void): void {
-    this.#intake.barrier(ownStream(stored), settle);
+  barrier(stored: StoredStream, settle: (how: Settlement) => void, expectedTail?: Position): void {
+    this.#intake.barrier(ownStream(stored), settle, expectedTail);
   }
 
   async deleteDamaged(name: string): Promise<Settlement | Rejection> {

@@ -275,7 +275,7 @@ export class FileStorage implements Storage {
   }
 
   delete(stored: StoredStream, settle: (how: Settlement) => void): Rejection | null {
-    return this.#references.delete(ownStream(stored), settle);
+    return this.#references.delete(ownStream(stored), this.#damage.forgetting(stored.name, settle));
   }
 
   touch(stored: StoredStream, atMs: number): boolean {
@@ -356,9 +356,8 @@ export class FileStorage implements Storage {
   }
 
   health(): StorageHealth {
-    if (this.#faulted !== null) return { writable: false, reason: "the disk failed" };
-    const reason = this.#journal === null ? null : this.#intake.trouble;
-    return { writable: reason === null, reason };
+    const reason = this.#faulted !== null ? "the disk failed" : this.#journal === null ? null : this.#intake.trouble;
+    return { writable: reason === null, reason, damagedStreams: this.#damage.streamCount };
   }
 
   async close(): Promise<void> {

@@ -66,6 +66,7 @@ export function encodeSidecar(sidecar: Sidecar): Buffer {
     ["batch", sidecar.batch],
     ["tail", state.tail],
     ["closed", state.closed],
+    ["closedAtMs", state.closedAtMs],
     ["closedBy", state.closedBy],
     ["lastSeq", state.lastSeq],
     ["producers", [...(state.producers ?? [])].map(([id, mark]) => ({ id, ...mark }))],
@@ -145,6 +146,7 @@ interface SidecarJson extends StreamConfig {
   readonly batch: number;
   readonly tail: number;
   readonly closed: boolean;
+  readonly closedAtMs: number | null;
   readonly closedBy: ProducerStamp | null;
   readonly lastSeq: string | null;
   readonly producers: readonly (ProducerMark & { readonly id: string })[];
@@ -176,6 +178,7 @@ function fromJson(json: SidecarJson): Sidecar {
   const state = new MutableState();
   state.tail = json.tail;
   state.closed = json.closed;
+  state.closedAtMs = json.closedAtMs;
   state.closedBy = json.closedBy;
   state.lastSeq = json.lastSeq;
   state.touchedAtMs = json.touchedAtMs;

@@ -69,7 +69,8 @@ export class StreamReader {
     return bytes.catch((error: unknown) => {
       if (fork.deleted) throw deletedMeanwhile(fork);
       // The source dropped what this fork, which begins later by now, no longer needed.
-      throw error instanceof TrimmedStreamError ? new TrimmedStreamError(fork) : error;
+      if (error instanceof TrimmedStreamError) throw new TrimmedStreamError(fork);
+      throw error instanceof DamagedStreamError ? inFork(error, fork, to) : error;
     });
   }
 
@@ -82,4 +83,10 @@ export class StreamReader {
     cache.used(stream);
     return cached.read(from, maxBytes);
   }
+}
+
+/** What was found in a stream that `fork` comes from, whose bytes end for the fork at `to`. */
+function inFork(found: DamagedStreamError, fork: FileStream, to: Position): DamagedStreamError {
+  const { stream, file, problem, offset, readable } = found;
+  return readable === null ? found : new DamagedStreamError(stream, file, problem, offset, { stream: fork, position: Math.min(readable.position, to) });
 }

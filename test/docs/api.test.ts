@@ -11,6 +11,7 @@ const CHANGING: readonly (readonly [pattern: RegExp, replacement: string])[] = [
   [/^(etag: )"[^":]+:/gim, '$1"ID:'],
   [/("streamCursor":"|^stream-cursor: )\d+/gim, "$1CURSOR"],
   [/^retry: \d+\n/gm, ""],
+  [/("closedAt":)"[^"]*"/g, '$1"TIME"'],
   [/,"detail":"[^"]*"/g, ""],
 ];
 

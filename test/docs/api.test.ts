@@ -5,11 +5,12 @@ import { bash, Page, PAGE_ORIGIN, servePage, type CodeBlock } from "../helpers/p
 
 const PAGE = new Page("docs/api.md");
 
-/** What differs from server to server and from run to run: the check in an offset, ids, cursors, waits, words for people. */
+/** What differs from server to server and from run to run: the check in an offset, ids, cursors, times, words for people. */
 const CHANGING: readonly (readonly [pattern: RegExp, replacement: string])[] = [
   [/(\d{16}_\d{10})\d{6}/g, "$1……"],
   [/^(etag: )"[^":]+:/gim, '$1"ID:'],
   [/("streamCursor":"|^stream-cursor: )\d+/gim, "$1CURSOR"],
+  [/^(stream-ttl: )\d+/gim, "$1SECONDS"],
   [/^retry: \d+\n/gm, ""],
   [/("closedAt":)"[^"]*"/g, '$1"TIME"'],
   [/,"detail":"[^"]*"/g, ""],

@@ -32,14 +32,20 @@ export class Description {
 
   /** The operation that answers, by method and path; `null` when there is none. */
   operationOf(method, target) {
-    const path = target.replace(/^https?:\/\/[^/]*/, "").split("?", 1)[0] ?? "";
-    const entry = Object.entries(this.document.paths).find(([template]) => {
-      const [before, after] = template.split(/\{[^}]*\}/);
-      return after === undefined ? path === template : path.startsWith(before) && path.length > before.length;
-    });
-    const found = method === null ? undefined : entry?.[1][method.toLowerCase()];
+    const operations = this.#operationsAt(target.replace(/^https?:\/\/[^/]*/, "").split("?", 1)[0] ?? "");
+    const found = method === null ? undefined : operations?.[method.toLowerCase()];
     // What answers GET answers HEAD.
-    return found ?? (method === "HEAD" ? (entry?.[1].get ?? null) : null);
+    return found ?? (method === "HEAD" ? (operations?.get ?? null) : null);
+  }
+
+  #operationsAt(path) {
+    for (const [template, operations] of Object.entries(this.document.paths)) {
+      const [before, after] = template.split(/\{[^}]*\}/);
+      if (path === template || (after !== undefined && path.startsWith(before) && path.length > before.length)) return operations;
+      // The prefix by itself is no stream's name.
+      if (after !== undefined && path === before) return this.document.paths["/"];
+    }
+    return undefined;
   }
 
   /**

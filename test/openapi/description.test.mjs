@@ -28,6 +28,7 @@ describe("an answer as it is described has no fault", () => {
     "a refused append": refusal("empty-body", 400),
     "a refusal that any request can have": refusal("shutting-down", 503, { headers: [...ON_ALL, ...PROBLEM, "Retry-After", "5"] }),
     "a method that there is not": refusal("method-not-allowed", 405, { method: "PATCH", headers: [...ON_ALL, ...PROBLEM, "Allow", "GET"] }),
+    "the page at the prefix": append({ method: "GET", target: "/v1/stream/", status: 200, headers: [...ON_ALL, "Content-Type", "text/plain; charset=utf-8", "Cache-Control", "no-store"], body: "a" }),
     "what was no HTTP": refusal("bad-request", 400, { method: null, target: "" }),
     "HEAD, which has no body": refusal("stream-not-found", 404, { method: "HEAD", body: "" }),
     "events, the last of them cut off": follow(`{"streamNextOffset":"${TOKEN}","upToDate":true}`),

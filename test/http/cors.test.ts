@@ -71,7 +71,7 @@ describe("a page learns why its request was refused", () => {
   const get = (target: string, headers: Record<string, string> = {}): Buffer => requestBytes("GET", target, { headers: { ...PAGE, ...headers } });
   const refusals: readonly (readonly [status: number, what: string, request: string | Buffer])[] = [
     [400, "no HTTP", "hello\r\n\r\n"],
-    [400, "a header without a name", `GET /v1/stream/a HTTP/1.1\r\nHost: a\r\nOrigin: ${ORIGIN}\r\n: x\r\n\r\n`],
+    [400, "a header without a colon", `GET /v1/stream/a HTTP/1.1\r\nHost: a\r\nOrigin: ${ORIGIN}\r\nnonsense\r\n\r\n`],
     [400, "a chunk without a length", `POST /v1/stream/a HTTP/1.1\r\nHost: a\r\nOrigin: ${ORIGIN}\r\nContent-Type: a/b\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n`],
     [400, "a wrong offset", get("a?offset=x")],
     [400, "a wrong name", get("a//b")],

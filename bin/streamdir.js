@@ -1,11 +1,10 @@
 #!/usr/bin/env node
 "use strict";
-// A journal sync must never wait for a thread. CommonJS, because loading an ES module starts the pool at its old size.
-process.env.UV_THREADPOOL_SIZE ??= "32";
-
-if (require("node:fs").existsSync(`${__dirname}/../dist/cli/main.js`)) {
-  import("../dist/cli/main.js");
+// In words that any Node understands: an old one must get as far as the refusal. `engines` in package.json says the same.
+var version = process.versions.node.split(".");
+if (version[0] > 20 || (version[0] === "20" && version[1] >= 15)) {
+  require("./start.js");
 } else {
-  process.stderr.write("streamdir: dist/ is missing here: run npm run build\n");
+  process.stderr.write("streamdir: Node " + process.versions.node + " is too old: streamdir needs Node 20.15 or newer\n");
   process.exitCode = 1;
 }

@@ -53,6 +53,8 @@ export const OPTIONS = {
   ttl: { flag: "ttl", env: "STREAMDIR_TTL", kind: "choice", default: "sliding", choices: ["sliding", "fixed"], group: "Behaviour", help: "sliding: reads and appends restart a Stream-TTL; fixed: nothing does" },
   longPollTimeoutMs: { flag: "long-poll-timeout", env: "STREAMDIR_LONG_POLL_TIMEOUT", kind: "duration", default: 30 * SECOND, min: 1, max: HOUR, group: "Behaviour", help: "how long a long-poll waits for data" },
   sseLifetimeMs: { flag: "sse-lifetime", env: "STREAMDIR_SSE_LIFETIME", kind: "duration", default: 60 * SECOND, min: 1, max: DAY, group: "Behaviour", help: "about how long one SSE connection lasts" },
+  sseHeartbeatMs: { flag: "sse-heartbeat", env: "STREAMDIR_SSE_HEARTBEAT", kind: "duration", default: 15 * SECOND, min: 10, max: HOUR, group: "Behaviour", help: "a comment goes to an SSE reader that was sent nothing for so long" },
+  readMaxAgeMs: { flag: "read-max-age", env: "STREAMDIR_READ_MAX_AGE", kind: "duration", default: 60 * SECOND, min: 0, max: 365 * DAY, group: "Behaviour", help: "how long caches may show a read; at 0 they ask each time" },
   shutdownTimeoutMs: { flag: "shutdown-timeout", env: "STREAMDIR_SHUTDOWN_TIMEOUT", kind: "duration", default: 10 * SECOND, min: 0, max: HOUR, group: "Behaviour", help: "how long a stop waits for requests in flight" },
   maxAppendBytes: { flag: "max-append-bytes", env: "STREAMDIR_MAX_APPEND_BYTES", kind: "bytes", default: 16 * MiB, min: 1, max: GiB, group: "Limits", help: "largest request body; above it 413" },
   chunkBytes: { flag: "chunk-bytes", env: "STREAMDIR_CHUNK_BYTES", kind: "bytes", default: MiB, min: 1, max: 64 * MiB, group: "Limits", help: "most bytes in one read; a longer append or JSON message is sent whole" },

@@ -13,6 +13,7 @@ import { systemClock, type Clock } from "./ops/clock.js";
 import { createLog, oneLine, type Log } from "./ops/log.js";
 import { keepTickClass } from "./ops/tick-class.js";
 import { defaultSettings, faultOf, OPTIONS, type OptionName, type Settings } from "./options.js";
+import { ReadFreshness } from "./protocol/cache-control.js";
 import { FileStorage } from "./storage/file/file-storage.js";
 import { systemFiles } from "./storage/file/files.js";
 import { DirectoryError } from "./storage/file/lock.js";
@@ -48,8 +49,8 @@ export interface RunningServer {
 }
 
 /**
- * A listener for a node:http server of your own. It answers {@link Settings.prefix} and `/health`; for all other paths
- * it calls `next`, or answers 404 when there is none.
+ * A listener for a node:http server of your own. It answers what is below {@link Settings.prefix}, and `/health`; for all
+ * other paths it calls `next`, or answers by itself when there is none: `/` with a page, the rest with 404.
  */
 export interface StreamHandler {
   (req: IncomingMessage, res: ServerResponse, next?: () => void): void;
@@ -182,7 +183,8 @@ function contextOf(settings: Settings, registry: Registry, clock: Clock, log: Lo
   const unread = new UnreadAnswers({ ...limits, chunkBytes });
   const responder = new Responder({ cors: new CorsPolicy(corsOrigin), inFlight, unread, clock, log });
   const readBuffers = new ReadBuffers(chunkBytes, clock);
-  return { settings, registry, clock, log, random: Math.random, responder, inFlight, bodyMemory, unread, readBuffers };
+  const readFreshness = new ReadFreshness(settings.readMaxAgeMs);
+  return { settings, registry, clock, log, random: Math.random, responder, inFlight, bodyMemory, unread, readBuffers, readFreshness };
 }
 
 async function openStorage(storage: FileStorage): Promise<void> {
@@ -194,15 +196,36 @@ async function openStorage(storage: FileStorage): Promise<void> {
   }
 }
 
-/** What a server is made of beside its settings. */
-const PARTS = new Set(["dir", "forceUnlock", "log", "clock", "onFault"]);
+/** What is wrong with the parts of a server that are no settings; `null` where nothing is. */
+const PART_FAULTS: Readonly<Record<Exclude<keyof ServerOptions, OptionName>, (value: unknown) => string | null>> = {
+  dir: (value) => (typeof value === "string" && value !== "" ? null : "must be a path"),
+  forceUnlock: (value) => (value === undefined || typeof value === "boolean" ? null : "must be true or false"),
+  log: (value) => faultOfMethods(value, ["debug", "info", "warn", "error"]),
+  clock: (value) => faultOfMethods(value, ["nowMs", "after"]),
+  onFault: (value) => (value === undefined || typeof value === "function" ? null : "must be a function"),
+};
+
+function faultOfMethods(value: unknown, methods: readonly string[]): string | null {
+  if (value === undefined) return null;
+  const isObject = typeof value === "object" && value !== null;
+  const lacking = isObject ? methods.find((method) => typeof Reflect.get(value, method) !== "function") : undefined;
+  if (isObject && lacking === undefined) return null;
+  return `must have the methods ${methods.slice(0, -1).join(", ")} and ${methods.at(-1)}${lacking === undefined ? "" : `: ${lacking} is none`}`;
+}
 
 function settingsOf(options: ServerOptions): Settings {
-  const unknown = Object.keys(options).find((name) => !(name in OPTIONS) && !PARTS.has(name));
-  if (unknown !== undefined) throw new StartError("invalid-option", `Cannot start: there is no option ${JSON.stringify(unknown)}`);
-  const given = Object.entries(options).filter(([name, value]) => name in OPTIONS && value !== undefined);
-  const settings = { ...defaultSettings(), ...Object.fromEntries(given) };
-  if (typeof options.dir !== "string" || options.dir === "") throw invalidOption("dir", "must be a path", options.dir);
+  // Types are not there for all who call.
+  const given: unknown = options;
+  if (typeof given !== "object" || given === null) throw invalidOption("the first argument", "must be an object with options", given);
+  const unknown = Object.keys(given).find((name) => !Object.hasOwn(OPTIONS, name) && !Object.hasOwn(PART_FAULTS, name));
+  if (unknown !== undefined) throw new StartError("invalid-option", `Cannot start: there is no option ${JSON.stringify(unknown)}${suggestion(unknown)}`);
+  for (const [name, faultOfPart] of Object.entries(PART_FAULTS)) {
+    const value: unknown = options[name as keyof ServerOptions]; // the names of PART_FAULTS are some of them
+    const fault = faultOfPart(value);
+    if (fault !== null) throw invalidOption(name, fault, value);
+  }
+  const set = Object.entries(options).filter(([name, value]) => Object.hasOwn(OPTIONS, name) && value !== undefined);
+  const settings = { ...defaultSettings(), ...Object.fromEntries(set) };
   for (const [name, spec] of Object.entries(OPTIONS)) {
     const value: unknown = settings[name as OptionName]; // the names of OPTIONS are all there are
     const fault = faultOf(spec, value);
@@ -211,14 +234,36 @@ function settingsOf(options: ServerOptions): Settings {
   return settings;
 }
 
+/** Whoever knows the command line writes an option as its flag. */
+function suggestion(unknown: string): string {
+  const bare = (name: string): string => name.replace(/[^A-Za-z]/g, "").toLowerCase();
+  const meant = Object.entries(OPTIONS).find(([name, { flag }]) => bare(unknown) === bare(flag) || bare(unknown) === bare(name));
+  return meant === undefined ? "" : `; did you mean ${meant[0]}?`;
+}
+
 function invalidOption(name: string, fault: string, value: unknown): StartError {
-  return new StartError("invalid-option", `Cannot start: ${name} ${fault}, current value is ${JSON.stringify(value)}`);
+  return new StartError("invalid-option", `Cannot start: ${name} ${fault}, current value is ${shown(value)}`);
+}
+
+/** A value of any kind in one line. */
+function shown(value: unknown): string {
+  switch (typeof value) {
+    case "string":
+      return JSON.stringify(value);
+    case "object":
+      return value === null ? "null" : Array.isArray(value) ? "an array" : "an object";
+    case "function":
+      return "a function";
+    default:
+      return String(value);
+  }
 }
 
 const PORT_FAULTS: Readonly<Record<string, string>> = {
   EACCES: "this user may not use the port",
   EADDRINUSE: "the port is in use",
   EADDRNOTAVAIL: "the address is not this machine's",
+  EMFILE: "too few files can be opened here (EMFILE): raise the limit, for instance with ulimit -n 1024",
   ENOTFOUND: "the host is not known",
 };
 

@@ -1,105 +1,133 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { text } from "node:stream/consumers";
-import test, { type TestContext } from "node:test";
-import { fileURLToPath } from "node:url";
+import test from "node:test";
 import { formatValue, OPTIONS, type OptionSpec } from "../src/options.js";
-import { createServer } from "../src/server.js";
-import { startNode } from "./helpers/process.js";
-import { tempDir } from "./helpers/temp-dir.js";
+import { bash, Page, PAGE_ORIGIN, runExample, servePage as serve } from "./helpers/page-examples.js";
 import { parseEventStream } from "./protocol/event-stream-parser.js";
 
-const README = readFileSync(new URL("../README.md", import.meta.url), "utf8");
-const INDEX = new URL("../src/index.ts", import.meta.url).href;
-const PLACE = "http://127.0.0.1:4437/v1/stream/";
+const README = new Page("README.md");
+const PLACE = `${PAGE_ORIGIN}/v1/stream/`;
 
-/** The code blocks under a heading of the README. */
-function blocksUnder(heading: string): string[] {
-  const section = README.split(/^## /m).find((part) => part.startsWith(`${heading}\n`));
-  assert.ok(section !== undefined, `the README has no heading ${heading}`);
-  return [...section.matchAll(/^```\w+\n([\s\S]*?)^```$/gm)].map(([, code]) => code ?? "");
+/** One command of an example, and the lines that it is said to print. */
+interface Step {
+  readonly script: string;
+  readonly prints: readonly string[];
 }
 
-function onlyBlock(heading: string): string {
-  const [block = "", ...more] = blocksUnder(heading);
-  assert.equal(more.length, 0, `one example under ${heading}`);
-  return block;
+/** The commands of a shell example: a comment stands before each, and `#>` before what is printed. */
+function stepsUnder(heading: string, url: string): Step[] {
+  const parts = README.onlyBlock(heading).replaceAll(PLACE, url).split(/^# .*\n/m).filter((part) => part.trim() !== "");
+  return parts.map((part) => {
+    const lines = part.trimEnd().split("\n");
+    const isPrinted = (line: string): boolean => line.startsWith("#> ");
+    return { script: lines.filter((line) => !isPrinted(line)).join("\n"), prints: lines.filter(isPrinted).map((line) => line.slice(3)) };
+  });
 }
 
-/** A server for one test; what it closes over is the address that replaces the README's. */
-async function serve(context: TestContext): Promise<string> {
-  const server = await createServer({ dir: tempDir(), port: 0 });
-  context.after(() => server.close());
-  return server.url;
+/** Offsets end with a check that differs from stream to stream. */
+function unchecked(text: string): string {
+  return text.replace(/(\d{16}_\d{10})\d{6}/g, "$1xxxxxx");
 }
 
-async function bash(script: string): Promise<string> {
-  const child = spawn("bash", ["-euo", "pipefail", "-c", script], { stdio: ["ignore", "pipe", "inherit"] });
-  const [output, [status]] = await Promise.all([text(child.stdout), once(child, "close")]);
-  assert.equal(status, 0, script);
-  return output;
+/** All lines are there, in their order; one that ends with an ellipsis is the beginning of what is printed. */
+function assertPrints(output: string, { script, prints }: Step): void {
+  const lines = unchecked(output).split(/\r?\n/);
+  for (const wanted of prints) {
+    const [begun = "", ...cut] = unchecked(wanted).split(/…$/);
+    const at = lines.findIndex((line) => (cut.length === 0 ? line === begun : line.startsWith(begun)));
+    assert.ok(at >= 0, `${script}\nprints ${wanted}\nbut not in ${JSON.stringify(output)}`);
+    lines.splice(0, at + 1);
+  }
 }
 
-test("the curl session creates, appends, reads, follows, closes and deletes", async (context) => {
+async function follow(steps: readonly Step[]): Promise<void> {
+  for (const step of steps) assertPrints(await bash(step.script), step);
+}
+
+test("the curl session creates, appends, reads, follows, closes and deletes, prints what it says, and again", async (context) => {
   const url = await serve(context);
-  const commands = onlyBlock("Five minutes with curl")
-    .replaceAll(PLACE, url)
-    .split(/^# .*\n/m)
-    .filter((command) => command !== "");
-  const [create = "", append = "", read = "", follow = "", close = "", remove = ""] = commands;
-  assert.equal(commands.length, 6);
-  await bash(create);
-  assert.match(await bash(append), /^HTTP\/1.1 204 [\s\S]*stream-next-offset: 0000000000000000_0000000012\d{6}\r/i);
-  assert.match(await bash(read), /stream-up-to-date: true[\s\S]*\n\r\nstep 1 done\nstep 2 done\n$/i);
-  // The reader goes on until the stream is closed.
-  const following = bash(follow);
-  await bash(close);
-  const events = parseEventStream(await following);
-  assert.deepEqual(events.map(({ type }) => type).slice(0, 2), ["data", "control"]);
-  assert.equal(events[0]?.data, "step 1 done\nstep 2 done\n");
-  assert.match(events.at(-1)?.data ?? "", /"streamClosed":true/);
-  await bash(remove);
-  assert.equal((await fetch(`${url}jobs/42`)).status, 404);
+  const [create, append, read, live, close, remove, ...more] = stepsUnder("Five minutes with curl", url);
+  assert.ok(create && append && read && live && close && remove && more.length === 0);
+  for (let run = 0; run < 2; run += 1) {
+    await follow([create, append]);
+    assert.equal(await bash(read.script), `${read.prints.join("\n")}\n`);
+    // The reader goes on until the stream is closed.
+    const following = bash(live.script);
+    await follow([close]);
+    const output = await following;
+    assertPrints(output, live);
+    assert.match(parseEventStream(output).at(-1)?.data ?? "", /"streamClosed":true/);
+    await follow([remove]);
+    assert.equal((await fetch(`${url}jobs/42`)).status, 404);
+  }
 });
+
+for (const heading of ["Branch a conversation", "Stored once"]) {
+  test(`the commands under "${heading}" print what they say, and again`, async (context) => {
+    const url = await serve(context);
+    const steps = stepsUnder(heading, url);
+    assert.ok(steps.some(({ prints }) => prints.length > 0));
+    for (let run = 0; run < 2; run += 1) await follow(steps);
+  });
+}
 
 test("the forked conversation is read as one", async (context) => {
   const url = await serve(context);
-  const output = await bash(onlyBlock("Branch a conversation").replaceAll(PLACE, url));
-  assert.deepEqual(JSON.parse(output), ["What is a stream?", "A river.", "Of water?"]);
+  const steps = stepsUnder("Branch a conversation", url);
+  for (const { script } of steps) await bash(script);
+  assert.deepEqual(await (await fetch(`${url}chats/9-retry`)).json(), ["What is a stream?", "A river.", "Of water?"]);
 });
 
-test("the EventSource example prints the data and ends with the stream", async (context) => {
+test("the EventSource example makes its stream, prints the data and ends with the stream, and again", async (context) => {
   const url = await serve(context);
-  const stream = `${url}chat/7`;
-  await fetch(stream, { method: "PUT", headers: { "Content-Type": "text/plain", "Stream-Closed": "true" }, body: "hello" });
-  const printed: string[] = [];
-  const { promise, resolve } = withResolvers();
-  /** What the example uses of a browser's EventSource. */
-  class OneConnection {
-    readonly listeners = new Map<string, (event: { data: string }) => void>();
-    readonly close = resolve;
+  for (let run = 0; run < 2; run += 1) {
+    const { promise: ended, resolve: end } = withResolvers();
+    const printed: string[] = [];
+    /** What the example uses of a browser's EventSource. */
+    class OneConnection {
+      readonly listeners = new Map<string, (event: { data: string }) => void>();
+      readonly close = end;
 
-    constructor(address: string) {
-      void fetch(address)
-        .then((response) => response.text())
-        .then((body) => {
-          for (const { type, data } of parseEventStream(body)) this.listeners.get(type)?.({ data });
-        });
-    }
+      constructor(address: string) {
+        void fetch(address)
+          .then((response) => response.text())
+          .then((body) => {
+            for (const { type, data } of parseEventStream(body)) this.listeners.get(type)?.({ data });
+          });
+      }
 
-    addEventListener(type: string, listener: (event: { data: string }) => void): void {
-      this.listeners.set(type, listener);
+      addEventListener(type: string, listener: (event: { data: string }) => void): void {
+        this.listeners.set(type, listener);
+      }
     }
+    const example = README.onlyBlock("In a browser").replaceAll(PLACE, url);
+    // The example is code of ours, run as a page would run it.
+    const run = new Function("EventSource", "console", `return (async () => {${example}})()`) as (source: typeof OneConnection, console: { log(line: string): void }) => Promise<void>;
+    await run(OneConnection, { log: (line) => printed.push(line) });
+    await fetch(`${url}chat/7`, { method: "POST", headers: { "Stream-Closed": "true" } });
+    await ended;
+    assert.deepEqual(printed, ["hello"]);
   }
-  const example = onlyBlock("In a browser").replaceAll(PLACE, url);
-  // The example is code of ours, run as a page would run it.
-  const run = new Function("EventSource", "console", example) as (source: typeof OneConnection, console: { log(line: string): void }) => void;
-  run(OneConnection, { log: (line) => printed.push(line) });
-  await promise;
-  assert.deepEqual(printed, ["hello"]);
+});
+
+test("an event's data looks as the table says", async (context) => {
+  const url = await serve(context);
+  const rows = [...(README.text.split(/^## In a browser\n/m)[1] ?? "").matchAll(/^\| (`[^`]+`|any other) \| .* \| `([^`]+)` \|$/gm)];
+  const bodies: readonly [type: string, shown: string, body: string][] = [
+    ["application/json", "`application/json`", '[{"k":1},2]'],
+    ["text/plain", "`text/…`", "hello"],
+    ["image/png", "any other", "hello"],
+  ];
+  assert.deepEqual(rows.map(([, type]) => type), bodies.map(([, shown]) => shown));
+  for (const [index, [type, , body]] of bodies.entries()) {
+    const stream = `${url}${type}`;
+    await fetch(stream, { method: "PUT", headers: { "Content-Type": type, "Stream-Closed": "true" }, body });
+    const answer = await fetch(`${stream}?live=sse&offset=-1`);
+    assert.equal(answer.headers.get("stream-sse-data-encoding"), type === "image/png" ? "base64" : null);
+    const data = parseEventStream(await answer.text())[0]?.data ?? "";
+    assert.equal(data, rows[index]?.[2]?.replaceAll("\\n", "\n"));
+    if (type === "application/json") assert.deepEqual(JSON.parse(data), JSON.parse(body));
+    if (type === "image/png") assert.equal(atob(data), body);
+  }
 });
 
 function withResolvers(): { promise: Promise<void>; resolve: () => void } {
@@ -108,55 +136,25 @@ function withResolvers(): { promise: Promise<void>; resolve: () => void } {
   return { promise, resolve };
 }
 
-test("the producer example is stored once, however often it is sent", async (context) => {
-  const url = await serve(context);
-  const append = onlyBlock("Exactly once").replaceAll(PLACE, url);
-  assert.match(await bash(append), /^HTTP\/1.1 200 /);
-  assert.match(await bash(append), /^HTTP\/1.1 204 /);
-  assert.equal(await (await fetch(`${url}ledger`)).text(), "paid 10");
-});
-
-/** Runs an example of the library in a process of its own, with `before` put in front of the line that begins with `at`. */
-async function runExample(context: TestContext, example: string, at: string, before: string): Promise<string> {
-  const dir = tempDir();
-  const code = example
-    .replace('"streamdir"', JSON.stringify(INDEX))
-    .replace('"./data"', JSON.stringify(join(dir, "data")))
-    .replace("8080", "0")
-    .replace(at, `${before}\n${at}`);
-  const file = join(dir, "example.mjs");
-  writeFileSync(file, code);
-  const ended = await startNode(context, ["--import", import.meta.resolve("tsx"), file]).ended;
-  assert.equal(ended.status, 0, ended.stderr);
-  return ended.stdout;
-}
-
 test("the createServer example serves and closes", async (context) => {
-  const [example = ""] = blocksUnder("In your own server");
-  assert.match(await runExample(context, example, "await server.close", ""), /^http:\/\/127\.0\.0\.1:\d+\/v1\/stream\/\n$/);
+  const [example = ""] = README.blocksUnder("In your own server");
+  assert.match(await runExample(context, example, { at: "await server.close", before: "" }), /^http:\/\/127\.0\.0\.1:\d+\/v1\/stream\/\n$/);
 });
 
 test("the createHandler example serves streams beside its own pages", async (context) => {
-  const [, example = ""] = blocksUnder("In your own server");
+  const [, example = ""] = README.blocksUnder("In your own server");
   const use = `
     await new Promise((resolve) => server.once("listening", resolve));
     const base = "http://127.0.0.1:" + server.address().port;
     console.log(await (await fetch(base + "/")).text());
     console.log((await fetch(base + "/v1/stream/a", { method: "PUT", body: "x" })).status);
     server.closeIdleConnections();`;
-  assert.equal(await runExample(context, example, "// Later", use), "mine\n\n201\n");
+  assert.equal(await runExample(context, example, { at: "// Later", before: use }), "mine\n\n201\n");
 });
 
 test("the table of options is the table of the code", () => {
   const specs: readonly OptionSpec[] = Object.values(OPTIONS);
   const rows = specs.map((spec) => `| \`--${spec.flag}\` | \`${spec.env}\` | \`${formatValue(spec, spec.default)}\` | ${spec.help} |`);
   const table = ["| flag | variable | default | what |", "|---|---|---|---|", ...rows].join("\n");
-  const [, shown] = /<!-- options:begin -->\n([\s\S]*?)\n<!-- options:end -->/.exec(README) ?? [];
-  if (process.env["UPDATE_README"] !== undefined) {
-    const begin = README.indexOf("<!-- options:begin -->");
-    const end = README.indexOf("<!-- options:end -->");
-    writeFileSync(fileURLToPath(new URL("../README.md", import.meta.url)), `${README.slice(0, begin)}<!-- options:begin -->\n${table}\n${README.slice(end)}`);
-    return;
-  }
-  assert.equal(shown, table, "UPDATE_README=1 writes it anew");
+  README.assertTable("README.md", "options", table);
 });

@@ -47,12 +47,34 @@ describe("a server that can't start says why in one line", () => {
     ["a prefix without a slash", { prefix: "v1" }, /prefix must begin and end with \//],
     ["no directory", { dir: "" }, /dir must be a path/],
     ["a directory that is no text", { dir: 7 }, /dir must be a path/],
+    ["a log that lacks a method", { log: { debug() {}, info() {}, warn() {} } }, /log must have the methods debug, info, warn and error: error is none, current value is an object$/],
+    ["a log that is none", { log: null }, /log must have the methods debug, info, warn and error, current value is null$/],
+    ["a log that is a function", { log: () => {} }, /log must have the methods .*, current value is a function$/],
+    ["a clock that lacks a method", { clock: { nowMs: () => 0 } }, /clock must have the methods nowMs and after: after is none/],
+    ["an onFault that is no function", { onFault: "exit" }, /onFault must be a function, current value is "exit"$/],
+    ["a forceUnlock that is no boolean", { forceUnlock: 1 }, /forceUnlock must be true or false, current value is 1$/],
+    ["a name that no option has", { quux: 1 }, /there is no option "quux"$/],
+    ["an option as its flag", { "max-append-bytes": 1 }, /there is no option "max-append-bytes"; did you mean maxAppendBytes\?$/],
+    ["an option without its unit", { longPollTimeout: 1 }, /there is no option "longPollTimeout"; did you mean longPollTimeoutMs\?$/],
+    ["a name that every object has", { toString: 1 }, /there is no option "toString"$/],
+    ["a number that is none", { port: Number.NaN }, /port must be from 0 to 65535, current value is NaN$/],
+    ["a number that is too big for JSON", { port: 1n }, /port must be from 0 to 65535, current value is 1$/],
+    ["a value that has no end", { chunkBytes: Infinity }, /chunkBytes must be from 1B to 64MiB, current value is Infinity$/],
+    ["a list", { corsOrigin: ["https://a.test"] }, /corsOrigin must be .*, current value is an array$/],
   ];
   for (const [title, options, message] of invalid) {
     test(title, async () => {
       const error = await startError(options);
       assert.equal(error.code, "invalid-option");
       assert.match(error.message, message);
+    });
+  }
+
+  for (const nothing of [undefined, null, "./data"] as unknown as ServerOptions[]) {
+    test(`options that are ${nothing}`, async () => {
+      const isRefused = (error: unknown): boolean => error instanceof StartError && error.code === "invalid-option" && /must be an object with options/.test(error.message);
+      await assert.rejects(createServer(nothing), isRefused);
+      await assert.rejects(createHandler(nothing), isRefused);
     });
   }
 
@@ -228,14 +250,14 @@ describe("a handler in somebody else's server", () => {
 
   test("answers other paths with 404 when nobody else does", async (context) => {
     const connection = await (await mount(context)).connect();
-    connection.write(requestBytes("GET", "/"));
+    connection.write(requestBytes("GET", "/other"));
     assert.equal((await connection.answer()).status, 404);
   });
 
   test("that is closed refuses requests, and its health says so", async (context) => {
     const { handler, connect } = await mount(context);
     await handler.close();
-    for (const [target, status, text] of [["a", 503, /"code":"shutting-down"/], ["/health", 503, /^\{"status":"unavailable","reason":"The server is shutting down\."\}$/], ["/", 404, /unknown-path/]] as const) {
+    for (const [target, status, text] of [["a", 503, /"code":"shutting-down"/], ["/health", 503, /^\{"status":"unavailable","reason":"The server is shutting down\."\}$/], ["/", 503, /"code":"shutting-down"/], ["/other", 404, /unknown-path/]] as const) {
       const connection = await connect();
       connection.write(requestBytes("GET", target));
       const answer = await connection.answer();

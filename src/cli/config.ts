@@ -1,3 +1,4 @@
+import { basename } from "node:path";
 import { defaultSettings, formatValue, OPTIONS } from "../options.js";
 import type { OptionName, OptionSpec, OptionValue, Settings } from "../options.js";
 import { nearest } from "./nearest.js";
@@ -9,10 +10,22 @@ export const DEFAULT_DIR = "./data";
 
 /** What a command line asks for. `line` says in one line what would be right. */
 export type Command<V> =
-  | { readonly kind: "run"; readonly verb: V; readonly dir: string; readonly settings: Settings; readonly switches: ReadonlySet<string> }
+  | Run<V>
   | { readonly kind: "help" }
   | { readonly kind: "version" }
   | UsageError;
+
+interface Run<V> {
+  readonly kind: "run";
+  readonly verb: V;
+  readonly dir: string;
+  readonly settings: Settings;
+  readonly switches: ReadonlySet<string>;
+  /** What was given to switches that take a value. */
+  readonly values?: ReadonlyMap<string, readonly string[]>;
+  /** What to say instead where `dir` is not there: it may be meant as a command. `null` where it may be made. */
+  readonly lineUnlessThere: string | null;
+}
 
 interface UsageError {
   readonly kind: "usage-error";
@@ -59,17 +72,20 @@ export function parseCommand<V extends Pick<Verb, "name" | "switches">>(
 
   const named = verbs.find(({ name }) => name === args[0]);
   const verb = named ?? verbs[0];
-  const known = new Set(verb.switches?.map(({ flag }) => `--${flag}`));
+  const known = new Map(verb.switches?.map(({ flag, value }) => [`--${flag}`, value ?? null]));
   const line = readArguments(named === undefined ? args : args.slice(1), known);
   if (line.kind === "usage-error") return line;
-  const refusal = refusalOfWords(line.words, named === undefined ? verbs.map(({ name }) => name) : null);
+  const names = verbs.map(({ name }) => name);
+  const refusal = refusalOfWords(line.words, named === undefined ? names : null);
   if (refusal !== null) return refused(refusal);
   const fromEnv = readEnvironment(env);
   if (fromEnv.kind === "usage-error") return fromEnv;
 
   // Each value was checked against the row of its name.
   const settings = { ...defaultSettings(), ...fromEnv.values, ...line.values } as Settings;
-  return { kind: "run", verb, dir: line.words[0] ?? DEFAULT_DIR, settings, switches: line.switches };
+  const { words: [dir = DEFAULT_DIR], switches, given } = line;
+  const absence = named === undefined ? lineUnlessThere(dir, names) : null;
+  return { kind: "run", verb, dir, settings, switches, lineUnlessThere: absence, ...(given.size > 0 ? { values: given } : {}) };
 }
 
 function refused(line: string): UsageError {
@@ -82,33 +98,47 @@ function flagsOf(name: OptionName, spec: OptionSpec): [string, Flag][] {
 }
 
 type Arguments =
-  | { readonly kind: "read"; readonly values: Values; readonly words: readonly string[]; readonly switches: ReadonlySet<string> }
+  | { readonly kind: "read"; readonly values: Values; readonly words: readonly string[]; readonly switches: ReadonlySet<string>; readonly given: ReadonlyMap<string, readonly string[]> }
   | UsageError;
 
-/** `known` are the switches of the verb, with their dashes. */
-function readArguments(args: readonly string[], known: ReadonlySet<string>): Arguments {
+/** The switches of a verb, with their dashes, and what stands for the value of each that has one. */
+type KnownSwitches = ReadonlyMap<string, string | null>;
+
+function readArguments(args: readonly string[], known: KnownSwitches): Arguments {
   const values: Values = {};
   const words: string[] = [];
   const switches = new Set<string>();
+  const given = new Map<string, readonly string[]>();
   const rest = [...args];
   for (let arg = rest.shift(); arg !== undefined; arg = rest.shift()) {
     if (arg === "--") words.push(...rest.splice(0));
     else if (!arg.startsWith("-")) words.push(arg);
-    else if (known.has(arg)) switches.add(arg.slice(2));
+    else if (known.get(arg) === null) switches.add(arg.slice(2));
     else {
-      const refusal = readFlag(arg, rest, values, known);
+      const placeholder = known.get(splitAtEquals(arg)[0] ?? "") ?? null;
+      const refusal = placeholder === null ? readFlag(arg, rest, values, known) : readSwitchValue(arg, placeholder, rest, given);
       if (refusal !== null) return refused(refusal);
     }
   }
-  return { kind: "read", values, words, switches };
+  return { kind: "read", values, words, switches, given };
+}
+
+/** Adds the value of a switch that takes one to those that were `given` before; gives the refusal, or `null`. */
+function readSwitchValue(arg: string, placeholder: string, rest: string[], given: Map<string, readonly string[]>): string | null {
+  const [written = arg, inline] = splitAtEquals(arg);
+  const value = inline ?? takeValue(rest);
+  if (value === undefined || value === "") return `${written} needs a value, like ${written}=${placeholder}`;
+  const flag = written.slice(2);
+  given.set(flag, [...(given.get(flag) ?? []), value]);
+  return null;
 }
 
 /** Puts the value of the flag `arg` into `values`, taking it from `rest` if need be; gives the refusal, or `null`. */
-function readFlag(arg: string, rest: string[], values: Values, switches: ReadonlySet<string>): string | null {
+function readFlag(arg: string, rest: string[], values: Values, switches: KnownSwitches): string | null {
   const [written = arg, inline] = splitAtEquals(arg);
   if (switches.has(written)) return `${written} takes no value`;
   const flag = FLAGS.get(written);
-  if (flag === undefined) return `unknown flag ${quoted(written)}; ${suggestion(written, [...FLAGS.keys(), ...switches])}`;
+  if (flag === undefined) return `unknown flag ${quoted(written)}; ${suggestion(written, [...FLAGS.keys(), ...switches.keys()])}`;
   const { name, spec, negates } = flag;
   if (negates && inline !== undefined) return `${written} takes no value`;
   const text = inline ?? (spec.kind === "flag" ? String(!negates) : takeValue(rest));
@@ -148,6 +178,16 @@ function refusalOfWords(words: readonly string[], verbNames: readonly string[] |
   const meant = nearest(dir, verbNames ?? []);
   if (meant !== null) return `unknown command ${quoted(dir)}; did you mean streamdir ${meant}?`;
   return `only one directory can be named, not both ${quoted(dir)} and ${quoted(second)}`;
+}
+
+/** A single word may be a command of another version, or one with a typing mistake: it must not make a directory of its name. */
+function lineUnlessThere(dir: string, verbNames: readonly string[]): string | null {
+  if (dir !== basename(dir)) return null;
+  const meant = nearest(dir, verbNames);
+  const hint = meant === null ? "" : `did you mean streamdir ${meant}? Else `;
+  // What a shell or the command line would take for something else is not repeated.
+  const written = /^[\w.][\w.+,:@%-]*$/.test(dir) ? dir : "DIR";
+  return `${quoted(dir)} is neither a command nor a directory: ${hint}write streamdir ${verbNames[0]} ${written} to make it`;
 }
 
 function asDirectory(word: string): string {

@@ -25,10 +25,11 @@ export function helpText(verbs: readonly [DescribedVerb, ...DescribedVerb[]]): s
   return [
     `Usage: streamdir [${verbs.map(({ name }) => name).join("|")}] [DIR] [flags]`,
     "",
-    `DIR holds the streams; it is made if need be, and is ${DEFAULT_DIR} when it is left out.`,
+    `DIR holds the streams; it is made if need be, and is ${DEFAULT_DIR} when it is left out. A single word that`,
+    `is no directory yet takes the command: streamdir ${implied} DIR.`,
     "",
     `Commands (${implied} when none is named):`,
-    ...verbs.flatMap(({ name, summary, switches = [] }) => [columns(name, summary), ...switches.map(({ flag, help }) => columns(`  --${flag}`, help))]),
+    ...verbs.flatMap(({ name, summary, switches = [] }) => [columns(name, summary), ...switches.map(({ flag, value, help }) => columns(`  --${flag}${value === undefined ? "" : ` ${value}`}`, help))]),
     "",
     "Flags, each with the environment variable that also sets it; a flag wins:",
     ...groups.flatMap((group) => ["", `${group}:`, ...specs.filter((spec) => spec.group === group).flatMap(rowsOf)]),
@@ -38,7 +39,8 @@ export function helpText(verbs: readonly [DescribedVerb, ...DescribedVerb[]]): s
     columns("--version", "print the version"),
     "",
     "A SIZE is written like 64MiB, 1.5KiB, 10MB or 4096; a TIME like 500ms, 1.5s, 2m or 1h.",
-    `Exit status: ${EXIT.done} stopped, ${EXIT.unusable} directory or port unusable, ${EXIT.usage} wrong usage, ${EXIT.fault} storage fault.`,
+    `Exit status: ${EXIT.done} stopped, ${EXIT.unusable} directory or port unusable, ${EXIT.usage} wrong usage, ${EXIT.crash} fault of the program,`,
+    `${EXIT.fault} storage fault.`,
     "",
   ].join("\n");
 }

@@ -2,6 +2,7 @@
 
 import { packageVersion } from "../ops/version.js";
 import { parseCommand } from "./config.js";
+import { isDirectory } from "./existing-directory.js";
 import { boundHeapGrowth } from "./heap.js";
 import { helpText } from "./help.js";
 import { repair } from "./repair.js";
@@ -24,7 +25,12 @@ const VERBS: readonly [Verb, ...Verb[]] = [
   {
     name: "repair",
     summary: "say what can safely be done about what verify finds, and do it with --yes",
-    switches: [{ flag: "yes", help: "do it" }, { flag: "json", help: "each thing, and the summary, as JSON" }, FORCE_UNLOCK],
+    switches: [
+      { flag: "yes", help: "do it" },
+      { flag: "accept-loss", value: "NAME", help: "serve this stream although it may have lost its end; * and ** too" },
+      { flag: "json", help: "each thing, and the summary, as JSON" },
+      FORCE_UNLOCK,
+    ],
     run: repair,
   },
 ];
@@ -39,12 +45,17 @@ async function main(): Promise<number> {
       process.stdout.write(`${packageVersion()}\n`);
       return EXIT.done;
     case "usage-error":
-      process.stderr.write(`streamdir: ${command.line}\n`);
-      return EXIT.usage;
+      return refuse(command.line);
     case "run":
+      if (command.lineUnlessThere !== null && !(await isDirectory(command.dir))) return refuse(command.lineUnlessThere);
       boundHeapGrowth(process.execArgv);
       return command.verb.run({ ...command, version: packageVersion() }, process);
   }
+}
+
+function refuse(line: string): number {
+  process.stderr.write(`streamdir: ${line}\n`);
+  return EXIT.usage;
 }
 
 // Whoever read the output may leave; a server must not die of that.

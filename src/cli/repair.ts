@@ -9,19 +9,21 @@ import { EXIT, type Invocation, type Output, type Surroundings } from "./verb.js
 
 /**
  * Says what is safe to do about a damaged directory, and with `--yes` does it: a line for each thing, then a summary.
+ * `--accept-loss NAME` serves a stream again that is refused because it may have lost its end.
  * Resolves to 0 when there was nothing to do, or all was done and nothing that was acknowledged is out of reach; else 1.
  */
-export async function repair({ dir, switches }: Invocation, { stdout, stderr }: Surroundings): Promise<number> {
+export async function repair({ dir, switches, values }: Invocation, { stdout, stderr }: Surroundings): Promise<number> {
   const root = resolve(dir);
   const force = switches.has("force-unlock");
   const apply = switches.has("yes");
   const asJson = switches.has("json");
+  const accepted = values?.get("accept-loss") ?? [];
   const log = createLog({ level: "warn", format: "text", write: (line) => void stderr.write(`${line}\n`) });
   try {
     const directory = await openOffline(root, force);
     const unlock = apply ? await lockDirectory(directory.files, directory.layout.lock, { force, log }) : null;
     try {
-      const summary = await run(directory, { apply, log, stdout, asJson });
+      const summary = await run(directory, { apply, accepted, log, stdout, asJson });
       stdout.write(`${asJson ? JSON.stringify(summary) : summaryOf(summary, apply)}\n`);
       return summary.toDo + summary.left === 0 ? EXIT.done : EXIT.unusable;
     } finally {
@@ -37,14 +39,15 @@ export async function repair({ dir, switches }: Invocation, { stdout, stderr }: 
 
 interface RunOptions {
   readonly apply: boolean;
+  readonly accepted: readonly string[];
   readonly log: ReturnType<typeof createLog>;
   readonly stdout: Output;
   readonly asJson: boolean;
 }
 
-function run(directory: OfflineDirectory, { apply, log, stdout, asJson }: RunOptions): Promise<RepairSummary> {
+function run(directory: OfflineDirectory, { apply, accepted, log, stdout, asJson }: RunOptions): Promise<RepairSummary> {
   const say = (line: RepairLine): void => void stdout.write(`${asJson ? JSON.stringify(line) : lineOf(line)}\n`);
-  return repairDirectory({ ...directory, apply, nowMs: systemClock().nowMs(), log, say });
+  return repairDirectory({ ...directory, apply, acceptLoss: accepted, nowMs: systemClock().nowMs(), log, say });
 }
 
 function lineOf({ kind, stream, file, what }: RepairLine): string {

@@ -3,9 +3,10 @@ import { systemClock } from "../ops/clock.js";
 import type { Clock } from "../ops/clock.js";
 import { createLog, oneLine } from "../ops/log.js";
 import type { Log } from "../ops/log.js";
+import { firstRequest } from "../ops/first-request.js";
 import { createServer, StartError } from "../server.js";
 import { EXIT } from "./verb.js";
-import type { Invocation, Output, StopSignal, Surroundings } from "./verb.js";
+import type { Invocation, OtherSignal, Output, StopSignal, Surroundings } from "./verb.js";
 
 /** What a test puts in place of the real thing. */
 export interface ServeParts {
@@ -14,14 +15,16 @@ export interface ServeParts {
 }
 
 /** What a process that a second signal ended exits with: 128 + the signal's number. */
-const SIGNAL_EXIT: Readonly<Record<StopSignal, number>> = { SIGINT: 130, SIGTERM: 143 };
+const SIGNAL_EXIT = { SIGHUP: 129, SIGINT: 130, SIGQUIT: 131, SIGTERM: 143 } as const satisfies Readonly<Record<StopSignal, number>>;
+const STOP_SIGNALS = Object.keys(SIGNAL_EXIT) as StopSignal[]; // keys forgets what they are
+const OTHER_SIGNALS: readonly OtherSignal[] = ["SIGALRM", "SIGIO", "SIGPWR", "SIGSTKFLT", "SIGUSR2", "SIGVTALRM", "SIGXCPU"];
 
 /** How long after the first a second SIGINT under npm is the same Ctrl-C. */
 const NPM_ECHO_MS = 200;
 
 /**
- * Serves `dir` until SIGINT or SIGTERM: prints one line on standard output when it is ready, logs to standard error,
- * and resolves to the exit status. A second signal, or a fault of the storage, ends the process from within.
+ * Serves `dir` until a signal: prints one line on standard output when it is ready, logs to standard error, and resolves
+ * to the exit status. A second signal, or a fault, ends the process from within.
  */
 export async function serve(
   { dir, settings, switches, version }: Invocation,
@@ -31,24 +34,28 @@ export async function serve(
   const { stdout, stderr } = surroundings;
   const format = settings.logFormat === "auto" ? (stderr.isTTY === true ? "text" : "json") : settings.logFormat;
   const log = createLog({ level: settings.logLevel, format, write: linesTo(stderr), clock });
-  const fault = exitAtFault(log, surroundings);
+  // Not even a silent log may end a process without a word.
+  const fault = exitAtFault(createLog({ level: "error", format, write: linesTo(stderr), clock }), surroundings);
   const stop = listenForStop(surroundings, clock);
+  const surprises = listenForSurprises(surroundings, log, fault);
   try {
-    const server = await start({ ...settings, dir: resolve(dir), forceUnlock: switches.has("force-unlock"), log, onFault: fault.report });
-    const ready = { version, dir: resolve(dir), url: server.url };
+    const server = await start({ ...settings, dir: resolve(dir), forceUnlock: switches.has("force-unlock"), log, onFault: (error) => fault.report("the storage has failed", EXIT.fault, error.message) });
+    const ready = { version, dir: resolve(dir), url: server.url, try: firstRequest(server.url, settings.readOnly) };
     if (format === "json") createLog({ level: "info", format, write: linesTo(stdout), clock }).info("serving", ready);
-    else linesTo(stdout)(`streamdir ${version} serves ${oneLine(ready.dir)} at ${ready.url}`);
+    else linesTo(stdout)(`streamdir ${version} serves ${oneLine(ready.dir)} at ${ready.url} - try: ${ready.try}`);
 
     log.info("stopping", { signal: await stop.asked });
     await server.close();
     return EXIT.done;
   } catch (error) {
-    if (fault.isReported()) return EXIT.fault; // what it broke on its way is no news
+    const status = fault.reported();
+    if (status !== null) return status; // what it broke on its way is no news
     if (!(error instanceof StartError)) throw error;
     stderr.write(`streamdir: ${error.message}\n`);
     return error.code === "invalid-option" ? EXIT.usage : EXIT.unusable;
   } finally {
     stop.release();
+    surprises.release();
   }
 }
 
@@ -57,22 +64,39 @@ function linesTo(output: Output): (line: string) => void {
 }
 
 interface FaultExit {
-  report(error: Error): void;
-  isReported(): boolean;
+  report(what: string, status: number, fault: string): void;
+  /** The status that the process ends with; `null` where there was no fault. */
+  reported(): number | null;
 }
 
 /** Ends the process at the first fault: what can't be stored must not be accepted, and a new start recovers. */
 function exitAtFault(log: Log, surroundings: Surroundings): FaultExit {
-  let isReported = false;
+  let reported: number | null = null;
   return {
-    report(error) {
-      if (isReported) return;
-      isReported = true;
-      log.error("exiting: the storage has failed", { status: EXIT.fault, fault: error.message });
+    report(what, status, fault) {
+      if (reported !== null) return;
+      reported = status;
+      log.error(`exiting: ${what}`, { status, fault });
       // Written behind the log line, so that it is out when the process ends.
-      surroundings.stderr.write("", () => surroundings.exit(EXIT.fault));
+      surroundings.stderr.write("", () => surroundings.exit(status));
     },
-    isReported: () => isReported,
+    reported: () => reported,
+  };
+}
+
+/** What would end the process without a line in the log: a fault in nobody's request, and signals that mean nothing here. */
+function listenForSurprises(surroundings: Surroundings, log: Log, fault: FaultExit): { release(): void } {
+  const crash = (thrown: unknown): void => {
+    fault.report("the program has a fault", EXIT.crash, thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown));
+  };
+  const ignore = (signal: OtherSignal): void => log.warn("a signal means nothing here", { signal });
+  surroundings.on("uncaughtException", crash);
+  for (const signal of OTHER_SIGNALS) surroundings.on(signal, ignore);
+  return {
+    release() {
+      surroundings.off("uncaughtException", crash);
+      for (const signal of OTHER_SIGNALS) surroundings.off(signal, ignore);
+    },
   };
 }
 
@@ -95,13 +119,11 @@ function listenForStop(surroundings: Surroundings, clock: Pick<Clock, "nowMs">):
       surroundings.exit(SIGNAL_EXIT[signal]);
     }
   };
-  surroundings.on("SIGINT", listener);
-  surroundings.on("SIGTERM", listener);
+  for (const signal of STOP_SIGNALS) surroundings.on(signal, listener);
   return {
     asked,
     release() {
-      surroundings.off("SIGINT", listener);
-      surroundings.off("SIGTERM", listener);
+      for (const signal of STOP_SIGNALS) surroundings.off(signal, listener);
     },
   };
 }

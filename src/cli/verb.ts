@@ -8,12 +8,17 @@ export const EXIT = {
   unusable: 1,
   /** The command line or the environment is wrong (`EX_USAGE`). */
   usage: 64,
+  /** A fault of the program itself; what was acknowledged is recovered by the next start (`EX_SOFTWARE`). */
+  crash: 70,
   /** The storage reported a fault; what was acknowledged is recovered by the next start (`EX_IOERR`). */
   fault: 74,
 } as const;
 
 /** A signal that asks the command to stop. */
-export type StopSignal = "SIGINT" | "SIGTERM";
+export type StopSignal = "SIGHUP" | "SIGINT" | "SIGQUIT" | "SIGTERM";
+
+/** A signal that would end the process without a word if nobody listened, and has no meaning here. */
+export type OtherSignal = "SIGALRM" | "SIGIO" | "SIGPWR" | "SIGSTKFLT" | "SIGUSR2" | "SIGVTALRM" | "SIGXCPU";
 
 /** Standard output or standard error. */
 export interface Output {
@@ -28,7 +33,11 @@ export interface Surroundings {
   readonly stdout: Output;
   readonly stderr: Output;
   on(event: StopSignal, listener: (signal: StopSignal) => void): unknown;
+  on(event: OtherSignal, listener: (signal: OtherSignal) => void): unknown;
+  on(event: "uncaughtException", listener: (fault: unknown) => void): unknown;
   off(event: StopSignal, listener: (signal: StopSignal) => void): unknown;
+  off(event: OtherSignal, listener: (signal: OtherSignal) => void): unknown;
+  off(event: "uncaughtException", listener: (fault: unknown) => void): unknown;
   exit(status: number): void;
 }
 
@@ -39,14 +48,18 @@ export interface Invocation {
   readonly settings: Settings;
   /** The verb's own switches that were given, without their dashes. */
   readonly switches: ReadonlySet<string>;
+  /** What those were given that take a value, in order; absent when none was. */
+  readonly values?: ReadonlyMap<string, readonly string[]>;
   /** The version of the package. */
   readonly version: string;
 }
 
-/** A flag without a value that only one verb knows. */
+/** A flag that only one verb knows. */
 export interface Switch {
   /** Without its dashes. */
   readonly flag: string;
+  /** What stands for its value in the help; it may be given several times. Absent where it takes none. */
+  readonly value?: string;
   readonly help: string;
 }
 

@@ -1,5 +1,6 @@
 import type { Clock } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
+import type { ReadFreshness } from "../protocol/cache-control.js";
 import type { Settings } from "../options.js";
 import type { Registry } from "../stream/registry.js";
 import type { BodyMemory } from "./body-memory.js";
@@ -21,4 +22,5 @@ export interface Context {
   readonly bodyMemory: BodyMemory;
   readonly unread: UnreadAnswers;
   readonly readBuffers: ReadBuffers;
+  readonly readFreshness: ReadFreshness;
 }

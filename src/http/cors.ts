@@ -40,6 +40,7 @@ const RESPONSE_HEADERS = [
   "Stream-SSE-Data-Encoding",
   "Stream-TTL",
   "Stream-Up-To-Date",
+  "WWW-Authenticate",
 ].join(", ");
 
 /** How long a browser may keep the answer to a preflight, in seconds. */
@@ -73,12 +74,14 @@ export class CorsPolicy {
   /** `null` when any origin may call. */
   readonly #byOrigin: ReadonlyMap<string, CommonHeaders> | null;
   readonly #default: CommonHeaders;
+  /** For an answer to who knows whom: it tells nothing of a stream, and a page is to know why it was refused. */
+  readonly forAnyone: CommonHeaders = new CommonHeaders([...SECURITY, ...allowing("*")]);
 
   /** `setting` is `*` or origins separated by commas (option `corsOrigin`). */
   constructor(setting: string) {
     if (setting === "*") {
       this.#byOrigin = null;
-      this.#default = new CommonHeaders([...SECURITY, ...allowing("*")]);
+      this.#default = this.forAnyone;
       return;
     }
     // The answer depends on who asks: a cache must not give one origin's to another.

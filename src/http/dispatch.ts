@@ -8,6 +8,7 @@ import type { DirectConnection } from "./direct-connection.js";
 import { DirectRequest } from "./direct-request.js";
 import { Exchange } from "./exchange.js";
 import { guard } from "./guard.js";
+import { FrontPage } from "./handlers/front-page.js";
 import { append } from "./handlers/append.js";
 import { create } from "./handlers/create.js";
 import { remove } from "./handlers/delete.js";
@@ -26,6 +27,7 @@ import { splitTarget, type Target } from "./target.js";
 import { WaitingRooms } from "./waiting-room.js";
 
 const HEALTH_PATH = "/health";
+const ROOT_PATH = "/";
 
 /** How a request came in. */
 export interface Arrival {
@@ -41,11 +43,13 @@ export interface Arrival {
 export class Dispatcher {
   readonly #context: Context;
   readonly #pipeline = new Pipeline();
+  readonly #frontPage: FrontPage;
   readonly #waitingRooms: WaitingRooms;
   readonly #sseFeeds: SseFeeds;
 
   constructor(context: Context) {
     this.#context = context;
+    this.#frontPage = new FrontPage(context);
     this.#waitingRooms = new WaitingRooms(context);
     this.#sseFeeds = new SseFeeds(context);
   }
@@ -99,22 +103,30 @@ export class Dispatcher {
 
   #route(exchange: Exchange): MaybePromise<void> {
     const { responder, inFlight, settings } = this.#context;
+    const { prefix } = settings;
     const { path } = exchange.target;
-    if (path === HEALTH_PATH) return this.#routeHealth(exchange);
+    if (path === HEALTH_PATH) return this.#routePage(exchange, () => health(this.#context, exchange));
+    if (path === ROOT_PATH && prefix !== ROOT_PATH) return this.#routePage(exchange, () => this.#frontPage.answer(exchange));
     if (exchange.req.method === "OPTIONS" && (path === "*" || this.#isOurs(exchange.target))) return responder.preflight(exchange);
-    if (!path.startsWith(settings.prefix)) return responder.refuse(exchange, problem("unknown-path"));
+    if (!path.startsWith(prefix)) return responder.refuse(exchange, problem("unknown-path", { detail: `Streams are below ${prefix}.` }));
     if (inFlight.closing) return responder.refuse(exchange, problem("shutting-down"));
-    const decoded = decodeName(path.slice(settings.prefix.length));
+    if (path.length === prefix.length && this.#asksForPage(exchange)) return this.#frontPage.answer(exchange);
+    const decoded = decodeName(path.slice(prefix.length));
     if ("fault" in decoded) return responder.refuse(exchange, problem("invalid-name", { detail: decoded.fault }));
     return this.#routeStream(exchange, decoded.name);
   }
 
-  #routeHealth(exchange: Exchange): void {
+  /** A read of a stream whose name is empty has a query: it is told so. */
+  #asksForPage({ req: { method }, target }: Exchange): boolean {
+    return (method === "GET" || method === "HEAD") && target.query === "";
+  }
+
+  #routePage(exchange: Exchange, answer: () => void): void {
     const { responder } = this.#context;
     switch (exchange.req.method) {
       case "GET":
       case "HEAD":
-        return health(this.#context, exchange);
+        return answer();
       case "OPTIONS":
         return responder.preflight(exchange);
       default:

@@ -18,10 +18,16 @@ export function guard(context: Context, exchange: Exchange, work: () => MaybePro
 /** What a read can run into that is no fault of a handler's. */
 function expectedProblem(fault: unknown): Problem | null {
   // The engine has logged it, with the place.
-  if (fault instanceof DamagedStreamError) return problem("stream-damaged");
+  if (fault instanceof DamagedStreamError) return damaged(fault);
   if (fault instanceof StorageBusyError) return problem("overloaded", { detail: "Too many files are open, or the beginning of the stream is dropped faster than it can be read." });
   if (fault instanceof TrimmedStreamError) return problem("offset-gone", { earliestOffset: offsetIn(fault.stream, fault.stream.earliest) });
   return fault instanceof DeletedStreamError ? problem("stream-not-found") : null;
+}
+
+function damaged({ readable }: DamagedStreamError): Problem {
+  if (readable === null) return problem("stream-damaged", { detail: "None of it can be read." });
+  const nextOffset = offsetIn(readable.stream, readable.position);
+  return problem("stream-damaged", { nextOffset, detail: `It can be read again from the offset ${nextOffset} on.` });
 }
 
 /** Whether a fault needs no line in the log: it was told where it was found, or is nobody's. */

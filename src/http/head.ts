@@ -47,6 +47,8 @@ const PLAIN_HEADERS: ReadonlySet<string> = new Set([
   "Stream-Cursor",
   "Stream-Next-Offset",
   "Stream-Up-To-Date",
+  "Vary",
+  "X-Accel-Expires",
 ]);
 
 /** The lines of headers, names and values in turn. Throws a TypeError where one can't stand in a head. */

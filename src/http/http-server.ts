@@ -34,6 +34,9 @@ export const REQUEST_LIMITS: RequestLimits = {
   connectionsCheckingInterval: 5_000,
 };
 
+/** Connections that may wait to be accepted, as far as the kernel allows: thousands of readers come back at once. */
+const LISTEN_BACKLOG = 4096;
+
 /** What an HTTP server needs. */
 export interface HttpServerOptions {
   readonly dispatcher: Dispatcher;
@@ -111,7 +114,7 @@ export class HttpServer {
   listen(host: string, port: number): Promise<number> {
     return new Promise((resolve, reject) => {
       this.#server.once("error", reject);
-      this.#server.listen({ host, port }, () => {
+      this.#server.listen({ host, port, backlog: LISTEN_BACKLOG }, () => {
         this.#server.off("error", reject);
         this.#server.on("error", (error) => this.#log.error("the HTTP server has a fault", { fault: error.message }));
         const address = this.#server.address();

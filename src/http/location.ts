@@ -4,14 +4,19 @@ import type { Exchange } from "./exchange.js";
 const HOST = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/;
 const MAX_HOST_LENGTH = 255;
 
+/** The absolute URL of the stream that a request names, for `Location` (specification 4.1). The path is as it was sent. */
+export function locationOf(exchange: Exchange): string {
+  return originOf(exchange) + exchange.target.path;
+}
+
 /**
- * The absolute URL of the stream that a request names, for `Location` (specification 4.1): what a proxy says the client
- * asked for, when that makes sense, else the `Host` header, else where the connection ends. The path is as it was sent.
+ * Scheme and host of a request: what a proxy says the client asked for, when that makes sense, else the `Host` header,
+ * else where the connection ends.
  */
-export function locationOf({ req, headers, target }: Exchange): string {
+export function originOf({ req, headers }: Pick<Exchange, "req" | "headers">): string {
   const scheme = schemeOf(headers.forwardedProto) ?? ("encrypted" in req.socket ? "https" : "http");
   const host = hostOf(headers.forwardedHost) ?? hostOf(headers.host) ?? socketHost(req.socket.localAddress, req.socket.localPort);
-  return `${scheme}://${host}${target.path}`;
+  return `${scheme}://${host}`;
 }
 
 /** The first of a list that proxies made longer; `null` when it is no scheme that serves streams. */

@@ -113,9 +113,9 @@ export function problemHeaders(refusal: Problem): string[] {
   return headers;
 }
 
-/** The problem document (RFC 9457), with the stable `code` that docs/errors.md lists. */
+/** The problem document (RFC 9457), with the stable `code` and the members of its own that docs/errors.md lists. */
 export function problemBody(refusal: Problem): Buffer {
   const { status, title } = PROBLEMS[refusal.code];
-  const { code, detail } = refusal;
-  return Buffer.from(JSON.stringify({ type: `urn:streamdir:error:${code}`, title, status, code, detail }));
+  const { code, detail, facts } = refusal;
+  return Buffer.from(JSON.stringify({ type: `urn:streamdir:error:${code}`, title, status, code, detail, ...facts }));
 }

@@ -184,6 +184,6 @@ export class Responder {
     const { status } = PROBLEMS[refusal.code];
     const body = problemBody(refusal);
     const own = linesOf([...problemHeaders(refusal), "Content-Length", String(body.length), "Connection", "close"]);
-    return `${statusLine(status)}${this.#cors.headersFor(null).text}${own}\r\n${body.toString()}`;
+    return `${statusLine(status)}${this.#cors.forAnyone.text}${own}\r\n${body.toString()}`;
   }
 }

@@ -1,4 +1,3 @@
-import { readCacheControl } from "../protocol/cache-control.js";
 import { etagMatches, formatEtag } from "../protocol/etag.js";
 import { jsonArrayOf } from "../protocol/json-frame.js";
 import type { Chunk, Stream } from "../stream/stream.js";
@@ -20,8 +19,11 @@ export interface ServedChunk {
 export interface ReaderOptions {
   /** For live reads. */
   readonly cursor: string | null;
-  /** Whether the request names a place: a read from `now` means another one each time, which no cache can know. */
-  readonly fromNow: boolean;
+  /**
+   * What the request's URL names: a place; `now`, which is another one each time, as no cache can know; or the stream
+   * alone, which HEAD names too, and caches answer HEAD with what they keep of GET.
+   */
+  readonly named: "place" | "now" | "stream";
 }
 
 /** Makes a chunk ready to serve. */
@@ -40,13 +42,16 @@ export function serve(stream: Stream, chunk: Chunk, nowMs: number): ServedChunk 
 }
 
 /** Answers one reader with a chunk; with 304 when it has that chunk already. */
-export function answerChunk({ responder }: Context, exchange: Exchange, chunk: ServedChunk, { cursor, fromNow }: ReaderOptions): void {
+export function answerChunk({ responder, readFreshness }: Context, exchange: Exchange, chunk: ServedChunk, { cursor, named }: ReaderOptions): void {
   const { ifNoneMatch, authenticated } = exchange.headers;
   const headers = [...chunk.placeHeaders];
   if (cursor !== null) headers.push("Stream-Cursor", cursor);
-  if (fromNow) headers.push("Cache-Control", "no-store");
-  else headers.push("ETag", chunk.etag, "Cache-Control", readCacheControl({ authenticated, remainingMs: chunk.remainingMs }));
-  if (!fromNow && ifNoneMatch !== null && etagMatches(ifNoneMatch, chunk.etag)) return responder.send(exchange, 304, headers, null);
+  const isKept = named !== "now";
+  if (isKept) headers.push("ETag", chunk.etag, "Cache-Control", readFreshness.cacheControl({ authenticated, remainingMs: chunk.remainingMs }));
+  else headers.push("Cache-Control", "no-store");
+  // To be asked for each time: the end of what was read, or a shorter one, would be the tail to whoever asks with HEAD.
+  if (named === "stream") headers.push("Vary", "*");
+  if (isKept && ifNoneMatch !== null && etagMatches(ifNoneMatch, chunk.etag)) return responder.send(exchange, 304, headers, null);
   headers.push("Content-Type", chunk.contentType);
   responder.send(exchange, 200, headers, chunk.body);
 }

@@ -1,20 +1,25 @@
 import { sseEncodingOf } from "../protocol/content-type.js";
-import { nextCursor } from "../protocol/cursor.js";
+import { isGreaterCursor, nextCursor } from "../protocol/cursor.js";
+import { retryDelayMs } from "../protocol/sse-frame.js";
 import type { Advance, LiveFeed } from "../stream/live.js";
-import type { Chunk, Position, Stream } from "../stream/stream.js";
+import type { Chunk, Position, ReadFrom, Stream } from "../stream/stream.js";
 import type { Context } from "./context.js";
 import { problem } from "./problems.js";
 import { hasWholeAppends, SseBatch } from "./sse-batch.js";
+import { SseHeartbeat, type SilentReaders } from "./sse-heartbeat.js";
 import { SseReader, type ReaderHost, type SseReaderOptions } from "./sse-reader.js";
 
 /** Most events in one shared batch; with more of them readers get the bytes in chunks. */
 const MAX_SHARED_EVENTS = 1024;
 
 /** A client that wants the events of a stream. */
-export type SseRequest = Pick<SseReaderOptions, "exchange" | "from" | "cursor">;
+export interface SseRequest extends Pick<SseReaderOptions, "exchange" | "from"> {
+  /** The client's own cursor; `null` when it sent none. */
+  readonly cursor: string | null;
+}
 
 /** The SSE readers of one stream. It keeps the stream in memory while there is one. */
-export class SseFeed implements ReaderHost {
+export class SseFeed implements ReaderHost, SilentReaders {
   readonly #context: Context;
   readonly #stream: Stream;
   readonly #source: LiveFeed;
@@ -39,8 +44,8 @@ export class SseFeed implements ReaderHost {
   }
 
   /** A reader of this stream; it is to be started once the head of its answer is written. */
-  add({ exchange, from, cursor }: SseRequest): SseReader {
-    const reader = new SseReader({ context: this.#context, host: this, stream: this.#stream, exchange, from, cursor });
+  add(options: Omit<SseReaderOptions, "context" | "host" | "stream">): SseReader {
+    const reader = new SseReader({ context: this.#context, host: this, stream: this.#stream, ...options });
     this.#readers.add(reader);
     return reader;
   }
@@ -48,6 +53,15 @@ export class SseFeed implements ReaderHost {
   /** Ends all readers, each between two events. */
   close(): void {
     for (const reader of this.#readers) reader.finish();
+  }
+
+  beat(sinceMs: number, nowMs: number): number {
+    let oldestMs = Infinity;
+    for (const reader of this.#readers) {
+      if (reader.sentAtMs <= sinceMs) reader.beat(nowMs);
+      if (reader.sentAtMs < oldestMs) oldestMs = reader.sentAtMs;
+    }
+    return oldestMs;
   }
 
   caughtUp(reader: SseReader): void {
@@ -108,8 +122,9 @@ export class SseFeed implements ReaderHost {
     const { clock, random } = this.#context;
     const upToDate = to === this.#stream.tail;
     const batch = new SseBatch(this.#stream, { from, bytes, ends, upToDate, closed: upToDate && this.#stream.closed });
-    const current = nextCursor(clock.nowMs(), null, random);
-    for (const reader of this.#following) reader.follow(batch, current);
+    const nowMs = clock.nowMs();
+    const current = nextCursor(nowMs, null, random);
+    for (const reader of this.#following) reader.follow(batch, current, nowMs);
   }
 
   /** Where the followers stand. */
@@ -130,20 +145,27 @@ export class SseFeed implements ReaderHost {
 export class SseFeeds {
   readonly #context: Context;
   readonly #feeds = new Map<Stream, SseFeed>();
+  readonly #heartbeat: SseHeartbeat;
 
   constructor(context: Context) {
     this.#context = context;
+    this.#heartbeat = new SseHeartbeat(context.clock, context.settings.sseHeartbeatMs, () => this.#feeds.values());
   }
 
   /** Answers with the events of a stream from a place on, until it ends or the client leaves. */
-  open(stream: Stream, request: SseRequest): void {
-    const { responder, inFlight } = this.#context;
-    const { exchange } = request;
+  open(stream: Stream, { exchange, from, cursor }: SseRequest): void {
+    const { responder, inFlight, clock, random } = this.#context;
     if (exchange.isGone) return inFlight.end(exchange);
     if (inFlight.closing) return responder.refuse(exchange, problem("shutting-down"));
-    responder.beginEndless(exchange, headersOf(stream));
+    const current = nextCursor(clock.nowMs(), null, random);
+    const first = nextCursor(clock.nowMs(), cursor, random);
+    responder.beginEndless(exchange, headersOf(stream, from, first));
     exchange.forgetHeaders();
-    this.#feedOf(stream).add(request).start();
+    const cursorAhead = isGreaterCursor(first, current) ? first : null;
+    // When the server stops, all that is in flight ends together.
+    const reader = this.#feedOf(stream).add({ exchange, from, cursorAhead, retryMs: retryDelayMs(inFlight.size, random) });
+    this.#heartbeat.start();
+    reader.start();
   }
 
   /** Ends all readers, each between two events. */
@@ -154,16 +176,22 @@ export class SseFeeds {
   #feedOf(stream: Stream): SseFeed {
     let feed = this.#feeds.get(stream);
     if (feed === undefined) {
-      feed = new SseFeed(this.#context, stream, () => this.#feeds.delete(stream));
+      feed = new SseFeed(this.#context, stream, () => this.#forget(stream));
       this.#feeds.set(stream, feed);
     }
     return feed;
   }
+
+  #forget(stream: Stream): void {
+    this.#feeds.delete(stream);
+    if (this.#feeds.size === 0) this.#heartbeat.stop();
+  }
 }
 
-/** The head of an SSE answer: nothing on the way may keep or gather what it says. */
-function headersOf(stream: Stream): string[] {
+/** The head of an SSE answer: where the read begins, and that nothing on the way may keep or gather what it says. */
+function headersOf(stream: Stream, from: ReadFrom, cursor: string): string[] {
   const headers = ["Content-Type", "text/event-stream", "Cache-Control", "no-cache", "X-Accel-Buffering", "no"];
+  headers.push("Stream-Next-Offset", stream.offsetAt(from === "start" ? stream.stored.earliest : from), "Stream-Cursor", cursor);
   if (sseEncodingOf(stream.config.contentType) === "base64") headers.push("Stream-SSE-Data-Encoding", "base64");
   return headers;
 }

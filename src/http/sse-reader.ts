@@ -1,6 +1,7 @@
 import type { Writable } from "node:stream";
 import type { Timer } from "../ops/clock.js";
-import { nextCursor } from "../protocol/cursor.js";
+import { isGreaterCursor, nextCursor } from "../protocol/cursor.js";
+import { encodeRetry, SSE_COMMENT } from "../protocol/sse-frame.js";
 import type { Chunk, Position, ReadFrom, Stream } from "../stream/stream.js";
 import type { Context } from "./context.js";
 import type { Exchange } from "./exchange.js";
@@ -26,8 +27,10 @@ export interface SseReaderOptions {
   readonly stream: Stream;
   readonly exchange: Exchange;
   readonly from: ReadFrom;
-  /** The client's own cursor; `null` when it sent none. */
-  readonly cursor: string | null;
+  /** A cursor ahead of time, for a client whose own was not behind it; `null` for all others. */
+  readonly cursorAhead: string | null;
+  /** How long the client waits before it comes back. */
+  readonly retryMs: number;
 }
 
 /**
@@ -50,12 +53,14 @@ const MAX_END_MS = 5_000;
 export class SseReader {
   /** What the client has been sent ends here. */
   position: Position;
+  /** When it was sent something, data or a comment. */
+  sentAtMs: number;
   readonly #context: Context;
   readonly #host: ReaderHost;
   readonly #stream: Stream;
   readonly #exchange: Exchange;
-  /** A cursor ahead of time, for a client whose own was not behind it. */
   readonly #cursorAhead: string | null;
+  readonly #retryMs: number;
   #state: "reading" | "blocked" | "following" | "over" = "reading";
   #hasToldPlace = false;
   /** Where the next read of its own begins. */
@@ -64,7 +69,7 @@ export class SseReader {
   /** What the client has yet to take; `null` while its connection takes what comes. */
   #unread: UnreadAnswer | null = null;
 
-  constructor({ context, host, stream, exchange, from, cursor }: SseReaderOptions) {
+  constructor({ context, host, stream, exchange, from, cursorAhead, retryMs }: SseReaderOptions) {
     const { clock, random, settings } = context;
     this.#context = context;
     this.#host = host;
@@ -72,8 +77,9 @@ export class SseReader {
     this.#exchange = exchange;
     this.#next = from;
     this.position = from === "start" ? stream.stored.earliest : from;
-    const first = nextCursor(clock.nowMs(), cursor, random);
-    this.#cursorAhead = cursor === null || first === nextCursor(clock.nowMs(), null, random) ? null : first;
+    this.sentAtMs = clock.nowMs();
+    this.#cursorAhead = cursorAhead;
+    this.#retryMs = retryMs;
     const chance = Math.floor(random() * LIFETIMES) / LIFETIMES;
     const lifetimeMs = settings.sseLifetimeMs * (1 + LIFETIME_JITTER * (2 * chance - 1));
     this.#timer = clock.after(lifetimeMs, () => this.#expire());
@@ -97,8 +103,8 @@ export class SseReader {
   }
 
   /** Sends a batch that other readers get too; `current` is the cursor of the time. */
-  follow(batch: SseBatch, current: string): void {
-    if (this.position === batch.from) this.#send(batch, current);
+  follow(batch: SseBatch, current: string, nowMs: number): void {
+    if (this.position === batch.from) this.#send(batch, current, nowMs);
     // It joined in between, and has some of the batch already.
     else this.readAlone();
   }
@@ -107,6 +113,14 @@ export class SseReader {
   readAlone(): void {
     this.#host.fellBehind(this);
     this.#read();
+  }
+
+  /** Sends a comment between two events; nothing where data waits to be taken, which tells the client as much. */
+  beat(nowMs: number): void {
+    this.sentAtMs = nowMs;
+    const isQuiet = this.#state === "following" || this.#state === "reading";
+    // Whether there is room for more is found with the next event.
+    if (isQuiet && this.#hasToldPlace && this.#out.writable) this.#out.write(SSE_COMMENT);
   }
 
   /** Ends the answer: everything sent so far is whole events. */
@@ -176,31 +190,44 @@ export class SseReader {
     const upToDate = to === this.#stream.tail;
     const stretch = { from, bytes, ends: to > from ? [to] : [], upToDate, closed: upToDate && this.#stream.closed };
     const { clock, random } = this.#context;
-    this.#send(new SseBatch(this.#stream, stretch), nextCursor(clock.nowMs(), null, random));
+    const nowMs = clock.nowMs();
+    this.#send(new SseBatch(this.#stream, stretch), nextCursor(nowMs, null, random), nowMs);
     if (!upToDate || this.#state !== "reading") return;
     if (this.#exchange.hasClientEnded) return this.finish();
     this.#state = "following";
     this.#host.caughtUp(this);
   }
 
-  #send(batch: SseBatch, current: string): void {
+  #send(batch: SseBatch, current: string, nowMs: number): void {
     const out = this.#out;
     // The client has ended its side: Node ends this one as soon as what waits is out.
     if (!out.writable) return this.#block();
     const { req, res } = this.#exchange;
-    const frame = batch.isEmpty && this.#hasToldPlace ? null : batch.frame(this.#cursorAt(current));
+    const frame = batch.isEmpty && this.#hasToldPlace ? null : this.#frameOf(batch, current);
     // The client comes back for it, and finds room or does not.
     if (frame !== null && !this.#context.unread.admits(frame, req.socket)) return this.finish();
     this.position = batch.to;
     this.#next = batch.to;
     if (frame === null) return;
+    this.sentAtMs = nowMs;
     const isRoomLeft = (this.#hasToldPlace ? out : res).write(frame);
-    if (!this.#hasToldPlace && res instanceof OwnResponse) res.forgetHead();
-    this.#hasToldPlace = true;
+    if (!this.#hasToldPlace) this.#begun();
     if (batch.closed) return this.finish();
     if (isRoomLeft) return;
     this.#unread ??= this.#context.unread.add(req.socket, frame);
     this.#block();
+  }
+
+  #frameOf(batch: SseBatch, current: string): Buffer {
+    const frame = batch.frame(this.#cursorAt(current));
+    return this.#hasToldPlace ? frame : Buffer.concat([encodeRetry(this.#retryMs), frame]);
+  }
+
+  /** The head is out, and the first event. */
+  #begun(): void {
+    const { res } = this.#exchange;
+    if (res instanceof OwnResponse) res.forgetHead();
+    this.#hasToldPlace = true;
   }
 
   #noteTaken(): void {
@@ -215,11 +242,6 @@ export class SseReader {
 
   /** A client that sent a cursor from ahead of time gets none that is behind it. */
   #cursorAt(current: string): string {
-    return this.#cursorAhead !== null && isGreater(this.#cursorAhead, current) ? this.#cursorAhead : current;
+    return this.#cursorAhead !== null && isGreaterCursor(this.#cursorAhead, current) ? this.#cursorAhead : current;
   }
-}
-
-/** Compares plain decimals of any length. */
-function isGreater(a: string, b: string): boolean {
-  return a.length === b.length ? a > b : a.length > b.length;
 }

@@ -37,6 +37,8 @@ export class StagedEnds {
     if (this.#ending.has(socket)) return;
     this.deafen(socket);
     this.#ending.add(socket);
+    // Not every parser says that something comes behind the last request.
+    socket.on("data", () => this.isDeaf(socket));
     if (socket.writable) socket.end(lastBytes);
     const timer = this.#clock.after(MAX_DEAF_MS, () => socket.destroy());
     socket.on("close", () => timer.cancel());

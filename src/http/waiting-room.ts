@@ -1,5 +1,5 @@
 import type { Timer } from "../ops/clock.js";
-import { nextCursor } from "../protocol/cursor.js";
+import { commonCursor, isGreaterCursor, nextCursor } from "../protocol/cursor.js";
 import { chain } from "../stream/chain.js";
 import type { LiveFeed } from "../stream/live.js";
 import type { MaybePromise, Position, Stream } from "../stream/stream.js";
@@ -8,6 +8,12 @@ import type { Exchange } from "./exchange.js";
 import { guard } from "./guard.js";
 import { problem } from "./problems.js";
 import { answerChunk, serve, type ServedChunk } from "./served-chunk.js";
+
+/**
+ * For so many seconds nginx gives the answer to the readers that waited in its cache for the end of the same long-poll:
+ * otherwise each of them would ask. Clients and other caches never see it.
+ */
+const COLLAPSING_SECONDS = "2";
 
 /** A long-poll that has read all there is. */
 export interface Wait {
@@ -101,24 +107,31 @@ class WaitingRoom {
     }
   }
 
-  /** All wait at the tail, so one read serves all of them. */
+  /** All wait at the tail, so one read serves all of them, and one cursor makes them one reader to a cache. */
   #wake(): void {
     const chunks = new Map<Position, MaybePromise<ServedChunk>>();
+    const { clock, random } = this.#context;
+    const cursor = commonCursor(clock.nowMs(), this.#cursors(), random);
     const { tail, closed } = this.#stream;
     for (const waiter of this.#waiters) {
       const isAtTail = waiter.wait.position === tail;
       if (isAtTail && !closed) continue;
       this.#take(waiter);
       if (isAtTail) answerNothingNew(this.#context, this.#stream, waiter.wait);
-      else this.#answer(waiter.wait, chunks);
+      else this.#answer(waiter.wait, chunks, cursor);
     }
   }
 
-  #answer(wait: Wait, chunks: Map<Position, MaybePromise<ServedChunk>>): void {
+  *#cursors(): Generator<string | null> {
+    for (const { wait } of this.#waiters) yield wait.cursor;
+  }
+
+  #answer(wait: Wait, chunks: Map<Position, MaybePromise<ServedChunk>>, common: string): void {
     guard(this.#context, wait.exchange, () => {
       const chunk = chunks.get(wait.position) ?? this.#read(wait.position);
       chunks.set(wait.position, chunk);
-      return chain(chunk, (served) => answerNews(this.#context, wait, served));
+      const isAhead = wait.cursor === null || isGreaterCursor(common, wait.cursor);
+      return chain(chunk, (served) => answerNews(this.#context, wait, served, isAhead ? common : cursorFor(this.#context, wait)));
     });
   }
 
@@ -143,18 +156,25 @@ interface Waiter {
   readonly timer: Timer;
 }
 
-/** Answers a long-poll with a chunk. */
-export function answerNews(context: Context, { exchange, cursor, fromNow }: Wait, chunk: ServedChunk): void {
-  answerChunk(context, exchange, chunk, { cursor: nextCursor(context.clock.nowMs(), cursor, context.random), fromNow });
+/** A cursor for one reader. */
+function cursorFor({ clock, random }: Context, { cursor }: Wait): string {
+  return nextCursor(clock.nowMs(), cursor, random);
+}
+
+/** Answers a long-poll with a chunk, and with a cursor of its own unless one is given. */
+export function answerNews(context: Context, wait: Wait, chunk: ServedChunk, cursor = cursorFor(context, wait)): void {
+  answerChunk(context, wait.exchange, chunk, { cursor, named: wait.fromNow ? "now" : "place" });
 }
 
 /** 204: the reader has all there is, and of a closed stream all there will ever be. */
-function answerNothingNew(context: Context, stream: Stream, { exchange, position, cursor }: Wait): void {
-  const { clock, random, responder } = context;
+function answerNothingNew(context: Context, stream: Stream, wait: Wait): void {
+  const { exchange, position, fromNow } = wait;
   guard(context, exchange, () => {
     const headers = ["Stream-Next-Offset", stream.offsetAt(position), "Stream-Up-To-Date", "true", "Cache-Control", "no-store"];
+    // To nginx before 1.23 the first of the two headers counts.
+    if (!fromNow && !exchange.headers.authenticated) headers.unshift("X-Accel-Expires", COLLAPSING_SECONDS);
     if (stream.closed) headers.push("Stream-Closed", "true");
-    else headers.push("Stream-Cursor", nextCursor(clock.nowMs(), cursor, random));
-    responder.send(exchange, 204, headers, null);
+    else headers.push("Stream-Cursor", cursorFor(context, wait));
+    context.responder.send(exchange, 204, headers, null);
   });
 }

@@ -1,25 +1,38 @@
-/** How long a cache may serve a read as fresh, and how long after that while it asks again, in seconds (specification 8). */
-const FRESH_SECONDS = 60;
-const STALE_SECONDS = 300;
+/** For how many times as long a cache may serve a read while it asks again, once it is not fresh any more (specification 8). */
+const STALE_FACTOR = 5;
 
-const PUBLIC = `public, max-age=${FRESH_SECONDS}, stale-while-revalidate=${STALE_SECONDS}`;
-const PRIVATE = `private, max-age=${FRESH_SECONDS}, stale-while-revalidate=${STALE_SECONDS}`;
 const NO_STORE = "no-store";
 
-/**
- * The `Cache-Control` of a catch-up read (specification 4.6). `remainingMs` is the stream's remaining lifetime in
- * milliseconds, `null` when it has no end: no cache serves the stream beyond it. Authenticated reads are private.
- */
-export function readCacheControl(options: { readonly authenticated: boolean; readonly remainingMs: number | null }): string {
-  const { authenticated, remainingMs } = options;
-  if (remainingMs === null) return authenticated ? PRIVATE : PUBLIC;
-  const remainingSeconds = Math.floor(remainingMs / 1000);
-  if (remainingSeconds >= FRESH_SECONDS + STALE_SECONDS) return authenticated ? PRIVATE : PUBLIC;
-  return remainingSeconds <= 0 ? NO_STORE : shortened(authenticated ? "private" : "public", remainingSeconds);
-}
+/** How long caches may serve catch-up reads (specification 4.6). */
+export class ReadFreshness {
+  readonly #freshSeconds: number;
+  readonly #staleSeconds: number;
+  readonly #public: string;
+  readonly #private: string;
 
-function shortened(scope: string, remainingSeconds: number): string {
-  const fresh = Math.min(FRESH_SECONDS, remainingSeconds);
-  const stale = Math.min(STALE_SECONDS, remainingSeconds - fresh);
-  return stale === 0 ? `${scope}, max-age=${fresh}` : `${scope}, max-age=${fresh}, stale-while-revalidate=${stale}`;
+  /** `maxAgeMs` is how long a cache may serve a read without asking, in milliseconds; below a second it asks each time. */
+  constructor(maxAgeMs: number) {
+    this.#freshSeconds = Math.floor(maxAgeMs / 1000);
+    this.#staleSeconds = this.#freshSeconds * STALE_FACTOR;
+    this.#public = this.#within("public", Infinity);
+    this.#private = this.#within("private", Infinity);
+  }
+
+  /**
+   * The `Cache-Control` of a read. `remainingMs` is the stream's remaining lifetime in milliseconds, `null` when it has
+   * no end: no cache serves the stream beyond it. Authenticated reads are private.
+   */
+  cacheControl(options: { readonly authenticated: boolean; readonly remainingMs: number | null }): string {
+    const { authenticated, remainingMs } = options;
+    if (remainingMs === null) return authenticated ? this.#private : this.#public;
+    const remainingSeconds = Math.floor(remainingMs / 1000);
+    return remainingSeconds <= 0 ? NO_STORE : this.#within(authenticated ? "private" : "public", remainingSeconds);
+  }
+
+  #within(scope: string, remainingSeconds: number): string {
+    if (this.#freshSeconds === 0) return `${scope}, max-age=0, must-revalidate`;
+    const fresh = Math.min(this.#freshSeconds, remainingSeconds);
+    const stale = Math.min(this.#staleSeconds, remainingSeconds - fresh);
+    return stale === 0 ? `${scope}, max-age=${fresh}` : `${scope}, max-age=${fresh}, stale-while-revalidate=${stale}`;
+  }
 }

@@ -27,6 +27,27 @@ export function nextCursor(nowMs: number, clientCursor: string | null, random: (
   return isExact ? String(client + jitter) : String(BigInt(clientCursor) + BigInt(jitter));
 }
 
+/**
+ * The cursor for answers that are given together, behind all of which their clients stand at the same place: ahead of
+ * each of `clientCursors`, and the same for all, so that from then on the clients ask the same and a cache between asks
+ * once for all of them. `null` is a client without a cursor. One beyond 2^53-1 does not count: it gets its own by
+ * {@link nextCursor}, as {@link isGreaterCursor} tells.
+ */
+export function commonCursor(nowMs: number, clientCursors: Iterable<string | null>, random: () => number): string {
+  let furthest = -1;
+  for (const text of clientCursors) {
+    if (text === null || !isCursor(text)) continue;
+    const cursor = Number(text);
+    if (cursor > furthest && Number.isSafeInteger(cursor)) furthest = cursor;
+  }
+  return nextCursor(nowMs, furthest < 0 ? null : String(furthest), random);
+}
+
+/** Whether the cursor `a` is greater than `b`; both are plain decimals without leading zeros, of any length. */
+export function isGreaterCursor(a: string, b: string): boolean {
+  return a.length === b.length ? a > b : a.length > b.length;
+}
+
 function isCursor(text: string): boolean {
   if (text.length === 0 || text.length > MAX_CURSOR_DIGITS) return false;
   for (let at = 0; at < text.length; at++) {

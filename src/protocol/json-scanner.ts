@@ -75,6 +75,11 @@ export class JsonScanner {
   /** The depth at which messages stand: 1 in an array. */
   #messageDepth = 0;
   #messages = 0;
+  /** The line that it is on, from 1, and where that began, from the beginning of the part that was scanned last. */
+  line = 1;
+  lineStart = 0;
+  /** Where in that part it stopped: at a fault, or at the end. */
+  stoppedAt = 0;
 
   /** Begins another text. */
   reset(): void {
@@ -83,6 +88,9 @@ export class JsonScanner {
     this.#depth = 0;
     this.#messageDepth = 0;
     this.#messages = 0;
+    this.line = 1;
+    this.lineStart = 0;
+    this.stoppedAt = 0;
   }
 
   /** Whether the text may end here. */
@@ -102,6 +110,7 @@ export class JsonScanner {
   scan(text: Buffer, out: Buffer): number {
     let state = this.#state;
     let length = 0;
+    this.lineStart -= this.stoppedAt;
     for (let at = 0; at < text.length; at++) {
       const byte = text[at] ?? 0;
       const step = STEPS[(state << 8) | byte] ?? FAULT;
@@ -120,6 +129,7 @@ export class JsonScanner {
       } else if (step === WHITE_SPACE || step === LINE_BREAK) {
         if (this.#depth > this.#messageDepth) out[length++] = step === LINE_BREAK ? SPACE : byte;
         if (state >= ZERO) state = AFTER_VALUE;
+        if (byte === NEWLINE) this.#beginLine(at + 1);
       } else if (step === SEPARATE && this.#depth > 0) {
         out[length++] = byte;
         if (this.#depth === this.#messageDepth) out[length++] = this.#nextMessage();
@@ -128,12 +138,21 @@ export class JsonScanner {
         // The brackets of an array of messages are on one side deeper than those, and on the other not.
         const depthBefore = this.#depth;
         state = this.#bracket(step, state);
-        if (this.fault !== null) return length;
+        if (this.fault !== null) {
+          this.stoppedAt = at;
+          return length;
+        }
         if (Math.min(depthBefore, this.#depth) >= this.#messageDepth) out[length++] = byte;
       }
     }
     this.#state = state;
+    this.stoppedAt = text.length;
     return length;
+  }
+
+  #beginLine(start: number): void {
+    this.line += 1;
+    this.lineStart = start;
   }
 
   #nextMessage(): number {

@@ -9,6 +9,28 @@ export interface ControlFields {
   readonly closed: boolean;
 }
 
+/** A comment: it says that the connection lives, and no client makes an event of it. */
+export const SSE_COMMENT: Buffer = Buffer.from(":\n\n", "latin1");
+
+const MIN_RETRY_MS = 100;
+const MAX_RETRY_MS = 1_000;
+/** So many readers may come back at once. */
+const MAX_SIMULTANEOUS_READERS = 16;
+
+/**
+ * How long a client waits before it comes back, in milliseconds: 100, and up to 1,000 by chance where many readers may
+ * end together, one for each millisecond. `random` gives numbers in [0, 1).
+ */
+export function retryDelayMs(readers: number, random: () => number): number {
+  const spreadMs = Math.min(MAX_RETRY_MS - MIN_RETRY_MS, readers - MAX_SIMULTANEOUS_READERS);
+  return spreadMs <= 0 ? MIN_RETRY_MS : MIN_RETRY_MS + Math.round(random() * spreadMs);
+}
+
+/** The line that tells a client so: a part of the event that follows it. */
+export function encodeRetry(delayMs: number): Buffer {
+  return Buffer.from(`retry: ${delayMs}\n`, "latin1");
+}
+
 const EMPTY_JSON_EVENT = "event: data\ndata:[\ndata:]\n\n";
 
 /**

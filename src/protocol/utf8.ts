@@ -7,6 +7,9 @@ export class Utf8Check {
   /** The beginning of a character whose rest has yet to come. */
   #cut = NO_BYTES;
 
+  /** Where the text stopped to be UTF-8, from the beginning of the part that was refused; negative in the part before it. */
+  faultAt = 0;
+
   /** Whether all that came is whole characters. */
   get isWhole(): boolean {
     return this.#cut.length === 0;
@@ -16,14 +19,24 @@ export class Utf8Check {
   take(part: Buffer): boolean {
     const bytes = this.#cut.length === 0 ? part : Buffer.concat([this.#cut, part]);
     const length = completeTextLength(bytes);
-    if (length === bytes.length) {
-      this.#cut = NO_BYTES;
-      return isUtf8(bytes);
-    }
+    const isValid = isUtf8(length === bytes.length ? bytes : bytes.subarray(0, length));
+    if (!isValid) this.faultAt = validLength(bytes) - this.#cut.length;
     // A copy, or three bytes would keep the memory of all.
-    this.#cut = Buffer.from(bytes.subarray(length));
-    return isUtf8(bytes.subarray(0, length));
+    this.#cut = length === bytes.length ? NO_BYTES : Buffer.from(bytes.subarray(length));
+    return isValid;
   }
+}
+
+/** How many of `bytes`, which are not UTF-8, are whole characters before the first that is none. */
+function validLength(bytes: Buffer): number {
+  let [valid, invalid] = [0, bytes.length];
+  while (invalid - valid > 1) {
+    const middle = (valid + invalid) >>> 1;
+    const text = bytes.subarray(0, middle);
+    if (isUtf8(text.subarray(0, completeTextLength(text)))) valid = middle;
+    else invalid = middle;
+  }
+  return completeTextLength(bytes.subarray(0, valid));
 }
 
 /**
@@ -39,6 +52,13 @@ export function completeTextLength(bytes: Buffer): number {
     return isCut ? length - tail : length;
   }
   return length;
+}
+
+/** How many of the bytes from `start` to `end` begin no character. */
+export function countContinuations(bytes: Buffer, start: number, end: number): number {
+  let count = 0;
+  for (let at = start; at < end; at++) if (isContinuation(bytes[at] ?? 0)) count++;
+  return count;
 }
 
 function isContinuation(byte: number): boolean {

@@ -10,6 +10,7 @@ export const MAX_PRODUCERS = 4096;
 export class MutableState implements StreamState {
   tail: Position;
   closed = false;
+  closedAtMs: number | null = null;
   closedBy: ProducerStamp | null = null;
   lastSeq: string | null = null;
   producers: Map<string, ProducerMark> | null = null;
@@ -27,6 +28,7 @@ export class MutableState implements StreamState {
     if (record.producer !== null) this.#mark(record.producer, record.atMs);
     if (record.closes) {
       this.closed = true;
+      this.closedAtMs = record.atMs;
       this.closedBy = record.producer;
     }
     if (record.atMs > this.touchedAtMs) this.touchedAtMs = record.atMs;
@@ -37,6 +39,7 @@ export class MutableState implements StreamState {
     const copy = new MutableState();
     copy.tail = this.tail;
     copy.closed = this.closed;
+    copy.closedAtMs = this.closedAtMs;
     copy.closedBy = this.closedBy;
     copy.lastSeq = this.lastSeq;
     copy.producers = this.producers === null ? null : new Map(this.producers);

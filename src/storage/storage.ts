@@ -54,6 +54,8 @@ export interface ProducerMark {
 export interface StreamState {
   readonly tail: Position;
   readonly closed: boolean;
+  /** `null` while it is open, and where nobody knows: a repair closes what it can't know all of. */
+  readonly closedAtMs: number | null;
   /** The producer's append that closed the stream, if one did. */
   readonly closedBy: ProducerStamp | null;
   readonly lastSeq: string | null;
@@ -144,6 +146,12 @@ export interface ListedStream {
   readonly oldest: OldestPart | null;
 }
 
+/** Where a stream can be read again behind what is damaged; its tail, where nothing follows yet. */
+export interface ReadablePlace {
+  readonly stream: StoredStream;
+  readonly position: Position;
+}
+
 /** A stream's files are not what was written: what they hold is never served. The engine has logged it. */
 export class DamagedStreamError extends Error {
   override readonly name = "DamagedStreamError";
@@ -152,13 +160,16 @@ export class DamagedStreamError extends Error {
   readonly problem: string;
   /** The first byte of the file that may be meant, `null` where it is about the whole file. */
   readonly offset: number | null;
+  /** `null` where nothing of the stream can be read. */
+  readonly readable: ReadablePlace | null;
 
-  constructor(stream: string, file: string, problem: string, offset: number | null = null) {
+  constructor(stream: string, file: string, problem: string, offset: number | null = null, readable: ReadablePlace | null = null) {
     super(`stream ${JSON.stringify(stream)}: ${file}${offset === null ? "" : ` at byte ${offset}`}: ${problem}`);
     this.stream = stream;
     this.file = file;
     this.problem = problem;
     this.offset = offset;
+    this.readable = readable;
   }
 }
 
@@ -187,6 +198,8 @@ export class StorageBusyError extends Error {
 export interface StorageHealth {
   readonly writable: boolean;
   readonly reason: string | null;
+  /** Streams in which damage was found since the start, and that were not deleted; of very many, those found last. */
+  readonly damagedStreams: number;
 }
 
 /** The engine. Methods that return nothing report through `settle`, in the order in which they were called per stream. */
@@ -204,8 +217,11 @@ export interface Storage {
   create(name: string, config: StreamConfig, initial: AppendRecord, settle: (how: Settlement) => void): StoredStream | Rejection;
   /** Appends `record` if the stream's tail, with all that was handed in before, is `expectedTail`. */
   append(stream: StoredStream, record: AppendRecord, expectedTail: Position, settle: (how: Settlement) => void): Rejection | null;
-  /** Calls `settle` when all that was handed in for the stream before is settled. */
-  barrier(stream: StoredStream, settle: (how: Settlement) => void): void;
+  /**
+   * Calls `settle` when all that was handed in for the stream before is settled; as a failure where that leaves the stream
+   * with another tail than `expectedTail`, on which the caller has decided.
+   */
+  barrier(stream: StoredStream, settle: (how: Settlement) => void, expectedTail?: Position): void;
   /** Notes a read, so that a sliding lifetime survives a restart. False when it is not taken now. */
   touch(stream: StoredStream, atMs: number): boolean;
   /** Deletes a stream; one with forks is `kept` until the last of them is gone, and then goes by itself. */

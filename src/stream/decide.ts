@@ -1,8 +1,9 @@
-import { DEFAULT_CONTENT_TYPE, isJsonContentType, sameMediaType, type StreamFormat } from "../protocol/content-type.js";
+import { isJsonContentType, sameMediaType, type StreamFormat } from "../protocol/content-type.js";
 import { frameJson, JsonFramer } from "../protocol/json-frame.js";
+import { formatTimestamp } from "../protocol/timestamp.js";
 import type { AppendRecord, Position, ProducerMark, ProducerStamp, StreamConfig } from "../storage/storage.js";
-import type { AppendCommand, AppendHead, Body, CreateCommand, CreateHead } from "./command.js";
-import { matchesFork } from "./fork.js";
+import type { AppendCommand, AppendHead, Body, CreateCommand } from "./command.js";
+import { refuseContentType } from "./content-type-refusal.js";
 import { refuse, type ProducerEcho, type Refused } from "./outcome.js";
 import { judgeProducer, type ProducerMemory } from "./producers.js";
 
@@ -10,6 +11,7 @@ import { judgeProducer, type ProducerMemory } from "./producers.js";
 export interface DecisionState extends ProducerMemory {
   readonly tail: Position;
   readonly closed: boolean;
+  readonly closedAtMs: number | null;
   readonly closedBy: ProducerStamp | null;
   readonly lastSeq: string | null;
 }
@@ -81,8 +83,14 @@ function decideOnClosed(state: DecisionState, command: AppendHead, hasData: bool
   const closedBy = state.closedBy;
   const isTheCloser =
     stamp !== null && closedBy !== null && stamp.id === closedBy.id && stamp.epoch === closedBy.epoch && stamp.seq === closedBy.seq;
-  if (hasData && !isTheCloser) return refuse("stream-closed", { closed: true });
+  if (hasData && !isTheCloser) return refuseClosed(state.closedAtMs);
   return { kind: "settled", producer: stamp === null ? null : echoOf(state.markOf(stamp.id), stamp) };
+}
+
+function refuseClosed(closedAtMs: number | null): Refused {
+  if (closedAtMs === null) return refuse("stream-closed", { closed: true });
+  const closedAt = formatTimestamp(closedAtMs);
+  return refuse("stream-closed", { closed: true, detail: `It was closed at ${closedAt}.`, facts: { closedAt } });
 }
 
 function echoOf(mark: ProducerMark | undefined, stamp: ProducerStamp): ProducerEcho {
@@ -92,7 +100,7 @@ function echoOf(mark: ProducerMark | undefined, stamp: ProducerStamp): ProducerE
 function refuseType(format: StreamFormat, { contentType }: AppendHead): Refused | null {
   if (contentType === null) return refuse("content-type-missing");
   if (sameMediaType(contentType, format.contentType)) return null;
-  return refuse("content-type-mismatch", { detail: `The stream's content type is ${format.contentType}.` });
+  return refuseContentType("stream", format.contentType, contentType);
 }
 
 /** The bytes as they are stored: JSON streams keep a message on each line, others keep the body as it is. */
@@ -106,7 +114,7 @@ export function frameBody({ isJson, contentType }: StreamFormat, body: Body, pur
     case "empty-array":
       return purpose === "create" ? NOTHING : refuse("empty-json-array");
     case "invalid":
-      return refuse("invalid-json", { detail: framed.detail });
+      return refuse("invalid-json", { detail: framed.detail, facts: { line: framed.line, column: framed.column } });
   }
 }
 
@@ -123,18 +131,4 @@ export async function framedInTurns({ contentType }: StreamConfig, command: Crea
     await new Promise<void>((resolve) => setImmediate(resolve));
   }
   return { ...command, body: await framer.end() };
-}
-
-/** Whether a PUT asks for the stream that is already there (specification 4.1). */
-export function matchesExisting(config: StreamConfig, closed: boolean, command: CreateHead): boolean {
-  const { fork } = command;
-  return closed === command.closed && (fork === null ? matchesConfig(config, command) : matchesFork(config, command, fork));
-}
-
-function matchesConfig(config: StreamConfig, { contentType, ttlSeconds, expiresAtMs }: CreateHead): boolean {
-  return (
-    sameMediaType(config.contentType, contentType ?? DEFAULT_CONTENT_TYPE) &&
-    config.ttlSeconds === ttlSeconds &&
-    config.expiresAtMs === expiresAtMs
-  );
 }

@@ -4,6 +4,7 @@ import type { ParsedOffset, TokenPlace } from "../protocol/offset.js";
 import { TrimmedStreamError, type ForkOrigin, type MaybePromise, type Position, type StoredStream, type StreamConfig } from "../storage/storage.js";
 import { fromBeginning, type TrimmedAtTimes } from "./beginning.js";
 import type { CreateHead, ForkRequest } from "./command.js";
+import { refuseContentType } from "./content-type-refusal.js";
 import { offsetIn } from "./offset-tokens.js";
 import { refuse, type Refused } from "./outcome.js";
 
@@ -50,7 +51,7 @@ export async function forkOrigin(source: ForkSource, request: ForkRequest, conte
 /** Why there can't be a fork of `source` at any place; `null` when there can. */
 export function refuseFork({ config, forkCount, forkDepth }: StoredStream, contentType: string | null): Refused | null {
   if (contentType !== null && !sameMediaType(contentType, config.contentType)) {
-    return refuse("content-type-mismatch", { detail: `The source's content type is ${config.contentType}.` });
+    return refuseContentType("source", config.contentType, contentType);
   }
   if (forkCount >= MAX_FORKS) return refuse("too-many-forks", { detail: `The source has ${MAX_FORKS} forks.` });
   if (forkDepth >= MAX_FORK_DEPTH) return refuse("too-many-forks", { detail: `The source is the end of ${MAX_FORK_DEPTH} forks in a row.` });
@@ -106,24 +107,6 @@ export function forkConfig(source: StreamConfig, { contentType, ttlSeconds, expi
     expiresAtMs: lifetime.expiresAtMs,
     forkedFrom,
   };
-}
-
-/** Whether a stream is the fork that a repeated PUT asks for. */
-export function matchesFork({ contentType, ttlSeconds, expiresAtMs, forkedFrom }: StreamConfig, command: CreateHead, request: ForkRequest): boolean {
-  const isInherited = command.ttlSeconds === null && command.expiresAtMs === null;
-  return (
-    forkedFrom?.name === request.source &&
-    isSamePlace(forkedFrom, request) &&
-    sameMediaType(contentType, command.contentType ?? contentType) &&
-    (isInherited || (ttlSeconds === command.ttlSeconds && expiresAtMs === command.expiresAtMs))
-  );
-}
-
-/** The same words mean the same place; so does another token of the point itself. */
-function isSamePlace({ point, offset, subOffset }: ForkOrigin, request: ForkRequest): boolean {
-  if (offset === request.offset && subOffset === request.subOffset) return true;
-  const { place } = request;
-  return request.subOffset === 0 && place?.kind === "at" && place.partStart + place.byteInPart === point;
 }
 
 /** Why a stream can't be forked that can't be found. */

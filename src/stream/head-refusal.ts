@@ -1,7 +1,7 @@
 import type { MaybePromise } from "../storage/storage.js";
 import { chain } from "./chain.js";
 import type { AppendHead, CreateHead } from "./command.js";
-import { matchesExisting } from "./decide.js";
+import { refuseConfig } from "./config-difference.js";
 import { refuseFork, refuseSource } from "./fork.js";
 import { refuse, type Refused } from "./outcome.js";
 import type { Registry } from "./registry.js";
@@ -29,7 +29,7 @@ export async function refusalOfCreate(registry: Registry, name: string, head: Cr
   const found = await registry.find(name);
   if (found instanceof Stream) {
     const { config, reservedClosed } = found;
-    return found.whenDurable(() => (matchesExisting(config, reservedClosed, head) ? null : refuse("config-mismatch")));
+    return found.whenDurable(() => refuseConfig(config, reservedClosed, head));
   }
   if (found.code === "stream-gone") return refuse("name-held-by-forks");
   if (found.code !== "stream-not-found") return found;

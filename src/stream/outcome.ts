@@ -35,6 +35,8 @@ export interface Refused {
   readonly code: RefusalCode;
   /** One sentence for a human, where the code alone does not say it all. */
   readonly detail?: string;
+  /** What a program can use of the detail: members of the problem document. */
+  readonly facts?: Readonly<Record<string, string | number | readonly string[]>>;
   /** The stream's tail as an offset token. */
   readonly nextOffset?: string;
   /** The earliest byte that is kept, as an offset token. */

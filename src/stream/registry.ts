@@ -4,7 +4,8 @@ import type { Log } from "../ops/log.js";
 import { DamagedStreamError, type AppendRecord, type MaybePromise, type Settlement, type Storage, type StorageHealth, type StreamConfig } from "../storage/storage.js";
 import { chain } from "./chain.js";
 import type { AppendCommand, CreateCommand, ForkRequest } from "./command.js";
-import { frameBody, framedInTurns, matchesExisting } from "./decide.js";
+import { refuseConfig } from "./config-difference.js";
+import { frameBody, framedInTurns } from "./decide.js";
 import { Eviction } from "./eviction.js";
 import { ExpiryQueue, type TtlMode } from "./expiry.js";
 import { forkConfig, forkOrigin, refuseSource, type ForkBase } from "./fork.js";
@@ -173,8 +174,8 @@ export class Registry {
     const closed = stream.reservedClosed;
     const tail = stream.reservedTail;
     return stream.whenDurable((): CreateOutcome => {
-      if (!matchesExisting(stream.config, closed, command)) return refuse("config-mismatch");
-      return { kind: "created", created: false, contentType: stream.config.contentType, nextOffset: stream.offsetAt(tail), closed };
+      const refusal = refuseConfig(stream.config, closed, command);
+      return refusal ?? { kind: "created", created: false, contentType: stream.config.contentType, nextOffset: stream.offsetAt(tail), closed };
     });
   }
 

@@ -12,6 +12,7 @@ export class ReservedState implements ProducerMemory {
   #generation = 0;
   #tail: Position;
   #closed: boolean;
+  #closedAtMs: number | null;
   #closedBy: ProducerStamp | null;
   #lastSeq: string | null;
   /** The newest mark that was counted in, and whose it is; only more producers than one take a map. */
@@ -23,6 +24,7 @@ export class ReservedState implements ProducerMemory {
     this.#durable = durable;
     this.#tail = durable.tail;
     this.#closed = durable.closed;
+    this.#closedAtMs = durable.closedAtMs;
     this.#closedBy = durable.closedBy;
     this.#lastSeq = durable.lastSeq;
     if (initial !== null) this.reserve(initial);
@@ -34,6 +36,10 @@ export class ReservedState implements ProducerMemory {
 
   get closed(): boolean {
     return this.#closed;
+  }
+
+  get closedAtMs(): number | null {
+    return this.#closedAtMs;
   }
 
   get closedBy(): ProducerStamp | null {
@@ -75,6 +81,7 @@ export class ReservedState implements ProducerMemory {
     }
     if (record.closes) {
       this.#closed = true;
+      this.#closedAtMs = record.atMs;
       this.#closedBy = record.producer;
     }
     return this.#generation;
@@ -102,6 +109,7 @@ export class ReservedState implements ProducerMemory {
   #reset(): void {
     this.#tail = this.#durable.tail;
     this.#closed = this.#durable.closed;
+    this.#closedAtMs = this.#durable.closedAtMs;
     this.#closedBy = this.#durable.closedBy;
     this.#lastSeq = this.#durable.lastSeq;
     this.#mark = null;

@@ -1,7 +1,7 @@
 import { formatOf, type StreamFormat } from "../protocol/content-type.js";
 import { checkOf, type ParsedOffset, type TokenPlace } from "../protocol/offset.js";
 import type { Clock } from "../ops/clock.js";
-import { TrimmedStreamError, type Allocate, type AppendRecord, type MaybePromise, type Position, type Rejection, type Settlement, type Storage, type StoredStream, type StreamConfig, type StreamObserver } from "../storage/storage.js";
+import { DamagedStreamError, TrimmedStreamError, type Allocate, type AppendRecord, type MaybePromise, type Position, type Rejection, type Settlement, type Storage, type StoredStream, type StreamConfig, type StreamObserver } from "../storage/storage.js";
 import { fromBeginning } from "./beginning.js";
 import { chain } from "./chain.js";
 import { readChunk, type Chunk } from "./chunk.js";
@@ -265,8 +265,9 @@ export class Stream implements StreamObserver {
   /** Makes an answer once all that was handed in before is durable; a refusal when that failed. */
   whenDurable<T>(answer: () => T): MaybePromise<T | Refused> {
     if (this.#isSettled) return answer();
+    const { tail } = this.#reserved;
     return new Promise((resolve) => {
-      this.#context.storage.barrier(this.stored, (how) => resolve(how === "durable" ? answer() : refuse(how)));
+      this.#context.storage.barrier(this.stored, (how) => resolve(how === "durable" ? answer() : refuse(how)), tail);
     });
   }
 
@@ -340,6 +341,8 @@ export class Stream implements StreamObserver {
       (error: unknown) => {
         // The stream begins later meanwhile: perhaps at this very place.
         if (error instanceof TrimmedStreamError && position <= this.stored.earliest) return this.#locateAt(place);
+        // The message before is damaged, and ends here.
+        if (error instanceof DamagedStreamError && error.readable?.position === position) return position;
         throw error;
       },
     );

@@ -12,6 +12,12 @@ function parse(args: readonly string[], env: Env = {}): ReturnType<typeof parseC
   return parseCommand(args, env, [SERVE, SALUTE]);
 }
 
+function runOf(args: readonly string[]) {
+  const command = parse(args);
+  assert.ok(command.kind === "run");
+  return command;
+}
+
 function words(text: string): string[] {
   return text === "" ? [] : text.split(" ");
 }
@@ -23,6 +29,9 @@ describe("a command line runs", () => {
     ["some-dir", "some-dir", {}],
     ["./verify", "./verify", {}],
     ["serve verify", "verify", {}],
+    ["serve tail", "tail", {}],
+    ["./tail", "./tail", {}],
+    ["tail/", "tail/", {}],
     ["serve serve", "serve", {}],
     ["serv", "serv", {}],
     ["serve /abs/dir", "/abs/dir", {}],
@@ -50,20 +59,43 @@ describe("a command line runs", () => {
   ];
   for (const [line, dir, settings] of rows) {
     test(`streamdir ${line}`, () => {
-      assert.deepEqual(parse(words(line)), { kind: "run", verb: SERVE, dir, settings: { ...defaultSettings(), ...settings }, switches: new Set() });
+      const { lineUnlessThere, ...run } = runOf(words(line));
+      assert.deepEqual(run, { kind: "run", verb: SERVE, dir, settings: { ...defaultSettings(), ...settings }, switches: new Set() });
+      const mayBeMade = line.startsWith("serve") || /[/]/.test(dir);
+      assert.equal(lineUnlessThere === null, mayBeMade);
     });
   }
 
+  test("with the values of the verb's switches, as often as they are given", () => {
+    const greet = { name: "greet", switches: [{ flag: "whom", value: "NAME", help: "who is greeted" }, { flag: "loudly", help: "so that all hear it" }] };
+    const greeted = (args: readonly string[]): unknown => parseCommand(args, {}, [SERVE, greet]);
+    const run = { kind: "run", verb: greet, dir: "dir", settings: defaultSettings(), switches: new Set(["loudly"]), lineUnlessThere: null };
+    assert.deepEqual(greeted(["greet", "--whom", "a/b", "dir", "--whom=-c", "--loudly"]), { ...run, values: new Map([["whom", ["a/b", "-c"]]]) });
+    for (const args of [["--whom"], ["--whom="], ["--whom", "--loudly"]]) assert.deepEqual(greeted(["greet", "dir", ...args]), { kind: "usage-error", line: "--whom needs a value, like --whom=NAME" });
+    assert.deepEqual(greeted(["greet", "--whon", "a"]), { kind: "usage-error", line: 'unknown flag "--whon"; did you mean --whom?' });
+  });
+
   test("with the switches of the verb that it names", () => {
-    const run = { kind: "run", verb: SALUTE, dir: "dir", settings: defaultSettings() };
+    const run = { kind: "run", verb: SALUTE, dir: "dir", settings: defaultSettings(), lineUnlessThere: null };
     assert.deepEqual(parse(["salute", "dir", "--loudly"]), { ...run, switches: new Set(["loudly"]) });
     assert.deepEqual(parse(["salute", "--loudly=1"]), { kind: "usage-error", line: "--loudly takes no value" });
     assert.deepEqual(parse(["serve", "--loudly"]), { kind: "usage-error", line: 'unknown flag "--loudly"; streamdir --help lists them' });
   });
 
   test("with the verb that it names", () => {
-    assert.deepEqual(parse(["salute", "dir"]), { kind: "run", verb: SALUTE, dir: "dir", settings: defaultSettings(), switches: new Set() });
+    assert.deepEqual(parse(["salute", "dir"]), { kind: "run", verb: SALUTE, dir: "dir", settings: defaultSettings(), switches: new Set(), lineUnlessThere: null });
   });
+
+  const lines: readonly [args: readonly string[], line: string][] = [
+    [["tail"], '"tail" is neither a command nor a directory: write streamdir serve tail to make it'],
+    [["--port", "0", "ls"], '"ls" is neither a command nor a directory: write streamdir serve ls to make it'],
+    [["salut"], '"salut" is neither a command nor a directory: did you mean streamdir salute? Else write streamdir serve salut to make it'],
+    [["--", "--new"], '"--new" is neither a command nor a directory: write streamdir serve DIR to make it'],
+    [["a b\n"], '"a b\\n" is neither a command nor a directory: write streamdir serve DIR to make it'],
+  ];
+  for (const [args, line] of lines) {
+    test(`and says of a word that is no directory: ${line}`, () => assert.equal(runOf(args).lineUnlessThere, line));
+  }
 });
 
 describe("a command line asks for", () => {
@@ -143,12 +175,12 @@ describe("the environment", () => {
     ["may hold an unset variable", { STREAMDIR_PORT: undefined }, {}],
   ];
   for (const [title, env, settings] of rows) {
-    test(title, () => assert.deepEqual(parse([], env), { kind: "run", verb: SERVE, dir: DEFAULT_DIR, settings: { ...defaultSettings(), ...settings }, switches: new Set() }));
+    test(title, () => assert.deepEqual(parse([], env), { kind: "run", verb: SERVE, dir: DEFAULT_DIR, settings: { ...defaultSettings(), ...settings }, switches: new Set(), lineUnlessThere: null }));
   }
 
   test("yields to a flag", () => {
     const command = parse(["--port", "1", "--no-read-only"], { STREAMDIR_PORT: "2", STREAMDIR_READ_ONLY: "true", STREAMDIR_HOST: "::1" });
-    assert.deepEqual(command, { kind: "run", verb: SERVE, dir: DEFAULT_DIR, settings: { ...defaultSettings(), port: 1, host: "::1" }, switches: new Set() });
+    assert.deepEqual(command, { kind: "run", verb: SERVE, dir: DEFAULT_DIR, settings: { ...defaultSettings(), port: 1, host: "::1" }, switches: new Set(), lineUnlessThere: null });
   });
 
   const refusals: readonly [env: Env, line: string][] = [

@@ -9,7 +9,7 @@ const SPECS: readonly OptionSpec[] = Object.values(OPTIONS);
 describe("the help text", () => {
   const text = helpText([
     { name: "serve", summary: "serve it" },
-    { name: "salute", summary: "salute it" },
+    { name: "salute", summary: "salute it", switches: [{ flag: "whom", value: "NAME", help: "who is greeted" }] },
   ]);
   const lines = text.split("\n");
 
@@ -25,6 +25,7 @@ describe("the help text", () => {
   test("names each verb with what it does", () => {
     assert.ok(lines.includes(`  ${"serve".padEnd(30)}serve it`));
     assert.ok(lines.includes(`  ${"salute".padEnd(30)}salute it`));
+    assert.ok(lines.includes(`  ${"  --whom NAME".padEnd(30)}who is greeted`));
     assert.ok(lines.includes("Commands (serve when none is named):"));
   });
 

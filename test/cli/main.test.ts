@@ -20,6 +20,7 @@ describe("the command", () => {
   const wrong: readonly [args: readonly string[], env: Readonly<Record<string, string>>, line: string][] = [
     [["--port", "x"], {}, '--port must be from 0 to 65535, not "x"'],
     [["bench"], {}, '"bench" is not a directory here: this version has no such command; a directory of that name is ./bench'],
+    [["tail"], {}, '"tail" is neither a command nor a directory: write streamdir serve tail to make it'],
     [[], { STREAMDIR_PROT: "1" }, 'unknown environment variable "STREAMDIR_PROT"; did you mean STREAMDIR_PORT?'],
   ];
   for (const [args, env, line] of wrong) {

@@ -81,8 +81,8 @@ describe("serve", () => {
     assert.ok(log !== undefined && onFault !== undefined);
   });
 
-  const ready = { time: STARTED_AT, level: "info", msg: "serving", version: "1.2.3", dir: resolve("some-dir"), url: "http://127.0.0.1:4567/v1/stream/" };
-  const text = `streamdir 1.2.3 serves ${ready.dir} at ${ready.url}\n`;
+  const ready = { time: STARTED_AT, level: "info", msg: "serving", version: "1.2.3", dir: resolve("some-dir"), url: "http://127.0.0.1:4567/v1/stream/", try: "curl -i -X PUT -H 'Content-Type: text/plain' --data hello http://127.0.0.1:4567/v1/stream/hello" };
+  const text = `streamdir 1.2.3 serves ${ready.dir} at ${ready.url} - try: ${ready.try}\n`;
   const json = `${JSON.stringify(ready)}\n`;
   const formats: readonly [isTTY: boolean, logFormat: Settings["logFormat"], line: string][] = [
     [true, "auto", text],
@@ -108,12 +108,14 @@ describe("serve", () => {
     assert.equal(await status, 0);
     assert.equal(closings, 1);
     assert.equal(surroundings.stderr.text, `${STARTED_AT} info  stopping signal=SIGINT\n`);
-    assert.equal(surroundings.listenerCount("SIGINT") + surroundings.listenerCount("SIGTERM"), 0);
+    assert.deepEqual(surroundings.eventNames(), []);
     assert.deepEqual(surroundings.exits, []);
   });
 
   const seconds: readonly [first: StopSignal, second: StopSignal, afterMs: number, env: Surroundings["env"], exits: number[]][] = [
     ["SIGTERM", "SIGTERM", 0, {}, [143]],
+    ["SIGTERM", "SIGHUP", 0, {}, [129]],
+    ["SIGHUP", "SIGQUIT", 0, {}, [131]],
     ["SIGTERM", "SIGINT", 0, {}, [130]],
     ["SIGINT", "SIGINT", 0, {}, [130]],
     ["SIGINT", "SIGTERM", 0, {}, [143]],
@@ -142,6 +144,22 @@ describe("serve", () => {
     surroundings.stderr.flush();
     assert.deepEqual(surroundings.exits, [74]);
   });
+
+  const thrown: readonly [title: string, thrown: unknown, fault: RegExp][] = [
+    ["an error", new TypeError("ours"), /^TypeError: ours\n {4}at /],
+    ["anything else", null, /^null$/],
+  ];
+  for (const [title, fault, text] of thrown) {
+    test(`exits with 70 and a line in the log, be it silent, when nobody catches ${title}`, () => {
+      const { surroundings } = serveFake({ settings: { logLevel: "silent", logFormat: "json" } });
+      surroundings.emit("uncaughtException", fault);
+      const { fault: told, ...line } = JSON.parse(surroundings.stderr.text);
+      assert.deepEqual(line, { time: STARTED_AT, level: "error", msg: "exiting: the program has a fault", status: 70 });
+      assert.match(told, text);
+      surroundings.stderr.flush();
+      assert.deepEqual(surroundings.exits, [70]);
+    });
+  }
 
   test("ends with 74 when a storage fault breaks the stop", async () => {
     const { surroundings, started, status } = serveFake({
@@ -173,7 +191,7 @@ describe("serve", () => {
       const start = (): Promise<never> => Promise.reject(new StartError(code, "cannot\nstart"));
       assert.equal(await serve({ dir: "a", settings: defaultSettings(), version: "1.2.3", switches: new Set() }, surroundings, { start }), status);
       assert.equal(surroundings.stderr.text, "streamdir: cannot\\u000astart\n");
-      assert.equal(surroundings.listenerCount("SIGINT"), 0);
+      assert.deepEqual(surroundings.eventNames(), []);
     });
   }
 
@@ -204,7 +222,7 @@ async function halfAppend(t: TestContext, url: URL): Promise<Socket> {
 }
 
 describe("the command, serving", () => {
-  for (const signal of ["SIGTERM", "SIGINT"] as const) {
+  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"] as const) {
     test(`is ready, serves, and ends with 0 at ${signal}`, async (t) => {
       const dir = tempDir();
       const { command, url } = await startReady(t, dir);
@@ -224,7 +242,8 @@ describe("the command, serving", () => {
     const env = { STREAMDIR_PORT: "0", STREAMDIR_LOG_FORMAT: "text", STREAMDIR_PREFIX: "/x/", STREAMDIR_READ_ONLY: "1" };
     const command = startStreamdir(t, [], { cwd, env });
     const line = await command.stdoutLine(/serves/);
-    const [, dir, url = ""] = /^streamdir \d+\.\d+\.\d+ serves (\S+) at (http:\/\/127\.0\.0\.1:[1-9]\d*\/x\/)$/.exec(line) ?? [];
+    const [, dir, url = "", attempt] = /^streamdir \d+\.\d+\.\d+ serves (\S+) at (http:\/\/127\.0\.0\.1:[1-9]\d*\/x\/) - try: (.*)$/.exec(line) ?? [];
+    assert.equal(attempt, `curl ${url}`);
     assert.equal(dir, join(cwd, "data"));
     assert.equal((await fetch(`${url}a`, { method: "PUT" })).status, 405);
     command.kill("SIGTERM");

@@ -3,5 +3,5 @@ import { test } from "node:test";
 import { EXIT } from "../../src/cli/verb.js";
 
 test("exit statuses are what scripts rely on", () => {
-  assert.deepEqual(EXIT, { done: 0, unusable: 1, usage: 64, fault: 74 });
+  assert.deepEqual(EXIT, { done: 0, unusable: 1, usage: 64, crash: 70, fault: 74 });
 });

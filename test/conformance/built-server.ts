@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { RecordingProxy } from "./recording-proxy.js";
 
 const READY = /http:\/\/127\.0\.0\.1:\d+(?=\/v1\/stream\/)/;
 const READY_WITHIN_MS = 20_000;
@@ -15,14 +16,16 @@ export const LONG_POLL_TIMEOUT_MS = 1000;
 
 /** The built server in a process of its own, on a directory of its own. */
 export class BuiltServer {
-  readonly origin: string;
+  readonly #origin: string;
+  readonly #recording: RecordingProxy | null;
   readonly #process: ChildProcess;
   readonly #said: string[];
   readonly #directory: string;
   #stopping: Promise<void> | null = null;
 
-  private constructor(origin: string, process: ChildProcess, said: string[], directory: string) {
-    this.origin = origin;
+  private constructor(origin: string, recording: RecordingProxy | null, process: ChildProcess, said: string[], directory: string) {
+    this.#origin = origin;
+    this.#recording = recording;
     this.#process = process;
     this.#said = said;
     this.#directory = directory;
@@ -34,12 +37,18 @@ export class BuiltServer {
     const said: string[] = [];
     const child = launch(directory, said);
     try {
-      return new BuiltServer(await readyLine(child, said), child, said, directory);
+      const origin = await readyLine(child, said);
+      return new BuiltServer(origin, await recordingOf(origin), child, said, directory);
     } catch (fault) {
       child.kill("SIGKILL");
       await rm(directory, { recursive: true, force: true });
       throw fault;
     }
+  }
+
+  /** Where it answers. */
+  get origin(): string {
+    return this.#recording?.origin ?? this.#origin;
   }
 
   /** Sends SIGTERM; throws when the server does not end with status 0. A second call waits for the first. */
@@ -63,9 +72,16 @@ export class BuiltServer {
       }
     } finally {
       clearTimeout(tooLate);
+      await this.#recording?.stop();
       await rm(this.#directory, { recursive: true, force: true });
     }
   }
+}
+
+/** What notes the server's answers on their way, in the file that CONFORMANCE_RECORDING names. */
+async function recordingOf(origin: string): Promise<RecordingProxy | null> {
+  const file = process.env["CONFORMANCE_RECORDING"];
+  return file === undefined ? null : RecordingProxy.start(Number(new URL(origin).port), file);
 }
 
 /** Starts the command and keeps the last lines that it says on either output. */

@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from "node:crypto";
+import { readFile } from "node:fs/promises";
 import { DurableStream, IdempotentProducer, StaleEpochError, stream, type CreateOptions } from "@durable-streams/client";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BuiltServer } from "./built-server.js";
@@ -39,6 +40,23 @@ async function itemsOf<T>(handle: DurableStream): Promise<T[]> {
 function bytes(text: string): Uint8Array {
   return new TextEncoder().encode(text);
 }
+
+/** The example of the README for this client, against the server of the test. */
+async function runExample(log: (value: unknown) => void): Promise<void> {
+  const readme = await readFile(new URL("../../README.md", import.meta.url), "utf8");
+  const [, code = ""] = /^## With the official client\n[\s\S]*?^```js\nimport [^\n]*\n([\s\S]*?)^```$/m.exec(readme) ?? [];
+  const body = `return (async () => {${code.replace("http://127.0.0.1:4437", server.origin)}})()`;
+  // The example is code of ours; its import is what is passed.
+  const run = new Function("DurableStream", "console", body) as (client: typeof DurableStream, console: { log: typeof log }) => Promise<void>;
+  await run(DurableStream, { log });
+}
+
+test("the README's example prints what it says, and again", async () => {
+  const printed: unknown[] = [];
+  for (let run = 0; run < 2; run += 1) await runExample((value) => void printed.push(value));
+  const messages = [{ role: "user", text: "hello" }];
+  expect(printed).toEqual([messages, messages]);
+});
 
 describe("a stream's life", () => {
   test("is created, found, and gone after delete", async () => {

@@ -1,23 +1,28 @@
-// Runs the official suite and the official client's tests, and judges the result: none may fail.
+// Runs the official suite and the official client's tests, and judges the result: none may fail, and no answer may be
+// other than docs/openapi.yaml describes.
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { judgeRecording } from "../openapi/recording.mjs";
 
 /** The suite's own count, version 0.3.6; fewer means that some did not run. */
 const OFFICIAL_TESTS_AT_LEAST = 332;
+/** Each test has several; fewer means that they were not recorded. */
+const ANSWERS_AT_LEAST = 1000;
 const ENDED_WITHIN_MS = 20 * 60_000;
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 const reportFolder = mkdtempSync(join(tmpdir(), "streamdir-conformance-report-"));
 const reportFile = join(reportFolder, "report.json");
+const recordingFile = join(reportFolder, "answers.jsonl");
 
 /** Runs vitest, in a process group of its own so that nothing of it stays behind; its exit status. */
 function runVitest() {
   const vitest = join(here, "node_modules", "vitest", "vitest.mjs");
   const args = [vitest, "run", "--reporter=json", `--outputFile=${reportFile}`, ...process.argv.slice(2)];
-  const child = spawn(process.execPath, args, { cwd: here, stdio: ["ignore", "inherit", "inherit"], detached: true });
+  const child = spawn(process.execPath, args, { cwd: here, env: { ...process.env, CONFORMANCE_RECORDING: recordingFile }, stdio: ["ignore", "inherit", "inherit"], detached: true });
   const end = () => {
     try {
       process.kill(-child.pid, "SIGKILL");
@@ -75,28 +80,31 @@ function printFailures(tests) {
 }
 
 /** What is wrong with the run; empty when nothing is. */
-function faultsOf(status, all, officialRan) {
+function faultsOf(status, all, officialRan, recording) {
   const faults = [];
   if (all.failed > 0) faults.push(`${all.failed} tests failed`);
   if (officialRan < OFFICIAL_TESTS_AT_LEAST) faults.push(`only ${officialRan} tests of the official suite ran, of at least ${OFFICIAL_TESTS_AT_LEAST}`);
   if (status !== 0 && all.failed === 0) faults.push(`vitest ended with status ${status} though no test failed`);
-  return faults;
+  if (recording.answers < ANSWERS_AT_LEAST) faults.push(`only ${recording.answers} answers were recorded, of at least ${ANSWERS_AT_LEAST}`);
+  return [...faults, ...recording.faults.map((fault) => `not as docs/openapi.yaml has it: ${fault}`)];
 }
 
-function judge(status) {
+async function judge(status) {
   const tests = outcomes(JSON.parse(readFileSync(reportFile, "utf8")));
   const official = tests.filter(({ file, name }) => file === "suite.test.ts" && name.includes(" > "));
   const all = tally(tests);
+  const recording = await judgeRecording(recordingFile);
 
   printFailures(tests);
-  const faults = faultsOf(status, all, tally(official).ran);
+  const faults = faultsOf(status, all, tally(official).ran, recording);
   for (const fault of faults) console.log(`\nNOT CONFORMING: ${fault}`);
+  console.log(`${recording.answers} answers compared with docs/openapi.yaml`);
   console.log(`${all.passed} passed, ${all.failed} failed`);
   return faults.length === 0 ? 0 : 1;
 }
 
 try {
-  process.exitCode = judge(await runVitest());
+  process.exitCode = await judge(await runVitest());
 } catch (fault) {
   console.error(`the run left no report: ${fault.message}`);
   process.exitCode = 1;

@@ -130,6 +130,7 @@ function testAppends(open: StorageFactory): void {
     for (const { state } of [stream, await loaded(again, "s")]) {
       assert.equal(state.tail, 5);
       assert.equal(state.closed, true);
+      assert.equal(state.closedAtMs, 5000);
       assert.deepEqual(state.closedBy, producer);
       assert.equal(state.lastSeq, "ä-0007");
       assert.equal(state.touchedAtMs, 5000);
@@ -457,6 +458,6 @@ function testMemory(open: StorageFactory): void {
 
   test("an engine at work is healthy", async (t) => {
     const { storage } = await open(t);
-    assert.deepEqual(storage.health(), { writable: true, reason: null });
+    assert.deepEqual(storage.health(), { writable: true, reason: null, damagedStreams: 0 });
   });
 }

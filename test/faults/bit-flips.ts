@@ -138,7 +138,7 @@ function viewJournal(disk: SimulatedDisk, layout: Layout): JournalView | null {
   return { frames, last, count, deletedIds, bypassed, trims };
 }
 
-const FRAME_HEADER_BYTES = 40;
+const FRAME_HEADER_BYTES = 48;
 
 function placed(frames: readonly Frame[]): [Range, Frame][] {
   let from = 0;

@@ -17,18 +17,14 @@ const HANG_MS = 120_000;
 export class MutatedTree {
   readonly #dir = tempDir();
 
-  /** Fails where the line is not there, or more than once: then the mutant is to be written again. */
-  constructor({ fault, file, code, becomes }: Mutant) {
+  constructor(mutant: Mutant) {
     for (const part of PARTS) cpSync(join(ROOT, part), join(this.#dir, part), { recursive: true });
-    const path = join(this.#dir, "src", file);
-    const text = readFileSync(path, "utf8");
-    assert.equal(text.split(code).length, 2, `"${fault}": ${file} has to have this once: ${code}`);
-    writeFileSync(path, text.replace(code, () => becomes));
+    writeFileSync(join(this.#dir, "src", mutant.file), mutated(mutant));
   }
 
   /** The first of the seeds from `from` on, up to `most` of them, whose history finds the fault; `null` when none does. */
   async findingSeed(from: number, most: number): Promise<FailedSeed | null> {
-    const worker = fork(join(this.#dir, "test/faults/seeds-worker.ts"), [from, from + most, 1, 1].map(String), {
+    const worker = fork(join(this.#dir, "test/faults/seeds-worker.ts"), ["histories", ...[from, from + most, 1, 1].map(String)], {
       cwd: ROOT,
       execArgv: ["--import", "tsx"],
       env: { ...process.env, NODE_V8_COVERAGE: "" },
@@ -58,4 +54,11 @@ export class MutatedTree {
   remove(): void {
     rmSync(this.#dir, { recursive: true, force: true });
   }
+}
+
+/** The text of the file with the wrong line. Fails where its line is not there, or more than once: the mutant is to be written again. */
+export function mutated({ fault, file, code, becomes }: Mutant): string {
+  const text = readFileSync(join(ROOT, "src", file), "utf8");
+  assert.equal(text.split(code).length, 2, `"${fault}": ${file} has to have this once: ${code}`);
+  return text.replace(code, () => becomes);
 }

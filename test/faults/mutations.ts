@@ -188,7 +188,7 @@ function changed(file: OpenFile, changes: Partial<OpenFile>): OpenFile {
 }
 
 const SECTOR_BYTES = 512;
-const FRAME_HEADER_BYTES = 40;
+const FRAME_HEADER_BYTES = 48;
 
 /** Where frames seem to be from the start of a journal file on, whatever their CRC says. */
 function* framesIn(bytes: Buffer): Generator<{ readonly offset: number; readonly length: number }> {

@@ -14,7 +14,7 @@ const NAMES = ["a", "b", "c"];
 const BIG = "y".repeat(5000);
 
 function engineOn(disk: SimulatedDisk): FileStorage {
-  return new FileStorage({ dir: DIR, fsync: true, ...SMALL, clock: new ManualClock(), log: keptLog().log, files: disk.mount(), onFault: assert.ifError });
+  return new FileStorage({ dir: DIR, fsync: true, ...SMALL, maxInlineIndexBytes: 2, clock: new ManualClock(), log: keptLog().log, files: disk.mount(), onFault: assert.ifError });
 }
 
 /** A disk with three streams in it, half of them in their segments, half in the journal; every append a batch. */
@@ -23,7 +23,7 @@ async function killedServer(seed: number): Promise<SimulatedDisk> {
   disk.scheduler.maxDelayTurns = 1;
   const first = engineOn(disk);
   await first.open();
-  for (const name of NAMES) await created(first, name, `${name}1,`);
+  for (const name of NAMES) assert.equal(await append(first, await created(first, name, name), "1,"), "durable");
   await first.close();
   const second = engineOn(disk);
   await second.open();
@@ -98,8 +98,16 @@ const HARMS: readonly [what: string, harm: (disk: SimulatedDisk) => void, refuse
     const offset = frames.at(-2) ?? 0;
     disk.flipBit(path, (offset + content.readUInt32LE(offset + 4) - 1) * 8);
   }, ["b"]],
+  ["a sector of the journal, of which b's last record is and nobody can tell", (disk) => {
+    const { path, frames } = journalOf(disk);
+    disk.fileAt(path).write(Buffer.alloc(512), frames.at(-2) ?? 0, disk.nextStamp());
+    // Else a loss of power takes the harm back.
+    disk.settle();
+    // c has a record behind it.
+  }, ["a", "b"]],
   ["a bit of the sidecar of b", (disk) => disk.flipBit(pathOf(disk, "b", "meta.json"), 8 * 60), []],
   ["three bits of the sidecar of b", (disk) => [60, 81, 97].forEach((byte) => disk.flipBit(pathOf(disk, "b", "meta.json"), 8 * byte)), []],
+  ["a bit of the index of b", (disk) => disk.flipBit(pathOf(disk, "b", "0000000000000000.idx"), 5), []],
   ["a bit of a large append of b", (disk) => disk.flipBit(pathOf(disk, "b", "0000000000000006.seg"), 8 * 100), ["b"]],
 ];
 

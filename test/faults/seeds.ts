@@ -1,24 +1,28 @@
 import { fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
-/** A seed whose history breaks a promise. */
+/** A seed whose run breaks a promise. */
 export interface FailedSeed {
   readonly seed: number;
   readonly says: string;
 }
 
+/** What a seed decides: a history of the server, or a directory, the harm that it comes to, and its repair. */
+export type SeededRun = "history" | "damage";
+
 /** Which seeds are run, and in how many processes at a time. */
 export interface SeedsOptions {
+  readonly run: SeededRun;
   readonly from: number;
   readonly count: number;
   readonly workers: number;
-  /** Told after every few histories. */
+  /** Told after every few. */
   readonly progress?: (done: number, failed: number) => void;
   /** Told of each seed that fails, as soon as it does. */
   readonly failure?: (failed: FailedSeed) => void;
 }
 
-/** What a worker tells: some more histories are done, and these failed. */
+/** What a worker tells: some more are done, and these failed. */
 export interface WorkerReport {
   readonly done: number;
   readonly failed: readonly FailedSeed[];
@@ -26,8 +30,8 @@ export interface WorkerReport {
 
 const WORKER = fileURLToPath(new URL("./seeds-worker.ts", import.meta.url));
 
-/** Runs the histories of `count` seeds from `from` on; resolves to those that failed. Rejects when a worker dies. */
-export async function runSeeds({ from, count, workers, progress, failure }: SeedsOptions): Promise<FailedSeed[]> {
+/** Runs `count` seeds from `from` on; resolves to those that failed. Rejects when a worker dies. */
+export async function runSeeds({ run, from, count, workers, progress, failure }: SeedsOptions): Promise<FailedSeed[]> {
   const failures: FailedSeed[] = [];
   let done = 0;
   const onReport = (report: WorkerReport): void => {
@@ -36,11 +40,11 @@ export async function runSeeds({ from, count, workers, progress, failure }: Seed
     for (const failed of report.failed) failure?.(failed);
     progress?.(done, failures.length);
   };
-  await Promise.all(Array.from({ length: workers }, (_, worker) => runWorker([from + worker, from + count, workers], onReport)));
+  await Promise.all(Array.from({ length: workers }, (_, worker) => runWorker([run, from + worker, from + count, workers], onReport)));
   return failures.sort((left, right) => left.seed - right.seed);
 }
 
-function runWorker(args: readonly number[], onReport: (report: WorkerReport) => void): Promise<void> {
+function runWorker(args: readonly (string | number)[], onReport: (report: WorkerReport) => void): Promise<void> {
   return new Promise((resolve, reject) => {
     const child = fork(WORKER, args.map(String), { execArgv: ["--import", "tsx"], env: { ...process.env, NODE_V8_COVERAGE: "" } });
     child.on("message", onReport);

@@ -76,10 +76,11 @@ export class ServedDirectory {
   }
 
   /** Asks, and wants to be told that the stream is damaged. */
-  async mustBeDamaged(method: string, target: string, body?: Buffer | string): Promise<void> {
+  async mustBeDamaged(method: string, target: string, body?: Buffer | string): Promise<string | null> {
     const answer = await this.must(500, method, target, body);
     assert.equal(answer.headers.get("content-type"), "application/problem+json");
     if (method !== "HEAD") assert.equal((JSON.parse(String(answer.body)) as { code: string }).code, "stream-damaged"); // a problem document
+    return answer.headers.get("stream-next-offset");
   }
 
   /** Runs `streamdir verify` on the directory, which no server may have open. */

@@ -3,21 +3,31 @@ import { parseArgs } from "node:util";
 import { runHistory } from "./histories.js";
 import { MUTANTS } from "./mutants/all.js";
 import { MutatedTree } from "./mutated-tree.js";
+import { runDamage } from "./random-damage.js";
 import { runSeeds } from "./seeds.js";
 
 // `npm run simulate -- --seeds 100000` runs as many histories on new seeds; `--seed N` runs one again and tells all of it.
-// `--mutants` looks, for each copy of the server with a wrong line, for the first of `--seeds` histories that finds it.
+// With `--damage` a seed is a directory that comes to harm and is repaired. `--mutants` looks, for each copy of the server
+// with a wrong line, for the first of `--seeds` histories that finds it.
 const { values } = parseArgs({
-  options: { seed: { type: "string" }, seeds: { type: "string", default: "1000" }, from: { type: "string" }, mutants: { type: "boolean", default: false } },
+  options: {
+    damage: { type: "boolean", default: false },
+    seed: { type: "string" },
+    seeds: { type: "string", default: "1000" },
+    from: { type: "string" },
+    mutants: { type: "boolean", default: false },
+  },
 });
 if (values.mutants) await findMutants(Number(values.seeds), Number(values.from ?? 1));
 else if (values.seed !== undefined) await replay(Number(values.seed));
 else await runMany(Number(values.seeds), values.from === undefined ? Date.now() : Number(values.from));
 
 async function replay(seed: number): Promise<void> {
+  const trace = (line: string): void => console.log(line);
   try {
-    const counts = await runHistory(seed, { trace: (line) => console.log(line) });
-    console.log(`seed ${seed} holds: ${counts.acknowledged} appends acknowledged, ${counts.crashes} crashes`);
+    if (values.damage) await runDamage(seed, trace);
+    const held = values.damage ? null : await runHistory(seed, { trace });
+    console.log(`seed ${seed} holds${held === null ? "" : `: ${held.acknowledged} appends acknowledged, ${held.crashes} crashes`}`);
   } catch (error) {
     console.log(error instanceof Error ? error.stack : String(error));
     process.exitCode = 1;
@@ -28,6 +38,7 @@ async function runMany(count: number, from: number): Promise<void> {
   const startedMs = performance.now();
   const isTerminal = process.stderr.isTTY;
   const failures = await runSeeds({
+    run: values.damage ? "damage" : "history",
     from,
     count,
     workers: availableParallelism(),
@@ -35,11 +46,11 @@ async function runMany(count: number, from: number): Promise<void> {
       if (isTerminal) process.stderr.write(`\r${bar(done / count)} ${done}/${count}, ${failed} failed`);
     },
     // At once: whoever runs a million need not wait for the last.
-    failure: ({ seed, says }) => console.log(`${isTerminal ? "\n" : ""}${says}\n  npm run simulate -- --seed ${seed}`),
+    failure: ({ seed, says }) => console.log(`${isTerminal ? "\n" : ""}${says}\n  npm run simulate -- ${values.damage ? "--damage " : ""}--seed ${seed}`),
   });
   if (isTerminal) process.stderr.write("\n");
   const seconds = (performance.now() - startedMs) / 1000;
-  console.log(`${count} histories from seed ${from}, ${failures.length} failed, ${(count / seconds).toFixed(0)} a second`);
+  console.log(`${count} ${values.damage ? "repairs" : "histories"} from seed ${from}, ${failures.length} failed, ${(count / seconds).toFixed(0)} a second`);
   if (failures.length > 0) process.exitCode = 1;
 }
 

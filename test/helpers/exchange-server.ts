@@ -7,6 +7,7 @@ import { ReadBuffers } from "../../src/http/read-buffers.js";
 import { readHeaders } from "../../src/http/request-headers.js";
 import { splitTarget } from "../../src/http/target.js";
 import { defaultSettings, type Settings } from "../../src/options.js";
+import { ReadFreshness } from "../../src/protocol/cache-control.js";
 import { Registry } from "../../src/stream/registry.js";
 import { Stream } from "../../src/stream/stream.js";
 import { openEngine, type Engine, type LogLine } from "./engine.js";
@@ -114,7 +115,7 @@ export async function startExchanges(scope: TestScope, { settings = {}, host = "
   const { storage } = engine;
   const all = { ...defaultSettings(), ...settings };
   const registry = new Registry({ storage, clock, log: parts.log, ttlMode: all.ttl, maxLoadedStreams: all.maxLoadedStreams, maxLoadedProducers: all.maxLoadedProducers });
-  const context = { ...parts, settings: all, registry, random: () => 0, readBuffers: new ReadBuffers(all.chunkBytes, clock) };
+  const context = { ...parts, settings: all, registry, random: () => 0, readBuffers: new ReadBuffers(all.chunkBytes, clock), readFreshness: new ReadFreshness(all.readMaxAgeMs) };
   const server = createServer({ requireHostHeader: false });
   const exchanges = new ExchangeServer(server, context, engine, lines);
   const listening = once(server, "listening");

@@ -72,6 +72,7 @@ export function fileRooms(clock = new ManualClock()): FileRooms {
       const journal = new Journal({
         files, layout, room, clock, log,
         directoryId: Buffer.from("01234567"),
+        fsync: false,
         fileBytes: SMALL.journalBytes,
         firstSequence: 1,
         firstBatch: 1,

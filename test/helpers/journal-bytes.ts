@@ -27,6 +27,6 @@ export function journalBytes(sequence: number, frames: readonly (readonly MadeRe
     encodeRecord(record, 0, { kind: isNew ? RecordKind.create : kind, handle, position, segmentStart: 0, change, identity: null, bypassed: null }, identity);
     return record;
   };
-  const bytes = frames.map((records, index) => encodeFrame({ sequence, batch: firstBatch + index, directoryId: JOURNAL_DIRECTORY_ID }, records.length, Buffer.concat(records.map(encode))));
+  const bytes = frames.map((records, index) => encodeFrame({ sequence, batch: firstBatch + index, directoryId: JOURNAL_DIRECTORY_ID, handles: 0, fileBytes: 0 }, records.length, Buffer.concat(records.map(encode))));
   return Buffer.concat(bytes);
 }

@@ -300,7 +300,8 @@ describe("the time of a connection", () => {
     const over = once(res, "close");
     res.end();
     await over;
-    assert.equal(line.socket.timeout, 76_000);
+    // Older ones wait no longer than they tell the client.
+    assert.ok([75_000, 76_000].includes(line.socket.timeout ?? 0), "Node's own bound");
     (await line.ask()).answer();
     assert.equal(line.socket.timeout, 76_000);
   });

@@ -63,9 +63,11 @@ describe("a page that is stored in a stream has no origin, and runs and loads no
 describe("where a request leads", () => {
   const cases: readonly (readonly [title: string, method: string, target: string, status: number, code: string | null, allow?: string])[] = [
     ["an unknown path", "GET", "/v1/other", 404, "unknown-path"],
-    ["the root", "GET", "/", 404, "unknown-path"],
+    ["another method of the root", "PUT", "/", 405, "method-not-allowed", "GET, HEAD, OPTIONS"],
     ["the prefix without its last slash", "GET", "/v1/stream", 404, "unknown-path"],
     ["the prefix without a name", "PUT", "/v1/stream/", 400, "invalid-name"],
+    ["a read without a name", "GET", "/v1/stream/?offset=-1", 400, "invalid-name"],
+    ["a post without a name", "POST", "/v1/stream/", 400, "invalid-name"],
     ["an unknown method", "PATCH", "a", 405, "method-not-allowed", "GET, HEAD, PUT, POST, DELETE, OPTIONS"],
     ["a method of WebDAV", "PROPFIND", "a", 405, "method-not-allowed", "GET, HEAD, PUT, POST, DELETE, OPTIONS"],
     ["a name with a NUL", "PUT", "a%00b", 400, "invalid-name"],
@@ -105,7 +107,7 @@ describe("where a request leads", () => {
 });
 
 describe("a browser asks what it may send", () => {
-  for (const target of ["a", "a%zz", "/health", "*"]) {
+  for (const target of ["a", "a%zz", "/health", "/", "/v1/stream/", "*"]) {
     test(`of ${target}`, async (context) => {
       const server = await startServer(context);
       const { status, headers, body } = await server.send("OPTIONS", target, { headers: { Origin: "https://a.example", "Access-Control-Request-Method": "PUT" } });

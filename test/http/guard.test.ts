@@ -4,11 +4,13 @@ import type { Context } from "../../src/http/context.js";
 import type { Exchange } from "../../src/http/exchange.js";
 import { guard } from "../../src/http/guard.js";
 import type { Problem } from "../../src/http/problems.js";
+import { created, openEngine } from "../helpers/engine.js";
+import { tokenIn } from "../helpers/tokens.js";
 import { DamagedStreamError, DeletedStreamError, StorageBusyError } from "../../src/stream/stream.js";
 
 /** A request in the middle of its work, and what becomes of it. */
 class Work {
-  readonly refusals: string[] = [];
+  readonly problems: Problem[] = [];
   readonly logged: string[] = [];
   isCut = false;
   hasEnded = false;
@@ -20,9 +22,13 @@ class Work {
     this.#exchange = { req: { method: "GET", socket: { destroy: () => (this.isCut = true) } }, isAnswered, target: { path: "/a" } } as unknown as Exchange;
     this.#context = {
       log: { error: (message: string, fields: { fault: string }) => this.logged.push(`${message}: ${fields.fault}`) },
-      responder: { refuse: (_exchange: Exchange, { code }: Problem) => this.refusals.push(code) },
+      responder: { refuse: (_exchange: Exchange, problem: Problem) => this.problems.push(problem) },
       inFlight: { end: () => (this.hasEnded = true) },
     } as unknown as Context;
+  }
+
+  get refusals(): string[] {
+    return this.problems.map(({ code }) => code);
   }
 
   async do(work: () => void | Promise<void>): Promise<this> {
@@ -56,6 +62,14 @@ describe("a request's work", () => {
   test("that meets damaged bytes says so; the engine has logged it", async () => {
     const done = await new Work().do(() => Promise.reject(new DamagedStreamError("a", "0.seg", "checksum")));
     assert.deepEqual([done.refusals, done.logged], [["stream-damaged"], []]);
+  });
+
+  test("that meets damaged bytes says from where on the stream can be read again", async (context) => {
+    const { storage } = await openEngine();
+    context.after(() => storage.close());
+    const stream = await created(storage, "s", "hello");
+    const work = await new Work().do(() => Promise.reject(new DamagedStreamError("s", "0.seg", "checksum", 0, { stream, position: 5 })));
+    assert.deepEqual(work.problems, [{ kind: "refused", code: "stream-damaged", nextOffset: tokenIn(stream.id, 5), detail: `It can be read again from the offset ${tokenIn(stream.id, 5)} on.` }]);
   });
 
   test("that meets damaged bytes in the middle of its answer cuts the connection", async () => {

@@ -372,4 +372,5 @@ test("a raw problem is a whole answer", () => {
   assert.match(head, new RegExp(`\r\nContent-Length: ${body.length}\r\n`));
   assert.match(head, /\r\nConnection: close$/);
   assert.equal(JSON.parse(body).code, "header-too-large");
+  assert.match(head, /\r\nAccess-Control-Allow-Origin: \*\r\n/);
 });

@@ -37,6 +37,12 @@ describe("a stream of which only the end is kept", () => {
     }
   });
 
+  test("is followed from its earliest byte on by who asks for its beginning", async (context) => {
+    const { server } = await trimmedStream(context);
+    const { headers } = await (await server.begin("GET", "s?live=sse&offset=-1")).head();
+    assert.equal(headers["stream-next-offset"], await earliestOf(server));
+  });
+
   test("is read from -1 and from every token that is left, without a gap", async (context) => {
     const { server, tokens } = await trimmedStream(context);
     const earliest = await earliestOf(server);

@@ -4,6 +4,7 @@ import type { Context } from "../../src/http/context.js";
 import type { Exchange } from "../../src/http/exchange.js";
 import { readHeaders } from "../../src/http/request-headers.js";
 import { answerChunk, serve } from "../../src/http/served-chunk.js";
+import { ReadFreshness } from "../../src/protocol/cache-control.js";
 import type { Chunk, Stream } from "../../src/stream/stream.js";
 
 /** A stream whose tokens are its positions. */
@@ -27,7 +28,7 @@ function answerTo(headers: Record<string, string>, stream: Stream, chunk: Chunk,
   };
   const exchange = { headers: readHeaders(Object.entries(headers).flat()) };
   // All that is asked of the two here.
-  answerChunk({ responder: { send } } as unknown as Context, exchange as unknown as Exchange, serve(stream, chunk, 0), { cursor: null, fromNow: false, ...options });
+  answerChunk({ responder: { send }, readFreshness: new ReadFreshness(60_000) } as unknown as Context, exchange as unknown as Exchange, serve(stream, chunk, 0), { cursor: null, named: "place", ...options });
   const [answer] = answers;
   assert.ok(answer !== undefined);
   return answer;
@@ -52,8 +53,16 @@ describe("a chunk is served", () => {
   test("with a cursor to live readers", () => assert.equal(answerTo({}, streamOf("text/plain"), chunkOf("a"), { cursor: "7" }).headers["Stream-Cursor"], "7"));
 
   test("never from now out of a cache", () => {
-    const { status, headers } = answerTo({ "If-None-Match": "*" }, streamOf("text/plain"), chunkOf("a"), { fromNow: true });
+    const { status, headers } = answerTo({ "If-None-Match": "*" }, streamOf("text/plain"), chunkOf("a"), { named: "now" });
     assert.deepEqual([status, headers["Cache-Control"], headers["ETag"]], [200, "no-store", undefined]);
+  });
+
+  test("to be asked for each time where its URL is HEAD's, too", () => {
+    for (const ifNoneMatch of ["", '"id:@1:@2"']) {
+      const { headers } = answerTo({ "If-None-Match": ifNoneMatch }, streamOf("text/plain"), chunkOf("a"), { named: "stream" });
+      assert.equal(headers["Vary"], "*");
+    }
+    assert.equal(answerTo({}, streamOf("text/plain"), chunkOf("a")).headers["Vary"], undefined);
   });
 
   test("not beyond the life of its stream", () => {

@@ -3,7 +3,7 @@ import { EventEmitter } from "node:events";
 import { describe, test } from "node:test";
 import type { Context } from "../../src/http/context.js";
 import type { Exchange } from "../../src/http/exchange.js";
-import { SseFeed, type SseRequest } from "../../src/http/sse-feed.js";
+import { SseFeed } from "../../src/http/sse-feed.js";
 import type { UnreadAnswers } from "../../src/http/unread.js";
 import { defaultSettings } from "../../src/options.js";
 import { LiveFeed } from "../../src/stream/live.js";
@@ -127,11 +127,11 @@ class Room {
   }
 
   /** Starts a reader and lets it read what is there. */
-  async join({ position = this.stream.tail, cursor = null as string | null, response = new FakeResponse() } = {}): Promise<FakeResponse> {
+  async join({ position = this.stream.tail, cursorAhead = null as string | null, response = new FakeResponse() } = {}): Promise<FakeResponse> {
     const socket = { writableLength: 0, destroy: () => void response.emit("destroyed") };
     const exchange = { req: { socket, method: "GET" }, res: response, isAnswered: true, target: { path: "/" }, slot: -1, hasClientEnded: false, onClientEnd: () => undefined };
-    const request = { exchange: exchange as unknown as Exchange, from: position, cursor } satisfies SseRequest; // all that a reader asks of it
-    this.feed.add(request).start();
+    // All that a reader asks of an exchange.
+    this.feed.add({ exchange: exchange as unknown as Exchange, from: position, cursorAhead, retryMs: 100 }).start();
     await settle();
     return response;
   }
@@ -161,7 +161,7 @@ describe("readers that have all there is", () => {
   test("with cursors of their own get the same data with those", async () => {
     const room = new Room();
     const plain = await room.join();
-    const ahead = await room.join({ cursor: "999999999" });
+    const ahead = await room.join({ cursorAhead: "1000000090" });
     room.stream.append("a");
     assert.equal(dataOf(ahead), "a");
     assert.notEqual(ahead.written.at(-1), plain.written.at(-1));
@@ -297,6 +297,43 @@ describe("a reader that came in between", () => {
     await settle();
     assert.equal(dataOf(before), "ab|c");
     assert.equal(dataOf(between), "c");
+  });
+});
+
+describe("readers that are sent nothing", () => {
+  const COMMENT = ":\n\n";
+
+  test("get a comment, and those that were sent something do not", async () => {
+    const room = new Room();
+    const [quiet, full] = [await room.join(), await room.join()];
+    const joinedMs = room.clock.nowMs();
+    full.isFull = true;
+    room.clock.advance(10);
+    room.stream.append("a");
+    const busyMs = room.clock.nowMs();
+    room.clock.advance(10);
+    const late = await room.join();
+    const lateMs = room.clock.nowMs();
+    const written = quiet.written.length;
+    assert.equal(room.feed.beat(joinedMs, lateMs), busyMs);
+    assert.equal(quiet.written.length, written, "it was sent an append meanwhile");
+    assert.equal(room.feed.beat(busyMs, lateMs), lateMs);
+    assert.equal(String(quiet.written.at(-1)), COMMENT);
+    assert.notEqual(String(full.written.at(-1)), COMMENT, "what waits for it to read says as much");
+    assert.notEqual(String(late.written.at(-1)), COMMENT);
+    room.stream.append("b");
+    assert.equal(dataOf(quiet), "a|b");
+  });
+
+  test("get none before the first event", async () => {
+    const room = new Room();
+    room.stream.isSlow = true;
+    const waiting = await room.join();
+    room.feed.beat(room.clock.nowMs(), room.clock.nowMs());
+    assert.deepEqual(waiting.written, []);
+    room.stream.letGo();
+    await settle();
+    assert.match(String(waiting.written[0]), /^retry: 100\nevent: control\n/);
   });
 });
 

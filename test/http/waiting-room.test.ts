@@ -15,6 +15,18 @@ describe("many long-polls of one stream", () => {
     for (const connection of waiting) assert.equal((await connection.answer()).text, "x");
   });
 
+  test("have one cursor from then on, whatever they came with", async (context) => {
+    const server = await startServer(context, { longPollTimeoutMs: TIMEOUT_MS });
+    await server.send("PUT", "a");
+    const cursors = ["", "&cursor=1", "&cursor=999999999", "&cursor=999999000", `&cursor=${"9".repeat(40)}`, "&cursor=x"];
+    const waiting = await Promise.all(cursors.map((cursor) => server.begin("GET", `a?live=long-poll&offset=-1${cursor}`)));
+    await server.clock.armed(TIMEOUT_MS, { count: waiting.length });
+    await server.send("POST", "a", { headers: { "Content-Type": "application/octet-stream" }, body: "x" });
+    const [first, ...others] = (await Promise.all(waiting.map((connection) => connection.answer()))).map(({ headers }) => headers["stream-cursor"]);
+    assert.ok(Number(first) > 999999999);
+    assert.deepEqual(others.filter((cursor) => cursor !== first).map((cursor) => cursor?.length), [41]);
+  });
+
   test("leave nothing behind when their clients go away", async (context) => {
     const server = await startServer(context, { longPollTimeoutMs: TIMEOUT_MS });
     await server.send("PUT", "a");

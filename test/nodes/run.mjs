@@ -6,19 +6,22 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-const WITHOUT = ["direct-connection.test.ts"];
 const root = join(import.meta.dirname, "../..");
-const INTERFACE = testsIn("test/http", "test/http/handlers", "test/fuzz");
+const INTERFACE = testsIn("test/http", "test/http/handlers");
 /** What is run, and the module that prepares it. */
 const RUNS = [
-  { title: "as it is", tests: ["test/server.test.ts", ...INTERFACE, ...testsIn("test/cli")], prepared: [] },
+  { title: "as it is", tests: ["test/server.test.ts", ...INTERFACE, ...testsIn("test/fuzz", "test/cli")], prepared: [] },
   {
     title: "without Node's own names",
-    // What is not there can't be tested, nor can what others say while it goes through it.
-    tests: INTERFACE.filter((file) => !WITHOUT.some((name) => file.endsWith(name))),
+    tests: INTERFACE.filter((file) => !isOfOnePath(file)),
     prepared: ["--import", "./test/nodes/without-direct-connection.ts"],
   },
 ];
+
+/** Whether a file of tests is of the direct path alone, or takes each path by itself. */
+function isOfOnePath(file) {
+  return /DirectConnection|direct-exchange|request-paths/.test(readFileSync(join(root, file), "utf8"));
+}
 
 function testsIn(...folders) {
   const files = folders.flatMap((folder) => readdirSync(join(root, folder)).map((name) => join(folder, name)));
@@ -26,11 +29,19 @@ function testsIn(...folders) {
 }
 
 const { optionalDependencies } = JSON.parse(readFileSync(join(import.meta.dirname, "package.json"), "utf8"));
+const TOO_OLD = "node-too-old";
 const failed = [];
 for (const name of Object.keys(optionalDependencies)) {
   const node = join(import.meta.dirname, "node_modules", name, "bin/node");
   if (!existsSync(node)) {
     console.log(`${name} is not there for this platform: left out`);
+    continue;
+  }
+  if (name === TOO_OLD) {
+    const { status, stderr } = spawnSync(node, ["bin/streamdir.js"], { cwd: root, encoding: "utf8" });
+    const isRefused = status === 1 && /^streamdir: Node 0\.12\.18 is too old: .*\n$/.test(stderr);
+    console.log(`${name}: ${stderr}`);
+    if (!isRefused) failed.push(name);
     continue;
   }
   for (const { title, tests, prepared } of RUNS) {

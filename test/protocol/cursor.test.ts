@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CURSOR_EPOCH_MS, CURSOR_INTERVAL_MS, nextCursor } from "../../src/protocol/cursor.js";
+import { commonCursor, CURSOR_EPOCH_MS, CURSOR_INTERVAL_MS, isGreaterCursor, nextCursor } from "../../src/protocol/cursor.js";
 
 const NOW_MS = CURSOR_EPOCH_MS + 1000 * CURSOR_INTERVAL_MS;
 const least = (): number => 0;
@@ -46,4 +46,28 @@ test("a malformed client's cursor counts as absent", () => {
   for (const client of ["", "-1", "+5000", "5e9", "5000.5", "abc", " 5000", "0x2000", "Infinity", "9".repeat(41), "٥٠٠٠٠"]) {
     assert.equal(nextCursor(NOW_MS, client, least), "1000", client);
   }
+});
+
+test("answers that are given together have one cursor, which is ahead of all their clients'", () => {
+  const table: [clients: (string | null)[], cursor: string][] = [
+    [[], "1000"],
+    [[null], "1000"],
+    [[null, "3", "999"], "1000"],
+    [["1000", null], "1001"],
+    [["1000", "5000", "2000"], "5001"],
+    [["0005000", "999999"], "1000000"],
+    [["x", "5000", "9".repeat(40), "9".repeat(41), "-1"], "5001"],
+  ];
+  for (const [clients, cursor] of table) assert.equal(commonCursor(NOW_MS, clients, least), cursor, clients.join());
+});
+
+test("cursors compare as numbers, however long", () => {
+  const table: [a: string, b: string, isGreater: boolean][] = [
+    ["2", "1", true],
+    ["1", "1", false],
+    ["10", "9", true],
+    ["9", "10", false],
+    ["9".repeat(40), "9".repeat(39), true],
+  ];
+  for (const [a, b, isGreater] of table) assert.equal(isGreaterCursor(a, b), isGreater, `${a} ${b}`);
 });

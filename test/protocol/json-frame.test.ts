@@ -77,6 +77,46 @@ test("the detail says what is wrong", () => {
   }
 });
 
+/** Bodies that are wrong, and the line and the column where they are. */
+const WRONG: readonly [body: string | Buffer, line: number, column: number, detail: RegExp][] = [
+  ["{", 1, 2, /not valid JSON: it ends at line 1, column 2\.$/],
+  ["", 1, 1, /it ends at/],
+  ["{]", 1, 2, /unexpected "\]" at line 1, column 2\.$/],
+  ['{"a": 1,\n "b": 2,\n}', 3, 1, /unexpected "\}" at/],
+  ["[1,\r\n\r\n  tru]", 3, 6, /unexpected "\]"/],
+  ["[1\n\n", 3, 1, /it ends/],
+  ['["é😀\u2028", x]', 1, 9, /unexpected "x"/],
+  ['["é",\n"é"x]', 2, 4, /unexpected "x"/],
+  ["[é]", 1, 2, /unexpected character/],
+  ['["a\nb"]', 1, 4, /unexpected character/],
+  [`${"[".repeat(1001)}[1`, 1, 1002, /nested deeper than 1000 levels at line 1, column 1002\.$/],
+  ["\ufeff{}", 1, 1, /byte order mark at line 1, column 1\.$/],
+  [Buffer.from('["é\xe9"]', "latin1"), 1, 3, /not valid UTF-8 at line 1, column 3\.$/],
+  [Buffer.concat([Buffer.from('[\n"é'), Buffer.from([0xe2, 0x82, 0x22, 0x5d])]), 2, 3, /not valid UTF-8/],
+  [Buffer.concat([Buffer.from('[\n"é'), Buffer.from([0xf0, 0x9f, 0x98])]), 2, 3, /not valid UTF-8/],
+  [Buffer.concat([Buffer.from("[x"), Buffer.from([0xff])]), 1, 2, /unexpected "x"/],
+  [`[\n"${"é".repeat(20_000)}",\n"${"é\\n".repeat(20_000)}"x`, 3, 60_003, /unexpected "x"/],
+  [`[${" ".repeat(40_000)}`, 1, 40_002, /it ends/],
+  [`[${"1,\n".repeat(40_000)}]`, 40_001, 1, /unexpected "\]"/],
+];
+for (const [body, line, column, detail] of WRONG) {
+  const bytes = Buffer.from(body);
+  test(`a wrong body is told where it is wrong, in whatever parts it comes: ${JSON.stringify(bytes.toString().slice(0, 20))}`, async () => {
+    const sizes = bytes.length > 1000 ? [bytes.length, 16 * 1024, 7_777] : [bytes.length, 1, 2, 3, 5];
+    const frames = [frameJson(bytes)];
+    for (const size of sizes) {
+      const framer = new JsonFramer();
+      for (let at = 0; at < bytes.length; at += size) framer.add(bytes.subarray(at, at + size));
+      frames.push(await framer.end());
+    }
+    for (const frame of frames) {
+      assert.ok(frame.kind === "invalid");
+      assert.deepEqual([frame.line, frame.column], [line, column]);
+      assert.match(frame.detail, detail);
+    }
+  });
+}
+
 test("the stored bytes share no memory with the body", () => {
   for (const text of ['{"k":1}', "[1,2]", "[1, 2]"]) {
     const body = Buffer.from(text);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { encodeControlEvent, encodeDataEvent } from "../../src/protocol/sse-frame.js";
+import { encodeControlEvent, encodeDataEvent, encodeRetry, retryDelayMs, SSE_COMMENT } from "../../src/protocol/sse-frame.js";
 import { parseEventStream } from "./event-stream-parser.js";
 import { seededRandom, seedOfRun } from "./seeded-random.js";
 
@@ -93,5 +93,26 @@ test("any JSON messages come back as their array", () => {
     const events = parseEventStream(encodeDataEvent(stored, "json").toString("latin1"));
     const data = Buffer.from(events[0]?.data ?? "", "latin1").toString();
     assert.deepEqual([events.length, JSON.parse(data)], [1, messages], `seed ${seed}, round ${round}`);
+  }
+});
+
+test("a comment and the time to wait before the next connection make no event", () => {
+  assert.equal(encodeRetry(250).toString(), "retry: 250\n");
+  const events = parseEventStream(Buffer.concat([encodeRetry(100), CONTROL, SSE_COMMENT, SSE_COMMENT, CONTROL]).toString("latin1"));
+  assert.deepEqual(events, parseEventStream(Buffer.concat([CONTROL, CONTROL]).toString("latin1")));
+});
+
+test("few readers come back at once, many at times of their own within a second", () => {
+  const table: [readers: number, withLeast: number, withMost: number][] = [
+    [0, 100, 100],
+    [1, 100, 100],
+    [16, 100, 100],
+    [66, 100, 150],
+    [916, 100, 1000],
+    [100_000, 100, 1000],
+  ];
+  for (const [readers, withLeast, withMost] of table) {
+    assert.equal(retryDelayMs(readers, () => 0), withLeast, String(readers));
+    assert.equal(retryDelayMs(readers, () => 1 - 2 ** -53), withMost, String(readers));
   }
 });

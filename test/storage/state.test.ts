@@ -20,13 +20,14 @@ test("what a record does not mention stays as it is", () => {
   assert.deepEqual([...(state.producers ?? [])], [["p", { epoch: 1, seq: 2, atMs: 50 }]]);
 });
 
-test("closure remembers the producer's append that closed", () => {
+test("closure remembers when, and the producer's append that closed", () => {
   const [byNobody, byProducer] = [new MutableState(), new MutableState()];
   const producer = { id: "p", epoch: 0, seq: 9 };
-  byNobody.apply(recordOf("", { closes: true }), 0);
-  byProducer.apply(recordOf("", { closes: true, producer }), 0);
-  assert.deepEqual([byNobody.closed, byNobody.closedBy], [true, null]);
-  assert.deepEqual([byProducer.closed, byProducer.closedBy], [true, producer]);
+  byNobody.apply(recordOf("", { closes: true, atMs: 7 }), 0);
+  byProducer.apply(recordOf("", { closes: true, producer, atMs: 8 }), 0);
+  assert.deepEqual([byNobody.closed, byNobody.closedAtMs, byNobody.closedBy], [true, 7, null]);
+  assert.deepEqual([byProducer.closed, byProducer.closedAtMs, byProducer.closedBy], [true, 8, producer]);
+  assert.equal(new MutableState().closedAtMs, null);
 });
 
 test("the producers' order is that of their last activity, and one too many pushes out the first", () => {
@@ -47,6 +48,8 @@ test("a clone is equal, and later records do not reach it", () => {
   const copy = state.clone();
   assert.deepEqual(copy, state);
   state.apply(recordOf("", { seq: "b", producer: { id: "p", epoch: 0, seq: 1 }, atMs: 2, closes: true }), 5);
+  assert.equal(copy.closedAtMs, null);
+  assert.equal(state.clone().closedAtMs, 2);
   assert.deepEqual([copy.tail, copy.lastSeq, copy.closed, copy.touchedAtMs, copy.producers?.get("p")?.seq], [5, "a", false, 1, 0]);
   assert.equal(new MutableState().clone().producers, null);
 });

@@ -4,7 +4,7 @@ import { formatOf } from "../../src/protocol/content-type.js";
 import { frameJson } from "../../src/protocol/json-frame.js";
 import type { ProducerMark, ProducerStamp } from "../../src/storage/storage.js";
 import type { AppendCommand, CreateCommand } from "../../src/stream/command.js";
-import { decideAppend, framedInTurns, frameBody, holdsData, matchesExisting, refuseByHead, type AppendDecision, type DecisionState } from "../../src/stream/decide.js";
+import { decideAppend, framedInTurns, frameBody, holdsData, refuseByHead, type AppendDecision, type DecisionState } from "../../src/stream/decide.js";
 import { configOf } from "../helpers/engine.js";
 
 const NOW_MS = 1000;
@@ -14,7 +14,7 @@ const PRODUCER: ProducerStamp = { id: "p", epoch: 0, seq: 3 };
 
 function stateOf(more: Partial<DecisionState> & { marks?: Record<string, ProducerMark> } = {}): DecisionState {
   const { marks = {}, ...rest } = more;
-  return { tail: 100, closed: false, closedBy: null, lastSeq: null, markOf: (id) => marks[id], producerCount: Object.keys(marks).length, oldestProducerAtMs: 0, ...rest };
+  return { tail: 100, closed: false, closedAtMs: null, closedBy: null, lastSeq: null, markOf: (id) => marks[id], producerCount: Object.keys(marks).length, oldestProducerAtMs: 0, ...rest };
 }
 
 function commandOf(body: string, more: Partial<AppendCommand> = {}): AppendCommand {
@@ -105,6 +105,12 @@ describe("a closed stream", () => {
     test(what, () => assert.deepEqual(decideAppend(closed, TEXT_FORMAT, command, NOW_MS), answer));
   }
 
+  test("says since when, where that is known", () => {
+    const refusal = decideAppend(stateOf({ closed: true, closedAtMs: 1000 }), TEXT_FORMAT, commandOf("x"), NOW_MS);
+    const closedAt = "1970-01-01T00:00:01.000Z";
+    assert.deepEqual(refusal, { kind: "refused", code: "stream-closed", closed: true, detail: `It was closed at ${closedAt}.`, facts: { closedAt } });
+  });
+
   test("that nobody in particular closed refuses every producer's data", () => {
     assert.equal(gist(decideAppend(stateOf({ closed: true, marks }), TEXT_FORMAT, commandOf("x", { producer: closedBy }), NOW_MS)), "stream-closed");
   });
@@ -188,22 +194,4 @@ describe("a head alone", () => {
   test("of an epoch that is over is not refused where the body is JSON, which is looked at first", () => {
     assert.equal(refuseByHead(stateOf({ marks }), JSON_FORMAT, commandOf("", { contentType: "application/json", ...producer(0, 0) }), NOW_MS), null);
   });
-});
-
-describe("a PUT on a stream that is there", () => {
-  const config = configOf({ contentType: "text/plain; charset=utf-8", ttlSeconds: 60, expiresAtMs: null });
-  const same: CreateCommand = { contentType: null, ttlSeconds: 60, expiresAtMs: null, closed: false, fork: null, body: Buffer.alloc(0) };
-  for (const [what, command, contentType, closed, matches] of [
-    ["asks for the same", same, "text/plain; charset=utf-8", false, true],
-    ["may leave parameters out and use other case", same, "TEXT/Plain", false, true],
-    ["asks for another content type", same, "text/html", false, false],
-    ["asks for another TTL", { ...same, ttlSeconds: 61 }, "text/plain", false, false],
-    ["asks for none", { ...same, ttlSeconds: null }, "text/plain", false, false],
-    ["asks for an expiry", { ...same, expiresAtMs: 5 }, "text/plain", false, false],
-    ["finds it closed", same, "text/plain", true, false],
-    ["asks for it closed and finds it so", { ...same, closed: true }, "text/plain", true, true],
-    ["asks for it closed and finds it open", { ...same, closed: true }, "text/plain", false, false],
-  ] as const) {
-    test(`${what}: ${matches ? "200" : "409"}`, () => assert.equal(matchesExisting(config, closed, { ...command, contentType }), matches));
-  }
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { parseOffset } from "../../src/protocol/offset.js";
 import type { CreateCommand, ForkRequest } from "../../src/stream/command.js";
-import { forkConfig, forkOrigin, matchesFork, type ForkSource } from "../../src/stream/fork.js";
+import { forkConfig, forkOrigin, type ForkSource } from "../../src/stream/fork.js";
 import { LoadedProducers } from "../../src/stream/loaded-producers.js";
 import { KEEP_ALL } from "../../src/stream/retention.js";
 import { Stream, TrimmedStreamError } from "../../src/stream/stream.js";
@@ -134,32 +134,4 @@ describe("the configuration of a fork", () => {
     const { ttlSeconds, expiresAtMs } = forkConfig(source, { ...COMMAND, expiresAtMs: 77 }, 9, ORIGIN);
     assert.deepEqual([ttlSeconds, expiresAtMs], [null, 77]);
   });
-});
-
-describe("a repeated PUT", () => {
-  const config = configOf({ contentType: "text/plain", ttlSeconds: 60, forkedFrom: ORIGIN });
-  const same = { offset: ZERO, subOffset: 5 };
-  const table: [what: string, request: Partial<ForkRequest>, command: Partial<CreateCommand>, matches: boolean][] = [
-    ["in the same words", same, {}, true],
-    ["that names the point itself", { offset: tokenIn("i", 5) }, {}, true],
-    ["of another source", { ...same, source: "other" }, {}, false],
-    ["at another offset", { offset: tokenIn("i", 4) }, {}, false],
-    ["at another sub-offset", { ...same, subOffset: 4 }, {}, false],
-    ["of the tail", {}, {}, false],
-    ["with the inherited content type and lifetime", same, { contentType: "text/plain", ttlSeconds: 60 }, true],
-    ["with another content type", same, { contentType: "text/html" }, false],
-    ["with another lifetime", same, { ttlSeconds: 61 }, false],
-  ];
-  for (const [what, request, command, matches] of table) {
-    test(`${what} ${matches ? "finds its fork" : "asks for another stream"}`, () => {
-      assert.equal(matchesFork(config, { ...COMMAND, ...command }, requestOf(request)), matches);
-    });
-  }
-
-  test("of the tail finds its fork, wherever the source's tail is by now", () => {
-    const atTail = configOf({ forkedFrom: { ...ORIGIN, offset: null, subOffset: 0 } });
-    assert.equal(matchesFork(atTail, COMMAND, requestOf()), true);
-  });
-
-  test("finds no fork in a stream that is none", () => assert.equal(matchesFork(configOf(), COMMAND, requestOf()), false));
 });

@@ -86,7 +86,8 @@ describe("an append", () => {
     disk.open();
     const closed = await closing;
     assert.ok(closed.kind === "appended");
-    assert.deepEqual(await telling, { kind: "refused", code: "stream-closed", closed: true, nextOffset: closed.nextOffset });
+    const closedAt = new Date(engine.clock.nowMs()).toISOString();
+    assert.deepEqual(await telling, { kind: "refused", code: "stream-closed", closed: true, detail: `It was closed at ${closedAt}.`, facts: { closedAt }, nextOffset: closed.nextOffset });
   });
 });
 

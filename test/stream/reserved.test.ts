@@ -8,7 +8,7 @@ test("with nothing pending it is the durable state", () => {
   const durable = new MutableState();
   durable.apply(recordOf("", { seq: "4", producer: { id: "p", epoch: 1, seq: 2 }, atMs: 9, closes: true }), 10);
   const reserved = new ReservedState(durable, null);
-  assert.deepEqual([reserved.tail, reserved.closed, reserved.closedBy, reserved.lastSeq], [10, true, { id: "p", epoch: 1, seq: 2 }, "4"]);
+  assert.deepEqual([reserved.tail, reserved.closed, reserved.closedAtMs, reserved.closedBy, reserved.lastSeq], [10, true, 9, { id: "p", epoch: 1, seq: 2 }, "4"]);
   assert.deepEqual(reserved.markOf("p"), { epoch: 1, seq: 2, atMs: 9 });
   assert.equal(reserved.markOf("q"), undefined);
   assert.deepEqual([reserved.pending, reserved.producerCount, reserved.oldestProducerAtMs], [0, 1, 9]);
@@ -31,10 +31,10 @@ test("what is handed in counts at once, and is the durable state when it settles
 
 test("a creation that is handed in is the first of them", () => {
   const durable = new MutableState();
-  const reserved = new ReservedState(durable, recordOf("hello", { closes: true }));
-  assert.deepEqual([reserved.tail, reserved.closed, reserved.pending], [5, true, 1]);
+  const reserved = new ReservedState(durable, recordOf("hello", { closes: true, atMs: 9 }));
+  assert.deepEqual([reserved.tail, reserved.closed, reserved.closedAtMs, reserved.pending], [5, true, 9, 1]);
   reserved.settle(0, false);
-  assert.deepEqual([reserved.tail, reserved.closed, reserved.pending], [0, false, 0]);
+  assert.deepEqual([reserved.tail, reserved.closed, reserved.closedAtMs, reserved.pending], [0, false, null, 0]);
 });
 
 test("a failure takes all that was decided on it along, and what comes after counts on what is durable", () => {

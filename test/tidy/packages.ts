@@ -12,10 +12,12 @@ const DEPENDENCIES: Readonly<Record<string, Readonly<Record<string, readonly str
       "@durable-streams/y-durable-streams", "@tanstack/ai-client", "@tanstack/db", "ai", "lib0", "typescript", "y-protocols", "yjs",
     ],
   },
+  "test/mcp/package.json": { devDependencies: ["@modelcontextprotocol/sdk"] },
+  "test/openapi/package.json": { devDependencies: ["@redocly/cli", "ajv", "ajv-formats", "yaml"] },
 };
 
-/** The packages whose tests are to run the same everywhere. */
-const PINNED = ["test/conformance/package.json", "test/packages/package.json"];
+/** Packages of which the verdict is to be the same everywhere. */
+const EXACT = new Set(["test/conformance/package.json", "test/mcp/package.json", "test/openapi/package.json", "test/packages/package.json"]);
 
 const DEPENDENCY_FIELDS = ["dependencies", "devDependencies", "peerDependencies", "optionalDependencies", "bundleDependencies", "bundledDependencies"];
 
@@ -39,14 +41,14 @@ export const PACKAGE_CHECKS: readonly Check[] = [
     },
   },
   {
-    title: "the packages of the official suite and the official packages are private and exact",
+    title: "the packages that judge the server are private and exact",
     find: loosePins,
     planted: {
       "test/conformance/package.json": '{\n  "devDependencies": {\n    "vitest": "^4.1.0",\n    "a": "1.2.3"\n  }\n}\n',
       "test/packages/package.json": '{\n  "private": true,\n  "devDependencies": { "yjs": "*" }\n}\n',
     },
     found: ["test/conformance/package.json:1", "test/conformance/package.json:3", "test/packages/package.json:3"],
-    fine: Object.fromEntries(PINNED.map((path) => [path, '{ "private": true, "devDependencies": { "vitest": "4.1.0" } }\n'])),
+    fine: Object.fromEntries([...EXACT].map((path) => [path, '{ "private": true, "devDependencies": { "vitest": "4.1.0" } }\n'])),
   },
   {
     title: "lock files hold no addresses",
@@ -87,7 +89,7 @@ function dependencies(tree: Tree): Offence[] {
 
 function loosePins(tree: Tree): Offence[] {
   return tree.flatMap((file) => {
-    if (!PINNED.includes(file.path)) return [];
+    if (!EXACT.has(file.path)) return [];
     const isPrivate = JSON.parse(file.text).private === true;
     const unpublished = isPrivate ? [] : [{ at: `${file.path}:1`, says: 'can be published; it is to say "private": true' }];
     return [...unpublished, ...linesWith([file], /"[^"]+":\s*"[~^*><][^"]*"/, "leaves the version open; the same tests are to run everywhere: give it exactly")];

@@ -14,7 +14,7 @@ export function read(context: Context, exchange: Exchange, name: string, offset:
   const { settings, clock, readBuffers } = context;
   return withReadPlace(context, exchange, name, asked, (stream, from) =>
     chain(stream.read(from, settings.chunkBytes, readBuffers.allocatorFor(exchange)), (chunk) => {
-      answerChunk(context, exchange, serve(stream, chunk, clock.nowMs()), { cursor: null, fromNow: asked.kind === "now" });
+      answerChunk(context, exchange, serve(stream, chunk, clock.nowMs()), { cursor: null, named: offset === null ? "stream" : asked.kind === "now" ? "now" : "place" });
       readBuffers.takeBackAfter(exchange, chunk.bytes);
     }),
   );

@@ -49,6 +49,23 @@ export class Damage {
     return error;
   }
 
+  /** Streams with findings, as far as they are remembered. */
+  get streamCount(): number {
+    return new Set([...this.#told.values()].map(({ stream }) => stream)).size;
+  }
+
+  /** Passes on how a deletion ends; the findings about a stream that is deleted are forgotten. */
+  forgetting(name: string, settle: (how: Settlement) => void): (how: Settlement) => void {
+    return (how) => {
+      if (how === "durable") this.#forget(name);
+      settle(how);
+    };
+  }
+
+  #forget(name: string): void {
+    for (const [file, { stream }] of this.#told) if (stream === name) this.#told.delete(file);
+  }
+
   /** Passes on what `work` gives; a finding about a stream that it throws is logged like those of {@link told}. */
   telling<T>(work: Promise<T>): Promise<T> {
     return work.catch((error: unknown) => {
@@ -73,7 +90,7 @@ export class Damage {
       if (rejection !== null) resolve(rejection);
     }).finally(() => this.#deletions.delete(name));
     this.#deletions.set(name, deletion);
-    for (const [file, { stream: damaged }] of this.#told) if (damaged === name) this.#told.delete(file);
+    this.#forget(name);
     return deletion;
   }
 

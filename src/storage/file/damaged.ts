@@ -1,7 +1,14 @@
 import { dirname, join, relative } from "node:path";
 import { errorCode, readWhole, replaceFile, type Files } from "./files.js";
-import { sidecarPath, type Layout } from "./layout.js";
-import { decodeSidecar, encodeRefusal, encodeSidecar } from "./sidecar.js";
+import { keptSidecarPath, sidecarPath, type Layout } from "./layout.js";
+import { decodeSidecar, encodeRefusal, encodeSidecar, isNotice } from "./sidecar.js";
+
+/** What else counts when a stream is refused. */
+export interface RefusalOptions {
+  readonly batch?: number;
+  /** Whether forks name it. */
+  readonly isSource?: boolean;
+}
 
 /** Keeps what is not what was written under `damaged/`, at the place that it had. Nothing there is ever overwritten. */
 export class Damaged {
@@ -43,18 +50,27 @@ export class Damaged {
 
   /**
    * Has a stream refused until somebody decides, and keeps its sidecar. One with forks is closed instead: they need it,
-   * and nothing is appended to it either.
+   * and nothing is appended to it either; but not where its directory is only taken: there is nothing to serve. Either way
+   * it asks for nothing more that the journal had up to `batch`.
    */
-  async refuse(streamDirectory: string, reason: string): Promise<string | null> {
+  async refuse(streamDirectory: string, reason: string, { batch = 0, isSource = false }: RefusalOptions = {}): Promise<void> {
     const path = sidecarPath(streamDirectory);
     const bytes = await readWhole(this.#files, path);
-    const read = bytes === null ? null : decodeSidecar(bytes);
-    const source = read?.kind === "sound" && read.sidecar.forks !== null ? read.sidecar : null;
-    if (source?.state.closed === true) return null;
-    const kept = bytes === null ? null : await this.copy(path, bytes);
-    if (source !== null) source.state.closed = true;
-    await this.replaceSidecar(streamDirectory, source === null ? encodeRefusal(reason) : encodeSidecar(source));
-    return kept;
+    // What a notice stands for is beside it.
+    const kept = bytes !== null && isNotice(bytes) ? await readWhole(this.#files, keptSidecarPath(streamDirectory)) : null;
+    const read = bytes === null ? null : decodeSidecar(kept ?? bytes);
+    const sidecar = read?.kind === "sound" ? { ...read.sidecar, batch: Math.max(read.sidecar.batch, batch) } : null;
+    if (sidecar !== null && !sidecar.claimed && (isSource || sidecar.forks !== null)) {
+      sidecar.state.closed = true;
+      const closed = encodeSidecar(sidecar);
+      if (bytes?.equals(closed) === true) return;
+      if (bytes !== null) await this.copy(path, bytes);
+      return this.replaceSidecar(streamDirectory, closed);
+    }
+    await this.#files.makeDirectory(streamDirectory);
+    if (kept !== null && bytes !== null) await this.copy(path, bytes);
+    if (bytes !== null) await this.copy(path, sidecar === null ? bytes : encodeSidecar(sidecar));
+    await this.replaceSidecar(streamDirectory, encodeRefusal(reason));
   }
 
   /** Puts a sidecar in its place, permanently. */

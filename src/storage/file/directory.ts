@@ -78,6 +78,7 @@ const REASONS: Readonly<Record<string, string>> = {
   ENAMETOOLONG: "the path is too long",
   EXDEV: "it lies on more than one file system",
   ELOOP: "its links go in a circle",
+  EMFILE: "too few files can be opened here (EMFILE): raise the limit, for instance with ulimit -n 1024",
 };
 
 /** Says what is wrong with a directory that the system won't let us use, in one line; with the file, where it is about one in it. */

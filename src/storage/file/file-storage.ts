@@ -166,15 +166,15 @@ export class FileStorage implements Storage {
   }
 
   #makeJournal(directoryId: Buffer, recovered: Recovered): Journal {
-    const { clock, log, journalBytes } = this.#options;
+    const { clock, log, fsync, journalBytes: fileBytes } = this.#options;
+    const rooms = { files: this.#files, layout: this.#layout, room: this.#room };
     return new Journal({
-      files: this.#files,
-      layout: this.#layout,
-      room: this.#room,
+      ...rooms,
       clock,
       log,
       directoryId,
-      fileBytes: journalBytes,
+      fsync,
+      fileBytes,
       firstSequence: recovered.nextSequence,
       firstBatch: recovered.nextBatch,
       olderFiles: recovered.sealed.filter(({ isKept }) => isKept !== true).length,
@@ -275,7 +275,7 @@ export class FileStorage implements Storage {
   }
 
   delete(stored: StoredStream, settle: (how: Settlement) => void): Rejection | null {
-    return this.#references.delete(ownStream(stored), settle);
+    return this.#references.delete(ownStream(stored), this.#damage.forgetting(stored.name, settle));
   }
 
   touch(stored: StoredStream, atMs: number): boolean {
@@ -294,8 +294,8 @@ export class FileStorage implements Storage {
     this.#intake.trim(stream, place, this.#options.clock.nowMs(), () => (stream.pendingTrim = null), weaning);
   }
 
-  barrier(stored: StoredStream, settle: (how: Settlement) => void): void {
-    this.#intake.barrier(ownStream(stored), settle);
+  barrier(stored: StoredStream, settle: (how: Settlement) => void, expectedTail?: Position): void {
+    this.#intake.barrier(ownStream(stored), settle, expectedTail);
   }
 
   async deleteDamaged(name: string): Promise<Settlement | Rejection> {
@@ -356,9 +356,8 @@ export class FileStorage implements Storage {
   }
 
   health(): StorageHealth {
-    if (this.#faulted !== null) return { writable: false, reason: "the disk failed" };
-    const reason = this.#journal === null ? null : this.#intake.trouble;
-    return { writable: reason === null, reason };
+    const reason = this.#faulted !== null ? "the disk failed" : this.#journal === null ? null : this.#intake.trouble;
+    return { writable: reason === null, reason, damagedStreams: this.#damage.streamCount };
   }
 
   async close(): Promise<void> {

@@ -69,9 +69,9 @@ export class ForkRelations {
     return this.#forks.size === 0 && this.#sources.size === 0;
   }
 
-  /** Whether the stream of this id lists forks. */
+  /** Whether the stream of this id lists forks, or forks name it. */
   isSource(id: string): boolean {
-    return this.#sources.has(id);
+    return this.#sources.has(id) || this.forksOf(id).length > 0;
   }
 
   /** The forks of the stream of this id. */

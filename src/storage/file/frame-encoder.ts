@@ -1,7 +1,8 @@
 import type { JournalEntry } from "./journal-entry.js";
 import type { JournalFile } from "./journal-file.js";
-import { alignUp, encodeIdentity, encodeRecord, FRAME_HEADER_BYTES, RecordKind, recordLength, sealFrame, type JournalRecord } from "./record.js";
+import { alignUp, encodeIdentity, encodeRecord, FRAME_HEADER_BYTES, RecordKind, recordLength, sealFrame, type JournalRecord, type StreamIdentity } from "./record.js";
 import type { FileStream } from "./file-stream.js";
+import type { Position } from "../storage.js";
 
 /** A frame ends before the record that would make it longer than this, unless that is its first. */
 const MAX_FRAME_BYTES = 1024 * 1024;
@@ -10,13 +11,16 @@ const INITIAL_BUFFER_BYTES = 64 * 1024;
 /** Packs entries into frames. One frame at a time: the buffer is used again for the next. */
 export class FrameEncoder {
   readonly #directoryId: Buffer;
+  readonly #syncs: boolean;
   #buffer = Buffer.allocUnsafeSlow(INITIAL_BUFFER_BYTES);
   /** Of the frame that is being packed: where its records end, and how many there are. */
   #end = FRAME_HEADER_BYTES;
   #records = 0;
 
-  constructor(directoryId: Buffer) {
+  /** `syncs` tells whether a file keeps the length that it was allocated, whatever comes: its frames vouch for it then. */
+  constructor(directoryId: Buffer, syncs: boolean) {
     this.#directoryId = directoryId;
+    this.#syncs = syncs;
   }
 
   /** The most bytes that a frame takes when no single record is longer. */
@@ -80,7 +84,8 @@ export class FrameEncoder {
   }
 
   #seal(end: number, records: number, file: JournalFile, batch: number): Buffer {
-    sealFrame(this.#buffer, end, records, { sequence: file.sequence, batch, directoryId: this.#directoryId });
+    const fileBytes = this.#syncs ? file.allocatedBytes : 0;
+    sealFrame(this.#buffer, end, records, { sequence: file.sequence, batch, directoryId: this.#directoryId, handles: file.nextHandle, fileBytes });
     return this.#buffer.subarray(0, end);
   }
 
@@ -100,6 +105,15 @@ const BIND_BYTES = recordLength(emptyChange(0), NO_BYTES, false);
 /** A change that changes nothing, at a time. */
 export function emptyChange(atMs: number): JournalEntry["change"] {
   return { payload: NO_BYTES, messages: 1, closes: false, producer: null, seq: null, atMs };
+}
+
+/** A record that says what a handle stands for, of a stream that reaches `position` at least. */
+export function encodeBinding(handle: number, identity: StreamIdentity, position: Position): Buffer {
+  const json = encodeIdentity(identity);
+  const change = emptyChange(0);
+  const record = Buffer.alloc(recordLength(change, json, false));
+  encodeRecord(record, 0, { kind: RecordKind.bind, handle, position, segmentStart: 0, change, identity, bypassed: null }, json);
+  return record;
 }
 
 /** What says which stream it is, where the file does not know it yet. */

@@ -1,4 +1,4 @@
-import { DamagedStreamError, type AppendRecord, type Rejection, type Settlement } from "../storage.js";
+import { DamagedStreamError, type AppendRecord, type Position, type Rejection, type Settlement } from "../storage.js";
 import { crc32InTurns } from "./crc32.js";
 import type { FileStream, HeldEntry, Place, ReservedSegment, SegmentRoll } from "./file-stream.js";
 import { isBusy, isDiskFull } from "./files.js";
@@ -31,6 +31,9 @@ type Settle = JournalEntry["settle"];
 const MAX_QUEUED_BYTES = 64 * 1024 * 1024;
 /** Payload that may wait for its segment before changes are refused, if the tail cache is smaller than that. */
 const MIN_UNWRITTEN_LIMIT_BYTES = 16 * 1024 * 1024;
+
+/** Of what was decided on changes that have failed. */
+const VOID_GENERATION = -1;
 
 /**
  * Takes changes in and brings them to the journal, a stream's in the order of their positions: what comes behind a
@@ -105,11 +108,16 @@ export class Intake {
     this.#handIn({ kind: RecordKind.trim, stream, change: emptyChange(atMs), position, segmentStart, bypassed: null, generation, settle, companion });
   }
 
-  /** Calls `settle` when all that was taken for the stream before has settled. */
-  barrier(stream: FileStream, settle: (how: Settlement) => void): void {
-    if (this.#stopped) settle("storage-unavailable");
-    else if (stream.pending === 0 && stream.held === null) settle("durable");
-    else this.#handIn(this.#entry(stream, null, emptyChange(0), settle));
+  /**
+   * Calls `settle` when all that was taken for the stream before has settled: as a failure when the stream will not end at
+   * `expectedTail` then, because some of that has failed and nobody was told yet.
+   */
+  barrier(stream: FileStream, settle: (how: Settlement) => void, expectedTail?: Position): void {
+    if (this.#stopped) return settle("storage-unavailable");
+    if (stream.pending === 0 && stream.held === null) return settle("durable");
+    const isVoid = expectedTail !== undefined && expectedTail !== stream.reservedTail;
+    const entry = this.#entry(stream, null, emptyChange(0), settle);
+    this.#handIn(isVoid ? { ...entry, generation: VOID_GENERATION } : entry);
   }
 
   #entry(stream: FileStream, kind: RecordKindCode | null, change: AppendRecord, settle: Settle, companion: JournalEntry | null = null): JournalEntry {

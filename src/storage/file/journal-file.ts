@@ -67,6 +67,11 @@ export class JournalFile {
     return this.offset + length <= this.#allocatedBytes || this.isAllocated;
   }
 
+  /** So long the file is on disk. */
+  get allocatedBytes(): number {
+    return this.#allocatedBytes;
+  }
+
   /** Whether the zeros reach to the file's full size. */
   get isAllocated(): boolean {
     return this.#allocatedBytes >= this.#limitBytes;

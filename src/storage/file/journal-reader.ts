@@ -1,4 +1,4 @@
-import { claimsFrame, decodeFrame, decodeHeads, FRAME_HEADER_BYTES, SECTOR_BYTES, type Frame, type RecordHead } from "./record.js";
+import { claimsFrame, decodeFrame, SECTOR_BYTES, type Frame } from "./record.js";
 
 /** What a journal file should be. */
 export interface ExpectedJournal {
@@ -27,6 +27,8 @@ export interface JournalDamage {
 
 /** What is wrong with a file without frames before one that has some: every file has frames before the next one gets any. */
 export const LOST_FRAMES = "it has no sound record, but a later file has";
+/** What is wrong with a journal without any frame: from its first start on, a directory has one. */
+export const NO_FRAMES = "it has no sound record";
 
 const FOREIGN = "it belongs to another directory";
 
@@ -86,18 +88,21 @@ export function* soundFrames(bytes: Buffer, from: number, { sequence, directoryI
   }
 }
 
-/** What the records of a frame seem to be for although its checksum is wrong; `null` when they don't even add up. */
-export function guessHeads(bytes: Buffer, offset: number): readonly RecordHead[] | null {
-  if (offset + FRAME_HEADER_BYTES > bytes.length) return null;
-  const length = bytes.readUInt32LE(offset + 4);
-  const end = offset + length;
-  if (length < FRAME_HEADER_BYTES || end > bytes.length) return null;
-  const recordCount = bytes.readUInt32LE(offset + 12);
-  const records = bytes.subarray(offset + FRAME_HEADER_BYTES, end);
-  try {
-    return [...decodeHeads({ offset, sequence: 0, batch: 0, directoryId: Buffer.alloc(0), recordCount, records, nextOffset: end })];
-  } catch {
-    // Nothing vouches for these bytes: they may be anything.
-    return null;
-  }
+/** Where a file that was longer ends now. */
+export interface CutOff extends JournalDamage {
+  /** Whether frames may have been cut off with it. */
+  readonly mayHideFrames: boolean;
+}
+
+/**
+ * Whether a journal file was cut off: its sound frames vouch for a length that it does not have. `end` is where they end.
+ * Frames are written without a gap, so where a whole sector is left behind them that holds none, there were no more.
+ */
+export function cutOff(bytes: Buffer, frames: readonly Frame[], end: number, sequence: number): CutOff | null {
+  const fileBytes = frames.reduce((longest, frame) => Math.max(longest, frame.fileBytes), 0);
+  if (bytes.length >= fileBytes) return null;
+  const isTorn = claimsFrame(bytes, end, sequence);
+  const isAllThere = isTorn ? end + bytes.readUInt32LE(end + 4) <= bytes.length : end + SECTOR_BYTES <= bytes.length;
+  const problem = `it ends here, but had ${fileBytes} bytes`;
+  return { offset: bytes.length, problem: isAllThere ? `${problem}; its records end before, at byte ${end}` : problem, mayHideFrames: !isAllThere };
 }

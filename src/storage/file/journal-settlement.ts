@@ -2,10 +2,12 @@ import { systemClock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import type { Damaged } from "./damaged.js";
 import type { FileStream } from "./file-stream.js";
+import { encodeBinding } from "./frame-encoder.js";
 import { poolThreads, readWhole, replaceFile, type Files } from "./files.js";
-import { ownSidecar, type JournaledStream, type Survey, type SurveyedFile } from "./journal-survey.js";
+import type { Survey, SurveyedFile } from "./journal-survey.js";
+import { ownSidecar, type JournaledStream } from "./journaled-stream.js";
 import type { Layout } from "./layout.js";
-import { encodeFrame, keepRecords, type Frame } from "./record.js";
+import { decodeRecords, encodeFrame, keepRecords, SECTOR_BYTES, type Frame } from "./record.js";
 import { keepStreams, NO_RECORDS, writeKept } from "./kept-journal.js";
 import { recover } from "./recovery.js";
 import { SegmentPool } from "./segment-pool.js";
@@ -19,36 +21,61 @@ export interface SettlementOptions {
   readonly layout: Layout;
   readonly directoryId: Buffer;
   readonly damaged: Damaged;
+  /** Whether the stream of this id has forks. */
+  readonly isSource: (id: string) => boolean;
   readonly log: Log;
 }
 
-/** A stream whose records are not all there. */
+/** A stream whose records are not all there, or may not be. */
 export interface ShortStream {
   readonly id: string;
   readonly name: string;
   readonly directory: string;
   readonly reason: string;
+  /** Whether nothing of it is left to apply records to. */
+  readonly isLostWithAll: boolean;
+}
+
+/** What a settlement decides. */
+export interface Decisions {
+  /** The streams that are refused from now on. */
+  readonly short: readonly ShortStream[];
+  /** What the journal goes on from: no batch before it is asked for again. */
+  readonly lastBatch: number;
 }
 
 const CACHE_BYTES = 64 * 1024 * 1024;
 
-/** Streams that have lost records: a gap before later ones, a damaged record of their own, or a deletion before a later creation. */
-export function shortStreams({ streams }: Survey): ShortStream[] {
-  const present = [...streams.values()].filter(({ deleted }) => !deleted);
-  const claims = new Map<string, number>();
-  for (const { directory } of present) claims.set(directory, (claims.get(directory) ?? 0) + 1);
-  return present.filter((stream) => isApplicable(stream) && (stream.gap !== null || stream.suspect || claims.get(stream.directory) !== 1)).map(shortStream);
+/** Streams that have lost records: a gap before later ones, or a damaged record of their own. */
+export function shortStreams(survey: Survey): ShortStream[] {
+  const present = [...survey.streams.values()].filter(({ deleted }) => !deleted);
+  // Of two with the same name the one named first is deleted, also where that record is lost.
+  const holders = new Map(present.map((stream) => [stream.directory, stream]));
+  return [...holders.values()].filter((stream) => (isApplicable(stream, survey) && (stream.gap !== null || stream.suspect)) || isLostWithAll(stream)).map(shortStream);
 }
 
 /** Whether recovery has files to apply the stream's records to, or makes them. */
-export function isApplicable(stream: JournaledStream): boolean {
+export function isApplicable(stream: JournaledStream, { streams }: Survey): boolean {
   const { createdHere, sidecar } = stream;
-  return ownSidecar(stream) !== null || (createdHere && sidecar === null);
+  if (isLostWithAll(stream)) return false;
+  if (ownSidecar(stream) !== null) return true;
+  if (!createdHere || sidecar?.kind === "damaged") return false;
+  // What is in the place of one that was created in the journal goes: it was deleted there, or never created.
+  return sidecar === null || sidecar.sidecar.claimed || streams.has(sidecar.sidecar.id);
 }
 
-function shortStream({ identity, directory, gap, tail }: JournaledStream): ShortStream {
-  const reason = `records of it from position ${gap?.tail ?? tail} on are lost, and its readers may have seen them`;
-  return { id: identity.id, name: identity.name, directory, reason };
+/** Whether a stream's beginning is lost, and it has no files. What has its name in that case should be deleted. */
+function isLostWithAll(stream: JournaledStream): boolean {
+  return stream.isBeginningLost && stream.sidecar?.kind !== "damaged" && (ownSidecar(stream)?.claimed ?? true);
+}
+
+function shortStream(stream: JournaledStream): ShortStream {
+  const { identity, directory, gap, tail } = stream;
+  const isLost = isLostWithAll(stream);
+  const reason = isLost
+    ? "its creation is lost, with all that it had: it was in a damaged part of the journal, or in files that are gone"
+    : `records of it from position ${gap?.tail ?? tail} on are lost, and its readers may have seen them`;
+  return { id: identity.id, name: identity.name, directory, reason, isLostWithAll: isLost };
 }
 
 /**
@@ -59,20 +86,21 @@ function shortStream({ identity, directory, gap, tail }: JournaledStream): Short
  * Until the last step the journal stays as it is: when it is damaged no server starts on it, and doing it all again does
  * the same. Returns the streams whose records are kept because their files can't take them.
  */
-export async function settleJournal(options: SettlementOptions, survey: Survey): Promise<FileStream[]> {
+export async function settleJournal(options: SettlementOptions, survey: Survey, { short, lastBatch }: Decisions): Promise<FileStream[]> {
   const { files, layout, damaged } = options;
-  const short = shortStreams(survey);
-  const journal = survey.damages.length === 0 ? survey.files : survey.files.map((file) => ({ ...file, frames: () => knownFrames(file) }));
-  const left = await applyAll(options, journal, new Set(short.map(({ directory }) => directory)));
-  for (const { directory, reason } of short) await damaged.refuse(directory, reason);
+  const isWhole = survey.damages.length === 0 && survey.superseded.size === 0;
+  const journal = isWhole ? survey.files : survey.files.map((file) => ({ ...file, frames: () => knownFrames(file, (id) => !survey.superseded.has(id)) }));
+  const left = await applyAll({ ...options, lastBatch }, journal, short);
+  for (const { id, directory, reason } of short) await damaged.refuse(directory, reason, { batch: lastBatch, isSource: options.isSource(id) });
   const next = Math.max(...survey.files.map(({ sequence }) => sequence)) + 1;
-  await replaceFile(files, layout.journalFile(next), encodeFrame({ sequence: next, batch: survey.lastBatch + 1, directoryId: options.directoryId }, 0, NO_RECORDS));
+  const empty = encodeFrame({ sequence: next, batch: lastBatch + 1, directoryId: options.directoryId, handles: 0, fileBytes: SECTOR_BYTES }, 0, NO_RECORDS);
+  await replaceFile(files, layout.journalFile(next), empty);
   await files.syncDirectory(layout.journal);
   const isKept = survey.damages.length > 0 || short.length > 0;
   const leftIds = new Set(left.map(({ id }) => id));
   for (const file of journal) {
     const isWhole = survey.damages.every((damage) => damage.file !== file.path);
-    if ((await keepLeft(options, file, leftIds, isWhole)) === file.path) continue;
+    if ((await keepLeft({ ...options, survey }, file, leftIds, isWhole)) === file.path) continue;
     if (isKept) await damaged.move(file.path);
     else await files.unlink(file.path);
   }
@@ -81,8 +109,8 @@ export async function settleJournal(options: SettlementOptions, survey: Survey):
 }
 
 /** Keeps what a file has of these streams; returns where, `null` when it has nothing of them. */
-async function keepLeft({ files, layout, damaged }: SettlementOptions, { path, sequence, frames }: SurveyedFile, ids: ReadonlySet<string>, isWhole: boolean): Promise<string | null> {
-  const kept = ids.size === 0 ? [] : keepStreams(await frames(), ({ id }) => ids.has(id));
+async function keepLeft({ files, layout, damaged, survey }: SettlementOptions & { readonly survey: Survey }, { path, sequence, frames, bindings }: SurveyedFile, ids: ReadonlySet<string>, isWhole: boolean): Promise<string | null> {
+  const kept = ids.size === 0 ? [] : keepStreams(withBindings(await frames(), bindings, survey), ({ id }) => ids.has(id));
   if (kept.length === 0) return null;
   const target = layout.keptJournalFile(sequence);
   if (target === path && !isWhole) await damaged.copy(path, (await readWhole(files, path)) ?? NO_RECORDS);
@@ -90,40 +118,56 @@ async function keepLeft({ files, layout, damaged }: SettlementOptions, { path, s
   return target;
 }
 
-/**
- * Applies records of journal files that were set aside to these streams, by id, whose files could not take them then.
- * Those of them that have lost records are refused.
- */
-export async function applyKept(options: SettlementOptions, kept: Survey, ids: ReadonlySet<string>): Promise<void> {
-  const short = shortStreams(kept).filter(({ id }) => ids.has(id));
-  const journal = kept.files.map((file) => ({ ...file, frames: () => knownFrames(file, ids) }));
-  await applyAll(options, journal, new Set(short.map(({ directory }) => directory)));
-  for (const { directory, reason } of short) await options.damaged.refuse(directory, reason);
+/** The frames with records that say what those handles stand for of which only a damaged one said it. */
+function withBindings(frames: readonly Frame[], bindings: SurveyedFile["bindings"], { streams }: Survey): readonly Frame[] {
+  const bound = new Set<number>();
+  return frames.map((frame) => {
+    const missing: Buffer[] = [];
+    for (const { handle, identity, position } of decodeRecords(frame)) {
+      const known = bindings.get(handle);
+      if (identity === null && !bound.has(handle) && known !== undefined) missing.push(encodeBinding(handle, known, Math.min(position, streams.get(known.id)?.tail ?? position)));
+      bound.add(handle);
+    }
+    return { ...frame, recordCount: frame.recordCount + missing.length, records: Buffer.concat([...missing, frame.records]) };
+  });
 }
 
-/** Streams that are there, and whose files lack records that were set aside. */
+/**
+ * Applies records of journal files that were set aside to these streams, by id, whose files could not take them then.
+ * Those of them that have lost records are refused: nothing of what is kept is asked for again, up to batch `lastBatch`.
+ */
+export async function applyKept(options: SettlementOptions, kept: Survey, ids: ReadonlySet<string>, lastBatch: number): Promise<void> {
+  const short = shortStreams(kept).filter(({ id }) => ids.has(id));
+  const journal = kept.files.map((file) => ({ ...file, frames: () => knownFrames(file, (id) => ids.has(id)) }));
+  await applyAll({ ...options, lastBatch }, journal, short);
+  for (const { id, directory, reason } of short) await options.damaged.refuse(directory, reason, { batch: lastBatch, isSource: options.isSource(id) });
+}
+
+/** Streams that are there, and whose files lack records that were set aside, or may lack some that were damaged there. */
 export function behindKept(kept: Survey, present: Survey): JournaledStream[] {
   const isGone = (id: string): boolean => present.streams.get(id)?.deleted === true;
   return [...kept.streams.values()].filter((stream) => {
-    const lacksRecords = stream.pendingRecords > 0 || stream.gap !== null;
+    const lacksRecords = stream.pendingRecords > 0 || stream.gap !== null || stream.suspect;
     return !stream.deleted && !isGone(stream.identity.id) && ownSidecar(stream) !== null && lacksRecords;
   });
 }
 
-async function applyAll({ files, layout, directoryId, log }: SettlementOptions, journal: readonly SurveyedFile[], short: ReadonlySet<string>): Promise<FileStream[]> {
+async function applyAll({ files, layout, directoryId, log, lastBatch }: SettlementOptions & { readonly lastBatch: number }, journal: readonly SurveyedFile[], short: readonly ShortStream[]): Promise<FileStream[]> {
+  const shortened = new Set(short.filter((stream) => !stream.isLostWithAll).map(({ directory }) => directory));
+  const lost = new Set(short.filter((stream) => stream.isLostWithAll).map(({ directory }) => directory));
   const pool = new SegmentPool(files);
   const cache = new TailCache(CACHE_BYTES);
   const writer = new SegmentWriter({ files, layout, pool, cache, threads: poolThreads(), damaged: (stream, damage) => void (stream.damage = damage) });
   let failed: Error | null = null;
   const fault = (error: Error): void => void (failed ??= error);
   const trash = new Trash({ files, layout, pool, clock: systemClock(), log, failed: fault, fault, noteShard: (directory) => writer.noteShard(directory) });
-  const { backlog } = await recover({ files, layout, directoryId, writer, cache, trash, maxUnwrittenBytes: CACHE_BYTES / 2, journal });
+  const { backlog } = await recover({ files, layout, directoryId, writer, cache, trash, maxUnwrittenBytes: CACHE_BYTES / 2, journal, lastBatch });
   const left: FileStream[] = [];
   for (const name of backlog.names()) {
     const stream = await backlog.open(name);
-    if (stream === null) continue;
+    if (stream === null || lost.has(stream.directory)) continue;
     // What is before a gap is theirs like everything else.
-    if (short.has(stream.directory)) stream.damage = null;
+    if (shortened.has(stream.directory)) stream.damage = null;
     if (stream.damage === null) await settle(writer, stream);
     // Also where the files only now turn out not to take it.
     if (stream.damage !== null) left.push(stream);
@@ -140,12 +184,12 @@ async function settle(writer: SegmentWriter, stream: FileStream): Promise<void> 
   await writer.persist(stream);
 }
 
-/** Behind damage a handle may stand for a stream that was named in the damaged part: nobody knows which. `ids` are all that count. */
-async function knownFrames(file: SurveyedFile, ids: ReadonlySet<string> | null = null): Promise<readonly Frame[]> {
-  const known = new Set<number>();
+/** Behind damage a handle may stand for a stream that was named in the damaged part: nobody knows which. */
+async function knownFrames(file: SurveyedFile, isWanted: (id: string) => boolean): Promise<readonly Frame[]> {
+  const known = new Set([...file.bindings].filter(([, { id }]) => isWanted(id)).map(([handle]) => handle));
   return (await file.frames()).map((frame) =>
     keepRecords(frame, ({ handle, identity }) => {
-      if (identity !== null && (ids?.has(identity.id) ?? true)) known.add(handle);
+      if (identity !== null && isWanted(identity.id)) known.add(handle);
       return known.has(handle);
     }),
   );

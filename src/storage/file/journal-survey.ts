@@ -1,12 +1,13 @@
 import { join } from "node:path";
-import { readBase, type SidecarBase } from "./catalog.js";
+import { likelyFrames, type LikelyFrame } from "./damaged-frames.js";
+import type { DamagedPlace } from "./damaged-place.js";
 import { ANYBODYS } from "./damage.js";
 import { errorCode, readWhole, type Files } from "./files.js";
-import { guessHeads, LOST_FRAMES, readJournalFile, soundFrames, type ExpectedJournal } from "./journal-reader.js";
+import { cutOff, LOST_FRAMES, NO_FRAMES, readJournalFile, soundFrames, type CutOff, type ExpectedJournal, type JournalDamage } from "./journal-reader.js";
+import { bringsBytes, broughtBytes, follow, isSuperseded, meetStream, ownSidecar, type FirstRecord, type JournaledStream } from "./journaled-stream.js";
 import { journalSequenceOf, keptSequenceOf, type Layout } from "./layout.js";
 import { DirectoryError } from "./lock.js";
-import { decodeRecords, RecordKind, type BypassedPayload, type Frame, type JournalRecord, type RecordHead, type StreamIdentity } from "./record.js";
-import type { SidecarResult } from "./sidecar.js";
+import { decodeRecords, RecordKind, type Frame, type JournalRecord, type StreamIdentity } from "./record.js";
 import type { Position } from "../storage.js";
 
 /** Where a survey looks. */
@@ -14,59 +15,8 @@ export interface SurveyOptions {
   readonly files: Files;
   readonly layout: Layout;
   readonly directoryId: Buffer;
-}
-
-/** A stream that the journal speaks of. */
-export interface JournaledStream {
-  readonly identity: StreamIdentity;
-  readonly directory: string;
-  /** Where it ended when the journal first spoke of it; for one that was created in it, where its own bytes begin. */
-  readonly firstPosition: Position;
-  /** All it ever was is in the journal, from its creation on. */
-  readonly createdHere: boolean;
-  /** What its sidecar says, also where a notice stands in its place; `null` where there is none. */
-  readonly sidecar: SidecarResult | null;
-  /** Whether its directory says that it lacks records which the journal has. */
-  readonly isTold: boolean;
-  deleted: boolean;
-  /** Where it ends when the journal is applied. */
-  tail: Position;
-  /** Where it begins when the journal is applied; 0 when no trim is in it. */
-  trimmedTo: Position;
-  /** What the journal changes in its forks, by id: where the bytes end that one needs, `null` where it is gone. */
-  readonly forkChanges: Map<string, Position | null>;
-  /** Records that its sidecar does not hold yet, and that can be applied. */
-  pendingRecords: number;
-  /** Where the journal goes on somewhere else than at the stream's end, `null` when it never does. */
-  gap: JournalGap | null;
-  /** It seems to have records in a damaged part of the journal. */
-  suspect: boolean;
-  readonly bypassed: BypassedPlace[];
-}
-
-/** Records that do not follow what the stream has. */
-export interface JournalGap {
-  readonly file: string;
-  readonly offset: number;
-  readonly position: Position;
-  readonly tail: Position;
-}
-
-/** A large payload that only its segment holds. */
-export interface BypassedPlace extends BypassedPayload {
-  readonly position: Position;
-  readonly segmentStart: Position;
-}
-
-/** A damaged place in a journal file. */
-export interface DamagedPlace {
-  readonly file: string;
-  readonly offset: number;
-  readonly problem: string;
-  /** Streams with sound records behind it, by id; what is between may be records of any stream. */
-  readonly behind: Set<string>;
-  /** Streams that the damaged records themselves seem to be for, by id. */
-  readonly suspects: Set<string>;
+  /** A batch that the journal must have had, because a sidecar holds it; 0 when nothing is known. */
+  readonly knownBatch?: number;
 }
 
 /** One file of the journal. */
@@ -76,6 +26,8 @@ export interface SurveyedFile {
   readonly bytes: number;
   /** The sound frames, also those behind damage; read again each time, so that they are not all in memory. */
   readonly frames: () => Promise<readonly Frame[]>;
+  /** What handles stand for that were bound in a damaged frame, where that is certain. */
+  readonly bindings: ReadonlyMap<number, StreamIdentity>;
 }
 
 /** What the journal holds. */
@@ -84,8 +36,12 @@ export interface Survey {
   readonly damages: readonly DamagedPlace[];
   /** By id. */
   readonly streams: ReadonlyMap<string, JournaledStream>;
+  /** Ids of streams whose deletion is lost, and whose name another has by now. */
+  readonly superseded: ReadonlySet<string>;
   /** The batch of the last sound frame, 0 when there is none. */
   readonly lastBatch: number;
+  /** The highest batch that it has had, as far as anything tells. */
+  readonly highestBatch: number;
   /** The file whose first frame belongs to another directory, if there is one. */
   readonly foreign: string | null;
 }
@@ -101,6 +57,7 @@ export async function surveyJournal(options: SurveyOptions): Promise<Survey> {
     if (!sequences.has(sequence)) await surveyor.surveyFile(layout.keptJournalFile(sequence), sequence, "kept");
   }
   for (const sequence of sequences) await surveyor.surveyFile(layout.journalFile(sequence), sequence, "next");
+  await surveyor.surveyEnd();
   return surveyor.survey();
 }
 
@@ -129,9 +86,40 @@ function ordered(sequences: readonly (number | null)[]): number[] {
  */
 type Standing = "next" | "kept" | "alone";
 
-interface Handles {
+/** What is known of a file while it is read, and behind it: the next one's first frame may tell that it has lost its last. */
+interface FileState {
+  readonly path: string;
+  readonly expected: ExpectedJournal;
   readonly byHandle: Map<number, JournaledStream>;
-  readonly damage: DamagedPlace | null;
+  readonly bindings: Map<number, StreamIdentity>;
+  /** Handles of which only a damaged frame says what they stand for, and that is not certain. */
+  readonly uncertain: Set<number>;
+  /** Where its last sound frame ends. */
+  end: number;
+  /** Whether it has a sound frame. */
+  hasFrames: boolean;
+  cut: CutOff | null;
+}
+
+/** Damaged frames of one file, and whose handles they use. */
+interface FilePart {
+  readonly state: FileState;
+  readonly frames: readonly LikelyFrame[];
+}
+
+/** What a damaged place seems to have held. */
+interface Held {
+  readonly parts: readonly FilePart[];
+  /** Whether there was nothing else. */
+  readonly isAll: boolean;
+}
+
+/** Where damage is, and the sound frame behind it, if there is one. */
+interface Place {
+  readonly state: FileState;
+  readonly offset: number;
+  readonly problem: string;
+  readonly next: Frame | null;
 }
 
 class Surveyor {
@@ -140,16 +128,27 @@ class Surveyor {
   readonly #damages: DamagedPlace[] = [];
   readonly #streams = new Map<string, JournaledStream>();
   #lastBatch: number | null = null;
+  #likelyBatch = 0;
+  /** The last batch of what was kept of files from before the journal's first. */
+  #keptBatch = 0;
   #foreign: string | null = null;
-  /** The first file without frames. */
-  #empty: string | null = null;
+  /** Whether nothing but a sidecar says that something is missing. */
+  #isOnlyTold = false;
+  readonly #states: FileState[] = [];
 
   constructor(options: SurveyOptions) {
     this.#options = options;
   }
 
   survey(): Survey {
-    return { files: this.#files, damages: this.#damages, streams: this.#streams, lastBatch: this.#lastBatch ?? 0, foreign: this.#foreign };
+    const lastBatch = this.#lastBatch ?? 0;
+    const highestBatch = Math.max(lastBatch, this.#likelyBatch, this.#keptBatch, this.#options.knownBatch ?? 0);
+    // A sound journal has each deletion; and a sidecar that no record vouches for may be from anywhere.
+    const mayLackDeletions = this.#damages.length > 0 && !this.#isOnlyTold;
+    const superseded = [...this.#streams.values()].filter((stream) => mayLackDeletions && !stream.deleted && isSuperseded(stream));
+    for (const stream of superseded) stream.deleted = true;
+    const ids = new Set(superseded.map(({ identity }) => identity.id));
+    return { files: this.#files, damages: this.#damages, streams: this.#streams, superseded: ids, lastBatch, highestBatch, foreign: this.#foreign };
   }
 
   /** Takes the next file. */
@@ -160,49 +159,142 @@ class Surveyor {
     const isKept = standing === "kept";
     const expected: ExpectedJournal = { sequence, directoryId, lastBatch: isNext ? this.#lastBatch : null, isKept };
     const { frames, damage, end } = readJournalFile(bytes, expected);
-    if (isNext) this.#noteLost(path, frames.length > 0);
-    const handles = new Map<number, JournaledStream>();
-    await this.#takeFrames(path, frames, { byHandle: handles, damage: this.#damages.at(-1) ?? null });
-    if (damage !== null) {
-      const place: DamagedPlace = { file: path, ...damage, behind: new Set(), suspects: new Set() };
-      this.#damages.push(place);
-      const rest = [...soundFrames(bytes, end, expected)];
-      if (rest[0]?.offset !== damage.offset) this.#noteSuspects(guessHeads(bytes, damage.offset) ?? [], handles, place);
-      // Nothing of this directory's in it, but somebody's: it must not be taken for an empty one.
-      if (frames.length === 0 && rest.length === 0 && !isKept) this.#foreign = path;
-      await this.#takeFrames(path, rest, { byHandle: handles, damage: place });
+    const sound = damage === null ? frames : [...frames, ...soundFrames(bytes, end, expected)];
+    if (isNext) await this.#noteLost(sound[0] ?? null);
+    const state: FileState = { path, expected, byHandle: new Map(), bindings: new Map(), uncertain: new Set(), end: 0, hasFrames: sound.length > 0, cut: null };
+    // Nothing of this directory's in it, but somebody's: it must not be taken for an empty one.
+    if (damage !== null && sound.length === 0 && !isKept) {
+      this.#foreign = path;
+      this.#damages.push(placeOf(path, damage, "nobody"));
     }
-    // What comes next goes on from the file before this one.
-    if (isKept) this.#lastBatch = null;
+    let last = expected.lastBatch;
+    for (const frame of sound) {
+      if (frame.offset !== state.end || (last !== null && !isKept && frame.batch !== last + 1)) await this.#noteBetween(state, bytes, frame, last);
+      await this.#takeFrame(state, frame);
+      last = frame.batch;
+    }
+    if (isKept) await this.#endKept(state, bytes, sound.at(-1));
+    else {
+      state.cut = cutOff(bytes, sound, state.end, sequence);
+      this.#states.push(state);
+    }
     const reread = async (): Promise<readonly Frame[]> => [...soundFrames(await readJournal(files, path), 0, expected)];
-    this.#files.push({ path, sequence, bytes: bytes.length, frames: reread });
+    this.#files.push({ path, sequence, bytes: bytes.length, frames: reread, bindings: state.bindings });
   }
 
-  /** Before the first file with frames, one without has lost them. */
-  #noteLost(path: string, hasFrames: boolean): void {
-    if (hasFrames && this.#lastBatch === null && this.#empty !== null) {
-      this.#damages.push({ file: this.#empty, offset: 0, problem: LOST_FRAMES, behind: new Set(), suspects: new Set() });
+  /** What was kept of a file ends with a frame without records; the journal goes on from the file before it, not from this. */
+  async #endKept(state: FileState, bytes: Buffer, last: Frame | undefined): Promise<void> {
+    if (state.end !== bytes.length || last?.recordCount !== 0) {
+      const { frames, end, areWhole } = likelyFrames(bytes, state.end, bytes.length, state.expected);
+      const isAll = areWhole && end === bytes.length && frames.at(-1)?.frame.recordCount === 0;
+      await this.#note({ state, offset: state.end, problem: "its end is missing", next: null }, { parts: [{ state, frames }], isAll });
     }
-    this.#empty ??= hasFrames ? null : path;
+    this.#keptBatch = Math.max(this.#keptBatch, this.#lastBatch ?? 0);
+    this.#lastBatch = null;
   }
 
-  async #takeFrames(path: string, frames: readonly Frame[], handles: Handles): Promise<void> {
-    for (const frame of frames) {
-      for (const record of decodeRecords(frame)) await this.#takeRecord(path, frame, record, handles);
-      this.#lastBatch = frame.batch;
+  /** Looks at where the journal ends, now that all files are known. */
+  async surveyEnd(): Promise<void> {
+    if (this.#foreign !== null || this.#states.length === 0) return;
+    const knownBatch = Math.max(this.#keptBatch, this.#options.knownBatch ?? 0);
+    const newest = this.#states.findLast(({ hasFrames }) => hasFrames);
+    if (newest === undefined) return this.#noteNothingSound();
+    const lastBatch = this.#lastBatch ?? 0;
+    const { cut } = newest;
+    if (cut !== null) this.#damages.push(placeOf(newest.path, cut, cut.mayHideFrames ? "anybody" : "nobody"));
+    if (cut?.mayHideFrames === true || knownBatch <= lastBatch) return;
+    this.#isOnlyTold = this.#damages.length === 0;
+    const held = await this.#behindLast(Infinity);
+    const isAll = held.isAll && countOf(held) >= knownBatch - lastBatch;
+    await this.#note({ state: newest, offset: newest.end, problem: `it ends with batch ${lastBatch}, but a meta.json holds batch ${knownBatch}`, next: null }, { ...held, isAll });
+  }
+
+  /** Every directory has a frame from its first start on: of several files the one that shows something had it. */
+  async #noteNothingSound(): Promise<void> {
+    const held = await this.#behindLast(Infinity);
+    const state = held.parts.find(({ frames }) => frames.length > 0)?.state ?? this.#states[0];
+    if (state !== undefined) await this.#note({ state, offset: 0, problem: NO_FRAMES, next: null }, { ...held, isAll: held.isAll && countOf(held) > 0 });
+  }
+
+  /** Before the first file with frames, of which `next` is the first, one without has lost them. */
+  async #noteLost(next: Frame | null): Promise<void> {
+    const [state] = this.#states;
+    if (next !== null && this.#lastBatch === null && state !== undefined) {
+      const held = await this.#behindLast(Infinity);
+      const last = held.parts.flatMap(({ frames }) => frames).at(-1);
+      const isAll = next.batch === 1 || (held.isAll && last?.isCertain === true && last.frame.batch === next.batch - 1);
+      await this.#note({ state, offset: 0, problem: LOST_FRAMES, next }, { ...held, isAll });
     }
   }
 
-  async #takeRecord(path: string, frame: Frame, record: JournalRecord, { byHandle, damage }: Handles): Promise<void> {
-    if (record.identity !== null) byHandle.set(record.handle, await this.#meet(record, record.identity));
+  /** What is between the last sound frame and `next`, in this file and at the end of the one before, was damaged. */
+  async #noteBetween(state: FileState, bytes: Buffer, next: Frame, lastBatch: number | null): Promise<void> {
+    const isHere = next.offset !== state.end;
+    const problem = isHere ? `sound records follow at byte ${next.offset}` : `batch ${next.batch} follows batch ${lastBatch}`;
+    const place = { state, offset: state.end, problem, next };
+    const { isKept } = state.expected;
+    // Batches count every frame: none is missing.
+    if (next.batch - 1 === lastBatch && isKept !== true) return this.#note(place, { parts: [], isAll: true });
+    const own = likelyFrames(bytes, state.end, next.offset, state.expected);
+    // There they count none: its frames follow each other without a gap.
+    if (isKept === true) return this.#note(place, { parts: [{ state, frames: own.frames }], isAll: own.areWhole && own.end === next.offset });
+    const missing = lastBatch === null ? 0 : next.batch - lastBatch - 1 - own.frames.length;
+    const earlier = missing > 0 && state.end === 0 ? await this.#behindLast(missing) : { parts: [], isAll: true };
+    const isAll = own.areWhole && own.end === next.offset && earlier.isAll && countOf(earlier) === missing;
+    await this.#note(place, { parts: [...earlier.parts, { state, frames: own.frames }], isAll });
+  }
+
+  /** Up to `most` frames behind the last sound one, in the files before this: they looked like a torn write until it was known better. */
+  async #behindLast(most: number): Promise<Held> {
+    const parts: FilePart[] = [];
+    let isAll = true;
+    for (const state of this.#states.slice(Math.max(0, this.#states.findLastIndex(({ hasFrames }) => hasFrames)))) {
+      const bytes = await readJournal(this.#options.files, state.path);
+      const { frames, end, areWhole } = likelyFrames(bytes, state.end, bytes.length, state.expected, most - countOf({ parts }));
+      parts.push({ state, frames });
+      // Where as many are looked for as there may be, more may have been cut off.
+      const cut = most === Infinity ? cutOff(bytes, frames.map(({ frame }) => frame), end, state.expected.sequence) : null;
+      isAll &&= areWhole && cut?.mayHideFrames !== true;
+    }
+    return { parts, isAll };
+  }
+
+  async #note({ state, offset, problem, next }: Place, { parts, isAll }: Held): Promise<void> {
+    const boundBefore = new Set([...state.byHandle.values()].map(({ identity }) => identity.id));
+    const after = batchBefore(next, state.expected) + 1;
+    const suspects = new Set<string>();
+    let isKnown = isAll;
+    for (const { state: owner, frames } of parts) {
+      for (const likely of frames) isKnown = (await this.#takeLikely(owner, likely, after, suspects)) && isKnown;
+    }
+    // Behind a sound frame of the same file, what was lost is of streams that it had bound, if all of those are known.
+    const areAllBound = next !== null && offset > 0 && next.offset > offset && next.handles - bindingsIn(next) === state.byHandle.size;
+    this.#damages.push({ ...placeOf(state.path, { offset, problem }, isKnown ? "nobody" : areAllBound ? boundBefore : "anybody", after), suspects });
+  }
+
+  async #takeFrame(state: FileState, frame: Frame): Promise<void> {
+    for (const record of decodeRecords(frame)) await this.#takeRecord(state, frame, record);
+    this.#lastBatch = frame.batch;
+    state.end = frame.nextOffset;
+  }
+
+  async #takeRecord({ path, byHandle, uncertain }: FileState, frame: Frame, record: JournalRecord): Promise<void> {
+    const damage = this.#damages.at(-1);
+    if (record.identity !== null) byHandle.set(record.handle, await this.#meet({ record, identity: record.identity, batch: frame.batch, isSound: true }));
     const stream = byHandle.get(record.handle);
     if (stream === undefined) {
-      if (damage?.file === path) return;
-      throw new DirectoryError(`journal file ${path} uses handle ${record.handle} without saying what it means`);
+      // It was bound where nobody can tell who was.
+      const place = this.#damages.findLast(({ file, others }) => file === path && others === "anybody") ?? this.#damages.findLast(({ file }) => file === path);
+      if (place === undefined) throw new DirectoryError(`journal file ${path} uses handle ${record.handle} without saying what it means`);
+      place.strayRecords += 1;
+      place.strayBatch = frame.batch;
+      return;
     }
     damage?.behind.add(stream.identity.id);
-    if (record.kind === RecordKind.delete) this.#delete(stream);
-    else if (record.kind !== RecordKind.bind && isNews(stream, frame)) follow(stream, record, path, frame.offset);
+    // That is good enough to name the stream, not to give it bytes.
+    if (uncertain.has(record.handle)) stream.suspect ||= frame.batch > (ownSidecar(stream)?.batch ?? 0);
+    else if (record.kind === RecordKind.delete) this.#delete(stream);
+    else follow(stream, record, path, frame);
   }
 
   #delete(stream: JournaledStream): void {
@@ -212,77 +304,67 @@ class Surveyor {
     for (const other of this.#streams.values()) if (other.directory === stream.directory) other.deleted = true;
   }
 
-  #noteSuspects(heads: readonly RecordHead[], byHandle: ReadonlyMap<number, JournaledStream>, place: DamagedPlace): void {
-    for (const { handle } of heads) {
-      const stream = byHandle.get(handle);
-      if (stream === undefined) continue;
-      stream.suspect = true;
-      place.suspects.add(stream.identity.id);
+  /** Notes whose records a damaged frame before batch `after` seems to hold; false where that is not known of all. */
+  async #takeLikely(state: FileState, { frame, records, isWhole, isCertain }: LikelyFrame, after: number, suspects: Set<string>): Promise<boolean> {
+    let areKnown = isWhole;
+    const tails = new Map<JournaledStream, Position>();
+    if (isCertain) this.#likelyBatch = Math.max(this.#likelyBatch, frame.batch);
+    const batch = isCertain ? frame.batch : after - 1;
+    for (const record of records) {
+      const stream = await this.#likelyOwner(state, record, batch, isCertain);
+      const fits = stream !== null && (isCertain || !bringsBytes(record) || record.position === (tails.get(stream) ?? stream.tail));
+      areKnown &&= fits;
+      if (stream === null) continue;
+      if (bringsBytes(record)) tails.set(stream, record.position + broughtBytes(record));
+      suspects.add(stream.identity.id);
+      stream.suspect ||= batch > (ownSidecar(stream)?.batch ?? 0);
     }
+    return areKnown;
   }
 
-  async #meet(record: JournalRecord, identity: StreamIdentity): Promise<JournaledStream> {
+  /** Who a damaged record is for. A name that nothing else vouches for counts where there is such a stream. */
+  async #likelyOwner({ byHandle, bindings, uncertain }: FileState, record: JournalRecord, batch: number, isCertain: boolean): Promise<JournaledStream | null> {
+    const { handle, identity } = record;
+    if (identity === null) return byHandle.get(handle) ?? null;
     const known = this.#streams.get(identity.id);
+    const stream = known ?? (await meetStream(this.#options, { record, identity, batch, isSound: false }));
+    const isThere = ownSidecar(stream) !== null;
+    if (known === undefined && !isThere && !isCertain) return null;
+    this.#streams.set(identity.id, stream);
+    byHandle.set(handle, stream);
+    if (!isCertain) uncertain.add(handle);
+    // A deletion behind it counts also where there are no files yet.
+    else if (isThere || known !== undefined) bindings.set(handle, identity);
+    return stream;
+  }
+
+  async #meet(first: FirstRecord): Promise<JournaledStream> {
+    const { id } = first.identity;
+    const known = this.#streams.get(id);
     if (known !== undefined) return known;
-    const { files, layout } = this.#options;
-    const directory = layout.streamDirectory(identity.name);
-    // One that can't be read is told of where its directory is looked at.
-    const base = await readBase(files, identity.id, directory).catch(() => null);
-    const sidecar = base === null ? null : sidecarOf(base);
-    const createdHere = record.kind === RecordKind.create;
-    const firstPosition = createdHere ? (identity.config.forkedFrom?.point ?? 0) : record.position;
-    const own = base?.own ?? null;
-    const met: JournaledStream = {
-      identity,
-      directory,
-      firstPosition,
-      createdHere,
-      sidecar,
-      isTold: base?.isTold === true,
-      deleted: false,
-      tail: own === null || own.claimed ? firstPosition : own.state.tail,
-      trimmedTo: 0,
-      forkChanges: new Map(),
-      pendingRecords: 0,
-      gap: null,
-      suspect: false,
-      bypassed: [],
-    };
-    this.#streams.set(identity.id, met);
+    const met = await meetStream(this.#options, first);
+    this.#streams.set(id, met);
     return met;
   }
 }
 
-/** A notice without a sidecar beside it is in the place of none. */
-function sidecarOf({ own, read, isTold, isVacant }: SidecarBase): SidecarResult | null {
-  if (own !== null) return { kind: "sound", sidecar: own };
-  return isTold && isVacant ? null : read;
+function placeOf(file: string, { offset, problem }: JournalDamage, others: DamagedPlace["others"], after = Infinity): DamagedPlace {
+  return { file, offset, problem, after, behind: new Set(), suspects: new Set(), others, strayRecords: 0, strayBatch: 0 };
 }
 
-/** The stream's own sidecar, when it is sound. */
-export function ownSidecar({ sidecar, identity }: JournaledStream): Extract<SidecarResult, { kind: "sound" }>["sidecar"] | null {
-  return sidecar?.kind === "sound" && sidecar.sidecar.id === identity.id ? sidecar.sidecar : null;
+/** The last batch that what is damaged before `next` can have had. What ends a kept file has the batch of the frame before it. */
+function batchBefore(next: Frame | null, { isKept }: ExpectedJournal): number {
+  if (next === null) return Infinity;
+  return isKept === true && next.recordCount === 0 ? next.batch : next.batch - 1;
 }
 
-function isNews(stream: JournaledStream, frame: Frame): boolean {
-  return frame.batch > (ownSidecar(stream)?.batch ?? 0);
+function countOf({ parts }: Pick<Held, "parts">): number {
+  return parts.reduce((count, { frames }) => count + frames.length, 0);
 }
 
-/** Goes on as recovery does: a record counts when it begins where the stream ends. */
-function follow(stream: JournaledStream, record: JournalRecord, file: string, offset: number): void {
-  if (stream.gap !== null) return;
-  const hasBytes = record.kind === RecordKind.create || record.kind === RecordKind.append;
-  if (hasBytes && record.position !== stream.tail) {
-    stream.gap = { file, offset, position: record.position, tail: stream.tail };
-    return;
-  }
-  stream.pendingRecords += 1;
-  if (record.kind === RecordKind.trim) stream.trimmedTo = record.position;
-  if (record.kind === RecordKind.link) stream.forkChanges.set(record.change.payload.toString(), record.position);
-  if (record.kind === RecordKind.unlink) stream.forkChanges.set(record.change.payload.toString(), null);
-  if (!hasBytes) return;
-  stream.tail += record.bypassed?.length ?? record.change.payload.length;
-  if (record.bypassed !== null) stream.bypassed.push({ ...record.bypassed, position: record.position, segmentStart: record.segmentStart });
+/** How many handles a frame gives out. */
+function bindingsIn(frame: Frame): number {
+  return new Set([...decodeRecords(frame)].filter(({ identity }) => identity !== null).map(({ handle }) => handle)).size;
 }
 
 async function readJournal(files: Files, path: string): Promise<Buffer> {

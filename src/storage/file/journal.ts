@@ -22,6 +22,8 @@ export interface JournalOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly directoryId: Buffer;
+  /** Whether what the file system says is synced is on disk. */
+  readonly fsync: boolean;
   /** A file is full at about this size. */
   readonly fileBytes: number;
   /** The sequence of the first file to write, and the batch of its first frame. */
@@ -72,7 +74,7 @@ export class Journal {
 
   constructor(options: JournalOptions) {
     this.#options = options;
-    this.#encoder = new FrameEncoder(options.directoryId);
+    this.#encoder = new FrameEncoder(options.directoryId, options.fsync);
     this.#refusal = new JournalRefusal(options);
     this.#takingBack = new Retry(options.clock);
     this.#supply = new JournalSupply({

@@ -2,7 +2,7 @@ import type { FileStream } from "./file-stream.js";
 import { readWhole, removeFile, replaceFile, type Files } from "./files.js";
 import { readJournalFile } from "./journal-reader.js";
 import type { Layout } from "./layout.js";
-import { decodeFrame, encodeFrame, keepRecords, type Frame } from "./record.js";
+import { decodeFrame, decodeHeads, encodeFrame, keepRecords, type Frame } from "./record.js";
 
 /** What a keeper works with. */
 export interface KeptJournalOptions {
@@ -101,8 +101,13 @@ export async function writeKept({ files, layout, sequence }: KeptJournalOptions 
   const last = frames.at(-1);
   if (last === undefined) throw new RangeError(`nothing is to be kept of journal file ${sequence}`);
   const { batch, directoryId } = last;
+  const bound = new Set<number>();
+  const framed = frames.map((frame) => {
+    for (const { handle, identity } of decodeHeads(frame)) if (identity !== null) bound.add(handle);
+    return encodeFrame({ sequence, batch: frame.batch, directoryId, handles: bound.size, fileBytes: 0 }, frame.recordCount, frame.records);
+  });
   // The last frame has no record: where it is missing, so may be others.
-  const ended = [...frames.map((frame) => encodeFrame({ ...frame, sequence }, frame.recordCount, frame.records)), encodeFrame({ sequence, batch, directoryId }, 0, NO_RECORDS)];
-  await replaceFile(files, layout.keptJournalFile(sequence), Buffer.concat(ended));
+  const end = encodeFrame({ sequence, batch, directoryId, handles: bound.size, fileBytes: 0 }, 0, NO_RECORDS);
+  await replaceFile(files, layout.keptJournalFile(sequence), Buffer.concat([...framed, end]));
   await files.syncDirectory(layout.journal);
 }

@@ -97,6 +97,11 @@ export function keptSidecarPath(streamDirectory: string): string {
   return `${sidecarPath(streamDirectory)}.damaged`;
 }
 
+/** What a stream's directory keeps of accepted losses. */
+export function lossesPath(streamDirectory: string): string {
+  return join(streamDirectory, "losses.json");
+}
+
 /** The segment that begins at `start`. */
 export function segmentPath(streamDirectory: string, start: Position): string {
   return join(streamDirectory, `${digits16(start)}.seg`);

@@ -6,7 +6,8 @@ import { crc32 } from "./crc32.js";
  * one sync and each beginning at a multiple of 512 bytes, so that no write touches a sector that holds an older frame.
  *
  * Frame:   0 magic "SDJ1"   4 u32 length (header and records)   8 u32 CRC-32 of bytes 12..length
- *         12 u32 records   16 u64 file sequence   24 u64 batch   32 8 bytes directory id   40 records...
+ *         12 u32 records   16 u64 file sequence   24 u64 batch   32 8 bytes directory id
+ *         40 u32 handles that the file has given out by then   44 u32 sectors that the file has at least   48 records...
  * Record:  0 u32 length    4 u8 kind   5 u8 flags   6 u16 producer id bytes   8 u16 Stream-Seq bytes   10 u16 zero
  *         12 u32 handle   16 u64 position   24 u64 segment start   32 f64 time (ms since 1970)
  *         40 [u64 epoch, u64 seq, producer id] [Stream-Seq] [u32 messages] then by kind:
@@ -23,10 +24,13 @@ export const SECTOR_BYTES = 512;
 /** What takes the place of a frame's first sector so that there is none. */
 export const NO_FRAME = Buffer.alloc(SECTOR_BYTES);
 /** Bytes before the first record of a frame. */
-export const FRAME_HEADER_BYTES = 40;
+export const FRAME_HEADER_BYTES = 48;
 /** Length of a directory's id, in bytes. */
 export const DIRECTORY_ID_BYTES = 8;
-const RECORD_HEADER_BYTES = 40;
+/** Bytes of a record before what not every record has. */
+export const RECORD_HEADER_BYTES = 40;
+/** Where a frame's bytes begin that its CRC is of. */
+export const FRAME_CRC_FROM = 12;
 const FRAME_MAGIC = 0x314a4453;
 const PRODUCER_BYTES = 16;
 const BYPASS_BYTES = 12;
@@ -44,6 +48,8 @@ const FLAG_BYPASSED = 8;
 /** The payload is not just one message. */
 const FLAG_MESSAGES = 16;
 const MESSAGES_BYTES = 4;
+/** All flags that a record can have. */
+export const RECORD_FLAGS = FLAG_CLOSES | FLAG_PRODUCER | FLAG_SEQ | FLAG_BYPASSED | FLAG_MESSAGES;
 
 /** Which stream a handle means. */
 export interface StreamIdentity {
@@ -136,11 +142,15 @@ export function encodeRecord(target: Buffer, offset: number, record: JournalReco
   return end;
 }
 
-/** What says which frame this is. */
+/** What says which frame this is, and what its file is by then. */
 export interface FrameIdentity {
   readonly sequence: number;
   readonly batch: number;
   readonly directoryId: Buffer;
+  /** How many handles the file has given out, those of this frame included: damage between two frames has hidden no more. */
+  readonly handles: number;
+  /** How long the file is at least, whatever comes: a shorter one was cut off. In bytes, rounded down to whole sectors; 0 where nobody can say. */
+  readonly fileBytes: number;
 }
 
 /** Fills in the header of the frame at the start of `target` once its records are there; `length` includes the header. */
@@ -151,7 +161,9 @@ export function sealFrame(target: Buffer, length: number, records: number, frame
   writeUint64(target, 16, frame.sequence);
   writeUint64(target, 24, frame.batch);
   frame.directoryId.copy(target, 32);
-  target.writeUInt32LE(crc32(target.subarray(12, length)), 8);
+  target.writeUInt32LE(frame.handles, 40);
+  target.writeUInt32LE(Math.floor(frame.fileBytes / SECTOR_BYTES), 44);
+  target.writeUInt32LE(crc32(target.subarray(FRAME_CRC_FROM, length)), 8);
 }
 
 /** A whole frame with these records, up to where the next one begins. */
@@ -164,11 +176,8 @@ export function encodeFrame(identity: FrameIdentity, recordCount: number, record
 }
 
 /** A frame read back: `records` are its bytes, `nextOffset` where the next frame begins. */
-export interface Frame {
+export interface Frame extends FrameIdentity {
   readonly offset: number;
-  readonly sequence: number;
-  readonly batch: number;
-  readonly directoryId: Buffer;
   readonly recordCount: number;
   readonly records: Buffer;
   readonly nextOffset: number;
@@ -180,15 +189,21 @@ export function decodeFrame(file: Buffer, offset: number): Frame | null {
   const length = file.readUInt32LE(offset + 4);
   if (length < FRAME_HEADER_BYTES || offset + length > file.length) return null;
   const frame = file.subarray(offset, offset + length);
-  if (crc32(frame.subarray(12)) !== frame.readUInt32LE(8)) return null;
+  return crc32(frame.subarray(FRAME_CRC_FROM)) === frame.readUInt32LE(8) ? frameOf(frame, offset) : null;
+}
+
+/** Takes `bytes` for the frame at `offset`: nothing is compared with its checksum. They are at least a header. */
+export function frameOf(bytes: Buffer, offset: number): Frame {
   return {
     offset,
-    sequence: readUint64(frame, 16),
-    batch: readUint64(frame, 24),
-    directoryId: frame.subarray(32, FRAME_HEADER_BYTES),
-    recordCount: frame.readUInt32LE(12),
-    records: frame.subarray(FRAME_HEADER_BYTES),
-    nextOffset: alignUp(offset + length),
+    sequence: readUint64(bytes, 16),
+    batch: readUint64(bytes, 24),
+    directoryId: bytes.subarray(32, 40),
+    handles: bytes.readUInt32LE(40),
+    fileBytes: bytes.readUInt32LE(44) * SECTOR_BYTES,
+    recordCount: bytes.readUInt32LE(12),
+    records: bytes.subarray(FRAME_HEADER_BYTES),
+    nextOffset: alignUp(offset + bytes.length),
   };
 }
 
@@ -196,6 +211,11 @@ export function decodeFrame(file: Buffer, offset: number): Frame | null {
 export function claimsFrame(file: Buffer, offset: number, sequence: number): boolean {
   if (offset + FRAME_HEADER_BYTES > file.length) return false;
   return file.readUInt32LE(offset) === FRAME_MAGIC && readUint64(file, offset + 16) === sequence;
+}
+
+/** Whether the bytes at `offset` begin as a frame does. */
+export function hasFrameMagic(file: Buffer, offset: number): boolean {
+  return file.readUInt32LE(offset) === FRAME_MAGIC;
 }
 
 /** The next multiple of a sector. */
@@ -255,7 +275,8 @@ function recordAt({ records }: Frame, offset: number): Buffer {
   return records.subarray(offset, offset + records.readUInt32LE(offset));
 }
 
-function decodeRecord(bytes: Buffer, isNaming = true): JournalRecord {
+/** Reads the record that `bytes` are, with its identity where `isNaming`. Throws where they contradict themselves: a RangeError, or a SyntaxError of JSON. */
+export function decodeRecord(bytes: Buffer, isNaming = true): JournalRecord {
   const kind = kindOf(bytes.readUInt8(4));
   const flags = bytes.readUInt8(5);
   const cursor = { offset: RECORD_HEADER_BYTES };

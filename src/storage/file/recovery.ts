@@ -3,7 +3,7 @@ import { Backlog, readSidecarOf, StreamRecords, type BacklogOptions } from "./ba
 import { ANYBODYS } from "./damage.js";
 import type { SealedFile } from "./checkpoint.js";
 import { errorCode, isSystemError, readFully, readWhole } from "./files.js";
-import { LOST_FRAMES, readJournalFile, type ExpectedJournal } from "./journal-reader.js";
+import { cutOff, LOST_FRAMES, NO_FRAMES, readJournalFile, type CutOff, type ExpectedJournal } from "./journal-reader.js";
 import { isKeptDraft, journalSequenceOf, keptSequenceOf } from "./layout.js";
 import { DirectoryError } from "./lock.js";
 import { alignUp, decodeHeads, FRAME_HEADER_BYTES, NO_FRAME, RecordKind, type Frame, type StreamIdentity } from "./record.js";
@@ -13,6 +13,8 @@ export interface RecoveryOptions extends BacklogOptions {
   readonly directoryId: Buffer;
   /** What to take in place of the journal's files: what is left of a damaged one. */
   readonly journal?: readonly JournalSource[];
+  /** With that, the last batch that the journal is known to have had. */
+  readonly lastBatch?: number;
 }
 
 /** A journal file that was read by somebody who knows what in it is sound. */
@@ -20,6 +22,8 @@ export interface JournalSource {
   readonly path: string;
   readonly sequence: number;
   readonly frames: () => Promise<readonly Frame[]>;
+  /** What handles stand for without a sound record that says so. */
+  readonly bindings: ReadonlyMap<number, StreamIdentity>;
 }
 
 /** What recovery found. */
@@ -52,6 +56,8 @@ interface ScannedFile {
   readonly records: number;
   readonly bytes: number;
   readonly lastBatch: number;
+  /** What shows that it was cut off, if it is the newest with frames. */
+  readonly cut: CutOff | null;
   /** Where the last frame is. */
   readonly lastFrame: { readonly offset: number; readonly length: number };
 }
@@ -67,7 +73,7 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
     await removeUnused(options, scanned);
   }
   const fates = fatesOf([...kept, ...scanned], known);
-  const lastBatch = scanned.reduce((highest, file) => Math.max(highest, file.lastBatch), 0);
+  const lastBatch = scanned.reduce((highest, file) => Math.max(highest, file.lastBatch), options.lastBatch ?? 0);
   for (const identity of fates.deleted.values()) await removeDeleted(options, identity, fates);
   return {
     backlog: new Backlog(options, fates.surviving, lastBatch),
@@ -110,14 +116,26 @@ async function scanJournal(options: RecoveryOptions, known: Map<string, StreamRe
   const scanned: ScannedFile[] = [];
   let lastBatch: number | null = null;
   for (const sequence of sequences.sort((left, right) => left - right)) {
-    const file = scanFrames(layout.journalFile(sequence), sequence, await readFrames(options, layout.journalFile(sequence), { sequence, lastBatch }), known);
+    const path = layout.journalFile(sequence);
+    const { frames, cut } = await readFrames(options, path, { sequence, lastBatch });
+    const file = { ...scanFrames(path, sequence, frames, NO_BINDINGS, known), cut };
     const first = scanned[0];
     // Behind a known batch, the next one's number shows what is missing.
     if (file.frames > 0 && lastBatch === null && first !== undefined) throw new DirectoryError(`journal file ${first.path} is damaged at byte 0: ${LOST_FRAMES}`);
     if (file.frames > 0) lastBatch = file.lastBatch;
     scanned.push(file);
   }
+  assertWholeEnd(scanned);
   return scanned;
+}
+
+/** From its first start on a directory has a frame, and a file has the length that its frames vouch for. */
+function assertWholeEnd(scanned: readonly ScannedFile[]): void {
+  const [first] = scanned;
+  const newest = scanned.findLast(({ frames }) => frames > 0);
+  if (newest === undefined && first !== undefined) throw new DirectoryError(`journal file ${first.path} is damaged at byte 0: ${NO_FRAMES}`);
+  // Where nothing but zeros was cut off, nothing is lost.
+  if (newest?.cut?.mayHideFrames === true) throw new DirectoryError(`journal file ${newest.path} is damaged at byte ${newest.cut.offset}: ${newest.cut.problem}`);
 }
 
 /** Reads what was kept of older files: first of all, as it is older than what the journal has besides. */
@@ -132,7 +150,8 @@ async function scanKept(options: RecoveryOptions, known: Map<string, StreamRecor
   for (const sequence of [...names].map(keptSequenceOf).filter((kept) => kept !== null).sort((left, right) => left - right)) {
     const path = layout.keptJournalFile(sequence);
     if (!names.has(basename(layout.journalFile(sequence)))) {
-      scanned.push(scanFrames(path, sequence, await readFrames(options, path, { sequence, lastBatch: null, isKept: true }), known));
+      const { frames } = await readFrames(options, path, { sequence, lastBatch: null, isKept: true });
+      scanned.push(scanFrames(path, sequence, frames, NO_BINDINGS, known));
       continue;
     }
     // The file itself is still there, with all that was kept of it: its checkpoint ended before it was freed.
@@ -146,19 +165,23 @@ async function scanKept(options: RecoveryOptions, known: Map<string, StreamRecor
 
 async function scanSources(sources: readonly JournalSource[], known: Map<string, StreamRecords>): Promise<ScannedFile[]> {
   const scanned: ScannedFile[] = [];
-  for (const { path, sequence, frames } of sources) scanned.push(scanFrames(path, sequence, await frames(), known));
+  for (const { path, sequence, frames, bindings } of sources) scanned.push(scanFrames(path, sequence, await frames(), bindings, known));
   return scanned;
 }
 
-function scanFrames(path: string, sequence: number, frames: readonly Frame[], known: Map<string, StreamRecords>): ScannedFile {
+const NO_BINDINGS: JournalSource["bindings"] = new Map();
+
+function scanFrames(path: string, sequence: number, frames: readonly Frame[], bindings: JournalSource["bindings"], known: Map<string, StreamRecords>): ScannedFile {
   const streams = new Map<number, StreamRecords>();
   let records = 0;
   let bytes = 0;
   for (const frame of frames) {
     records += frame.recordCount;
     bytes += frame.records.length;
-    for (const { kind, handle, offset, identity, isBypassed } of decodeHeads(frame)) {
-      if (identity !== null) streams.set(handle, recordsOf(identity, known));
+    for (const { kind, handle, offset, identity: named, isBypassed } of decodeHeads(frame)) {
+      // In the order of their first records: of two with the same name the later one counts.
+      const identity = named ?? (streams.has(handle) ? undefined : bindings.get(handle));
+      if (identity !== undefined) streams.set(handle, recordsOf(identity, known));
       const stream = streams.get(handle);
       if (stream === undefined) throw new DirectoryError(`journal file ${path} uses handle ${handle} without saying what it means`);
       if (kind === RecordKind.create) stream.isCreatedHere = true;
@@ -167,7 +190,7 @@ function scanFrames(path: string, sequence: number, frames: readonly Frame[], kn
       if (kind !== RecordKind.bind) stream.note(frame, offset);
     }
   }
-  return { path, sequence, streams, frames: frames.length, records, bytes, lastBatch: frames.at(-1)?.batch ?? 0, lastFrame: placeOf(frames.at(-1)) };
+  return { path, sequence, streams, frames: frames.length, records, bytes, lastBatch: frames.at(-1)?.batch ?? 0, cut: null, lastFrame: placeOf(frames.at(-1)) };
 }
 
 function recordsOf(identity: StreamIdentity, known: Map<string, StreamRecords>): StreamRecords {
@@ -183,14 +206,15 @@ function placeOf(frame: Frame | undefined): ScannedFile["lastFrame"] {
 }
 
 /** Reads a file's frames. Damage is an error that names the place: the file is kept as it is. */
-async function readFrames({ files, directoryId }: RecoveryOptions, path: string, expected: Omit<ExpectedJournal, "directoryId">): Promise<readonly Frame[]> {
-  const bytes = await readWhole(files, path).catch((error: unknown) => {
+async function readFrames({ files, directoryId }: RecoveryOptions, path: string, expected: Omit<ExpectedJournal, "directoryId">): Promise<{ readonly frames: readonly Frame[]; readonly cut: CutOff | null }> {
+  const read = await readWhole(files, path).catch((error: unknown) => {
     if (!isSystemError(error)) throw error;
     throw new DirectoryError(`journal file ${path} can't be read (${errorCode(error)})`);
   });
-  const { frames, damage } = readJournalFile(bytes ?? Buffer.alloc(0), { ...expected, directoryId });
+  const bytes = read ?? Buffer.alloc(0);
+  const { frames, end, damage } = readJournalFile(bytes, { ...expected, directoryId });
   if (damage !== null) throw new DirectoryError(`journal file ${path} is damaged at byte ${damage.offset}: ${damage.problem}`);
-  return frames;
+  return { frames, cut: cutOff(bytes, frames, end, expected.sequence) };
 }
 
 interface Fates {

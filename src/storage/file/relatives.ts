@@ -1,6 +1,6 @@
 import type { ForkOrigin, Position } from "../storage.js";
 import { neededBy, type ForkRelations, type Reference } from "./fork-relations.js";
-import type { JournaledStream } from "./journal-survey.js";
+import type { JournaledStream } from "./journaled-stream.js";
 import type { CheckedStream } from "./stream-check.js";
 import { writtenId } from "./stream-facts.js";
 

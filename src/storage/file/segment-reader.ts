@@ -52,12 +52,13 @@ export function deletedMeanwhile({ name }: FileStream): DeletedStreamError {
   return new DeletedStreamError(`the stream ${JSON.stringify(name)} was deleted while it was read`);
 }
 
-/** A file that is not what it should be: damage, unless it is no longer the stream's. */
-function faultOf(stream: FileStream, segment: Segment, problem: string, offset: number | null = null): Error {
+/** A file that is not what it should be: damage, unless it is no longer the stream's. What follows `damaged` can be read. */
+function faultOf(stream: FileStream, segment: Segment, problem: string, offset: number | null = null, damaged = segment.length): Error {
   const path = segmentPath(stream.directory, segment.start);
   if (endOf(segment) <= stream.earliest) return new TrimmedStreamError(stream);
   if (stream.deleted) return deletedMeanwhile(stream);
-  return new DamagedStreamError(stream.name, path, problem, offset);
+  const position = Math.min(segment.start + damaged, stream.state.tail);
+  return new DamagedStreamError(stream.name, path, problem, offset, { stream, position });
 }
 
 function tooShort(stream: FileStream, segment: Segment, end: number, wanted: number): Error {
@@ -87,7 +88,7 @@ async function compare(file: OpenFile, stream: FileStream, segment: Segment, { l
   const size = await file.size();
   if (size < length) return tooShort(stream, segment, size, length);
   const found = await crcOf(file, length);
-  return found === crc ? null : faultOf(stream, segment, `its first ${length} bytes are not what was written`, 0);
+  return found === crc ? null : faultOf(stream, segment, `its first ${length} bytes are not what was written`, 0, length);
 }
 
 /**

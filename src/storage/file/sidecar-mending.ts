@@ -1,5 +1,7 @@
+import { byteChanges } from "./crc-changes.js";
 import { crc32 } from "./crc32.js";
 import { decodeSidecar, type Sidecar } from "./sidecar.js";
+import type { LostIndex } from "./stream-check.js";
 
 /** A sidecar that was put right, and what it was before. */
 export interface MendedSidecar {
@@ -35,7 +37,7 @@ function* candidates(bytes: Buffer, body: Buffer): Generator<Candidate> {
   const [only] = wrong;
   if (only !== undefined && wrong.length === 1) yield { bytes: Buffer.concat([body, trailer]), offset: body.length + only };
   if (written === undefined) return;
-  for (const { offset, change } of singleChanges((crc32(body) ^ parseInt(written, 16)) >>> 0, body.length)) {
+  for (const { offset, change } of byteChanges((crc32(body) ^ parseInt(written, 16)) >>> 0, body.length)) {
     const changed = Buffer.from(bytes);
     changed.writeUInt8(bytes.readUInt8(offset) ^ change, offset);
     yield { bytes: changed, offset };
@@ -52,17 +54,8 @@ function soundSidecar(candidate: Candidate): MendedSidecar | null {
   }
 }
 
-/** What each byte does to a CRC, and which byte has a given highest byte in it: no two have the same. */
-const TABLE: readonly number[] = Array.from({ length: 256 }, (_, byte) => (crc32(Buffer.from([byte])) ^ crc32(Buffer.from([0]))) >>> 0);
-const BY_HIGHEST = new Map(TABLE.map((value, byte) => [value >>> 24, byte]));
-
-/** The changes of one byte among `length` that change a CRC by `difference`: taken back byte by byte from the end. */
-function* singleChanges(difference: number, length: number): Generator<{ readonly offset: number; readonly change: number }> {
-  let rest = difference;
-  for (let offset = length - 1; offset >= 0; offset -= 1) {
-    const change = BY_HIGHEST.get(rest >>> 24) ?? 0;
-    const value = TABLE[change] ?? 0;
-    if (change !== 0 && value === rest) yield { offset, change };
-    rest = (((rest ^ value) << 8) | change) >>> 0;
-  }
+/** The sidecar without these indexes of its segments: where their appends end is not known any more. */
+export function withoutIndexes(sidecar: Sidecar, lost: readonly LostIndex[]): Sidecar {
+  const starts = new Set(lost.map(({ start }) => start));
+  return { ...sidecar, segments: sidecar.segments.map((segment) => (starts.has(segment.start) ? { ...segment, index: null } : segment)) };
 }

@@ -1,7 +1,7 @@
 import { MutableState } from "../state.js";
 import type { Position, StreamConfig } from "../storage.js";
 import type { Files } from "./files.js";
-import type { JournaledStream } from "./journal-survey.js";
+import type { JournaledStream } from "./journaled-stream.js";
 import { isJsonFramed } from "./json-lines.js";
 import { segmentPath } from "./layout.js";
 import { crcOf } from "./segment-reader.js";
@@ -39,7 +39,8 @@ export async function rebuildSidecar(options: RebuildOptions, checked: CheckedSt
   if (typeof segments === "string") return segments;
   const extent = extentOf(segments, relatives);
   if (typeof extent === "string") return extent;
-  if (extent.tail < relatives.lastPoint) return `its segments end at ${extent.tail}, but a fork of it begins at ${relatives.lastPoint}: put them back from a copy`;
+  // What the journal goes on with comes behind the segments.
+  if (Math.max(extent.tail, journaled?.tail ?? 0) < relatives.lastPoint) return `its segments end at ${extent.tail}, but a fork of it begins at ${relatives.lastPoint}: put them back from a copy`;
   if (journaled === undefined) return guess({ ...options, name, directory: checked.directory, relatives }, extent);
   if (extent.tail < limit) return `its segments end at ${extent.tail}, but the journal says that it had ${limit} bytes: put them back from a copy`;
   return { sidecar: closedAt(journaled.identity, extent, relatives), unknown: `${unknownBefore(extent, relatives)}${UNKNOWN_STATE}` };

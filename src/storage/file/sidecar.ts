@@ -66,6 +66,7 @@ export function encodeSidecar(sidecar: Sidecar): Buffer {
     ["batch", sidecar.batch],
     ["tail", state.tail],
     ["closed", state.closed],
+    ["closedAtMs", state.closedAtMs],
     ["closedBy", state.closedBy],
     ["lastSeq", state.lastSeq],
     ["producers", [...(state.producers ?? [])].map(([id, mark]) => ({ id, ...mark }))],
@@ -87,12 +88,29 @@ export function isNotice(bytes: Buffer): boolean {
   return read.kind === "damaged" && read.isNotice;
 }
 
-function seal(members: readonly (readonly [string, unknown])[]): Buffer {
+/** A JSON object, one member on each line, the CRC-32 of all before it as the last. */
+export function seal(members: readonly (readonly [string, unknown])[]): Buffer {
   const body = `{\n${members.map(([key, value]) => `${JSON.stringify(key)}: ${JSON.stringify(value)},\n`).join("")}`;
   return Buffer.from(`${body}"crc32": "${hex(crc32(Buffer.from(body)))}"\n}\n`);
 }
 
+const NOT_WHOLE = "it is not whole";
+
+/** The text of sealed JSON, or in words what is wrong with it. */
+export function unseal(bytes: Buffer): { readonly text: string } | { readonly problem: string } {
+  const text = bytes.toString("utf8");
+  const match = /"crc32": "([0-9a-f]{8})"\n\}\n$/.exec(text);
+  if (match === null) return { problem: NOT_WHOLE };
+  const isSound = hex(crc32(bytes.subarray(0, Buffer.byteLength(text.slice(0, match.index))))) === match[1];
+  return isSound ? { text } : { problem: "its checksum does not match" };
+}
+
 const REFUSAL = /^\{\n"format": 1,\n"refused": "([^"\\]*)"\n\}\n$/;
+
+/** Why a repair refused the stream whose sidecar these bytes are; `null` when none did. */
+export function refusalIn(bytes: Buffer): string | null {
+  return REFUSAL.exec(bytes.toString("utf8"))?.[1] ?? null;
+}
 
 /** What takes a sidecar's place when its stream is to be refused until somebody decides; `reason` is plain words. */
 export function encodeRefusal(reason: string): Buffer {
@@ -102,17 +120,15 @@ export function encodeRefusal(reason: string): Buffer {
 /** Reads a sidecar. */
 export function decodeSidecar(bytes: Buffer): SidecarResult {
   const text = bytes.toString("utf8");
-  const match = /"crc32": "([0-9a-f]{8})"\n\}\n$/.exec(text);
   const version = /^\{\n"format": (\d+),\n/.exec(text)?.[1];
   if (version !== undefined && Number(version) !== FORMAT) {
     return { kind: "damaged", problem: `format ${version} is not known to this version, which writes format ${FORMAT}`, isFinal: true, isNotice: false };
   }
-  const refusal = REFUSAL.exec(text)?.[1];
-  if (refusal !== undefined) return { kind: "damaged", problem: refusal, isFinal: true, isNotice: false };
-  if (match === null || version === undefined) return { kind: "damaged", problem: "it is not a whole sidecar", isFinal: false, isNotice: false };
-  if (hex(crc32(bytes.subarray(0, Buffer.byteLength(text.slice(0, match.index))))) !== match[1]) {
-    return { kind: "damaged", problem: "its checksum does not match", isFinal: false, isNotice: false };
-  }
+  const refusal = refusalIn(bytes);
+  if (refusal !== null) return { kind: "damaged", problem: refusal, isFinal: true, isNotice: false };
+  const sealed = unseal(bytes);
+  if (version === undefined || ("problem" in sealed && sealed.problem === NOT_WHOLE)) return { kind: "damaged", problem: "it is not a whole sidecar", isFinal: false, isNotice: false };
+  if ("problem" in sealed) return { kind: "damaged", problem: sealed.problem, isFinal: false, isNotice: false };
   // The checksum has vouched for the text: it is what encodeSidecar or encodeNotice wrote.
   const json = JSON.parse(text) as SidecarJson | Notice;
   return "damage" in json ? { kind: "damaged", problem: json.damage, isFinal: false, isNotice: true } : { kind: "sound", sidecar: fromJson(json) };
@@ -130,6 +146,7 @@ interface SidecarJson extends StreamConfig {
   readonly batch: number;
   readonly tail: number;
   readonly closed: boolean;
+  readonly closedAtMs: number | null;
   readonly closedBy: ProducerStamp | null;
   readonly lastSeq: string | null;
   readonly producers: readonly (ProducerMark & { readonly id: string })[];
@@ -161,6 +178,7 @@ function fromJson(json: SidecarJson): Sidecar {
   const state = new MutableState();
   state.tail = json.tail;
   state.closed = json.closed;
+  state.closedAtMs = json.closedAtMs;
   state.closedBy = json.closedBy;
   state.lastSeq = json.lastSeq;
   state.touchedAtMs = json.touchedAtMs;

@@ -1,9 +1,10 @@
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type { Position } from "../storage.js";
 import { errorCode, isBusy, readWhole, type Files } from "./files.js";
-import { indexPath, indexStartOf, keptSidecarPath, segmentPath, segmentStartOf, sidecarPath, type Layout } from "./layout.js";
+import { indexPath, indexStartOf, keptSidecarPath, lossesPath, segmentPath, segmentStartOf, sidecarPath, type Layout } from "./layout.js";
+import { decodeLosses, type AcceptedLoss } from "./losses.js";
 import { crcOf } from "./segment-reader.js";
-import { decodeSidecar, type SegmentEntry, type Sidecar, type SidecarResult } from "./sidecar.js";
+import { decodeSidecar, refusalIn, type SegmentEntry, type Sidecar, type SidecarResult } from "./sidecar.js";
 
 /** Something that is not as it should be. */
 export interface Finding {
@@ -25,6 +26,17 @@ export interface LostSegment extends SegmentEntry {
   readonly offset: number | null;
 }
 
+/** The index of a segment that is not what the sidecar says. */
+export interface LostIndex {
+  readonly start: Position;
+  readonly path: string;
+  /** Whether its file is there, and can be read. */
+  readonly state: LostSegment["state"];
+  readonly problem: string;
+  /** Where the file ends too early, `null` where that is not what is wrong. */
+  readonly offset: number | null;
+}
+
 /** What the directory of a stream turned out to be. */
 export interface CheckedStream {
   readonly directory: string;
@@ -37,11 +49,15 @@ export interface CheckedStream {
   readonly sidecarState: "sound" | "missing" | "damaged" | "final" | "unreadable";
   /** The sidecar's bytes, `null` when there are none to be had. */
   readonly sidecarBytes: Buffer | null;
+  /** Why a repair refused the stream, `null` when none did. */
+  readonly refusal: string | null;
+  /** The losses of its end that were accepted; `null` when what keeps them is damaged. */
+  readonly accepted: readonly AcceptedLoss[] | null;
   /** The starts of the segment files that are there, in order. */
   readonly starts: readonly Position[];
   readonly lost: readonly LostSegment[];
   /** Segments whose index is not what the sidecar says: their bytes are sound all the same. */
-  readonly lostIndexes: readonly Position[];
+  readonly lostIndexes: readonly LostIndex[];
   /** All of that, and what else there is, in words; nothing about a sidecar that is missing. */
   readonly findings: readonly Finding[];
 }
@@ -80,16 +96,29 @@ export async function checkStream(options: CheckOptions, directory: string): Pro
   const names = typeof listed === "string" ? [] : listed;
   const starts = names.map(segmentStartOf).filter((start) => start !== null).sort((left, right) => left - right);
   const lost: LostSegment[] = [];
-  const lostIndexes: Position[] = [];
+  const lostIndexes: LostIndex[] = [];
   if (sidecar !== null) {
     await checkHome(options, sidecar, directory, tell);
     checkPositions(sidecar, path, tell);
-    if (options.readSegments) lost.push(...(await checkSegments(options, sidecar, directory, bytes?.length ?? 0)));
+    options.onBytes(bytes?.length ?? 0, 0);
+    if (options.readSegments) lost.push(...(await lostSegments(options, sidecar, directory)));
     for (const { path: segment, problem, offset } of lost) tell(segment, problem, offset);
-    if (options.readSegments) lostIndexes.push(...(await checkIndexes(options, sidecar, directory, tell)));
+    if (options.readSegments) lostIndexes.push(...(await checkIndexes(options, sidecar, directory)));
+    for (const { path: index, problem, offset } of lostIndexes) tell(index, problem, offset);
   }
   for (const stray of names.filter((file) => !isOurs(file))) tell(join(directory, stray), "it is no file of a stream");
-  return { directory, name, sidecar, sidecarProblem, sidecarState, sidecarBytes: bytes, starts, lost, lostIndexes, findings };
+  const accepted = names.includes(basename(lossesPath(directory))) ? await acceptedLosses(options, directory, sidecar, tell) : [];
+  const refusal = typeof found === "string" || found === null ? null : refusalIn(found);
+  return { directory, name, sidecar, sidecarProblem, sidecarState, sidecarBytes: bytes, refusal, accepted, starts, lost, lostIndexes, findings };
+}
+
+async function acceptedLosses({ files }: CheckOptions, directory: string, sidecar: Sidecar | null, tell: Tell): Promise<readonly AcceptedLoss[] | null> {
+  const path = lossesPath(directory);
+  const read = await attempt(() => readWhole(files, path));
+  const losses = typeof read === "string" ? read : decodeLosses(read ?? Buffer.alloc(0));
+  const problem = typeof losses === "string" ? losses : sidecar !== null && losses.id !== sidecar.id ? `it is of another stream of this name, ${losses.id}` : null;
+  if (problem !== null) tell(path, problem);
+  return problem !== null || typeof losses === "string" ? null : losses.accepted;
 }
 
 type Tell = (file: string, problem: string, offset?: number | null) => void;
@@ -110,7 +139,7 @@ function isFinal(read: Extract<SidecarResult, { kind: "damaged" }>, before: Buff
 }
 
 function isOurs(file: string): boolean {
-  return /^meta\.json(\.new|\.damaged)?$/.test(file) || segmentStartOf(file) !== null || indexStartOf(file) !== null;
+  return /^(meta\.json(\.new|\.damaged)?|losses\.json(\.new)?)$/.test(file) || segmentStartOf(file) !== null || indexStartOf(file) !== null;
 }
 
 /** The name that a damaged sidecar gives counts when its directory agrees. */
@@ -153,11 +182,11 @@ function checkPositions({ config, segments, state, earliest, claimed }: Sidecar,
   if (end !== state.tail) tell(path, `the segments end at ${end}, the stream at ${state.tail}`);
 }
 
-async function checkSegments(options: CheckOptions, sidecar: Sidecar, directory: string, sidecarBytes: number): Promise<LostSegment[]> {
+/** Compares a stream's segments with their checksums. */
+export async function lostSegments(options: CheckOptions, sidecar: Sidecar, directory: string): Promise<LostSegment[]> {
   const lost: LostSegment[] = [];
   const total = sidecar.segments.reduce((sum, { length }) => sum + length, 1);
   let done = 0;
-  options.onBytes(sidecarBytes, 0);
   const onStep = (bytes: number): void => options.onBytes(bytes, (done += bytes) / total);
   for (const segment of sidecar.segments) {
     const path = segmentPath(directory, segment.start);
@@ -170,17 +199,17 @@ async function checkSegments(options: CheckOptions, sidecar: Sidecar, directory:
   return lost;
 }
 
-/** Compares the indexes that are in files with their checksums; returns the starts of the segments whose index is lost. */
-async function checkIndexes(options: CheckOptions, { segments, earliest }: Sidecar, directory: string, tell: Tell): Promise<Position[]> {
-  const lost: Position[] = [];
+/** Compares the indexes that are in files with their checksums; returns those that are lost. */
+async function checkIndexes(options: CheckOptions, { segments, earliest }: Sidecar, directory: string): Promise<LostIndex[]> {
+  const lost: LostIndex[] = [];
   for (const { start, length, index } of segments) {
     if (index === null || index === "one" || index.inline !== null || start + length <= Math.max(options.trimmedTo, earliest.position)) continue;
     const path = indexPath(directory, start);
     const fault = await attempt(() => faultOf(options.files, path, index, (bytes) => options.onBytes(bytes, 1)));
     if (fault === null) continue;
-    const { problem, offset } = typeof fault === "string" ? { problem: fault, offset: null } : fault;
-    tell(path, `${problem}: where the appends from ${start} to ${start + length} ended is lost, the bytes are not`, offset);
-    lost.push(start);
+    const { problem, offset, state } = typeof fault === "string" ? { problem: fault, offset: null, state: "unreadable" as const } : fault;
+    const outcome = state === "unreadable" ? "can't be told" : "is lost, the bytes are not";
+    lost.push({ start, path, state, offset, problem: `${problem}: where the appends from ${start} to ${start + length} ended ${outcome}` });
   }
   return lost;
 }

@@ -1,9 +1,10 @@
 import type { Log } from "../../ops/log.js";
-import { TrimmedStreamError, type Allocate, type MaybePromise, type Position } from "../storage.js";
+import { DamagedStreamError, TrimmedStreamError, type Allocate, type MaybePromise, type Position } from "../storage.js";
 import type { Damage } from "./damage.js";
 import type { Neighbours } from "./append-index.js";
 import type { FileStream } from "./file-stream.js";
 import { IndexReader } from "./index-reader.js";
+import { sidecarPath } from "./layout.js";
 import { endOf } from "./segment.js";
 import type { SegmentPool } from "./segment-pool.js";
 import { deletedMeanwhile, readThrough } from "./segment-reader.js";
@@ -61,12 +62,15 @@ export class StreamReader {
     // Nobody keeps the bytes for a fork that is deleted.
     if (fork.deleted) throw deletedMeanwhile(fork);
     const { owner, to } = fork.lineage.at(from);
+    const { tail } = owner.state;
+    if (from >= tail) throw this.#options.damage.told(new DamagedStreamError(owner.name, sidecarPath(owner.directory), `it ends at ${tail}, but its fork ${JSON.stringify(fork.name)} shares bytes behind that`));
     const bytes = this.#readOwn(owner, from, Math.min(maxBytes, to - from), allocate);
     if (!(bytes instanceof Promise)) return bytes;
     return bytes.catch((error: unknown) => {
       if (fork.deleted) throw deletedMeanwhile(fork);
       // The source dropped what this fork, which begins later by now, no longer needed.
-      throw error instanceof TrimmedStreamError ? new TrimmedStreamError(fork) : error;
+      if (error instanceof TrimmedStreamError) throw new TrimmedStreamError(fork);
+      throw error instanceof DamagedStreamError ? inFork(error, fork, to) : error;
     });
   }
 
@@ -79,4 +83,10 @@ export class StreamReader {
     cache.used(stream);
     return cached.read(from, maxBytes);
   }
+}
+
+/** What was found in a stream that `fork` comes from, whose bytes end for the fork at `to`. */
+function inFork(found: DamagedStreamError, fork: FileStream, to: Position): DamagedStreamError {
+  const { stream, file, problem, offset, readable } = found;
+  return readable === null ? found : new DamagedStreamError(stream, file, problem, offset, { stream: fork, position: Math.min(readable.position, to) });
 }

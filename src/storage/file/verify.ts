@@ -4,7 +4,11 @@ import { crc32 } from "./crc32.js";
 import { errorCode, isBusy, readFully, type Files } from "./files.js";
 import { claimIdOf, isSpare, journalSequenceOf, keptSequenceOf, segmentPath, sidecarPath, type Layout } from "./layout.js";
 import { behindKept } from "./journal-settlement.js";
-import { surveyJournal, surveyKept, type BypassedPlace, type DamagedPlace, type JournaledStream, type Survey } from "./journal-survey.js";
+import { newerThanJournal } from "./catalog.js";
+import { describeDamage } from "./damaged-place.js";
+import { surveyJournal, surveyKept, type Survey } from "./journal-survey.js";
+import type { BypassedPlace, JournaledStream } from "./journaled-stream.js";
+import { describeLoss } from "./losses.js";
 import { ForkRelations } from "./fork-relations.js";
 import { nameList } from "./name-list.js";
 import { checkStream, type CheckedStream, type Finding } from "./stream-check.js";
@@ -51,6 +55,9 @@ export async function verifyDirectory(options: VerifyOptions): Promise<VerifySum
   return new Verification(options, survey).run(survey);
 }
 
+/** Accepted losses that are told one by one. */
+const MAX_GIVEN_UP = 100;
+
 /** A finding about bytes that forks may share. */
 interface SharedLoss {
   readonly finding: Finding;
@@ -65,6 +72,10 @@ class Verification {
   readonly #relations: ForkRelations;
   /** Lost segments of streams with forks, whose names are known at the end. */
   readonly #shared: SharedLoss[] = [];
+  readonly #lastBatch: number;
+  /** What was given up of streams, in words, as far as there is room to say it. */
+  readonly #givenUp: string[] = [];
+  #givenUpCount = 0;
   #streams = 0;
   #bytes = 0;
   #findings = 0;
@@ -76,6 +87,7 @@ class Verification {
     this.#options = options;
     this.#facts = new StreamFactFinder(options, survey);
     this.#relations = new ForkRelations(options.layout);
+    this.#lastBatch = survey.highestBatch;
   }
 
   async run(survey: Survey): Promise<VerifySummary> {
@@ -94,10 +106,13 @@ class Verification {
     for (const { identity, directory, createdHere } of journaled.values()) {
       if (createdHere) continue;
       this.#relations.noteUnsound([identity.id]);
+      // The damaged place in the journal tells of it.
+      if (survey.damages.some(({ suspects }) => suspects.has(identity.id))) continue;
       this.#report({ ...aboutFile(directory, "it is missing"), stream: identity.name });
     }
     await this.#checkForks();
-    const notes = await notesOn(files, layout);
+    const notes = [...(await notesOn(files, layout)), ...this.#givenUp];
+    if (this.#givenUpCount > this.#givenUp.length) notes.push(`${this.#givenUpCount - this.#givenUp.length} more losses were accepted`);
     return { streams: this.#streams, bytes: this.#bytes, journalFiles: survey.files.length, notes, findings: this.#findings };
   }
 
@@ -160,10 +175,23 @@ class Verification {
       if (segment === undefined || facts === null || facts.forks.size === 0) this.#report(finding);
       else this.#shared.push({ finding, id: facts.id, from: segment.start, to: segment.start + segment.length });
     }
+    this.#noteAccepted(checked);
+    const { sidecar } = checked;
+    // Without any batch the journal itself is the finding.
+    if (sidecar !== null && sidecar.batch > this.#lastBatch && this.#lastBatch > 0) {
+      this.#report({ ...aboutFile(sidecarPath(checked.directory), newerThanJournal(sidecar.batch, this.#lastBatch)), stream: checked.name });
+    }
     const problem = problemWithOwner(checked, journaled);
     if (problem !== null) this.#report({ ...aboutFile(sidecarPath(checked.directory), problem), stream: checked.name });
     if (facts === null && (problem !== null || (checked.sidecarProblem !== null && checked.sidecarState !== "missing"))) {
       this.#relations.noteUnsound(await idsOf(this.#options, checked, journaled));
+    }
+  }
+
+  #noteAccepted({ name, accepted }: CheckedStream): void {
+    for (const loss of accepted ?? []) {
+      this.#givenUpCount += 1;
+      if (this.#givenUp.length < MAX_GIVEN_UP) this.#givenUp.push(`stream ${JSON.stringify(name)}: ${describeLoss(loss)}`);
     }
   }
 
@@ -226,22 +254,11 @@ export function problemWithOwner({ sidecar, sidecarState, starts }: CheckedStrea
 
 function* journalFindings(survey: Survey, { journal }: Layout): Generator<Finding> {
   if (survey.lastBatch === 0 && survey.damages.length === 0) yield aboutFile(journal, "the journal is missing");
-  for (const damage of survey.damages) yield { stream: null, file: damage.file, offset: damage.offset, problem: describeDamage(damage, survey) };
+  for (const damage of survey.damages) yield { stream: null, file: damage.file, offset: damage.offset, problem: describeDamage(damage, survey.streams) };
   for (const { identity, gap, deleted } of survey.streams.values()) {
     if (gap === null || deleted) continue;
     yield { stream: identity.name, file: gap.file, offset: gap.offset, problem: `it goes on at position ${gap.position}, but the stream ends at ${gap.tail}` };
   }
-}
-
-/** The damage in words, with the streams whose records it may hold. */
-export function describeDamage({ problem, behind, suspects }: DamagedPlace, { streams }: Survey): string {
-  const named = suspects.size > 0 ? `; it seems to hold records of ${namesOf(suspects, streams)}` : "";
-  const later = behind.size > 0 ? `; records behind it are of ${namesOf(behind, streams)}` : "";
-  return `${problem}${named}${later}`;
-}
-
-function namesOf(ids: ReadonlySet<string>, streams: Survey["streams"]): string {
-  return nameList([...ids].map((id) => streams.get(id)?.identity.name ?? id));
 }
 
 const TOP_LEVEL = new Set(["streamdir.json", "streamdir.json.new", "lock", "journal", "streams", "trash", "damaged"]);

@@ -26,8 +26,8 @@ export const JOURNAL_MUTANTS: readonly Mutant[] = [
   {
     fault: "a creation that finds the stream there is answered before that is durable",
     file: "stream/registry.ts",
-    code: "return stream.whenDurable((): CreateOutcome => {\n      if (!matches",
-    becomes: "return ((run: () => CreateOutcome) => run())((): CreateOutcome => {\n      if (!matches",
+    code: "return stream.whenDurable((): CreateOutcome => {",
+    becomes: "return ((run: () => CreateOutcome) => run())((): CreateOutcome => {",
     seed: 2,
   },
   {

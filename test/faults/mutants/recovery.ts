@@ -19,8 +19,8 @@ export const RECOVERY_MUTANTS: readonly Mutant[] = [
   {
     fault: "the directory of a stream that a kill left unsynced is not synced",
     file: "storage/file/backlog.ts",
-    code: "writer.noteShard(directory);\n    if (own === null) {",
-    becomes: "if (own === null) {",
+    code: "stream.hasNotice = isTold;\n    writer.noteShard(directory);",
+    becomes: "stream.hasNotice = isTold;",
     seed: 126,
   },
   {

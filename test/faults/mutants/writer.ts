@@ -19,7 +19,7 @@ export const WRITER_MUTANTS: readonly Mutant[] = [
   {
     fault: "a large append's record is written before its segment's entry is synced",
     file: "storage/file/segment-writer.ts",
-    code: "await this.#enter(stream, [segmentStart]);",
+    code: "await this.#enter(stream, [segmentStart], []);",
     becomes: "",
     seed: 81,
   },
@@ -75,8 +75,8 @@ export const WRITER_MUTANTS: readonly Mutant[] = [
   {
     fault: "a stream's file operations run at the same time",
     file: "storage/file/segment-writer.ts",
-    code: "const done = stream.work.then(() => this.#unlessFailed(run))",
-    becomes: "const done = Promise.resolve().then(() => this.#unlessFailed(run))",
+    code: "const done = stream.work.then(() => this.#unlessFailed(stream, run))",
+    becomes: "const done = Promise.resolve().then(() => this.#unlessFailed(stream, run))",
     seed: 11,
   },
   {
@@ -96,15 +96,15 @@ export const WRITER_MUTANTS: readonly Mutant[] = [
   {
     fault: "a journal file is used again before its own rename is synced",
     file: "storage/file/checkpoint.ts",
-    code: "await files.syncDirectory(journalDirectory);",
+    code: "() => files.syncDirectory(layout.journal),",
     becomes: "",
     seed: 15,
   },
   {
     fault: "a sidecar that a kill left unsynced counts as written",
     file: "storage/file/file-stream.ts",
-    code: "return !this.hasUnsyncedSidecar && this.lastBatch === this.persistedBatch;",
-    becomes: "return this.lastBatch === this.persistedBatch;",
+    code: "return !this.hasUnsyncedSidecar && !this.hasNotice && this.lastBatch === this.persistedBatch;",
+    becomes: "return !this.hasNotice && this.lastBatch === this.persistedBatch;",
     seed: 124,
   },
   {

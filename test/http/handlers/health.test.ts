@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
 import { test } from "node:test";
 import type { Context } from "../../../src/http/context.js";
 import type { Exchange } from "../../../src/http/exchange.js";
 import { health } from "../../../src/http/handlers/health.js";
+import { Layout, segmentPath } from "../../../src/storage/file/layout.js";
 import { startServer } from "../../helpers/test-server.js";
 
 test("a server that takes writes is healthy", async (context) => {
@@ -34,12 +36,30 @@ test("a prefix of another name leaves the health where it is", async (context) =
   assert.equal((await server.send("PUT", "/a")).status, 201);
 });
 
+test("damaged streams are counted, and a server that has some is healthy", async (context) => {
+  const before = await startServer(context);
+  for (const name of ["broken", "sound"]) await before.send("PUT", name, { headers: { "Content-Type": "text/plain" }, body: "hello" });
+  await before.stop();
+  const { dir } = before;
+  writeFileSync(segmentPath(new Layout(dir).streamDirectory("broken"), 0), "hullo");
+  const server = await startServer(context, { dir });
+  assert.equal((await server.send("GET", "/health")).text, '{"status":"ok"}', "nobody has read it");
+  for (let time = 0; time < 2; time += 1) {
+    const answer = await server.send("GET", "broken");
+    assert.deepEqual([answer.status, answer.headers["stream-next-offset"]], [500, (await server.send("HEAD", "broken")).headers["stream-next-offset"]]);
+  }
+  const { status, text } = await server.send("GET", "/health");
+  assert.deepEqual([status, text], [200, '{"status":"ok","damagedStreams":1}']);
+  assert.equal((await server.send("DELETE", "broken")).status, 204);
+  assert.equal((await server.send("GET", "/health")).text, '{"status":"ok"}');
+});
+
 test("a server whose storage takes no writes says why", () => {
   const answers: string[] = [];
   for (const reason of ["The disk is gone.", null]) {
     // All that is asked of a context here.
     const context = {
-      registry: { health: () => ({ writable: false, reason }) },
+      registry: { health: () => ({ writable: false, reason, damagedStreams: 0 }) },
       inFlight: { closing: false },
       responder: { send: (_exchange: Exchange, status: number, _headers: string[], body: Buffer) => answers.push(`${status} ${body}`) },
     } as unknown as Context;

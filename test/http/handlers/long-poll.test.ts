@@ -93,6 +93,15 @@ describe("a long-poll at the tail", () => {
     assert.equal(headers["stream-closed"], undefined);
   });
 
+  test("is 204 for a moment to all that wait for the same in nginx, but to nobody else", async (context) => {
+    const server = await withText(context);
+    await server.send("POST", "a", { headers: { "Stream-Closed": "true" } });
+    const tail = await atTail(server);
+    assert.equal((await server.send("GET", tail)).headers["x-accel-expires"], "2");
+    assert.equal((await server.send("GET", tail, { headers: { Authorization: "Bearer t" } })).headers["x-accel-expires"], undefined);
+    assert.equal((await server.send("GET", "a?live=long-poll&offset=now")).headers["x-accel-expires"], undefined);
+  });
+
   test("is 204 and closed when the stream is closed, without a wait", async (context) => {
     const server = await withText(context);
     const waiting = await server.begin("GET", await atTail(server));

@@ -120,6 +120,26 @@ describe("GET", () => {
     assert.equal(headers["cache-control"], "private, max-age=60, stale-while-revalidate=300");
   });
 
+  for (const [readMaxAgeMs, said] of [[5_000, "max-age=5, stale-while-revalidate=25"], [0, "max-age=0, must-revalidate"]] as const) {
+    test(`says how long a cache may show it: ${readMaxAgeMs} ms`, async (context) => {
+      const server = await withText(context, "hello", { readMaxAgeMs });
+      for (const target of ["a?offset=-1", "a?live=long-poll&offset=-1"]) {
+        const { headers } = await server.send("GET", target);
+        assert.equal(headers["cache-control"], `public, ${said}`);
+        const again = await server.send("GET", target, { headers: { "If-None-Match": headers["etag"] ?? "" } });
+        assert.deepEqual([again.status, again.headers["cache-control"]], [304, `public, ${said}`]);
+      }
+    });
+  }
+
+  test("of the stream alone, as HEAD asks, is kept by no cache without asking", async (context) => {
+    const server = await withText(context, "hello");
+    const { headers } = await server.send("GET", "a");
+    assert.equal(headers["vary"], "*");
+    assert.equal((await server.send("GET", "a", { headers: { "If-None-Match": headers["etag"] ?? "" } })).status, 304);
+    assert.equal((await server.send("GET", "a?offset=-1")).headers["vary"], undefined);
+  });
+
   test("of a stream that expires soon is not kept beyond its end", async (context) => {
     const server = await startServer(context);
     await server.send("PUT", "a", { headers: { "Stream-TTL": "30" } });

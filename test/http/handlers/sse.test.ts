@@ -43,6 +43,51 @@ describe("the head of an SSE answer", () => {
   }
 });
 
+describe("the place in the head of an SSE answer", () => {
+  test("is where the read begins, and its cursor is that of the first event", async (context) => {
+    const server = await withText(context, "hello");
+    const token = await tokensOf(server, "a");
+    const now = String(currentCursor(server));
+    const cases = [["-1", token(0)], ["now", token(5)], [token(3), token(3)]] as const;
+    for (const [offset, begin] of cases) {
+      for (const cursor of [null, "1", now, "999999999"]) {
+        const reader = await server.begin("GET", `a?live=sse&offset=${offset}${cursor === null ? "" : `&cursor=${cursor}`}`);
+        const { headers } = await reader.head();
+        assert.equal(headers["stream-next-offset"], begin);
+        assert.equal(headers["stream-cursor"], (await nextPair(reader)).control["streamCursor"]);
+        if (cursor === null || cursor === "1") assert.equal(headers["stream-cursor"], now);
+        else assert.ok(Number(headers["stream-cursor"]) > Number(cursor));
+      }
+    }
+  });
+
+  test("is that of Last-Event-ID, where one came", async (context) => {
+    const server = await withText(context, "hello");
+    const token = await tokensOf(server, "a");
+    const reader = await server.begin("GET", "a?live=sse&offset=-1", { headers: { "Last-Event-ID": token(3) } });
+    assert.equal((await reader.head()).headers["stream-next-offset"], token(3));
+  });
+});
+
+describe("an SSE reader learns when to come back", () => {
+  test("once, in its first event", async (context) => {
+    const server = await withText(context);
+    const reader = await follow(server, "a?live=sse&offset=-1");
+    assert.match(await reader.until("\n\n"), /^retry: 100\nevent: control\n/);
+    await server.send("POST", "a", { headers: TEXT, body: "one" });
+    assert.match(await reader.until("\n\n"), /^event: data\n/);
+  });
+
+  test("at a time of its own, where many may end together", async (context) => {
+    const server = await withText(context);
+    const readers = await Promise.all(Array.from({ length: 200 }, () => follow(server, "a?live=sse&offset=-1")));
+    const first = await Promise.all(readers.map((reader) => reader.until("\n\n")));
+    const delays = first.map((event) => Number(/^retry: (\d+)\n/.exec(event)?.[1]));
+    assert.ok(delays.every((delayMs) => delayMs >= 100 && delayMs <= 300), delays.join());
+    assert.ok(new Set(delays).size > 20, delays.join());
+  });
+});
+
 describe("SSE", () => {
   test("begins with the backlog, and says that this is all", async (context) => {
     const server = await withText(context, "hello");
@@ -146,7 +191,7 @@ describe("SSE", () => {
     const server = await startServer(context);
     await server.send("PUT", "j", { headers: JSON_TYPE, body: '[{"k":1},2]' });
     const reader = await follow(server, "j?live=sse&offset=-1");
-    assert.equal(await reader.until("\n\n"), 'event: data\ndata:[\ndata:{"k":1},\ndata:2\ndata:]\n\n');
+    assert.equal(await reader.until("\n\n"), 'retry: 100\nevent: data\ndata:[\ndata:{"k":1},\ndata:2\ndata:]\n\n');
     await nextPair(reader);
     await server.send("POST", "j", { headers: JSON_TYPE, body: "[3]" });
     assert.deepEqual(JSON.parse((await nextPair(reader)).data ?? ""), [3]);

@@ -93,3 +93,15 @@ test("a stream made anew after a deletion is told of anew", async () => {
   damage.told(new DamagedStreamError("s", "0.seg", "missing"));
   assert.equal(lines.length, 2);
 });
+
+test("streams are counted once, until they are deleted", () => {
+  const { damage } = damageOf();
+  for (const [stream, file] of [["a", "a/0.seg"], ["a", "a/1.seg"], ["b", "b/0.seg"]] as const) damage.told(new DamagedStreamError(stream, file, "missing"));
+  assert.equal(damage.streamCount, 2);
+  const told: Settlement[] = [];
+  const settle = damage.forgetting("a", (how) => told.push(how));
+  settle("overloaded");
+  assert.equal(damage.streamCount, 2);
+  settle("durable");
+  assert.deepEqual([damage.streamCount, told], [1, ["overloaded", "durable"]]);
+});

@@ -4,8 +4,8 @@ import { dirname, join } from "node:path";
 import { describe, test } from "node:test";
 import { Damaged } from "../../../src/storage/file/damaged.js";
 import { systemFiles } from "../../../src/storage/file/files.js";
-import { Layout } from "../../../src/storage/file/layout.js";
-import { decodeSidecar, encodeSidecar } from "../../../src/storage/file/sidecar.js";
+import { keptSidecarPath, Layout } from "../../../src/storage/file/layout.js";
+import { decodeSidecar, encodeNotice, encodeSidecar, refusalIn } from "../../../src/storage/file/sidecar.js";
 import { MutableState } from "../../../src/storage/state.js";
 import { configOf } from "../../helpers/engine.js";
 import { tempDir } from "../../helpers/temp-dir.js";
@@ -46,8 +46,8 @@ describe("what is damaged", () => {
 
   test("is a reason to refuse a stream, whose sidecar is kept", async () => {
     const { damaged, path } = setUp();
-    const kept = await damaged.refuse(dirname(path), "its end is lost");
-    assert.equal(readFileSync(kept ?? "", "utf8"), "one");
+    await damaged.refuse(dirname(path), "its end is lost");
+    assert.deepEqual(await copiesOf(damaged, path), [Buffer.from("one")]);
     assert.deepEqual(decodeSidecar(readFileSync(path)), { kind: "damaged", problem: "its end is lost", isFinal: true, isNotice: false });
   });
 
@@ -56,13 +56,39 @@ describe("what is damaged", () => {
     const identity = { id: "a", name: "s", config: configOf(), earliest: { position: 0, segmentStart: 0 }, softDeleted: false, segments: [], batch: 3, claimed: false };
     const open = encodeSidecar({ ...identity, state: new MutableState(), forks: new Map([["b", 5]]) });
     writeFileSync(path, open);
-    const kept = await damaged.refuse(dirname(path), "its end is lost");
-    assert.deepEqual(readFileSync(kept ?? ""), open);
+    await damaged.refuse(dirname(path), "its end is lost", { batch: 7 });
+    assert.deepEqual(await copiesOf(damaged, path), [open]);
     const read = decodeSidecar(readFileSync(path));
     assert.ok(read.kind === "sound" && read.sidecar.state.closed && read.sidecar.forks?.get("b") === 5);
-    assert.equal(await damaged.refuse(dirname(path), "its end is lost"), null);
-    const copies: Buffer[] = [];
-    for await (const copy of damaged.copiesOf(path)) copies.push(copy);
-    assert.deepEqual(copies, [open]);
+    assert.equal(read.sidecar.batch, 7);
+    await damaged.refuse(dirname(path), "its end is lost");
+    assert.deepEqual(await copiesOf(damaged, path), [open]);
+  });
+
+  test("is a reason to refuse a stream with forks, too, whose directory is only taken: there is nothing to read", async () => {
+    const { damaged, path } = setUp();
+    const identity = { id: "a", name: "s", config: configOf(), earliest: { position: 0, segmentStart: 0 }, softDeleted: false, segments: [], batch: 0, claimed: true };
+    const claim = encodeSidecar({ ...identity, state: new MutableState(), forks: null });
+    writeFileSync(path, claim);
+    await damaged.refuse(dirname(path), "its creation is lost", { isSource: true });
+    assert.deepEqual([refusalIn(readFileSync(path)), await copiesOf(damaged, path)], ["its creation is lost", [claim]]);
+  });
+
+  test("is a reason to refuse a stream in whose sidecar's place a notice stands: the sidecar beside it is kept, too", async () => {
+    const { damaged, path } = setUp();
+    const identity = { id: "a", name: "s", config: configOf(), earliest: { position: 0, segmentStart: 0 }, forks: null, softDeleted: false, segments: [], batch: 3, claimed: false };
+    const own = encodeSidecar({ ...identity, state: new MutableState() });
+    const notice = encodeNotice(identity, "its files can't be written");
+    writeFileSync(path, notice);
+    writeFileSync(keptSidecarPath(dirname(path)), own);
+    await damaged.refuse(dirname(path), "its end is lost");
+    assert.deepEqual(await copiesOf(damaged, path), [notice, own]);
+    assert.equal(refusalIn(readFileSync(path)), "its end is lost");
   });
 });
+
+async function copiesOf(damaged: Damaged, path: string): Promise<Buffer[]> {
+  const copies: Buffer[] = [];
+  for await (const copy of damaged.copiesOf(path)) copies.push(copy);
+  return copies;
+}

@@ -337,13 +337,13 @@ describe("a full disk", () => {
     assert.deepEqual(lost, ["storage-full", "storage-full", "storage-full"]);
     assert.equal(await append(storage, stream, "x"), "storage-full");
     assert.equal(startCreate(storage, "other").stream, null);
-    assert.deepEqual(storage.health(), { writable: false, reason: "the disk is full" });
+    assert.deepEqual(storage.health(), { writable: false, reason: "the disk is full", damagedStreams: 0 });
     assert.deepEqual(await readAll(storage, stream), Buffer.from("kept,"));
     files.gate = null;
     clock.advance(1000);
     await files.idle();
     assert.equal(await append(storage, stream, "taken"), "durable");
-    assert.deepEqual(storage.health(), { writable: true, reason: null });
+    assert.deepEqual(storage.health(), { writable: true, reason: null, damagedStreams: 0 });
     assert.equal(await append(storage, stream, "."), "durable");
     assert.deepEqual(faults, []);
     assert.ok(log.some(({ level, message }) => level === "error" && message.includes("the disk is full")));
@@ -574,7 +574,7 @@ describe("a full disk", () => {
 describe("a disk that fails", () => {
   async function assertFaulted(engine: Engine, stream: StoredStream): Promise<void> {
     assert.equal(engine.faults.length, 1, "told once");
-    assert.deepEqual(engine.storage.health(), { writable: false, reason: "the disk failed" });
+    assert.deepEqual(engine.storage.health(), { writable: false, reason: "the disk failed", damagedStreams: 0 });
     assert.equal(await append(engine.storage, stream, "x"), "storage-unavailable");
     assert.equal(await startCreate(engine.storage, "new").outcome, "storage-unavailable");
     assert.equal(await remove(engine.storage, stream), "storage-unavailable");
@@ -736,7 +736,7 @@ describe("bounds", () => {
     const megabyte = Buffer.alloc(1024 * 1024);
     for (let index = 0; index < 17; index += 1) assert.equal(await append(storage, stream, { ...recordOf(""), payload: megabyte }), "durable");
     assert.equal(await append(storage, stream, "x"), "overloaded");
-    assert.deepEqual(storage.health(), { writable: false, reason: "no more files can be opened" });
+    assert.deepEqual(storage.health(), { writable: false, reason: "no more files can be opened", damagedStreams: 0 });
     files.gate = null;
     await storage.persist(stream);
     assert.equal(storage.health().writable, true);
@@ -755,13 +755,13 @@ describe("bounds", () => {
     }
     clock.advance(2000);
     assert.equal(await waiting, "overloaded");
-    assert.deepEqual(storage.health(), { writable: false, reason: "no more files can be opened" });
+    assert.deepEqual(storage.health(), { writable: false, reason: "no more files can be opened", damagedStreams: 0 });
     assert.equal(await append(storage, stream, "x"), "overloaded");
     await files.idle();
     files.gate = null;
     clock.advance(100);
     await files.idle();
-    assert.deepEqual(storage.health(), { writable: true, reason: null });
+    assert.deepEqual(storage.health(), { writable: true, reason: null, damagedStreams: 0 });
     assert.equal(await append(storage, stream, "x"), "durable");
   });
 

@@ -33,7 +33,7 @@ function recordsIn(frame: Buffer | null): JournalRecord[] {
 }
 
 test("a stream's first record in a file says what its handle means, the next ones only use it", async (t) => {
-  const encoder = new FrameEncoder(Buffer.alloc(8, 1));
+  const encoder = new FrameEncoder(Buffer.alloc(8, 1), false);
   const file = await journalFile();
   t.after(() => file.close());
   const [one, two] = [streamOf("one"), streamOf("two")];
@@ -52,7 +52,7 @@ test("a stream's first record in a file says what its handle means, the next one
 });
 
 test("a new file binds its streams again", async (t) => {
-  const encoder = new FrameEncoder(Buffer.alloc(8));
+  const encoder = new FrameEncoder(Buffer.alloc(8), false);
   const [old, file] = [await journalFile(4), await journalFile(5)];
   t.after(async () => [await old.close(), await file.close()]);
   const stream = streamOf("s");
@@ -64,7 +64,7 @@ test("a new file binds its streams again", async (t) => {
 });
 
 test("barriers and void entries are taken without a record", async (t) => {
-  const encoder = new FrameEncoder(Buffer.alloc(8));
+  const encoder = new FrameEncoder(Buffer.alloc(8), false);
   const file = await journalFile();
   t.after(() => file.close());
   const stream = streamOf("s");
@@ -76,7 +76,7 @@ test("barriers and void entries are taken without a record", async (t) => {
 });
 
 test("a frame takes as many entries as it should, and more until one of them is a record", async (t) => {
-  const encoder = new FrameEncoder(Buffer.alloc(8));
+  const encoder = new FrameEncoder(Buffer.alloc(8), false);
   const file = await journalFile();
   t.after(() => file.close());
   const stream = streamOf("s");
@@ -88,7 +88,7 @@ test("a frame takes as many entries as it should, and more until one of them is 
 });
 
 test("a frame ends before the record that would make it too long, unless that is its first", async (t) => {
-  const encoder = new FrameEncoder(Buffer.alloc(8));
+  const encoder = new FrameEncoder(Buffer.alloc(8), false);
   const file = await journalFile();
   t.after(() => file.close());
   const stream = streamOf("s");
@@ -104,7 +104,7 @@ test("a frame ends before the record that would make it too long, unless that is
 });
 
 test("a bypassed payload is counted, and only its length and CRC are written", async (t) => {
-  const encoder = new FrameEncoder(Buffer.alloc(8));
+  const encoder = new FrameEncoder(Buffer.alloc(8), false);
   const file = await journalFile();
   t.after(() => file.close());
   const { frame } = encoder.encode([entryOf(streamOf("s"), { change: recordOf(bytesOf(50_000)), bypassed: { length: 50_000, crc: 7 } })], Infinity, file, 1);
@@ -114,10 +114,21 @@ test("a bypassed payload is counted, and only its length and CRC are written", a
 });
 
 test("an empty frame only counts a batch", async (t) => {
-  const encoder = new FrameEncoder(Buffer.alloc(8));
+  const encoder = new FrameEncoder(Buffer.alloc(8), false);
   const file = await journalFile();
   t.after(() => file.close());
   const { frame } = encoder.encodeEmpty(file, 9);
   assert.deepEqual(recordsIn(frame), []);
   assert.equal(encoder.endOf(1024, frame), 1536);
+});
+
+test("a frame tells how many handles its file has given out, and for how long it vouches where syncs do", async (t) => {
+  const file = await journalFile();
+  t.after(() => file.close());
+  await file.allocate();
+  for (const [syncs, fileBytes] of [[true, Math.floor(1e6 / 512) * 512], [false, 0]] as const) {
+    const { frame } = new FrameEncoder(Buffer.alloc(8), syncs).encode([entryOf(streamOf("one")), entryOf(streamOf("two"))], Infinity, file, 1);
+    const decoded = decodeFrame(Buffer.concat([frame ?? Buffer.alloc(0)]), 0);
+    assert.deepEqual([decoded?.handles, decoded?.fileBytes], [syncs ? 2 : 4, fileBytes]);
+  }
 });

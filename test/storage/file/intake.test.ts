@@ -236,6 +236,28 @@ describe("a barrier", () => {
     await journal.close();
   });
 
+  test("fails where it was decided on what has failed, and nobody was told yet", async () => {
+    const rooms = fileRooms();
+    const { intake, journal, put } = await intakeOf(rooms);
+    const stream = rooms.stream();
+    const disk = new Barrier();
+    rooms.files.gate = ({ kind, path }) => {
+      if (kind === "writeThen") return diskError("ENOSPC");
+      return kind === "write" && SEGMENT.test(path) ? disk.opened : undefined;
+    };
+    put(stream, "small", 10);
+    put(stream, "large", 5000);
+    await rooms.files.idle();
+    assert.deepEqual(rooms.told, ["small storage-full"]);
+    const tell = (label: string) => (how: Settlement) => void rooms.told.push(`${label} ${how}`);
+    intake.barrier(stream, tell("on both"), 5010);
+    intake.barrier(stream, tell("on nothing"), 0);
+    disk.open();
+    await rooms.files.idle();
+    assert.deepEqual(rooms.told.slice(1), ["large storage-full", "on both storage-full", "on nothing durable"]);
+    await journal.close();
+  });
+
   test("after the end of the engine says so", async () => {
     const rooms = fileRooms();
     const { intake, journal } = await intakeOf(rooms);

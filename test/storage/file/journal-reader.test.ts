@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { readJournalFile } from "../../../src/storage/file/journal-reader.js";
+import { cutOff, readJournalFile } from "../../../src/storage/file/journal-reader.js";
 import { FRAME_HEADER_BYTES, SECTOR_BYTES, sealFrame } from "../../../src/storage/file/record.js";
 
 const DIRECTORY_ID = Buffer.from("01234567");
 const EXPECTED = { sequence: 4, directoryId: DIRECTORY_ID, lastBatch: null };
 
 /** An empty frame in a sector of its own. */
-function frame(batch: number, sequence = 4, directoryId = DIRECTORY_ID): Buffer {
+function frame(batch: number, sequence = 4, directoryId = DIRECTORY_ID, fileBytes = 0): Buffer {
   const sector = Buffer.alloc(SECTOR_BYTES);
-  sealFrame(sector, FRAME_HEADER_BYTES, 0, { sequence, batch, directoryId });
+  sealFrame(sector, FRAME_HEADER_BYTES, 0, { sequence, batch, directoryId, handles: 0, fileBytes });
   return sector;
 }
 
@@ -68,5 +68,35 @@ describe("a journal file", () => {
   test("goes on where the file before it ended", () => {
     assert.equal(readJournalFile(frame(7), { ...EXPECTED, lastBatch: 6 }).damage, null);
     assert.deepEqual(readJournalFile(frame(7), { ...EXPECTED, lastBatch: 5 }).damage, { offset: 0, problem: "batch 7 follows batch 5" });
+  });
+});
+
+describe("a journal file that its frames say is longer", () => {
+  const vouching = Buffer.concat([frame(7, 4, DIRECTORY_ID, 8 * SECTOR_BYTES), frame(8, 4, DIRECTORY_ID, 8 * SECTOR_BYTES)]);
+  const cut = (bytes: Buffer): unknown => {
+    const { frames, end } = readJournalFile(bytes, EXPECTED);
+    return cutOff(bytes, frames, end, 4);
+  };
+
+  test("was cut off, and may have lost frames with what is gone", () => {
+    for (const left of [0, 1, SECTOR_BYTES - 1]) {
+      assert.deepEqual(cut(Buffer.concat([vouching, Buffer.alloc(left)])), { offset: 2 * SECTOR_BYTES + left, problem: "it ends here, but had 4096 bytes", mayHideFrames: true });
+    }
+  });
+
+  test("has lost nothing where a sector without a frame is left", () => {
+    assert.deepEqual(cut(Buffer.concat([vouching, ZEROS])), { offset: 3 * SECTOR_BYTES, problem: "it ends here, but had 4096 bytes; its records end before, at byte 1024", mayHideFrames: false });
+  });
+
+  test("may have lost frames where the last is cut through, but not where that is torn and there", () => {
+    const long = frame(9);
+    long.writeUInt32LE(3 * SECTOR_BYTES, 4);
+    assert.equal((cut(Buffer.concat([vouching, long, ZEROS])) as { mayHideFrames: boolean }).mayHideFrames, true);
+    assert.equal((cut(Buffer.concat([vouching, TORN])) as { mayHideFrames: boolean }).mayHideFrames, false);
+  });
+
+  test("is whole at its length, and where nobody vouches for one", () => {
+    assert.equal(cut(Buffer.concat([vouching, Buffer.alloc(6 * SECTOR_BYTES)])), null);
+    assert.equal(cut(frame(7)), null);
   });
 });

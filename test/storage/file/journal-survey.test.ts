@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { surveyJournal, type Survey } from "../../../src/storage/file/journal-survey.js";
 import { openOffline } from "../../../src/storage/file/offline.js";
+import { flipBit } from "../../helpers/spoilt-files.js";
 import { append, bytesOf, crash, created, forked, loaded, openEngine, openOnFiles, remove } from "../../helpers/engine.js";
 
 async function survey(dir: string): Promise<Survey> {
@@ -94,5 +95,74 @@ describe("the survey of a journal", () => {
     });
     assert.deepEqual([...(found.streams.get(source.id)?.forkChanges ?? [])], [[small.id, 3], [large.id, 4], [gone.id, null]]);
     assert.deepEqual([...found.streams.values()].map(({ gap, firstPosition }) => [gap, firstPosition]), [[null, 0], [null, 3], [null, 4], [null, 5]]);
+  });
+
+  test("knows a record's stream by a damaged record that names it, and counts those that nobody can give to one", async () => {
+    const engine = await openOnFiles("s", "old,");
+    const stream = await loaded(engine.storage, "s");
+    for (const part of ["1,", "2,", "3,"]) await append(engine.storage, stream, part);
+    const dir = await crash(engine);
+    const [path = ""] = journalFiles(dir).slice(-1);
+    flipBit(path, 520);
+    const [place] = (await survey(dir)).damages;
+    assert.deepEqual([[...(place?.suspects ?? [])], [...(place?.behind ?? [])], place?.others, place?.strayRecords], [[stream.id], [stream.id], "nobody", 0]);
+    const bytes = readFileSync(path);
+    writeFileSync(path, bytes.fill(0, 512, 1024));
+    const { damages: [zeros], streams } = await survey(dir);
+    assert.deepEqual([zeros?.others, zeros?.strayRecords, streams.size], ["anybody", 2, 0]);
+  });
+
+  test("knows that only streams of before can have lost something where a file bound no others", async () => {
+    const engine = await openEngine();
+    const bound = [];
+    for (const name of ["a", "b"]) bound.push(await created(engine.storage, name, "x"));
+    for (const stream of bound) await append(engine.storage, stream, "y");
+    const dir = await crash(engine);
+    const [path = ""] = journalFiles(dir);
+    const bytes = readFileSync(path);
+    writeFileSync(path, bytes.fill(0, 3 * 512, 4 * 512));
+    const [place] = (await survey(dir)).damages;
+    assert.deepEqual(place?.others, new Set(bound.map(({ id }) => id)));
+  });
+
+  test("knows no more of that where an earlier damage of the file hides who was bound", async () => {
+    const engine = await openEngine();
+    const bound = [];
+    for (const name of ["a", "b"]) bound.push(await created(engine.storage, name, "x"));
+    for (const part of ["y", "z"]) for (const stream of bound) await append(engine.storage, stream, part);
+    const dir = await crash(engine);
+    const [path = ""] = journalFiles(dir);
+    const bytes = readFileSync(path);
+    // The creation of the first, and the first append of the second.
+    writeFileSync(path, bytes.fill(0, 512, 2 * 512).fill(0, 4 * 512, 5 * 512));
+    const { damages } = await survey(dir);
+    assert.deepEqual(damages.map(({ others }) => others), ["anybody", "anybody"]);
+    assert.deepEqual(damages.map(({ strayRecords }) => strayRecords), [1, 1]);
+  });
+
+  test("goes by a damaged record for what is behind it, also for a stream that has no files yet", async () => {
+    const engine = await openEngine();
+    engine.files.gate = ({ kind, path }) => (kind === "rename" && path.includes("meta.json") ? new Promise(() => undefined) : undefined);
+    const stream = await created(engine.storage, "s");
+    for (let index = 0; journalFiles(engine.dir).length < 3; index += 1) await append(engine.storage, stream, bytesOf(1500, index));
+    const dir = await crash(engine);
+    const [, second = ""] = journalFiles(dir);
+    flipBit(second, 30);
+    const { files } = await survey(dir);
+    assert.deepEqual(files.map(({ bindings }) => [...bindings.values()].map(({ id }) => id)), [[], [stream.id], []]);
+  });
+
+  test("finds the end of a file damaged that looked like a torn write until the next file went on", async () => {
+    const engine = await openEngine();
+    engine.files.gate = ({ kind, path }) => (kind === "rename" && path.includes("meta.json") ? new Promise(() => undefined) : undefined);
+    const stream = await created(engine.storage, "s");
+    for (let index = 0; journalFiles(engine.dir).length < 3; index += 1) await append(engine.storage, stream, bytesOf(1500, index));
+    const dir = await crash(engine);
+    const [first = "", second] = journalFiles(dir);
+    const bytes = readFileSync(first);
+    const last = bytes.lastIndexOf("SDJ1");
+    flipBit(first, last + 30);
+    const [place] = (await survey(dir)).damages;
+    assert.deepEqual([place?.file, place?.problem.replace(/\d+/g, "N"), [...(place?.suspects ?? [])], place?.others], [second, "batch N follows batch N", [stream.id], "nobody"]);
   });
 });

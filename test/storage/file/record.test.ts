@@ -20,7 +20,7 @@ function fileWith(records: readonly JournalRecord[], offset = 0): Buffer {
     assert.equal(next - end, recordLength(record.change, identity, record.bypassed !== null));
     end = next;
   }
-  sealFrame(frame, end, records.length, { sequence: 9, batch: 2 ** 40, directoryId: DIRECTORY_ID });
+  sealFrame(frame, end, records.length, { sequence: 9, batch: 2 ** 40, directoryId: DIRECTORY_ID, handles: 7, fileBytes: 4096 });
   return Buffer.concat([Buffer.alloc(offset), frame.subarray(0, end), Buffer.alloc(100)]);
 }
 
@@ -76,7 +76,7 @@ describe("a frame", () => {
   test("tells its file, batch, directory and where the next begins", () => {
     const frame = decodeFrame(fileWith([journalRecord()], SECTOR_BYTES), SECTOR_BYTES);
     assert.ok(frame !== null);
-    assert.deepEqual([frame.sequence, frame.batch, frame.recordCount], [9, 2 ** 40, 1]);
+    assert.deepEqual([frame.sequence, frame.batch, frame.recordCount, frame.handles, frame.fileBytes], [9, 2 ** 40, 1, 7, 4096]);
     assert.ok(frame.directoryId.equals(DIRECTORY_ID));
     assert.equal(frame.nextOffset, 2 * SECTOR_BYTES);
   });
@@ -117,7 +117,7 @@ test("records that contradict themselves are told, although their CRC holds", ()
   const seal = (harm: (file: Buffer) => void): (() => JournalRecord[]) => {
     const file = fileWith([journalRecord()]);
     harm(file);
-    sealFrame(file, file.length - 100, 1, { sequence: 9, batch: 1, directoryId: DIRECTORY_ID });
+    sealFrame(file, file.length - 100, 1, { sequence: 9, batch: 1, directoryId: DIRECTORY_ID, handles: 0, fileBytes: 0 });
     return () => readBack(file);
   };
   assert.throws(seal((file) => file.writeUInt8(99, FRAME_HEADER_BYTES + 4)), /unknown kind 99/);

@@ -17,7 +17,7 @@ function relatives(streams: readonly StreamFacts[], starts: readonly number[], {
   const relations = new ForkRelations(new Layout("/data"));
   for (const stream of streams) relations.note(stream);
   const sidecarBytes = id === "" ? null : Buffer.from(`{\n"id": "${id}",\n`);
-  const checked: CheckedStream = { directory: "/data", name: "lost", sidecar: null, sidecarProblem: "", sidecarState: "damaged", sidecarBytes, starts, lost: [], lostIndexes: [], findings: [] };
+  const checked: CheckedStream = { directory: "/data", name: "lost", sidecar: null, sidecarProblem: "", sidecarState: "damaged", sidecarBytes, refusal: null, accepted: [], starts, lost: [], lostIndexes: [], findings: [] };
   return relativesOf({ relations, isOnlyLost }, checked, undefined);
 }
 

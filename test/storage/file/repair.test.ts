@@ -17,11 +17,11 @@ interface Repaired {
   readonly summary: RepairSummary;
 }
 
-async function repair(dir: string, apply = true): Promise<Repaired> {
+async function repair(dir: string, apply = true, acceptLoss: readonly string[] = []): Promise<Repaired> {
   const lines: string[] = [];
   const say = ({ kind, stream, file, what }: RepairLine): void => void lines.push(`${kind}: ${stream ?? ""}: ${file.slice(dir.length + 1)}: ${what}`);
   const directory = await openOffline(dir, false);
-  const summary = await repairDirectory({ ...directory, apply, nowMs: 1234, log: keptLog().log, say });
+  const summary = await repairDirectory({ ...directory, apply, acceptLoss, nowMs: 1234, log: keptLog().log, say });
   return { lines, summary };
 }
 
@@ -70,6 +70,86 @@ describe("a directory that was closed", () => {
 
   /** A copy to do harm to. */
   const copy = (): string => copyOf(sound);
+
+  test("does without an index that is damaged or missing, and serves all that it was of", async (t) => {
+    const { dir, storage } = await openEngine({ segmentBytes: 1_048_576 });
+    const stream = await created(storage, "s", "");
+    let text = "";
+    for (let count = 0; count < 3000; count += 1) {
+      text += "x".repeat(1 + ((count * 7919) % 251));
+      await append(storage, stream, "x".repeat(1 + ((count * 7919) % 251)));
+    }
+    await storage.close();
+    for (const harm of [(path: string) => flipBit(path, 100), (path: string) => rmSync(path)]) {
+      const harmed = copyOf(dir);
+      harm(fileIn(harmed, ".idx"));
+      assert.match((await findings(harmed)).join(), /where the appends from 0 to \d+ ended is lost, the bytes are not/);
+      assert.deepEqual((await repair(harmed, false)).summary, { done: 0, toDo: 1, left: 0 });
+      const { lines, summary } = await repair(harmed);
+      assert.deepEqual(summary, { done: 1, toDo: 0, left: 0 }, lines.join("\n"));
+      assert.match(lines.join(), /do without it: reads of what is in the segment at 0 may end within an append/);
+      assert.deepEqual(await findings(harmed), []);
+      assert.deepEqual((await repair(harmed)).lines, []);
+      const engine = await served(t, harmed);
+      await append(engine.storage, await loaded(engine.storage, "s"), "y");
+      assert.equal(await textOf(engine, "s"), `${text}y`);
+    }
+  });
+
+  test("leaves an index that can't be read as it is: it is not lost", async () => {
+    const { dir, storage } = await openEngine({ maxInlineIndexBytes: 4 });
+    const stream = await created(storage, "s", "");
+    for (const part of ["one,", "two,", "three,"]) await append(storage, stream, part);
+    await storage.close();
+    const path = fileIn(dir, ".idx");
+    rmSync(path);
+    mkdirSync(path);
+    const { lines, summary } = await repair(dir);
+    assert.deepEqual(summary, { done: 0, toDo: 0, left: 1 }, lines.join("\n"));
+    assert.match(lines.join(), /left: s: .*\.idx: it can't be read: EISDIR: where the appends from 0 to 14 ended can't be told/);
+    assert.match((await findings(dir)).join(), /it can't be read: EISDIR: where the appends from 0 to 14 ended can't be told/);
+  });
+
+  test("has a directory set aside at once whose sidecar was damaged, and only takes it for a stream that was never created", async () => {
+    const { dir, storage } = await openEngine();
+    await created(storage, "s", "x");
+    await storage.close();
+    const path = fileIn(dir, "s/meta.json");
+    changeSidecar(path, () => ({ claimed: true }));
+    flipBit(path, 70);
+    const { lines, summary } = await repair(dir);
+    assert.deepEqual(summary, { done: 1, toDo: 0, left: 0 }, lines.join("\n"));
+    assert.match(lines.join(), /done: s: .*: set it aside: it was taken for a stream that was never created/);
+    assert.deepEqual((await repair(dir)).lines, []);
+    assert.deepEqual(await findings(dir), []);
+  });
+
+  test("keeps a stream whose creation is lost with the deletion of the one before it: its files show that it is the later one", async (t) => {
+    const engine = await openEngine();
+    await remove(engine.storage, await created(engine.storage, "a", "one,"));
+    const later = await created(engine.storage, "a", "two,");
+    await append(engine.storage, later, "three,");
+    await engine.storage.persist(later);
+    const dir = await crash(engine);
+    const path = fileIn(dir, ".journal");
+    const bytes = readFileSync(path);
+    writeFileSync(path, bytes.fill(0, 1024, 2048));
+    assert.deepEqual((await repair(dir)).summary, { done: 2, toDo: 0, left: 1 });
+    assert.deepEqual([(await repair(dir)).lines, await findings(dir)], [[], []]);
+    assert.equal(await textOf(await served(t, dir), "a"), "two,three,");
+  });
+
+  test("leaves a sidecar of another stream than the journal's to a person, where the journal is sound", async () => {
+    const engine = await openOnFiles("s", "old,");
+    await append(engine.storage, await loaded(engine.storage, "s"), "new,");
+    const dir = await crash(engine);
+    changeSidecar(fileIn(dir, "s/meta.json"), () => ({ id: "b".repeat(24) }));
+    const { lines } = await repair(dir);
+    assert.match(lines.join(), /left: s: .*meta\.json: it is that of another stream of this name than the journal's/);
+    const again = await repair(dir);
+    assert.deepEqual([again.summary.done, again.summary.left], [0, 1], again.lines.join("\n"));
+    assert.match((await findings(dir)).join(), /it is that of another stream of this name than the journal's/);
+  });
 
   test("needs nothing", async () => {
     const { lines, summary } = await repair(copy());
@@ -186,10 +266,46 @@ describe("a directory that was closed", () => {
   test("leaves a journal that is gone, and a journal of another directory", async () => {
     const dir = copy();
     const journal = fileIn(join(dir, "journal"), ".journal");
-    flipBit(journal, 33);
-    assert.match((await repair(dir)).lines.join(), /^left: : journal.*/);
+    const other = await openEngine();
+    await other.storage.close();
+    cpSync(fileIn(join(other.dir, "journal"), ".journal"), journal);
+    assert.match((await repair(dir)).lines.join(), /^left: : journal\/\d+\.journal: it belongs to another directory/);
     rmSync(journal);
     assert.match((await repair(dir)).lines.join(), /^left: : journal: the journal is missing/);
+  });
+
+  for (const byte of [0, 3, 5, 8, 11, 12, 15, 18, 23, 28, 31, 34, 39, 42, 45, 47]) {
+    test(`goes on from the sidecars when byte ${byte} of the journal's only frame is wrong in a bit`, async () => {
+      const dir = copy();
+      flipBit(fileIn(join(dir, "journal"), ".journal"), byte);
+      await assert.rejects(openEngine({ dir }), /journal file .* is damaged at byte 0: it has no sound record/);
+      assert.match((await findings(dir)).join(), /^: journal\/\d+\.journal: it has no sound record; nothing can have been lost in it$/);
+      const { lines, summary } = await repair(dir);
+      assert.deepEqual(summary, { done: 1, toDo: 0, left: 0 }, lines.join("\n"));
+      assert.match(lines[0] ?? "", /nothing can have been lost in it; the streams' own files hold all up to batch \d+, and go on from there/);
+      assert.deepEqual([(await repair(dir)).lines, await findings(dir)], [[], []]);
+    });
+  }
+
+  test("serves a stream whose last segment is lost without it, once that is accepted", async (t) => {
+    const dir = copy();
+    truncateSync(fileIn(dir, "chat/0000000000003000.seg"), 2999);
+    const planned = await repair(dir, false, ["ch*"]);
+    assert.match(planned.lines.at(-1) ?? "", /^to do: chat: .*: serve it again with what there is, as its loss is accepted$/);
+    const { lines } = await repair(dir, true, ["chat"]);
+    assert.match(lines.at(-1) ?? "", /^done: chat: .*: serve "chat" again with 3000 bytes, as its loss is accepted: positions from 3000 on are given out again$/);
+    assert.deepEqual([(await repair(dir)).lines, await findings(dir)], [[], []]);
+    const engine = await served(t, dir);
+    assert.equal(await textOf(engine, "chat"), "x".repeat(3000));
+    assert.equal(await append(engine.storage, await loaded(engine.storage, "chat"), "more"), "durable");
+  });
+
+  test("sets what keeps accepted losses aside where it is spoilt", async () => {
+    const dir = copy();
+    writeFileSync(join(dirname(fileIn(dir, "json/meta.json")), "losses.json"), "{}");
+    assert.match((await findings(dir)).join(), /json: .*losses\.json: it is not whole/);
+    assert.match((await repair(dir)).lines.join(), /^done: json: .*losses\.json: set it aside: it is not whole$/);
+    assert.deepEqual([(await repair(dir)).lines, await findings(dir)], [[], []]);
   });
 
   test("leaves a directory with another name, and one that another version wrote", async () => {
@@ -255,6 +371,38 @@ describe("a directory after kill -9", () => {
     for (const name of ["a", "c"]) assert.equal(await textOf(engine, name), `${name}1,${name}2,${name}3,`);
     await assert.rejects(engine.storage.load("b"), /from position 3 on are lost/);
     assert.equal(await engine.storage.load("gone"), null);
+  });
+
+  test("refuses a stream whose creation is lost: its name is not free until that is accepted", async (t) => {
+    const dir = await crashed();
+    const journal = fileIn(join(dir, "journal"), ".journal");
+    flipBit(journal, (framesOf(journal)[2] ?? 0) + 60); // the creation of b
+    const { lines } = await repair(dir);
+    assert.match(lines.join("\n"), /left: b: .*: its creation is lost, with all that it had/);
+    assert.deepEqual((await repair(dir)).summary, { done: 0, toDo: 0, left: 1 });
+    assert.match((await findings(dir)).join("\n"), /^b: .*: its creation is lost[^\n]*$/);
+    assert.match((await repair(dir, true, ["b"])).lines.join("\n"), /^done: b: .*: give it up, as its loss is accepted: nothing of it is left, and its name is free$/);
+    assert.deepEqual([(await repair(dir)).lines, await findings(dir)], [[], []]);
+    const engine = await served(t, dir);
+    assert.equal(await engine.storage.load("b"), null);
+    for (const name of ["a", "c"]) assert.equal(await textOf(engine, name), `${name}1,${name}2,${name}3,`);
+  });
+
+  test("takes what a stream's sidecar is ahead of the journal for a journal that has lost its end", async () => {
+    const engine = await openOnFiles("quiet", "x");
+    const stream = await created(engine.storage, "s", "1");
+    await append(engine.storage, stream, "2");
+    await engine.storage.persist(stream);
+    const dir = await crash(engine);
+    const journal = fileIn(join(dir, "journal"), ".journal");
+    const bytes = readFileSync(journal);
+    writeFileSync(journal, bytes.fill(0, framesOf(journal)[1] ?? 0));
+    assert.match((await findings(dir)).join(), /s: .*meta\.json: it is of batch \d+, but the journal ends with batch \d+/);
+    const { lines } = await repair(dir);
+    assert.match(lines.join("\n"), /it ends with batch \d+, but a meta\.json holds batch \d+; it may hold records of any stream/);
+    assert.deepEqual((await repair(dir)).lines.map((line) => line.slice(0, 12)).sort(), ["left: quiet:", "left: s: str"]);
+    assert.equal((await repair(dir, true, ["**"])).summary.left, 0);
+    assert.deepEqual([(await repair(dir)).lines, await findings(dir)], [[], []]);
   });
 
   test("loses nothing with the sidecar of a stream that the journal has whole", async (t) => {
@@ -335,7 +483,7 @@ describe("a directory after kill -9", () => {
       assert.match((await findings(dir)).join(), /\.kept/);
       const { lines, summary } = await repair(dir);
       assert.equal(summary.toDo, 0, lines.join("\n"));
-      assert.ok(summary.left > 0, lines.join("\n"));
+      assert.equal(summary.left > 0, place !== "its end", lines.join("\n"));
       assert.deepEqual(readFileSync(join(dir, "damaged/journal", basename(kept))), whole);
       const again = await repair(dir);
       assert.equal(again.summary.done, 0, again.lines.join("\n"));
@@ -457,14 +605,28 @@ describe("a directory with forks", () => {
     await assertWhole(t, dir);
   });
 
-  test("leaves what nobody can tell: which of two lost forks is which, and whose bytes a source has that forks disagree on", async () => {
+  test("gets two sidecars made anew at once where one that is put right tells of the other", async (t) => {
     const two = copy((target) => {
       rmSync(meta(target, "leaf"));
       rmSync(meta(target, "source"));
     });
+    assert.deepEqual((await repair(two, false)).summary, { done: 0, toDo: 2, left: 0 });
     const { lines, summary } = await repair(two);
-    assert.deepEqual([summary.left, summary.done], [1, 1], lines.join("\n"));
-    assert.match(lines.join("\n"), /left: leaf: .*it may be a fork of "left", and nobody can tell: put it back from a copy/);
+    assert.deepEqual([summary.left, summary.done], [0, 2], lines.join("\n"));
+    assert.deepEqual((await repair(two)).lines, []);
+    await assertWhole(t, two);
+  });
+
+  test("leaves what nobody can tell: which of two lost forks is which, and whose bytes a source has that forks disagree on", async () => {
+    const alike = await openEngine();
+    const source = await created(alike.storage, "source", bytesOf(100));
+    for (const name of ["one", "two"]) await forked(alike.storage, source, name, 50, name);
+    await alike.storage.close();
+    for (const name of ["one", "two"]) rmSync(meta(alike.dir, name));
+    const { lines, summary } = await repair(alike.dir);
+    assert.deepEqual(summary, { done: 0, toDo: 0, left: 2 }, lines.join("\n"));
+    assert.match(lines.join("\n"), /left: one: .*it may be a fork of "source", and nobody can tell: put it back from a copy/);
+    assert.deepEqual((await repair(alike.dir)).lines, lines, "nor can the next run");
     const strange = copy((target) => changeSidecar(meta(target, "leaf"), ({ config }) => ({ config: { ...config, forkedFrom: config.forkedFrom && { ...config.forkedFrom, name: "source", id: "f".repeat(24) } } })));
     rmSync(meta(strange, "source"));
     assert.match((await repair(strange)).lines.join("\n"), /left: source: .*streams were forked from \w+ and \w+ of this name, and nobody can tell whether this is it/);

@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { systemFiles } from "../../../src/storage/file/files.js";
-import type { JournaledStream } from "../../../src/storage/file/journal-survey.js";
+import type { JournaledStream } from "../../../src/storage/file/journaled-stream.js";
 import { Layout, segmentPath } from "../../../src/storage/file/layout.js";
 import type { Relatives } from "../../../src/storage/file/relatives.js";
 import { rebuildSidecar, type RebuiltSidecar } from "../../../src/storage/file/sidecar-rebuild.js";
@@ -22,7 +22,7 @@ async function rebuild(segments: Readonly<Record<number, string>>, journal: Part
   for (const [start, text] of Object.entries(segments)) writeFileSync(segmentPath(directory, Number(start)), text);
   const checked = await checkStream({ files, layout, trimmedTo: 0, readSegments: false, onBytes: () => undefined }, directory);
   const identity = { id: "known", name: "s", config: configOf({ contentType: "text/plain", ttlSeconds: 5 }) };
-  const stands = { identity, directory, firstPosition: 0, createdHere: false, sidecar: null, isTold: false, deleted: false, tail: 0, trimmedTo: 0, forkChanges: new Map(), pendingRecords: 0, gap: null, suspect: false, bypassed: [] };
+  const stands = { identity, directory, firstPosition: 0, firstBatch: 1, createdHere: false, isBeginningLost: false, sidecar: null, isTold: false, deleted: false, ended: false, tail: 0, trimmedTo: 0, forkChanges: new Map(), pendingRecords: 0, gap: null, suspect: false, provenBatch: 0, bypassed: [] };
   return rebuildSidecar({ files, syncs: true, newId: () => "new", nowMs: 7 }, checked, journal === null ? undefined : { ...stands, ...journal }, { ...ALONE, ...relatives });
 }
 

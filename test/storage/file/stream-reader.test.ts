@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { DeletedStreamError, TrimmedStreamError, type StoredStream } from "../../../src/storage/storage.js";
-import { append, bytesOf, created, forked, loaded, openEngine, readAll, remove, reopen, settled, type Engine } from "../../helpers/engine.js";
+import { append, bytesOf, changeSidecar, created, forked, loaded, openEngine, readAll, remove, reopen, settled, type Engine } from "../../helpers/engine.js";
+import { crc32 } from "../../../src/storage/file/crc32.js";
+import { fileIn } from "../../helpers/spoilt-files.js";
 import { Barrier } from "../../helpers/watched-files.js";
 
 /** A stream and a fork of it that shares its 100 bytes, neither of which is in memory. */
@@ -65,5 +67,20 @@ describe("a read of what a fork shares", () => {
     disk.open();
     assert.deepEqual([fork.earliest, source.earliest], [100, 5100]);
     await assert.rejects(async () => read, (error) => error instanceof TrimmedStreamError && error.stream === fork);
+  });
+
+  test("says that the source is damaged where that ends before: it had those bytes once", async () => {
+    const first = await openEngine();
+    await forked(first.storage, await created(first.storage, "source", bytesOf(100)), "fork");
+    await first.storage.close();
+    changeSidecar(fileIn(first.dir, "source/meta.json"), ({ state, segments: [segment] }) => {
+      state.tail = 40;
+      return { state, segments: segment === undefined ? [] : [{ ...segment, length: 40, crc: crc32(bytesOf(100).subarray(0, 40)) }] };
+    });
+    const { storage } = await openEngine({ dir: first.dir });
+    const fork = await loaded(storage, "fork");
+    assert.deepEqual(await storage.read(fork, 0, 100), bytesOf(100).subarray(0, 40));
+    assert.throws(() => storage.read(fork, 40, 10), /it ends at 40, but its fork "fork" shares bytes behind that/);
+    await storage.close();
   });
 });

@@ -157,7 +157,7 @@ test("a journal file without frames before one that has some is a finding", asyn
   const dir = await crash(engine);
   const empty = join(dir, "journal", "0000000000000000.journal");
   writeFileSync(empty, Buffer.alloc(4096));
-  assert.deepEqual((await verify(dir)).findings, [{ stream: null, file: empty, offset: 0, problem: 'it has no sound record, but a later file has; records behind it are of "chat"' }]);
+  assert.deepEqual((await verify(dir)).findings, [{ stream: null, file: empty, offset: 0, problem: 'it has no sound record, but a later file has; nothing can have been lost in it; records behind it are of "chat"' }]);
 });
 
 test("after a crash what is left of a stream that was deleted, or never created, is no finding", async () => {

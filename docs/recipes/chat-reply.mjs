@@ -1,0 +1,68 @@
+// A chat reply that survives a reload, with a Stop button: node chat-reply.mjs, and open the address that it prints.
+// Needs Node 20 and a streamdir at STREAMS. The page reads the reply from there, not from this program.
+import { randomUUID } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import http from "node:http";
+import { text } from "node:stream/consumers";
+import { setTimeout as sleep } from "node:timers/promises";
+
+const STREAMS = process.env.STREAMS ?? "http://127.0.0.1:4437/v1/stream/";
+const DAY_SECONDS = 24 * 3600;
+const TRIES = 60;
+
+/** In the place of your model: gives a reply piece by piece. */
+async function* replyTo(question) {
+  yield `${question}? Let me count: `;
+  for (let number = 1; number <= 1000; number++) {
+    await sleep(50);
+    yield `${number} `;
+  }
+}
+
+/** Stores a piece once, however often it has to be sent; false when somebody has closed the stream. */
+async function append(url, seq, piece) {
+  const producer = { "Producer-Id": "model", "Producer-Epoch": "0", "Producer-Seq": String(seq) };
+  for (let tries = 1; ; tries++) {
+    // No answer: the piece may be there or not, and the retry finds out.
+    const answer = await fetch(url, { method: "POST", headers: { "Content-Type": "text/plain", ...producer }, body: piece }).catch(() => null);
+    if (answer?.ok) return true;
+    if (answer?.status === 409 && answer.headers.has("Stream-Closed")) return false;
+    if ((answer !== null && answer.status < 500) || tries === TRIES) throw new Error(`a piece was refused: ${(await answer?.text()) ?? "no answer"}`);
+    await sleep(1000 * Number(answer?.headers.get("Retry-After") ?? 1));
+  }
+}
+
+/** Writes a reply as it comes, until it is whole or was stopped. */
+async function write(url, pieces) {
+  let seq = 0;
+  for await (const piece of pieces) {
+    // Leaving the loop ends the generator: a model that is called there is told to stop.
+    if (!(await append(url, seq, piece))) return console.log(`stopped after ${seq} pieces`);
+    seq++;
+  }
+  await fetch(url, { method: "POST", headers: { "Stream-Closed": "true" } });
+  console.log(`wrote ${seq} pieces`);
+}
+
+async function ask(req, res) {
+  const name = `chat/${randomUUID()}`;
+  const url = STREAMS + name;
+  const created = await fetch(url, { method: "PUT", headers: { "Content-Type": "text/plain", "Stream-TTL": String(DAY_SECONDS) } });
+  if (!created.ok) throw new Error(`the stream was not created: ${await created.text()}`);
+  write(url, replyTo(await text(req))).catch((fault) => console.error(fault));
+  res.writeHead(201, { "Content-Type": "text/plain" }).end(name);
+}
+
+async function page(res) {
+  const html = await readFile(new URL("chat-reply.html", import.meta.url), "utf8");
+  res.writeHead(200, { "Content-Type": "text/html" }).end(html.replace("STREAMS", STREAMS));
+}
+
+const server = http.createServer((req, res) => {
+  const answering = req.method === "POST" ? ask(req, res) : page(res);
+  answering.catch((fault) => {
+    console.error(fault);
+    res.writeHead(502).end();
+  });
+});
+server.listen(Number(process.env.PORT ?? 8080), "127.0.0.1", () => console.log(`http://127.0.0.1:${server.address().port}/`));

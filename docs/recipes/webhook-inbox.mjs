@@ -1,0 +1,66 @@
+// A webhook inbox: what is posted to /NAME is on disk before the sender is told so, and stored once however often it is
+// sent. WEBHOOK_SECRET=… node webhook-inbox.mjs; needs Node 20 and a streamdir at STREAMS.
+import { createHmac, timingSafeEqual } from "node:crypto";
+import http from "node:http";
+import { buffer } from "node:stream/consumers";
+
+const STREAMS = process.env.STREAMS ?? "http://127.0.0.1:4437/v1/stream/";
+const SECRET = process.env.WEBHOOK_SECRET ?? "";
+const JSON_TYPE = { "Content-Type": "application/json" };
+
+/** Whether the body is signed with the secret, as GitHub does it; other senders have other headers for the same. */
+function isSigned(body, signature) {
+  const expected = `sha256=${createHmac("sha256", SECRET).update(body).digest("hex")}`;
+  return signature?.length === expected.length && timingSafeEqual(Buffer.from(signature), Buffer.from(expected));
+}
+
+/** Whether it can stand in the middle of a message without being more than a value. */
+function isJson(text) {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Stores a delivery as one message; the answer to that. */
+async function store(url, id, payload) {
+  // The payload is passed on as it came: parsed and written anew, large numbers would change.
+  const message = `[{"id":${JSON.stringify(id)},"receivedAt":"${new Date().toISOString()}","payload":${payload}}]`;
+  // A delivery is a producer that has one append to make: its retry is told apart from a second delivery.
+  const once = { "Producer-Id": id, "Producer-Epoch": "0", "Producer-Seq": "0" };
+  const post = (headers) => fetch(url, { method: "POST", headers: { ...JSON_TYPE, ...headers }, body: message });
+  let answer = await post(once);
+  if (answer.status === 404) {
+    await fetch(url, { method: "PUT", headers: JSON_TYPE });
+    answer = await post(once);
+  }
+  // More than 4,096 deliveries within a day: from here on a retry may be stored twice, and the reader looks at the id.
+  if (answer.status === 409 && (await answer.clone().json()).code === "too-many-producers") answer = await post({});
+  return answer;
+}
+
+async function receive(req, res) {
+  const name = /^\/([\w-]+)$/.exec(req.url)?.[1];
+  if (req.method !== "POST" || name === undefined) return res.writeHead(404).end();
+  const body = await buffer(req);
+  if (!isSigned(body, req.headers["x-hub-signature-256"])) return res.writeHead(401).end();
+  const id = req.headers["x-github-delivery"] ?? req.headers["webhook-id"];
+  if (id === undefined) return res.writeHead(400).end("a delivery needs an id\n");
+  const payload = body.toString("utf8");
+  if (!isJson(payload)) return res.writeHead(400).end("a delivery is JSON\n");
+  const answer = await store(`${STREAMS}inbox/${name}`, id, payload);
+  // Only what is on disk is accepted; for all else the sender is to come again.
+  res.writeHead(answer.ok ? 202 : 503).end();
+}
+
+const server = http.createServer((req, res) => {
+  receive(req, res).catch((fault) => {
+    console.error(fault);
+    if (!res.headersSent) res.writeHead(503);
+    res.end();
+  });
+});
+if (SECRET === "") throw new Error("WEBHOOK_SECRET is not set");
+server.listen(Number(process.env.PORT ?? 8080), "127.0.0.1", () => console.log(`http://127.0.0.1:${server.address().port}/`));

@@ -1,0 +1,33 @@
+// Works through a webhook inbox, in order, and goes on where it was: node webhook-worker.mjs NAME. It keeps its offset in
+// the file NAME.offset; a delivery that was handled when the worker died is handled again, so let that do no harm.
+import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+
+const STREAMS = process.env.STREAMS ?? "http://127.0.0.1:4437/v1/stream/";
+const [name] = process.argv.slice(2);
+const file = `${name}.offset`;
+
+/** In the place of your work. */
+async function handle({ id, payload }) {
+  console.log(`${id} ${JSON.stringify(payload)}`);
+}
+
+/** Whole or not at all: half an offset would be none. */
+function keep(offset) {
+  writeFileSync(`${file}.new`, offset, { flush: true });
+  renameSync(`${file}.new`, file);
+}
+
+let offset = existsSync(file) ? readFileSync(file, "utf8") : "-1";
+for (;;) {
+  // Waits until there is something: half a minute, and then once more.
+  const answer = await fetch(`${STREAMS}inbox/${name}?live=long-poll&offset=${offset}`).catch(() => null);
+  if (answer?.status === 200) for (const delivery of await answer.json()) await handle(delivery);
+  else if (answer?.status !== 204) {
+    console.error(`${answer?.status ?? "no answer"}; again in a second`);
+    await sleep(1000);
+    continue;
+  }
+  offset = answer.headers.get("Stream-Next-Offset");
+  keep(offset);
+}

@@ -1,0 +1,96 @@
+import { firstRequest } from "../../ops/first-request.js";
+import { packageVersion } from "../../ops/version.js";
+import { preferredType } from "../../protocol/accept.js";
+import type { Context } from "../context.js";
+import type { Exchange } from "../exchange.js";
+import { originOf } from "../location.js";
+import { problem } from "../problems.js";
+
+const PROTOCOL_URL = "https://github.com/durable-streams/durable-streams/blob/main/PROTOCOL.md";
+
+/** What the page says, as its JSON has it. */
+interface Facts {
+  readonly server: string;
+  readonly version: string;
+  /** What a stream's name is appended to. */
+  readonly streams: string;
+  readonly documentation: string;
+  readonly protocol: string;
+  readonly health: string;
+  /** A command to begin with. */
+  readonly try: string;
+}
+
+const RENDERERS = {
+  "text/plain": textOf,
+  "text/html": htmlOf,
+  "application/json": (facts: Facts) => `${JSON.stringify(facts, null, 2)}\n`,
+} as const;
+
+/** `GET` of `/` and of the prefix: what answers here, and how to begin. JSON for those who ask for it. */
+export class FrontPage {
+  readonly #context: Context;
+  /** Read once: later there may be no descriptor left. */
+  readonly #version = packageVersion();
+
+  constructor(context: Context) {
+    this.#context = context;
+  }
+
+  /** Answers GET and HEAD. */
+  answer(exchange: Exchange): void {
+    const { responder, inFlight } = this.#context;
+    if (inFlight.closing) return responder.refuse(exchange, problem("shutting-down"));
+    const type = preferredType(exchange.req.headers.accept, ["text/plain", "text/html", "application/json"]);
+    const contentType = type === "application/json" ? type : `${type}; charset=utf-8`;
+    const headers = ["Content-Type", contentType, "Vary", "Accept", "Cache-Control", "no-store"];
+    responder.send(exchange, 200, headers, Buffer.from(RENDERERS[type](this.#facts(exchange))));
+  }
+
+  #facts(exchange: Exchange): Facts {
+    const { prefix, readOnly } = this.#context.settings;
+    const origin = originOf(exchange);
+    const streams = `${origin}${prefix}`;
+    return {
+      server: "streamdir",
+      version: this.#version,
+      streams,
+      documentation: `https://www.npmjs.com/package/streamdir${this.#version === "unknown" ? "" : `/v/${this.#version}`}`,
+      protocol: PROTOCOL_URL,
+      health: `${origin}/health`,
+      try: firstRequest(streams, readOnly),
+    };
+  }
+}
+
+function textOf({ version, streams, documentation, protocol, health, try: attempt }: Facts): string {
+  return `streamdir ${version}: append-only byte streams over HTTP
+
+Streams:        ${streams}NAME
+Try:            ${attempt}
+Documentation:  ${documentation}
+Protocol:       ${protocol}
+Health:         ${health}
+`;
+}
+
+function htmlOf({ version, streams, documentation, protocol, health, try: attempt }: Facts): string {
+  const link = (url: string): string => `<a href="${escaped(url)}">${escaped(url)}</a>`;
+  return `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>streamdir ${escaped(version)}</title>
+<h1>streamdir ${escaped(version)}</h1>
+<p>Append-only byte streams over HTTP, at <code>${escaped(streams)}NAME</code>.
+<p>Try:
+<pre>${escaped(attempt)}</pre>
+<p>Documentation: ${link(documentation)}
+<p>Protocol: ${link(protocol)}
+<p>Health: ${link(health)}
+`;
+}
+
+function escaped(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}

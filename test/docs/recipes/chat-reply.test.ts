@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import { test, type TestContext } from "node:test";
+import { fileURLToPath } from "node:url";
+import { ChromiumPage, lacksChromium } from "../../helpers/chromium.js";
+import { servePage } from "../../helpers/page-examples.js";
+import { startNode, type TestProcess } from "../../helpers/process.js";
+
+const PROGRAM = fileURLToPath(new URL("../../../docs/recipes/chat-reply.mjs", import.meta.url));
+
+/** The program, beside a server of streams. */
+async function start(context: TestContext): Promise<{ streams: string; page: string; program: TestProcess }> {
+  const streams = await servePage(context);
+  const program = startNode(context, [PROGRAM], { env: { STREAMS: streams, PORT: "0" } });
+  return { streams, program, page: await program.stdoutLine(/^http:/) };
+}
+
+/** Reads a stream live until `enough`. */
+async function readUntil(url: string, enough: (text: string) => boolean): Promise<string> {
+  let text = "";
+  for (let offset = "-1"; !enough(text); ) {
+    const answer = await fetch(`${url}?live=long-poll&offset=${offset}`);
+    text += await answer.text();
+    offset = answer.headers.get("Stream-Next-Offset") ?? "";
+  }
+  return text;
+}
+
+test("a reply is there from its beginning for whoever comes, until it is stopped", async (context) => {
+  const { streams, page, program } = await start(context);
+  const url = streams + (await (await fetch(page, { method: "POST", body: "How many" })).text());
+  const begun = await readUntil(url, (text) => text.includes(" 3 "));
+  assert.match(begun, /^How many\? Let me count: 1 2 3 /);
+  assert.equal((await fetch(url, { method: "POST", headers: { "Stream-Closed": "true" } })).status, 204);
+  const line = await program.stdoutLine(/^stopped/);
+  const whole = await (await fetch(url)).text();
+  assert.ok(whole.startsWith(begun));
+  assert.equal(line, `stopped after ${whole.trimEnd().split(" ").length - 5 + 1} pieces`);
+});
+
+test("the page shows the reply again after a reload, and Stop stops the writer", { skip: lacksChromium }, async (context) => {
+  const { page, program } = await start(context);
+  const browser = await ChromiumPage.open(context);
+  const reply = "document.querySelector('#reply').textContent";
+  await browser.goTo(page);
+  await browser.until("document.readyState === 'complete' && document.forms.length === 1");
+  await browser.evaluate("document.querySelector('form button').click()");
+  await browser.until(`${reply}.includes(' 3 ')`);
+  await browser.reload();
+  await browser.until(`${reply}.includes(' 9 ')`);
+  assert.match(String(await browser.evaluate(reply)), /^How many\? Let me count: 1 2 3 4 5 6 7 8 9 /);
+  await browser.evaluate("document.querySelector('#stop').click()");
+  await program.stdoutLine(/^stopped/);
+  await browser.until("document.querySelector('#stop').hidden");
+});

@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { test, type TestContext } from "node:test";
+import { fileURLToPath } from "node:url";
+import { servePage } from "../../helpers/page-examples.js";
+import { startNode, type TestProcess } from "../../helpers/process.js";
+import { tempDir } from "../../helpers/temp-dir.js";
+
+const SECRET = "a secret";
+const [INBOX, WORKER] = ["webhook-inbox.mjs", "webhook-worker.mjs"].map((name) => fileURLToPath(new URL(`../../../docs/recipes/${name}`, import.meta.url))) as [string, string]; // two names, two paths
+
+async function startInbox(context: TestContext, streams: string): Promise<string> {
+  const program = startNode(context, [INBOX], { env: { STREAMS: streams, PORT: "0", WEBHOOK_SECRET: SECRET } });
+  return program.stdoutLine(/^http:/);
+}
+
+/** Sends a delivery; the status of its answer. */
+async function deliver(inbox: string, id: string, body: string, secret = SECRET): Promise<number> {
+  const signature = `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
+  const headers = { "X-GitHub-Delivery": id, "X-Hub-Signature-256": signature, "Content-Type": "application/json" };
+  return (await fetch(`${inbox}github`, { method: "POST", headers, body })).status;
+}
+
+test("a delivery is stored as it came, and once however often it is sent", async (context) => {
+  const streams = await servePage(context);
+  const inbox = await startInbox(context, streams);
+  assert.equal(await deliver(inbox, "d-1", '{"big":12345678901234567890}'), 202);
+  assert.equal(await deliver(inbox, "d-2", '"two"'), 202);
+  assert.equal(await deliver(inbox, "d-1", '{"big":12345678901234567890}'), 202);
+  const text = await (await fetch(`${streams}inbox/github`)).text();
+  assert.match(text, /"payload":\{"big":12345678901234567890\}/);
+  const ids = (JSON.parse(text) as { id: string }[]).map(({ id }) => id); // as the program writes it
+  assert.deepEqual(ids, ["d-1", "d-2"]);
+});
+
+test("what is not signed, not JSON or not named is refused, and nothing of it is stored", async (context) => {
+  const streams = await servePage(context);
+  const inbox = await startInbox(context, streams);
+  assert.equal(await deliver(inbox, "d-1", "{}", "another secret"), 401);
+  assert.equal(await deliver(inbox, "d-2", "{"), 400);
+  // Nothing that ends the message early makes a second one of it.
+  assert.equal(await deliver(inbox, "d-3", '1},{"id":"forged"'), 400);
+  assert.equal((await fetch(`${inbox}a/b`, { method: "POST" })).status, 404);
+  assert.equal((await fetch(`${streams}inbox/github`)).status, 404);
+});
+
+test("while the streams are not there a sender is told to come again", async (context) => {
+  const inbox = await startInbox(context, "http://127.0.0.1:9/");
+  assert.equal(await deliver(inbox, "d-1", "{}"), 503);
+});
+
+test("the worker goes on where it was when it is started again", async (context) => {
+  const streams = await servePage(context);
+  const inbox = await startInbox(context, streams);
+  const cwd = tempDir();
+  const work = (): TestProcess => startNode(context, [WORKER, "github"], { cwd, env: { STREAMS: streams } });
+  await deliver(inbox, "d-1", "1");
+  const first = work();
+  assert.equal(await first.stdoutLine(/^d-/), "d-1 1");
+  await deliver(inbox, "d-2", "2");
+  await first.stdoutLine(/^d-2/);
+  // It has kept the offset of the first before it asks for more.
+  first.kill("SIGKILL");
+  await first.ended;
+  await deliver(inbox, "d-3", "3");
+  const second = work();
+  await second.stdoutLine(/^d-3/);
+  second.kill("SIGKILL");
+  assert.doesNotMatch((await second.ended).stdout, /^d-1/m);
+});

@@ -1,0 +1,40 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { ask } from "../helpers/real-server.js";
+import { lacksCaddy, startCaddy } from "./caddy.js";
+import { Crowd } from "./crowd.js";
+import { Origin } from "./origin.js";
+import { proxyPromises } from "./promises.js";
+
+const TEXT = { "Content-Type": "text/plain" };
+
+describe("behind Caddy as docs/Caddyfile has it", { skip: lacksCaddy, timeout: 120_000 }, () => {
+  proxyPromises(startCaddy);
+
+  test("HEAD tells the tail, and every read reaches the origin: there is no cache", async (context) => {
+    const origin = await Origin.start(context);
+    const url = await startCaddy(context, origin.port);
+    await ask(`${url}s`, "PUT", { headers: TEXT, body: "one" });
+    for (let reader = 0; reader < 3; reader += 1) assert.equal((await ask(`${url}s?offset=-1`, "GET")).body, "one");
+    assert.equal(origin.reads, 3);
+    const appended = await ask(`${origin.url}s`, "POST", { headers: TEXT, body: "two" });
+    assert.equal((await ask(`${url}s`, "HEAD")).headers["stream-next-offset"], appended.headers["stream-next-offset"]);
+  });
+
+  test("a thousand long-poll readers get every byte and the close", async (context) => {
+    const origin = await Origin.start(context, { longPollTimeoutMs: 60_000 });
+    const url = await startCaddy(context, origin.port);
+    await ask(`${origin.url}s`, "PUT", { headers: TEXT });
+    const crowd = new Crowd(context, `${url}s`);
+    crowd.join(1000, "-1");
+    let expected = "";
+    for (const text of ["one;", "two;"]) {
+      expected += text;
+      await ask(`${origin.url}s`, "POST", { headers: TEXT, body: text });
+      await crowd.all((reader) => reader.text === expected);
+    }
+    await ask(`${origin.url}s`, "POST", { headers: { "Stream-Closed": "true" } });
+    await crowd.end();
+    assert.ok(crowd.readers.every(({ text }) => text === expected));
+  });
+});

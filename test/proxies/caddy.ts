@@ -1,0 +1,25 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { unless } from "../helpers/machine.js";
+import type { TestScope } from "../helpers/process.js";
+import { tempDir } from "../helpers/temp-dir.js";
+import { freePort } from "./origin.js";
+import { startProxy } from "./proxy-process.js";
+
+const DOCUMENTED = fileURLToPath(new URL("../../docs/Caddyfile", import.meta.url));
+
+/** Why a test with Caddy is left out, if it is. */
+export const lacksCaddy = unless(["caddy", "version"], "run Caddy (the package caddy)");
+
+/** Starts Caddy with docs/Caddyfile in front of a streamdir on this machine; gives what a stream's name is appended to. */
+export async function startCaddy(scope: TestScope, originPort: number): Promise<string> {
+  const [port, dir] = [await freePort(), tempDir()];
+  const site = `http://127.0.0.1:${port}`;
+  const config = join(dir, "Caddyfile");
+  // It would listen on all addresses, and on a port of its own to be administered.
+  writeFileSync(config, `{\n\tadmin off\n\tdefault_bind 127.0.0.1\n}\nimport ${DOCUMENTED}\n`);
+  const env = { STREAMDIR_SITE: site, STREAMDIR_UPSTREAM: `127.0.0.1:${originPort}`, HOME: dir, XDG_DATA_HOME: dir, XDG_CONFIG_HOME: dir };
+  await startProxy(scope, { command: "caddy", args: ["run", "--config", config, "--adapter", "caddyfile"], env, ready: /serving initial configuration/ });
+  return `${site}/v1/stream/`;
+}

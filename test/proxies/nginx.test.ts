@@ -1,0 +1,143 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { ask, RealServer } from "../helpers/real-server.js";
+import { EventFollower } from "./follow.js";
+import { documentedBlock, lacksNginx, Nginx, type HttpBlock } from "./nginx.js";
+import { Origin } from "./origin.js";
+import { proxyPromises } from "./promises.js";
+
+const TEXT = { "Content-Type": "text/plain" };
+const TIMEOUT_MS = 120_000;
+
+/** What nginx does by default, behind one line of configuration; `more` are lines for the place of that line. */
+function plainBlock(...more: string[]): HttpBlock {
+  return ({ port, originPort }) => `server {\n  listen 127.0.0.1:${port};\n  location / {\n    proxy_pass http://127.0.0.1:${originPort};\n${more.join("\n")}\n  }\n}\n`;
+}
+
+/** A cache as nginx has it by default: it turns HEAD into GET. */
+const defaultCache: HttpBlock = (places) =>
+  `proxy_cache_path ${places.dir}/cache keys_zone=all:1m;\n${plainBlock("    proxy_cache all;", "    proxy_cache_lock on;", "    proxy_cache_valid any 1h;")(places)}`;
+
+describe("behind nginx as docs/nginx.conf has it", { skip: lacksNginx, timeout: TIMEOUT_MS }, () => {
+  proxyPromises(async (scope, originPort) => (await Nginx.start(scope, originPort)).url);
+
+  test("history is read once from the origin, and a closed end with it", async (context) => {
+    const origin = await Origin.start(context);
+    const { url } = await Nginx.start(context, origin.port);
+    await ask(`${url}s`, "PUT", { headers: { ...TEXT, "Stream-Closed": "true" }, body: "all of it" });
+    for (let reader = 0; reader < 20; reader += 1) {
+      const { body, headers } = await ask(`${url}s?offset=-1`, "GET");
+      assert.deepEqual([body, headers["stream-closed"]], ["all of it", "true"]);
+    }
+    assert.equal(origin.reads, 1);
+  });
+
+  test("readers that come together for history make one request", async (context) => {
+    const origin = await Origin.start(context);
+    const { url } = await Nginx.start(context, origin.port);
+    const body = "x".repeat(900_000);
+    await ask(`${origin.url}s`, "PUT", { headers: TEXT, body });
+    const replies = await Promise.all(Array.from({ length: 50 }, () => ask(`${url}s?offset=-1`, "GET")));
+    assert.ok(replies.every((reply) => reply.body === body));
+    assert.equal(origin.reads, 1);
+  });
+
+  test("what is to be asked for each time is asked for each time", async (context) => {
+    const origin = await Origin.start(context, { readMaxAgeMs: 0 });
+    const { url } = await Nginx.start(context, origin.port);
+    await ask(`${url}s`, "PUT", { headers: TEXT });
+    let written = "";
+    for (const text of ["one", "two", "three"]) {
+      written += text;
+      await ask(`${origin.url}s`, "POST", { headers: TEXT, body: text });
+      assert.equal((await ask(`${url}s?offset=-1`, "GET")).body, written);
+    }
+    assert.equal(origin.reads, 3);
+  });
+
+  test("a client that has it already is told so, by nginx and by the origin", async (context) => {
+    const origin = await Origin.start(context);
+    const { url } = await Nginx.start(context, origin.port);
+    await ask(`${url}s`, "PUT", { headers: TEXT, body: "one" });
+    for (const [target, reads] of [["s?offset=-1", 1], ["s", 3]] as const) {
+      const { headers } = await ask(`${url}${target}`, "GET");
+      const again = await ask(`${url}${target}`, "GET", { headers: { "If-None-Match": String(headers["etag"]) } });
+      assert.deepEqual([again.status, again.headers["stream-next-offset"], origin.reads], [304, headers["stream-next-offset"], reads]);
+    }
+  });
+
+  test("what is read with credentials is nobody else's", async (context) => {
+    const origin = await Origin.start(context);
+    const { url } = await Nginx.start(context, origin.port);
+    await ask(`${url}s`, "PUT", { headers: TEXT, body: "one" });
+    for (let round = 0; round < 2; round += 1) {
+      const { headers } = await ask(`${url}s?offset=-1`, "GET", { headers: { Authorization: "Bearer t" } });
+      assert.match(String(headers["cache-control"]), /^private,/);
+    }
+    assert.equal(origin.reads, 2);
+    assert.match(String((await ask(`${url}s?offset=-1`, "GET")).headers["cache-control"]), /^public,/);
+  });
+
+  test("each origin of pages has answers of its own", async (context) => {
+    const origin = await Origin.start(context, { corsOrigin: "https://a.example,https://b.example" });
+    const { url } = await Nginx.start(context, origin.port);
+    await ask(`${url}s`, "PUT", { headers: TEXT, body: "one" });
+    for (let round = 0; round < 2; round += 1) {
+      for (const page of ["https://a.example", "https://b.example"]) {
+        const { headers } = await ask(`${url}s?offset=-1`, "GET", { headers: { Origin: page } });
+        assert.equal(headers["access-control-allow-origin"], page);
+      }
+    }
+  });
+});
+
+for (const [what, block] of [["as docs/nginx.conf has it", documentedBlock], ["that turns HEAD into GET for its cache", defaultCache]] as const) {
+  describe(`behind nginx ${what}`, { skip: lacksNginx, timeout: TIMEOUT_MS }, () => {
+    test("HEAD tells the tail, whatever was read or asked before", async (context) => {
+      const origin = await Origin.start(context);
+      const { url } = await Nginx.start(context, origin.port, block);
+      await ask(`${origin.url}s`, "PUT", { headers: TEXT });
+      for (const target of ["s", "s?offset=-1", "s?live=long-poll&offset=-1", "s"]) {
+        const appended = await ask(`${origin.url}s`, "POST", { headers: TEXT, body: "more" });
+        await ask(`${url}${target}`, "GET");
+        await ask(`${url}s`, "HEAD");
+        const closing = await ask(`${origin.url}s`, "POST", { headers: TEXT, body: "and more" });
+        const { status, headers } = await ask(`${url}s`, "HEAD");
+        assert.deepEqual([status, headers["stream-next-offset"]], [200, closing.headers["stream-next-offset"]]);
+        assert.notEqual(headers["stream-next-offset"], appended.headers["stream-next-offset"]);
+      }
+      await ask(`${origin.url}s`, "POST", { headers: { "Stream-Closed": "true" } });
+      assert.equal((await ask(`${url}s`, "HEAD")).headers["stream-closed"], "true");
+      await ask(`${origin.url}s`, "DELETE");
+      assert.equal((await ask(`${url}s`, "HEAD")).status, 404);
+    });
+  });
+}
+
+describe("behind nginx with its defaults, an SSE reader to whom nothing is sent", { skip: lacksNginx, timeout: TIMEOUT_MS }, () => {
+  const READ_TIMEOUT = "    proxy_read_timeout 1s;";
+  const READ_TIMEOUT_MS = 1000;
+
+  test("is there for longer than proxy_read_timeout, thanks to the heartbeat", async (context) => {
+    const heartbeatMs = 200;
+    const server = new RealServer(context, ["--sse-heartbeat", `${heartbeatMs}ms`]);
+    await server.start();
+    const { url } = await Nginx.start(context, Number(new URL(server.url).port), plainBlock(READ_TIMEOUT));
+    await server.ask("PUT", "s", { headers: TEXT });
+    const reader = await EventFollower.start(context, `${url}s?live=sse&offset=-1`);
+    // Comments come no faster than that.
+    await reader.until(({ comments }) => comments * heartbeatMs * (15 / 16) > 3 * READ_TIMEOUT_MS);
+    await server.ask("POST", "s", { headers: { ...TEXT, "Stream-Closed": "true" }, body: "late" });
+    await reader.end();
+    assert.equal(reader.data, "late");
+  });
+
+  test("is cut where the heartbeat is slower than that", async (context) => {
+    const origin = await Origin.start(context, { sseHeartbeatMs: 60_000 });
+    const { url } = await Nginx.start(context, origin.port, plainBlock(READ_TIMEOUT));
+    await ask(`${origin.url}s`, "PUT", { headers: TEXT });
+    const reader = await EventFollower.start(context, `${url}s?live=sse&offset=-1`);
+    await reader.until(({ isOver }) => isOver);
+    assert.equal(reader.comments, 0);
+  });
+});

@@ -1,0 +1,55 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { createServer as createSocketServer, type AddressInfo } from "node:net";
+import { createHandler, type ServerOptions } from "../../src/server.js";
+import type { TestScope } from "../helpers/process.js";
+import { tempDir } from "../helpers/temp-dir.js";
+
+/** streamdir where a proxy finds it, in a server that notes what it is asked. */
+export class Origin {
+  readonly port: number;
+  /** Methods and targets, in the order in which they came. */
+  readonly requests: string[];
+
+  private constructor(port: number, requests: string[]) {
+    this.port = port;
+    this.requests = requests;
+  }
+
+  /** Serves a directory of its own until the test is over. */
+  static async start(scope: TestScope, options: Partial<ServerOptions> = {}): Promise<Origin> {
+    const handler = await createHandler({ dir: tempDir(), logLevel: "silent", shutdownTimeoutMs: 1000, ...options });
+    const requests: string[] = [];
+    const server = createServer((req, res) => {
+      requests.push(`${req.method} ${req.url}`);
+      handler(req, res);
+    });
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    scope.after(async () => {
+      server.close();
+      await handler.close();
+      server.closeAllConnections();
+    });
+    return new Origin((server.address() as AddressInfo).port, requests); // it listens on a port
+  }
+
+  /** What a stream's name is appended to, past every proxy. */
+  get url(): string {
+    return `http://127.0.0.1:${this.port}/v1/stream/`;
+  }
+
+  /** How many reads there were. */
+  get reads(): number {
+    return this.requests.filter((request) => request.startsWith("GET ")).length;
+  }
+}
+
+/** A port of this machine that was free a moment ago: a program that can't pick one itself is told this. */
+export async function freePort(): Promise<number> {
+  const server = createSocketServer();
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const { port } = server.address() as AddressInfo; // it listens on a port
+  server.close();
+  await once(server, "close");
+  return port;
+}

@@ -17,7 +17,7 @@ import { ReadFreshness } from "./protocol/cache-control.js";
 import { FileStorage } from "./storage/file/file-storage.js";
 import { systemFiles } from "./storage/file/files.js";
 import { DirectoryError } from "./storage/file/lock.js";
-import { freeDescriptors } from "./storage/file/open-files-limit.js";
+import { freeDescriptors, TOO_FEW_FILES } from "./storage/file/open-files-limit.js";
 import { Registry } from "./stream/registry.js";
 import { segmentRollOf } from "./stream/retention.js";
 
@@ -263,7 +263,7 @@ const PORT_FAULTS: Readonly<Record<string, string>> = {
   EACCES: "this user may not use the port",
   EADDRINUSE: "the port is in use",
   EADDRNOTAVAIL: "the address is not this machine's",
-  EMFILE: "too few files can be opened here (EMFILE): raise the limit, for instance with ulimit -n 1024",
+  EMFILE: TOO_FEW_FILES,
   ENOTFOUND: "the host is not known",
 };
 

@@ -11,6 +11,7 @@ import {
   type TanStackChunk,
 } from "@durable-streams/tanstack-ai-transport";
 import { ChatClient, type UIMessage } from "@tanstack/ai-client";
+import { Changes } from "./changes.js";
 import { Reply } from "./reply.js";
 import { Server } from "./server.js";
 import { WatchedFetch } from "./watched-fetch.js";
@@ -196,11 +197,11 @@ test("a reply on a stream of its own ends with it", async () => {
 /** A page with TanStack's own chat in it. */
 class Page {
   readonly client: ChatClient;
-  #look = new Set<() => void>();
+  readonly #changes = new Changes();
 
   constructor(context: TestContext, options: { readonly connection: DurableStreamConnection; readonly initialMessages?: UIMessage[] }) {
-    const look = () => this.#lookAgain();
-    this.client = new ChatClient({ ...options, onMessagesChange: look, onConnectionStatusChange: look });
+    const onChange = () => this.#changes.happened();
+    this.client = new ChatClient({ ...options, onMessagesChange: onChange, onConnectionStatusChange: onChange });
     this.client.subscribe();
     context.after(() => this.client.unsubscribe());
   }
@@ -211,28 +212,12 @@ class Page {
   }
 
   isConnected(): Promise<void> {
-    return this.#until(() => this.client.getConnectionStatus() === "connected");
+    return this.#changes.until(() => this.client.getConnectionStatus() === "connected");
   }
 
   /** The text of the answer, when it has come to end with `word`. */
   async answerUpTo(word: string): Promise<string> {
-    await this.#until(() => this.answer.endsWith(word));
+    await this.#changes.until(() => this.answer.endsWith(word));
     return this.answer;
-  }
-
-  #until(holds: () => boolean): Promise<void> {
-    return new Promise((resolve) => {
-      const look = (): void => {
-        if (!holds()) return;
-        this.#look.delete(look);
-        resolve();
-      };
-      this.#look.add(look);
-      look();
-    });
-  }
-
-  #lookAgain(): void {
-    for (const look of [...this.#look]) look();
   }
 }

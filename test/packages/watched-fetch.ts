@@ -1,3 +1,5 @@
+import { Changes } from "./changes.js";
+
 /** One request that the packages made with the global `fetch`, and its answer. */
 export interface Exchange {
   readonly method: string;
@@ -11,7 +13,7 @@ export class WatchedFetch {
   /** Methods of the requests that wait for the head of their answers. */
   readonly #underWay: string[] = [];
   #before: { readonly matches: (url: URL) => boolean; readonly run: () => Promise<void> } | undefined;
-  #look = new Set<() => void>();
+  readonly #changes = new Changes();
   readonly #fetch = globalThis.fetch;
 
   constructor() {
@@ -20,7 +22,7 @@ export class WatchedFetch {
 
   /** Resolves when so many exchanges that match have been answered since the watch began. */
   answered(matches: (exchange: Exchange) => boolean, count = 1): Promise<void> {
-    return this.#until(() => this.exchanges.filter(matches).length >= count);
+    return this.#changes.until(() => this.exchanges.filter(matches).length >= count);
   }
 
   /** Has `run` done before the next request to such an address is sent. */
@@ -30,7 +32,7 @@ export class WatchedFetch {
 
   /** Resolves when no append waits for its answer. */
   appended(): Promise<void> {
-    return this.#until(() => !this.#underWay.includes("POST"));
+    return this.#changes.until(() => !this.#underWay.includes("POST"));
   }
 
   async #watch(input: Parameters<typeof fetch>[0], init: RequestInit | undefined): Promise<Response> {
@@ -48,19 +50,7 @@ export class WatchedFetch {
       return response;
     } finally {
       this.#underWay.splice(this.#underWay.indexOf(method), 1);
-      for (const look of [...this.#look]) look();
+      this.#changes.happened();
     }
-  }
-
-  #until(holds: () => boolean): Promise<void> {
-    return new Promise((resolve) => {
-      const look = (): void => {
-        if (!holds()) return;
-        this.#look.delete(look);
-        resolve();
-      };
-      this.#look.add(look);
-      look();
-    });
   }
 }

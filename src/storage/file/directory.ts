@@ -3,6 +3,7 @@ import { dirname, join, resolve, sep } from "node:path";
 import { errorCode, errorPath, isDiskFull, isSystemError, readWhole, replaceFile, type Files } from "./files.js";
 import { journalSequenceOf, type Layout } from "./layout.js";
 import { DirectoryError } from "./lock.js";
+import { TOO_FEW_FILES } from "./open-files-limit.js";
 import { decodeFrame, DIRECTORY_ID_BYTES, SECTOR_BYTES } from "./record.js";
 import { FORMAT } from "./sidecar.js";
 
@@ -78,7 +79,7 @@ const REASONS: Readonly<Record<string, string>> = {
   ENAMETOOLONG: "the path is too long",
   EXDEV: "it lies on more than one file system",
   ELOOP: "its links go in a circle",
-  EMFILE: "too few files can be opened here (EMFILE): raise the limit, for instance with ulimit -n 1024",
+  EMFILE: TOO_FEW_FILES,
 };
 
 /** Says what is wrong with a directory that the system won't let us use, in one line; with the file, where it is about one in it. */

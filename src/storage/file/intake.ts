@@ -156,9 +156,7 @@ export class Intake {
       stream.held = [];
       const written = this.#options.writer.bypass(stream, entry.segmentStart, entry.position, change.payload);
       written.then(() => crc32InTurns(change.payload)).then(
-        (crc) => {
-          this.#release(stream, { ...entry, bypassed: { length, crc } });
-        },
+        (crc) => this.#release(stream, { ...entry, bypassed: { length, crc } }),
         (error: Error) => this.#bypassFailed(entry, segmentBefore, error),
       );
     };

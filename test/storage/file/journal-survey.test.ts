@@ -4,15 +4,12 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { surveyJournal, type Survey } from "../../../src/storage/file/journal-survey.js";
 import { openOffline } from "../../../src/storage/file/offline.js";
+import { crashedWithThreeFiles, journalFiles } from "../../helpers/several-journal-files.js";
 import { flipBit } from "../../helpers/spoilt-files.js";
 import { append, bytesOf, crash, created, forked, loaded, openEngine, openOnFiles, remove } from "../../helpers/engine.js";
 
 async function survey(dir: string): Promise<Survey> {
   return surveyJournal(await openOffline(dir, false));
-}
-
-function journalFiles(dir: string): string[] {
-  return readdirSync(join(dir, "journal")).sort().map((name) => join(dir, "journal", name));
 }
 
 function named({ streams }: Survey): Record<string, unknown> {
@@ -141,11 +138,7 @@ describe("the survey of a journal", () => {
   });
 
   test("goes by a damaged record for what is behind it, also for a stream that has no files yet", async () => {
-    const engine = await openEngine();
-    engine.files.gate = ({ kind, path }) => (kind === "rename" && path.includes("meta.json") ? new Promise(() => undefined) : undefined);
-    const stream = await created(engine.storage, "s");
-    for (let index = 0; journalFiles(engine.dir).length < 3; index += 1) await append(engine.storage, stream, bytesOf(1500, index));
-    const dir = await crash(engine);
+    const { dir, stream } = await crashedWithThreeFiles();
     const [, second = ""] = journalFiles(dir);
     flipBit(second, 30);
     const { files } = await survey(dir);
@@ -153,11 +146,7 @@ describe("the survey of a journal", () => {
   });
 
   test("finds the end of a file damaged that looked like a torn write until the next file went on", async () => {
-    const engine = await openEngine();
-    engine.files.gate = ({ kind, path }) => (kind === "rename" && path.includes("meta.json") ? new Promise(() => undefined) : undefined);
-    const stream = await created(engine.storage, "s");
-    for (let index = 0; journalFiles(engine.dir).length < 3; index += 1) await append(engine.storage, stream, bytesOf(1500, index));
-    const dir = await crash(engine);
+    const { dir, stream } = await crashedWithThreeFiles();
     const [first = "", second] = journalFiles(dir);
     const bytes = readFileSync(first);
     const last = bytes.lastIndexOf("SDJ1");

@@ -7,12 +7,8 @@ import { Layout, segmentPath, sidecarPath } from "../../../src/storage/file/layo
 import { DirectoryError } from "../../../src/storage/file/lock.js";
 import { decodeFrame, SECTOR_BYTES } from "../../../src/storage/file/record.js";
 import { append, bytesOf, copyOf, crash, crashAndRecover, created, loaded, makeEngine, openEngine, readAll, recordOf, remove, reopen, settled, startCreate, type Engine } from "../../helpers/engine.js";
+import { crashedWithThreeFiles, journalFiles } from "../../helpers/several-journal-files.js";
 import { Barrier, diskError, WatchedFiles } from "../../helpers/watched-files.js";
-
-/** The journal files of a directory, oldest first. */
-function journalFiles(dir: string): string[] {
-  return readdirSync(join(dir, "journal")).sort().map((name) => join(dir, "journal", name));
-}
 
 /** Where the frames of a journal file begin, and where the last one ends. */
 function framesOf(path: string): { offsets: number[]; end: number } {
@@ -328,11 +324,7 @@ describe("the end of the journal", () => {
   });
 
   test("a missing batch between two files is damage", async () => {
-    const engine = await openEngine();
-    engine.files.gate = ({ kind, path }) => (kind === "rename" && path.includes("meta.json") ? new Barrier().opened : undefined);
-    const stream = await created(engine.storage, "s");
-    for (let index = 0; journalFiles(engine.dir).length < 3; index += 1) await append(engine.storage, stream, bytesOf(1500, index));
-    const dir = await crash(engine);
+    const { dir } = await crashedWithThreeFiles();
     const [first = "", second = ""] = journalFiles(dir);
     spoil(first, framesOf(first).offsets.at(-1) ?? 0);
     await assert.rejects(makeEngine({ dir }).storage.open(), (error: unknown) => error instanceof DirectoryError && error.message.includes(second));

@@ -1,25 +1,25 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { connectionLimitFor } from "./http/connection-limit.js";
-import type { Context } from "./http/context.js";
-import { BodyMemory } from "./http/body-memory.js";
-import { CorsPolicy } from "./http/cors.js";
+import { connectionLimitFor } from "./http/bounds/connection-limit.js";
+import type { Context } from "./http/context/context.js";
+import { BodyMemory } from "./http/bounds/body-memory.js";
+import { CorsPolicy } from "./http/encoding/cors.js";
 import { Dispatcher } from "./http/dispatch.js";
 import { HttpServer, REQUEST_LIMITS, type RequestLimits } from "./http/http-server.js";
-import { InFlight } from "./http/in-flight.js";
-import { ReadBuffers } from "./http/read-buffers.js";
-import { Responder } from "./http/respond.js";
-import { UnreadAnswers } from "./http/unread.js";
+import { InFlight } from "./http/answer/in-flight.js";
+import { ReadBuffers } from "./http/answer/read-buffers.js";
+import { Responder } from "./http/answer/respond.js";
+import { UnreadAnswers } from "./http/bounds/unread.js";
 import { systemClock, type Clock } from "./ops/clock.js";
 import { createLog, oneLine, type Log } from "./ops/log.js";
 import { keepTickClass } from "./ops/tick-class.js";
 import { defaultSettings, faultOf, OPTIONS, type OptionName, type Settings } from "./options.js";
 import { ReadFreshness } from "./protocol/cache-control.js";
 import { FileStorage } from "./storage/file/file-storage.js";
-import { systemFiles } from "./storage/file/files.js";
-import { DirectoryError } from "./storage/file/lock.js";
-import { freeDescriptors, TOO_FEW_FILES } from "./storage/file/open-files-limit.js";
+import { systemFiles } from "./storage/file/disk/files.js";
+import { DirectoryError } from "./storage/file/directory/lock.js";
+import { freeDescriptors, TOO_FEW_FILES } from "./storage/file/disk/open-files-limit.js";
 import { Registry } from "./stream/registry.js";
-import { segmentRollOf } from "./stream/retention.js";
+import { segmentRollOf } from "./stream/loaded/retention.js";
 
 /** What a server is made of. What is left out of the settings has its default. */
 export interface ServerOptions extends Partial<Settings> {

@@ -5,11 +5,12 @@ import { IMPORT_CHECKS } from "./tidy/imports.js";
 import { LANGUAGE_CHECKS } from "./tidy/language.js";
 import { LAYOUT_CHECKS, TESTED_ELSEWHERE } from "./tidy/layout.js";
 import { PACKAGE_CHECKS } from "./tidy/packages.js";
+import { ROOM_CHECKS } from "./tidy/rooms.js";
 import { SIZE_CHECKS } from "./tidy/size.js";
 import { readTree, treeOf, type Offence } from "./tidy/tree.js";
 import { WAIT_CHECKS } from "./tidy/waits.js";
 
-const CHECKS = [...SIZE_CHECKS, ...IMPORT_CHECKS, ...LANGUAGE_CHECKS, ...LAYOUT_CHECKS, ...PACKAGE_CHECKS, ...WAIT_CHECKS];
+const CHECKS = [...SIZE_CHECKS, ...IMPORT_CHECKS, ...ROOM_CHECKS, ...LANGUAGE_CHECKS, ...LAYOUT_CHECKS, ...PACKAGE_CHECKS, ...WAIT_CHECKS];
 
 function assertNone(offences: readonly Offence[]): void {
   const lines = offences.map(({ at, says }) => `  ${at}  ${says}`);

@@ -1,5 +1,5 @@
 import { basename, dirname, resolve } from "node:path";
-import { errorCode, systemFiles } from "../storage/file/files.js";
+import { errorCode, systemFiles } from "../storage/file/disk/files.js";
 
 /** Whether there is a directory at `path`; true as well where the system does not tell: whoever opens it finds out why. */
 export async function isDirectory(path: string): Promise<boolean> {

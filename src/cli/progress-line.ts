@@ -1,4 +1,4 @@
-import type { VerifyProgress } from "../storage/file/verify.js";
+import type { VerifyProgress } from "../storage/file/offline/verify.js";
 import type { Output } from "./verb.js";
 
 /** At least this long between two changes of the line. */

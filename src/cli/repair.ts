@@ -1,10 +1,10 @@
 import { resolve } from "node:path";
 import { systemClock } from "../ops/clock.js";
 import { createLog, oneLine } from "../ops/log.js";
-import { explainUnusable } from "../storage/file/directory.js";
-import { DirectoryError, lockDirectory } from "../storage/file/lock.js";
-import { openOffline, type OfflineDirectory } from "../storage/file/offline.js";
-import { repairDirectory, type RepairLine, type RepairSummary } from "../storage/file/repair.js";
+import { explainUnusable } from "../storage/file/directory/directory.js";
+import { DirectoryError, lockDirectory } from "../storage/file/directory/lock.js";
+import { openOffline, type OfflineDirectory } from "../storage/file/offline/offline.js";
+import { repairDirectory, type RepairLine, type RepairSummary } from "../storage/file/offline/repair.js";
 import { EXIT, type Invocation, type Output, type Surroundings } from "./verb.js";
 
 /**

@@ -1,9 +1,9 @@
 import { resolve } from "node:path";
 import { oneLine } from "../ops/log.js";
-import { explainUnusable } from "../storage/file/directory.js";
-import { openOffline } from "../storage/file/offline.js";
-import { DirectoryError } from "../storage/file/lock.js";
-import { verifyDirectory, type Finding, type VerifySummary } from "../storage/file/verify.js";
+import { explainUnusable } from "../storage/file/directory/directory.js";
+import { openOffline } from "../storage/file/offline/offline.js";
+import { DirectoryError } from "../storage/file/directory/lock.js";
+import { verifyDirectory, type Finding, type VerifySummary } from "../storage/file/offline/verify.js";
 import { ProgressLine } from "./progress-line.js";
 import { EXIT, type Invocation, type Surroundings } from "./verb.js";
 

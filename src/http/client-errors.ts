@@ -1,10 +1,10 @@
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { STREAM_METHODS } from "./cors.js";
-import { OwnResponse } from "./own-response.js";
-import { problem, type Problem, type ProblemCode } from "./problems.js";
-import type { Responder } from "./respond.js";
-import type { StagedEnds } from "./staged-end.js";
+import { STREAM_METHODS } from "./encoding/cors.js";
+import { OwnResponse } from "./node/own-response.js";
+import { problem, type Problem, type ProblemCode } from "./encoding/problems.js";
+import type { Responder } from "./answer/respond.js";
+import type { StagedEnds } from "./node/staged-end.js";
 
 /** A request line longer than this is not looked at for its method. */
 const MAX_REQUEST_LINE_BYTES = 8 * 1024;

@@ -2,18 +2,18 @@ import { Server, type IncomingMessage, type ServerOptions, type ServerResponse }
 import { Socket } from "node:net";
 import type { Clock } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
-import { answerUnderWay } from "./answer-under-way.js";
+import { answerUnderWay } from "./node/answer-under-way.js";
 import { ClientErrors } from "./client-errors.js";
-import { ConnectionGate, type ConnectionLimit } from "./connection-limit.js";
-import { STREAM_METHODS } from "./cors.js";
-import { DirectConnection, type Serve } from "./direct-connection.js";
-import { DirectRequest } from "./direct-request.js";
+import { ConnectionGate, type ConnectionLimit } from "./bounds/connection-limit.js";
+import { STREAM_METHODS } from "./encoding/cors.js";
+import { DirectConnection, type Serve } from "./node/direct-connection.js";
+import { DirectRequest } from "./node/direct-request.js";
 import type { Arrival, Dispatcher } from "./dispatch.js";
-import { KEEP_ALIVE_SECONDS } from "./head.js";
-import { OwnResponse } from "./own-response.js";
-import { problem } from "./problems.js";
-import type { Responder } from "./respond.js";
-import { StagedEnds } from "./staged-end.js";
+import { KEEP_ALIVE_SECONDS } from "./encoding/head.js";
+import { OwnResponse } from "./node/own-response.js";
+import { problem } from "./encoding/problems.js";
+import type { Responder } from "./answer/respond.js";
+import { StagedEnds } from "./node/staged-end.js";
 
 /** What a request may cost before it is understood, and how long a connection may wait for one. Times in milliseconds, sizes in bytes. */
 export interface RequestLimits {

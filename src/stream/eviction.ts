@@ -2,8 +2,8 @@ import type { Clock, Timer } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
 import type { Storage } from "../storage/storage.js";
 import { ClockHand } from "./clock-hand.js";
-import type { LoadedProducers } from "./loaded-producers.js";
-import type { Stream } from "./stream.js";
+import type { LoadedProducers } from "./loaded/loaded-producers.js";
+import type { Stream } from "./loaded/stream.js";
 
 /** Between two rounds over the loaded streams that lets idle ones go. */
 const IDLE_ROUND_MS = 30_000;

@@ -1,11 +1,11 @@
 import type { MaybePromise } from "../storage/storage.js";
-import { chain } from "./chain.js";
-import type { AppendHead, CreateHead } from "./command.js";
-import { refuseConfig } from "./config-difference.js";
-import { refuseFork, refuseSource } from "./fork.js";
-import { refuse, type Refused } from "./outcome.js";
+import { chain } from "./loaded/chain.js";
+import type { AppendHead, CreateHead } from "./rules/command.js";
+import { refuseConfig } from "./rules/config-difference.js";
+import { refuseFork, refuseSource } from "./rules/fork.js";
+import { refuse, type Refused } from "./rules/outcome.js";
 import type { Registry } from "./registry.js";
-import { Stream } from "./stream.js";
+import { Stream } from "./loaded/stream.js";
 
 /**
  * Why an append is refused for what its head says: what it would be told now if its body were there. `null` when that

@@ -2,17 +2,17 @@ import { DEFAULT_CONTENT_TYPE, formatOf } from "../protocol/content-type.js";
 import type { Clock } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
 import { DamagedStreamError, type AppendRecord, type MaybePromise, type Settlement, type Storage, type StorageHealth, type StreamConfig } from "../storage/storage.js";
-import { chain } from "./chain.js";
-import type { AppendCommand, CreateCommand, ForkRequest } from "./command.js";
-import { refuseConfig } from "./config-difference.js";
-import { frameBody, framedInTurns } from "./decide.js";
+import { chain } from "./loaded/chain.js";
+import type { AppendCommand, CreateCommand, ForkRequest } from "./rules/command.js";
+import { refuseConfig } from "./rules/config-difference.js";
+import { frameBody, framedInTurns } from "./rules/decide.js";
 import { Eviction } from "./eviction.js";
-import { ExpiryQueue, type TtlMode } from "./expiry.js";
-import { forkConfig, forkOrigin, refuseSource, type ForkBase } from "./fork.js";
-import { LoadedProducers } from "./loaded-producers.js";
-import { refuse, TOO_MANY_PRODUCERS, type AnswerAppend, type CreateOutcome, type DeleteOutcome, type Refused } from "./outcome.js";
-import { KEEP_ALL, RetentionTimer, type RetentionLimits } from "./retention.js";
-import { refuseRejected, Stream, type StreamContext } from "./stream.js";
+import { ExpiryQueue, type TtlMode } from "./rules/expiry.js";
+import { forkConfig, forkOrigin, refuseSource, type ForkBase } from "./rules/fork.js";
+import { LoadedProducers } from "./loaded/loaded-producers.js";
+import { refuse, TOO_MANY_PRODUCERS, type AnswerAppend, type CreateOutcome, type DeleteOutcome, type Refused } from "./rules/outcome.js";
+import { KEEP_ALL, RetentionTimer, type RetentionLimits } from "./loaded/retention.js";
+import { refuseRejected, Stream, type StreamContext } from "./loaded/stream.js";
 import { Sweep } from "./sweep.js";
 
 /** What a registry needs. */

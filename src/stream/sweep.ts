@@ -1,8 +1,8 @@
 import type { Clock, Timer } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
 import type { ListedStream, MaybePromise, Storage } from "../storage/storage.js";
-import { deadlineOf, TOUCH_INTERVAL_MS, type TtlMode } from "./expiry.js";
-import { isExcess, type RetentionLimits } from "./retention.js";
+import { deadlineOf, TOUCH_INTERVAL_MS, type TtlMode } from "./rules/expiry.js";
+import { isExcess, type RetentionLimits } from "./loaded/retention.js";
 
 /** What a sweep needs. */
 export interface SweepOptions {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { PROBLEMS } from "../../src/http/problems.js";
+import { PROBLEMS } from "../../src/http/encoding/problems.js";
 import { bash, Page, PAGE_ORIGIN, servePage, type CodeBlock } from "../helpers/page-examples.js";
 
 const PAGE = new Page("docs/api.md");

@@ -1,5 +1,5 @@
 import type { StoredStream } from "../../src/storage/storage.js";
-import type { RetentionLimits } from "../../src/stream/retention.js";
+import type { RetentionLimits } from "../../src/stream/loaded/retention.js";
 import { must, type Incarnation } from "./model.js";
 
 /**

@@ -1,7 +1,7 @@
-import { readJournalFile } from "../../src/storage/file/journal-reader.js";
-import { indexPath, journalSequenceOf, Layout, segmentPath, sidecarPath } from "../../src/storage/file/layout.js";
-import { decodeRecords, RecordKind, type Frame, type StreamIdentity } from "../../src/storage/file/record.js";
-import { decodeSidecar, type Sidecar } from "../../src/storage/file/sidecar.js";
+import { readJournalFile } from "../../src/storage/file/journal/journal-reader.js";
+import { indexPath, journalSequenceOf, Layout, segmentPath, sidecarPath } from "../../src/storage/file/format/layout.js";
+import { decodeRecords, RecordKind, type Frame, type StreamIdentity } from "../../src/storage/file/format/record.js";
+import { decodeSidecar, type Sidecar } from "../../src/storage/file/format/sidecar.js";
 import type { Random } from "../helpers/random.js";
 import type { SimulatedDisk } from "../helpers/simulated-disk.js";
 

@@ -1,4 +1,4 @@
-import type { ProducerEcho, Refused } from "../../src/stream/outcome.js";
+import type { ProducerEcho, Refused } from "../../src/stream/rules/outcome.js";
 import type { StreamState } from "../../src/storage/storage.js";
 import { must } from "./model.js";
 import type { Operation } from "./operations.js";

@@ -1,7 +1,7 @@
 import { parseOffset } from "../../src/protocol/offset.js";
-import type { ForkRequest } from "../../src/stream/command.js";
-import { TOO_MANY_PRODUCERS, type AppendOutcome, type CreateOutcome } from "../../src/stream/outcome.js";
-import { DeletedStreamError, TrimmedStreamError, type Stream } from "../../src/stream/stream.js";
+import type { ForkRequest } from "../../src/stream/rules/command.js";
+import { TOO_MANY_PRODUCERS, type AppendOutcome, type CreateOutcome } from "../../src/stream/rules/outcome.js";
+import { DeletedStreamError, TrimmedStreamError, type Stream } from "../../src/stream/loaded/stream.js";
 import { appendByName } from "../helpers/append.js";
 import type { Random } from "../helpers/random.js";
 import type { Ledger } from "./ledger.js";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import test, { type TestContext } from "node:test";
 import { createServer } from "../../src/server.js";
 import { formatOffset, parseOffset } from "../../src/protocol/offset.js";
-import { segmentPath } from "../../src/storage/file/layout.js";
+import { segmentPath } from "../../src/storage/file/format/layout.js";
 import { bytesOf, keptLog } from "../helpers/engine.js";
 import { Random } from "../helpers/random.js";
 import { tempDir } from "../helpers/temp-dir.js";

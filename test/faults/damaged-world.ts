@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { FileStorage } from "../../src/storage/file/file-storage.js";
-import type { Files } from "../../src/storage/file/files.js";
+import type { Files } from "../../src/storage/file/disk/files.js";
 import type { StoredStream } from "../../src/storage/storage.js";
 import { append, bytesOf, created, forked, keptLog, recordOf, remove } from "../helpers/engine.js";
 import { ManualClock } from "../helpers/manual-clock.js";

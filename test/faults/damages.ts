@@ -1,6 +1,6 @@
 import { copyFileSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { segmentPath, sidecarPath } from "../../src/storage/file/layout.js";
+import { segmentPath, sidecarPath } from "../../src/storage/file/format/layout.js";
 import type { Random } from "../helpers/random.js";
 
 /** Where the files of a stream are that is to be damaged, and those of a sound one of the same shape. */

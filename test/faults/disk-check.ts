@@ -1,10 +1,10 @@
 import { basename, dirname } from "node:path";
-import { readMarker } from "../../src/storage/file/directory.js";
-import type { Files } from "../../src/storage/file/files.js";
-import { indexStartOf, keptSequenceOf, Layout, segmentPath, segmentStartOf, sidecarPath } from "../../src/storage/file/layout.js";
-import { DirectoryError } from "../../src/storage/file/lock.js";
-import { decodeSidecar, type Sidecar } from "../../src/storage/file/sidecar.js";
-import { verifyDirectory, type Finding } from "../../src/storage/file/verify.js";
+import { readMarker } from "../../src/storage/file/directory/directory.js";
+import type { Files } from "../../src/storage/file/disk/files.js";
+import { indexStartOf, keptSequenceOf, Layout, segmentPath, segmentStartOf, sidecarPath } from "../../src/storage/file/format/layout.js";
+import { DirectoryError } from "../../src/storage/file/directory/lock.js";
+import { decodeSidecar, type Sidecar } from "../../src/storage/file/format/sidecar.js";
+import { verifyDirectory, type Finding } from "../../src/storage/file/offline/verify.js";
 import type { SimulatedDisk } from "../helpers/simulated-disk.js";
 import type { Ledger } from "./ledger.js";
 import { must } from "./model.js";

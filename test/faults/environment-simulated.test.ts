@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Files } from "../../src/storage/file/files.js";
-import { Layout } from "../../src/storage/file/layout.js";
-import { DirectoryError } from "../../src/storage/file/lock.js";
+import type { Files } from "../../src/storage/file/disk/files.js";
+import { Layout } from "../../src/storage/file/format/layout.js";
+import { DirectoryError } from "../../src/storage/file/directory/lock.js";
 import { DamagedStreamError, type StoredStream } from "../../src/storage/storage.js";
 import { append, makeEngine, readAll, remove, startCreate, type Engine, type Outcome } from "../helpers/engine.js";
 import { Random } from "../helpers/random.js";

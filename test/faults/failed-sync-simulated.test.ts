@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import { ManualClock } from "../helpers/manual-clock.js";
 import type { FaultCode } from "../helpers/simulated-call.js";
 import { SimulatedDisk } from "../helpers/simulated-disk.js";
-import { KEEP_ALL } from "../../src/stream/retention.js";
+import { KEEP_ALL } from "../../src/stream/loaded/retention.js";
 import { RunningProcess } from "./running-process.js";
 
 const SETTINGS = { segmentBytes: 4000, journalBytes: 65_536, journalBypassBytes: 200, tailCacheBytes: 100_000, maxLoadedStreams: 100, maxLoadedProducers: 1000, ttlMode: "sliding", retention: KEEP_ALL } as const;

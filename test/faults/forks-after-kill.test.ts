@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import test from "node:test";
-import { Layout, sidecarPath } from "../../src/storage/file/layout.js";
+import { Layout, sidecarPath } from "../../src/storage/file/format/layout.js";
 import { changeSidecar, copyOf } from "../helpers/engine.js";
 import { startStreamdir, type Ended } from "../helpers/process.js";
 import { RealServer } from "../helpers/real-server.js";

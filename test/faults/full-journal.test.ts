@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { crc32 } from "../../src/storage/file/crc32.js";
+import { crc32 } from "../../src/storage/file/format/crc32.js";
 import { append, copyOf, created, makeEngine } from "../helpers/engine.js";
 import { RealServer } from "../helpers/real-server.js";
 

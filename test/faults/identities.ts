@@ -1,4 +1,4 @@
-import type { Stream } from "../../src/stream/stream.js";
+import type { Stream } from "../../src/stream/loaded/stream.js";
 import { must, type Incarnation } from "./model.js";
 import type { Name } from "./names.js";
 

@@ -1,6 +1,6 @@
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { decodeFrame, FRAME_HEADER_BYTES } from "../../src/storage/file/record.js";
+import { decodeFrame, FRAME_HEADER_BYTES } from "../../src/storage/file/format/record.js";
 import type { Random } from "../helpers/random.js";
 import { flipBit } from "./damages.js";
 

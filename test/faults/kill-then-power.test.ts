@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { appendByName } from "../helpers/append.js";
 import { ManualClock } from "../helpers/manual-clock.js";
 import { SimulatedDisk } from "../helpers/simulated-disk.js";
-import type { Stream } from "../../src/stream/stream.js";
-import { KEEP_ALL } from "../../src/stream/retention.js";
+import type { Stream } from "../../src/stream/loaded/stream.js";
+import { KEEP_ALL } from "../../src/stream/loaded/retention.js";
 import { RunningProcess } from "./running-process.js";
 
 const SETTINGS = { segmentBytes: 300, journalBytes: 4096, journalBypassBytes: 200, tailCacheBytes: 500, maxLoadedStreams: 2, maxLoadedProducers: 1000, ttlMode: "sliding", retention: KEEP_ALL } as const;

@@ -1,7 +1,7 @@
 import { DamagedStreamError, StorageBusyError } from "../../src/storage/storage.js";
-import type { TtlMode } from "../../src/stream/expiry.js";
-import { TOO_MANY_PRODUCERS, type Appended, type CreateOutcome, type DeleteOutcome, type Refused } from "../../src/stream/outcome.js";
-import type { Stream } from "../../src/stream/stream.js";
+import type { TtlMode } from "../../src/stream/rules/expiry.js";
+import { TOO_MANY_PRODUCERS, type Appended, type CreateOutcome, type DeleteOutcome, type Refused } from "../../src/stream/rules/outcome.js";
+import type { Stream } from "../../src/stream/loaded/stream.js";
 import { observeBeginning } from "./beginnings.js";
 import { Incarnation, must, Violation, type IncarnationConfig, type Origin } from "./model.js";
 import { Holders } from "./holders.js";

@@ -1,5 +1,5 @@
 import type { ForkOrigin } from "../../src/storage/storage.js";
-import { TOUCH_INTERVAL_MS, type TtlMode } from "../../src/stream/expiry.js";
+import { TOUCH_INTERVAL_MS, type TtlMode } from "../../src/stream/rules/expiry.js";
 import { Citations } from "./citations.js";
 import { MAX_ROUND_MS, type Operation, type Producer } from "./operations.js";
 

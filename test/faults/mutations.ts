@@ -1,8 +1,8 @@
 import { crc32 } from "node:zlib";
-import { readWhole, syncsWrites, type Files, type OpenFile, type OpenMode } from "../../src/storage/file/files.js";
-import { segmentPath } from "../../src/storage/file/layout.js";
-import { crcOf } from "../../src/storage/file/segment-reader.js";
-import { decodeSidecar, encodeSidecar } from "../../src/storage/file/sidecar.js";
+import { readWhole, syncsWrites, type Files, type OpenFile, type OpenMode } from "../../src/storage/file/disk/files.js";
+import { segmentPath } from "../../src/storage/file/format/layout.js";
+import { crcOf } from "../../src/storage/file/segments/segment-reader.js";
+import { decodeSidecar, encodeSidecar } from "../../src/storage/file/format/sidecar.js";
 
 /** A file system that does something wrong, between the server and the disk. */
 export type Mutation = (files: Files) => Files;

@@ -1,8 +1,8 @@
-import { readMarker } from "../../src/storage/file/directory.js";
+import { readMarker } from "../../src/storage/file/directory/directory.js";
 import type { FileStorage } from "../../src/storage/file/file-storage.js";
-import { Layout, sidecarPath } from "../../src/storage/file/layout.js";
-import { repairDirectory, type RepairLine, type RepairSummary } from "../../src/storage/file/repair.js";
-import { decodeSidecar } from "../../src/storage/file/sidecar.js";
+import { Layout, sidecarPath } from "../../src/storage/file/format/layout.js";
+import { repairDirectory, type RepairLine, type RepairSummary } from "../../src/storage/file/offline/repair.js";
+import { decodeSidecar } from "../../src/storage/file/format/sidecar.js";
 import { DamagedStreamError, DeletedStreamError, type StoredStream } from "../../src/storage/storage.js";
 import { append, keptLog, readAll } from "../helpers/engine.js";
 import { Random } from "../helpers/random.js";

@@ -1,7 +1,7 @@
-import { readJournalFile } from "../../src/storage/file/journal-reader.js";
-import { journalSequenceOf, Layout, sidecarPath } from "../../src/storage/file/layout.js";
-import { decodeRecords, FRAME_HEADER_BYTES, type Frame } from "../../src/storage/file/record.js";
-import { decodeSidecar } from "../../src/storage/file/sidecar.js";
+import { readJournalFile } from "../../src/storage/file/journal/journal-reader.js";
+import { journalSequenceOf, Layout, sidecarPath } from "../../src/storage/file/format/layout.js";
+import { decodeRecords, FRAME_HEADER_BYTES, type Frame } from "../../src/storage/file/format/record.js";
+import { decodeSidecar } from "../../src/storage/file/format/sidecar.js";
 import type { Random } from "../helpers/random.js";
 import type { SimulatedDisk } from "../helpers/simulated-disk.js";
 import { DIR } from "./damaged-world.js";

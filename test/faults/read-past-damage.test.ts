@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import test from "node:test";
-import { Layout, segmentPath } from "../../src/storage/file/layout.js";
+import { Layout, segmentPath } from "../../src/storage/file/format/layout.js";
 import { startServer, type TestServer } from "../helpers/test-server.js";
 
 const JSON_TYPE = { "Content-Type": "application/json" };

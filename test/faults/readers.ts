@@ -1,5 +1,5 @@
 import { parseOffset } from "../../src/protocol/offset.js";
-import { TrimmedStreamError, type Allocate, type Chunk, type ReadFrom, type Stream } from "../../src/stream/stream.js";
+import { TrimmedStreamError, type Allocate, type Chunk, type ReadFrom, type Stream } from "../../src/stream/loaded/stream.js";
 import { observeBeginning } from "./beginnings.js";
 import type { ClientParts } from "./client.js";
 import { must, type Incarnation } from "./model.js";

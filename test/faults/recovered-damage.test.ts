@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import test, { type TestContext } from "node:test";
-import { Layout, segmentPath, sidecarPath } from "../../src/storage/file/layout.js";
+import { Layout, segmentPath, sidecarPath } from "../../src/storage/file/format/layout.js";
 import { bytesOf } from "../helpers/engine.js";
 import { Random } from "../helpers/random.js";
 import { tempDir } from "../helpers/temp-dir.js";

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { readMarker } from "../../src/storage/file/directory.js";
+import { readMarker } from "../../src/storage/file/directory/directory.js";
 import { FileStorage } from "../../src/storage/file/file-storage.js";
-import { Layout } from "../../src/storage/file/layout.js";
-import { repairDirectory } from "../../src/storage/file/repair.js";
+import { Layout } from "../../src/storage/file/format/layout.js";
+import { repairDirectory } from "../../src/storage/file/offline/repair.js";
 import { DamagedStreamError } from "../../src/storage/storage.js";
 import { append, created, forked, keptLog, readAll, SMALL } from "../helpers/engine.js";
 import { ManualClock } from "../helpers/manual-clock.js";

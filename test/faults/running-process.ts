@@ -1,8 +1,8 @@
 import { FileStorage, type FileStorageOptions } from "../../src/storage/file/file-storage.js";
-import type { Files } from "../../src/storage/file/files.js";
-import type { TtlMode } from "../../src/stream/expiry.js";
+import type { Files } from "../../src/storage/file/disk/files.js";
+import type { TtlMode } from "../../src/stream/rules/expiry.js";
 import { Registry } from "../../src/stream/registry.js";
-import { segmentRollOf, type RetentionLimits } from "../../src/stream/retention.js";
+import { segmentRollOf, type RetentionLimits } from "../../src/stream/loaded/retention.js";
 import { createLog } from "../../src/ops/log.js";
 import type { ManualClock } from "../helpers/manual-clock.js";
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { Layout } from "../../src/storage/file/layout.js";
+import { Layout } from "../../src/storage/file/format/layout.js";
 import { startStreamdir, type TestProcess, type TestScope } from "../helpers/process.js";
 
 /** Sizes at which a few appends make segments, and journal files rotate. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { readWhole, type Files } from "../../src/storage/file/files.js";
+import { readWhole, type Files } from "../../src/storage/file/disk/files.js";
 import { ManualClock } from "../helpers/manual-clock.js";
 import { SimulatedDisk } from "../helpers/simulated-disk.js";
 

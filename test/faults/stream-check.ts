@@ -1,5 +1,5 @@
 import type { ProducerStamp } from "../../src/storage/storage.js";
-import { DeletedStreamError, TrimmedStreamError, type Chunk, type Stream } from "../../src/stream/stream.js";
+import { DeletedStreamError, TrimmedStreamError, type Chunk, type Stream } from "../../src/stream/loaded/stream.js";
 import { observeBeginning } from "./beginnings.js";
 import type { Ledger } from "./ledger.js";
 import { must, type Incarnation } from "./model.js";

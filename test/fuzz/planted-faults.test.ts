@@ -2,16 +2,16 @@ import assert from "node:assert/strict";
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { describe, test, type TestContext } from "node:test";
-import { DirectConnection } from "../../src/http/direct-connection.js";
-import { DirectRequest } from "../../src/http/direct-request.js";
+import { DirectConnection } from "../../src/http/node/direct-connection.js";
+import { DirectRequest } from "../../src/http/node/direct-request.js";
 import { Dispatcher } from "../../src/http/dispatch.js";
-import { Exchange } from "../../src/http/exchange.js";
+import { Exchange } from "../../src/http/exchange/exchange.js";
 import { Pipeline } from "../../src/http/pipeline.js";
-import { Responder } from "../../src/http/respond.js";
-import type { AnswerAppend, AppendOutcome } from "../../src/stream/outcome.js";
+import { Responder } from "../../src/http/answer/respond.js";
+import type { AnswerAppend, AppendOutcome } from "../../src/stream/rules/outcome.js";
 import { Registry } from "../../src/stream/registry.js";
 import { runCampaign } from "./campaign.js";
-import type { Body } from "../../src/stream/command.js";
+import type { Body } from "../../src/stream/rules/command.js";
 
 /** Seeds among which a fault must be found. */
 const MAX_REQUESTS = 10_000;

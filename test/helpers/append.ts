@@ -1,7 +1,7 @@
-import type { AppendCommand } from "../../src/stream/command.js";
-import type { AnswerAppend, AppendOutcome } from "../../src/stream/outcome.js";
+import type { AppendCommand } from "../../src/stream/rules/command.js";
+import type { AnswerAppend, AppendOutcome } from "../../src/stream/rules/outcome.js";
 import type { Registry } from "../../src/stream/registry.js";
-import type { MaybePromise, Stream } from "../../src/stream/stream.js";
+import type { MaybePromise, Stream } from "../../src/stream/loaded/stream.js";
 
 /** Appends to the stream of a name; resolves with the outcome. */
 export function appendByName(registry: Registry, name: string, command: AppendCommand): Promise<AppendOutcome> {

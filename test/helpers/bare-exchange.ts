@@ -1,8 +1,8 @@
 import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
-import { Exchange } from "../../src/http/exchange.js";
-import { readHeaders } from "../../src/http/request-headers.js";
-import { splitTarget } from "../../src/http/target.js";
+import { Exchange } from "../../src/http/exchange/exchange.js";
+import { readHeaders } from "../../src/http/request/request-headers.js";
+import { splitTarget } from "../../src/http/request/target.js";
 
 /** What a bare exchange differs in from a GET of `/` without headers. */
 export interface BareExchangeParts {

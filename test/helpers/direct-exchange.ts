@@ -1,10 +1,10 @@
 import { createServer } from "node:http";
 import type { TestContext } from "node:test";
-import { DirectConnection } from "../../src/http/direct-connection.js";
-import { DirectRequest } from "../../src/http/direct-request.js";
-import { Exchange } from "../../src/http/exchange.js";
-import { OwnResponse } from "../../src/http/own-response.js";
-import { readHeaders } from "../../src/http/request-headers.js";
+import { DirectConnection } from "../../src/http/node/direct-connection.js";
+import { DirectRequest } from "../../src/http/node/direct-request.js";
+import { Exchange } from "../../src/http/exchange/exchange.js";
+import { OwnResponse } from "../../src/http/node/own-response.js";
+import { readHeaders } from "../../src/http/request/request-headers.js";
 import { connectionTo, type RawConnection } from "./raw-connection.js";
 
 /** A connection to a server of ours that hands each request that has it for itself to `handle`, as an exchange. */

@@ -1,9 +1,9 @@
-import { BodyMemory } from "../../src/http/body-memory.js";
-import type { Context } from "../../src/http/context.js";
-import { CorsPolicy } from "../../src/http/cors.js";
-import { InFlight } from "../../src/http/in-flight.js";
-import { Responder } from "../../src/http/respond.js";
-import { UnreadAnswers } from "../../src/http/unread.js";
+import { BodyMemory } from "../../src/http/bounds/body-memory.js";
+import type { Context } from "../../src/http/context/context.js";
+import { CorsPolicy } from "../../src/http/encoding/cors.js";
+import { InFlight } from "../../src/http/answer/in-flight.js";
+import { Responder } from "../../src/http/answer/respond.js";
+import { UnreadAnswers } from "../../src/http/bounds/unread.js";
 import { keptLog, type LogLine } from "./engine.js";
 import { ManualClock } from "./manual-clock.js";
 

@@ -1,4 +1,4 @@
-import { encodeFrame, encodeIdentity, encodeRecord, recordLength, RecordKind, type RecordKindCode } from "../../src/storage/file/record.js";
+import { encodeFrame, encodeIdentity, encodeRecord, recordLength, RecordKind, type RecordKindCode } from "../../src/storage/file/format/record.js";
 import { configOf, recordOf } from "./engine.js";
 
 /** One record of a journal file that a test makes: of the stream `id`, which is created with the first. */

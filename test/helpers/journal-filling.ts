@@ -1,5 +1,5 @@
-import type { FileStream } from "../../src/storage/file/file-stream.js";
-import type { Journal } from "../../src/storage/file/journal.js";
+import type { FileStream } from "../../src/storage/file/memory/file-stream.js";
+import type { Journal } from "../../src/storage/file/journal/journal.js";
 import { bytesOf, recordOf } from "./engine.js";
 import type { FileRooms } from "./file-rooms.js";
 

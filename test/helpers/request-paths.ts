@@ -1,5 +1,5 @@
 import type { TestContext } from "node:test";
-import { DirectConnection } from "../../src/http/direct-connection.js";
+import { DirectConnection } from "../../src/http/node/direct-connection.js";
 
 /** The two ways of a request through the server: straight to its socket, and through Node's own answer. */
 export type RequestPath = "direct" | "ordinary";

@@ -3,7 +3,7 @@ import { Random } from "./random.js";
 import { SystemError, type Call, type FaultCode } from "./simulated-call.js";
 import { SimulatedFiles } from "./simulated-files.js";
 import { DirectoryNode, FileNode, TreeChanges, type DiskNode, type EntryChange } from "./simulated-nodes.js";
-import type { Files } from "../../src/storage/file/files.js";
+import type { Files } from "../../src/storage/file/disk/files.js";
 
 /** Which calls fail, by what they do and where. */
 export type CallFilter = (call: string, path: string) => boolean;

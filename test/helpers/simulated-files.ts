@@ -1,8 +1,8 @@
 import { SystemError, type Call } from "./simulated-call.js";
 import type { SimulatedDisk } from "./simulated-disk.js";
 import { FileNode, type DirectoryNode } from "./simulated-nodes.js";
-import { syncsWrites, type Files, type OpenFile, type OpenMode } from "../../src/storage/file/files.js";
-import type { Listener, Reach } from "../../src/storage/file/sockets.js";
+import { syncsWrites, type Files, type OpenFile, type OpenMode } from "../../src/storage/file/disk/files.js";
+import type { Listener, Reach } from "../../src/storage/file/disk/sockets.js";
 
 /** The file system as one process has it. */
 export class SimulatedFiles implements Files {

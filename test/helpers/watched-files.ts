@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import { constants as system } from "node:os";
-import { systemFiles, type Files, type OpenFile, type OpenMode } from "../../src/storage/file/files.js";
-import type { Listener, Reach } from "../../src/storage/file/sockets.js";
+import { systemFiles, type Files, type OpenFile, type OpenMode } from "../../src/storage/file/disk/files.js";
+import type { Listener, Reach } from "../../src/storage/file/disk/sockets.js";
 
 /** One call of storage to the file system; `bytes` is what a write brings. */
 export interface Operation {

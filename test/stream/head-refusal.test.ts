@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
-import type { AppendCommand, CreateCommand } from "../../src/stream/command.js";
+import type { AppendCommand, CreateCommand } from "../../src/stream/rules/command.js";
 import { refusalOfAppend, refusalOfCreate } from "../../src/stream/head-refusal.js";
-import type { Refused } from "../../src/stream/outcome.js";
+import type { Refused } from "../../src/stream/rules/outcome.js";
 import { Registry } from "../../src/stream/registry.js";
 import { appendByName } from "../helpers/append.js";
 import { keptLog, openEngine, type Engine } from "../helpers/engine.js";

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { describe, test, type TestContext } from "node:test";
-import { Layout } from "../../src/storage/file/layout.js";
-import type { AppendCommand, CreateCommand } from "../../src/stream/command.js";
-import { TOUCH_INTERVAL_MS, type TtlMode } from "../../src/stream/expiry.js";
-import type { AppendOutcome, CreateOutcome, DeleteOutcome, Refused } from "../../src/stream/outcome.js";
+import { Layout } from "../../src/storage/file/format/layout.js";
+import type { AppendCommand, CreateCommand } from "../../src/stream/rules/command.js";
+import { TOUCH_INTERVAL_MS, type TtlMode } from "../../src/stream/rules/expiry.js";
+import type { AppendOutcome, CreateOutcome, DeleteOutcome, Refused } from "../../src/stream/rules/outcome.js";
 import { Registry } from "../../src/stream/registry.js";
-import { Stream } from "../../src/stream/stream.js";
+import { Stream } from "../../src/stream/loaded/stream.js";
 import { appendByName } from "../helpers/append.js";
 import { bytesOf, crashAndRecover, keptLog, openEngine, reopen, type Engine, type LogLine } from "../helpers/engine.js";
 import { Random } from "../helpers/random.js";

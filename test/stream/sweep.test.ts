@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { ListedStream, Storage } from "../../src/storage/storage.js";
-import { KEEP_ALL } from "../../src/stream/retention.js";
+import { KEEP_ALL } from "../../src/stream/loaded/retention.js";
 import { Sweep, type SweepOptions } from "../../src/stream/sweep.js";
 import { configOf, keptLog } from "../helpers/engine.js";
 import { ManualClock } from "../helpers/manual-clock.js";

@@ -2,9 +2,9 @@ import ts from "typescript";
 import { commentLinesOf, commentsOf, judgeNodes, lastLineOf, lineOf, syntaxOf } from "./syntax.js";
 import { sources, type Check, type Offence, type Tree, type TreeFile } from "./tree.js";
 
-const HEAD_WRITER = "src/http/respond.ts";
+const HEAD_WRITER = "src/http/answer/respond.ts";
 /** The lines that it puts together. */
-const HEAD_LINES = "src/http/head.ts";
+const HEAD_LINES = "src/http/encoding/head.ts";
 const HEAD_CALLS = new Set(["writeHead", "setHeader", "setHeaders", "appendHeader", "removeHeader", "flushHeaders", "writeContinue", "writeProcessing", "writeEarlyHints"]);
 
 /** The measures of how TypeScript is written here. */
@@ -57,11 +57,11 @@ export const LANGUAGE_CHECKS: readonly Check[] = [
     fine: { "src/a.ts": '/** A. */\nexport const a = 1;\nexport { b } from "./b.js";\nexport * from "./c.js";\nfunction d() {}\n/** E. */\nfunction e() {}\nexport { e };\n/** F. */\nexport function f(): void;\nexport function f(x?: string) {}\n' },
   },
   {
-    title: "only http/respond.ts writes a head",
+    title: "only http/answer/respond.ts writes a head",
     find: heads,
     planted: { "src/http/sse.ts": 'res.writeHead(200);\nres.setHeader("a", "b");\nres?.writeContinue();\nres.statusCode = 400;\nsocket.end("HTTP/1.1 400 Bad Request\\r\\n\\r\\n");\nsocket.end(`HTTP/1.1 ${status} No\\r\\n`);\nconnection.answer(this, `HTTP/1.1 200 OK\\r\\n`);\n' },
     found: [1, 2, 3, 4, 5, 6, 7].map((line) => `src/http/sse.ts:${line}`),
-    fine: { [HEAD_WRITER]: "res.writeHead(200);\n", [HEAD_LINES]: "return `HTTP/1.1 ${status} No\\r\\n`;\n", "src/http/body.ts": "// writeHead\nif (res.statusCode === 400) respond(res, 'HTTP/1.1 needs a Host.');\n", "test/a.test.ts": "res.writeHead(200);\n" },
+    fine: { [HEAD_WRITER]: "res.writeHead(200);\n", [HEAD_LINES]: "return `HTTP/1.1 ${status} No\\r\\n`;\n", "src/http/context/body.ts": "// writeHead\nif (res.statusCode === 400) respond(res, 'HTTP/1.1 needs a Host.');\n", "test/a.test.ts": "res.writeHead(200);\n" },
   },
 ];
 

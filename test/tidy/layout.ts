@@ -3,9 +3,9 @@ import { sources, type Check, type Offence, type Tree, type TreeFile } from "./t
 
 /** Files of src that are tested elsewhere than in the test of their name, and where. */
 export const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
-  "src/storage/file/file-errors.ts": "test/storage/file/files.test.ts has the errors of real calls",
-  "src/stream/chunk.ts": "test/stream/stream.test.ts reads the chunks of streams",
-  "src/storage/file/index-writer.ts": "test/storage/file/segment-writer.test.ts has it write beside the segments",
+  "src/storage/file/disk/file-errors.ts": "test/storage/file/disk/files.test.ts has the errors of real calls",
+  "src/stream/loaded/chunk.ts": "test/stream/loaded/stream.test.ts reads the chunks of streams",
+  "src/storage/file/segments/index-writer.ts": "test/storage/file/segments/segment-writer.test.ts has it write beside the segments",
   "src/storage/storage.ts": "the interface: test/contract/ is its test, for every engine",
 };
 

@@ -1,15 +1,15 @@
 import { isJsonContentType } from "../../protocol/content-type.js";
-import type { AppendHead, Body } from "../../stream/command.js";
+import type { AppendHead, Body } from "../../stream/rules/command.js";
 import { refusalOfAppend } from "../../stream/head-refusal.js";
-import type { AppendOutcome, Refused } from "../../stream/outcome.js";
-import type { MaybePromise } from "../../stream/stream.js";
-import { receiveBody, type BodyUse } from "../body.js";
-import type { Context } from "../context.js";
-import type { Exchange } from "../exchange.js";
-import { guard } from "../guard.js";
-import { isProblem } from "../problems.js";
-import { readAppendHead } from "../request.js";
-import { EMPTY_BODY } from "../respond.js";
+import type { AppendOutcome, Refused } from "../../stream/rules/outcome.js";
+import type { MaybePromise } from "../../stream/loaded/stream.js";
+import { receiveBody, type BodyUse } from "../context/body.js";
+import type { Context } from "../context/context.js";
+import type { Exchange } from "../exchange/exchange.js";
+import { guard } from "../context/guard.js";
+import { isProblem } from "../encoding/problems.js";
+import { readAppendHead } from "../request/commands.js";
+import { EMPTY_BODY } from "../answer/respond.js";
 
 /** `POST`: appends, closes, or both (specification 4.2 and 4.3). */
 export function append(context: Context, exchange: Exchange, name: string): MaybePromise<void> {

@@ -1,15 +1,15 @@
 import { isJsonContentType } from "../../protocol/content-type.js";
-import type { Body, CreateHead } from "../../stream/command.js";
+import type { Body, CreateHead } from "../../stream/rules/command.js";
 import { refusalOfCreate } from "../../stream/head-refusal.js";
-import type { CreateOutcome, Refused } from "../../stream/outcome.js";
-import type { MaybePromise } from "../../stream/stream.js";
-import { receiveBody, type BodyUse } from "../body.js";
-import type { Context } from "../context.js";
-import type { Exchange } from "../exchange.js";
-import { locationOf } from "../location.js";
-import { isProblem } from "../problems.js";
-import { readCreateHead } from "../request.js";
-import { EMPTY_BODY } from "../respond.js";
+import type { CreateOutcome, Refused } from "../../stream/rules/outcome.js";
+import type { MaybePromise } from "../../stream/loaded/stream.js";
+import { receiveBody, type BodyUse } from "../context/body.js";
+import type { Context } from "../context/context.js";
+import type { Exchange } from "../exchange/exchange.js";
+import { locationOf } from "../answer/location.js";
+import { isProblem } from "../encoding/problems.js";
+import { readCreateHead } from "../request/commands.js";
+import { EMPTY_BODY } from "../answer/respond.js";
 
 /** `PUT`: creates a stream, or finds it there as asked for (specification 4.1). */
 export function create(context: Context, exchange: Exchange, name: string): MaybePromise<void> {

@@ -1,5 +1,5 @@
-import type { Context } from "../context.js";
-import type { Exchange } from "../exchange.js";
+import type { Context } from "../context/context.js";
+import type { Exchange } from "../exchange/exchange.js";
 
 /** `DELETE`: removes a stream with all its data (specification 4.4). */
 export async function remove({ registry, responder }: Context, exchange: Exchange, name: string): Promise<void> {

@@ -1,10 +1,10 @@
 import { firstRequest } from "../../ops/first-request.js";
 import { packageVersion } from "../../ops/version.js";
 import { preferredType } from "../../protocol/accept.js";
-import type { Context } from "../context.js";
-import type { Exchange } from "../exchange.js";
-import { originOf } from "../location.js";
-import { problem } from "../problems.js";
+import type { Context } from "../context/context.js";
+import type { Exchange } from "../exchange/exchange.js";
+import { originOf } from "../answer/location.js";
+import { problem } from "../encoding/problems.js";
 
 const PROTOCOL_URL = "https://github.com/durable-streams/durable-streams/blob/main/PROTOCOL.md";
 

@@ -1,9 +1,9 @@
 import { formatTimestamp } from "../../protocol/timestamp.js";
-import { chain } from "../../stream/chain.js";
-import type { MaybePromise } from "../../stream/stream.js";
-import { Stream } from "../../stream/stream.js";
-import type { Context } from "../context.js";
-import type { Exchange } from "../exchange.js";
+import { chain } from "../../stream/loaded/chain.js";
+import type { MaybePromise } from "../../stream/loaded/stream.js";
+import { Stream } from "../../stream/loaded/stream.js";
+import type { Context } from "../context/context.js";
+import type { Exchange } from "../exchange/exchange.js";
 
 /** `HEAD`: what a stream is, without touching it (specification 4.5). */
 export function head({ registry, responder, clock }: Context, exchange: Exchange, name: string): MaybePromise<void> {

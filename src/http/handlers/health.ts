@@ -1,5 +1,5 @@
-import type { Context } from "../context.js";
-import type { Exchange } from "../exchange.js";
+import type { Context } from "../context/context.js";
+import type { Exchange } from "../exchange/exchange.js";
 
 /** `GET /health`: whether the server takes writes (specification 4.9). A damaged stream is told of, and is no reason to end it. */
 export function health({ registry, inFlight, responder }: Context, exchange: Exchange): void {

@@ -1,10 +1,10 @@
 import type { ParsedOffset } from "../../protocol/offset.js";
-import type { MaybePromise } from "../../stream/stream.js";
-import type { Context } from "../context.js";
-import type { Exchange } from "../exchange.js";
-import { whenRead, withReadPlace } from "../read-place.js";
-import { serve } from "../served-chunk.js";
-import { answerNews, type WaitingRooms } from "../waiting-room.js";
+import type { MaybePromise } from "../../stream/loaded/stream.js";
+import type { Context } from "../context/context.js";
+import type { Exchange } from "../exchange/exchange.js";
+import { whenRead, withReadPlace } from "../reading/read-place.js";
+import { serve } from "../reading/served-chunk.js";
+import { answerNews, type WaitingRooms } from "../reading/long-polls.js";
 
 /** What a long-poll asks for. */
 export interface LongPollQuery {

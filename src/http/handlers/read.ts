@@ -1,10 +1,10 @@
 import type { ParsedOffset } from "../../protocol/offset.js";
-import { chain } from "../../stream/chain.js";
-import type { MaybePromise } from "../../stream/stream.js";
-import type { Context } from "../context.js";
-import type { Exchange } from "../exchange.js";
-import { withReadPlace } from "../read-place.js";
-import { answerChunk, serve } from "../served-chunk.js";
+import { chain } from "../../stream/loaded/chain.js";
+import type { MaybePromise } from "../../stream/loaded/stream.js";
+import type { Context } from "../context/context.js";
+import type { Exchange } from "../exchange/exchange.js";
+import { withReadPlace } from "../reading/read-place.js";
+import { answerChunk, serve } from "../reading/served-chunk.js";
 
 const START: ParsedOffset = { kind: "start" };
 

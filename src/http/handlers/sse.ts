@@ -1,10 +1,10 @@
 import type { ParsedOffset } from "../../protocol/offset.js";
 import { parseOffset } from "../../protocol/offset.js";
-import type { MaybePromise } from "../../stream/stream.js";
-import type { Context } from "../context.js";
-import type { Exchange } from "../exchange.js";
-import { whenRead, withReadPlace } from "../read-place.js";
-import type { SseFeeds } from "../sse-feed.js";
+import type { MaybePromise } from "../../stream/loaded/stream.js";
+import type { Context } from "../context/context.js";
+import type { Exchange } from "../exchange/exchange.js";
+import { whenRead, withReadPlace } from "../reading/read-place.js";
+import type { SseFeeds } from "../reading/sse-feed.js";
 
 /** Read before an answer begins, to find out whether there is something to send. */
 const PROBE_BYTES = 4096;

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { test } from "node:test";
-import type { Context } from "../../../src/http/context.js";
-import type { Exchange } from "../../../src/http/exchange.js";
+import type { Context } from "../../../src/http/context/context.js";
+import type { Exchange } from "../../../src/http/exchange/exchange.js";
 import { health } from "../../../src/http/handlers/health.js";
-import { Layout, segmentPath } from "../../../src/storage/file/layout.js";
+import { Layout, segmentPath } from "../../../src/storage/file/format/layout.js";
 import { startServer } from "../../helpers/test-server.js";
 
 test("a server that takes writes is healthy", async (context) => {

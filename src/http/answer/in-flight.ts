@@ -1,0 +1,57 @@
+import type { Exchange } from "../exchange/exchange.js";
+
+/** The requests that have no answer yet. */
+export class InFlight {
+  /**
+   * Each knows its slot. A Set would do, but V8 keeps its outgrown tables linked: with a request added and deleted all
+   * the time, one old table holds every later request until the next full collection.
+   */
+  readonly #exchanges: Exchange[] = [];
+  #closing = false;
+  #onEmpty: (() => void) | null = null;
+
+  /** Requests without an answer. */
+  get size(): number {
+    return this.#exchanges.length;
+  }
+
+  /** Whether the server is on its way to stop: no request is taken any more. */
+  get closing(): boolean {
+    return this.#closing;
+  }
+
+  /** A request has come. */
+  begin(exchange: Exchange): void {
+    exchange.slot = this.#exchanges.push(exchange) - 1;
+  }
+
+  /** A request has its answer, or nobody waits for one any more. A second call does nothing. */
+  end(exchange: Exchange): void {
+    if (exchange.slot < 0) return;
+    this.#vacate(exchange.slot);
+    exchange.slot = -1;
+    exchange.body?.release();
+    exchange.body = null;
+    if (this.#exchanges.length === 0) this.#onEmpty?.();
+  }
+
+  /** From now on no request is taken. Resolves when those that came before have their answers. */
+  close(): Promise<void> {
+    this.#closing = true;
+    if (this.#exchanges.length === 0) return Promise.resolve();
+    return new Promise((resolve) => (this.#onEmpty = resolve));
+  }
+
+  /** Moves the last one to `slot`. */
+  #vacate(slot: number): void {
+    const last = this.#exchanges.pop();
+    if (last === undefined || last.slot === slot) return;
+    last.slot = slot;
+    this.#exchanges[slot] = last;
+  }
+
+  /** Cuts the connections of all requests that have no answer. */
+  destroyAll(): void {
+    for (const exchange of [...this.#exchanges]) exchange.req.socket.destroy();
+  }
+}

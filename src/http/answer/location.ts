@@ -1,0 +1,41 @@
+import type { Exchange } from "../exchange/exchange.js";
+
+/** A host with an optional port, as a `Host` header has it: nothing that could lead a client's URL elsewhere. */
+const HOST = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/;
+const MAX_HOST_LENGTH = 255;
+
+/** The absolute URL of the stream that a request names, for `Location` (specification 4.1). The path is as it was sent. */
+export function locationOf(exchange: Exchange): string {
+  return originOf(exchange) + exchange.target.path;
+}
+
+/**
+ * Scheme and host of a request: what a proxy says the client asked for, when that makes sense, else the `Host` header,
+ * else where the connection ends.
+ */
+export function originOf({ req, headers }: Pick<Exchange, "req" | "headers">): string {
+  const scheme = schemeOf(headers.forwardedProto) ?? ("encrypted" in req.socket ? "https" : "http");
+  const host = hostOf(headers.forwardedHost) ?? hostOf(headers.host) ?? socketHost(req.socket.localAddress, req.socket.localPort);
+  return `${scheme}://${host}`;
+}
+
+/** The first of a list that proxies made longer; `null` when it is no scheme that serves streams. */
+function schemeOf(forwardedProto: string | null): string | null {
+  const scheme = firstOf(forwardedProto)?.toLowerCase();
+  return scheme === "http" || scheme === "https" ? scheme : null;
+}
+
+function hostOf(host: string | null): string | null {
+  const first = firstOf(host);
+  return first !== null && first.length <= MAX_HOST_LENGTH && HOST.test(first) ? first : null;
+}
+
+function firstOf(list: string | null): string | null {
+  if (list === null) return null;
+  const comma = list.indexOf(",");
+  return (comma === -1 ? list : list.slice(0, comma)).trim();
+}
+
+function socketHost(address = "localhost", port = 80): string {
+  return address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;
+}

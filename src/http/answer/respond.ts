@@ -1,0 +1,189 @@
+import type { Clock } from "../../ops/clock.js";
+import type { Log } from "../../ops/log.js";
+import { PREFLIGHT_HEADERS, type CorsPolicy } from "../encoding/cors.js";
+import type { DirectConnection } from "../node/direct-connection.js";
+import type { Exchange } from "../exchange/exchange.js";
+import { logFault } from "../exchange/fault.js";
+import { ClosingLines, lengthHeader, linesOf, statusLine } from "../encoding/head.js";
+import type { InFlight } from "./in-flight.js";
+import { linger } from "./linger.js";
+import { problem, problemBody, problemHeaders, PROBLEMS, type Problem } from "../encoding/problems.js";
+import { SMALL_ANSWER_BYTES, type UnreadAnswers } from "../bounds/unread.js";
+
+/** An answer whose body is there and empty. */
+export const EMPTY_BODY: Buffer = Buffer.alloc(0);
+
+/** A body up to this size is worth the copies of being one text with its head; a socket writes up to 16 KiB without another. */
+const MAX_JOINED_BYTES = 8 * 1024;
+
+/** What a responder needs. */
+export interface ResponderOptions {
+  readonly cors: CorsPolicy;
+  readonly inFlight: InFlight;
+  readonly unread: UnreadAnswers;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** An answer that is decided on. */
+interface Answer {
+  readonly exchange: Exchange;
+  readonly status: number;
+  readonly headers: readonly string[];
+  readonly body: Buffer | null;
+}
+
+/** Writes the head of every answer. Nothing else does. */
+export class Responder {
+  readonly #cors: CorsPolicy;
+  readonly #inFlight: InFlight;
+  readonly #unread: UnreadAnswers;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #closingLines = new ClosingLines();
+  /** Answers that wait for the others of this turn of the event loop. */
+  #waiting: Answer[] = [];
+
+  constructor({ cors, inFlight, unread, clock, log }: ResponderOptions) {
+    this.#cors = cors;
+    this.#inFlight = inFlight;
+    this.#unread = unread;
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  /**
+   * Answers with `headers`, a flat list of names and values, and `body`; `null` where an answer has none (204, 304,
+   * HEAD). Does nothing when nobody is left to answer.
+   */
+  send(exchange: Exchange, status: number, headers: readonly string[], body: Buffer | null): void {
+    if (body !== null && !this.#unread.admits(body, exchange.req.socket)) {
+      return this.refuse(exchange, problem("overloaded", { detail: "Too many bytes of answers wait for their readers." }));
+    }
+    this.#inFlight.end(exchange);
+    if (exchange.isGone) return;
+    exchange.decide();
+    const answer = { exchange, status, headers, body };
+    // A larger one does not wait: it counts as unread before the next one is made.
+    const isSmall = body === null || body.length <= SMALL_ANSWER_BYTES;
+    if (exchange.arriving && isSmall && exchange.isOwn) this.#answerSoon(answer);
+    else this.#give(answer);
+  }
+
+  /**
+   * Requests that arrive together, each answered at once, are answered together when all are handled: to handle them
+   * and to write to their sockets in turn costs a fifth more.
+   */
+  #answerSoon(answer: Answer): void {
+    if (this.#waiting.push(answer) === 1) setImmediate(() => this.answerWaiting());
+  }
+
+  /** Sends the answers that wait for the others of this turn: due before a connection ends that may have one of them. */
+  answerWaiting(): void {
+    const waiting = this.#waiting;
+    if (waiting.length > 0) this.#waiting = [];
+    for (const answer of waiting) this.#give(answer);
+  }
+
+  /** A fault in one answer is its own request's: those that wait with it are given all the same. */
+  #give(answer: Answer): void {
+    try {
+      this.#answer(answer);
+    } catch (fault) {
+      this.#replace(answer.exchange, fault);
+    }
+  }
+
+  /** What can't be given is answered with 500; where something of it is out already, or 500 can't be given either, the connection is cut. */
+  #replace(exchange: Exchange, fault: unknown): void {
+    logFault(this.#log, exchange, fault);
+    if (exchange.isOut) return void exchange.req.socket.destroy();
+    const refusal = problem("internal-error");
+    try {
+      this.#answer({ exchange, status: PROBLEMS[refusal.code].status, headers: problemHeaders(refusal), body: problemBody(refusal) });
+    } catch (second) {
+      logFault(this.#log, exchange, second);
+      exchange.req.socket.destroy();
+    }
+  }
+
+  #answer(answer: Answer): void {
+    const { exchange, status, headers, body } = answer;
+    const length = body?.length ?? 0;
+    const { direct } = exchange;
+    // Of a body that nobody reads Node would still take care.
+    if (direct !== null && length <= MAX_JOINED_BYTES && !exchange.bodyPending && !this.#inFlight.closing) return this.#answerDirectly(direct, answer);
+    this.#begin(exchange, status, headers, body, false);
+    const { req, res } = exchange;
+    res.end(length > 0 ? body : undefined);
+    if (req.socket.writableLength === 0) return;
+    // A client that reads slowly keeps its answer in memory: not for ever, and not more than all may together.
+    const unread = this.#unread.add(req.socket, body ?? 0);
+    res.once("close", () => unread.release());
+  }
+
+  /** As one text: a small body is worth the copies. */
+  #answerDirectly(direct: DirectConnection, { exchange, status, headers, body }: Answer): void {
+    let text = this.#cors.headersFor(exchange.headers.origin).openingOf(status) + linesOf(headers);
+    if (body !== null) text += `Content-Length: ${body.length}\r\n`;
+    text += this.#closingLines.at(this.#clock.nowMs());
+    if (body !== null && body.length > 0 && exchange.req.method !== "HEAD") text += body.toString("latin1");
+    if (direct.answer(exchange, text)) return;
+    const unread = this.#unread.add(exchange.req.socket, text.length);
+    direct.whenTaken(() => unread.release());
+  }
+
+  /** Answers with a problem document. */
+  refuse(exchange: Exchange, refusal: Problem): void {
+    const { status } = PROBLEMS[refusal.code];
+    const headers = problemHeaders(refusal);
+    const body = problemBody(refusal);
+    // Who waits to be told to continue may send its body all the same.
+    if (exchange.bodyPending) this.#sendEarly(exchange, status, headers, body);
+    else this.send(exchange, status, headers, body);
+  }
+
+  /** Answers a client that is still sending. */
+  #sendEarly(exchange: Exchange, status: number, headers: readonly string[], body: Buffer): void {
+    this.#inFlight.end(exchange);
+    if (exchange.isGone) return;
+    this.#begin(exchange, status, headers, body, true);
+    exchange.res.write(body);
+    linger(exchange, this.#clock);
+  }
+
+  #begin(exchange: Exchange, status: number, own: readonly string[], body: Buffer | null, isLast: boolean): void {
+    const { list } = this.#cors.headersFor(exchange.headers.origin);
+    exchange.decide();
+    const { res } = exchange;
+    if (isLast || exchange.isLast || this.#inFlight.closing) res.shouldKeepAlive = false;
+    res.writeHead(status, [...list, ...own, ...lengthHeader(body?.length ?? null)]);
+  }
+
+  /** Answers a browser that asks what it may send. */
+  preflight(exchange: Exchange): void {
+    this.send(exchange, 204, PREFLIGHT_HEADERS, null);
+  }
+
+  /** Tells a client that waits for it to send its body. */
+  sendContinue(exchange: Exchange): void {
+    exchange.awaitsContinue = false;
+    exchange.res.writeContinue();
+  }
+
+  /** Begins an answer that lasts as long as its connection: what is written after it goes out as it is. */
+  beginEndless(exchange: Exchange, headers: readonly string[]): void {
+    const { res } = exchange;
+    // Framed in chunks, a buffer could not be the same for all readers.
+    res.removeHeader("Transfer-Encoding");
+    this.#begin(exchange, 200, headers, null, true);
+  }
+
+  /** A whole answer for a connection on which there is no request: HTTP itself is broken there. */
+  rawProblem(refusal: Problem): string {
+    const { status } = PROBLEMS[refusal.code];
+    const body = problemBody(refusal);
+    const own = linesOf([...problemHeaders(refusal), "Content-Length", String(body.length), "Connection", "close"]);
+    return `${statusLine(status)}${this.#cors.forAnyone.text}${own}\r\n${body.toString()}`;
+  }
+}

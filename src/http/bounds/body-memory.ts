@@ -1,0 +1,89 @@
+import type { Socket } from "node:net";
+import type { Clock } from "../../ops/clock.js";
+import { Holder, SharedRoom } from "./shared-room.js";
+
+/** A body up to this size has room among its like: what is larger can't take it away. */
+export const SMALL_BODY_BYTES = 64 * 1024;
+
+/** How much memory request bodies may take. Sizes in bytes. */
+export interface BodyMemoryOptions {
+  /** For all small bodies together, and for all others. One body always fits. */
+  readonly maxSmallBytes: number;
+  readonly maxLargeBytes: number;
+  /** The largest that one body may be. */
+  readonly maxBodyBytes: number;
+  readonly clock: Clock;
+}
+
+/** A body on its way in, and until its request is answered. Only while it is on its way it may have to give way. */
+export abstract class HeldBody extends Holder {
+  /** What the head promises; 0 where it promises nothing. */
+  readonly promisedBytes: number;
+  heldBytes = 0;
+  room: SharedRoom<HeldBody> | null = null;
+
+  constructor(socket: Socket, promisedBytes: number) {
+    super(socket);
+    this.promisedBytes = promisedBytes;
+  }
+
+  override get chargedBytes(): number {
+    return this.heldBytes;
+  }
+
+  /** It is whole: its client has nothing to do with it any more. */
+  finish(): void {
+    this.room?.leave(this);
+  }
+
+  /** Its memory is free again. A second call does nothing. */
+  release(): void {
+    this.room?.leave(this);
+    this.room?.give(this.heldBytes);
+    this.room = null;
+    this.heldBytes = 0;
+  }
+}
+
+/** Memory for the bodies of all requests. */
+export class BodyMemory {
+  readonly #clock: Clock;
+  readonly #small: SharedRoom<HeldBody>;
+  readonly #large: SharedRoom<HeldBody>;
+
+  constructor({ maxSmallBytes, maxLargeBytes, maxBodyBytes, clock }: BodyMemoryOptions) {
+    this.#clock = clock;
+    this.#small = new SharedRoom({ maxBytes: maxSmallBytes, minShareBytes: SMALL_BODY_BYTES, clock });
+    this.#large = new SharedRoom({ maxBytes: Math.max(maxLargeBytes, maxBodyBytes), minShareBytes: maxBodyBytes, clock });
+  }
+
+  /** Bytes of bodies in memory. */
+  get bytes(): number {
+    return this.#small.bytes + this.#large.bytes;
+  }
+
+  /** Counts `bytes` more of a body; false when there is no room for them, and nobody who should give way. */
+  hold(body: HeldBody, bytes: number): boolean {
+    const heldBytes = body.heldBytes + bytes;
+    const room = Math.max(heldBytes, body.promisedBytes) > SMALL_BODY_BYTES ? this.#large : this.#small;
+    const neededBytes = room === body.room ? bytes : heldBytes;
+    if (!room.fits(neededBytes) && !room.makeRoom(neededBytes, body.client, body)) return false;
+    // One that has grown out of the small ones' room leaves it.
+    if (room !== body.room) body.release();
+    body.room = room;
+    body.heldBytes = heldBytes;
+    room.take(neededBytes);
+    if (heldBytes !== body.promisedBytes) this.#await(body, room, bytes);
+    return true;
+  }
+
+  /** More of it is to come. */
+  #await(body: HeldBody, room: SharedRoom<HeldBody>, bytes: number): void {
+    const nowMs = this.#clock.nowMs();
+    if (body.slot < 0) {
+      body.movedAtMs = nowMs;
+      room.enter(body);
+    }
+    body.noteMoved(bytes, nowMs);
+  }
+}

@@ -1,0 +1,212 @@
+import { BodyBlocks } from "../../protocol/json/body-blocks.js";
+import { JsonFramer } from "../../protocol/json/json-frame.js";
+import { chain } from "../../stream/loaded/chain.js";
+import type { Body } from "../../stream/rules/command.js";
+import type { Refused } from "../../stream/rules/outcome.js";
+import type { MaybePromise } from "../../stream/loaded/stream.js";
+import { HeldBody } from "../bounds/body-memory.js";
+import type { Context } from "./context.js";
+import { DirectRequest, type BodySink } from "../node/direct-request.js";
+import type { Exchange } from "../exchange/exchange.js";
+import { fail, guard } from "./guard.js";
+import { problem, type Problem } from "../encoding/problems.js";
+import type { Cause } from "../bounds/shared-room.js";
+
+/** What a request with a body is about. */
+export interface BodyUse {
+  /** Whether the body says that it is JSON: one that does not come at once is checked and framed as it comes. */
+  readonly isJson: boolean;
+  /**
+   * Why the request is refused whatever its body is; `null` when that takes the body. Without `hasData` the body may yet
+   * turn out to be empty. May throw what `use` would throw.
+   */
+  refusal(hasData: boolean): MaybePromise<Refused | null>;
+  /** Takes the body, whole. */
+  use(body: Body): MaybePromise<void>;
+}
+
+const NO_BYTES: Buffer = Buffer.alloc(0);
+
+/** How much of one JSON body is checked in a turn of the event loop before others have theirs, in bytes. */
+const MAX_BYTES_IN_TURN = 256 * 1024;
+
+/** Why a body is not read on. */
+const NO_ROOM = problem("overloaded", { detail: "Too many bytes of request bodies are on their way." });
+const TOO_MUCH = problem("overloaded", { detail: "Too many bytes of request bodies are on their way, and most of them from this address." });
+const TOO_SLOW = problem("request-timeout", { detail: "Less than 1 KiB a second came of the body, and others needed its room." });
+
+/**
+ * Reads the body of a request and hands it to `user`: whole, and not empty unless the request has none. What its head
+ * or its size has refused is refused here, before the body is read; when the client goes away `user` never gets it.
+ */
+export function receiveBody(context: Context, exchange: Exchange, user: BodyUse): MaybePromise<void> {
+  const { headers } = exchange;
+  if (!headers.hasBody) return user.use(NO_BYTES);
+  const { maxAppendBytes } = context.settings;
+  if (headers.contentLength !== null && headers.contentLength > maxAppendBytes) {
+    return context.responder.refuse(exchange, tooLarge(maxAppendBytes));
+  }
+  const upload = new Upload(context, exchange, user);
+  return exchange.awaitsContinue ? upload.startIfWelcome() : upload.start();
+}
+
+function tooLarge(maxBytes: number): Problem {
+  return problem("body-too-large", { detail: `At most ${maxBytes} bytes are accepted.` });
+}
+
+/** One body on its way in. */
+class Upload extends HeldBody implements BodySink {
+  readonly #context: Context;
+  readonly #exchange: Exchange;
+  readonly #user: BodyUse;
+  /** Nearly every body is one chunk: it is used as it is. */
+  #first: Buffer = NO_BYTES;
+  #gathered: BodyBlocks | JsonFramer | null = null;
+  #length = 0;
+  #bytesInTurn = 0;
+  /** Whether its head is looked at when the turn is over, or has been as far as it could. */
+  #isJudged = false;
+  #isOver = false;
+
+  constructor(context: Context, exchange: Exchange, user: BodyUse) {
+    super(exchange.req.socket, exchange.headers.contentLength ?? 0);
+    this.#context = context;
+    this.#exchange = exchange;
+    this.#user = user;
+    exchange.body = this;
+  }
+
+  start(): void {
+    const { req } = this.#exchange;
+    this.#judgeSoon();
+    if (req instanceof DirectRequest && req.passTo(this)) return;
+    req.on("data", (chunk: Buffer) => {
+      if (this.take(chunk)) return;
+      req.pause();
+      setImmediate(() => req.resume());
+    });
+    req.on("end", () => this.end());
+    // Comes only when the client goes away in the middle.
+    req.on("error", () => this.abandon());
+  }
+
+  /** For a client that sends its body only when it is told to. */
+  startIfWelcome(): MaybePromise<void> {
+    const { inFlight, responder } = this.#context;
+    return chain(this.#user.refusal(this.#hasData), (refusal) => {
+      if (this.#exchange.isGone) return inFlight.end(this.#exchange);
+      if (refusal !== null) return responder.refuse(this.#exchange, refusal);
+      responder.sendContinue(this.#exchange);
+      this.start();
+    });
+  }
+
+  /** Whether it is certain that there are bytes: chunks may all be empty. */
+  get #hasData(): boolean {
+    return this.#length > 0 || this.#exchange.headers.contentLength !== null;
+  }
+
+  /** Nearly every body comes with its head and is over when the turn is: only the others are worth a second look. */
+  #judgeSoon(): void {
+    this.#isJudged = true;
+    if (begun.push(this) === 1) setImmediate(judgeBegun);
+  }
+
+  /** Refuses the request if its head is reason enough. Never rejects. */
+  async judge(): Promise<void> {
+    if (this.#isOver) return;
+    const hasData = this.#hasData;
+    this.#isJudged = hasData;
+    try {
+      const refusal = await this.#user.refusal(hasData);
+      if (refusal !== null) this.#refuse(refusal);
+    } catch (fault) {
+      if (this.#stop()) fail(this.#context, this.#exchange, fault);
+    }
+  }
+
+  take(chunk: Buffer): boolean {
+    if (this.#isOver) return true;
+    const { bodyMemory, settings } = this.#context;
+    this.#length += chunk.length;
+    if (this.#length > settings.maxAppendBytes) return this.#refuse(tooLarge(settings.maxAppendBytes));
+    if (!bodyMemory.hold(this, chunk.length)) return this.#refuse(NO_ROOM);
+    if (this.#length === chunk.length) this.#first = chunk;
+    else this.#gather(chunk);
+    // A promised length tells the end by itself.
+    if (this.#length === this.#exchange.headers.contentLength) this.end();
+    else if (!this.#isJudged) this.#judgeSoon();
+    return this.#isOver || !this.#user.isJson || this.#isInTurn(chunk.length);
+  }
+
+  #gather(chunk: Buffer): void {
+    if (this.#gathered === null) {
+      this.#gathered = this.#user.isJson ? new JsonFramer() : new BodyBlocks(this.#exchange.headers.contentLength);
+      this.#gathered.add(this.#first);
+      this.#first = NO_BYTES;
+    }
+    this.#gathered.add(chunk);
+  }
+
+  /** Whether more may be checked before others have their turn. */
+  #isInTurn(length: number): boolean {
+    this.#bytesInTurn += length;
+    if (this.#bytesInTurn < MAX_BYTES_IN_TURN) return true;
+    this.#bytesInTurn = 0;
+    return false;
+  }
+
+  end(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#exchange.bodyPending = false;
+    this.finish();
+    guard(this.#context, this.#exchange, () => this.#use());
+  }
+
+  #use(): MaybePromise<void> {
+    const [first, gathered] = [this.#first, this.#gathered];
+    this.#forget();
+    if (gathered === null) return this.#user.use(first);
+    const body = gathered instanceof JsonFramer ? gathered.end() : gathered.joinInTurns();
+    return chain<Body, void>(body, (whole) => this.#user.use(whole));
+  }
+
+  override giveWay(cause: Cause): void {
+    this.#refuse(cause === "still" ? TOO_SLOW : TOO_MUCH);
+  }
+
+  /** Always true, as nothing more is looked at. */
+  #refuse(refusal: Problem): true {
+    if (this.#stop()) this.#context.responder.refuse(this.#exchange, refusal);
+    return true;
+  }
+
+  /** Lets go of the body, for an answer before its end; false when it has ended. */
+  #stop(): boolean {
+    if (this.#isOver) return false;
+    this.#isOver = true;
+    this.#forget();
+    this.release();
+    if (this.#exchange.req instanceof DirectRequest) this.#exchange.req.stopPassing();
+    return true;
+  }
+
+  abandon(): void {
+    if (this.#stop()) this.#context.inFlight.end(this.#exchange);
+  }
+
+  #forget(): void {
+    this.#first = NO_BYTES;
+    this.#gathered = null;
+  }
+}
+
+/** Bodies that began in this turn of the event loop, of all servers of the process. */
+let begun: Upload[] = [];
+
+function judgeBegun(): void {
+  const uploads = begun;
+  begun = [];
+  for (const upload of uploads) void upload.judge();
+}

@@ -1,0 +1,26 @@
+import type { Clock } from "../../ops/clock.js";
+import type { Log } from "../../ops/log.js";
+import type { ReadFreshness } from "../../protocol/cache-control.js";
+import type { Settings } from "../../options.js";
+import type { Registry } from "../../stream/registry.js";
+import type { BodyMemory } from "../bounds/body-memory.js";
+import type { InFlight } from "../answer/in-flight.js";
+import type { ReadBuffers } from "../answer/read-buffers.js";
+import type { Responder } from "../answer/respond.js";
+import type { UnreadAnswers } from "../bounds/unread.js";
+
+/** What every handler works with. */
+export interface Context {
+  readonly settings: Settings;
+  readonly registry: Registry;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Gives numbers in [0, 1). */
+  readonly random: () => number;
+  readonly responder: Responder;
+  readonly inFlight: InFlight;
+  readonly bodyMemory: BodyMemory;
+  readonly unread: UnreadAnswers;
+  readonly readBuffers: ReadBuffers;
+  readonly readFreshness: ReadFreshness;
+}

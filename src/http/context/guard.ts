@@ -1,0 +1,46 @@
+import { DamagedStreamError, DeletedStreamError, StorageBusyError, TrimmedStreamError, type MaybePromise } from "../../stream/loaded/stream.js";
+import { offsetIn } from "../../stream/rules/offset-tokens.js";
+import type { Context } from "./context.js";
+import type { Exchange } from "../exchange/exchange.js";
+import { logFault } from "../exchange/fault.js";
+import { problem, type Problem } from "../encoding/problems.js";
+
+/** Does a request's work. A fault of ours ends that request and nothing else. */
+export function guard(context: Context, exchange: Exchange, work: () => MaybePromise<void>): void {
+  try {
+    const pending = work();
+    if (pending instanceof Promise) pending.catch((fault: unknown) => fail(context, exchange, fault));
+  } catch (fault) {
+    fail(context, exchange, fault);
+  }
+}
+
+/** What a read can run into that is no fault of a handler's. */
+function expectedProblem(fault: unknown): Problem | null {
+  // The engine has logged it, with the place.
+  if (fault instanceof DamagedStreamError) return damaged(fault);
+  if (fault instanceof StorageBusyError) return problem("overloaded", { detail: "Too many files are open, or the beginning of the stream is dropped faster than it can be read." });
+  if (fault instanceof TrimmedStreamError) return problem("offset-gone", { earliestOffset: offsetIn(fault.stream, fault.stream.earliest) });
+  return fault instanceof DeletedStreamError ? problem("stream-not-found") : null;
+}
+
+function damaged({ readable }: DamagedStreamError): Problem {
+  if (readable === null) return problem("stream-damaged", { detail: "None of it can be read." });
+  const nextOffset = offsetIn(readable.stream, readable.position);
+  return problem("stream-damaged", { nextOffset, detail: `It can be read again from the offset ${nextOffset} on.` });
+}
+
+/** Whether a fault needs no line in the log: it was told where it was found, or is nobody's. */
+export function isExpected(fault: unknown): boolean {
+  return expectedProblem(fault) !== null;
+}
+
+/** Logs what a handler threw and answers 500; an answer that has begun is cut off. */
+export function fail(context: Context, exchange: Exchange, fault: unknown): void {
+  const expected = expectedProblem(fault);
+  if (expected !== null && !exchange.isAnswered) return context.responder.refuse(exchange, expected);
+  if (expected === null) logFault(context.log, exchange, fault);
+  if (!exchange.isAnswered) return context.responder.refuse(exchange, problem("internal-error"));
+  context.inFlight.end(exchange);
+  exchange.req.socket.destroy();
+}

@@ -1,8 +1,0 @@
-import type { Log } from "../ops/log.js";
-import type { Exchange } from "./exchange.js";
-
-/** Logs what the work of a request threw that is a fault of ours. */
-export function logFault(log: Log, { req, target }: Exchange, fault: unknown): void {
-  const what = fault instanceof Error ? (fault.stack ?? fault.message) : String(fault);
-  log.error("a request failed", { method: req.method ?? "", path: target.path, fault: what });
-}

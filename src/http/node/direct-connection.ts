@@ -1,0 +1,131 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { answerUnderWay } from "./answer-under-way.js";
+import { DirectRequest } from "./direct-request.js";
+import { KEEP_ALIVE_SECONDS } from "../encoding/head.js";
+
+/** Who handles a request that has its connection for itself. */
+export interface LoneExchange {
+  readonly req: IncomingMessage;
+  /** From now on the answer goes through Node's own object. */
+  takeResponse(res: ServerResponse): void;
+  /** The client has gone. */
+  abandon(): void;
+}
+
+/** Handles a request, having told the connection who does; false where it needs Node's own answer from the beginning. */
+export type Serve = (req: DirectRequest, connection: DirectConnection) => boolean;
+
+/** What to do with a request whose head is there; the number tells the parser whether its connection is to be another protocol's. */
+type OnIncoming = (req: DirectRequest, keepAlive: boolean) => number;
+
+/** Where Node keeps a connection's parser, and what the parser does with a request: there are no other names for these. */
+interface ParsedSocket {
+  readonly parser?: { onIncoming?: OnIncoming | null; incoming: DirectRequest | null } | null;
+}
+
+/** How much longer a connection waits than its client has been told, so that the client is the one to close. */
+const KEEP_ALIVE_BUFFER_MS = 1000;
+
+/**
+ * A connection whose requests come one at a time, as nearly all do. Each may be answered with one text straight to the
+ * socket: Node's ServerResponse takes a third of a small request's time. What is not that simple gets one from Node, at
+ * once or later, and Node then finds all as if it had been asked in the first place.
+ */
+export class DirectConnection {
+  readonly #socket: Socket;
+  readonly #toNode: OnIncoming;
+  readonly #serve: Serve;
+  readonly #idleTimeoutMs: number;
+  #lone: LoneExchange | null = null;
+  /** Whether the socket has our timer, which Node's own way must not meet. */
+  #hasTimer = false;
+
+  private constructor(socket: Socket, toNode: OnIncoming, serve: Serve, idleTimeoutMs: number) {
+    this.#socket = socket;
+    this.#toNode = toNode;
+    this.#serve = serve;
+    this.#idleTimeoutMs = idleTimeoutMs;
+  }
+
+  /**
+   * Leads the requests of a new connection of an HTTP server to `serve`; `null` where this Node has no place for that.
+   * Its client is told that it waits `keepAliveMs` for the next request.
+   */
+  static open(socket: Socket, serve: Serve, keepAliveMs = KEEP_ALIVE_SECONDS * 1000): DirectConnection | null {
+    const { parser } = socket as ParsedSocket; // see there
+    if (typeof parser?.onIncoming !== "function") return null;
+    const connection = new DirectConnection(socket, parser.onIncoming, serve, keepAliveMs + KEEP_ALIVE_BUFFER_MS);
+    parser.onIncoming = (req, keepAlive) => connection.#receive(req, keepAlive);
+    return connection;
+  }
+
+  /** Whether a request waits for its answer and Node does not know. */
+  get isBusy(): boolean {
+    return this.#lone !== null;
+  }
+
+  #receive(req: DirectRequest, keepAlive: boolean): number {
+    // It is pipelined behind another: both are Node's.
+    this.handOver();
+    if (keepAlive && this.#isFree(req) && this.#serve(req, this)) return 0;
+    return this.#passOn(req, keepAlive);
+  }
+
+  /** Whether nothing else is asked or sent on the connection, and nothing but plain HTTP/1.1 is asked for. */
+  #isFree({ httpVersionMajor, httpVersionMinor, upgrade }: DirectRequest & { readonly upgrade?: boolean | null }): boolean {
+    if (httpVersionMajor !== 1 || httpVersionMinor !== 1 || upgrade === true) return false;
+    return answerUnderWay(this.#socket) === null && this.#socket.writableLength === 0 && this.#socket.writable;
+  }
+
+  #passOn(req: DirectRequest, keepAlive: boolean): number {
+    if (this.#hasTimer) this.#socket.setTimeout(0);
+    this.#hasTimer = false;
+    return this.#toNode(req, keepAlive);
+  }
+
+  /** `lone` has the connection for itself until it is answered or handed over. */
+  begin(lone: LoneExchange): void {
+    this.#lone = lone;
+  }
+
+  /** Has Node make an answer for the request that waits; does nothing when none does. */
+  handOver(): void {
+    const lone = this.#lone;
+    this.#lone = null;
+    if (!(lone?.req instanceof DirectRequest)) return;
+    lone.req.expectResponse((res) => lone.takeResponse(res));
+    this.#passOn(lone.req, true);
+  }
+
+  /** Answers `lone`, whose body is read, with all of `text`; false where some of it waits for the client. */
+  answer(lone: LoneExchange, text: string): boolean {
+    if (this.#lone !== lone) throw new Error("the request has its answer already");
+    this.#lone = null;
+    const { parser } = this.#socket as ParsedSocket; // see there
+    if (parser) parser.incoming = null;
+    // This side of the connection has ended.
+    if (!this.#socket.writable) return true;
+    this.#socket.write(text, "latin1");
+    if (!this.#hasTimer) this.#socket.setTimeout(this.#idleTimeoutMs);
+    this.#hasTimer = true;
+    return this.#socket.writableLength === 0;
+  }
+
+  /** Calls `done` when the client has taken all it was sent, or has gone. */
+  whenTaken(done: () => void): void {
+    this.#socket.write("", "latin1", done);
+  }
+
+  /** Nothing has come or gone for a while: the end of the connection, unless a request waits. */
+  timedOut(): void {
+    if (this.#lone === null) this.#socket.destroy();
+  }
+
+  /** The connection is gone. */
+  closed(): void {
+    const lone = this.#lone;
+    this.#lone = null;
+    lone?.abandon();
+  }
+}

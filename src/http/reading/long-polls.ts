@@ -1,0 +1,180 @@
+import type { Timer } from "../../ops/clock.js";
+import { commonCursor, isGreaterCursor, nextCursor } from "../../protocol/cursor.js";
+import { chain } from "../../stream/loaded/chain.js";
+import type { LiveFeed } from "../../stream/loaded/live.js";
+import type { MaybePromise, Position, Stream } from "../../stream/loaded/stream.js";
+import type { Context } from "../context/context.js";
+import type { Exchange } from "../exchange/exchange.js";
+import { guard } from "../context/guard.js";
+import { problem } from "../encoding/problems.js";
+import { answerChunk, serve, type ServedChunk } from "./served-chunk.js";
+
+/**
+ * For so many seconds nginx gives the answer to the readers that waited in its cache for the end of the same long-poll:
+ * otherwise each of them would ask. Clients and other caches never see it.
+ */
+const COLLAPSING_SECONDS = "2";
+
+/** A long-poll that has read all there is. */
+export interface Wait {
+  readonly exchange: Exchange;
+  /** The stream's tail. */
+  readonly position: Position;
+  /** The client's own cursor; `null` when it sent none. */
+  readonly cursor: string | null;
+  readonly fromNow: boolean;
+}
+
+/** Where the long-polls of all streams wait (specification 4.7). */
+export class WaitingRooms {
+  readonly #context: Context;
+  readonly #rooms = new Map<Stream, WaitingRoom>();
+
+  constructor(context: Context) {
+    this.#context = context;
+  }
+
+  /** Answers when the stream moves on, closes or ends, or when the time is over; at once if there is no point in waiting. */
+  enter(stream: Stream, wait: Wait): void {
+    const { inFlight } = this.#context;
+    if (wait.exchange.isGone) return inFlight.end(wait.exchange);
+    if (stream.closed || inFlight.closing || wait.exchange.hasClientEnded) return answerNothingNew(this.#context, stream, wait);
+    let room = this.#rooms.get(stream);
+    if (room === undefined) {
+      room = new WaitingRoom(this.#context, stream, () => this.#rooms.delete(stream));
+      this.#rooms.set(stream, room);
+    }
+    room.enter(wait);
+  }
+
+  /** Answers all that wait: there is nothing new, and there will be nothing. */
+  close(): void {
+    for (const room of this.#rooms.values()) room.close();
+  }
+}
+
+/** The long-polls of one stream. It keeps the stream in memory while one of them waits. */
+class WaitingRoom {
+  readonly #context: Context;
+  readonly #stream: Stream;
+  readonly #feed: LiveFeed;
+  readonly #onEmpty: () => void;
+  readonly #waiters = new Set<Waiter>();
+  readonly #onAdvance = (): void => this.#wake();
+  readonly #onEnd = (): void => this.#turnAway();
+
+  constructor(context: Context, stream: Stream, onEmpty: () => void) {
+    this.#context = context;
+    this.#stream = stream;
+    this.#onEmpty = onEmpty;
+    stream.retain();
+    this.#feed = stream.feed;
+    this.#feed.on("advance", this.#onAdvance);
+    this.#feed.on("end", this.#onEnd);
+  }
+
+  enter(wait: Wait): void {
+    const { clock, settings } = this.#context;
+    const waiter: Waiter = { wait, timer: clock.after(settings.longPollTimeoutMs, () => this.#timeOut(waiter)) };
+    this.#waiters.add(waiter);
+    wait.exchange.onGone(() => this.#drop(waiter));
+    // It may be gone, and would be waited for until the time is over.
+    wait.exchange.onClientEnd(() => this.#timeOut(waiter));
+  }
+
+  close(): void {
+    for (const waiter of this.#waiters) this.#timeOut(waiter);
+  }
+
+  /** Its connection is gone; or it was answered, and Node tells that the answer is out. */
+  #drop(waiter: Waiter): void {
+    if (!this.#waiters.has(waiter)) return;
+    this.#take(waiter);
+    this.#context.inFlight.end(waiter.wait.exchange);
+  }
+
+  /** Tells it that there is nothing new; does nothing when it has its answer. */
+  #timeOut(waiter: Waiter): void {
+    if (!this.#waiters.has(waiter)) return;
+    this.#take(waiter);
+    answerNothingNew(this.#context, this.#stream, waiter.wait);
+  }
+
+  #turnAway(): void {
+    for (const waiter of this.#waiters) {
+      this.#take(waiter);
+      this.#context.responder.refuse(waiter.wait.exchange, problem("stream-not-found"));
+    }
+  }
+
+  /** All wait at the tail, so one read serves all of them, and one cursor makes them one reader to a cache. */
+  #wake(): void {
+    const chunks = new Map<Position, MaybePromise<ServedChunk>>();
+    const { clock, random } = this.#context;
+    const cursor = commonCursor(clock.nowMs(), this.#cursors(), random);
+    const { tail, closed } = this.#stream;
+    for (const waiter of this.#waiters) {
+      const isAtTail = waiter.wait.position === tail;
+      if (isAtTail && !closed) continue;
+      this.#take(waiter);
+      if (isAtTail) answerNothingNew(this.#context, this.#stream, waiter.wait);
+      else this.#answer(waiter.wait, chunks, cursor);
+    }
+  }
+
+  *#cursors(): Generator<string | null> {
+    for (const { wait } of this.#waiters) yield wait.cursor;
+  }
+
+  #answer(wait: Wait, chunks: Map<Position, MaybePromise<ServedChunk>>, common: string): void {
+    guard(this.#context, wait.exchange, () => {
+      const chunk = chunks.get(wait.position) ?? this.#read(wait.position);
+      chunks.set(wait.position, chunk);
+      const isAhead = wait.cursor === null || isGreaterCursor(common, wait.cursor);
+      return chain(chunk, (served) => answerNews(this.#context, wait, served, isAhead ? common : cursorFor(this.#context, wait)));
+    });
+  }
+
+  #read(position: Position): MaybePromise<ServedChunk> {
+    const { clock, settings } = this.#context;
+    return chain(this.#stream.read(position, settings.chunkBytes), (chunk) => serve(this.#stream, chunk, clock.nowMs()));
+  }
+
+  #take(waiter: Waiter): void {
+    waiter.timer.cancel();
+    this.#waiters.delete(waiter);
+    if (this.#waiters.size > 0) return;
+    this.#feed.off("advance", this.#onAdvance);
+    this.#feed.off("end", this.#onEnd);
+    this.#stream.release();
+    this.#onEmpty();
+  }
+}
+
+interface Waiter {
+  readonly wait: Wait;
+  readonly timer: Timer;
+}
+
+/** A cursor for one reader. */
+function cursorFor({ clock, random }: Context, { cursor }: Wait): string {
+  return nextCursor(clock.nowMs(), cursor, random);
+}
+
+/** Answers a long-poll with a chunk, and with a cursor of its own unless one is given. */
+export function answerNews(context: Context, wait: Wait, chunk: ServedChunk, cursor = cursorFor(context, wait)): void {
+  answerChunk(context, wait.exchange, chunk, { cursor, named: wait.fromNow ? "now" : "place" });
+}
+
+/** 204: the reader has all there is, and of a closed stream all there will ever be. */
+function answerNothingNew(context: Context, stream: Stream, wait: Wait): void {
+  const { exchange, position, fromNow } = wait;
+  guard(context, exchange, () => {
+    const headers = ["Stream-Next-Offset", stream.offsetAt(position), "Stream-Up-To-Date", "true", "Cache-Control", "no-store"];
+    // To nginx before 1.23 the first of the two headers counts.
+    if (!fromNow && !exchange.headers.authenticated) headers.unshift("X-Accel-Expires", COLLAPSING_SECONDS);
+    if (stream.closed) headers.push("Stream-Closed", "true");
+    else headers.push("Stream-Cursor", cursorFor(context, wait));
+    context.responder.send(exchange, 204, headers, null);
+  });
+}

@@ -1,0 +1,57 @@
+import { etagMatches, formatEtag } from "../../protocol/etag.js";
+import { jsonArrayOf } from "../../protocol/json/json-frame.js";
+import type { Chunk, Stream } from "../../stream/loaded/stream.js";
+import type { Context } from "../context/context.js";
+import type { Exchange } from "../exchange/exchange.js";
+
+/** A chunk as every reader of it gets it (specification 4.6 and 4.7). */
+export interface ServedChunk {
+  readonly contentType: string;
+  readonly body: Buffer;
+  readonly etag: string;
+  /** Until the stream expires; `null` when it does not. */
+  readonly remainingMs: number | null;
+  /** Where the reader stands after it: a flat list of names and values. */
+  readonly placeHeaders: readonly string[];
+}
+
+/** What one reader's answer has beyond the chunk. */
+export interface ReaderOptions {
+  /** For live reads. */
+  readonly cursor: string | null;
+  /**
+   * What the request's URL names: a place; `now`, which is another one each time, as no cache can know; or the stream
+   * alone, which HEAD names too, and caches answer HEAD with what they keep of GET.
+   */
+  readonly named: "place" | "now" | "stream";
+}
+
+/** Makes a chunk ready to serve. */
+export function serve(stream: Stream, chunk: Chunk, nowMs: number): ServedChunk {
+  const endOffset = stream.offsetAt(chunk.to);
+  const placeHeaders = ["Stream-Next-Offset", endOffset];
+  if (chunk.upToDate) placeHeaders.push("Stream-Up-To-Date", "true");
+  if (chunk.closed) placeHeaders.push("Stream-Closed", "true");
+  return {
+    contentType: stream.config.contentType,
+    body: stream.isJson ? jsonArrayOf(chunk.bytes) : chunk.bytes,
+    etag: formatEtag(stream.id, stream.offsetAt(chunk.from), endOffset, chunk.closed),
+    remainingMs: stream.remainingMs(nowMs),
+    placeHeaders,
+  };
+}
+
+/** Answers one reader with a chunk; with 304 when it has that chunk already. */
+export function answerChunk({ responder, readFreshness }: Context, exchange: Exchange, chunk: ServedChunk, { cursor, named }: ReaderOptions): void {
+  const { ifNoneMatch, authenticated } = exchange.headers;
+  const headers = [...chunk.placeHeaders];
+  if (cursor !== null) headers.push("Stream-Cursor", cursor);
+  const isKept = named !== "now";
+  if (isKept) headers.push("ETag", chunk.etag, "Cache-Control", readFreshness.cacheControl({ authenticated, remainingMs: chunk.remainingMs }));
+  else headers.push("Cache-Control", "no-store");
+  // To be asked for each time: the end of what was read, or a shorter one, would be the tail to whoever asks with HEAD.
+  if (named === "stream") headers.push("Vary", "*");
+  if (isKept && ifNoneMatch !== null && etagMatches(ifNoneMatch, chunk.etag)) return responder.send(exchange, 304, headers, null);
+  headers.push("Content-Type", chunk.contentType);
+  responder.send(exchange, 200, headers, chunk.body);
+}

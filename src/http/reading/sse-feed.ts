@@ -1,0 +1,197 @@
+import { sseEncodingOf } from "../../protocol/content-type.js";
+import { isGreaterCursor, nextCursor } from "../../protocol/cursor.js";
+import { retryDelayMs } from "../../protocol/sse-frame.js";
+import type { Advance, LiveFeed } from "../../stream/loaded/live.js";
+import type { Chunk, Position, ReadFrom, Stream } from "../../stream/loaded/stream.js";
+import type { Context } from "../context/context.js";
+import { problem } from "../encoding/problems.js";
+import { hasWholeAppends, SseBatch } from "./sse-batch.js";
+import { SseHeartbeat, type SilentReaders } from "./sse-heartbeat.js";
+import { SseReader, type ReaderHost, type SseReaderOptions } from "./sse-reader.js";
+
+/** Most events in one shared batch; with more of them readers get the bytes in chunks. */
+const MAX_SHARED_EVENTS = 1024;
+
+/** A client that wants the events of a stream. */
+export interface SseRequest extends Pick<SseReaderOptions, "exchange" | "from"> {
+  /** The client's own cursor; `null` when it sent none. */
+  readonly cursor: string | null;
+}
+
+/** The SSE readers of one stream. It keeps the stream in memory while there is one. */
+export class SseFeed implements ReaderHost, SilentReaders {
+  readonly #context: Context;
+  readonly #stream: Stream;
+  readonly #source: LiveFeed;
+  readonly #onEmpty: () => void;
+  readonly #readers = new Set<SseReader>();
+  /** Those that have all there is. */
+  readonly #following = new Set<SseReader>();
+  /** Ends of appends that the followers have not been sent. */
+  #ends: Position[] = [];
+  #isReading = false;
+  readonly #onAdvance = (advance: Advance): void => this.#advance(advance);
+  readonly #onEnd = (): void => this.close();
+
+  constructor(context: Context, stream: Stream, onEmpty: () => void) {
+    this.#context = context;
+    this.#stream = stream;
+    this.#onEmpty = onEmpty;
+    stream.retain();
+    this.#source = stream.feed;
+    this.#source.on("advance", this.#onAdvance);
+    this.#source.on("end", this.#onEnd);
+  }
+
+  /** A reader of this stream; it is to be started once the head of its answer is written. */
+  add(options: Omit<SseReaderOptions, "context" | "host" | "stream">): SseReader {
+    const reader = new SseReader({ context: this.#context, host: this, stream: this.#stream, ...options });
+    this.#readers.add(reader);
+    return reader;
+  }
+
+  /** Ends all readers, each between two events. */
+  close(): void {
+    for (const reader of this.#readers) reader.finish();
+  }
+
+  beat(sinceMs: number, nowMs: number): number {
+    let oldestMs = Infinity;
+    for (const reader of this.#readers) {
+      if (reader.sentAtMs <= sinceMs) reader.beat(nowMs);
+      if (reader.sentAtMs < oldestMs) oldestMs = reader.sentAtMs;
+    }
+    return oldestMs;
+  }
+
+  caughtUp(reader: SseReader): void {
+    this.#following.add(reader);
+  }
+
+  fellBehind(reader: SseReader): void {
+    this.#following.delete(reader);
+  }
+
+  left(reader: SseReader): void {
+    this.#following.delete(reader);
+    this.#readers.delete(reader);
+    if (this.#readers.size > 0) return;
+    this.#source.off("advance", this.#onAdvance);
+    this.#source.off("end", this.#onEnd);
+    this.#stream.release();
+    this.#onEmpty();
+  }
+
+  #advance({ ends }: Advance): void {
+    if (this.#following.size === 0) return;
+    this.#ends = this.#ends.concat(ends);
+    if (!this.#isReading) this.#share();
+  }
+
+  /** Reads what is new once, for all followers. When that fails, each meets the fault as one of its own request. */
+  #share(): void {
+    const from = this.#place();
+    const ends = this.#ends.filter((end) => end > from);
+    const to = ends.at(-1) ?? from;
+    const isLong = to - from > this.#context.settings.chunkBytes;
+    const isTooMuch = (isLong && !(ends.length === 1 && hasWholeAppends(this.#stream))) || ends.length > MAX_SHARED_EVENTS;
+    // A closure alone, and half a character was held back: at the end of the stream it is sent as it is.
+    const isRest = ends.length === 0 && from < this.#stream.tail;
+    if (isTooMuch || isRest) return this.#scatter();
+    this.#ends = [];
+    try {
+      const chunk = this.#stream.read(from, to - from);
+      if (chunk instanceof Promise) this.#shareLater(chunk, ends);
+      else this.#spread(chunk, ends);
+    } catch {
+      this.#scatter(); // see above
+    }
+  }
+
+  #shareLater(chunk: Promise<Chunk>, ends: readonly Position[]): void {
+    this.#isReading = true;
+    const spread = (read: Chunk): void => {
+      this.#isReading = false;
+      this.#spread(read, ends);
+      if (this.#ends.length > 0) this.#share();
+    };
+    chunk.then(spread).catch(() => this.#scatter());
+  }
+
+  #spread({ from, to, bytes }: Chunk, ends: readonly Position[]): void {
+    const { clock, random } = this.#context;
+    const upToDate = to === this.#stream.tail;
+    const batch = new SseBatch(this.#stream, { from, bytes, ends, upToDate, closed: upToDate && this.#stream.closed });
+    const nowMs = clock.nowMs();
+    const current = nextCursor(nowMs, null, random);
+    for (const reader of this.#following) reader.follow(batch, current, nowMs);
+  }
+
+  /** Where the followers stand. */
+  #place(): Position {
+    for (const reader of this.#following) return reader.position;
+    return this.#stream.tail;
+  }
+
+  /** The followers read on by themselves. */
+  #scatter(): void {
+    this.#isReading = false;
+    this.#ends = [];
+    for (const reader of this.#following) reader.readAlone();
+  }
+}
+
+/** The SSE readers of all streams. */
+export class SseFeeds {
+  readonly #context: Context;
+  readonly #feeds = new Map<Stream, SseFeed>();
+  readonly #heartbeat: SseHeartbeat;
+
+  constructor(context: Context) {
+    this.#context = context;
+    this.#heartbeat = new SseHeartbeat(context.clock, context.settings.sseHeartbeatMs, () => this.#feeds.values());
+  }
+
+  /** Answers with the events of a stream from a place on, until it ends or the client leaves. */
+  open(stream: Stream, { exchange, from, cursor }: SseRequest): void {
+    const { responder, inFlight, clock, random } = this.#context;
+    if (exchange.isGone) return inFlight.end(exchange);
+    if (inFlight.closing) return responder.refuse(exchange, problem("shutting-down"));
+    const current = nextCursor(clock.nowMs(), null, random);
+    const first = nextCursor(clock.nowMs(), cursor, random);
+    responder.beginEndless(exchange, headersOf(stream, from, first));
+    exchange.forgetHeaders();
+    const cursorAhead = isGreaterCursor(first, current) ? first : null;
+    // When the server stops, all that is in flight ends together.
+    const reader = this.#feedOf(stream).add({ exchange, from, cursorAhead, retryMs: retryDelayMs(inFlight.size, random) });
+    this.#heartbeat.start();
+    reader.start();
+  }
+
+  /** Ends all readers, each between two events. */
+  close(): void {
+    for (const feed of this.#feeds.values()) feed.close();
+  }
+
+  #feedOf(stream: Stream): SseFeed {
+    let feed = this.#feeds.get(stream);
+    if (feed === undefined) {
+      feed = new SseFeed(this.#context, stream, () => this.#forget(stream));
+      this.#feeds.set(stream, feed);
+    }
+    return feed;
+  }
+
+  #forget(stream: Stream): void {
+    this.#feeds.delete(stream);
+    if (this.#feeds.size === 0) this.#heartbeat.stop();
+  }
+}
+
+/** The head of an SSE answer: where the read begins, and that nothing on the way may keep or gather what it says. */
+function headersOf(stream: Stream, from: ReadFrom, cursor: string): string[] {
+  const headers = ["Content-Type", "text/event-stream", "Cache-Control", "no-cache", "X-Accel-Buffering", "no"];
+  headers.push("Stream-Next-Offset", stream.offsetAt(from === "start" ? stream.stored.earliest : from), "Stream-Cursor", cursor);
+  if (sseEncodingOf(stream.config.contentType) === "base64") headers.push("Stream-SSE-Data-Encoding", "base64");
+  return headers;
+}

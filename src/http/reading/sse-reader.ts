@@ -1,0 +1,247 @@
+import type { Writable } from "node:stream";
+import type { Timer } from "../../ops/clock.js";
+import { isGreaterCursor, nextCursor } from "../../protocol/cursor.js";
+import { encodeRetry, SSE_COMMENT } from "../../protocol/sse-frame.js";
+import type { Chunk, Position, ReadFrom, Stream } from "../../stream/loaded/stream.js";
+import type { Context } from "../context/context.js";
+import type { Exchange } from "../exchange/exchange.js";
+import { guard, isExpected } from "../context/guard.js";
+import { OwnResponse } from "../node/own-response.js";
+import { hasWholeAppends, SseBatch } from "./sse-batch.js";
+import type { UnreadAnswer } from "../bounds/unread.js";
+
+/** What a reader tells of itself. */
+export interface ReaderHost {
+  /** It has all there is, and takes shared batches from now on. */
+  caughtUp(reader: SseReader): void;
+  /** It takes no shared batches: it is behind, or its connection is full. */
+  fellBehind(reader: SseReader): void;
+  /** It is over. */
+  left(reader: SseReader): void;
+}
+
+/** What a reader needs. */
+export interface SseReaderOptions {
+  readonly context: Context;
+  readonly host: ReaderHost;
+  readonly stream: Stream;
+  readonly exchange: Exchange;
+  readonly from: ReadFrom;
+  /** A cursor ahead of time, for a client whose own was not behind it; `null` for all others. */
+  readonly cursorAhead: string | null;
+  /** How long the client waits before it comes back. */
+  readonly retryMs: number;
+}
+
+/**
+ * About how much of the backlog comes in one event: what a reader that does not read costs. At least one character's. A
+ * longer append of text is cut, as nowhere else: it can be put together again, and to encode its lines takes long.
+ */
+const BACKLOG_EVENT_BYTES = 64 * 1024;
+const MIN_EVENT_BYTES = 4;
+/** How much of its lifetime is up to chance, so that readers that came together do not come back together. */
+const LIFETIME_JITTER = 0.1;
+/** Lifetimes are so many different ones: for each, Node keeps a list of its own. */
+const LIFETIMES = 64;
+/** How long a client may take to read the end of an answer. */
+const MAX_END_MS = 5_000;
+
+/**
+ * One SSE connection (specification 4.8). It reads the backlog at the pace of its client; once it has all there is, it
+ * follows the batches that all such readers share. In between it keeps a position, not a backlog.
+ */
+export class SseReader {
+  /** What the client has been sent ends here. */
+  position: Position;
+  /** When it was sent something, data or a comment. */
+  sentAtMs: number;
+  readonly #context: Context;
+  readonly #host: ReaderHost;
+  readonly #stream: Stream;
+  readonly #exchange: Exchange;
+  readonly #cursorAhead: string | null;
+  readonly #retryMs: number;
+  #state: "reading" | "blocked" | "following" | "over" = "reading";
+  #hasToldPlace = false;
+  /** Where the next read of its own begins. */
+  #next: ReadFrom;
+  #timer: Timer;
+  /** What the client has yet to take; `null` while its connection takes what comes. */
+  #unread: UnreadAnswer | null = null;
+
+  constructor({ context, host, stream, exchange, from, cursorAhead, retryMs }: SseReaderOptions) {
+    const { clock, random, settings } = context;
+    this.#context = context;
+    this.#host = host;
+    this.#stream = stream;
+    this.#exchange = exchange;
+    this.#next = from;
+    this.position = from === "start" ? stream.stored.earliest : from;
+    this.sentAtMs = clock.nowMs();
+    this.#cursorAhead = cursorAhead;
+    this.#retryMs = retryMs;
+    const chance = Math.floor(random() * LIFETIMES) / LIFETIMES;
+    const lifetimeMs = settings.sseLifetimeMs * (1 + LIFETIME_JITTER * (2 * chance - 1));
+    this.#timer = clock.after(lifetimeMs, () => this.#expire());
+  }
+
+  /**
+   * Where frames go once the head is out: the answer would only hand them on, and waits for the same `drain`. In
+   * somebody else's server there may be no socket.
+   */
+  get #out(): Writable {
+    const { req, res } = this.#exchange;
+    return res instanceof OwnResponse ? req.socket : res;
+  }
+
+  /** Begins to send. The head of the answer has been written. */
+  start(): void {
+    this.#out.on("drain", () => this.#unblock());
+    this.#exchange.res.on("close", () => this.#drop());
+    this.#exchange.onClientEnd(() => this.#clientEnded());
+    this.#read();
+  }
+
+  /** Sends a batch that other readers get too; `current` is the cursor of the time. */
+  follow(batch: SseBatch, current: string, nowMs: number): void {
+    if (this.position === batch.from) this.#send(batch, current, nowMs);
+    // It joined in between, and has some of the batch already.
+    else this.readAlone();
+  }
+
+  /** Reads what follows its position by itself, until it has all there is. */
+  readAlone(): void {
+    this.#host.fellBehind(this);
+    this.#read();
+  }
+
+  /** Sends a comment between two events; nothing where data waits to be taken, which tells the client as much. */
+  beat(nowMs: number): void {
+    this.sentAtMs = nowMs;
+    const isQuiet = this.#state === "following" || this.#state === "reading";
+    // Whether there is room for more is found with the next event.
+    if (isQuiet && this.#hasToldPlace && this.#out.writable) this.#out.write(SSE_COMMENT);
+  }
+
+  /** Ends the answer: everything sent so far is whole events. */
+  finish(): void {
+    if (!this.#leave()) return;
+    this.#timer = this.#context.clock.after(MAX_END_MS, () => this.#exchange.req.socket.destroy());
+    this.#exchange.res.end();
+  }
+
+  /** It may be gone: it is sent what there is, and nothing is waited for. */
+  #clientEnded(): void {
+    if (this.#state === "following") this.finish();
+  }
+
+  /** The connection is gone. */
+  #drop(): void {
+    this.#leave();
+    this.#timer.cancel();
+    this.#noteTaken();
+  }
+
+  #leave(): boolean {
+    if (this.#state === "over") return false;
+    this.#state = "over";
+    this.#timer.cancel();
+    this.#host.left(this);
+    this.#context.inFlight.end(this.#exchange);
+    return true;
+  }
+
+  /** A client that does not read would not read the end either. */
+  #expire(): void {
+    if (this.#state === "blocked") this.#exchange.req.socket.destroy();
+    else this.finish();
+  }
+
+  #unblock(): void {
+    this.#noteTaken();
+    if (this.#state === "blocked") this.#read();
+  }
+
+  #read(): void {
+    this.#state = "reading";
+    const read = async (): Promise<void> => {
+      try {
+        await this.#readBacklog();
+      } catch (fault) {
+        // Whole events went out; the client comes back with the last one's id and is told what there is to tell.
+        if (!isExpected(fault)) throw fault;
+        this.finish();
+      }
+    };
+    guard(this.#context, this.#exchange, read);
+  }
+
+  async #readBacklog(): Promise<void> {
+    const chunkBytes = Math.max(MIN_EVENT_BYTES, Math.min(BACKLOG_EVENT_BYTES, this.#context.settings.chunkBytes));
+    const longestBytes = hasWholeAppends(this.#stream) ? Infinity : chunkBytes;
+    while (this.#state === "reading") {
+      const chunk = await this.#stream.read(this.#next, chunkBytes, undefined, longestBytes);
+      if (this.#state === "reading") this.#sendChunk(chunk);
+    }
+  }
+
+  #sendChunk({ from, to, bytes }: Chunk): void {
+    // The stream may have moved on since the chunk was read.
+    const upToDate = to === this.#stream.tail;
+    const stretch = { from, bytes, ends: to > from ? [to] : [], upToDate, closed: upToDate && this.#stream.closed };
+    const { clock, random } = this.#context;
+    const nowMs = clock.nowMs();
+    this.#send(new SseBatch(this.#stream, stretch), nextCursor(nowMs, null, random), nowMs);
+    if (!upToDate || this.#state !== "reading") return;
+    if (this.#exchange.hasClientEnded) return this.finish();
+    this.#state = "following";
+    this.#host.caughtUp(this);
+  }
+
+  #send(batch: SseBatch, current: string, nowMs: number): void {
+    const out = this.#out;
+    // The client has ended its side: Node ends this one as soon as what waits is out.
+    if (!out.writable) return this.#block();
+    const { req, res } = this.#exchange;
+    const frame = batch.isEmpty && this.#hasToldPlace ? null : this.#frameOf(batch, current);
+    // The client comes back for it, and finds room or does not.
+    if (frame !== null && !this.#context.unread.admits(frame, req.socket)) return this.finish();
+    this.position = batch.to;
+    this.#next = batch.to;
+    if (frame === null) return;
+    this.sentAtMs = nowMs;
+    const isRoomLeft = (this.#hasToldPlace ? out : res).write(frame);
+    if (!this.#hasToldPlace) this.#begun();
+    if (batch.closed) return this.finish();
+    if (isRoomLeft) return;
+    this.#unread ??= this.#context.unread.add(req.socket, frame);
+    this.#block();
+  }
+
+  #frameOf(batch: SseBatch, current: string): Buffer {
+    const frame = batch.frame(this.#cursorAt(current));
+    return this.#hasToldPlace ? frame : Buffer.concat([encodeRetry(this.#retryMs), frame]);
+  }
+
+  /** The head is out, and the first event. */
+  #begun(): void {
+    const { res } = this.#exchange;
+    if (res instanceof OwnResponse) res.forgetHead();
+    this.#hasToldPlace = true;
+  }
+
+  #noteTaken(): void {
+    this.#unread?.release();
+    this.#unread = null;
+  }
+
+  #block(): void {
+    this.#state = "blocked";
+    this.#host.fellBehind(this);
+  }
+
+  /** A client that sent a cursor from ahead of time gets none that is behind it. */
+  #cursorAt(current: string): string {
+    return this.#cursorAhead !== null && isGreaterCursor(this.#cursorAhead, current) ? this.#cursorAhead : current;
+  }
+}

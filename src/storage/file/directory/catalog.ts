@@ -1,0 +1,125 @@
+import { basename, join } from "node:path";
+import type { Clock } from "../../../ops/clock.js";
+import { DamagedStreamError, StorageBusyError, type ListedStream } from "../../storage.js";
+import { errorCode, isBusy, isPathFault, isSystemError, readWhole, type Files } from "../disk/files.js";
+import { keptSidecarPath, sidecarPath, type Layout } from "../format/layout.js";
+import { endOf } from "../memory/segment.js";
+import { decodeSidecar, type Sidecar, type SidecarResult } from "../format/sidecar.js";
+
+/** Sidecars read between two pauses, and how long those are: listing a million streams disturbs nobody. */
+const BURST = 16;
+const PAUSE_MS = 10;
+
+/** The sidecar in a stream's directory, or what is wrong with it; `null` when there is none. */
+export function readSidecarIn(files: Files, directory: string): Promise<SidecarResult | null> {
+  return readSidecarAt(files, sidecarPath(directory));
+}
+
+async function readSidecarAt(files: Files, path: string): Promise<SidecarResult | null> {
+  try {
+    const bytes = await readWhole(files, path);
+    return bytes === null ? null : decodeSidecar(bytes);
+  } catch (error) {
+    if (!isPathFault(error)) throw error;
+    return { kind: "damaged", problem: `it can't be read (${errorCode(error)})`, isFinal: false, isNotice: false };
+  }
+}
+
+/** What a stream's directory has for the journal's records of the stream to go on from. */
+export interface SidecarBase {
+  /** The stream's own sidecar, also where a notice stands in its place; `null` where there is none. */
+  readonly own: Sidecar | null;
+  /** What is in its place. */
+  readonly read: SidecarResult | null;
+  /** Whether something else stands in its place that says what is wrong: a notice, or what a repair decided. */
+  readonly isTold: boolean;
+  /** Whether nothing in the directory was ever vouched for: what is in it may go. */
+  readonly isVacant: boolean;
+  /** Why there is no sidecar of its own. */
+  readonly problem: string;
+}
+
+/** Looks for what the journal's records of the stream `id` go on from. Throws what is neither the files' fault nor passes. */
+export async function readBase(files: Files, id: string, directory: string): Promise<SidecarBase> {
+  const read = await readSidecarIn(files, directory);
+  if (read === null) return { own: null, read, isTold: false, isVacant: true, problem: "it is missing" };
+  if (read.kind === "sound") {
+    const { sidecar } = read;
+    return { own: sidecar.id === id ? sidecar : null, read, isTold: false, isVacant: sidecar.claimed, problem: `it is that of ${JSON.stringify(sidecar.name)}` };
+  }
+  const { problem, isNotice, isFinal } = read;
+  const before = isNotice ? await readSidecarAt(files, keptSidecarPath(directory)) : read;
+  const own = before?.kind === "sound" && before.sidecar.id === id ? before.sidecar : null;
+  // A notice without a sidecar beside it is of a stream that never had one.
+  return { own, read, isTold: isNotice || isFinal, isVacant: before === null, problem };
+}
+
+/** The sidecar of the stream `name`, `null` when the directory holds no such stream, or what is wrong with it. `lastBatch` is the journal's. */
+export async function readSidecar(files: Files, name: string, directory: string, lastBatch: number): Promise<Sidecar | DamagedStreamError | null> {
+  const path = sidecarPath(directory);
+  let read: SidecarResult | null;
+  try {
+    read = await readSidecarIn(files, directory);
+    if (read === null) {
+      const leftovers = await files.list(directory);
+      return leftovers.some(isOfStream) ? new DamagedStreamError(name, path, "it is missing") : null;
+    }
+  } catch (error) {
+    return unreadable(name, path, error);
+  }
+  if (read.kind === "damaged") return new DamagedStreamError(name, path, read.problem);
+  if (read.sidecar.name !== name) return new DamagedStreamError(name, path, `it is that of ${JSON.stringify(read.sidecar.name)}`);
+  if (read.sidecar.batch > lastBatch) return new DamagedStreamError(name, path, newerThanJournal(read.sidecar.batch, lastBatch));
+  return read.sidecar;
+}
+
+/** Whether a file is of a stream that was there. */
+function isOfStream(file: string): boolean {
+  return file.endsWith(".seg") || file === basename(keptSidecarPath(""));
+}
+
+/** What is wrong with a sidecar of a batch that the journal does not know: what came last in the journal is gone. */
+export function newerThanJournal(batch: number, lastBatch: number): string {
+  return `it is of batch ${batch}, but the journal ends with batch ${lastBatch}`;
+}
+
+/** What can't be read now may be readable later, if only a disk failed; whatever it is, it is this stream's alone. */
+function unreadable(name: string, path: string, error: unknown): DamagedStreamError {
+  if (isBusy(error)) throw new StorageBusyError(`${path} can't be opened now`, { cause: error });
+  if (!isSystemError(error)) throw error;
+  return new DamagedStreamError(name, path, `it can't be read (${errorCode(error)})`);
+}
+
+/** What a listing works with. */
+export interface ListOptions {
+  readonly files: Files;
+  readonly layout: Layout;
+  readonly clock: Clock;
+  /** Told of deleted streams that no fork needs any more. */
+  readonly unneeded: (name: string) => void;
+}
+
+/** Every stream with a sound sidecar that was not deleted, without loading it. */
+export async function* listStreams({ files, layout, clock, unneeded }: ListOptions): AsyncGenerator<ListedStream> {
+  let readCount = 0;
+  for (const shard of await files.list(layout.streams)) {
+    const directory = join(layout.streams, shard);
+    for (const entry of await files.list(directory).catch(() => [])) {
+      // What can't be read is found when somebody asks for it.
+      const read = await readSidecarIn(files, join(directory, entry)).catch(() => null);
+      if (read?.kind === "sound" && !read.sidecar.claimed) {
+        const { sidecar } = read;
+        if (!sidecar.softDeleted) yield listedOf(sidecar);
+        else if (sidecar.forks === null) unneeded(sidecar.name);
+      }
+      readCount += 1;
+      if (readCount % BURST === 0) await new Promise<void>((resolve) => clock.after(PAUSE_MS, resolve));
+    }
+  }
+}
+
+function listedOf({ name, config, state, segments }: Sidecar): ListedStream {
+  const [first] = segments;
+  const oldest = first === undefined ? null : { end: endOf(first), newestAtMs: first.newestAtMs };
+  return { name, config, touchedAtMs: state.touchedAtMs, tail: state.tail, oldest };
+}

@@ -1,0 +1,134 @@
+import { randomBytes } from "node:crypto";
+import { dirname, join, resolve, sep } from "node:path";
+import { errorCode, errorPath, isDiskFull, isSystemError, readWhole, replaceFile, type Files } from "../disk/files.js";
+import { journalSequenceOf, type Layout } from "../format/layout.js";
+import { DirectoryError } from "./lock.js";
+import { TOO_FEW_FILES } from "../disk/open-files-limit.js";
+import { decodeFrame, DIRECTORY_ID_BYTES, SECTOR_BYTES } from "../format/record.js";
+import { FORMAT } from "../format/sidecar.js";
+
+/** A data directory that is ready: `isNew` when it has no marker yet, which is written last. */
+export interface PreparedDirectory {
+  readonly id: Buffer;
+  readonly isNew: boolean;
+}
+
+/** Makes what is missing in a data directory and reads its id. Throws {@link DirectoryError}. */
+export async function prepareDirectory(files: Files, layout: Layout): Promise<PreparedDirectory> {
+  const id = await readMarker(files, layout);
+  if (id !== null) {
+    // The process that wrote the marker may have been killed before its entry was permanent.
+    await syncEntries(files, layout);
+    await makeShards(files, layout);
+    return { id, isNew: false };
+  }
+  await assertEmpty(files, layout);
+  for (const directory of [layout.journal, layout.streams, layout.trash]) await files.makeDirectory(directory);
+  // Before the marker can be there, all that it vouches for is.
+  await makeShards(files, layout);
+  await files.syncDirectory(layout.root);
+  return { id: randomBytes(DIRECTORY_ID_BYTES), isNew: true };
+}
+
+/** Makes the directories that hold the streams' directories where they are missing: not every copy has empty ones. */
+export async function makeShards(files: Files, layout: Layout): Promise<void> {
+  const there = new Set(await files.list(layout.streams));
+  const shards = Array.from({ length: 256 }, (_, shard) => shard.toString(16).padStart(2, "0"));
+  for (const shard of shards) if (!there.has(shard)) await files.makeDirectory(join(layout.streams, shard));
+  // Also when none was: a start that was killed may have made them.
+  await files.syncDirectory(layout.streams);
+}
+
+/** The id of a data directory; `null` when it has no marker. Throws {@link DirectoryError}. */
+export async function readMarker(files: Files, layout: Layout): Promise<Buffer | null> {
+  const marker = await readWhole(files, layout.marker).catch((error: unknown) => {
+    throw isSystemError(error) ? new DirectoryError(`${layout.marker} can't be read: ${reasonOf(error)}`) : error;
+  });
+  return marker === null ? null : parseMarker(layout, marker);
+}
+
+/** Marks the directory as a data directory: from now on it must have a journal. */
+export async function writeMarker(files: Files, layout: Layout, id: Buffer): Promise<void> {
+  await replaceFile(files, layout.marker, Buffer.from(`${JSON.stringify({ format: FORMAT, directory: id.toString("hex") })}\n`));
+  await syncEntries(files, layout);
+}
+
+/** The directory, and those above it, may be new themselves: their entries must not be lost with all that is in them. */
+async function syncEntries(files: Files, { root }: Layout): Promise<void> {
+  await files.syncDirectory(root);
+  for (let path = resolve(root); path !== dirname(path); path = dirname(path)) {
+    try {
+      await files.syncDirectory(dirname(path));
+    } catch (error) {
+      // What can't be opened or synced was not made by this process.
+      if (!["EACCES", "EPERM", "EROFS", "EINVAL"].includes(errorCode(error))) throw error;
+    }
+  }
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  EACCES: "permission denied",
+  EPERM: "permission denied",
+  EROFS: "the file system is read-only",
+  ENOENT: "it can't be made there",
+  EISDIR: "it is a directory",
+  ENOTDIR: "it is not a directory",
+  EEXIST: "it is not a directory",
+  ENOSPC: "the disk is full",
+  EDQUOT: "the disk quota is used up",
+  ENAMETOOLONG: "the path is too long",
+  EXDEV: "it lies on more than one file system",
+  ELOOP: "its links go in a circle",
+  EMFILE: TOO_FEW_FILES,
+};
+
+/** Says what is wrong with a directory that the system won't let us use, in one line; with the file, where it is about one in it. */
+export function explainUnusable(root: string, error: unknown): unknown {
+  // What has a code is the system's word; anything else is a fault of ours, or says what is wrong by itself.
+  if (errorCode(error) === "") return error;
+  const path = errorPath(error);
+  // A full disk, and a file in the place of the directory, are nothing about the file that met them.
+  const isGeneral = isDiskFull(error) || errorCode(error) === "ENOTDIR";
+  const place = path?.startsWith(`${root}${sep}`) !== true || isGeneral ? "" : `${path}: `;
+  return new DirectoryError(`the directory ${root} can't be used: ${place}${reasonOf(error)}`);
+}
+
+/** Why the system refused a call, in words where there are any. */
+function reasonOf(error: unknown): string {
+  const code = errorCode(error);
+  return REASONS[code] ?? code;
+}
+
+function parseMarker(layout: Layout, bytes: Buffer): Buffer {
+  const match = /^\{"format":(\d+),"directory":"([0-9a-f]{16})"\}\n$/.exec(bytes.toString("utf8"));
+  const [, format, id] = match ?? [];
+  if (format === undefined || id === undefined) throw new DirectoryError(`${layout.marker} is damaged`);
+  if (Number(format) !== FORMAT) {
+    throw new DirectoryError(`${layout.marker} has format ${format}; this version knows format ${FORMAT}`);
+  }
+  return Buffer.from(id, "hex");
+}
+
+/** Without a marker there is nothing to lose here, or the marker itself was lost. */
+async function assertEmpty(files: Files, layout: Layout): Promise<void> {
+  for (const shard of await files.list(layout.streams)) {
+    if ((await files.list(join(layout.streams, shard))).length > 0) {
+      throw new DirectoryError(`${layout.marker} is missing, but the directory has streams`);
+    }
+  }
+  // A first start that was cut short leaves a journal without streams: no more than a frame without records.
+  const names = (await files.list(layout.journal)).filter((name) => journalSequenceOf(name) !== null);
+  for (const name of names) {
+    if (hasRecords((await readWhole(files, join(layout.journal, name))) ?? Buffer.alloc(0))) {
+      throw new DirectoryError(`${layout.marker} is missing, but the journal has records`);
+    }
+  }
+  for (const name of names) await files.unlink(join(layout.journal, name));
+}
+
+function hasRecords(journalFile: Buffer): boolean {
+  for (let offset = 0; offset < journalFile.length; offset += SECTOR_BYTES) {
+    if ((decodeFrame(journalFile, offset)?.recordCount ?? 0) > 0) return true;
+  }
+  return false;
+}

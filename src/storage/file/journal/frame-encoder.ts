@@ -1,0 +1,152 @@
+import type { JournalEntry } from "./journal-entry.js";
+import type { JournalFile } from "./journal-file.js";
+import { alignUp, encodeIdentity, encodeRecord, FRAME_HEADER_BYTES, RecordKind, recordLength, sealFrame, type JournalRecord, type StreamIdentity } from "../format/record.js";
+import type { FileStream } from "../memory/file-stream.js";
+import type { Position } from "../../storage.js";
+
+/** A frame ends before the record that would make it longer than this, unless that is its first. */
+const MAX_FRAME_BYTES = 1024 * 1024;
+const INITIAL_BUFFER_BYTES = 64 * 1024;
+
+/** Packs entries into frames. One frame at a time: the buffer is used again for the next. */
+export class FrameEncoder {
+  readonly #directoryId: Buffer;
+  readonly #syncs: boolean;
+  #buffer = Buffer.allocUnsafeSlow(INITIAL_BUFFER_BYTES);
+  /** Of the frame that is being packed: where its records end, and how many there are. */
+  #end = FRAME_HEADER_BYTES;
+  #records = 0;
+
+  /** `syncs` tells whether a file keeps the length that it was allocated, whatever comes: its frames vouch for it then. */
+  constructor(directoryId: Buffer, syncs: boolean) {
+    this.#directoryId = directoryId;
+    this.#syncs = syncs;
+  }
+
+  /** The most bytes that a frame takes when no single record is longer. */
+  get maxFrameBytes(): number {
+    return MAX_FRAME_BYTES;
+  }
+
+  /** Where the frame after `frame`, which is at `offset`, begins. */
+  endOf(offset: number, frame: Buffer): number {
+    return alignUp(offset + frame.length);
+  }
+
+  /** Packs as many of `queue` as fit, about `most` of them; `frame` is null when they all have nothing to write. */
+  encode(queue: readonly JournalEntry[], most: number, file: JournalFile, batch: number): { readonly taken: number; readonly frame: Buffer | null } {
+    this.#end = FRAME_HEADER_BYTES;
+    this.#records = 0;
+    let taken = 0;
+    for (const entry of queue) {
+      // What has nothing to write never makes a batch where something behind it has.
+      if (taken >= most && this.#records > 0) break;
+      if (entry.kind !== null && entry.generation === entry.stream.generation && !this.#take(entry, file)) break;
+      taken += 1;
+    }
+    if (this.#records === 0) return { taken, frame: null };
+    return { taken, frame: this.#seal(this.#end, this.#records, file, batch) };
+  }
+
+  /** Packs an entry and its companion, both or neither; false when they are for the next frame. */
+  #take(entry: JournalEntry, file: JournalFile): boolean {
+    const { companion } = entry;
+    const identity = identityFor(entry.stream, file);
+    const companionIdentity = companion === null ? null : identityFor(companion.stream, file);
+    const length = lengthOf(entry, identity) + (companion === null ? 0 : lengthOf(companion, companionIdentity));
+    if (this.#records > 0 && this.#end + length > MAX_FRAME_BYTES) return false;
+    this.#reserve(this.#end, length);
+    this.#put(entry, identity, file);
+    if (companion !== null) this.#put(companion, companionIdentity, file);
+    return true;
+  }
+
+  /** `identity` is set when the file does not know the stream yet. */
+  #put(entry: JournalEntry, identity: Buffer | null, file: JournalFile): void {
+    const { kind, stream } = entry;
+    if (kind === null) return;
+    if (identity !== null) {
+      bind(stream, file);
+      if (kind !== RecordKind.create) this.#write(bindRecord(stream), identity);
+    }
+    this.#write(recordOf(entry, kind), kind === RecordKind.create ? identity : null);
+    file.bypassedBytes += entry.bypassed?.length ?? 0;
+  }
+
+  #write(record: JournalRecord, identity: Buffer | null): void {
+    this.#end = encodeRecord(this.#buffer, this.#end, record, identity);
+    this.#records += 1;
+  }
+
+  /** A frame without records. */
+  encodeEmpty(file: JournalFile, batch: number): { readonly frame: Buffer } {
+    return { frame: this.#seal(FRAME_HEADER_BYTES, 0, file, batch) };
+  }
+
+  #seal(end: number, records: number, file: JournalFile, batch: number): Buffer {
+    const fileBytes = this.#syncs ? file.allocatedBytes : 0;
+    sealFrame(this.#buffer, end, records, { sequence: file.sequence, batch, directoryId: this.#directoryId, handles: file.nextHandle, fileBytes });
+    return this.#buffer.subarray(0, end);
+  }
+
+  #reserve(end: number, length: number): void {
+    if (end + length <= this.#buffer.length) return;
+    const grown = Buffer.allocUnsafeSlow(Math.max(end + length, this.#buffer.length * 2));
+    this.#buffer.copy(grown, 0, 0, end);
+    this.#buffer = grown;
+  }
+}
+
+const NO_BYTES = Buffer.alloc(0);
+
+/** What a bind record takes besides the identity itself. */
+const BIND_BYTES = recordLength(emptyChange(0), NO_BYTES, false);
+
+/** A change that changes nothing, at a time. */
+export function emptyChange(atMs: number): JournalEntry["change"] {
+  return { payload: NO_BYTES, messages: 1, closes: false, producer: null, seq: null, atMs };
+}
+
+/** A record that says what a handle stands for, of a stream that reaches `position` at least. */
+export function encodeBinding(handle: number, identity: StreamIdentity, position: Position): Buffer {
+  const json = encodeIdentity(identity);
+  const change = emptyChange(0);
+  const record = Buffer.alloc(recordLength(change, json, false));
+  encodeRecord(record, 0, { kind: RecordKind.bind, handle, position, segmentStart: 0, change, identity, bypassed: null }, json);
+  return record;
+}
+
+/** What says which stream it is, where the file does not know it yet. */
+function identityFor(stream: FileStream, file: JournalFile): Buffer | null {
+  return stream.boundSequence === file.sequence ? null : encodeIdentity(stream);
+}
+
+function lengthOf(entry: JournalEntry, identity: Buffer | null): number {
+  return recordLength(entry.change, identity, entry.bypassed !== null) + (identity === null ? 0 : BIND_BYTES);
+}
+
+function bind(stream: FileStream, file: JournalFile): void {
+  stream.boundSequence = file.sequence;
+  stream.handle = file.nextHandle;
+  file.nextHandle += 1;
+  file.streams.add(stream);
+}
+
+/** Says what a handle means; its position is the stream's durable tail, so that recovery knows what its files hold. */
+function bindRecord(stream: FileStream): JournalRecord {
+  const { handle, state, config } = stream;
+  return {
+    kind: RecordKind.bind,
+    handle,
+    position: state.tail,
+    segmentStart: 0,
+    change: emptyChange(config.createdAtMs),
+    identity: stream,
+    bypassed: null,
+  };
+}
+
+function recordOf(entry: JournalEntry, kind: JournalRecord["kind"]): JournalRecord {
+  const { stream, position, segmentStart, change, bypassed } = entry;
+  return { kind, handle: stream.handle, position, segmentStart, change, identity: null, bypassed };
+}

@@ -1,0 +1,109 @@
+import type { FileStream } from "../memory/file-stream.js";
+import { isDiskFull, type Files, type OpenFile } from "../disk/files.js";
+import type { Lack } from "../disk/disk-space.js";
+
+/**
+ * Bytes of zeros written ahead of the frames at a time: a frame then changes no metadata, and its sync is one write.
+ * In small steps, so that no frame's sync waits long behind one of them.
+ */
+const ALLOCATION_STEP_BYTES = 2 * 1024 * 1024;
+/** How far they are to be ahead. */
+const ALLOCATED_AHEAD_BYTES = 4 * 1024 * 1024;
+const ZEROS = Buffer.alloc(ALLOCATION_STEP_BYTES);
+
+/** The first step of zeros in a file of `fileBytes`. */
+export function firstAllocationBytes(fileBytes: number): number {
+  return Math.min(ALLOCATION_STEP_BYTES, fileBytes);
+}
+
+/** One file of the journal while it is written. */
+export class JournalFile {
+  readonly sequence: number;
+  readonly path: string;
+  /** Opened so that each write is synced. */
+  readonly file: OpenFile;
+  /** Where the next frame goes. */
+  offset = 0;
+  /** The streams with records here. */
+  readonly streams = new Set<FileStream>();
+  nextHandle = 0;
+  /** Bytes that went to segments with only their record here. */
+  bypassedBytes = 0;
+  readonly #plainFile: OpenFile;
+  readonly #limitBytes: number;
+  #allocatedBytes: number;
+  #closing: Promise<void> | null = null;
+
+  /** Opens the file at `path`, new or used before, with room for the first frames. */
+  static async open(files: Files, path: string, sequence: number, limitBytes: number): Promise<JournalFile> {
+    const plainFile = await files.open(path, "write");
+    const file = await files.open(path, "log").catch(async (error: unknown) => {
+      await plainFile.close();
+      throw error;
+    });
+    try {
+      const opened = new JournalFile(sequence, path, file, plainFile, await plainFile.size(), limitBytes);
+      if (opened.wantsAllocation) await opened.allocate();
+      return opened;
+    } catch (error) {
+      await file.close();
+      await plainFile.close();
+      throw error;
+    }
+  }
+
+  /** `plainFile` is the same file, opened so that writes are not synced; `allocatedBytes` of it exist. */
+  constructor(sequence: number, path: string, file: OpenFile, plainFile: OpenFile, allocatedBytes: number, limitBytes: number) {
+    this.sequence = sequence;
+    this.path = path;
+    this.file = file;
+    this.#plainFile = plainFile;
+    this.#allocatedBytes = allocatedBytes;
+    this.#limitBytes = limitBytes;
+  }
+
+  /** Whether a frame of `length` bytes may be written now, without growing the file. */
+  hasRoom(length: number): boolean {
+    return this.offset + length <= this.#allocatedBytes || this.isAllocated;
+  }
+
+  /** So long the file is on disk. */
+  get allocatedBytes(): number {
+    return this.#allocatedBytes;
+  }
+
+  /** Whether the zeros reach to the file's full size. */
+  get isAllocated(): boolean {
+    return this.#allocatedBytes >= this.#limitBytes;
+  }
+
+  /** Whether more zeros should be on their way. */
+  get wantsAllocation(): boolean {
+    return !this.isAllocated && this.#allocatedBytes - this.offset < ALLOCATED_AHEAD_BYTES;
+  }
+
+  /** Writes the next step of zeros and makes them permanent. Frames never go there before it is done. */
+  async allocate(): Promise<void> {
+    const { position, length } = this.nextAllocation;
+    try {
+      await this.#plainFile.write(ZEROS.subarray(0, length), position);
+    } catch (error) {
+      // What there was room for goes back: the checkpoint that frees the journal needs it more.
+      if (isDiskFull(error)) await this.#plainFile.truncate(position);
+      throw error;
+    }
+    await this.#plainFile.sync();
+    this.#allocatedBytes += length;
+  }
+
+  /** Where the next step of zeros goes. */
+  get nextAllocation(): Lack {
+    return { position: this.#allocatedBytes, length: firstAllocationBytes(this.#limitBytes - this.#allocatedBytes) };
+  }
+
+  /** Closes the file; again does nothing more. */
+  close(): Promise<void> {
+    this.#closing ??= this.file.close().then(() => this.#plainFile.close());
+    return this.#closing;
+  }
+}

@@ -1,0 +1,232 @@
+import { join } from "node:path";
+import type { Clock } from "../../../ops/clock.js";
+import type { Log } from "../../../ops/log.js";
+import { Retry } from "../../../ops/retry.js";
+import { CheckpointPace } from "./checkpoint-pace.js";
+import { isBusy, isDiskFull, isPassing, type Files } from "../disk/files.js";
+import { firstAllocationBytes, JournalFile } from "./journal-file.js";
+import { isSpare, sparePath, type Layout } from "../format/layout.js";
+import type { Lack } from "../disk/disk-space.js";
+
+/** What a supply of journal files needs. */
+export interface JournalSupplyOptions {
+  readonly files: Files;
+  readonly layout: Layout;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** A file is full at about this size. */
+  readonly fileBytes: number;
+  readonly firstSequence: number;
+  /** Journal files from before that wait for their checkpoint. */
+  readonly olderFiles: number;
+  /** There is a next file, or more room in the one being written; or the disk is full, and there is none. */
+  readonly ready: () => void;
+  /** There is not, and no retry may help: the disk failed. */
+  readonly fault: (error: Error) => void;
+}
+
+/** Files that may wait for their checkpoint while another is written. */
+const MAX_SEALED_FILES = 3;
+/** How soon room is looked for again after the disk was full, and after too many files were open. */
+const FULL_RETRY_MS = 1000;
+const BUSY_RETRY_MS = 100;
+
+/** Keeps the journal in files: gets the next one ready in good time, and uses those again that are free. */
+export class JournalSupply {
+  readonly #options: JournalSupplyOptions;
+  #next: JournalFile | null = null;
+  #working: Promise<void> | null = null;
+  readonly #spares: string[] = [];
+  #sealed: number;
+  #nextSequence: number;
+  #trouble: Error | null = null;
+  /** What room was last looked for. */
+  #wanted: Lack = { position: 0, length: 0 };
+  readonly #retry: Retry;
+  #stopped = false;
+  /** Why the checkpoint could not free a sealed file when it last tried. */
+  #checkpointTrouble: Error | null = null;
+  /** Whether the engine ends, and nobody waits any more for what does not come at once. */
+  #ending = false;
+  readonly #pace = new CheckpointPace();
+
+  constructor(options: JournalSupplyOptions) {
+    this.#options = options;
+    this.#retry = new Retry(options.clock);
+    this.#nextSequence = options.firstSequence;
+    this.#sealed = options.olderFiles;
+  }
+
+  /** Why there was no room when it was last looked for; `null` while it is looked for, and when there was some. */
+  get trouble(): Error | null {
+    return this.#working === null ? this.#trouble : null;
+  }
+
+  /** For what there was no room when it was last looked for; `null` where the disk was not full. */
+  get lack(): Lack | null {
+    return isDiskFull(this.trouble) ? this.#wanted : null;
+  }
+
+  /** Whether no next file is made before a checkpoint frees one. */
+  get isExhausted(): boolean {
+    return this.#next === null && this.#sealed >= MAX_SEALED_FILES;
+  }
+
+  /** Whether no file can come: the checkpoint has no room to free one, or nobody waits for one any more. */
+  get isStuck(): boolean {
+    if (this.#ending) return this.isExhausted || this.trouble !== null;
+    return this.isExhausted && isDiskFull(this.#checkpointTrouble);
+  }
+
+  /** Whether no file can come before the process may open some again, here or in the checkpoint. It is tried until then. */
+  get isBusy(): boolean {
+    return isBusy(this.#trouble) || (this.isExhausted && isBusy(this.#checkpointTrouble));
+  }
+
+  /** The checkpoint can't free a sealed file now, for a reason that passes. */
+  checkpointFailed(trouble: Error): void {
+    this.#checkpointTrouble = trouble;
+  }
+
+  /** The engine ends: no checkpoint begins any more, and what there was no room for is not waited for. */
+  stopWaiting(): void {
+    this.#ending = true;
+  }
+
+  /** So much of the oldest sealed file is permanent elsewhere, from 0 to 1; `null` while no checkpoint is under way. */
+  checkpointAt(done: number | null): void {
+    this.#pace.checkpointAt(done);
+  }
+
+  /** Whether the file being written, of which so much is `filled`, is to wait for the checkpoint that frees the next one. */
+  isAhead(filled: number): boolean {
+    if (this.isExhausted && !this.isStuck) return !this.#pace.allows(filled, this.#sealed - MAX_SEALED_FILES + 1);
+    this.#pace.reset();
+    return false;
+  }
+
+  /** There is room again: no need to wait for the next look. */
+  roomFound(): void {
+    if (isDiskFull(this.#trouble)) this.#trouble = null;
+    this.#retry.now();
+  }
+
+  /** Makes the first file. */
+  async open(): Promise<JournalFile> {
+    const { files, layout } = this.#options;
+    for (const name of await files.list(layout.journal)) if (isSpare(name)) await files.unlink(join(layout.journal, name));
+    return this.#make();
+  }
+
+  /** The next file, if it is ready; the one being written then counts as sealed. */
+  take(): JournalFile | null {
+    const next = this.#next;
+    if (next !== null) this.#hand();
+    return next;
+  }
+
+  /** The next file, however long it takes. */
+  async force(): Promise<JournalFile> {
+    await this.#working;
+    // This is the try.
+    this.#retry.cancel();
+    const next = this.#next ?? (await this.#make());
+    this.#hand();
+    return next;
+  }
+
+  /** The next file is the journal's; the one that it has written until now is sealed, and takes no more room. */
+  #hand(): void {
+    this.#retry.cancel();
+    this.#next = null;
+    this.#sealed += 1;
+  }
+
+  /** Gets the next file ready, unless too many wait for their checkpoint. */
+  prepare(): void {
+    if (this.#next !== null || this.isExhausted) return;
+    this.#work({ position: 0, length: firstAllocationBytes(this.#options.fileBytes) }, async () => {
+      this.#next = await this.#make();
+    });
+  }
+
+  /** Makes more room in the file being written. */
+  extend(file: JournalFile): void {
+    this.#work(file.nextAllocation, () => file.allocate());
+  }
+
+  /** What the sealed file at `path` holds is permanent elsewhere: the file may be used again. */
+  async retire(path: string): Promise<void> {
+    const { files } = this.#options;
+    if (this.#spares.length === 0 && !this.#stopped) {
+      // Out of recovery's sight: the files after it may go while it waits here.
+      await files.rename(path, sparePath(path));
+      this.#spares.push(sparePath(path));
+    } else {
+      await files.unlink(path);
+    }
+    this.#sealed -= 1;
+    this.#checkpointTrouble = null;
+    this.roomFound();
+  }
+
+  /** Removes the files that hold nothing. */
+  async close(): Promise<void> {
+    this.#stopped = true;
+    this.#retry.cancel();
+    await this.#working;
+    if (this.#next !== null) {
+      await this.#next.close();
+      await this.#options.files.unlink(this.#next.path);
+    }
+    for (const path of this.#spares) await this.#options.files.unlink(path);
+  }
+
+  /** One thing at a time, and nothing for a while after it failed. */
+  #work(wanted: Lack, run: () => Promise<void>): void {
+    if (this.#working !== null || this.#stopped || this.#retry.isPending) return;
+    this.#wanted = wanted;
+    const again = (): void => this.#work(wanted, run);
+    this.#working = run().then(
+      () => this.#worked(null, again),
+      (error: Error) => this.#worked(error, again),
+    );
+  }
+
+  #worked(error: Error | null, again: () => void): void {
+    const { log, ready } = this.#options;
+    this.#working = null;
+    const isNew = this.#trouble === null;
+    this.#trouble = error;
+    if (error === null) return ready();
+    if (!isPassing(error)) return this.#options.fault(error);
+    if (isNew) log.warn("the journal can't get more room now", { fault: error.message });
+    if (this.#stopped) return;
+    // On a busy machine it is tried again whether or not anybody waits: appends are taken again as soon as it succeeds.
+    if (isBusy(error)) return this.#retry.after(BUSY_RETRY_MS, again);
+    // Who waits on a full disk is told at once.
+    this.#retry.after(FULL_RETRY_MS, ready);
+    ready();
+  }
+
+  async #make(): Promise<JournalFile> {
+    const { files, layout, fileBytes } = this.#options;
+    const sequence = this.#nextSequence;
+    const path = layout.journalFile(sequence);
+    const spare = this.#spares.at(-1);
+    if (spare !== undefined) await files.rename(spare, path);
+    this.#spares.pop();
+    let file: JournalFile | null = null;
+    try {
+      file = await JournalFile.open(files, path, sequence, fileBytes);
+      await files.syncDirectory(layout.journal);
+    } catch (error) {
+      await file?.close();
+      // It would take the room that others still find. Where this fails too, recovery finds a file that holds nothing.
+      await files.unlink(path).catch(() => undefined);
+      throw error;
+    }
+    this.#nextSequence += 1;
+    return file;
+  }
+}

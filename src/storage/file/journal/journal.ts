@@ -1,0 +1,393 @@
+import type { Settlement } from "../../storage.js";
+import type { Clock } from "../../../ops/clock.js";
+import type { Log } from "../../../ops/log.js";
+import { Retry } from "../../../ops/retry.js";
+import { shareOf } from "./batch-share.js";
+import type { FileStream } from "../memory/file-stream.js";
+import { isDiskFull, type Files } from "../disk/files.js";
+import { FrameEncoder } from "./frame-encoder.js";
+import type { JournalEntry } from "./journal-entry.js";
+import type { JournalFile } from "./journal-file.js";
+import { JournalRefusal } from "./journal-refusal.js";
+import { JournalSupply } from "./journal-supply.js";
+import type { Layout } from "../format/layout.js";
+import type { Lack, Room } from "../disk/disk-space.js";
+import { takeBack, type SentFrame } from "./sent-frame.js";
+
+/** What a journal needs. */
+export interface JournalOptions {
+  readonly files: Files;
+  readonly layout: Layout;
+  readonly room: Room;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly directoryId: Buffer;
+  /** Whether what the file system says is synced is on disk. */
+  readonly fsync: boolean;
+  /** A file is full at about this size. */
+  readonly fileBytes: number;
+  /** The sequence of the first file to write, and the batch of its first frame. */
+  readonly firstSequence: number;
+  readonly firstBatch: number;
+  /** Journal files from before, each still needed by the checkpoint or free to be used again. */
+  readonly olderFiles: number;
+  /** Applies a durable entry, before its `settle` is called. */
+  readonly apply: (entry: JournalEntry, batch: number) => void;
+  /** All entries of a batch are applied and settled. */
+  readonly batchSettled: () => void;
+  /** A file is full: when all it holds is in the streams' own files, `retire` it. */
+  readonly sealed: (file: JournalFile) => void;
+  /** The disk failed: nothing is written any more. */
+  readonly fault: (error: Error) => void;
+}
+
+/** Payload that went past the journal counts towards a file's size at this fraction of it. */
+const BYPASS_WEIGHT = 1 / 16;
+/** Between two tries to take back a frame while the disk is full. */
+const FULL_RETRY_MS = 1000;
+/** A sync that takes longer than this is worth a line in the log. */
+const SLOW_SYNC_MS = 1000;
+
+/**
+ * The write-ahead log that all streams share. What arrives while one batch is synced makes up the next: one write and
+ * one sync, however many streams. Entries settle in the order in which they were handed in.
+ */
+export class Journal {
+  readonly #options: JournalOptions;
+  readonly #encoder: FrameEncoder;
+  readonly #supply: JournalSupply;
+  #active: JournalFile | null = null;
+  /** The file before the active one, until that holds a frame: without any, the count of batches would be lost. */
+  #left: JournalFile | null = null;
+  #batch: number;
+  #queue: JournalEntry[] = [];
+  #queuedBytes = 0;
+  #writing = false;
+  #rolling = false;
+  #scheduled = false;
+  #stopped = false;
+  readonly #refusal: JournalRefusal;
+  readonly #takingBack: Retry;
+  /** A fault of the supply's, while a batch is on its way: that settles first. */
+  #supplyFault: Error | null = null;
+  #idle: (() => void) | null = null;
+
+  constructor(options: JournalOptions) {
+    this.#options = options;
+    this.#encoder = new FrameEncoder(options.directoryId, options.fsync);
+    this.#refusal = new JournalRefusal(options);
+    this.#takingBack = new Retry(options.clock);
+    this.#supply = new JournalSupply({
+      ...options,
+      ready: () => this.#supplied(),
+      fault: (error) => {
+        if (this.#writing) this.#supplyFault = error;
+        else this.#faulted([], error);
+      },
+    });
+    this.#batch = options.firstBatch;
+  }
+
+  /** Bytes of payload that wait for the disk. */
+  get queuedBytes(): number {
+    return this.#queuedBytes;
+  }
+
+  /** The last batch that is on disk or on its way there. */
+  get lastBatch(): number {
+    return this.#batch - 1;
+  }
+
+  /** Whether and why it refuses changes. */
+  get refusal(): Pick<JournalRefusal, "rejection" | "last"> {
+    return this.#refusal;
+  }
+
+  /** Makes the first file, with an empty frame that keeps the count of batches. */
+  async open(): Promise<void> {
+    this.#active = await this.#supply.open();
+    await this.#writeEmptyFrame(this.#active);
+  }
+
+  /** Hands an entry in. It settles later, never at once. */
+  enqueue(entry: JournalEntry): void {
+    // What is on its way to the disk settles first.
+    if (this.#stopped && !this.#writing) {
+      queueMicrotask(() => entry.settle?.("storage-unavailable"));
+      return;
+    }
+    entry.stream.pending += 1;
+    this.#queue.push(entry);
+    this.#queuedBytes += entry.change.payload.length;
+    this.#schedule();
+  }
+
+  /** There is room on the disk again, for what was lacked. */
+  roomFound(): void {
+    this.#supply.roomFound();
+    this.#refusal.end("frame-room");
+    this.#schedule();
+  }
+
+  /** The checkpoint can't free a sealed file now, for a reason that passes: what waits for one need not wait long. */
+  checkpointFailed(trouble: Error): void {
+    this.#supply.checkpointFailed(trouble);
+    this.#schedule();
+  }
+
+  /** The engine ends: what has no place in the files that there are need not wait for one. */
+  stopWaiting(): void {
+    this.#supply.stopWaiting();
+    this.#schedule();
+  }
+
+  /** So much of the oldest sealed file is permanent elsewhere, from 0 to 1; `null` while no checkpoint is under way. */
+  checkpointAt(done: number | null): void {
+    this.#supply.checkpointAt(done);
+    this.#schedule();
+  }
+
+  /** Resolves once everything handed in has settled. */
+  async drain(): Promise<void> {
+    while (this.#writing || this.#queue.length > 0) await new Promise<void>((resolve) => (this.#idle = resolve));
+  }
+
+  /**
+   * Seals the file being written and goes on in a new one, which has an empty frame. `null` where the disk has failed,
+   * and where the file has no frame yet: none is left without one, for that is how lost frames look.
+   */
+  async roll(): Promise<JournalFile | null> {
+    await this.drain();
+    // The number of the frame that failed is missing: no later one may follow it.
+    if (this.#stopped) return null;
+    // What comes now waits: there is one buffer for frames, and the sealed file gets no more of them.
+    this.#rolling = true;
+    try {
+      const active = this.#active;
+      const isUsed = active === null || active.offset > 0;
+      const next = isUsed ? await this.#supply.force() : active;
+      await this.#writeEmptyFrame(next);
+      this.#active = next;
+      this.#sealLeft();
+      return isUsed ? active : null;
+    } finally {
+      this.#rolling = false;
+      this.#schedule();
+    }
+  }
+
+  /** What the sealed file at `path` holds is permanent elsewhere: the file may be used again. */
+  async retire(path: string): Promise<void> {
+    await this.#supply.retire(path);
+    this.#freed();
+  }
+
+  #freed(): void {
+    this.#refusal.end("checkpoint-room");
+    this.#supplied();
+  }
+
+  /** The supply may have what it lacked. */
+  #supplied(): void {
+    if (!this.#supply.isBusy) this.#refusal.end("file");
+    this.#schedule();
+  }
+
+  /** Forgets a stream that memory lets go of; its handle in the file being written stays taken. */
+  forget(stream: FileStream): void {
+    this.#active?.streams.delete(stream);
+  }
+
+  /** Writes nothing more: what waits fails, what is on its way to the disk settles as it ends. */
+  stop(): void {
+    this.#stopped = true;
+    if (!this.#writing) this.#fail([], "storage-unavailable");
+  }
+
+  /** Closes the files. Entries that are still there never settle. */
+  async close(): Promise<void> {
+    this.#stopped = true;
+    await this.#supply.close();
+    await this.#active?.close();
+  }
+
+  #schedule(): void {
+    if (this.#scheduled || this.#writing || this.#queue.length === 0) return;
+    this.#scheduled = true;
+    // After the poll phase: all requests that arrived together are in one batch.
+    setImmediate(() => {
+      this.#scheduled = false;
+      this.#pump();
+    });
+  }
+
+  /** Writes the next batch, of about `most` entries. */
+  #pump(most = Infinity): void {
+    if (this.#writing || this.#rolling || this.#stopped || this.#queue.length === 0) return;
+    // What has nothing to write needs no room.
+    const file = this.#queue.some(writesRecord) ? this.#writableFile() : this.#active;
+    if (file === null) return;
+    const { taken, frame } = this.#encoder.encode(this.#queue, most, file, this.#batch);
+    const entries = taken === this.#queue.length ? this.#queue : this.#queue.slice(0, taken);
+    this.#queue = taken === this.#queue.length ? [] : this.#queue.slice(taken);
+    if (frame === null) return this.#settle(entries, this.#batch - 1);
+    const batch = this.#batch;
+    this.#batch += 1;
+    this.#writing = true;
+    const startedMs = this.#options.clock.nowMs();
+    const sent: SentFrame = { file, offset: file.offset, frame, entries, batch, isThere: false };
+    file.file.writeThen(frame, file.offset, (error) => this.#written(sent, error, startedMs));
+    file.offset = this.#encoder.endOf(file.offset, frame);
+    if (file.wantsAllocation) this.#supply.extend(file);
+    else if (file.offset >= this.#limitOf(file) / 2) this.#supply.prepare();
+  }
+
+  #written(sent: SentFrame, error: Error | null, startedMs: number): void {
+    this.#writing = false;
+    const tookMs = this.#options.clock.nowMs() - startedMs;
+    if (tookMs > SLOW_SYNC_MS) this.#options.log.warn("the disk is slow", { syncMs: tookMs });
+    if (error !== null) return this.#failed(sent, error);
+    this.#refusal.endAll();
+    this.#sealLeft();
+    // The next batch is on its way to the disk while this one is answered; what writes nothing settles after it, and
+    // so does what can't be written: it was decided on this batch.
+    if (this.#supply.trouble === null && !this.#supply.isStuck && this.#queue.some(writesRecord)) this.#pump(shareOf(this.#queue.length, sent.entries.length));
+    this.#settle(sent.entries, sent.batch);
+    if (this.#supplyFault !== null) this.#faulted([], this.#supplyFault);
+    else if (this.#stopped) this.#fail([], "storage-unavailable");
+  }
+
+  #sealLeft(): void {
+    const left = this.#left;
+    this.#left = null;
+    if (left !== null) this.#options.sealed(left);
+  }
+
+  #settle(entries: JournalEntry[], batch: number): void {
+    for (const entry of entries) {
+      this.#queuedBytes -= entry.change.payload.length;
+      entry.stream.pending -= 1;
+      const isVoid = entry.generation !== entry.stream.generation;
+      if (!isVoid && entry.kind !== null) this.#options.apply(entry, batch);
+      entry.settle?.(isVoid ? this.#refusal.last : "durable");
+    }
+    this.#options.batchSettled();
+    this.#schedule();
+    if (this.#queue.length === 0 && !this.#writing) this.#becomeIdle();
+  }
+
+  #becomeIdle(): void {
+    const idle = this.#idle;
+    this.#idle = null;
+    idle?.();
+  }
+
+  #failed(sent: SentFrame, error: Error): void {
+    if (!isDiskFull(error)) return this.#faulted(sent.entries, error);
+    this.#refusal.begin("frame-room");
+    this.#writing = true;
+    takeBack(sent).then(
+      () => this.#takenBack(sent),
+      (problem: Error) => this.#notTakenBack(sent, problem),
+    );
+  }
+
+  /** Nothing of the frame counts: the next one takes its place and its number. */
+  #takenBack({ file, offset, frame, entries, batch }: SentFrame): void {
+    this.#writing = false;
+    this.#batch = batch;
+    file.offset = offset;
+    this.#lackFrame(entries, { position: offset, length: frame.length });
+  }
+
+  /** While there is no room for that either, those who asked wait, unless the journal is about to end. */
+  #notTakenBack(sent: SentFrame, problem: Error): void {
+    this.#writing = false;
+    if (!isDiskFull(problem) || this.#stopped || this.#idle !== null) return this.#faulted(sent.entries, problem);
+    this.#writing = true;
+    this.#takingBack.after(FULL_RETRY_MS, () => this.#failed(sent, problem));
+  }
+
+  #lackFrame(entries: JournalEntry[], lack: Lack): void {
+    this.#refusal.begin("frame-room");
+    this.#options.room.lacked(lack);
+    this.#fail(entries, "storage-full");
+  }
+
+  #faulted(entries: JournalEntry[], error: Error): void {
+    this.#stopped = true;
+    this.#fail(entries, "storage-unavailable");
+    this.#options.fault(error);
+  }
+
+  /** Fails `entries` and all that wait behind them: they were decided on what these would have done. */
+  #fail(entries: JournalEntry[], how: Settlement): void {
+    const failing = [...entries, ...this.#queue];
+    this.#queue = [];
+    for (const entry of failing) {
+      this.#queuedBytes -= entry.change.payload.length;
+      entry.stream.pending -= 1;
+    }
+    for (const stream of new Set(failing.map((entry) => entry.stream))) stream.unreserve();
+    for (const { companion } of failing) companion?.stream.unbind();
+    for (const entry of failing) entry.settle?.(how);
+    this.#options.batchSettled();
+    this.#becomeIdle();
+  }
+
+  /** The file for the next frame; `null` when there is none yet: whoever makes it goes on. */
+  #writableFile(): JournalFile | null {
+    let file = this.#active;
+    if (file === null) return null;
+    if (file.offset > 0 && file.offset >= this.#limitOf(file)) {
+      const next = this.#supply.take();
+      if (next === null) {
+        this.#supply.prepare();
+        return this.#lackRoom();
+      }
+      this.#active = next;
+      this.#left = file;
+      file = next;
+    }
+    if (this.#supply.isAhead(file.offset / this.#limitOf(file))) return null;
+    if (file.hasRoom(this.#encoder.maxFrameBytes)) return file;
+    this.#supply.extend(file);
+    return this.#lackRoom();
+  }
+
+  /** Nothing can be written now: what waits goes on waiting, unless the disk is full, or no file can be opened for long. */
+  #lackRoom(): null {
+    const { lack, isStuck, isBusy } = this.#supply;
+    if (isStuck) this.#refuse(isBusy ? "file" : "checkpoint-room");
+    else if (lack !== null) this.#lackFrame([], lack);
+    else if (isBusy) this.#refusal.waitForFile(() => this.#waitedForFile());
+    return null;
+  }
+
+  #waitedForFile(): void {
+    // What is on its way to the disk settles first, and then looks again.
+    if (this.#writing || this.#rolling || !this.#supply.isBusy) return this.#schedule();
+    this.#refuse("file");
+  }
+
+  #refuse(lacked: "checkpoint-room" | "file"): void {
+    this.#refusal.begin(lacked);
+    this.#fail([], this.#refusal.last);
+  }
+
+  #limitOf(file: JournalFile): number {
+    const { fileBytes } = this.#options;
+    return fileBytes - Math.min(this.#encoder.maxFrameBytes, fileBytes / 4) - file.bypassedBytes * BYPASS_WEIGHT;
+  }
+
+  async #writeEmptyFrame(file: JournalFile): Promise<void> {
+    const { frame } = this.#encoder.encodeEmpty(file, this.#batch);
+    await file.file.write(frame, 0);
+    this.#batch += 1;
+    file.offset = this.#encoder.endOf(0, frame);
+  }
+}
+
+function writesRecord({ kind, generation, stream }: JournalEntry): boolean {
+  return kind !== null && generation === stream.generation;
+}

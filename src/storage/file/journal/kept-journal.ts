@@ -1,0 +1,113 @@
+import type { FileStream } from "../memory/file-stream.js";
+import { readWhole, removeFile, replaceFile, type Files } from "../disk/files.js";
+import { readJournalFile } from "./journal-reader.js";
+import type { Layout } from "../format/layout.js";
+import { decodeFrame, decodeHeads, encodeFrame, keepRecords, type Frame } from "../format/record.js";
+
+/** What a keeper works with. */
+export interface KeptJournalOptions {
+  readonly files: Files;
+  readonly layout: Layout;
+}
+
+/** A journal file that is done, or what was kept of one. */
+export interface DoneFile {
+  readonly sequence: number;
+  readonly path: string;
+  readonly isKept?: boolean;
+  readonly streams: ReadonlySet<FileStream>;
+}
+
+/** Bytes of a frame that has none. */
+export const NO_RECORDS = Buffer.alloc(0);
+
+/**
+ * Keeps what the files of some streams can't take, so that the journal file that has it can be freed for all others: the
+ * records of just these streams, as frames of their own. They are still the journal's: each start, and each repair, brings
+ * them to the streams' files again, before what the journal has after them. So nothing may be kept of a stream that is
+ * deleted, once the journal forgets its deletion: it would come back.
+ */
+export class KeptJournal {
+  readonly #options: KeptJournalOptions;
+  /** By sequence, the names of the streams that have records in the file. */
+  readonly #names = new Map<number, ReadonlySet<string>>();
+
+  constructor(options: KeptJournalOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Keeps what `file` has of the `harmed` streams, permanently, and nothing of the rest; of those of its streams that are
+   * deleted, nothing that older files had either. Doing it again changes nothing.
+   */
+  async keep(file: DoneFile, harmed: readonly FileStream[]): Promise<void> {
+    const gone = new Set([...file.streams].filter(({ deleted }) => deleted).map(({ name }) => name));
+    for (const [sequence, names] of this.#names) {
+      const rest = [...names].filter((name) => !gone.has(name));
+      if (sequence < file.sequence && rest.length < names.size) await this.#narrow(sequence, new Set(rest));
+    }
+    const ids = new Set(harmed.map(({ id }) => id));
+    if (harmed.length > 0) await this.#replace(file, new Set(harmed.map(({ name }) => name)), ({ id }) => ids.has(id));
+    else if (file.isKept === true) await this.#remove(file.sequence);
+  }
+
+  #narrow(sequence: number, names: ReadonlySet<string>): Promise<void> {
+    if (names.size === 0) return this.#remove(sequence);
+    return this.#replace({ sequence, path: this.#options.layout.keptJournalFile(sequence), isKept: true }, names, ({ name }) => names.has(name));
+  }
+
+  async #replace({ sequence, path, isKept = false }: Omit<DoneFile, "streams">, names: ReadonlySet<string>, isWanted: WantedStream): Promise<void> {
+    const { files, layout } = this.#options;
+    const bytes = (await readWhole(files, path)) ?? NO_RECORDS;
+    const kept = keepStreams(framesOf(path, bytes, sequence, isKept), isWanted);
+    // Of a stream whose only batch failed there is nothing.
+    if (kept.length === 0) return isKept ? this.#remove(sequence) : undefined;
+    await writeKept({ files, layout, sequence }, kept);
+    this.#names.set(sequence, names);
+  }
+
+  async #remove(sequence: number): Promise<void> {
+    const { files, layout } = this.#options;
+    await removeFile(files, layout.keptJournalFile(sequence));
+    await files.syncDirectory(layout.journal);
+    this.#names.delete(sequence);
+  }
+}
+
+/** What this process wrote, or has read before, is sound: else it is kept where it is, and the next start says what is wrong. */
+function framesOf(path: string, bytes: Buffer, sequence: number, isKept: boolean): readonly Frame[] {
+  const first = decodeFrame(bytes, 0);
+  const read = first === null ? null : readJournalFile(bytes, { sequence, directoryId: first.directoryId, lastBatch: null, isKept });
+  if (read !== null && read.damage === null) return read.frames;
+  throw new Error(`journal file ${path} was damaged since it was written, at byte ${read?.damage?.offset ?? 0}`);
+}
+
+type WantedStream = (stream: { readonly id: string; readonly name: string }) => boolean;
+
+/** The frames of one journal file with only the records of these streams, those without any left out. */
+export function keepStreams(frames: readonly Frame[], isWanted: WantedStream): readonly Frame[] {
+  const wanted = new Map<number, boolean>();
+  const kept = frames.map((frame) =>
+    keepRecords(frame, ({ handle, identity }) => {
+      if (identity !== null) wanted.set(handle, isWanted(identity));
+      return wanted.get(handle) === true;
+    }),
+  );
+  return kept.filter(({ recordCount }) => recordCount > 0);
+}
+
+/** Puts frames in the place of what was kept of the journal file `sequence`, permanently. There is at least one. */
+export async function writeKept({ files, layout, sequence }: KeptJournalOptions & { readonly sequence: number }, frames: readonly Frame[]): Promise<void> {
+  const last = frames.at(-1);
+  if (last === undefined) throw new RangeError(`nothing is to be kept of journal file ${sequence}`);
+  const { batch, directoryId } = last;
+  const bound = new Set<number>();
+  const framed = frames.map((frame) => {
+    for (const { handle, identity } of decodeHeads(frame)) if (identity !== null) bound.add(handle);
+    return encodeFrame({ sequence, batch: frame.batch, directoryId, handles: bound.size, fileBytes: 0 }, frame.recordCount, frame.records);
+  });
+  // The last frame has no record: where it is missing, so may be others.
+  const end = encodeFrame({ sequence, batch, directoryId, handles: bound.size, fileBytes: 0 }, 0, NO_RECORDS);
+  await replaceFile(files, layout.keptJournalFile(sequence), Buffer.concat([...framed, end]));
+  await files.syncDirectory(layout.journal);
+}

@@ -1,0 +1,25 @@
+import { readFully } from "../disk/files.js";
+import type { JournalEntry } from "./journal-entry.js";
+import type { JournalFile } from "./journal-file.js";
+import { NO_FRAME } from "../format/record.js";
+
+/** A frame on its way to the disk, and what it holds. */
+export interface SentFrame {
+  readonly file: JournalFile;
+  readonly offset: number;
+  readonly frame: Buffer;
+  readonly entries: JournalEntry[];
+  readonly batch: number;
+  /** It failed, but was found to be there. */
+  isThere: boolean;
+}
+
+/**
+ * A frame may be there all the same, where only its sync found no room: before anybody is told that it is not, it isn't.
+ * Rejects with the disk's error.
+ */
+export async function takeBack(sent: SentFrame): Promise<void> {
+  const { file, offset, frame } = sent;
+  sent.isThere ||= (await readFully(file.file, offset, frame.length)).equals(frame);
+  if (sent.isThere) await file.file.write(NO_FRAME, offset);
+}

@@ -1,0 +1,376 @@
+import type { AppendRecord, DamagedStreamError, OldestPart, Position, Settlement, Standing, StoredStream, StreamConfig, StreamObserver } from "../../storage.js";
+import { MutableState } from "../../state.js";
+import { AppendIndex, indexOfOne, UNKNOWN_INDEX } from "../format/append-index.js";
+import { Lineage } from "./lineage.js";
+import type { StreamIdentity } from "../format/record.js";
+import { endOf, partsOf, type Part, type Segment } from "./segment.js";
+import type { Sidecar } from "../format/sidecar.js";
+import { SmallSet } from "./small-set.js";
+import { appended, CachedTail } from "./tail-cache.js";
+
+/** A position, and the start of the segment that its byte (or the byte before it) is in. */
+export interface Place {
+  readonly position: Position;
+  readonly segmentStart: Position;
+}
+
+/** The segment that the next append goes to, unless it begins a new one. */
+export interface ReservedSegment {
+  readonly start: Position;
+  readonly firstAtMs: number;
+}
+
+/** When a stream begins a new segment: at about this size, or when its first byte is this old. */
+export interface SegmentRoll {
+  readonly bytes: number;
+  readonly ageMs: number;
+}
+
+const NO_LINEAGE = new Lineage<FileStream>();
+const ORIGIN: Place = { position: 0, segmentStart: 0 };
+
+/** An entry that waits for a large payload before it. */
+export interface HeldEntry {
+  /** The payload is in its segment: the entry goes on. */
+  go(): void;
+  /** It never will be. */
+  fail(how: Settlement): void;
+}
+
+/** One for all streams: most have none under way. */
+const NO_WORK = Promise.resolve();
+
+/** One stream as the engine holds it: what is durable, what is reserved ahead of it, and what is where on disk. */
+export class FileStream implements StoredStream {
+  // What each append needs comes first, side by side: of thousands of streams in use, the processor's cache has none.
+  readonly state: MutableState;
+  /** By start. */
+  segments: Segment[];
+  /** The last of them once something was appended to it: appends find it without the list. */
+  #newest: Segment | null = null;
+  readonly cached = new CachedTail();
+  observer: StreamObserver | null = null;
+  /** Entries handed in and not settled. */
+  pending = 0;
+  /** Raised when pending entries fail: what was handed in before no longer fits. */
+  generation = 0;
+  reservedTail: Position;
+  reservedSegment: ReservedSegment;
+  /** Bytes before this position are dropped, or about to be: it names the segment of the byte before it. */
+  earliestPlace: Place;
+  /** Where it will begin when the trim on its way is on disk; `null` without one. */
+  pendingTrim: Place | null = null;
+  /** Segments that hold something else than what was written, by start; `null` until the first. */
+  damagedSegments: SmallSet | null = null;
+  /** Entries that wait for a large payload before them to reach its segment, `null` while there is none. */
+  held: HeldEntry[] | null = null;
+  /** The journal file in which `handle` stands for this stream. */
+  boundSequence = -1;
+  handle = 0;
+  /** The batch of the last durable change. */
+  lastBatch: number;
+  /** Whether it is among the streams with bytes that no segment has yet. */
+  awaitsFlush = false;
+  /** What is wrong with its files, `null` while nothing is known. */
+  damage: DamagedStreamError | null = null;
+  /** Bytes before this position are in segment files. */
+  written: Position;
+  /** Where the bytes before its own are; to be set before they are read. */
+  lineage = NO_LINEAGE;
+  readonly id: string;
+  readonly name: string;
+  readonly config: StreamConfig;
+  readonly directory: string;
+  created = false;
+  deleted = false;
+  /** Which stream had the name before, until the creation is durable. */
+  predecessor: FileStream | null = null;
+  /** Whether the stream's directory says that it is damaged; its own sidecar, if it had one, is beside that. */
+  hasNotice = false;
+  /** The generation in which its deletion was handed in; -1 before that. */
+  deletionGeneration = -1;
+  /** The stream that it was forked from, once the lineage is set. */
+  parent: FileStream | null = null;
+  /** Streams in memory that were forked from it, and so need it there. */
+  dependents = 0;
+  /** Its forks that are not gone, by id: where the bytes end that each needs. `null` until the first. */
+  forks: Map<string, Position> | null;
+  /** How many of them need bytes that are there: nothing is dropped meanwhile, so it needs no other count. */
+  #pins = 0;
+  /** Forks on their way to the disk. */
+  pendingForks = 0;
+  /** Deleted, but for what its forks need. */
+  softDeleted: boolean;
+  /** Whether its last deletion is on its way. */
+  collecting = false;
+  /** The batch that the sidecar holds. */
+  persistedBatch: number;
+  /** Whether the directory is there, and whether it has a sidecar. */
+  hasDirectory: boolean;
+  hasSidecar: boolean;
+  /** Whether the entry of its directory is known to be permanent. */
+  hasEntry = false;
+  /** Segments written to since their last sync, by start. */
+  readonly unsynced = new SmallSet();
+  /** Segments whose entry in the directory is permanent, by start. */
+  readonly entered: SmallSet;
+  /** Segments whose file was found to have the length it should, by start. */
+  readonly fitted = new SmallSet();
+  /** A process that ended may have replaced its sidecar without the directory's sync. */
+  hasUnsyncedSidecar = false;
+  /** Records of it are still being read: how long its segments should be is not known yet. */
+  recovering = false;
+  /** The last of the stream's file operations that run one after another; first, its predecessor's way out of the directory. */
+  work: Promise<void> = NO_WORK;
+  /** Whether the stream layer has it. */
+  handedOut = false;
+
+  /** `sidecar` is what the disk says of the stream; `null` for a new one. */
+  constructor(identity: StreamIdentity, directory: string, sidecar: Sidecar | null) {
+    this.id = identity.id;
+    this.name = identity.name;
+    this.config = identity.config;
+    this.directory = directory;
+    this.state = sidecar?.state ?? new MutableState(identity.config.forkedFrom?.point);
+    this.forks = sidecar?.forks ?? null;
+    this.softDeleted = sidecar?.softDeleted ?? false;
+    this.earliestPlace = sidecar?.earliest ?? identity.config.forkedFrom?.earliest ?? ORIGIN;
+    this.segments = (sidecar?.segments ?? []).map(({ start, length, crc, firstAtMs, newestAtMs, index: entry }) => {
+      const index = entry === "one" ? null : entry === null ? UNKNOWN_INDEX : AppendIndex.of(entry, length);
+      return { start, length, crc, firstAtMs, newestAtMs, index, unchecked: { length, crc, checking: null } };
+    });
+    for (const neededBefore of this.forks?.values() ?? []) if (neededBefore > this.earliest) this.#pins += 1;
+    this.hasDirectory = sidecar !== null;
+    this.hasSidecar = sidecar !== null;
+    this.written = this.state.tail;
+    this.reservedTail = this.state.tail;
+    this.reservedSegment = this.#lastSegment();
+    this.entered = new SmallSet(this.segments.map(({ start }) => start));
+    this.lastBatch = sidecar?.batch ?? 0;
+    this.persistedBatch = this.lastBatch;
+  }
+
+  get #last(): Segment | undefined {
+    return this.#newest ?? this.segments.at(-1);
+  }
+
+  get earliest(): Position {
+    return this.earliestPlace.position;
+  }
+
+  get standing(): Standing {
+    if (this.deleted) return "gone";
+    return this.softDeleted ? "kept" : "live";
+  }
+
+  get forkCount(): number {
+    return this.pendingForks + (this.forks?.size ?? 0);
+  }
+
+  get forkDepth(): number {
+    return this.parent === null ? 0 : this.parent.forkDepth + 1;
+  }
+
+  get oldest(): OldestPart | null {
+    for (const part of this.#parts()) return { end: part.end, newestAtMs: part.newestAtMs };
+    return null;
+  }
+
+  endOfOlderThan(atMs: number): Position {
+    let end = this.earliest;
+    for (const part of this.#parts()) {
+      if (part.newestAtMs >= atMs) break;
+      end = part.end;
+    }
+    return end;
+  }
+
+  /** What is kept, oldest first: segments, or as much of others' as was inherited. */
+  *#parts(): Generator<Part> {
+    for (const { owner, to } of this.lineage.ranges) {
+      if (to > this.earliest) yield* partsOf(owner.segments, this.earliest, to);
+    }
+    yield* partsOf(this.segments, this.earliest, this.state.tail);
+  }
+
+  /** Where the stream would begin without the segments that end at or before `before`; `null` when there is none. */
+  trimPlace(before: Position): Place | null {
+    let place: Place | null = null;
+    if (this.pendingForks > 0 || this.#pins > 0) return place;
+    for (const { segmentStart, end } of this.#parts()) {
+      // What is on its way may be meant for the last one: it has not ended.
+      const isOpen = end === this.state.tail && this.reservedTail > end;
+      if (end > before || isOpen) break;
+      place = { position: end, segmentStart };
+    }
+    return place;
+  }
+
+  /** Whether its files hold all of its durable state. */
+  get isPersisted(): boolean {
+    return !this.hasUnsyncedSidecar && !this.hasNotice && this.lastBatch === this.persistedBatch;
+  }
+
+  /** Whether its deletion was handed in and fails, because what was handed in before it failed. */
+  get isDeletionVoid(): boolean {
+    return !this.deleted && this.deletionGeneration >= 0 && this.deletionGeneration !== this.generation;
+  }
+
+  /** This stream, or the one before it that is still there when creations of the name have failed. */
+  lastNotDeleted(): FileStream | null {
+    return this.deleted ? (this.predecessor?.lastNotDeleted() ?? null) : this;
+  }
+
+  segmentStartBefore(position: Position): Position {
+    const { position: earliest, segmentStart } = this.earliestPlace;
+    if (position <= earliest && (position > segmentStart || position === earliest)) return segmentStart;
+    if (position <= this.lineage.end && position > 0) return this.lineage.at(position - 1).owner.segmentStartBefore(position);
+    // One that a reader still holds while it is dropped sorts where it did before.
+    return this.segmentAt(position - 1)?.start ?? position;
+  }
+
+  writerBefore(position: Position): string {
+    return position <= this.lineage.end && position > 0 ? this.lineage.at(position - 1).owner.id : this.id;
+  }
+
+  hasSegment(start: Position, length: number): boolean {
+    const { position: earliest, segmentStart } = this.earliestPlace;
+    if (start === segmentStart && start + length === earliest) return true;
+    const position = start + length;
+    if (position <= this.lineage.end && position > 0) return this.lineage.at(position - 1).owner.hasSegment(start, length);
+    const segment = this.segmentAt(start);
+    return segment !== undefined && segment.start === start && length <= segment.length;
+  }
+
+  /** The segment that holds the byte at `position`, or would hold it at the tail. */
+  segmentAt(position: Position): Segment | undefined {
+    const last = this.#last;
+    if (last !== undefined && position >= last.start) return last;
+    let low = 0;
+    let high = this.segments.length - 1;
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if ((this.segments[middle]?.start ?? 0) <= position) low = middle;
+      else high = middle - 1;
+    }
+    const found = this.segments[low];
+    return found !== undefined && found.start <= position ? found : undefined;
+  }
+
+  /** Takes the place for the next `length` bytes, appended at `atMs`; an append is never split between two segments. */
+  reserve(length: number, atMs: number, roll: SegmentRoll): Place {
+    const position = this.reservedTail;
+    if (length > 0) {
+      const { start } = this.reservedSegment;
+      const used = position - start;
+      const isFull = used + length > roll.bytes || (roll.ageMs < Infinity && atMs - this.reservedSegment.firstAtMs >= roll.ageMs);
+      // It goes, or it can't be read: whatever was reserved meanwhile and taken back.
+      const isLost = start < Math.max(this.earliest, this.pendingTrim?.position ?? 0) || this.damagedSegments?.has(start) === true;
+      if (used === 0 || isFull || isLost) this.reservedSegment = { start: position, firstAtMs: atMs };
+    }
+    this.reservedTail = position + length;
+    return { position, segmentStart: this.reservedSegment.start };
+  }
+
+  /** What was reserved and not yet durable will never be; nor is the handle that its frame would have explained. */
+  unreserve(): void {
+    this.generation += 1;
+    this.unbind();
+    this.fitted.clear();
+    this.reservedTail = this.state.tail;
+    this.reservedSegment = this.#lastSegment();
+  }
+
+  /** The frame that explained its handle will never be: the next says again which stream this is. */
+  unbind(): void {
+    this.boundSequence = -1;
+  }
+
+  /** What is reserved when nothing is on its way. `NaN` is a float, as each time is: V8 need not convert the object later. */
+  #lastSegment(): ReservedSegment {
+    const last = this.#last;
+    return last !== undefined && endOf(last) > this.earliest ? last : { start: this.state.tail, firstAtMs: NaN };
+  }
+
+  /** `change` with `length` bytes in the segment at `segmentStart` is durable as part of `batch`. */
+  advance(change: AppendRecord, length: number, segmentStart: Position, batch: number): void {
+    if (length > 0) this.#extend(segmentStart, length, change);
+    this.state.apply(change, length);
+    this.lastBatch = batch;
+  }
+
+  #extend(segmentStart: Position, length: number, { atMs, messages }: AppendRecord): void {
+    const last = this.#last;
+    if (last?.start === segmentStart) {
+      this.#newest = last;
+      const index = (last.index ??= indexOfOne(last.length, last.firstAtMs));
+      if (index !== UNKNOWN_INDEX) index.add(length, messages, atMs);
+      last.length += length;
+      if (atMs > last.newestAtMs) last.newestAtMs = atMs;
+      return;
+    }
+    const index = messages === 1 ? null : new AppendIndex(atMs);
+    index?.add(length, messages, atMs);
+    const segment = { start: segmentStart, length, crc: 0, firstAtMs: atMs, newestAtMs: atMs, index, unchecked: null };
+    this.segments = appended(this.segments, segment);
+    this.#newest = segment;
+    // The same from now on: one object less for an append to look at.
+    if (this.reservedSegment.start === segmentStart) this.reservedSegment = segment;
+  }
+
+  /** The bytes before `place` are no longer part of the stream; the writer drops them. */
+  trim(place: Place, batch: number): void {
+    this.earliestPlace = place;
+    this.lastBatch = batch;
+  }
+
+  /** The fork `id` needs the bytes before `neededBefore`. */
+  link(id: string, neededBefore: Position, batch: number): void {
+    this.#unpin(id);
+    (this.forks ??= new Map()).set(id, neededBefore);
+    if (neededBefore > this.earliest) this.#pins += 1;
+    this.lastBatch = batch;
+  }
+
+  /** The fork `id` is gone. */
+  unlink(id: string, batch: number): void {
+    this.#unpin(id);
+    this.forks?.delete(id);
+    this.lastBatch = batch;
+  }
+
+  #unpin(id: string): void {
+    if ((this.forks?.get(id) ?? 0) > this.earliest) this.#pins -= 1;
+  }
+
+  /** It is deleted, but for what its forks need. */
+  softDelete(batch: number): void {
+    this.softDeleted = true;
+    this.lastBatch = batch;
+  }
+
+  /** Whether there are files of which the stream keeps nothing. */
+  get hasExcess(): boolean {
+    const [first] = this.segments;
+    return first !== undefined && endOf(first) <= this.earliest;
+  }
+
+  /** Forgets a segment whose file is gone. */
+  forgetSegment(segment: Segment): void {
+    this.segments.splice(this.segments.indexOf(segment), 1);
+    this.#newest = null;
+    for (const starts of [this.unsynced, this.entered, this.fitted]) starts.delete(segment.start);
+  }
+
+  /** A read was noted. */
+  touch(atMs: number, batch: number): void {
+    this.state.touchedAtMs = Math.max(this.state.touchedAtMs, atMs);
+    this.lastBatch = batch;
+  }
+}
+
+/** The streams that the engine gives out are its own. */
+export function ownStream(stored: StoredStream): FileStream {
+  if (stored instanceof FileStream) return stored;
+  throw new TypeError("a stream of another storage engine");
+}

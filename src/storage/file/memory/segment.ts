@@ -1,0 +1,43 @@
+import type { OldestPart, Position } from "../../storage.js";
+import type { AppendIndex } from "../format/append-index.js";
+
+/** A segment of a stream: `length` bytes of it are durable, `crc` is that of the bytes already in the segment's file. */
+export interface Segment {
+  readonly start: Position;
+  length: number;
+  crc: number;
+  /** When its first and its newest byte were appended. */
+  readonly firstAtMs: number;
+  newestAtMs: number;
+  /** Where its appends end; `null` where it is one append of one message. */
+  index: AppendIndex | null;
+  /** What another process wrote and nobody has compared with its CRC yet; `null` once that is done. */
+  unchecked: UncheckedBytes | null;
+}
+
+/** The first bytes of a segment, as its sidecar knows them. */
+export interface UncheckedBytes {
+  readonly length: number;
+  readonly crc: number;
+  /** The comparison, while it is under way. */
+  checking: Promise<void> | null;
+}
+
+/** A piece of a stream that lies in one segment. */
+export interface Part extends OldestPart {
+  readonly segmentStart: Position;
+}
+
+/** The segments of a stream between two positions, cut to them. */
+export function* partsOf(segments: readonly Segment[], from: Position, to: Position): Generator<Part> {
+  for (const segment of segments) {
+    if (segment.start >= to) return;
+    const end = Math.min(endOf(segment), to);
+    if (end > from) yield { segmentStart: segment.start, end, newestAtMs: segment.newestAtMs };
+  }
+}
+
+/** Where a segment ends. */
+export function endOf({ start, length }: { readonly start: Position; readonly length: number }): Position {
+  return start + length;
+}

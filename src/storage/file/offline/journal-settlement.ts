@@ -1,0 +1,196 @@
+import { systemClock } from "../../../ops/clock.js";
+import type { Log } from "../../../ops/log.js";
+import type { Damaged } from "../directory/quarantine.js";
+import type { FileStream } from "../memory/file-stream.js";
+import { encodeBinding } from "../journal/frame-encoder.js";
+import { poolThreads, readWhole, replaceFile, type Files } from "../disk/files.js";
+import type { Survey, SurveyedFile } from "../survey/journal-survey.js";
+import { ownSidecar, type JournaledStream } from "../survey/journaled-stream.js";
+import type { Layout } from "../format/layout.js";
+import { decodeRecords, encodeFrame, keepRecords, SECTOR_BYTES, type Frame } from "../format/record.js";
+import { keepStreams, NO_RECORDS, writeKept } from "../journal/kept-journal.js";
+import { recover } from "../recovery/recovery.js";
+import { SegmentPool } from "../segments/segment-pool.js";
+import { SegmentWriter } from "../segments/segment-writer.js";
+import { TailCache } from "../memory/tail-cache.js";
+import { Trash } from "../segments/trash.js";
+
+/** What a settlement works with. */
+export interface SettlementOptions {
+  readonly files: Files;
+  readonly layout: Layout;
+  readonly directoryId: Buffer;
+  readonly damaged: Damaged;
+  /** Whether the stream of this id has forks. */
+  readonly isSource: (id: string) => boolean;
+  readonly log: Log;
+}
+
+/** A stream whose records are not all there, or may not be. */
+export interface ShortStream {
+  readonly id: string;
+  readonly name: string;
+  readonly directory: string;
+  readonly reason: string;
+  /** Whether nothing of it is left to apply records to. */
+  readonly isLostWithAll: boolean;
+}
+
+/** What a settlement decides. */
+export interface Decisions {
+  /** The streams that are refused from now on. */
+  readonly short: readonly ShortStream[];
+  /** What the journal goes on from: no batch before it is asked for again. */
+  readonly lastBatch: number;
+}
+
+const CACHE_BYTES = 64 * 1024 * 1024;
+
+/** Streams that have lost records: a gap before later ones, or a damaged record of their own. */
+export function shortStreams(survey: Survey): ShortStream[] {
+  const present = [...survey.streams.values()].filter(({ deleted }) => !deleted);
+  // Of two with the same name the one named first is deleted, also where that record is lost.
+  const holders = new Map(present.map((stream) => [stream.directory, stream]));
+  return [...holders.values()].filter((stream) => (isApplicable(stream, survey) && (stream.gap !== null || stream.suspect)) || isLostWithAll(stream)).map(shortStream);
+}
+
+/** Whether recovery has files to apply the stream's records to, or makes them. */
+export function isApplicable(stream: JournaledStream, { streams }: Survey): boolean {
+  const { createdHere, sidecar } = stream;
+  if (isLostWithAll(stream)) return false;
+  if (ownSidecar(stream) !== null) return true;
+  if (!createdHere || sidecar?.kind === "damaged") return false;
+  // What is in the place of one that was created in the journal goes: it was deleted there, or never created.
+  return sidecar === null || sidecar.sidecar.claimed || streams.has(sidecar.sidecar.id);
+}
+
+/** Whether a stream's beginning is lost, and it has no files. What has its name in that case should be deleted. */
+function isLostWithAll(stream: JournaledStream): boolean {
+  return stream.isBeginningLost && stream.sidecar?.kind !== "damaged" && (ownSidecar(stream)?.claimed ?? true);
+}
+
+function shortStream(stream: JournaledStream): ShortStream {
+  const { identity, directory, gap, tail } = stream;
+  const isLost = isLostWithAll(stream);
+  const reason = isLost
+    ? "its creation is lost, with all that it had: it was in a damaged part of the journal, or in files that are gone"
+    : `records of it from position ${gap?.tail ?? tail} on are lost, and its readers may have seen them`;
+  return { id: identity.id, name: identity.name, directory, reason, isLostWithAll: isLost };
+}
+
+/**
+ * Applies all sound records of the journal to the streams' own files, as a start of the server does, and leaves a journal
+ * that holds nothing but what could not be applied: that is kept for the next start. Streams that have lost records are
+ * refused from then on.
+ *
+ * Until the last step the journal stays as it is: when it is damaged no server starts on it, and doing it all again does
+ * the same. Returns the streams whose records are kept because their files can't take them.
+ */
+export async function settleJournal(options: SettlementOptions, survey: Survey, { short, lastBatch }: Decisions): Promise<FileStream[]> {
+  const { files, layout, damaged } = options;
+  const isWhole = survey.damages.length === 0 && survey.superseded.size === 0;
+  const journal = isWhole ? survey.files : survey.files.map((file) => ({ ...file, frames: () => knownFrames(file, (id) => !survey.superseded.has(id)) }));
+  const left = await applyAll({ ...options, lastBatch }, journal, short);
+  for (const { id, directory, reason } of short) await damaged.refuse(directory, reason, { batch: lastBatch, isSource: options.isSource(id) });
+  const next = Math.max(...survey.files.map(({ sequence }) => sequence)) + 1;
+  const empty = encodeFrame({ sequence: next, batch: lastBatch + 1, directoryId: options.directoryId, handles: 0, fileBytes: SECTOR_BYTES }, 0, NO_RECORDS);
+  await replaceFile(files, layout.journalFile(next), empty);
+  await files.syncDirectory(layout.journal);
+  const isKept = survey.damages.length > 0 || short.length > 0;
+  const leftIds = new Set(left.map(({ id }) => id));
+  for (const file of journal) {
+    const isWhole = survey.damages.every((damage) => damage.file !== file.path);
+    if ((await keepLeft({ ...options, survey }, file, leftIds, isWhole)) === file.path) continue;
+    if (isKept) await damaged.move(file.path);
+    else await files.unlink(file.path);
+  }
+  await files.syncDirectory(layout.journal);
+  return left;
+}
+
+/** Keeps what a file has of these streams; returns where, `null` when it has nothing of them. */
+async function keepLeft({ files, layout, damaged, survey }: SettlementOptions & { readonly survey: Survey }, { path, sequence, frames, bindings }: SurveyedFile, ids: ReadonlySet<string>, isWhole: boolean): Promise<string | null> {
+  const kept = ids.size === 0 ? [] : keepStreams(withBindings(await frames(), bindings, survey), ({ id }) => ids.has(id));
+  if (kept.length === 0) return null;
+  const target = layout.keptJournalFile(sequence);
+  if (target === path && !isWhole) await damaged.copy(path, (await readWhole(files, path)) ?? NO_RECORDS);
+  await writeKept({ files, layout, sequence }, kept);
+  return target;
+}
+
+/** The frames with records that say what those handles stand for of which only a damaged one said it. */
+function withBindings(frames: readonly Frame[], bindings: SurveyedFile["bindings"], { streams }: Survey): readonly Frame[] {
+  const bound = new Set<number>();
+  return frames.map((frame) => {
+    const missing: Buffer[] = [];
+    for (const { handle, identity, position } of decodeRecords(frame)) {
+      const known = bindings.get(handle);
+      if (identity === null && !bound.has(handle) && known !== undefined) missing.push(encodeBinding(handle, known, Math.min(position, streams.get(known.id)?.tail ?? position)));
+      bound.add(handle);
+    }
+    return { ...frame, recordCount: frame.recordCount + missing.length, records: Buffer.concat([...missing, frame.records]) };
+  });
+}
+
+/**
+ * Applies records of journal files that were set aside to these streams, by id, whose files could not take them then.
+ * Those of them that have lost records are refused: nothing of what is kept is asked for again, up to batch `lastBatch`.
+ */
+export async function applyKept(options: SettlementOptions, kept: Survey, ids: ReadonlySet<string>, lastBatch: number): Promise<void> {
+  const short = shortStreams(kept).filter(({ id }) => ids.has(id));
+  const journal = kept.files.map((file) => ({ ...file, frames: () => knownFrames(file, (id) => ids.has(id)) }));
+  await applyAll({ ...options, lastBatch }, journal, short);
+  for (const { id, directory, reason } of short) await options.damaged.refuse(directory, reason, { batch: lastBatch, isSource: options.isSource(id) });
+}
+
+/** Streams that are there, and whose files lack records that were set aside, or may lack some that were damaged there. */
+export function behindKept(kept: Survey, present: Survey): JournaledStream[] {
+  const isGone = (id: string): boolean => present.streams.get(id)?.deleted === true;
+  return [...kept.streams.values()].filter((stream) => {
+    const lacksRecords = stream.pendingRecords > 0 || stream.gap !== null || stream.suspect;
+    return !stream.deleted && !isGone(stream.identity.id) && ownSidecar(stream) !== null && lacksRecords;
+  });
+}
+
+async function applyAll({ files, layout, directoryId, log, lastBatch }: SettlementOptions & { readonly lastBatch: number }, journal: readonly SurveyedFile[], short: readonly ShortStream[]): Promise<FileStream[]> {
+  const shortened = new Set(short.filter((stream) => !stream.isLostWithAll).map(({ directory }) => directory));
+  const lost = new Set(short.filter((stream) => stream.isLostWithAll).map(({ directory }) => directory));
+  const pool = new SegmentPool(files);
+  const cache = new TailCache(CACHE_BYTES);
+  const writer = new SegmentWriter({ files, layout, pool, cache, threads: poolThreads(), damaged: (stream, damage) => void (stream.damage = damage) });
+  let failed: Error | null = null;
+  const fault = (error: Error): void => void (failed ??= error);
+  const trash = new Trash({ files, layout, pool, clock: systemClock(), log, failed: fault, fault, noteShard: (directory) => writer.noteShard(directory) });
+  const { backlog } = await recover({ files, layout, directoryId, writer, cache, trash, maxUnwrittenBytes: CACHE_BYTES / 2, journal, lastBatch });
+  const left: FileStream[] = [];
+  for (const name of backlog.names()) {
+    const stream = await backlog.open(name);
+    if (stream === null || lost.has(stream.directory)) continue;
+    // What is before a gap is theirs like everything else.
+    if (shortened.has(stream.directory)) stream.damage = null;
+    if (stream.damage === null) await settle(writer, stream);
+    // Also where the files only now turn out not to take it.
+    if (stream.damage !== null) left.push(stream);
+  }
+  await writer.syncShards();
+  await trash.stop();
+  await pool.closeAll();
+  if (failed !== null) throw failed;
+  return left;
+}
+
+async function settle(writer: SegmentWriter, stream: FileStream): Promise<void> {
+  stream.unreserve();
+  await writer.persist(stream);
+}
+
+/** Behind damage a handle may stand for a stream that was named in the damaged part: nobody knows which. */
+async function knownFrames(file: SurveyedFile, isWanted: (id: string) => boolean): Promise<readonly Frame[]> {
+  const known = new Set([...file.bindings].filter(([, { id }]) => isWanted(id)).map(([handle]) => handle));
+  return (await file.frames()).map((frame) =>
+    keepRecords(frame, ({ handle, identity }) => {
+      if (identity !== null && isWanted(identity.id)) known.add(handle);
+      return known.has(handle);
+    }),
+  );
+}

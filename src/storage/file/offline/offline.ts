@@ -1,0 +1,28 @@
+import { explainUnusable, readMarker } from "../directory/directory.js";
+import { systemFiles, type Files } from "../disk/files.js";
+import { Layout } from "../format/layout.js";
+import { assertUnlocked, DirectoryError } from "../directory/lock.js";
+
+/** A data directory that no server has open. */
+export interface OfflineDirectory {
+  readonly files: Files;
+  readonly layout: Layout;
+  readonly directoryId: Buffer;
+}
+
+/**
+ * Finds a data directory for a command that works beside no server; changes nothing. With `force` the lock of a
+ * process that can't be seen from here does not count. Throws {@link DirectoryError}.
+ */
+export async function openOffline(root: string, force: boolean): Promise<OfflineDirectory> {
+  const files = systemFiles(true);
+  const layout = new Layout(root);
+  try {
+    const directoryId = await readMarker(files, layout);
+    if (directoryId === null) throw new DirectoryError(`${root} is not a data directory of streamdir: ${layout.marker} is missing`);
+    await assertUnlocked(files, layout.lock, force);
+    return { files, layout, directoryId };
+  } catch (error) {
+    throw explainUnusable(root, error);
+  }
+}

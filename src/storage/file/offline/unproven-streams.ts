@@ -1,0 +1,40 @@
+import { mayHaveLost } from "../survey/damaged-place.js";
+import { isApplicable, shortStreams, type ShortStream } from "./journal-settlement.js";
+import type { Survey } from "../survey/journal-survey.js";
+import { ownSidecar } from "../survey/journaled-stream.js";
+import type { Position } from "../../storage.js";
+import type { CheckedStream } from "../survey/stream-check.js";
+import type { StreamFactFinder } from "../survey/stream-facts.js";
+
+/**
+ * Open streams of which nothing shows that they have not lost their end, where it is not known whose records were damaged;
+ * those that have lost some for certain are not among them. `streams` are all that have a directory.
+ */
+export async function unprovenStreams(survey: Survey, facts: StreamFactFinder, streams: AsyncIterable<CheckedStream>): Promise<ShortStream[]> {
+  const { damages } = survey;
+  const found: ShortStream[] = [];
+  if (damages.every(({ others }) => others === "nobody")) return found;
+  const short = new Set(shortStreams(survey).map(({ directory }) => directory));
+  const note = (id: string, name: string, directory: string, tail: Position): void => {
+    if (!short.has(directory)) found.push({ id, name, directory, reason: reasonAt(tail), isLostWithAll: false });
+  };
+  for (const stream of facts.present.values()) {
+    const { identity: { id, name }, directory, ended, tail } = stream;
+    const own = ownSidecar(stream);
+    // Of one that its directory tells of, the sidecar is not in its place.
+    const isOnlyHere = own === null ? isApplicable(stream, survey) : own.claimed || stream.isTold;
+    const batch = own === null || own.claimed ? 0 : own.batch;
+    if (isOnlyHere && !ended && mayHaveLost(damages, { id, batch }, stream)) note(id, name, directory, tail);
+  }
+  for await (const { directory, sidecar } of streams) {
+    if (sidecar === null || sidecar.claimed || sidecar.softDeleted || sidecar.state.closed || facts.deleted.has(sidecar.id)) continue;
+    const present = facts.present.get(directory);
+    const journaled = present?.identity.id === sidecar.id ? present : undefined;
+    if (journaled?.ended !== true && mayHaveLost(damages, sidecar, journaled)) note(sidecar.id, sidecar.name, directory, journaled?.tail ?? sidecar.state.tail);
+  }
+  return found;
+}
+
+function reasonAt(tail: Position): string {
+  return `records of it from position ${tail} on may be lost, and its readers may have seen them: nobody can tell whose records a damaged part of the journal had`;
+}

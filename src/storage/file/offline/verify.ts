@@ -1,0 +1,278 @@
+import { join } from "node:path";
+import type { Position } from "../../storage.js";
+import { crc32 } from "../format/crc32.js";
+import { errorCode, isBusy, readFully, type Files } from "../disk/files.js";
+import { claimIdOf, isSpare, journalSequenceOf, keptSequenceOf, segmentPath, sidecarPath, type Layout } from "../format/layout.js";
+import { behindKept } from "./journal-settlement.js";
+import { newerThanJournal } from "../directory/catalog.js";
+import { describeDamage } from "../survey/damaged-place.js";
+import { surveyJournal, surveyKept, type Survey } from "../survey/journal-survey.js";
+import type { BypassedPlace, JournaledStream } from "../survey/journaled-stream.js";
+import { describeLoss } from "../survey/losses.js";
+import { ForkRelations } from "../survey/fork-relations.js";
+import { nameList } from "../survey/name-list.js";
+import { checkStream, type CheckedStream, type Finding } from "../survey/stream-check.js";
+import { idsOf, StreamFactFinder, type StreamFacts } from "../survey/stream-facts.js";
+
+export type { Finding } from "../survey/stream-check.js";
+
+/** How far a verification is. */
+export interface VerifyProgress {
+  readonly streams: number;
+  readonly bytes: number;
+  /** The part that is done, from 0 to 1. */
+  readonly done: number;
+}
+
+/** What was looked at. */
+export interface VerifySummary {
+  readonly streams: number;
+  readonly bytes: number;
+  readonly journalFiles: number;
+  /** What is in the directory and is neither wrong nor streamdir's. */
+  readonly notes: readonly string[];
+  readonly findings: number;
+}
+
+/** What a verification works with. */
+export interface VerifyOptions {
+  readonly files: Files;
+  readonly layout: Layout;
+  readonly directoryId: Buffer;
+  readonly report: (finding: Finding) => void;
+  readonly progress: (progress: VerifyProgress) => void;
+}
+
+/** Streams looked at together: reading one overlaps with the checksum of another. */
+const CONCURRENCY = 8;
+
+/**
+ * Reads everything in a directory that no server has open and compares it with its checksums: the journal, each sidecar,
+ * each segment, each name, and both sides of each fork. Changes nothing.
+ */
+export async function verifyDirectory(options: VerifyOptions): Promise<VerifySummary> {
+  const survey = await surveyJournal(options);
+  return new Verification(options, survey).run(survey);
+}
+
+/** Accepted losses that are told one by one. */
+const MAX_GIVEN_UP = 100;
+
+/** A finding about bytes that forks may share. */
+interface SharedLoss {
+  readonly finding: Finding;
+  readonly id: string;
+  readonly from: Position;
+  readonly to: Position;
+}
+
+class Verification {
+  readonly #options: VerifyOptions;
+  readonly #facts: StreamFactFinder;
+  readonly #relations: ForkRelations;
+  /** Lost segments of streams with forks, whose names are known at the end. */
+  readonly #shared: SharedLoss[] = [];
+  readonly #lastBatch: number;
+  /** What was given up of streams, in words, as far as there is room to say it. */
+  readonly #givenUp: string[] = [];
+  #givenUpCount = 0;
+  #streams = 0;
+  #bytes = 0;
+  #findings = 0;
+  /** Directories to look at, and those done, with parts of those that are looked at. */
+  #total = 0;
+  #done = 0;
+
+  constructor(options: VerifyOptions, survey: Survey) {
+    this.#options = options;
+    this.#facts = new StreamFactFinder(options, survey);
+    this.#relations = new ForkRelations(options.layout);
+    this.#lastBatch = survey.highestBatch;
+  }
+
+  async run(survey: Survey): Promise<VerifySummary> {
+    const { files, layout } = this.#options;
+    this.#bytes += survey.files.reduce((sum, { bytes }) => sum + bytes, 0);
+    for (const finding of journalFindings(survey, layout)) this.#report(finding);
+    for (const { identity, directory } of behindKept(await surveyKept(this.#options), survey)) {
+      this.#report({ ...aboutFile(directory, `it lacks records that were set aside in ${layout.damaged}`), stream: identity.name });
+    }
+    for (const stream of survey.streams.values()) if (!stream.deleted) await this.#checkBypassed(stream);
+    for (const facts of this.#facts.unwritten()) this.#relations.note(facts);
+    const shards = await files.list(layout.streams);
+    for (const shard of shards) this.#total += (await this.#entriesOf(shard)).length;
+    const journaled = new Map(this.#facts.present);
+    await this.#checkStreams(shards, journaled);
+    for (const { identity, directory, createdHere } of journaled.values()) {
+      if (createdHere) continue;
+      this.#relations.noteUnsound([identity.id]);
+      // The damaged place in the journal tells of it.
+      if (survey.damages.some(({ suspects }) => suspects.has(identity.id))) continue;
+      this.#report({ ...aboutFile(directory, "it is missing"), stream: identity.name });
+    }
+    await this.#checkForks();
+    const notes = [...(await notesOn(files, layout)), ...this.#givenUp];
+    if (this.#givenUpCount > this.#givenUp.length) notes.push(`${this.#givenUpCount - this.#givenUp.length} more losses were accepted`);
+    return { streams: this.#streams, bytes: this.#bytes, journalFiles: survey.files.length, notes, findings: this.#findings };
+  }
+
+  #report(finding: Finding): void {
+    this.#findings += 1;
+    this.#options.report(finding);
+  }
+
+  async #entriesOf(shard: string): Promise<string[]> {
+    const path = join(this.#options.layout.streams, shard);
+    try {
+      return (await this.#options.files.list(path)).map((entry) => join(path, entry));
+    } catch (error) {
+      if (errorCode(error) === "" || isBusy(error)) throw error;
+      return [];
+    }
+  }
+
+  /** Takes those out of `journaled` that have a directory. */
+  async #checkStreams(shards: readonly string[], journaled: Map<string, JournaledStream>): Promise<void> {
+    const rest = this.#directories(shards);
+    const worker = async (): Promise<void> => {
+      for await (const directory of rest) {
+        const expected = journaled.get(directory);
+        journaled.delete(directory);
+        await this.#checkStream(directory, expected);
+      }
+    };
+    await Promise.all(Array.from({ length: CONCURRENCY }, worker));
+  }
+
+  async *#directories(shards: readonly string[]): AsyncGenerator<string> {
+    for (const shard of shards) {
+      if (!/^[0-9a-f]{2}$/.test(shard)) this.#report(aboutFile(join(this.#options.layout.streams, shard), "it is no directory of streams"));
+      else yield* await this.#entriesOf(shard);
+    }
+  }
+
+  async #checkStream(directory: string, journaled: JournaledStream | undefined): Promise<void> {
+    let part = 0;
+    const onBytes = (bytes: number, done: number): void => {
+      this.#bytes += bytes;
+      this.#done += done - part;
+      part = done;
+      this.#show();
+    };
+    const checked = await checkStream({ ...this.#options, trimmedTo: journaled?.trimmedTo ?? 0, readSegments: true, onBytes }, directory);
+    // What is left of a stream whose deletion is in the journal is nobody's.
+    const isLeftover = checked.sidecar === null ? this.#facts.isVacated(directory) : this.#facts.deleted.has(checked.sidecar.id);
+    const facts = this.#facts.factsIn(directory, checked.sidecar);
+    if (facts !== null) this.#relations.note(facts);
+    if (!isLeftover) await this.#judge(checked, journaled, facts);
+    if (checked.sidecarBytes !== null) this.#streams += 1;
+    onBytes(0, 1);
+  }
+
+  async #judge(checked: CheckedStream, journaled: JournaledStream | undefined, facts: StreamFacts | null): Promise<void> {
+    for (const finding of checked.findings) {
+      const segment = checked.lost.find(({ path }) => path === finding.file);
+      if (segment === undefined || facts === null || facts.forks.size === 0) this.#report(finding);
+      else this.#shared.push({ finding, id: facts.id, from: segment.start, to: segment.start + segment.length });
+    }
+    this.#noteAccepted(checked);
+    const { sidecar } = checked;
+    // Without any batch the journal itself is the finding.
+    if (sidecar !== null && sidecar.batch > this.#lastBatch && this.#lastBatch > 0) {
+      this.#report({ ...aboutFile(sidecarPath(checked.directory), newerThanJournal(sidecar.batch, this.#lastBatch)), stream: checked.name });
+    }
+    const problem = problemWithOwner(checked, journaled);
+    if (problem !== null) this.#report({ ...aboutFile(sidecarPath(checked.directory), problem), stream: checked.name });
+    if (facts === null && (problem !== null || (checked.sidecarProblem !== null && checked.sidecarState !== "missing"))) {
+      this.#relations.noteUnsound(await idsOf(this.#options, checked, journaled));
+    }
+  }
+
+  #noteAccepted({ name, accepted }: CheckedStream): void {
+    for (const loss of accepted ?? []) {
+      this.#givenUpCount += 1;
+      if (this.#givenUp.length < MAX_GIVEN_UP) this.#givenUp.push(`stream ${JSON.stringify(name)}: ${describeLoss(loss)}`);
+    }
+  }
+
+  async #checkForks(): Promise<void> {
+    for (const { finding, id, from, to } of this.#shared) {
+      const sharers = this.#relations.sharersOf(id, from, to);
+      this.#report(sharers.length === 0 ? finding : { ...finding, problem: `${finding.problem}, which its forks share: ${nameList(sharers)}` });
+    }
+    for await (const { finding } of this.#relations.problems((name) => this.#facts.find(name))) this.#report(finding);
+  }
+
+  #show(): void {
+    this.#options.progress({ streams: this.#streams, bytes: this.#bytes, done: this.#total === 0 ? 1 : this.#done / this.#total });
+  }
+
+  /** What the journal only vouches for must be in its segment. */
+  async #checkBypassed(stream: JournaledStream): Promise<void> {
+    for (const place of stream.bypassed) {
+      if (place.position < stream.trimmedTo) continue;
+      this.#bytes += place.length;
+      const path = segmentPath(stream.directory, place.segmentStart);
+      if (await isThere(this.#options.files, path, place)) continue;
+      const problem = `an append in it does not match its checksum: positions ${place.position} to ${place.position + place.length} of the stream`;
+      this.#report({ stream: stream.identity.name, file: path, offset: place.position - place.segmentStart, problem });
+    }
+  }
+}
+
+function aboutFile(file: string, problem: string): Finding {
+  return { stream: null, file, offset: null, problem };
+}
+
+async function isThere(files: Files, path: string, { position, segmentStart, length, crc }: BypassedPlace): Promise<boolean> {
+  try {
+    const file = await files.open(path, "read");
+    try {
+      const bytes = await readFully(file, position - segmentStart, length);
+      return bytes.length === length && crc32(bytes) === crc;
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    if (errorCode(error) === "" || isBusy(error)) throw error;
+    return false;
+  }
+}
+
+/** What is wrong between a directory and the stream that the journal says is there; `undefined` for one it does not speak of. */
+export function problemWithOwner({ sidecar, sidecarState, starts }: CheckedStream, journaled: JournaledStream | undefined): string | null {
+  if (sidecar === null) {
+    // Files without a sidecar are those of a stream that only the journal knows; and then no file may be missed.
+    const isExpected = journaled === undefined ? starts.length === 0 : journaled.createdHere && journaled.bypassed.length === 0;
+    return sidecarState === "missing" && !isExpected ? "it is missing" : null;
+  }
+  const isTheirs = journaled?.identity.id === sidecar.id;
+  // A crash leaves directories that were taken for streams which were never created.
+  if (sidecar.claimed) return null;
+  return journaled === undefined || isTheirs ? null : `it is that of another stream of this name than the journal's, ${journaled.identity.id}`;
+}
+
+function* journalFindings(survey: Survey, { journal }: Layout): Generator<Finding> {
+  if (survey.lastBatch === 0 && survey.damages.length === 0) yield aboutFile(journal, "the journal is missing");
+  for (const damage of survey.damages) yield { stream: null, file: damage.file, offset: damage.offset, problem: describeDamage(damage, survey.streams) };
+  for (const { identity, gap, deleted } of survey.streams.values()) {
+    if (gap === null || deleted) continue;
+    yield { stream: identity.name, file: gap.file, offset: gap.offset, problem: `it goes on at position ${gap.position}, but the stream ends at ${gap.tail}` };
+  }
+}
+
+const TOP_LEVEL = new Set(["streamdir.json", "streamdir.json.new", "lock", "journal", "streams", "trash", "damaged"]);
+
+/** What is there and does no harm. */
+async function notesOn(files: Files, layout: Layout): Promise<string[]> {
+  const notes: string[] = [];
+  for (const name of await files.list(layout.root)) {
+    if (!TOP_LEVEL.has(name) && claimIdOf(name) === null) notes.push(`${join(layout.root, name)} is not streamdir's`);
+  }
+  for (const name of await files.list(layout.journal)) {
+    if (journalSequenceOf(name) === null && keptSequenceOf(name) === null && !isSpare(name)) notes.push(`${join(layout.journal, name)} is no journal file`);
+  }
+  const kept = await files.list(layout.damaged);
+  if (kept.length > 0) notes.push(`${layout.damaged} keeps what was set aside: ${kept.sort().join(", ")}`);
+  return notes;
+}

@@ -1,0 +1,243 @@
+import { DamagedStreamError } from "../../storage.js";
+import { newerThanJournal, readBase, readSidecarIn } from "../directory/catalog.js";
+import { combineCrc32 } from "../format/crc32.js";
+import { FileStream } from "../memory/file-stream.js";
+import { errorCode, errorPath, isDiskFull, isPassing, isPathFault, isSystemError, type Files } from "../disk/files.js";
+import { sidecarPath, type Layout } from "../format/layout.js";
+import { DirectoryError } from "../directory/lock.js";
+import { decodeRecordAt, RecordKind, type Frame, type JournalRecord, type StreamIdentity } from "../format/record.js";
+import type { SegmentWriter } from "../segments/segment-writer.js";
+import type { Sidecar, SidecarResult } from "../format/sidecar.js";
+import { StreamDirectories } from "../directory/stream-directories.js";
+import { appended, type TailCache } from "../memory/tail-cache.js";
+import type { Trash } from "../segments/trash.js";
+
+/** What a backlog works with. */
+export interface BacklogOptions {
+  readonly files: Files;
+  readonly layout: Layout;
+  readonly writer: SegmentWriter;
+  readonly cache: TailCache;
+  readonly trash: Trash;
+  /** Bytes that may wait in memory for their segments. */
+  readonly maxUnwrittenBytes: number;
+}
+
+/** One for all streams without records; never written to. */
+const NOWHERE: never[] = [];
+
+/** What the journal has of one stream. */
+export class StreamRecords {
+  readonly identity: StreamIdentity;
+  /** The journal has the stream's creation: all it has may be taken from there. */
+  isCreatedHere = false;
+  isDeleted = false;
+  /** Payload of it is in its segments, and perhaps no sidecar knows. */
+  isBypassed = false;
+  /** Some of its records were kept, because its files could not take them. */
+  isKept = false;
+  /** The stream, once it is opened. */
+  stream: FileStream | null = null;
+  /** Where its records are, in order: each in a frame, at an offset. */
+  #frames: Frame[] = NOWHERE;
+  #offsets: number[] = NOWHERE;
+
+  constructor(identity: StreamIdentity) {
+    this.identity = identity;
+  }
+
+  /** Takes note of the stream's next record. */
+  note(frame: Frame, offset: number): void {
+    this.#frames = appended(this.#frames, frame);
+    this.#offsets = appended(this.#offsets, offset);
+  }
+
+  /** Each record, with its frame's batch. */
+  *records(): Generator<{ readonly record: JournalRecord; readonly batch: number }> {
+    for (const [index, frame] of this.#frames.entries()) yield { record: decodeRecordAt(frame, this.#offsets[index] ?? 0), batch: frame.batch };
+  }
+
+  /** The stream has all that its records brought. */
+  applied(stream: FileStream): void {
+    this.stream = stream;
+    this.#frames = NOWHERE;
+    this.#offsets = NOWHERE;
+  }
+}
+
+/**
+ * Streams that the journal goes on with and that nobody has opened since the start: each is brought to where it was when
+ * it is first asked for. Doing it again does the same: positions are absolute, and a stream takes only records of batches
+ * that its sidecar does not hold.
+ */
+export class Backlog {
+  readonly #options: BacklogOptions;
+  readonly #lastBatch: number;
+  readonly #directories: StreamDirectories;
+  readonly #waiting: Map<string, StreamRecords>;
+
+  /** `waiting` are the streams by name; `lastBatch` is the journal's. */
+  constructor(options: BacklogOptions, waiting: Map<string, StreamRecords>, lastBatch: number) {
+    this.#options = options;
+    this.#lastBatch = lastBatch;
+    this.#directories = new StreamDirectories(options);
+    this.#waiting = waiting;
+  }
+
+  /** How many streams wait. */
+  get size(): number {
+    return this.#waiting.size;
+  }
+
+  /** Whether a stream of this name waits. */
+  has(name: string): boolean {
+    return this.#waiting.has(name);
+  }
+
+  /** The names of those that wait; some may be opened meanwhile. */
+  names(): IterableIterator<string> {
+    return this.#waiting.keys();
+  }
+
+  /**
+   * Opens the stream of this name, `null` where none waits; one at a time for a name. It keeps what is wrong with it. When the
+   * disk fails, the stream waits on, and the next try begins from its files.
+   */
+  async open(name: string): Promise<FileStream | null> {
+    const records = this.#waiting.get(name);
+    if (records === undefined) return null;
+    const stream = await this.#openFiles(records).catch((error: unknown) => barred(records.identity, this.#options.layout, error));
+    try {
+      await this.#apply(stream, records);
+    } catch (error) {
+      this.#options.cache.drop(stream);
+      throw error;
+    }
+    stream.recovering = false;
+    if (records.isKept && stream.damage === null) await this.#prove(stream);
+    records.applied(stream);
+    this.#waiting.delete(name);
+    return stream;
+  }
+
+  async #openFiles({ identity, isCreatedHere }: StreamRecords): Promise<FileStream> {
+    const { files, layout, trash, writer } = this.#options;
+    const directory = layout.streamDirectory(identity.name);
+    if (isCreatedHere && !(await this.#directories.mayHave(directory))) {
+      // A process that was killed may have removed what was there, and that may not be permanent yet.
+      writer.noteShard(directory);
+      return newStream(identity, directory, null);
+    }
+    const { own, isTold, isVacant, problem } = await orUnreadable(identity.name, directory, () => readBase(files, identity.id, directory));
+    // Files that no sidecar vouches for are in the way of nobody: the journal has all that the stream ever was.
+    if (own === null && isCreatedHere && isVacant) {
+      await trash.discard(directory, `${identity.id}-leftovers`);
+      return newStream(identity, directory, null);
+    }
+    const stream = newStream(identity, directory, own);
+    stream.hasUnsyncedSidecar = own !== null;
+    stream.hasNotice = isTold;
+    writer.noteShard(directory);
+    if (own === null) stream.damage = damageOf(stream, problem);
+    else if (own.batch > this.#lastBatch) stream.damage = damageOf(stream, newerThanJournal(own.batch, this.#lastBatch));
+    return stream;
+  }
+
+  /** Whether its files take now what they could not take before is seen before anybody reads the stream, or appends to it. */
+  async #prove(stream: FileStream): Promise<void> {
+    stream.unreserve();
+    await ifRoom(this.#options.writer.persist(stream));
+  }
+
+  async #apply(stream: FileStream, records: StreamRecords): Promise<void> {
+    const { cache, maxUnwrittenBytes, writer } = this.#options;
+    for (const { record, batch } of records.records()) {
+      if (stream.damage !== null) return;
+      if (batch <= stream.persistedBatch) continue;
+      await this.#applyRecord(stream, record, batch);
+      if (cache.unwrittenBytes > maxUnwrittenBytes) await ifRoom(writer.flush(stream));
+    }
+  }
+
+  #applyRecord(stream: FileStream, record: JournalRecord, batch: number): Promise<void> | void {
+    const { cache, writer } = this.#options;
+    const { change, segmentStart, position } = record;
+    if (record.kind === RecordKind.touch) return stream.touch(change.atMs, batch);
+    if (record.kind === RecordKind.link) return stream.link(change.payload.toString(), position, batch);
+    if (record.kind === RecordKind.unlink) return stream.unlink(change.payload.toString(), batch);
+    if (record.kind === RecordKind.softDelete) return stream.softDelete(batch);
+    if (record.kind === RecordKind.trim) {
+      stream.trim({ position, segmentStart }, batch);
+      return writer.trim(stream);
+    }
+    if (record.kind !== RecordKind.create && record.kind !== RecordKind.append) return;
+    if (position !== stream.state.tail) {
+      stream.damage = damageOf(stream, `the journal goes on at position ${position}, but the stream ends at ${stream.state.tail}`);
+      return;
+    }
+    const { bypassed } = record;
+    stream.advance(change, bypassed?.length ?? change.payload.length, segmentStart, batch);
+    if (bypassed !== null) return this.#joinBypassed(stream, position, bypassed);
+    // A copy: the cache must not keep the whole journal file in memory.
+    if (change.payload.length > 0) cache.append(stream, segmentStart, position, Buffer.from(change.payload));
+  }
+
+  /** The payload is in its segment, synced before its record was written: what comes before it is written, and it is counted in. */
+  async #joinBypassed(stream: FileStream, position: number, bypassed: { readonly length: number; readonly crc: number }): Promise<void> {
+    const { cache, writer } = this.#options;
+    await writer.flushTo(stream, position);
+    if (stream.damage !== null) return;
+    // The cache holds one run without a gap, and this payload is not in it.
+    cache.drop(stream);
+    const segment = stream.segmentAt(position);
+    stream.written = position + bypassed.length;
+    if (segment === undefined) return;
+    segment.crc = combineCrc32(segment.crc, bypassed.crc, bypassed.length);
+    // Another process wrote it.
+    segment.unchecked = { length: stream.written - segment.start, crc: segment.crc, checking: null };
+  }
+}
+
+/** On a full disk the stream can be read all the same: what waits in memory is no more than the journal has. */
+async function ifRoom(work: Promise<void>): Promise<void> {
+  try {
+    await work;
+  } catch (error) {
+    if (!isDiskFull(error)) throw error;
+  }
+}
+
+/** A disk that fails to read is no damage that a later start could not be rid of: this start ends here. */
+export function readSidecarOf(files: Files, name: string, directory: string): Promise<SidecarResult | null> {
+  return orUnreadable(name, directory, () => readSidecarIn(files, directory));
+}
+
+async function orUnreadable<T>(name: string, directory: string, read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    if (!isSystemError(error) || isPassing(error)) throw error;
+    throw new DirectoryError(`stream ${JSON.stringify(name)}: ${sidecarPath(directory)} can't be read (${errorCode(error)})`);
+  }
+}
+
+/** A stream whose directory can't be used: whatever is in its way is its own trouble. Throws every other error. */
+function barred(identity: StreamIdentity, layout: Layout, error: unknown): FileStream {
+  if (!isPathFault(error)) throw error;
+  const stream = newStream(identity, layout.streamDirectory(identity.name), null);
+  stream.damage = new DamagedStreamError(stream.name, errorPath(error) ?? stream.directory, `it can't be used (${errorCode(error)})`);
+  return stream;
+}
+
+function damageOf({ name, directory }: FileStream, problem: string): DamagedStreamError {
+  return new DamagedStreamError(name, sidecarPath(directory), problem);
+}
+
+function newStream(identity: StreamIdentity, directory: string, sidecar: Sidecar | null): FileStream {
+  const stream = new FileStream(identity, directory, sidecar?.claimed === true ? null : sidecar);
+  stream.hasDirectory = sidecar !== null;
+  stream.hasSidecar = sidecar !== null;
+  stream.created = true;
+  stream.recovering = true;
+  return stream;
+}

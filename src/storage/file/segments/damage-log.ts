@@ -1,0 +1,103 @@
+import { basename } from "node:path";
+import type { Log } from "../../../ops/log.js";
+import { DamagedStreamError, type Rejection, type Settlement } from "../../storage.js";
+import { FileStream } from "../memory/file-stream.js";
+import type { Layout } from "../format/layout.js";
+import { newStreamId } from "../memory/stream-id.js";
+
+/** What is needed to know about damaged streams. */
+export interface DamageOptions {
+  readonly log: Log;
+  readonly layout: Layout;
+  readonly remove: (stream: FileStream, settle: (how: Settlement) => void) => Rejection | null;
+}
+
+/** Files whose last finding is remembered, so that it is logged once and not with every request. */
+const MAX_REMEMBERED = 1000;
+
+/** What a stream's directory says of damage, in the place of its sidecar. */
+export function noticeOf({ file, problem }: DamagedStreamError): string {
+  return `${basename(file)}: ${problem}; what it lacks is kept in the journal`;
+}
+
+/** No stream has this content type: what is deleted with it is whatever has the name. */
+export const ANYBODYS = "";
+
+/** Streams that can't be served: says so once in the log, and gets them out of the way when they are deleted. */
+export class Damage {
+  readonly #options: DamageOptions;
+  /** By file, the last finding; the oldest first. */
+  readonly #told = new Map<string, DamagedStreamError>();
+  readonly #deletions = new Map<string, Promise<Settlement | Rejection>>();
+
+  constructor(options: DamageOptions) {
+    this.#options = options;
+  }
+
+  /** Logs `error` if it is a finding about a stream, unless it is that file's last one; returns it, to be thrown. */
+  told(error: unknown): unknown {
+    if (!(error instanceof DamagedStreamError)) return error;
+    const { stream, file, offset, problem, message } = error;
+    if (this.#told.get(file)?.message === message) return error;
+    // What a stream's directory says of what was found has been logged, if it was found since the start.
+    const isKnown = [...this.#told.values()].some((before) => before.stream === stream && problem === noticeOf(before));
+    this.#told.delete(file);
+    const [oldest] = this.#told.keys();
+    if (this.#told.size >= MAX_REMEMBERED && oldest !== undefined) this.#told.delete(oldest);
+    this.#told.set(file, error);
+    if (!isKnown) this.#options.log.error("a stream is damaged", { stream, file, ...(offset === null ? {} : { offset }), problem });
+    return error;
+  }
+
+  /** Streams with findings, as far as they are remembered. */
+  get streamCount(): number {
+    return new Set([...this.#told.values()].map(({ stream }) => stream)).size;
+  }
+
+  /** Passes on how a deletion ends; the findings about a stream that is deleted are forgotten. */
+  forgetting(name: string, settle: (how: Settlement) => void): (how: Settlement) => void {
+    return (how) => {
+      if (how === "durable") this.#forget(name);
+      settle(how);
+    };
+  }
+
+  #forget(name: string): void {
+    for (const [file, { stream }] of this.#told) if (stream === name) this.#told.delete(file);
+  }
+
+  /** Passes on what `work` gives; a finding about a stream that it throws is logged like those of {@link told}. */
+  telling<T>(work: Promise<T>): Promise<T> {
+    return work.catch((error: unknown) => {
+      throw this.told(error);
+    });
+  }
+
+  /** Resolves when no deletion of a damaged stream of this name is on its way to the disk. */
+  async settled(name: string): Promise<void> {
+    await this.#deletions.get(name);
+  }
+
+  /** Deletes a damaged stream: `known` if recovery brought it into memory. Requests for the name wait for it. */
+  delete(name: string, known: FileStream | null): Promise<Settlement | Rejection> {
+    const underway = this.#deletions.get(name);
+    if (underway !== undefined) return underway;
+    const stream = known ?? this.#unknown(name);
+    // Whatever is there in its place goes.
+    stream.hasDirectory = true;
+    const deletion = new Promise<Settlement | Rejection>((resolve) => {
+      const rejection = this.#options.remove(stream, resolve);
+      if (rejection !== null) resolve(rejection);
+    }).finally(() => this.#deletions.delete(name));
+    this.#deletions.set(name, deletion);
+    this.#forget(name);
+    return deletion;
+  }
+
+  /** Nobody can say which incarnation of the name it was: one of its own takes the name, to be deleted with all there is. */
+  #unknown(name: string): FileStream {
+    const id = newStreamId();
+    const config = { contentType: ANYBODYS, createdAtMs: 0, ttlSeconds: null, expiresAtMs: null, forkedFrom: null };
+    return new FileStream({ id, name, config }, this.#options.layout.streamDirectory(name), null);
+  }
+}

@@ -1,0 +1,92 @@
+import type { Log } from "../../../ops/log.js";
+import { DamagedStreamError, TrimmedStreamError, type Allocate, type MaybePromise, type Position } from "../../storage.js";
+import type { Damage } from "./damage-log.js";
+import type { Neighbours } from "../format/append-index.js";
+import type { FileStream } from "../memory/file-stream.js";
+import { IndexReader } from "./index-reader.js";
+import { sidecarPath } from "../format/layout.js";
+import { endOf } from "../memory/segment.js";
+import type { SegmentPool } from "./segment-pool.js";
+import { deletedMeanwhile, readThrough } from "./segment-reader.js";
+import type { TailCache } from "../memory/tail-cache.js";
+
+/** What a reader works with. */
+export interface StreamReaderOptions {
+  readonly pool: SegmentPool;
+  readonly cache: TailCache;
+  readonly damage: Damage;
+  readonly log: Log;
+}
+
+/** Reads a stream's bytes wherever they are: in memory, in its own segments, or in those of the streams it comes from. */
+export class StreamReader {
+  readonly #options: StreamReaderOptions;
+  readonly #indexes: IndexReader;
+
+  constructor(options: StreamReaderOptions) {
+    this.#options = options;
+    this.#indexes = new IndexReader(options);
+  }
+
+  /**
+   * Where a read from `from` of about `maxBytes`, which ends before the tail, does not cut an append in two; `null` where
+   * that is not known. Throws TrimmedStreamError and StorageBusyError.
+   */
+  endOfRead(stream: FileStream, from: Position, maxBytes: number): MaybePromise<Position | null> {
+    if (from < stream.earliest) throw new TrimmedStreamError(stream);
+    const reach = from + maxBytes;
+    const inherited = reach < stream.lineage.end ? stream.lineage.at(reach) : null;
+    const owner = inherited?.owner ?? stream;
+    const segment = owner.segmentAt(reach);
+    if (segment === undefined || reach >= endOf(segment)) return null;
+    const { start } = segment;
+    const endFor = (found: Neighbours | null): Position | null => {
+      if (found === null) return start > from ? start : null;
+      // A fork may have been made in the middle of an append: for the fork it ends there.
+      return start + found.before > from ? start + found.before : Math.min(start + found.after, inherited?.to ?? Infinity);
+    };
+    const found = this.#indexes.around(owner, segment, reach - start);
+    return found instanceof Promise ? found.then(endFor) : endFor(found);
+  }
+
+  /**
+   * At most `maxBytes` durable bytes from `from` on, which is before the tail; fewer where a segment ends. Throws
+   * DamagedStreamError, DeletedStreamError, TrimmedStreamError and StorageBusyError.
+   */
+  read(stream: FileStream, from: Position, maxBytes: number, allocate?: Allocate): MaybePromise<Buffer> {
+    if (from < stream.earliest) throw new TrimmedStreamError(stream);
+    return from < stream.lineage.end ? this.#readInherited(stream, from, maxBytes, allocate) : this.#readOwn(stream, from, maxBytes, allocate);
+  }
+
+  #readInherited(fork: FileStream, from: Position, maxBytes: number, allocate?: Allocate): MaybePromise<Buffer> {
+    // Nobody keeps the bytes for a fork that is deleted.
+    if (fork.deleted) throw deletedMeanwhile(fork);
+    const { owner, to } = fork.lineage.at(from);
+    const { tail } = owner.state;
+    if (from >= tail) throw this.#options.damage.told(new DamagedStreamError(owner.name, sidecarPath(owner.directory), `it ends at ${tail}, but its fork ${JSON.stringify(fork.name)} shares bytes behind that`));
+    const bytes = this.#readOwn(owner, from, Math.min(maxBytes, to - from), allocate);
+    if (!(bytes instanceof Promise)) return bytes;
+    return bytes.catch((error: unknown) => {
+      if (fork.deleted) throw deletedMeanwhile(fork);
+      // The source dropped what this fork, which begins later by now, no longer needed.
+      if (error instanceof TrimmedStreamError) throw new TrimmedStreamError(fork);
+      throw error instanceof DamagedStreamError ? inFork(error, fork, to) : error;
+    });
+  }
+
+  /** Reads from the stream's own files, and what is on its way to them. */
+  #readOwn(stream: FileStream, from: Position, maxBytes: number, allocate?: Allocate): MaybePromise<Buffer> {
+    const { pool, cache, damage } = this.#options;
+    const { cached } = stream;
+    if (stream.damage !== null) throw stream.damage;
+    if (from < cached.start) return damage.telling(readThrough(pool, cache, stream, from, Math.min(maxBytes, cached.start - from), allocate));
+    cache.used(stream);
+    return cached.read(from, maxBytes);
+  }
+}
+
+/** What was found in a stream that `fork` comes from, whose bytes end for the fork at `to`. */
+function inFork(found: DamagedStreamError, fork: FileStream, to: Position): DamagedStreamError {
+  const { stream, file, problem, offset, readable } = found;
+  return readable === null ? found : new DamagedStreamError(stream, file, problem, offset, { stream: fork, position: Math.min(readable.position, to) });
+}

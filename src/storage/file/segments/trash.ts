@@ -1,0 +1,208 @@
+import { join } from "node:path";
+import type { Clock } from "../../../ops/clock.js";
+import type { Log } from "../../../ops/log.js";
+import { Retry } from "../../../ops/retry.js";
+import type { Settlement } from "../../storage.js";
+import type { FileStream } from "../memory/file-stream.js";
+import { errorCode, isDiskFull, isPassing, type Files } from "../disk/files.js";
+import type { Layout } from "../format/layout.js";
+import type { SegmentPool } from "./segment-pool.js";
+import { Turns } from "./turns.js";
+
+/** What the trash works with. */
+export interface TrashOptions {
+  readonly files: Files;
+  readonly layout: Layout;
+  readonly pool: SegmentPool;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** A stream's directory can't be moved now, because of `trouble`: a checkpoint may wait for it. */
+  readonly failed: (trouble: Error) => void;
+  readonly fault: (error: Error) => void;
+  /** Notes that the entry of a stream's directory changed. */
+  readonly noteShard: (streamDirectory: string) => void;
+}
+
+/** What makes those who wait for a deletion fail as it did. */
+const CODES: Partial<Record<Settlement, string>> = { "storage-full": "ENOSPC", "overloaded": "EMFILE" };
+
+/** A deletion did not become durable: the stream stays where it is. `code` is that of a full disk or of too many files, if that was why. */
+class UndeletedError extends Error {
+  override readonly name = "UndeletedError";
+  readonly code: string;
+
+  constructor(how: Settlement) {
+    super(`a deletion failed: ${how}`);
+    this.code = CODES[how] ?? "";
+  }
+}
+
+/** Directories on their way into the trash at the same time: thousands that expire together must not crowd out the journal. */
+const MOVES_AT_ONCE = 2;
+/** How soon those are tried again that can't be moved because too many files are open, or the disk is full. */
+const RETRY_MS = 100;
+
+/** One for all names: most are in nobody's way. */
+const VACANT = Promise.resolve();
+
+/** Gets deleted streams out of the way by a rename, so that the name is free at once, and removes their files behind that. */
+export class Trash {
+  readonly #options: TrashOptions;
+  /** Moves to come or under way, by name: a new stream of the name touches no file before they are done. */
+  readonly #moving = new Map<string, Promise<void>>();
+  readonly #moveTurns = new Turns(MOVES_AT_ONCE);
+  readonly #moves = new WeakMap<FileStream, Promise<void>>();
+  readonly #retry: Retry;
+  #emptying: Promise<void> = Promise.resolve();
+  #ending = false;
+  #stopped = false;
+
+  constructor(options: TrashOptions) {
+    this.#options = options;
+    this.#retry = new Retry(options.clock);
+  }
+
+  /** Takes the files of a stream once its deletion is durable, which it hears through the `settle` that it returns. */
+  follow(stream: FileStream, settle: (how: Settlement) => void): (how: Settlement) => void {
+    let onSettled = settle;
+    const durable = new Promise<void>((resolve, reject) => {
+      onSettled = (how) => {
+        if (how === "durable") resolve();
+        else reject(new UndeletedError(how));
+        settle(how);
+      };
+    });
+    this.take(stream, durable);
+    return onSettled;
+  }
+
+  /** Takes the files of a stream that is deleted, once that is `durable`. */
+  take(stream: FileStream, durable = Promise.resolve()): void {
+    const before = this.#moving.get(stream.name) ?? Promise.resolve();
+    const moved = this.#moveAfter(stream, before, durable);
+    this.#moves.set(stream, moved);
+    this.#moving.set(stream.name, moved);
+    const done = (): void => {
+      if (this.#moving.get(stream.name) === moved) this.#moving.delete(stream.name);
+    };
+    moved.then(done, (error: Error) => {
+      if (error instanceof UndeletedError) done();
+      // The name stays taken: what is in the directory must never be found again, nor mixed with what comes after it. What passes
+      // is given up only when all ends: the journal keeps the deletion for the next start.
+      else if (!isPassing(error)) this.#options.fault(error);
+    });
+  }
+
+  /** Whether the directory of a deleted stream of this name may still be in its place. */
+  isVacating(name: string): boolean {
+    return this.#moving.has(name);
+  }
+
+  /** Resolves when no deleted stream's directory is in the way of the name; rejects when the deletion failed. */
+  vacated(name: string): Promise<void> {
+    return this.#moving.get(name) ?? VACANT;
+  }
+
+  /** Resolves when the stream's directory is out of its place; rejects when it could not be moved. */
+  removed(stream: FileStream): Promise<void> {
+    return this.#moves.get(stream) ?? Promise.resolve();
+  }
+
+  /**
+   * Moves a directory that belongs to no stream out of the way. What the journal does not know as deleted or created
+   * (`isUnborn`) must not come back without its sidecar: it would look like a stream that lost it.
+   */
+  async discard(directory: string, label: string, isUnborn = false): Promise<void> {
+    const { files, layout, noteShard } = this.#options;
+    const target = join(layout.trash, label);
+    let isMoved = true;
+    try {
+      await this.#moveTo(directory, target);
+    } catch (error) {
+      isMoved = false;
+      // Removing it needs no room.
+      if (isDiskFull(error)) await files.removeTree(directory);
+      else if (errorCode(error) !== "ENOENT") throw error;
+    }
+    // Also where there was none: a process that was killed may have moved it, and that may not be permanent yet.
+    noteShard(directory);
+    if (isUnborn) await files.syncDirectory(layout.shard(directory));
+    if (isMoved) this.#empty(target);
+  }
+
+  /** Looks for a leftover in the target only where there is one: recovery discards thousands of directories that never were. */
+  async #moveTo(directory: string, target: string): Promise<void> {
+    const { files } = this.#options;
+    try {
+      await files.rename(directory, target);
+    } catch (error) {
+      if (!["ENOTEMPTY", "EEXIST"].includes(errorCode(error))) throw error;
+      await files.removeTree(target);
+      await files.rename(directory, target);
+    }
+  }
+
+  /** Removes what an earlier run left in the trash, in the background. */
+  async emptyAll(): Promise<void> {
+    const { files, layout } = this.#options;
+    // A process that was killed may have moved them here, and that may not be permanent yet.
+    await files.syncDirectory(layout.trash);
+    for (const label of await files.list(layout.trash)) this.#empty(join(layout.trash, label));
+  }
+
+  /** Tries once more what can't be moved now, and gives it up where that fails, too. */
+  end(): void {
+    this.#ending = true;
+    this.#retry.now();
+  }
+
+  /** Begins no more removals; resolves when the one under way has ended. What is left goes at the next start. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.end();
+    await Promise.allSettled(this.#moving.values());
+    await this.#emptying;
+  }
+
+  /** The move before it, and file operations of the stream that are under way, end first; how, others are told. */
+  async #moveAfter(stream: FileStream, before: Promise<void>, durable: Promise<void>): Promise<void> {
+    const [earlier] = await Promise.allSettled([before, durable]);
+    // What could not be moved is still in its place, and so is its name taken.
+    if (earlier.status === "rejected" && !(earlier.reason instanceof UndeletedError)) throw earlier.reason;
+    await durable;
+    await Promise.allSettled([stream.work]);
+    for (let hasFailed = false; !(await this.#isMoved(stream, hasFailed)); hasFailed = true) await this.#retry.wait(RETRY_MS);
+  }
+
+  /** Moves the stream's directory; false where that fails for a reason that passes, and is to be tried again. */
+  async #isMoved(stream: FileStream, hasFailed: boolean): Promise<boolean> {
+    try {
+      await this.#moveTurns.run(() => this.#move(stream));
+      // What was moved before is no longer found there.
+      if (hasFailed) this.#empty(join(this.#options.layout.trash, stream.id));
+      return true;
+    } catch (error) {
+      if (this.#ending || !(error instanceof Error) || !isPassing(error)) throw error;
+      if (!hasFailed) this.#options.log.warn("a deleted stream's files can't be moved now", { stream: stream.name, fault: error.message });
+      this.#options.failed(error);
+      return false;
+    }
+  }
+
+  async #move(stream: FileStream): Promise<void> {
+    await this.#options.pool.dropIn(stream.directory);
+    if (stream.hasDirectory) await this.discard(stream.directory, stream.id, !stream.created);
+  }
+
+  /** One at a time: removing a large stream must not crowd out the journal. */
+  #empty(path: string): void {
+    this.#emptying = this.#emptying.then(async () => {
+      if (this.#stopped) return;
+      try {
+        await this.#options.files.removeTree(path);
+      } catch (error) {
+        this.#options.log.warn("a deleted stream's files could not be removed yet", { path, fault: String(error) });
+      }
+    });
+  }
+}

@@ -1,0 +1,220 @@
+import { DamagedStreamError, type AppendRecord, type Position, type Rejection, type Settlement } from "../../storage.js";
+import { crc32InTurns } from "../format/crc32.js";
+import type { FileStream, HeldEntry, Place, ReservedSegment, SegmentRoll } from "../memory/file-stream.js";
+import { isBusy, isDiskFull } from "../disk/files.js";
+import type { Flusher } from "../segments/flusher.js";
+import { emptyChange } from "../journal/frame-encoder.js";
+import type { Journal } from "../journal/journal.js";
+import type { JournalEntry } from "../journal/journal-entry.js";
+import { RecordKind, type RecordKindCode } from "../format/record.js";
+import type { Room } from "../disk/disk-space.js";
+import type { SegmentWriter } from "../segments/segment-writer.js";
+import type { TailCache } from "../memory/tail-cache.js";
+
+/** What the intake works with. Sizes in bytes. */
+export interface IntakeOptions {
+  readonly journal: () => Journal;
+  readonly writer: SegmentWriter;
+  readonly cache: TailCache;
+  readonly segmentRoll: SegmentRoll;
+  readonly flusher: Pick<Flusher, "lacksRoom" | "isBusy">;
+  readonly room: Room;
+  /** A payload of this size goes to its segment first, past the journal. */
+  readonly bypassBytes: number;
+  readonly tailCacheBytes: number;
+  readonly fault: (error: Error) => void;
+}
+
+type Settle = JournalEntry["settle"];
+
+/** Payload that may wait for the disk before changes are refused. */
+const MAX_QUEUED_BYTES = 64 * 1024 * 1024;
+/** Payload that may wait for its segment before changes are refused, if the tail cache is smaller than that. */
+const MIN_UNWRITTEN_LIMIT_BYTES = 16 * 1024 * 1024;
+
+/** Of what was decided on changes that have failed. */
+const VOID_GENERATION = -1;
+
+/**
+ * Takes changes in and brings them to the journal, a stream's in the order of their positions: what comes behind a
+ * large payload on its way to a segment waits for it.
+ */
+export class Intake {
+  readonly #options: IntakeOptions;
+  readonly #maxUnwrittenBytes: number;
+  /** Payload on its way to a segment, or behind such in its stream. */
+  #heldBytes = 0;
+  #stopped = false;
+
+  constructor(options: IntakeOptions) {
+    this.#options = options;
+    this.#maxUnwrittenBytes = Math.max(options.tailCacheBytes, MIN_UNWRITTEN_LIMIT_BYTES);
+  }
+
+  /** Takes nothing more: the disk failed. */
+  stop(): void {
+    this.#stopped = true;
+  }
+
+  /** Why a change with `length` bytes of payload is not taken now; `null` when it is. */
+  admit(length: number): Rejection | null {
+    if (this.#stopped) return "storage-unavailable";
+    const journal = this.#options.journal();
+    const { rejection } = journal.refusal;
+    if (rejection !== null) return rejection;
+    if (this.#isBehind) return this.#options.flusher.lacksRoom ? "storage-full" : "overloaded";
+    const waitingBytes = journal.queuedBytes + this.#heldBytes;
+    return waitingBytes > 0 && waitingBytes + length > MAX_QUEUED_BYTES ? "overloaded" : null;
+  }
+
+  /** Why changes, or at least large ones, are refused, in words; `null` when they are taken, or only too many of them come. */
+  get trouble(): string | null {
+    const { journal, room, flusher } = this.#options;
+    const { rejection } = journal().refusal;
+    if (room.isFull || rejection === "storage-full" || (flusher.lacksRoom && this.#isBehind)) return "the disk is full";
+    return rejection === "overloaded" || (flusher.isBusy && this.#isBehind) ? "no more files can be opened" : null;
+  }
+
+  /** Whether too many bytes wait in memory for their segments. */
+  get #isBehind(): boolean {
+    return this.#options.cache.unwrittenBytes > this.#maxUnwrittenBytes;
+  }
+
+  /** The same for a creation, where the name was another stream's: when the deletion of that fails, so does this. */
+  admitCreation(length: number, predecessor: FileStream | null): Rejection | null {
+    return this.admit(length) ?? (predecessor?.isDeletionVoid === true ? this.#options.journal().refusal.last : null);
+  }
+
+  /** A new stream of a name comes behind what is held for the one before it, whose deletion is part of that. */
+  follow(stream: FileStream, predecessor: FileStream | null): void {
+    if (predecessor === null || predecessor.held === null) return;
+    stream.held = [];
+    const fail = (how: Settlement): void => takeHeld(stream).forEach((next) => next.fail(how));
+    const go = (): void => (predecessor.isDeletionVoid ? fail(this.#options.journal().refusal.last) : goOn(stream, takeHeld(stream)));
+    predecessor.held.push({ go, fail });
+  }
+
+  /** Takes an admitted change; it settles later. */
+  put(stream: FileStream, kind: RecordKindCode, change: AppendRecord, settle: Settle, companion: JournalEntry | null = null): void {
+    if (kind === RecordKind.delete) stream.deletionGeneration = stream.generation;
+    if (change.payload.length >= this.#options.bypassBytes) this.#bypass(stream, kind, change, settle, companion);
+    else this.#handIn(this.#entry(stream, kind, change, settle, companion));
+  }
+
+  /** Takes a trim: the stream begins at `place` once that is durable. */
+  trim(stream: FileStream, place: Place, atMs: number, settle: Settle, companion: JournalEntry | null): void {
+    const { generation } = stream;
+    const { position, segmentStart } = place;
+    this.#handIn({ kind: RecordKind.trim, stream, change: emptyChange(atMs), position, segmentStart, bypassed: null, generation, settle, companion });
+  }
+
+  /**
+   * Calls `settle` when all that was taken for the stream before has settled: as a failure when the stream will not end at
+   * `expectedTail` then, because some of that has failed and nobody was told yet.
+   */
+  barrier(stream: FileStream, settle: (how: Settlement) => void, expectedTail?: Position): void {
+    if (this.#stopped) return settle("storage-unavailable");
+    if (stream.pending === 0 && stream.held === null) return settle("durable");
+    const isVoid = expectedTail !== undefined && expectedTail !== stream.reservedTail;
+    const entry = this.#entry(stream, null, emptyChange(0), settle);
+    this.#handIn(isVoid ? { ...entry, generation: VOID_GENERATION } : entry);
+  }
+
+  #entry(stream: FileStream, kind: RecordKindCode | null, change: AppendRecord, settle: Settle, companion: JournalEntry | null = null): JournalEntry {
+    const { position, segmentStart } = stream.reserve(change.payload.length, change.atMs, this.#options.segmentRoll);
+    return { kind, stream, change, position, segmentStart, bypassed: null, generation: stream.generation, settle, companion };
+  }
+
+  #handIn(entry: JournalEntry): void {
+    const journal = this.#options.journal();
+    const { held } = entry.stream;
+    if (held === null) return journal.enqueue(entry);
+    const { length } = entry.change.payload;
+    this.#heldBytes += length;
+    const leave = (next: () => void): void => {
+      this.#heldBytes -= length;
+      next();
+    };
+    const go = (): void => leave(() => journal.enqueue(entry));
+    // That somebody read the stream does not depend on what failed, unless that was its creation.
+    const fail = (how: Settlement): void => {
+      if (entry.kind === RecordKind.touch && !entry.stream.deleted) go();
+      else leave(() => entry.settle?.(how));
+    };
+    held.push({ go, fail });
+  }
+
+  /** A large payload goes to its segment, is synced there, and only then its record goes to the journal. */
+  #bypass(stream: FileStream, kind: RecordKindCode, change: AppendRecord, settle: Settle, companion: JournalEntry | null): void {
+    const segmentBefore = stream.reservedSegment;
+    const entry = this.#entry(stream, kind, change, settle, companion);
+    const { length } = change.payload;
+    this.#heldBytes += length;
+    const go = (): void => {
+      // What came before it failed, and so does this: its place is another's by now, or its directory is on its way out.
+      if (entry.generation !== stream.generation) return void this.#release(stream, entry);
+      stream.held = [];
+      const written = this.#options.writer.bypass(stream, entry.segmentStart, entry.position, change.payload);
+      written.then(() => crc32InTurns(change.payload)).then(
+        (crc) => this.#release(stream, { ...entry, bypassed: { length, crc } }),
+        (error: Error) => this.#bypassFailed(entry, segmentBefore, error),
+      );
+    };
+    const fail = (how: Settlement): void => {
+      this.#heldBytes -= length;
+      settle?.(how);
+    };
+    if (stream.held === null) go();
+    else stream.held.push({ go, fail });
+  }
+
+  #release(stream: FileStream, entry: JournalEntry): void {
+    this.#heldBytes -= entry.change.payload.length;
+    const waiting = takeHeld(stream);
+    this.#options.journal().enqueue(entry);
+    goOn(stream, waiting);
+  }
+
+  #bypassFailed(entry: JournalEntry, segmentBefore: ReservedSegment, error: Error): void {
+    const { stream } = entry;
+    const how = settlementOf(error);
+    if (how === "storage-unavailable") this.#options.fault(error);
+    if (how === "storage-full") this.#options.room.lacked({ position: entry.position - entry.segmentStart, length: entry.change.payload.length });
+    // What was handed in before it settles first, as the order of the calls wants; what comes behind is held until then.
+    this.#options.journal().enqueue(this.#entry(stream, null, emptyChange(0), () => this.#failBypassed(entry, segmentBefore, how)));
+  }
+
+  #failBypassed(entry: JournalEntry, segmentBefore: ReservedSegment, how: Settlement): void {
+    const { stream } = entry;
+    if (entry.generation === stream.generation) {
+      stream.reservedTail = entry.position;
+      stream.reservedSegment = segmentBefore;
+    }
+    // What was written of it is cut off before the segment is next written to.
+    stream.fitted.delete(entry.segmentStart);
+    this.#heldBytes -= entry.change.payload.length;
+    const waiting = takeHeld(stream);
+    entry.settle?.(how);
+    for (const next of waiting) next.fail(how);
+  }
+}
+
+function settlementOf(error: Error): Settlement {
+  if (error instanceof DamagedStreamError) return "stream-damaged";
+  return isDiskFull(error) ? "storage-full" : isBusy(error) ? "overloaded" : "storage-unavailable";
+}
+
+function goOn(stream: FileStream, waiting: readonly HeldEntry[]): void {
+  for (const next of waiting) {
+    // The next large payload makes the rest wait again.
+    const { held } = stream;
+    if (held === null) next.go();
+    else held.push(next);
+  }
+}
+
+function takeHeld(stream: FileStream): readonly HeldEntry[] {
+  const held = stream.held ?? [];
+  stream.held = null;
+  return held;
+}

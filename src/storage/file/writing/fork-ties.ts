@@ -1,0 +1,148 @@
+import type { Clock } from "../../../ops/clock.js";
+import { DamagedStreamError, type Position, type Rejection, type Settlement, type StreamConfig } from "../../storage.js";
+import type { FileStream, Place } from "../memory/file-stream.js";
+import { emptyChange } from "../journal/frame-encoder.js";
+import type { Intake } from "./admission.js";
+import type { JournalEntry } from "../journal/journal-entry.js";
+import { sidecarPath } from "../format/layout.js";
+import { Lineage } from "../memory/lineage.js";
+import { RecordKind, type RecordKindCode } from "../format/record.js";
+import type { Trash } from "../segments/trash.js";
+
+/** What the references work with. */
+export interface ReferencesOptions {
+  /** The streams in memory, by name. */
+  readonly streams: ReadonlyMap<string, FileStream>;
+  /** The stream of this name, from memory or from disk; `null` when there is none. */
+  readonly load: (name: string) => Promise<FileStream | null>;
+  /** Lets a stream go that only its forks kept in memory. */
+  readonly release: (stream: FileStream) => void;
+  readonly intake: Intake;
+  readonly trash: Trash;
+  readonly clock: Clock;
+}
+
+/**
+ * What forks need of the streams they come from: in memory, that the source stays there while a fork does; on disk, that
+ * its bytes stay until the last fork is gone. Each fork is known to its direct source, which is in turn a fork of its own
+ * source; the records of both sides of a change are written together.
+ */
+export class References {
+  readonly #options: ReferencesOptions;
+
+  constructor(options: ReferencesOptions) {
+    this.#options = options;
+  }
+
+  /** The source of a fork that is to be made; throws where it is not a live stream in memory. */
+  sourceOf({ forkedFrom }: StreamConfig): FileStream | null {
+    if (forkedFrom === null) return null;
+    const source = this.#options.streams.get(forkedFrom.name);
+    if (source?.id === forkedFrom.id && source.standing === "live") return source;
+    throw new RangeError(`the source ${JSON.stringify(forkedFrom.name)} is not there`);
+  }
+
+  /** Ties a new fork to its source, which learns of it by the companion that is returned. */
+  begin(fork: FileStream, source: FileStream | null): JournalEntry | null {
+    if (source === null) return null;
+    tie(fork, source);
+    source.pendingForks += 1;
+    return companionOf(source, RecordKind.link, fork, fork.lineage.end);
+  }
+
+  /** The creation of a fork of `source` has settled. */
+  settled(source: FileStream | null): void {
+    if (source === null) return;
+    source.pendingForks -= 1;
+    this.collect(source);
+  }
+
+  /** Finds the sources of a stream that was loaded, up to the first that is tied to its own. Throws {@link DamagedStreamError}. */
+  async resolve(stream: FileStream): Promise<void> {
+    while (isUntied(stream)) {
+      const chain = [stream];
+      for (let top = stream; isUntied(top); chain.push(top)) {
+        top = await this.#loadSource(top);
+        if (chain.includes(top)) throw new DamagedStreamError(top.name, sidecarPath(top.directory), "it was forked from itself");
+      }
+      this.#tieAll(chain);
+    }
+  }
+
+  /** A stream leaves memory, or is gone: its source may leave too. */
+  drop(fork: FileStream): void {
+    const source = fork.parent;
+    if (source === null) return;
+    fork.parent = null;
+    source.dependents -= 1;
+    if (source.dependents === 0 && !source.handedOut) this.#options.release(source);
+  }
+
+  /** What a trim up to `place` means for the source: a fork that keeps nothing inherited needs nothing of it. */
+  weaning(fork: FileStream, place: Place): JournalEntry | null {
+    const { parent, lineage, earliest } = fork;
+    const isWeaned = earliest < lineage.end && place.position >= lineage.end;
+    return parent !== null && isWeaned ? companionOf(parent, RecordKind.link, fork, 0) : null;
+  }
+
+  /** Hands in the deletion of a stream; one with forks is kept for them. */
+  delete(stream: FileStream, settle: (how: Settlement) => void): Rejection | null {
+    const { intake, clock } = this.#options;
+    if (stream.forkCount === 0) return this.#remove(stream, settle);
+    const rejection = intake.admit(0);
+    if (rejection === null) intake.put(stream, RecordKind.softDelete, emptyChange(clock.nowMs()), settle);
+    return rejection;
+  }
+
+  /** Deletes a stream at last that was kept for its forks, when there is none any more. What is not taken now is swept later. */
+  collect(stream: FileStream): void {
+    if (!stream.softDeleted || stream.deleted || stream.collecting || stream.forkCount > 0) return;
+    stream.collecting = this.#remove(stream, () => (stream.collecting = false)) === null;
+  }
+
+  #remove(stream: FileStream, settle: (how: Settlement) => void): Rejection | null {
+    const { intake, trash, clock } = this.#options;
+    const rejection = intake.admit(0);
+    if (rejection !== null) return rejection;
+    const unlinking = stream.parent === null ? null : companionOf(stream.parent, RecordKind.unlink, stream, 0);
+    intake.put(stream, RecordKind.delete, emptyChange(clock.nowMs()), trash.follow(stream, settle), unlinking);
+    return null;
+  }
+
+  async #loadSource(fork: FileStream): Promise<FileStream> {
+    const origin = fork.config.forkedFrom;
+    const source = origin === null ? null : await this.#options.load(origin.name);
+    if (source === null || source.id !== origin?.id) {
+      throw new DamagedStreamError(fork.name, sidecarPath(fork.directory), `its source ${JSON.stringify(origin?.name)} is missing`);
+    }
+    if (source.damage !== null) throw source.damage;
+    return source;
+  }
+
+  /** From the top down, as far as all are still in memory: while one was loaded, another may have left. */
+  #tieAll(chain: readonly FileStream[]): void {
+    for (let index = chain.length - 1; index > 0; index -= 1) {
+      const [fork, source] = [chain[index - 1], chain[index]];
+      if (fork === undefined || source === undefined || this.#options.streams.get(source.name) !== source) return;
+      if (isUntied(fork)) tie(fork, source);
+    }
+  }
+}
+
+/** Both are in memory, and stay there together. */
+function tie(fork: FileStream, source: FileStream): void {
+  fork.parent = source;
+  fork.lineage = Lineage.of(source, fork.config.forkedFrom?.point ?? 0);
+  source.dependents += 1;
+}
+
+/** Whether a fork's source was not found, or not looked for yet. */
+export function isUntied(stream: FileStream): boolean {
+  return stream.config.forkedFrom !== null && stream.parent === null && !stream.deleted;
+}
+
+/** A change of the source that is written together with one of the fork. */
+function companionOf(source: FileStream, kind: RecordKindCode, fork: FileStream, position: Position): JournalEntry {
+  const change = { ...emptyChange(0), payload: Buffer.from(fork.id) };
+  return { kind, stream: source, change, position, segmentStart: 0, bypassed: null, generation: 0, settle: null, companion: null };
+}

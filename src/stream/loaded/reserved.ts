@@ -1,0 +1,119 @@
+import type { AppendRecord, Position, ProducerMark, ProducerStamp, StreamState } from "../../storage/storage.js";
+import type { ProducerMemory } from "../rules/producers.js";
+
+/**
+ * A stream's state as it will be once everything handed to storage is durable. Decisions are made on it, so that a
+ * request need not wait for the one before it. It is an overlay: with nothing pending it is the durable state.
+ */
+export class ReservedState implements ProducerMemory {
+  readonly #durable: StreamState;
+  #pending = 0;
+  /** Raised when a change fails: those handed in before that and not settled yet fail as well. */
+  #generation = 0;
+  #tail: Position;
+  #closed: boolean;
+  #closedAtMs: number | null;
+  #closedBy: ProducerStamp | null;
+  #lastSeq: string | null;
+  /** The newest mark that was counted in, and whose it is; only more producers than one take a map. */
+  #mark: ProducerMark | null = null;
+  #producerId = "";
+  #marks: Map<string, ProducerMark> | null = null;
+
+  constructor(durable: StreamState, initial: AppendRecord | null) {
+    this.#durable = durable;
+    this.#tail = durable.tail;
+    this.#closed = durable.closed;
+    this.#closedAtMs = durable.closedAtMs;
+    this.#closedBy = durable.closedBy;
+    this.#lastSeq = durable.lastSeq;
+    if (initial !== null) this.reserve(initial);
+  }
+
+  get tail(): Position {
+    return this.#tail;
+  }
+
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  get closedAtMs(): number | null {
+    return this.#closedAtMs;
+  }
+
+  get closedBy(): ProducerStamp | null {
+    return this.#closedBy;
+  }
+
+  get lastSeq(): string | null {
+    return this.#lastSeq;
+  }
+
+  /** Changes handed to storage and not settled. */
+  get pending(): number {
+    return this.#pending;
+  }
+
+  get producerCount(): number {
+    const pending = this.#marks?.size ?? (this.#mark === null ? 0 : 1);
+    return (this.#durable.producers?.size ?? 0) + pending;
+  }
+
+  get oldestProducerAtMs(): number {
+    const first = this.#durable.producers?.values().next();
+    return first === undefined || first.done === true ? Infinity : first.value.atMs;
+  }
+
+  markOf(id: string): ProducerMark | undefined {
+    const pending = id === this.#producerId ? this.#mark : this.#marks?.get(id);
+    return pending ?? this.#durable.producers?.get(id);
+  }
+
+  /** Counts `record` in: it has been handed to storage. Returns what `settle` needs to know of it. */
+  reserve(record: AppendRecord): number {
+    this.#pending += 1;
+    this.#tail += record.payload.length;
+    if (record.seq !== null) this.#lastSeq = record.seq;
+    if (record.producer !== null) {
+      const { id, epoch, seq } = record.producer;
+      this.#note(id, { epoch, seq, atMs: record.atMs });
+    }
+    if (record.closes) {
+      this.#closed = true;
+      this.#closedAtMs = record.atMs;
+      this.#closedBy = record.producer;
+    }
+    return this.#generation;
+  }
+
+  #note(id: string, mark: ProducerMark): void {
+    const before = this.#mark;
+    if (before !== null && this.#producerId !== id) this.#marks ??= new Map([[this.#producerId, before]]);
+    this.#producerId = id;
+    this.#mark = mark;
+    this.#marks?.set(id, mark);
+  }
+
+  /**
+   * Storage has settled the change that `reserve` gave `generation` for. When nothing is pending any more the durable
+   * state is the truth. So it is as soon as a change failed: nothing may be decided on what it would have done.
+   */
+  settle(generation: number, isDurable: boolean): void {
+    this.#pending -= 1;
+    const isFirstFailure = !isDurable && generation === this.#generation;
+    if (isFirstFailure) this.#generation += 1;
+    if (this.#pending === 0 || isFirstFailure) this.#reset();
+  }
+
+  #reset(): void {
+    this.#tail = this.#durable.tail;
+    this.#closed = this.#durable.closed;
+    this.#closedAtMs = this.#durable.closedAtMs;
+    this.#closedBy = this.#durable.closedBy;
+    this.#lastSeq = this.#durable.lastSeq;
+    this.#mark = null;
+    this.#producerId = "";
+    this.#marks = null;
+  }
+}

@@ -1,0 +1,70 @@
+import type { Clock, Timer } from "../../ops/clock.js";
+import type { OldestPart, Position, Storage, StoredStream } from "../../storage/storage.js";
+
+/** How much of each stream is kept; `Infinity` for all. */
+export interface RetentionLimits {
+  /** The newest bytes, at least so many. */
+  readonly maxBytes: number;
+  /** What was appended within this time. */
+  readonly maxAgeMs: number;
+}
+
+/** All is kept. */
+export const KEEP_ALL: RetentionLimits = { maxBytes: Infinity, maxAgeMs: Infinity };
+
+/** Only whole segments go: with so many of them within a limit, at most one part in eight more than it is kept. */
+const SEGMENTS_PER_LIMIT = 8;
+const MIN_SEGMENT_BYTES = 4096;
+
+/** When a stream begins a new segment, so that a limit means something; `segmentBytes` is what it would be without. */
+export function segmentRollOf(limits: RetentionLimits, segmentBytes: number): { readonly segmentBytes: number; readonly segmentAgeMs: number } {
+  const sizedBytes = Math.max(MIN_SEGMENT_BYTES, Math.floor(limits.maxBytes / SEGMENTS_PER_LIMIT));
+  return { segmentBytes: Math.min(segmentBytes, sizedBytes), segmentAgeMs: limits.maxAgeMs / SEGMENTS_PER_LIMIT };
+}
+
+/** Whether the oldest part of a stream that ends at `tail` is more than `limits` keep. */
+export function isExcess(oldest: OldestPart | null, tail: Position, limits: RetentionLimits, nowMs: number): boolean {
+  if (oldest === null) return false;
+  return tail - oldest.end >= limits.maxBytes || nowMs - oldest.newestAtMs > limits.maxAgeMs;
+}
+
+/** Drops what `limits` do not keep of a stream. */
+export function trimExcess(storage: Storage, stored: StoredStream, limits: RetentionLimits, clock: Clock): void {
+  if (limits.maxBytes === Infinity && limits.maxAgeMs === Infinity) return;
+  const nowMs = clock.nowMs();
+  const { tail } = stored.state;
+  if (!isExcess(stored.oldest, tail, limits, nowMs)) return;
+  storage.trim(stored, Math.max(tail - limits.maxBytes, stored.endOfOlderThan(nowMs - limits.maxAgeMs)));
+}
+
+/** Between two rounds: a quarter of a segment's age, within reason. */
+const MIN_ROUND_MS = 250;
+const MAX_ROUND_MS = 30_000;
+
+/** Calls `round` again and again, often enough for `limits` to hold; never, when nothing ages. */
+export class RetentionTimer {
+  readonly #clock: Clock;
+  readonly #round: () => void;
+  readonly #pauseMs: number;
+  #timer: Timer | null = null;
+
+  constructor(clock: Clock, limits: RetentionLimits, round: () => void) {
+    this.#clock = clock;
+    this.#round = round;
+    this.#pauseMs = Math.max(MIN_ROUND_MS, Math.min(limits.maxAgeMs / SEGMENTS_PER_LIMIT / 4, MAX_ROUND_MS));
+    if (limits.maxAgeMs === Infinity) this.#pauseMs = Infinity;
+  }
+
+  start(): void {
+    if (this.#pauseMs === Infinity) return;
+    this.#timer = this.#clock.after(this.#pauseMs, () => {
+      this.#round();
+      this.start();
+    });
+  }
+
+  stop(): void {
+    this.#timer?.cancel();
+    this.#timer = null;
+  }
+}

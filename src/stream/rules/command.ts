@@ -1,0 +1,47 @@
+import type { JsonFrame } from "../../protocol/json/json-frame.js";
+import type { ParsedOffset } from "../../protocol/offset.js";
+import type { ProducerStamp } from "../../storage/storage.js";
+
+/** What a create says of the stream that is to be forked (protocol: Forks). */
+export interface ForkRequest {
+  /** The source's name. */
+  readonly source: string;
+  /** `Stream-Fork-Offset` as sent and as read; `null` for the source's tail. */
+  readonly offset: string | null;
+  readonly place: ParsedOffset | null;
+  /** So many bytes, or messages of a JSON stream, behind the offset. */
+  readonly subOffset: number;
+}
+
+/** A body as it was sent; or, where it was checked as it came, as a JSON stream stores it. The latter was not empty. */
+export type Body = Buffer | JsonFrame;
+
+/** What the head of a request to create a stream says (specification 4.1). */
+export interface CreateHead {
+  /** As sent; `null` when the header is absent. */
+  readonly contentType: string | null;
+  readonly ttlSeconds: number | null;
+  readonly expiresAtMs: number | null;
+  readonly closed: boolean;
+  /** `null` for a stream that begins empty. */
+  readonly fork: ForkRequest | null;
+}
+
+/** A request to create a stream. */
+export interface CreateCommand extends CreateHead {
+  /** The initial content; empty when there is none. */
+  readonly body: Body;
+}
+
+/** What the head of a request to append, to close, or both says (specification 4.2 and 4.3). */
+export interface AppendHead {
+  readonly contentType: string | null;
+  readonly closes: boolean;
+  readonly producer: ProducerStamp | null;
+  readonly seq: string | null;
+}
+
+/** A request to append, to close, or both. */
+export interface AppendCommand extends AppendHead {
+  readonly body: Body;
+}

@@ -1,0 +1,134 @@
+import { isJsonContentType, sameMediaType, type StreamFormat } from "../../protocol/content-type.js";
+import { frameJson, JsonFramer } from "../../protocol/json/json-frame.js";
+import { formatTimestamp } from "../../protocol/timestamp.js";
+import type { AppendRecord, Position, ProducerMark, ProducerStamp, StreamConfig } from "../../storage/storage.js";
+import type { AppendCommand, AppendHead, Body, CreateCommand } from "./command.js";
+import { refuseContentType } from "./content-type-refusal.js";
+import { refuse, type ProducerEcho, type Refused } from "./outcome.js";
+import { judgeProducer, type ProducerMemory } from "./producers.js";
+
+/** The state that a decision looks at. */
+export interface DecisionState extends ProducerMemory {
+  readonly tail: Position;
+  readonly closed: boolean;
+  readonly closedAtMs: number | null;
+  readonly closedBy: ProducerStamp | null;
+  readonly lastSeq: string | null;
+}
+
+/** Hand `record` to storage; or answer without a change (`settled`), or refuse. */
+export type AppendDecision =
+  | { readonly kind: "accept"; readonly record: AppendRecord }
+  | { readonly kind: "settled"; readonly producer: ProducerEcho | null }
+  | Refused;
+
+/** A body as it is stored. */
+export interface FramedBody {
+  readonly kind: "framed";
+  readonly bytes: Buffer;
+  /** 1 in a stream of bytes, and where there is nothing. */
+  readonly messages: number;
+}
+
+const NOTHING: FramedBody = { kind: "framed", bytes: Buffer.alloc(0), messages: 1 };
+
+/** Of a body that is framed only when it is there so much at a time, in bytes. */
+const FRAMED_AT_ONCE_BYTES = 256 * 1024;
+
+/**
+ * Answers an append or a close from the stream's state (specification 4.2, 4.3). The order of the checks is part of
+ * the protocol: closed, content type, body, producer, `Stream-Seq`.
+ */
+export function decideAppend(state: DecisionState, format: StreamFormat, command: AppendCommand, nowMs: number): AppendDecision {
+  const hasData = holdsData(command.body);
+  if (!hasData && !command.closes) return refuse("empty-body");
+  if (state.closed) return decideOnClosed(state, command, hasData);
+  const framed = hasData ? (refuseType(format, command) ?? frameBody(format, command.body, "append")) : NOTHING;
+  if (framed.kind === "refused") return framed;
+  if (command.producer !== null) {
+    const verdict = judgeProducer(state, command.producer, nowMs);
+    if (verdict.kind === "duplicate") return { kind: "settled", producer: verdict.mark };
+    if (verdict.kind === "refused") return verdict;
+  }
+  if (command.seq !== null && state.lastSeq !== null && command.seq <= state.lastSeq) {
+    return refuse("stream-seq-regression", { detail: `Stream-Seq must be greater than ${JSON.stringify(state.lastSeq)}.` });
+  }
+  const { closes, producer, seq } = command;
+  return { kind: "accept", record: { payload: framed.bytes, messages: framed.messages, closes, producer, seq, atMs: nowMs } };
+}
+
+/**
+ * Why an append with data is refused whatever its data is and whatever is appended before it; `null` when that is to be
+ * seen: a gap before its sequence number may be on its way, and JSON is looked at before the producer.
+ */
+export function refuseByHead(state: DecisionState, format: StreamFormat, head: AppendHead, nowMs: number): Refused | null {
+  if (state.closed) {
+    const decision = decideOnClosed(state, head, true);
+    return decision.kind === "refused" ? decision : null;
+  }
+  const refusal = refuseType(format, head);
+  if (refusal !== null || format.isJson || head.producer === null) return refusal;
+  const verdict = judgeProducer(state, head.producer, nowMs);
+  return verdict.kind === "refused" && verdict.code === "stale-epoch" ? verdict : null;
+}
+
+/** Whether a body has any bytes. */
+export function holdsData(body: Body): boolean {
+  return !Buffer.isBuffer(body) || body.length > 0;
+}
+
+/** Closing again is fine, whoever asks; so is the retry of the very append that closed the stream. */
+function decideOnClosed(state: DecisionState, command: AppendHead, hasData: boolean): AppendDecision {
+  const stamp = command.producer;
+  const closedBy = state.closedBy;
+  const isTheCloser =
+    stamp !== null && closedBy !== null && stamp.id === closedBy.id && stamp.epoch === closedBy.epoch && stamp.seq === closedBy.seq;
+  if (hasData && !isTheCloser) return refuseClosed(state.closedAtMs);
+  return { kind: "settled", producer: stamp === null ? null : echoOf(state.markOf(stamp.id), stamp) };
+}
+
+function refuseClosed(closedAtMs: number | null): Refused {
+  if (closedAtMs === null) return refuse("stream-closed", { closed: true });
+  const closedAt = formatTimestamp(closedAtMs);
+  return refuse("stream-closed", { closed: true, detail: `It was closed at ${closedAt}.`, facts: { closedAt } });
+}
+
+function echoOf(mark: ProducerMark | undefined, stamp: ProducerStamp): ProducerEcho {
+  return mark ?? stamp;
+}
+
+function refuseType(format: StreamFormat, { contentType }: AppendHead): Refused | null {
+  if (contentType === null) return refuse("content-type-missing");
+  if (sameMediaType(contentType, format.contentType)) return null;
+  return refuseContentType("stream", format.contentType, contentType);
+}
+
+/** The bytes as they are stored: JSON streams keep a message on each line, others keep the body as it is. */
+export function frameBody({ isJson, contentType }: StreamFormat, body: Body, purpose: "create" | "append"): FramedBody | Refused {
+  if (Buffer.isBuffer(body) && (body.length === 0 || !isJson)) return { kind: "framed", bytes: body, messages: 1 };
+  if (!isJson) throw new TypeError(`a body was framed as JSON for a stream of ${contentType}`);
+  const framed = Buffer.isBuffer(body) ? frameJson(body) : body;
+  switch (framed.kind) {
+    case "framed":
+      return framed;
+    case "empty-array":
+      return purpose === "create" ? NOTHING : refuse("empty-json-array");
+    case "invalid":
+      return refuse("invalid-json", { detail: framed.detail, facts: { line: framed.line, column: framed.column } });
+  }
+}
+
+/**
+ * A create whose content type nobody knew while its body came: a fork inherits it. For a JSON stream a large body is
+ * framed in pieces between turns of the event loop, so that nobody else waits.
+ */
+export async function framedInTurns({ contentType }: StreamConfig, command: CreateCommand): Promise<CreateCommand> {
+  const { body } = command;
+  if (!Buffer.isBuffer(body) || body.length <= FRAMED_AT_ONCE_BYTES || !isJsonContentType(contentType)) return command;
+  const framer = new JsonFramer();
+  for (let at = 0; at < body.length; at += FRAMED_AT_ONCE_BYTES) {
+    framer.add(body.subarray(at, at + FRAMED_AT_ONCE_BYTES));
+    await new Promise<void>((resolve) => setImmediate(resolve));
+  }
+  return { ...command, body: await framer.end() };
+}

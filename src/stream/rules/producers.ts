@@ -1,0 +1,41 @@
+import type { ProducerMark, ProducerStamp } from "../../storage/storage.js";
+import { MAX_PRODUCERS } from "../../storage/state.js";
+import { refuse, type Refused } from "./outcome.js";
+
+/** A producer that has been silent for this long may be forgotten when a stream has no room for a new one. */
+export const PRODUCER_IDLE_MS = 24 * 3600 * 1000;
+
+/** What a stream remembers of its producers, as `judgeProducer` needs it. */
+export interface ProducerMemory {
+  markOf(id: string): ProducerMark | undefined;
+  readonly producerCount: number;
+  /** When the least recently active producer was last heard; `Infinity` when there is none. */
+  readonly oldestProducerAtMs: number;
+}
+
+/** `accept` the append, answer it as the `duplicate` it is, or refuse it. */
+export type ProducerVerdict = { readonly kind: "accept" } | { readonly kind: "duplicate"; readonly mark: ProducerMark } | Refused;
+
+const ACCEPT: ProducerVerdict = { kind: "accept" };
+
+/**
+ * The rule of idempotent producers: sequence numbers of an epoch follow each other without a gap from 0, a higher
+ * epoch fences the lower ones, and what was accepted before is a duplicate.
+ */
+export function judgeProducer(memory: ProducerMemory, stamp: ProducerStamp, nowMs: number): ProducerVerdict {
+  const mark = memory.markOf(stamp.id);
+  if (mark === undefined) return judgeNewcomer(memory, stamp, nowMs);
+  if (stamp.epoch < mark.epoch) return refuse("stale-epoch", { producerEpoch: mark.epoch });
+  if (stamp.epoch > mark.epoch) {
+    return stamp.seq === 0 ? ACCEPT : refuse("epoch-must-start-at-zero", { producerEpoch: mark.epoch });
+  }
+  if (stamp.seq <= mark.seq) return { kind: "duplicate", mark };
+  if (stamp.seq === mark.seq + 1) return ACCEPT;
+  return refuse("producer-gap", { expectedSeq: mark.seq + 1, receivedSeq: stamp.seq });
+}
+
+function judgeNewcomer(memory: ProducerMemory, stamp: ProducerStamp, nowMs: number): ProducerVerdict {
+  if (stamp.seq !== 0) return refuse("producer-gap", { expectedSeq: 0, receivedSeq: stamp.seq });
+  const hasRoom = memory.producerCount < MAX_PRODUCERS || nowMs - memory.oldestProducerAtMs >= PRODUCER_IDLE_MS;
+  return hasRoom ? ACCEPT : refuse("too-many-producers", { detail: `A stream remembers ${MAX_PRODUCERS} active producers.` });
+}

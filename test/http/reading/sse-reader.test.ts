@@ -1,0 +1,133 @@
+import assert from "node:assert/strict";
+import { createServer as createHttpServer } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { describe, test } from "node:test";
+import { DirectRequest } from "../../../src/http/node/direct-request.js";
+import { OwnResponse } from "../../../src/http/node/own-response.js";
+import { createHandler } from "../../../src/server.js";
+import { connectionTo } from "../../helpers/raw-connection.js";
+import { follow, nextPair } from "../../helpers/sse-client.js";
+import { tempDir } from "../../helpers/temp-dir.js";
+import { startServer } from "../../helpers/test-server.js";
+import { parseEventStream } from "../../protocol/event-stream-parser.js";
+
+const TEXT = { "Content-Type": "text/plain" };
+const LIFETIME_MS = 54_321;
+const SHORTEST = LIFETIME_MS * 0.9;
+const LONGEST = LIFETIME_MS * 1.1;
+
+describe("an SSE connection", () => {
+  test("ends by itself after about its lifetime, between events", async (context) => {
+    const server = await startServer(context, { sseLifetimeMs: LIFETIME_MS });
+    await server.send("PUT", "a", { headers: TEXT, body: "hello" });
+    const reader = await follow(server, "a?live=sse&offset=-1");
+    await server.clock.armed(SHORTEST, { maxMs: LONGEST });
+    await nextPair(reader);
+    server.clock.advance(SHORTEST - 1);
+    await server.send("POST", "a", { headers: TEXT, body: "!" });
+    assert.equal((await nextPair(reader)).data, "!");
+    server.clock.advance(LONGEST - SHORTEST + 1);
+    assert.equal(await reader.rest(), "");
+  });
+
+  test("leaves nothing behind when its client goes away", async (context) => {
+    const server = await startServer(context);
+    await server.send("PUT", "a", { headers: TEXT, body: "hello" });
+    const idleTimers = server.clock.pendingCount;
+    const readers = await Promise.all(Array.from({ length: 100 }, () => follow(server, "a?live=sse&offset=-1")));
+    const heartbeatTimers = 1;
+    assert.equal(server.clock.pendingCount, idleTimers + readers.length + heartbeatTimers);
+    await Promise.all(readers.map((reader) => reader.close()));
+    while (server.clock.pendingCount > idleTimers) await server.send("HEAD", "a");
+  });
+
+  test("whose client does not read is cut at the end of its lifetime", async (context) => {
+    const server = await startServer(context, { sseLifetimeMs: LIFETIME_MS });
+    const body = Buffer.alloc(12 * 1024 * 1024);
+    await server.send("PUT", "a", { body });
+    const reader = await server.connect();
+    reader.socket.pause();
+    reader.write("GET /v1/stream/a?live=sse&offset=-1 HTTP/1.1\r\nHost: a\r\n\r\n");
+    await server.clock.armed(SHORTEST, { maxMs: LONGEST });
+    for (let round = 0; round < 50; round += 1) await server.send("HEAD", "a");
+    server.clock.advance(LONGEST);
+    server.clock.advance(5000);
+    reader.socket.resume();
+    const events = parseEventStream((await reader.rest()).split("\r\n\r\n")[1] ?? "");
+    const bytes = events.filter(({ type }) => type === "data").reduce((sum, { data }) => sum + Buffer.from(data, "base64").length, 0);
+    assert.ok(bytes < body.length, `${bytes} bytes came`);
+  });
+
+  test("whose client reads slowly gets everything, in order, at its pace", async (context) => {
+    const server = await startServer(context);
+    await server.send("PUT", "a", { headers: TEXT });
+    const reader = await follow(server, "a?live=sse&offset=-1");
+    await nextPair(reader);
+    reader.socket.pause();
+    const pieces = Array.from({ length: 64 }, (_, at) => String.fromCharCode(97 + (at % 26)).repeat(128 * 1024));
+    for (const body of pieces) await server.send("POST", "a", { headers: TEXT, body });
+    await server.send("POST", "a", { headers: { "Stream-Closed": "true" } });
+    reader.socket.resume();
+    const events = parseEventStream(await reader.rest());
+    assert.equal(events.filter(({ type }) => type === "data").map(({ data }) => data).join(""), pieces.join(""));
+    assert.equal(JSON.parse(events.at(-1)?.data ?? "").streamClosed, true);
+  });
+});
+
+describe("the backlog", () => {
+  test("is sent nothing more once its connection is about to end, so that what waits is not lost", async (context) => {
+    const handler = await createHandler({ dir: tempDir(), logLevel: "silent" });
+    const http = createHttpServer({ IncomingMessage: DirectRequest, ServerResponse: OwnResponse }, handler);
+    const sockets: Socket[] = [];
+    http.on("connection", (socket) => sockets.push(socket));
+    const client = await connectionTo(context, http);
+    context.after(() => handler.close());
+    const url = `http://127.0.0.1:${(http.address() as AddressInfo).port}/v1/stream/a`; // it listens on a port
+    await fetch(url, { method: "PUT", headers: TEXT });
+    client.write("GET /v1/stream/a?live=sse&offset=-1 HTTP/1.1\r\nHost: a\r\n\r\n");
+    await client.until("\n\n");
+    const [socket] = sockets;
+    assert.ok(socket !== undefined);
+    const faults: Error[] = [];
+    socket.on("error", (fault) => faults.push(fault));
+    // As Node does where a client has ended its side.
+    socket.end();
+    await fetch(url, { method: "POST", headers: TEXT, body: "hello" });
+    await fetch(url, { method: "POST", headers: TEXT, body: "there" });
+    client.socket.end();
+    assert.doesNotMatch(await client.rest(), /hello/);
+    assert.deepEqual(faults, []);
+  });
+
+  test("comes in chunks, and only the last is up to date", async (context) => {
+    const server = await startServer(context, { chunkBytes: 4 });
+    await server.send("PUT", "a", { headers: TEXT, body: "abcdefghij" });
+    const reader = await follow(server, "a?live=sse&offset=-1");
+    const pairs = [await nextPair(reader), await nextPair(reader), await nextPair(reader)];
+    assert.deepEqual(pairs.map(({ data }) => data), ["abcd", "efgh", "ij"]);
+    assert.deepEqual(pairs.map(({ control }) => control["upToDate"]), [undefined, undefined, true]);
+  });
+
+  test("has an append of bytes in one event, however long it is, and so has who follows", async (context) => {
+    const server = await startServer(context);
+    const headers = { "Content-Type": "application/octet-stream" };
+    const [before, after] = [Buffer.alloc(200_000, 1), Buffer.alloc(1_500_000, 2)];
+    await server.send("PUT", "a", { headers, body: before });
+    const reader = await follow(server, "a?live=sse&offset=-1");
+    const next = async (): Promise<Buffer> => Buffer.from((await nextPair(reader)).data ?? "", "base64");
+    assert.ok((await next()).equals(before));
+    await server.send("POST", "a", { headers, body: after });
+    assert.ok((await next()).equals(after));
+  });
+
+  test("is not cut inside a character or a line end, however small the chunks", async (context) => {
+    const server = await startServer(context, { chunkBytes: 1 });
+    const text = "a€b\r\n\r\n🎈c\rd\n";
+    await server.send("PUT", "a", { headers: { ...TEXT, "Stream-Closed": "true" }, body: text });
+    const reader = await follow(server, "a?live=sse&offset=-1");
+    const events = parseEventStream(await reader.rest());
+    const data = events.filter(({ type }) => type === "data").map((event) => Buffer.from(event.data, "latin1").toString());
+    assert.equal(data.join(""), text.replaceAll("\r\n", "\n").replaceAll("\r", "\n"));
+    for (const piece of data) assert.doesNotMatch(piece, /\uFFFD/);
+  });
+});

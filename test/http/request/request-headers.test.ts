@@ -1,0 +1,59 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { readHeaders, RequestHeaders } from "../../../src/http/request/request-headers.js";
+
+/** Header lines as Node has them. */
+function raw(...lines: string[]): string[] {
+  return lines.flatMap((line) => {
+    const colon = line.indexOf(":");
+    return [line.slice(0, colon), line.slice(colon + 1).trim()];
+  });
+}
+
+function expectation(fields: Partial<RequestHeaders>): RequestHeaders {
+  return Object.assign(new RequestHeaders(), fields);
+}
+
+describe("headers are read", () => {
+  test("none", () => assert.deepEqual(readHeaders([]), new RequestHeaders()));
+
+  test("all that the protocol knows, in any case", () => {
+    const headers = readHeaders(
+      raw("Host: a", "ORIGIN: b", "authorization: Bearer c", "Content-Type: d", "Content-Length: 5", "If-None-Match: e", "Last-Event-ID: f", "X-Forwarded-Host: g", "X-Forwarded-Proto: h", "Stream-TTL: 1", "stream-expires-at: i", "STREAM-CLOSED: true", "Stream-Seq: j", "Stream-Forked-From: k", "Stream-Fork-Offset: l", "Stream-Fork-Sub-Offset: m", "Producer-Id: n", "Producer-Epoch: 2", "Producer-Seq: 3", "Transfer-Encoding: o", "UPGRADE: p"),
+    );
+    const expected = {
+      host: "a", origin: "b", authenticated: true, contentType: "d", contentLength: 5, ifNoneMatch: "e", lastEventId: "f", forwardedHost: "g", forwardedProto: "h", streamTtl: "1", streamExpiresAt: "i", streamClosed: "true", streamSeq: "j", streamForkedFrom: "k", streamForkOffset: "l", streamForkSubOffset: "m", producerId: "n", producerEpoch: "2", producerSeq: "3", transferEncoding: "o", upgrades: true,
+    };
+    assert.deepEqual(headers, expectation(expected));
+  });
+
+  test("others are passed over, of the same length or not", () => {
+    const headers = readHeaders(raw("Accept: */*", "Connection: close", "User-Agent: test", "Sec-Fetch-Mode: cors", "X-Very-Long-Header-Name-Of-Somebody: x"));
+    assert.deepEqual(headers, new RequestHeaders());
+  });
+
+  test("several If-None-Match are one list", () => {
+    assert.equal(readHeaders(raw('If-None-Match: "a"', 'if-none-match: "b"')).ifNoneMatch, '"a", "b"');
+  });
+
+  test("several Transfer-Encodings are one list", () => {
+    assert.equal(readHeaders(raw("Transfer-Encoding: gzip", "transfer-encoding: chunked")).transferEncoding, "gzip, chunked");
+  });
+});
+
+describe("a header that may come once is noticed when it comes again", () => {
+  const names = ["host", "content-type", "stream-ttl", "stream-expires-at", "stream-closed", "stream-seq", "stream-forked-from", "stream-fork-offset", "stream-fork-sub-offset", "producer-id", "producer-epoch", "producer-seq"];
+  for (const name of names) {
+    test(name, () => assert.equal(readHeaders(raw(`${name}: 1`, `${name.toUpperCase()}: 1`)).repeated, name));
+  }
+});
+
+describe("whether a body follows", () => {
+  const cases: readonly (readonly [line: string, hasBody: boolean])[] = [
+    ["Content-Length: 0", false],
+    ["Content-Length: 1", true],
+    ["Transfer-Encoding: chunked", true],
+    ["Content-Type: text/plain", false],
+  ];
+  for (const [line, hasBody] of cases) test(line, () => assert.equal(readHeaders(raw(line)).hasBody, hasBody));
+});

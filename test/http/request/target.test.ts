@@ -1,0 +1,25 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { splitTarget } from "../../../src/http/request/target.js";
+
+const CASES: readonly (readonly [target: string, path: string, query: string])[] = [
+  ["/a/b", "/a/b", ""],
+  ["/a?offset=-1", "/a", "offset=-1"],
+  ["/a?", "/a", ""],
+  ["/a?b?c=/d", "/a", "b?c=/d"],
+  ["/", "/", ""],
+  ["*", "*", ""],
+  ["http://example.com/a?b=c", "/a", "b=c"],
+  ["HTTPS://example.com:8443/a", "/a", ""],
+  ["http://example.com", "/", ""],
+  ["http://example.com?b=c", "/", "b=c"],
+  ["//host/a", "//host/a", ""],
+  ["ftp://host/a", "ftp://host/a", ""],
+  ["", "", ""],
+];
+
+describe("a target is split into path and query", () => {
+  for (const [target, path, query] of CASES) {
+    test(JSON.stringify(target), () => assert.deepEqual(splitTarget(target), { path, query }));
+  }
+});

@@ -1,0 +1,131 @@
+import assert from "node:assert/strict";
+import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { listStreams, readBase, readSidecar } from "../../../../src/storage/file/directory/catalog.js";
+import { systemFiles } from "../../../../src/storage/file/disk/files.js";
+import { keptSidecarPath, Layout, segmentPath, sidecarPath } from "../../../../src/storage/file/format/layout.js";
+import { encodeNotice, encodeRefusal, encodeSidecar } from "../../../../src/storage/file/format/sidecar.js";
+import { MutableState } from "../../../../src/storage/state.js";
+import { DamagedStreamError, StorageBusyError } from "../../../../src/storage/storage.js";
+import { configOf } from "../../../helpers/engine.js";
+import { ManualClock } from "../../../helpers/manual-clock.js";
+import { tempDir } from "../../../helpers/temp-dir.js";
+import { diskError, WatchedFiles } from "../../../helpers/watched-files.js";
+
+const files = systemFiles(false);
+
+function put(layout: Layout, name: string, more: { claimed?: boolean; touchedAtMs?: number; as?: string } = {}): string {
+  const directory = layout.streamDirectory(name);
+  mkdirSync(directory, { recursive: true });
+  const state = new MutableState();
+  state.touchedAtMs = more.touchedAtMs ?? 0;
+  const sidecar = { id: "i", name: more.as ?? name, config: configOf(), state, earliest: { position: 0, segmentStart: 0 }, forks: null, softDeleted: false, segments: [], batch: 1, claimed: more.claimed ?? false };
+  writeFileSync(sidecarPath(directory), encodeSidecar(sidecar));
+  return directory;
+}
+
+test("a stream's sidecar is found, and where there is no stream there is none", async () => {
+  const layout = new Layout(tempDir());
+  const read = await readSidecar(files, "s", put(layout, "s", { touchedAtMs: 5 }), 1);
+  assert.ok(read !== null && !(read instanceof DamagedStreamError));
+  assert.equal(read.state.touchedAtMs, 5);
+  assert.equal(await readSidecar(files, "t", layout.streamDirectory("t"), 1), null);
+  mkdirSync(layout.streamDirectory("t"), { recursive: true });
+  assert.equal(await readSidecar(files, "t", layout.streamDirectory("t"), 1), null);
+});
+
+test("what is wrong with a sidecar is told with the stream and the file", async () => {
+  const layout = new Layout(tempDir());
+  const lost = put(layout, "lost");
+  writeFileSync(segmentPath(lost, 0), "bytes");
+  rmSync(sidecarPath(lost));
+  const emptied = put(layout, "emptied");
+  renameSync(sidecarPath(emptied), keptSidecarPath(emptied));
+  const torn = put(layout, "torn");
+  writeFileSync(sidecarPath(torn), "{");
+  const foreign = put(layout, "foreign", { as: "other" });
+  for (const [name, directory, problem] of [["lost", lost, /it is missing/], ["emptied", emptied, /it is missing/], ["torn", torn, /not a whole sidecar/], ["foreign", foreign, /it is that of "other"/]] as const) {
+    const read = await readSidecar(files, name, directory, 1);
+    assert.ok(read instanceof DamagedStreamError);
+    assert.equal(read.stream, name);
+    assert.equal(read.file, sidecarPath(directory));
+    assert.match(read.message, problem);
+  }
+});
+
+test("the journal's records go on from a stream's own sidecar, also where a notice stands in its place", async () => {
+  const layout = new Layout(tempDir());
+  const directory = put(layout, "s");
+  const notice = encodeNotice({ id: "i", name: "s" }, "gone");
+  const look = async (id: string): Promise<unknown[]> => {
+    const { own, isTold, isVacant, problem } = await readBase(files, id, directory);
+    return [own?.id ?? null, isTold, isVacant, own === null ? problem : ""];
+  };
+  assert.deepEqual(await look("i"), ["i", false, false, ""]);
+  assert.deepEqual(await look("another"), [null, false, false, 'it is that of "s"']);
+  renameSync(sidecarPath(directory), keptSidecarPath(directory));
+  assert.deepEqual(await look("i"), [null, false, true, "it is missing"], "what is kept counts where a notice says so");
+  writeFileSync(sidecarPath(directory), notice);
+  assert.deepEqual(await look("i"), ["i", true, false, ""]);
+  assert.deepEqual(await look("another"), [null, true, false, "gone"]);
+  writeFileSync(keptSidecarPath(directory), "spoiled");
+  assert.deepEqual(await look("i"), [null, true, false, "gone"]);
+  rmSync(keptSidecarPath(directory));
+  assert.deepEqual(await look("i"), [null, true, true, "gone"], "of a stream that never had one");
+  writeFileSync(sidecarPath(directory), encodeRefusal("decided"));
+  assert.deepEqual(await look("i"), [null, true, false, "decided"]);
+  put(layout, "s", { claimed: true });
+  assert.deepEqual(await look("another"), [null, false, true, 'it is that of "s"'], "of a stream that was never born");
+});
+
+test("a sidecar that can't be read, or that the journal does not know yet, is damage; too many open files are not", async () => {
+  const layout = new Layout(tempDir());
+  const directory = put(layout, "s");
+  const watched = new WatchedFiles();
+  for (const code of ["EACCES", "EIO", "ELOOP"]) {
+    watched.gate = ({ kind }) => (kind === "open" ? diskError(code) : undefined);
+    const read = await readSidecar(watched, "s", directory, 1);
+    assert.ok(read instanceof DamagedStreamError && read.message.includes(code), code);
+  }
+  watched.gate = ({ kind }) => (kind === "open" ? diskError("EMFILE") : undefined);
+  await assert.rejects(readSidecar(watched, "s", directory, 1), StorageBusyError);
+  watched.gate = null;
+  const newer = await readSidecar(watched, "s", directory, 0);
+  assert.ok(newer instanceof DamagedStreamError);
+  assert.equal(newer.problem, "it is of batch 1, but the journal ends with batch 0");
+});
+
+test("the list has every sound stream, and neither claims nor damage nor strangers", async () => {
+  const layout = new Layout(tempDir());
+  for (const name of ["a", "b/c", "D"]) put(layout, name, { touchedAtMs: 9 });
+  put(layout, "claimed", { claimed: true });
+  writeFileSync(sidecarPath(put(layout, "torn")), "{");
+  mkdirSync(join(layout.streams, "00", "stranger"), { recursive: true });
+  writeFileSync(join(layout.streams, "00", "file"), "");
+  const names: string[] = [];
+  for await (const { name, touchedAtMs } of listStreams({ files, layout, clock: new ManualClock(), unneeded: () => assert.fail() })) {
+    names.push(name);
+    assert.equal(touchedAtMs, 9);
+  }
+  assert.deepEqual(names.sort(), ["D", "a", "b/c"]);
+});
+
+test("the list pauses after a few, so that it disturbs nobody", async () => {
+  const layout = new Layout(tempDir());
+  for (let index = 0; index < 40; index += 1) put(layout, `s${index}`);
+  const watched = new WatchedFiles();
+  const clock = new ManualClock();
+  let found = 0;
+  const whole = (async () => {
+    for await (const _ of listStreams({ files: watched, layout, clock, unneeded: () => assert.fail() })) found += 1;
+  })();
+  await watched.idle();
+  assert.ok(found > 0 && found <= 16, `${found} without a pause`);
+  for (let pause = 0; pause < 3; pause += 1) {
+    clock.advance(10);
+    await watched.idle();
+  }
+  await whole;
+  assert.equal(found, 40);
+});

@@ -1,0 +1,104 @@
+import assert from "node:assert/strict";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { explainUnusable, prepareDirectory, writeMarker } from "../../../../src/storage/file/directory/directory.js";
+import { systemFiles } from "../../../../src/storage/file/disk/files.js";
+import { Layout } from "../../../../src/storage/file/format/layout.js";
+import { DirectoryError } from "../../../../src/storage/file/directory/lock.js";
+import { crash, created, openEngine } from "../../../helpers/engine.js";
+import { tempDir } from "../../../helpers/temp-dir.js";
+import { diskError, WatchedFiles } from "../../../helpers/watched-files.js";
+
+const files = systemFiles(false);
+
+describe("a data directory", () => {
+  test("is made in an empty one, with an id of its own", async () => {
+    const [one, other] = [new Layout(tempDir()), new Layout(tempDir())];
+    const prepared = await prepareDirectory(files, one);
+    assert.equal(prepared.isNew, true);
+    assert.equal(prepared.id.length, 8);
+    assert.equal(readdirSync(one.streams).length, 256);
+    assert.ok(!(await prepareDirectory(files, other)).id.equals(prepared.id));
+  });
+
+  test("is known by its marker, which a human can read", async () => {
+    const layout = new Layout(tempDir());
+    const { id } = await prepareDirectory(files, layout);
+    await writeMarker(files, layout, id);
+    assert.deepEqual(await prepareDirectory(files, layout), { id, isNew: false });
+    assert.deepEqual(JSON.parse(readFileSync(layout.marker, "utf8")), { format: 1, directory: id.toString("hex") });
+  });
+
+  test("whose first start was cut short is made again, without the journal of that start", async () => {
+    const layout = new Layout(tempDir());
+    await prepareDirectory(files, layout);
+    writeFileSync(layout.journalFile(1), "half a journal");
+    writeFileSync(join(layout.journal, "notes"), "not ours");
+    assert.equal((await prepareDirectory(files, layout)).isNew, true);
+    assert.deepEqual(readdirSync(layout.journal), ["notes"]);
+  });
+
+  test("that lost its marker but has streams is refused", async () => {
+    const layout = new Layout(tempDir());
+    await prepareDirectory(files, layout);
+    mkdirSync(layout.streamDirectory("s"), { recursive: true });
+    await assert.rejects(prepareDirectory(files, layout), (error: unknown) => error instanceof DirectoryError && /streamdir\.json is missing, but the directory has streams/.test(error.message));
+  });
+
+  test("that lost its marker but has streams in its journal is refused, and the journal is kept", async () => {
+    const engine = await openEngine();
+    await created(engine.storage, "s", "only in the journal");
+    const dir = await crash(engine);
+    const layout = new Layout(dir);
+    rmSync(layout.marker);
+    await assert.rejects(prepareDirectory(files, layout), (error: unknown) => error instanceof DirectoryError && /streamdir\.json is missing, but the journal has records/.test(error.message));
+    assert.equal(readdirSync(layout.journal).length, 1);
+  });
+
+  test("whose marker is a directory, or can't be read, is refused by its path", async () => {
+    const layout = new Layout(tempDir());
+    mkdirSync(layout.marker);
+    await assert.rejects(prepareDirectory(files, layout), { name: "DirectoryError", message: `${layout.marker} can't be read: it is a directory` });
+    const locked = new WatchedFiles();
+    locked.gate = ({ kind }) => (kind === "open" ? diskError("EACCES") : undefined);
+    await assert.rejects(prepareDirectory(locked, layout), { name: "DirectoryError", message: `${layout.marker} can't be read: permission denied` });
+  });
+
+  for (const [what, marker, problem] of [
+    ["damaged", '{"format":1,"directory":"short"}\n', /is damaged/],
+    ["of a newer format", '{"format":7,"directory":"0123456789abcdef"}\n', /has format 7; this version knows format 1/],
+  ] as const) {
+    test(`whose marker is ${what} is refused`, async () => {
+      const layout = new Layout(tempDir());
+      writeFileSync(layout.marker, marker);
+      await assert.rejects(prepareDirectory(files, layout), (error: unknown) => error instanceof DirectoryError && problem.test(error.message));
+    });
+  }
+});
+
+describe("the explanation of an unusable directory", () => {
+  for (const [code, reason] of [["EACCES", "permission denied"], ["EROFS", "the file system is read-only"], ["ENOTDIR", "it is not a directory"], ["ENOSPC", "the disk is full"], ["ENAMETOOLONG", "the path is too long"], ["ELOOP", "its links go in a circle"]]) {
+    test(`says what ${code} means, in one line`, () => {
+      const explained = explainUnusable("/d", diskError(code ?? ""));
+      assert.ok(explained instanceof DirectoryError);
+      assert.equal(explained.message, `the directory /d can't be used: ${reason}`);
+    });
+  }
+
+  test("names the file where it is about one in the directory", () => {
+    const explained = explainUnusable("/d", Object.assign(diskError("EACCES"), { path: "/d/streams/ab" }));
+    assert.ok(explained instanceof DirectoryError);
+    assert.equal(explained.message, "the directory /d can't be used: /d/streams/ab: permission denied");
+  });
+
+  test("gives the system's own word for the rest, in one line", () => {
+    const explained = explainUnusable("/d", diskError("EIO"));
+    assert.ok(explained instanceof DirectoryError);
+    assert.equal(explained.message, "the directory /d can't be used: EIO");
+  });
+
+  test("leaves what is not the system's as it is", () => {
+    for (const error of [new TypeError("a fault of ours"), "thrown"]) assert.equal(explainUnusable("/d", error), error);
+  });
+});

@@ -1,0 +1,175 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { FileStream } from "../../../../src/storage/file/memory/file-stream.js";
+import { MutableState } from "../../../../src/storage/state.js";
+import { bytesOf, configOf, recordOf, rollAt } from "../../../helpers/engine.js";
+import { haveSameClass } from "../../../helpers/hidden-class.js";
+
+const IDENTITY = { id: "i", name: "n", config: configOf() };
+
+function streamWith(lengths: readonly number[]): FileStream {
+  const stream = new FileStream(IDENTITY, "/d", null);
+  for (const length of lengths) {
+    const { segmentStart } = stream.reserve(length, 0, rollAt(100));
+    stream.advance(recordOf(bytesOf(length)), length, segmentStart, 1);
+  }
+  return stream;
+}
+
+describe("places", () => {
+  test("an append is never split: it begins a segment where the last has no room for all of it", () => {
+    const stream = new FileStream(IDENTITY, "/d", null);
+    const places = [60, 40, 1, 99, 250, 10, 0].map((length) => stream.reserve(length, 0, rollAt(100)));
+    assert.deepEqual(places, [
+      { position: 0, segmentStart: 0 },
+      { position: 60, segmentStart: 0 },
+      { position: 100, segmentStart: 100 },
+      { position: 101, segmentStart: 100 },
+      { position: 200, segmentStart: 200 },
+      { position: 450, segmentStart: 450 },
+      { position: 460, segmentStart: 450 },
+    ]);
+  });
+
+  test("what was reserved is given back when it fails, and older entries are void", () => {
+    const stream = streamWith([60]);
+    stream.reserve(50, 0, rollAt(100));
+    const { generation } = stream;
+    stream.fitted.add(0);
+    stream.unreserve();
+    assert.ok(stream.generation > generation);
+    assert.equal(stream.boundSequence, -1);
+    assert.equal(stream.fitted.size, 0);
+    assert.deepEqual(stream.reserve(10, 0, rollAt(100)), { position: 60, segmentStart: 0 });
+  });
+});
+
+test("streams that wait for their first append are of the class of those that had it", () => {
+  const stream = new FileStream(IDENTITY, "/d", null);
+  const waiting = stream.reservedSegment;
+  stream.reserve(10, Date.UTC(2026), rollAt(100));
+  assert.equal(haveSameClass(waiting, stream.reservedSegment), true, "each of them is converted by V8 when its turn comes");
+});
+
+describe("segments", () => {
+  const stream = streamWith([60, 40, 30, 250, 5]);
+
+  test("the one that holds a byte is found, and the last one holds the tail", () => {
+    const table: [position: number, start: number | undefined][] = [[0, 0], [99, 0], [100, 100], [129, 100], [130, 130], [379, 130], [380, 380], [384, 380], [385, 380], [999, 380]];
+    for (const [position, start] of table) assert.equal(stream.segmentAt(position)?.start, start, `position ${position}`);
+    assert.equal(stream.segmentAt(-1), undefined);
+  });
+
+  test("a position at a boundary belongs to the segment before it", () => {
+    const table: [position: number, start: number][] = [[0, 0], [1, 0], [100, 0], [101, 100], [130, 100], [380, 130], [385, 380]];
+    for (const [position, start] of table) assert.equal(stream.segmentStartBefore(position), start, `position ${position}`);
+  });
+
+  test("a place exists where a segment begins and reaches that far", () => {
+    for (const [start, length, there] of [[0, 0, true], [0, 100, true], [0, 101, false], [100, 30, true], [50, 0, false], [380, 5, true], [380, 6, false], [385, 0, false]] as const) {
+      assert.equal(stream.hasSegment(start, length), there, `${start}+${length}`);
+    }
+  });
+
+  test("an empty stream has only its start", () => {
+    const empty = streamWith([]);
+    assert.equal(empty.hasSegment(0, 0), true);
+    assert.equal(empty.hasSegment(0, 1), false);
+    assert.equal(empty.hasSegment(1, 0), false);
+    assert.equal(empty.segmentStartBefore(0), 0);
+    assert.equal(empty.earliest, 0);
+  });
+});
+
+describe("trimming", () => {
+  test("covers whole segments up to a place, and not the one that appends on their way are for", () => {
+    const stream = streamWith([60, 40, 30, 250, 5]);
+    const table: [before: number, place: ReturnType<FileStream["trimPlace"]>][] = [
+      [0, null],
+      [99, null],
+      [100, { position: 100, segmentStart: 0 }],
+      [384, { position: 380, segmentStart: 130 }],
+      [385, { position: 385, segmentStart: 380 }],
+    ];
+    for (const [before, place] of table) assert.deepEqual(stream.trimPlace(before), place, `before ${before}`);
+    stream.reserve(1, 0, rollAt(100));
+    assert.deepEqual(stream.trimPlace(385), { position: 380, segmentStart: 130 });
+    // Those that come after them begin the next one already.
+    stream.reserve(100, 0, rollAt(100));
+    assert.deepEqual(stream.trimPlace(385), { position: 380, segmentStart: 130 });
+  });
+
+  test("of all there is makes the next append begin a segment, also when appends failed meanwhile", () => {
+    const stream = streamWith([60]);
+    stream.pendingTrim = { position: 60, segmentStart: 0 };
+    assert.deepEqual(stream.reserve(5, 0, rollAt(100)), { position: 60, segmentStart: 60 });
+    stream.unreserve();
+    assert.deepEqual(stream.reserve(5, 0, rollAt(100)), { position: 60, segmentStart: 60 });
+    stream.trim({ position: 60, segmentStart: 0 }, 2);
+    stream.unreserve();
+    assert.deepEqual(stream.reserve(5, 0, rollAt(100)), { position: 60, segmentStart: 60 });
+  });
+
+  test("of all there is leaves no segment once the files are gone, until the next append", () => {
+    const stream = streamWith([60]);
+    stream.trim({ position: 60, segmentStart: 0 }, 2);
+    for (const segment of [...stream.segments]) stream.forgetSegment(segment);
+    assert.equal(stream.segmentAt(60), undefined);
+    const { segmentStart } = stream.reserve(5, 0, rollAt(100));
+    stream.advance(recordOf(bytesOf(5)), 5, segmentStart, 3);
+    assert.deepEqual(stream.segments.map(({ start, length }) => [start, length]), [[60, 5]]);
+    assert.equal(stream.segmentAt(64), stream.segments[0]);
+  });
+
+  test("leaves every token that was given out for a kept position as it was", () => {
+    const stream = streamWith([60, 40, 30]);
+    stream.trim({ position: 100, segmentStart: 0 }, 2);
+    for (const segment of [...stream.segments].slice(0, 1)) stream.forgetSegment(segment);
+    assert.deepEqual([100, 101, 130].map((position) => stream.segmentStartBefore(position)), [0, 100, 100]);
+    // One that a reader still holds sorts before them.
+    assert.equal(stream.segmentStartBefore(70), 0);
+    assert.deepEqual([stream.hasSegment(0, 100), stream.hasSegment(100, 30), stream.hasSegment(0, 99)], [true, true, false]);
+  });
+});
+
+describe("a segment's age", () => {
+  test("ends it like its size does", () => {
+    const stream = new FileStream(IDENTITY, "/d", null);
+    const starts = [[10, 100], [10, 1099], [10, 1100], [10, 1101], [0, 9000], [10, 9000]].map(([length = 0, atMs = 0]) => stream.reserve(length, atMs, { bytes: 1000, ageMs: 1000 }).segmentStart);
+    assert.deepEqual(starts, [0, 0, 20, 20, 20, 40]);
+  });
+});
+
+test("a stream from a sidecar is as the sidecar says, and its bytes have yet to be checked", () => {
+  const state = new MutableState();
+  state.tail = 150;
+  const stream = new FileStream(IDENTITY, "/d", { ...IDENTITY, state, earliest: { position: 0, segmentStart: 0 }, forks: null, softDeleted: false, segments: [{ start: 0, length: 100, crc: 1, firstAtMs: 0, newestAtMs: 0, index: "one" }, { start: 100, length: 50, crc: 2, firstAtMs: 0, newestAtMs: 0, index: "one" }], batch: 8, claimed: false });
+  assert.equal(stream.isPersisted, true);
+  assert.equal(stream.written, 150);
+  assert.deepEqual(stream.segments.map(({ unchecked }) => unchecked?.crc), [1, 2]);
+  assert.deepEqual(stream.reserve(50, 0, rollAt(100)), { position: 150, segmentStart: 100 });
+  stream.advance(recordOf("x"), 1, 100, 9);
+  assert.equal(stream.isPersisted, false);
+  assert.equal(stream.segments[1]?.length, 51);
+});
+
+test("a noted read is a change to make permanent, and its time never goes back", () => {
+  const stream = streamWith([1]);
+  stream.persistedBatch = stream.lastBatch;
+  stream.touch(50, 7);
+  stream.touch(40, 8);
+  assert.equal(stream.state.touchedAtMs, 50);
+  assert.equal(stream.lastBatch, 8);
+  assert.equal(stream.isPersisted, false);
+});
+
+test("behind creations that failed stands the stream that was there before", () => {
+  const [first, second, third] = [streamWith([]), streamWith([]), streamWith([])];
+  second.predecessor = first;
+  third.predecessor = second;
+  assert.equal(third.lastNotDeleted(), third);
+  third.deleted = second.deleted = true;
+  assert.equal(third.lastNotDeleted(), first);
+  first.deleted = true;
+  assert.equal(third.lastNotDeleted(), null);
+});

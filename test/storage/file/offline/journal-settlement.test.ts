@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, renameSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { Damaged } from "../../../../src/storage/file/directory/quarantine.js";
+import { settleJournal, shortStreams } from "../../../../src/storage/file/offline/journal-settlement.js";
+import { surveyJournal } from "../../../../src/storage/file/survey/journal-survey.js";
+import { readMarker } from "../../../../src/storage/file/directory/directory.js";
+import { Layout, sidecarPath } from "../../../../src/storage/file/format/layout.js";
+import { append, crash, created, keptLog, loaded, openEngine, openOnFiles, readAll, remove } from "../../../helpers/engine.js";
+import { WatchedFiles } from "../../../helpers/watched-files.js";
+
+test("a settled journal holds nothing, counts on, and nothing of it is kept", async (t) => {
+  const engine = await openEngine();
+  const stream = await created(engine.storage, "s", "one,");
+  await append(engine.storage, stream, "two,");
+  await append(engine.storage, await created(engine.storage, "gone", "x"), "y");
+  await remove(engine.storage, await loaded(engine.storage, "gone"));
+  const dir = await crash(engine);
+  const files = new WatchedFiles();
+  const layout = new Layout(dir);
+  const directoryId = await readMarker(files, layout);
+  assert.ok(directoryId !== null);
+  const before = await surveyJournal({ files, layout, directoryId });
+  assert.deepEqual(shortStreams(before), []);
+  const left = await settleJournal({ files, layout, directoryId, log: keptLog().log, damaged: new Damaged(files, layout), isSource: () => false }, before, { short: [], lastBatch: before.lastBatch });
+  assert.deepEqual(left, []);
+  const after = await surveyJournal({ files, layout, directoryId });
+  assert.deepEqual([after.files.length, after.streams.size, after.lastBatch], [1, 0, before.lastBatch + 1]);
+  assert.ok(!existsSync(join(dir, "damaged")));
+  assert.deepEqual(readdirSync(join(dir, "journal")).length, 1);
+
+  const again = await openEngine({ dir });
+  t.after(() => again.storage.close());
+  const found = await loaded(again.storage, "s");
+  assert.equal((await readAll(again.storage, found)).toString(), "one,two,");
+  assert.equal(await again.storage.load("gone"), null);
+});
+
+test("records of a stream whose sidecar is spoiled are kept for the next start, and told of", async (t) => {
+  const engine = await openOnFiles("s", "one,");
+  await append(engine.storage, await loaded(engine.storage, "s"), "two,");
+  await created(engine.storage, "other", "not kept");
+  const dir = await crash(engine);
+  const files = new WatchedFiles();
+  const layout = new Layout(dir);
+  const directoryId = await readMarker(files, layout);
+  assert.ok(directoryId !== null);
+  const sidecar = sidecarPath(layout.streamDirectory("s"));
+  renameSync(sidecar, join(dir, "away"));
+  const survey = await surveyJournal({ files, layout, directoryId });
+  const left = await settleJournal({ files, layout, directoryId, log: keptLog().log, damaged: new Damaged(files, layout), isSource: () => false }, survey, { short: [], lastBatch: survey.lastBatch });
+  assert.deepEqual(left.map(({ name, damage }) => [name, damage?.problem]), [["s", "it is missing"]]);
+  assert.ok(!existsSync(join(dir, "damaged")));
+  assert.equal(readdirSync(layout.journal).filter((name) => name.endsWith(".kept")).length, survey.files.length);
+  const after = await surveyJournal({ files, layout, directoryId });
+  assert.deepEqual([...after.streams.values()].map(({ identity, pendingRecords }) => [identity.name, pendingRecords]), [["s", 1]]);
+
+  renameSync(join(dir, "away"), sidecar);
+  const again = await openEngine({ dir });
+  t.after(() => again.storage.close());
+  assert.equal((await readAll(again.storage, await loaded(again.storage, "s"))).toString(), "one,two,");
+});

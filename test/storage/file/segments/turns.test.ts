@@ -1,0 +1,29 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Turns } from "../../../../src/storage/file/segments/turns.js";
+
+test("a few jobs run at a time, the others in order, and a job that fails gives its turn on", async () => {
+  const turns = new Turns(2);
+  const begun: number[] = [];
+  const ends: (() => void)[] = [];
+  const jobs = [0, 1, 2, 3].map((index) =>
+    turns.run(async () => {
+      begun.push(index);
+      await new Promise<void>((resolve) => (ends[index] = resolve));
+      if (index === 1) throw new Error("failed");
+      return index;
+    }),
+  );
+  const failed = assert.rejects(jobs[1] ?? Promise.resolve(), /failed/);
+  assert.deepEqual(begun, [0, 1]);
+  ends[1]?.();
+  await failed;
+  assert.deepEqual(begun, [0, 1, 2]);
+  ends[0]?.();
+  assert.equal(await jobs[0], 0);
+  assert.deepEqual(begun, [0, 1, 2, 3]);
+  ends[2]?.();
+  ends[3]?.();
+  assert.deepEqual(await Promise.all([jobs[2], jobs[3]]), [2, 3]);
+  assert.equal(await turns.run(() => Promise.resolve("idle again")), "idle again");
+});

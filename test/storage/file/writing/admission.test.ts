@@ -1,0 +1,345 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { FileStream } from "../../../../src/storage/file/memory/file-stream.js";
+import { Intake } from "../../../../src/storage/file/writing/admission.js";
+import type { Journal } from "../../../../src/storage/file/journal/journal.js";
+import { RecordKind } from "../../../../src/storage/file/format/record.js";
+import type { Settlement } from "../../../../src/storage/storage.js";
+import { bytesOf, recordOf, rollAt, SMALL } from "../../../helpers/engine.js";
+import { fileRooms, type FileRooms } from "../../../helpers/file-rooms.js";
+import { Barrier, diskError } from "../../../helpers/watched-files.js";
+
+const SEGMENT = /\.seg$/;
+
+interface TestIntake {
+  readonly intake: Intake;
+  readonly journal: Journal;
+  /** Hands in `size` bytes; `told` gets `label` and how it settles. */
+  put(stream: FileStream, label: string, size: number): void;
+  readonly faults: readonly Error[];
+}
+
+async function intakeOf(rooms: FileRooms): Promise<TestIntake> {
+  const faults: Error[] = [];
+  const journal = rooms.journal({
+    apply: ({ stream, change, segmentStart }, batch) => stream.advance(change, change.payload.length, segmentStart, batch),
+    batchSettled: () => {},
+  });
+  await journal.open();
+  const intake = new Intake({
+    journal: () => journal,
+    writer: rooms.writer,
+    cache: rooms.cache,
+    segmentRoll: rollAt(SMALL.segmentBytes),
+    flusher: { lacksRoom: false, isBusy: false },
+    room: rooms.room,
+    bypassBytes: SMALL.journalBypassBytes,
+    tailCacheBytes: SMALL.tailCacheBytes,
+    fault: (error) => faults.push(error),
+  });
+  const put = (stream: FileStream, label: string, size: number): void =>
+    intake.put(stream, RecordKind.append, recordOf(bytesOf(size)), (how: Settlement) => rooms.told.push(`${label} ${how}`));
+  return { intake, journal, put, faults };
+}
+
+describe("large payloads", () => {
+  test("go past the journal, and what comes behind them waits its turn", async () => {
+    const rooms = fileRooms();
+    const { intake, journal, put } = await intakeOf(rooms);
+    const stream = rooms.stream();
+    const disk = [new Barrier(), new Barrier()];
+    let writes = 0;
+    rooms.files.gate = ({ kind, path }) => (kind === "write" && SEGMENT.test(path) ? disk[(writes += 1) - 1]?.opened : undefined);
+    put(stream, "small", 10);
+    put(stream, "large", 5000);
+    put(stream, "behind", 10);
+    put(stream, "large too", 6000);
+    intake.barrier(stream, (how) => rooms.told.push(`barrier ${how}`));
+    await rooms.files.idle();
+    assert.deepEqual(rooms.told, ["small durable"]);
+    disk[0]?.open();
+    await rooms.files.idle();
+    assert.deepEqual(rooms.told, ["small durable", "large durable", "behind durable"]);
+    disk[1]?.open();
+    await rooms.files.idle();
+    assert.deepEqual(rooms.told.slice(3), ["large too durable", "barrier durable"]);
+    assert.equal(stream.state.tail, 11_020);
+    assert.equal(stream.held, null);
+    await journal.close();
+  });
+
+  test("of one stream hold up no other", async () => {
+    const rooms = fileRooms();
+    const { journal, put } = await intakeOf(rooms);
+    const [slow, other] = [rooms.stream("slow"), rooms.stream("other")];
+    const disk = new Barrier();
+    rooms.files.gate = ({ kind, path }) => (kind === "write" && SEGMENT.test(path) ? disk.opened : undefined);
+    put(slow, "large", 5000);
+    put(other, "other", 10);
+    await rooms.files.idle();
+    assert.deepEqual(rooms.told, ["other durable"]);
+    disk.open();
+    await rooms.files.idle();
+    await journal.close();
+  });
+
+  test("that find no room fail with what is behind them, after what was before them, and give back their place", async () => {
+    const rooms = fileRooms();
+    const { journal, put, faults } = await intakeOf(rooms);
+    const stream = rooms.stream();
+    const journalDisk = new Barrier();
+    rooms.files.gate = ({ kind, path }) => {
+      if (kind === "writeThen") return journalDisk.opened;
+      return kind === "write" && SEGMENT.test(path) ? diskError("ENOSPC") : undefined;
+    };
+    put(stream, "before", 10);
+    put(stream, "large", 5000);
+    put(stream, "behind", 10);
+    put(stream, "large behind", 5000);
+    await rooms.files.idle();
+    assert.deepEqual(rooms.told, []);
+    journalDisk.open();
+    await rooms.files.idle();
+    assert.deepEqual(rooms.told, ["before durable", "large storage-full", "behind storage-full", "large behind storage-full"]);
+    assert.deepEqual([stream.reservedTail, stream.reservedSegment.start], [10, 0]);
+    assert.deepEqual(faults, []);
+    rooms.files.gate = null;
+    put(stream, "again", 5000);
+    await rooms.files.idle();
+    assert.equal(rooms.told.at(-1), "again durable");
+    await journal.close();
+  });
+
+  test("behind what failed write nothing: their stream's directory may be on its way out", async () => {
+    const rooms = fileRooms();
+    const { journal, put } = await intakeOf(rooms);
+    const stream = rooms.stream();
+    const disk = new Barrier();
+    let writes = 0;
+    rooms.files.gate = ({ kind, path }) => {
+      if (kind === "writeThen") return diskError("ENOSPC");
+      if (kind !== "write" || !SEGMENT.test(path)) return undefined;
+      writes += 1;
+      return disk.opened;
+    };
+    put(stream, "small", 10);
+    put(stream, "large", 5000);
+    put(stream, "large behind", 5000);
+    await rooms.files.idle();
+    assert.deepEqual(rooms.told, ["small storage-full"]);
+    rooms.files.gate = ({ kind, path }) => void (writes += kind === "write" && SEGMENT.test(path) ? 1 : 0);
+    disk.open();
+    await rooms.files.idle();
+    assert.deepEqual(rooms.told, ["small storage-full", "large storage-full", "large behind storage-full"]);
+    assert.equal(writes, 1);
+    put(stream, "again", 5000);
+    await rooms.files.idle();
+    assert.deepEqual([rooms.told.at(-1), stream.state.tail], ["again durable", 5000]);
+    await journal.close();
+  });
+
+  test("that the disk fails for are a fault", async () => {
+    const rooms = fileRooms();
+    const { journal, put, faults } = await intakeOf(rooms);
+    const stream = rooms.stream();
+    rooms.files.gate = ({ kind, path }) => (kind === "sync" && SEGMENT.test(path) ? diskError("EIO") : undefined);
+    put(stream, "large", 5000);
+    await rooms.files.idle();
+    assert.deepEqual(rooms.told, ["large storage-unavailable"]);
+    assert.equal(faults.length, 1);
+    await journal.close();
+  });
+});
+
+describe("a new stream of a name", () => {
+  test("comes behind what is held for the one before it", async () => {
+    const rooms = fileRooms();
+    const { intake, journal, put } = await intakeOf(rooms);
+    const [old, next] = [rooms.stream(), rooms.stream()];
+    const disk = new Barrier();
+    rooms.files.gate = ({ kind, path }) => (kind === "write" && SEGMENT.test(path) ? disk.opened : undefined);
+    put(old, "large", 5000);
+    put(old, "deletion", 0);
+    intake.follow(next, old);
+    put(next, "creation", 10);
+    await rooms.files.idle();
+    assert.deepEqual(rooms.told, []);
+    disk.open();
+    await rooms.files.idle();
+    assert.deepEqual(rooms.told, ["large durable", "deletion durable", "creation durable"]);
+    await journal.close();
+  });
+
+  test("does not take along the note of a read, which changed nothing", async () => {
+    const rooms = fileRooms();
+    const { intake, journal, put } = await intakeOf(rooms);
+    const stream = rooms.stream();
+    rooms.files.gate = ({ kind, path }) => (kind === "write" && SEGMENT.test(path) ? diskError("EMFILE") : undefined);
+    const before = rooms.files.count("writeThen", /./);
+    put(stream, "large", 5000);
+    put(stream, "behind", 10);
+    intake.put(stream, RecordKind.touch, recordOf("", { atMs: 7 }), null);
+    await rooms.files.idle();
+    assert.deepEqual(rooms.told, ["large overloaded", "behind overloaded"]);
+    assert.equal(rooms.files.count("writeThen", /./), before + 1);
+    await journal.close();
+  });
+
+  test("fails with what is held for the one before it", async () => {
+    const rooms = fileRooms();
+    const { intake, journal, put } = await intakeOf(rooms);
+    const [old, next] = [rooms.stream(), rooms.stream()];
+    rooms.files.gate = ({ kind, path }) => (kind === "write" && SEGMENT.test(path) ? diskError("ENOSPC") : undefined);
+    put(old, "large", 5000);
+    put(old, "deletion", 0);
+    intake.follow(next, old);
+    put(next, "creation", 10);
+    await rooms.files.idle();
+    assert.deepEqual(rooms.told, ["large storage-full", "deletion storage-full", "creation storage-full"]);
+    assert.equal(next.held, null);
+    await journal.close();
+  });
+
+  test("fails with the note of a read behind it: a stream that never was has none", async () => {
+    const rooms = fileRooms();
+    const { intake, journal, put } = await intakeOf(rooms);
+    const [old, next] = [rooms.stream(), rooms.stream()];
+    rooms.files.gate = ({ kind, path }) => (kind === "write" && SEGMENT.test(path) ? diskError("ENOSPC") : undefined);
+    const before = rooms.files.count("writeThen", /./);
+    put(old, "large", 5000);
+    intake.follow(next, old);
+    intake.put(next, RecordKind.create, recordOf("initial"), () => (next.deleted = true));
+    intake.put(next, RecordKind.touch, recordOf("", { atMs: 7 }), null);
+    await rooms.files.idle();
+    await journal.drain();
+    assert.deepEqual([rooms.told, next.deleted], [["large storage-full"], true]);
+    assert.equal(rooms.files.count("writeThen", /./), before);
+    await journal.close();
+  });
+
+  test("of a name where nothing is held waits for nothing", async () => {
+    const rooms = fileRooms();
+    const { intake, journal } = await intakeOf(rooms);
+    const next = rooms.stream();
+    intake.follow(next, rooms.stream());
+    assert.equal(next.held, null);
+    await journal.close();
+  });
+});
+
+describe("a barrier", () => {
+  test("on a stream at rest settles at once", async () => {
+    const rooms = fileRooms();
+    const { intake, journal } = await intakeOf(rooms);
+    intake.barrier(rooms.stream(), (how) => rooms.told.push(how));
+    assert.deepEqual(rooms.told, ["durable"]);
+    await journal.close();
+  });
+
+  test("fails where it was decided on what has failed, and nobody was told yet", async () => {
+    const rooms = fileRooms();
+    const { intake, journal, put } = await intakeOf(rooms);
+    const stream = rooms.stream();
+    const disk = new Barrier();
+    rooms.files.gate = ({ kind, path }) => {
+      if (kind === "writeThen") return diskError("ENOSPC");
+      return kind === "write" && SEGMENT.test(path) ? disk.opened : undefined;
+    };
+    put(stream, "small", 10);
+    put(stream, "large", 5000);
+    await rooms.files.idle();
+    assert.deepEqual(rooms.told, ["small storage-full"]);
+    const tell = (label: string) => (how: Settlement) => void rooms.told.push(`${label} ${how}`);
+    intake.barrier(stream, tell("on both"), 5010);
+    intake.barrier(stream, tell("on nothing"), 0);
+    disk.open();
+    await rooms.files.idle();
+    assert.deepEqual(rooms.told.slice(1), ["large storage-full", "on both storage-full", "on nothing durable"]);
+    await journal.close();
+  });
+
+  test("after the end of the engine says so", async () => {
+    const rooms = fileRooms();
+    const { intake, journal } = await intakeOf(rooms);
+    intake.stop();
+    intake.barrier(rooms.stream(), (how) => rooms.told.push(how));
+    assert.deepEqual(rooms.told, ["storage-unavailable"]);
+    await journal.close();
+  });
+});
+
+describe("admission", () => {
+  const MIB = 1024 * 1024;
+
+  test("is refused after the engine's end, whatever the size", async () => {
+    const rooms = fileRooms();
+    const { intake, journal } = await intakeOf(rooms);
+    assert.equal(intake.admit(0), null);
+    intake.stop();
+    assert.equal(intake.admit(0), "storage-unavailable");
+    await journal.close();
+  });
+
+  test("is refused when too much waits for the disk; what is larger than the bound is taken alone", async () => {
+    const rooms = fileRooms();
+    const { intake, journal, put } = await intakeOf(rooms);
+    assert.equal(intake.admit(65 * MIB), null);
+    const disk = new Barrier();
+    rooms.files.gate = ({ kind }) => (kind === "write" || kind === "writeThen" ? disk.opened : undefined);
+    put(rooms.stream("a"), "large", 4096);
+    assert.equal(intake.admit(64 * MIB - 4096), null);
+    assert.equal(intake.admit(64 * MIB - 4095), "overloaded");
+    put(rooms.stream("b"), "small", 1000);
+    assert.equal(intake.admit(64 * MIB - 4096), "overloaded");
+    disk.open();
+    await rooms.files.idle();
+    assert.equal(intake.admit(65 * MIB), null);
+    await journal.close();
+  });
+
+  test("counts what waits behind a large payload", async () => {
+    const rooms = fileRooms();
+    const { intake, journal, put } = await intakeOf(rooms);
+    const stream = rooms.stream();
+    for (const code of [null, "ENOSPC"]) {
+      const disk = new Barrier();
+      rooms.files.gate = ({ kind, path }) => (kind === "write" && SEGMENT.test(path) ? disk.opened.then(() => (code === null ? undefined : Promise.reject(diskError(code)))) : undefined);
+      put(stream, "large", 4096);
+      for (let index = 0; index < 16; index += 1) put(stream, "behind", 4095);
+      assert.equal(intake.admit(64 * MIB - 17 * 4096 + 16), null);
+      assert.equal(intake.admit(64 * MIB - 17 * 4096 + 17), "overloaded");
+      disk.open();
+      await rooms.files.idle();
+      assert.equal(rooms.told.length, 17);
+      assert.equal(intake.admit(65 * MIB), null);
+      rooms.told.length = 0;
+    }
+    await journal.close();
+  });
+
+  test("is refused when too many bytes wait for their segments", async () => {
+    const rooms = fileRooms();
+    const { intake, journal } = await intakeOf(rooms);
+    const stream = rooms.stream();
+    for (let index = 0; index < 17; index += 1) rooms.advance(stream, Buffer.alloc(MIB));
+    assert.equal(intake.admit(0), "overloaded");
+    await rooms.writer.flush(stream);
+    assert.equal(intake.admit(0), null);
+    await journal.close();
+  });
+
+  test("is refused while the disk is full", async () => {
+    const rooms = fileRooms();
+    const { intake, journal, put } = await intakeOf(rooms);
+    rooms.files.gate = ({ kind }) => (kind === "writeThen" ? diskError("ENOSPC") : undefined);
+    put(rooms.stream(), "x", 1);
+    await rooms.files.idle();
+    assert.equal(intake.admit(0), "storage-full");
+    assert.equal(intake.trouble, "the disk is full");
+    rooms.clock.advance(1000);
+    await rooms.files.idle();
+    assert.equal(intake.admit(0), null);
+    assert.equal(intake.trouble, null);
+    await journal.close();
+  });
+});

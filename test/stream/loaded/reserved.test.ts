@@ -1,0 +1,83 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { MutableState } from "../../../src/storage/state.js";
+import { ReservedState } from "../../../src/stream/loaded/reserved.js";
+import { recordOf } from "../../helpers/engine.js";
+
+test("with nothing pending it is the durable state", () => {
+  const durable = new MutableState();
+  durable.apply(recordOf("", { seq: "4", producer: { id: "p", epoch: 1, seq: 2 }, atMs: 9, closes: true }), 10);
+  const reserved = new ReservedState(durable, null);
+  assert.deepEqual([reserved.tail, reserved.closed, reserved.closedAtMs, reserved.closedBy, reserved.lastSeq], [10, true, 9, { id: "p", epoch: 1, seq: 2 }, "4"]);
+  assert.deepEqual(reserved.markOf("p"), { epoch: 1, seq: 2, atMs: 9 });
+  assert.equal(reserved.markOf("q"), undefined);
+  assert.deepEqual([reserved.pending, reserved.producerCount, reserved.oldestProducerAtMs], [0, 1, 9]);
+});
+
+test("what is handed in counts at once, and is the durable state when it settles", () => {
+  const durable = new MutableState();
+  const reserved = new ReservedState(durable, null);
+  const records = [recordOf("abc", { seq: "1", producer: { id: "p", epoch: 0, seq: 0 }, atMs: 5 }), recordOf("de", { closes: true })];
+  const generations = records.map((record) => reserved.reserve(record));
+  assert.deepEqual([reserved.tail, reserved.closed, reserved.lastSeq, reserved.pending], [5, true, "1", 2]);
+  assert.deepEqual(reserved.markOf("p"), { epoch: 0, seq: 0, atMs: 5 });
+  for (const [index, record] of records.entries()) {
+    durable.apply(record, record.payload.length);
+    reserved.settle(generations[index] ?? 0, true);
+    assert.deepEqual([reserved.tail, reserved.closed], [5, true]);
+  }
+  assert.deepEqual([reserved.pending, reserved.tail, reserved.markOf("p")?.seq], [0, durable.tail, 0]);
+});
+
+test("a creation that is handed in is the first of them", () => {
+  const durable = new MutableState();
+  const reserved = new ReservedState(durable, recordOf("hello", { closes: true, atMs: 9 }));
+  assert.deepEqual([reserved.tail, reserved.closed, reserved.closedAtMs, reserved.pending], [5, true, 9, 1]);
+  reserved.settle(0, false);
+  assert.deepEqual([reserved.tail, reserved.closed, reserved.closedAtMs, reserved.pending], [0, false, null, 0]);
+});
+
+test("a failure takes all that was decided on it along, and what comes after counts on what is durable", () => {
+  const durable = new MutableState();
+  const reserved = new ReservedState(durable, null);
+  const [first, second] = [reserved.reserve(recordOf("abc", { seq: "5" })), reserved.reserve(recordOf("de", { producer: { id: "p", epoch: 0, seq: 0 } }))];
+  reserved.settle(first, false);
+  assert.deepEqual([reserved.tail, reserved.lastSeq, reserved.markOf("p"), reserved.pending], [0, null, undefined, 1]);
+  const third = reserved.reserve(recordOf("new", { seq: "1" }));
+  reserved.settle(second, false);
+  assert.deepEqual([reserved.tail, reserved.lastSeq, reserved.pending], [3, "1", 1]);
+  durable.apply(recordOf("", { seq: "1" }), 3);
+  reserved.settle(third, true);
+  assert.deepEqual([reserved.tail, reserved.lastSeq, reserved.pending], [3, "1", 0]);
+});
+
+test("the newest mark of each producer counts, whatever their order", () => {
+  const durable = new MutableState();
+  const reserved = new ReservedState(durable, null);
+  const seqs = (): (number | undefined)[] => ["", "a", "b"].map((id) => reserved.markOf(id)?.seq);
+  const records = [["a", 0], ["a", 1], ["b", 0], ["a", 2], ["b", 1], ["", 0]] as const;
+  const seen = records.map(([id, seq]) => {
+    reserved.reserve(recordOf("", { producer: { id, epoch: 0, seq } }));
+    return [...seqs(), reserved.producerCount];
+  });
+  assert.deepEqual(seen, [[undefined, 0, undefined, 1], [undefined, 1, undefined, 1], [undefined, 1, 0, 2], [undefined, 2, 0, 2], [undefined, 2, 1, 2], [0, 2, 1, 3]]);
+  for (const [id, seq] of records) {
+    durable.apply(recordOf("", { producer: { id, epoch: 0, seq } }), 0);
+    reserved.settle(0, true);
+    assert.deepEqual(seqs(), reserved.pending === 0 ? ["", "a", "b"].map((each) => durable.producers?.get(each)?.seq) : [0, 2, 1]);
+  }
+  assert.deepEqual([...seqs(), reserved.producerCount], [0, 2, 1, 3]);
+});
+
+test("producers of both are counted, and the oldest is that of the durable state", () => {
+  const durable = new MutableState();
+  const reserved = new ReservedState(durable, null);
+  assert.equal(reserved.oldestProducerAtMs, Infinity);
+  durable.apply(recordOf("", { producer: { id: "a", epoch: 0, seq: 0 }, atMs: 3 }), 0);
+  durable.apply(recordOf("", { producer: { id: "b", epoch: 0, seq: 0 }, atMs: 4 }), 0);
+  reserved.reserve(recordOf("", { producer: { id: "c", epoch: 0, seq: 0 }, atMs: 5 }));
+  assert.deepEqual([reserved.producerCount, reserved.oldestProducerAtMs], [3, 3]);
+  const empty = new MutableState();
+  empty.producers = new Map();
+  assert.equal(new ReservedState(empty, null).oldestProducerAtMs, Infinity);
+});

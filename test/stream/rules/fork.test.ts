@@ -1,0 +1,137 @@
+import assert from "node:assert/strict";
+import { describe, test, type TestContext } from "node:test";
+import { parseOffset } from "../../../src/protocol/offset.js";
+import type { CreateCommand, ForkRequest } from "../../../src/stream/rules/command.js";
+import { forkConfig, forkOrigin, type ForkSource } from "../../../src/stream/rules/fork.js";
+import { LoadedProducers } from "../../../src/stream/loaded/loaded-producers.js";
+import { KEEP_ALL } from "../../../src/stream/loaded/retention.js";
+import { Stream, TrimmedStreamError } from "../../../src/stream/loaded/stream.js";
+import { tokenIn } from "../../helpers/tokens.js";
+import { append, bytesOf, configOf, created, openEngine } from "../../helpers/engine.js";
+
+const ZERO = "0000000000000000_0000000000000000";
+
+function requestOf(more: Partial<ForkRequest> = {}): ForkRequest {
+  const { offset = null } = more;
+  return { source: "source", offset, place: offset === null ? null : parseOffset(offset), subOffset: 0, ...more };
+}
+
+/** A stream with these appends, in segments of about 4 KiB. */
+async function sourceOf(t: TestContext, contentType: string, appends: readonly (string | Buffer)[]): Promise<Stream> {
+  const engine = await openEngine();
+  t.after(() => engine.storage.close());
+  const stored = await created(engine.storage, "source", "", { contentType });
+  for (const payload of appends) await append(engine.storage, stored, payload);
+  return new Stream({ storage: engine.storage, clock: engine.clock, ttlMode: "sliding", retention: KEEP_ALL, producers: new LoadedProducers<Stream>(), hasRoomForProducer: () => true }, stored, null);
+}
+
+/** The fork point, or the code of the refusal. */
+async function pointOf(source: Stream, more: Partial<ForkRequest>): Promise<number | string> {
+  const origin = await forkOrigin(source, requestOf(more), null);
+  return "kind" in origin ? origin.code : origin.point;
+}
+
+describe("the place of a fork", () => {
+  test("of bytes is the tail, an offset, or so many bytes behind one, across appends and segments", async (t) => {
+    const source = await sourceOf(t, "text/plain", ["hello", bytesOf(4000), bytesOf(3000)]);
+    const table: [more: Partial<ForkRequest>, point: number | string][] = [
+      [{}, 7005],
+      [{ offset: ZERO }, 0],
+      [{ offset: "-1" }, 0],
+      [{ offset: "now" }, 7005],
+      [{ offset: tokenIn(source.id, 3) }, 3],
+      [{ offset: ZERO, subOffset: 3 }, 3],
+      [{ offset: ZERO, subOffset: 7005 }, 7005],
+      [{ offset: ZERO, subOffset: 7006 }, "invalid-fork"],
+      [{ offset: source.offsetAt(4005), subOffset: 10 }, 4015],
+      [{ offset: "now", subOffset: 1 }, "invalid-fork"],
+      [{ offset: tokenIn(source.id, 1, 2 ** 53 - 1) }, "invalid-offset"],
+      [{ offset: tokenIn("another", 3) }, "invalid-offset"],
+    ];
+    for (const [more, point] of table) assert.equal(await pointOf(source, more), point, JSON.stringify(more));
+  });
+
+  test("of JSON counts messages, across appends and segments", async (t) => {
+    const large = `"${"x".repeat(3000)}",\n`;
+    const source = await sourceOf(t, "application/json", ["1,\n2,\n3,\n", large, large, "4,\n"]);
+    const table: [subOffset: number, point: number | string][] = [[1, 3], [2, 6], [3, 9], [4, 9 + 3004], [5, 9 + 6008], [6, 12 + 6008], [7, "invalid-fork"], [2 ** 53 - 1, "invalid-fork"]];
+    for (const [subOffset, point] of table) assert.equal(await pointOf(source, { offset: ZERO, subOffset }), point, `${subOffset}`);
+    assert.equal(await pointOf(source, { offset: tokenIn(source.id, 1) }), "invalid-offset");
+  });
+
+  test("is gone when the source drops it while it is looked for", async (t) => {
+    const source = await sourceOf(t, "text/plain", [bytesOf(4000), bytesOf(4000)]);
+    const segmentStartBefore: Stream["stored"]["segmentStartBefore"] = (position) => source.stored.segmentStartBefore(position);
+    const trimmed = Object.create(source.stored, { earliest: { value: 4000 }, segmentStartBefore: { value: segmentStartBefore } }) as Stream["stored"];
+    const origin = await forkOrigin(Object.create(source, { isOwnToken: { value: () => true }, stored: { value: trimmed }, locate: { value: () => 100 } }) as Stream, requestOf({ offset: tokenIn(source.id, 100) }), null);
+    assert.deepEqual(origin, { kind: "refused", code: "offset-gone", earliestOffset: tokenIn(source.id, 4000) });
+  });
+
+  test("behind the start is behind where the source begins by then", async (t) => {
+    for (const contentType of ["text/plain", "application/json"]) {
+      const message = `"${"x".repeat(3995)}",\n`;
+      const source = await sourceOf(t, contentType, [message, message, message, message]);
+      let reads = 0;
+      // What it begins with goes before it is read, and then once more while the place is found.
+      const trimmed: ForkSource = {
+        stored: Object.create(source.stored, { earliest: { get: () => [0, 3999][reads] ?? 3 * 3999 }, segmentStartBefore: { value: (position: number) => source.stored.segmentStartBefore(position) } }) as Stream["stored"],
+        isJson: contentType === "application/json",
+        tail: source.tail,
+        retain: () => undefined,
+        release: () => undefined,
+        isOwnToken: () => true,
+        locate: (offset) => source.locate(offset),
+        async read(from, maxBytes) {
+          reads += 1;
+          if (reads === 1) throw new TrimmedStreamError(source.stored);
+          return source.read(from, maxBytes);
+        },
+      };
+      const origin = await forkOrigin(trimmed, requestOf({ offset: "-1", subOffset: 1 }), null);
+      assert.equal("point" in origin && origin.point, trimmed.isJson ? 4 * 3999 : 1);
+    }
+  });
+
+  test("is looked for in a bounded number of bytes", async (t) => {
+    const source = await sourceOf(t, "application/json", ["1,\n"]);
+    const far = Object.create(source, {
+      tail: { value: 2 ** 40 },
+      isJson: { value: true },
+      isOwnToken: { value: () => true },
+      locate: { value: () => 0 },
+      read: { value: () => ({ bytes: Buffer.from(`"${"x".repeat(2 ** 20)}",\n`) }) },
+    }) as Stream;
+    assert.equal(await pointOf(far, { offset: ZERO, subOffset: 65 }), "invalid-fork");
+    assert.equal(typeof (await pointOf(far, { offset: ZERO, subOffset: 60 })), "number");
+  });
+
+  test("is refused for another content type, and where there are too many forks already", async (t) => {
+    const source = await sourceOf(t, "text/plain", ["hello"]);
+    const gist = async (stream: Stream, contentType: string | null): Promise<string> => {
+      const origin = await forkOrigin(stream, requestOf(), contentType);
+      return "kind" in origin ? origin.code : "found";
+    };
+    assert.equal(await gist(source, "Text/Plain; charset=utf-8"), "found");
+    assert.equal(await gist(source, "application/json"), "content-type-mismatch");
+    for (const [bound, value] of [["forkCount", 100_000], ["forkDepth", 1000]] as const) {
+      const stored = Object.create(source.stored, { [bound]: { value } }) as Stream["stored"];
+      assert.equal(await gist(Object.create(source, { stored: { value: stored } }) as Stream, null), "too-many-forks");
+    }
+  });
+});
+
+const COMMAND: CreateCommand = { contentType: null, ttlSeconds: null, expiresAtMs: null, closed: false, fork: null, body: Buffer.alloc(0) };
+const ORIGIN = { name: "source", id: "i", point: 5, earliest: { position: 0, segmentStart: 0 }, offset: ZERO, subOffset: 5 };
+
+describe("the configuration of a fork", () => {
+  test("is the source's where the request leaves it open, and begins now", () => {
+    const source = configOf({ contentType: "text/plain", ttlSeconds: 60, createdAtMs: 1 });
+    assert.deepEqual(forkConfig(source, COMMAND, 9, ORIGIN), configOf({ contentType: "text/plain", ttlSeconds: 60, createdAtMs: 9, forkedFrom: ORIGIN }));
+  });
+
+  test("has the request's lifetime whole where it has one", () => {
+    const source = configOf({ ttlSeconds: 60 });
+    const { ttlSeconds, expiresAtMs } = forkConfig(source, { ...COMMAND, expiresAtMs: 77 }, 9, ORIGIN);
+    assert.deepEqual([ttlSeconds, expiresAtMs], [null, 77]);
+  });
+});

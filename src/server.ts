@@ -14,7 +14,7 @@ import { createLog, oneLine, type Log } from "./ops/log.js";
 import { keepTickClass } from "./ops/tick-class.js";
 import { defaultSettings, faultOf, OPTIONS, type OptionName, type Settings } from "./options.js";
 import { ReadFreshness } from "./protocol/cache-control.js";
-import { FileStorage } from "./storage/file/file-storage.js";
+import { FileStorage, type FileStorageOptions } from "./storage/file/file-storage.js";
 import { systemFiles } from "./storage/file/disk/files.js";
 import { DirectoryError } from "./storage/file/directory/lock.js";
 import { freeDescriptors, TOO_FEW_FILES } from "./storage/file/disk/open-files-limit.js";
@@ -146,8 +146,7 @@ class Service {
     const { dir, forceUnlock = false } = options;
     const retention = { maxBytes: settings.retentionBytes, maxAgeMs: settings.retentionAgeMs };
     const roll = segmentRollOf(retention, settings.segmentBytes);
-    const storage = new FileStorage({ ...settings, ...roll, dir, forceUnlock, fsync: settings.fsync === "always", clock, log, onFault });
-    await openStorage(storage);
+    const storage = await openStorage({ ...settings, ...roll, dir, forceUnlock, fsync: settings.fsync === "always", clock, log, onFault });
     const registry = new Registry({ storage, clock, log, ttlMode: settings.ttl, retention, maxLoadedStreams: settings.maxLoadedStreams, maxLoadedProducers: settings.maxLoadedProducers });
     registry.start();
     void keepTickClass();
@@ -187,9 +186,9 @@ function contextOf(settings: Settings, registry: Registry, clock: Clock, log: Lo
   return { settings, registry, clock, log, random: Math.random, responder, inFlight, bodyMemory, unread, readBuffers, readFreshness };
 }
 
-async function openStorage(storage: FileStorage): Promise<void> {
+async function openStorage(options: FileStorageOptions): Promise<FileStorage> {
   try {
-    await storage.open();
+    return await FileStorage.open(options);
   } catch (error) {
     if (error instanceof DirectoryError) throw new StartError("directory-unusable", error.message);
     throw error;

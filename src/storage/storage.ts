@@ -204,8 +204,6 @@ export interface StorageHealth {
 
 /** The engine. Methods that return nothing report through `settle`, in the order in which they were called per stream. */
 export interface Storage {
-  /** Recovers and gets ready; throws when the directory can't be used. */
-  open(): Promise<void>;
   /** Whether it can be told at once that there is no stream of this name; false also where `load` has to look. */
   lacks(name: string): boolean;
   /** The stream of this name, or `null`. Throws {@link DamagedStreamError}. */

@@ -41,9 +41,9 @@ export function mountSparsely(disk: SimulatedDisk): Files {
 }
 
 /** An engine on the disk; sizes are small, so that segments roll, large payloads go past the journal, and indexes get files of their own. */
-export function engineOn(disk: SimulatedDisk, journalBytes = 65_536): FileStorage {
+export function engineOn(disk: SimulatedDisk, journalBytes = 65_536): Promise<FileStorage> {
   const sizes = { segmentBytes: 2000, journalBytes, journalBypassBytes: 1500, tailCacheBytes: 64 * 1024, maxInlineIndexBytes: 8 };
-  return new FileStorage({ dir: DIR, fsync: true, ...sizes, clock: new ManualClock(1_700_000_000_000), log: keptLog().log, files: mountSparsely(disk), onFault: assert.ifError });
+  return FileStorage.open({ dir: DIR, fsync: true, ...sizes, clock: new ManualClock(1_700_000_000_000), log: keptLog().log, files: mountSparsely(disk), onFault: assert.ifError });
 }
 
 /** A directory that was served for a while, and all that was acknowledged. Every act is a batch, or more, of its own. */
@@ -71,8 +71,7 @@ export class DamagedWorld {
   async live(): Promise<void> {
     const random = this.#random;
     for (let lives = random.integer(1, 3); lives > 0; lives -= 1) {
-      const storage = engineOn(this.disk, this.#journalBytes);
-      await storage.open();
+      const storage = await engineOn(this.disk, this.#journalBytes);
       for (let acts = random.weighted([[1, 0], [6, random.integer(1, 25)], [1, 60]]); acts > 0; acts -= 1) await this.#act(storage);
       const isKilled = random.chance(lives === 1 ? 0.65 : 0.4);
       if (isKilled) this.disk.crash("kill");

@@ -77,8 +77,7 @@ class History {
       files.gate = ({ kind, path }) => (BY_PATH.has(kind) && this.#isBarred(path) ? diskError("EACCES") : undefined);
       const engine = makeEngine({ dir: DIR, files });
       try {
-        await engine.storage.open();
-        return engine;
+        return await engine.open();
       } catch (error) {
         // A deletion that can't be finished is for whoever sees to the directory.
         assert.ok(error instanceof DirectoryError && this.#barred.size > 0, String(error));

@@ -18,7 +18,7 @@ function start(disk: SimulatedDisk): RunningProcess {
 async function createAndCrash(seed: number, code: FaultCode, length: number): Promise<{ readonly answer: string; readonly left: number }> {
   const disk = new SimulatedDisk(seed);
   const process = start(disk);
-  await process.storage.open();
+  await process.open();
   disk.failAfter(0, code, (call) => call === "log-write");
   const command = { contentType: "text/plain", ttlSeconds: null, expiresAtMs: null, closed: false, fork: null, body: Buffer.alloc(length, "x") };
   const outcome = await process.registry.create("a", command);
@@ -27,7 +27,7 @@ async function createAndCrash(seed: number, code: FaultCode, length: number): Pr
   for (let turns = 0; turns < 200; turns += 1) await new Promise((resolve) => setImmediate(resolve));
   disk.crash(seed % 2 === 0 ? "kill" : "power");
   const next = start(disk);
-  await next.storage.open();
+  await next.open();
   const found = await next.registry.find("a");
   const left = "code" in found ? -1 : (await found.read(0, 10_000)).to;
   return { answer: outcome.kind === "refused" ? outcome.code : outcome.kind, left };

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { crc32 } from "../../src/storage/file/format/crc32.js";
-import { append, copyOf, created, makeEngine } from "../helpers/engine.js";
+import { append, copyOf, created, openEngine } from "../helpers/engine.js";
 import { RealServer } from "../helpers/real-server.js";
 
 const MIB = 1024 * 1024;
@@ -24,8 +24,7 @@ const MAX_RATIO = 40;
 /** A data directory as kill -9 leaves it, with a full journal of the default size. */
 async function fullJournal(): Promise<string> {
   const sizes = { segmentBytes: 64 * MIB, journalBytes: 64 * MIB, journalBypassBytes: MIB / 4, tailCacheBytes: 64 * MIB };
-  const { storage, dir } = makeEngine(sizes);
-  await storage.open();
+  const { storage, dir } = await openEngine(sizes);
   const streams = await Promise.all(Array.from({ length: STREAMS }, (_, index) => created(storage, `stream/${index}`)));
   for (let bytes = 0; bytes < FILL_BYTES; bytes += BATCH * (PAYLOAD.length + RECORD_BYTES)) {
     await Promise.all(Array.from({ length: BATCH }, (_, index) => append(storage, streams[index % STREAMS] ?? assert.fail(), PAYLOAD)));

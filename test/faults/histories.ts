@@ -224,7 +224,7 @@ class History {
   /** The server does not start, and says which file is why; somebody puts the bit back. */
   async #refuseStart({ path, bit }: BitFlip): Promise<void> {
     const process = this.#mount();
-    const ended = await this.#settle(process, process.storage.open(), true);
+    const ended = await this.#settle(process, process.open(), true);
     const says = ended instanceof Error ? ended.message : "nothing";
     must(says.includes(`${DIR}/journal`) || says.includes(path), () => `${path} was spoilt, the server says: ${says}`);
     this.#crash(this.#random.pick(["kill", "power"]));
@@ -265,7 +265,7 @@ class History {
 
   async #start(): Promise<RunningProcess | null> {
     const process = this.#mount();
-    const ended = await this.#settle(process, process.storage.open());
+    const ended = await this.#settle(process, process.open());
     if (!process.isAlive) return null;
     if (ended === SETTLED) return process;
     this.#startFailure = ended;

@@ -31,7 +31,7 @@ async function workUntilKilled(disk: SimulatedDisk, process: RunningProcess, eve
 
 /** How much of the stream a reader is shown; -1 when there is none. */
 async function shown(process: RunningProcess): Promise<number> {
-  await process.storage.open();
+  await process.open();
   const found = await process.registry.find("a");
   return "code" in found ? -1 : readAll(found);
 }
@@ -46,7 +46,7 @@ test("what is shown after a kill is there after the power cut that follows, at w
   for (let events = 1; events <= MOMENTS; events += 1) {
     const disk = new SimulatedDisk(events);
     const first = start(disk);
-    await first.storage.open();
+    await first.open();
     await workUntilKilled(disk, first, events);
     const before = await shown(start(disk));
     disk.crash("power");

@@ -90,8 +90,7 @@ class Damage {
   }
 
   async #serve(harms: readonly Harm[]): Promise<void> {
-    const storage = engineOn(this.#disk);
-    await storage.open();
+    const storage = await engineOn(this.#disk);
     for (const [name, truth] of this.#world.streams) {
       const served = await this.#look(storage, name, truth);
       this.#trace(`${name}: ${served}`);
@@ -109,8 +108,7 @@ class Damage {
 
   /** Once its loss is accepted each stream is there again with the beginning of what it had, and takes appends. */
   async #serveAccepted(harms: readonly Harm[]): Promise<void> {
-    const storage = engineOn(this.#disk);
-    await storage.open();
+    const storage = await engineOn(this.#disk);
     for (const [name, truth] of this.#world.streams) {
       const served = await this.#look(storage, name, truth);
       must(served !== "lost" || harms.some(({ mayGoUnnoticed }) => mayGoUnnoticed), () => `${name} has lost something, and nobody is told`);

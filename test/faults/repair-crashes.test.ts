@@ -13,20 +13,18 @@ const DIR = "/data";
 const NAMES = ["a", "b", "c"];
 const BIG = "y".repeat(5000);
 
-function engineOn(disk: SimulatedDisk): FileStorage {
-  return new FileStorage({ dir: DIR, fsync: true, ...SMALL, maxInlineIndexBytes: 2, clock: new ManualClock(), log: keptLog().log, files: disk.mount(), onFault: assert.ifError });
+function engineOn(disk: SimulatedDisk): Promise<FileStorage> {
+  return FileStorage.open({ dir: DIR, fsync: true, ...SMALL, maxInlineIndexBytes: 2, clock: new ManualClock(), log: keptLog().log, files: disk.mount(), onFault: assert.ifError });
 }
 
 /** A disk with three streams in it, half of them in their segments, half in the journal; every append a batch. */
 async function killedServer(seed: number): Promise<SimulatedDisk> {
   const disk = new SimulatedDisk(seed);
   disk.scheduler.maxDelayTurns = 1;
-  const first = engineOn(disk);
-  await first.open();
+  const first = await engineOn(disk);
   for (const name of NAMES) assert.equal(await append(first, await created(first, name, name), "1,"), "durable");
   await first.close();
-  const second = engineOn(disk);
-  await second.open();
+  const second = await engineOn(disk);
   for (const part of ["2,", BIG, "3,"]) {
     for (const name of NAMES) {
       const stream = await second.load(name);
@@ -134,8 +132,7 @@ describe("a repair that is ended at any point and done again", () => {
           const disk = await killedServer(seed);
           harm(disk);
           await repairWithCrash(disk, events, kind);
-          const storage = engineOn(disk);
-          await storage.open();
+          const storage = await engineOn(disk);
           for (const name of NAMES) {
             const expected = refused.includes(name) ? null : whole(name);
             assert.equal(await readOrRefused(storage, name), expected, `${name} after ${events} events, seed ${seed}`);
@@ -157,12 +154,10 @@ const FORK_HARMS: readonly [what: string, harm: (disk: SimulatedDisk) => void][]
 async function killedWithForks(seed: number): Promise<SimulatedDisk> {
   const disk = new SimulatedDisk(seed);
   disk.scheduler.maxDelayTurns = 1;
-  const first = engineOn(disk);
-  await first.open();
+  const first = await engineOn(disk);
   await forked(first, await created(first, "source", `source${BIG}`), "fork", 3000, "own");
   await first.close();
-  const second = engineOn(disk);
-  await second.open();
+  const second = await engineOn(disk);
   const [source, fork] = [await second.load("source"), await second.load("fork")];
   assert.ok(source !== null && fork !== null);
   for (const stream of [source, fork]) assert.equal(await append(second, stream, "more"), "durable");
@@ -188,8 +183,7 @@ describe("a repair of forks that is ended at any point and done again", () => {
           const disk = await killedWithForks(seed);
           harm(disk);
           await repairWithCrash(disk, events, kind);
-          const storage = engineOn(disk);
-          await storage.open();
+          const storage = await engineOn(disk);
           for (const [name, text] of Object.entries(texts)) assert.equal(await readOrRefused(storage, name), text, `${name} after ${events} events, seed ${seed}`);
           assert.equal((await storage.load("source"))?.forkCount, 2, `seed ${seed}`);
           await storage.close();

@@ -1,4 +1,4 @@
-import { FileStorage, type FileStorageOptions } from "../../src/storage/file/file-storage.js";
+import { FileStorage } from "../../src/storage/file/file-storage.js";
 import type { Files } from "../../src/storage/file/disk/files.js";
 import type { TtlMode } from "../../src/stream/rules/expiry.js";
 import { Registry } from "../../src/stream/registry.js";
@@ -20,8 +20,6 @@ export interface ProcessSettings {
 
 /** One life of the server, from its start to its clean end or its crash. */
 export class RunningProcess {
-  readonly storage: FileStorage;
-  readonly registry: Registry;
   readonly clock: ManualClock;
   readonly retention: RetentionLimits;
   /** False from its crash on: nothing that it still says counts. */
@@ -29,6 +27,8 @@ export class RunningProcess {
   fault: Error | null = null;
   /** Told when a stream is deleted that can't be read. */
   damagedDeleted: () => void = () => undefined;
+  readonly #open: () => Promise<{ readonly storage: FileStorage; readonly registry: Registry }>;
+  #opened: { readonly storage: FileStorage; readonly registry: Registry } | null = null;
 
   constructor(files: Files, settings: ProcessSettings, clock: ManualClock, trace: ((line: string) => void) | null) {
     this.clock = clock;
@@ -37,21 +37,33 @@ export class RunningProcess {
     const { maxLoadedStreams, maxLoadedProducers, ttlMode, retention, segmentBytes, ...rest } = settings;
     // Small enough for indexes to have files of their own: in two of three sizes always, in one now and then.
     const maxInlineIndexBytes = segmentBytes === 1000 ? 32 : 4;
-    this.storage = new ObservedStorage(() => this.damagedDeleted(), { dir: "/data", fsync: true, ...segmentRollOf(retention, segmentBytes), maxInlineIndexBytes, ...rest, clock, log, files, onFault: (error) => (this.fault = error) });
-    this.registry = new Registry({ storage: this.storage, clock, log, ttlMode, retention, maxLoadedStreams, maxLoadedProducers });
+    const onFault = (error: Error): void => void (this.fault = error);
+    this.#open = async () => {
+      const storage = await FileStorage.open({ dir: "/data", fsync: true, ...segmentRollOf(retention, segmentBytes), maxInlineIndexBytes, ...rest, clock, log, files, onFault });
+      const deleteDamaged = storage.deleteDamaged.bind(storage);
+      storage.deleteDamaged = (name) => {
+        this.damagedDeleted();
+        return deleteDamaged(name);
+      };
+      return { storage, registry: new Registry({ storage, clock, log, ttlMode, retention, maxLoadedStreams, maxLoadedProducers }) };
+    };
   }
-}
 
-class ObservedStorage extends FileStorage {
-  readonly #damagedDeleted: () => void;
-
-  constructor(damagedDeleted: () => void, options: FileStorageOptions) {
-    super(options);
-    this.#damagedDeleted = damagedDeleted;
+  /** Opens the directory. */
+  async open(): Promise<void> {
+    this.#opened = await this.#open();
   }
 
-  override deleteDamaged(name: string): ReturnType<FileStorage["deleteDamaged"]> {
-    this.#damagedDeleted();
-    return super.deleteDamaged(name);
+  get storage(): FileStorage {
+    return this.#parts.storage;
+  }
+
+  get registry(): Registry {
+    return this.#parts.registry;
+  }
+
+  get #parts(): { readonly storage: FileStorage; readonly registry: Registry } {
+    if (this.#opened === null) throw new Error("the process has not opened its directory");
+    return this.#opened;
   }
 }

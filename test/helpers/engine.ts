@@ -42,21 +42,26 @@ export interface Engine {
 }
 
 /** An engine that is not open yet. */
-export function makeEngine(options: Partial<FileStorageOptions> & { files?: WatchedFiles; clock?: ManualClock } = {}): Engine {
+export interface UnopenedEngine extends Omit<Engine, "storage"> {
+  open(): Promise<Engine>;
+}
+
+/** An engine in a directory, its own unless another is given, that is still to be opened. */
+export function makeEngine(options: Partial<FileStorageOptions> & { files?: WatchedFiles; clock?: ManualClock } = {}): UnopenedEngine {
   const dir = options.dir ?? join(tempDir(), "data");
   const files = options.files ?? new WatchedFiles();
   const clock = options.clock ?? new ManualClock();
   const { log, lines } = keptLog();
   const faults: Error[] = [];
-  const storage = new FileStorage({ fsync: false, ...SMALL, log, onFault: (error) => faults.push(error), ...options, dir, files, clock });
-  return { dir, storage, files, clock, log: lines, faults };
+  const parts = { dir, files, clock, log: lines, faults };
+  const onFault = (error: Error): void => void faults.push(error);
+  const open = async (): Promise<Engine> => ({ ...parts, storage: await FileStorage.open({ fsync: false, ...SMALL, log, onFault, ...options, dir, files, clock }) });
+  return { ...parts, open };
 }
 
 /** An open engine. */
-export async function openEngine(options: Parameters<typeof makeEngine>[0] = {}): Promise<Engine> {
-  const engine = makeEngine(options);
-  await engine.storage.open();
-  return engine;
+export function openEngine(options: Parameters<typeof makeEngine>[0] = {}): Promise<Engine> {
+  return makeEngine(options).open();
 }
 
 /** Ends an engine as kill -9 does; returns a copy of what it leaves on disk. */

@@ -2,14 +2,12 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { FileStream } from "../../src/storage/file/memory/file-stream.js";
 import { Layout } from "../../src/storage/file/format/layout.js";
-import { Journal, type JournalOptions } from "../../src/storage/file/journal/journal.js";
+import { Journal, type JournalListener, type JournalOptions } from "../../src/storage/file/journal/journal.js";
 import type { JournalEntry } from "../../src/storage/file/journal/journal-entry.js";
+import { EngineState, type EngineParts } from "../../src/storage/file/disk/engine-state.js";
 import { Room } from "../../src/storage/file/disk/disk-space.js";
 import { RecordKind } from "../../src/storage/file/format/record.js";
-import { SegmentPool } from "../../src/storage/file/segments/segment-pool.js";
-import { SegmentWriter } from "../../src/storage/file/segments/segment-writer.js";
-import { TailCache } from "../../src/storage/file/memory/tail-cache.js";
-import { Trash } from "../../src/storage/file/segments/trash.js";
+import { streamFiles, type StreamFiles } from "../../src/storage/file/segments/stream-files.js";
 import type { AppendRecord, Settlement } from "../../src/storage/storage.js";
 import { configOf, keptLog, recordOf, rollAt, SMALL, type LogLine } from "./engine.js";
 import { ManualClock } from "./manual-clock.js";
@@ -17,13 +15,12 @@ import { tempDir } from "./temp-dir.js";
 import { WatchedFiles } from "./watched-files.js";
 
 /** The rooms of the engine below the engine itself, in a directory of their own. */
-export interface FileRooms {
+export interface FileRooms extends StreamFiles {
+  /** What the parts below share, as the engine itself does. */
+  readonly parts: EngineParts;
+  readonly state: EngineState;
   readonly layout: Layout;
   readonly files: WatchedFiles;
-  readonly pool: SegmentPool;
-  readonly cache: TailCache;
-  readonly writer: SegmentWriter;
-  readonly trash: Trash;
   readonly room: Room;
   readonly clock: ManualClock;
   readonly log: readonly LogLine[];
@@ -34,9 +31,29 @@ export interface FileRooms {
   /** Makes `payload` durable in the stream, as the journal would. */
   advance(stream: FileStream, payload: Buffer, more?: Partial<AppendRecord>): void;
   /** A journal that tells in `told` what it does. */
-  journal(more?: Partial<JournalOptions>): Journal;
+  journal(more?: Partial<JournalOptions & JournalListener>): RoomsJournal;
   /** An entry that tells in `told` how it settles. */
   entry(stream: FileStream, label: string, more?: Partial<JournalEntry>): JournalEntry;
+}
+
+/** Ends the rooms' engine; resolves when the trash does nothing more. */
+export async function ended({ state, trash }: FileRooms): Promise<void> {
+  state.stop();
+  await trash.settled();
+}
+
+/** A journal that knows its listener before it is opened. */
+export class RoomsJournal extends Journal {
+  readonly #listener: JournalListener;
+
+  constructor(parts: EngineParts, options: JournalOptions, listener: JournalListener) {
+    super(parts, options);
+    this.#listener = listener;
+  }
+
+  override open(): Promise<void> {
+    return super.open(this.#listener);
+  }
 }
 
 /** Makes the rooms, with a clock that keeps time unless it is another. */
@@ -45,19 +62,18 @@ export function fileRooms(clock = new ManualClock()): FileRooms {
   for (const directory of [layout.journal, layout.streams, layout.trash]) mkdirSync(directory, { recursive: true });
   const files = new WatchedFiles();
   const { log, lines } = keptLog();
-  const pool = new SegmentPool(files);
-  const cache = new TailCache(SMALL.tailCacheBytes);
-  const writer = new SegmentWriter({ files, layout, pool, cache, threads: 8, damaged: (stream, damage) => void (stream.damage = damage) });
   const faults: Error[] = [];
   const told: string[] = [];
-  const trash = new Trash({ files, layout, pool, clock, log, failed: ({ message }) => told.push(`can't move: ${message}`), fault: (error) => faults.push(error), noteShard: (directory) => writer.noteShard(directory) });
-  const journals: Journal[] = [];
-  const found = (): void => journals.forEach((journal) => journal.roomFound());
-  const room = new Room({ files, probePath: join(layout.trash, "probe"), clock, log, found, fault: (error) => faults.push(error) });
+  const state = new EngineState({ clock, log, onFault: (error) => faults.push(error) });
+  state.on("blocked", ({ message }) => told.push(`blocked: ${message}`));
+  const parts = { files, layout, clock, log, state };
+  const own = streamFiles(parts, { ...SMALL, threads: 8 });
+  const { cache } = own;
+  const room = new Room(parts);
   let made = 0;
   let batch = 0;
   return {
-    layout, files, pool, cache, writer, trash, room, clock, log: lines, faults, told,
+    parts, state, layout, files, ...own, room, clock, log: lines, faults, told,
     stream(name = "s") {
       const stream = new FileStream({ id: `id${(made += 1)}`, name, config: configOf() }, layout.streamDirectory(name), null);
       stream.created = true;
@@ -69,22 +85,23 @@ export function fileRooms(clock = new ManualClock()): FileRooms {
       cache.append(stream, segmentStart, position, payload);
     },
     journal(more) {
-      const journal = new Journal({
-        files, layout, room, clock, log,
+      const listener = {
+        apply: (entry: JournalEntry, at: number) => void told.push(`apply ${String(entry.change.payload)} in ${at}`),
+        batchSettled: () => void told.push("batch"),
+        sealed: (file: { readonly sequence: number }) => void told.push(`sealed ${file.sequence}`),
+        ...more,
+      };
+      const options = {
+        room,
         directoryId: Buffer.from("01234567"),
         fsync: false,
         fileBytes: SMALL.journalBytes,
         firstSequence: 1,
         firstBatch: 1,
         olderFiles: 0,
-        apply: (entry, at) => told.push(`apply ${String(entry.change.payload)} in ${at}`),
-        batchSettled: () => told.push("batch"),
-        sealed: (file) => told.push(`sealed ${file.sequence}`),
-        fault: (error) => faults.push(error),
         ...more,
-      });
-      journals.push(journal);
-      return journal;
+      };
+      return new RoomsJournal(parts, options, listener);
     },
     entry: (stream, label, more) => ({
       kind: RecordKind.append,

@@ -42,8 +42,7 @@ async function appendOfEach(registry: Registry, stream: string): Promise<void> {
 test("a producer in memory takes less than 250 bytes, and nothing once its stream has been idle", async (t) => {
   const clock = new ManualClock();
   const { log } = keptLog();
-  const storage = new FileStorage({ ...defaultSettings(), dir: join(tempDir(), "data"), fsync: false, clock, log, onFault: (error) => assert.fail(error) });
-  await storage.open();
+  const storage = await FileStorage.open({ ...defaultSettings(), dir: join(tempDir(), "data"), fsync: false, clock, log, onFault: (error) => assert.fail(error) });
   const registry = new Registry({ storage, clock, log, ttlMode: "sliding", maxLoadedStreams: 100_000, maxLoadedProducers: 1_000_000 });
   registry.start();
   t.after(() => {

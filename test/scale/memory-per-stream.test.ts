@@ -29,8 +29,7 @@ function bytesInUse(): number {
 
 async function openRegistry(t: TestContext, dir: string, clock: ManualClock): Promise<Registry> {
   const { log } = keptLog();
-  const storage = new FileStorage({ ...defaultSettings(), dir, fsync: false, clock, log, onFault: (error) => assert.fail(error) });
-  await storage.open();
+  const storage = await FileStorage.open({ ...defaultSettings(), dir, fsync: false, clock, log, onFault: (error) => assert.fail(error) });
   const registry = new Registry({ storage, clock, log, ttlMode: "sliding", maxLoadedStreams: 100_000, maxLoadedProducers: 1_000_000 });
   registry.start();
   t.after(() => {

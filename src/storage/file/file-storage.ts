@@ -1,37 +1,32 @@
-import { join } from "node:path";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import type { Allocate, AppendRecord, DamagedStreamError, ListedStream, MaybePromise, Position, Rejection, Settlement, Storage, StorageHealth, StoredStream, StreamConfig } from "../storage.js";
-import type { Backlog } from "./recovery/backlog.js";
 import { CatchUp } from "./recovery/catch-up.js";
 import { listStreams } from "./directory/catalog.js";
 import { Checkpointer, type SealedFile } from "./writing/checkpointer.js";
 import { Damage } from "./segments/damage-log.js";
 import { explainUnusable, prepareDirectory, writeMarker } from "./directory/directory.js";
 import { DurableChanges } from "./writing/durable-changes.js";
+import { EngineState, type EngineParts } from "./disk/engine-state.js";
 import { FileStream, ownStream } from "./memory/file-stream.js";
-import { isPassing, poolThreads, systemFiles, type Files } from "./disk/files.js";
+import { isPassing, systemFiles, type Files } from "./disk/files.js";
 import { Flusher } from "./segments/flusher.js";
 import { emptyChange } from "./journal/frame-encoder.js";
-import type { IndexWriterOptions } from "./segments/index-writer.js";
 import { Intake } from "./writing/admission.js";
-import { Journal } from "./journal/journal.js";
+import { Journal, type JournalListener } from "./journal/journal.js";
 import { Layout } from "./format/layout.js";
 import { DirectoryError, lockDirectory } from "./directory/lock.js";
 import { RecordKind } from "./format/record.js";
 import { recover, sealedFile, type Recovered } from "./recovery/recovery.js";
 import { isUntied, References } from "./writing/fork-ties.js";
 import { Room } from "./disk/disk-space.js";
-import { SegmentPool } from "./segments/segment-pool.js";
-import { SegmentWriter } from "./segments/segment-writer.js";
 import { newStreamId } from "./memory/stream-id.js";
 import { StreamLoader } from "./segments/stream-loader.js";
 import { StreamReader } from "./segments/stream-reader.js";
-import { TailCache } from "./memory/tail-cache.js";
-import { Trash } from "./segments/trash.js";
+import { streamFiles, type StreamFiles, type StreamFilesOptions } from "./segments/stream-files.js";
 
 /** What the engine needs. Sizes in bytes. */
-export interface FileStorageOptions extends Pick<IndexWriterOptions, "maxInlineIndexBytes"> {
+export interface FileStorageOptions extends StreamFilesOptions {
   readonly dir: string;
   /** Whether a change is settled only when it is on disk. */
   readonly fsync: boolean;
@@ -41,7 +36,6 @@ export interface FileStorageOptions extends Pick<IndexWriterOptions, "maxInlineI
   readonly journalBytes: number;
   /** An append of this size goes to its segment first; at most a quarter of `journalBytes` counts. */
   readonly journalBypassBytes: number;
-  readonly tailCacheBytes: number;
   /** Whether the lock of a process that can't be seen from here is taken away. */
   readonly forceUnlock?: boolean;
   readonly clock: Clock;
@@ -54,15 +48,23 @@ export interface FileStorageOptions extends Pick<IndexWriterOptions, "maxInlineI
 
 /** How long a clean end goes on bringing what the journal has to the streams' own files. */
 const CLOSE_MS = 5000;
+
+/** What a start has before the journal goes on: the directory is this process's, and what it holds is known. */
+interface Prepared {
+  readonly parts: EngineParts;
+  readonly own: StreamFiles;
+  readonly recovered: Recovered;
+  readonly directoryId: Buffer;
+  readonly unlock: () => Promise<void>;
+}
+
 /** Keeps streams in a directory: a shared journal in front, segments and sidecars behind it. */
 export class FileStorage implements Storage {
-  readonly #options: FileStorageOptions;
-  readonly #files: Files;
-  readonly #layout: Layout;
-  readonly #pool: SegmentPool;
-  readonly #cache: TailCache;
-  readonly #writer: SegmentWriter;
-  readonly #trash: Trash;
+  readonly #parts: EngineParts;
+  readonly #own: StreamFiles;
+  readonly #unlock: () => Promise<void>;
+  readonly #streams = new Map<string, FileStream>();
+  readonly #journal: Journal;
   readonly #checkpointer: Checkpointer;
   readonly #intake: Intake;
   readonly #room: Room;
@@ -72,122 +74,97 @@ export class FileStorage implements Storage {
   readonly #reader: StreamReader;
   readonly #references: References;
   readonly #changes: DurableChanges;
-  readonly #streams = new Map<string, FileStream>();
-  readonly #catchUp: CatchUp;
-  /** What the last process left in the journal, until all of it is opened. */
-  #backlog: Backlog | null = null;
-  #journal: Journal | null = null;
-  #unlock: (() => Promise<void>) | null = null;
-  #faulted: Error | null = null;
+  #closing: Promise<void> | null = null;
 
-  constructor(options: FileStorageOptions) {
-    this.#options = options;
-    const { clock, log, maxInlineIndexBytes } = options;
-    const files = (this.#files = options.files ?? systemFiles(options.fsync));
-    const layout = (this.#layout = new Layout(options.dir));
-    const pool = (this.#pool = new SegmentPool(files));
-    const cache = (this.#cache = new TailCache(options.tailCacheBytes));
-    const fault = (error: Error): void => this.#fault(error);
-    const failed = (trouble: Error): void => this.#journal?.checkpointFailed(trouble);
-    this.#trash = new Trash({ files, layout, pool, clock, log, failed, fault, noteShard: (directory) => this.#writer.noteShard(directory) });
-    const writer = (this.#writer = new SegmentWriter({ files, layout, pool, cache, threads: poolThreads(), maxInlineIndexBytes, damaged: (stream, damage) => this.#damaged(stream, damage) }));
-    this.#flusher = new Flusher({ writer, cache, clock, flushAtBytes: Math.floor(options.tailCacheBytes / 2), fault });
-    // What a killed process leaves of a probe goes with the rest of the trash.
-    this.#room = new Room({ files, probePath: join(layout.trash, "probe"), clock, log, found: () => this.#journal?.roomFound(), fault });
-    this.#damage = new Damage({ log, layout, remove: (stream, settle) => this.delete(stream, settle) });
-    this.#reader = new StreamReader({ pool, cache, damage: this.#damage, log });
-    const journal = (): Journal => this.#openJournal();
-    this.#checkpointer = new Checkpointer({ files, writer, trash: this.#trash, journal, layout, clock, log, fault });
-    this.#intake = new Intake({
-      journal,
-      writer,
-      cache,
-      flusher: this.#flusher,
-      room: this.#room,
-      segmentRoll: { bytes: options.segmentBytes, ageMs: options.segmentAgeMs ?? Infinity },
-      bypassBytes: Math.min(options.journalBypassBytes, Math.floor(options.journalBytes / 4)),
-      tailCacheBytes: options.tailCacheBytes,
-      fault,
-    });
-    this.#loader = new StreamLoader({ files, layout, streams: this.#streams, openJournaled: (name) => this.#openJournaled(name), trash: this.#trash, damage: this.#damage, lastBatch: () => this.#openJournal().lastBatch, hasFailed: () => this.#faulted !== null });
-    this.#catchUp = new CatchUp({ open: (name) => this.#loader.find(name), failed, clock, fault });
-    this.#references = new References({
-      streams: this.#streams,
-      load: (name) => this.#loader.find(name),
-      release: (stream) => void this.release(stream),
-      intake: this.#intake,
-      trash: this.#trash,
-      clock,
-    });
-    this.#changes = new DurableChanges({ leave: (stream) => this.#loader.leave(stream), cache, flusher: this.#flusher, references: this.#references });
-  }
-
-  async open(): Promise<void> {
+  /** Takes a directory, recovers what the last process left there, and goes on from it. Throws {@link DirectoryError}. */
+  static async open(options: FileStorageOptions): Promise<FileStorage> {
+    const { clock, log, forceUnlock: force = false, files = systemFiles(options.fsync) } = options;
+    const layout = new Layout(options.dir);
+    const state = new EngineState(options);
+    const parts = { files, layout, clock, log, state };
+    const own = streamFiles(parts, options);
+    let unlock = (): Promise<void> => Promise.resolve();
     try {
-      await this.#files.makeDirectory(this.#layout.root);
-      const { forceUnlock: force = false, log } = this.#options;
-      this.#unlock = await lockDirectory(this.#files, this.#layout.lock, { force, log });
-      await this.#pool.respectLimit((error) => this.#fault(error));
-      await this.#recoverAndStart();
+      await files.makeDirectory(layout.root);
+      unlock = await lockDirectory(files, layout.lock, { force, log });
+      await own.pool.respectLimit((error) => state.fail(error));
+      const startedMs = clock.nowMs();
+      const { id: directoryId, isNew } = await prepareDirectory(files, layout);
+      const recovered = await recover({ ...parts, ...own, directoryId, maxUnwrittenBytes: Math.floor(options.tailCacheBytes / 2) });
+      if (!isNew && recovered.nextBatch === 1) throw new DirectoryError(`the journal in ${layout.journal} is missing`);
+      const storage = new FileStorage(options, { parts, own, recovered, directoryId, unlock });
+      await storage.#journal.open(storage.#listener);
+      if (isNew) await writeMarker(files, layout, directoryId);
+      await own.trash.emptyAll();
+      storage.#catchUp(recovered, startedMs);
+      return storage;
     } catch (error) {
-      await this.#pool.closeAll();
-      await this.#unlock?.();
-      this.#unlock = null;
-      throw explainUnusable(this.#layout.root, error);
+      await own.pool.closeAll();
+      await unlock();
+      throw explainUnusable(layout.root, error);
     }
   }
 
-  async #recoverAndStart(): Promise<void> {
-    const startedMs = this.#options.clock.nowMs();
-    const { id, isNew } = await prepareDirectory(this.#files, this.#layout);
-    const written = { writer: this.#writer, cache: this.#cache, trash: this.#trash };
-    const recovered = await recover({ files: this.#files, layout: this.#layout, directoryId: id, ...written, maxUnwrittenBytes: Math.floor(this.#options.tailCacheBytes / 2) });
-    if (!isNew && recovered.nextBatch === 1) throw new DirectoryError(`the journal in ${this.#layout.journal} is missing`);
-    this.#backlog = recovered.backlog;
-    this.#journal = this.#makeJournal(id, recovered);
-    await this.#journal.open();
-    if (isNew) await writeMarker(this.#files, this.#layout, id);
-    await this.#trash.emptyAll();
-    const { backlog, records, bytes } = recovered;
-    if (records > 0) this.#options.log.info("recovered from the journal", { streams: backlog.size, records, bytes, ms: this.#options.clock.nowMs() - startedMs });
-    const opened = this.#catchUp.run(backlog.names());
-    void opened.then((areAll) => (this.#backlog = areAll ? null : backlog));
-    for (const file of recovered.sealed) this.#checkpoint(opened.then((areAll) => (areAll ? sealedFile(file) : null)));
-  }
-
-  async #openJournaled(name: string): Promise<FileStream | null> {
-    const stream = (await this.#backlog?.open(name)) ?? null;
-    if (stream === null) return null;
-    stream.unreserve();
-    if (stream.damage !== null) this.#damaged(stream, stream.damage);
-    else if (stream.written < stream.state.tail) this.#flusher.add(stream);
-    if (stream.softDeleted && stream.forkCount === 0) void this.#collectNamed(name);
-    return stream;
-  }
-
-  #makeJournal(directoryId: Buffer, recovered: Recovered): Journal {
-    const { clock, log, fsync, journalBytes: fileBytes } = this.#options;
-    const rooms = { files: this.#files, layout: this.#layout, room: this.#room };
-    return new Journal({
-      ...rooms,
-      clock,
-      log,
+  private constructor(options: FileStorageOptions, { parts, own, recovered, directoryId, unlock }: Prepared) {
+    const { tailCacheBytes, journalBytes, fsync } = options;
+    const { writer, cache, trash, shards, pool } = own;
+    this.#parts = parts;
+    this.#own = own;
+    this.#unlock = unlock;
+    const streams = this.#streams;
+    const room = (this.#room = new Room(parts));
+    const journal = (this.#journal = new Journal(parts, {
+      room,
       directoryId,
       fsync,
-      fileBytes,
+      fileBytes: journalBytes,
       firstSequence: recovered.nextSequence,
       firstBatch: recovered.nextBatch,
       olderFiles: recovered.sealed.filter(({ isKept }) => isKept !== true).length,
+    }));
+    const flusher = (this.#flusher = new Flusher(parts, writer, cache, Math.floor(tailCacheBytes / 2)));
+    const damage = (this.#damage = new Damage(parts));
+    const loader = (this.#loader = new StreamLoader(parts, { streams, unopened: recovered.backlog, trash, damage, journal }));
+    this.#reader = new StreamReader({ pool, cache, damage, log: parts.log });
+    const intake = (this.#intake = new Intake(parts, {
+      journal,
+      writer,
+      cache,
+      flusher,
+      room,
+      segmentRoll: { bytes: options.segmentBytes, ageMs: options.segmentAgeMs ?? Infinity },
+      bypassBytes: Math.min(options.journalBypassBytes, Math.floor(journalBytes / 4)),
+      tailCacheBytes,
+    }));
+    const references = (this.#references = new References({ streams, loader, intake, trash, clock: parts.clock }));
+    this.#changes = new DurableChanges({ loader, cache, flusher, references });
+    this.#checkpointer = new Checkpointer(parts, { writer, shards, trash, journal });
+    writer.on("damaged", (stream, found) => this.#barred(stream, found));
+    loader.on("opened", (stream) => this.#opened(stream));
+    references.on("unneeded", (stream) => this.release(stream));
+  }
+
+  get #listener(): JournalListener {
+    return {
       apply: (entry, batch) => this.#changes.apply(entry, batch),
       batchSettled: () => this.#changes.batchSettled(),
       sealed: (file) => this.#checkpoint(file),
-      fault: (error) => this.#fault(error),
-    });
+    };
   }
 
-  #openJournal(): Journal {
-    if (this.#journal === null) throw new Error("the storage is not open");
-    return this.#journal;
+  /** Opens, behind the start, what the journal goes on with, and frees the journal's older files. */
+  #catchUp({ backlog, records, bytes, sealed }: Recovered, startedMs: number): void {
+    const { log, clock, state } = this.#parts;
+    if (records > 0) log.info("recovered from the journal", { streams: backlog.size, records, bytes, ms: clock.nowMs() - startedMs });
+    const opened = new CatchUp(state, (name) => this.#loader.find(name)).run(backlog.names());
+    for (const file of sealed) this.#checkpoint(opened.then((areAll) => (areAll ? sealedFile(file) : null)));
+  }
+
+  /** A stream that the journal goes on with is in memory. */
+  #opened(stream: FileStream): void {
+    if (stream.damage !== null) this.#barred(stream, stream.damage);
+    else if (stream.written < stream.state.tail) this.#flusher.add(stream);
+    if (stream.softDeleted && stream.forkCount === 0) void this.#collectNamed(stream.name);
   }
 
   #checkpoint(coming: SealedFile | Promise<SealedFile | null>): void {
@@ -197,21 +174,8 @@ export class FileStorage implements Storage {
     });
   }
 
-  #fault(problem: unknown): void {
-    if (this.#faulted !== null) return;
-    const error = (this.#faulted = problem instanceof Error ? problem : new Error(String(problem)));
-    this.#writer.fail(error);
-    this.#intake.stop();
-    this.#leaveRest();
-    this.#flusher.stop();
-    void this.#room.stop();
-    this.#journal?.stop();
-    this.#options.log.error("the disk failed: nothing is written any more", { fault: error.message });
-    this.#options.onFault(error);
-  }
-
   lacks(name: string): boolean {
-    return this.#loader.lacks(name) && this.#backlog?.has(name) !== true;
+    return this.#loader.lacks(name);
   }
 
   async load(name: string): Promise<StoredStream | null> {
@@ -235,10 +199,10 @@ export class FileStorage implements Storage {
     const begins = Math.max(source?.earliest ?? 0, source?.pendingTrim?.position ?? 0);
     if (config.forkedFrom !== null && begins > config.forkedFrom.earliest.position) return "overloaded";
     const id = newStreamId();
-    const stream = new FileStream({ id, name, config }, this.#layout.streamDirectory(name), null);
+    const stream = new FileStream({ id, name, config }, this.#parts.layout.streamDirectory(name), null);
     stream.handedOut = true;
     const linking = this.#references.begin(stream, source);
-    stream.work = this.#trash.vacated(name);
+    stream.work = this.#own.trash.vacated(name);
     stream.predecessor = predecessor;
     this.#intake.follow(stream, predecessor);
     this.#streams.set(name, stream);
@@ -261,7 +225,7 @@ export class FileStorage implements Storage {
       else this.#streams.set(stream.name, before);
     }
     // After a failed sync the record may be there: the next start needs the files then.
-    if (how !== "storage-unavailable") this.#trash.take(stream);
+    if (how !== "storage-unavailable") this.#own.trash.take(stream);
   }
 
   append(stored: StoredStream, record: AppendRecord, expectedTail: Position, settle: (how: Settlement) => void): Rejection | null {
@@ -291,7 +255,7 @@ export class FileStorage implements Storage {
     if (place === null || stream.pendingTrim !== null || stream.deleted || this.#intake.admit(0) !== null) return;
     stream.pendingTrim = place;
     const weaning = this.#references.weaning(stream, place);
-    this.#intake.trim(stream, place, this.#options.clock.nowMs(), () => (stream.pendingTrim = null), weaning);
+    this.#intake.trim(stream, place, this.#parts.clock.nowMs(), () => (stream.pendingTrim = null), weaning);
   }
 
   barrier(stored: StoredStream, settle: (how: Settlement) => void, expectedTail?: Position): void {
@@ -302,12 +266,11 @@ export class FileStorage implements Storage {
     const known = this.#streams.get(name) ?? null;
     // It is well again: a moment later it can be loaded. Not so a fork whose source is lost.
     if (known !== null && known.damage === null && !isUntied(known)) return "overloaded";
-    return this.#damage.delete(name, known);
+    return this.#damage.delete(name, known, (stream, settle) => this.delete(stream, settle));
   }
 
   /** The stream takes nothing more; what the journal has of it is kept, and memory need not be. */
-  #damaged(stream: FileStream, damage: DamagedStreamError): void {
-    stream.damage = damage;
+  #barred(stream: FileStream, damage: DamagedStreamError): void {
     this.#flusher.drop(stream);
     this.#damage.told(damage);
   }
@@ -325,20 +288,20 @@ export class FileStorage implements Storage {
     try {
       await this.load(name);
     } catch (error) {
-      this.#options.log.warn("a deleted stream's files could not be removed yet", { stream: name, fault: String(error) });
+      this.#parts.log.warn("a deleted stream's files could not be removed yet", { stream: name, fault: String(error) });
     }
   }
 
   list(): AsyncIterable<ListedStream> {
-    return listStreams({ files: this.#files, layout: this.#layout, clock: this.#options.clock, unneeded: (name) => void this.#collectNamed(name) });
+    return listStreams({ ...this.#parts, unneeded: (name) => void this.#collectNamed(name) });
   }
 
   async persist(stored: StoredStream): Promise<void> {
     try {
-      await this.#writer.persist(ownStream(stored));
+      await this.#own.writer.persist(ownStream(stored));
     } catch (error) {
       // A sync that failed here would be believed by the next checkpoint.
-      if (!isPassing(error)) this.#fault(error);
+      if (!isPassing(error)) this.#parts.state.fail(error);
       throw error;
     }
   }
@@ -349,51 +312,46 @@ export class FileStorage implements Storage {
     const isOnDisk = stream.damage === null ? stream.isPersisted && stream.hasSidecar : stream.hasNotice;
     if (isInUse || !isOnDisk) return false;
     this.#flusher.drop(stream);
-    this.#journal?.forget(stream);
+    this.#journal.forget(stream);
     this.#references.drop(stream);
     this.#loader.leave(stream);
     return true;
   }
 
   health(): StorageHealth {
-    const reason = this.#faulted !== null ? "the disk failed" : this.#journal === null ? null : this.#intake.trouble;
+    const reason = this.#parts.state.failure !== null ? "the disk failed" : this.#intake.trouble;
     return { writable: reason === null, reason, damagedStreams: this.#damage.streamCount };
   }
 
-  async close(): Promise<void> {
-    const journal = this.#journal;
-    this.#flusher.stop();
-    await this.#room.stop();
-    if (journal !== null) {
-      const deadline = this.#options.clock.after(CLOSE_MS, () => this.#leaveRest());
-      if (this.#faulted === null) await this.#seal(journal);
-      this.#catchUp.end();
-      this.#trash.end();
-      await this.#checkpointer.end();
-      deadline.cancel();
-      await this.#trash.stop();
-      await this.#pool.closeAll();
-      await journal.close();
-    }
-    await this.#unlock?.();
-    this.#unlock = null;
+  close(): Promise<void> {
+    return (this.#closing ??= this.#close());
   }
 
-  /** Brings nothing more from the journal to the streams' own files, and lets nobody wait for that: the next start does. */
-  #leaveRest(): void {
-    this.#catchUp.stop();
-    this.#checkpointer.stop();
-    this.#journal?.stopWaiting();
+  async #close(): Promise<void> {
+    const { clock, state } = this.#parts;
+    const { trash, pool } = this.#own;
+    state.end();
+    await this.#room.settled();
+    // What is not in the streams' own files by then goes there at the next start, and nobody waits for it.
+    const deadline = clock.after(CLOSE_MS, () => state.stop());
+    if (state.failure === null) await this.#seal();
+    await this.#checkpointer.settled();
+    deadline.cancel();
+    state.stop();
+    await trash.settled();
+    await pool.closeAll();
+    await this.#journal.close();
+    await this.#unlock();
   }
 
   /** Hands the last journal file to its checkpoint, if there is room. What comes too late fails, lest it is waited for. */
-  async #seal(journal: Journal): Promise<void> {
+  async #seal(): Promise<void> {
     try {
-      const sealed = await journal.roll();
+      const sealed = await this.#journal.roll();
       if (sealed !== null) this.#checkpoint(sealed);
     } catch (error) {
-      if (!isPassing(error)) this.#fault(error);
+      if (!isPassing(error)) this.#parts.state.fail(error);
     }
-    journal.stop();
+    this.#journal.stop();
   }
 }

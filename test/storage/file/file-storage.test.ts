@@ -8,7 +8,7 @@ import { Layout, segmentPath } from "../../../src/storage/file/format/layout.js"
 import { DirectoryError } from "../../../src/storage/file/directory/lock.js";
 import { DamagedStreamError, type StoredStream } from "../../../src/storage/storage.js";
 import { storageContract } from "../../contract/storage.contract.js";
-import { append, configOf, bytesOf, copyOf, crash, crashAndRecover, created, loaded, makeEngine, openEngine, readAll, recordOf, remove, reopen, settled, SMALL, startCreate, type Engine, type Outcome } from "../../helpers/engine.js";
+import { append, bytesOf, copyOf, crash, crashAndRecover, created, loaded, makeEngine, openEngine, readAll, recordOf, remove, reopen, settled, SMALL, startCreate, type Engine, type Outcome } from "../../helpers/engine.js";
 import { tempDir } from "../../helpers/temp-dir.js";
 import { Barrier, diskError, WatchedFiles, type Gate } from "../../helpers/watched-files.js";
 import { startNode } from "../../helpers/process.js";
@@ -47,15 +47,15 @@ test("a stream that only the journal has is not taken for a free name, while it 
   for (const name of names) await created(first.storage, name, "x");
   // Listings take no time: what comes after one is done before anything else.
   const inner = { ...systemFiles(false), list: (path: string) => Promise.resolve(existsSync(path) ? readdirSync(path) : []) };
-  const second = makeEngine({ dir: await crash(first), files: new WatchedFiles(inner) });
-  t.after(() => second.storage.close());
-  // The first to list the shard is who opens the streams, behind the start; the second looks for a name.
+  const unopened = makeEngine({ dir: await crash(first), files: new WatchedFiles(inner) });
+  // The first to list the shard is who opens the streams, behind the start.
   const listed = new Barrier();
   let listings = 0;
-  second.files.gate = ({ kind, path }) => (kind === "list" && /streams.[0-9a-f]{2}$/.test(path) && (listings += 1) === 1 ? listed.opened : undefined);
-  await second.storage.open();
+  unopened.files.gate = ({ kind, path }) => (kind === "list" && /streams.[0-9a-f]{2}$/.test(path) && (listings += 1) === 1 ? listed.opened : undefined);
+  const second = await unopened.open();
+  t.after(() => second.storage.close());
   assert.equal(await second.storage.load(nobody), null);
-  assert.equal(listings, 2);
+  assert.ok(listings >= 2);
   assert.deepEqual(names.filter((name) => second.storage.lacks(name)), []);
   assert.equal(second.storage.lacks(nobody), true);
   listed.open();
@@ -137,8 +137,7 @@ describe("group commit", () => {
     const { systemClock } = await import("../../../src/ops/clock.js");
     const { createLog } = await import("../../../src/ops/log.js");
     const log = createLog({ level: "silent", format: "text", write: () => {} });
-    const storage = new FileStorage({ dir: engine.dir, fsync: true, ...SMALL, clock: systemClock(), log, onFault: assert.ifError });
-    await storage.open();
+    const storage = await FileStorage.open({ dir: engine.dir, fsync: true, ...SMALL, clock: systemClock(), log, onFault: assert.ifError });
     t.after(() => storage.close());
     const stream = await created(storage, "s", bytesOf(5000));
     assert.equal(await append(storage, stream, "more"), "durable");
@@ -245,7 +244,7 @@ describe("behind the journal", () => {
 describe("one process for each directory", () => {
   test("a second server is refused, and told which process and host has the directory", async (t) => {
     const { dir } = await openFor(t);
-    await assert.rejects(makeEngine({ dir }).storage.open(), (error: unknown) => {
+    await assert.rejects(makeEngine({ dir }).open(), (error: unknown) => {
       assert.ok(error instanceof DirectoryError);
       assert.match(error.message, new RegExp(`in use by process ${process.pid} on ${hostname()}`));
       return true;
@@ -290,7 +289,7 @@ describe("directories that can't be used", () => {
     const path = join(tempDir(), "file");
     writeFileSync(path, "");
     for (const dir of [path, join(path, "below")]) {
-      await assert.rejects(makeEngine({ dir }).storage.open(), (error: unknown) => {
+      await assert.rejects(makeEngine({ dir }).open(), (error: unknown) => {
         return error instanceof DirectoryError && /can't be used: it is not a directory/.test(error.message) && !error.message.includes("\n");
       });
     }
@@ -299,24 +298,18 @@ describe("directories that can't be used", () => {
   test("a directory made by a newer version is refused", async () => {
     const dir = tempDir();
     writeFileSync(join(dir, "streamdir.json"), '{"format":2,"directory":"0123456789abcdef"}\n');
-    await assert.rejects(makeEngine({ dir }).storage.open(), /format 2; this version knows format 1/);
+    await assert.rejects(makeEngine({ dir }).open(), /format 2; this version knows format 1/);
   });
 
   test("a start that fails for another reason tells that reason, and gives the lock back", async () => {
     const engine = makeEngine();
     engine.files.gate = ({ kind, path }) => (kind === "open" && JOURNAL.test(path) ? diskError("EIO") : undefined);
-    await assert.rejects(engine.storage.open(), /EIO/);
+    await assert.rejects(engine.open(), /EIO/);
     assert.ok(!existsSync(join(engine.dir, "lock")));
     engine.files.gate = null;
     const again = await openEngine({ dir: engine.dir });
     await created(again.storage, "s");
     await again.storage.close();
-  });
-
-  test("an engine that is not open says so", async () => {
-    const engine = makeEngine();
-    assert.throws(() => engine.storage.create("s", configOf(), recordOf(""), () => {}), /not open/);
-    await engine.storage.close();
   });
 
   test("a stream of another engine is refused", async (t) => {

@@ -1,21 +1,8 @@
 import type { Position } from "../../storage.js";
-import type { Clock } from "../../../ops/clock.js";
-import type { Log } from "../../../ops/log.js";
-import { Retry } from "../../../ops/retry.js";
-import { isPassing, type Files, type OpenFile } from "./files.js";
-
-/** What a watch over the disk's room needs. */
-export interface RoomOptions {
-  readonly files: Files;
-  /** The file that is written to find out; it is there only for as long. */
-  readonly probePath: string;
-  readonly clock: Clock;
-  readonly log: Log;
-  /** There is room again. */
-  readonly found: () => void;
-  /** No retry helps: the disk failed. */
-  readonly fault: (error: Error) => void;
-}
+import { join } from "node:path";
+import type { Retry } from "../../../ops/retry.js";
+import type { EngineParts } from "./engine-state.js";
+import { isPassing, type OpenFile } from "./files.js";
 
 /** A write that found no room: so many bytes at a place of a file. */
 export interface Lack {
@@ -30,22 +17,24 @@ const MAX_PROBE_BYTES = 16 * 1024 * 1024;
 const PROBE_STEP_BYTES = 1024 * 1024;
 
 /**
- * Knows that the disk is full: from the first write that was refused for lack of room until a file of this room's own
- * takes as many bytes at the same position, which is tried every second. A limit on the size of files is found by the
+ * Knows that the disk is full: from the first write that was refused for lack of room until a file of its own takes as
+ * many bytes at the same position, which is tried every second and ends with the state's `space` event. A limit on the size of files is found by the
  * position, a full disk or a quota by the bytes.
  */
 export class Room {
-  readonly #options: RoomOptions;
+  readonly #parts: EngineParts;
+  /** The file that is written to find out, for just as long. What a killed process leaves of it goes with the trash. */
+  readonly #probePath: string;
   #lack: Lack | null = null;
   /** Whether room was lacked since the probe under way began. */
   #lackedMeanwhile = false;
   readonly #nextLook: Retry;
   #probing: Promise<void> = Promise.resolve();
-  #stopped = false;
 
-  constructor(options: RoomOptions) {
-    this.#options = options;
-    this.#nextLook = new Retry(options.clock);
+  constructor(parts: EngineParts) {
+    this.#parts = parts;
+    this.#probePath = join(parts.layout.trash, "probe");
+    this.#nextLook = parts.state.retry();
   }
 
   /** Whether a write was refused for lack of room, and none of its size would succeed since. */
@@ -59,46 +48,45 @@ export class Room {
     const isFirst = this.#lack === null;
     if (this.#lack === null || lack.length < this.#lack.length) this.#lack = lack;
     if (!isFirst) return;
-    this.#options.log.error("the disk is full: appends are refused until there is room");
+    this.#parts.log.error("the disk is full: appends are refused until there is room");
     this.#probeLater();
   }
 
-  /** Looks no more; resolves when nothing is left of the last look. */
-  async stop(): Promise<void> {
-    this.#stopped = true;
-    this.#nextLook.cancel();
-    await this.#probing;
+  /** Resolves when nothing is left of the last look: when the engine is no longer running there are no others. */
+  settled(): Promise<void> {
+    return this.#probing;
   }
 
   #probeLater(): void {
-    if (this.#stopped) return;
+    if (!this.#parts.state.isRunning) return;
     this.#nextLook.after(PROBE_MS, () => (this.#probing = this.#look()));
   }
 
   async #look(): Promise<void> {
+    if (!this.#parts.state.isRunning) return;
     const lack = this.#lack;
     this.#lackedMeanwhile = false;
     const hasRoom = lack === null || (await this.#probe(lack));
     if (!hasRoom || this.#lackedMeanwhile) return this.#probeLater();
     this.#lack = null;
-    if (this.#stopped) return;
-    this.#options.log.info("there is room again: appends are taken");
-    this.#options.found();
+    if (!this.#parts.state.isRunning) return;
+    this.#parts.log.info("there is room again: appends are taken");
+    this.#parts.state.emit("space");
   }
 
   async #probe(lack: Lack): Promise<boolean> {
-    const { files, probePath, fault } = this.#options;
+    const { files, state } = this.#parts;
     try {
-      const file = await files.open(probePath, "write");
+      const file = await files.open(this.#probePath, "write");
       try {
         await fill(file, lack);
       } finally {
         await file.close();
-        await files.unlink(probePath);
+        await files.unlink(this.#probePath);
       }
       return true;
     } catch (error) {
-      if (!isPassing(error)) fault(error instanceof Error ? error : new Error(String(error)));
+      if (!isPassing(error)) state.fail(error);
       return false;
     }
   }

@@ -1,19 +1,14 @@
 import { join } from "node:path";
-import type { Clock } from "../../../ops/clock.js";
-import type { Log } from "../../../ops/log.js";
-import { Retry } from "../../../ops/retry.js";
+import type { Retry } from "../../../ops/retry.js";
 import { CheckpointPace } from "./checkpoint-pace.js";
-import { isBusy, isDiskFull, isPassing, type Files } from "../disk/files.js";
+import { isBusy, isDiskFull, isPassing } from "../disk/files.js";
 import { firstAllocationBytes, JournalFile } from "./journal-file.js";
-import { isSpare, sparePath, type Layout } from "../format/layout.js";
+import { isSpare, sparePath } from "../format/layout.js";
 import type { Lack } from "../disk/disk-space.js";
+import type { EngineParts } from "../disk/engine-state.js";
 
-/** What a supply of journal files needs. */
+/** What a supply of journal files works with beside what all parts do. */
 export interface JournalSupplyOptions {
-  readonly files: Files;
-  readonly layout: Layout;
-  readonly clock: Clock;
-  readonly log: Log;
   /** A file is full at about this size. */
   readonly fileBytes: number;
   readonly firstSequence: number;
@@ -33,6 +28,7 @@ const BUSY_RETRY_MS = 100;
 
 /** Keeps the journal in files: gets the next one ready in good time, and uses those again that are free. */
 export class JournalSupply {
+  readonly #parts: EngineParts;
   readonly #options: JournalSupplyOptions;
   #next: JournalFile | null = null;
   #working: Promise<void> | null = null;
@@ -43,16 +39,15 @@ export class JournalSupply {
   /** What room was last looked for. */
   #wanted: Lack = { position: 0, length: 0 };
   readonly #retry: Retry;
-  #stopped = false;
+  #closed = false;
   /** Why the checkpoint could not free a sealed file when it last tried. */
   #checkpointTrouble: Error | null = null;
-  /** Whether the engine ends, and nobody waits any more for what does not come at once. */
-  #ending = false;
   readonly #pace = new CheckpointPace();
 
-  constructor(options: JournalSupplyOptions) {
+  constructor(parts: EngineParts, options: JournalSupplyOptions) {
+    this.#parts = parts;
     this.#options = options;
-    this.#retry = new Retry(options.clock);
+    this.#retry = parts.state.retry();
     this.#nextSequence = options.firstSequence;
     this.#sealed = options.olderFiles;
   }
@@ -74,7 +69,7 @@ export class JournalSupply {
 
   /** Whether no file can come: the checkpoint has no room to free one, or nobody waits for one any more. */
   get isStuck(): boolean {
-    if (this.#ending) return this.isExhausted || this.trouble !== null;
+    if (this.#parts.state.isOver) return this.isExhausted || this.trouble !== null;
     return this.isExhausted && isDiskFull(this.#checkpointTrouble);
   }
 
@@ -86,11 +81,6 @@ export class JournalSupply {
   /** The checkpoint can't free a sealed file now, for a reason that passes. */
   checkpointFailed(trouble: Error): void {
     this.#checkpointTrouble = trouble;
-  }
-
-  /** The engine ends: no checkpoint begins any more, and what there was no room for is not waited for. */
-  stopWaiting(): void {
-    this.#ending = true;
   }
 
   /** So much of the oldest sealed file is permanent elsewhere, from 0 to 1; `null` while no checkpoint is under way. */
@@ -113,7 +103,7 @@ export class JournalSupply {
 
   /** Makes the first file. */
   async open(): Promise<JournalFile> {
-    const { files, layout } = this.#options;
+    const { files, layout } = this.#parts;
     for (const name of await files.list(layout.journal)) if (isSpare(name)) await files.unlink(join(layout.journal, name));
     return this.#make();
   }
@@ -157,8 +147,8 @@ export class JournalSupply {
 
   /** What the sealed file at `path` holds is permanent elsewhere: the file may be used again. */
   async retire(path: string): Promise<void> {
-    const { files } = this.#options;
-    if (this.#spares.length === 0 && !this.#stopped) {
+    const { files } = this.#parts;
+    if (this.#spares.length === 0 && !this.#closed) {
       // Out of recovery's sight: the files after it may go while it waits here.
       await files.rename(path, sparePath(path));
       this.#spares.push(sparePath(path));
@@ -172,19 +162,19 @@ export class JournalSupply {
 
   /** Removes the files that hold nothing. */
   async close(): Promise<void> {
-    this.#stopped = true;
+    this.#closed = true;
     this.#retry.cancel();
     await this.#working;
     if (this.#next !== null) {
       await this.#next.close();
-      await this.#options.files.unlink(this.#next.path);
+      await this.#parts.files.unlink(this.#next.path);
     }
-    for (const path of this.#spares) await this.#options.files.unlink(path);
+    for (const path of this.#spares) await this.#parts.files.unlink(path);
   }
 
   /** One thing at a time, and nothing for a while after it failed. */
   #work(wanted: Lack, run: () => Promise<void>): void {
-    if (this.#working !== null || this.#stopped || this.#retry.isPending) return;
+    if (this.#working !== null || this.#closed || this.#retry.isPending || this.#parts.state.failure !== null) return;
     this.#wanted = wanted;
     const again = (): void => this.#work(wanted, run);
     this.#working = run().then(
@@ -194,14 +184,14 @@ export class JournalSupply {
   }
 
   #worked(error: Error | null, again: () => void): void {
-    const { log, ready } = this.#options;
+    const { ready } = this.#options;
     this.#working = null;
     const isNew = this.#trouble === null;
     this.#trouble = error;
     if (error === null) return ready();
     if (!isPassing(error)) return this.#options.fault(error);
-    if (isNew) log.warn("the journal can't get more room now", { fault: error.message });
-    if (this.#stopped) return;
+    if (isNew) this.#parts.log.warn("the journal can't get more room now", { fault: error.message });
+    if (this.#closed) return;
     // On a busy machine it is tried again whether or not anybody waits: appends are taken again as soon as it succeeds.
     if (isBusy(error)) return this.#retry.after(BUSY_RETRY_MS, again);
     // Who waits on a full disk is told at once.
@@ -210,7 +200,7 @@ export class JournalSupply {
   }
 
   async #make(): Promise<JournalFile> {
-    const { files, layout, fileBytes } = this.#options;
+    const { files, layout } = this.#parts;
     const sequence = this.#nextSequence;
     const path = layout.journalFile(sequence);
     const spare = this.#spares.at(-1);
@@ -218,7 +208,7 @@ export class JournalSupply {
     this.#spares.pop();
     let file: JournalFile | null = null;
     try {
-      file = await JournalFile.open(files, path, sequence, fileBytes);
+      file = await JournalFile.open(files, path, sequence, this.#options.fileBytes);
       await files.syncDirectory(layout.journal);
     } catch (error) {
       await file?.close();

@@ -1,26 +1,20 @@
 import type { Settlement } from "../../storage.js";
-import type { Clock } from "../../../ops/clock.js";
-import type { Log } from "../../../ops/log.js";
-import { Retry } from "../../../ops/retry.js";
+import type { Retry } from "../../../ops/retry.js";
 import { shareOf } from "./batch-share.js";
 import type { FileStream } from "../memory/file-stream.js";
-import { isDiskFull, type Files } from "../disk/files.js";
+import type { EngineParts } from "../disk/engine-state.js";
+import { isDiskFull } from "../disk/files.js";
 import { FrameEncoder } from "./frame-encoder.js";
 import type { JournalEntry } from "./journal-entry.js";
 import type { JournalFile } from "./journal-file.js";
 import { JournalRefusal } from "./journal-refusal.js";
 import { JournalSupply } from "./journal-supply.js";
-import type { Layout } from "../format/layout.js";
 import type { Lack, Room } from "../disk/disk-space.js";
 import { takeBack, type SentFrame } from "./sent-frame.js";
 
-/** What a journal needs. */
+/** What a journal works with beside what all parts do. */
 export interface JournalOptions {
-  readonly files: Files;
-  readonly layout: Layout;
   readonly room: Room;
-  readonly clock: Clock;
-  readonly log: Log;
   readonly directoryId: Buffer;
   /** Whether what the file system says is synced is on disk. */
   readonly fsync: boolean;
@@ -31,14 +25,16 @@ export interface JournalOptions {
   readonly firstBatch: number;
   /** Journal files from before, each still needed by the checkpoint or free to be used again. */
   readonly olderFiles: number;
+}
+
+/** Who is told what became of the entries. */
+export interface JournalListener {
   /** Applies a durable entry, before its `settle` is called. */
-  readonly apply: (entry: JournalEntry, batch: number) => void;
+  apply(entry: JournalEntry, batch: number): void;
   /** All entries of a batch are applied and settled. */
-  readonly batchSettled: () => void;
+  batchSettled(): void;
   /** A file is full: when all it holds is in the streams' own files, `retire` it. */
-  readonly sealed: (file: JournalFile) => void;
-  /** The disk failed: nothing is written any more. */
-  readonly fault: (error: Error) => void;
+  sealed(file: JournalFile): void;
 }
 
 /** Payload that went past the journal counts towards a file's size at this fraction of it. */
@@ -53,7 +49,9 @@ const SLOW_SYNC_MS = 1000;
  * one sync, however many streams. Entries settle in the order in which they were handed in.
  */
 export class Journal {
+  readonly #parts: EngineParts;
   readonly #options: JournalOptions;
+  #listener: JournalListener | null = null;
   readonly #encoder: FrameEncoder;
   readonly #supply: JournalSupply;
   #active: JournalFile | null = null;
@@ -72,12 +70,14 @@ export class Journal {
   #supplyFault: Error | null = null;
   #idle: (() => void) | null = null;
 
-  constructor(options: JournalOptions) {
+  constructor(parts: EngineParts, options: JournalOptions) {
+    const { state } = parts;
+    this.#parts = parts;
     this.#options = options;
     this.#encoder = new FrameEncoder(options.directoryId, options.fsync);
-    this.#refusal = new JournalRefusal(options);
-    this.#takingBack = new Retry(options.clock);
-    this.#supply = new JournalSupply({
+    this.#refusal = new JournalRefusal(parts);
+    this.#takingBack = state.retry();
+    this.#supply = new JournalSupply(parts, {
       ...options,
       ready: () => this.#supplied(),
       fault: (error) => {
@@ -86,6 +86,9 @@ export class Journal {
       },
     });
     this.#batch = options.firstBatch;
+    state.on("phase", () => (state.failure === null ? this.#schedule() : this.stop()));
+    state.on("space", () => this.#roomFound());
+    state.on("blocked", (trouble) => this.#blocked(trouble));
   }
 
   /** Bytes of payload that wait for the disk. */
@@ -104,7 +107,8 @@ export class Journal {
   }
 
   /** Makes the first file, with an empty frame that keeps the count of batches. */
-  async open(): Promise<void> {
+  async open(listener: JournalListener): Promise<void> {
+    this.#listener = listener;
     this.#active = await this.#supply.open();
     await this.#writeEmptyFrame(this.#active);
   }
@@ -123,21 +127,15 @@ export class Journal {
   }
 
   /** There is room on the disk again, for what was lacked. */
-  roomFound(): void {
+  #roomFound(): void {
     this.#supply.roomFound();
     this.#refusal.end("frame-room");
     this.#schedule();
   }
 
   /** The checkpoint can't free a sealed file now, for a reason that passes: what waits for one need not wait long. */
-  checkpointFailed(trouble: Error): void {
+  #blocked(trouble: Error): void {
     this.#supply.checkpointFailed(trouble);
-    this.#schedule();
-  }
-
-  /** The engine ends: what has no place in the files that there are need not wait for one. */
-  stopWaiting(): void {
-    this.#supply.stopWaiting();
     this.#schedule();
   }
 
@@ -200,6 +198,7 @@ export class Journal {
 
   /** Writes nothing more: what waits fails, what is on its way to the disk settles as it ends. */
   stop(): void {
+    if (this.#stopped) return;
     this.#stopped = true;
     if (!this.#writing) this.#fail([], "storage-unavailable");
   }
@@ -234,7 +233,7 @@ export class Journal {
     const batch = this.#batch;
     this.#batch += 1;
     this.#writing = true;
-    const startedMs = this.#options.clock.nowMs();
+    const startedMs = this.#parts.clock.nowMs();
     const sent: SentFrame = { file, offset: file.offset, frame, entries, batch, isThere: false };
     file.file.writeThen(frame, file.offset, (error) => this.#written(sent, error, startedMs));
     file.offset = this.#encoder.endOf(file.offset, frame);
@@ -244,8 +243,8 @@ export class Journal {
 
   #written(sent: SentFrame, error: Error | null, startedMs: number): void {
     this.#writing = false;
-    const tookMs = this.#options.clock.nowMs() - startedMs;
-    if (tookMs > SLOW_SYNC_MS) this.#options.log.warn("the disk is slow", { syncMs: tookMs });
+    const tookMs = this.#parts.clock.nowMs() - startedMs;
+    if (tookMs > SLOW_SYNC_MS) this.#parts.log.warn("the disk is slow", { syncMs: tookMs });
     if (error !== null) return this.#failed(sent, error);
     this.#refusal.endAll();
     this.#sealLeft();
@@ -260,7 +259,7 @@ export class Journal {
   #sealLeft(): void {
     const left = this.#left;
     this.#left = null;
-    if (left !== null) this.#options.sealed(left);
+    if (left !== null) this.#listener?.sealed(left);
   }
 
   #settle(entries: JournalEntry[], batch: number): void {
@@ -268,10 +267,10 @@ export class Journal {
       this.#queuedBytes -= entry.change.payload.length;
       entry.stream.pending -= 1;
       const isVoid = entry.generation !== entry.stream.generation;
-      if (!isVoid && entry.kind !== null) this.#options.apply(entry, batch);
+      if (!isVoid && entry.kind !== null) this.#listener?.apply(entry, batch);
       entry.settle?.(isVoid ? this.#refusal.last : "durable");
     }
-    this.#options.batchSettled();
+    this.#listener?.batchSettled();
     this.#schedule();
     if (this.#queue.length === 0 && !this.#writing) this.#becomeIdle();
   }
@@ -317,7 +316,7 @@ export class Journal {
   #faulted(entries: JournalEntry[], error: Error): void {
     this.#stopped = true;
     this.#fail(entries, "storage-unavailable");
-    this.#options.fault(error);
+    this.#parts.state.fail(error);
   }
 
   /** Fails `entries` and all that wait behind them: they were decided on what these would have done. */
@@ -331,7 +330,7 @@ export class Journal {
     for (const stream of new Set(failing.map((entry) => entry.stream))) stream.unreserve();
     for (const { companion } of failing) companion?.stream.unbind();
     for (const entry of failing) entry.settle?.(how);
-    this.#options.batchSettled();
+    this.#listener?.batchSettled();
     this.#becomeIdle();
   }
 

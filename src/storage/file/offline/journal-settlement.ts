@@ -3,17 +3,16 @@ import type { Log } from "../../../ops/log.js";
 import type { Damaged } from "../directory/quarantine.js";
 import type { FileStream } from "../memory/file-stream.js";
 import { encodeBinding } from "../journal/frame-encoder.js";
-import { poolThreads, readWhole, replaceFile, type Files } from "../disk/files.js";
+import { EngineState } from "../disk/engine-state.js";
+import { readWhole, replaceFile, type Files } from "../disk/files.js";
 import type { Survey, SurveyedFile } from "../survey/journal-survey.js";
 import { ownSidecar, type JournaledStream } from "../survey/journaled-stream.js";
 import type { Layout } from "../format/layout.js";
 import { decodeRecords, encodeFrame, keepRecords, SECTOR_BYTES, type Frame } from "../format/record.js";
 import { keepStreams, NO_RECORDS, writeKept } from "../journal/kept-journal.js";
 import { recover } from "../recovery/recovery.js";
-import { SegmentPool } from "../segments/segment-pool.js";
-import { SegmentWriter } from "../segments/segment-writer.js";
-import { TailCache } from "../memory/tail-cache.js";
-import { Trash } from "../segments/trash.js";
+import type { SegmentWriter } from "../segments/segment-writer.js";
+import { streamFiles } from "../segments/stream-files.js";
 
 /** What a settlement works with. */
 export interface SettlementOptions {
@@ -155,26 +154,27 @@ export function behindKept(kept: Survey, present: Survey): JournaledStream[] {
 async function applyAll({ files, layout, directoryId, log, lastBatch }: SettlementOptions & { readonly lastBatch: number }, journal: readonly SurveyedFile[], short: readonly ShortStream[]): Promise<FileStream[]> {
   const shortened = new Set(short.filter((stream) => !stream.isLostWithAll).map(({ directory }) => directory));
   const lost = new Set(short.filter((stream) => stream.isLostWithAll).map(({ directory }) => directory));
-  const pool = new SegmentPool(files);
-  const cache = new TailCache(CACHE_BYTES);
-  const writer = new SegmentWriter({ files, layout, pool, cache, threads: poolThreads(), damaged: (stream, damage) => void (stream.damage = damage) });
+  const clock = systemClock();
   let failed: Error | null = null;
   const fault = (error: Error): void => void (failed ??= error);
-  const trash = new Trash({ files, layout, pool, clock: systemClock(), log, failed: fault, fault, noteShard: (directory) => writer.noteShard(directory) });
-  const { backlog } = await recover({ files, layout, directoryId, writer, cache, trash, maxUnwrittenBytes: CACHE_BYTES / 2, journal, lastBatch });
+  const state = new EngineState({ clock, log, onFault: fault }).on("blocked", fault);
+  const parts = { files, layout, clock, log, state };
+  const own = streamFiles(parts, { tailCacheBytes: CACHE_BYTES });
+  const { backlog } = await recover({ ...parts, ...own, directoryId, maxUnwrittenBytes: CACHE_BYTES / 2, journal, lastBatch });
   const left: FileStream[] = [];
   for (const name of backlog.names()) {
     const stream = await backlog.open(name);
     if (stream === null || lost.has(stream.directory)) continue;
     // What is before a gap is theirs like everything else.
     if (shortened.has(stream.directory)) stream.damage = null;
-    if (stream.damage === null) await settle(writer, stream);
+    if (stream.damage === null) await settle(own.writer, stream);
     // Also where the files only now turn out not to take it.
     if (stream.damage !== null) left.push(stream);
   }
-  await writer.syncShards();
-  await trash.stop();
-  await pool.closeAll();
+  await own.shards.sync();
+  state.stop();
+  await own.trash.settled();
+  await own.pool.closeAll();
   if (failed !== null) throw failed;
   return left;
 }

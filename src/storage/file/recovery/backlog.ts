@@ -10,6 +10,7 @@ import type { SegmentWriter } from "../segments/segment-writer.js";
 import type { Sidecar, SidecarResult } from "../format/sidecar.js";
 import { StreamDirectories } from "../directory/stream-directories.js";
 import { appended, type TailCache } from "../memory/tail-cache.js";
+import type { UnsyncedShards } from "../segments/unsynced-shards.js";
 import type { Trash } from "../segments/trash.js";
 
 /** What a backlog works with. */
@@ -19,6 +20,7 @@ export interface BacklogOptions {
   readonly writer: SegmentWriter;
   readonly cache: TailCache;
   readonly trash: Trash;
+  readonly shards: UnsyncedShards;
   /** Bytes that may wait in memory for their segments. */
   readonly maxUnwrittenBytes: number;
 }
@@ -121,11 +123,11 @@ export class Backlog {
   }
 
   async #openFiles({ identity, isCreatedHere }: StreamRecords): Promise<FileStream> {
-    const { files, layout, trash, writer } = this.#options;
+    const { files, layout, trash, shards } = this.#options;
     const directory = layout.streamDirectory(identity.name);
     if (isCreatedHere && !(await this.#directories.mayHave(directory))) {
       // A process that was killed may have removed what was there, and that may not be permanent yet.
-      writer.noteShard(directory);
+      shards.note(directory);
       return newStream(identity, directory, null);
     }
     const { own, isTold, isVacant, problem } = await orUnreadable(identity.name, directory, () => readBase(files, identity.id, directory));
@@ -137,7 +139,7 @@ export class Backlog {
     const stream = newStream(identity, directory, own);
     stream.hasUnsyncedSidecar = own !== null;
     stream.hasNotice = isTold;
-    writer.noteShard(directory);
+    shards.note(directory);
     if (own === null) stream.damage = damageOf(stream, problem);
     else if (own.batch > this.#lastBatch) stream.damage = damageOf(stream, newerThanJournal(own.batch, this.#lastBatch));
     return stream;

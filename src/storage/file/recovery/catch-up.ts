@@ -1,16 +1,6 @@
-import type { Clock } from "../../../ops/clock.js";
-import { Retry } from "../../../ops/retry.js";
+import type { Retry } from "../../../ops/retry.js";
 import { DamagedStreamError, StorageBusyError } from "../../storage.js";
-
-/** What is needed to catch up. */
-export interface CatchUpOptions {
-  /** Opens a stream that waits, and brings it into memory. */
-  readonly open: (name: string) => Promise<unknown>;
-  /** A stream can't be opened now, because of `trouble`: no checkpoint comes before it can. */
-  readonly failed: (trouble: Error) => void;
-  readonly clock: Clock;
-  readonly fault: (error: Error) => void;
-}
+import type { EngineState } from "../disk/engine-state.js";
 
 /** Streams opened at the same time. */
 const CONCURRENCY = 8;
@@ -21,14 +11,15 @@ const RETRY_MS = 100;
 
 /** Opens, behind the start, all streams that the journal goes on with: then the journal can be checkpointed. */
 export class CatchUp {
-  readonly #options: CatchUpOptions;
-  #ending = false;
-  #stopped = false;
+  readonly #state: EngineState;
   readonly #retry: Retry;
+  readonly #open: (name: string) => Promise<unknown>;
 
-  constructor(options: CatchUpOptions) {
-    this.#options = options;
-    this.#retry = new Retry(options.clock);
+  /** `open` opens a stream that waits, and brings it into memory. */
+  constructor(state: EngineState, open: (name: string) => Promise<unknown>) {
+    this.#state = state;
+    this.#retry = state.retry();
+    this.#open = open;
   }
 
   /** Opens the streams of these names; false where some are left to the next start. Never rejects: what fails is a fault. */
@@ -37,50 +28,33 @@ export class CatchUp {
     const worker = async (): Promise<void> => {
       let opened = 0;
       for (const name of rest) {
-        await this.#open(name);
-        if (this.#stopped) return;
+        await this.#openOne(name);
+        if (this.#state.isOver) return;
         if ((opened += 1) % BURST === 0) await new Promise<void>((resolve) => setImmediate(resolve));
       }
     };
     await Promise.all(Array.from({ length: CONCURRENCY }, worker));
-    return !this.#stopped;
+    return !this.#state.isOver;
   }
 
-  /** Tries what is left once. */
-  end(): void {
-    this.#ending = true;
-    this.#retry.now();
-  }
-
-  /** Begins nothing new. */
-  stop(): void {
-    this.#stopped = true;
-    this.end();
-  }
-
-  async #open(name: string): Promise<void> {
-    while (!this.#stopped) {
+  async #openOne(name: string): Promise<void> {
+    while (!this.#state.isOver) {
       try {
-        await this.#options.open(name);
+        await this.#open(name);
         return;
       } catch (error) {
         // Whoever asks for the stream is told of that.
         if (error instanceof DamagedStreamError) return;
         if (error instanceof StorageBusyError) await this.#isBusy(error);
-        else this.#fail(error);
+        else this.#state.fail(error);
       }
     }
   }
 
-  #fail(error: unknown): void {
-    this.#stopped = true;
-    this.#options.fault(error instanceof Error ? error : new Error(String(error)));
-  }
-
   /** Waits for the next try, if there is to be one. */
   async #isBusy(error: StorageBusyError): Promise<void> {
-    this.#options.failed(error.cause instanceof Error ? error.cause : error);
-    if (this.#ending) this.#stopped = true;
-    else await this.#retry.wait(RETRY_MS);
+    this.#state.emit("blocked", error.cause instanceof Error ? error.cause : error);
+    if (this.#state.isRunning) await this.#retry.wait(RETRY_MS);
+    else this.#state.stop();
   }
 }

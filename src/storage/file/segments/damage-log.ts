@@ -1,16 +1,11 @@
 import { basename } from "node:path";
-import type { Log } from "../../../ops/log.js";
 import { DamagedStreamError, type Rejection, type Settlement } from "../../storage.js";
 import { FileStream } from "../memory/file-stream.js";
-import type { Layout } from "../format/layout.js";
+import type { EngineParts } from "../disk/engine-state.js";
 import { newStreamId } from "../memory/stream-id.js";
 
-/** What is needed to know about damaged streams. */
-export interface DamageOptions {
-  readonly log: Log;
-  readonly layout: Layout;
-  readonly remove: (stream: FileStream, settle: (how: Settlement) => void) => Rejection | null;
-}
+/** Hands the deletion of a stream to the journal. */
+type Remove = (stream: FileStream, settle: (how: Settlement) => void) => Rejection | null;
 
 /** Files whose last finding is remembered, so that it is logged once and not with every request. */
 const MAX_REMEMBERED = 1000;
@@ -25,13 +20,13 @@ export const ANYBODYS = "";
 
 /** Streams that can't be served: says so once in the log, and gets them out of the way when they are deleted. */
 export class Damage {
-  readonly #options: DamageOptions;
+  readonly #parts: Pick<EngineParts, "log" | "layout">;
   /** By file, the last finding; the oldest first. */
   readonly #told = new Map<string, DamagedStreamError>();
   readonly #deletions = new Map<string, Promise<Settlement | Rejection>>();
 
-  constructor(options: DamageOptions) {
-    this.#options = options;
+  constructor(parts: Pick<EngineParts, "log" | "layout">) {
+    this.#parts = parts;
   }
 
   /** Logs `error` if it is a finding about a stream, unless it is that file's last one; returns it, to be thrown. */
@@ -45,7 +40,7 @@ export class Damage {
     const [oldest] = this.#told.keys();
     if (this.#told.size >= MAX_REMEMBERED && oldest !== undefined) this.#told.delete(oldest);
     this.#told.set(file, error);
-    if (!isKnown) this.#options.log.error("a stream is damaged", { stream, file, ...(offset === null ? {} : { offset }), problem });
+    if (!isKnown) this.#parts.log.error("a stream is damaged", { stream, file, ...(offset === null ? {} : { offset }), problem });
     return error;
   }
 
@@ -79,14 +74,14 @@ export class Damage {
   }
 
   /** Deletes a damaged stream: `known` if recovery brought it into memory. Requests for the name wait for it. */
-  delete(name: string, known: FileStream | null): Promise<Settlement | Rejection> {
+  delete(name: string, known: FileStream | null, remove: Remove): Promise<Settlement | Rejection> {
     const underway = this.#deletions.get(name);
     if (underway !== undefined) return underway;
     const stream = known ?? this.#unknown(name);
     // Whatever is there in its place goes.
     stream.hasDirectory = true;
     const deletion = new Promise<Settlement | Rejection>((resolve) => {
-      const rejection = this.#options.remove(stream, resolve);
+      const rejection = remove(stream, resolve);
       if (rejection !== null) resolve(rejection);
     }).finally(() => this.#deletions.delete(name));
     this.#deletions.set(name, deletion);
@@ -98,6 +93,6 @@ export class Damage {
   #unknown(name: string): FileStream {
     const id = newStreamId();
     const config = { contentType: ANYBODYS, createdAtMs: 0, ttlSeconds: null, expiresAtMs: null, forkedFrom: null };
-    return new FileStream({ id, name, config }, this.#options.layout.streamDirectory(name), null);
+    return new FileStream({ id, name, config }, this.#parts.layout.streamDirectory(name), null);
   }
 }

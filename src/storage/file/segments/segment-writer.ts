@@ -1,6 +1,8 @@
+import { EventEmitter } from "node:events";
 import { join } from "node:path";
 import { DamagedStreamError, type Position } from "../../storage.js";
 import { MutableState } from "../../state.js";
+import type { EngineParts, EngineState } from "../disk/engine-state.js";
 import { INDEX_BLOCK_BYTES } from "../format/append-index.js";
 import { combineCrc32, crc32 } from "../format/crc32.js";
 import type { FileStream } from "../memory/file-stream.js";
@@ -12,16 +14,19 @@ import type { SegmentPool } from "./segment-pool.js";
 import { encodeNotice, encodeSidecar, isNotice, type Sidecar } from "../format/sidecar.js";
 import { Turns } from "./turns.js";
 import type { TailCache } from "../memory/tail-cache.js";
+import type { UnsyncedShards } from "./unsynced-shards.js";
 
-/** What a writer works with. */
+/** What a writer works with beside what all parts do. */
 export interface SegmentWriterOptions extends IndexWriterOptions {
-  readonly files: Files;
-  readonly layout: Layout;
   readonly cache: TailCache;
+  readonly shards: UnsyncedShards;
   /** File operations that can be under way at the same time in the whole process. */
   readonly threads: number;
+}
+
+interface WriterEvents {
   /** A stream's files can't be written: it takes nothing more, and what the journal has of it is kept. */
-  readonly damaged: (stream: FileStream, damage: DamagedStreamError) => void;
+  damaged: [stream: FileStream, damage: DamagedStreamError];
 }
 
 /**
@@ -40,31 +45,26 @@ const SYNCS_AT_ONCE = 2;
  * meanwhile the sidecar under another name and its sync; its rename; sync of the directory. Only then may the journal
  * forget.
  */
-export class SegmentWriter {
+export class SegmentWriter extends EventEmitter<WriterEvents> {
   readonly #files: Files;
   readonly #layout: Layout;
   readonly #pool: SegmentPool;
   readonly #cache: TailCache;
-  readonly #damaged: SegmentWriterOptions["damaged"];
-  /** Directories of stream directories with entries that are not synced. */
-  readonly #unsyncedShards = new Set<string>();
+  readonly #state: EngineState;
+  readonly #shards: UnsyncedShards;
   readonly #persisting: Turns;
   readonly #indexes: IndexWriter;
-  #failure: Error | null = null;
 
-  constructor(options: SegmentWriterOptions) {
-    this.#files = options.files;
-    this.#layout = options.layout;
+  constructor(parts: EngineParts, options: SegmentWriterOptions) {
+    super();
+    this.#files = parts.files;
+    this.#layout = parts.layout;
+    this.#state = parts.state;
+    this.#shards = options.shards;
     this.#pool = options.pool;
     this.#cache = options.cache;
     this.#persisting = new Turns(Math.max(1, Math.floor((options.threads * PERSIST_SHARE) / SYNCS_AT_ONCE)));
-    this.#damaged = options.damaged;
     this.#indexes = new IndexWriter(options);
-  }
-
-  /** The disk failed elsewhere: nothing is written any more. */
-  fail(error: Error): void {
-    this.#failure ??= error;
   }
 
   /** Writes the stream's durable bytes to its segments. Nothing is synced. */
@@ -90,7 +90,7 @@ export class SegmentWriter {
     return this.#inOrder(stream, async () => {
       if (stream.deleted) return;
       await this.#files.makeDirectory(stream.directory);
-      this.noteShard(stream.directory);
+      this.#shards.note(stream.directory);
       const path = sidecarPath(stream.directory);
       const sidecar = await readWhole(this.#files, path);
       await writeReplacement(this.#files, path, encodeNotice(stream, damage));
@@ -107,24 +107,6 @@ export class SegmentWriter {
   /** Removes the segments of which the stream keeps nothing. That they go is durable already. */
   trim(stream: FileStream): Promise<void> {
     return unlessDamaged(this.#inOrder(stream, () => this.#trimNow(stream)));
-  }
-
-  /** Makes the entries of stream directories permanent. */
-  async syncShards(): Promise<void> {
-    for (const shard of [...this.#unsyncedShards]) {
-      this.#unsyncedShards.delete(shard);
-      try {
-        await this.#files.syncDirectory(shard);
-      } catch (error) {
-        this.#unsyncedShards.add(shard);
-        throw error;
-      }
-    }
-  }
-
-  /** Notes that the entry of a stream's directory changed. */
-  noteShard(streamDirectory: string): void {
-    this.#unsyncedShards.add(this.#layout.shard(streamDirectory));
   }
 
   /**
@@ -145,7 +127,10 @@ export class SegmentWriter {
 
   #inOrder(stream: FileStream, run: () => Promise<void>): Promise<void> {
     const done = stream.work.then(() => this.#unlessFailed(stream, run)).catch((error: unknown) => {
-      if (error instanceof DamagedStreamError && stream.damage === null) this.#damaged(stream, error);
+      if (error instanceof DamagedStreamError && stream.damage === null) {
+        stream.damage = error;
+        this.emit("damaged", stream, error);
+      }
       throw error;
     });
     // The next operation runs whether this one failed or not; whoever asked for this one is told.
@@ -161,13 +146,13 @@ export class SegmentWriter {
     } catch (thrown) {
       const error = ownTrouble(stream, thrown);
       const isOne = error instanceof DamagedStreamError;
-      if (!isPassing(error) && !isOne) this.#failure = error instanceof Error ? error : new Error(String(error));
+      if (!isPassing(error) && !isOne) this.#state.fail(error);
       throw error;
     }
   }
 
   #assertWorks(): void {
-    if (this.#failure !== null) throw this.#failure;
+    if (this.#state.failure !== null) throw this.#state.failure;
   }
 
   async #flushTo(stream: FileStream, limit: Position): Promise<void> {
@@ -333,7 +318,7 @@ export class SegmentWriter {
   async #makeDirectory(stream: FileStream): Promise<void> {
     if (stream.hasDirectory) return;
     await this.#files.makeDirectory(stream.directory);
-    this.noteShard(stream.directory);
+    this.#shards.note(stream.directory);
     stream.hasDirectory = true;
   }
 }

@@ -1,27 +1,34 @@
+import { EventEmitter } from "node:events";
 import { DamagedStreamError, StorageBusyError, type MaybePromise } from "../../storage.js";
 import { readSidecar } from "../directory/catalog.js";
 import type { Damage } from "./damage-log.js";
 import { FileStream } from "../memory/file-stream.js";
-import { isPassing, type Files } from "../disk/files.js";
-import type { Layout } from "../format/layout.js";
+import type { EngineParts } from "../disk/engine-state.js";
+import { isPassing } from "../disk/files.js";
 import type { Sidecar } from "../format/sidecar.js";
 import { StreamDirectories } from "../directory/stream-directories.js";
 import type { Trash } from "./trash.js";
 
-/** What a loader works with. */
+/** Streams that the journal goes on with, and that nobody has opened since the start. */
+interface UnopenedStreams {
+  has(name: string): boolean;
+  /** Brings one to where the journal left it; `null` where it is none of them. */
+  open(name: string): Promise<FileStream | null>;
+}
+
+/** What a loader works with beside what all parts do. */
 export interface StreamLoaderOptions {
-  readonly files: Files;
-  readonly layout: Layout;
   /** The streams in memory, by name. */
   readonly streams: Map<string, FileStream>;
-  /** Brings a stream to where the journal left it, if the journal goes on with it and nobody has done so since the start. */
-  readonly openJournaled: (name: string) => Promise<FileStream | null>;
+  readonly unopened: UnopenedStreams;
   readonly trash: Trash;
   readonly damage: Damage;
-  /** The journal's last batch. */
-  readonly lastBatch: () => number;
-  /** Whether the disk has failed: then nothing is removed. */
-  readonly hasFailed: () => boolean;
+  readonly journal: { readonly lastBatch: number };
+}
+
+interface LoaderEvents {
+  /** A stream is where the journal left it, and in memory. */
+  opened: [stream: FileStream];
 }
 
 interface Load {
@@ -31,24 +38,25 @@ interface Load {
 }
 
 /** Brings streams from their own files into memory, and knows when they leave it. */
-export class StreamLoader {
+export class StreamLoader extends EventEmitter<LoaderEvents> {
+  readonly #parts: EngineParts;
   readonly #options: StreamLoaderOptions;
   readonly #directories: StreamDirectories;
   /** Under way, by name. */
   readonly #loads = new Map<string, Load>();
 
-  constructor(options: StreamLoaderOptions) {
+  constructor(parts: EngineParts, options: StreamLoaderOptions) {
+    super();
+    this.#parts = parts;
     this.#options = options;
-    this.#directories = new StreamDirectories(options);
+    this.#directories = new StreamDirectories(parts);
   }
 
-  /**
-   * Whether there is certainly no stream of this name, but for one that waits in the journal. One that is being opened
-   * has left the journal's list and is not in memory yet.
-   */
+  /** Whether there is certainly no stream of this name. One that is being opened is neither unopened nor in memory yet. */
   lacks(name: string): boolean {
-    const { streams, layout } = this.#options;
-    return !streams.has(name) && !this.#loads.has(name) && this.#directories.lacks(layout.streamDirectory(name));
+    const { streams, unopened } = this.#options;
+    if (streams.has(name) || this.#loads.has(name)) return false;
+    return this.#directories.lacks(this.#parts.layout.streamDirectory(name)) && !unopened.has(name);
   }
 
   /** The stream of this name, from memory or from disk; `null` when there is none. Throws DamagedStreamError and StorageBusyError. */
@@ -73,21 +81,24 @@ export class StreamLoader {
   }
 
   async #load(name: string): Promise<FileStream | null> {
-    const { streams, openJournaled } = this.#options;
-    const journaled = await openJournaled(name).catch((error: unknown) => {
+    const { streams, unopened } = this.#options;
+    const journaled = await unopened.open(name).catch((error: unknown) => {
       throw isPassing(error) ? new StorageBusyError(`the stream ${JSON.stringify(name)} can't be opened now`, { cause: error }) : error;
     });
     if (journaled === null) return this.#loadFiles(name);
+    journaled.unreserve();
     streams.set(name, journaled);
+    this.emit("opened", journaled);
     return journaled;
   }
 
   async #loadFiles(name: string): Promise<FileStream | null> {
-    const { files, layout, streams, trash, lastBatch } = this.#options;
+    const { files, layout } = this.#parts;
+    const { streams, trash, journal } = this.#options;
     const directory = layout.streamDirectory(name);
     for (;;) {
       if (trash.isVacating(name)) return null;
-      const read = (await this.#mayHave(directory)) ? await readSidecar(files, name, directory, lastBatch()) : null;
+      const read = (await this.#mayHave(directory)) ? await readSidecar(files, name, directory, journal.lastBatch) : null;
       const known = streams.get(name);
       if (known !== undefined) return known;
       const load = this.#loads.get(name);
@@ -103,12 +114,12 @@ export class StreamLoader {
   }
 
   async #take(directory: string, read: Sidecar | DamagedStreamError | null): Promise<FileStream | null> {
-    const { streams, trash, damage, hasFailed } = this.#options;
+    const { streams, trash, damage } = this.#options;
     if (read === null) return null;
     if (read instanceof DamagedStreamError) throw damage.told(read);
     if (read.claimed) {
       // Its creation never became durable, or the next start shows that it did.
-      if (!hasFailed()) await trash.discard(directory, `${read.id}-unborn`, true);
+      if (this.#parts.state.failure === null) await trash.discard(directory, `${read.id}-unborn`, true);
       return null;
     }
     const stream = new FileStream(read, directory, read);

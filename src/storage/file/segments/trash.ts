@@ -1,27 +1,12 @@
 import { join } from "node:path";
-import type { Clock } from "../../../ops/clock.js";
-import type { Log } from "../../../ops/log.js";
-import { Retry } from "../../../ops/retry.js";
+import type { Retry } from "../../../ops/retry.js";
 import type { Settlement } from "../../storage.js";
+import type { EngineParts } from "../disk/engine-state.js";
+import { errorCode, isDiskFull, isPassing } from "../disk/files.js";
 import type { FileStream } from "../memory/file-stream.js";
-import { errorCode, isDiskFull, isPassing, type Files } from "../disk/files.js";
-import type { Layout } from "../format/layout.js";
 import type { SegmentPool } from "./segment-pool.js";
 import { Turns } from "./turns.js";
-
-/** What the trash works with. */
-export interface TrashOptions {
-  readonly files: Files;
-  readonly layout: Layout;
-  readonly pool: SegmentPool;
-  readonly clock: Clock;
-  readonly log: Log;
-  /** A stream's directory can't be moved now, because of `trouble`: a checkpoint may wait for it. */
-  readonly failed: (trouble: Error) => void;
-  readonly fault: (error: Error) => void;
-  /** Notes that the entry of a stream's directory changed. */
-  readonly noteShard: (streamDirectory: string) => void;
-}
+import type { UnsyncedShards } from "./unsynced-shards.js";
 
 /** What makes those who wait for a deletion fail as it did. */
 const CODES: Partial<Record<Settlement, string>> = { "storage-full": "ENOSPC", "overloaded": "EMFILE" };
@@ -47,19 +32,21 @@ const VACANT = Promise.resolve();
 
 /** Gets deleted streams out of the way by a rename, so that the name is free at once, and removes their files behind that. */
 export class Trash {
-  readonly #options: TrashOptions;
+  readonly #parts: EngineParts;
+  readonly #pool: SegmentPool;
+  readonly #shards: UnsyncedShards;
   /** Moves to come or under way, by name: a new stream of the name touches no file before they are done. */
   readonly #moving = new Map<string, Promise<void>>();
   readonly #moveTurns = new Turns(MOVES_AT_ONCE);
   readonly #moves = new WeakMap<FileStream, Promise<void>>();
   readonly #retry: Retry;
   #emptying: Promise<void> = Promise.resolve();
-  #ending = false;
-  #stopped = false;
 
-  constructor(options: TrashOptions) {
-    this.#options = options;
-    this.#retry = new Retry(options.clock);
+  constructor(parts: EngineParts, pool: SegmentPool, shards: UnsyncedShards) {
+    this.#parts = parts;
+    this.#pool = pool;
+    this.#shards = shards;
+    this.#retry = parts.state.retry();
   }
 
   /** Takes the files of a stream once its deletion is durable, which it hears through the `settle` that it returns. */
@@ -89,7 +76,7 @@ export class Trash {
       if (error instanceof UndeletedError) done();
       // The name stays taken: what is in the directory must never be found again, nor mixed with what comes after it. What passes
       // is given up only when all ends: the journal keeps the deletion for the next start.
-      else if (!isPassing(error)) this.#options.fault(error);
+      else if (!isPassing(error)) this.#parts.state.fail(error);
     });
   }
 
@@ -113,7 +100,7 @@ export class Trash {
    * (`isUnborn`) must not come back without its sidecar: it would look like a stream that lost it.
    */
   async discard(directory: string, label: string, isUnborn = false): Promise<void> {
-    const { files, layout, noteShard } = this.#options;
+    const { files, layout } = this.#parts;
     const target = join(layout.trash, label);
     let isMoved = true;
     try {
@@ -125,14 +112,14 @@ export class Trash {
       else if (errorCode(error) !== "ENOENT") throw error;
     }
     // Also where there was none: a process that was killed may have moved it, and that may not be permanent yet.
-    noteShard(directory);
+    this.#shards.note(directory);
     if (isUnborn) await files.syncDirectory(layout.shard(directory));
     if (isMoved) this.#empty(target);
   }
 
   /** Looks for a leftover in the target only where there is one: recovery discards thousands of directories that never were. */
   async #moveTo(directory: string, target: string): Promise<void> {
-    const { files } = this.#options;
+    const { files } = this.#parts;
     try {
       await files.rename(directory, target);
     } catch (error) {
@@ -144,22 +131,14 @@ export class Trash {
 
   /** Removes what an earlier run left in the trash, in the background. */
   async emptyAll(): Promise<void> {
-    const { files, layout } = this.#options;
+    const { files, layout } = this.#parts;
     // A process that was killed may have moved them here, and that may not be permanent yet.
     await files.syncDirectory(layout.trash);
     for (const label of await files.list(layout.trash)) this.#empty(join(layout.trash, label));
   }
 
-  /** Tries once more what can't be moved now, and gives it up where that fails, too. */
-  end(): void {
-    this.#ending = true;
-    this.#retry.now();
-  }
-
-  /** Begins no more removals; resolves when the one under way has ended. What is left goes at the next start. */
-  async stop(): Promise<void> {
-    this.#stopped = true;
-    this.end();
+  /** Resolves when the moves and the removal that are under way have ended, once the engine is over. */
+  async settled(): Promise<void> {
     await Promise.allSettled(this.#moving.values());
     await this.#emptying;
   }
@@ -179,29 +158,30 @@ export class Trash {
     try {
       await this.#moveTurns.run(() => this.#move(stream));
       // What was moved before is no longer found there.
-      if (hasFailed) this.#empty(join(this.#options.layout.trash, stream.id));
+      if (hasFailed) this.#empty(join(this.#parts.layout.trash, stream.id));
       return true;
     } catch (error) {
-      if (this.#ending || !(error instanceof Error) || !isPassing(error)) throw error;
-      if (!hasFailed) this.#options.log.warn("a deleted stream's files can't be moved now", { stream: stream.name, fault: error.message });
-      this.#options.failed(error);
+      const { state, log } = this.#parts;
+      if (!state.isRunning || !(error instanceof Error) || !isPassing(error)) throw error;
+      if (!hasFailed) log.warn("a deleted stream's files can't be moved now", { stream: stream.name, fault: error.message });
+      state.emit("blocked", error);
       return false;
     }
   }
 
   async #move(stream: FileStream): Promise<void> {
-    await this.#options.pool.dropIn(stream.directory);
+    await this.#pool.dropIn(stream.directory);
     if (stream.hasDirectory) await this.discard(stream.directory, stream.id, !stream.created);
   }
 
   /** One at a time: removing a large stream must not crowd out the journal. */
   #empty(path: string): void {
     this.#emptying = this.#emptying.then(async () => {
-      if (this.#stopped) return;
+      if (this.#parts.state.isOver) return;
       try {
-        await this.#options.files.removeTree(path);
+        await this.#parts.files.removeTree(path);
       } catch (error) {
-        this.#options.log.warn("a deleted stream's files could not be removed yet", { path, fault: String(error) });
+        this.#parts.log.warn("a deleted stream's files could not be removed yet", { path, fault: String(error) });
       }
     });
   }

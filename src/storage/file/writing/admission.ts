@@ -1,6 +1,7 @@
 import { DamagedStreamError, type AppendRecord, type Position, type Rejection, type Settlement } from "../../storage.js";
 import { crc32InTurns } from "../format/crc32.js";
 import type { FileStream, HeldEntry, Place, ReservedSegment, SegmentRoll } from "../memory/file-stream.js";
+import type { EngineParts, EngineState } from "../disk/engine-state.js";
 import { isBusy, isDiskFull } from "../disk/files.js";
 import type { Flusher } from "../segments/flusher.js";
 import { emptyChange } from "../journal/frame-encoder.js";
@@ -13,7 +14,7 @@ import type { TailCache } from "../memory/tail-cache.js";
 
 /** What the intake works with. Sizes in bytes. */
 export interface IntakeOptions {
-  readonly journal: () => Journal;
+  readonly journal: Journal;
   readonly writer: SegmentWriter;
   readonly cache: TailCache;
   readonly segmentRoll: SegmentRoll;
@@ -22,7 +23,6 @@ export interface IntakeOptions {
   /** A payload of this size goes to its segment first, past the journal. */
   readonly bypassBytes: number;
   readonly tailCacheBytes: number;
-  readonly fault: (error: Error) => void;
 }
 
 type Settle = JournalEntry["settle"];
@@ -40,26 +40,22 @@ const VOID_GENERATION = -1;
  * large payload on its way to a segment waits for it.
  */
 export class Intake {
+  readonly #state: EngineState;
   readonly #options: IntakeOptions;
   readonly #maxUnwrittenBytes: number;
   /** Payload on its way to a segment, or behind such in its stream. */
   #heldBytes = 0;
-  #stopped = false;
 
-  constructor(options: IntakeOptions) {
+  constructor({ state }: EngineParts, options: IntakeOptions) {
+    this.#state = state;
     this.#options = options;
     this.#maxUnwrittenBytes = Math.max(options.tailCacheBytes, MIN_UNWRITTEN_LIMIT_BYTES);
   }
 
-  /** Takes nothing more: the disk failed. */
-  stop(): void {
-    this.#stopped = true;
-  }
-
   /** Why a change with `length` bytes of payload is not taken now; `null` when it is. */
   admit(length: number): Rejection | null {
-    if (this.#stopped) return "storage-unavailable";
-    const journal = this.#options.journal();
+    if (this.#state.failure !== null) return "storage-unavailable";
+    const journal = this.#options.journal;
     const { rejection } = journal.refusal;
     if (rejection !== null) return rejection;
     if (this.#isBehind) return this.#options.flusher.lacksRoom ? "storage-full" : "overloaded";
@@ -70,7 +66,7 @@ export class Intake {
   /** Why changes, or at least large ones, are refused, in words; `null` when they are taken, or only too many of them come. */
   get trouble(): string | null {
     const { journal, room, flusher } = this.#options;
-    const { rejection } = journal().refusal;
+    const { rejection } = journal.refusal;
     if (room.isFull || rejection === "storage-full" || (flusher.lacksRoom && this.#isBehind)) return "the disk is full";
     return rejection === "overloaded" || (flusher.isBusy && this.#isBehind) ? "no more files can be opened" : null;
   }
@@ -82,7 +78,7 @@ export class Intake {
 
   /** The same for a creation, where the name was another stream's: when the deletion of that fails, so does this. */
   admitCreation(length: number, predecessor: FileStream | null): Rejection | null {
-    return this.admit(length) ?? (predecessor?.isDeletionVoid === true ? this.#options.journal().refusal.last : null);
+    return this.admit(length) ?? (predecessor?.isDeletionVoid === true ? this.#options.journal.refusal.last : null);
   }
 
   /** A new stream of a name comes behind what is held for the one before it, whose deletion is part of that. */
@@ -90,7 +86,7 @@ export class Intake {
     if (predecessor === null || predecessor.held === null) return;
     stream.held = [];
     const fail = (how: Settlement): void => takeHeld(stream).forEach((next) => next.fail(how));
-    const go = (): void => (predecessor.isDeletionVoid ? fail(this.#options.journal().refusal.last) : goOn(stream, takeHeld(stream)));
+    const go = (): void => (predecessor.isDeletionVoid ? fail(this.#options.journal.refusal.last) : goOn(stream, takeHeld(stream)));
     predecessor.held.push({ go, fail });
   }
 
@@ -113,7 +109,7 @@ export class Intake {
    * `expectedTail` then, because some of that has failed and nobody was told yet.
    */
   barrier(stream: FileStream, settle: (how: Settlement) => void, expectedTail?: Position): void {
-    if (this.#stopped) return settle("storage-unavailable");
+    if (this.#state.failure !== null) return settle("storage-unavailable");
     if (stream.pending === 0 && stream.held === null) return settle("durable");
     const isVoid = expectedTail !== undefined && expectedTail !== stream.reservedTail;
     const entry = this.#entry(stream, null, emptyChange(0), settle);
@@ -126,7 +122,7 @@ export class Intake {
   }
 
   #handIn(entry: JournalEntry): void {
-    const journal = this.#options.journal();
+    const journal = this.#options.journal;
     const { held } = entry.stream;
     if (held === null) return journal.enqueue(entry);
     const { length } = entry.change.payload;
@@ -171,17 +167,17 @@ export class Intake {
   #release(stream: FileStream, entry: JournalEntry): void {
     this.#heldBytes -= entry.change.payload.length;
     const waiting = takeHeld(stream);
-    this.#options.journal().enqueue(entry);
+    this.#options.journal.enqueue(entry);
     goOn(stream, waiting);
   }
 
   #bypassFailed(entry: JournalEntry, segmentBefore: ReservedSegment, error: Error): void {
     const { stream } = entry;
     const how = settlementOf(error);
-    if (how === "storage-unavailable") this.#options.fault(error);
+    if (how === "storage-unavailable") this.#state.fail(error);
     if (how === "storage-full") this.#options.room.lacked({ position: entry.position - entry.segmentStart, length: entry.change.payload.length });
     // What was handed in before it settles first, as the order of the calls wants; what comes behind is held until then.
-    this.#options.journal().enqueue(this.#entry(stream, null, emptyChange(0), () => this.#failBypassed(entry, segmentBefore, how)));
+    this.#options.journal.enqueue(this.#entry(stream, null, emptyChange(0), () => this.#failBypassed(entry, segmentBefore, how)));
   }
 
   #failBypassed(entry: JournalEntry, segmentBefore: ReservedSegment, how: Settlement): void {

@@ -1,15 +1,14 @@
-import type { Clock } from "../../../ops/clock.js";
-import type { Log } from "../../../ops/log.js";
-import { Retry } from "../../../ops/retry.js";
+import type { Retry } from "../../../ops/retry.js";
 import { DamagedStreamError } from "../../storage.js";
 import { noticeOf } from "../segments/damage-log.js";
 import type { FileStream } from "../memory/file-stream.js";
-import { isPassing, type Files } from "../disk/files.js";
+import type { EngineParts } from "../disk/engine-state.js";
+import { isPassing } from "../disk/files.js";
 import type { Journal } from "../journal/journal.js";
 import { KeptJournal } from "../journal/kept-journal.js";
-import type { Layout } from "../format/layout.js";
 import type { SegmentWriter } from "../segments/segment-writer.js";
 import type { Trash } from "../segments/trash.js";
+import type { UnsyncedShards } from "../segments/unsynced-shards.js";
 
 /** A journal file that is no longer written. */
 export interface SealedFile {
@@ -21,16 +20,12 @@ export interface SealedFile {
   close(): Promise<void>;
 }
 
-/** What a checkpointer works with. */
+/** What a checkpointer works with beside what all parts do. */
 export interface CheckpointOptions {
-  readonly files: Files;
   readonly writer: SegmentWriter;
+  readonly shards: UnsyncedShards;
   readonly trash: Trash;
-  readonly journal: () => Journal;
-  readonly layout: Layout;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly fault: (error: Error) => void;
+  readonly journal: Journal;
 }
 
 /** Streams handed to the writer at the same time: it decides how many of them it does at once. */
@@ -45,19 +40,19 @@ const MAX_UNTOLD = 10_000;
  * back. Files are done in order, one at a time.
  */
 export class Checkpointer {
+  readonly #parts: EngineParts;
   readonly #options: CheckpointOptions;
   readonly #kept: KeptJournal;
   /** Damaged streams whose directories could not be told. */
   #untold = new Set<FileStream>();
   #last: Promise<void> = Promise.resolve();
-  #stopped = false;
-  #ending = false;
   readonly #retry: Retry;
 
-  constructor(options: CheckpointOptions) {
+  constructor(parts: EngineParts, options: CheckpointOptions) {
+    this.#parts = parts;
     this.#options = options;
-    this.#retry = new Retry(options.clock);
-    this.#kept = new KeptJournal(options);
+    this.#retry = parts.state.retry();
+    this.#kept = new KeptJournal(parts);
   }
 
   /**
@@ -67,59 +62,52 @@ export class Checkpointer {
   add(coming: SealedFile | Promise<SealedFile | null>): Promise<void> {
     this.#last = this.#last.then(async () => {
       const file = await coming;
-      if (file === null) this.stop();
+      if (file === null) this.#parts.state.stop();
       else await this.#run(file);
     });
     return this.#last;
   }
 
-  /** Tries what is left once; resolves when all files are done, or stay in the journal because the disk is full. */
-  end(): Promise<void> {
-    this.#ending = true;
-    this.#retry.now();
+  /** Resolves when all files are done, or left to the next start. */
+  settled(): Promise<void> {
     return this.#last;
   }
 
-  /** Begins nothing new. */
-  stop(): void {
-    this.#stopped = true;
-    this.#retry.now();
-  }
-
   async #run(file: SealedFile): Promise<void> {
-    const { clock, files, layout, log, journal } = this.#options;
+    const { clock, files, layout, log } = this.#parts;
+    const { journal } = this.#options;
     const startedMs = clock.nowMs();
     let harmed: readonly FileStream[] = [];
     // Each is tried until it is done, and never again: a file that is freed may be in use the next moment.
     const steps = [
       async () => void (harmed = await this.#persistAll(file)),
       () => this.#keep(file, harmed),
-      async () => void (file.isKept === true || (await journal().retire(file.path))),
+      async () => void (file.isKept === true || (await journal.retire(file.path))),
       () => files.syncDirectory(layout.journal),
     ];
     try {
       for (const step of steps) if (!(await this.#complete(step, file))) return;
     } finally {
-      journal().checkpointAt(null);
+      journal.checkpointAt(null);
     }
     log.debug("checkpoint", { file: file.sequence, streams: file.streams.size, ms: clock.nowMs() - startedMs });
   }
 
   /** Tries a step until it is done; false when it is left to the next start. */
   async #complete(step: () => Promise<void>, file: SealedFile): Promise<boolean> {
-    while (!this.#stopped) {
+    while (!this.#parts.state.isOver) {
       try {
         await step();
         return true;
       } catch (error) {
         const failure = error instanceof Error ? error : new Error(String(error));
         // Nobody waits for the progress of one that has failed.
-        this.#options.journal().checkpointAt(null);
+        this.#options.journal.checkpointAt(null);
         if (!isPassing(failure)) {
-          this.#options.fault(failure);
+          this.#parts.state.fail(failure);
           return false;
         }
-        this.#options.log.warn("the journal can't be freed now", { file: file.path, fault: String(failure) });
+        this.#parts.log.warn("the journal can't be freed now", { file: file.path, fault: String(failure) });
         await this.#beforeNextTry(failure);
       }
     }
@@ -128,23 +116,24 @@ export class Checkpointer {
 
   async #beforeNextTry(failure: Error): Promise<void> {
     // A file that stays keeps those after it: recovery takes the journal without a gap.
-    if (this.#ending) return this.stop();
-    this.#options.journal().checkpointFailed(failure);
+    const { state } = this.#parts;
+    if (!state.isRunning) return state.stop();
+    state.emit("blocked", failure);
     await this.#retry.wait(RETRY_MS);
   }
 
   /** Makes all that the file holds permanent; returns the streams whose files can't take it, so that it must be kept. */
   async #persistAll(file: SealedFile): Promise<readonly FileStream[]> {
-    const { journal, trash, writer } = this.#options;
+    const { journal, shards, trash, writer } = this.#options;
     const rest = file.streams.values();
     let begun = 0;
     let isOver = false;
     const worker = async (): Promise<void> => {
       for (const stream of rest) {
-        if (this.#stopped) return;
+        if (this.#parts.state.isOver) return;
         begun += 1;
         // What is under way counts: of a few streams, none ends long before the others.
-        if (!isOver) journal().checkpointAt(begun / file.streams.size);
+        if (!isOver) journal.checkpointAt(begun / file.streams.size);
         if (stream.deleted) await trash.removed(stream);
         else if (!stream.isPersisted) await writer.persist(stream);
       }
@@ -157,13 +146,13 @@ export class Checkpointer {
     }
     const harmed = [...file.streams].filter(({ damage, deleted }) => damage !== null && !deleted);
     for (const stream of harmed) await this.#noteDamage(stream);
-    await writer.syncShards();
+    await shards.sync();
     await file.close();
     return harmed;
   }
 
   async #keep(file: SealedFile, harmed: readonly FileStream[]): Promise<void> {
-    const { layout, log } = this.#options;
+    const { layout, log } = this.#parts;
     await this.#kept.keep(file, harmed);
     if (harmed.length > 0) log.error("records of damaged streams are kept in the journal", { streams: harmed.length, file: layout.keptJournalFile(file.sequence) });
   }
@@ -171,9 +160,9 @@ export class Checkpointer {
   /** Has the stream's own directory say what is missing from it: then the stream may leave memory. */
   async #noteDamage(stream: FileStream): Promise<void> {
     if (stream.damage === null || stream.hasNotice) return;
-    const { log, writer } = this.#options;
+    const { log } = this.#parts;
     try {
-      await writer.postNotice(stream, noticeOf(stream.damage));
+      await this.#options.writer.postNotice(stream, noticeOf(stream.damage));
       this.#untold.delete(stream);
     } catch (error) {
       // Whatever keeps its files from being written may keep this from them, too.

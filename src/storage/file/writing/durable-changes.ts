@@ -4,12 +4,12 @@ import type { Flusher } from "../segments/flusher.js";
 import type { JournalEntry } from "../journal/journal-entry.js";
 import { RecordKind } from "../format/record.js";
 import type { References } from "./fork-ties.js";
+import type { StreamLoader } from "../segments/stream-loader.js";
 import type { TailCache } from "../memory/tail-cache.js";
 
 /** What changes are applied to. */
 export interface DurableChangesOptions {
-  /** A stream is no longer in memory. */
-  readonly leave: (stream: FileStream) => void;
+  readonly loader: Pick<StreamLoader, "leave">;
   readonly cache: TailCache;
   readonly flusher: Flusher;
   readonly references: References;
@@ -82,10 +82,10 @@ export class DurableChanges {
   }
 
   #delete(stream: FileStream): void {
-    const { leave, flusher, references } = this.#options;
+    const { loader, flusher, references } = this.#options;
     stream.deleted = true;
     references.drop(stream);
-    leave(stream);
+    loader.leave(stream);
     flusher.drop(stream);
     stream.observer?.deleted();
   }

@@ -1,3 +1,4 @@
+import { EventEmitter } from "node:events";
 import type { Clock } from "../../../ops/clock.js";
 import { DamagedStreamError, type Position, type Rejection, type Settlement, type StreamConfig } from "../../storage.js";
 import type { FileStream, Place } from "../memory/file-stream.js";
@@ -7,19 +8,22 @@ import type { JournalEntry } from "../journal/journal-entry.js";
 import { sidecarPath } from "../format/layout.js";
 import { Lineage } from "../memory/lineage.js";
 import { RecordKind, type RecordKindCode } from "../format/record.js";
+import type { StreamLoader } from "../segments/stream-loader.js";
 import type { Trash } from "../segments/trash.js";
 
 /** What the references work with. */
 export interface ReferencesOptions {
   /** The streams in memory, by name. */
   readonly streams: ReadonlyMap<string, FileStream>;
-  /** The stream of this name, from memory or from disk; `null` when there is none. */
-  readonly load: (name: string) => Promise<FileStream | null>;
-  /** Lets a stream go that only its forks kept in memory. */
-  readonly release: (stream: FileStream) => void;
+  readonly loader: StreamLoader;
   readonly intake: Intake;
   readonly trash: Trash;
   readonly clock: Clock;
+}
+
+interface ForkTieEvents {
+  /** Nothing but its forks kept this stream in memory, and the last of them has left. */
+  unneeded: [stream: FileStream];
 }
 
 /**
@@ -27,10 +31,11 @@ export interface ReferencesOptions {
  * its bytes stay until the last fork is gone. Each fork is known to its direct source, which is in turn a fork of its own
  * source; the records of both sides of a change are written together.
  */
-export class References {
+export class References extends EventEmitter<ForkTieEvents> {
   readonly #options: ReferencesOptions;
 
   constructor(options: ReferencesOptions) {
+    super();
     this.#options = options;
   }
 
@@ -75,7 +80,7 @@ export class References {
     if (source === null) return;
     fork.parent = null;
     source.dependents -= 1;
-    if (source.dependents === 0 && !source.handedOut) this.#options.release(source);
+    if (source.dependents === 0 && !source.handedOut) this.emit("unneeded", source);
   }
 
   /** What a trim up to `place` means for the source: a fork that keeps nothing inherited needs nothing of it. */
@@ -111,7 +116,7 @@ export class References {
 
   async #loadSource(fork: FileStream): Promise<FileStream> {
     const origin = fork.config.forkedFrom;
-    const source = origin === null ? null : await this.#options.load(origin.name);
+    const source = origin === null ? null : await this.#options.loader.find(origin.name);
     if (source === null || source.id !== origin?.id) {
       throw new DamagedStreamError(fork.name, sidecarPath(fork.directory), `its source ${JSON.stringify(origin?.name)} is missing`);
     }

@@ -2,13 +2,16 @@ import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { EngineState } from "../../../../src/storage/file/disk/engine-state.js";
 import { Room } from "../../../../src/storage/file/disk/disk-space.js";
+import { keptLog } from "../../../helpers/engine.js";
 import { fileRooms, type FileRooms } from "../../../helpers/file-rooms.js";
 import { SkewedClock, SKEWS } from "../../../helpers/skewed-clock.js";
 import { Barrier, diskError } from "../../../helpers/watched-files.js";
 
 interface WatchedRoom {
   readonly room: Room;
+  readonly state: EngineState;
   readonly probePath: string;
   readonly told: string[];
   /** A second goes by, and what it brings about has happened. */
@@ -20,12 +23,13 @@ function roomOf({ files, layout, clock }: FileRooms): WatchedRoom {
   const note = (message: string): void => void told.push(message);
   const log = { debug: note, info: note, warn: note, error: note };
   const probePath = join(layout.trash, "probe");
-  const room = new Room({ files, probePath, clock, log, found: () => told.push("found"), fault: (error) => told.push(error.message) });
+  const state = new EngineState({ clock, log: keptLog().log, onFault: (error) => told.push(error.message) }).on("space", () => told.push("found"));
+  const room = new Room({ files, layout, clock, log, state });
   const second = async (): Promise<void> => {
     clock.advance(1000);
     await files.idle();
   };
-  return { room, probePath, told, second };
+  return { room, state, probePath, told, second };
 }
 
 const FULL = "the disk is full: appends are refused until there is room";
@@ -106,14 +110,15 @@ test("a disk that fails under it is a fault", async () => {
   assert.deepEqual(told, [FULL, "EIO: as the test wants it"]);
 });
 
-test("stopped, it waits for the look under way, leaves nothing and looks no more", async () => {
+test("at the end of the engine it waits for the look under way, leaves nothing and looks no more", async () => {
   const rooms = fileRooms();
-  const { room, probePath, told, second } = roomOf(rooms);
+  const { room, state, probePath, told, second } = roomOf(rooms);
   const disk = new Barrier();
   rooms.files.gate = ({ kind }) => (kind === "write" ? disk.opened : undefined);
   room.lacked({ position: 0, length: 10 });
   await second();
-  const stopped = room.stop();
+  state.end();
+  const stopped = room.settled();
   assert.ok(existsSync(probePath));
   disk.open();
   await stopped;

@@ -130,7 +130,7 @@ test("what waits for a checkpoint that can't open files is refused within two se
   assert.equal(sealed.length, 3, "no file is made before one is freed");
   rooms.clock.advance(60_000);
   assert.equal(await filling.waiting(), 1, "a slow checkpoint is waited for");
-  journal.checkpointFailed(diskError("EMFILE"));
+  rooms.state.emit("blocked", diskError("EMFILE"));
   await rooms.files.idle();
   rooms.clock.advance(1999);
   await rooms.files.idle();

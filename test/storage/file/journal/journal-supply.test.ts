@@ -16,12 +16,12 @@ interface Supplied {
 }
 
 async function openSupply(context: TestContext, { olderFiles = 0, rooms = fileRooms() } = {}): Promise<Supplied> {
-  const { files, layout, clock } = rooms;
+  const { parts } = rooms;
   const told: string[] = [];
   const { log, lines } = keptLog();
   const ready = (): void => void told.push("ready");
   const fault = (error: Error): void => void told.push(`fault ${error.message}`);
-  const supply = new JournalSupply({ files, layout, clock, log, fileBytes: 64 * 1024, firstSequence: 7, olderFiles, ready, fault });
+  const supply = new JournalSupply({ ...parts, log }, { fileBytes: 64 * 1024, firstSequence: 7, olderFiles, ready, fault });
   const first = await supply.open();
   context.after(async () => {
     await supply.close();

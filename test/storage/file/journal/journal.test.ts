@@ -207,7 +207,7 @@ describe("rotation", () => {
     assert.deepEqual(rooms.told.slice(-4), ["first durable", "batch", "barrier durable", "batch"]);
   });
 
-  for (const [what, end] of [["has ended", (journal: Journal) => journal.checkpointAt(null)], ["finds the disk full", (journal: Journal) => journal.checkpointFailed(diskError("ENOSPC"))]] as const) {
+  for (const [what, end] of [["has ended", (_rooms: FileRooms, journal: Journal) => journal.checkpointAt(null)], ["finds the disk full", ({ state }: FileRooms) => state.emit("blocked", diskError("ENOSPC"))]] as const) {
     test(`nobody waits for the progress of a checkpoint that ${what}`, async (t) => {
       const rooms = fileRooms();
       const { journal, stream } = await journalWithoutFreeFiles(t, rooms);
@@ -217,7 +217,7 @@ describe("rotation", () => {
         await rooms.files.idle();
       }
       assert.deepEqual(rooms.told.slice(-2), ["first durable", "batch"], "the second waits");
-      end(journal);
+      end(rooms, journal);
       await rooms.files.idle();
       assert.deepEqual(rooms.told.slice(-2), ["second durable", "batch"]);
     });
@@ -361,11 +361,11 @@ describe("a full disk", () => {
     rooms.told.length = 0;
     await fillUntilOneWaits(rooms, journal, stream);
     assert.equal(journal.refusal.rejection, null);
-    journal.checkpointFailed(diskError("ENOSPC"));
+    rooms.state.emit("blocked", diskError("ENOSPC"));
     await journal.drain();
     assert.equal(rooms.told.at(-2), " storage-full");
     assert.equal(journal.refusal.rejection, "storage-full");
-    journal.roomFound();
+    rooms.state.emit("space");
     assert.equal(journal.refusal.rejection, "storage-full", "room is not a free file");
     await journal.retire(sealed[0] ?? "");
     assert.equal(journal.refusal.rejection, null);
@@ -381,7 +381,7 @@ describe("a full disk", () => {
     const stream = rooms.stream();
     await fillUntilOneWaits(rooms, journal, stream);
     writeFileSync(rooms.layout.journalFile(1), "checkpointed");
-    journal.stopWaiting();
+    rooms.state.stop();
     await journal.retire(rooms.layout.journalFile(1));
     await rooms.files.idle();
     assert.equal(stream.pending, 0, "it waits for ever");
@@ -394,7 +394,7 @@ describe("a full disk", () => {
     const stream = rooms.stream();
     rooms.files.gate = ({ kind, path }) => (kind === "open" && path.endsWith(".journal") ? diskError("EMFILE") : undefined);
     await fillUntilOneWaits(rooms, journal, stream);
-    journal.stopWaiting();
+    rooms.state.stop();
     await rooms.files.idle();
     assert.equal(stream.pending, 0, "it waits for ever");
     rooms.files.gate = null;
@@ -403,7 +403,7 @@ describe("a full disk", () => {
   test("of the checkpoint's, found while the last frame is on its way: that frame settles first", async (t) => {
     const rooms = fileRooms();
     const { journal, stream } = await journalWithoutFreeFiles(t, rooms);
-    journal.checkpointFailed(diskError("ENOSPC"));
+    rooms.state.emit("blocked", diskError("ENOSPC"));
     for (let index = 0; index < 80 && journal.refusal.rejection === null; index += 1) {
       const disk = rooms.files.holdJournal();
       rooms.told.length = 0;

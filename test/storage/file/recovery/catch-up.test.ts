@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { EngineState } from "../../../../src/storage/file/disk/engine-state.js";
 import { CatchUp } from "../../../../src/storage/file/recovery/catch-up.js";
 import { DamagedStreamError, StorageBusyError } from "../../../../src/storage/storage.js";
+import { keptLog } from "../../../helpers/engine.js";
 import { ManualClock } from "../../../helpers/manual-clock.js";
 import { SkewedClock, SKEWS } from "../../../helpers/skewed-clock.js";
 import { diskError } from "../../../helpers/watched-files.js";
@@ -9,6 +11,7 @@ import { diskError } from "../../../helpers/watched-files.js";
 interface Opening {
   readonly catchUp: CatchUp;
   readonly clock: ManualClock;
+  readonly state: EngineState;
   readonly opened: string[];
   readonly faults: Error[];
   /** What it said that keeps it from a stream. */
@@ -24,8 +27,9 @@ function opening(failing: (name: string) => Error | undefined = () => undefined,
     if (error !== undefined) throw error;
     opened.push(name);
   };
-  const opening: Opening = { clock, opened, faults, told: [], catchUp: new CatchUp({ open, failed: ({ message }) => opening.told.push(message), clock, fault: (error) => faults.push(error) }) };
-  return opening;
+  const told: string[] = [];
+  const state = new EngineState({ clock, log: keptLog().log, onFault: (error) => faults.push(error) }).on("blocked", ({ message }) => told.push(message));
+  return { clock, state, opened, faults, told, catchUp: new CatchUp(state, open) };
 }
 
 const NAMES = Array.from({ length: 100 }, (_, index) => `s${index}`);
@@ -90,10 +94,10 @@ describe("catching up", () => {
   });
 
   test("leaves that to the next start when the engine closes", async () => {
-    const { catchUp, opened, faults } = opening((name) => (name === "s3" ? new StorageBusyError("too many files") : undefined));
+    const { catchUp, state, opened, faults } = opening((name) => (name === "s3" ? new StorageBusyError("too many files") : undefined));
     const done = catchUp.run(NAMES.values());
     while (opened.length < 99) await turn();
-    catchUp.end();
+    state.end();
     assert.equal(await done, false);
     assert.deepEqual(faults, []);
   });
@@ -106,9 +110,9 @@ describe("catching up", () => {
   });
 
   test("begins nothing new once it is stopped", async () => {
-    const { catchUp, opened } = opening();
+    const { catchUp, state, opened } = opening();
     const done = catchUp.run(NAMES.values());
-    catchUp.stop();
+    state.stop();
     assert.equal(await done, false);
     assert.ok(opened.length < 10);
   });

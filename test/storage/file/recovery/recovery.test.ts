@@ -312,7 +312,7 @@ describe("the end of the journal", () => {
     spoil(path, middle + 50);
     const before = readFileSync(path);
     for (let attempt = 0; attempt < 2; attempt += 1) {
-      await assert.rejects(makeEngine({ dir }).storage.open(), (error: unknown) => {
+      await assert.rejects(makeEngine({ dir }).open(), (error: unknown) => {
         assert.ok(error instanceof DirectoryError);
         assert.ok(error.message.includes(path), error.message);
         assert.match(error.message, new RegExp(`at byte ${middle}\\b`));
@@ -327,7 +327,7 @@ describe("the end of the journal", () => {
     const { dir } = await crashedWithThreeFiles();
     const [first = "", second = ""] = journalFiles(dir);
     spoil(first, framesOf(first).offsets.at(-1) ?? 0);
-    await assert.rejects(makeEngine({ dir }).storage.open(), (error: unknown) => error instanceof DirectoryError && error.message.includes(second));
+    await assert.rejects(makeEngine({ dir }).open(), (error: unknown) => error instanceof DirectoryError && error.message.includes(second));
   });
 
   test("a file that lost its only frame is damage, also when nothing before it tells", async () => {
@@ -345,7 +345,7 @@ describe("the end of the journal", () => {
     rmSync(oldest);
     spoil(second, 3000);
     const kept = readFileSync(second);
-    await assert.rejects(makeEngine({ dir }).storage.open(), (error: unknown) => error instanceof DirectoryError && error.message.includes(second));
+    await assert.rejects(makeEngine({ dir }).open(), (error: unknown) => error instanceof DirectoryError && error.message.includes(second));
     assert.deepEqual(readFileSync(second), kept);
   });
 
@@ -369,7 +369,7 @@ describe("the end of the journal", () => {
     const foreign = await crash(other);
     const path = journalFiles(dir)[0] ?? "";
     writeFileSync(path, readFileSync(journalFiles(foreign)[0] ?? ""));
-    await assert.rejects(makeEngine({ dir }).storage.open(), (error: unknown) => {
+    await assert.rejects(makeEngine({ dir }).open(), (error: unknown) => {
       return error instanceof DirectoryError && error.message.includes(path) && /another directory/.test(error.message);
     });
   });
@@ -379,7 +379,7 @@ describe("the end of the journal", () => {
     await created(engine.storage, "s");
     const dir = await crash(engine);
     for (const path of journalFiles(dir)) rmSync(path);
-    await assert.rejects(makeEngine({ dir }).storage.open(), (error: unknown) => error instanceof DirectoryError && /journal.*missing/.test(error.message));
+    await assert.rejects(makeEngine({ dir }).open(), (error: unknown) => error instanceof DirectoryError && /journal.*missing/.test(error.message));
   });
 
   test("bytes of a client that look like a frame are not taken for one", async (t) => {

@@ -11,14 +11,14 @@ interface Removal {
   readonly settle: (how: Settlement) => void;
 }
 
-function damageOf(rejection: Rejection | null = null): { damage: Damage; removals: Removal[]; lines: LogLine[] } {
+function damageOf(rejection: Rejection | null = null): { damage: Damage; remove: (stream: FileStream, settle: (how: Settlement) => void) => Rejection | null; removals: Removal[]; lines: LogLine[] } {
   const { log, lines } = keptLog();
   const removals: Removal[] = [];
   const remove = (stream: FileStream, settle: (how: Settlement) => void): Rejection | null => {
     removals.push({ stream, settle });
     return rejection;
   };
-  return { damage: new Damage({ log, layout: new Layout("/data"), remove }), removals, lines };
+  return { damage: new Damage({ log, layout: new Layout("/data") }), remove, removals, lines };
 }
 
 test("a finding is logged once with stream, file and byte, and again when it is another one", () => {
@@ -63,8 +63,8 @@ test("of the findings only the last thousand files are remembered", () => {
 });
 
 test("a damaged stream that nobody knows is deleted with its directory, once, and whoever asks for the name waits", async () => {
-  const { damage, removals } = damageOf();
-  const deletions = [damage.delete("s", null), damage.delete("s", null)];
+  const { damage, remove, removals } = damageOf();
+  const deletions = [damage.delete("s", null, remove), damage.delete("s", null, remove)];
   let isSettled = false;
   const settled = damage.settled("s").then(() => (isSettled = true));
   assert.equal(removals.length, 1);
@@ -78,16 +78,16 @@ test("a damaged stream that nobody knows is deleted with its directory, once, an
 });
 
 test("a deletion that is not taken may be tried again", async () => {
-  const { damage, removals } = damageOf("overloaded");
-  assert.equal(await damage.delete("s", null), "overloaded");
-  assert.equal(await damage.delete("s", null), "overloaded");
+  const { damage, remove, removals } = damageOf("overloaded");
+  assert.equal(await damage.delete("s", null, remove), "overloaded");
+  assert.equal(await damage.delete("s", null, remove), "overloaded");
   assert.equal(removals.length, 2);
 });
 
 test("a stream made anew after a deletion is told of anew", async () => {
-  const { damage, removals, lines } = damageOf();
+  const { damage, remove, removals, lines } = damageOf();
   damage.told(new DamagedStreamError("s", "0.seg", "missing"));
-  const deleted = damage.delete("s", null);
+  const deleted = damage.delete("s", null, remove);
   removals[0]?.settle("durable");
   await deleted;
   damage.told(new DamagedStreamError("s", "0.seg", "missing"));

@@ -322,32 +322,6 @@ describe("persisting", () => {
     await rooms.writer.persist(stream);
     assert.ok(!existsSync(sidecarPath(stream.directory)));
   });
-
-  test("syncs the entries of directories again when that failed", async () => {
-    const rooms = fileRooms();
-    const stream = rooms.stream();
-    rooms.advance(stream, bytesOf(10));
-    await rooms.writer.persist(stream);
-    rooms.files.gate = ({ kind }) => (kind === "syncDirectory" ? diskError("ENOSPC") : undefined);
-    await assert.rejects(rooms.writer.syncShards(), { code: "ENOSPC" });
-    rooms.files.gate = null;
-    const before = rooms.files.count("syncDirectory", /./);
-    await rooms.writer.syncShards();
-    assert.equal(rooms.files.count("syncDirectory", /./), before + 1);
-  });
-
-  test("syncs the entries of directories once", async () => {
-    const rooms = fileRooms();
-    const stream = rooms.stream();
-    rooms.advance(stream, bytesOf(10));
-    await rooms.writer.persist(stream);
-    const shard = rooms.layout.shard(stream.directory);
-    const syncs = (): number => rooms.files.operations.filter(({ kind, path }) => kind === "syncDirectory" && path === shard).length;
-    assert.equal(syncs(), 0);
-    await rooms.writer.syncShards();
-    await rooms.writer.syncShards();
-    assert.equal(syncs(), 1);
-  });
 });
 
 describe("a trim", () => {
@@ -483,7 +457,7 @@ test("a disk that fails elsewhere ends it all: what may belong to a record in th
   rooms.files.gate = ({ kind }) => (kind === "size" ? disk.opened : undefined);
   const flushed = rooms.writer.flush(stream);
   await rooms.files.idle();
-  rooms.writer.fail(diskError("EIO"));
+  rooms.state.fail(diskError("EIO"));
   disk.open();
   await assert.rejects(flushed, { code: "EIO" });
   await assert.rejects(rooms.writer.persist(stream), { code: "EIO" });

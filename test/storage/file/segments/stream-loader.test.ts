@@ -9,7 +9,7 @@ import { StreamLoader } from "../../../../src/storage/file/segments/stream-loade
 import { MutableState } from "../../../../src/storage/state.js";
 import { DamagedStreamError } from "../../../../src/storage/storage.js";
 import { bytesOf, keptLog, type LogLine } from "../../../helpers/engine.js";
-import { fileRooms, type FileRooms } from "../../../helpers/file-rooms.js";
+import { ended, fileRooms, type FileRooms } from "../../../helpers/file-rooms.js";
 
 interface Loading {
   readonly loader: StreamLoader;
@@ -18,17 +18,20 @@ interface Loading {
   readonly lines: readonly LogLine[];
 }
 
+/** The journal goes on with nothing. */
+const NOTHING_UNOPENED = { has: () => false, open: () => Promise.resolve(null) };
+
 async function loading(t: TestContext, lastBatch = 100): Promise<Loading> {
   const rooms = fileRooms();
-  t.after(() => rooms.trash.stop());
-  const { files, layout, trash } = rooms;
+  t.after(() => ended(rooms));
+  const { layout, trash } = rooms;
   const { log, lines } = keptLog();
   const streams = new Map<string, FileStream>();
-  const damage = new Damage({ log, layout, remove: () => assert.fail() });
+  const damage = new Damage({ log, layout });
   const stream = rooms.stream("s");
   rooms.advance(stream, bytesOf(10));
   await rooms.writer.persist(stream);
-  return { rooms, streams, lines, loader: new StreamLoader({ files, layout, streams, openJournaled: () => Promise.resolve(null), trash, damage, lastBatch: () => lastBatch, hasFailed: () => false }) };
+  return { rooms, streams, lines, loader: new StreamLoader(rooms.parts, { streams, unopened: NOTHING_UNOPENED, trash, damage, journal: { lastBatch } }) };
 }
 
 describe("a stream that is asked for", () => {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import type { FileStream } from "../../../../src/storage/file/memory/file-stream.js";
 import { bytesOf } from "../../../helpers/engine.js";
-import { fileRooms, type FileRooms } from "../../../helpers/file-rooms.js";
+import { ended, fileRooms, type FileRooms } from "../../../helpers/file-rooms.js";
 import { SkewedClock, SKEWS } from "../../../helpers/skewed-clock.js";
 import { Barrier, diskError } from "../../../helpers/watched-files.js";
 
@@ -27,7 +27,7 @@ describe("a deleted stream", () => {
     assert.ok(!existsSync(stream.directory));
     assert.deepEqual(readdirSync(rooms.layout.trash), [stream.id]);
     removal.open();
-    await rooms.trash.stop();
+    await ended(rooms);
     assert.deepEqual(readdirSync(rooms.layout.trash), []);
     assert.equal(rooms.trash.isVacating("s"), false);
   });
@@ -86,7 +86,7 @@ describe("a deleted stream", () => {
     for (const stream of streams) rooms.trash.take(stream);
     await Promise.all(streams.map((stream) => rooms.trash.removed(stream)));
     assert.ok(most <= 2, `${most} at once`);
-    await rooms.trash.stop();
+    await ended(rooms);
   });
 
   test("without a directory is gone at once, and one that was never taken is not waited for", async () => {
@@ -106,7 +106,7 @@ describe("a deleted stream", () => {
     const from = rooms.files.operations.length;
     rooms.trash.take(stream);
     await rooms.trash.removed(stream);
-    await rooms.trash.stop();
+    await ended(rooms);
     const done = rooms.files.operations.slice(from).map(({ kind, path }) => `${kind} ${path}`);
     const order = [`rename ${stream.directory}`, `syncDirectory ${rooms.layout.shard(stream.directory)}`, `removeTree ${join(rooms.layout.trash, stream.id)}`];
     // The first removal is that of an earlier leftover in the trash.
@@ -155,9 +155,9 @@ describe("a deleted stream", () => {
     rooms.files.gate = ({ kind }) => (kind === "rename" ? diskError("EMFILE") : undefined);
     rooms.trash.take(stream);
     await rooms.files.idle();
-    rooms.trash.end();
+    rooms.state.end();
     await assert.rejects(rooms.trash.removed(stream), { code: "EMFILE" });
-    await rooms.trash.stop();
+    await ended(rooms);
     assert.deepEqual([existsSync(stream.directory), rooms.faults], [true, []]);
   });
 
@@ -195,7 +195,7 @@ describe("the trash", () => {
       assert.deepEqual(readdirSync(rooms.layout.trash), []);
     }
     await rooms.trash.discard(directory, "label");
-    await rooms.trash.stop();
+    await ended(rooms);
     assert.deepEqual(readdirSync(rooms.layout.trash), []);
   });
 
@@ -212,7 +212,7 @@ describe("the trash", () => {
     mkdirSync(join(rooms.layout.trash, "a"));
     rooms.files.gate = ({ kind }) => (kind === "removeTree" ? diskError("EIO") : undefined);
     await rooms.trash.emptyAll();
-    await rooms.trash.stop();
+    await ended(rooms);
     assert.deepEqual(rooms.log.map(({ level, fields }) => [level, fields["path"]]), [["warn", join(rooms.layout.trash, "a")]]);
     assert.deepEqual(rooms.faults, []);
   });
@@ -224,7 +224,7 @@ describe("the trash", () => {
     rooms.files.gate = ({ kind }) => (kind === "removeTree" ? removal.opened : undefined);
     await rooms.trash.emptyAll();
     await rooms.files.idle();
-    const stopped = rooms.trash.stop();
+    const stopped = ended(rooms);
     removal.open();
     await stopped;
     assert.equal(readdirSync(rooms.layout.trash).length, 2);

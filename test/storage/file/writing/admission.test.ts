@@ -20,14 +20,13 @@ interface TestIntake {
 }
 
 async function intakeOf(rooms: FileRooms): Promise<TestIntake> {
-  const faults: Error[] = [];
   const journal = rooms.journal({
     apply: ({ stream, change, segmentStart }, batch) => stream.advance(change, change.payload.length, segmentStart, batch),
     batchSettled: () => {},
   });
   await journal.open();
-  const intake = new Intake({
-    journal: () => journal,
+  const intake = new Intake(rooms.parts, {
+    journal,
     writer: rooms.writer,
     cache: rooms.cache,
     segmentRoll: rollAt(SMALL.segmentBytes),
@@ -35,11 +34,10 @@ async function intakeOf(rooms: FileRooms): Promise<TestIntake> {
     room: rooms.room,
     bypassBytes: SMALL.journalBypassBytes,
     tailCacheBytes: SMALL.tailCacheBytes,
-    fault: (error) => faults.push(error),
   });
   const put = (stream: FileStream, label: string, size: number): void =>
     intake.put(stream, RecordKind.append, recordOf(bytesOf(size)), (how: Settlement) => rooms.told.push(`${label} ${how}`));
-  return { intake, journal, put, faults };
+  return { intake, journal, put, faults: rooms.faults };
 }
 
 describe("large payloads", () => {
@@ -258,10 +256,10 @@ describe("a barrier", () => {
     await journal.close();
   });
 
-  test("after the end of the engine says so", async () => {
+  test("after a failure of the disk says so", async () => {
     const rooms = fileRooms();
     const { intake, journal } = await intakeOf(rooms);
-    intake.stop();
+    rooms.state.fail(diskError("EIO"));
     intake.barrier(rooms.stream(), (how) => rooms.told.push(how));
     assert.deepEqual(rooms.told, ["storage-unavailable"]);
     await journal.close();
@@ -271,11 +269,11 @@ describe("a barrier", () => {
 describe("admission", () => {
   const MIB = 1024 * 1024;
 
-  test("is refused after the engine's end, whatever the size", async () => {
+  test("is refused after a failure of the disk, whatever the size", async () => {
     const rooms = fileRooms();
     const { intake, journal } = await intakeOf(rooms);
     assert.equal(intake.admit(0), null);
-    intake.stop();
+    rooms.state.fail(diskError("EIO"));
     assert.equal(intake.admit(0), "storage-unavailable");
     await journal.close();
   });

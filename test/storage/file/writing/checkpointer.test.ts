@@ -14,27 +14,17 @@ import { SkewedClock, SKEWS } from "../../../helpers/skewed-clock.js";
 import { Barrier, diskError } from "../../../helpers/watched-files.js";
 
 /** A checkpointer, and what it did to sealed files, in order. */
-async function checkpointer(rooms: FileRooms): Promise<{ checkpointer: Checkpointer; journal: Journal; seal: (sequence: number, streams: readonly FileStream[]) => SealedFile; faults: Error[]; log: readonly LogLine[]; end: () => Promise<void> }> {
+async function checkpointer(rooms: FileRooms): Promise<{ checkpointer: Checkpointer; journal: Journal; seal: (sequence: number, streams: readonly FileStream[]) => SealedFile; faults: readonly Error[]; log: readonly LogLine[]; end: () => Promise<void> }> {
   const journal = rooms.journal({ firstSequence: 100, olderFiles: 3 });
   await journal.open();
-  const faults: Error[] = [];
   const { log, lines } = keptLog();
-  const made = new Checkpointer({
-    files: rooms.files,
-    writer: rooms.writer,
-    trash: rooms.trash,
-    journal: () => journal,
-    layout: rooms.layout,
-    clock: rooms.clock,
-    log,
-    fault: (error) => faults.push(error),
-  });
+  const made = new Checkpointer({ ...rooms.parts, log }, { writer: rooms.writer, shards: rooms.shards, trash: rooms.trash, journal });
   const seal = (sequence: number, streams: readonly FileStream[]): SealedFile => {
     const path = rooms.layout.journalFile(sequence);
     writeFileSync(path, journalBytes(sequence, [streams.map((stream) => ({ stream, payload: "x" }))]));
     return { sequence, path, streams: new Set(streams), close: async () => void rooms.told.push(`close ${sequence}`) };
   };
-  return { checkpointer: made, journal, seal, faults, log: lines, end: () => journal.close() };
+  return { checkpointer: made, journal, seal, faults: rooms.faults, log: lines, end: () => journal.close() };
 }
 
 describe("a checkpoint", () => {
@@ -239,7 +229,8 @@ describe("a checkpoint", () => {
     rooms.files.gate = ({ kind }) => (kind === "write" ? diskError("ENOSPC") : undefined);
     const file = seal(1, [stream]);
     void made.add(file);
-    await made.end();
+    rooms.state.end();
+    await made.settled();
     assert.ok(existsSync(file.path));
     assert.deepEqual(faults, []);
     rooms.files.gate = null;
@@ -276,7 +267,8 @@ describe("a checkpoint", () => {
     void made.add(file);
     await rooms.files.idle();
     rooms.files.gate = null;
-    await made.end();
+    rooms.state.end();
+    await made.settled();
     assert.ok(!existsSync(file.path));
     await end();
   });
@@ -320,7 +312,7 @@ describe("a checkpoint", () => {
     const { checkpointer: made, seal, end } = await checkpointer(rooms);
     const streams = [rooms.stream("a"), rooms.stream("b")];
     for (const stream of streams) rooms.advance(stream, bytesOf(10));
-    rooms.files.gate = ({ kind }) => (kind === "write" ? (made.stop(), undefined) : undefined);
+    rooms.files.gate = ({ kind }) => (kind === "write" ? (rooms.state.stop(), undefined) : undefined);
     const files = [seal(1, streams), seal(2, streams)];
     await Promise.all(files.map((file) => made.add(file)));
     assert.ok(files.every(({ path }) => existsSync(path)));

@@ -22,8 +22,8 @@ function changesIn(): Changes {
   const collected: FileStream[] = [];
   // Only told of what happens here: nothing is handed in.
   const references = Object.assign(Object.create(References.prototype) as References, { drop: () => undefined, collect: (stream: FileStream) => collected.push(stream) });
-  const flusher = new Flusher({ writer, cache, clock: rooms.clock, flushAtBytes: 1e6, fault: (error) => assert.fail(error) });
-  return { rooms, left, collected, changes: new DurableChanges({ leave: (stream) => left.push(stream), cache, flusher, references }) };
+  const flusher = new Flusher(rooms.parts, writer, cache, 1e6);
+  return { rooms, left, collected, changes: new DurableChanges({ loader: { leave: (stream) => void left.push(stream) }, cache, flusher, references }) };
 }
 
 function watched(stream: FileStream): string[] {

@@ -7,7 +7,6 @@ import type { JournalEntry } from "../journal/journal-entry.js";
 import { sidecarPath } from "../format/layout.js";
 import { Lineage } from "../memory/lineage.js";
 import { RecordKind, type RecordKindCode } from "../format/record.js";
-import type { Trash } from "../segments/trash.js";
 
 /** What the references work with. */
 export interface ReferencesOptions {
@@ -18,7 +17,6 @@ export interface ReferencesOptions {
   /** Lets a stream go that only its forks kept in memory. */
   readonly release: (stream: FileStream) => void;
   readonly intake: Intake;
-  readonly trash: Trash;
   readonly clock: Clock;
 }
 
@@ -101,11 +99,11 @@ export class References {
   }
 
   #remove(stream: FileStream, settle: (how: Settlement) => void): Rejection | null {
-    const { intake, trash, clock } = this.#options;
+    const { intake, clock } = this.#options;
     const rejection = intake.admit(0);
     if (rejection !== null) return rejection;
     const unlinking = stream.parent === null ? null : companionOf(stream.parent, RecordKind.unlink, stream, 0);
-    intake.put(stream, RecordKind.delete, emptyChange(clock.nowMs()), trash.follow(stream, settle), unlinking);
+    intake.put(stream, RecordKind.delete, emptyChange(clock.nowMs()), settle, unlinking);
     return null;
   }
 

@@ -35,7 +35,7 @@ export const JOURNAL_MUTANTS: readonly Mutant[] = [
     file: "stream/registry.ts",
     code: "if (!stream.isCurrent) return this.#afterDeletion(stream, (refused) => (refused === null ? this.append(name, command, answer) : answer(refused)));",
     becomes: "if (!stream.isCurrent) return answer(NOT_FOUND);",
-    seed: 24,
+    seed: 22,
   },
   {
     fault: "a read finds no stream before its deletion is durable",

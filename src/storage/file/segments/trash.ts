@@ -133,7 +133,7 @@ export class Trash {
     await this.#emptying;
   }
 
-  /** The move before it, and file operations of the stream that are under way, end first; how, others are told. */
+  /** The move before it, and file operations of the stream that are under way, end first. */
   async #moveAfter(stream: FileStream, before: Promise<void>): Promise<void> {
     // What could not be moved is still in its place, and so is its name taken.
     await before;

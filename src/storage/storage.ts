@@ -209,8 +209,9 @@ export interface Storage {
   /** The stream of this name, or `null`. Throws {@link DamagedStreamError}. */
   load(name: string): Promise<StoredStream | null>;
   /**
-   * Makes a stream; the name must be free, or its deletion already handed in. The source of a fork is a live stream that
-   * was loaded; the fork and the source's knowledge of it become durable together.
+   * Makes a stream. The name must be free: `load` has found nothing, or the deletion of what had it is durable; throws where
+   * it is not. The source of a fork is a live stream that was loaded; the fork and the source's knowledge of it become durable
+   * together.
    */
   create(name: string, config: StreamConfig, initial: AppendRecord, settle: (how: Settlement) => void): StoredStream | Rejection;
   /** Appends `record` if the stream's tail, with all that was handed in before, is `expectedTail`. */
@@ -222,7 +223,7 @@ export interface Storage {
   barrier(stream: StoredStream, settle: (how: Settlement) => void, expectedTail?: Position): void;
   /** Notes a read, so that a sliding lifetime survives a restart. False when it is not taken now. */
   touch(stream: StoredStream, atMs: number): boolean;
-  /** Deletes a stream; one with forks is `kept` until the last of them is gone, and then goes by itself. */
+  /** Deletes a stream; the name is free when this is durable. One with forks is `kept` until the last is gone, and then goes by itself. */
   delete(stream: StoredStream, settle: (how: Settlement) => void): Rejection | null;
   /** Deletes a stream that `load` can't give out because it is damaged; the name is free when this is durable. */
   deleteDamaged(name: string): Promise<Settlement | Rejection>;

@@ -2,7 +2,6 @@ import { DEFAULT_CONTENT_TYPE, formatOf } from "../protocol/content-type.js";
 import type { Clock } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
 import { DamagedStreamError, type AppendRecord, type MaybePromise, type Settlement, type Storage, type StorageHealth, type StreamConfig } from "../storage/storage.js";
-import { chain } from "./loaded/chain.js";
 import type { AppendCommand, CreateCommand, ForkRequest } from "./rules/command.js";
 import { refuseConfig } from "./rules/config-difference.js";
 import { frameBody, framedInTurns } from "./rules/decide.js";
@@ -132,7 +131,7 @@ export class Registry {
   append(name: string, command: AppendCommand, answer: AnswerAppend): MaybePromise<void> {
     const stream = this.#known(name);
     if (stream === null) return this.#appendLoaded(name, command, answer);
-    if (!stream.isCurrent) return chain(this.#refuseGone(stream), answer);
+    if (!stream.isCurrent) return this.#afterDeletion(stream, (refused) => (refused === null ? this.append(name, command, answer) : answer(refused)));
     const current = this.#unlessExpired(stream);
     return current instanceof Stream ? stream.append(command, answer) : answer(current);
   }
@@ -144,8 +143,16 @@ export class Registry {
     else await this.append(name, command, answer);
   }
 
-  #refuseGone(stream: Stream): MaybePromise<Refused> {
-    return stream.whenGone((): Refused => (stream.phase === "kept" ? GONE : NOT_FOUND));
+  /**
+   * Goes on when the deletion of a stream is settled: with why its name has nothing to change, or `null` when it is the next
+   * stream's by then. All who wait go on at once, in the order in which they came: the first creation makes the next stream.
+   */
+  #afterDeletion<T>(stream: Stream, next: (refused: Refused | null) => MaybePromise<T>): Promise<T> {
+    return stream.deletion.then((refused) => {
+      if (refused !== null) return next(refused);
+      const now = this.#known(stream.name);
+      return next(now === null ? NOT_FOUND : now === stream ? GONE : null);
+    });
   }
 
   /** Creates the stream of this name, or finds it there as asked for (specification 4.1). */
@@ -162,12 +169,13 @@ export class Registry {
       stream = this.#known(name);
       if (loaded === null && stream === null) return this.#createNew(name, command, base);
     }
-    const isExpired = stream.isCurrent && stream.isExpired(this.#context.clock.nowMs());
-    if (isExpired) this.#expire(stream);
-    else if (stream.isCurrent) return this.#compare(stream, command);
-    if (stream.phase === "keeping" || stream.phase === "kept") return stream.whenGone(() => refuse("name-held-by-forks"));
-    // The name is free: its deletion has been handed in, and the creation follows it.
-    return this.#createNew(name, command, base);
+    if (stream.isCurrent && !stream.isExpired(this.#context.clock.nowMs())) return this.#compare(stream, command);
+    this.#expire(stream);
+    return this.#afterDeletion<CreateOutcome>(stream, (refused) => {
+      if (refused === null) return this.#create(name, command, base);
+      if (refused === GONE) return HELD_BY_FORKS;
+      return refused === NOT_FOUND ? this.#createNew(name, command, base) : refused;
+    });
   }
 
   #compare(stream: Stream, command: CreateCommand): MaybePromise<CreateOutcome> {
@@ -211,18 +219,15 @@ export class Registry {
   }
 
   #storeNew(name: string, config: StreamConfig, initial: AppendRecord): Promise<CreateOutcome> | Refused {
-    const predecessor = this.#streams.get(name) ?? null;
     let onSettled: (how: Settlement) => void = () => undefined;
     const outcome = new Promise<Settlement>((resolve) => (onSettled = resolve));
     const stored = this.#context.storage.create(name, config, initial, (how) => {
       stream.creationSettled(how);
-      if (how === "durable") stream.predecessor = null;
-      else this.#abandon(stream);
+      if (how !== "durable") this.#drop(stream);
       onSettled(how);
     });
     if (typeof stored === "string") return refuseRejected(stored);
     const stream = new Stream(this.#context, stored, initial);
-    stream.predecessor = predecessor;
     this.#streams.set(stream.name, stream);
     this.#expiries.add(stream);
     return outcome.then((how) => {
@@ -232,29 +237,15 @@ export class Registry {
     });
   }
 
-  /** A creation failed: the name goes back to what it was, if the deletion before it failed as well. */
-  #abandon(stream: Stream): void {
-    this.#expiries.remove(stream);
-    if (this.#streams.get(stream.name) !== stream) return;
-    this.#streams.delete(stream.name);
-    let { predecessor } = stream;
-    // Those whose own creation failed have kept what was there before them.
-    while (predecessor?.phase === "gone") predecessor = predecessor.predecessor;
-    if (predecessor?.phase === "live") this.#streams.set(stream.name, predecessor);
-  }
-
   /** Deletes the stream of this name (specification 4.4). */
   async delete(name: string): Promise<DeleteOutcome> {
     const stream = this.#known(name) ?? (await this.#loadToDelete(name));
     if (stream === null) return NOT_FOUND;
     if (!(stream instanceof Stream)) return stream;
-    if (!stream.isCurrent) return this.#refuseGone(stream);
+    if (!stream.isCurrent) return this.#afterDeletion(stream, (refused) => refused ?? this.delete(name));
     const current = this.#unlessExpired(stream);
     if (!(current instanceof Stream)) return current;
-    return new Promise((resolve) => {
-      const rejection = this.#remove(stream, (how) => resolve(how === "durable" ? { kind: "deleted" } : refuse(how)));
-      if (rejection !== null) resolve(rejection);
-    });
+    return (await this.#remove(stream)) ?? { kind: "deleted" };
   }
 
   /** One that is damaged can't be loaded, but it can be got rid of. */
@@ -269,37 +260,40 @@ export class Registry {
     }
   }
 
-  #remove(stream: Stream, settle: (how: Settlement) => void): Refused | null {
+  /** Submits the deletion of a stream; returns how it ends: with `null` when it is durable, else with why it failed. */
+  #remove(stream: Stream): Promise<Refused | null> {
     const hasForks = stream.stored.forkCount > 0;
-    const rejection = this.#context.storage.delete(stream.stored, (how) => {
-      if (how === "durable") stream.phase = hasForks ? "kept" : "gone";
-      else stream.deletionFailed(how);
-      if (how === "durable") this.#letGo(stream);
-      else if (stream.phase === "live") this.#restore(stream);
-      settle(how);
+    stream.deletion = new Promise((resolve) => {
+      const rejection = this.#context.storage.delete(stream.stored, (how) => {
+        if (how === "durable") this.#removed(stream, hasForks);
+        else this.#notRemoved(stream);
+        resolve(how === "durable" ? null : refuse(how));
+      });
+      if (rejection !== null) return resolve(refuseRejected(rejection));
+      stream.phase = hasForks ? "keeping" : "deleting";
+      this.#expiries.remove(stream);
     });
-    if (rejection !== null) return refuseRejected(rejection);
-    stream.phase = hasForks ? "keeping" : "deleting";
-    this.#expiries.remove(stream);
-    return null;
+    return stream.deletion;
   }
 
-  /** Its deletion failed. */
-  #restore(stream: Stream): void {
-    if (!this.#streams.has(stream.name)) this.#streams.set(stream.name, stream);
-    this.#expiries.add(stream);
-  }
-
-  #letGo(stream: Stream): void {
-    if (stream.phase === "gone") this.#drop(stream);
+  #removed(stream: Stream, hasForks: boolean): void {
+    stream.phase = hasForks ? "kept" : "gone";
+    if (!hasForks) this.#drop(stream);
     stream.deleted();
+  }
+
+  /** It lives on, unless its creation failed before that. */
+  #notRemoved(stream: Stream): void {
+    if (stream.phase === "gone") return;
+    stream.phase = "live";
+    this.#expiries.add(stream);
   }
 
   /** Its time is over: gone for everybody at once, and from disk as soon as that is durable. */
   #expire(stream: Stream): void {
     if (!stream.isCurrent) return;
-    const rejection = this.#remove(stream, () => undefined);
-    if (rejection !== null) this.#expiries.add(stream);
+    void this.#remove(stream);
+    if (stream.isCurrent) this.#expiries.add(stream);
     stream.deleted();
   }
 
@@ -346,6 +340,7 @@ export class Registry {
 
 const NOT_FOUND: Refused = refuse("stream-not-found");
 const GONE: Refused = refuse("stream-gone");
+const HELD_BY_FORKS: Refused = refuse("name-held-by-forks");
 
 function isRefused(loaded: Stream | Refused | null): loaded is Refused {
   return loaded !== null && !(loaded instanceof Stream);

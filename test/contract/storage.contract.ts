@@ -193,13 +193,15 @@ function testDeletion(open: StorageFactory): void {
     assert.equal(await (await restart()).load("s"), null);
   });
 
-  test("a name can be used again at once, and nothing of the old stream shows in the new one", async (t) => {
+  test("a name can be used again as soon as that is durable, and nothing of the old stream shows in the new one", async (t) => {
     const { storage, restart } = await open(t);
     const old = await created(storage, "s", "old bytes");
     await append(storage, old, recordOf("more", { producer: { id: "p", epoch: 1, seq: 0 }, seq: "9", closes: true }), 9);
-    const gone = remove(storage, old);
-    const next = startCreate(storage, "s", "new");
-    assert.deepEqual([await gone, await next.outcome], ["durable", "durable"]);
+    const next = await new Promise<Promise<Outcome>>((resolve, reject) => {
+      const rejection = storage.delete(old, (how) => (how === "durable" ? resolve(startCreate(storage, "s", "new").outcome) : reject(new Error(how))));
+      assert.equal(rejection, null);
+    });
+    assert.equal(await next, "durable");
     for (const engine of [storage, await restart()]) {
       const stream = await loaded(engine, "s");
       assert.notEqual(stream.id, old.id);
@@ -210,14 +212,24 @@ function testDeletion(open: StorageFactory): void {
     }
   });
 
-  test("one name can be made and deleted over and over without waiting", async (t) => {
+  test("a name that is not free, or not yet, is not given out again", async (t) => {
+    const { storage } = await open(t);
+    const stream = await created(storage, "s");
+    await assert.rejects(startCreate(storage, "s").outcome, RangeError);
+    const gone = remove(storage, stream);
+    await assert.rejects(startCreate(storage, "s").outcome, RangeError);
+    assert.equal(await gone, "durable");
+    assert.equal(await startCreate(storage, "s").outcome, "durable");
+  });
+
+  test("one name can be made and deleted over and over", async (t) => {
     const { storage, restart } = await open(t);
     const outcomes: Promise<Outcome>[] = [];
     for (let round = 0; round < 20; round += 1) {
       const { stream, outcome } = startCreate(storage, "s", `round ${round}`);
       assert.ok(stream !== null);
       outcomes.push(outcome, append(storage, stream, "!", `round ${round}`.length));
-      if (round < 19) outcomes.push(remove(storage, stream));
+      if (round < 19) assert.equal(await remove(storage, stream), "durable");
     }
     assert.deepEqual([...new Set(await Promise.all(outcomes))], ["durable"]);
     for (const engine of [storage, await restart()]) {

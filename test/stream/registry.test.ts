@@ -226,6 +226,26 @@ describe("deleting", () => {
     assert.equal(registry.loadedCount, 0);
   });
 
+  test("comes before what is asked of the name after it, in the order in which that came", async (t) => {
+    const { engine, registry } = await registryOf(t);
+    await registry.create("s", createOf({ text: "old" }));
+    const disk = engine.files.holdJournal();
+    const outcomes = [
+      registry.delete("s"),
+      registry.create("s", createOf({ text: "new" })),
+      registry.create("s", createOf({ text: "other" })),
+      appendByName(registry, "s", appendOf("!")),
+      registry.create("s", createOf({ contentType: "a/b" })),
+      registry.delete("s"),
+      registry.create("s", createOf({ contentType: "a/b", text: "last" })),
+      appendByName(registry, "s", appendOf("!")),
+    ];
+    assert.deepEqual(await soFar(engine, outcomes), outcomes.map(() => "waiting"));
+    disk.open();
+    assert.deepEqual(await soFar(engine, outcomes), ["deleted", "created", "there", "appended", "config-mismatch", "deleted", "created", "content-type-mismatch"]);
+    assert.equal(await textOf(registry, "s"), "last");
+  });
+
   test("a stream that is not in memory loads it", async (t) => {
     const engine = await openEngine();
     const before = registryOn(engine);
@@ -310,8 +330,7 @@ describe("deleting", () => {
       engine.clock.advance(1000);
       await engine.files.idle();
       await registry.create("other", createOf());
-      outcomes.push(appendByName(registry, "s", appendOf("late")), registry.delete("s"));
-      if (hasFork) outcomes.push(registry.create("s", createOf()));
+      outcomes.push(appendByName(registry, "s", appendOf("late")), registry.delete("s"), registry.create("s", createOf()));
       disk.open();
       assert.deepEqual((await Promise.all(outcomes)).map(gist), outcomes.map(() => "storage-full"));
       assert.equal(await textOf(registry, "s"), "kept");

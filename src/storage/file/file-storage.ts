@@ -136,8 +136,8 @@ export class FileStorage implements Storage {
       bypassBytes: Math.min(options.journalBypassBytes, Math.floor(journalBytes / 4)),
       tailCacheBytes,
     }));
-    const references = (this.#references = new References({ streams, loader, intake, trash, clock: parts.clock }));
-    this.#changes = new DurableChanges({ loader, cache, flusher, references });
+    const references = (this.#references = new References({ streams, loader, intake, clock: parts.clock }));
+    this.#changes = new DurableChanges({ loader, cache, flusher, references, trash });
     this.#checkpointer = new Checkpointer(parts, { writer, shards, trash, journal });
     writer.on("damaged", (stream, found) => this.#barred(stream, found));
     loader.on("opened", (stream) => this.#opened(stream));
@@ -191,8 +191,8 @@ export class FileStorage implements Storage {
   }
 
   create(name: string, config: StreamConfig, initial: AppendRecord, settle: (how: Settlement) => void): StoredStream | Rejection {
-    const predecessor = this.#streams.get(name) ?? null;
-    const rejection = this.#intake.admitCreation(initial.payload.length, predecessor);
+    if (this.#streams.has(name)) throw new RangeError(`the name ${JSON.stringify(name)} is not free`);
+    const rejection = this.#intake.admit(initial.payload.length);
     if (rejection !== null) return rejection;
     const source = this.#references.sourceOf(config);
     // The source begins later than the fork would, or is about to: the place has to be looked for again.
@@ -203,27 +203,20 @@ export class FileStorage implements Storage {
     stream.handedOut = true;
     const linking = this.#references.begin(stream, source);
     stream.work = this.#own.trash.vacated(name);
-    stream.predecessor = predecessor;
-    this.#intake.follow(stream, predecessor);
     this.#streams.set(name, stream);
     this.#intake.put(stream, RecordKind.create, initial, (how) => {
-      if (how === "durable") stream.predecessor = null;
-      else this.#uncreate(stream, how);
+      if (how !== "durable") this.#uncreate(stream, how);
       this.#references.settled(source);
       settle(how);
     }, linking);
     return stream;
   }
 
-  /** The creation failed: whatever was there before still is, and files made for a large first payload go. */
+  /** The creation failed: the name is free again, and files made for a large first payload go. */
   #uncreate(stream: FileStream, how: Settlement): void {
     stream.deleted = true;
     this.#references.drop(stream);
-    if (this.#streams.get(stream.name) === stream) {
-      const before = stream.lastNotDeleted();
-      if (before === null) this.#loader.leave(stream);
-      else this.#streams.set(stream.name, before);
-    }
+    this.#loader.leave(stream);
     // After a failed sync the record may be there: the next start needs the files then.
     if (how !== "storage-unavailable") this.#own.trash.take(stream);
   }

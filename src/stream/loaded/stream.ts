@@ -39,14 +39,17 @@ export interface StreamContext {
   readonly hasRoomForProducer: () => boolean;
 }
 
+/** That of streams that were deleted before they came into memory. One for all: most have none. */
+const NO_DELETION = Promise.resolve(null);
+
 /** One stream in memory: decides appends, reads chunks, wakes live readers. */
 export class Stream implements StreamObserver {
   readonly stored: StoredStream;
   phase: StreamPhase;
   /** Whether somebody looked at it since the registry last did. */
   recentlyUsed = true;
-  /** What the name stood for before, until the creation is durable. */
-  predecessor: Stream | null = null;
+  /** How its last deletion ends: with `null` when it is durable, else with why it failed. */
+  deletion: Promise<Refused | null> = NO_DELETION;
   /** Its producers, as far as they are counted among those of all. */
   countedProducers = 0;
   readonly #context: StreamContext;
@@ -59,8 +62,6 @@ export class Stream implements StreamObserver {
   #check = -1;
   #feed: LiveFeed | null = null;
   #users = 0;
-  /** Why its last deletion failed; `null` where none did. */
-  #undeleted: RefusalCode | null = null;
 
   /** `initial` is the creation that was handed to storage, `null` for a stream that storage had already. */
   constructor(context: StreamContext, stored: StoredStream, initial: AppendRecord | null) {
@@ -269,17 +270,6 @@ export class Stream implements StreamObserver {
     return new Promise((resolve) => {
       this.#context.storage.barrier(this.stored, (how) => resolve(how === "durable" ? answer() : refuse(how)), tail);
     });
-  }
-
-  /** The same for what waits for the stream's deletion, which may fail with what it waited for itself. */
-  whenGone<T>(answer: () => T): MaybePromise<T | Refused> {
-    return this.whenDurable(() => (this.isCurrent ? refuse(this.#undeleted ?? "overloaded") : answer()));
-  }
-
-  /** Storage has not deleted it: it lives on, unless its creation failed before that. */
-  deletionFailed(how: Exclude<Settlement, "durable">): void {
-    this.#undeleted = how;
-    if (this.phase !== "gone") this.phase = "live";
   }
 
   /** Storage has settled the creation. */

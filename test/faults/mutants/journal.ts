@@ -33,9 +33,9 @@ export const JOURNAL_MUTANTS: readonly Mutant[] = [
   {
     fault: "an append finds no stream before its deletion is durable",
     file: "stream/registry.ts",
-    code: "return stream.whenGone((): Refused => (stream.phase === \"kept\" ? GONE : NOT_FOUND));",
-    becomes: "return NOT_FOUND;",
-    seed: 24,
+    code: "if (!stream.isCurrent) return this.#afterDeletion(stream, (refused) => (refused === null ? this.append(name, command, answer) : answer(refused)));",
+    becomes: "if (!stream.isCurrent) return answer(NOT_FOUND);",
+    seed: 22,
   },
   {
     fault: "a read finds no stream before its deletion is durable",

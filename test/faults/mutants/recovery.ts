@@ -74,10 +74,10 @@ export const RECOVERY_MUTANTS: readonly Mutant[] = [
   },
   {
     fault: "a directory is moved away before the deletion is durable",
-    file: "storage/file/segments/trash.ts",
-    code: "await durable;\n    await Promise.allSettled([stream.work]);",
-    becomes: "await Promise.allSettled([stream.work]);",
-    seed: 33,
+    file: "storage/file/file-storage.ts",
+    code: "return this.#references.delete(ownStream(stored), this.#damage.forgetting(stored.name, settle));",
+    becomes: "this.#trash.take(ownStream(stored));\n    return this.#references.delete(ownStream(stored), this.#damage.forgetting(stored.name, settle));",
+    seed: 18,
   },
   {
     fault: "the place that a deleted directory left is not synced",
@@ -96,8 +96,8 @@ export const RECOVERY_MUTANTS: readonly Mutant[] = [
   {
     fault: "a directory is moved away while its stream is written",
     file: "storage/file/segments/trash.ts",
-    code: "await durable;\n    await Promise.allSettled([stream.work]);",
-    becomes: "await durable;",
-    seed: 29,
+    code: "await before;\n    await Promise.allSettled([stream.work]);",
+    becomes: "await before;",
+    seed: 411,
   },
 ];

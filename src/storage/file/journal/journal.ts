@@ -102,7 +102,7 @@ export class Journal {
   }
 
   /** Whether and why it refuses changes. */
-  get refusal(): Pick<JournalRefusal, "rejection" | "last"> {
+  get refusal(): Pick<JournalRefusal, "rejection"> {
     return this.#refusal;
   }
 

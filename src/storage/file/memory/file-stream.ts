@@ -83,12 +83,8 @@ export class FileStream implements StoredStream {
   readonly directory: string;
   created = false;
   deleted = false;
-  /** Which stream had the name before, until the creation is durable. */
-  predecessor: FileStream | null = null;
   /** Whether the stream's directory says that it is damaged; its own sidecar, if it had one, is beside that. */
   hasNotice = false;
-  /** The generation in which its deletion was handed in; -1 before that. */
-  deletionGeneration = -1;
   /** The stream that it was forked from, once the lineage is set. */
   parent: FileStream | null = null;
   /** Streams in memory that were forked from it, and so need it there. */
@@ -120,7 +116,7 @@ export class FileStream implements StoredStream {
   hasUnsyncedSidecar = false;
   /** Records of it are still being read: how long its segments should be is not known yet. */
   recovering = false;
-  /** The last of the stream's file operations that run one after another; first, its predecessor's way out of the directory. */
+  /** The last of the stream's file operations that run one after another; first, the way out of its directory of what had the name before. */
   work: Promise<void> = NO_WORK;
   /** Whether the stream layer has it. */
   handedOut = false;
@@ -209,16 +205,6 @@ export class FileStream implements StoredStream {
   /** Whether its files hold all of its durable state. */
   get isPersisted(): boolean {
     return !this.hasUnsyncedSidecar && !this.hasNotice && this.lastBatch === this.persistedBatch;
-  }
-
-  /** Whether its deletion was handed in and fails, because what was handed in before it failed. */
-  get isDeletionVoid(): boolean {
-    return !this.deleted && this.deletionGeneration >= 0 && this.deletionGeneration !== this.generation;
-  }
-
-  /** This stream, or the one before it that is still there when creations of the name have failed. */
-  lastNotDeleted(): FileStream | null {
-    return this.deleted ? (this.predecessor?.lastNotDeleted() ?? null) : this;
   }
 
   segmentStartBefore(position: Position): Position {

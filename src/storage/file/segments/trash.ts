@@ -1,26 +1,11 @@
 import { join } from "node:path";
 import type { Retry } from "../../../ops/retry.js";
-import type { Settlement } from "../../storage.js";
 import type { EngineParts } from "../disk/engine-state.js";
 import { errorCode, isDiskFull, isPassing } from "../disk/files.js";
 import type { FileStream } from "../memory/file-stream.js";
 import type { SegmentPool } from "./segment-pool.js";
 import { Turns } from "./turns.js";
 import type { UnsyncedShards } from "./unsynced-shards.js";
-
-/** What makes those who wait for a deletion fail as it did. */
-const CODES: Partial<Record<Settlement, string>> = { "storage-full": "ENOSPC", "overloaded": "EMFILE" };
-
-/** A deletion did not become durable: the stream stays where it is. `code` is that of a full disk or of too many files, if that was why. */
-class UndeletedError extends Error {
-  override readonly name = "UndeletedError";
-  readonly code: string;
-
-  constructor(how: Settlement) {
-    super(`a deletion failed: ${how}`);
-    this.code = CODES[how] ?? "";
-  }
-}
 
 /** Directories on their way into the trash at the same time: thousands that expire together must not crowd out the journal. */
 const MOVES_AT_ONCE = 2;
@@ -49,34 +34,18 @@ export class Trash {
     this.#retry = parts.state.retry();
   }
 
-  /** Takes the files of a stream once its deletion is durable, which it hears through the `settle` that it returns. */
-  follow(stream: FileStream, settle: (how: Settlement) => void): (how: Settlement) => void {
-    let onSettled = settle;
-    const durable = new Promise<void>((resolve, reject) => {
-      onSettled = (how) => {
-        if (how === "durable") resolve();
-        else reject(new UndeletedError(how));
-        settle(how);
-      };
-    });
-    this.take(stream, durable);
-    return onSettled;
-  }
-
-  /** Takes the files of a stream that is deleted, once that is `durable`. */
-  take(stream: FileStream, durable = Promise.resolve()): void {
-    const before = this.#moving.get(stream.name) ?? Promise.resolve();
-    const moved = this.#moveAfter(stream, before, durable);
+  /** Takes the files of a stream that is deleted, durably. */
+  take(stream: FileStream): void {
+    const moved = this.#moveAfter(stream, this.vacated(stream.name));
     this.#moves.set(stream, moved);
     this.#moving.set(stream.name, moved);
     const done = (): void => {
       if (this.#moving.get(stream.name) === moved) this.#moving.delete(stream.name);
     };
     moved.then(done, (error: Error) => {
-      if (error instanceof UndeletedError) done();
       // The name stays taken: what is in the directory must never be found again, nor mixed with what comes after it. What passes
       // is given up only when all ends: the journal keeps the deletion for the next start.
-      else if (!isPassing(error)) this.#parts.state.fail(error);
+      if (!isPassing(error)) this.#parts.state.fail(error);
     });
   }
 
@@ -85,7 +54,7 @@ export class Trash {
     return this.#moving.has(name);
   }
 
-  /** Resolves when no deleted stream's directory is in the way of the name; rejects when the deletion failed. */
+  /** Resolves when no deleted stream's directory is in the way of the name; rejects when one could not be moved. */
   vacated(name: string): Promise<void> {
     return this.#moving.get(name) ?? VACANT;
   }
@@ -143,12 +112,10 @@ export class Trash {
     await this.#emptying;
   }
 
-  /** The move before it, and file operations of the stream that are under way, end first; how, others are told. */
-  async #moveAfter(stream: FileStream, before: Promise<void>, durable: Promise<void>): Promise<void> {
-    const [earlier] = await Promise.allSettled([before, durable]);
+  /** The move before it, and file operations of the stream that are under way, end first. */
+  async #moveAfter(stream: FileStream, before: Promise<void>): Promise<void> {
     // What could not be moved is still in its place, and so is its name taken.
-    if (earlier.status === "rejected" && !(earlier.reason instanceof UndeletedError)) throw earlier.reason;
-    await durable;
+    await before;
     await Promise.allSettled([stream.work]);
     for (let hasFailed = false; !(await this.#isMoved(stream, hasFailed)); hasFailed = true) await this.#retry.wait(RETRY_MS);
   }

@@ -76,23 +76,8 @@ export class Intake {
     return this.#options.cache.unwrittenBytes > this.#maxUnwrittenBytes;
   }
 
-  /** The same for a creation, where the name was another stream's: when the deletion of that fails, so does this. */
-  admitCreation(length: number, predecessor: FileStream | null): Rejection | null {
-    return this.admit(length) ?? (predecessor?.isDeletionVoid === true ? this.#options.journal.refusal.last : null);
-  }
-
-  /** A new stream of a name comes behind what is held for the one before it, whose deletion is part of that. */
-  follow(stream: FileStream, predecessor: FileStream | null): void {
-    if (predecessor === null || predecessor.held === null) return;
-    stream.held = [];
-    const fail = (how: Settlement): void => takeHeld(stream).forEach((next) => next.fail(how));
-    const go = (): void => (predecessor.isDeletionVoid ? fail(this.#options.journal.refusal.last) : goOn(stream, takeHeld(stream)));
-    predecessor.held.push({ go, fail });
-  }
-
   /** Takes an admitted change; it settles later. */
   put(stream: FileStream, kind: RecordKindCode, change: AppendRecord, settle: Settle, companion: JournalEntry | null = null): void {
-    if (kind === RecordKind.delete) stream.deletionGeneration = stream.generation;
     if (change.payload.length >= this.#options.bypassBytes) this.#bypass(stream, kind, change, settle, companion);
     else this.#handIn(this.#entry(stream, kind, change, settle, companion));
   }

@@ -6,6 +6,7 @@ import { RecordKind } from "../format/record.js";
 import type { References } from "./fork-ties.js";
 import type { StreamLoader } from "../segments/stream-loader.js";
 import type { TailCache } from "../memory/tail-cache.js";
+import type { Trash } from "../segments/trash.js";
 
 /** What changes are applied to. */
 export interface DurableChangesOptions {
@@ -13,6 +14,7 @@ export interface DurableChangesOptions {
   readonly cache: TailCache;
   readonly flusher: Flusher;
   readonly references: References;
+  readonly trash: Pick<Trash, "take">;
 }
 
 /** Brings what has become durable into the state that readers see, and tells those who watch. */
@@ -82,8 +84,9 @@ export class DurableChanges {
   }
 
   #delete(stream: FileStream): void {
-    const { loader, flusher, references } = this.#options;
+    const { loader, flusher, references, trash } = this.#options;
     stream.deleted = true;
+    trash.take(stream);
     references.drop(stream);
     loader.leave(stream);
     flusher.drop(stream);

@@ -9,7 +9,6 @@ import { sidecarPath } from "../format/layout.js";
 import { Lineage } from "../memory/lineage.js";
 import { RecordKind, type RecordKindCode } from "../format/record.js";
 import type { StreamLoader } from "../segments/stream-loader.js";
-import type { Trash } from "../segments/trash.js";
 
 /** What the references work with. */
 export interface ReferencesOptions {
@@ -17,7 +16,6 @@ export interface ReferencesOptions {
   readonly streams: ReadonlyMap<string, FileStream>;
   readonly loader: StreamLoader;
   readonly intake: Intake;
-  readonly trash: Trash;
   readonly clock: Clock;
 }
 
@@ -106,11 +104,11 @@ export class References extends EventEmitter<ForkTieEvents> {
   }
 
   #remove(stream: FileStream, settle: (how: Settlement) => void): Rejection | null {
-    const { intake, trash, clock } = this.#options;
+    const { intake, clock } = this.#options;
     const rejection = intake.admit(0);
     if (rejection !== null) return rejection;
     const unlinking = stream.parent === null ? null : companionOf(stream.parent, RecordKind.unlink, stream, 0);
-    intake.put(stream, RecordKind.delete, emptyChange(clock.nowMs()), trash.follow(stream, settle), unlinking);
+    intake.put(stream, RecordKind.delete, emptyChange(clock.nowMs()), settle, unlinking);
     return null;
   }
 

@@ -162,14 +162,3 @@ test("a noted read is a change to make permanent, and its time never goes back",
   assert.equal(stream.lastBatch, 8);
   assert.equal(stream.isPersisted, false);
 });
-
-test("behind creations that failed stands the stream that was there before", () => {
-  const [first, second, third] = [streamWith([]), streamWith([]), streamWith([])];
-  second.predecessor = first;
-  third.predecessor = second;
-  assert.equal(third.lastNotDeleted(), third);
-  third.deleted = second.deleted = true;
-  assert.equal(third.lastNotDeleted(), first);
-  first.deleted = true;
-  assert.equal(third.lastNotDeleted(), null);
-});

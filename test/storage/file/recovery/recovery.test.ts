@@ -154,7 +154,7 @@ describe("recovery after kill -9", () => {
           names.push(name);
           const { stream: one } = startCreate(engine.storage, name, bytesOf(first, 1));
           assert.ok(one !== null);
-          void remove(engine.storage, one);
+          assert.equal(await remove(engine.storage, one), "durable");
           const { stream: two } = startCreate(engine.storage, name, bytesOf(second, 2));
           assert.ok(two !== null);
           void append(engine.storage, two, bytesOf(third, 3));

@@ -32,25 +32,6 @@ describe("a deleted stream", () => {
     assert.equal(rooms.trash.isVacating("s"), false);
   });
 
-  test("stays while its deletion is not durable, and is in nobody's way when that failed", async () => {
-    const rooms = fileRooms();
-    const stream = await persisted(rooms);
-    const settle = rooms.trash.follow(stream, (how) => rooms.told.push(how));
-    const vacated = rooms.trash.vacated("s");
-    await rooms.files.idle();
-    assert.equal(rooms.trash.isVacating("s"), true);
-    settle("storage-full");
-    await assert.rejects(vacated, { code: "ENOSPC" });
-    await rooms.files.idle();
-    assert.deepEqual(rooms.told, ["storage-full"]);
-    assert.equal(rooms.trash.isVacating("s"), false);
-    assert.ok(existsSync(stream.directory));
-    assert.deepEqual(rooms.faults, []);
-    rooms.trash.follow(stream, (how) => rooms.told.push(how))("durable");
-    await rooms.trash.removed(stream);
-    assert.ok(!existsSync(stream.directory));
-  });
-
   test("waits for its file operations that are under way", async () => {
     const rooms = fileRooms();
     const stream = await persisted(rooms);

@@ -149,25 +149,7 @@ describe("large payloads", () => {
   });
 });
 
-describe("a new stream of a name", () => {
-  test("comes behind what is held for the one before it", async () => {
-    const rooms = fileRooms();
-    const { intake, journal, put } = await intakeOf(rooms);
-    const [old, next] = [rooms.stream(), rooms.stream()];
-    const disk = new Barrier();
-    rooms.files.gate = ({ kind, path }) => (kind === "write" && SEGMENT.test(path) ? disk.opened : undefined);
-    put(old, "large", 5000);
-    put(old, "deletion", 0);
-    intake.follow(next, old);
-    put(next, "creation", 10);
-    await rooms.files.idle();
-    assert.deepEqual(rooms.told, []);
-    disk.open();
-    await rooms.files.idle();
-    assert.deepEqual(rooms.told, ["large durable", "deletion durable", "creation durable"]);
-    await journal.close();
-  });
-
+describe("a large payload that fails", () => {
   test("does not take along the note of a read, which changed nothing", async () => {
     const rooms = fileRooms();
     const { intake, journal, put } = await intakeOf(rooms);
@@ -183,44 +165,21 @@ describe("a new stream of a name", () => {
     await journal.close();
   });
 
-  test("fails with what is held for the one before it", async () => {
-    const rooms = fileRooms();
-    const { intake, journal, put } = await intakeOf(rooms);
-    const [old, next] = [rooms.stream(), rooms.stream()];
-    rooms.files.gate = ({ kind, path }) => (kind === "write" && SEGMENT.test(path) ? diskError("ENOSPC") : undefined);
-    put(old, "large", 5000);
-    put(old, "deletion", 0);
-    intake.follow(next, old);
-    put(next, "creation", 10);
-    await rooms.files.idle();
-    assert.deepEqual(rooms.told, ["large storage-full", "deletion storage-full", "creation storage-full"]);
-    assert.equal(next.held, null);
-    await journal.close();
-  });
-
-  test("fails with the note of a read behind it: a stream that never was has none", async () => {
-    const rooms = fileRooms();
-    const { intake, journal, put } = await intakeOf(rooms);
-    const [old, next] = [rooms.stream(), rooms.stream()];
-    rooms.files.gate = ({ kind, path }) => (kind === "write" && SEGMENT.test(path) ? diskError("ENOSPC") : undefined);
-    const before = rooms.files.count("writeThen", /./);
-    put(old, "large", 5000);
-    intake.follow(next, old);
-    intake.put(next, RecordKind.create, recordOf("initial"), () => (next.deleted = true));
-    intake.put(next, RecordKind.touch, recordOf("", { atMs: 7 }), null);
-    await rooms.files.idle();
-    await journal.drain();
-    assert.deepEqual([rooms.told, next.deleted], [["large storage-full"], true]);
-    assert.equal(rooms.files.count("writeThen", /./), before);
-    await journal.close();
-  });
-
-  test("of a name where nothing is held waits for nothing", async () => {
+  test("as a creation takes along the note of a read: a stream that never was has none", async () => {
     const rooms = fileRooms();
     const { intake, journal } = await intakeOf(rooms);
-    const next = rooms.stream();
-    intake.follow(next, rooms.stream());
-    assert.equal(next.held, null);
+    const stream = rooms.stream();
+    rooms.files.gate = ({ kind, path }) => (kind === "write" && SEGMENT.test(path) ? diskError("ENOSPC") : undefined);
+    const before = rooms.files.count("writeThen", /./);
+    intake.put(stream, RecordKind.create, recordOf(bytesOf(5000)), (how) => {
+      stream.deleted = true;
+      rooms.told.push(how);
+    });
+    intake.put(stream, RecordKind.touch, recordOf("", { atMs: 7 }), null);
+    await rooms.files.idle();
+    await journal.drain();
+    assert.deepEqual([rooms.told, stream.held], [["storage-full"], null]);
+    assert.equal(rooms.files.count("writeThen", /./), before);
     await journal.close();
   });
 });

@@ -23,7 +23,8 @@ function changesIn(): Changes {
   // Only told of what happens here: nothing is handed in.
   const references = Object.assign(Object.create(References.prototype) as References, { drop: () => undefined, collect: (stream: FileStream) => collected.push(stream) });
   const flusher = new Flusher(rooms.parts, writer, cache, 1e6);
-  return { rooms, left, collected, changes: new DurableChanges({ loader: { leave: (stream) => void left.push(stream) }, cache, flusher, references }) };
+  const loader = { leave: (stream: FileStream): void => void left.push(stream) };
+  return { rooms, left, collected, changes: new DurableChanges({ loader, cache, flusher, references, trash: rooms.trash }) };
 }
 
 function watched(stream: FileStream): string[] {
@@ -69,13 +70,15 @@ describe("what has become durable", () => {
     assert.deepEqual([source.forkCount, collected.length], [0, 2]);
   });
 
-  test("takes a deleted stream out of memory", () => {
+  test("takes a deleted stream out of memory, and its files out of their place", async () => {
     const { rooms, changes, left } = changesIn();
     const stream = rooms.stream();
     const told = watched(stream);
     changes.apply(rooms.entry(stream, "bytes"), 1);
     changes.apply(rooms.entry(stream, "", { kind: RecordKind.delete }), 2);
     assert.deepEqual([stream.standing, left, rooms.cache.bytes, told], ["gone", [stream], 0, ["0-5", "deleted"]]);
+    assert.equal(rooms.trash.isVacating("s"), true);
+    await rooms.trash.removed(stream);
   });
 
   test("drops what a trim covers", async () => {

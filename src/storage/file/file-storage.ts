@@ -2,8 +2,7 @@ import { join } from "node:path";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import type { Allocate, AppendRecord, DamagedStreamError, ListedStream, MaybePromise, Position, Rejection, Settlement, Storage, StorageHealth, StoredStream, StreamConfig } from "../storage.js";
-import type { Backlog } from "./recovery/backlog.js";
-import { CatchUp } from "./recovery/catch-up.js";
+import type { UnopenedStreams } from "./recovery/unopened-streams.js";
 import { listStreams } from "./directory/catalog.js";
 import { Checkpointer, type SealedFile } from "./writing/checkpointer.js";
 import { Damage } from "./segments/damage-log.js";
@@ -73,9 +72,8 @@ export class FileStorage implements Storage {
   readonly #references: References;
   readonly #changes: DurableChanges;
   readonly #streams = new Map<string, FileStream>();
-  readonly #catchUp: CatchUp;
   /** What the last process left in the journal, until all of it is opened. */
-  #backlog: Backlog | null = null;
+  #unopened: UnopenedStreams | null = null;
   #journal: Journal | null = null;
   #unlock: (() => Promise<void>) | null = null;
   #faulted: Error | null = null;
@@ -110,7 +108,6 @@ export class FileStorage implements Storage {
       fault,
     });
     this.#loader = new StreamLoader({ files, layout, streams: this.#streams, openJournaled: (name) => this.#openJournaled(name), trash: this.#trash, damage: this.#damage, lastBatch: () => this.#openJournal().lastBatch, hasFailed: () => this.#faulted !== null });
-    this.#catchUp = new CatchUp({ open: (name) => this.#loader.find(name), failed, clock, fault });
     this.#references = new References({
       streams: this.#streams,
       load: (name) => this.#loader.find(name),
@@ -143,20 +140,21 @@ export class FileStorage implements Storage {
     const written = { writer: this.#writer, cache: this.#cache, trash: this.#trash };
     const recovered = await recover({ files: this.#files, layout: this.#layout, directoryId: id, ...written, maxUnwrittenBytes: Math.floor(this.#options.tailCacheBytes / 2) });
     if (!isNew && recovered.nextBatch === 1) throw new DirectoryError(`the journal in ${this.#layout.journal} is missing`);
-    this.#backlog = recovered.backlog;
-    this.#journal = this.#makeJournal(id, recovered);
-    await this.#journal.open();
+    const { unopened, records, bytes } = recovered;
+    this.#unopened = unopened;
+    const journal = (this.#journal = this.#makeJournal(id, recovered));
+    await journal.open();
     if (isNew) await writeMarker(this.#files, this.#layout, id);
     await this.#trash.emptyAll();
-    const { backlog, records, bytes } = recovered;
-    if (records > 0) this.#options.log.info("recovered from the journal", { streams: backlog.size, records, bytes, ms: this.#options.clock.nowMs() - startedMs });
-    const opened = this.#catchUp.run(backlog.names());
-    void opened.then((areAll) => (this.#backlog = areAll ? null : backlog));
+    if (records > 0) this.#options.log.info("recovered from the journal", { streams: unopened.size, records, bytes, ms: this.#options.clock.nowMs() - startedMs });
+    if (this.#faulted !== null) unopened.stop();
+    const opened = unopened.openAll({ open: (name) => this.#loader.find(name), failed: (trouble) => journal.checkpointFailed(trouble), clock: this.#options.clock, fault: (error) => this.#fault(error) });
+    void opened.then((areAll) => (this.#unopened = areAll ? null : unopened));
     for (const file of recovered.sealed) this.#checkpoint(opened.then((areAll) => (areAll ? sealedFile(file) : null)));
   }
 
   async #openJournaled(name: string): Promise<FileStream | null> {
-    const stream = (await this.#backlog?.open(name)) ?? null;
+    const stream = (await this.#unopened?.open(name)) ?? null;
     if (stream === null) return null;
     stream.unreserve();
     if (stream.damage !== null) this.#damaged(stream, stream.damage);
@@ -211,7 +209,7 @@ export class FileStorage implements Storage {
   }
 
   lacks(name: string): boolean {
-    return this.#loader.lacks(name) && this.#backlog?.has(name) !== true;
+    return this.#loader.lacks(name) && this.#unopened?.has(name) !== true;
   }
 
   async load(name: string): Promise<StoredStream | null> {
@@ -367,7 +365,7 @@ export class FileStorage implements Storage {
     if (journal !== null) {
       const deadline = this.#options.clock.after(CLOSE_MS, () => this.#leaveRest());
       if (this.#faulted === null) await this.#seal(journal);
-      this.#catchUp.end();
+      this.#unopened?.end();
       this.#trash.end();
       await this.#checkpointer.end();
       deadline.cancel();
@@ -381,7 +379,7 @@ export class FileStorage implements Storage {
 
   /** Brings nothing more from the journal to the streams' own files, and lets nobody wait for that: the next start does. */
   #leaveRest(): void {
-    this.#catchUp.stop();
+    this.#unopened?.stop();
     this.#checkpointer.stop();
     this.#journal?.stopWaiting();
   }

@@ -4,21 +4,21 @@ import type { Mutant } from "./mutant.js";
 export const RECOVERY_MUTANTS: readonly Mutant[] = [
   {
     fault: "records are applied again that the sidecar holds",
-    file: "storage/file/recovery/backlog.ts",
+    file: "storage/file/recovery/unopened-streams.ts",
     code: "if (batch <= stream.persistedBatch) continue;",
     becomes: "",
     seed: 1,
   },
   {
     fault: "a sidecar that a kill left unsynced counts as permanent",
-    file: "storage/file/recovery/backlog.ts",
+    file: "storage/file/recovery/unopened-streams.ts",
     code: "stream.hasUnsyncedSidecar = own !== null;",
     becomes: "",
     seed: 124,
   },
   {
     fault: "the directory of a stream that a kill left unsynced is not synced",
-    file: "storage/file/recovery/backlog.ts",
+    file: "storage/file/recovery/unopened-streams.ts",
     code: "stream.hasNotice = isTold;\n    writer.noteShard(directory);",
     becomes: "stream.hasNotice = isTold;",
     seed: 126,
@@ -39,7 +39,7 @@ export const RECOVERY_MUTANTS: readonly Mutant[] = [
   },
   {
     fault: "what comes before a large append is not written before it is joined",
-    file: "storage/file/recovery/backlog.ts",
+    file: "storage/file/recovery/unopened-streams.ts",
     code: "await writer.flushTo(stream, position);\n    if (stream.damage",
     becomes: "if (stream.damage",
     seed: 20,
@@ -53,16 +53,16 @@ export const RECOVERY_MUTANTS: readonly Mutant[] = [
   },
   {
     fault: "a deletion that forks hold up is forgotten by a crash",
-    file: "storage/file/recovery/backlog.ts",
-    code: "if (record.kind === RecordKind.softDelete) return stream.softDelete(batch);",
-    becomes: "if (record.kind === RecordKind.softDelete) return;",
+    file: "storage/file/recovery/unopened-streams.ts",
+    code: "else await applyRecord(stream, record, batch, this.#consequences);",
+    becomes: "else if (record.kind !== RecordKind.softDelete) await applyRecord(stream, record, batch, this.#consequences);",
     seed: 59,
   },
   {
     fault: "a fork's link in its source is forgotten by a crash",
-    file: "storage/file/recovery/backlog.ts",
-    code: "return stream.link(change.payload.toString(), position, batch);",
-    becomes: "return;",
+    file: "storage/file/recovery/unopened-streams.ts",
+    code: "else await applyRecord(stream, record, batch, this.#consequences);",
+    becomes: "else if (record.kind !== RecordKind.link) await applyRecord(stream, record, batch, this.#consequences);",
     seed: 33,
   },
   {

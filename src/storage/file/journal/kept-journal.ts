@@ -78,8 +78,8 @@ export class KeptJournal {
 function framesOf(path: string, bytes: Buffer, sequence: number, isKept: boolean): readonly Frame[] {
   const first = decodeFrame(bytes, 0);
   const read = first === null ? null : readJournalFile(bytes, { sequence, directoryId: first.directoryId, lastBatch: null, isKept });
-  if (read !== null && read.damage === null) return read.frames;
-  throw new Error(`journal file ${path} was damaged since it was written, at byte ${read?.damage?.offset ?? 0}`);
+  if (read?.damages.length === 0) return read.frames;
+  throw new Error(`journal file ${path} was damaged since it was written, at byte ${read?.damages[0]?.offset ?? 0}`);
 }
 
 type WantedStream = (stream: { readonly id: string; readonly name: string }) => boolean;

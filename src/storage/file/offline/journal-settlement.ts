@@ -161,10 +161,10 @@ async function applyAll({ files, layout, directoryId, log, lastBatch }: Settleme
   let failed: Error | null = null;
   const fault = (error: Error): void => void (failed ??= error);
   const trash = new Trash({ files, layout, pool, clock: systemClock(), log, failed: fault, fault, noteShard: (directory) => writer.noteShard(directory) });
-  const { backlog } = await recover({ files, layout, directoryId, writer, cache, trash, maxUnwrittenBytes: CACHE_BYTES / 2, journal, lastBatch });
+  const { unopened } = await recover({ files, layout, directoryId, writer, cache, trash, maxUnwrittenBytes: CACHE_BYTES / 2, journal, lastBatch });
   const left: FileStream[] = [];
-  for (const name of backlog.names()) {
-    const stream = await backlog.open(name);
+  for (const name of unopened.names()) {
+    const stream = await unopened.open(name);
     if (stream === null || lost.has(stream.directory)) continue;
     // What is before a gap is theirs like everything else.
     if (shortened.has(stream.directory)) stream.damage = null;

@@ -1,25 +1,13 @@
-import type { AppendRecord, Position } from "../../storage.js";
-import { RecordKind, type BypassedPayload, type RecordKindCode } from "../format/record.js";
-import type { Place } from "../memory/file-stream.js";
+import { RecordKind } from "../format/record.js";
+import type { FileStream } from "../memory/file-stream.js";
+import type { Position } from "../../storage.js";
+import type { JournalEntry } from "./journal-entry.js";
 
 /** A change of a stream: a record that was read, or an entry that is written. Only appends and creates bring bytes. */
-export interface RecordedChange {
-  readonly kind: RecordKindCode | null;
-  readonly position: Position;
-  readonly segmentStart: Position;
-  readonly change: AppendRecord;
-  readonly bypassed: BypassedPayload | null;
-}
+export type RecordedChange = Pick<JournalEntry, "kind" | "position" | "segmentStart" | "change" | "bypassed">;
 
 /** A stream that records change: one in memory, or what a survey knows of one. */
-export interface RecordedStream {
-  advance(change: AppendRecord, length: number, segmentStart: Position, batch: number): void;
-  touch(atMs: number, batch: number): void;
-  trim(place: Place, batch: number): void;
-  link(fork: string, neededBefore: Position, batch: number): void;
-  unlink(fork: string, batch: number): void;
-  softDelete(batch: number): void;
-}
+export type RecordedStream = Pick<FileStream, "advance" | "touch" | "trim" | "link" | "unlink" | "softDelete">;
 
 /** What comes of changes besides the stream's new state; what is left out needs nothing more. */
 export interface Consequences<Stream, Change> {

@@ -17,18 +17,14 @@ export interface JournalContent {
   /** Where the last of them ends. */
   readonly end: number;
   /** What is wrong, in order; each is before another frame. */
-  readonly damages: readonly FrameDamage[];
+  readonly damages: readonly JournalDamage[];
 }
 
 /** A place from which on a journal file is not what was written. */
 export interface JournalDamage {
   readonly offset: number;
   readonly problem: string;
-}
-
-/** Damage between the frames of a file. */
-export interface FrameDamage extends JournalDamage {
-  /** The sound frame after it; `null` without one. */
+  /** The sound frame after it, which may be another file's; `null` without one. */
   readonly next: Frame | null;
 }
 
@@ -40,7 +36,7 @@ const FOREIGN = "it belongs to another directory";
  */
 export function readJournalFile(bytes: Buffer, expected: ExpectedJournal): JournalContent {
   const frames: Frame[] = [];
-  const damages: FrameDamage[] = [];
+  const damages: JournalDamage[] = [];
   let problem = problemAtStart(bytes, expected);
   let end = 0;
   let batch = expected.lastBatch;
@@ -102,5 +98,5 @@ export function cutOff(bytes: Buffer, frames: readonly Frame[], end: number, seq
   const isTorn = claimsFrame(bytes, end, sequence);
   const isAllThere = isTorn ? end + bytes.readUInt32LE(end + 4) <= bytes.length : end + SECTOR_BYTES <= bytes.length;
   const problem = `it ends here, but had ${fileBytes} bytes`;
-  return { offset: bytes.length, problem: isAllThere ? `${problem}; its records end before, at byte ${end}` : problem, mayHideFrames: !isAllThere };
+  return { offset: bytes.length, problem: isAllThere ? `${problem}; its records end before, at byte ${end}` : problem, next: null, mayHideFrames: !isAllThere };
 }

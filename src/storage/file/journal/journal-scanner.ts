@@ -34,13 +34,10 @@ export interface ScannedFile extends ListedFile {
 /** Where the journal is not what was written. */
 export interface ScanDamage extends JournalDamage {
   /**
-   * `foreign`: the file has only another's frames. `gap`: something before a sound frame is missing. `unfinished`: what was
-   * kept of a file has lost its end. `lost`: the file has lost all, as a later one has frames. `nothing`: no file has
-   * any. `cut`: the newest has lost its end, perhaps without any frame.
+   * `foreign`: the file has only another's frames. `gap`: there is none where one was. `lost`: the file has none, though it,
+   * or another before the next one that has, had some. `cut`: the newest was cut off, perhaps behind its last frame.
    */
-  readonly kind: "foreign" | "gap" | "unfinished" | "lost" | "nothing" | "cut";
-  /** The sound frame after it, which may be another file's; `null` without one. */
-  readonly next: Frame | null;
+  readonly kind: "foreign" | "gap" | "lost" | "cut";
   /** Whether frames may be missing. */
   readonly mayHideFrames: boolean;
 }
@@ -98,7 +95,7 @@ export async function* scanFiles({ files, directoryId }: Omit<ScanOptions, "layo
     const file: ScannedFile = { ...one, bytes: bytes.length, end: content.end, hasFrames: content.frames.length > 0, expected };
     const [next] = content.frames;
     // After a known batch, the next one's number shows what is missing.
-    if (isNext && next !== undefined && lastBatch === null && first !== null) yield lostRun(first, { kind: "lost", problem: "it has no sound record, but a later file has", next });
+    if (isNext && next !== undefined && lastBatch === null && first !== null) yield lostRun(first, "it has no sound record, but a later file has", next);
     isForeign ||= !file.hasFrames && content.damages.length > 0 && !expected.isKept;
     if (isNext) {
       first ??= file;
@@ -109,21 +106,21 @@ export async function* scanFiles({ files, directoryId }: Omit<ScanOptions, "layo
   }
   if (isForeign || first === null) return;
   // From its first start on a directory has a frame, and a file has the length that its frames vouch for.
-  if (newest === null) yield lostRun(first, { kind: "nothing", problem: "it has no sound record", next: null });
-  else if (newest.cut !== null) yield { file: newest.file, bytes: NO_BYTES, damage: { ...newest.cut, kind: "cut", next: null }, frames: [] };
+  if (newest === null) yield lostRun(first, "it has no sound record", null);
+  else if (newest.cut !== null) yield { file: newest.file, bytes: NO_BYTES, damage: { ...newest.cut, kind: "cut" }, frames: [] };
 }
 
 /** Every file has frames before the next one gets any. */
-function lostRun(file: ScannedFile, damage: Pick<ScanDamage, "kind" | "problem" | "next">): Run {
-  return { file, bytes: NO_BYTES, damage: { ...damage, offset: 0, mayHideFrames: true }, frames: [] };
+function lostRun(file: ScannedFile, problem: string, next: Frame | null): Run {
+  return { file, bytes: NO_BYTES, damage: { kind: "lost", offset: 0, problem, next, mayHideFrames: true }, frames: [] };
 }
 
 function* runsOf(file: ScannedFile, bytes: Buffer, { frames, damages }: JournalContent): Generator<Run> {
   const starts = damages.map(({ next }) => (next === null ? frames.length : frames.indexOf(next)));
   if (starts[0] !== 0) yield { file, bytes, damage: null, frames: frames.slice(0, starts[0]) };
-  for (const [index, { offset, problem, next }] of damages.entries()) {
-    const kind = next !== null ? "gap" : file.standing === "kept" ? "unfinished" : "foreign";
-    yield { file, bytes, damage: { kind, offset, problem, next, mayHideFrames: true }, frames: frames.slice(starts[index], starts[index + 1]) };
+  for (const [index, damage] of damages.entries()) {
+    const kind = damage.next === null && file.standing !== "kept" ? "foreign" : "gap";
+    yield { file, bytes, damage: { ...damage, kind, mayHideFrames: true }, frames: frames.slice(starts[index], starts[index + 1]) };
   }
 }
 

@@ -38,19 +38,11 @@ export interface Recovered {
   readonly bytes: number;
 }
 
-/** A journal file of a process that ended. */
+/** A journal file of a process that ended, with its records noted. */
 export interface RecoveredFile {
-  readonly sequence: number;
   readonly path: string;
+  readonly sequence: number;
   /** Whether it is what was kept of one. */
-  readonly isKept: boolean;
-  readonly streams: readonly StreamRecords[];
-}
-
-/** A file whose records are noted. */
-interface NotedFile {
-  readonly path: string;
-  readonly sequence: number;
   readonly isKept: boolean;
   /** By handle. */
   readonly streams: ReadonlyMap<number, StreamRecords>;
@@ -78,7 +70,7 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
   for (const identity of fates.deleted.values()) await removeDeleted(options, identity, fates);
   return {
     unopened: new UnopenedStreams(options, fates.surviving, lastBatch),
-    sealed: noted.filter(({ frames }) => frames > 0).map(({ sequence, path, isKept, streams }) => ({ sequence, path, isKept, streams: [...streams.values()] })),
+    sealed: noted.filter(({ frames }) => frames > 0),
     nextSequence: (own.at(-1)?.sequence ?? 0) + 1,
     nextBatch: lastBatch + 1,
     records: noted.reduce((sum, file) => sum + file.records, 0),
@@ -101,7 +93,7 @@ async function removeLeftovers({ files, layout }: RecoveryOptions): Promise<void
  * When the process was killed in the middle of a sync, or the sync failed, the system may show a last frame that is not
  * on the disk, or hide one behind it that is. Both are made so, and synced, before anything is built on it.
  */
-async function makeLastFrameLast({ files }: RecoveryOptions, noted: readonly NotedFile[]): Promise<void> {
+async function makeLastFrameLast({ files }: RecoveryOptions, noted: readonly RecoveredFile[]): Promise<void> {
   const last = noted.findLast(({ frames }) => frames > 0);
   if (last === undefined) return;
   const file = await files.open(last.path, "log");
@@ -116,21 +108,20 @@ async function makeLastFrameLast({ files }: RecoveryOptions, noted: readonly Not
 }
 
 /** Removes files that were made ready and never used: before later ones, a file without frames is one that lost them. */
-async function removeUnused({ files }: RecoveryOptions, noted: readonly NotedFile[]): Promise<void> {
+async function removeUnused({ files }: RecoveryOptions, noted: readonly RecoveredFile[]): Promise<void> {
   if (noted.every(({ frames }) => frames === 0)) return;
   for (const { path, frames } of noted) if (frames === 0) await files.unlink(path);
 }
 
 /** Reads and checks every frame, and notes whose records are where: `known` takes the streams met, by id. */
-async function noteJournal(options: RecoveryOptions, known: Map<string, StreamRecords>): Promise<NotedFile[]> {
-  const noted: NotedFile[] = [];
+async function noteJournal(options: RecoveryOptions, known: Map<string, StreamRecords>): Promise<RecoveredFile[]> {
+  const noted: RecoveredFile[] = [];
   for await (const { file, frames } of scanJournal(options, "strict")) noted.push(noteRecords({ ...file, frames, bindings: NO_BINDINGS }, known));
-  for (const { isKept, streams } of noted) if (isKept) for (const records of streams.values()) records.isKept = true;
   return noted;
 }
 
-async function noteSources(sources: readonly JournalSource[], known: Map<string, StreamRecords>): Promise<NotedFile[]> {
-  const noted: NotedFile[] = [];
+async function noteSources(sources: readonly JournalSource[], known: Map<string, StreamRecords>): Promise<RecoveredFile[]> {
+  const noted: RecoveredFile[] = [];
   for (const { path, sequence, frames, bindings } of sources) noted.push(noteRecords({ path, sequence, standing: "next", frames: await frames(), bindings }, known));
   return noted;
 }
@@ -138,7 +129,8 @@ async function noteSources(sources: readonly JournalSource[], known: Map<string,
 const NO_BINDINGS: JournalSource["bindings"] = new Map();
 
 /** Only heads are read: whole records are, and applied, when their streams are opened. */
-function noteRecords({ path, sequence, standing, frames, bindings }: ListedFile & { readonly frames: readonly Frame[] } & Pick<JournalSource, "bindings">, known: Map<string, StreamRecords>): NotedFile {
+function noteRecords({ path, sequence, standing, frames, bindings }: ListedFile & { readonly frames: readonly Frame[] } & Pick<JournalSource, "bindings">, known: Map<string, StreamRecords>): RecoveredFile {
+  const isKept = standing === "kept";
   const streams = new Map<number, StreamRecords>();
   for (const frame of frames) {
     for (const head of decodeHeads(frame)) {
@@ -149,11 +141,12 @@ function noteRecords({ path, sequence, standing, frames, bindings }: ListedFile 
       const stream = streams.get(handle);
       if (stream === undefined) throw new DirectoryError(`journal file ${path} uses handle ${handle} without saying what it means`);
       stream.note(frame, head);
+      stream.isKept ||= isKept;
     }
   }
   const records = frames.reduce((sum, { recordCount }) => sum + recordCount, 0);
   const bytes = frames.reduce((sum, frame) => sum + frame.records.length, 0);
-  return { path, sequence, isKept: standing === "kept", streams, frames: frames.length, records, bytes, lastBatch: frames.at(-1)?.batch ?? 0, lastFrame: placeOf(frames.at(-1)) };
+  return { path, sequence, isKept, streams, frames: frames.length, records, bytes, lastBatch: frames.at(-1)?.batch ?? 0, lastFrame: placeOf(frames.at(-1)) };
 }
 
 function recordsOf(identity: StreamIdentity, known: Map<string, StreamRecords>): StreamRecords {
@@ -162,7 +155,7 @@ function recordsOf(identity: StreamIdentity, known: Map<string, StreamRecords>):
   return records;
 }
 
-function placeOf(frame: Frame | undefined): NotedFile["lastFrame"] {
+function placeOf(frame: Frame | undefined): RecoveredFile["lastFrame"] {
   if (frame === undefined) return { offset: 0, length: 0 };
   const length = FRAME_HEADER_BYTES + frame.records.length;
   return { offset: frame.nextOffset - alignUp(length), length };
@@ -176,7 +169,7 @@ interface Fates {
   readonly deleted: ReadonlyMap<string, StreamIdentity>;
 }
 
-function fatesOf(noted: readonly NotedFile[], known: ReadonlyMap<string, StreamRecords>): Fates {
+function fatesOf(noted: readonly RecoveredFile[], known: ReadonlyMap<string, StreamRecords>): Fates {
   const surviving = new Map<string, StreamRecords>();
   const deleted = new Map<string, StreamIdentity>();
   for (const file of noted) {
@@ -208,6 +201,6 @@ async function removeDeleted(options: RecoveryOptions, identity: StreamIdentity,
 
 /** A recovered file for its checkpoint, now that its streams are open. */
 export function sealedFile({ sequence, path, isKept, streams }: RecoveredFile): SealedFile {
-  const touched = new Set(streams.map(({ stream }) => stream).filter((stream) => stream !== null));
+  const touched = new Set([...streams.values()].map(({ stream }) => stream).filter((stream) => stream !== null));
   return { sequence, path, isKept, streams: touched, close: () => Promise.resolve() };
 }

@@ -4,9 +4,10 @@ import type { DamagedPlace } from "./damaged-place.js";
 import { ANYBODYS } from "../segments/damage-log.js";
 import type { Files } from "../disk/files.js";
 import { bringsBytes, broughtBytes } from "../journal/apply-record.js";
-import { cutOff, readJournalFile, type ExpectedJournal, type FrameDamage, type JournalDamage } from "../journal/journal-reader.js";
+import { cutOff, readJournalFile, type ExpectedJournal, type JournalDamage } from "../journal/journal-reader.js";
 import { readJournal, scanFiles, scanJournal, type ListedFile, type Run, type ScanDamage, type ScannedFile } from "../journal/journal-scanner.js";
 import { isSuperseded, meetStream, ownSidecar, type FirstRecord, type JournaledStream } from "./journaled-stream.js";
+import type { JournalSource } from "../recovery/recovery.js";
 import type { Layout } from "../format/layout.js";
 import { DirectoryError } from "../directory/lock.js";
 import { decodeRecords, RecordKind, type Frame, type JournalRecord, type StreamIdentity } from "../format/record.js";
@@ -21,15 +22,9 @@ export interface SurveyOptions {
   readonly knownBatch?: number;
 }
 
-/** One file of the journal. */
-export interface SurveyedFile {
-  readonly path: string;
-  readonly sequence: number;
+/** One file of the journal: its sound frames, also those behind damage, are read again each time, so that they are not all in memory. */
+export interface SurveyedFile extends JournalSource {
   readonly bytes: number;
-  /** The sound frames, also those behind damage; read again each time, so that they are not all in memory. */
-  readonly frames: () => Promise<readonly Frame[]>;
-  /** What handles stand for that were bound in a damaged frame, where that is certain. */
-  readonly bindings: ReadonlyMap<number, StreamIdentity>;
 }
 
 /** What the journal holds. */
@@ -68,8 +63,7 @@ export async function surveyKept(options: SurveyOptions): Promise<Survey> {
 }
 
 /** What is known of a file while it is read, and behind it: the next one's first frame may tell that it has lost its last. */
-interface FileState {
-  readonly file: ScannedFile;
+interface FileState extends ScannedFile, SurveyedFile {
   readonly byHandle: Map<number, JournaledStream>;
   readonly bindings: Map<number, StreamIdentity>;
   /** Handles of which only a damaged frame says what they stand for, and that is not certain. */
@@ -93,7 +87,6 @@ interface Held {
 
 class Surveyor {
   readonly #options: SurveyOptions;
-  readonly #files: SurveyedFile[] = [];
   readonly #damages: DamagedPlace[] = [];
   readonly #streams = new Map<string, JournaledStream>();
   #lastBatch = 0;
@@ -125,88 +118,68 @@ class Surveyor {
     const superseded = [...this.#streams.values()].filter((stream) => mayLackDeletions && !stream.deleted && isSuperseded(stream));
     for (const stream of superseded) stream.deleted = true;
     const ids = new Set(superseded.map(({ identity }) => identity.id));
-    return { files: this.#files, damages: this.#damages, streams: this.#streams, superseded: ids, lastBatch, highestBatch, foreign: this.#foreign };
+    return { files: this.#states, damages: this.#damages, streams: this.#streams, superseded: ids, lastBatch, highestBatch, foreign: this.#foreign };
   }
 
   #stateOf(file: ScannedFile): FileState {
-    const known = this.#states.find((state) => state.file === file);
+    const { path, expected } = file;
+    const known = this.#states.find((state) => state.path === path);
     if (known !== undefined) return known;
-    const { path, sequence, bytes, expected } = file;
-    const state: FileState = { file, byHandle: new Map(), bindings: new Map(), uncertain: new Set(), lastBatch: expected.lastBatch };
     const frames = async (): Promise<readonly Frame[]> => readJournalFile(await readJournal(this.#options.files, path), expected).frames;
+    const state: FileState = { ...file, frames, byHandle: new Map(), bindings: new Map(), uncertain: new Set(), lastBatch: expected.lastBatch };
     this.#states.push(state);
-    this.#files.push({ path, sequence, bytes, frames, bindings: state.bindings });
     return state;
   }
 
   #noteDamage(state: FileState, damage: ScanDamage, bytes: Buffer): Promise<void> | void {
-    const { path } = state.file;
-    switch (damage.kind) {
-      case "gap":
-        return this.#noteGap(state, damage, bytes);
-      case "lost":
-        return this.#noteLost(state, damage);
-      case "nothing":
-        return this.#noteNothing(state, damage);
-      case "unfinished":
-        return this.#noteUnfinished(state, damage, bytes);
-      case "cut":
-        this.#isCutOff = damage.mayHideFrames;
-        return void this.#damages.push(placeOf(path, damage, damage.mayHideFrames ? "anybody" : "nobody"));
-      case "foreign":
-        // Nothing of this directory's in it, but somebody's: it must not be taken for an empty one.
-        this.#foreign = path;
-        return void this.#damages.push(placeOf(path, damage, "nobody"));
-    }
-  }
-
-  /** What was kept of a file ends with a frame without records. */
-  async #noteUnfinished(state: FileState, damage: ScanDamage, bytes: Buffer): Promise<void> {
-    const { frames, end, areWhole } = likelyFrames(bytes, damage.offset, bytes.length, state.file.expected);
-    const isAll = areWhole && end === bytes.length && frames.at(-1)?.frame.recordCount === 0;
-    await this.#note(state, damage, { parts: [{ state, frames }], isAll });
+    if (damage.kind === "gap") return this.#noteGap(state, damage, bytes);
+    if (damage.kind === "lost") return this.#noteLost(state, damage);
+    const { path } = state;
+    // Nothing of this directory's in it, but somebody's: it must not be taken for an empty one.
+    if (damage.kind === "foreign") this.#foreign = path;
+    else this.#isCutOff = damage.mayHideFrames;
+    this.#damages.push(placeOf(path, damage, this.#isCutOff ? "anybody" : "nobody"));
   }
 
   /** Looks at where the journal ends, now that all files are known: a sidecar, or what was kept, may have more than it. */
   async #noteMissed(): Promise<void> {
-    const newest = this.#states.findLast(({ file }) => file.standing === "next" && file.hasFrames);
+    const newest = this.#states.findLast(({ standing, hasFrames }) => standing === "next" && hasFrames);
     const lastBatch = this.#lastBatch;
     const knownBatch = Math.max(this.#keptBatch, this.#options.knownBatch ?? 0);
     if (this.#foreign !== null || this.#isCutOff || newest === undefined || knownBatch <= lastBatch) return;
     this.#isOnlyTold = this.#damages.length === 0;
     const held = await this.#behindLast(Infinity);
     const problem = `it ends with batch ${lastBatch}, but a meta.json holds batch ${knownBatch}`;
-    await this.#note(newest, { offset: newest.file.end, problem, next: null }, { ...held, isAll: held.isAll && countOf(held) >= knownBatch - lastBatch });
+    await this.#note(newest, { offset: newest.end, problem, next: null }, { ...held, isAll: held.isAll && countOf(held) >= knownBatch - lastBatch });
   }
 
-  /** Every directory has a frame from its first start on: of several files the one that shows something had it. */
-  async #noteNothing(first: FileState, damage: ScanDamage): Promise<void> {
-    const held = await this.#behindLast(Infinity);
-    const state = held.parts.find(({ frames }) => frames.length > 0)?.state ?? first;
-    await this.#note(state, damage, { ...held, isAll: held.isAll && countOf(held) > 0 });
-  }
-
-  /** The journal's first files have lost their frames. */
-  async #noteLost(state: FileState, damage: ScanDamage): Promise<void> {
+  /** Of files without frames, before the first that has some or where none has, the one that shows something had it. */
+  async #noteLost(first: FileState, damage: ScanDamage): Promise<void> {
     const held = await this.#behindLast(Infinity);
     const last = held.parts.flatMap(({ frames }) => frames).at(-1);
-    const nextBatch = damage.next?.batch ?? Infinity;
-    const isAll = nextBatch === 1 || (held.isAll && last?.isCertain === true && last.frame.batch === nextBatch - 1);
-    await this.#note(state, damage, { ...held, isAll });
+    if (damage.next === null) {
+      const state = held.parts.find(({ frames }) => frames.length > 0)?.state ?? first;
+      return this.#note(state, damage, { ...held, isAll: held.isAll && last !== undefined });
+    }
+    const { batch } = damage.next;
+    const isAll = batch === 1 || (held.isAll && last?.isCertain === true && last.frame.batch === batch - 1);
+    await this.#note(first, damage, { ...held, isAll });
   }
 
   /** What is between the last sound frame and the next, in this file and at the end of the one before, was damaged. */
   async #noteGap(state: FileState, damage: ScanDamage, bytes: Buffer): Promise<void> {
     const { offset, next } = damage;
-    if (next === null) return;
-    const { lastBatch } = state;
-    const { isKept } = state.file.expected;
-    // Batches count every frame: none is missing.
-    if (next.batch - 1 === lastBatch && isKept !== true) return this.#note(state, damage, { parts: [], isAll: true });
-    const own = likelyFrames(bytes, offset, next.offset, state.file.expected);
-    const isOwnAll = own.areWhole && own.end === next.offset;
-    // There they count none: its frames follow each other without a gap.
-    if (isKept === true) return this.#note(state, damage, { parts: [{ state, frames: own.frames }], isAll: isOwnAll });
+    const { lastBatch, expected } = state;
+    const limit = next?.offset ?? bytes.length;
+    const own = likelyFrames(bytes, offset, limit, expected);
+    const isOwnAll = own.areWhole && own.end === limit;
+    // Batches count no frames in what was kept: they follow each other without a gap, and the last has no records.
+    if (next === null || expected.isKept === true) {
+      const isAll = isOwnAll && (next !== null || own.frames.at(-1)?.frame.recordCount === 0);
+      return this.#note(state, damage, { parts: [{ state, frames: own.frames }], isAll });
+    }
+    // Else they count every frame: none is missing.
+    if (next.batch - 1 === lastBatch) return this.#note(state, damage, { parts: [], isAll: true });
     const missing = lastBatch === null ? 0 : next.batch - lastBatch - 1 - own.frames.length;
     const earlier = missing > 0 && offset === 0 ? await this.#behindLast(missing, state) : { parts: [], isAll: true };
     const isAll = isOwnAll && earlier.isAll && countOf(earlier) === missing;
@@ -217,10 +190,10 @@ class Surveyor {
   async #behindLast(most: number, until?: FileState): Promise<Held> {
     const parts: FilePart[] = [];
     let isAll = true;
-    const states = this.#states.filter(({ file }) => file.standing !== "kept");
+    const states = this.#states.filter(({ standing }) => standing !== "kept");
     const before = until === undefined ? states : states.slice(0, states.indexOf(until));
-    for (const state of before.slice(Math.max(0, before.findLastIndex(({ file }) => file.hasFrames)))) {
-      const { path, end: from, expected } = state.file;
+    for (const state of before.slice(Math.max(0, before.findLastIndex(({ hasFrames }) => hasFrames)))) {
+      const { path, end: from, expected } = state;
       const bytes = await readJournal(this.#options.files, path);
       const { frames, end, areWhole } = likelyFrames(bytes, from, bytes.length, expected, most - countOf({ parts }));
       parts.push({ state, frames });
@@ -231,10 +204,10 @@ class Surveyor {
     return { parts, isAll };
   }
 
-  async #note(state: FileState, damage: FrameDamage, { parts, isAll }: Held): Promise<void> {
+  async #note(state: FileState, damage: JournalDamage, { parts, isAll }: Held): Promise<void> {
     const { offset, next } = damage;
     const boundBefore = new Set([...state.byHandle.values()].map(({ identity }) => identity.id));
-    const after = batchBefore(next, state.file.expected) + 1;
+    const after = batchBefore(next, state.expected) + 1;
     const suspects = new Set<string>();
     let isKnown = isAll;
     for (const { state: owner, frames } of parts) {
@@ -242,18 +215,18 @@ class Surveyor {
     }
     // Behind a sound frame of the same file, what was lost is of streams that it had bound, if all of those are known.
     const areAllBound = next !== null && offset > 0 && next.offset > offset && next.handles - bindingsIn(next) === state.byHandle.size;
-    this.#damages.push({ ...placeOf(state.file.path, damage, isKnown ? "nobody" : areAllBound ? boundBefore : "anybody", after), suspects });
+    this.#damages.push({ ...placeOf(state.path, damage, isKnown ? "nobody" : areAllBound ? boundBefore : "anybody", after), suspects });
   }
 
   async #takeFrame(state: FileState, frame: Frame): Promise<void> {
     for (const record of decodeRecords(frame)) await this.#takeRecord(state, frame, record);
     state.lastBatch = frame.batch;
     // The journal goes on from the file before what was kept, not from this.
-    if (state.file.standing === "kept") this.#keptBatch = Math.max(this.#keptBatch, frame.batch);
+    if (state.standing === "kept") this.#keptBatch = Math.max(this.#keptBatch, frame.batch);
     else this.#lastBatch = frame.batch;
   }
 
-  async #takeRecord({ file: { path }, byHandle, uncertain }: FileState, frame: Frame, record: JournalRecord): Promise<void> {
+  async #takeRecord({ path, byHandle, uncertain }: FileState, frame: Frame, record: JournalRecord): Promise<void> {
     const damage = this.#damages.at(-1);
     if (record.identity !== null) byHandle.set(record.handle, await this.#meet({ record, identity: record.identity, batch: frame.batch, isSound: true }));
     const stream = byHandle.get(record.handle);
@@ -315,9 +288,7 @@ class Surveyor {
 
   async #meet(first: FirstRecord): Promise<JournaledStream> {
     const { id } = first.identity;
-    const known = this.#streams.get(id);
-    if (known !== undefined) return known;
-    const met = await meetStream(this.#options, first);
+    const met = this.#streams.get(id) ?? (await meetStream(this.#options, first));
     this.#streams.set(id, met);
     return met;
   }

@@ -97,9 +97,8 @@ export class JournaledStream implements RecordedStream {
     this.tail += length;
   }
 
-  touch(): void {
-    // When it was last used is nothing that a survey tells.
-  }
+  /** When it was last used is nothing that a survey tells. */
+  touch(): void {}
 
   trim({ position }: Place): void {
     this.trimmedTo = position;

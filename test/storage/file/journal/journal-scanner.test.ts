@@ -78,9 +78,9 @@ describe("a scan of the journal", () => {
     ["a frame that is missing in a file", { [FIRST]: [frame(1, 7), ZEROS, frame(1, 9)] }, `${FIRST} is damaged at byte 512: sound records follow at byte 1024`, [[FIRST, null, [7]], [FIRST, "gap", [9]]]],
     ["a file that is missing", { [FIRST]: [frame(1, 7)], [THIRD]: [frame(3, 9)] }, `${THIRD} is damaged at byte 0: batch 9 follows batch 7`, [[FIRST, null, [7]], [THIRD, "gap", [9]]]],
     ["a file that lost all before one that has frames", { [FIRST]: [ZEROS], [SECOND]: [frame(2, 9)] }, `${FIRST} is damaged at byte 0: it has no sound record, but a later file has`, [[FIRST, null, []], [FIRST, "lost", []], [SECOND, null, [9]]]],
-    ["no sound frame in any file", { [FIRST]: [ZEROS], [SECOND]: [] }, `${FIRST} is damaged at byte 0: it has no sound record`, [[FIRST, null, []], [SECOND, null, []], [FIRST, "nothing", []]]],
+    ["no sound frame in any file", { [FIRST]: [ZEROS], [SECOND]: [] }, `${FIRST} is damaged at byte 0: it has no sound record`, [[FIRST, null, []], [SECOND, null, []], [FIRST, "lost", []]]],
     ["another directory's file", { [FIRST]: [frame(1, 7, { directoryId: Buffer.from("another!") })] }, `${FIRST} is damaged at byte 0: it belongs to another directory`, [[FIRST, "foreign", []]]],
-    ["what was kept without its end", { [layout.keptJournalFile(0)]: [frame(0, 3), ZEROS], [FIRST]: [frame(1, 7)] }, `${layout.keptJournalFile(0)} is damaged at byte 512: its end is missing`, [[layout.keptJournalFile(0), null, [3]], [layout.keptJournalFile(0), "unfinished", []], [FIRST, null, [7]]]],
+    ["what was kept without its end", { [layout.keptJournalFile(0)]: [frame(0, 3), ZEROS], [FIRST]: [frame(1, 7)] }, `${layout.keptJournalFile(0)} is damaged at byte 512: its end is missing`, [[layout.keptJournalFile(0), null, [3]], [layout.keptJournalFile(0), "gap", []], [FIRST, null, [7]]]],
     ["the newest file cut off at its last frame", { [FIRST]: [frame(1, 7, { fileBytes: 4096 })], [SECOND]: [] }, `${FIRST} is damaged at byte 512: it ends here, but had 4096 bytes`, [[FIRST, null, [7]], [SECOND, null, []], [FIRST, "cut", []]]],
   ] as const) {
     test(`throws ${what}, or tells of it and goes on`, async () => {

@@ -239,7 +239,16 @@ export class Registry {
 
   /** Deletes the stream of this name (specification 4.4). */
   async delete(name: string): Promise<DeleteOutcome> {
-    const stream = this.#known(name) ?? (await this.#loadToDelete(name));
+    let stream: Stream | Refused | null = this.#known(name);
+    try {
+      // One wait and no more, as a creation has: of two that came at the same time the first one goes first.
+      if (stream === null) {
+        const loaded = await this.#load(name, true);
+        stream = this.#known(name) ?? loaded;
+      }
+    } catch (error) {
+      return this.#deleteDamaged(name, error);
+    }
     if (stream === null) return NOT_FOUND;
     if (!(stream instanceof Stream)) return stream;
     if (!stream.isCurrent) return this.#afterDeletion(stream, (refused) => refused ?? this.delete(name));
@@ -249,15 +258,10 @@ export class Registry {
   }
 
   /** One that is damaged can't be loaded, but it can be got rid of. */
-  async #loadToDelete(name: string): Promise<Stream | DeleteOutcome | null> {
-    try {
-      const loaded = await this.#load(name, true);
-      return this.#known(name) ?? loaded;
-    } catch (error) {
-      if (!(error instanceof DamagedStreamError)) throw error;
-      const how = await this.#context.storage.deleteDamaged(name);
-      return how === "durable" ? { kind: "deleted" } : refuseRejected(how);
-    }
+  async #deleteDamaged(name: string, error: unknown): Promise<DeleteOutcome> {
+    if (!(error instanceof DamagedStreamError)) throw error;
+    const how = await this.#context.storage.deleteDamaged(name);
+    return how === "durable" ? { kind: "deleted" } : refuseRejected(how);
   }
 
   /** Submits the deletion of a stream; returns how it ends: with `null` when it is durable, else with why it failed. */

@@ -125,7 +125,7 @@ function viewJournal(disk: SimulatedDisk, layout: Layout): JournalView | null {
   for (const sequence of disk.namesIn(layout.journal).map(journalSequenceOf).filter((known) => known !== null)) {
     const path = layout.journalFile(sequence);
     const content = readJournalFile(disk.contentOf(path) ?? Buffer.alloc(0), { sequence, directoryId, lastBatch: null });
-    if (content.damage !== null) return null;
+    if (content.damages.length > 0) return null;
     frames.set(path, []);
     const identities = new Map<number, StreamIdentity>();
     for (const [range, frame] of placed(content.frames)) {

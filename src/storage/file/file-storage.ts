@@ -1,7 +1,6 @@
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import type { Allocate, AppendRecord, DamagedStreamError, ListedStream, MaybePromise, Position, Rejection, Settlement, Storage, StorageHealth, StoredStream, StreamConfig } from "../storage.js";
-import { CatchUp } from "./recovery/catch-up.js";
 import { listStreams } from "./directory/catalog.js";
 import { Checkpointer, type SealedFile } from "./writing/checkpointer.js";
 import { Damage } from "./segments/damage-log.js";
@@ -96,7 +95,7 @@ export class FileStorage implements Storage {
       await storage.#journal.open(storage.#listener);
       if (isNew) await writeMarker(files, layout, directoryId);
       await own.trash.emptyAll();
-      storage.#catchUp(recovered, startedMs);
+      storage.#goOn(recovered, startedMs);
       return storage;
     } catch (error) {
       await own.pool.closeAll();
@@ -124,7 +123,7 @@ export class FileStorage implements Storage {
     }));
     const flusher = (this.#flusher = new Flusher(parts, writer, cache, Math.floor(tailCacheBytes / 2)));
     const damage = (this.#damage = new Damage(parts));
-    const loader = (this.#loader = new StreamLoader(parts, { streams, unopened: recovered.backlog, trash, damage, journal }));
+    const loader = (this.#loader = new StreamLoader(parts, { streams, unopened: recovered.unopened, trash, damage, journal }));
     this.#reader = new StreamReader({ pool, cache, damage, log: parts.log });
     const intake = (this.#intake = new Intake(parts, {
       journal,
@@ -153,10 +152,10 @@ export class FileStorage implements Storage {
   }
 
   /** Opens, behind the start, what the journal goes on with, and frees the journal's older files. */
-  #catchUp({ backlog, records, bytes, sealed }: Recovered, startedMs: number): void {
-    const { log, clock, state } = this.#parts;
-    if (records > 0) log.info("recovered from the journal", { streams: backlog.size, records, bytes, ms: clock.nowMs() - startedMs });
-    const opened = new CatchUp(state, (name) => this.#loader.find(name)).run(backlog.names());
+  #goOn({ unopened, records, bytes, sealed }: Recovered, startedMs: number): void {
+    const { log, clock } = this.#parts;
+    if (records > 0) log.info("recovered from the journal", { streams: unopened.size, records, bytes, ms: clock.nowMs() - startedMs });
+    const opened = unopened.openAll((name) => this.#loader.find(name));
     for (const file of sealed) this.#checkpoint(opened.then((areAll) => (areAll ? sealedFile(file) : null)));
   }
 

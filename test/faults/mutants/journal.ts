@@ -54,7 +54,7 @@ export const JOURNAL_MUTANTS: readonly Mutant[] = [
   {
     fault: "nothing is done about the last frame after a crash",
     file: "storage/file/recovery/recovery.ts",
-    code: "await makeLastFrameLast(options, scanned);",
+    code: "await makeLastFrameLast(options, own);",
     becomes: "",
     seed: 24,
   },
@@ -68,7 +68,7 @@ export const JOURNAL_MUTANTS: readonly Mutant[] = [
   {
     fault: "journal files without frames stay where a crash left them",
     file: "storage/file/recovery/recovery.ts",
-    code: "await removeUnused(options, scanned);",
+    code: "await removeUnused(options, own);",
     becomes: "",
     seed: 1,
   },

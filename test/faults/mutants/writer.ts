@@ -89,7 +89,7 @@ export const WRITER_MUTANTS: readonly Mutant[] = [
   {
     fault: "the journal forgets streams whose directories' entries are not synced",
     file: "storage/file/writing/checkpointer.ts",
-    code: "await writer.syncShards();",
+    code: "await shards.sync();",
     becomes: "",
     seed: 2,
   },

@@ -12,64 +12,58 @@ export interface ExpectedJournal {
 
 /** What a journal file holds. */
 export interface JournalContent {
+  /** Its sound frames, also those after damage. */
   readonly frames: readonly Frame[];
-  /** Where the frames end. */
+  /** Where the last of them ends. */
   readonly end: number;
-  /** What is wrong, and at which byte; `null` when nothing is. */
-  readonly damage: JournalDamage | null;
+  /** What is wrong, in order; each is before another frame. */
+  readonly damages: readonly JournalDamage[];
 }
 
 /** A place from which on a journal file is not what was written. */
 export interface JournalDamage {
   readonly offset: number;
   readonly problem: string;
+  /** The sound frame after it, which may be another file's; `null` without one. */
+  readonly next: Frame | null;
 }
-
-/** What is wrong with a file without frames before one that has some: every file has frames before the next one gets any. */
-export const LOST_FRAMES = "it has no sound record, but a later file has";
-/** What is wrong with a journal without any frame: from its first start on, a directory has one. */
-export const NO_FRAMES = "it has no sound record";
 
 const FOREIGN = "it belongs to another directory";
 
 /**
  * Reads the frames of a journal file. A torn frame at the end is where it ends: the write that was under way. Each frame
- * is synced before the next is written, so a sound one behind the end means that what is between them was whole once.
+ * is synced before the next is written, so a sound one after a torn one means that what is between them was whole once.
  */
 export function readJournalFile(bytes: Buffer, expected: ExpectedJournal): JournalContent {
-  const stray = strayFrames(bytes, expected);
-  if (stray !== null) return { frames: [], end: 0, damage: { offset: 0, problem: stray } };
   const frames: Frame[] = [];
-  let offset = 0;
+  const damages: JournalDamage[] = [];
+  let problem = problemAtStart(bytes, expected);
+  let end = 0;
   let batch = expected.lastBatch;
-  while (claimsFrame(bytes, offset, expected.sequence)) {
-    const frame = decodeFrame(bytes, offset);
-    if (frame === null) break;
-    const isForeign = !frame.directoryId.equals(expected.directoryId);
-    // Behind the first frame, what does not know the directory's id is what some client wrote to look like a frame.
-    if (isForeign && offset > 0) break;
-    const problem = isForeign ? FOREIGN : problemOf(frame, batch, expected);
-    if (problem !== null) return { frames, end: offset, damage: { offset, problem } };
-    batch = frame.batch;
+  for (const frame of soundFrames(bytes, expected)) {
+    problem ??= frame.offset === end ? problemOf(frame, batch, expected) : `sound records follow at byte ${frame.offset}`;
+    if (problem !== null) damages.push({ offset: end, problem, next: frame });
+    problem = null;
     frames.push(frame);
-    offset = frame.nextOffset;
+    end = frame.nextOffset;
+    batch = frame.batch;
   }
-  const { value: later } = soundFrames(bytes, offset + SECTOR_BYTES, expected).next();
-  if (later !== undefined) return { frames, end: offset, damage: { offset, problem: `sound records follow at byte ${later.offset}` } };
   // It was put in its place whole: nothing of it was ever under way.
-  const isCut = expected.isKept === true && (offset !== bytes.length || frames.at(-1)?.recordCount !== 0);
-  return { frames, end: offset, damage: isCut ? { offset, problem: "its end is missing" } : null };
+  const isCut = expected.isKept === true && (end !== bytes.length || frames.at(-1)?.recordCount !== 0);
+  problem ??= isCut ? "its end is missing" : null;
+  if (problem !== null) damages.push({ offset: end, problem, next: null });
+  return { frames, end, damages };
 }
 
 /**
  * What is wrong with a file that begins with another file's frames. Those of an earlier use of it have a lower sequence,
  * and are older than all that the journal holds.
  */
-function strayFrames(bytes: Buffer, { sequence, directoryId, lastBatch }: ExpectedJournal): string | null {
+function problemAtStart(bytes: Buffer, { sequence, directoryId, lastBatch }: ExpectedJournal): string | null {
   const first = decodeFrame(bytes, 0);
-  if (first === null || first.sequence === sequence) return null;
+  if (first === null) return null;
   if (!first.directoryId.equals(directoryId)) return FOREIGN;
-  const isNewer = first.sequence > sequence || (lastBatch !== null && first.batch > lastBatch);
+  const isNewer = first.sequence > sequence || (first.sequence < sequence && lastBatch !== null && first.batch > lastBatch);
   return isNewer ? `it is the journal file of sequence ${first.sequence}` : null;
 }
 
@@ -78,9 +72,9 @@ function problemOf(frame: Frame, lastBatch: number | null, { isKept }: ExpectedJ
   return follows ? null : `batch ${frame.batch} follows batch ${lastBatch}`;
 }
 
-/** The sound frames of a journal file from byte `from` on, whatever is between them: what is left of a damaged file. */
-export function* soundFrames(bytes: Buffer, from: number, { sequence, directoryId }: ExpectedJournal): Generator<Frame> {
-  for (let offset = from; offset < bytes.length; ) {
+/** The sound frames of a journal file, whatever is between them. What does not know the directory's id is what some client wrote to look like a frame. */
+function* soundFrames(bytes: Buffer, { sequence, directoryId }: ExpectedJournal): Generator<Frame> {
+  for (let offset = 0; offset < bytes.length; ) {
     const frame = claimsFrame(bytes, offset, sequence) ? decodeFrame(bytes, offset) : null;
     const isOurs = frame?.directoryId.equals(directoryId) === true;
     if (isOurs) yield frame;
@@ -104,5 +98,5 @@ export function cutOff(bytes: Buffer, frames: readonly Frame[], end: number, seq
   const isTorn = claimsFrame(bytes, end, sequence);
   const isAllThere = isTorn ? end + bytes.readUInt32LE(end + 4) <= bytes.length : end + SECTOR_BYTES <= bytes.length;
   const problem = `it ends here, but had ${fileBytes} bytes`;
-  return { offset: bytes.length, problem: isAllThere ? `${problem}; its records end before, at byte ${end}` : problem, mayHideFrames: !isAllThere };
+  return { offset: bytes.length, problem: isAllThere ? `${problem}; its records end before, at byte ${end}` : problem, next: null, mayHideFrames: !isAllThere };
 }

@@ -2,7 +2,7 @@ import type { FileStream } from "../memory/file-stream.js";
 import { readWhole, removeFile, replaceFile, type Files } from "../disk/files.js";
 import { readJournalFile } from "./journal-reader.js";
 import type { Layout } from "../format/layout.js";
-import { decodeFrame, decodeHeads, encodeFrame, keepRecords, type Frame } from "../format/record.js";
+import { decodeFrame, decodeHeads, encodeFrame, keepRecords, type Frame, type StreamIdentity } from "../format/record.js";
 
 /** What a keeper works with. */
 export interface KeptJournalOptions {
@@ -78,15 +78,16 @@ export class KeptJournal {
 function framesOf(path: string, bytes: Buffer, sequence: number, isKept: boolean): readonly Frame[] {
   const first = decodeFrame(bytes, 0);
   const read = first === null ? null : readJournalFile(bytes, { sequence, directoryId: first.directoryId, lastBatch: null, isKept });
-  if (read !== null && read.damage === null) return read.frames;
-  throw new Error(`journal file ${path} was damaged since it was written, at byte ${read?.damage?.offset ?? 0}`);
+  if (read?.damages.length === 0) return read.frames;
+  throw new Error(`journal file ${path} was damaged since it was written, at byte ${read?.damages[0]?.offset ?? 0}`);
 }
 
-type WantedStream = (stream: { readonly id: string; readonly name: string }) => boolean;
+/** Whether something is to be kept of a stream. */
+export type WantedStream = (stream: { readonly id: string; readonly name: string }) => boolean;
 
-/** The frames of one journal file with only the records of these streams, those without any left out. */
-export function keepStreams(frames: readonly Frame[], isWanted: WantedStream): readonly Frame[] {
-  const wanted = new Map<number, boolean>();
+/** The frames of one journal file with only the records of these streams, those without any left out; `bindings` say what handles stand for besides. */
+export function keepStreams(frames: readonly Frame[], isWanted: WantedStream, bindings: ReadonlyMap<number, StreamIdentity> = new Map()): readonly Frame[] {
+  const wanted = new Map([...bindings].map(([handle, identity]) => [handle, isWanted(identity)]));
   const kept = frames.map((frame) =>
     keepRecords(frame, ({ handle, identity }) => {
       if (identity !== null) wanted.set(handle, isWanted(identity));

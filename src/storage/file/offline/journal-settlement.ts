@@ -8,8 +8,8 @@ import { readWhole, replaceFile, type Files } from "../disk/files.js";
 import type { Survey, SurveyedFile } from "../survey/journal-survey.js";
 import { ownSidecar, type JournaledStream } from "../survey/journaled-stream.js";
 import type { Layout } from "../format/layout.js";
-import { decodeRecords, encodeFrame, keepRecords, SECTOR_BYTES, type Frame } from "../format/record.js";
-import { keepStreams, NO_RECORDS, writeKept } from "../journal/kept-journal.js";
+import { decodeRecords, encodeFrame, SECTOR_BYTES, type Frame } from "../format/record.js";
+import { keepStreams, NO_RECORDS, writeKept, type WantedStream } from "../journal/kept-journal.js";
 import { recover } from "../recovery/recovery.js";
 import type { SegmentWriter } from "../segments/segment-writer.js";
 import { streamFiles } from "../segments/stream-files.js";
@@ -88,9 +88,8 @@ function shortStream(stream: JournaledStream): ShortStream {
 export async function settleJournal(options: SettlementOptions, survey: Survey, { short, lastBatch }: Decisions): Promise<FileStream[]> {
   const { files, layout, damaged } = options;
   const isWhole = survey.damages.length === 0 && survey.superseded.size === 0;
-  const journal = isWhole ? survey.files : survey.files.map((file) => ({ ...file, frames: () => knownFrames(file, (id) => !survey.superseded.has(id)) }));
+  const journal = isWhole ? survey.files : only(survey.files, ({ id }) => !survey.superseded.has(id));
   const left = await applyAll({ ...options, lastBatch }, journal, short);
-  for (const { id, directory, reason } of short) await damaged.refuse(directory, reason, { batch: lastBatch, isSource: options.isSource(id) });
   const next = Math.max(...survey.files.map(({ sequence }) => sequence)) + 1;
   const empty = encodeFrame({ sequence: next, batch: lastBatch + 1, directoryId: options.directoryId, handles: 0, fileBytes: SECTOR_BYTES }, 0, NO_RECORDS);
   await replaceFile(files, layout.journalFile(next), empty);
@@ -137,9 +136,12 @@ function withBindings(frames: readonly Frame[], bindings: SurveyedFile["bindings
  */
 export async function applyKept(options: SettlementOptions, kept: Survey, ids: ReadonlySet<string>, lastBatch: number): Promise<void> {
   const short = shortStreams(kept).filter(({ id }) => ids.has(id));
-  const journal = kept.files.map((file) => ({ ...file, frames: () => knownFrames(file, (id) => ids.has(id)) }));
-  await applyAll({ ...options, lastBatch }, journal, short);
-  for (const { id, directory, reason } of short) await options.damaged.refuse(directory, reason, { batch: lastBatch, isSource: options.isSource(id) });
+  await applyAll({ ...options, lastBatch }, only(kept.files, ({ id }) => ids.has(id)), short);
+}
+
+/** The files with only the records of these streams. Behind damage a handle may stand for one that was named in the damaged part: nobody knows which. */
+function only(files: readonly SurveyedFile[], isWanted: WantedStream): SurveyedFile[] {
+  return files.map((file) => ({ ...file, frames: async () => keepStreams(await file.frames(), isWanted, file.bindings) }));
 }
 
 /** Streams that are there, and whose files lack records that were set aside, or may lack some that were damaged there. */
@@ -151,7 +153,9 @@ export function behindKept(kept: Survey, present: Survey): JournaledStream[] {
   });
 }
 
-async function applyAll({ files, layout, directoryId, log, lastBatch }: SettlementOptions & { readonly lastBatch: number }, journal: readonly SurveyedFile[], short: readonly ShortStream[]): Promise<FileStream[]> {
+/** Applies all records, and refuses those that have lost some. */
+async function applyAll(options: SettlementOptions & { readonly lastBatch: number }, journal: readonly SurveyedFile[], short: readonly ShortStream[]): Promise<FileStream[]> {
+  const { files, layout, directoryId, damaged, log, lastBatch } = options;
   const shortened = new Set(short.filter((stream) => !stream.isLostWithAll).map(({ directory }) => directory));
   const lost = new Set(short.filter((stream) => stream.isLostWithAll).map(({ directory }) => directory));
   const clock = systemClock();
@@ -160,10 +164,10 @@ async function applyAll({ files, layout, directoryId, log, lastBatch }: Settleme
   const state = new EngineState({ clock, log, onFault: fault }).on("blocked", fault);
   const parts = { files, layout, clock, log, state };
   const own = streamFiles(parts, { tailCacheBytes: CACHE_BYTES });
-  const { backlog } = await recover({ ...parts, ...own, directoryId, maxUnwrittenBytes: CACHE_BYTES / 2, journal, lastBatch });
+  const { unopened } = await recover({ ...parts, ...own, directoryId, maxUnwrittenBytes: CACHE_BYTES / 2, journal, lastBatch });
   const left: FileStream[] = [];
-  for (const name of backlog.names()) {
-    const stream = await backlog.open(name);
+  for (const name of unopened.names()) {
+    const stream = await unopened.open(name);
     if (stream === null || lost.has(stream.directory)) continue;
     // What is before a gap is theirs like everything else.
     if (shortened.has(stream.directory)) stream.damage = null;
@@ -176,21 +180,11 @@ async function applyAll({ files, layout, directoryId, log, lastBatch }: Settleme
   await own.trash.settled();
   await own.pool.closeAll();
   if (failed !== null) throw failed;
+  for (const { id, directory, reason } of short) await damaged.refuse(directory, reason, { batch: lastBatch, isSource: options.isSource(id) });
   return left;
 }
 
 async function settle(writer: SegmentWriter, stream: FileStream): Promise<void> {
   stream.unreserve();
   await writer.persist(stream);
-}
-
-/** Behind damage a handle may stand for a stream that was named in the damaged part: nobody knows which. */
-async function knownFrames(file: SurveyedFile, isWanted: (id: string) => boolean): Promise<readonly Frame[]> {
-  const known = new Set([...file.bindings].filter(([, { id }]) => isWanted(id)).map(([handle]) => handle));
-  return (await file.frames()).map((frame) =>
-    keepRecords(frame, ({ handle, identity }) => {
-      if (identity !== null && isWanted(identity.id)) known.add(handle);
-      return known.has(handle);
-    }),
-  );
 }

@@ -1,15 +1,15 @@
 import { basename, join } from "node:path";
-import { Backlog, readSidecarOf, StreamRecords, type BacklogOptions } from "./backlog.js";
+import { readSidecarOf, StreamRecords, UnopenedStreams, type UnopenedStreamsOptions } from "./unopened-streams.js";
 import { ANYBODYS } from "../segments/damage-log.js";
 import type { SealedFile } from "../writing/checkpointer.js";
-import { errorCode, isSystemError, readFully, readWhole } from "../disk/files.js";
-import { cutOff, LOST_FRAMES, NO_FRAMES, readJournalFile, type CutOff, type ExpectedJournal } from "../journal/journal-reader.js";
-import { isKeptDraft, journalSequenceOf, keptSequenceOf } from "../format/layout.js";
+import { readFully } from "../disk/files.js";
+import { scanJournal, type ListedFile } from "../journal/journal-scanner.js";
+import { isKeptDraft, keptSequenceOf } from "../format/layout.js";
 import { DirectoryError } from "../directory/lock.js";
-import { alignUp, decodeHeads, FRAME_HEADER_BYTES, NO_FRAME, RecordKind, type Frame, type StreamIdentity } from "../format/record.js";
+import { alignUp, decodeHeads, FRAME_HEADER_BYTES, NO_FRAME, type Frame, type StreamIdentity } from "../format/record.js";
 
 /** What recovery works with. */
-export interface RecoveryOptions extends BacklogOptions {
+export interface RecoveryOptions extends UnopenedStreamsOptions {
   readonly directoryId: Buffer;
   /** What to take in place of the journal's files: what is left of a damaged one. */
   readonly journal?: readonly JournalSource[];
@@ -28,8 +28,8 @@ export interface JournalSource {
 
 /** What recovery found. */
 export interface Recovered {
-  /** The streams that the journal speaks of and that exist, to be opened. */
-  readonly backlog: Backlog;
+  /** The streams that the journal speaks of and that exist. */
+  readonly unopened: UnopenedStreams;
   /** The journal files, oldest first; each is to be checkpointed when its streams are open. */
   readonly sealed: readonly RecoveredFile[];
   readonly nextSequence: number;
@@ -38,26 +38,18 @@ export interface Recovered {
   readonly bytes: number;
 }
 
-/** A journal file of a process that ended. */
+/** A journal file of a process that ended, with its records noted. */
 export interface RecoveredFile {
-  readonly sequence: number;
   readonly path: string;
+  readonly sequence: number;
   /** Whether it is what was kept of one. */
-  readonly isKept?: boolean;
-  readonly streams: readonly StreamRecords[];
-}
-
-interface ScannedFile {
-  readonly path: string;
-  readonly sequence: number;
+  readonly isKept: boolean;
   /** By handle. */
   readonly streams: ReadonlyMap<number, StreamRecords>;
   readonly frames: number;
   readonly records: number;
   readonly bytes: number;
   readonly lastBatch: number;
-  /** What shows that it was cut off, if it is the newest with frames. */
-  readonly cut: CutOff | null;
   /** Where the last frame is. */
   readonly lastFrame: { readonly offset: number; readonly length: number };
 }
@@ -66,31 +58,43 @@ interface ScannedFile {
 export async function recover(options: RecoveryOptions): Promise<Recovered> {
   const known = new Map<string, StreamRecords>();
   const isStart = options.journal === undefined;
-  const kept = isStart ? await scanKept(options, known) : [];
-  const scanned = isStart ? await scanJournal(options, known) : await scanSources(options.journal, known);
+  if (isStart) await removeLeftovers(options);
+  const noted = isStart ? await noteJournal(options, known) : await noteSources(options.journal, known);
+  const own = noted.filter(({ isKept }) => !isKept);
   if (isStart) {
-    await makeLastFrameLast(options, scanned);
-    await removeUnused(options, scanned);
+    await makeLastFrameLast(options, own);
+    await removeUnused(options, own);
   }
-  const fates = fatesOf([...kept, ...scanned], known);
-  const lastBatch = scanned.reduce((highest, file) => Math.max(highest, file.lastBatch), options.lastBatch ?? 0);
+  const fates = fatesOf(noted, known);
+  const lastBatch = own.reduce((highest, file) => Math.max(highest, file.lastBatch), options.lastBatch ?? 0);
   for (const identity of fates.deleted.values()) await removeDeleted(options, identity, fates);
   return {
-    backlog: new Backlog(options, fates.surviving, lastBatch),
-    sealed: [...kept.map((file) => ({ ...recoveredFile(file), isKept: true })), ...scanned.filter(({ frames }) => frames > 0).map(recoveredFile)],
-    nextSequence: (scanned.at(-1)?.sequence ?? 0) + 1,
+    unopened: new UnopenedStreams(options, fates.surviving, lastBatch),
+    sealed: noted.filter(({ frames }) => frames > 0),
+    nextSequence: (own.at(-1)?.sequence ?? 0) + 1,
     nextBatch: lastBatch + 1,
-    records: [...kept, ...scanned].reduce((sum, file) => sum + file.records, 0),
-    bytes: [...kept, ...scanned].reduce((sum, file) => sum + file.bytes, 0),
+    records: noted.reduce((sum, file) => sum + file.records, 0),
+    bytes: noted.reduce((sum, file) => sum + file.bytes, 0),
   };
+}
+
+/** Removes what a process that was killed was about to keep, and what it had kept of a file that is still there: its records are where they were. */
+async function removeLeftovers({ files, layout }: RecoveryOptions): Promise<void> {
+  const names = await files.list(layout.journal);
+  const leftovers = names.filter((name) => {
+    const sequence = keptSequenceOf(name);
+    return isKeptDraft(name) || (sequence !== null && names.includes(basename(layout.journalFile(sequence))));
+  });
+  for (const name of leftovers) await files.unlink(join(layout.journal, name));
+  if (leftovers.length > 0) await files.syncDirectory(layout.journal);
 }
 
 /**
  * When the process was killed in the middle of a sync, or the sync failed, the system may show a last frame that is not
  * on the disk, or hide one behind it that is. Both are made so, and synced, before anything is built on it.
  */
-async function makeLastFrameLast({ files }: RecoveryOptions, scanned: readonly ScannedFile[]): Promise<void> {
-  const last = scanned.findLast(({ frames }) => frames > 0);
+async function makeLastFrameLast({ files }: RecoveryOptions, noted: readonly RecoveredFile[]): Promise<void> {
+  const last = noted.findLast(({ frames }) => frames > 0);
   if (last === undefined) return;
   const file = await files.open(last.path, "log");
   try {
@@ -104,93 +108,45 @@ async function makeLastFrameLast({ files }: RecoveryOptions, scanned: readonly S
 }
 
 /** Removes files that were made ready and never used: before later ones, a file without frames is one that lost them. */
-async function removeUnused({ files }: RecoveryOptions, scanned: readonly ScannedFile[]): Promise<void> {
-  if (scanned.every(({ frames }) => frames === 0)) return;
-  for (const { path, frames } of scanned) if (frames === 0) await files.unlink(path);
+async function removeUnused({ files }: RecoveryOptions, noted: readonly RecoveredFile[]): Promise<void> {
+  if (noted.every(({ frames }) => frames === 0)) return;
+  for (const { path, frames } of noted) if (frames === 0) await files.unlink(path);
 }
 
 /** Reads and checks every frame, and notes whose records are where: `known` takes the streams met, by id. */
-async function scanJournal(options: RecoveryOptions, known: Map<string, StreamRecords>): Promise<ScannedFile[]> {
-  const { files, layout } = options;
-  const sequences = (await files.list(layout.journal)).map(journalSequenceOf).filter((sequence) => sequence !== null);
-  const scanned: ScannedFile[] = [];
-  let lastBatch: number | null = null;
-  for (const sequence of sequences.sort((left, right) => left - right)) {
-    const path = layout.journalFile(sequence);
-    const { frames, cut } = await readFrames(options, path, { sequence, lastBatch });
-    const file = { ...scanFrames(path, sequence, frames, NO_BINDINGS, known), cut };
-    const first = scanned[0];
-    // Behind a known batch, the next one's number shows what is missing.
-    if (file.frames > 0 && lastBatch === null && first !== undefined) throw new DirectoryError(`journal file ${first.path} is damaged at byte 0: ${LOST_FRAMES}`);
-    if (file.frames > 0) lastBatch = file.lastBatch;
-    scanned.push(file);
-  }
-  assertWholeEnd(scanned);
-  return scanned;
+async function noteJournal(options: RecoveryOptions, known: Map<string, StreamRecords>): Promise<RecoveredFile[]> {
+  const noted: RecoveredFile[] = [];
+  for await (const { file, frames } of scanJournal(options, "strict")) noted.push(noteRecords({ ...file, frames, bindings: NO_BINDINGS }, known));
+  return noted;
 }
 
-/** From its first start on a directory has a frame, and a file has the length that its frames vouch for. */
-function assertWholeEnd(scanned: readonly ScannedFile[]): void {
-  const [first] = scanned;
-  const newest = scanned.findLast(({ frames }) => frames > 0);
-  if (newest === undefined && first !== undefined) throw new DirectoryError(`journal file ${first.path} is damaged at byte 0: ${NO_FRAMES}`);
-  // Where nothing but zeros was cut off, nothing is lost.
-  if (newest?.cut?.mayHideFrames === true) throw new DirectoryError(`journal file ${newest.path} is damaged at byte ${newest.cut.offset}: ${newest.cut.problem}`);
-}
-
-/** Reads what was kept of older files: first of all, as it is older than what the journal has besides. */
-async function scanKept(options: RecoveryOptions, known: Map<string, StreamRecords>): Promise<ScannedFile[]> {
-  const { files, layout } = options;
-  const names = new Set(await files.list(layout.journal));
-  const scanned: ScannedFile[] = [];
-  // A process that was killed may have been about to keep something: its records are where they were.
-  const drafts = [...names].filter(isKeptDraft);
-  for (const draft of drafts) await files.unlink(join(layout.journal, draft));
-  let isChanged = drafts.length > 0;
-  for (const sequence of [...names].map(keptSequenceOf).filter((kept) => kept !== null).sort((left, right) => left - right)) {
-    const path = layout.keptJournalFile(sequence);
-    if (!names.has(basename(layout.journalFile(sequence)))) {
-      const { frames } = await readFrames(options, path, { sequence, lastBatch: null, isKept: true });
-      scanned.push(scanFrames(path, sequence, frames, NO_BINDINGS, known));
-      continue;
-    }
-    // The file itself is still there, with all that was kept of it: its checkpoint ended before it was freed.
-    await files.unlink(path);
-    isChanged = true;
-  }
-  if (isChanged) await files.syncDirectory(layout.journal);
-  for (const { streams } of scanned) for (const records of streams.values()) records.isKept = true;
-  return scanned;
-}
-
-async function scanSources(sources: readonly JournalSource[], known: Map<string, StreamRecords>): Promise<ScannedFile[]> {
-  const scanned: ScannedFile[] = [];
-  for (const { path, sequence, frames, bindings } of sources) scanned.push(scanFrames(path, sequence, await frames(), bindings, known));
-  return scanned;
+async function noteSources(sources: readonly JournalSource[], known: Map<string, StreamRecords>): Promise<RecoveredFile[]> {
+  const noted: RecoveredFile[] = [];
+  for (const { path, sequence, frames, bindings } of sources) noted.push(noteRecords({ path, sequence, standing: "next", frames: await frames(), bindings }, known));
+  return noted;
 }
 
 const NO_BINDINGS: JournalSource["bindings"] = new Map();
 
-function scanFrames(path: string, sequence: number, frames: readonly Frame[], bindings: JournalSource["bindings"], known: Map<string, StreamRecords>): ScannedFile {
+/** Only heads are read: whole records are, and applied, when their streams are opened. */
+function noteRecords({ path, sequence, standing, frames, bindings }: ListedFile & { readonly frames: readonly Frame[] } & Pick<JournalSource, "bindings">, known: Map<string, StreamRecords>): RecoveredFile {
+  const isKept = standing === "kept";
   const streams = new Map<number, StreamRecords>();
-  let records = 0;
-  let bytes = 0;
   for (const frame of frames) {
-    records += frame.recordCount;
-    bytes += frame.records.length;
-    for (const { kind, handle, offset, identity: named, isBypassed } of decodeHeads(frame)) {
+    for (const head of decodeHeads(frame)) {
+      const { handle } = head;
       // In the order of their first records: of two with the same name the later one counts.
-      const identity = named ?? (streams.has(handle) ? undefined : bindings.get(handle));
+      const identity = head.identity ?? (streams.has(handle) ? undefined : bindings.get(handle));
       if (identity !== undefined) streams.set(handle, recordsOf(identity, known));
       const stream = streams.get(handle);
       if (stream === undefined) throw new DirectoryError(`journal file ${path} uses handle ${handle} without saying what it means`);
-      if (kind === RecordKind.create) stream.isCreatedHere = true;
-      if (kind === RecordKind.delete) stream.isDeleted = true;
-      if (isBypassed) stream.isBypassed = true;
-      if (kind !== RecordKind.bind) stream.note(frame, offset);
+      stream.note(frame, head);
+      stream.isKept ||= isKept;
     }
   }
-  return { path, sequence, streams, frames: frames.length, records, bytes, lastBatch: frames.at(-1)?.batch ?? 0, cut: null, lastFrame: placeOf(frames.at(-1)) };
+  const records = frames.reduce((sum, { recordCount }) => sum + recordCount, 0);
+  const bytes = frames.reduce((sum, frame) => sum + frame.records.length, 0);
+  return { path, sequence, isKept, streams, frames: frames.length, records, bytes, lastBatch: frames.at(-1)?.batch ?? 0, lastFrame: placeOf(frames.at(-1)) };
 }
 
 function recordsOf(identity: StreamIdentity, known: Map<string, StreamRecords>): StreamRecords {
@@ -199,22 +155,10 @@ function recordsOf(identity: StreamIdentity, known: Map<string, StreamRecords>):
   return records;
 }
 
-function placeOf(frame: Frame | undefined): ScannedFile["lastFrame"] {
+function placeOf(frame: Frame | undefined): RecoveredFile["lastFrame"] {
   if (frame === undefined) return { offset: 0, length: 0 };
   const length = FRAME_HEADER_BYTES + frame.records.length;
   return { offset: frame.nextOffset - alignUp(length), length };
-}
-
-/** Reads a file's frames. Damage is an error that names the place: the file is kept as it is. */
-async function readFrames({ files, directoryId }: RecoveryOptions, path: string, expected: Omit<ExpectedJournal, "directoryId">): Promise<{ readonly frames: readonly Frame[]; readonly cut: CutOff | null }> {
-  const read = await readWhole(files, path).catch((error: unknown) => {
-    if (!isSystemError(error)) throw error;
-    throw new DirectoryError(`journal file ${path} can't be read (${errorCode(error)})`);
-  });
-  const bytes = read ?? Buffer.alloc(0);
-  const { frames, end, damage } = readJournalFile(bytes, { ...expected, directoryId });
-  if (damage !== null) throw new DirectoryError(`journal file ${path} is damaged at byte ${damage.offset}: ${damage.problem}`);
-  return { frames, cut: cutOff(bytes, frames, end, expected.sequence) };
 }
 
 interface Fates {
@@ -225,10 +169,10 @@ interface Fates {
   readonly deleted: ReadonlyMap<string, StreamIdentity>;
 }
 
-function fatesOf(scanned: readonly ScannedFile[], known: ReadonlyMap<string, StreamRecords>): Fates {
+function fatesOf(noted: readonly RecoveredFile[], known: ReadonlyMap<string, StreamRecords>): Fates {
   const surviving = new Map<string, StreamRecords>();
   const deleted = new Map<string, StreamIdentity>();
-  for (const file of scanned) {
+  for (const file of noted) {
     for (const records of file.streams.values()) {
       const { identity } = records;
       // A name that another stream takes has lost the one before, also where that was deleted without being known.
@@ -255,12 +199,8 @@ async function removeDeleted(options: RecoveryOptions, identity: StreamIdentity,
   if (isTheirs) await options.trash.discard(directory, identity.id);
 }
 
-function recoveredFile({ sequence, path, streams }: ScannedFile): RecoveredFile {
-  return { sequence, path, streams: [...streams.values()] };
-}
-
 /** A recovered file for its checkpoint, now that its streams are open. */
-export function sealedFile({ sequence, path, isKept = false, streams }: RecoveredFile): SealedFile {
-  const touched = new Set(streams.map(({ stream }) => stream).filter((stream) => stream !== null));
+export function sealedFile({ sequence, path, isKept, streams }: RecoveredFile): SealedFile {
+  const touched = new Set([...streams.values()].map(({ stream }) => stream).filter((stream) => stream !== null));
   return { sequence, path, isKept, streams: touched, close: () => Promise.resolve() };
 }

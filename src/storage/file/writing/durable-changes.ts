@@ -1,8 +1,8 @@
 import type { StreamObserver } from "../../storage.js";
 import type { FileStream } from "../memory/file-stream.js";
 import type { Flusher } from "../segments/flusher.js";
+import { applyRecord, type Consequences } from "../journal/apply-record.js";
 import type { JournalEntry } from "../journal/journal-entry.js";
-import { RecordKind } from "../format/record.js";
 import type { References } from "./fork-ties.js";
 import type { StreamLoader } from "../segments/stream-loader.js";
 import type { TailCache } from "../memory/tail-cache.js";
@@ -18,7 +18,7 @@ export interface DurableChangesOptions {
 }
 
 /** Brings what has become durable into the state that readers see, and tells those who watch. */
-export class DurableChanges {
+export class DurableChanges implements Consequences<FileStream, JournalEntry> {
   readonly #options: DurableChangesOptions;
   readonly #observersToSettle = new Set<StreamObserver>();
 
@@ -30,7 +30,7 @@ export class DurableChanges {
   apply(entry: JournalEntry, batch: number): void {
     // A source that its last fork lets go of leaves memory, unless it has something that its files do not have yet.
     if (entry.companion !== null) this.apply(entry.companion, batch);
-    this.#applyOne(entry.stream, entry, batch);
+    void applyRecord(entry.stream, entry, batch, this);
   }
 
   /** All changes of a batch have been applied. */
@@ -40,38 +40,13 @@ export class DurableChanges {
     this.#observersToSettle.clear();
   }
 
-  #applyOne(stream: FileStream, entry: JournalEntry, batch: number): void {
-    const { references, flusher } = this.#options;
-    switch (entry.kind) {
-      case RecordKind.touch:
-        return stream.touch(entry.change.atMs, batch);
-      case RecordKind.delete:
-        return this.#delete(stream);
-      case RecordKind.link:
-        return stream.link(entry.change.payload.toString(), entry.position, batch);
-      case RecordKind.unlink:
-        stream.unlink(entry.change.payload.toString(), batch);
-        return references.collect(stream);
-      case RecordKind.softDelete:
-        stream.softDelete(batch);
-        stream.observer?.deleted();
-        return references.collect(stream);
-      case RecordKind.trim:
-        stream.trim({ position: entry.position, segmentStart: entry.segmentStart }, batch);
-        return flusher.trim(stream);
-      case RecordKind.create:
-        stream.created = true;
-        return this.#append(stream, entry, batch);
-      case RecordKind.append:
-        return this.#append(stream, entry, batch);
-    }
+  created(stream: FileStream): void {
+    stream.created = true;
   }
 
-  #append(stream: FileStream, entry: JournalEntry, batch: number): void {
+  appended(stream: FileStream, { change, position, segmentStart, bypassed }: JournalEntry): void {
     const { cache, flusher } = this.#options;
-    const { change, position, segmentStart, bypassed } = entry;
     const { length } = change.payload;
-    stream.advance(change, length, segmentStart, batch);
     if (length > 0 && stream.damage === null) {
       if (bypassed === null) cache.append(stream, segmentStart, position, change.payload);
       else cache.appendWritten(stream, segmentStart, position, change.payload, bypassed.crc);
@@ -83,7 +58,20 @@ export class DurableChanges {
     this.#observersToSettle.add(observer);
   }
 
-  #delete(stream: FileStream): void {
+  trimmed(stream: FileStream): void {
+    this.#options.flusher.trim(stream);
+  }
+
+  unlinked(stream: FileStream): void {
+    this.#options.references.collect(stream);
+  }
+
+  softDeleted(stream: FileStream): void {
+    stream.observer?.deleted();
+    this.#options.references.collect(stream);
+  }
+
+  deleted(stream: FileStream): void {
     const { loader, flusher, references, trash } = this.#options;
     stream.deleted = true;
     trash.take(stream);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { cutOff, readJournalFile } from "../../../../src/storage/file/journal/journal-reader.js";
+import { cutOff, readJournalFile, type ExpectedJournal, type JournalDamage } from "../../../../src/storage/file/journal/journal-reader.js";
 import { FRAME_HEADER_BYTES, SECTOR_BYTES, sealFrame } from "../../../../src/storage/file/format/record.js";
 
 const DIRECTORY_ID = Buffer.from("01234567");
@@ -13,15 +13,20 @@ function frame(batch: number, sequence = 4, directoryId = DIRECTORY_ID, fileByte
   return sector;
 }
 
+/** Where the file is damaged, and how. */
+function placesIn(bytes: Buffer, expected: ExpectedJournal): Omit<JournalDamage, "next">[] {
+  return readJournalFile(bytes, expected).damages.map(({ offset, problem }) => ({ offset, problem }));
+}
+
 const TORN = frame(8).fill(0xff, 12, 13);
 const ZEROS = Buffer.alloc(SECTOR_BYTES);
 
 describe("a journal file", () => {
   test("is read up to where its frames end", () => {
-    const { frames, end, damage } = readJournalFile(Buffer.concat([frame(5), frame(6), ZEROS]), EXPECTED);
+    const { frames, end, damages } = readJournalFile(Buffer.concat([frame(5), frame(6), ZEROS]), EXPECTED);
     assert.deepEqual(frames.map(({ batch }) => batch), [5, 6]);
     assert.equal(end, 2 * SECTOR_BYTES);
-    assert.equal(damage, null);
+    assert.deepEqual(damages, []);
   });
 
   for (const [what, sectors] of [
@@ -30,7 +35,7 @@ describe("a journal file", () => {
     ["holds the frames of an earlier use only", [frame(1, 3), frame(2, 3)]],
     ["is torn in its first frame", [TORN, ZEROS]],
   ] as const) {
-    test(`that ${what} has none`, () => assert.deepEqual(readJournalFile(Buffer.concat(sectors), EXPECTED), { frames: [], end: 0, damage: null }));
+    test(`that ${what} has none`, () => assert.deepEqual(readJournalFile(Buffer.concat(sectors), EXPECTED), { frames: [], end: 0, damages: [] }));
   }
 
   for (const [what, rest] of [
@@ -40,8 +45,8 @@ describe("a journal file", () => {
     ["a torn frame and what a client made to look like a frame", [TORN, frame(9, 4, Buffer.from("guessed!"))]],
   ] as const) {
     test(`ends quietly at ${what}`, () => {
-      const { frames, end, damage } = readJournalFile(Buffer.concat([frame(7), ...rest]), EXPECTED);
-      assert.deepEqual([frames.length, end, damage], [1, SECTOR_BYTES, null]);
+      const { frames, end, damages } = readJournalFile(Buffer.concat([frame(7), ...rest]), EXPECTED);
+      assert.deepEqual([frames.length, end, damages], [1, SECTOR_BYTES, []]);
     });
   }
 
@@ -55,19 +60,34 @@ describe("a journal file", () => {
     ["the frames of a later file", [frame(7, 5)], 0, "it is the journal file of sequence 5"],
   ] as const) {
     test(`with ${what} is damaged, and the byte is told`, () => {
-      assert.deepEqual(readJournalFile(Buffer.concat(sectors), EXPECTED).damage, { offset, problem });
+      assert.deepEqual(placesIn(Buffer.concat(sectors), EXPECTED), [{ offset, problem }]);
     });
   }
 
   test("with newer frames of an earlier file is that file under another name", () => {
-    const read = (batch: number): unknown => readJournalFile(frame(batch, 3), { ...EXPECTED, lastBatch: 6 }).damage;
-    assert.deepEqual(read(7), { offset: 0, problem: "it is the journal file of sequence 3" });
-    assert.equal(read(6), null, "a copy of what is there");
+    const read = (batch: number): unknown => placesIn(frame(batch, 3), { ...EXPECTED, lastBatch: 6 });
+    assert.deepEqual(read(7), [{ offset: 0, problem: "it is the journal file of sequence 3" }]);
+    assert.deepEqual(read(6), [], "a copy of what is there");
   });
 
   test("goes on where the file before it ended", () => {
-    assert.equal(readJournalFile(frame(7), { ...EXPECTED, lastBatch: 6 }).damage, null);
-    assert.deepEqual(readJournalFile(frame(7), { ...EXPECTED, lastBatch: 5 }).damage, { offset: 0, problem: "batch 7 follows batch 5" });
+    assert.deepEqual(placesIn(frame(7), { ...EXPECTED, lastBatch: 6 }), []);
+    assert.deepEqual(placesIn(frame(7), { ...EXPECTED, lastBatch: 5 }), [{ offset: 0, problem: "batch 7 follows batch 5" }]);
+  });
+
+  test("is read on after damage, each place with the sound frame after it", () => {
+    const { frames, end, damages } = readJournalFile(Buffer.concat([frame(7), TORN, frame(9), frame(11), ZEROS]), EXPECTED);
+    assert.deepEqual([frames.map(({ batch }) => batch), end], [[7, 9, 11], 4 * SECTOR_BYTES]);
+    assert.deepEqual(damages.map(({ offset, next }) => [offset, next?.batch]), [[SECTOR_BYTES, 9], [3 * SECTOR_BYTES, 11]]);
+  });
+
+  test("that holds what was kept may miss batches, but not its end, nor go back", () => {
+    const kept = { ...EXPECTED, isKept: true };
+    assert.deepEqual(placesIn(Buffer.concat([frame(5), frame(8), frame(8)]), kept), []);
+    assert.deepEqual(placesIn(Buffer.concat([frame(8), frame(7)]), kept), [{ offset: SECTOR_BYTES, problem: "batch 7 follows batch 8" }]);
+    for (const bytes of [Buffer.alloc(0), Buffer.concat([frame(5), ZEROS])]) {
+      assert.deepEqual(placesIn(bytes, kept), [{ offset: Math.min(bytes.length, SECTOR_BYTES), problem: "its end is missing" }]);
+    }
   });
 });
 
@@ -80,12 +100,12 @@ describe("a journal file that its frames say is longer", () => {
 
   test("was cut off, and may have lost frames with what is gone", () => {
     for (const left of [0, 1, SECTOR_BYTES - 1]) {
-      assert.deepEqual(cut(Buffer.concat([vouching, Buffer.alloc(left)])), { offset: 2 * SECTOR_BYTES + left, problem: "it ends here, but had 4096 bytes", mayHideFrames: true });
+      assert.deepEqual(cut(Buffer.concat([vouching, Buffer.alloc(left)])), { offset: 2 * SECTOR_BYTES + left, problem: "it ends here, but had 4096 bytes", next: null, mayHideFrames: true });
     }
   });
 
   test("has lost nothing where a sector without a frame is left", () => {
-    assert.deepEqual(cut(Buffer.concat([vouching, ZEROS])), { offset: 3 * SECTOR_BYTES, problem: "it ends here, but had 4096 bytes; its records end before, at byte 1024", mayHideFrames: false });
+    assert.deepEqual(cut(Buffer.concat([vouching, ZEROS])), { offset: 3 * SECTOR_BYTES, problem: "it ends here, but had 4096 bytes; its records end before, at byte 1024", next: null, mayHideFrames: false });
   });
 
   test("may have lost frames where the last is cut through, but not where that is torn and there", () => {

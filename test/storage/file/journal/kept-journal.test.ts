@@ -32,8 +32,8 @@ function setUp(): Kept {
 /** What a kept file has: for each frame its batch, and whose records are in it. */
 function contentOf({ layout }: FileRooms, sequence: number): string[] {
   const bytes = readFileSync(layout.keptJournalFile(sequence));
-  const { frames, damage } = readJournalFile(bytes, { sequence, directoryId: JOURNAL_DIRECTORY_ID, lastBatch: null, isKept: true });
-  assert.equal(damage, null);
+  const { frames, damages } = readJournalFile(bytes, { sequence, directoryId: JOURNAL_DIRECTORY_ID, lastBatch: null, isKept: true });
+  assert.deepEqual(damages, []);
   return frames.map((frame) => `${frame.batch}: ${[...decodeRecords(frame)].map(({ identity, change, kind }) => (kind === RecordKind.delete ? "delete" : `${identity?.name ?? "…"} ${String(change.payload)}`)).join(", ")}`);
 }
 
@@ -105,8 +105,8 @@ describe("what streams' files can't take", () => {
     const path = rooms.layout.keptJournalFile(3);
     for (const length of [1535, 1024, 512, 100, 0]) {
       truncateSync(path, length);
-      const { damage } = readJournalFile(readFileSync(path), { sequence: 3, directoryId: JOURNAL_DIRECTORY_ID, lastBatch: null, isKept: true });
-      assert.equal(damage?.problem, "its end is missing", `${length} bytes`);
+      const { damages } = readJournalFile(readFileSync(path), { sequence: 3, directoryId: JOURNAL_DIRECTORY_ID, lastBatch: null, isKept: true });
+      assert.deepEqual(damages.map(({ problem }) => problem), ["its end is missing"], `${length} bytes`);
     }
   });
 });

@@ -7,14 +7,13 @@ import type { CheckedStream } from "../../../../src/storage/file/survey/stream-c
 import type { Sidecar } from "../../../../src/storage/file/format/sidecar.js";
 import { MutableState } from "../../../../src/storage/state.js";
 import { configOf } from "../../../helpers/engine.js";
+import { journaledStream } from "../../../helpers/journaled.js";
 
 const [OLD, NEW] = ["a".repeat(24), "b".repeat(24)];
 const SURVEY: Survey = { files: [], damages: [], streams: new Map(), superseded: new Set(), lastBatch: 3, highestBatch: 3, foreign: null };
 
 function journaled(id: string, more: Partial<JournaledStream> = {}): JournaledStream {
-  const identity = { id, name: "s", config: configOf() };
-  const state = { deleted: false, ended: false, tail: 0, trimmedTo: 0, forkChanges: new Map(), pendingRecords: 0, gap: null, suspect: false, provenBatch: 0, bypassed: [] };
-  return { identity, directory: "/data", firstPosition: 0, firstBatch: 1, createdHere: false, isBeginningLost: false, sidecar: null, isTold: false, ...state, ...more };
+  return journaledStream({ id, name: "s", config: configOf() }, "/data", more);
 }
 
 function sidecarOf(id: string, claimed: boolean): Sidecar {

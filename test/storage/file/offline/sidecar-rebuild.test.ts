@@ -9,6 +9,7 @@ import type { Relatives } from "../../../../src/storage/file/offline/relatives.j
 import { rebuildSidecar, type RebuiltSidecar } from "../../../../src/storage/file/offline/sidecar-rebuild.js";
 import { checkStream } from "../../../../src/storage/file/survey/stream-check.js";
 import { configOf } from "../../../helpers/engine.js";
+import { journaledStream } from "../../../helpers/journaled.js";
 import { tempDir } from "../../../helpers/temp-dir.js";
 
 const files = systemFiles(false);
@@ -22,8 +23,8 @@ async function rebuild(segments: Readonly<Record<number, string>>, journal: Part
   for (const [start, text] of Object.entries(segments)) writeFileSync(segmentPath(directory, Number(start)), text);
   const checked = await checkStream({ files, layout, trimmedTo: 0, readSegments: false, onBytes: () => undefined }, directory);
   const identity = { id: "known", name: "s", config: configOf({ contentType: "text/plain", ttlSeconds: 5 }) };
-  const stands = { identity, directory, firstPosition: 0, firstBatch: 1, createdHere: false, isBeginningLost: false, sidecar: null, isTold: false, deleted: false, ended: false, tail: 0, trimmedTo: 0, forkChanges: new Map(), pendingRecords: 0, gap: null, suspect: false, provenBatch: 0, bypassed: [] };
-  return rebuildSidecar({ files, syncs: true, newId: () => "new", nowMs: 7 }, checked, journal === null ? undefined : { ...stands, ...journal }, { ...ALONE, ...relatives });
+  const journaled = journal === null ? undefined : journaledStream(identity, directory, journal);
+  return rebuildSidecar({ files, syncs: true, newId: () => "new", nowMs: 7 }, checked, journaled, { ...ALONE, ...relatives });
 }
 
 function extentOf(rebuilt: RebuiltSidecar | string): unknown {

@@ -2,12 +2,13 @@ import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { systemFiles } from "../../../../src/storage/file/disk/files.js";
-import { follow, isSuperseded, meetStream, type JournaledStream } from "../../../../src/storage/file/survey/journaled-stream.js";
+import { isSuperseded, meetStream, type JournaledStream } from "../../../../src/storage/file/survey/journaled-stream.js";
 import { Layout, sidecarPath } from "../../../../src/storage/file/format/layout.js";
 import { RecordKind, type Frame, type JournalRecord } from "../../../../src/storage/file/format/record.js";
 import { encodeSidecar, type Sidecar } from "../../../../src/storage/file/format/sidecar.js";
 import { MutableState } from "../../../../src/storage/state.js";
 import { configOf, recordOf } from "../../../helpers/engine.js";
+import { journaledStream } from "../../../helpers/journaled.js";
 import { tempDir } from "../../../helpers/temp-dir.js";
 
 const IDENTITY = { id: "a".repeat(24), name: "s", config: configOf() };
@@ -24,32 +25,32 @@ function frame(batch: number): Frame {
 async function met(isSound = true): Promise<JournaledStream> {
   const creation = record({ kind: RecordKind.create, identity: IDENTITY });
   const stream = await meetStream({ files: systemFiles(false), layout: new Layout(tempDir()) }, { record: creation, identity: IDENTITY, batch: 1, isSound });
-  follow(stream, creation, "j", frame(1));
+  stream.follow(creation, "j", frame(1));
   return stream;
 }
 
 describe("a stream of the journal", () => {
   test("goes on with records that begin where it ends, which shows that it is whole up to there", async () => {
     const stream = await met();
-    follow(stream, record({ position: 5 }), "j", frame(2));
-    follow(stream, record({ kind: RecordKind.touch, position: 10 }), "j", frame(3));
+    stream.follow(record({ position: 5 }), "j", frame(2));
+    stream.follow(record({ kind: RecordKind.touch, position: 10 }), "j", frame(3));
     assert.deepEqual([stream.tail, stream.provenBatch, stream.pendingRecords, stream.gap, stream.ended], [10, 2, 3, null, false]);
-    follow(stream, record({ position: 10, change: recordOf("", { closes: true }) }), "j", frame(4));
+    stream.follow(record({ position: 10, change: recordOf("", { closes: true }) }), "j", frame(4));
     assert.equal(stream.ended, true);
   });
 
   test("has lost records where the next begins behind its end, or a binding says that it ended later", async () => {
     for (const later of [record({ position: 7 }), record({ kind: RecordKind.bind, position: 7, identity: IDENTITY })]) {
       const stream = await met();
-      follow(stream, later, "j", frame(2));
-      follow(stream, record({ position: 5 }), "j", frame(3));
+      stream.follow(later, "j", frame(2));
+      stream.follow(record({ position: 5 }), "j", frame(3));
       assert.deepEqual([stream.gap, stream.tail, stream.provenBatch], [{ file: "j", offset: 1024, position: 7, tail: 5 }, 5, 1]);
     }
   });
 
   test("has lost nothing where a binding is older than the batch that was under way", async () => {
     const stream = await met();
-    follow(stream, record({ kind: RecordKind.bind, position: 0, identity: IDENTITY }), "j", frame(2));
+    stream.follow(record({ kind: RecordKind.bind, position: 0, identity: IDENTITY }), "j", frame(2));
     assert.equal(stream.gap, null);
   });
 
@@ -74,7 +75,7 @@ describe("a stream of the journal", () => {
     const stream = await met();
     const other = (more: Partial<Sidecar>): JournaledStream => {
       const sidecar = { ...IDENTITY, id: "b".repeat(24), state: new MutableState(), earliest: { position: 0, segmentStart: 0 }, forks: null, softDeleted: false, segments: [], batch: 2, claimed: false };
-      return { ...stream, sidecar: { kind: "sound", sidecar: { ...sidecar, ...more } } };
+      return journaledStream(IDENTITY, stream.directory, { firstBatch: stream.firstBatch, sidecar: { kind: "sound", sidecar: { ...sidecar, ...more } } });
     };
     assert.deepEqual([isSuperseded(stream), isSuperseded(other({}))], [false, true]);
     for (const more of [{ batch: 1 }, { claimed: true }, { id: IDENTITY.id }]) assert.equal(isSuperseded(other(more)), false, JSON.stringify(more));

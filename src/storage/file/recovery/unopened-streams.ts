@@ -1,11 +1,14 @@
-import { DamagedStreamError } from "../../storage.js";
+import type { Retry } from "../../../ops/retry.js";
+import { DamagedStreamError, StorageBusyError } from "../../storage.js";
 import { newerThanJournal, readBase, readSidecarIn } from "../directory/catalog.js";
 import { combineCrc32 } from "../format/crc32.js";
+import type { EngineParts } from "../disk/engine-state.js";
 import { FileStream } from "../memory/file-stream.js";
 import { errorCode, errorPath, isDiskFull, isPassing, isPathFault, isSystemError, type Files } from "../disk/files.js";
 import { sidecarPath, type Layout } from "../format/layout.js";
 import { DirectoryError } from "../directory/lock.js";
-import { decodeRecordAt, RecordKind, type Frame, type JournalRecord, type StreamIdentity } from "../format/record.js";
+import { applyRecord, leavesGap, type Consequences } from "../journal/apply-record.js";
+import { decodeRecordAt, RecordKind, type BypassedPayload, type Frame, type JournalRecord, type RecordHead, type StreamIdentity } from "../format/record.js";
 import type { SegmentWriter } from "../segments/segment-writer.js";
 import type { Sidecar, SidecarResult } from "../format/sidecar.js";
 import { StreamDirectories } from "../directory/stream-directories.js";
@@ -13,10 +16,8 @@ import { appended, type TailCache } from "../memory/tail-cache.js";
 import type { UnsyncedShards } from "../segments/unsynced-shards.js";
 import type { Trash } from "../segments/trash.js";
 
-/** What a backlog works with. */
-export interface BacklogOptions {
-  readonly files: Files;
-  readonly layout: Layout;
+/** What streams are opened with. */
+export interface UnopenedStreamsOptions extends Pick<EngineParts, "files" | "layout" | "state"> {
   readonly writer: SegmentWriter;
   readonly cache: TailCache;
   readonly trash: Trash;
@@ -25,6 +26,12 @@ export interface BacklogOptions {
   readonly maxUnwrittenBytes: number;
 }
 
+/** Streams opened at the same time. */
+const CONCURRENCY = 8;
+/** Streams that each of them opens in one turn: those that need nothing from the disk must not keep requests waiting. */
+const BURST = 4;
+/** How soon it is tried again after too many files were open, or the disk was full. */
+const RETRY_MS = 100;
 /** One for all streams without records; never written to. */
 const NOWHERE: never[] = [];
 
@@ -48,8 +55,12 @@ export class StreamRecords {
     this.identity = identity;
   }
 
-  /** Takes note of the stream's next record. */
-  note(frame: Frame, offset: number): void {
+  /** Notes the stream's next record, by its head. */
+  note(frame: Frame, { kind, offset, isBypassed }: RecordHead): void {
+    if (kind === RecordKind.create) this.isCreatedHere = true;
+    if (kind === RecordKind.delete) this.isDeleted = true;
+    if (isBypassed) this.isBypassed = true;
+    if (kind === RecordKind.bind) return;
     this.#frames = appended(this.#frames, frame);
     this.#offsets = appended(this.#offsets, offset);
   }
@@ -72,18 +83,22 @@ export class StreamRecords {
  * it is first asked for. Doing it again does the same: positions are absolute, and a stream takes only records of batches
  * that its sidecar does not hold.
  */
-export class Backlog {
-  readonly #options: BacklogOptions;
+export class UnopenedStreams {
+  readonly #options: UnopenedStreamsOptions;
   readonly #lastBatch: number;
   readonly #directories: StreamDirectories;
   readonly #waiting: Map<string, StreamRecords>;
+  readonly #consequences: Consequences<FileStream, JournalRecord>;
+  readonly #retry: Retry;
 
   /** `waiting` are the streams by name; `lastBatch` is the journal's. */
-  constructor(options: BacklogOptions, waiting: Map<string, StreamRecords>, lastBatch: number) {
+  constructor(options: UnopenedStreamsOptions, waiting: Map<string, StreamRecords>, lastBatch: number) {
     this.#options = options;
+    this.#retry = options.state.retry();
     this.#lastBatch = lastBatch;
     this.#directories = new StreamDirectories(options);
     this.#waiting = waiting;
+    this.#consequences = { appended: (stream, record) => this.#appended(stream, record), trimmed: (stream) => options.writer.trim(stream) };
   }
 
   /** How many streams wait. */
@@ -156,36 +171,21 @@ export class Backlog {
     for (const { record, batch } of records.records()) {
       if (stream.damage !== null) return;
       if (batch <= stream.persistedBatch) continue;
-      await this.#applyRecord(stream, record, batch);
+      const { tail } = stream.state;
+      if (leavesGap(record, tail)) stream.damage = damageOf(stream, `the journal goes on at position ${record.position}, but the stream ends at ${tail}`);
+      else await applyRecord(stream, record, batch, this.#consequences);
       if (cache.unwrittenBytes > maxUnwrittenBytes) await ifRoom(writer.flush(stream));
     }
   }
 
-  #applyRecord(stream: FileStream, record: JournalRecord, batch: number): Promise<void> | void {
-    const { cache, writer } = this.#options;
-    const { change, segmentStart, position } = record;
-    if (record.kind === RecordKind.touch) return stream.touch(change.atMs, batch);
-    if (record.kind === RecordKind.link) return stream.link(change.payload.toString(), position, batch);
-    if (record.kind === RecordKind.unlink) return stream.unlink(change.payload.toString(), batch);
-    if (record.kind === RecordKind.softDelete) return stream.softDelete(batch);
-    if (record.kind === RecordKind.trim) {
-      stream.trim({ position, segmentStart }, batch);
-      return writer.trim(stream);
-    }
-    if (record.kind !== RecordKind.create && record.kind !== RecordKind.append) return;
-    if (position !== stream.state.tail) {
-      stream.damage = damageOf(stream, `the journal goes on at position ${position}, but the stream ends at ${stream.state.tail}`);
-      return;
-    }
-    const { bypassed } = record;
-    stream.advance(change, bypassed?.length ?? change.payload.length, segmentStart, batch);
+  #appended(stream: FileStream, { change, segmentStart, position, bypassed }: JournalRecord): Promise<void> | void {
     if (bypassed !== null) return this.#joinBypassed(stream, position, bypassed);
     // A copy: the cache must not keep the whole journal file in memory.
-    if (change.payload.length > 0) cache.append(stream, segmentStart, position, Buffer.from(change.payload));
+    if (change.payload.length > 0) this.#options.cache.append(stream, segmentStart, position, Buffer.from(change.payload));
   }
 
   /** The payload is in its segment, synced before its record was written: what comes before it is written, and it is counted in. */
-  async #joinBypassed(stream: FileStream, position: number, bypassed: { readonly length: number; readonly crc: number }): Promise<void> {
+  async #joinBypassed(stream: FileStream, position: number, bypassed: BypassedPayload): Promise<void> {
     const { cache, writer } = this.#options;
     await writer.flushTo(stream, position);
     if (stream.damage !== null) return;
@@ -198,6 +198,45 @@ export class Backlog {
     // Another process wrote it.
     segment.unchecked = { length: stream.written - segment.start, crc: segment.crc, checking: null };
   }
+
+  /**
+   * Opens all of them after the start, each by `open`, which brings it into memory: then the journal can be checkpointed. False where some are left to the next start.
+   * Never rejects: what fails is a fault.
+   */
+  async openAll(open: (name: string) => Promise<unknown>): Promise<boolean> {
+    const { state } = this.#options;
+    const names = this.names();
+    const worker = async (): Promise<void> => {
+      let opened = 0;
+      for (const name of names) {
+        while (!state.isOver && !(await this.#hasOpened(name, open))) await this.#retry.wait(RETRY_MS);
+        if (state.isOver) return;
+        if ((opened += 1) % BURST === 0) await new Promise<void>((resolve) => setImmediate(resolve));
+      }
+    };
+    await Promise.all(Array.from({ length: CONCURRENCY }, worker));
+    return !state.isOver;
+  }
+
+  /** False where it is to be tried again. */
+  async #hasOpened(name: string, open: (name: string) => Promise<unknown>): Promise<boolean> {
+    const { state } = this.#options;
+    try {
+      await open(name);
+    } catch (error) {
+      // Whoever asks for the stream is told of that.
+      if (error instanceof DamagedStreamError) return true;
+      if (error instanceof StorageBusyError) {
+        state.emit("blocked", error.cause instanceof Error ? error.cause : error);
+        if (state.isRunning) return false;
+        state.stop();
+        return true;
+      }
+      state.fail(error);
+    }
+    return true;
+  }
+
 }
 
 /** On a full disk the stream can be read all the same: what waits in memory is no more than the journal has. */

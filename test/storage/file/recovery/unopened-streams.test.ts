@@ -2,9 +2,47 @@ import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test, type TestContext } from "node:test";
-import { StorageBusyError } from "../../../../src/storage/storage.js";
-import { append, bytesOf, crash, crashAndRecover, created, forked, loaded, openEngine, readAll, reopen, type Engine } from "../../../helpers/engine.js";
+import type { EngineState } from "../../../../src/storage/file/disk/engine-state.js";
+import { StreamRecords, UnopenedStreams } from "../../../../src/storage/file/recovery/unopened-streams.js";
+import { DamagedStreamError, StorageBusyError } from "../../../../src/storage/storage.js";
+import { append, bytesOf, configOf, crash, crashAndRecover, created, forked, loaded, openEngine, readAll, reopen, type Engine } from "../../../helpers/engine.js";
+import { fileRooms } from "../../../helpers/file-rooms.js";
+import { ManualClock } from "../../../helpers/manual-clock.js";
+import { SkewedClock, SKEWS } from "../../../helpers/skewed-clock.js";
 import { Barrier, diskError, WatchedFiles, type Gate } from "../../../helpers/watched-files.js";
+
+interface Opening {
+  readonly state: EngineState;
+  /** Opens all of them. */
+  readonly openAll: () => Promise<boolean>;
+  readonly clock: ManualClock;
+  readonly opened: string[];
+  readonly faults: readonly Error[];
+  /** What it said that keeps it from a stream. */
+  readonly told: string[];
+}
+
+const NAMES = Array.from({ length: 100 }, (_, index) => `s${index}`);
+
+/** `failing` gives what goes wrong with a stream, as long as something does. */
+function opening(failing: (name: string) => Error | undefined = () => undefined, clock = new ManualClock()): Opening {
+  const records = new Map(NAMES.map((name) => [name, new StreamRecords({ id: name, name, config: configOf() })]));
+  const rooms = fileRooms(clock);
+  const { state, told, faults } = rooms;
+  const unopened = new UnopenedStreams({ ...rooms, maxUnwrittenBytes: 1e6 }, records, 1);
+  const opened: string[] = [];
+  const open = async (name: string): Promise<void> => {
+    const error = failing(name);
+    if (error !== undefined) throw error;
+    opened.push(name);
+  };
+  const openAll = (): Promise<boolean> => unopened.openAll(open);
+  return { state, openAll, clock, opened, faults, told };
+}
+
+async function turn(): Promise<void> {
+  await new Promise<void>((resolve) => setImmediate(resolve));
+}
 
 /** What kill -9 leaves of streams that are in their files, with the journal going on from there. */
 async function killed(names: readonly string[]): Promise<string> {
@@ -113,5 +151,85 @@ describe("a stream that the journal goes on with", () => {
     const again = await openEngine({ dir });
     assert.equal(await text(again, "s"), BOTH);
     await again.storage.close();
+  });
+});
+
+describe("all streams that the journal goes on with", () => {
+  test("are opened, and let others have their turn between", async () => {
+    const { openAll, opened } = opening();
+    const done = openAll();
+    await Promise.resolve();
+    await turn();
+    assert.ok(opened.length > 0 && opened.length < NAMES.length, `${opened.length} in the first turn`);
+    assert.equal(await done, true);
+    assert.deepEqual(opened.toSorted(), NAMES.toSorted());
+  });
+
+  test("are opened but for a damaged one", async () => {
+    const { openAll, opened, faults } = opening((name) => (name === "s1" ? new DamagedStreamError(name, "file", "it is missing") : undefined));
+    assert.equal(await openAll(), true);
+    assert.deepEqual([opened.length, faults], [99, []]);
+  });
+
+  test("are tried again where they can't be opened now", async () => {
+    let isBusy = true;
+    const { openAll, clock, opened } = opening((name) => (isBusy && name === "s3" ? new StorageBusyError("too many files") : undefined));
+    const done = openAll();
+    while (opened.length < 99) await turn();
+    clock.advance(100);
+    await turn();
+    assert.equal(opened.length, 99);
+    isBusy = false;
+    clock.advance(100);
+    assert.equal(await done, true);
+    assert.equal(opened.at(-1), "s3");
+  });
+
+  for (const { name, skewMs } of SKEWS) {
+    test(`are tried again whenever the timer fires, ${name}`, async () => {
+      let isBusy = true;
+      const { openAll, clock, opened, told } = opening((name) => (isBusy && name.startsWith("s3") ? new StorageBusyError("busy") : undefined), new SkewedClock(skewMs));
+      const done = openAll();
+      while (told.length < 8) await turn();
+      isBusy = false;
+      clock.advance(Math.max(0, 100 + skewMs));
+      assert.equal(await done, true);
+      assert.equal(opened.length, 100);
+    });
+  }
+
+  test("are opened with word of what keeps one from that", async () => {
+    let isFull = true;
+    const tried = opening((name) => (isFull && name === "s3" ? new StorageBusyError("no room", { cause: diskError("ENOSPC") }) : undefined));
+    const done = tried.openAll();
+    while (tried.opened.length < 99) await turn();
+    assert.deepEqual(tried.told, ["blocked: ENOSPC: as the test wants it"]);
+    isFull = false;
+    tried.clock.advance(100);
+    assert.equal(await done, true);
+  });
+
+  test("are left to the next start where the engine closes", async () => {
+    const { state, openAll, opened, faults } = opening((name) => (name === "s3" ? new StorageBusyError("too many files") : undefined));
+    const done = openAll();
+    while (opened.length < 99) await turn();
+    state.end();
+    assert.equal(await done, false);
+    assert.deepEqual(faults, []);
+  });
+
+  test("stay as they are when the disk fails, which is told of", async () => {
+    const { openAll, opened, faults } = opening((name) => (name === "s40" ? new Error("EIO") : undefined));
+    assert.equal(await openAll(), false);
+    assert.deepEqual(faults.map(({ message }) => message), ["EIO"]);
+    assert.ok(opened.length < 60);
+  });
+
+  test("are left alone once that is stopped", async () => {
+    const { state, openAll, opened } = opening();
+    const done = openAll();
+    state.stop();
+    assert.equal(await done, false);
+    assert.ok(opened.length < 10);
   });
 });

@@ -246,6 +246,21 @@ describe("deleting", () => {
     assert.equal(await textOf(registry, "s"), "last");
   });
 
+  test("of a stream that has expired comes before its name is made again, or the creation fails with it", async (t) => {
+    const { engine, registry } = await registryOf(t);
+    await registry.create("s", createOf({ text: "old", ttlSeconds: 1 }));
+    engine.files.gate = ({ kind }) => (kind === "writeThen" ? diskError("ENOSPC") : undefined);
+    engine.clock.advance(1000);
+    assert.equal(gist(await registry.create("s", createOf({ text: "new" }))), "storage-full");
+    assert.equal(gist(await registry.create("s", createOf({ text: "new" }))), "storage-full", "and where it is not taken at all");
+    assert.equal(await isThere(registry, "s"), false);
+    engine.files.gate = null;
+    engine.clock.advance(1000);
+    await engine.files.idle();
+    assert.equal(gist(await registry.create("s", createOf({ text: "new" }))), "created");
+    assert.equal(await textOf(registry, "s"), "new");
+  });
+
   test("a stream that is not in memory loads it", async (t) => {
     const engine = await openEngine();
     const before = registryOn(engine);

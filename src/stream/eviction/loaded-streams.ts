@@ -70,9 +70,9 @@ export class LoadedStreams {
     this.producers.note(stream);
   }
 
-  /** The stream is in memory no longer; its name may stand for another one already. */
+  /** A stream leaves memory. */
   drop(stream: Stream): void {
-    if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
+    this.#streams.delete(stream.name);
     this.producers.forget(stream);
     this.#left(stream);
   }

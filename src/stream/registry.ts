@@ -1,42 +1,29 @@
 import { DEFAULT_CONTENT_TYPE, formatOf } from "../protocol/content-type.js";
-import type { Clock } from "../ops/clock.js";
-import type { Log } from "../ops/log.js";
-import { DamagedStreamError, type AppendRecord, type MaybePromise, type Settlement, type Storage, type StorageHealth, type StreamConfig } from "../storage/storage.js";
+import { DamagedStreamError, type AppendRecord, type MaybePromise, type Settlement, type StorageHealth, type StreamConfig } from "../storage/storage.js";
 import type { AppendCommand, CreateCommand, ForkRequest } from "./rules/command.js";
 import { refuseConfig } from "./rules/config-difference.js";
 import { frameBody, framedInTurns } from "./rules/decide.js";
-import { Eviction } from "./eviction.js";
+import { LoadedStreams, type LoadedStreamsOptions } from "./eviction/loaded-streams.js";
 import { ExpiryQueue, type TtlMode } from "./rules/expiry.js";
 import { forkConfig, forkOrigin, refuseSource, type ForkBase } from "./rules/fork.js";
-import { LoadedProducers } from "./loaded/loaded-producers.js";
 import { refuse, TOO_MANY_PRODUCERS, type AnswerAppend, type CreateOutcome, type DeleteOutcome, type Refused } from "./rules/outcome.js";
 import { KEEP_ALL, RetentionTimer, type RetentionLimits } from "./loaded/retention.js";
 import { refuseRejected, Stream, type StreamContext } from "./loaded/stream.js";
 import { Sweep } from "./sweep.js";
 
-/** What a registry needs. */
-export interface RegistryOptions {
-  readonly storage: Storage;
-  readonly clock: Clock;
-  readonly log: Log;
+/** How streams live, and how many of them in memory. */
+export interface RegistryOptions extends LoadedStreamsOptions {
   readonly ttlMode: TtlMode;
   /** How much of each stream is kept; all of it when absent. */
   readonly retention?: RetentionLimits;
-  /** Streams kept in memory; beyond it idle ones are let go, and without an idle one new names are refused. */
-  readonly maxLoadedStreams: number;
-  /** Producers kept in memory; beyond it idle streams are let go, and at twice as many new producers are refused. */
-  readonly maxLoadedProducers: number;
 }
 
 /**
- * The streams by name. It loads them on first use, lets idle ones go, and is where a name changes hands: creation,
- * deletion and expiry.
+ * The streams by name. It loads them on first use, and is where a name changes hands: creation, deletion and expiry.
  */
 export class Registry {
   readonly #context: StreamContext;
-  readonly #producers = new LoadedProducers<Stream>();
-  readonly #eviction: Eviction;
-  readonly #streams = new Map<string, Stream>();
+  readonly #streams: LoadedStreams;
   readonly #loading = new Map<string, Promise<Stream | Refused | null>>();
   readonly #expiries: ExpiryQueue<Stream>;
   readonly #retentionTimer: RetentionTimer;
@@ -44,9 +31,8 @@ export class Registry {
 
   constructor(options: RegistryOptions) {
     const { storage, clock, log, ttlMode, retention = KEEP_ALL } = options;
-    const producers = this.#producers;
-    this.#context = { storage, clock, ttlMode, retention, producers, hasRoomForProducer: () => this.#eviction.hasRoomForProducers(1) };
-    this.#eviction = new Eviction({ ...options, streams: this.#streams, producers, known: (name) => this.#known(name), drop: (stream) => this.#drop(stream) });
+    const streams = (this.#streams = new LoadedStreams(options, (stream) => this.#expiries.remove(stream)));
+    this.#context = { storage, clock, ttlMode, retention, producers: streams.producers, hasRoomForProducer: () => streams.hasRoomForProducers(1) };
     this.#retentionTimer = new RetentionTimer(clock, retention, () => this.#trimAged());
     this.#expiries = new ExpiryQueue(clock, (stream) => this.#expire(stream));
     this.#sweep = new Sweep({ storage, clock, log, ttlMode, retention, look: (name) => this.#look(name) });
@@ -59,23 +45,23 @@ export class Registry {
 
   /** Producers that the streams in memory remember. */
   get producerCount(): number {
-    return this.#producers.count;
+    return this.#streams.producers.count;
   }
 
   health(): StorageHealth {
     return this.#context.storage.health();
   }
 
-  /** Begins letting idle streams go and looking for expired ones on disk. */
+  /** Begins evicting idle streams and looking for expired ones on disk. */
   start(): void {
-    this.#eviction.start();
+    this.#streams.start();
     this.#sweep.start();
     this.#retentionTimer.start();
   }
 
   /** Stops all background work. */
   stop(): void {
-    this.#eviction.stop();
+    this.#streams.stop();
     this.#sweep.stop();
     this.#expiries.stop();
     this.#retentionTimer.stop();
@@ -83,31 +69,16 @@ export class Registry {
 
   /** The stream as readers see it, or why there is none. A created or deleted one is waited for until that is durable. */
   find(name: string): MaybePromise<Stream | Refused> {
-    const stream = this.#known(name);
+    const stream = this.#streams.get(name);
     if (stream === null) return this.#findOnDisk(name);
     if (stream.phase === "live") return this.#unlessExpired(stream);
     if (stream.phase === "kept") return GONE;
     return this.#findWhenSettled(stream);
   }
 
-  /** The stream in memory; one that was kept for its forks leaves when the last of them is gone. */
-  #known(name: string): Stream | null {
-    const stream = this.#streams.get(name) ?? null;
-    if (stream?.phase !== "kept" || stream.stored.standing === "kept") return stream;
-    this.#drop(stream);
-    return null;
-  }
-
-  /** The stream is in memory no longer; its name may stand for another one already. */
-  #drop(stream: Stream): void {
-    if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
-    this.#expiries.remove(stream);
-    this.#producers.forget(stream);
-  }
-
   async #findOnDisk(name: string): Promise<Stream | Refused> {
     const loaded = await this.#load(name);
-    if (loaded === null && !this.#streams.has(name)) return NOT_FOUND;
+    if (loaded === null && this.#streams.get(name) === null) return NOT_FOUND;
     return isRefused(loaded) ? loaded : this.find(name);
   }
 
@@ -129,7 +100,7 @@ export class Registry {
 
   /** Appends to or closes the stream of this name; `answer` gets the outcome (specification 4.2, 4.3). */
   append(name: string, command: AppendCommand, answer: AnswerAppend): MaybePromise<void> {
-    const stream = this.#known(name);
+    const stream = this.#streams.get(name);
     if (stream === null) return this.#appendLoaded(name, command, answer);
     if (!stream.isCurrent) return this.#afterDeletion(stream, (refused) => (refused === null ? this.append(name, command, answer) : answer(refused)));
     const current = this.#unlessExpired(stream);
@@ -138,7 +109,7 @@ export class Registry {
 
   async #appendLoaded(name: string, command: AppendCommand, answer: AnswerAppend): Promise<void> {
     const loaded = await this.#load(name);
-    if (loaded === null && !this.#streams.has(name)) answer(NOT_FOUND);
+    if (loaded === null && this.#streams.get(name) === null) answer(NOT_FOUND);
     else if (isRefused(loaded)) answer(loaded);
     else await this.append(name, command, answer);
   }
@@ -150,7 +121,7 @@ export class Registry {
   #afterDeletion<T>(stream: Stream, next: (refused: Refused | null) => MaybePromise<T>): Promise<T> {
     return stream.deletion.then((refused) => {
       if (refused !== null) return next(refused);
-      const now = this.#known(stream.name);
+      const now = this.#streams.get(stream.name);
       return next(now === null ? NOT_FOUND : now === stream ? GONE : null);
     });
   }
@@ -162,11 +133,11 @@ export class Registry {
 
   /** `base` is the place that was found for a fork. */
   async #create(name: string, command: CreateCommand, base: ForkBase<Stream> | null): Promise<CreateOutcome> {
-    let stream = this.#known(name);
+    let stream = this.#streams.get(name);
     while (stream === null) {
       const loaded = await this.#load(name);
       if (isRefused(loaded)) return loaded;
-      stream = this.#known(name);
+      stream = this.#streams.get(name);
       if (loaded === null && stream === null) return this.#createNew(name, command, base);
     }
     if (stream.isCurrent && !stream.isExpired(this.#context.clock.nowMs())) return this.#compare(stream, command);
@@ -214,7 +185,7 @@ export class Registry {
   #createAs(name: string, { body, closed }: CreateCommand, config: StreamConfig): MaybePromise<CreateOutcome> {
     const framed = frameBody(formatOf(config.contentType), body, "create");
     if (framed.kind === "refused") return framed;
-    if (!this.#eviction.hasRoomForStream()) return refuse("overloaded", { detail: "Too many streams are in use." });
+    if (!this.#streams.hasRoomForStream()) return refuse("overloaded", { detail: "Too many streams are in use." });
     return this.#storeNew(name, config, { payload: framed.bytes, messages: framed.messages, closes: closed, producer: null, seq: null, atMs: config.createdAtMs });
   }
 
@@ -223,12 +194,12 @@ export class Registry {
     const outcome = new Promise<Settlement>((resolve) => (onSettled = resolve));
     const stored = this.#context.storage.create(name, config, initial, (how) => {
       stream.creationSettled(how);
-      if (how !== "durable") this.#drop(stream);
+      if (how !== "durable") this.#streams.drop(stream);
       onSettled(how);
     });
     if (typeof stored === "string") return refuseRejected(stored);
     const stream = new Stream(this.#context, stored, initial);
-    this.#streams.set(stream.name, stream);
+    this.#streams.add(stream);
     this.#expiries.add(stream);
     return outcome.then((how) => {
       if (how !== "durable") return refuse(how);
@@ -239,12 +210,12 @@ export class Registry {
 
   /** Deletes the stream of this name (specification 4.4). */
   async delete(name: string): Promise<DeleteOutcome> {
-    let stream: Stream | Refused | null = this.#known(name);
+    let stream: Stream | Refused | null = this.#streams.get(name) ?? null;
     try {
       // One wait and no more, as a creation has: of two that came at the same time the first one goes first.
       if (stream === null) {
         const loaded = await this.#load(name, true);
-        stream = this.#known(name) ?? loaded;
+        stream = this.#streams.get(name) ?? loaded;
       }
     } catch (error) {
       return this.#deleteDamaged(name, error);
@@ -282,7 +253,7 @@ export class Registry {
 
   #removed(stream: Stream, hasForks: boolean): void {
     stream.phase = hasForks ? "kept" : "gone";
-    if (!hasForks) this.#drop(stream);
+    if (!hasForks) this.#streams.drop(stream);
     stream.deleted();
   }
 
@@ -314,14 +285,13 @@ export class Registry {
   async #loadNow(name: string, isToGo: boolean): Promise<Stream | Refused | null> {
     const { storage } = this.#context;
     const stored = await storage.load(name);
-    if (stored === null || this.#streams.has(name)) return null;
-    this.#eviction.hasRoomForStream();
-    const hasRoom = isToGo || this.#eviction.hasRoomForProducers(stored.state.producers?.size ?? 0);
+    if (stored === null || this.#streams.get(name) !== null) return null;
+    this.#streams.hasRoomForStream();
+    const hasRoom = isToGo || this.#streams.hasRoomForProducers(stored.state.producers?.size ?? 0);
     // What storage has to keep in memory anyhow may be used as well.
     if (!hasRoom && storage.release(stored)) return TOO_MANY_PRODUCERS;
     const stream = new Stream(this.#context, stored, null);
-    this.#streams.set(stream.name, stream);
-    this.#producers.note(stream);
+    this.#streams.add(stream);
     if (stream.isCurrent) this.#expiries.add(stream);
     return stream;
   }

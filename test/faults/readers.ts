@@ -119,7 +119,6 @@ export class Readers {
     const stream = await this.#parts.find(process, name);
     if (stream === null) return;
     const incarnation = this.#parts.ledger.incarnationOf(name, stream);
-    stream.retain();
     let at = stream.tail;
     const onAdvance = (advance: { readonly from: number; readonly to: number; readonly closed: boolean; readonly ends: readonly number[] }): void => {
       if (!process.isAlive) return;
@@ -133,10 +132,9 @@ export class Readers {
       });
       if (advance.from <= incarnation.seenTo) this.#parts.background(process, this.#readFrom(process, incarnation, stream, advance.from));
     };
-    stream.feed.on("advance", onAdvance);
+    const leave = stream.follow(onAdvance, () => undefined);
     for (let turns = this.#parts.random.integer(1, 200); turns > 0; turns -= 1) await new Promise((resolve) => setImmediate(resolve));
-    if (process.isAlive) stream.feed.off("advance", onAdvance);
-    stream.release();
+    leave();
   }
 
   #noting(check: () => void): void {

@@ -246,6 +246,21 @@ describe("deleting", () => {
     assert.equal(await textOf(registry, "s"), "last");
   });
 
+  test("of a stream that has expired comes before its name is made again, or the creation fails with it", async (t) => {
+    const { engine, registry } = await registryOf(t);
+    await registry.create("s", createOf({ text: "old", ttlSeconds: 1 }));
+    engine.files.gate = ({ kind }) => (kind === "writeThen" ? diskError("ENOSPC") : undefined);
+    engine.clock.advance(1000);
+    assert.equal(gist(await registry.create("s", createOf({ text: "new" }))), "storage-full");
+    assert.equal(gist(await registry.create("s", createOf({ text: "new" }))), "storage-full", "and where it is not taken at all");
+    assert.equal(await isThere(registry, "s"), false);
+    engine.files.gate = null;
+    engine.clock.advance(1000);
+    await engine.files.idle();
+    assert.equal(gist(await registry.create("s", createOf({ text: "new" }))), "created");
+    assert.equal(await textOf(registry, "s"), "new");
+  });
+
   test("a stream that is not in memory loads it", async (t) => {
     const engine = await openEngine();
     const before = registryOn(engine);
@@ -259,12 +274,11 @@ describe("deleting", () => {
     const { registry } = await registryOf(t);
     await registry.create("s", createOf());
     const stream = await find(registry, "s");
-    stream.retain();
     let ended = 0;
-    stream.feed.on("end", () => (ended += 1));
+    const leave = stream.follow(() => undefined, () => (ended += 1));
     await registry.delete("s");
     assert.ok(ended >= 1);
-    stream.release();
+    leave();
   });
 
   test("that fails for a full disk leaves the stream as it was, with a creation behind it or without", async (t) => {
@@ -378,9 +392,8 @@ describe("expiry", () => {
     const { engine, registry } = await registryOf(t);
     await registry.create("s", createOf({ ttlSeconds: 1, text: bytesOf(5000) }));
     const stream = await find(registry, "s");
-    stream.retain();
     let ended = false;
-    stream.feed.on("end", () => (ended = true));
+    const leave = stream.follow(() => undefined, () => (ended = true));
     const directory = new Layout(engine.dir).streamDirectory("s");
     assert.ok(existsSync(directory));
     engine.clock.advance(2000);
@@ -388,7 +401,7 @@ describe("expiry", () => {
     assert.equal(ended, true);
     assert.equal(existsSync(directory), false);
     assert.equal(registry.loadedCount, 0);
-    stream.release();
+    leave();
   });
 
   test("at once is valid: a TTL of 0 and an expiry in the past", async (t) => {

@@ -23,6 +23,7 @@ export const FLOORS: readonly string[] = [
   "src/http/node/",
   "src/http/encoding/",
   "src/stream/",
+  "src/stream/eviction/",
   "src/stream/loaded/",
   "src/stream/rules/",
   "src/storage/file/offline/",

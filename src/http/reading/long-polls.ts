@@ -1,7 +1,6 @@
 import type { Timer } from "../../ops/clock.js";
 import { commonCursor, isGreaterCursor, nextCursor } from "../../protocol/cursor.js";
 import { chain } from "../../stream/loaded/chain.js";
-import type { LiveFeed } from "../../stream/loaded/live.js";
 import type { MaybePromise, Position, Stream } from "../../stream/loaded/stream.js";
 import type { Context } from "../context/context.js";
 import type { Exchange } from "../exchange/exchange.js";
@@ -57,20 +56,15 @@ export class WaitingRooms {
 class WaitingRoom {
   readonly #context: Context;
   readonly #stream: Stream;
-  readonly #feed: LiveFeed;
   readonly #onEmpty: () => void;
   readonly #waiters = new Set<Waiter>();
-  readonly #onAdvance = (): void => this.#wake();
-  readonly #onEnd = (): void => this.#turnAway();
+  readonly #leave: () => void;
 
   constructor(context: Context, stream: Stream, onEmpty: () => void) {
     this.#context = context;
     this.#stream = stream;
     this.#onEmpty = onEmpty;
-    stream.retain();
-    this.#feed = stream.feed;
-    this.#feed.on("advance", this.#onAdvance);
-    this.#feed.on("end", this.#onEnd);
+    this.#leave = stream.follow(() => this.#wake(), () => this.#turnAway());
   }
 
   enter(wait: Wait): void {
@@ -144,9 +138,7 @@ class WaitingRoom {
     waiter.timer.cancel();
     this.#waiters.delete(waiter);
     if (this.#waiters.size > 0) return;
-    this.#feed.off("advance", this.#onAdvance);
-    this.#feed.off("end", this.#onEnd);
-    this.#stream.release();
+    this.#leave();
     this.#onEmpty();
   }
 }

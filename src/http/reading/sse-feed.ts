@@ -1,7 +1,7 @@
 import { sseEncodingOf } from "../../protocol/content-type.js";
 import { isGreaterCursor, nextCursor } from "../../protocol/cursor.js";
 import { retryDelayMs } from "../../protocol/sse-frame.js";
-import type { Advance, LiveFeed } from "../../stream/loaded/live.js";
+import type { Advance } from "../../stream/loaded/live.js";
 import type { Chunk, Position, ReadFrom, Stream } from "../../stream/loaded/stream.js";
 import type { Context } from "../context/context.js";
 import { problem } from "../encoding/problems.js";
@@ -22,7 +22,6 @@ export interface SseRequest extends Pick<SseReaderOptions, "exchange" | "from"> 
 export class SseFeed implements ReaderHost, SilentReaders {
   readonly #context: Context;
   readonly #stream: Stream;
-  readonly #source: LiveFeed;
   readonly #onEmpty: () => void;
   readonly #readers = new Set<SseReader>();
   /** Those that have all there is. */
@@ -30,17 +29,13 @@ export class SseFeed implements ReaderHost, SilentReaders {
   /** Ends of appends that the followers have not been sent. */
   #ends: Position[] = [];
   #isReading = false;
-  readonly #onAdvance = (advance: Advance): void => this.#advance(advance);
-  readonly #onEnd = (): void => this.close();
+  readonly #leave: () => void;
 
   constructor(context: Context, stream: Stream, onEmpty: () => void) {
     this.#context = context;
     this.#stream = stream;
     this.#onEmpty = onEmpty;
-    stream.retain();
-    this.#source = stream.feed;
-    this.#source.on("advance", this.#onAdvance);
-    this.#source.on("end", this.#onEnd);
+    this.#leave = stream.follow((advance) => this.#advance(advance), () => this.close());
   }
 
   /** A reader of this stream; it is to be started once the head of its answer is written. */
@@ -76,9 +71,7 @@ export class SseFeed implements ReaderHost, SilentReaders {
     this.#following.delete(reader);
     this.#readers.delete(reader);
     if (this.#readers.size > 0) return;
-    this.#source.off("advance", this.#onAdvance);
-    this.#source.off("end", this.#onEnd);
-    this.#stream.release();
+    this.#leave();
     this.#onEmpty();
   }
 

@@ -8,7 +8,7 @@ import { readChunk, type Chunk } from "./chunk.js";
 import type { AppendCommand, AppendHead } from "../rules/command.js";
 import { decideAppend, holdsData, refuseByHead } from "../rules/decide.js";
 import { deadlineOf, slides, type TtlMode } from "../rules/expiry.js";
-import { LiveFeed } from "./live.js";
+import { LiveFeed, type Advance } from "./live.js";
 import type { LoadedProducers } from "./loaded-producers.js";
 import { isTokenOf, offsetIn } from "../rules/offset-tokens.js";
 import { refuse, TOO_MANY_PRODUCERS, type AnswerAppend, type AppendOutcome, type ProducerEcho, type RefusalCode, type Refused } from "../rules/outcome.js";
@@ -171,13 +171,19 @@ export class Stream implements StreamObserver {
     this.stored.observer = null;
   }
 
-  /** The feed of live events. The caller has retained the stream. */
-  get feed(): LiveFeed {
-    if (this.#feed === null) {
-      this.#feed = new LiveFeed();
-      this.stored.observer = this;
-    }
-    return this.#feed;
+  /**
+   * Reports each advance, and the end when the stream is deleted or has expired, and keeps the stream in memory, until the
+   * function that it returns is called.
+   */
+  follow(onAdvance: (advance: Advance) => void, onEnd: () => void): () => void {
+    this.retain();
+    const feed = (this.#feed ??= new LiveFeed());
+    this.stored.observer = this;
+    feed.on("advance", onAdvance).on("end", onEnd);
+    return () => {
+      feed.off("advance", onAdvance).off("end", onEnd);
+      this.release();
+    };
   }
 
   advanced(from: Position, to: Position, closed: boolean): void {

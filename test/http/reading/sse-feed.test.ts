@@ -6,7 +6,7 @@ import type { Exchange } from "../../../src/http/exchange/exchange.js";
 import { SseFeed } from "../../../src/http/reading/sse-feed.js";
 import type { UnreadAnswers } from "../../../src/http/bounds/unread.js";
 import { defaultSettings } from "../../../src/options.js";
-import { LiveFeed } from "../../../src/stream/loaded/live.js";
+import { LiveFeed, type Advance } from "../../../src/stream/loaded/live.js";
 import type { Chunk, Stream } from "../../../src/stream/loaded/stream.js";
 import { httpParts } from "../../helpers/http-parts.js";
 import { ManualClock } from "../../helpers/manual-clock.js";
@@ -60,6 +60,15 @@ class FakeStream {
 
   offsetAt(position: number): string {
     return `@${position}`;
+  }
+
+  follow(onAdvance: (advance: Advance) => void, onEnd: () => void): () => void {
+    this.retain();
+    this.feed.on("advance", onAdvance).on("end", onEnd);
+    return () => {
+      this.feed.off("advance", onAdvance).off("end", onEnd);
+      this.release();
+    };
   }
 
   retain(): void {

@@ -402,10 +402,9 @@ describe("reading", () => {
 describe("live readers", () => {
   test("hear of what became durable together as one advance, in order, and of the end", async (t) => {
     const { engine, stream } = await streamOf(t);
-    stream.retain();
     const heard: (Advance | "end")[] = [];
-    stream.feed.on("advance", (advance) => heard.push(advance));
-    stream.feed.on("end", () => heard.push("end"));
+    const leave = stream.follow((advance) => heard.push(advance), () => heard.push("end"));
+    assert.equal(stream.idle, false);
     await Promise.all([appendTo(stream, commandOf("ab")), appendTo(stream, commandOf("c"))]);
     await appendTo(stream, commandOf("d", { closes: true }));
     await new Promise<void>((resolve) => void engine.storage.delete(stream.stored, () => resolve()));
@@ -414,30 +413,29 @@ describe("live readers", () => {
       { from: 3, ends: [4], to: 4, closed: true },
       "end",
     ]);
-    stream.release();
+    leave();
   });
 
   test("see the state of which they hear", async (t) => {
     const { stream } = await streamOf(t);
-    stream.retain();
     const seen: boolean[] = [];
-    stream.feed.on("advance", ({ to, closed }) => seen.push(stream.tail >= to && stream.closed === closed));
+    const leave = stream.follow(({ to, closed }) => seen.push(stream.tail >= to && stream.closed === closed), () => assert.fail());
     await appendTo(stream, commandOf("a"));
     await appendTo(stream, commandOf("", { closes: true }));
     assert.deepEqual(seen, [true, true]);
-    stream.release();
+    leave();
   });
 
   test("that have all left cost nothing: nobody observes the stream", async (t) => {
     const { stream } = await streamOf(t);
-    stream.retain();
-    stream.retain();
-    const { feed } = stream;
-    assert.equal(stream.feed, feed);
-    stream.release();
+    const heard: string[] = [];
+    const [leave, leaveToo] = ["one", "two"].map((who) => stream.follow(({ to }) => heard.push(`${who}: ${to}`), () => assert.fail()));
+    await appendTo(stream, commandOf("a"));
+    leave?.();
+    assert.deepEqual([heard, stream.idle], [["one: 1", "two: 1"], false]);
     assert.notEqual(stream.stored.observer, null);
-    stream.release();
-    assert.equal(stream.stored.observer, null);
+    leaveToo?.();
+    assert.deepEqual([stream.stored.observer, stream.idle], [null, true]);
     stream.advanced(0, 1, false);
     stream.settled();
     stream.deleted();

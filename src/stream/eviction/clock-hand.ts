@@ -1,4 +1,4 @@
-import type { Stream } from "./loaded/stream.js";
+import type { Stream } from "../loaded/stream.js";
 
 /** Streams looked at when room is needed for one more. */
 const MAX_LOOKS = 64;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { ClockHand } from "../../src/stream/clock-hand.js";
-import type { Stream } from "../../src/stream/loaded/stream.js";
+import { ClockHand } from "../../../src/stream/eviction/clock-hand.js";
+import type { Stream } from "../../../src/stream/loaded/stream.js";
 
 /** All that is asked of a stream here. */
 interface Visited {

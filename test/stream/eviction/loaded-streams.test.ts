@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
-import type { AppendCommand } from "../../src/stream/rules/command.js";
-import type { AppendOutcome } from "../../src/stream/rules/outcome.js";
-import { Registry } from "../../src/stream/registry.js";
-import { Stream } from "../../src/stream/loaded/stream.js";
-import { appendByName } from "../helpers/append.js";
-import { keptLog, openEngine, type Engine } from "../helpers/engine.js";
-import { Barrier } from "../helpers/watched-files.js";
+import type { AppendCommand } from "../../../src/stream/rules/command.js";
+import type { AppendOutcome } from "../../../src/stream/rules/outcome.js";
+import { Registry } from "../../../src/stream/registry.js";
+import { Stream } from "../../../src/stream/loaded/stream.js";
+import { appendByName } from "../../helpers/append.js";
+import { keptLog, openEngine, type Engine } from "../../helpers/engine.js";
+import { Barrier } from "../../helpers/watched-files.js";
 
 const MAX_PRODUCERS = 20;
 

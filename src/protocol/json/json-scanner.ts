@@ -245,7 +245,7 @@ function stepsOf(): Uint8Array {
   lead([...values, MINUS], "0", ZERO);
   lead([...values, MINUS], "123456789", INTEGER);
   lead([INTEGER], digits, INTEGER);
-  lead([ZERO, INTEGER], "..", POINT);
+  lead([ZERO, INTEGER], ".", POINT);
   lead([POINT, FRACTION], digits, FRACTION);
   lead([ZERO, INTEGER, FRACTION], "eE", EXPONENT);
   lead([EXPONENT], "+-", EXPONENT_SIGN);

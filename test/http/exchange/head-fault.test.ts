@@ -7,7 +7,7 @@ import { readHeaders } from "../../../src/http/request/request-headers.js";
 
 /** The code of what is wrong with a request that has these headers; `null` for nothing. */
 function codeOf(rawHeaders: readonly string[], version = "1.1"): string | null {
-  const [major, minor] = version.split("..").map(Number);
+  const [major, minor] = version.split(".").map(Number);
   const req = Object.assign(new IncomingMessage(new Socket()), { httpVersionMajor: major, httpVersionMinor: minor });
   return faultOfHead({ req, headers: readHeaders(rawHeaders) })?.code ?? null;
 }

@@ -63,7 +63,7 @@ export class Layout {
 
   /** The directory that holds a stream's directory: one of 256. */
   shard(streamDirectory: string): string {
-    return join(streamDirectory, "../..");
+    return join(streamDirectory, "..");
   }
 }
 

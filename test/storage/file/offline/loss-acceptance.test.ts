@@ -88,7 +88,7 @@ describe("an accepted loss", () => {
     const { directory, accept } = await refused();
     const before = readFileSync(sidecarPath(directory));
     await run(await accept());
-    await new Damaged(new WatchedFiles(), new Layout(join(directory, "../../../.."))).replaceSidecar(directory, before);
+    await new Damaged(new WatchedFiles(), new Layout(join(directory, "../../.."))).replaceSidecar(directory, before);
     await run(await accept());
     const losses = decodeLosses(readFileSync(lossesPath(directory)));
     assert.equal(typeof losses === "string" ? 0 : losses.accepted.length, 1);

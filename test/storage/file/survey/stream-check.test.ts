@@ -100,8 +100,8 @@ describe("the check of a stream's directory", () => {
     renameSync(join(directory, "meta.json"), join(directory, "0000000000000000.seg"));
     const missing = await check(layout, directory, systemFiles(false), false);
     assert.deepEqual([missing.sidecarState, missing.findings], ["missing", []]);
-    mkdirSync(join(directory, "../..", "empty"));
-    assert.deepEqual((await check(layout, join(directory, "../..", "empty"))).findings, []);
+    mkdirSync(join(directory, "..", "empty"));
+    assert.deepEqual((await check(layout, join(directory, "..", "empty"))).findings, []);
     assert.ok(readdirSync(directory).length > 0);
   });
 
@@ -120,7 +120,7 @@ describe("the check of a stream's directory", () => {
     forkedAt(2000, 0);
     assert.deepEqual(await problems(), ["a segment begins at 0, what comes before it ends at 2000"]);
     forkedAt(0, 3000);
-    renameSync(join(directory, "0000000000000000.seg"), join(directory, "../..", "elsewhere"));
+    renameSync(join(directory, "0000000000000000.seg"), join(directory, "..", "elsewhere"));
     assert.deepEqual(await problems(), []);
     changeSidecar(path, ({ segments }) => ({ segments: segments.slice(1) }));
     forkedAt(3000, 0);

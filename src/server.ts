@@ -49,8 +49,8 @@ export interface RunningServer {
 }
 
 /**
- * A listener for a node:http server of your own. It answers what is below {@link Settings.prefix}, and `/health`; for all
- * other paths it calls `next`, or answers by itself when there is none: `/` with a page, the rest with 404.
+ * A listener for a node:http server of your own. It answers what is below {@link Settings.prefix}, and `/health`; for
+ * all other paths it calls `next`, or answers by itself when there is none: `/` with a page, the rest with 404.
  */
 export interface StreamHandler {
   (req: IncomingMessage, res: ServerResponse, next?: () => void): void;
@@ -69,7 +69,10 @@ export class StartError extends Error {
   }
 }
 
-/** Most bytes of request bodies in memory at a time, and of answers that their clients have not taken: of small ones, and of others. */
+/**
+ * Most bytes of request bodies in memory at a time, and of answers that their clients have not taken: of small ones,
+ * and of others.
+ */
 const MAX_SMALL_BYTES = 64 * 1024 * 1024;
 const MAX_LARGE_BYTES = 256 * 1024 * 1024;
 

@@ -180,7 +180,10 @@ function refusalOfWords(words: readonly string[], verbNames: readonly string[] |
   return `only one directory can be named, not both ${quoted(dir)} and ${quoted(second)}`;
 }
 
-/** A single word may be a command of another version, or one with a typing mistake: it must not make a directory of its name. */
+/**
+ * A single word may be a command of another version, or one with a typing mistake: it must not make a directory of its
+ * name.
+ */
 function lineUnlessThere(dir: string, verbNames: readonly string[]): string | null {
   if (dir !== basename(dir)) return null;
   const meant = nearest(dir, verbNames);

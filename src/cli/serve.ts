@@ -23,8 +23,8 @@ const OTHER_SIGNALS: readonly OtherSignal[] = ["SIGALRM", "SIGIO", "SIGPWR", "SI
 const NPM_ECHO_MS = 200;
 
 /**
- * Serves `dir` until a signal: prints one line on standard output when it is ready, logs to standard error, and resolves
- * to the exit status. A second signal, or a fault, ends the process from within.
+ * Serves `dir` until a signal: prints one line on standard output when it is ready, logs to standard error, and
+ * resolves to the exit status. A second signal, or a fault, ends the process from within.
  */
 export async function serve(
   { dir, settings, switches, version }: Invocation,
@@ -84,7 +84,10 @@ function exitAtFault(log: Log, surroundings: Surroundings): FaultExit {
   };
 }
 
-/** What would end the process without a line in the log: a fault in nobody's request, and signals that mean nothing here. */
+/**
+ * What would end the process without a line in the log: a fault in nobody's request, and signals that mean nothing
+ * here.
+ */
 function listenForSurprises(surroundings: Surroundings, log: Log, fault: FaultExit): { release(): void } {
   const crash = (thrown: unknown): void => {
     fault.report("the program has a fault", EXIT.crash, thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown));

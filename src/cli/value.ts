@@ -43,7 +43,8 @@ function read(spec: OptionSpec, text: string): OptionValue | undefined {
     case "bytes":
       return readQuantity(UNITS.bytes, text, 1);
     case "duration":
-      // Seconds to some, milliseconds to others: a duration without its unit is never guessed at. None is none in all units.
+      // Seconds to some, milliseconds to others: a duration without its unit is never guessed at. None is none in all
+      // units.
       return text === "0" && spec.min === 0 ? 0 : readQuantity(UNITS.duration, text, undefined);
     case "text":
     case "path":

@@ -67,7 +67,10 @@ export class Dispatcher {
     this.#begin(exchange, problem("overloaded", { detail: "Too many requests wait on this connection." }));
   }
 
-  /** As {@link handle}, for a request that has its connection for itself; false where it needs Node's own answer from the beginning. */
+  /**
+   * As {@link handle}, for a request that has its connection for itself; false where it needs Node's own answer from
+   * the beginning.
+   */
   handleDirect(req: DirectRequest, connection: DirectConnection): boolean {
     const headers = readHeaders(req.rawHeaders);
     if (headers.expects || headers.upgrades) return false;
@@ -91,7 +94,9 @@ export class Dispatcher {
     guard(this.#context, exchange, () => (refusal === null ? this.#route(exchange) : responder.refuse(exchange, refusal)));
   }
 
-  /** Lets all live reads go. Requests that come from now on are refused by {@link handle}, once `inFlight` is closing. */
+  /**
+   * Lets all live reads go. Requests that come from now on are refused by {@link handle}, once `inFlight` is closing.
+   */
   endLiveReads(): void {
     this.#waitingRooms.close();
     this.#sseFeeds.close();

@@ -15,7 +15,10 @@ import { problem } from "./encoding/problems.js";
 import type { Responder } from "./answer/respond.js";
 import { StagedEnds } from "./node/staged-end.js";
 
-/** What a request may cost before it is understood, and how long a connection may wait for one. Times in milliseconds, sizes in bytes. */
+/**
+ * What a request may cost before it is understood, and how long a connection may wait for one. Times in milliseconds,
+ * sizes in bytes.
+ */
 export interface RequestLimits {
   readonly maxHeaderSize: number;
   readonly headersTimeout: number;
@@ -97,7 +100,10 @@ export class HttpServer {
     else this.#drop(req);
   }
 
-  /** Behind the last answer of a connection nothing is done: nobody could be told of it. Unread, it would hide that the client ends its side. */
+  /**
+   * Behind the last answer of a connection nothing is done: nobody could be told of it. Unread, it would hide that the
+   * client ends its side.
+   */
   #drop(req: IncomingMessage): void {
     if (this.#ends.isDeaf(req.socket)) req.on("data", () => this.#ends.isDeaf(req.socket));
   }
@@ -180,7 +186,10 @@ class PatientServer extends Server<typeof DirectRequest, typeof OwnResponse<Dire
     });
   }
 
-  /** The answer that a connection is busy with, from the request's head until its last byte is out; `null` when there is none. */
+  /**
+   * The answer that a connection is busy with, from the request's head until its last byte is out; `null` when there is
+   * none.
+   */
   answerUnderWay(socket: Socket): ServerResponse | null {
     this.#connections.get(socket)?.handOver();
     return answerUnderWay(socket);

@@ -1,8 +1,9 @@
 import type { Clock, Timer } from "./clock.js";
 
 /**
- * The next try of what failed and may succeed later. Its timer alone says when that is. Who compares the time as well waits
- * for ever where the two differ: a timer may fire a millisecond early by the wall clock, and that clock may be set back.
+ * The next try of what failed and may succeed later. Its timer alone says when that is. Who compares the time as well
+ * waits for ever where the two differ: a timer may fire a millisecond early by the wall clock, and that clock may be
+ * set back.
  */
 export class Retry {
   readonly #clock: Pick<Clock, "after">;

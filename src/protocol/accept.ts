@@ -7,8 +7,8 @@ interface MediaRange {
 const RANGE = /^\s*([^\s;]+)\s*(?:;.*?\bq\s*=\s*([^\s;]*))?/i;
 
 /**
- * The one of `offers`, media types in lower case, that an `Accept` header asks for (RFC 9110, 12.5.1): by quality, among
- * equals the one that it names first, and the first of all where it names none or takes none.
+ * The one of `offers`, media types in lower case, that an `Accept` header asks for (RFC 9110, 12.5.1): by quality,
+ * among equals the one that it names first, and the first of all where it names none or takes none.
  */
 export function preferredType<Offer extends string>(accept: string | undefined, offers: readonly [Offer, ...Offer[]]): Offer {
   const ranges = (accept ?? "").split(",").map(rangeOf);

@@ -1,4 +1,4 @@
-/** The content type of a stream that is created without one (specification 2.1). */
+/** The content type of a stream that is created without one (docs/api.md, Create a stream). */
 export const DEFAULT_CONTENT_TYPE = "application/octet-stream";
 
 const MAX_CONTENT_TYPE_LENGTH = 256;
@@ -49,7 +49,7 @@ export function formatOf(contentType: string): StreamFormat {
   return format;
 }
 
-/** How SSE data events carry a stream of this content type (specification 4.8). */
+/** How SSE data events carry a stream of this content type (docs/api.md, Follow). */
 export function sseEncodingOf(contentType: string): "json" | "text" | "base64" {
   const mediaType = mediaTypeOf(contentType);
   if (mediaType === JSON_MEDIA_TYPE) return "json";

@@ -1,4 +1,6 @@
-/** The instant that cursors count from: 2024-10-09T00:00:00Z (specification 2.3), in milliseconds since 1970. */
+/**
+ * The instant that cursors count from: 2024-10-09T00:00:00Z (docs/api.md, Wait for more), in milliseconds since 1970.
+ */
 export const CURSOR_EPOCH_MS = Date.UTC(2024, 9, 9);
 
 /** Length of one cursor interval, in milliseconds. */
@@ -12,9 +14,9 @@ const MAX_JITTER_INTERVALS = MAX_JITTER_MS / CURSOR_INTERVAL_MS;
 const MAX_CURSOR_DIGITS = 40;
 
 /**
- * The cursor for a live answer (specification 2.3): the number of whole intervals up to `nowMs`, or, when the client's
- * cursor is not smaller than that, the client's moved ahead by 1 to 3600 s of jitter in whole intervals, at least one.
- * `random` gives numbers in [0, 1). A client's cursor that is not 1 to 40 digits counts as absent.
+ * The cursor for a live answer (docs/api.md, Wait for more): the number of whole intervals up to `nowMs`, or, when the
+ * client's cursor is not smaller than that, the client's moved ahead by 1 to 3600 s of jitter in whole intervals, at
+ * least one. `random` gives numbers in [0, 1). A client's cursor that is not 1 to 40 digits counts as absent.
  */
 export function nextCursor(nowMs: number, clientCursor: string | null, random: () => number): string {
   const current = Math.max(0, Math.floor((nowMs - CURSOR_EPOCH_MS) / CURSOR_INTERVAL_MS));

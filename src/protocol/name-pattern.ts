@@ -1,6 +1,6 @@
 /**
- * A test of stream names: in `pattern`, `*` stands for one segment or a part of one, `**` for any number of segments, also
- * none; all else stands for itself.
+ * A test of stream names: in `pattern`, `*` stands for one segment or a part of one, `**` for any number of segments,
+ * also none; all else stands for itself.
  */
 export function nameMatcher(pattern: string): (name: string) => boolean {
   let source = "";

@@ -21,8 +21,8 @@ const DOT = 0x2e;
 
 /**
  * Decodes the URL path behind the prefix, without the query, to a stream's name of 1 to {@link MAX_NAME_BYTES} bytes
- * (specification 2.1). Percent-encoded and raw spellings give one name: `a%2Fb` is `a/b`. Characters beyond ASCII are
- * taken as the raw bytes that node:http makes of them (latin1).
+ * (docs/api.md, Concepts). Percent-encoded and raw spellings give one name: `a%2Fb` is `a/b`. Characters beyond ASCII
+ * are taken as the raw bytes that node:http makes of them (latin1).
  */
 export function decodeName(encodedPath: string): NameResult {
   return isPlainAscii(encodedPath) ? checkName(encodedPath, encodedPath.length) : decodeBytes(encodedPath);

@@ -21,7 +21,9 @@ const FIELD_DIGITS = 16;
 const TOKEN_LENGTH = 2 * FIELD_DIGITS + 1;
 const UNDERSCORE = 0x5f;
 const ZEROS = "0".repeat(FIELD_DIGITS);
-/** The last digits of a token are the check: so many values, of which the highest only stands for one more than a check. */
+/**
+ * The last digits of a token are the check: so many values, of which the highest only stands for one more than a check.
+ */
 const CHECKS = 1_000_000;
 
 /** The token of the start, the same in every stream: nothing before it could be of another incarnation. */
@@ -31,7 +33,7 @@ export const START_TOKEN = `${ZEROS}_${ZEROS}`;
 export const MAX_PART_BYTES = 4 * 1024 ** 3;
 
 /**
- * Reads an offset token (specification 2.2): `-1`, `now`, or `<16 digits>_<16 digits>` with both numbers at most
+ * Reads an offset token (docs/api.md, Concepts): `-1`, `now`, or `<16 digits>_<16 digits>` with both numbers at most
  * 2^53-1. Anything else is `null`. Whether the stream has such a place is for the stream to say.
  */
 export function parseOffset(text: string): ParsedOffset | null {
@@ -46,9 +48,9 @@ export function parseOffset(text: string): ParsedOffset | null {
 }
 
 /**
- * Writes the token of a place: the position of the part's first byte, the byte within it (at most
- * {@link MAX_PART_BYTES}), and the check of the incarnation that wrote it. Tokens of one stream sort as text in the order
- * of their places.
+ * Writes the token of a place: the position of the part's first byte, the byte within it (at most {@link
+ * MAX_PART_BYTES}), and the check of the incarnation that wrote it. Tokens of one stream sort as text in the order of
+ * their places.
  */
 export function formatOffset(partStart: number, byteInPart: number, check: number): string {
   if (partStart === 0 && byteInPart === 0) return START_TOKEN;
@@ -60,7 +62,10 @@ export function checkOf(incarnation: string): number {
   return crc32(incarnation) % (CHECKS - 1);
 }
 
-/** Whether a token's check is that of an incarnation. Clients exist that add 1 to a token to get behind it: the same place. */
+/**
+ * Whether a token's check is that of an incarnation. Clients exist that add 1 to a token to get behind it: the same
+ * place.
+ */
 export function isCheckOf(check: number, incarnationCheck: number): boolean {
   return check === incarnationCheck || check === incarnationCheck + 1;
 }

@@ -1,4 +1,4 @@
-/** What a control event tells (specification 6). `cursor` is `null` only where the stream is closed. */
+/** What a control event tells (docs/api.md, Follow). `cursor` is `null` only where the stream is closed. */
 export interface ControlFields {
   /** Offset token to read from next. */
   readonly nextOffset: string;
@@ -34,8 +34,9 @@ export function encodeRetry(delayMs: number): Buffer {
 const EMPTY_JSON_EVENT = "event: data\ndata:[\ndata:]\n\n";
 
 /**
- * A data event (specification 6). `json` takes whole stored messages, each ending with `,\n`, and sends one array with
- * a message on each line; `text` sends a line for each of the payload's, whatever ends it; `base64` sends one line.
+ * A data event (docs/api.md, Follow). `json` takes whole stored messages, each ending with `,\n`, and sends one array
+ * with a message on each line; `text` sends a line for each of the payload's, whatever ends it; `base64` sends one
+ * line.
  */
 export function encodeDataEvent(bytes: Buffer, encoding: "json" | "text" | "base64"): Buffer {
   switch (encoding) {
@@ -49,7 +50,7 @@ export function encodeDataEvent(bytes: Buffer, encoding: "json" | "text" | "base
 }
 
 /**
- * A control event (specification 6): one flat object on one line directly behind the event's name, because existing
+ * A control event (docs/api.md, Follow): one flat object on one line directly behind the event's name, because existing
  * clients and tests match that text; then the offset as the event's id, for `Last-Event-ID`.
  */
 export function encodeControlEvent(fields: ControlFields): Buffer {

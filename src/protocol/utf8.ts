@@ -7,7 +7,10 @@ export class Utf8Check {
   /** The beginning of a character whose rest has yet to come. */
   #cut = NO_BYTES;
 
-  /** Where the text stopped to be UTF-8, from the beginning of the part that was refused; negative in the part before it. */
+  /**
+   * Where the text stopped to be UTF-8, from the beginning of the part that was refused; negative in the part before
+   * it.
+   */
   faultAt = 0;
 
   /** Whether all that came is whole characters. */

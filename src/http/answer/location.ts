@@ -4,7 +4,10 @@ import type { Exchange } from "../exchange/exchange.js";
 const HOST = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/;
 const MAX_HOST_LENGTH = 255;
 
-/** The absolute URL of the stream that a request names, for `Location` (specification 4.1). The path is as it was sent. */
+/**
+ * The absolute URL of the stream that a request names, for `Location` (docs/api.md, Create a stream). The path is as it
+ * was sent.
+ */
 export function locationOf(exchange: Exchange): string {
   return originOf(exchange) + exchange.target.path;
 }

@@ -13,7 +13,10 @@ import { SMALL_ANSWER_BYTES, type UnreadAnswers } from "../bounds/unread.js";
 /** An answer whose body is there and empty. */
 export const EMPTY_BODY: Buffer = Buffer.alloc(0);
 
-/** A body up to this size is worth the copies of being one text with its head; a socket writes up to 16 KiB without another. */
+/**
+ * A body up to this size is worth the copies of being one text with its head; a socket writes up to 16 KiB without
+ * another.
+ */
 const MAX_JOINED_BYTES = 8 * 1024;
 
 /** What a responder needs. */
@@ -78,7 +81,9 @@ export class Responder {
     if (this.#waiting.push(answer) === 1) setImmediate(() => this.answerWaiting());
   }
 
-  /** Sends the answers that wait for the others of this turn: due before a connection ends that may have one of them. */
+  /**
+   * Sends the answers that wait for the others of this turn: due before a connection ends that may have one of them.
+   */
   answerWaiting(): void {
     const waiting = this.#waiting;
     if (waiting.length > 0) this.#waiting = [];
@@ -94,7 +99,10 @@ export class Responder {
     }
   }
 
-  /** What can't be given is answered with 500; where something of it is out already, or 500 can't be given either, the connection is cut. */
+  /**
+   * What can't be given is answered with 500; where something of it is out already, or 500 can't be given either, the
+   * connection is cut.
+   */
   #replace(exchange: Exchange, fault: unknown): void {
     logFault(this.#log, exchange, fault);
     if (exchange.isOut) return void exchange.req.socket.destroy();

@@ -1,6 +1,8 @@
 import type { Socket } from "node:net";
 
-/** What stands for clients without an address: those of a Unix socket, and those that were gone before anybody asked. */
+/**
+ * What stands for clients without an address: those of a Unix socket, and those that were gone before anybody asked.
+ */
 const NO_ADDRESS = "";
 const MAPPED_IPV4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
 /** Groups of 16 bits in an IPv6 address, and in the prefix that one subscriber has. */

@@ -1,7 +1,10 @@
 import type { Server, Socket } from "node:net";
 import type { Log } from "../../ops/log.js";
 
-/** Descriptors that files need where the process may open many: 256 segments, and 64 for the journal and streams on their way. */
+/**
+ * Descriptors that files need where the process may open many: 256 segments, and 64 for the journal and streams on
+ * their way.
+ */
 const FILES = 320;
 /** Connections that are on their way out at the same time, having been told that there are too many. */
 const TURNED_AWAY_AT_ONCE = 16;
@@ -16,7 +19,8 @@ export interface ConnectionLimit {
 
 /**
  * The connections that leave enough of `freeDescriptors`, those that the process may open beside what it has open now,
- * to the files: idle clients must not keep the server from its own. Half of them goes to connections where there are few.
+ * to the files: idle clients must not keep the server from its own. Half of them goes to connections where there are
+ * few.
  */
 export function connectionLimitFor(freeDescriptors: number): ConnectionLimit {
   if (freeDescriptors === Infinity) return { served: Infinity, turnedAway: TURNED_AWAY_AT_ONCE };

@@ -1,4 +1,6 @@
-/** Memory that many answers are parts of counts once: so much of it as they have together, and no more than there is. */
+/**
+ * Memory that many answers are parts of counts once: so much of it as they have together, and no more than there is.
+ */
 export class SharedBytes {
   /** The sum of the answers' lengths, by memory. */
   readonly #lengths = new Map<ArrayBufferLike, number>();

@@ -124,7 +124,9 @@ export class SharedRoom<H extends Holder = Holder> {
     }
   }
 
-  /** Has others give way until `bytes` more fit for `client`, but not `asker`; false when they do not fit all the same. */
+  /**
+   * Has others give way until `bytes` more fit for `client`, but not `asker`; false when they do not fit all the same.
+   */
   makeRoom(bytes: number, client: string, asker: H | null): boolean {
     const nowMs = this.#clock.nowMs();
     if (nowMs >= this.#refusedUntilMs) this.#refused.clear();

@@ -17,8 +17,8 @@ export interface BodyUse {
   /** Whether the body says that it is JSON: one that does not come at once is checked and framed as it comes. */
   readonly isJson: boolean;
   /**
-   * Why the request is refused whatever its body is; `null` when that takes the body. Without `hasData` the body may yet
-   * turn out to be empty. May throw what `use` would throw.
+   * Why the request is refused whatever its body is; `null` when that takes the body. Without `hasData` the body may
+   * yet turn out to be empty. May throw what `use` would throw.
    */
   refusal(hasData: boolean): MaybePromise<Refused | null>;
   /** Takes the body, whole. */

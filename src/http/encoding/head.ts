@@ -22,7 +22,10 @@ export class CommonHeaders {
   }
 }
 
-/** The same text in one piece of memory: a sum of strings is a tree, and each answer that has it as a part would walk it. */
+/**
+ * The same text in one piece of memory: a sum of strings is a tree, and each answer that has it as a part would walk
+ * it.
+ */
 function flat(text: string): string {
   return Buffer.from(text, "latin1").toString("latin1");
 }

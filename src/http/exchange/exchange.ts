@@ -117,7 +117,10 @@ export class Exchange implements LoneExchange {
     return this.#res === null || this.#res instanceof OwnResponse;
   }
 
-  /** Lets go of the request's headers, where an answer has begun that lasts: a browser sends 1 KB of them, and all are there thrice. */
+  /**
+   * Lets go of the request's headers, where an answer has begun that lasts: a browser sends 1 KB of them, and all are
+   * there thrice.
+   */
   forgetHeaders(): void {
     this.headers = NO_HEADERS;
     // In somebody else's server they may still be asked for.

@@ -11,7 +11,7 @@ import { isProblem } from "../encoding/problems.js";
 import { readAppendHead } from "../request/commands.js";
 import { EMPTY_BODY } from "../answer/respond.js";
 
-/** `POST`: appends, closes, or both (specification 4.2 and 4.3). */
+/** `POST`: appends, closes, or both (docs/api.md, Append). */
 export function append(context: Context, exchange: Exchange, name: string): MaybePromise<void> {
   const head = readAppendHead(exchange.headers);
   if (isProblem(head)) return context.responder.refuse(exchange, head);

@@ -11,7 +11,7 @@ import { isProblem } from "../encoding/problems.js";
 import { readCreateHead } from "../request/commands.js";
 import { EMPTY_BODY } from "../answer/respond.js";
 
-/** `PUT`: creates a stream, or finds it there as asked for (specification 4.1). */
+/** `PUT`: creates a stream, or finds it there as asked for (docs/api.md, Create a stream). */
 export function create(context: Context, exchange: Exchange, name: string): MaybePromise<void> {
   const head = readCreateHead(exchange.headers, context.settings.prefix);
   if (isProblem(head)) return context.responder.refuse(exchange, head);

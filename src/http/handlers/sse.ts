@@ -15,7 +15,10 @@ export interface SseQuery {
   readonly cursor: string | null;
 }
 
-/** `GET` with `live=sse`: everything from an offset on, as events, for as long as the connection lasts (specification 4.8). */
+/**
+ * `GET` with `live=sse`: everything from an offset on, as events, for as long as the connection lasts (docs/api.md,
+ * Follow).
+ */
 export function sse(context: Context, feeds: SseFeeds, exchange: Exchange, name: string, { offset, cursor }: SseQuery): MaybePromise<void> {
   return withReadPlace(context, exchange, name, offset, (stream, from) =>
     // Once the answer has begun it can't be refused any more, and the client would come back again and again.

@@ -13,13 +13,20 @@ export interface LoneExchange {
   abandon(): void;
 }
 
-/** Handles a request, having told the connection who does; false where it needs Node's own answer from the beginning. */
+/**
+ * Handles a request, having told the connection who does; false where it needs Node's own answer from the beginning.
+ */
 export type Serve = (req: DirectRequest, connection: DirectConnection) => boolean;
 
-/** What to do with a request whose head is there; the number tells the parser whether its connection is to be another protocol's. */
+/**
+ * What to do with a request whose head is there; the number tells the parser whether its connection is to be another
+ * protocol's.
+ */
 type OnIncoming = (req: DirectRequest, keepAlive: boolean) => number;
 
-/** Where Node keeps a connection's parser, and what the parser does with a request: there are no other names for these. */
+/**
+ * Where Node keeps a connection's parser, and what the parser does with a request: there are no other names for these.
+ */
 interface ParsedSocket {
   readonly parser?: { onIncoming?: OnIncoming | null; incoming: DirectRequest | null } | null;
 }

@@ -28,7 +28,10 @@ export class DirectRequest extends IncomingMessage {
   #sink: BodySink | null = null;
   /** Whether something is on its way through the stream. */
   #isStreaming = false;
-  /** Whether somebody has asked the stream for the body. What came before is gathered: the stream keeps each chunk as it is. */
+  /**
+   * Whether somebody has asked the stream for the body. What came before is gathered: the stream keeps each chunk as it
+   * is.
+   */
   #isAsked = false;
   #unasked: BodyBlocks | null = null;
   /** Whether the sink has had all of the body. */

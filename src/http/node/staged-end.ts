@@ -6,8 +6,8 @@ const MAX_DEAF_MS = 5_000;
 const MAX_DEAF_BYTES = 1024 * 1024;
 
 /**
- * Ends connections in stages (RFC 9112, 9.6): closed while the client still sends, a connection is reset, and the client
- * may lose an answer that it has not read.
+ * Ends connections in stages (RFC 9112, 9.6): closed while the client still sends, a connection is reset, and the
+ * client may lose an answer that it has not read.
  */
 export class StagedEnds {
   readonly #clock: Clock;
@@ -32,7 +32,10 @@ export class StagedEnds {
     return true;
   }
 
-  /** Ends this side of a connection behind `lastBytes`, and the connection when the client has ended its own, or took too long. */
+  /**
+   * Ends this side of a connection behind `lastBytes`, and the connection when the client has ended its own, or took
+   * too long.
+   */
   end(socket: Socket, lastBytes = ""): void {
     if (this.#ending.has(socket)) return;
     this.deafen(socket);

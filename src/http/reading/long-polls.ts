@@ -25,7 +25,7 @@ export interface Wait {
   readonly fromNow: boolean;
 }
 
-/** Where the long-polls of all streams wait (specification 4.7). */
+/** Where the long-polls of all streams wait (docs/api.md, Wait for more). */
 export class WaitingRooms {
   readonly #context: Context;
   readonly #rooms = new Map<Stream, WaitingRoom>();
@@ -34,7 +34,10 @@ export class WaitingRooms {
     this.#context = context;
   }
 
-  /** Answers when the stream moves on, closes or ends, or when the time is over; at once if there is no point in waiting. */
+  /**
+   * Answers when the stream moves on, closes or ends, or when the time is over; at once if there is no point in
+   * waiting.
+   */
   enter(stream: Stream, wait: Wait): void {
     const { inFlight } = this.#context;
     if (wait.exchange.isGone) return inFlight.end(wait.exchange);

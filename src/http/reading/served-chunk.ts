@@ -4,7 +4,7 @@ import type { Chunk, Stream } from "../../stream/loaded/stream.js";
 import type { Context } from "../context/context.js";
 import type { Exchange } from "../exchange/exchange.js";
 
-/** A chunk as every reader of it gets it (specification 4.6 and 4.7). */
+/** A chunk as every reader of it gets it (docs/api.md, Read). */
 export interface ServedChunk {
   readonly contentType: string;
   readonly body: Buffer;

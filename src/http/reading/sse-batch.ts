@@ -25,12 +25,15 @@ interface EncodedData {
 const MAX_KEPT_FRAMES = 16;
 const CARRIAGE_RETURN = 0x0d;
 
-/** Whether an append is one event however long it is: of bytes that are no text there are clients that decode each by itself. */
+/**
+ * Whether an append is one event however long it is: of bytes that are no text there are clients that decode each by
+ * itself.
+ */
 export function hasWholeAppends({ config }: Stream): boolean {
   return sseEncodingOf(config.contentType) === "base64";
 }
 
-/** A stretch as events (specification 6), encoded once however many readers get it. */
+/** A stretch as events (docs/api.md, Follow), encoded once however many readers get it. */
 export class SseBatch {
   readonly from: Position;
   /** Where a reader stands after it: what is held back comes with the next batch. */

@@ -3,8 +3,8 @@ import type { Clock, Timer } from "../../ops/clock.js";
 /** A group of SSE readers that are kept alive. */
 export interface SilentReaders {
   /**
-   * Sends a comment to each reader that was sent nothing since `sinceMs`. Returns when the reader that is silent for the
-   * longest now was sent something; `Infinity` when there is none.
+   * Sends a comment to each reader that was sent nothing since `sinceMs`. Returns when the reader that is silent for
+   * the longest now was sent something; `Infinity` when there is none.
    */
   beat(sinceMs: number, nowMs: number): number;
 }

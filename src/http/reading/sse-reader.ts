@@ -47,8 +47,8 @@ const LIFETIMES = 64;
 const MAX_END_MS = 5_000;
 
 /**
- * One SSE connection (specification 4.8). It reads the backlog at the pace of its client; once it has all there is, it
- * follows the batches that all such readers share. In between it keeps a position, not a backlog.
+ * One SSE connection (docs/api.md, Follow). It reads the backlog at the pace of its client; once it has all there is,
+ * it follows the batches that all such readers share. In between it keeps a position, not a backlog.
  */
 export class SseReader {
   /** What the client has been sent ends here. */

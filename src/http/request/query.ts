@@ -1,7 +1,7 @@
 import { parseOffset, type ParsedOffset } from "../../protocol/offset.js";
 import { problem, type Problem } from "../encoding/problems.js";
 
-/** What a GET asks for (specification 4.6 to 4.8). `null` is an absent parameter. */
+/** What a GET asks for (docs/api.md, Read). `null` is an absent parameter. */
 export interface ReadQuery {
   readonly offset: ParsedOffset | null;
   readonly live: "long-poll" | "sse" | null;

@@ -7,8 +7,8 @@ export { MAX_JSON_DEPTH } from "./json-scanner.js";
 
 /**
  * A JSON body as a stream stores it: `bytes` holds its messages, each on one line and followed by `,\n`, so that a read
- * is `[`, a range without its last two bytes, and `]`. An empty array has no message; `detail` is a sentence for people,
- * `line` and `column` say where it is wrong: both from 1, in line feeds and in characters (code points).
+ * is `[`, a range without its last two bytes, and `]`. An empty array has no message; `detail` is a sentence for
+ * people, `line` and `column` say where it is wrong: both from 1, in line feeds and in characters (code points).
  */
 export type JsonFrame =
   | { readonly kind: "framed"; readonly bytes: Buffer; readonly messages: number }
@@ -106,8 +106,8 @@ export class JsonFramer {
   }
 
   /**
-   * What the body is, now that all of it has come: as {@link frameJson} says. What is very large takes some turns of the
-   * event loop.
+   * What the body is, now that all of it has come: as {@link frameJson} says. What is very large takes some turns of
+   * the event loop.
    */
   end(): JsonFrame | Promise<JsonFrame> {
     if (this.#fault !== null || !this.#utf8.isWhole || !this.#scanner.isWhole) return this.fault();

@@ -1,7 +1,4 @@
-/**
- * For how many times as long a cache may serve a read while it asks again, once it is not fresh any more (docs/api.md,
- * Read).
- */
+/** How many times longer than it is fresh a cache may serve a read while it revalidates (docs/api.md, Read). */
 const STALE_FACTOR = 5;
 
 const NO_STORE = "no-store";

@@ -30,10 +30,10 @@ export function nextCursor(nowMs: number, clientCursor: string | null, random: (
 }
 
 /**
- * The cursor for answers that are given together, behind all of which their clients stand at the same place: ahead of
- * each of `clientCursors`, and the same for all, so that from then on the clients ask the same and a cache between asks
- * once for all of them. `null` is a client without a cursor. One beyond 2^53-1 does not count: it gets its own by
- * {@link nextCursor}, as {@link isGreaterCursor} tells.
+ * The cursor for answers that are sent together and leave their clients at the same place. It is ahead of each of
+ * `clientCursors` and the same for all, so that from then on their requests are equal and a cache in between asks once
+ * for all of them. `null` is a client without a cursor. A cursor beyond 2^53-1 does not count: its client gets its own
+ * from {@link nextCursor}, as {@link isGreaterCursor} finds.
  */
 export function commonCursor(nowMs: number, clientCursors: Iterable<string | null>, random: () => number): string {
   let furthest = -1;

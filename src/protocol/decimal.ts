@@ -1,8 +1,8 @@
 const MAX_DIGITS = 16;
 
 /**
- * Reads a plain decimal from 0 to 2^53-1: digits only, no sign, no leading zero but in `0` itself.
- * Anything else is `null`.
+ * Reads a plain decimal from 0 to 2^53-1: digits only, no sign, no leading zero except in `0` itself. Anything else is
+ * `null`.
  */
 export function parseDecimal(text: string): number | null {
   if (text.length === 0 || text.length > MAX_DIGITS) return null;

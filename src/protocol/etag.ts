@@ -8,7 +8,7 @@ export function formatEtag(id: string, startOffset: string, endOffset: string, c
 
 /**
  * Whether an `If-None-Match` header names `etag` (docs/api.md, Read; RFC 9110, 13.1.2): `*`, or a list of quoted tags,
- * compared weakly, so that `W/` makes no difference. List members that are not quoted tags are passed over.
+ * compared weakly, so that `W/` makes no difference. Ignores list members that are not quoted tags.
  */
 export function etagMatches(ifNoneMatch: string, etag: string): boolean {
   if (ifNoneMatch === etag) return true;

@@ -71,7 +71,7 @@ function isLeapSecond(text: string): boolean {
   return text.startsWith("60", PREFIX_LENGTH - 2);
 }
 
-/** Where the zone begins: behind the seconds and their fraction, which needs at least one digit. */
+/** Where the zone begins: after the seconds and their fraction, which needs at least one digit. */
 function endOfFraction(text: string): number | null {
   if (text.charCodeAt(PREFIX_LENGTH) !== DOT) return PREFIX_LENGTH;
   let at = PREFIX_LENGTH + 1;

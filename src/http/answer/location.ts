@@ -22,7 +22,7 @@ export function originOf({ req, headers }: Pick<Exchange, "req" | "headers">): s
   return `${scheme}://${host}`;
 }
 
-/** The first of a list that proxies made longer; `null` when it is no scheme that serves streams. */
+/** The first scheme of a list that proxies add to; `null` when it is not http or https. */
 function schemeOf(forwardedProto: string | null): string | null {
   const scheme = firstOf(forwardedProto)?.toLowerCase();
   return scheme === "http" || scheme === "https" ? scheme : null;

@@ -18,7 +18,7 @@ export function create(context: Context, exchange: Exchange, name: string): Mayb
   return receiveBody(context, exchange, new Create(context, exchange, name, head));
 }
 
-/** One create on its way to the registry. */
+/** A create request, until the registry has it. */
 class Create implements BodyUse {
   readonly #context: Context;
   readonly #exchange: Exchange;
@@ -32,7 +32,7 @@ class Create implements BodyUse {
     this.#head = head;
   }
 
-  /** A fork may inherit that it is: then its body is framed when it is there. */
+  /** False for a fork that may inherit it: then the body is framed once it is complete. */
   get isJson(): boolean {
     return isJsonContentType(this.#head.contentType ?? "");
   }

@@ -23,7 +23,7 @@ function metadataOf(stream: Stream, nowMs: number): string[] {
   return headers;
 }
 
-/** Rounded up; a stream that was just loaded may live a little longer than its TTL, which is nobody's business. */
+/** Rounded up, and capped: a stream that was just loaded may live a little longer than its TTL. */
 function remainingSeconds(ttlSeconds: number, remainingMs: number): number {
   return Math.min(ttlSeconds, Math.ceil(remainingMs / 1000));
 }

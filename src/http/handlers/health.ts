@@ -2,8 +2,8 @@ import type { Context } from "../context/context.js";
 import type { Exchange } from "../exchange/exchange.js";
 
 /**
- * `GET /health`: whether the server takes writes (docs/api.md, The server itself). A damaged stream is told of, and is
- * no reason to end it.
+ * `GET /health`: whether the server takes writes (docs/api.md, The server itself). It mentions damaged streams, but
+ * they do not make it fail.
  */
 export function health({ registry, inFlight, responder }: Context, exchange: Exchange): void {
   const storage = registry.health();

@@ -6,7 +6,7 @@ import type { Socket } from "node:net";
  * none.
  */
 export function answerUnderWay(socket: Socket): ServerResponse | null {
-  // Node keeps it under this name, and has no other way to ask for it.
+  // Node's private field; there is no public one.
   const { _httpMessage: answer } = socket as Socket & { _httpMessage?: ServerResponse | null };
   return answer ?? null;
 }

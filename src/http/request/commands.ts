@@ -63,7 +63,7 @@ function readProducer({ producerId: id, producerEpoch, producerSeq }: RequestHea
   if (id === null || producerEpoch === null || producerSeq === null) {
     return invalidProducer("Producer-Id, Producer-Epoch and Producer-Seq come together.");
   }
-  // Node makes one character of each byte of a header.
+  // Node turns each byte of a header into one character.
   if (id === "" || id.length > MAX_PRODUCER_ID_BYTES) return invalidProducer(`Producer-Id has from 1 to ${MAX_PRODUCER_ID_BYTES} bytes.`);
   const epoch = parseDecimal(producerEpoch);
   const seq = parseDecimal(producerSeq);

@@ -17,7 +17,7 @@ interface Parameters {
   cursor: string | null;
 }
 
-/** Reads a query without its `?`; parameters that the protocol does not know are passed over. */
+/** Reads a query without its `?`; ignores parameters that the protocol does not have. */
 export function parseReadQuery(query: string): ReadQuery | Problem {
   if (query === "") return NO_PARAMETERS;
   const parameters: Parameters = { offset: null, live: null, cursor: null };

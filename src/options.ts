@@ -87,7 +87,7 @@ export type Settings = { readonly [N in OptionName]: Widened<(typeof OPTIONS)[N]
 /** The defaults of every option. */
 export function defaultSettings(): Settings {
   const entries = Object.entries(OPTIONS).map(([name, spec]) => [name, spec.default]);
-  return Object.fromEntries(entries) as Settings; // fromEntries loses the names that OPTIONS has
+  return Object.fromEntries(entries) as Settings; // fromEntries forgets the names of OPTIONS
 }
 
 /** `value` as people write it for `spec`: 67108864 bytes as `64MiB`, 90000 milliseconds as `90s`. */
@@ -99,9 +99,7 @@ export function formatValue(spec: OptionSpec, value: OptionValue): string {
   return `${value / size}${unit}`;
 }
 
-/**
- * What is wrong with `value` for the option `spec`, in words that say what would be right; `null` when it is fine.
- */
+/** What is wrong with `value` for the option `spec`, in words that say what would be right; `null` when it is fine. */
 export function faultOf(spec: OptionSpec, value: unknown): string | null {
   switch (spec.kind) {
     case "flag":

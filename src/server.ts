@@ -25,23 +25,26 @@ import { segmentRollOf } from "./stream/loaded/retention.js";
 export interface ServerOptions extends Partial<Settings> {
   /** The data directory; made when it does not exist. */
   readonly dir: string;
-  /** Takes away the lock of a process that can't be seen from here: only when it has certainly stopped. */
+  /** Removes the lock of a process that can't be seen from here. Set it only if that process has certainly stopped. */
   readonly forceUnlock?: boolean;
-  /** Where the server says what happened; standard error when absent. */
+  /** The server's log; standard error when absent. */
   readonly log?: Log;
   readonly clock?: Clock;
-  /** The disk failed: no write is accepted any more, and a new start is due. When absent it is only logged. */
+  /**
+   * Called when the disk failed: no write is accepted any more, and the process should be restarted. When absent the
+   * fault is only logged.
+   */
   readonly onFault?: (error: Error) => void;
 }
 
-/** A server that listens. */
+/** A listening server. */
 export interface RunningServer {
-  /** What a stream's name is appended to, like `http://127.0.0.1:4437/v1/stream/`. */
+  /** The URL to which a stream's name is appended, like `http://127.0.0.1:4437/v1/stream/`. */
   readonly url: string;
   readonly port: number;
   /**
-   * Stops: takes no more requests, lets those in flight finish for at most `shutdownTimeoutMs`, ends live reads, and
-   * gives the directory back.
+   * Stops: refuses new requests, lets those in flight finish for at most `shutdownTimeoutMs`, ends live reads, and
+   * releases the directory.
    */
   close(): Promise<void>;
   /** Cuts all connections, for a process that is about to end. What was acknowledged is in the journal. */
@@ -49,12 +52,12 @@ export interface RunningServer {
 }
 
 /**
- * A listener for a node:http server of your own. It answers what is below {@link Settings.prefix}, and `/health`; for all
- * other paths it calls `next`, or answers by itself when there is none: `/` with a page, the rest with 404.
+ * A listener for a node:http server of your own. It answers what is below {@link Settings.prefix}, and `/health`; for
+ * all other paths it calls `next`, or answers by itself when there is none: `/` with a page, the rest with 404.
  */
 export interface StreamHandler {
   (req: IncomingMessage, res: ServerResponse, next?: () => void): void;
-  /** Lets requests in flight finish for at most `shutdownTimeoutMs`, ends live reads, and gives the directory back. */
+  /** Lets requests in flight finish for at most `shutdownTimeoutMs`, ends live reads, and releases the directory. */
   close(): Promise<void>;
 }
 
@@ -69,7 +72,10 @@ export class StartError extends Error {
   }
 }
 
-/** Most bytes of request bodies in memory at a time, and of answers that their clients have not taken: of small ones, and of others. */
+/**
+ * Most bytes of request bodies in memory at a time, and of answers that their clients have not taken: of small ones,
+ * and of others.
+ */
 const MAX_SMALL_BYTES = 64 * 1024 * 1024;
 const MAX_LARGE_BYTES = 256 * 1024 * 1024;
 
@@ -78,7 +84,7 @@ export function createServer(options: ServerOptions): Promise<RunningServer> {
   return startServer(options, REQUEST_LIMITS);
 }
 
-/** As {@link createServer}, for tests: with `limits` that none has to wait for. */
+/** {@link createServer} for tests, with `limits` short enough to wait for. */
 export async function startServer(options: ServerOptions, limits: RequestLimits): Promise<RunningServer> {
   const service = await Service.open(options);
   const { host, port: wantedPort, prefix } = service.context.settings;
@@ -107,7 +113,7 @@ export async function startServer(options: ServerOptions, limits: RequestLimits)
 
 async function listen({ context, dispatcher }: Service, host: string, wantedPort: number, limits: RequestLimits): Promise<{ readonly http: HttpServer; readonly port: number }> {
   const { responder, clock, log } = context;
-  // Behind the storage, which has taken what it always needs.
+  // After the storage, which has opened the files that it always needs.
   const connectionLimit = connectionLimitFor(await freeDescriptors(systemFiles(false)));
   const http = new HttpServer({ dispatcher, responder, clock, log, limits, connectionLimit });
   return { http, port: await http.listen(host, wantedPort) };
@@ -126,7 +132,7 @@ export async function createHandler(options: ServerOptions): Promise<StreamHandl
   return Object.assign(handle, { close });
 }
 
-/** All that stands behind a listener, from the directory up. */
+/** Everything that a listener serves from, from the directory up. */
 class Service {
   readonly context: Context;
   readonly dispatcher: Dispatcher;
@@ -153,7 +159,7 @@ class Service {
     return new Service(contextOf(settings, registry, clock, log), storage);
   }
 
-  /** Takes no more requests, ends live reads, and waits for all answers and for `connectionsEnd`, but not for ever. */
+  /** Refuses new requests, ends live reads, and waits for all answers and for `connectionsEnd`, up to the time-out. */
   async drain(connectionsEnd: Promise<void>): Promise<void> {
     const { inFlight, clock, settings } = this.context;
     const answered = inFlight.close();
@@ -166,7 +172,7 @@ class Service {
     this.context.registry.stop();
   }
 
-  /** Makes everything permanent and gives the directory back. */
+  /** Makes everything permanent and releases the directory. */
   async stop(): Promise<void> {
     this.stopTimers();
     await this.#storage.close();
@@ -195,7 +201,7 @@ async function openStorage(options: FileStorageOptions): Promise<FileStorage> {
   }
 }
 
-/** What is wrong with the parts of a server that are no settings; `null` where nothing is. */
+/** What is wrong with the options that are not settings; `null` if nothing is. */
 const PART_FAULTS: Readonly<Record<Exclude<keyof ServerOptions, OptionName>, (value: unknown) => string | null>> = {
   dir: (value) => (typeof value === "string" && value !== "" ? null : "must be a path"),
   forceUnlock: (value) => (value === undefined || typeof value === "boolean" ? null : "must be true or false"),
@@ -213,7 +219,7 @@ function faultOfMethods(value: unknown, methods: readonly string[]): string | nu
 }
 
 function settingsOf(options: ServerOptions): Settings {
-  // Types are not there for all who call.
+  // Callers in JavaScript have no types.
   const given: unknown = options;
   if (typeof given !== "object" || given === null) throw invalidOption("the first argument", "must be an object with options", given);
   const unknown = Object.keys(given).find((name) => !Object.hasOwn(OPTIONS, name) && !Object.hasOwn(PART_FAULTS, name));
@@ -233,7 +239,7 @@ function settingsOf(options: ServerOptions): Settings {
   return settings;
 }
 
-/** Whoever knows the command line writes an option as its flag. */
+/** A hint for those who write an option as its flag on the command line. */
 function suggestion(unknown: string): string {
   const bare = (name: string): string => name.replace(/[^A-Za-z]/g, "").toLowerCase();
   const meant = Object.entries(OPTIONS).find(([name, { flag }]) => bare(unknown) === bare(flag) || bare(unknown) === bare(name));

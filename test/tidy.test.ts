@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { describe, test } from "node:test";
+import { CITATION_CHECKS } from "./tidy/citations.js";
 import { IMPORT_CHECKS } from "./tidy/imports.js";
 import { LANGUAGE_CHECKS } from "./tidy/language.js";
 import { LAYOUT_CHECKS, TESTED_ELSEWHERE } from "./tidy/layout.js";
@@ -10,7 +11,7 @@ import { SIZE_CHECKS } from "./tidy/size.js";
 import { readTree, treeOf, type Offence } from "./tidy/tree.js";
 import { WAIT_CHECKS } from "./tidy/waits.js";
 
-const CHECKS = [...SIZE_CHECKS, ...IMPORT_CHECKS, ...ROOM_CHECKS, ...LANGUAGE_CHECKS, ...LAYOUT_CHECKS, ...PACKAGE_CHECKS, ...WAIT_CHECKS];
+const CHECKS = [...SIZE_CHECKS, ...IMPORT_CHECKS, ...ROOM_CHECKS, ...LANGUAGE_CHECKS, ...LAYOUT_CHECKS, ...PACKAGE_CHECKS, ...WAIT_CHECKS, ...CITATION_CHECKS];
 
 function assertNone(offences: readonly Offence[]): void {
   const lines = offences.map(({ at, says }) => `  ${at}  ${says}`);

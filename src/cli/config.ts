@@ -8,7 +8,7 @@ import type { Verb } from "./verb.js";
 /** The directory that is served when none is named. */
 export const DEFAULT_DIR = "./data";
 
-/** What a command line asks for. `line` says in one line what would be right. */
+/** What a command line asks for. `line` says in one line what is wrong and what would be right. */
 export type Command<V> =
   | Run<V>
   | { readonly kind: "help" }
@@ -21,9 +21,11 @@ interface Run<V> {
   readonly dir: string;
   readonly settings: Settings;
   readonly switches: ReadonlySet<string>;
-  /** What was given to switches that take a value. */
+  /** The values given to switches that take one. */
   readonly values?: ReadonlyMap<string, readonly string[]>;
-  /** What to say instead where `dir` is not there: it may be meant as a command. `null` where it may be made. */
+  /**
+   * The refusal to print if `dir` does not exist, because it may be meant as a command; `null` where it may be created.
+   */
   readonly lineUnlessThere: string | null;
 }
 
@@ -44,7 +46,10 @@ interface Flag {
 
 const ENV_PREFIX = "STREAMDIR_";
 
-/** Words that are, or may become, verbs: never taken for a directory by mistake, whatever this version knows. */
+/**
+ * Words that are, or may become, verbs: never taken for a directory by mistake, even if this version does not have
+ * them.
+ */
 const RESERVED_WORDS: ReadonlyMap<string, string> = new Map([
   ["help", "write streamdir --help"],
   ["version", "write streamdir --version"],
@@ -123,7 +128,7 @@ function readArguments(args: readonly string[], known: KnownSwitches): Arguments
   return { kind: "read", values, words, switches, given };
 }
 
-/** Adds the value of a switch that takes one to those that were `given` before; gives the refusal, or `null`. */
+/** Adds the value of a switch that takes one to those `given` before; returns the refusal, or `null`. */
 function readSwitchValue(arg: string, placeholder: string, rest: string[], given: Map<string, readonly string[]>): string | null {
   const [written = arg, inline] = splitAtEquals(arg);
   const value = inline ?? takeValue(rest);
@@ -133,7 +138,7 @@ function readSwitchValue(arg: string, placeholder: string, rest: string[], given
   return null;
 }
 
-/** Puts the value of the flag `arg` into `values`, taking it from `rest` if need be; gives the refusal, or `null`. */
+/** Puts the value of the flag `arg` into `values`, taking it from `rest` if need be; returns the refusal, or `null`. */
 function readFlag(arg: string, rest: string[], values: Values, switches: KnownSwitches): string | null {
   const [written = arg, inline] = splitAtEquals(arg);
   if (switches.has(written)) return `${written} takes no value`;
@@ -154,7 +159,7 @@ function splitAtEquals(arg: string): string[] {
   return at < 0 ? [arg] : [arg.slice(0, at), arg.slice(at + 1)];
 }
 
-/** The next argument, unless it is a flag; a number below 0 is none. */
+/** The next argument, unless it is a flag; a negative number is not a flag. */
 function takeValue(rest: string[]): string | undefined {
   const [next] = rest;
   return next !== undefined && /^(?!-)|^-\d/.test(next) ? rest.shift() : undefined;
@@ -166,7 +171,7 @@ function suggestion(written: string, known: readonly string[]): string {
   return meant === null ? "streamdir --help lists them" : `did you mean --${meant}?`;
 }
 
-/** Why `words` are not one directory or none; `null` when they are. `verbNames` is `null` behind a verb. */
+/** Why `words` are not one directory or none; `null` when they are. `verbNames` is `null` after a verb. */
 function refusalOfWords(words: readonly string[], verbNames: readonly string[] | null): string | null {
   const [dir, second] = words;
   if (dir === undefined) return null;
@@ -180,12 +185,15 @@ function refusalOfWords(words: readonly string[], verbNames: readonly string[] |
   return `only one directory can be named, not both ${quoted(dir)} and ${quoted(second)}`;
 }
 
-/** A single word may be a command of another version, or one with a typing mistake: it must not make a directory of its name. */
+/**
+ * A single word may be a command of another version, or one with a typing mistake: it must not create a directory of
+ * that name.
+ */
 function lineUnlessThere(dir: string, verbNames: readonly string[]): string | null {
   if (dir !== basename(dir)) return null;
   const meant = nearest(dir, verbNames);
   const hint = meant === null ? "" : `did you mean streamdir ${meant}? Else `;
-  // What a shell or the command line would take for something else is not repeated.
+  // Words that a shell or the command line would read as something else are not repeated.
   const written = /^[\w.][\w.+,:@%-]*$/.test(dir) ? dir : "DIR";
   return `${quoted(dir)} is neither a command nor a directory: ${hint}write streamdir ${verbNames[0]} ${written} to make it`;
 }

@@ -1,7 +1,9 @@
 import { basename, dirname, resolve } from "node:path";
 import { errorCode, systemFiles } from "../storage/file/disk/files.js";
 
-/** Whether there is a directory at `path`; true as well where the system does not tell: whoever opens it finds out why. */
+/**
+ * Whether there is a directory at `path`; true as well where the system does not tell: whoever opens it finds out why.
+ */
 export async function isDirectory(path: string): Promise<boolean> {
   const files = systemFiles(false);
   const whole = resolve(path);

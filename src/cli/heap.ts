@@ -1,13 +1,13 @@
 import { setFlagsFromString } from "node:v8";
 
 const FLAG = "--heap-growing-percent";
-/** By how much of what is in use the heap may grow before garbage is collected. */
+/** How much the heap may grow before a collection, in percent of what is in use. */
 const GROWTH_PERCENT = 30;
 
 /**
- * Has V8 collect garbage before the heap is several times what is in use, as it may be otherwise: with many streams,
- * hundreds of MiB. A flag of the same name among Node's own, `execArgv`, stays as it is. To be called once all is loaded:
- * with other flags than it was built with, Node compiles its own modules anew.
+ * Makes V8 collect garbage before the heap is several times what is in use; with many streams that saves hundreds of
+ * MiB. A flag of the same name among Node's own, `execArgv`, takes precedence. Call it once all modules are loaded:
+ * with flags other than its build's, Node recompiles its own modules.
  */
 export function boundHeapGrowth(execArgv: readonly string[], setFlag = setFlagsFromString): void {
   if (!execArgv.some((argument) => argument.replaceAll("_", "-").startsWith(FLAG))) setFlag(`${FLAG}=${GROWTH_PERCENT}`);

@@ -58,11 +58,11 @@ function refuse(line: string): number {
   return EXIT.usage;
 }
 
-// Whoever read the output may leave; a server must not die of that.
+// The reader of the output may go away; that must not end a server.
 process.stdout.on("error", () => {});
 process.stderr.on("error", () => {});
 
-// The server's timers keep no process alive, and its last work may be waiting for one of them.
+// The server's timers do not keep the process alive, but its last work may be waiting for one of them.
 const alive = setInterval(() => {}, 60_000);
-// Set, not called: what is still on its way to a pipe gets there before the process ends.
+// Sets the status instead of calling `exit`, so that output to a pipe is flushed before the process ends.
 process.exitCode = await main().finally(() => clearInterval(alive));

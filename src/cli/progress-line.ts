@@ -1,12 +1,12 @@
 import type { VerifyProgress } from "../storage/file/offline/verify.js";
 import type { Output } from "./verb.js";
 
-/** At least this long between two changes of the line. */
+/** The least time between two changes of the line, in milliseconds. */
 const PAUSE_MS = 100;
 const WIDTH = 30;
 const MiB = 1024 * 1024;
 
-/** A line on a terminal that says how far the work is; nothing elsewhere. */
+/** Shows on a terminal how far the work is; shows nothing elsewhere. */
 export class ProgressLine {
   readonly #output: Output;
   readonly #nowMs: () => number;
@@ -26,7 +26,7 @@ export class ProgressLine {
     this.#output.write(`\r[${bar}] ${Math.floor(done * 100)}% ${streams} streams, ${Math.floor(bytes / MiB)} MiB\u001b[K`);
   }
 
-  /** Takes the line away, for others to be written. */
+  /** Removes the line, so that others can be written. */
   clear(): void {
     if (this.#shownAtMs === -Infinity) return;
     this.#shownAtMs = -Infinity;

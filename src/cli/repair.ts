@@ -9,8 +9,8 @@ import { EXIT, type Invocation, type Output, type Surroundings } from "./verb.js
 
 /**
  * Says what is safe to do about a damaged directory, and with `--yes` does it: a line for each thing, then a summary.
- * `--accept-loss NAME` serves a stream again that is refused because it may have lost its end.
- * Resolves to 0 when there was nothing to do, or all was done and nothing that was acknowledged is out of reach; else 1.
+ * `--accept-loss NAME` serves a stream again that is refused because it may have lost its end. Resolves to 0 when there
+ * was nothing to do, or all was done and nothing that was acknowledged is out of reach; else 1.
  */
 export async function repair({ dir, switches, values }: Invocation, { stdout, stderr }: Surroundings): Promise<number> {
   const root = resolve(dir);

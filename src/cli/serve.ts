@@ -8,13 +8,13 @@ import { createServer, StartError } from "../server.js";
 import { EXIT } from "./verb.js";
 import type { Invocation, OtherSignal, Output, StopSignal, Surroundings } from "./verb.js";
 
-/** What a test puts in place of the real thing. */
+/** What a test replaces. */
 export interface ServeParts {
   readonly start?: typeof createServer;
   readonly clock?: Pick<Clock, "nowMs">;
 }
 
-/** What a process that a second signal ended exits with: 128 + the signal's number. */
+/** The exit status of a process that a second signal ended: 128 + the signal's number. */
 const SIGNAL_EXIT = { SIGHUP: 129, SIGINT: 130, SIGQUIT: 131, SIGTERM: 143 } as const satisfies Readonly<Record<StopSignal, number>>;
 const STOP_SIGNALS = Object.keys(SIGNAL_EXIT) as StopSignal[]; // keys forgets what they are
 const OTHER_SIGNALS: readonly OtherSignal[] = ["SIGALRM", "SIGIO", "SIGPWR", "SIGSTKFLT", "SIGUSR2", "SIGVTALRM", "SIGXCPU"];
@@ -23,8 +23,8 @@ const OTHER_SIGNALS: readonly OtherSignal[] = ["SIGALRM", "SIGIO", "SIGPWR", "SI
 const NPM_ECHO_MS = 200;
 
 /**
- * Serves `dir` until a signal: prints one line on standard output when it is ready, logs to standard error, and resolves
- * to the exit status. A second signal, or a fault, ends the process from within.
+ * Serves `dir` until a signal: prints one line on standard output when it is ready, logs to standard error, and
+ * resolves to the exit status. A second signal, or a fault, ends the process from within.
  */
 export async function serve(
   { dir, settings, switches, version }: Invocation,
@@ -34,7 +34,7 @@ export async function serve(
   const { stdout, stderr } = surroundings;
   const format = settings.logFormat === "auto" ? (stderr.isTTY === true ? "text" : "json") : settings.logFormat;
   const log = createLog({ level: settings.logLevel, format, write: linesTo(stderr), clock });
-  // Not even a silent log may end a process without a word.
+  // A process never ends without a word, even if its log is silent.
   const fault = exitAtFault(createLog({ level: "error", format, write: linesTo(stderr), clock }), surroundings);
   const stop = listenForStop(surroundings, clock);
   const surprises = listenForSurprises(surroundings, log, fault);
@@ -49,7 +49,7 @@ export async function serve(
     return EXIT.done;
   } catch (error) {
     const status = fault.reported();
-    if (status !== null) return status; // what it broke on its way is no news
+    if (status !== null) return status; // that fault was reported already
     if (!(error instanceof StartError)) throw error;
     stderr.write(`streamdir: ${error.message}\n`);
     return error.code === "invalid-option" ? EXIT.usage : EXIT.unusable;
@@ -77,14 +77,17 @@ function exitAtFault(log: Log, surroundings: Surroundings): FaultExit {
       if (reported !== null) return;
       reported = status;
       log.error(`exiting: ${what}`, { status, fault });
-      // Written behind the log line, so that it is out when the process ends.
+      // Written after the log line, so that the line is out when the process ends.
       surroundings.stderr.write("", () => surroundings.exit(status));
     },
     reported: () => reported,
   };
 }
 
-/** What would end the process without a line in the log: a fault in nobody's request, and signals that mean nothing here. */
+/**
+ * Handles what would end the process without a line in the log: a fault outside of any request, and signals that mean
+ * nothing here.
+ */
 function listenForSurprises(surroundings: Surroundings, log: Log, fault: FaultExit): { release(): void } {
   const crash = (thrown: unknown): void => {
     fault.report("the program has a fault", EXIT.crash, thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown));
@@ -103,7 +106,7 @@ function listenForSurprises(surroundings: Surroundings, log: Log, fault: FaultEx
 interface StopRequest {
   /** The first signal. */
   readonly asked: Promise<StopSignal>;
-  /** Leaves signals to the platform again. */
+  /** Gives signals back to the platform. */
   release(): void;
 }
 
@@ -128,7 +131,7 @@ function listenForStop(surroundings: Surroundings, clock: Pick<Clock, "nowMs">):
   };
 }
 
-/** A terminal's Ctrl-C reaches this process and npm, and npm passes its own on: two signals, but one wish. */
+/** A terminal's Ctrl-C reaches this process and npm, and npm passes its own on: two signals for one request to stop. */
 function isNpmEcho(signal: StopSignal, sinceFirstMs: number, { env }: Surroundings): boolean {
   return signal === "SIGINT" && env["npm_command"] !== undefined && sinceFirstMs < NPM_ECHO_MS;
 }

@@ -2,7 +2,7 @@ import { oneLine } from "../ops/log.js";
 import { faultOf, formatValue, UNITS } from "../options.js";
 import type { OptionSpec, OptionValue } from "../options.js";
 
-/** A value, or what is wrong with it: words that go behind the name of its flag or variable. */
+/** A value, or what is wrong with it: words that follow the name of its flag or variable. */
 export type ParsedValue =
   | { readonly kind: "value"; readonly value: OptionValue }
   | { readonly kind: "fault"; readonly words: string };
@@ -14,7 +14,7 @@ const FLAG_TEXTS: ReadonlyMap<string, boolean> = new Map([
   ["0", false],
 ]);
 
-/** The longest piece of somebody's input that a refusal repeats. */
+/** The longest piece of input that a refusal repeats. */
 const MAX_QUOTED_CHARS = 60;
 
 /** The value that `text`, from the command line or the environment, has for the option `spec`. */
@@ -32,7 +32,7 @@ export function quoted(text: string): string {
   return oneLine(JSON.stringify(shown));
 }
 
-/** `undefined` when `text` isn't written as the kind of the option asks; bounds are not looked at. */
+/** `undefined` when `text` isn't written as the kind of the option asks; bounds are not checked. */
 function read(spec: OptionSpec, text: string): OptionValue | undefined {
   if (spec.canBeOff === true && text === "off") return Infinity;
   switch (spec.kind) {
@@ -43,7 +43,8 @@ function read(spec: OptionSpec, text: string): OptionValue | undefined {
     case "bytes":
       return readQuantity(UNITS.bytes, text, 1);
     case "duration":
-      // Seconds to some, milliseconds to others: a duration without its unit is never guessed at. None is none in all units.
+      // Seconds to some, milliseconds to others: a duration without its unit is never guessed at. None is none in all
+      // units.
       return text === "0" && spec.min === 0 ? 0 : readQuantity(UNITS.duration, text, undefined);
     case "text":
     case "path":
@@ -74,7 +75,7 @@ function hintFor(spec: OptionSpec): string {
   return "";
 }
 
-/** A value as people write it: the default, or the least where that is no value at all. */
+/** An example value as people write it: the default, or the minimum where the default is not a number. */
 function exampleOf(spec: OptionSpec): string {
   return formatValue(spec, spec.default === Infinity ? (spec.min ?? 0) : spec.default);
 }

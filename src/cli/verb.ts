@@ -17,7 +17,7 @@ export const EXIT = {
 /** A signal that asks the command to stop. */
 export type StopSignal = "SIGHUP" | "SIGINT" | "SIGQUIT" | "SIGTERM";
 
-/** A signal that would end the process without a word if nobody listened, and has no meaning here. */
+/** A signal that has no meaning here, but would end the process without a word if it were not handled. */
 export type OtherSignal = "SIGALRM" | "SIGIO" | "SIGPWR" | "SIGSTKFLT" | "SIGUSR2" | "SIGVTALRM" | "SIGXCPU";
 
 /** Standard output or standard error. */
@@ -48,13 +48,13 @@ export interface Invocation {
   readonly settings: Settings;
   /** The verb's own switches that were given, without their dashes. */
   readonly switches: ReadonlySet<string>;
-  /** What those were given that take a value, in order; absent when none was. */
+  /** The values given to switches that take one, in order; absent when none was given. */
   readonly values?: ReadonlyMap<string, readonly string[]>;
   /** The version of the package. */
   readonly version: string;
 }
 
-/** A flag that only one verb knows. */
+/** A flag of one verb only. */
 export interface Switch {
   /** Without its dashes. */
   readonly flag: string;
@@ -69,6 +69,6 @@ export interface Verb {
   /** What it does, for `--help`. */
   readonly summary: string;
   readonly switches?: readonly Switch[];
-  /** Resolves to the exit status. Rejects on a fault of ours only. */
+  /** Resolves to the exit status. Rejects only on a fault of the program. */
   run(invocation: Invocation, surroundings: Surroundings): Promise<number>;
 }

@@ -6,11 +6,11 @@ import { problem, type Problem, type ProblemCode } from "./encoding/problems.js"
 import type { Responder } from "./answer/respond.js";
 import type { StagedEnds } from "./node/staged-end.js";
 
-/** A request line longer than this is not looked at for its method. */
+/** A request line longer than this is not searched for its method. */
 const MAX_REQUEST_LINE_BYTES = 8 * 1024;
 const REQUEST_LINE = /^[\w!#$%&'*+.^`|~-]+ \S+ HTTP\/1\.[01]\r\n/;
 
-/** What Node calls the faults that have an answer of their own. */
+/** Node's codes of the faults that have an answer of their own. */
 const CODES: Readonly<Record<string, ProblemCode>> = {
   ERR_HTTP_REQUEST_TIMEOUT: "request-timeout",
   HPE_CHUNK_EXTENSIONS_OVERFLOW: "body-too-large",
@@ -18,7 +18,7 @@ const CODES: Readonly<Record<string, ProblemCode>> = {
   HPE_INVALID_EOF_STATE: "body-incomplete",
 };
 
-/** Answers connections on which no request can be made out any more, and closes them. */
+/** Answers connections on which no valid request can be read any more, and closes them. */
 export class ClientErrors {
   readonly #responder: Responder;
   readonly #ends: StagedEnds;
@@ -33,11 +33,11 @@ export class ClientErrors {
 
   /** For the event `clientError` of a server. Never throws. */
   answer(error: NodeJS.ErrnoException, socket: Socket): void {
-    // What comes behind a fault is reported as faults too: they are the client still sending.
+    // Bytes after a fault are reported as more faults: the client is still sending.
     if (!this.#ends.isDeaf(socket)) this.close(socket, problemOf(error));
   }
 
-  /** Gives a connection a problem as its last answer, behind the answers to the requests that were understood. */
+  /** Sends a problem as the last answer of a connection, after the answers to the valid requests. */
   close(socket: Socket, refusal: Problem): void {
     if (this.#ends.isEnding(socket)) return;
     this.#ends.deafen(socket);
@@ -49,7 +49,7 @@ export class ClientErrors {
     else socket.destroy();
   }
 
-  /** Behind an answer that told the client so, nothing follows. */
+  /** Nothing follows an answer that said it was the last. */
   #goOn(earlier: ServerResponse, socket: Socket, refusal: Problem): void {
     if (!earlier.shouldKeepAlive) this.#ends.end(socket);
     else this.close(socket, refusal);
@@ -71,7 +71,7 @@ function problemOf(error: NodeJS.ErrnoException): Problem {
   return problem(CODES[error.code ?? ""] ?? "bad-request", detailOf(error));
 }
 
-/** Whether the parser stopped at the method of a request that is HTTP but for that (RFC 9112, 3). */
+/** Whether the parser stopped at the method of a request that is otherwise valid HTTP (RFC 9112, 3). */
 function isUnknownMethod(error: NodeJS.ErrnoException): boolean {
   if (error.code !== "HPE_INVALID_METHOD" || !("rawPacket" in error) || !Buffer.isBuffer(error.rawPacket)) return false;
   const stoppedAt = "bytesParsed" in error && typeof error.bytesParsed === "number" ? error.bytesParsed : 0;

@@ -29,11 +29,11 @@ import { WaitingRooms } from "./reading/long-polls.js";
 const HEALTH_PATH = "/health";
 const ROOT_PATH = "/";
 
-/** How a request came in. */
+/** How a request arrived. */
 export interface Arrival {
-  /** Whether the client holds its body back until it is told to continue. */
+  /** Whether the client waits for `100 Continue` before it sends its body. */
   readonly awaitsContinue?: boolean;
-  /** What is wrong with it already. */
+  /** What is already known to be wrong with it. */
   readonly refusal?: Problem;
   /** Called instead of answering 404 when the path is not ours. */
   readonly next?: (() => void) | undefined;
@@ -67,7 +67,10 @@ export class Dispatcher {
     this.#begin(exchange, problem("overloaded", { detail: "Too many requests wait on this connection." }));
   }
 
-  /** As {@link handle}, for a request that has its connection for itself; false where it needs Node's own answer from the beginning. */
+  /**
+   * Like {@link handle}, for a request that has its connection to itself; false where it needs Node's own answer from
+   * the beginning.
+   */
   handleDirect(req: DirectRequest, connection: DirectConnection): boolean {
     const headers = readHeaders(req.rawHeaders);
     if (headers.expects || headers.upgrades) return false;
@@ -91,7 +94,7 @@ export class Dispatcher {
     guard(this.#context, exchange, () => (refusal === null ? this.#route(exchange) : responder.refuse(exchange, refusal)));
   }
 
-  /** Lets all live reads go. Requests that come from now on are refused by {@link handle}, once `inFlight` is closing. */
+  /** Ends all live reads. Later requests are refused by {@link handle}, once `inFlight` is closing. */
   endLiveReads(): void {
     this.#waitingRooms.close();
     this.#sseFeeds.close();
@@ -116,7 +119,10 @@ export class Dispatcher {
     return this.#routeStream(exchange, decoded.name);
   }
 
-  /** A read of a stream whose name is empty has a query: it is told so. */
+  /**
+   * Whether the page is asked for. A request with a query is the read of a stream without a name, and is refused as
+   * that.
+   */
   #asksForPage({ req: { method }, target }: Exchange): boolean {
     return (method === "GET" || method === "HEAD") && target.query === "";
   }

@@ -15,17 +15,20 @@ import { problem } from "./encoding/problems.js";
 import type { Responder } from "./answer/respond.js";
 import { StagedEnds } from "./node/staged-end.js";
 
-/** What a request may cost before it is understood, and how long a connection may wait for one. Times in milliseconds, sizes in bytes. */
+/**
+ * What a request may cost before it is understood, and how long a connection may wait for one. Times in milliseconds,
+ * sizes in bytes.
+ */
 export interface RequestLimits {
   readonly maxHeaderSize: number;
   readonly headersTimeout: number;
   readonly requestTimeout: number;
   readonly keepAliveTimeout: number;
-  /** How late a request may be found too late. */
+  /** How often Node checks for requests that are too late. */
   readonly connectionsCheckingInterval: number;
 }
 
-/** The limits of every server but those that a test makes impatient. */
+/** The limits of every server, except in tests that shorten them. */
 export const REQUEST_LIMITS: RequestLimits = {
   maxHeaderSize: 16 * 1024,
   headersTimeout: 20_000,
@@ -37,7 +40,7 @@ export const REQUEST_LIMITS: RequestLimits = {
 /** Connections that may wait to be accepted, as far as the kernel allows: thousands of readers come back at once. */
 const LISTEN_BACKLOG = 4096;
 
-/** What an HTTP server needs. */
+/** What an HTTP server works with. */
 export interface HttpServerOptions {
   readonly dispatcher: Dispatcher;
   readonly responder: Responder;
@@ -47,7 +50,7 @@ export interface HttpServerOptions {
   readonly connectionLimit: ConnectionLimit;
 }
 
-/** A node:http server that leads all it gets to the dispatcher, and answers what is not HTTP. */
+/** A node:http server that passes its requests to the dispatcher, and answers what is not HTTP. */
 export class HttpServer {
   readonly #dispatcher: Dispatcher;
   readonly #log: Log;
@@ -66,7 +69,7 @@ export class HttpServer {
     const options = { ...limits, requireHostHeader: false, insecureHTTPParser: false };
     const serve: Serve = (req, connection) => dispatcher.handleDirect(req, connection);
     this.#server = new PatientServer(options, serve, (socket) => this.#endBehindLast(socket));
-    // Past this count Node would leave headers out without a word; their size is bounded above.
+    // Past this count Node would silently drop headers; their size is bounded above.
     this.#server.maxHeadersCount = 0;
     this.#listenForRequests();
     this.#listenForFaults();
@@ -97,20 +100,23 @@ export class HttpServer {
     else this.#drop(req);
   }
 
-  /** Behind the last answer of a connection nothing is done: nobody could be told of it. Unread, it would hide that the client ends its side. */
+  /**
+   * Drops what follows the last answer of a connection: it could not be answered. Left unread, it would hide that the
+   * client ends its side.
+   */
   #drop(req: IncomingMessage): void {
     if (this.#ends.isDeaf(req.socket)) req.on("data", () => this.#ends.isDeaf(req.socket));
   }
 
   #endBehindLast(socket: Socket): void {
     if (this.#clientErrors.isWaiting(socket)) return;
-    // A server that stops does not wait for what its clients still send.
+    // A stopping server does not wait for what its clients still send.
     if (this.#isStopping) return Socket.prototype.destroySoon.call(socket);
     this.#ends.end(socket);
     for (const req of this.#dispatcher.waitingOn(socket)) this.#drop(req);
   }
 
-  /** Begins to accept; resolves to the port. Rejects with the platform's error. */
+  /** Starts listening; resolves to the port. Rejects with the platform's error. */
   listen(host: string, port: number): Promise<number> {
     return new Promise((resolve, reject) => {
       this.#server.once("error", reject);
@@ -123,7 +129,7 @@ export class HttpServer {
     });
   }
 
-  /** Accepts no more, and lets go of connections that nobody waits on. Resolves when the last one is gone. */
+  /** Stops accepting, and closes idle connections. Resolves when the last one is gone. */
   close(): Promise<void> {
     this.#isStopping = true;
     // A connection that still sends an answer would otherwise be kept for the next request.
@@ -139,8 +145,8 @@ export class HttpServer {
 }
 
 /**
- * Node takes a connection for idle as soon as its answer has been handed over, and cuts the answer off when the server
- * is closed. Here it is idle when the answer is out, and also when no request has come yet.
+ * Tracks which connections are idle. Node takes a connection for idle as soon as its answer has been submitted, and
+ * cuts the answer off when the server is closed. Here it is idle once the answer is out, and before its first request.
  */
 class PatientServer extends Server<typeof DirectRequest, typeof OwnResponse<DirectRequest>> {
   readonly #connections = new Map<Socket, DirectConnection | null>();
@@ -148,15 +154,15 @@ class PatientServer extends Server<typeof DirectRequest, typeof OwnResponse<Dire
   /** `endBehindLast` is called for a connection whose last answer is out. */
   constructor(options: ServerOptions, serve: Serve, endBehindLast: (socket: Socket) => void) {
     super({ ...options, IncomingMessage: DirectRequest, ServerResponse: OwnResponse });
-    // A client that has ended its side may wait for its answers: Node ends this side behind the last of them.
+    // A client that has ended its side may wait for its answers: Node ends this side after the last of them.
     Object.assign(this, { httpAllowHalfOpen: true });
     const connections = this.#connections;
-    // One each for all connections.
+    // One function of each kind for all connections.
     function end(this: Socket): void {
       endBehindLast(this);
     }
     function clientEnded(this: Socket): void {
-      // From here on Node must know of what waits for its answer.
+      // From here on Node must know of the requests that wait for an answer.
       connections.get(this)?.handOver();
       const answer = answerUnderWay(this);
       if (answer instanceof OwnResponse) answer.onClientEnd?.();
@@ -180,7 +186,10 @@ class PatientServer extends Server<typeof DirectRequest, typeof OwnResponse<Dire
     });
   }
 
-  /** The answer that a connection is busy with, from the request's head until its last byte is out; `null` when there is none. */
+  /**
+   * The answer that a connection is busy with, from the request's head until its last byte is out; `null` when there is
+   * none.
+   */
   answerUnderWay(socket: Socket): ServerResponse | null {
     this.#connections.get(socket)?.handOver();
     return answerUnderWay(socket);

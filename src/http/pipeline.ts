@@ -5,8 +5,8 @@ import type { Socket } from "node:net";
 const MAX_WAITING = 256;
 
 /**
- * Lets the requests of one connection come one at a time, as RFC 9112 (9.3.2) wants it of all that change something: a
- * request that is pipelined behind another sees what that one did.
+ * Runs the requests of one connection one at a time, as RFC 9112 (9.3.2) requires of all that change something: a
+ * pipelined request sees the effect of the one before.
  */
 export class Pipeline {
   /** Requests that wait for their turn, by connection. */
@@ -17,7 +17,7 @@ export class Pipeline {
    * many wait there already. Refused at once they fill the connection's queue of answers, at which Node stops reading.
    */
   inTurn(req: IncomingMessage, res: ServerResponse, run: () => void): boolean {
-    // An answer gets its socket when its turn has come.
+    // An answer gets its socket when it is its turn.
     if (res.socket !== null) {
       run();
       return true;

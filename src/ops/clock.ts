@@ -1,4 +1,4 @@
-/** Where time comes from, so that a test can hold it still. */
+/** The source of time, which tests replace. */
 export interface Clock {
   /** Milliseconds since 1970 UTC; never goes back while the process lives. */
   nowMs(): number;
@@ -8,7 +8,7 @@ export interface Clock {
 
 /** A pending call of {@link Clock.after}. */
 export interface Timer {
-  /** Takes the call back; does nothing when it has already run. */
+  /** Cancels the call; does nothing when it has already run. */
   cancel(): void;
 }
 
@@ -32,7 +32,7 @@ export function systemClock(): Clock {
   };
 }
 
-/** A class, for there is one for each reader that waits: a closure would take three times as much. */
+/** A class, because each waiting reader has one: a closure would take three times the memory. */
 class SystemTimer implements Timer {
   readonly #handle: NodeJS.Timeout;
 

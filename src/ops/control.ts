@@ -2,17 +2,17 @@ import type { Socket } from "node:net";
 import type { Clock } from "./clock.js";
 import { packageVersion } from "./version.js";
 
-/** The version of what is spoken here: a change that an older command would misread raises it. */
+/** The version of this protocol: raised by a change that an older command would misread. */
 const PROTOCOL = 1;
-/** Longest request, with its line feed. */
+/** Most bytes of a request, with its line feed. */
 const MAX_REQUEST_BYTES = 4096;
-/** How long a connection may last: it is for one short question. */
+/** How long a connection may last, in milliseconds: it is for one short question. */
 const MAX_CONNECTION_MS = 5000;
 
 /**
- * Talks to commands that connect to this process's socket. Each side speaks in lines of JSON: first the process says
- * what it is; then the command may ask one thing, is answered with one line, and the connection ends. There is nothing
- * to ask for yet: every request is answered with `unknown-command`, one over 4 KiB with `request-too-long`.
+ * Talks to commands that connect to this process's socket. Each side sends lines of JSON. First the process says what
+ * it is; then the command may send one request, gets one line in answer, and the connection ends. There are no requests
+ * yet: each is answered with `unknown-command`, one over 4 KiB with `request-too-long`.
  */
 export class Control {
   readonly #clock: Clock;
@@ -27,7 +27,7 @@ export class Control {
   serve(connection: Socket): void {
     const deadline = this.#clock.after(MAX_CONNECTION_MS, () => connection.destroy());
     connection.once("close", () => deadline.cancel());
-    // It left early, as whoever only wants to know that somebody is there.
+    // The other side left early, as one does that only checks whether a process is there.
     connection.on("error", () => connection.destroy());
     let request = "";
     connection.setEncoding("latin1").on("data", (chunk: string) => {

@@ -9,7 +9,7 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 /** Named values that go with a message. */
 export type LogFields = Readonly<Record<string, string | number | boolean | null>>;
 
-/** Where the server says what happened. */
+/** The log of a server. */
 export interface Log {
   debug(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;
@@ -17,12 +17,12 @@ export interface Log {
   error(message: string, fields?: LogFields): void;
 }
 
-/** How {@link createLog} writes. */
+/** The options of {@link createLog}. */
 export interface LogOptions {
   readonly level: LogLevel;
   /** `text`: `TIME LEVEL message key=value`; `json`: an object with `time`, `level`, `msg` and the fields. */
   readonly format: "text" | "json";
-  /** Takes one line, without its line feed. */
+  /** Writes one line, without its line feed. */
   readonly write: (line: string) => void;
   readonly clock?: Pick<Clock, "nowMs">;
 }
@@ -34,7 +34,7 @@ interface Entry {
   readonly fields: LogFields;
 }
 
-/** A log that writes each message as one line, whatever its text and values hold. */
+/** Creates a log that writes each message as one line, whatever its text and values contain. */
 export function createLog({ level, format, write, clock = systemClock() }: LogOptions): Log {
   const encode = format === "json" ? jsonLine : textLine;
   const at = (severity: LogLevel): Log["info"] => {
@@ -59,7 +59,7 @@ function escapeUnits(character: string): string {
 
 function jsonLine({ time, level, message, fields }: Entry): string {
   const head = { time, level, msg: message };
-  // The head goes first for the reader, and again last so that no field takes the place of one of its names.
+  // The head goes first for the reader, and again last so that no field overrides it.
   return oneLine(JSON.stringify({ ...head, ...fields, ...head }));
 }
 

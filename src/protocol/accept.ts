@@ -1,4 +1,4 @@
-/** A range of media types that a client takes, as `Accept` has it. */
+/** A range of media types in an `Accept` header. */
 interface MediaRange {
   readonly range: string;
   readonly quality: number;
@@ -7,8 +7,8 @@ interface MediaRange {
 const RANGE = /^\s*([^\s;]+)\s*(?:;.*?\bq\s*=\s*([^\s;]*))?/i;
 
 /**
- * The one of `offers`, media types in lower case, that an `Accept` header asks for (RFC 9110, 12.5.1): by quality, among
- * equals the one that it names first, and the first of all where it names none or takes none.
+ * The one of `offers`, media types in lower case, that an `Accept` header asks for (RFC 9110, 12.5.1): by quality;
+ * among equals the one named first; the first offer where it names none or accepts none.
  */
 export function preferredType<Offer extends string>(accept: string | undefined, offers: readonly [Offer, ...Offer[]]): Offer {
   const ranges = (accept ?? "").split(",").map(rangeOf);
@@ -21,7 +21,10 @@ function rangeOf(text: string): MediaRange {
   return { range: range.toLowerCase(), quality: Number(quality) || 0 };
 }
 
-/** How much a type is wanted, and where it is named; all that only a wild card takes stand behind what is named. */
+/**
+ * The quality of a type, and its place in the header; a type that only a wild card matches comes after those that are
+ * named.
+ */
 function rankOf(offer: string, ranges: readonly MediaRange[]): { readonly quality: number; readonly place: number } {
   const wildCards = [`${offer.slice(0, offer.indexOf("/"))}/*`, "*/*"];
   const place = ranges.findIndex(({ range }) => range === offer);

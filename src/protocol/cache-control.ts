@@ -1,16 +1,18 @@
-/** For how many times as long a cache may serve a read while it asks again, once it is not fresh any more (specification 8). */
+/** How many times longer than it is fresh a cache may serve a read while it revalidates (docs/api.md, Read). */
 const STALE_FACTOR = 5;
 
 const NO_STORE = "no-store";
 
-/** How long caches may serve catch-up reads (specification 4.6). */
+/** How long caches may serve catch-up reads (docs/api.md, Read). */
 export class ReadFreshness {
   readonly #freshSeconds: number;
   readonly #staleSeconds: number;
   readonly #public: string;
   readonly #private: string;
 
-  /** `maxAgeMs` is how long a cache may serve a read without asking, in milliseconds; below a second it asks each time. */
+  /**
+   * `maxAgeMs` is how long a cache may serve a read without asking, in milliseconds; below a second it asks each time.
+   */
   constructor(maxAgeMs: number) {
     this.#freshSeconds = Math.floor(maxAgeMs / 1000);
     this.#staleSeconds = this.#freshSeconds * STALE_FACTOR;

@@ -1,4 +1,4 @@
-/** The content type of a stream that is created without one (specification 2.1). */
+/** The content type of a stream that is created without one (docs/api.md, Create a stream). */
 export const DEFAULT_CONTENT_TYPE = "application/octet-stream";
 
 const MAX_CONTENT_TYPE_LENGTH = 256;
@@ -27,7 +27,7 @@ export function isJsonContentType(text: string): boolean {
   return text === JSON_MEDIA_TYPE || mediaTypeOf(text) === JSON_MEDIA_TYPE;
 }
 
-/** What a stream's content type means for what is appended to it. */
+/** What a stream's content type means for its appends. */
 export interface StreamFormat {
   readonly contentType: string;
   /** Whether the stream holds messages, not bytes. */
@@ -39,7 +39,7 @@ const SHARED_FORMATS = new Map<string, StreamFormat>();
 
 /**
  * The format of streams of this content type, one for all of them: appends to thousands of streams find it in the
- * processor's cache, where each stream's own would have to be fetched.
+ * processor's cache, where one for each stream would have to be fetched.
  */
 export function formatOf(contentType: string): StreamFormat {
   const shared = SHARED_FORMATS.get(contentType);
@@ -49,7 +49,7 @@ export function formatOf(contentType: string): StreamFormat {
   return format;
 }
 
-/** How SSE data events carry a stream of this content type (specification 4.8). */
+/** How SSE data events carry a stream of this content type (docs/api.md, Follow). */
 export function sseEncodingOf(contentType: string): "json" | "text" | "base64" {
   const mediaType = mediaTypeOf(contentType);
   if (mediaType === JSON_MEDIA_TYPE) return "json";

@@ -1,4 +1,6 @@
-/** The instant that cursors count from: 2024-10-09T00:00:00Z (specification 2.3), in milliseconds since 1970. */
+/**
+ * The instant that cursors count from: 2024-10-09T00:00:00Z (docs/api.md, Wait for more), in milliseconds since 1970.
+ */
 export const CURSOR_EPOCH_MS = Date.UTC(2024, 9, 9);
 
 /** Length of one cursor interval, in milliseconds. */
@@ -12,9 +14,9 @@ const MAX_JITTER_INTERVALS = MAX_JITTER_MS / CURSOR_INTERVAL_MS;
 const MAX_CURSOR_DIGITS = 40;
 
 /**
- * The cursor for a live answer (specification 2.3): the number of whole intervals up to `nowMs`, or, when the client's
- * cursor is not smaller than that, the client's moved ahead by 1 to 3600 s of jitter in whole intervals, at least one.
- * `random` gives numbers in [0, 1). A client's cursor that is not 1 to 40 digits counts as absent.
+ * The cursor for a live answer (docs/api.md, Wait for more): the number of whole intervals up to `nowMs`, or, when the
+ * client's cursor is not smaller than that, the client's moved ahead by 1 to 3600 s of jitter in whole intervals, at
+ * least one. `random` gives numbers in [0, 1). A client's cursor that is not 1 to 40 digits counts as absent.
  */
 export function nextCursor(nowMs: number, clientCursor: string | null, random: () => number): string {
   const current = Math.max(0, Math.floor((nowMs - CURSOR_EPOCH_MS) / CURSOR_INTERVAL_MS));
@@ -28,10 +30,10 @@ export function nextCursor(nowMs: number, clientCursor: string | null, random: (
 }
 
 /**
- * The cursor for answers that are given together, behind all of which their clients stand at the same place: ahead of
- * each of `clientCursors`, and the same for all, so that from then on the clients ask the same and a cache between asks
- * once for all of them. `null` is a client without a cursor. One beyond 2^53-1 does not count: it gets its own by
- * {@link nextCursor}, as {@link isGreaterCursor} tells.
+ * The cursor for answers that are sent together and leave their clients at the same place. It is ahead of each of
+ * `clientCursors` and the same for all, so that from then on their requests are equal and a cache in between asks once
+ * for all of them. `null` is a client without a cursor. A cursor beyond 2^53-1 does not count: its client gets its own
+ * from {@link nextCursor}, as {@link isGreaterCursor} finds.
  */
 export function commonCursor(nowMs: number, clientCursors: Iterable<string | null>, random: () => number): string {
   let furthest = -1;

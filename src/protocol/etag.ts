@@ -1,5 +1,5 @@
 /**
- * The ETag of the bytes between two offsets of the stream whose internal id is `id` (specification 2.4), with its
+ * The ETag of the bytes between two offsets of the stream whose internal id is `id` (docs/api.md, Read), with its
  * double quotes. `closed` is for an answer that reaches the final offset of a closed stream.
  */
 export function formatEtag(id: string, startOffset: string, endOffset: string, closed: boolean): string {
@@ -7,8 +7,8 @@ export function formatEtag(id: string, startOffset: string, endOffset: string, c
 }
 
 /**
- * Whether an `If-None-Match` header names `etag` (specification 4.6; RFC 9110, 13.1.2): `*`, or a list of quoted tags,
- * compared weakly, so that `W/` makes no difference. List members that are not quoted tags are passed over.
+ * Whether an `If-None-Match` header names `etag` (docs/api.md, Read; RFC 9110, 13.1.2): `*`, or a list of quoted tags,
+ * compared weakly, so that `W/` makes no difference. Ignores list members that are not quoted tags.
  */
 export function etagMatches(ifNoneMatch: string, etag: string): boolean {
   if (ifNoneMatch === etag) return true;

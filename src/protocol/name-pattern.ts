@@ -1,10 +1,10 @@
 /**
- * A test of stream names: in `pattern`, `*` stands for one segment or a part of one, `**` for any number of segments, also
- * none; all else stands for itself.
+ * A test of stream names: in `pattern`, `*` stands for one segment or a part of one, `**` for any number of segments,
+ * or none; everything else stands for itself.
  */
 export function nameMatcher(pattern: string): (name: string) => boolean {
   let source = "";
-  // What is due before the next segment: nothing at the start, and nothing behind what took its slash along.
+  // What comes before the next segment: nothing at the start, and nothing after a part that includes its slash.
   let slash = "";
   for (const segment of pattern.split("/")) {
     if (segment === "**") {
@@ -14,7 +14,7 @@ export function nameMatcher(pattern: string): (name: string) => boolean {
     source += slash + segment.split(/\*+/).map(escaped).join("[^/]*");
     slash = "/";
   }
-  // Nothing but `**`: the last segment has no slash behind it.
+  // Only `**`: the last segment has no slash after it.
   if (slash === "") source += "[^/]+";
   const expression = new RegExp(`^${source}$`, "su");
   return (name) => name === pattern || expression.test(name);

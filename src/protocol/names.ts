@@ -20,15 +20,15 @@ const PERCENT = 0x25;
 const DOT = 0x2e;
 
 /**
- * Decodes the URL path behind the prefix, without the query, to a stream's name of 1 to {@link MAX_NAME_BYTES} bytes
- * (specification 2.1). Percent-encoded and raw spellings give one name: `a%2Fb` is `a/b`. Characters beyond ASCII are
- * taken as the raw bytes that node:http makes of them (latin1).
+ * Decodes the URL path after the prefix, without the query, to a stream's name of 1 to {@link MAX_NAME_BYTES} bytes
+ * (docs/api.md, Concepts). Percent-encoded and raw spellings give one name: `a%2Fb` is `a/b`. Characters beyond ASCII
+ * are taken as the raw bytes that node:http makes of them (latin1).
  */
 export function decodeName(encodedPath: string): NameResult {
   return isPlainAscii(encodedPath) ? checkName(encodedPath, encodedPath.length) : decodeBytes(encodedPath);
 }
 
-/** Printable ASCII without `%`: such a path is its own name, and has no control character. */
+/** Whether a path is printable ASCII without `%`: then it is the name itself, and has no control character. */
 function isPlainAscii(text: string): boolean {
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
@@ -63,7 +63,7 @@ function percentDecode(text: string): Buffer | null {
   return bytes.subarray(0, length);
 }
 
-/** The value of a hexadecimal digit; -1 for any other character, and for the NaN behind the end of a string. */
+/** The value of a hexadecimal digit; -1 for any other character, and for the NaN past the end of a string. */
 function hexValue(code: number): number {
   if (code >= 0x30 && code <= 0x39) return code - 0x30;
   const lower = code | 0x20;

@@ -21,17 +21,20 @@ const FIELD_DIGITS = 16;
 const TOKEN_LENGTH = 2 * FIELD_DIGITS + 1;
 const UNDERSCORE = 0x5f;
 const ZEROS = "0".repeat(FIELD_DIGITS);
-/** The last digits of a token are the check: so many values, of which the highest only stands for one more than a check. */
+/** The number of values of the check, the last digits of a token. The highest only occurs as a check plus one. */
 const CHECKS = 1_000_000;
 
-/** The token of the start, the same in every stream: nothing before it could be of another incarnation. */
+/**
+ * The token of the start. It is the same in every stream, because nothing before it could belong to another
+ * incarnation.
+ */
 export const START_TOKEN = `${ZEROS}_${ZEROS}`;
 
-/** Most bytes of a part: with a check behind them they are still exact numbers. */
+/** Most bytes of a part: together with a check they are still exact numbers. */
 export const MAX_PART_BYTES = 4 * 1024 ** 3;
 
 /**
- * Reads an offset token (specification 2.2): `-1`, `now`, or `<16 digits>_<16 digits>` with both numbers at most
+ * Reads an offset token (docs/api.md, Concepts): `-1`, `now`, or `<16 digits>_<16 digits>` with both numbers at most
  * 2^53-1. Anything else is `null`. Whether the stream has such a place is for the stream to say.
  */
 export function parseOffset(text: string): ParsedOffset | null {
@@ -46,21 +49,24 @@ export function parseOffset(text: string): ParsedOffset | null {
 }
 
 /**
- * Writes the token of a place: the position of the part's first byte, the byte within it (at most
- * {@link MAX_PART_BYTES}), and the check of the incarnation that wrote it. Tokens of one stream sort as text in the order
- * of their places.
+ * Writes the token of a place: the position of the part's first byte, the byte within it (at most {@link
+ * MAX_PART_BYTES}), and the check of the incarnation that wrote it. Tokens of one stream sort as text in the order of
+ * their places.
  */
 export function formatOffset(partStart: number, byteInPart: number, check: number): string {
   if (partStart === 0 && byteInPart === 0) return START_TOKEN;
   return `${padded(partStart)}_${padded(byteInPart * CHECKS + check)}`;
 }
 
-/** What tokens say of the incarnation that wrote a part: a number from 0 to 999,998 made from its id. */
+/** The check in the tokens of an incarnation: a number from 0 to 999,998 derived from its id. */
 export function checkOf(incarnation: string): number {
   return crc32(incarnation) % (CHECKS - 1);
 }
 
-/** Whether a token's check is that of an incarnation. Clients exist that add 1 to a token to get behind it: the same place. */
+/**
+ * Whether a token's check is that of an incarnation. Some clients add 1 to a token to get past it; that names the same
+ * place.
+ */
 export function isCheckOf(check: number, incarnationCheck: number): boolean {
   return check === incarnationCheck || check === incarnationCheck + 1;
 }

@@ -1,4 +1,4 @@
-/** What a control event tells (specification 6). `cursor` is `null` only where the stream is closed. */
+/** The contents of a control event (docs/api.md, Follow). `cursor` is `null` only where the stream is closed. */
 export interface ControlFields {
   /** Offset token to read from next. */
   readonly nextOffset: string;
@@ -9,16 +9,16 @@ export interface ControlFields {
   readonly closed: boolean;
 }
 
-/** A comment: it says that the connection lives, and no client makes an event of it. */
+/** A comment, which shows that the connection is alive. No client takes it for an event. */
 export const SSE_COMMENT: Buffer = Buffer.from(":\n\n", "latin1");
 
 const MIN_RETRY_MS = 100;
 const MAX_RETRY_MS = 1_000;
-/** So many readers may come back at once. */
+/** Readers that may reconnect at the same time without a random delay. */
 const MAX_SIMULTANEOUS_READERS = 16;
 
 /**
- * How long a client waits before it comes back, in milliseconds: 100, and up to 1,000 by chance where many readers may
+ * How long a client waits before it reconnects, in milliseconds: 100, or up to 1,000 at random where many readers may
  * end together, one for each millisecond. `random` gives numbers in [0, 1).
  */
 export function retryDelayMs(readers: number, random: () => number): number {
@@ -26,7 +26,7 @@ export function retryDelayMs(readers: number, random: () => number): number {
   return spreadMs <= 0 ? MIN_RETRY_MS : MIN_RETRY_MS + Math.round(random() * spreadMs);
 }
 
-/** The line that tells a client so: a part of the event that follows it. */
+/** The line that tells a client this delay: a part of the event that follows it. */
 export function encodeRetry(delayMs: number): Buffer {
   return Buffer.from(`retry: ${delayMs}\n`, "latin1");
 }
@@ -34,8 +34,9 @@ export function encodeRetry(delayMs: number): Buffer {
 const EMPTY_JSON_EVENT = "event: data\ndata:[\ndata:]\n\n";
 
 /**
- * A data event (specification 6). `json` takes whole stored messages, each ending with `,\n`, and sends one array with
- * a message on each line; `text` sends a line for each of the payload's, whatever ends it; `base64` sends one line.
+ * A data event (docs/api.md, Follow). `json` takes whole stored messages, each ending with `,\n`, and sends one array
+ * with a message on each line; `text` sends a line for each of the payload's, whatever ends it; `base64` sends one
+ * line.
  */
 export function encodeDataEvent(bytes: Buffer, encoding: "json" | "text" | "base64"): Buffer {
   switch (encoding) {
@@ -49,7 +50,7 @@ export function encodeDataEvent(bytes: Buffer, encoding: "json" | "text" | "base
 }
 
 /**
- * A control event (specification 6): one flat object on one line directly behind the event's name, because existing
+ * A control event (docs/api.md, Follow): one flat object on one line directly after the event's name, because existing
  * clients and tests match that text; then the offset as the event's id, for `Last-Event-ID`.
  */
 export function encodeControlEvent(fields: ControlFields): Buffer {
@@ -62,7 +63,7 @@ export function encodeControlEvent(fields: ControlFields): Buffer {
   return Buffer.from(`event: control\ndata:${json}}\nid: ${nextOffset}\n\n`, "latin1");
 }
 
-/** Stored messages are lines already, and a message begins with no space: only the last comma has to go. */
+/** Stored messages are lines already, and no message begins with a space: only the last comma is removed. */
 function jsonEvent(stored: Buffer): string {
   if (stored.length === 0) return EMPTY_JSON_EVENT;
   const messages = stored.toString("latin1", 0, stored.length - 2);
@@ -73,7 +74,7 @@ function textEvent(bytes: Buffer): string {
   let lines = `\n${bytes.toString("latin1")}`;
   if (lines.includes("\r")) lines = lines.replaceAll("\r\n", "\n").replaceAll("\r", "\n");
   lines = lines.replaceAll("\n", "\ndata:");
-  // Clients take one space after the colon away. A newline is now always followed by `data:`, so these are line starts.
+  // Clients remove one space after the colon. A newline is now always followed by `data:`, so these are line starts.
   if (lines.includes("\ndata: ")) lines = lines.replaceAll("\ndata: ", "\ndata:  ");
   return `event: data${lines}\n\n`;
 }

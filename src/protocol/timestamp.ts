@@ -19,8 +19,8 @@ const LOWER_Z = 0x7a;
 const PREFIX_LENGTH = 19;
 
 /**
- * Reads an RFC 3339 timestamp (specification 2.1, `Stream-Expires-At`) as milliseconds since 1970; `null` for anything
- * else, for dates that do not exist, and for instants outside of the UTC years 0000 to 9999. Digits beyond
+ * Reads an RFC 3339 timestamp (`Stream-Expires-At`; docs/api.md, Create a stream) as milliseconds since 1970; `null`
+ * for anything else, for dates that do not exist, and for instants outside of the UTC years 0000 to 9999. Digits beyond
  * milliseconds are cut off. A leap second (23:59:60 UTC) is the second that follows it.
  */
 export function parseTimestamp(text: string): number | null {
@@ -36,7 +36,10 @@ export function parseTimestamp(text: string): number | null {
   return ms >= MIN_TIMESTAMP_MS && ms <= MAX_TIMESTAMP_MS ? ms : null;
 }
 
-/** Writes milliseconds since 1970 in UTC, always with three digits of fraction; beyond the years 0000 to 9999, their end. */
+/**
+ * Writes milliseconds since 1970 in UTC, always with three digits of fraction; beyond the years 0000 to 9999, their
+ * end.
+ */
 export function formatTimestamp(ms: number): string {
   return new Date(Math.max(MIN_TIMESTAMP_MS, Math.min(MAX_TIMESTAMP_MS, ms))).toISOString();
 }
@@ -68,7 +71,7 @@ function isLeapSecond(text: string): boolean {
   return text.startsWith("60", PREFIX_LENGTH - 2);
 }
 
-/** Where the zone begins: behind the seconds and their fraction, which needs at least one digit. */
+/** Where the zone begins: after the seconds and their fraction, which needs at least one digit. */
 function endOfFraction(text: string): number | null {
   if (text.charCodeAt(PREFIX_LENGTH) !== DOT) return PREFIX_LENGTH;
   let at = PREFIX_LENGTH + 1;

@@ -2,32 +2,34 @@ import { isUtf8 } from "node:buffer";
 
 const NO_BYTES = Buffer.alloc(0);
 
-/** Checks that bytes which come in parts of any size are UTF-8. */
+/** Checks that bytes are UTF-8, in parts of any size as they arrive. */
 export class Utf8Check {
-  /** The beginning of a character whose rest has yet to come. */
+  /** The start of a character whose rest has not arrived. */
   #cut = NO_BYTES;
 
-  /** Where the text stopped to be UTF-8, from the beginning of the part that was refused; negative in the part before it. */
+  /**
+   * Where the text stopped being UTF-8, counted from the beginning of the refused part; negative in the part before it.
+   */
   faultAt = 0;
 
-  /** Whether all that came is whole characters. */
+  /** Whether all parts so far make whole characters. */
   get isWhole(): boolean {
     return this.#cut.length === 0;
   }
 
-  /** Whether the text may go on with `part`. */
+  /** Takes the next part; false when the text is not UTF-8 with it. */
   take(part: Buffer): boolean {
     const bytes = this.#cut.length === 0 ? part : Buffer.concat([this.#cut, part]);
     const length = completeTextLength(bytes);
     const isValid = isUtf8(length === bytes.length ? bytes : bytes.subarray(0, length));
     if (!isValid) this.faultAt = validLength(bytes) - this.#cut.length;
-    // A copy, or three bytes would keep the memory of all.
+    // A copy: otherwise three bytes would keep the memory of the whole part.
     this.#cut = length === bytes.length ? NO_BYTES : Buffer.from(bytes.subarray(length));
     return isValid;
   }
 }
 
-/** How many of `bytes`, which are not UTF-8, are whole characters before the first that is none. */
+/** How many of `bytes`, which are not UTF-8, come before the first that is part of no character. */
 function validLength(bytes: Buffer): number {
   let [valid, invalid] = [0, bytes.length];
   while (invalid - valid > 1) {
@@ -40,8 +42,8 @@ function validLength(bytes: Buffer): number {
 }
 
 /**
- * How many of `bytes` may be taken for text now: all but a UTF-8 sequence at the end that lacks up to three of its
- * bytes. Bytes that can't become valid UTF-8 any more are not waited for.
+ * How many of `bytes` can be read as text now: all but a UTF-8 sequence at the end that lacks up to three of its bytes.
+ * Bytes that can't become valid UTF-8 do not wait.
  */
 export function completeTextLength(bytes: Buffer): number {
   const { length } = bytes;
@@ -65,14 +67,14 @@ function isContinuation(byte: number): boolean {
   return byte >= 0x80 && byte <= 0xbf;
 }
 
-/** The bytes in a UTF-8 sequence that begins with `lead`; 0 where none does. */
+/** The length of a UTF-8 sequence that begins with `lead`; 0 where none does. */
 function sequenceLength(lead: number): number {
   if (lead < 0xc2 || lead > 0xf4) return 0;
   if (lead < 0xe0) return 2;
   return lead < 0xf0 ? 3 : 4;
 }
 
-/** Whether `second` is neither overlong, nor a surrogate, nor beyond U+10FFFF behind `lead` (Unicode, table 3-7). */
+/** Whether `second` is neither overlong, nor a surrogate, nor beyond U+10FFFF after `lead` (Unicode, table 3-7). */
 function canFollow(lead: number, second: number): boolean {
   switch (lead) {
     case 0xe0:

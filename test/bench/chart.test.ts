@@ -8,21 +8,21 @@ function valuesOf(svg: string, pattern: RegExp): string[] {
   return [...svg.matchAll(pattern)].map(([, value = ""]) => value);
 }
 
-test("a bar is as long as its share of the yardstick's, and green once it is as long as it should be", () => {
-  const svg = chartOf("a < b", [
-    { label: "reads", ours: 80, yardstick: 100, unit: "reads/s", goal: 0.8 },
-    { label: "appends & more", ours: 50, yardstick: 100, unit: "appends/s", goal: 0.8 },
+test("a bar of the chart is as long as its ratio, and green once it is as long as it should be", () => {
+  const svg = chartOf("a < b", "note", [
+    { label: "reads", amount: "80 reads/s", ratio: 0.8, goal: 0.8 },
+    { label: "appends & more", amount: "50 appends/s", ratio: 0.5, goal: 0.8 },
   ]);
-  assert.deepEqual(valuesOf(svg, /width="([\d.]+)" height="16"/g), ["288", "180"]);
-  assert.deepEqual(valuesOf(svg, /height="16" fill="(#\w+)"/g), ["#1a7f37", "#bf8700"]);
-  assert.match(svg, /80 reads\/s, 0\.80/);
+  assert.deepEqual(valuesOf(svg, /width="([\d.]+)" height="14"/g), ["622.4", "389"]);
+  assert.deepEqual(valuesOf(svg, /height="14" fill="(#\w+)"/g), ["#1a7f37", "#bf8700"]);
+  assert.match(svg, /80 reads\/s, ratio 0\.80/);
   assert.match(svg, /<title>a &lt; b<\/title>/);
   assert.match(svg, /appends &amp; more/);
 });
 
-test("the bars keep their place when one is longer than the yardstick's", () => {
-  const svg = chartOf("", [{ label: "", ours: 200, yardstick: 100, unit: "", goal: 1 }]);
-  assert.deepEqual(valuesOf(svg, /width="([\d.]+)" height="(?:8|16)"/g), ["180", "360"]);
+test("the bars of the chart keep their place when one is longer than the yardstick's", () => {
+  const svg = chartOf("", "", [{ label: "", amount: "", ratio: 2, goal: 1 }]);
+  assert.deepEqual(valuesOf(svg, /width="([\d.]+)" height="(?:6|14)"/g), ["389", "778"]);
 });
 
 test("a curve has a point for each place, higher where it is more, from 0 up", () => {

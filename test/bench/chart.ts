@@ -1,27 +1,28 @@
-/** One pair of bars. */
-export interface Bars {
+/** One bar beside the yardstick's. */
+export interface Bar {
   readonly label: string;
-  readonly ours: number;
-  readonly yardstick: number;
-  readonly unit: string;
-  /** The share of the yardstick that is the goal. */
+  /** What was measured, with its unit. */
+  readonly amount: string;
+  /** The length of the bar, in lengths of the yardstick's. */
+  readonly ratio: number;
+  /** The least that `ratio` should be. */
   readonly goal: number;
 }
 
 /** Of all text. */
 export const INK = "#1f2328";
-const ROW_HEIGHT = 46;
-const LABEL_WIDTH = 300;
-const BAR_WIDTH = 360;
-const WIDTH = LABEL_WIDTH + BAR_WIDTH + 150;
-const TOP = 44;
+const ROW_HEIGHT = 50;
+const MARGIN = 16;
+const WIDTH = 810;
+const BAR_WIDTH = WIDTH - 2 * MARGIN;
+const TOP = 64;
 
-/** An SVG in which each bar is a share of the yardstick's, with a mark at the goal; readable on light and dark ground. */
-export function chartOf(title: string, rows: readonly Bars[]): string {
-  const height = TOP + rows.length * ROW_HEIGHT + 10;
-  const most = Math.max(1, ...rows.map(({ ours, yardstick }) => ours / yardstick));
-  const body = rows.map((row, index) => rowOf(row, TOP + index * ROW_HEIGHT, BAR_WIDTH / most));
-  return pictureOf(title, WIDTH, height, body);
+/** An SVG with a bar for each ratio above the yardstick's, and a mark at the goal; readable on light and dark ground. */
+export function chartOf(title: string, note: string, bars: readonly Bar[]): string {
+  const height = TOP + bars.length * ROW_HEIGHT + 6;
+  const most = Math.max(1, ...bars.map(({ ratio }) => ratio));
+  const rows = bars.map((bar, index) => rowOf(bar, TOP + index * ROW_HEIGHT, BAR_WIDTH / most));
+  return pictureOf(title, WIDTH, height, [`<text x="${MARGIN}" y="46" fill="${INK}">${escaped(note)}</text>`, ...rows]);
 }
 
 /** An SVG of so many pixels with a title, on a white ground of its own. */
@@ -37,15 +38,15 @@ export function pictureOf(title: string, width: number, height: number, body: re
   ].join("\n");
 }
 
-function rowOf({ label, ours, yardstick, unit, goal }: Bars, y: number, full: number): string {
-  const share = ours / yardstick;
-  const color = share >= goal ? "#1a7f37" : "#bf8700";
+function rowOf({ label, amount, ratio, goal }: Bar, y: number, full: number): string {
+  const color = ratio >= goal ? "#1a7f37" : "#bf8700";
+  const goalX = round(MARGIN + full * goal);
   return [
-    `<text x="16" y="${y + 20}" fill="${INK}">${escaped(label)}</text>`,
-    `<rect x="${LABEL_WIDTH}" y="${y + 24}" width="${round(full)}" height="8" fill="#d0d7de"/>`,
-    `<rect x="${LABEL_WIDTH}" y="${y + 6}" width="${round(full * share)}" height="16" fill="${color}"/>`,
-    `<line x1="${round(LABEL_WIDTH + full * goal)}" x2="${round(LABEL_WIDTH + full * goal)}" y1="${y + 2}" y2="${y + 34}" stroke="${INK}" stroke-dasharray="2 2"/>`,
-    `<text x="${round(LABEL_WIDTH + full * Math.max(share, 1) + 8)}" y="${y + 20}" fill="${INK}">${Math.round(ours).toLocaleString("en")} ${escaped(unit)}, ${share.toFixed(2)}</text>`,
+    `<text x="${MARGIN}" y="${y + 14}" fill="${INK}">${escaped(label)}</text>`,
+    `<text x="${WIDTH - MARGIN}" y="${y + 14}" text-anchor="end" fill="${INK}">${escaped(amount)}, ratio ${ratio.toFixed(2)}</text>`,
+    `<rect x="${MARGIN}" y="${y + 34}" width="${round(full)}" height="6" fill="#d0d7de"/>`,
+    `<rect x="${MARGIN}" y="${y + 20}" width="${round(full * ratio)}" height="14" fill="${color}"/>`,
+    `<line x1="${goalX}" x2="${goalX}" y1="${y + 18}" y2="${y + 42}" stroke="${INK}" stroke-dasharray="2 2"/>`,
   ].join("\n");
 }
 

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { absolute, compared } from "./question.js";
-import { absentLines, amount, table, withMeasured } from "./report.js";
+import { absentLines, amount, barsOf, chartOfPage, table, withMeasured } from "./report.js";
 
 const question = { title: "small reads", load: "100 B" };
 const result = { ours: 50_000.4, yardstick: 80_000, ratio: 0.625 };
@@ -40,6 +41,25 @@ test("what was measured goes between the marks, and the rest of the page stays",
   const page = "# Speed\n<!-- measured -->\nold\n<!-- /measured -->\nmore\n";
   assert.equal(withMeasured(page, ["a", "b"]), "# Speed\n<!-- measured -->\n\na\nb\n\n<!-- /measured -->\nmore\n");
   assert.throws(() => withMeasured("# Speed\n", ["a"]), /has no <!-- measured -->/);
+});
+
+test("the chart draws the table's own ratios, of the rows in which more is better", () => {
+  const lines = table([
+    { question, reply: { figures: [compared("", "reads/s", { ...result, ratio: 0.7 }, 0.6), compared("again", "reads/s", result, 0.8)] } },
+    { question: { title: "memory", load: "9,000 readers" }, reply: { figures: [absolute("", "MiB", 98.76, 160)] } },
+  ]);
+  assert.deepEqual(barsOf(lines.join("\n")), [
+    { label: "small reads", amount: "50,000 reads/s", ratio: 0.7, goal: 0.6 },
+    { label: "small reads (again)", amount: "50,000 reads/s", ratio: 0.63, goal: 0.8 },
+  ]);
+});
+
+test("docs/performance.svg is the chart of the table in docs/performance.md, and no label of it reaches its figures", () => {
+  const docs = new URL("../../docs/", import.meta.url);
+  const page = readFileSync(new URL("performance.md", docs), "utf8");
+  assert.equal(readFileSync(new URL("performance.svg", docs), "utf8"), chartOfPage(page));
+  // A letter is 7 pixels wide on average, of 778.
+  for (const { label, amount: figure } of barsOf(page)) assert.ok(label.length + figure.length < 100, label);
 });
 
 test("an amount has as many digits as it deserves", () => {

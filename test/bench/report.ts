@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { cpus, release, totalmem } from "node:os";
 import { fileURLToPath } from "node:url";
-import { chartOf, type Bars } from "./chart.js";
+import { chartOf, type Bar } from "./chart.js";
 import { curveChartOf } from "./curve-chart.js";
 import { isReached, type Figure, type Findings, type NotAsked, type Question } from "./question.js";
 import type { Effort } from "./rig.js";
@@ -30,9 +30,24 @@ export function writeReport(answered: readonly Answered[], effort: Effort): void
   const curves = answered.flatMap(({ reply }) => ("curves" in reply && reply.curves !== undefined ? [reply.curves] : []));
   const pictures = curves.length === 0 ? [] : ["", "![what an append costs](performance-curves.svg)"];
   const measured = [machine(effort), "", ...table(answered), ...absentLines(absent), ...pictures];
-  writeFileSync(PAGE, withMeasured(readFileSync(PAGE, "utf8"), measured));
-  writeFileSync(CHART, chartOf("streamdir as a share of a bare node:http server (grey); the dashed line is the goal", answered.flatMap(barsOf)));
+  const page = withMeasured(readFileSync(PAGE, "utf8"), measured);
+  writeFileSync(PAGE, page);
+  writeFileSync(CHART, chartOfPage(page));
   if (curves.length > 0) writeFileSync(CURVES, curveChartOf("What an append costs: flat is good", curves));
+}
+
+/** The chart of the ratios that the table of a page has. */
+export function chartOfPage(page: string): string {
+  return chartOf("streamdir beside its yardstick", "Green or amber: streamdir. Grey: the yardstick. Dashed: the goal. Ratio: the median of the pairs' ratios.", barsOf(page));
+}
+
+/** The rows in which more is better: a bar for a time would say the opposite. */
+export function barsOf(page: string): Bar[] {
+  return page.split("\n").flatMap((line) => {
+    const [, label = "", , amount = "", , ratio = "", goal = ""] = line.split("|").map((cell) => cell.trim());
+    const atLeast = /^≥ ([\d.]+)/.exec(goal)?.[1];
+    return atLeast === undefined || ratio === "" ? [] : [{ label, amount, ratio: Number(ratio), goal: Number(atLeast) }];
+  });
 }
 
 /** The text of the page `page` with `lines` between its marks. */
@@ -51,7 +66,7 @@ function split(text: string, mark: string): [string, string] {
 function machine({ pairs, measureMs }: Effort): string {
   const [cpu] = cpus();
   const gib = Math.round(totalmem() / 2 ** 30);
-  return `Measured on ${cpus().length} cores of ${cpu?.model.trim() ?? "an unknown processor"}, ${gib} GiB, Linux ${release()}, Node ${process.version}, with the load on the same cores, ${hasWrk ? "wrk where it can make it" : "without wrk"}: the medians of ${pairs} pairs of ${measureMs / 1000} s each.`;
+  return `Measured on ${cpus().length} cores of ${cpu?.model.trim() ?? "an unknown processor"}, ${gib} GiB, Linux ${release()}, Node ${process.version}, with the load on the same cores, ${hasWrk ? "wrk where it can make it" : "without wrk"}: the medians of ${pairs} pairs of ${measureMs / 1000} s each; each ratio is the median of the pairs' ratios.`;
 }
 
 /** The lines of the table. The rivals have a column when there is a figure of one. */
@@ -80,12 +95,6 @@ function rowsOf({ question, reply }: Answered): string[][] {
 /** Names the rivals that could not be asked. */
 export function absentLines(names: readonly string[]): string[] {
   return names.length === 0 ? [] : ["", `Not installed, and so not beside it: ${names.join(", ")}.`];
-}
-
-/** Only what is better when it is more: a bar for a time would say the opposite. */
-function barsOf({ question, reply }: Answered): Bars[] {
-  if ("notAsked" in reply) return [];
-  return reply.figures.flatMap(({ ours, yardstick, unit, goal }) => (yardstick === null || goal?.kind !== "atLeast" ? [] : [{ label: question.title, ours, yardstick, unit, goal: goal.value }]));
 }
 
 /** What a figure should be, in the words of the table; an absolute one has its unit. */

@@ -56,9 +56,17 @@ export class MutatedTree {
   }
 }
 
-/** The text of the file with the wrong line. Fails where its line is not there, or more than once: the mutant is to be written again. */
+/** The text of the file with the wrong code. Fails where its code is not there, or more than once: rewrite the mutant then. */
 export function mutated({ fault, file, code, becomes }: Mutant): string {
   const text = readFileSync(join(ROOT, "src", file), "utf8");
-  assert.equal(text.split(code).length, 2, `"${fault}": ${file} has to have this once: ${code}`);
-  return text.replace(code, () => becomes);
+  const places = [...text.matchAll(anyLayoutOf(code))];
+  const [place] = places;
+  assert.ok(place !== undefined && places.length === 1, `"${fault}": ${file} has this ${places.length} times, and should have it once: ${code}`);
+  return `${text.slice(0, place.index)}${becomes}${text.slice(place.index + place[0].length)}`;
+}
+
+/** Matches `code` however the formatter breaks its lines: white space counts for nothing, nor does a comma before a closing bracket. */
+function anyLayoutOf(code: string): RegExp {
+  const characters = [...code.replace(/\s+/g, "")].map((character) => character.replace(/[\\^$.*+?()[\]{}|/]/, "\\$&"));
+  return new RegExp(characters.join("\\s*").replace(/\\s\*(?=\\[)\]}])/g, "\\s*,?\\s*"), "g");
 }

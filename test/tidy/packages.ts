@@ -12,12 +12,13 @@ const DEPENDENCIES: Readonly<Record<string, Readonly<Record<string, readonly str
       "@durable-streams/y-durable-streams", "@tanstack/ai-client", "@tanstack/db", "ai", "lib0", "typescript", "y-protocols", "yjs",
     ],
   },
+  "test/format/package.json": { devDependencies: ["prettier"] },
   "test/mcp/package.json": { devDependencies: ["@modelcontextprotocol/sdk"] },
   "test/openapi/package.json": { devDependencies: ["@redocly/cli", "ajv", "ajv-formats", "yaml"] },
 };
 
-/** Packages of which the verdict is to be the same everywhere. */
-const EXACT = new Set(["test/conformance/package.json", "test/mcp/package.json", "test/openapi/package.json", "test/packages/package.json"]);
+/** Where the verdict has to be the same everywhere: each package has one exact version. */
+const EXACT = new Set(["test/conformance/package.json", "test/format/package.json", "test/mcp/package.json", "test/openapi/package.json", "test/packages/package.json"]);
 
 const DEPENDENCY_FIELDS = ["dependencies", "devDependencies", "peerDependencies", "optionalDependencies", "bundleDependencies", "bundledDependencies"];
 

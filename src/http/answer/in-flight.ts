@@ -15,17 +15,17 @@ export class InFlight {
     return this.#exchanges.length;
   }
 
-  /** Whether the server is on its way to stop: no request is taken any more. */
+  /** Whether the server is stopping: new requests are refused. */
   get closing(): boolean {
     return this.#closing;
   }
 
-  /** A request has come. */
+  /** Adds a request. */
   begin(exchange: Exchange): void {
     exchange.slot = this.#exchanges.push(exchange) - 1;
   }
 
-  /** A request has its answer, or nobody waits for one any more. A second call does nothing. */
+  /** Removes a request that has its answer, or whose client has gone. A second call does nothing. */
   end(exchange: Exchange): void {
     if (exchange.slot < 0) return;
     this.#vacate(exchange.slot);
@@ -35,7 +35,7 @@ export class InFlight {
     if (this.#exchanges.length === 0) this.#onEmpty?.();
   }
 
-  /** From now on no request is taken. Resolves when those that came before have their answers. */
+  /** Refuses requests from now on. Resolves when all earlier ones have their answers. */
   close(): Promise<void> {
     this.#closing = true;
     if (this.#exchanges.length === 0) return Promise.resolve();

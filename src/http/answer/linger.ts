@@ -13,7 +13,7 @@ const MAX_LINGER_BYTES = 256 * 1024 * 1024;
 export function linger({ req, res, awaitsContinue }: Exchange, clock: Clock): void {
   if (res instanceof OwnResponse) res.isWhole = true;
   let droppedBytes = 0;
-  // A client that waits to be told to continue learns at once that this is all; it may send its body all the same.
+  // A client that waits for `100 Continue` learns at once that this is all; it may send its body all the same.
   if (awaitsContinue) req.socket.end();
   const timer = clock.after(MAX_LINGER_MS, () => req.socket.destroy());
   req.on("data", (chunk: Buffer) => {

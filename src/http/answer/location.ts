@@ -4,7 +4,10 @@ import type { Exchange } from "../exchange/exchange.js";
 const HOST = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/;
 const MAX_HOST_LENGTH = 255;
 
-/** The absolute URL of the stream that a request names, for `Location` (specification 4.1). The path is as it was sent. */
+/**
+ * The absolute URL of the stream that a request names, for `Location` (docs/api.md, Create a stream). The path is as it
+ * was sent.
+ */
 export function locationOf(exchange: Exchange): string {
   return originOf(exchange) + exchange.target.path;
 }
@@ -19,7 +22,7 @@ export function originOf({ req, headers }: Pick<Exchange, "req" | "headers">): s
   return `${scheme}://${host}`;
 }
 
-/** The first of a list that proxies made longer; `null` when it is no scheme that serves streams. */
+/** The first scheme of a list that proxies add to; `null` when it is not http or https. */
 function schemeOf(forwardedProto: string | null): string | null {
   const scheme = firstOf(forwardedProto)?.toLowerCase();
   return scheme === "http" || scheme === "https" ? scheme : null;

@@ -2,15 +2,15 @@ import type { Clock } from "../../ops/clock.js";
 import type { Allocate } from "../../stream/loaded/stream.js";
 import type { Exchange } from "../exchange/exchange.js";
 
-/** Most bytes that wait to be used again, and how long the unused wait at the most. */
+/** Most bytes kept for reuse, and the longest time that an unused buffer is kept. */
 const MAX_FREE_BYTES = 16 * 1024 * 1024;
 const FREE_MS = 10_000;
-/** What is no larger is not worth it, and may be copied into its answer. */
+/** Chunks up to this size are not worth it, and may be copied into their answers. */
 const MAX_OWN_BYTES = 64 * 1024;
 
 /**
- * Memory for large chunks on their way from the disk to one client. New memory for each, given back only when it is
- * collected, is memory that no processor has in its cache: a tenth of what a large read costs.
+ * Reuses memory for large chunks between the disk and one client. New memory for each, freed only by a collection,
+ * would be in no processor's cache: a tenth of the cost of a large read.
  */
 export class ReadBuffers {
   readonly #bufferBytes: number;
@@ -25,12 +25,15 @@ export class ReadBuffers {
     this.#clock = clock;
   }
 
-  /** Where a read for this answer gets its memory. In somebody else's server there may be who keeps what is sent. */
+  /** Where a read for this answer gets its memory. In an embedding server other code may keep what is sent. */
   allocatorFor({ isOwn }: Exchange): Allocate | undefined {
     return isOwn ? this.#allocate : undefined;
   }
 
-  /** What is less than half a buffer gets memory of its own: a slow client would hold far more than it is sent. */
+  /**
+   * A chunk of less than half a buffer gets memory of its own: otherwise a slow client would hold far more than it is
+   * sent.
+   */
   readonly #allocate: Allocate = (bytes) => {
     if (bytes <= this.#bufferBytes / 2 || bytes > this.#bufferBytes || bytes <= MAX_OWN_BYTES) return Buffer.allocUnsafeSlow(bytes);
     const buffer = this.#free.pop() ?? Buffer.allocUnsafeSlow(this.#bufferBytes);
@@ -39,15 +42,15 @@ export class ReadBuffers {
   };
 
   /**
-   * The memory of `bytes` may be used again once the answer, which is decided on, has nothing more to send, and nobody
-   * else has it. Does nothing for other memory. What never comes back here is collected like everything else.
+   * Reuses the memory of `bytes` once the answer, which is decided, has nothing more to send and nobody else uses it.
+   * Does nothing for other memory. A buffer that never comes back is collected like everything else.
    */
   takeBackAfter(exchange: Exchange, bytes: Buffer): void {
     if (bytes.length <= this.#bufferBytes / 2) return;
     const buffer = this.#lent.get(bytes.buffer);
     if (buffer === undefined) return;
     this.#lent.delete(bytes.buffer);
-    // A direct answer has none of it: it is a 304 or a refusal, or nobody is left to answer.
+    // A direct answer does not contain it: it is a 304 or a refusal, or the client has gone.
     if (exchange.direct !== null) this.#keep(buffer);
     else exchange.res.once("close", () => this.#keep(buffer));
   }

@@ -10,13 +10,16 @@ import { linger } from "./linger.js";
 import { problem, problemBody, problemHeaders, PROBLEMS, type Problem } from "../encoding/problems.js";
 import { SMALL_ANSWER_BYTES, type UnreadAnswers } from "../bounds/unread.js";
 
-/** An answer whose body is there and empty. */
+/** A body that exists and is empty. */
 export const EMPTY_BODY: Buffer = Buffer.alloc(0);
 
-/** A body up to this size is worth the copies of being one text with its head; a socket writes up to 16 KiB without another. */
+/**
+ * Up to this size it pays to copy a body into one string with its head; a socket writes up to 16 KiB without another
+ * copy.
+ */
 const MAX_JOINED_BYTES = 8 * 1024;
 
-/** What a responder needs. */
+/** What a responder works with. */
 export interface ResponderOptions {
   readonly cors: CorsPolicy;
   readonly inFlight: InFlight;
@@ -25,7 +28,7 @@ export interface ResponderOptions {
   readonly log: Log;
 }
 
-/** An answer that is decided on. */
+/** An answer that has been decided. */
 interface Answer {
   readonly exchange: Exchange;
   readonly status: number;
@@ -41,7 +44,7 @@ export class Responder {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #closingLines = new ClosingLines();
-  /** Answers that wait for the others of this turn of the event loop. */
+  /** Answers that are sent together at the end of this turn of the event loop. */
   #waiting: Answer[] = [];
 
   constructor({ cors, inFlight, unread, clock, log }: ResponderOptions) {
@@ -71,21 +74,23 @@ export class Responder {
   }
 
   /**
-   * Requests that arrive together, each answered at once, are answered together when all are handled: to handle them
-   * and to write to their sockets in turn costs a fifth more.
+   * Requests that arrive together, each answered at once, are answered together when all are handled: alternating
+   * between handling and writing costs a fifth more.
    */
   #answerSoon(answer: Answer): void {
     if (this.#waiting.push(answer) === 1) setImmediate(() => this.answerWaiting());
   }
 
-  /** Sends the answers that wait for the others of this turn: due before a connection ends that may have one of them. */
+  /**
+   * Sends the answers that wait for the end of this turn. Call it before ending a connection that may have one of them.
+   */
   answerWaiting(): void {
     const waiting = this.#waiting;
     if (waiting.length > 0) this.#waiting = [];
     for (const answer of waiting) this.#give(answer);
   }
 
-  /** A fault in one answer is its own request's: those that wait with it are given all the same. */
+  /** A fault in one answer affects only its own request: the others are still sent. */
   #give(answer: Answer): void {
     try {
       this.#answer(answer);
@@ -94,7 +99,10 @@ export class Responder {
     }
   }
 
-  /** What can't be given is answered with 500; where something of it is out already, or 500 can't be given either, the connection is cut. */
+  /**
+   * Answers 500 in place of an answer that failed; where some of it was sent already, or the 500 fails too, cuts the
+   * connection.
+   */
   #replace(exchange: Exchange, fault: unknown): void {
     logFault(this.#log, exchange, fault);
     if (exchange.isOut) return void exchange.req.socket.destroy();
@@ -111,13 +119,13 @@ export class Responder {
     const { exchange, status, headers, body } = answer;
     const length = body?.length ?? 0;
     const { direct } = exchange;
-    // Of a body that nobody reads Node would still take care.
+    // Otherwise Node would still handle a body that nobody reads.
     if (direct !== null && length <= MAX_JOINED_BYTES && !exchange.bodyPending && !this.#inFlight.closing) return this.#answerDirectly(direct, answer);
     this.#begin(exchange, status, headers, body, false);
     const { req, res } = exchange;
     res.end(length > 0 ? body : undefined);
     if (req.socket.writableLength === 0) return;
-    // A client that reads slowly keeps its answer in memory: not for ever, and not more than all may together.
+    // A slow client keeps its answer in memory, so that memory is bounded, in time and in total.
     const unread = this.#unread.add(req.socket, body ?? 0);
     res.once("close", () => unread.release());
   }
@@ -138,7 +146,7 @@ export class Responder {
     const { status } = PROBLEMS[refusal.code];
     const headers = problemHeaders(refusal);
     const body = problemBody(refusal);
-    // Who waits to be told to continue may send its body all the same.
+    // A client that waits for `100 Continue` may send its body all the same.
     if (exchange.bodyPending) this.#sendEarly(exchange, status, headers, body);
     else this.send(exchange, status, headers, body);
   }
@@ -171,7 +179,7 @@ export class Responder {
     exchange.res.writeContinue();
   }
 
-  /** Begins an answer that lasts as long as its connection: what is written after it goes out as it is. */
+  /** Begins an answer that lasts as long as its connection: bytes written after it are sent unchanged. */
   beginEndless(exchange: Exchange, headers: readonly string[]): void {
     const { res } = exchange;
     // Framed in chunks, a buffer could not be the same for all readers.
@@ -179,7 +187,7 @@ export class Responder {
     this.#begin(exchange, 200, headers, null, true);
   }
 
-  /** A whole answer for a connection on which there is no request: HTTP itself is broken there. */
+  /** A complete answer for a connection without a valid request. */
   rawProblem(refusal: Problem): string {
     const { status } = PROBLEMS[refusal.code];
     const body = problemBody(refusal);

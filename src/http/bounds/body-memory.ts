@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 import type { Clock } from "../../ops/clock.js";
 import { Holder, SharedRoom } from "./shared-room.js";
 
-/** A body up to this size has room among its like: what is larger can't take it away. */
+/** A body up to this size counts as small: small bodies have memory that larger ones can't take. */
 export const SMALL_BODY_BYTES = 64 * 1024;
 
 /** How much memory request bodies may take. Sizes in bytes. */
@@ -15,7 +15,7 @@ export interface BodyMemoryOptions {
   readonly clock: Clock;
 }
 
-/** A body on its way in, and until its request is answered. Only while it is on its way it may have to give way. */
+/** A body in memory, from its first byte until its request is answered. It can be evicted only while it is arriving. */
 export abstract class HeldBody extends Holder {
   /** What the head promises; 0 where it promises nothing. */
   readonly promisedBytes: number;
@@ -31,12 +31,12 @@ export abstract class HeldBody extends Holder {
     return this.heldBytes;
   }
 
-  /** It is whole: its client has nothing to do with it any more. */
+  /** The body is complete, so it can no longer be evicted. */
   finish(): void {
     this.room?.leave(this);
   }
 
-  /** Its memory is free again. A second call does nothing. */
+  /** Frees its memory. A second call does nothing. */
   release(): void {
     this.room?.leave(this);
     this.room?.give(this.heldBytes);
@@ -62,13 +62,13 @@ export class BodyMemory {
     return this.#small.bytes + this.#large.bytes;
   }
 
-  /** Counts `bytes` more of a body; false when there is no room for them, and nobody who should give way. */
+  /** Counts `bytes` more of a body; false when there is no room for them and nothing to evict. */
   hold(body: HeldBody, bytes: number): boolean {
     const heldBytes = body.heldBytes + bytes;
     const room = Math.max(heldBytes, body.promisedBytes) > SMALL_BODY_BYTES ? this.#large : this.#small;
     const neededBytes = room === body.room ? bytes : heldBytes;
     if (!room.fits(neededBytes) && !room.makeRoom(neededBytes, body.client, body)) return false;
-    // One that has grown out of the small ones' room leaves it.
+    // A body that has outgrown the small ones is moved to the others.
     if (room !== body.room) body.release();
     body.room = room;
     body.heldBytes = heldBytes;
@@ -77,7 +77,7 @@ export class BodyMemory {
     return true;
   }
 
-  /** More of it is to come. */
+  /** Whether more of it is to come. */
   #await(body: HeldBody, room: SharedRoom<HeldBody>, bytes: number): void {
     const nowMs = this.#clock.nowMs();
     if (body.slot < 0) {

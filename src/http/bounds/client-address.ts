@@ -1,6 +1,9 @@
 import type { Socket } from "node:net";
 
-/** What stands for clients without an address: those of a Unix socket, and those that were gone before anybody asked. */
+/**
+ * Stands for clients without an address: those of a Unix socket, and those that were gone before their address was
+ * read.
+ */
 const NO_ADDRESS = "";
 const MAPPED_IPV4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
 /** Groups of 16 bits in an IPv6 address, and in the prefix that one subscriber has. */
@@ -8,8 +11,9 @@ const GROUPS = 8;
 const PREFIX_GROUPS = 4;
 
 /**
- * Whom a connection counts for when clients share: its IPv4 address, or the first 64 bits of its IPv6 address, of which
- * one client has all the rest. All connections through one proxy, and all of a Unix socket, count for one client.
+ * The client that a connection is charged to when memory is shared: its IPv4 address, or the first 64 bits of its IPv6
+ * address, because one client has all the rest. All connections through one proxy, and all of a Unix socket, count for
+ * one client.
  */
 export function clientAddressOf({ remoteAddress }: Pick<Socket, "remoteAddress">): string {
   if (remoteAddress === undefined) return NO_ADDRESS;

@@ -1,9 +1,12 @@
 import type { Server, Socket } from "node:net";
 import type { Log } from "../../ops/log.js";
 
-/** Descriptors that files need where the process may open many: 256 segments, and 64 for the journal and streams on their way. */
+/**
+ * Descriptors reserved for files where the process may open many: 256 for segments, and 64 for the journal and for
+ * streams being opened.
+ */
 const FILES = 320;
-/** Connections that are on their way out at the same time, having been told that there are too many. */
+/** Refused connections that may be open at the same time. */
 const TURNED_AWAY_AT_ONCE = 16;
 
 /** How many connections a server takes. */
@@ -15,8 +18,8 @@ export interface ConnectionLimit {
 }
 
 /**
- * The connections that leave enough of `freeDescriptors`, those that the process may open beside what it has open now,
- * to the files: idle clients must not keep the server from its own. Half of them goes to connections where there are few.
+ * How many connections leave enough of `freeDescriptors` (what the process may still open) to the files: idle clients
+ * must not keep the server from its own files. Where there are few, half of them go to connections.
  */
 export function connectionLimitFor(freeDescriptors: number): ConnectionLimit {
   if (freeDescriptors === Infinity) return { served: Infinity, turnedAway: TURNED_AWAY_AT_ONCE };
@@ -28,12 +31,12 @@ export function connectionLimitFor(freeDescriptors: number): ConnectionLimit {
 /** What a gate needs. */
 export interface ConnectionGateOptions {
   readonly limit: ConnectionLimit;
-  /** Gives a connection that is one too many its only answer, and ends it. */
+  /** Answers a connection that is one too many, and ends it. */
   readonly refuse: (socket: Socket) => void;
   readonly log: Log;
 }
 
-/** Stands before the listeners of a server's connections, and lets through only as many as there may be. */
+/** Limits the connections of a server: passes on to its listeners only as many as the limit allows. */
 export class ConnectionGate {
   readonly #options: ConnectionGateOptions;
   /** The oldest first. */
@@ -41,12 +44,12 @@ export class ConnectionGate {
   #served = 0;
   #hasWarned = false;
 
-  /** Takes the place of those who listen for connections of `server` now. */
+  /** Puts itself in front of the present connection listeners of `server`. */
   constructor(server: Server, options: ConnectionGateOptions) {
     this.#options = options;
-    const listeners = server.listeners("connection") as ((socket: Socket) => void)[]; // what listens for this event takes that
+    const listeners = server.listeners("connection") as ((socket: Socket) => void)[]; // listeners of this event take a socket
     server.removeAllListeners("connection");
-    // One for all connections.
+    // One function for all connections.
     const left = (): void => this.#left();
     server.on("connection", (socket: Socket) => {
       if (!this.#admits()) return this.#turnAway(socket);
@@ -55,7 +58,7 @@ export class ConnectionGate {
     });
   }
 
-  /** Cuts those that have not taken their refusal yet. */
+  /** Cuts the connections that have not taken their refusal yet. */
   destroyTurnedAway(): void {
     for (const socket of this.#turnedAway) socket.destroy();
   }
@@ -78,12 +81,12 @@ export class ConnectionGate {
 
   #turnAway(socket: Socket): void {
     const [oldest] = this.#turnedAway;
-    // It has had the most time to take its refusal.
+    // The oldest has had the most time to take its refusal.
     if (oldest !== undefined && this.#turnedAway.size >= this.#options.limit.turnedAway) this.#cut(oldest);
     this.#turnedAway.add(socket);
     socket.on("error", () => this.#cut(socket));
     socket.on("close", () => this.#turnedAway.delete(socket));
-    // What the client sends is dropped: with bytes unread its answer would be lost in a reset.
+    // Drops what the client sends: unread bytes would cause a reset, and the client would lose its answer.
     socket.resume();
     this.#options.refuse(socket);
   }

@@ -1,9 +1,11 @@
-/** Memory that many answers are parts of counts once: so much of it as they have together, and no more than there is. */
+/**
+ * Counts memory that several answers share only once: as much as the answers have together, and no more than there is.
+ */
 export class SharedBytes {
   /** The sum of the answers' lengths, by memory. */
   readonly #lengths = new Map<ArrayBufferLike, number>();
 
-  /** How many bytes more count with an answer of `bytes` from `memory`; `null` is nobody else's. */
+  /** How many bytes more count with an answer of `bytes` from `memory`; `null` is memory that nobody shares. */
   addedBy(memory: ArrayBufferLike | null, bytes: number): number {
     if (memory === null) return bytes;
     const length = this.#lengths.get(memory) ?? 0;
@@ -17,7 +19,7 @@ export class SharedBytes {
     return added;
   }
 
-  /** Takes an answer away that was added; returns how many bytes less count. */
+  /** Removes an answer that was added; returns how many bytes fewer count. */
   remove(memory: ArrayBufferLike | null, bytes: number): number {
     if (memory === null) return bytes;
     const length = this.#lengths.get(memory) ?? 0;
@@ -26,7 +28,7 @@ export class SharedBytes {
     return countOf(memory, length) - countOf(memory, length - bytes);
   }
 
-  /** What an answer that was added has to bear of what counts: an equal part for each byte. */
+  /** An added answer's share of the bytes that count: an equal part for each byte. */
   chargeOf(memory: ArrayBufferLike | null, bytes: number): number {
     const length = memory === null ? undefined : this.#lengths.get(memory);
     return memory === null || length === undefined ? bytes : (bytes / length) * countOf(memory, length);

@@ -2,21 +2,21 @@ import type { Socket } from "node:net";
 import type { Clock } from "../../ops/clock.js";
 import { clientAddressOf } from "./client-address.js";
 
-/** What moved less than this for so long stands still: less than 1 KiB a second. */
+/** A client that moved fewer bytes than this in this time stands still: less than 1 KiB a second. */
 const STILL_MS = 10_000;
 const MOVED_BYTES = 10 * 1024;
 
-/** How long a client for whom there was no room is refused without another search. */
+/** How long a client that found no room is refused without another search. */
 const SEARCH_PAUSE_MS = 100;
 
-/** Why somebody has to give way: nothing of it moves, or its client has more than its share. */
+/** Why a holder is evicted: it stands still, or its client has more than its share. */
 export type Cause = "still" | "share";
 
-/** Memory that waits for a client, and that can be had back by ending what the client does. */
+/** A holder of memory that waits for its client, and that can be evicted to free the memory. */
 export abstract class Holder {
-  /** Its place in its room; negative when it is in none. */
+  /** Its slot in its room; negative when it is in none. */
   slot = -1;
-  /** When it last had moved enough. */
+  /** When it last moved enough bytes. */
   movedAtMs = 0;
   readonly socket: Socket;
   #movedBytes = 0;
@@ -26,7 +26,7 @@ export abstract class Holder {
     this.socket = socket;
   }
 
-  /** Whom it counts for. */
+  /** The client it is charged to. */
   get client(): string {
     return (this.#client ??= clientAddressOf(this.socket));
   }
@@ -39,33 +39,33 @@ export abstract class Holder {
     this.movedAtMs = nowMs;
   }
 
-  /** How much memory its client is charged for it. */
+  /** Bytes that its client is charged for. */
   abstract get chargedBytes(): number;
 
-  /** Ends it and gives its memory back, at once. */
+  /** Ends it and frees its memory at once. */
   abstract giveWay(cause: Cause): void;
 }
 
 /** What a room is made of. Sizes in bytes. */
 export interface SharedRoomOptions {
   readonly maxBytes: number;
-  /** What one client may have in any case, unless it is more than half of the room. */
+  /** What one client may always have, but at most half of the room. */
   readonly minShareBytes: number;
   readonly clock: Clock;
 }
 
 /**
- * Memory that all clients share. One alone may have all of it; it is only when somebody finds no room that others give
- * way: first what stands still, then what clients have beyond equal shares. Nothing is counted by client before that.
+ * Memory that all clients share. One client may have all of it. When another finds no room, holders are evicted: first
+ * those that stand still, then those of clients beyond an equal share. Nothing is counted by client before that.
  */
 export class SharedRoom<H extends Holder = Holder> {
   readonly #maxBytes: number;
   readonly #minShareBytes: number;
   readonly #clock: Clock;
-  /** Those that can give way. Each knows its slot. */
+  /** The holders that can be evicted. Each knows its slot. */
   readonly #holders: H[] = [];
   #bytes = 0;
-  /** Clients for whom there was no room, until then. */
+  /** Clients that found no room, and until when they are refused. */
   readonly #refused = new Set<string>();
   #refusedUntilMs = 0;
 
@@ -75,17 +75,17 @@ export class SharedRoom<H extends Holder = Holder> {
     this.#clock = clock;
   }
 
-  /** Bytes that are taken. */
+  /** Bytes in use. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Whether nobody is in the room who could give way. */
+  /** Whether the room has no holder that could be evicted. */
   get isVacant(): boolean {
     return this.#holders.length === 0;
   }
 
-  /** Whether so many bytes fit; whatever it is, it fits where nothing else is. */
+  /** Whether `bytes` fit. In an empty room anything fits. */
   fits(bytes: number): boolean {
     return this.#bytes + bytes <= this.#maxBytes || this.#bytes === 0;
   }
@@ -95,17 +95,17 @@ export class SharedRoom<H extends Holder = Holder> {
     this.#bytes += bytes;
   }
 
-  /** Counts bytes that were taken no longer. */
+  /** Stops counting bytes. */
   give(bytes: number): void {
     this.#bytes -= bytes;
   }
 
-  /** From now on `holder` may have to give way. */
+  /** Makes `holder` evictable. */
   enter(holder: H): void {
     holder.slot = this.#holders.push(holder) - 1;
   }
 
-  /** It need not give way any more; does nothing when it is not in the room. */
+  /** Makes `holder` no longer evictable; does nothing when it is not in the room. */
   leave(holder: H): void {
     const { slot } = holder;
     if (slot < 0) return;
@@ -116,7 +116,7 @@ export class SharedRoom<H extends Holder = Holder> {
     this.#holders[slot] = last;
   }
 
-  /** Calls `visit` for all that can give way; it may end the one that it is called for. */
+  /** Calls `visit` for each evictable holder; it may end the one it is called for. */
   forEach(visit: (holder: H) => void): void {
     for (let at = this.#holders.length - 1; at >= 0; at -= 1) {
       const holder = this.#holders[at];
@@ -124,7 +124,7 @@ export class SharedRoom<H extends Holder = Holder> {
     }
   }
 
-  /** Has others give way until `bytes` more fit for `client`, but not `asker`; false when they do not fit all the same. */
+  /** Evicts other holders than `asker` until `bytes` more fit for `client`; false when they still do not fit. */
   makeRoom(bytes: number, client: string, asker: H | null): boolean {
     const nowMs = this.#clock.nowMs();
     if (nowMs >= this.#refusedUntilMs) this.#refused.clear();
@@ -137,7 +137,7 @@ export class SharedRoom<H extends Holder = Holder> {
     return false;
   }
 
-  /** What stands still ends, the longest first. */
+  /** Evicts what stands still, the longest first. */
   #endStill(bytes: number, asker: H | null, nowMs: number): void {
     const still = this.#holders.filter((holder) => holder !== asker && nowMs - holder.movedAtMs >= STILL_MS);
     for (const holder of still.sort(byMove)) {
@@ -146,7 +146,9 @@ export class SharedRoom<H extends Holder = Holder> {
     }
   }
 
-  /** For a client within its share, what others have beyond theirs ends; what moved last ends last. */
+  /**
+   * Evicts what other clients hold beyond their shares, for a client within its own. What moved last is evicted last.
+   */
   #endExcess(bytes: number, client: string): void {
     const held = new Map([[client, bytes]]);
     const heldBy = (other: string): number => held.get(other) ?? 0;

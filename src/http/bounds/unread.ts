@@ -6,12 +6,12 @@ import { SharedBytes } from "./shared-bytes.js";
 
 /** How long a client may take nothing of its answer before the connection is cut. */
 const MAX_STALL_MS = 60_000;
-/** How often the readers are looked at. */
+/** How often the readers are checked. */
 const LOOK_MS = 1_000;
 
-/** An answer up to this size has room among its like. */
+/** An answer up to this size counts as small. */
 export const SMALL_ANSWER_BYTES = 64 * 1024;
-/** To refuse an answer of this size would cost as much as to give it. */
+/** Refusing an answer of this size would cost as much as sending it. */
 const TINY_ANSWER_BYTES = 8 * 1024;
 
 /** How much memory answers may take that their clients have not taken. Sizes in bytes. */
@@ -24,40 +24,40 @@ export interface UnreadOptions {
   readonly clock: Clock;
 }
 
-/** Answers of one kind, and what of their memory is the same. */
+/** The answers of one kind, and the memory that they share. */
 interface UnreadRoom {
   readonly room: SharedRoom<UnreadAnswer>;
   readonly shared: SharedBytes;
 }
 
-/** How much of what was written the system has not taken. */
+/** How many written bytes the system has not taken. */
 interface WriteQueue {
   readonly writeQueueSize?: number;
 }
 
-/** Where the platform tells it: there is no other name for it. Under TLS only the connection below knows. */
+/** Node's private field for it; there is no public one. Under TLS only the connection below has it. */
 interface QueuedSocket {
   readonly _handle?: (WriteQueue & { readonly _parent?: WriteQueue }) | null;
 }
 
-/** Gets smaller whenever the client takes something, also of what was written in one piece. */
+/** Shrinks whenever the client takes something, even part of a single write. */
 function leftOf(socket: Socket): number {
-  const { _handle: handle } = socket as Socket & QueuedSocket; // see there
+  const { _handle: handle } = socket as Socket & QueuedSocket; // as its type says
   return socket.writableLength + (handle?._parent?.writeQueueSize ?? handle?.writeQueueSize ?? 0);
 }
 
-/** What an unread answer is made of. */
+/** The parts of an unread answer. */
 interface UnreadAnswerOptions {
   readonly socket: Socket;
   readonly unreadRoom: UnreadRoom;
   readonly bytes: number;
-  /** What others may be sent parts of, too; `null` for a copy. */
+  /** Memory that other answers may share; `null` for a copy. */
   readonly memory: ArrayBufferLike | null;
   readonly nowMs: number;
   readonly onRelease: () => void;
 }
 
-/** An answer that its client has not taken in full. */
+/** An answer that its client has not fully taken. */
 export class UnreadAnswer extends Holder {
   readonly #in: UnreadRoom;
   readonly #memory: ArrayBufferLike | null;
@@ -100,7 +100,7 @@ export class UnreadAnswer extends Holder {
     } else if (nowMs - this.#takenAtMs >= MAX_STALL_MS) this.giveWay();
   }
 
-  /** The client has taken it, or has gone. A second call does nothing. */
+  /** Forgets the answer: the client has taken it, or has gone. A second call does nothing. */
   release(): void {
     if (this.#isReleased) return;
     this.#isReleased = true;
@@ -111,7 +111,7 @@ export class UnreadAnswer extends Holder {
   }
 }
 
-/** The answers that their clients have not taken: how much memory they have, and for how long. */
+/** Bounds the answers that their clients have not taken: how much memory they use, and for how long. */
 export class UnreadAnswers {
   readonly #clock: Clock;
   readonly #small: UnreadRoom;
@@ -130,18 +130,21 @@ export class UnreadAnswers {
     return this.#small.room.bytes + this.#large.room.bytes;
   }
 
-  /** Whether a client may be sent `body`: false when its like has no room, and nobody gives way. */
+  /** Whether a client may be sent `body`: false when there is no room for its kind and nothing to evict. */
   admits(body: Buffer, socket: Socket): boolean {
     const { length } = body;
     if (length <= TINY_ANSWER_BYTES) return true;
     const { room, shared } = this.#roomFor(length);
     if (room.fits(length) || room.fits(shared.addedBy(body.buffer, length))) return true;
     room.makeRoom(length, clientAddressOf(socket), null);
-    // Of what gave way the body itself may have been a part.
+    // The body may have shared memory with what was evicted.
     return room.fits(shared.addedBy(body.buffer, length));
   }
 
-  /** A client has not taken all of `body`, or of a copy of so many bytes; to be released when it has. */
+  /**
+   * Counts an answer whose client has not taken all of `body`, or of a copy of so many bytes. Release it once the
+   * client has.
+   */
   add(socket: Socket, body: Buffer | number): UnreadAnswer {
     const [bytes, memory] = typeof body === "number" ? [body, null] : [body.length, body.buffer];
     const answer = new UnreadAnswer({ socket, unreadRoom: this.#roomFor(bytes), bytes, memory, nowMs: this.#clock.nowMs(), onRelease: this.#onRelease });
@@ -159,7 +162,7 @@ export class UnreadAnswers {
     for (const { room } of [this.#small, this.#large]) room.forEach((answer) => answer.look(nowMs));
   }
 
-  /** Nobody is looked at where there is nobody. */
+  /** No timer runs while there is no reader. */
   #rest(): void {
     if (!this.#small.room.isVacant || !this.#large.room.isVacant) return;
     this.#timer?.cancel();

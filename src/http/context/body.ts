@@ -12,13 +12,13 @@ import { fail, guard } from "./guard.js";
 import { problem, type Problem } from "../encoding/problems.js";
 import type { Cause } from "../bounds/shared-room.js";
 
-/** What a request with a body is about. */
+/** What the reader of a body asks of its user. */
 export interface BodyUse {
-  /** Whether the body says that it is JSON: one that does not come at once is checked and framed as it comes. */
+  /** Whether the body is declared as JSON: one that arrives in parts is checked and framed as it arrives. */
   readonly isJson: boolean;
   /**
-   * Why the request is refused whatever its body is; `null` when that takes the body. Without `hasData` the body may yet
-   * turn out to be empty. May throw what `use` would throw.
+   * Why the request is refused whatever its body is; `null` when it depends on the body. Without `hasData` the body may
+   * yet turn out to be empty. May throw what `use` would throw.
    */
   refusal(hasData: boolean): MaybePromise<Refused | null>;
   /** Takes the body, whole. */
@@ -27,17 +27,18 @@ export interface BodyUse {
 
 const NO_BYTES: Buffer = Buffer.alloc(0);
 
-/** How much of one JSON body is checked in a turn of the event loop before others have theirs, in bytes. */
+/** How much of one JSON body is checked in a turn of the event loop, in bytes, before others get their turn. */
 const MAX_BYTES_IN_TURN = 256 * 1024;
 
-/** Why a body is not read on. */
+/** Why the rest of a body is not read. */
 const NO_ROOM = problem("overloaded", { detail: "Too many bytes of request bodies are on their way." });
 const TOO_MUCH = problem("overloaded", { detail: "Too many bytes of request bodies are on their way, and most of them from this address." });
 const TOO_SLOW = problem("request-timeout", { detail: "Less than 1 KiB a second came of the body, and others needed its room." });
 
 /**
- * Reads the body of a request and hands it to `user`: whole, and not empty unless the request has none. What its head
- * or its size has refused is refused here, before the body is read; when the client goes away `user` never gets it.
+ * Reads the body of a request and passes it to `user`: whole, and not empty unless the request has none. A request
+ * whose head or size is reason enough is refused here, before its body is read. When the client goes away, `user` never
+ * gets the body.
  */
 export function receiveBody(context: Context, exchange: Exchange, user: BodyUse): MaybePromise<void> {
   const { headers } = exchange;
@@ -54,7 +55,7 @@ function tooLarge(maxBytes: number): Problem {
   return problem("body-too-large", { detail: `At most ${maxBytes} bytes are accepted.` });
 }
 
-/** One body on its way in. */
+/** One body that is arriving. */
 class Upload extends HeldBody implements BodySink {
   readonly #context: Context;
   readonly #exchange: Exchange;
@@ -64,7 +65,7 @@ class Upload extends HeldBody implements BodySink {
   #gathered: BodyBlocks | JsonFramer | null = null;
   #length = 0;
   #bytesInTurn = 0;
-  /** Whether its head is looked at when the turn is over, or has been as far as it could. */
+  /** Whether its head will be judged when the turn is over, or has been judged as far as possible. */
   #isJudged = false;
   #isOver = false;
 
@@ -90,7 +91,7 @@ class Upload extends HeldBody implements BodySink {
     req.on("error", () => this.abandon());
   }
 
-  /** For a client that sends its body only when it is told to. */
+  /** For a client that waits for `100 Continue`. */
   startIfWelcome(): MaybePromise<void> {
     const { inFlight, responder } = this.#context;
     return chain(this.#user.refusal(this.#hasData), (refusal) => {
@@ -106,13 +107,16 @@ class Upload extends HeldBody implements BodySink {
     return this.#length > 0 || this.#exchange.headers.contentLength !== null;
   }
 
-  /** Nearly every body comes with its head and is over when the turn is: only the others are worth a second look. */
+  /**
+   * Nearly every body arrives with its head and is complete when the turn ends: only the others need their head judged
+   * first.
+   */
   #judgeSoon(): void {
     this.#isJudged = true;
     if (begun.push(this) === 1) setImmediate(judgeBegun);
   }
 
-  /** Refuses the request if its head is reason enough. Never rejects. */
+  /** Refuses the request if its head alone is reason enough. Never rejects. */
   async judge(): Promise<void> {
     if (this.#isOver) return;
     const hasData = this.#hasData;
@@ -133,7 +137,7 @@ class Upload extends HeldBody implements BodySink {
     if (!bodyMemory.hold(this, chunk.length)) return this.#refuse(NO_ROOM);
     if (this.#length === chunk.length) this.#first = chunk;
     else this.#gather(chunk);
-    // A promised length tells the end by itself.
+    // A promised length marks the end by itself.
     if (this.#length === this.#exchange.headers.contentLength) this.end();
     else if (!this.#isJudged) this.#judgeSoon();
     return this.#isOver || !this.#user.isJson || this.#isInTurn(chunk.length);
@@ -176,13 +180,13 @@ class Upload extends HeldBody implements BodySink {
     this.#refuse(cause === "still" ? TOO_SLOW : TOO_MUCH);
   }
 
-  /** Always true, as nothing more is looked at. */
+  /** Always true, as nothing more is checked. */
   #refuse(refusal: Problem): true {
     if (this.#stop()) this.#context.responder.refuse(this.#exchange, refusal);
     return true;
   }
 
-  /** Lets go of the body, for an answer before its end; false when it has ended. */
+  /** Stops reading the body, for an answer before its end; false when it has ended. */
   #stop(): boolean {
     if (this.#isOver) return false;
     this.#isOver = true;

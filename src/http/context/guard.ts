@@ -5,7 +5,7 @@ import type { Exchange } from "../exchange/exchange.js";
 import { logFault } from "../exchange/fault.js";
 import { problem, type Problem } from "../encoding/problems.js";
 
-/** Does a request's work. A fault of ours ends that request and nothing else. */
+/** Runs a request's handler. A fault of the server ends that request and nothing else. */
 export function guard(context: Context, exchange: Exchange, work: () => MaybePromise<void>): void {
   try {
     const pending = work();
@@ -15,7 +15,7 @@ export function guard(context: Context, exchange: Exchange, work: () => MaybePro
   }
 }
 
-/** What a read can run into that is no fault of a handler's. */
+/** The refusal for an error of a read that is not the handler's fault. */
 function expectedProblem(fault: unknown): Problem | null {
   // The engine has logged it, with the place.
   if (fault instanceof DamagedStreamError) return damaged(fault);
@@ -30,7 +30,7 @@ function damaged({ readable }: DamagedStreamError): Problem {
   return problem("stream-damaged", { nextOffset, detail: `It can be read again from the offset ${nextOffset} on.` });
 }
 
-/** Whether a fault needs no line in the log: it was told where it was found, or is nobody's. */
+/** Whether an error needs no line in the log: it was logged where it was found, or is no fault. */
 export function isExpected(fault: unknown): boolean {
   return expectedProblem(fault) !== null;
 }

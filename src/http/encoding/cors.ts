@@ -59,7 +59,7 @@ const SECURITY = [
   "sandbox; default-src 'none'",
 ];
 
-/** What an answer to a preflight says beyond every other answer. */
+/** The headers of an answer to a preflight, beyond those of every answer. */
 export const PREFLIGHT_HEADERS: readonly string[] = [
   "Access-Control-Allow-Methods",
   STREAM_METHODS,
@@ -74,7 +74,7 @@ export class CorsPolicy {
   /** `null` when any origin may call. */
   readonly #byOrigin: ReadonlyMap<string, CommonHeaders> | null;
   readonly #default: CommonHeaders;
-  /** For an answer to who knows whom: it tells nothing of a stream, and a page is to know why it was refused. */
+  /** For an answer to an unknown client: it says nothing about a stream, and a page should learn why it was refused. */
   readonly forAnyone: CommonHeaders = new CommonHeaders([...SECURITY, ...allowing("*")]);
 
   /** `setting` is `*` or origins separated by commas (option `corsOrigin`). */
@@ -91,7 +91,7 @@ export class CorsPolicy {
     this.#byOrigin = new Map(origins.map((origin) => [origin, new CommonHeaders([...forAll, ...allowing(origin)])]));
   }
 
-  /** The headers for an answer to `origin`, the request's `Origin`. */
+  /** The headers for an answer to a request whose `Origin` is `origin`. */
   headersFor(origin: string | null): CommonHeaders {
     if (this.#byOrigin === null || origin === null) return this.#default;
     return this.#byOrigin.get(origin) ?? this.#default;

@@ -3,7 +3,7 @@ import { STATUS_CODES, validateHeaderName, validateHeaderValue } from "node:http
 /** How long a connection waits for its next request, in seconds. */
 export const KEEP_ALIVE_SECONDS = 75;
 
-/** Headers that many answers have: names and values in turn, and the lines that they make. */
+/** Headers that many answers share: names and values in turn, and the lines they make. */
 export class CommonHeaders {
   readonly list: readonly string[];
   readonly text: string;
@@ -22,7 +22,9 @@ export class CommonHeaders {
   }
 }
 
-/** The same text in one piece of memory: a sum of strings is a tree, and each answer that has it as a part would walk it. */
+/**
+ * The same text in one piece of memory: concatenated strings are a tree, which each answer that contains it would walk.
+ */
 function flat(text: string): string {
   return Buffer.from(text, "latin1").toString("latin1");
 }
@@ -33,8 +35,8 @@ export function statusLine(status: number): string {
 }
 
 /**
- * Headers that hold nothing that could end their line: their values are made here, or were checked when they came in (a
- * stream's content type, by the protocol's grammar). All others are checked.
+ * Headers that cannot hold a line break: their values are made here, or were checked on arrival (a stream's content
+ * type, by the protocol's grammar). All others are checked.
  */
 const PLAIN_HEADERS: ReadonlySet<string> = new Set([
   "Cache-Control",
@@ -68,17 +70,17 @@ export function linesOf(list: readonly string[]): string {
 
 const NO_HEADERS: readonly string[] = [];
 
-/** The header that tells a body's length in bytes; nothing for `null`. */
+/** The header with a body's length in bytes; empty for `null`. */
 export function lengthHeader(length: number | null): readonly string[] {
   return length === null ? NO_HEADERS : ["Content-Length", String(length)];
 }
 
-/** The last lines of a head after which the connection stays: one text for a second. */
+/** The last lines of a head after which the connection stays open; the text is reused for a second. */
 export class ClosingLines {
   #second = -1;
   #text = "";
 
-  /** The lines, and the empty one behind them. */
+  /** The lines, and the empty one after them. */
   at(nowMs: number): string {
     const second = Math.floor(nowMs / 1000);
     if (second !== this.#second) {

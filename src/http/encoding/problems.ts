@@ -1,6 +1,6 @@
 import type { Refused, RefusalCode } from "../../stream/rules/outcome.js";
 
-/** What the HTTP layer itself refuses, before or beside the stream layer. */
+/** The codes of what the HTTP layer itself refuses, before the stream layer or instead of it. */
 export type HttpCode =
   | "bad-request"
   | "body-incomplete"
@@ -33,7 +33,7 @@ export interface Problem extends Omit<Refused, "code"> {
   readonly allow?: string;
 }
 
-/** How a problem is answered: the status, the title for people, and after how many seconds to try again. */
+/** How a problem is answered: the status, the title for people, and after how many seconds to retry. */
 export interface ProblemKind {
   readonly status: number;
   readonly title: string;

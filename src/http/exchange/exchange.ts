@@ -8,18 +8,18 @@ import type { Target } from "../request/target.js";
 
 const NO_HEADERS: RequestHeaders = Object.freeze(new RequestHeaders());
 
-/** One request on its way to its answer. */
+/** One request and its answer. */
 export class Exchange implements LoneExchange {
   readonly req: IncomingMessage;
   readonly target: Target;
   headers: RequestHeaders;
   /** Whether the client has promised a body that has not been read to its end. */
   bodyPending: boolean;
-  /** Whether the client holds its body back until it is told to continue. */
+  /** Whether the client waits for `100 Continue` before it sends its body. */
   awaitsContinue: boolean;
-  /** Whether it was in turn when it came, and the event that brought it is still handled. */
+  /** Whether it was its turn on arrival, and the event that brought it is still being handled. */
   arriving = false;
-  /** Its place among the requests in flight; negative when it is not among them. */
+  /** Its slot among the requests in flight; negative when it is not among them. */
   slot = -1;
   /** Its body, once some of it is in memory. */
   body: HeldBody | null = null;
@@ -30,7 +30,7 @@ export class Exchange implements LoneExchange {
   #onGone: (() => void) | null = null;
   #onClientEnd: (() => void) | null = null;
 
-  /** `answer` is Node's, or the connection where one is only made when something asks for it. */
+  /** `answer` is Node's response, or the connection where one is created on demand. */
   constructor(req: IncomingMessage, answer: ServerResponse | DirectConnection, target: Target, headers: RequestHeaders, awaitsContinue: boolean) {
     const isDirect = answer instanceof DirectConnection;
     this.req = req;
@@ -42,7 +42,7 @@ export class Exchange implements LoneExchange {
     this.awaitsContinue = awaitsContinue;
   }
 
-  /** The connection, where the answer may go there in one piece; `null` where it goes through {@link res}. */
+  /** The connection, where the answer may be written to it in one piece; `null` where it goes through {@link res}. */
   get direct(): DirectConnection | null {
     return this.#res === null ? this.#direct : null;
   }
@@ -54,17 +54,17 @@ export class Exchange implements LoneExchange {
     return this.#res;
   }
 
-  /** Whether its answer is decided on, or has begun. */
+  /** Whether its answer has been decided, or has begun. */
   get isAnswered(): boolean {
     return this.#isDecided || this.#res?.headersSent === true;
   }
 
-  /** Whether something of its answer is out, or is on its way. */
+  /** Whether some of its answer has been sent or is being sent. */
   get isOut(): boolean {
     return this.#res === null ? this.#direct?.isBusy !== true : this.#res.headersSent;
   }
 
-  /** What it is answered is decided on. */
+  /** Marks its answer as decided. */
   decide(): void {
     this.#isDecided = true;
   }
@@ -86,15 +86,15 @@ export class Exchange implements LoneExchange {
   }
 
   /**
-   * Calls `react` when the client ends its side before it has its answer. In somebody else's server the answer is over
-   * with that, and {@link onGone} tells.
+   * Calls `react` when the client ends its side before it has its answer. In an embedding server the answer ends with
+   * that, and {@link onGone} reports it.
    */
   onClientEnd(react: () => void): void {
     this.#onClientEnd = react;
     if (this.#res instanceof OwnResponse) this.#res.onClientEnd = react;
   }
 
-  /** Whether its answer is the last one of its connection: bytes behind an `Upgrade` may be another protocol's. */
+  /** Whether its answer is the last one of its connection: bytes after an `Upgrade` may belong to another protocol. */
   get isLast(): boolean {
     return this.headers.upgrades;
   }
@@ -103,7 +103,7 @@ export class Exchange implements LoneExchange {
     this.#res = res;
     if (this.#onGone !== null) res.on("close", this.#onGone);
     if (res instanceof OwnResponse) res.onClientEnd = this.#onClientEnd;
-    // Node would wait for an event that was before.
+    // Node would wait for an event that is already past.
     if (this.req.socket.destroyed) res.destroy();
   }
 
@@ -112,15 +112,18 @@ export class Exchange implements LoneExchange {
     this.#onGone?.();
   }
 
-  /** Whether it came to a server of ours: in somebody else's there may be who keeps or changes what is sent. */
+  /** Whether it came to our own server: in an embedding server other code may keep or change what is sent. */
   get isOwn(): boolean {
     return this.#res === null || this.#res instanceof OwnResponse;
   }
 
-  /** Lets go of the request's headers, where an answer has begun that lasts: a browser sends 1 KB of them, and all are there thrice. */
+  /**
+   * Releases the request's headers once a long answer has begun: a browser sends 1 KB of them, and Node keeps three
+   * copies.
+   */
   forgetHeaders(): void {
     this.headers = NO_HEADERS;
-    // In somebody else's server they may still be asked for.
+    // An embedding server may still read them.
     if (this.req instanceof DirectRequest) this.req.forgetHeaders();
   }
 }

@@ -6,7 +6,7 @@ import { problem, type Problem } from "../encoding/problems.js";
 /** A name or an IPv4 address, perhaps empty, and a port (RFC 3986, 3.2.2 and 3.2.3). */
 const NAMED_HOST = /^(?:[\w.~!$&'()*+,;=-]|%[0-9A-F]{2})*(?::\d*)?$/i;
 
-/** The same in brackets: an IPv6 address, the first group, or one of a version that is still to come. */
+/** The same in brackets: an IPv6 address, the first group, or an address of a future version. */
 const BRACKETED_HOST = /^\[(?:([0-9A-F:.]+)|v[0-9A-F]+\.[\w.~!$&'()*+,;=:-]+)\](?::\d*)?$/i;
 
 /** What is wrong with the head of a request, whatever it asks for; `null` for nothing. */
@@ -31,7 +31,7 @@ function isValidHost(host: string): boolean {
 
 /**
  * The parser finds the end of a body by the last coding alone. Under any other coding the bytes are not those that were
- * meant, and without `chunked` at last nobody knows where they end (RFC 9112, 6.1 and 6.3).
+ * meant, and unless `chunked` comes last nobody knows where they end (RFC 9112, 6.1 and 6.3).
  */
 function faultOfTransferEncoding(transferEncoding: string, req: IncomingMessage): Problem | null {
   if (!isHttp11(req)) return problem("bad-request", { detail: "Only HTTP/1.1 has Transfer-Encoding." });

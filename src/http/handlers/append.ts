@@ -11,14 +11,14 @@ import { isProblem } from "../encoding/problems.js";
 import { readAppendHead } from "../request/commands.js";
 import { EMPTY_BODY } from "../answer/respond.js";
 
-/** `POST`: appends, closes, or both (specification 4.2 and 4.3). */
+/** `POST`: appends, closes, or both (docs/api.md, Append). */
 export function append(context: Context, exchange: Exchange, name: string): MaybePromise<void> {
   const head = readAppendHead(exchange.headers);
   if (isProblem(head)) return context.responder.refuse(exchange, head);
   return receiveBody(context, exchange, new Append(context, exchange, name, head));
 }
 
-/** One append on its way to the stream. */
+/** An append request, until the stream has it. */
 class Append implements BodyUse {
   readonly #context: Context;
   readonly #exchange: Exchange;
@@ -32,7 +32,7 @@ class Append implements BodyUse {
     this.#head = head;
   }
 
-  /** A stream of another content type takes none of it. */
+  /** A stream of another content type refuses it. */
   get isJson(): boolean {
     return isJsonContentType(this.#head.contentType ?? "");
   }
@@ -55,7 +55,7 @@ function answer({ responder }: Context, exchange: Exchange, outcome: AppendOutco
   const headers = ["Stream-Next-Offset", outcome.nextOffset];
   if (outcome.closed) headers.push("Stream-Closed", "true");
   if (producer !== null) headers.push("Producer-Epoch", String(producer.epoch), "Producer-Seq", String(producer.seq));
-  // Only a producer is told apart whether its data is new.
+  // Only for a producer does the status tell whether its data is new.
   const isNewToProducer = producer !== null && outcome.hasData && !outcome.duplicate;
   responder.send(exchange, isNewToProducer ? 200 : 204, headers, isNewToProducer ? EMPTY_BODY : null);
 }

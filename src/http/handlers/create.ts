@@ -11,14 +11,14 @@ import { isProblem } from "../encoding/problems.js";
 import { readCreateHead } from "../request/commands.js";
 import { EMPTY_BODY } from "../answer/respond.js";
 
-/** `PUT`: creates a stream, or finds it there as asked for (specification 4.1). */
+/** `PUT`: creates a stream, or finds it there as asked for (docs/api.md, Create a stream). */
 export function create(context: Context, exchange: Exchange, name: string): MaybePromise<void> {
   const head = readCreateHead(exchange.headers, context.settings.prefix);
   if (isProblem(head)) return context.responder.refuse(exchange, head);
   return receiveBody(context, exchange, new Create(context, exchange, name, head));
 }
 
-/** One create on its way to the registry. */
+/** A create request, until the registry has it. */
 class Create implements BodyUse {
   readonly #context: Context;
   readonly #exchange: Exchange;
@@ -32,7 +32,7 @@ class Create implements BodyUse {
     this.#head = head;
   }
 
-  /** A fork may inherit that it is: then its body is framed when it is there. */
+  /** False for a fork that may inherit it: then the body is framed once it is complete. */
   get isJson(): boolean {
     return isJsonContentType(this.#head.contentType ?? "");
   }

@@ -1,7 +1,7 @@
 import type { Context } from "../context/context.js";
 import type { Exchange } from "../exchange/exchange.js";
 
-/** `DELETE`: removes a stream with all its data (specification 4.4). */
+/** `DELETE`: removes a stream with all its data (docs/api.md, Delete a stream). */
 export async function remove({ registry, responder }: Context, exchange: Exchange, name: string): Promise<void> {
   const outcome = await registry.delete(name);
   if (outcome.kind === "refused") responder.refuse(exchange, outcome);

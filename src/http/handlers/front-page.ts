@@ -8,16 +8,16 @@ import { problem } from "../encoding/problems.js";
 
 const PROTOCOL_URL = "https://github.com/durable-streams/durable-streams/blob/main/PROTOCOL.md";
 
-/** What the page says, as its JSON has it. */
+/** The contents of the page, in the form of its JSON. */
 interface Facts {
   readonly server: string;
   readonly version: string;
-  /** What a stream's name is appended to. */
+  /** The URL to which a stream's name is appended. */
   readonly streams: string;
   readonly documentation: string;
   readonly protocol: string;
   readonly health: string;
-  /** A command to begin with. */
+  /** A first command to try. */
   readonly try: string;
 }
 
@@ -27,7 +27,7 @@ const RENDERERS = {
   "application/json": (facts: Facts) => `${JSON.stringify(facts, null, 2)}\n`,
 } as const;
 
-/** `GET` of `/` and of the prefix: what answers here, and how to begin. JSON for those who ask for it. */
+/** `GET` of `/` and of the prefix: what server this is, and how to begin. JSON where the client asks for it. */
 export class FrontPage {
   readonly #context: Context;
   /** Read once: later there may be no descriptor left. */

@@ -5,7 +5,7 @@ import { Stream } from "../../stream/loaded/stream.js";
 import type { Context } from "../context/context.js";
 import type { Exchange } from "../exchange/exchange.js";
 
-/** `HEAD`: what a stream is, without touching it (specification 4.5). */
+/** `HEAD`: what a stream is, without touching it (docs/api.md, Ask about a stream). */
 export function head({ registry, responder, clock }: Context, exchange: Exchange, name: string): MaybePromise<void> {
   return chain(registry.find(name), (found) => {
     if (found instanceof Stream) responder.send(exchange, 200, metadataOf(found, clock.nowMs()), null);
@@ -23,7 +23,7 @@ function metadataOf(stream: Stream, nowMs: number): string[] {
   return headers;
 }
 
-/** Rounded up; a stream that was just loaded may live a little longer than its TTL, which is nobody's business. */
+/** Rounded up, and capped: a stream that was just loaded may live a little longer than its TTL. */
 function remainingSeconds(ttlSeconds: number, remainingMs: number): number {
   return Math.min(ttlSeconds, Math.ceil(remainingMs / 1000));
 }

@@ -1,7 +1,10 @@
 import type { Context } from "../context/context.js";
 import type { Exchange } from "../exchange/exchange.js";
 
-/** `GET /health`: whether the server takes writes (specification 4.9). A damaged stream is told of, and is no reason to end it. */
+/**
+ * `GET /health`: whether the server takes writes (docs/api.md, The server itself). It mentions damaged streams, but
+ * they do not make it fail.
+ */
 export function health({ registry, inFlight, responder }: Context, exchange: Exchange): void {
   const storage = registry.health();
   const reason = inFlight.closing ? "The server is shutting down." : storage.writable ? null : (storage.reason ?? "The storage accepts no writes.");

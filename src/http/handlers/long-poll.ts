@@ -12,7 +12,7 @@ export interface LongPollQuery {
   readonly cursor: string | null;
 }
 
-/** `GET` with `live=long-poll`: what follows an offset, as soon as there is something (specification 4.7). */
+/** `GET` with `live=long-poll`: what follows an offset, as soon as there is something (docs/api.md, Wait for more). */
 export function longPoll(context: Context, rooms: WaitingRooms, exchange: Exchange, name: string, query: LongPollQuery): MaybePromise<void> {
   const { settings, clock } = context;
   return withReadPlace(context, exchange, name, query.offset, (stream, from) =>

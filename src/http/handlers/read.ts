@@ -8,7 +8,7 @@ import { answerChunk, serve } from "../reading/served-chunk.js";
 
 const START: ParsedOffset = { kind: "start" };
 
-/** `GET`: one chunk from an offset on, or none where there is nothing yet (specification 4.6). */
+/** `GET`: one chunk from an offset on, or none where there is nothing yet (docs/api.md, Read). */
 export function read(context: Context, exchange: Exchange, name: string, offset: ParsedOffset | null): MaybePromise<void> {
   const asked = offset ?? START;
   const { settings, clock, readBuffers } = context;

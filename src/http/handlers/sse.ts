@@ -15,15 +15,18 @@ export interface SseQuery {
   readonly cursor: string | null;
 }
 
-/** `GET` with `live=sse`: everything from an offset on, as events, for as long as the connection lasts (specification 4.8). */
+/**
+ * `GET` with `live=sse`: everything from an offset on, as events, for as long as the connection lasts (docs/api.md,
+ * Follow).
+ */
 export function sse(context: Context, feeds: SseFeeds, exchange: Exchange, name: string, { offset, cursor }: SseQuery): MaybePromise<void> {
   return withReadPlace(context, exchange, name, offset, (stream, from) =>
-    // Once the answer has begun it can't be refused any more, and the client would come back again and again.
+    // An answer that has begun can't be refused any more, and the client would reconnect again and again.
     whenRead(stream, stream.read(from, PROBE_BYTES, undefined, PROBE_BYTES), () => feeds.open(stream, { exchange, from, cursor })),
   );
 }
 
-/** The offset that a browser's EventSource comes back with: the `id` of the last event it got whole. */
+/** The offset with which a browser's EventSource reconnects: the `id` of the last event that it received whole. */
 export function lastEventOffset(lastEventId: string | null): ParsedOffset | null {
   const offset = lastEventId === null ? null : parseOffset(lastEventId);
   return offset?.kind === "at" ? offset : null;

@@ -4,7 +4,7 @@ import { answerUnderWay } from "./answer-under-way.js";
 import { DirectRequest } from "./direct-request.js";
 import { KEEP_ALIVE_SECONDS } from "../encoding/head.js";
 
-/** Who handles a request that has its connection for itself. */
+/** The handler of a request that has its connection to itself. */
 export interface LoneExchange {
   readonly req: IncomingMessage;
   /** From now on the answer goes through Node's own object. */
@@ -13,24 +13,33 @@ export interface LoneExchange {
   abandon(): void;
 }
 
-/** Handles a request, having told the connection who does; false where it needs Node's own answer from the beginning. */
+/**
+ * Handles a request, after registering itself with the connection; false where the request needs Node's own answer from
+ * the beginning.
+ */
 export type Serve = (req: DirectRequest, connection: DirectConnection) => boolean;
 
-/** What to do with a request whose head is there; the number tells the parser whether its connection is to be another protocol's. */
+/**
+ * Called with a request whose head is complete; the number tells the parser whether its connection changes to another
+ * protocol.
+ */
 type OnIncoming = (req: DirectRequest, keepAlive: boolean) => number;
 
-/** Where Node keeps a connection's parser, and what the parser does with a request: there are no other names for these. */
+/**
+ * Node's private fields for a connection's parser, and for what the parser does with a request; there are no public
+ * ones.
+ */
 interface ParsedSocket {
   readonly parser?: { onIncoming?: OnIncoming | null; incoming: DirectRequest | null } | null;
 }
 
-/** How much longer a connection waits than its client has been told, so that the client is the one to close. */
+/** How much longer a connection waits than its client was told, so that the client closes first. */
 const KEEP_ALIVE_BUFFER_MS = 1000;
 
 /**
- * A connection whose requests come one at a time, as nearly all do. Each may be answered with one text straight to the
- * socket: Node's ServerResponse takes a third of a small request's time. What is not that simple gets one from Node, at
- * once or later, and Node then finds all as if it had been asked in the first place.
+ * A connection whose requests come one at a time, as nearly all do. Each may be answered with one string written
+ * straight to the socket: Node's ServerResponse takes a third of a small request's time. A request that is less simple
+ * gets a ServerResponse, at once or later; Node then finds everything as if it had created one from the start.
  */
 export class DirectConnection {
   readonly #socket: Socket;
@@ -38,7 +47,7 @@ export class DirectConnection {
   readonly #serve: Serve;
   readonly #idleTimeoutMs: number;
   #lone: LoneExchange | null = null;
-  /** Whether the socket has our timer, which Node's own way must not meet. */
+  /** Whether the socket has our timer, which must be gone before Node answers by itself. */
   #hasTimer = false;
 
   private constructor(socket: Socket, toNode: OnIncoming, serve: Serve, idleTimeoutMs: number) {
@@ -49,24 +58,24 @@ export class DirectConnection {
   }
 
   /**
-   * Leads the requests of a new connection of an HTTP server to `serve`; `null` where this Node has no place for that.
-   * Its client is told that it waits `keepAliveMs` for the next request.
+   * Passes the requests of a new connection to `serve`; `null` where this version of Node lacks the private fields. The
+   * connection tells its client that it waits `keepAliveMs` for the next request.
    */
   static open(socket: Socket, serve: Serve, keepAliveMs = KEEP_ALIVE_SECONDS * 1000): DirectConnection | null {
-    const { parser } = socket as ParsedSocket; // see there
+    const { parser } = socket as ParsedSocket; // as its type says
     if (typeof parser?.onIncoming !== "function") return null;
     const connection = new DirectConnection(socket, parser.onIncoming, serve, keepAliveMs + KEEP_ALIVE_BUFFER_MS);
     parser.onIncoming = (req, keepAlive) => connection.#receive(req, keepAlive);
     return connection;
   }
 
-  /** Whether a request waits for its answer and Node does not know. */
+  /** Whether a request waits for an answer that Node does not know of. */
   get isBusy(): boolean {
     return this.#lone !== null;
   }
 
   #receive(req: DirectRequest, keepAlive: boolean): number {
-    // It is pipelined behind another: both are Node's.
+    // It is pipelined after another: Node answers both.
     this.handOver();
     if (keepAlive && this.#isFree(req) && this.#serve(req, this)) return 0;
     return this.#passOn(req, keepAlive);
@@ -84,12 +93,12 @@ export class DirectConnection {
     return this.#toNode(req, keepAlive);
   }
 
-  /** `lone` has the connection for itself until it is answered or handed over. */
+  /** `lone` has the connection to itself until it is answered or passed to Node. */
   begin(lone: LoneExchange): void {
     this.#lone = lone;
   }
 
-  /** Has Node make an answer for the request that waits; does nothing when none does. */
+  /** Makes Node create an answer for the waiting request; does nothing when none waits. */
   handOver(): void {
     const lone = this.#lone;
     this.#lone = null;
@@ -102,7 +111,7 @@ export class DirectConnection {
   answer(lone: LoneExchange, text: string): boolean {
     if (this.#lone !== lone) throw new Error("the request has its answer already");
     this.#lone = null;
-    const { parser } = this.#socket as ParsedSocket; // see there
+    const { parser } = this.#socket as ParsedSocket; // as its type says
     if (parser) parser.incoming = null;
     // This side of the connection has ended.
     if (!this.#socket.writable) return true;
@@ -117,7 +126,7 @@ export class DirectConnection {
     this.#socket.write("", "latin1", done);
   }
 
-  /** Nothing has come or gone for a while: the end of the connection, unless a request waits. */
+  /** The connection has been idle: ends it, unless a request waits. */
   timedOut(): void {
     if (this.#lone === null) this.#socket.destroy();
   }

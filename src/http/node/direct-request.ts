@@ -2,17 +2,17 @@ import { IncomingMessage, type IncomingHttpHeaders, type ServerResponse } from "
 import { Readable } from "node:stream";
 import { BodyBlocks } from "../../protocol/json/body-blocks.js";
 
-/** Takes a body as it comes. */
+/** Receives a body as it arrives. */
 export interface BodySink {
-  /** False when what else there is should come in a later turn of the event loop. */
+  /** Returns false when the rest should come in a later turn of the event loop. */
   take(chunk: Buffer): boolean;
-  /** It is whole. */
+  /** The body is complete. */
   end(): void;
-  /** The client has gone in the middle of it. */
+  /** The client has gone in the middle of the body. */
   abandon(): void;
 }
 
-/** Bytes of a body that are read while nobody has asked for it. */
+/** Bytes of a body that are read before anybody asks for it. */
 const MAX_UNASKED_BYTES = 16 * 1024;
 
 const NO_HEADERS: IncomingHttpHeaders = Object.freeze({});
@@ -21,14 +21,17 @@ const NO_HEADERS: IncomingHttpHeaders = Object.freeze({});
 const IGNORED: BodySink = { take: () => true, end: () => undefined, abandon: () => undefined };
 
 /**
- * A request that hands its body on as Node's parser finds it. What a stream does beyond that, its queue and its events,
- * takes a twelfth of a small request's time, and nobody here reads a body more slowly than it comes.
+ * A request that passes its body on as Node's parser finds it. A stream's queue and events would take a twelfth of a
+ * small request's time, and no body is read more slowly than it arrives.
  */
 export class DirectRequest extends IncomingMessage {
   #sink: BodySink | null = null;
-  /** Whether something is on its way through the stream. */
+  /** Whether some of the body is in the stream. */
   #isStreaming = false;
-  /** Whether somebody has asked the stream for the body. What came before is gathered: the stream keeps each chunk as it is. */
+  /**
+   * Whether somebody has asked the stream for the body. What came before is gathered: the stream keeps each chunk as it
+   * is.
+   */
   #isAsked = false;
   #unasked: BodyBlocks | null = null;
   /** Whether the sink has had all of the body. */
@@ -37,13 +40,13 @@ export class DirectRequest extends IncomingMessage {
   #isWaiting = false;
   #takeResponse: ((res: ServerResponse) => void) | null = null;
 
-  /** Hands all of the body to `sink`; false when some of it is in the stream already, which then has the rest too. */
+  /** Gives all of the body to `sink`; false when some of it is in the stream already, which then has the rest too. */
   passTo(sink: BodySink): boolean {
     if (this.#isStreaming) return false;
     this.#sink = sink;
     const unasked = this.#takeUnasked();
     if (unasked === null) return true;
-    // What has come may have been enough for Node to stop reading.
+    // The bytes so far may have been enough for Node to stop reading.
     if (sink.take(unasked)) super._read(0);
     else this.#goOnLater();
     return true;
@@ -55,29 +58,29 @@ export class DirectRequest extends IncomingMessage {
     return unasked === null ? null : unasked.join();
   }
 
-  /** The head promises no body: its end is no event for anybody. */
+  /** The head promises no body, so nobody waits for its end. */
   expectNoBody(): void {
     this.passTo(IGNORED);
   }
 
-  /** Node is about to tell of the request, which is being handled: `take` gets the answer that it brings. */
+  /** Node is about to emit the request, which is handled already: `take` gets the answer object that comes with it. */
   expectResponse(take: (res: ServerResponse) => void): void {
     this.#takeResponse = take;
   }
 
-  /** Gives `res` to whoever handles the request already; false when that is nobody. */
+  /** Gives `res` to the handler that the request already has; false when it has none. */
   handOver(res: ServerResponse): boolean {
     this.#takeResponse?.(res);
     return this.#takeResponse !== null;
   }
 
-  /** Nobody will ask for its headers any more. */
+  /** Releases its headers. */
   forgetHeaders(): void {
     this.rawHeaders = [];
     this.headers = NO_HEADERS;
   }
 
-  /** What still comes goes through the stream. */
+  /** The rest of the body goes through the stream. */
   stopPassing(): void {
     this.#sink = null;
   }
@@ -116,7 +119,7 @@ export class DirectRequest extends IncomingMessage {
     super._read(size);
   }
 
-  /** False has Node stop to read from the connection, until somebody asks for more. */
+  /** Returning false makes Node stop reading from the connection until more is asked for. */
   #goOnLater(): false {
     if (!this.#isWaiting) setImmediate(() => {
       this.#isWaiting = false;
@@ -143,7 +146,7 @@ export class DirectRequest extends IncomingMessage {
     });
   }
 
-  /** Called by Node, too, for a body that nobody seems to have read when the answer is out. */
+  /** Node also calls it for a body that seems unread when the answer is out. */
   override resume(): this {
     return this.#sink === null ? super.resume() : this;
   }

@@ -9,12 +9,12 @@ import { problem } from "../encoding/problems.js";
 import { answerChunk, serve, type ServedChunk } from "./served-chunk.js";
 
 /**
- * For so many seconds nginx gives the answer to the readers that waited in its cache for the end of the same long-poll:
+ * For this many seconds nginx serves the answer to the readers that waited in its cache for the same long-poll;
  * otherwise each of them would ask. Clients and other caches never see it.
  */
 const COLLAPSING_SECONDS = "2";
 
-/** A long-poll that has read all there is. */
+/** A long-poll that has caught up. */
 export interface Wait {
   readonly exchange: Exchange;
   /** The stream's tail. */
@@ -24,7 +24,7 @@ export interface Wait {
   readonly fromNow: boolean;
 }
 
-/** Where the long-polls of all streams wait (specification 4.7). */
+/** Where the long-polls of all streams wait (docs/api.md, Wait for more). */
 export class WaitingRooms {
   readonly #context: Context;
   readonly #rooms = new Map<Stream, WaitingRoom>();
@@ -33,7 +33,10 @@ export class WaitingRooms {
     this.#context = context;
   }
 
-  /** Answers when the stream moves on, closes or ends, or when the time is over; at once if there is no point in waiting. */
+  /**
+   * Answers when the stream moves on, closes or ends, or when the time is over; at once if there is no point in
+   * waiting.
+   */
   enter(stream: Stream, wait: Wait): void {
     const { inFlight } = this.#context;
     if (wait.exchange.isGone) return inFlight.end(wait.exchange);
@@ -46,7 +49,7 @@ export class WaitingRooms {
     room.enter(wait);
   }
 
-  /** Answers all that wait: there is nothing new, and there will be nothing. */
+  /** Answers all waiting long-polls: there is nothing new, and there will be nothing. */
   close(): void {
     for (const room of this.#rooms.values()) room.close();
   }
@@ -72,7 +75,7 @@ class WaitingRoom {
     const waiter: Waiter = { wait, timer: clock.after(settings.longPollTimeoutMs, () => this.#timeOut(waiter)) };
     this.#waiters.add(waiter);
     wait.exchange.onGone(() => this.#drop(waiter));
-    // It may be gone, and would be waited for until the time is over.
+    // The client may be gone already, and would be kept until the time is over.
     wait.exchange.onClientEnd(() => this.#timeOut(waiter));
   }
 
@@ -80,14 +83,14 @@ class WaitingRoom {
     for (const waiter of this.#waiters) this.#timeOut(waiter);
   }
 
-  /** Its connection is gone; or it was answered, and Node tells that the answer is out. */
+  /** Its connection is gone, or Node reports that its answer is out. */
   #drop(waiter: Waiter): void {
     if (!this.#waiters.has(waiter)) return;
     this.#take(waiter);
     this.#context.inFlight.end(waiter.wait.exchange);
   }
 
-  /** Tells it that there is nothing new; does nothing when it has its answer. */
+  /** Answers that there is nothing new; does nothing when it has been answered. */
   #timeOut(waiter: Waiter): void {
     if (!this.#waiters.has(waiter)) return;
     this.#take(waiter);

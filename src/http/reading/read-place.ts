@@ -34,7 +34,9 @@ async function useLater(context: Context, exchange: Exchange, stream: Stream, pl
   }
 }
 
-/** Goes on with a chunk when it is there. The stream stays in memory until then: a live read goes on with it. */
+/**
+ * Continues with a chunk once it is there. The stream stays in memory until then, because a live read goes on with it.
+ */
 export function whenRead(stream: Stream, chunk: MaybePromise<Chunk>, next: (chunk: Chunk) => MaybePromise<void>): MaybePromise<void> {
   if (!(chunk instanceof Promise)) return next(chunk);
   stream.retain();

@@ -4,14 +4,14 @@ import type { Chunk, Stream } from "../../stream/loaded/stream.js";
 import type { Context } from "../context/context.js";
 import type { Exchange } from "../exchange/exchange.js";
 
-/** A chunk as every reader of it gets it (specification 4.6 and 4.7). */
+/** A chunk as every reader of it gets it (docs/api.md, Read). */
 export interface ServedChunk {
   readonly contentType: string;
   readonly body: Buffer;
   readonly etag: string;
   /** Until the stream expires; `null` when it does not. */
   readonly remainingMs: number | null;
-  /** Where the reader stands after it: a flat list of names and values. */
+  /** The headers that say where the reader is after it: a flat list of names and values. */
   readonly placeHeaders: readonly string[];
 }
 
@@ -26,7 +26,7 @@ export interface ReaderOptions {
   readonly named: "place" | "now" | "stream";
 }
 
-/** Makes a chunk ready to serve. */
+/** Prepares a chunk for its readers. */
 export function serve(stream: Stream, chunk: Chunk, nowMs: number): ServedChunk {
   const endOffset = stream.offsetAt(chunk.to);
   const placeHeaders = ["Stream-Next-Offset", endOffset];
@@ -49,7 +49,7 @@ export function answerChunk({ responder, readFreshness }: Context, exchange: Exc
   const isKept = named !== "now";
   if (isKept) headers.push("ETag", chunk.etag, "Cache-Control", readFreshness.cacheControl({ authenticated, remainingMs: chunk.remainingMs }));
   else headers.push("Cache-Control", "no-store");
-  // To be asked for each time: the end of what was read, or a shorter one, would be the tail to whoever asks with HEAD.
+  // Caches must ask each time: otherwise a HEAD would get the end of this read, or of a shorter one, as the tail.
   if (named === "stream") headers.push("Vary", "*");
   if (isKept && ifNoneMatch !== null && etagMatches(ifNoneMatch, chunk.etag)) return responder.send(exchange, 304, headers, null);
   headers.push("Content-Type", chunk.contentType);

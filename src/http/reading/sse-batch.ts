@@ -9,9 +9,9 @@ export interface Stretch {
   readonly bytes: Buffer;
   /** Ascending; the last one is where `bytes` end. Empty when there are none. */
   readonly ends: readonly Position[];
-  /** Whether there is nothing after it yet. */
+  /** Whether it ends at the tail. */
   readonly upToDate: boolean;
-  /** Whether there will never be anything after it. */
+  /** Whether it ends at the end of a closed stream. */
   readonly closed: boolean;
 }
 
@@ -21,19 +21,19 @@ interface EncodedData {
   readonly nextOffset: string;
 }
 
-/** Most texts of one batch that are kept; readers differ only in their cursors, and few of those differ. */
+/** Most encodings of one batch that are kept. Readers differ only in their cursors, and most cursors are the same. */
 const MAX_KEPT_FRAMES = 16;
 const CARRIAGE_RETURN = 0x0d;
 
-/** Whether an append is one event however long it is: of bytes that are no text there are clients that decode each by itself. */
+/** Whether an append is one event however long it is: some clients decode each event of binary data by itself. */
 export function hasWholeAppends({ config }: Stream): boolean {
   return sseEncodingOf(config.contentType) === "base64";
 }
 
-/** A stretch as events (specification 6), encoded once however many readers get it. */
+/** A stretch of a stream as events (docs/api.md, Follow), encoded once however many readers get it. */
 export class SseBatch {
   readonly from: Position;
-  /** Where a reader stands after it: what is held back comes with the next batch. */
+  /** A reader's position after it: what is held back comes with the next batch. */
   readonly to: Position;
   readonly closed: boolean;
   readonly #upToDate: boolean;
@@ -95,7 +95,7 @@ function encodeStretch(stream: Stream, { from, bytes, ends, upToDate, closed }: 
   return { events, to: start };
 }
 
-/** A character that is not there in full waits for its rest; so does a CR whose LF may be behind the end of a chunk. */
+/** An incomplete character waits for its rest; so does a CR whose LF may follow in the next chunk. */
 function sendableLength(text: Buffer, upToDate: boolean): number {
   const isCutLineEnd = !upToDate && text.length > 1 && text[text.length - 1] === CARRIAGE_RETURN;
   return isCutLineEnd ? text.length - 1 : completeTextLength(text);

@@ -24,9 +24,9 @@ export class SseFeed implements ReaderHost, SilentReaders {
   readonly #stream: Stream;
   readonly #onEmpty: () => void;
   readonly #readers = new Set<SseReader>();
-  /** Those that have all there is. */
+  /** The readers that have caught up. */
   readonly #following = new Set<SseReader>();
-  /** Ends of appends that the followers have not been sent. */
+  /** Ends of appends that have not been sent to the followers yet. */
   #ends: Position[] = [];
   #isReading = false;
   readonly #leave: () => void;
@@ -38,7 +38,7 @@ export class SseFeed implements ReaderHost, SilentReaders {
     this.#leave = stream.follow((advance) => this.#advance(advance), () => this.close());
   }
 
-  /** A reader of this stream; it is to be started once the head of its answer is written. */
+  /** Adds a reader of this stream. Start it once the head of its answer is written. */
   add(options: Omit<SseReaderOptions, "context" | "host" | "stream">): SseReader {
     const reader = new SseReader({ context: this.#context, host: this, stream: this.#stream, ...options });
     this.#readers.add(reader);
@@ -81,14 +81,17 @@ export class SseFeed implements ReaderHost, SilentReaders {
     if (!this.#isReading) this.#share();
   }
 
-  /** Reads what is new once, for all followers. When that fails, each meets the fault as one of its own request. */
+  /**
+   * Reads what is new once, for all followers. When that fails, each follower reads by itself and meets the fault in
+   * its own request.
+   */
   #share(): void {
     const from = this.#place();
     const ends = this.#ends.filter((end) => end > from);
     const to = ends.at(-1) ?? from;
     const isLong = to - from > this.#context.settings.chunkBytes;
     const isTooMuch = (isLong && !(ends.length === 1 && hasWholeAppends(this.#stream))) || ends.length > MAX_SHARED_EVENTS;
-    // A closure alone, and half a character was held back: at the end of the stream it is sent as it is.
+    // Only a closure came, and half a character was held back: at the end of the stream it is sent as it is.
     const isRest = ends.length === 0 && from < this.#stream.tail;
     if (isTooMuch || isRest) return this.#scatter();
     this.#ends = [];
@@ -120,7 +123,7 @@ export class SseFeed implements ReaderHost, SilentReaders {
     for (const reader of this.#following) reader.follow(batch, current, nowMs);
   }
 
-  /** Where the followers stand. */
+  /** The position of the followers. */
   #place(): Position {
     for (const reader of this.#following) return reader.position;
     return this.#stream.tail;
@@ -155,7 +158,7 @@ export class SseFeeds {
     responder.beginEndless(exchange, headersOf(stream, from, first));
     exchange.forgetHeaders();
     const cursorAhead = isGreaterCursor(first, current) ? first : null;
-    // When the server stops, all that is in flight ends together.
+    // When the server stops, all requests in flight end together.
     const reader = this.#feedOf(stream).add({ exchange, from, cursorAhead, retryMs: retryDelayMs(inFlight.size, random) });
     this.#heartbeat.start();
     reader.start();
@@ -181,7 +184,7 @@ export class SseFeeds {
   }
 }
 
-/** The head of an SSE answer: where the read begins, and that nothing on the way may keep or gather what it says. */
+/** The head of an SSE answer: where the read begins, and that nothing on the way may cache or buffer it. */
 function headersOf(stream: Stream, from: ReadFrom, cursor: string): string[] {
   const headers = ["Content-Type", "text/event-stream", "Cache-Control", "no-cache", "X-Accel-Buffering", "no"];
   headers.push("Stream-Next-Offset", stream.offsetAt(from === "start" ? stream.stored.earliest : from), "Stream-Cursor", cursor);

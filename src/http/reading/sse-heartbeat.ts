@@ -1,15 +1,15 @@
 import type { Clock, Timer } from "../../ops/clock.js";
 
-/** A group of SSE readers that are kept alive. */
+/** A group of SSE readers that share a heartbeat. */
 export interface SilentReaders {
   /**
-   * Sends a comment to each reader that was sent nothing since `sinceMs`. Returns when the reader that is silent for the
-   * longest now was sent something; `Infinity` when there is none.
+   * Sends a comment to each reader that was sent nothing since `sinceMs`. Returns when the reader that is silent for
+   * the longest now was sent something; `Infinity` when there is none.
    */
   beat(sinceMs: number, nowMs: number): number;
 }
 
-/** This part of the interval is how much earlier than due a comment may go out, together with others. */
+/** The part of the interval by which a comment may go out early, together with others. */
 const EARLY_PART = 1 / 16;
 
 /**
@@ -22,14 +22,14 @@ export class SseHeartbeat {
   readonly #groups: () => Iterable<SilentReaders>;
   #timer: Timer | null = null;
 
-  /** `groups` gives all readers that there are at the time. */
+  /** `groups` returns all present readers. */
   constructor(clock: Clock, intervalMs: number, groups: () => Iterable<SilentReaders>) {
     this.#clock = clock;
     this.#intervalMs = intervalMs;
     this.#groups = groups;
   }
 
-  /** A reader has come: all are looked at before it is silent for an interval. */
+  /** A reader has come: makes sure that all are checked before it has been silent for an interval. */
   start(): void {
     this.#timer ??= this.#clock.after(this.#intervalMs, () => this.#beat());
   }

@@ -10,50 +10,50 @@ import { OwnResponse } from "../node/own-response.js";
 import { hasWholeAppends, SseBatch } from "./sse-batch.js";
 import type { UnreadAnswer } from "../bounds/unread.js";
 
-/** What a reader tells of itself. */
+/** What a reader reports. */
 export interface ReaderHost {
-  /** It has all there is, and takes shared batches from now on. */
+  /** It has caught up, and takes shared batches from now on. */
   caughtUp(reader: SseReader): void;
-  /** It takes no shared batches: it is behind, or its connection is full. */
+  /** It no longer takes shared batches: it has fallen behind, or its connection is full. */
   fellBehind(reader: SseReader): void;
   /** It is over. */
   left(reader: SseReader): void;
 }
 
-/** What a reader needs. */
+/** What a reader works with. */
 export interface SseReaderOptions {
   readonly context: Context;
   readonly host: ReaderHost;
   readonly stream: Stream;
   readonly exchange: Exchange;
   readonly from: ReadFrom;
-  /** A cursor ahead of time, for a client whose own was not behind it; `null` for all others. */
+  /** A cursor ahead of the present one, for a client whose own was not older; `null` for all others. */
   readonly cursorAhead: string | null;
-  /** How long the client waits before it comes back. */
+  /** How long the client waits before it reconnects. */
   readonly retryMs: number;
 }
 
 /**
- * About how much of the backlog comes in one event: what a reader that does not read costs. At least one character's. A
- * longer append of text is cut, as nowhere else: it can be put together again, and to encode its lines takes long.
+ * About how many bytes of the backlog go into one event: the cost of a reader that does not read. At least one
+ * character's. Only here is a longer append of text cut: clients can join it again, and encoding its lines takes long.
  */
 const BACKLOG_EVENT_BYTES = 64 * 1024;
 const MIN_EVENT_BYTES = 4;
-/** How much of its lifetime is up to chance, so that readers that came together do not come back together. */
+/** The random part of a connection's lifetime, so that readers that came together do not reconnect together. */
 const LIFETIME_JITTER = 0.1;
-/** Lifetimes are so many different ones: for each, Node keeps a list of its own. */
+/** The number of different lifetimes: Node keeps a list of timers for each. */
 const LIFETIMES = 64;
 /** How long a client may take to read the end of an answer. */
 const MAX_END_MS = 5_000;
 
 /**
- * One SSE connection (specification 4.8). It reads the backlog at the pace of its client; once it has all there is, it
- * follows the batches that all such readers share. In between it keeps a position, not a backlog.
+ * One SSE connection (docs/api.md, Follow). It reads the backlog at the pace of its client. Once it has caught up, it
+ * takes the batches that all such readers share. It keeps a position, not a backlog.
  */
 export class SseReader {
-  /** What the client has been sent ends here. */
+  /** The position up to which the client has been sent the stream. */
   position: Position;
-  /** When it was sent something, data or a comment. */
+  /** When it was last sent something, data or a comment. */
   sentAtMs: number;
   readonly #context: Context;
   readonly #host: ReaderHost;
@@ -63,10 +63,10 @@ export class SseReader {
   readonly #retryMs: number;
   #state: "reading" | "blocked" | "following" | "over" = "reading";
   #hasToldPlace = false;
-  /** Where the next read of its own begins. */
+  /** Where its own next read begins. */
   #next: ReadFrom;
   #timer: Timer;
-  /** What the client has yet to take; `null` while its connection takes what comes. */
+  /** The answer that the client has yet to take; `null` while its connection keeps up. */
   #unread: UnreadAnswer | null = null;
 
   constructor({ context, host, stream, exchange, from, cursorAhead, retryMs }: SseReaderOptions) {
@@ -86,15 +86,15 @@ export class SseReader {
   }
 
   /**
-   * Where frames go once the head is out: the answer would only hand them on, and waits for the same `drain`. In
-   * somebody else's server there may be no socket.
+   * Where frames are written once the head is out: the answer would only pass them on, and waits for the same `drain`.
+   * An embedding server may have no socket.
    */
   get #out(): Writable {
     const { req, res } = this.#exchange;
     return res instanceof OwnResponse ? req.socket : res;
   }
 
-  /** Begins to send. The head of the answer has been written. */
+  /** Starts sending. The head of the answer must have been written. */
   start(): void {
     this.#out.on("drain", () => this.#unblock());
     this.#exchange.res.on("close", () => this.#drop());
@@ -102,20 +102,20 @@ export class SseReader {
     this.#read();
   }
 
-  /** Sends a batch that other readers get too; `current` is the cursor of the time. */
+  /** Sends a batch that other readers get too; `current` is the present cursor. */
   follow(batch: SseBatch, current: string, nowMs: number): void {
     if (this.position === batch.from) this.#send(batch, current, nowMs);
     // It joined in between, and has some of the batch already.
     else this.readAlone();
   }
 
-  /** Reads what follows its position by itself, until it has all there is. */
+  /** Reads on from its position by itself, until it has caught up. */
   readAlone(): void {
     this.#host.fellBehind(this);
     this.#read();
   }
 
-  /** Sends a comment between two events; nothing where data waits to be taken, which tells the client as much. */
+  /** Sends a comment between two events; nothing where data waits to be taken, which shows the client as much. */
   beat(nowMs: number): void {
     this.sentAtMs = nowMs;
     const isQuiet = this.#state === "following" || this.#state === "reading";
@@ -130,7 +130,7 @@ export class SseReader {
     this.#exchange.res.end();
   }
 
-  /** It may be gone: it is sent what there is, and nothing is waited for. */
+  /** The client may be gone: sends what there is, and waits for nothing. */
   #clientEnded(): void {
     if (this.#state === "following") this.finish();
   }
@@ -168,7 +168,7 @@ export class SseReader {
       try {
         await this.#readBacklog();
       } catch (fault) {
-        // Whole events went out; the client comes back with the last one's id and is told what there is to tell.
+        // Whole events went out: the client reconnects with the id of the last one, and learns the reason then.
         if (!isExpected(fault)) throw fault;
         this.finish();
       }
@@ -200,11 +200,11 @@ export class SseReader {
 
   #send(batch: SseBatch, current: string, nowMs: number): void {
     const out = this.#out;
-    // The client has ended its side: Node ends this one as soon as what waits is out.
+    // The client has ended its side: Node ends this one as soon as all waiting bytes are out.
     if (!out.writable) return this.#block();
     const { req, res } = this.#exchange;
     const frame = batch.isEmpty && this.#hasToldPlace ? null : this.#frameOf(batch, current);
-    // The client comes back for it, and finds room or does not.
+    // The client reconnects for it, and finds room or not.
     if (frame !== null && !this.#context.unread.admits(frame, req.socket)) return this.finish();
     this.position = batch.to;
     this.#next = batch.to;
@@ -240,7 +240,7 @@ export class SseReader {
     this.#host.fellBehind(this);
   }
 
-  /** A client that sent a cursor from ahead of time gets none that is behind it. */
+  /** A client that sent a cursor ahead of the present one never gets an older one. */
   #cursorAt(current: string): string {
     return this.#cursorAhead !== null && isGreaterCursor(this.#cursorAhead, current) ? this.#cursorAhead : current;
   }

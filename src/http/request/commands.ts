@@ -12,7 +12,7 @@ type ProducerStamp = NonNullable<AppendHead["producer"]>;
 const MAX_PRODUCER_ID_BYTES = 256;
 const MAX_STREAM_SEQ_BYTES = 256;
 
-/** What a PUT asks for (specification 4.1), or why it can't be done. A source is below `prefix`. */
+/** What a PUT asks for (docs/api.md, Create a stream), or why it can't be done. A source is below `prefix`. */
 export function readCreateHead(headers: RequestHeaders, prefix: string): CreateHead | Problem {
   const fork = readFork(headers, prefix);
   if (fork !== null && "kind" in fork) return fork;
@@ -46,7 +46,7 @@ function invalidFork(detail: string): Problem {
   return problem("invalid-fork", { detail });
 }
 
-/** What a POST asks for (specification 4.2 and 4.3), or why it can't be done. */
+/** What a POST asks for (docs/api.md, Append), or why it can't be done. */
 export function readAppendHead(headers: RequestHeaders): AppendHead | Problem {
   const seq = headers.streamSeq;
   if (seq !== null && (seq === "" || seq.length > MAX_STREAM_SEQ_BYTES)) {
@@ -63,7 +63,7 @@ function readProducer({ producerId: id, producerEpoch, producerSeq }: RequestHea
   if (id === null || producerEpoch === null || producerSeq === null) {
     return invalidProducer("Producer-Id, Producer-Epoch and Producer-Seq come together.");
   }
-  // Node makes one character of each byte of a header.
+  // Node turns each byte of a header into one character.
   if (id === "" || id.length > MAX_PRODUCER_ID_BYTES) return invalidProducer(`Producer-Id has from 1 to ${MAX_PRODUCER_ID_BYTES} bytes.`);
   const epoch = parseDecimal(producerEpoch);
   const seq = parseDecimal(producerSeq);

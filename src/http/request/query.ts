@@ -1,7 +1,7 @@
 import { parseOffset, type ParsedOffset } from "../../protocol/offset.js";
 import { problem, type Problem } from "../encoding/problems.js";
 
-/** What a GET asks for (specification 4.6 to 4.8). `null` is an absent parameter. */
+/** What a GET asks for (docs/api.md, Read). `null` is an absent parameter. */
 export interface ReadQuery {
   readonly offset: ParsedOffset | null;
   readonly live: "long-poll" | "sse" | null;
@@ -17,7 +17,7 @@ interface Parameters {
   cursor: string | null;
 }
 
-/** Reads a query without its `?`; parameters that the protocol does not know are passed over. */
+/** Reads a query without its `?`; ignores parameters that the protocol does not have. */
 export function parseReadQuery(query: string): ReadQuery | Problem {
   if (query === "") return NO_PARAMETERS;
   const parameters: Parameters = { offset: null, live: null, cursor: null };

@@ -61,7 +61,7 @@ function listed(before: string | null, value: string): string {
   return before === null ? value : `${before}, ${value}`;
 }
 
-/** Each with functions of its own: to look a field up by its name costs more than all else here. */
+/** Each has functions of its own: looking a field up by its name costs more than everything else here. */
 const KNOWN_HEADERS: readonly KnownHeader[] = [
   singleton("host", ({ host }) => host, (headers, value) => void (headers.host = value)),
   header("origin", (headers, value) => void (headers.origin ??= value)),
@@ -87,15 +87,15 @@ const KNOWN_HEADERS: readonly KnownHeader[] = [
   singleton("producer-seq", ({ producerSeq }) => producerSeq, (headers, value) => void (headers.producerSeq = value)),
 ];
 
-/** The known headers by the length of their names: most of a browser's are passed over by that alone. */
+/** The known headers by the length of their names: that alone rules out most of a browser's. */
 const BY_LENGTH: readonly (readonly KnownHeader[])[] = Array.from(
   { length: Math.max(...KNOWN_HEADERS.map(({ name }) => name.length)) + 1 },
   (_, length) => KNOWN_HEADERS.filter(({ name }) => name.length === length),
 );
 
 /**
- * Reads `IncomingMessage.rawHeaders`, names and values in turn, in one pass. The `headers` of Node would build an
- * object of all of them, and join or drop what is repeated.
+ * Reads `IncomingMessage.rawHeaders`, names and values in turn, in one pass. Node's own `headers` would build an object
+ * of all of them, and join or drop repeated ones.
  */
 export function readHeaders(rawHeaders: readonly string[]): RequestHeaders {
   const headers = new RequestHeaders();
@@ -107,7 +107,7 @@ export function readHeaders(rawHeaders: readonly string[]): RequestHeaders {
   return headers;
 }
 
-/** The one of `candidates` that has this name in whatever letter case; nearly always it is in one of two. */
+/** The one of `candidates` with this name, in any letter case; nearly always it is written in one of two. */
 function knownAs(name: string, candidates: readonly KnownHeader[]): KnownHeader | undefined {
   for (const known of candidates) if (known.title === name || known.name === name) return known;
   const lowerCase = name.toLowerCase();

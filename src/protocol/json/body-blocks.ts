@@ -1,21 +1,21 @@
-/** The first block of a body whose length nobody knows, and the largest of any, in bytes. */
+/** The size of the first block of a body of unknown length, and the largest size of any block, in bytes. */
 const MIN_BLOCK_BYTES = 1024;
 const MAX_BLOCK_BYTES = 256 * 1024;
 
-/** A promised length is believed up to this: memory is not to be had for promises. */
+/** A promised length is trusted up to this many bytes: a promise alone must not reserve memory. */
 const MAX_BELIEVED_BYTES = 64 * 1024;
 
-/** A part of this size is a block as it is, where it shares its memory with nothing else. */
+/** A part of this size becomes a block without a copy, if it shares its memory with nothing else. */
 const OWN_BLOCK_BYTES = 16 * 1024;
 
-/** So much is joined in a turn of the event loop: about a millisecond for each MiB. */
+/** Bytes joined in one turn of the event loop: about a millisecond for each MiB. */
 const JOINED_IN_TURN_BYTES = 32 * 1024 * 1024;
 
 const NO_BYTES: Buffer = Buffer.alloc(0);
 
 /**
- * Bytes that come in parts of any size, in blocks that grow with what is there: beside each buffer of one byte Node
- * keeps some 370 others. The memory is at most twice the bytes and {@link MAX_BLOCK_BYTES}.
+ * Gathers bytes that arrive in parts of any size, in blocks that grow with what is there: a buffer of one byte costs
+ * Node some 370 others. The memory is at most twice the bytes plus {@link MAX_BLOCK_BYTES}.
  */
 export class BodyBlocks {
   readonly #blocks: Buffer[] = [];
@@ -25,12 +25,12 @@ export class BodyBlocks {
   #length = 0;
   readonly #expectedBytes: number;
 
-  /** `expectedBytes` is how many are promised; `null` when nobody says. */
+  /** `expectedBytes` is the promised length; `null` when it is unknown. */
   constructor(expectedBytes: number | null = null) {
     this.#expectedBytes = Math.min(expectedBytes ?? 0, MAX_BELIEVED_BYTES);
   }
 
-  /** Bytes that have come. */
+  /** Bytes that have arrived. */
   get length(): number {
     return this.#length;
   }
@@ -61,7 +61,7 @@ export class BodyBlocks {
     }
   }
 
-  /** As much again as is there, but the first as large as the promise. */
+  /** The size of the next block: as much again as is there; for the first block, the promised length. */
   #nextBytes(): number {
     if (this.#length === 0 && this.#expectedBytes > 0) return this.#expectedBytes;
     return Math.min(MAX_BLOCK_BYTES, Math.max(MIN_BLOCK_BYTES, this.#length));
@@ -73,14 +73,14 @@ export class BodyBlocks {
     this.#lastUsed = used;
   }
 
-  /** All of it in one piece, with room for nothing else. The blocks are empty then. */
+  /** All bytes in one buffer of exactly their size. Empties the blocks. */
   join(): Buffer {
     const joining = this.#leave();
     joining.copy(Infinity);
     return joining.joined;
   }
 
-  /** The same, but after some turns of the event loop where it is too much for one. */
+  /** The same, spread over several turns of the event loop where it is too much for one. */
   joinInTurns(): Buffer | Promise<Buffer> {
     return this.#length <= JOINED_IN_TURN_BYTES ? this.join() : joinInTurns(this.#leave());
   }
@@ -94,7 +94,7 @@ export class BodyBlocks {
   }
 }
 
-/** Blocks on their way into one piece. */
+/** Blocks that are being joined. */
 class Joining {
   readonly joined: Buffer;
   readonly #blocks: Buffer[];
@@ -113,7 +113,7 @@ class Joining {
     const limit = this.#at + bytes;
     for (; this.#at < limit && this.#index < this.#blocks.length; this.#index += 1) {
       this.#at += this.#blocks[this.#index]?.copy(this.joined, this.#at) ?? 0;
-      // It may go while the others are copied.
+      // It may be collected while the others are copied.
       this.#blocks[this.#index] = NO_BYTES;
     }
     return this.#index < this.#blocks.length;

@@ -7,15 +7,15 @@ export { MAX_JSON_DEPTH } from "./json-scanner.js";
 
 /**
  * A JSON body as a stream stores it: `bytes` holds its messages, each on one line and followed by `,\n`, so that a read
- * is `[`, a range without its last two bytes, and `]`. An empty array has no message; `detail` is a sentence for people,
- * `line` and `column` say where it is wrong: both from 1, in line feeds and in characters (code points).
+ * is `[`, a range without its last two bytes, and `]`. An empty array has no message; `detail` is a sentence for
+ * people, `line` and `column` say where it is wrong: both from 1, in line feeds and in characters (code points).
  */
 export type JsonFrame =
   | { readonly kind: "framed"; readonly bytes: Buffer; readonly messages: number }
   | { readonly kind: "empty-array" }
   | { readonly kind: "invalid"; readonly detail: string; readonly line: number; readonly column: number };
 
-/** What a read answers where there is no message. Not to be written to. */
+/** The answer to a read that has no message. Read-only. */
 export const EMPTY_JSON_ARRAY: Buffer = Buffer.from("[]");
 
 const EMPTY_ARRAY: JsonFrame = { kind: "empty-array" };
@@ -23,14 +23,14 @@ const NEWLINE = 0x0a;
 const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
 
-/** What stands behind the last message. */
+/** What follows the last message. */
 const LAST_END = Buffer.from(",\n");
 
-/** So much is scanned at a time. */
+/** Bytes scanned at a time. */
 const STEP_BYTES = 16 * 1024;
-/** Where what was scanned is written first: nobody keeps it from one call to the next. */
+/** The first target of scanned bytes, shared by all calls: its contents do not outlive a call. */
 const SCANNED = Buffer.allocUnsafeSlow(framedRoom(STEP_BYTES) + LAST_END.length);
-/** For bodies that are there as a whole. */
+/** The scanner for bodies that are in memory as a whole. */
 const SCANNER = new JsonScanner();
 
 /**
@@ -45,18 +45,20 @@ export function frameJson(body: Buffer): JsonFrame {
   if (!SCANNER.isWhole) return faultOf(body);
   const { messages } = SCANNER;
   if (messages === 0) return EMPTY_ARRAY;
-  // A copy: what is kept for as long as the messages are cached has no room to spare.
+  // A copy: these bytes are kept while the messages are cached, so they must not hold on to spare memory.
   return framed(Buffer.from(out.subarray(0, length + LAST_END.copy(out, length))), messages);
 }
 
-/** What is wrong with a body that is there as a whole. */
+/** What is wrong with a body that is in memory as a whole. */
 function faultOf(body: Buffer): JsonFrame {
   const framer = new JsonFramer();
   framer.add(body);
   return framer.fault();
 }
 
-/** Frames a body as it comes, in parts of any size: each costs the time of its own bytes, and the end none. */
+/**
+ * Frames a body as it arrives, in parts of any size. Each part costs the time of its own bytes; the end costs nothing.
+ */
 export class JsonFramer {
   readonly #scanner = new JsonScanner();
   readonly #utf8 = new Utf8Check();
@@ -85,7 +87,7 @@ export class JsonFramer {
     this.#blocks = new BodyBlocks();
     const { fault, line, lineStart, stoppedAt } = this.#scanner;
     const isCut = fault === null && this.#utf8.faultAt < 0;
-    // The beginning of the character that is none was counted with the part before.
+    // The start of the invalid character was counted with the part before.
     const column = stoppedAt - lineStart - this.#continuationsIn(text.subarray(0, stoppedAt)) + (isCut ? 0 : 1);
     this.#fault = invalid(fault ?? "not-utf8", { line, column, found: step[stoppedAt] ?? null });
   }
@@ -106,8 +108,8 @@ export class JsonFramer {
   }
 
   /**
-   * What the body is, now that all of it has come: as {@link frameJson} says. What is very large takes some turns of the
-   * event loop.
+   * The result for the whole body, once all of it has arrived: that of {@link frameJson}. A very large body takes
+   * several turns of the event loop.
    */
   end(): JsonFrame | Promise<JsonFrame> {
     if (this.#fault !== null || !this.#utf8.isWhole || !this.#scanner.isWhole) return this.fault();
@@ -144,7 +146,7 @@ function sentenceOf(fault: JsonFault | "not-utf8", found: number | null): string
   }
 }
 
-/** A byte as people know it: one that is no printable ASCII is not shown. */
+/** A byte in words; one that is not printable ASCII is not shown. */
 function characterOf(byte: number): string {
   return byte > 0x20 && byte < 0x7f ? JSON.stringify(String.fromCharCode(byte)) : "character";
 }

@@ -1,10 +1,10 @@
 /** Deepest nesting of arrays and objects in one message; `{}` is 1 deep. */
 export const MAX_JSON_DEPTH = 1000;
 
-/** What is wrong with a text: no JSON, JSON behind a byte order mark, or nested deeper than {@link MAX_JSON_DEPTH}. */
+/** What is wrong with a text: no JSON, JSON after a byte order mark, or nested deeper than {@link MAX_JSON_DEPTH}. */
 export type JsonFault = "not-json" | "byte-order-mark" | "too-deep";
 
-// Where the scanner stands between two bytes. Those from ZERO on are a number that may end there.
+// The scanner's state between two bytes. From ZERO on it is within a number that may end there.
 const START = 0;
 const VALUE = 1;
 const FIRST_ELEMENT = 2;
@@ -33,7 +33,7 @@ const FRACTION = 31;
 const EXPONENT_DIGITS = 32;
 const STATES = 33;
 
-// What else a byte can lead to than to the next state: first what only tells a string's beginning and end.
+// The actions that a byte can cause instead of a new state: first those that mark only where a string begins and ends.
 const OPEN_KEY = 33;
 const OPEN_STRING = 34;
 const CLOSE_STRING = 35;
@@ -53,21 +53,21 @@ const SPACE = 0x20;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** Where each byte leads from each state: RFC 8259, but for what depends on the container. */
+/** The next state for each state and byte: RFC 8259, except for what depends on the container. */
 const STEPS = stepsOf();
 
 /**
  * Checks a JSON text that comes in parts of any size, and frames it on the way: one level of array is flattened to a
  * message on each line, everything else is one message. A message keeps its bytes, but white space around it goes and
- * line breaks inside become spaces. Each byte is looked at once and nothing is built from it, so that the time depends
- * on the text's length alone: 16 MiB of `{},` take the platform's parser seconds. That a byte beyond ASCII is part of a
- * character is for others to check: here it may stand inside a string.
+ * line breaks inside become spaces. Each byte is read once and nothing is built from it, so the time depends on the
+ * text's length alone: 16 MiB of `{},` take the platform's parser seconds. That a byte beyond ASCII is part of a
+ * character is checked elsewhere: here any such byte may stand inside a string.
  */
 export class JsonScanner {
   /** What is wrong; `null` while nothing is. After a fault nothing more is scanned. */
   fault: JsonFault | null = null;
   #state = START;
-  /** Where the string that is open, or was last, leads. */
+  /** The state after the string that is open, or was last. */
   #afterString = AFTER_VALUE;
   /** Containers that are open, and 1 for each that is an object. */
   #depth = 0;
@@ -78,10 +78,10 @@ export class JsonScanner {
   /** The line that it is on, from 1, and where that began, from the beginning of the part that was scanned last. */
   line = 1;
   lineStart = 0;
-  /** Where in that part it stopped: at a fault, or at the end. */
+  /** Where in that part the scanner stopped: at a fault, or at the end. */
   stoppedAt = 0;
 
-  /** Begins another text. */
+  /** Starts on another text. */
   reset(): void {
     this.fault = null;
     this.#state = START;
@@ -117,7 +117,7 @@ export class JsonScanner {
       if (step < STATES) {
         out[length++] = byte;
         state = step;
-        // Most of most texts is in strings.
+        // Most bytes of most texts are in strings.
         if (step === STRING) while (at + 1 < text.length && isPlain(text[at + 1] ?? 0)) out[length++] = text[++at] ?? 0;
       } else if (step < BRACKETS) {
         out[length++] = byte;
@@ -135,7 +135,7 @@ export class JsonScanner {
         if (this.#depth === this.#messageDepth) out[length++] = this.#nextMessage();
         state = this.#isObject[this.#depth] === 1 ? KEY : VALUE;
       } else {
-        // The brackets of an array of messages are on one side deeper than those, and on the other not.
+        // An array of messages is one level deeper on the inner side of its brackets than on the outer side.
         const depthBefore = this.#depth;
         state = this.#bracket(step, state);
         if (this.fault !== null) {
@@ -160,7 +160,7 @@ export class JsonScanner {
     return NEWLINE;
   }
 
-  /** The state behind a bracket, or behind what can't stand here. */
+  /** The state after a bracket, or after a byte that is not allowed here. */
   #bracket(step: number, state: number): number {
     switch (step) {
       case OPEN_OBJECT:

@@ -1,0 +1,63 @@
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, relative, sep } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+
+/*
+ * The tests for between two edits: `npm run test:quick`, or `npm run test:quick -- http storage/file/journal` for those of
+ * some folders. To start Node costs more than most files of tests take, so several files share a process.
+ */
+
+const TEST = fileURLToPath(new URL("..", import.meta.url));
+const PROCESSES = 6;
+
+/** What `npm test` leaves out too, what takes minutes, and what needs programs of others. */
+const LEFT_OUT = ["bench", "conformance", "docs/recipes", "faults", "fuzz", "mcp", "nodes", "openapi", "packages", "proxies", "scale"];
+
+/** Tests that take seconds of a processor each: most start the command again and again. `npm run lint` has the last one. */
+const SLOW = [
+  "cli/bin.test.ts",
+  "cli/main.test.ts",
+  "cli/repair.test.ts",
+  "cli/serve-process.test.ts",
+  "cli/serve.test.ts",
+  "cli/verify.test.ts",
+  "docs/library.test.ts",
+  "http/bounds/unread.test.ts",
+  "http/raw-cases.test.ts",
+  "protocol/json/json-scanner.test.ts",
+  "readme.test.ts",
+  "storage/file/directory/lock-races.test.ts",
+  "storage/file/directory/lock.test.ts",
+  "storage/file/offline/repair.test.ts",
+  "tidy.test.ts",
+];
+
+function testsIn(folder: string): string[] {
+  return readdirSync(join(TEST, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = folder === "" ? entry.name : `${folder}/${entry.name}`;
+    if (entry.isDirectory()) return entry.name === "node_modules" || LEFT_OUT.includes(path) ? [] : testsIn(path);
+    return path.endsWith(".test.ts") ? [path] : [];
+  });
+}
+
+const gone = SLOW.filter((path) => !existsSync(join(TEST, path)));
+if (gone.length > 0) throw new Error(`not there any more: ${gone.join(", ")}; mend the list in ${relative(process.cwd(), fileURLToPath(import.meta.url))}`);
+
+const folders = process.argv.slice(2).map((folder) => `${relative(TEST, join(TEST, folder)).replaceAll(sep, "/")}/`);
+const files = testsIn("").filter((path) => (folders.length === 0 ? !SLOW.includes(path) : folders.some((folder) => path.startsWith(folder))));
+const dir = mkdtempSync(join(tmpdir(), "streamdir-quick-"));
+try {
+  const bundles = Array.from({ length: Math.min(PROCESSES, files.length) }, (_, at) => {
+    const own = files.filter((_file, index) => index % PROCESSES === at);
+    const bundle = join(dir, `${at}.mjs`);
+    writeFileSync(bundle, own.map((path) => `import ${JSON.stringify(pathToFileURL(join(TEST, path)).href)};\n`).join(""));
+    return bundle;
+  });
+  const args = ["--import", "tsx", "--test", `--test-concurrency=${PROCESSES}`, `--test-reporter=${pathToFileURL(join(TEST, "nodes/failures.mjs")).href}`, "--test-reporter-destination=stdout", ...bundles];
+  process.exitCode = spawnSync(process.execPath, args, { stdio: "inherit", cwd: join(TEST, "..") }).status ?? 1;
+  console.log(`\n${files.length} files of tests, in ${performance.now().toFixed(0)} ms`);
+} finally {
+  rmSync(dir, { recursive: true, force: true });
+}

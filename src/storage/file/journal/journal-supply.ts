@@ -174,7 +174,10 @@ export class JournalSupply {
 
   /** One thing at a time, and nothing for a while after it failed. */
   #work(wanted: Lack, run: () => Promise<void>): void {
-    if (this.#working !== null || this.#closed || this.#retry.isPending || this.#parts.state.failure !== null) return;
+    const { state } = this.#parts;
+    // Once the engine is over, one try has to do.
+    const isLeft = state.failure !== null || (state.isOver && this.#trouble !== null);
+    if (this.#working !== null || this.#closed || this.#retry.isPending || isLeft) return;
     this.#wanted = wanted;
     const again = (): void => this.#work(wanted, run);
     this.#working = run().then(
@@ -192,6 +195,8 @@ export class JournalSupply {
     if (!isPassing(error)) return this.#options.fault(error);
     if (isNew) this.#parts.log.warn("the journal can't get more room now", { fault: error.message });
     if (this.#closed) return;
+    // Nobody waits for another try, and who waits for this one hears of it.
+    if (this.#parts.state.isOver) return ready();
     // On a busy machine it is tried again whether or not anybody waits: appends are taken again as soon as it succeeds.
     if (isBusy(error)) return this.#retry.after(BUSY_RETRY_MS, again);
     // Who waits on a full disk is told at once.

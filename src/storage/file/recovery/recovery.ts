@@ -59,7 +59,7 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
   const known = new Map<string, StreamRecords>();
   const isStart = options.journal === undefined;
   if (isStart) await removeLeftovers(options);
-  const noted = isStart ? await noteJournal(options, known) : await noteSources(options.journal, known);
+  const noted = await noteJournal(options, known);
   const own = noted.filter(({ isKept }) => !isKept);
   if (isStart) {
     await makeLastFrameLast(options, own);
@@ -116,13 +116,9 @@ async function removeUnused({ files }: RecoveryOptions, noted: readonly Recovere
 /** Reads and checks every frame, and notes whose records are where: `known` takes the streams met, by id. */
 async function noteJournal(options: RecoveryOptions, known: Map<string, StreamRecords>): Promise<RecoveredFile[]> {
   const noted: RecoveredFile[] = [];
+  for (const source of options.journal ?? []) noted.push(noteRecords({ ...source, standing: "next", frames: await source.frames() }, known));
+  if (options.journal !== undefined) return noted;
   for await (const { file, frames } of scanJournal(options, "strict")) noted.push(noteRecords({ ...file, frames, bindings: NO_BINDINGS }, known));
-  return noted;
-}
-
-async function noteSources(sources: readonly JournalSource[], known: Map<string, StreamRecords>): Promise<RecoveredFile[]> {
-  const noted: RecoveredFile[] = [];
-  for (const { path, sequence, frames, bindings } of sources) noted.push(noteRecords({ path, sequence, standing: "next", frames: await frames(), bindings }, known));
   return noted;
 }
 
@@ -150,8 +146,8 @@ function noteRecords({ path, sequence, standing, frames, bindings }: ListedFile 
 }
 
 function recordsOf(identity: StreamIdentity, known: Map<string, StreamRecords>): StreamRecords {
-  let records = known.get(identity.id);
-  if (records === undefined) known.set(identity.id, (records = new StreamRecords(identity)));
+  const records = known.get(identity.id) ?? new StreamRecords(identity);
+  known.set(identity.id, records);
   return records;
 }
 

@@ -2,22 +2,17 @@ import { join } from "node:path";
 import { likelyFrames, type LikelyFrame } from "./damaged-frames.js";
 import type { DamagedPlace } from "./damaged-place.js";
 import { ANYBODYS } from "../segments/damage-log.js";
-import type { Files } from "../disk/files.js";
 import { bringsBytes, broughtBytes } from "../journal/apply-record.js";
 import { cutOff, readJournalFile, type ExpectedJournal, type JournalDamage } from "../journal/journal-reader.js";
-import { readJournal, scanFiles, scanJournal, type ListedFile, type Run, type ScanDamage, type ScannedFile } from "../journal/journal-scanner.js";
+import { readJournal, scanFiles, scanJournal, type ListedFile, type Run, type ScanOptions, type ScannedFile } from "../journal/journal-scanner.js";
 import { isSuperseded, meetStream, ownSidecar, type FirstRecord, type JournaledStream } from "./journaled-stream.js";
 import type { JournalSource } from "../recovery/recovery.js";
-import type { Layout } from "../format/layout.js";
 import { DirectoryError } from "../directory/lock.js";
 import { decodeRecords, RecordKind, type Frame, type JournalRecord, type StreamIdentity } from "../format/record.js";
 import type { Position } from "../../storage.js";
 
 /** Where a survey looks. */
-export interface SurveyOptions {
-  readonly files: Files;
-  readonly layout: Layout;
-  readonly directoryId: Buffer;
+export interface SurveyOptions extends ScanOptions {
   /** A batch that the journal must have had, because a sidecar holds it; 0 when nothing is known. */
   readonly knownBatch?: number;
 }
@@ -71,6 +66,8 @@ interface FileState extends ScannedFile, SurveyedFile {
   /** That of the frame before the next; `null` where nobody knows. */
   lastBatch: number | null;
 }
+
+type DamageAt = Pick<JournalDamage, "offset" | "problem" | "next">;
 
 /** Damaged frames of one file, and whose handles they use. */
 interface FilePart {
@@ -131,7 +128,7 @@ class Surveyor {
     return state;
   }
 
-  #noteDamage(state: FileState, damage: ScanDamage, bytes: Buffer): Promise<void> | void {
+  #noteDamage(state: FileState, damage: JournalDamage, bytes: Buffer): Promise<void> | void {
     if (damage.kind === "gap") return this.#noteGap(state, damage, bytes);
     if (damage.kind === "lost") return this.#noteLost(state, damage);
     const { path } = state;
@@ -154,7 +151,7 @@ class Surveyor {
   }
 
   /** Of files without frames, before the first that has some or where none has, the one that shows something had it. */
-  async #noteLost(first: FileState, damage: ScanDamage): Promise<void> {
+  async #noteLost(first: FileState, damage: JournalDamage): Promise<void> {
     const held = await this.#behindLast(Infinity);
     const last = held.parts.flatMap(({ frames }) => frames).at(-1);
     if (damage.next === null) {
@@ -167,7 +164,7 @@ class Surveyor {
   }
 
   /** What is between the last sound frame and the next, in this file and at the end of the one before, was damaged. */
-  async #noteGap(state: FileState, damage: ScanDamage, bytes: Buffer): Promise<void> {
+  async #noteGap(state: FileState, damage: JournalDamage, bytes: Buffer): Promise<void> {
     const { offset, next } = damage;
     const { lastBatch, expected } = state;
     const limit = next?.offset ?? bytes.length;
@@ -204,7 +201,7 @@ class Surveyor {
     return { parts, isAll };
   }
 
-  async #note(state: FileState, damage: JournalDamage, { parts, isAll }: Held): Promise<void> {
+  async #note(state: FileState, damage: DamageAt, { parts, isAll }: Held): Promise<void> {
     const { offset, next } = damage;
     const boundBefore = new Set([...state.byHandle.values()].map(({ identity }) => identity.id));
     const after = batchBefore(next, state.expected) + 1;
@@ -294,7 +291,7 @@ class Surveyor {
   }
 }
 
-function placeOf(file: string, { offset, problem }: JournalDamage, others: DamagedPlace["others"], after = Infinity): DamagedPlace {
+function placeOf(file: string, { offset, problem }: DamageAt, others: DamagedPlace["others"], after = Infinity): DamagedPlace {
   return { file, offset, problem, after, behind: new Set(), suspects: new Set(), others, strayRecords: 0, strayBatch: 0 };
 }
 

@@ -2,7 +2,6 @@ import { join } from "node:path";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import type { Allocate, AppendRecord, DamagedStreamError, ListedStream, MaybePromise, Position, Rejection, Settlement, Storage, StorageHealth, StoredStream, StreamConfig } from "../storage.js";
-import type { UnopenedStreams } from "./recovery/unopened-streams.js";
 import { listStreams } from "./directory/catalog.js";
 import { Checkpointer, type SealedFile } from "./writing/checkpointer.js";
 import { Damage } from "./segments/damage-log.js";
@@ -73,7 +72,7 @@ export class FileStorage implements Storage {
   readonly #changes: DurableChanges;
   readonly #streams = new Map<string, FileStream>();
   /** What the last process left in the journal, until all of it is opened. */
-  #unopened: UnopenedStreams | null = null;
+  #unopened: Recovered["unopened"] | null = null;
   #journal: Journal | null = null;
   #unlock: (() => Promise<void>) | null = null;
   #faulted: Error | null = null;
@@ -135,7 +134,8 @@ export class FileStorage implements Storage {
   }
 
   async #recoverAndStart(): Promise<void> {
-    const startedMs = this.#options.clock.nowMs();
+    const { clock, log } = this.#options;
+    const startedMs = clock.nowMs();
     const { id, isNew } = await prepareDirectory(this.#files, this.#layout);
     const written = { writer: this.#writer, cache: this.#cache, trash: this.#trash };
     const recovered = await recover({ files: this.#files, layout: this.#layout, directoryId: id, ...written, maxUnwrittenBytes: Math.floor(this.#options.tailCacheBytes / 2) });
@@ -146,9 +146,12 @@ export class FileStorage implements Storage {
     await journal.open();
     if (isNew) await writeMarker(this.#files, this.#layout, id);
     await this.#trash.emptyAll();
-    if (records > 0) this.#options.log.info("recovered from the journal", { streams: unopened.size, records, bytes, ms: this.#options.clock.nowMs() - startedMs });
+    const ms = clock.nowMs() - startedMs;
+    if (records > 0) log.info("recovered from the journal", { streams: unopened.size, records, bytes, ms });
     if (this.#faulted !== null) unopened.stop();
-    const opened = unopened.openAll({ open: (name) => this.#loader.find(name), failed: (trouble) => journal.checkpointFailed(trouble), clock: this.#options.clock, fault: (error) => this.#fault(error) });
+    const failed = (trouble: Error): void => journal.checkpointFailed(trouble);
+    const fault = (error: Error): void => this.#fault(error);
+    const opened = unopened.openAll({ open: (name) => this.#loader.find(name), failed, fault, clock });
     void opened.then((areAll) => (this.#unopened = areAll ? null : unopened));
     for (const file of recovered.sealed) this.#checkpoint(opened.then((areAll) => (areAll ? sealedFile(file) : null)));
   }

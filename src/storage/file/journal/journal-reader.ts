@@ -23,8 +23,8 @@ export interface JournalContent {
 /** A place from which on a journal file is not what was written. */
 export interface JournalDamage {
   /**
-   * `foreign`: the file has only another's frames. `gap`: there is none where one was. `lost`: the file has none, though it,
-   * or another before the next one that has, had some. `cut`: it was cut off, perhaps behind its last frame.
+   * `foreign`: the file has only another's frames. `gap`: there is none where one was. `lost`: the file has none,
+   * though it, or another before the next one that has, had some. `cut`: it was cut off, perhaps behind its last frame.
    */
   readonly kind: "foreign" | "gap" | "lost" | "cut";
   readonly offset: number;
@@ -48,7 +48,8 @@ export function readJournalFile(bytes: Buffer, expected: ExpectedJournal): Journ
   let end = 0;
   let batch = expected.lastBatch;
   for (const frame of soundFrames(bytes, expected)) {
-    problem ??= frame.offset === end ? problemOf(frame, batch, expected) : `sound records follow at byte ${frame.offset}`;
+    problem ??=
+      frame.offset === end ? problemOf(frame, batch, expected) : `sound records follow at byte ${frame.offset}`;
     if (problem !== null) damages.push({ kind: "gap", offset: end, problem, next: frame, mayHideFrames: true });
     problem = null;
     frames.push(frame);
@@ -58,7 +59,8 @@ export function readJournalFile(bytes: Buffer, expected: ExpectedJournal): Journ
   // It was put in its place whole: nothing of it was ever under way.
   const isCut = expected.isKept === true && (end !== bytes.length || frames.at(-1)?.recordCount !== 0);
   problem ??= isCut ? "its end is missing" : null;
-  if (problem !== null) damages.push({ kind: isCut ? "gap" : "foreign", offset: end, problem, next: null, mayHideFrames: true });
+  if (problem !== null)
+    damages.push({ kind: isCut ? "gap" : "foreign", offset: end, problem, next: null, mayHideFrames: true });
   return { frames, end, damages };
 }
 
@@ -70,7 +72,8 @@ function problemAtStart(bytes: Buffer, { sequence, directoryId, lastBatch }: Exp
   const first = decodeFrame(bytes, 0);
   if (first === null) return null;
   if (!first.directoryId.equals(directoryId)) return FOREIGN;
-  const isNewer = first.sequence > sequence || (first.sequence < sequence && lastBatch !== null && first.batch > lastBatch);
+  const isNewer =
+    first.sequence > sequence || (first.sequence < sequence && lastBatch !== null && first.batch > lastBatch);
   return isNewer ? `it is the journal file of sequence ${first.sequence}` : null;
 }
 
@@ -79,7 +82,10 @@ function problemOf(frame: Frame, lastBatch: number | null, { isKept }: ExpectedJ
   return follows ? null : `batch ${frame.batch} follows batch ${lastBatch}`;
 }
 
-/** The sound frames of a journal file, whatever is between them. What does not know the directory's id is what some client wrote to look like a frame. */
+/**
+ * The sound frames of a journal file, whatever is between them. What does not know the directory's id is what some
+ * client wrote to look like a frame.
+ */
 function* soundFrames(bytes: Buffer, { sequence, directoryId }: ExpectedJournal): Generator<Frame> {
   for (let offset = 0; offset < bytes.length; ) {
     const frame = claimsFrame(bytes, offset, sequence) ? decodeFrame(bytes, offset) : null;
@@ -99,5 +105,11 @@ export function cutOff(bytes: Buffer, frames: readonly Frame[], end: number, seq
   const isTorn = claimsFrame(bytes, end, sequence);
   const isAllThere = isTorn ? end + bytes.readUInt32LE(end + 4) <= bytes.length : end + SECTOR_BYTES <= bytes.length;
   const problem = `it ends here, but had ${fileBytes} bytes`;
-  return { kind: "cut", offset: bytes.length, problem: isAllThere ? `${problem}; its records end before, at byte ${end}` : problem, next: null, mayHideFrames: !isAllThere };
+  return {
+    kind: "cut",
+    offset: bytes.length,
+    problem: isAllThere ? `${problem}; its records end before, at byte ${end}` : problem,
+    next: null,
+    mayHideFrames: !isAllThere,
+  };
 }

@@ -4,7 +4,15 @@ import type { DamagedPlace } from "./damaged-place.js";
 import { ANYBODYS } from "../segments/damage-log.js";
 import { bringsBytes, broughtBytes } from "../journal/apply-record.js";
 import { cutOff, readJournalFile, type ExpectedJournal, type JournalDamage } from "../journal/journal-reader.js";
-import { readJournal, scanFiles, scanJournal, type ListedFile, type Run, type ScanOptions, type ScannedFile } from "../journal/journal-scanner.js";
+import {
+  readJournal,
+  scanFiles,
+  scanJournal,
+  type ListedFile,
+  type Run,
+  type ScanOptions,
+  type ScannedFile,
+} from "../journal/journal-scanner.js";
 import { isSuperseded, meetStream, ownSidecar, type FirstRecord, type JournaledStream } from "./journaled-stream.js";
 import type { JournalSource } from "../recovery/recovery.js";
 import { DirectoryError } from "../directory/lock.js";
@@ -17,7 +25,10 @@ export interface SurveyOptions extends ScanOptions {
   readonly knownBatch?: number;
 }
 
-/** One file of the journal: its sound frames, also those behind damage, are read again each time, so that they are not all in memory. */
+/**
+ * One file of the journal: its sound frames, also those behind damage, are read again each time, so that they are not
+ * all in memory.
+ */
 export interface SurveyedFile extends JournalSource {
   readonly bytes: number;
 }
@@ -51,10 +62,16 @@ export async function surveyKept(options: SurveyOptions): Promise<Survey> {
     for (const name of await files.list(directory)) {
       const [, digits, kind] = /^(\d+)\.(journal|kept)$/.exec(name) ?? [];
       const sequence = Number(digits);
-      if (digits !== undefined) kept.set(sequence, { path: join(directory, name), sequence, standing: kind === "kept" ? "kept" : "alone" });
+      if (digits !== undefined)
+        kept.set(sequence, { path: join(directory, name), sequence, standing: kind === "kept" ? "kept" : "alone" });
     }
   }
-  return new Surveyor(options).survey(scanFiles(options, [...kept.values()].sort((left, right) => left.sequence - right.sequence)));
+  return new Surveyor(options).survey(
+    scanFiles(
+      options,
+      [...kept.values()].sort((left, right) => left.sequence - right.sequence),
+    ),
+  );
 }
 
 /** What is known of a file while it is read, and behind it: the next one's first frame may tell that it has lost its last. */
@@ -115,15 +132,31 @@ class Surveyor {
     const superseded = [...this.#streams.values()].filter((stream) => mayLackDeletions && !stream.deleted && isSuperseded(stream));
     for (const stream of superseded) stream.deleted = true;
     const ids = new Set(superseded.map(({ identity }) => identity.id));
-    return { files: this.#states, damages: this.#damages, streams: this.#streams, superseded: ids, lastBatch, highestBatch, foreign: this.#foreign };
+    return {
+      files: this.#states,
+      damages: this.#damages,
+      streams: this.#streams,
+      superseded: ids,
+      lastBatch,
+      highestBatch,
+      foreign: this.#foreign,
+    };
   }
 
   #stateOf(file: ScannedFile): FileState {
     const { path, expected } = file;
     const known = this.#states.find((state) => state.path === path);
     if (known !== undefined) return known;
-    const frames = async (): Promise<readonly Frame[]> => readJournalFile(await readJournal(this.#options.files, path), expected).frames;
-    const state: FileState = { ...file, frames, byHandle: new Map(), bindings: new Map(), uncertain: new Set(), lastBatch: expected.lastBatch };
+    const frames = async (): Promise<readonly Frame[]> =>
+      readJournalFile(await readJournal(this.#options.files, path), expected).frames;
+    const state: FileState = {
+      ...file,
+      frames,
+      byHandle: new Map(),
+      bindings: new Map(),
+      uncertain: new Set(),
+      lastBatch: expected.lastBatch,
+    };
     this.#states.push(state);
     return state;
   }
@@ -138,7 +171,9 @@ class Surveyor {
     this.#damages.push(placeOf(path, damage, this.#isCutOff ? "anybody" : "nobody"));
   }
 
-  /** Looks at where the journal ends, now that all files are known: a sidecar, or what was kept, may have more than it. */
+  /**
+   * Looks at where the journal ends, now that all files are known: a sidecar, or what was kept, may have more than it.
+   */
   async #noteMissed(): Promise<void> {
     const newest = this.#states.findLast(({ standing, hasFrames }) => standing === "next" && hasFrames);
     const lastBatch = this.#lastBatch;
@@ -147,7 +182,11 @@ class Surveyor {
     this.#isOnlyTold = this.#damages.length === 0;
     const held = await this.#behindLast(Infinity);
     const problem = `it ends with batch ${lastBatch}, but a meta.json holds batch ${knownBatch}`;
-    await this.#note(newest, { offset: newest.end, problem, next: null }, { ...held, isAll: held.isAll && countOf(held) >= knownBatch - lastBatch });
+    await this.#note(
+      newest,
+      { offset: newest.end, problem, next: null },
+      { ...held, isAll: held.isAll && countOf(held) >= knownBatch - lastBatch },
+    );
   }
 
   /** Of files without frames, before the first that has some or where none has, the one that shows something had it. */
@@ -183,7 +222,10 @@ class Surveyor {
     await this.#note(state, damage, { parts: [...earlier.parts, { state, frames: own.frames }], isAll });
   }
 
-  /** Up to `most` frames behind the last sound one, in the files before that of `until`: they looked like a torn write until it was known better. */
+  /**
+   * Up to `most` frames behind the last sound one, in the files before that of `until`: they looked like a torn write
+   * until it was known better.
+   */
   async #behindLast(most: number, until?: FileState): Promise<Held> {
     const parts: FilePart[] = [];
     let isAll = true;
@@ -211,8 +253,12 @@ class Surveyor {
       for (const likely of frames) isKnown = (await this.#takeLikely(owner, likely, after, suspects)) && isKnown;
     }
     // Behind a sound frame of the same file, what was lost is of streams that it had bound, if all of those are known.
-    const areAllBound = next !== null && offset > 0 && next.offset > offset && next.handles - bindingsIn(next) === state.byHandle.size;
-    this.#damages.push({ ...placeOf(state.path, damage, isKnown ? "nobody" : areAllBound ? boundBefore : "anybody", after), suspects });
+    const areAllBound =
+      next !== null && offset > 0 && next.offset > offset && next.handles - bindingsIn(next) === state.byHandle.size;
+    this.#damages.push({
+      ...placeOf(state.path, damage, isKnown ? "nobody" : areAllBound ? boundBefore : "anybody", after),
+      suspects,
+    });
   }
 
   async #takeFrame(state: FileState, frame: Frame): Promise<void> {
@@ -291,8 +337,23 @@ class Surveyor {
   }
 }
 
-function placeOf(file: string, { offset, problem }: DamageAt, others: DamagedPlace["others"], after = Infinity): DamagedPlace {
-  return { file, offset, problem, after, behind: new Set(), suspects: new Set(), others, strayRecords: 0, strayBatch: 0 };
+function placeOf(
+  file: string,
+  { offset, problem }: DamageAt,
+  others: DamagedPlace["others"],
+  after = Infinity,
+): DamagedPlace {
+  return {
+    file,
+    offset,
+    problem,
+    after,
+    behind: new Set(),
+    suspects: new Set(),
+    others,
+    strayRecords: 0,
+    strayBatch: 0,
+  };
 }
 
 /** The last batch that what is damaged before `next` can have had. What ends a kept file has the batch of the frame before it. */

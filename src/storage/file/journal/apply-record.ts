@@ -20,8 +20,15 @@ export interface Consequences<Stream, Change> {
   deleted?(stream: Stream): void;
 }
 
-/** Applies a change to its stream: the one place that knows what each kind of record does. Throws what `then` throws. */
-export function applyRecord<Stream extends RecordedStream, Change extends RecordedChange>(stream: Stream, record: Change, batch: number, then: Consequences<Stream, Change>): Promise<void> | void {
+/**
+ * Applies a change to its stream: the one place that knows what each kind of record does. Throws what `then` throws.
+ */
+export function applyRecord<Stream extends RecordedStream, Change extends RecordedChange>(
+  stream: Stream,
+  record: Change,
+  batch: number,
+  then: Consequences<Stream, Change>,
+): Promise<void> | void {
   const { change, position, segmentStart } = record;
   switch (record.kind) {
     case RecordKind.create:
@@ -59,7 +66,10 @@ export function broughtBytes({ bypassed, change }: RecordedChange): number {
   return bypassed?.length ?? change.payload.length;
 }
 
-/** Whether records are missing between a stream that ends at `tail` and this one. A binding says where the stream ended, or a little before: it may be older than the batch that was under way. */
+/**
+ * Whether records are missing between a stream that ends at `tail` and this one. A binding says where the stream ended,
+ * or a little before: it may be older than the batch that was under way.
+ */
 export function leavesGap(record: RecordedChange, tail: Position): boolean {
   return record.kind === RecordKind.bind ? record.position > tail : bringsBytes(record) && record.position !== tail;
 }

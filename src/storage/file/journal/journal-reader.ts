@@ -22,10 +22,17 @@ export interface JournalContent {
 
 /** A place from which on a journal file is not what was written. */
 export interface JournalDamage {
+  /**
+   * `foreign`: the file has only another's frames. `gap`: there is none where one was. `lost`: the file has none,
+   * though it, or another before the next one that has, had some. `cut`: it was cut off, perhaps behind its last frame.
+   */
+  readonly kind: "foreign" | "gap" | "lost" | "cut";
   readonly offset: number;
   readonly problem: string;
   /** The sound frame after it, which may be another file's; `null` without one. */
   readonly next: Frame | null;
+  /** Whether frames may be missing. */
+  readonly mayHideFrames: boolean;
 }
 
 const FOREIGN = "it belongs to another directory";
@@ -41,8 +48,9 @@ export function readJournalFile(bytes: Buffer, expected: ExpectedJournal): Journ
   let end = 0;
   let batch = expected.lastBatch;
   for (const frame of soundFrames(bytes, expected)) {
-    problem ??= frame.offset === end ? problemOf(frame, batch, expected) : `sound records follow at byte ${frame.offset}`;
-    if (problem !== null) damages.push({ offset: end, problem, next: frame });
+    problem ??=
+      frame.offset === end ? problemOf(frame, batch, expected) : `sound records follow at byte ${frame.offset}`;
+    if (problem !== null) damages.push({ kind: "gap", offset: end, problem, next: frame, mayHideFrames: true });
     problem = null;
     frames.push(frame);
     end = frame.nextOffset;
@@ -51,7 +59,8 @@ export function readJournalFile(bytes: Buffer, expected: ExpectedJournal): Journ
   // It was put in its place whole: nothing of it was ever under way.
   const isCut = expected.isKept === true && (end !== bytes.length || frames.at(-1)?.recordCount !== 0);
   problem ??= isCut ? "its end is missing" : null;
-  if (problem !== null) damages.push({ offset: end, problem, next: null });
+  if (problem !== null)
+    damages.push({ kind: isCut ? "gap" : "foreign", offset: end, problem, next: null, mayHideFrames: true });
   return { frames, end, damages };
 }
 
@@ -63,7 +72,8 @@ function problemAtStart(bytes: Buffer, { sequence, directoryId, lastBatch }: Exp
   const first = decodeFrame(bytes, 0);
   if (first === null) return null;
   if (!first.directoryId.equals(directoryId)) return FOREIGN;
-  const isNewer = first.sequence > sequence || (first.sequence < sequence && lastBatch !== null && first.batch > lastBatch);
+  const isNewer =
+    first.sequence > sequence || (first.sequence < sequence && lastBatch !== null && first.batch > lastBatch);
   return isNewer ? `it is the journal file of sequence ${first.sequence}` : null;
 }
 
@@ -72,7 +82,10 @@ function problemOf(frame: Frame, lastBatch: number | null, { isKept }: ExpectedJ
   return follows ? null : `batch ${frame.batch} follows batch ${lastBatch}`;
 }
 
-/** The sound frames of a journal file, whatever is between them. What does not know the directory's id is what some client wrote to look like a frame. */
+/**
+ * The sound frames of a journal file, whatever is between them. What does not know the directory's id is what some
+ * client wrote to look like a frame.
+ */
 function* soundFrames(bytes: Buffer, { sequence, directoryId }: ExpectedJournal): Generator<Frame> {
   for (let offset = 0; offset < bytes.length; ) {
     const frame = claimsFrame(bytes, offset, sequence) ? decodeFrame(bytes, offset) : null;
@@ -82,21 +95,21 @@ function* soundFrames(bytes: Buffer, { sequence, directoryId }: ExpectedJournal)
   }
 }
 
-/** Where a file that was longer ends now. */
-export interface CutOff extends JournalDamage {
-  /** Whether frames may have been cut off with it. */
-  readonly mayHideFrames: boolean;
-}
-
 /**
  * Whether a journal file was cut off: its sound frames vouch for a length that it does not have. `end` is where they end.
  * Frames are written without a gap, so where a whole sector is left behind them that holds none, there were no more.
  */
-export function cutOff(bytes: Buffer, frames: readonly Frame[], end: number, sequence: number): CutOff | null {
+export function cutOff(bytes: Buffer, frames: readonly Frame[], end: number, sequence: number): JournalDamage | null {
   const fileBytes = frames.reduce((longest, frame) => Math.max(longest, frame.fileBytes), 0);
   if (bytes.length >= fileBytes) return null;
   const isTorn = claimsFrame(bytes, end, sequence);
   const isAllThere = isTorn ? end + bytes.readUInt32LE(end + 4) <= bytes.length : end + SECTOR_BYTES <= bytes.length;
   const problem = `it ends here, but had ${fileBytes} bytes`;
-  return { offset: bytes.length, problem: isAllThere ? `${problem}; its records end before, at byte ${end}` : problem, next: null, mayHideFrames: !isAllThere };
+  return {
+    kind: "cut",
+    offset: bytes.length,
+    problem: isAllThere ? `${problem}; its records end before, at byte ${end}` : problem,
+    next: null,
+    mayHideFrames: !isAllThere,
+  };
 }

@@ -2,7 +2,13 @@ import { DirectoryError } from "../directory/lock.js";
 import { errorCode, isSystemError, readWhole, type Files } from "../disk/files.js";
 import { journalSequenceOf, keptSequenceOf, type Layout } from "../format/layout.js";
 import type { Frame } from "../format/record.js";
-import { cutOff, readJournalFile, type CutOff, type ExpectedJournal, type JournalContent, type JournalDamage } from "./journal-reader.js";
+import {
+  cutOff,
+  readJournalFile,
+  type ExpectedJournal,
+  type JournalContent,
+  type JournalDamage,
+} from "./journal-reader.js";
 
 /** Where a scan looks. */
 export interface ScanOptions {
@@ -16,8 +22,8 @@ export interface ListedFile {
   readonly path: string;
   readonly sequence: number;
   /**
-   * How it stands to those before it: the `next` of the journal goes on from them, what was `kept` of one has some of its
-   * frames, and one that was set aside stands `alone`.
+   * How it stands to those before it: the `next` of the journal goes on from them, what was `kept` of one has some of
+   * its frames, and one that was set aside stands `alone`.
    */
   readonly standing: "next" | "kept" | "alone";
 }
@@ -31,38 +37,29 @@ export interface ScannedFile extends ListedFile {
   readonly expected: ExpectedJournal;
 }
 
-/** Where the journal is not what was written. */
-export interface ScanDamage extends JournalDamage {
-  /**
-   * `foreign`: the file has only another's frames. `gap`: there is none where one was. `lost`: the file has none, though it,
-   * or another before the next one that has, had some. `cut`: the newest was cut off, perhaps behind its last frame.
-   */
-  readonly kind: "foreign" | "gap" | "lost" | "cut";
-  /** Whether frames may be missing. */
-  readonly mayHideFrames: boolean;
-}
-
 /** Sound frames of a file, one after the other, and what is wrong before them. */
 export interface Run {
   readonly file: ScannedFile;
   /** The whole file. */
   readonly bytes: Buffer;
-  readonly damage: ScanDamage | null;
+  readonly damage: JournalDamage | null;
   readonly frames: readonly Frame[];
 }
 
 const NO_BYTES = Buffer.alloc(0);
 
 /**
- * Reads the journal in order, one file in memory at a time: first what was kept of older files, then its own. A `strict`
- * scan gives each file as one run, and throws what is damaged; a `tolerant` one gives the damage too, and goes on.
+ * Reads the journal in order, one file in memory at a time: first what was kept of older files, then its own. A
+ * `strict` scan gives each file as one run, and throws what is damaged; a `tolerant` one gives the damage too, and goes
+ * on.
  */
 export async function* scanJournal(options: ScanOptions, mode: "strict" | "tolerant"): AsyncGenerator<Run> {
   for await (const run of scanFiles(options, await journalFiles(options))) {
     const { file, damage } = run;
     if (mode === "tolerant" || damage === null) yield run;
     // Where nothing but zeros was cut off, nothing is lost.
-    else if (damage.mayHideFrames) throw new DirectoryError(`journal file ${file.path} is damaged at byte ${damage.offset}: ${damage.problem}`);
+    else if (damage.mayHideFrames)
+      throw new DirectoryError(`journal file ${file.path} is damaged at byte ${damage.offset}: ${damage.problem}`);
   }
 }
 
@@ -82,21 +79,36 @@ function ordered(sequences: readonly (number | null)[]): number[] {
 }
 
 /** Reads these files in order, tolerantly. Of each there is a run, also where it has no frame. */
-export async function* scanFiles({ files, directoryId }: Omit<ScanOptions, "layout">, listed: readonly ListedFile[]): AsyncGenerator<Run> {
+export async function* scanFiles(
+  { files, directoryId }: Omit<ScanOptions, "layout">,
+  listed: readonly ListedFile[],
+): AsyncGenerator<Run> {
   let lastBatch: number | null = null;
   let first: ScannedFile | null = null;
-  let newest: { readonly file: ScannedFile; readonly cut: CutOff | null } | null = null;
+  let newest: { readonly file: ScannedFile; readonly cut: JournalDamage | null } | null = null;
   let isForeign = false;
   for (const one of listed) {
     const bytes = await readJournal(files, one.path);
     const isNext = one.standing === "next";
-    const expected = { sequence: one.sequence, directoryId, lastBatch: isNext ? lastBatch : null, isKept: one.standing === "kept" };
+    const expected = {
+      sequence: one.sequence,
+      directoryId,
+      lastBatch: isNext ? lastBatch : null,
+      isKept: one.standing === "kept",
+    };
     const content = readJournalFile(bytes, expected);
-    const file: ScannedFile = { ...one, bytes: bytes.length, end: content.end, hasFrames: content.frames.length > 0, expected };
+    const file: ScannedFile = {
+      ...one,
+      bytes: bytes.length,
+      end: content.end,
+      hasFrames: content.frames.length > 0,
+      expected,
+    };
     const [next] = content.frames;
     // After a known batch, the next one's number shows what is missing.
-    if (isNext && next !== undefined && lastBatch === null && first !== null) yield lostRun(first, "it has no sound record, but a later file has", next);
-    isForeign ||= !file.hasFrames && content.damages.length > 0 && !expected.isKept;
+    if (isNext && next !== undefined && lastBatch === null && first !== null)
+      yield lostRun(first, "it has no sound record, but a later file has", next);
+    isForeign ||= content.damages.at(-1)?.kind === "foreign";
     if (isNext) {
       first ??= file;
       lastBatch = content.frames.at(-1)?.batch ?? lastBatch;
@@ -107,7 +119,7 @@ export async function* scanFiles({ files, directoryId }: Omit<ScanOptions, "layo
   if (isForeign || first === null) return;
   // From its first start on a directory has a frame, and a file has the length that its frames vouch for.
   if (newest === null) yield lostRun(first, "it has no sound record", null);
-  else if (newest.cut !== null) yield { file: newest.file, bytes: NO_BYTES, damage: { ...newest.cut, kind: "cut" }, frames: [] };
+  else if (newest.cut !== null) yield { file: newest.file, bytes: NO_BYTES, damage: newest.cut, frames: [] };
 }
 
 /** Every file has frames before the next one gets any. */
@@ -118,10 +130,8 @@ function lostRun(file: ScannedFile, problem: string, next: Frame | null): Run {
 function* runsOf(file: ScannedFile, bytes: Buffer, { frames, damages }: JournalContent): Generator<Run> {
   const starts = damages.map(({ next }) => (next === null ? frames.length : frames.indexOf(next)));
   if (starts[0] !== 0) yield { file, bytes, damage: null, frames: frames.slice(0, starts[0]) };
-  for (const [index, damage] of damages.entries()) {
-    const kind = damage.next === null && file.standing !== "kept" ? "foreign" : "gap";
-    yield { file, bytes, damage: { ...damage, kind, mayHideFrames: true }, frames: frames.slice(starts[index], starts[index + 1]) };
-  }
+  for (const [index, damage] of damages.entries())
+    yield { file, bytes, damage, frames: frames.slice(starts[index], starts[index + 1]) };
 }
 
 /** The bytes of a journal file, none where it is not there. */

@@ -2,7 +2,14 @@ import type { FileStream } from "../memory/file-stream.js";
 import { readWhole, removeFile, replaceFile, type Files } from "../disk/files.js";
 import { readJournalFile } from "./journal-reader.js";
 import type { Layout } from "../format/layout.js";
-import { decodeFrame, decodeHeads, encodeFrame, keepRecords, type Frame, type StreamIdentity } from "../format/record.js";
+import {
+  decodeFrame,
+  decodeHeads,
+  encodeFrame,
+  keepRecords,
+  type Frame,
+  type StreamIdentity,
+} from "../format/record.js";
 
 /** What a keeper works with. */
 export interface KeptJournalOptions {
@@ -85,8 +92,15 @@ function framesOf(path: string, bytes: Buffer, sequence: number, isKept: boolean
 /** Whether something is to be kept of a stream. */
 export type WantedStream = (stream: { readonly id: string; readonly name: string }) => boolean;
 
-/** The frames of one journal file with only the records of these streams, those without any left out; `bindings` say what handles stand for besides. */
-export function keepStreams(frames: readonly Frame[], isWanted: WantedStream, bindings: ReadonlyMap<number, StreamIdentity> = new Map()): readonly Frame[] {
+/**
+ * The frames of one journal file with only the records of these streams, those without any left out; `bindings` say
+ * what handles stand for besides.
+ */
+export function keepStreams(
+  frames: readonly Frame[],
+  isWanted: WantedStream,
+  bindings: ReadonlyMap<number, StreamIdentity> = new Map(),
+): readonly Frame[] {
   const wanted = new Map([...bindings].map(([handle, identity]) => [handle, isWanted(identity)]));
   const kept = frames.map((frame) =>
     keepRecords(frame, ({ handle, identity }) => {

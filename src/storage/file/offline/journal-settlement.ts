@@ -139,9 +139,15 @@ export async function applyKept(options: SettlementOptions, kept: Survey, ids: R
   await applyAll({ ...options, lastBatch }, only(kept.files, ({ id }) => ids.has(id)), short);
 }
 
-/** The files with only the records of these streams. Behind damage a handle may stand for one that was named in the damaged part: nobody knows which. */
+/**
+ * The files with only the records of these streams. Behind damage a handle may stand for one that was named in the
+ * damaged part: nobody knows which.
+ */
 function only(files: readonly SurveyedFile[], isWanted: WantedStream): SurveyedFile[] {
-  return files.map((file) => ({ ...file, frames: async () => keepStreams(await file.frames(), isWanted, file.bindings) }));
+  return files.map((file) => ({
+    ...file,
+    frames: async () => keepStreams(await file.frames(), isWanted, file.bindings),
+  }));
 }
 
 /** Streams that are there, and whose files lack records that were set aside, or may lack some that were damaged there. */
@@ -154,7 +160,11 @@ export function behindKept(kept: Survey, present: Survey): JournaledStream[] {
 }
 
 /** Applies all records, and refuses those that have lost some. */
-async function applyAll(options: SettlementOptions & { readonly lastBatch: number }, journal: readonly SurveyedFile[], short: readonly ShortStream[]): Promise<FileStream[]> {
+async function applyAll(
+  options: SettlementOptions & { readonly lastBatch: number },
+  journal: readonly SurveyedFile[],
+  short: readonly ShortStream[],
+): Promise<FileStream[]> {
   const { files, layout, directoryId, damaged, log, lastBatch } = options;
   const shortened = new Set(short.filter((stream) => !stream.isLostWithAll).map(({ directory }) => directory));
   const lost = new Set(short.filter((stream) => stream.isLostWithAll).map(({ directory }) => directory));
@@ -180,7 +190,8 @@ async function applyAll(options: SettlementOptions & { readonly lastBatch: numbe
   await own.trash.settled();
   await own.pool.closeAll();
   if (failed !== null) throw failed;
-  for (const { id, directory, reason } of short) await damaged.refuse(directory, reason, { batch: lastBatch, isSource: options.isSource(id) });
+  for (const { id, directory, reason } of short)
+    await damaged.refuse(directory, reason, { batch: lastBatch, isSource: options.isSource(id) });
   return left;
 }
 

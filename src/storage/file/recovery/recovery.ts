@@ -6,7 +6,14 @@ import { readFully } from "../disk/files.js";
 import { scanJournal, type ListedFile } from "../journal/journal-scanner.js";
 import { isKeptDraft, keptSequenceOf } from "../format/layout.js";
 import { DirectoryError } from "../directory/lock.js";
-import { alignUp, decodeHeads, FRAME_HEADER_BYTES, NO_FRAME, type Frame, type StreamIdentity } from "../format/record.js";
+import {
+  alignUp,
+  decodeHeads,
+  FRAME_HEADER_BYTES,
+  NO_FRAME,
+  type Frame,
+  type StreamIdentity,
+} from "../format/record.js";
 
 /** What recovery works with. */
 export interface RecoveryOptions extends UnopenedStreamsOptions {
@@ -59,7 +66,7 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
   const known = new Map<string, StreamRecords>();
   const isStart = options.journal === undefined;
   if (isStart) await removeLeftovers(options);
-  const noted = isStart ? await noteJournal(options, known) : await noteSources(options.journal, known);
+  const noted = await noteJournal(options, known);
   const own = noted.filter(({ isKept }) => !isKept);
   if (isStart) {
     await makeLastFrameLast(options, own);
@@ -78,7 +85,10 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
   };
 }
 
-/** Removes what a process that was killed was about to keep, and what it had kept of a file that is still there: its records are where they were. */
+/**
+ * Removes what a process that was killed was about to keep, and what it had kept of a file that is still there: its
+ * records are where they were.
+ */
 async function removeLeftovers({ files, layout }: RecoveryOptions): Promise<void> {
   const names = await files.list(layout.journal);
   const leftovers = names.filter((name) => {
@@ -116,21 +126,23 @@ async function removeUnused({ files }: RecoveryOptions, noted: readonly Recovere
 /** Reads and checks every frame, and notes whose records are where: `known` takes the streams met, by id. */
 async function noteJournal(options: RecoveryOptions, known: Map<string, StreamRecords>): Promise<RecoveredFile[]> {
   const noted: RecoveredFile[] = [];
-  for await (const { file, frames } of scanJournal(options, "strict")) noted.push(noteRecords({ ...file, frames, bindings: NO_BINDINGS }, known));
-  return noted;
-}
-
-async function noteSources(sources: readonly JournalSource[], known: Map<string, StreamRecords>): Promise<RecoveredFile[]> {
-  const noted: RecoveredFile[] = [];
-  for (const { path, sequence, frames, bindings } of sources) noted.push(noteRecords({ path, sequence, standing: "next", frames: await frames(), bindings }, known));
+  for (const source of options.journal ?? [])
+    noted.push(noteRecords({ ...source, standing: "next", frames: await source.frames() }, known));
+  if (options.journal !== undefined) return noted;
+  for await (const { file, frames } of scanJournal(options, "strict"))
+    noted.push(noteRecords({ ...file, frames, bindings: NO_BINDINGS }, known));
   return noted;
 }
 
 const NO_BINDINGS: JournalSource["bindings"] = new Map();
 
 /** Only heads are read: whole records are, and applied, when their streams are opened. */
-function noteRecords({ path, sequence, standing, frames, bindings }: ListedFile & { readonly frames: readonly Frame[] } & Pick<JournalSource, "bindings">, known: Map<string, StreamRecords>): RecoveredFile {
-  const isKept = standing === "kept";
+function noteRecords(
+  file: ListedFile & Pick<JournalSource, "bindings"> & { readonly frames: readonly Frame[] },
+  known: Map<string, StreamRecords>,
+): RecoveredFile {
+  const { path, sequence, frames, bindings } = file;
+  const isKept = file.standing === "kept";
   const streams = new Map<number, StreamRecords>();
   for (const frame of frames) {
     for (const head of decodeHeads(frame)) {
@@ -146,12 +158,22 @@ function noteRecords({ path, sequence, standing, frames, bindings }: ListedFile 
   }
   const records = frames.reduce((sum, { recordCount }) => sum + recordCount, 0);
   const bytes = frames.reduce((sum, frame) => sum + frame.records.length, 0);
-  return { path, sequence, isKept, streams, frames: frames.length, records, bytes, lastBatch: frames.at(-1)?.batch ?? 0, lastFrame: placeOf(frames.at(-1)) };
+  return {
+    path,
+    sequence,
+    isKept,
+    streams,
+    frames: frames.length,
+    records,
+    bytes,
+    lastBatch: frames.at(-1)?.batch ?? 0,
+    lastFrame: placeOf(frames.at(-1)),
+  };
 }
 
 function recordsOf(identity: StreamIdentity, known: Map<string, StreamRecords>): StreamRecords {
-  let records = known.get(identity.id);
-  if (records === undefined) known.set(identity.id, (records = new StreamRecords(identity)));
+  const records = known.get(identity.id) ?? new StreamRecords(identity);
+  known.set(identity.id, records);
   return records;
 }
 

@@ -8,7 +8,15 @@ import { errorCode, errorPath, isDiskFull, isPassing, isPathFault, isSystemError
 import { sidecarPath, type Layout } from "../format/layout.js";
 import { DirectoryError } from "../directory/lock.js";
 import { applyRecord, leavesGap, type Consequences } from "../journal/apply-record.js";
-import { decodeRecordAt, RecordKind, type BypassedPayload, type Frame, type JournalRecord, type RecordHead, type StreamIdentity } from "../format/record.js";
+import {
+  decodeRecordAt,
+  RecordKind,
+  type BypassedPayload,
+  type Frame,
+  type JournalRecord,
+  type RecordHead,
+  type StreamIdentity,
+} from "../format/record.js";
 import type { SegmentWriter } from "../segments/segment-writer.js";
 import type { Sidecar, SidecarResult } from "../format/sidecar.js";
 import { StreamDirectories } from "../directory/stream-directories.js";
@@ -28,7 +36,9 @@ export interface UnopenedStreamsOptions extends Pick<EngineParts, "files" | "lay
 
 /** Streams opened at the same time. */
 const CONCURRENCY = 8;
-/** Streams that each of them opens in one turn: those that need nothing from the disk must not keep requests waiting. */
+/**
+ * Streams that each of them opens in one turn: those that need nothing from the disk must not keep requests waiting.
+ */
 const BURST = 4;
 /** How soon it is tried again after too many files were open, or the disk was full. */
 const RETRY_MS = 100;
@@ -98,7 +108,10 @@ export class UnopenedStreams {
     this.#lastBatch = lastBatch;
     this.#directories = new StreamDirectories(options);
     this.#waiting = waiting;
-    this.#consequences = { appended: (stream, record) => this.#appended(stream, record), trimmed: (stream) => options.writer.trim(stream) };
+    this.#consequences = {
+      appended: (stream, record) => this.#appended(stream, record),
+      trimmed: (stream) => options.writer.trim(stream),
+    };
   }
 
   /** How many streams wait. */
@@ -172,7 +185,11 @@ export class UnopenedStreams {
       if (stream.damage !== null) return;
       if (batch <= stream.persistedBatch) continue;
       const { tail } = stream.state;
-      if (leavesGap(record, tail)) stream.damage = damageOf(stream, `the journal goes on at position ${record.position}, but the stream ends at ${tail}`);
+      if (leavesGap(record, tail))
+        stream.damage = damageOf(
+          stream,
+          `the journal goes on at position ${record.position}, but the stream ends at ${tail}`,
+        );
       else await applyRecord(stream, record, batch, this.#consequences);
       if (cache.unwrittenBytes > maxUnwrittenBytes) await ifRoom(writer.flush(stream));
     }
@@ -181,7 +198,8 @@ export class UnopenedStreams {
   #appended(stream: FileStream, { change, segmentStart, position, bypassed }: JournalRecord): Promise<void> | void {
     if (bypassed !== null) return this.#joinBypassed(stream, position, bypassed);
     // A copy: the cache must not keep the whole journal file in memory.
-    if (change.payload.length > 0) this.#options.cache.append(stream, segmentStart, position, Buffer.from(change.payload));
+    if (change.payload.length > 0)
+      this.#options.cache.append(stream, segmentStart, position, Buffer.from(change.payload));
   }
 
   /** The payload is in its segment, synced before its record was written: what comes before it is written, and it is counted in. */

@@ -2,27 +2,33 @@ import { join } from "node:path";
 import { likelyFrames, type LikelyFrame } from "./damaged-frames.js";
 import type { DamagedPlace } from "./damaged-place.js";
 import { ANYBODYS } from "../segments/damage-log.js";
-import type { Files } from "../disk/files.js";
 import { bringsBytes, broughtBytes } from "../journal/apply-record.js";
 import { cutOff, readJournalFile, type ExpectedJournal, type JournalDamage } from "../journal/journal-reader.js";
-import { readJournal, scanFiles, scanJournal, type ListedFile, type Run, type ScanDamage, type ScannedFile } from "../journal/journal-scanner.js";
+import {
+  readJournal,
+  scanFiles,
+  scanJournal,
+  type ListedFile,
+  type Run,
+  type ScanOptions,
+  type ScannedFile,
+} from "../journal/journal-scanner.js";
 import { isSuperseded, meetStream, ownSidecar, type FirstRecord, type JournaledStream } from "./journaled-stream.js";
 import type { JournalSource } from "../recovery/recovery.js";
-import type { Layout } from "../format/layout.js";
 import { DirectoryError } from "../directory/lock.js";
 import { decodeRecords, RecordKind, type Frame, type JournalRecord, type StreamIdentity } from "../format/record.js";
 import type { Position } from "../../storage.js";
 
 /** Where a survey looks. */
-export interface SurveyOptions {
-  readonly files: Files;
-  readonly layout: Layout;
-  readonly directoryId: Buffer;
+export interface SurveyOptions extends ScanOptions {
   /** A batch that the journal must have had, because a sidecar holds it; 0 when nothing is known. */
   readonly knownBatch?: number;
 }
 
-/** One file of the journal: its sound frames, also those behind damage, are read again each time, so that they are not all in memory. */
+/**
+ * One file of the journal: its sound frames, also those behind damage, are read again each time, so that they are not
+ * all in memory.
+ */
 export interface SurveyedFile extends JournalSource {
   readonly bytes: number;
 }
@@ -56,10 +62,16 @@ export async function surveyKept(options: SurveyOptions): Promise<Survey> {
     for (const name of await files.list(directory)) {
       const [, digits, kind] = /^(\d+)\.(journal|kept)$/.exec(name) ?? [];
       const sequence = Number(digits);
-      if (digits !== undefined) kept.set(sequence, { path: join(directory, name), sequence, standing: kind === "kept" ? "kept" : "alone" });
+      if (digits !== undefined)
+        kept.set(sequence, { path: join(directory, name), sequence, standing: kind === "kept" ? "kept" : "alone" });
     }
   }
-  return new Surveyor(options).survey(scanFiles(options, [...kept.values()].sort((left, right) => left.sequence - right.sequence)));
+  return new Surveyor(options).survey(
+    scanFiles(
+      options,
+      [...kept.values()].sort((left, right) => left.sequence - right.sequence),
+    ),
+  );
 }
 
 /** What is known of a file while it is read, and behind it: the next one's first frame may tell that it has lost its last. */
@@ -71,6 +83,8 @@ interface FileState extends ScannedFile, SurveyedFile {
   /** That of the frame before the next; `null` where nobody knows. */
   lastBatch: number | null;
 }
+
+type DamageAt = Pick<JournalDamage, "offset" | "problem" | "next">;
 
 /** Damaged frames of one file, and whose handles they use. */
 interface FilePart {
@@ -118,20 +132,36 @@ class Surveyor {
     const superseded = [...this.#streams.values()].filter((stream) => mayLackDeletions && !stream.deleted && isSuperseded(stream));
     for (const stream of superseded) stream.deleted = true;
     const ids = new Set(superseded.map(({ identity }) => identity.id));
-    return { files: this.#states, damages: this.#damages, streams: this.#streams, superseded: ids, lastBatch, highestBatch, foreign: this.#foreign };
+    return {
+      files: this.#states,
+      damages: this.#damages,
+      streams: this.#streams,
+      superseded: ids,
+      lastBatch,
+      highestBatch,
+      foreign: this.#foreign,
+    };
   }
 
   #stateOf(file: ScannedFile): FileState {
     const { path, expected } = file;
     const known = this.#states.find((state) => state.path === path);
     if (known !== undefined) return known;
-    const frames = async (): Promise<readonly Frame[]> => readJournalFile(await readJournal(this.#options.files, path), expected).frames;
-    const state: FileState = { ...file, frames, byHandle: new Map(), bindings: new Map(), uncertain: new Set(), lastBatch: expected.lastBatch };
+    const frames = async (): Promise<readonly Frame[]> =>
+      readJournalFile(await readJournal(this.#options.files, path), expected).frames;
+    const state: FileState = {
+      ...file,
+      frames,
+      byHandle: new Map(),
+      bindings: new Map(),
+      uncertain: new Set(),
+      lastBatch: expected.lastBatch,
+    };
     this.#states.push(state);
     return state;
   }
 
-  #noteDamage(state: FileState, damage: ScanDamage, bytes: Buffer): Promise<void> | void {
+  #noteDamage(state: FileState, damage: JournalDamage, bytes: Buffer): Promise<void> | void {
     if (damage.kind === "gap") return this.#noteGap(state, damage, bytes);
     if (damage.kind === "lost") return this.#noteLost(state, damage);
     const { path } = state;
@@ -141,7 +171,9 @@ class Surveyor {
     this.#damages.push(placeOf(path, damage, this.#isCutOff ? "anybody" : "nobody"));
   }
 
-  /** Looks at where the journal ends, now that all files are known: a sidecar, or what was kept, may have more than it. */
+  /**
+   * Looks at where the journal ends, now that all files are known: a sidecar, or what was kept, may have more than it.
+   */
   async #noteMissed(): Promise<void> {
     const newest = this.#states.findLast(({ standing, hasFrames }) => standing === "next" && hasFrames);
     const lastBatch = this.#lastBatch;
@@ -150,11 +182,15 @@ class Surveyor {
     this.#isOnlyTold = this.#damages.length === 0;
     const held = await this.#behindLast(Infinity);
     const problem = `it ends with batch ${lastBatch}, but a meta.json holds batch ${knownBatch}`;
-    await this.#note(newest, { offset: newest.end, problem, next: null }, { ...held, isAll: held.isAll && countOf(held) >= knownBatch - lastBatch });
+    await this.#note(
+      newest,
+      { offset: newest.end, problem, next: null },
+      { ...held, isAll: held.isAll && countOf(held) >= knownBatch - lastBatch },
+    );
   }
 
   /** Of files without frames, before the first that has some or where none has, the one that shows something had it. */
-  async #noteLost(first: FileState, damage: ScanDamage): Promise<void> {
+  async #noteLost(first: FileState, damage: JournalDamage): Promise<void> {
     const held = await this.#behindLast(Infinity);
     const last = held.parts.flatMap(({ frames }) => frames).at(-1);
     if (damage.next === null) {
@@ -167,7 +203,7 @@ class Surveyor {
   }
 
   /** What is between the last sound frame and the next, in this file and at the end of the one before, was damaged. */
-  async #noteGap(state: FileState, damage: ScanDamage, bytes: Buffer): Promise<void> {
+  async #noteGap(state: FileState, damage: JournalDamage, bytes: Buffer): Promise<void> {
     const { offset, next } = damage;
     const { lastBatch, expected } = state;
     const limit = next?.offset ?? bytes.length;
@@ -186,7 +222,10 @@ class Surveyor {
     await this.#note(state, damage, { parts: [...earlier.parts, { state, frames: own.frames }], isAll });
   }
 
-  /** Up to `most` frames behind the last sound one, in the files before that of `until`: they looked like a torn write until it was known better. */
+  /**
+   * Up to `most` frames behind the last sound one, in the files before that of `until`: they looked like a torn write
+   * until it was known better.
+   */
   async #behindLast(most: number, until?: FileState): Promise<Held> {
     const parts: FilePart[] = [];
     let isAll = true;
@@ -204,7 +243,7 @@ class Surveyor {
     return { parts, isAll };
   }
 
-  async #note(state: FileState, damage: JournalDamage, { parts, isAll }: Held): Promise<void> {
+  async #note(state: FileState, damage: DamageAt, { parts, isAll }: Held): Promise<void> {
     const { offset, next } = damage;
     const boundBefore = new Set([...state.byHandle.values()].map(({ identity }) => identity.id));
     const after = batchBefore(next, state.expected) + 1;
@@ -214,8 +253,12 @@ class Surveyor {
       for (const likely of frames) isKnown = (await this.#takeLikely(owner, likely, after, suspects)) && isKnown;
     }
     // Behind a sound frame of the same file, what was lost is of streams that it had bound, if all of those are known.
-    const areAllBound = next !== null && offset > 0 && next.offset > offset && next.handles - bindingsIn(next) === state.byHandle.size;
-    this.#damages.push({ ...placeOf(state.path, damage, isKnown ? "nobody" : areAllBound ? boundBefore : "anybody", after), suspects });
+    const areAllBound =
+      next !== null && offset > 0 && next.offset > offset && next.handles - bindingsIn(next) === state.byHandle.size;
+    this.#damages.push({
+      ...placeOf(state.path, damage, isKnown ? "nobody" : areAllBound ? boundBefore : "anybody", after),
+      suspects,
+    });
   }
 
   async #takeFrame(state: FileState, frame: Frame): Promise<void> {
@@ -294,8 +337,23 @@ class Surveyor {
   }
 }
 
-function placeOf(file: string, { offset, problem }: JournalDamage, others: DamagedPlace["others"], after = Infinity): DamagedPlace {
-  return { file, offset, problem, after, behind: new Set(), suspects: new Set(), others, strayRecords: 0, strayBatch: 0 };
+function placeOf(
+  file: string,
+  { offset, problem }: DamageAt,
+  others: DamagedPlace["others"],
+  after = Infinity,
+): DamagedPlace {
+  return {
+    file,
+    offset,
+    problem,
+    after,
+    behind: new Set(),
+    suspects: new Set(),
+    others,
+    strayRecords: 0,
+    strayBatch: 0,
+  };
 }
 
 /** The last batch that what is damaged before `next` can have had. What ends a kept file has the batch of the frame before it. */

@@ -65,7 +65,12 @@ export class JournaledStream implements RecordedStream {
   readonly bypassed: BypassedPlace[] = [];
 
   /** `base` is what its directory says, `null` where that can't be read; `isGone` where there is nothing. */
-  constructor({ record, identity, batch, isSound }: FirstRecord, directory: string, base: SidecarBase | null, isGone: boolean) {
+  constructor(
+    { record, identity, batch, isSound }: FirstRecord,
+    directory: string,
+    base: SidecarBase | null,
+    isGone: boolean,
+  ) {
     const own = base?.own ?? null;
     const isUnwritten = own === null || own.claimed;
     const isCreation = record.kind === RecordKind.create;
@@ -81,7 +86,9 @@ export class JournaledStream implements RecordedStream {
     this.tail = isUnwritten ? this.firstPosition : own.state.tail;
   }
 
-  /** Goes on as recovery does: a record counts when it begins where the stream ends. What its sidecar holds is no news. */
+  /**
+   * Goes on as recovery does: a record counts when it begins where the stream ends. What its sidecar holds is no news.
+   */
   follow(record: JournalRecord, file: string, { batch, offset }: Frame): void {
     if (this.gap !== null || batch <= (ownSidecar(this)?.batch ?? 0)) return;
     if (leavesGap(record, this.tail)) this.gap = { file, offset, position: record.position, tail: this.tail };
@@ -124,7 +131,10 @@ const AFTER: Consequences<JournaledStream, JournalRecord> = {
 };
 
 /** A stream as the first record says that speaks of it. */
-export async function meetStream({ files, layout }: { readonly files: Files; readonly layout: Layout }, first: FirstRecord): Promise<JournaledStream> {
+export async function meetStream(
+  { files, layout }: { readonly files: Files; readonly layout: Layout },
+  first: FirstRecord,
+): Promise<JournaledStream> {
   const { record, identity } = first;
   const directory = layout.streamDirectory(identity.name);
   // One that can't be read is told of where its directory is looked at.

@@ -12,7 +12,14 @@ function change(kind: RecordedChange["kind"], more: Partial<RecordedChange> = {}
 
 function told(into: string[]): Consequences<FileStream, RecordedChange> {
   const tell = (what: string) => (): void => void into.push(what);
-  return { created: tell("created"), appended: tell("appended"), trimmed: tell("trimmed"), unlinked: tell("unlinked"), softDeleted: tell("soft-deleted"), deleted: tell("deleted") };
+  return {
+    created: tell("created"),
+    appended: tell("appended"),
+    trimmed: tell("trimmed"),
+    unlinked: tell("unlinked"),
+    softDeleted: tell("soft-deleted"),
+    deleted: tell("deleted"),
+  };
 }
 
 describe("a change that is recorded", () => {
@@ -55,6 +62,7 @@ describe("a record after a stream's end", () => {
     ["bind", 4, false],
     ["bind", 6, true],
   ] as const) {
-    test(`at 5, which is ${name} at ${position}, shows ${isGap ? "that records are" : "nothing"} missing`, () => assert.equal(leavesGap(change(RecordKind[name], { position }), 5), isGap));
+    test(`at 5, which is ${name} at ${position}, shows ${isGap ? "that records are" : "nothing"} missing`, () =>
+      assert.equal(leavesGap(change(RecordKind[name], { position }), 5), isGap));
   }
 });

@@ -14,7 +14,7 @@ function frame(batch: number, sequence = 4, directoryId = DIRECTORY_ID, fileByte
 }
 
 /** Where the file is damaged, and how. */
-function placesIn(bytes: Buffer, expected: ExpectedJournal): Omit<JournalDamage, "next">[] {
+function placesIn(bytes: Buffer, expected: ExpectedJournal): Pick<JournalDamage, "offset" | "problem">[] {
   return readJournalFile(bytes, expected).damages.map(({ offset, problem }) => ({ offset, problem }));
 }
 
@@ -35,7 +35,8 @@ describe("a journal file", () => {
     ["holds the frames of an earlier use only", [frame(1, 3), frame(2, 3)]],
     ["is torn in its first frame", [TORN, ZEROS]],
   ] as const) {
-    test(`that ${what} has none`, () => assert.deepEqual(readJournalFile(Buffer.concat(sectors), EXPECTED), { frames: [], end: 0, damages: [] }));
+    test(`that ${what} has none`, () =>
+      assert.deepEqual(readJournalFile(Buffer.concat(sectors), EXPECTED), { frames: [], end: 0, damages: [] }));
   }
 
   for (const [what, rest] of [
@@ -100,12 +101,24 @@ describe("a journal file that its frames say is longer", () => {
 
   test("was cut off, and may have lost frames with what is gone", () => {
     for (const left of [0, 1, SECTOR_BYTES - 1]) {
-      assert.deepEqual(cut(Buffer.concat([vouching, Buffer.alloc(left)])), { offset: 2 * SECTOR_BYTES + left, problem: "it ends here, but had 4096 bytes", next: null, mayHideFrames: true });
+      assert.deepEqual(cut(Buffer.concat([vouching, Buffer.alloc(left)])), {
+        kind: "cut",
+        offset: 2 * SECTOR_BYTES + left,
+        problem: "it ends here, but had 4096 bytes",
+        next: null,
+        mayHideFrames: true,
+      });
     }
   });
 
   test("has lost nothing where a sector without a frame is left", () => {
-    assert.deepEqual(cut(Buffer.concat([vouching, ZEROS])), { offset: 3 * SECTOR_BYTES, problem: "it ends here, but had 4096 bytes; its records end before, at byte 1024", next: null, mayHideFrames: false });
+    assert.deepEqual(cut(Buffer.concat([vouching, ZEROS])), {
+      kind: "cut",
+      offset: 3 * SECTOR_BYTES,
+      problem: "it ends here, but had 4096 bytes; its records end before, at byte 1024",
+      next: null,
+      mayHideFrames: false,
+    });
   });
 
   test("may have lost frames where the last is cut through, but not where that is torn and there", () => {

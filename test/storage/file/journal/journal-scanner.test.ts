@@ -19,7 +19,10 @@ function frame(sequence: number, batch: number, more: { directoryId?: Buffer; fi
 }
 
 /** A directory with these files, by what their paths would be in `/data`. */
-function holding(contents: Readonly<Record<string, readonly Buffer[]>>): { readonly root: string; readonly options: { files: WatchedFiles; layout: Layout; directoryId: Buffer } } {
+function holding(contents: Readonly<Record<string, readonly Buffer[]>>): {
+  readonly root: string;
+  readonly options: { files: WatchedFiles; layout: Layout; directoryId: Buffer };
+} {
   const root = tempDir();
   for (const [path, parts] of Object.entries(contents)) {
     const target = path.replace(layout.root, root);
@@ -39,7 +42,11 @@ async function all(runs: AsyncIterable<Run>): Promise<Run[]> {
 async function tolerant(contents: Readonly<Record<string, readonly Buffer[]>>): Promise<unknown[]> {
   const { root, options } = holding(contents);
   const runs = await all(scanJournal(options, "tolerant"));
-  return runs.map(({ file, damage, frames }) => [file.path.replace(root, layout.root), damage?.kind ?? null, frames.map(({ batch }) => batch)]);
+  return runs.map(({ file, damage, frames }) => [
+    file.path.replace(root, layout.root),
+    damage?.kind ?? null,
+    frames.map(({ batch }) => batch),
+  ]);
 }
 
 /** What a strict scan says; its batches where nothing is wrong. */
@@ -55,7 +62,12 @@ async function strict(contents: Readonly<Record<string, readonly Buffer[]>>): Pr
 
 describe("a scan of the journal", () => {
   test("gives each file in order, what was kept of older ones first, and also those without frames", async () => {
-    const contents = { [THIRD]: [ZEROS], [FIRST]: [frame(1, 7), frame(1, 8)], [SECOND]: [frame(2, 9), ZEROS], [layout.keptJournalFile(0)]: [frame(0, 3), frame(0, 5)] };
+    const contents = {
+      [THIRD]: [ZEROS],
+      [FIRST]: [frame(1, 7), frame(1, 8)],
+      [SECOND]: [frame(2, 9), ZEROS],
+      [layout.keptJournalFile(0)]: [frame(0, 3), frame(0, 5)],
+    };
     assert.deepEqual(await strict(contents), [[3, 5], [7, 8], [9], []]);
     assert.deepEqual(await tolerant(contents), [
       [layout.keptJournalFile(0), null, [3, 5]],
@@ -75,13 +87,70 @@ describe("a scan of the journal", () => {
   });
 
   for (const [what, contents, says, runs] of [
-    ["a frame that is missing in a file", { [FIRST]: [frame(1, 7), ZEROS, frame(1, 9)] }, `${FIRST} is damaged at byte 512: sound records follow at byte 1024`, [[FIRST, null, [7]], [FIRST, "gap", [9]]]],
-    ["a file that is missing", { [FIRST]: [frame(1, 7)], [THIRD]: [frame(3, 9)] }, `${THIRD} is damaged at byte 0: batch 9 follows batch 7`, [[FIRST, null, [7]], [THIRD, "gap", [9]]]],
-    ["a file that lost all before one that has frames", { [FIRST]: [ZEROS], [SECOND]: [frame(2, 9)] }, `${FIRST} is damaged at byte 0: it has no sound record, but a later file has`, [[FIRST, null, []], [FIRST, "lost", []], [SECOND, null, [9]]]],
-    ["no sound frame in any file", { [FIRST]: [ZEROS], [SECOND]: [] }, `${FIRST} is damaged at byte 0: it has no sound record`, [[FIRST, null, []], [SECOND, null, []], [FIRST, "lost", []]]],
-    ["another directory's file", { [FIRST]: [frame(1, 7, { directoryId: Buffer.from("another!") })] }, `${FIRST} is damaged at byte 0: it belongs to another directory`, [[FIRST, "foreign", []]]],
-    ["what was kept without its end", { [layout.keptJournalFile(0)]: [frame(0, 3), ZEROS], [FIRST]: [frame(1, 7)] }, `${layout.keptJournalFile(0)} is damaged at byte 512: its end is missing`, [[layout.keptJournalFile(0), null, [3]], [layout.keptJournalFile(0), "gap", []], [FIRST, null, [7]]]],
-    ["the newest file cut off at its last frame", { [FIRST]: [frame(1, 7, { fileBytes: 4096 })], [SECOND]: [] }, `${FIRST} is damaged at byte 512: it ends here, but had 4096 bytes`, [[FIRST, null, [7]], [SECOND, null, []], [FIRST, "cut", []]]],
+    [
+      "a frame that is missing in a file",
+      { [FIRST]: [frame(1, 7), ZEROS, frame(1, 9)] },
+      `${FIRST} is damaged at byte 512: sound records follow at byte 1024`,
+      [
+        [FIRST, null, [7]],
+        [FIRST, "gap", [9]],
+      ],
+    ],
+    [
+      "a file that is missing",
+      { [FIRST]: [frame(1, 7)], [THIRD]: [frame(3, 9)] },
+      `${THIRD} is damaged at byte 0: batch 9 follows batch 7`,
+      [
+        [FIRST, null, [7]],
+        [THIRD, "gap", [9]],
+      ],
+    ],
+    [
+      "a file that lost all before one that has frames",
+      { [FIRST]: [ZEROS], [SECOND]: [frame(2, 9)] },
+      `${FIRST} is damaged at byte 0: it has no sound record, but a later file has`,
+      [
+        [FIRST, null, []],
+        [FIRST, "lost", []],
+        [SECOND, null, [9]],
+      ],
+    ],
+    [
+      "no sound frame in any file",
+      { [FIRST]: [ZEROS], [SECOND]: [] },
+      `${FIRST} is damaged at byte 0: it has no sound record`,
+      [
+        [FIRST, null, []],
+        [SECOND, null, []],
+        [FIRST, "lost", []],
+      ],
+    ],
+    [
+      "another directory's file",
+      { [FIRST]: [frame(1, 7, { directoryId: Buffer.from("another!") })] },
+      `${FIRST} is damaged at byte 0: it belongs to another directory`,
+      [[FIRST, "foreign", []]],
+    ],
+    [
+      "what was kept without its end",
+      { [layout.keptJournalFile(0)]: [frame(0, 3), ZEROS], [FIRST]: [frame(1, 7)] },
+      `${layout.keptJournalFile(0)} is damaged at byte 512: its end is missing`,
+      [
+        [layout.keptJournalFile(0), null, [3]],
+        [layout.keptJournalFile(0), "gap", []],
+        [FIRST, null, [7]],
+      ],
+    ],
+    [
+      "the newest file cut off at its last frame",
+      { [FIRST]: [frame(1, 7, { fileBytes: 4096 })], [SECOND]: [] },
+      `${FIRST} is damaged at byte 512: it ends here, but had 4096 bytes`,
+      [
+        [FIRST, null, [7]],
+        [SECOND, null, []],
+        [FIRST, "cut", []],
+      ],
+    ],
   ] as const) {
     test(`throws ${what}, or tells of it and goes on`, async () => {
       assert.equal(await strict(contents), `journal file ${says}`);
@@ -98,7 +167,9 @@ describe("a scan of the journal", () => {
   test("names the file that can't be read", async () => {
     const { options } = holding({ [FIRST]: [frame(1, 7)] });
     options.files.gate = ({ kind, path }) => (kind === "open" && path.endsWith(".journal") ? diskError("EIO") : undefined);
-    await assert.rejects(all(scanJournal(options, "tolerant")), { message: `journal file ${options.layout.journalFile(1)} can't be read (EIO)` });
+    await assert.rejects(all(scanJournal(options, "tolerant")), {
+      message: `journal file ${options.layout.journalFile(1)} can't be read (EIO)`,
+    });
   });
 
   test("of files that were set aside takes each by itself", async () => {

@@ -34,7 +34,11 @@ async function journalWithoutFreeFiles(t: TestContext, rooms: FileRooms): Promis
 
 /** The payloads and batches of the records in a journal file, in order. */
 function contentOf(rooms: FileRooms, sequence: number): { batches: number[]; payloads: string[] } {
-  const { frames, damages } = readJournalFile(readFileSync(rooms.layout.journalFile(sequence)), { sequence, directoryId: DIRECTORY_ID, lastBatch: null });
+  const { frames, damages } = readJournalFile(readFileSync(rooms.layout.journalFile(sequence)), {
+    sequence,
+    directoryId: DIRECTORY_ID,
+    lastBatch: null,
+  });
   assert.deepEqual(damages, []);
   const appends = frames.flatMap((frame) => [...decodeRecords(frame)]).filter(({ kind }) => kind === RecordKind.append);
   return { batches: frames.map(({ batch }) => batch), payloads: appends.map(({ change }) => String(change.payload)) };

@@ -105,8 +105,17 @@ describe("what streams' files can't take", () => {
     const path = rooms.layout.keptJournalFile(3);
     for (const length of [1535, 1024, 512, 100, 0]) {
       truncateSync(path, length);
-      const { damages } = readJournalFile(readFileSync(path), { sequence: 3, directoryId: JOURNAL_DIRECTORY_ID, lastBatch: null, isKept: true });
-      assert.deepEqual(damages.map(({ problem }) => problem), ["its end is missing"], `${length} bytes`);
+      const { damages } = readJournalFile(readFileSync(path), {
+        sequence: 3,
+        directoryId: JOURNAL_DIRECTORY_ID,
+        lastBatch: null,
+        isKept: true,
+      });
+      assert.deepEqual(
+        damages.map(({ problem }) => problem),
+        ["its end is missing"],
+        `${length} bytes`,
+      );
     }
   });
 });

@@ -5,7 +5,20 @@ import { describe, test, type TestContext } from "node:test";
 import type { EngineState } from "../../../../src/storage/file/disk/engine-state.js";
 import { StreamRecords, UnopenedStreams } from "../../../../src/storage/file/recovery/unopened-streams.js";
 import { DamagedStreamError, StorageBusyError } from "../../../../src/storage/storage.js";
-import { append, bytesOf, configOf, crash, crashAndRecover, created, forked, loaded, openEngine, readAll, reopen, type Engine } from "../../../helpers/engine.js";
+import {
+  append,
+  bytesOf,
+  configOf,
+  crash,
+  crashAndRecover,
+  created,
+  forked,
+  loaded,
+  openEngine,
+  readAll,
+  reopen,
+  type Engine,
+} from "../../../helpers/engine.js";
 import { fileRooms } from "../../../helpers/file-rooms.js";
 import { ManualClock } from "../../../helpers/manual-clock.js";
 import { SkewedClock, SKEWS } from "../../../helpers/skewed-clock.js";
@@ -166,7 +179,9 @@ describe("all streams that the journal goes on with", () => {
   });
 
   test("are opened but for a damaged one", async () => {
-    const { openAll, opened, faults } = opening((name) => (name === "s1" ? new DamagedStreamError(name, "file", "it is missing") : undefined));
+    const { openAll, opened, faults } = opening((name) =>
+      name === "s1" ? new DamagedStreamError(name, "file", "it is missing") : undefined,
+    );
     assert.equal(await openAll(), true);
     assert.deepEqual([opened.length, faults], [99, []]);
   });
@@ -188,7 +203,10 @@ describe("all streams that the journal goes on with", () => {
   for (const { name, skewMs } of SKEWS) {
     test(`are tried again whenever the timer fires, ${name}`, async () => {
       let isBusy = true;
-      const { openAll, clock, opened, told } = opening((name) => (isBusy && name.startsWith("s3") ? new StorageBusyError("busy") : undefined), new SkewedClock(skewMs));
+      const { openAll, clock, opened, told } = opening(
+        (name) => (isBusy && name.startsWith("s3") ? new StorageBusyError("busy") : undefined),
+        new SkewedClock(skewMs),
+      );
       const done = openAll();
       while (told.length < 8) await turn();
       isBusy = false;
@@ -200,7 +218,9 @@ describe("all streams that the journal goes on with", () => {
 
   test("are opened with word of what keeps one from that", async () => {
     let isFull = true;
-    const tried = opening((name) => (isFull && name === "s3" ? new StorageBusyError("no room", { cause: diskError("ENOSPC") }) : undefined));
+    const tried = opening((name) =>
+      isFull && name === "s3" ? new StorageBusyError("no room", { cause: diskError("ENOSPC") }) : undefined,
+    );
     const done = tried.openAll();
     while (tried.opened.length < 99) await turn();
     assert.deepEqual(tried.told, ["blocked: ENOSPC: as the test wants it"]);

@@ -74,8 +74,21 @@ describe("a stream of the journal", () => {
   test("is deleted, whatever was lost, where its directory is that of a later stream of the name", async () => {
     const stream = await met();
     const other = (more: Partial<Sidecar>): JournaledStream => {
-      const sidecar = { ...IDENTITY, id: "b".repeat(24), state: new MutableState(), earliest: { position: 0, segmentStart: 0 }, forks: null, softDeleted: false, segments: [], batch: 2, claimed: false };
-      return journaledStream(IDENTITY, stream.directory, { firstBatch: stream.firstBatch, sidecar: { kind: "sound", sidecar: { ...sidecar, ...more } } });
+      const sidecar = {
+        ...IDENTITY,
+        id: "b".repeat(24),
+        state: new MutableState(),
+        earliest: { position: 0, segmentStart: 0 },
+        forks: null,
+        softDeleted: false,
+        segments: [],
+        batch: 2,
+        claimed: false,
+      };
+      return journaledStream(IDENTITY, stream.directory, {
+        firstBatch: stream.firstBatch,
+        sidecar: { kind: "sound", sidecar: { ...sidecar, ...more } },
+      });
     };
     assert.deepEqual([isSuperseded(stream), isSuperseded(other({}))], [false, true]);
     for (const more of [{ batch: 1 }, { claimed: true }, { id: IDENTITY.id }]) assert.equal(isSuperseded(other(more)), false, JSON.stringify(more));

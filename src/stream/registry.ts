@@ -210,29 +210,24 @@ export class Registry {
 
   /** Deletes the stream of this name (specification 4.4). */
   async delete(name: string): Promise<DeleteOutcome> {
-    let stream: Stream | Refused | null = this.#streams.get(name) ?? null;
+    let stream = this.#streams.get(name);
     try {
-      // One wait and no more, as a creation has: of two that came at the same time the first one goes first.
-      if (stream === null) {
+      // One that is found is deleted at once: what was asked of the name later comes later.
+      while (stream === null) {
         const loaded = await this.#load(name, true);
-        stream = this.#streams.get(name) ?? loaded;
+        if (isRefused(loaded)) return loaded;
+        stream = this.#streams.get(name);
+        if (loaded === null && stream === null) return NOT_FOUND;
       }
     } catch (error) {
-      return this.#deleteDamaged(name, error);
+      // One that is damaged can't be loaded, but it can be got rid of.
+      if (!(error instanceof DamagedStreamError)) throw error;
+      const how = await this.#context.storage.deleteDamaged(name);
+      return how === "durable" ? { kind: "deleted" } : refuseRejected(how);
     }
-    if (stream === null) return NOT_FOUND;
-    if (!(stream instanceof Stream)) return stream;
     if (!stream.isCurrent) return this.#afterDeletion(stream, (refused) => refused ?? this.delete(name));
     const current = this.#unlessExpired(stream);
-    if (!(current instanceof Stream)) return current;
-    return (await this.#remove(stream)) ?? { kind: "deleted" };
-  }
-
-  /** One that is damaged can't be loaded, but it can be got rid of. */
-  async #deleteDamaged(name: string, error: unknown): Promise<DeleteOutcome> {
-    if (!(error instanceof DamagedStreamError)) throw error;
-    const how = await this.#context.storage.deleteDamaged(name);
-    return how === "durable" ? { kind: "deleted" } : refuseRejected(how);
+    return current instanceof Stream ? ((await this.#remove(current)) ?? { kind: "deleted" }) : current;
   }
 
   /** Submits the deletion of a stream; returns how it ends: with `null` when it is durable, else with why it failed. */

@@ -246,6 +246,16 @@ describe("deleting", () => {
     assert.equal(await textOf(registry, "s"), "last");
   });
 
+  test("comes before a later creation also where the stream is on disk, and has expired", async (t) => {
+    const engine = await openEngine();
+    await registryOn(engine).registry.create("s", createOf({ text: "old", expiresAtMs: engine.clock.nowMs() + 1000 }));
+    const { engine: next, registry } = await registryOf(t, {}, await reopen(engine));
+    next.clock.advance(2000);
+    const outcomes = [registry.delete("s"), registry.create("s", createOf({ text: "new" })), appendByName(registry, "s", appendOf("!"))];
+    assert.deepEqual(await soFar(next, outcomes), ["stream-not-found", "created", "appended"]);
+    assert.equal(await textOf(registry, "s"), "new!");
+  });
+
   test("of a stream that has expired comes before its name is made again, or the creation fails with it", async (t) => {
     const { engine, registry } = await registryOf(t);
     await registry.create("s", createOf({ text: "old", ttlSeconds: 1 }));

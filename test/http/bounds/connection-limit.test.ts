@@ -52,7 +52,7 @@ async function answered(socket: net.Socket): Promise<string> {
   return text;
 }
 
-describe("a gate", () => {
+describe("the gate that limits connections", () => {
   test("lets as many through as are served, and refuses the others without looking at their requests", async (t) => {
     const { connect, log } = await gated(t, { served: 2, turnedAway: 1 });
     const first = connect();

@@ -82,7 +82,7 @@ async function turns(server: TestServer): Promise<void> {
   for (let round = 0; round < 20; round += 1) await server.send("HEAD", "s");
 }
 
-describe("a reader", () => {
+describe("a reader that does not take its answer", () => {
   for (const [stallMs, getsAll] of [[59_000, true], [61_000, false]] as const) {
     test(`that takes nothing of its answer for ${stallMs} ms is ${getsAll ? "waited for" : "cut"}`, async (context) => {
       const server = await withStream(context);
@@ -167,7 +167,7 @@ describe("what a client takes of one long write", () => {
   }
 });
 
-describe("memory for answers", () => {
+describe("memory for answers that are not taken", () => {
   /** Readers of one address that have all the room there is. */
   async function fill(context: TestContext): Promise<{ readonly port: number; readonly parts: HttpParts; readonly readers: readonly Reader[] }> {
     const { port, parts } = await withFourRooms(context);

@@ -216,7 +216,8 @@ function faultOfMethods(value: unknown, methods: readonly string[]): string | nu
   const isObject = typeof value === "object" && value !== null;
   const lacking = isObject ? methods.find((method) => typeof Reflect.get(value, method) !== "function") : undefined;
   if (isObject && lacking === undefined) return null;
-  return `must have the methods ${methods.slice(0, -1).join(", ")} and ${methods.at(-1)}${lacking === undefined ? "" : `: ${lacking} is none`}`;
+  const why = lacking === undefined ? "" : `: ${lacking} is none`;
+  return `must have the methods ${methods.slice(0, -1).join(", ")} and ${methods.at(-1)}${why}`;
 }
 
 function settingsOf(options: ServerOptions): Settings {

@@ -47,7 +47,8 @@ export class ConnectionGate {
   /** Puts itself in front of the present connection listeners of `server`. */
   constructor(server: Server, options: ConnectionGateOptions) {
     this.#options = options;
-    const listeners = server.listeners("connection") as ((socket: Socket) => void)[]; // listeners of this event take a socket
+    // Listeners of this event take a socket.
+    const listeners = server.listeners("connection") as ((socket: Socket) => void)[];
     server.removeAllListeners("connection");
     // One function for all connections.
     const left = (): void => this.#left();

@@ -154,7 +154,8 @@ describe("what a client takes of one long write", () => {
       const { unread, clock } = httpParts();
       const queue = { writeQueueSize: MIB };
       let isCut = false;
-      const socket = { writableLength: MIB, _handle: handleOf(queue), destroy: () => (isCut = true) } as unknown as Socket; // all that is asked of one
+      // All that is asked of one.
+      const socket = { writableLength: MIB, _handle: handleOf(queue), destroy: () => (isCut = true) } as unknown as Socket;
       unread.add(socket, MIB);
       for (let round = 0; round < 10; round += 1) {
         clock.advance(50_000);

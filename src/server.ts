@@ -1,3 +1,5 @@
+// Wires a server together, from the directory to the listener: `createServer` and `createHandler`.
+
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { connectionLimitFor } from "./http/bounds/connection-limit.js";
 import type { Context } from "./http/context/context.js";

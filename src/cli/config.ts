@@ -1,3 +1,5 @@
+// Reads the command line and the environment.
+
 import { basename } from "node:path";
 import { defaultSettings, formatValue, OPTIONS } from "../options.js";
 import type { OptionName, OptionSpec, OptionValue, Settings } from "../options.js";

@@ -1,3 +1,5 @@
+// Answers `/` and the prefix with a page that says what server this is.
+
 import { firstRequest } from "../../ops/first-request.js";
 import { packageVersion } from "../../ops/version.js";
 import { preferredType } from "../../protocol/accept.js";

@@ -130,7 +130,8 @@ function faultOfNumber(spec: OptionSpec, value: unknown): string | null {
   if (value === Infinity && spec.canBeOff === true) return null;
   const fits = typeof value === "number" && value >= min && value <= max;
   if (fits && (spec.kind === "duration" || Number.isInteger(value))) return null;
-  return `must be from ${formatValue(spec, min)} to ${formatValue(spec, max)}${spec.canBeOff === true ? ", or off" : ""}`;
+  const off = spec.canBeOff === true ? ", or off" : "";
+  return `must be from ${formatValue(spec, min)} to ${formatValue(spec, max)}${off}`;
 }
 
 /** What is wrong with a prefix, or `null`: it begins and ends with `/` and has only characters that a URL path has. */

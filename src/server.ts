@@ -1,3 +1,5 @@
+// Wires a server together, from the directory to the listener: `createServer` and `createHandler`.
+
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { connectionLimitFor } from "./http/bounds/connection-limit.js";
 import type { Context } from "./http/context/context.js";
@@ -215,7 +217,8 @@ function faultOfMethods(value: unknown, methods: readonly string[]): string | nu
   const isObject = typeof value === "object" && value !== null;
   const lacking = isObject ? methods.find((method) => typeof Reflect.get(value, method) !== "function") : undefined;
   if (isObject && lacking === undefined) return null;
-  return `must have the methods ${methods.slice(0, -1).join(", ")} and ${methods.at(-1)}${lacking === undefined ? "" : `: ${lacking} is none`}`;
+  const why = lacking === undefined ? "" : `: ${lacking} is none`;
+  return `must have the methods ${methods.slice(0, -1).join(", ")} and ${methods.at(-1)}${why}`;
 }
 
 function settingsOf(options: ServerOptions): Settings {

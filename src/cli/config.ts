@@ -1,3 +1,5 @@
+// Reads the command line and the environment.
+
 import { basename } from "node:path";
 import { defaultSettings, formatValue, OPTIONS } from "../options.js";
 import type { OptionName, OptionSpec, OptionValue, Settings } from "../options.js";
@@ -195,7 +197,8 @@ function lineUnlessThere(dir: string, verbNames: readonly string[]): string | nu
   const hint = meant === null ? "" : `did you mean streamdir ${meant}? Else `;
   // Words that a shell or the command line would read as something else are not repeated.
   const written = /^[\w.][\w.+,:@%-]*$/.test(dir) ? dir : "DIR";
-  return `${quoted(dir)} is neither a command nor a directory: ${hint}write streamdir ${verbNames[0]} ${written} to make it`;
+  const command = `streamdir ${verbNames[0]} ${written}`;
+  return `${quoted(dir)} is neither a command nor a directory: ${hint}write ${command} to make it`;
 }
 
 function asDirectory(word: string): string {

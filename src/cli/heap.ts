@@ -1,3 +1,5 @@
+// Bounds how far the heap grows before V8 collects.
+
 import { setFlagsFromString } from "node:v8";
 
 const FLAG = "--heap-growing-percent";

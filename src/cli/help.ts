@@ -39,7 +39,8 @@ export function helpText(verbs: readonly [DescribedVerb, ...DescribedVerb[]]): s
     columns("--version", "print the version"),
     "",
     "A SIZE is written like 64MiB, 1.5KiB, 10MB or 4096; a TIME like 500ms, 1.5s, 2m or 1h.",
-    `Exit status: ${EXIT.done} stopped, ${EXIT.unusable} directory or port unusable, ${EXIT.usage} wrong usage, ${EXIT.crash} fault of the program,`,
+    `Exit status: ${EXIT.done} stopped, ${EXIT.unusable} directory or port unusable, ${EXIT.usage} wrong usage, ` +
+      `${EXIT.crash} fault of the program,`,
     `${EXIT.fault} storage fault.`,
     "",
   ].join("\n");

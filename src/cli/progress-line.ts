@@ -1,3 +1,5 @@
+// Shows on a terminal how far an offline command is.
+
 import type { VerifyProgress } from "../storage/file/offline/verify.js";
 import type { Output } from "./verb.js";
 

@@ -1,3 +1,5 @@
+// The verb `serve`: runs a server until a signal or a fault.
+
 import { resolve } from "node:path";
 import { systemClock } from "../ops/clock.js";
 import type { Clock } from "../ops/clock.js";

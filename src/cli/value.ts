@@ -1,3 +1,5 @@
+// Reads and checks the value of one option, as text.
+
 import { oneLine } from "../ops/log.js";
 import { faultOf, formatValue, UNITS } from "../options.js";
 import type { OptionSpec, OptionValue } from "../options.js";

@@ -1,3 +1,5 @@
+// Answers what is not HTTP.
+
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { STREAM_METHODS } from "./encoding/cors.js";

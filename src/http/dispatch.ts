@@ -1,3 +1,5 @@
+// Routes each request to its handler.
+
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { decodeName } from "../protocol/names.js";

@@ -1,3 +1,5 @@
+// The node:http server: limits, connections, and how they end.
+
 import { Server, type IncomingMessage, type ServerOptions, type ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import type { Clock } from "../ops/clock.js";
@@ -40,7 +42,7 @@ export const REQUEST_LIMITS: RequestLimits = {
 /** Connections that may wait to be accepted, as far as the kernel allows: thousands of readers come back at once. */
 const LISTEN_BACKLOG = 4096;
 
-/** What an HTTP server works with. */
+/** The options of an HTTP server. */
 export interface HttpServerOptions {
   readonly dispatcher: Dispatcher;
   readonly responder: Responder;

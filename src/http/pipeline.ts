@@ -1,3 +1,5 @@
+// Runs pipelined requests one at a time.
+
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 

@@ -1,3 +1,5 @@
+// Answers commands on the socket of the process.
+
 import type { Socket } from "node:net";
 import type { Clock } from "./clock.js";
 import { packageVersion } from "./version.js";

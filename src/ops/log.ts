@@ -1,3 +1,5 @@
+// The log: levels, formats, one line for each message.
+
 import { systemClock } from "./clock.js";
 import type { Clock } from "./clock.js";
 

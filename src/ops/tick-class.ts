@@ -1,3 +1,5 @@
+// Keeps V8's hidden class of Node's ticks alive, which makes small requests faster.
+
 import { executionAsyncResource } from "node:async_hooks";
 
 /** One of the objects that Node queues, kept for good. */

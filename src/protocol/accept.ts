@@ -1,3 +1,5 @@
+// Reads `Accept`.
+
 /** A range of media types in an `Accept` header. */
 interface MediaRange {
   readonly range: string;

@@ -1,3 +1,5 @@
+// The `Cache-Control` of reads.
+
 /** How many times longer than it is fresh a cache may serve a read while it revalidates (docs/api.md, Read). */
 const STALE_FACTOR = 5;
 

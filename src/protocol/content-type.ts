@@ -1,3 +1,5 @@
+// Reads content types, and what they mean for a stream.
+
 /** The content type of a stream that is created without one (docs/api.md, Create a stream). */
 export const DEFAULT_CONTENT_TYPE = "application/octet-stream";
 

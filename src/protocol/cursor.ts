@@ -1,3 +1,5 @@
+// The cursors of live reads, by which caches tell one request from the next.
+
 /**
  * The instant that cursors count from: 2024-10-09T00:00:00Z (docs/api.md, Wait for more), in milliseconds since 1970.
  */

@@ -1,3 +1,5 @@
+// Decodes and checks the names of streams.
+
 import { isUtf8 } from "node:buffer";
 
 /** Longest stream name, in bytes of UTF-8 after percent-decoding (protocol: Names). */

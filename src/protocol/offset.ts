@@ -1,3 +1,5 @@
+// Reads and writes offset tokens.
+
 import { crc32 } from "node:zlib";
 import { parseDigits } from "./decimal.js";
 

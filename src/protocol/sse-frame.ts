@@ -1,3 +1,5 @@
+// Encodes Server-Sent Events.
+
 /** The contents of a control event (docs/api.md, Follow). `cursor` is `null` only where the stream is closed. */
 export interface ControlFields {
   /** Offset token to read from next. */

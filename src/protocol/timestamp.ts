@@ -1,3 +1,5 @@
+// Reads and writes RFC 3339 timestamps.
+
 import { parseDigits } from "./decimal.js";
 
 const MINUTE_MS = 60_000;

@@ -5,7 +5,7 @@ import test from "node:test";
 import { isDirectory } from "../../src/cli/existing-directory.js";
 import { tempDir } from "../helpers/temp-dir.js";
 
-test("tells a directory from a file and from nothing", async () => {
+test("an existing directory is told from a file and from nothing", async () => {
   const dir = tempDir();
   mkdirSync(join(dir, "empty"));
   mkdirSync(join(dir, "full", "of"), { recursive: true });
@@ -17,6 +17,6 @@ test("tells a directory from a file and from nothing", async () => {
   assert.equal(await isDirectory("."), true);
 });
 
-test("leaves a name that the system refuses to whoever opens it", async () => {
+test("a directory's name that the system refuses is left to whoever opens it", async () => {
   assert.equal(await isDirectory("x".repeat(5000)), true);
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { nearest } from "../../src/cli/nearest.js";
 
-describe("nearest", () => {
+describe("the nearest word", () => {
   const known = ["host", "port", "prefix", "ttl", "tail-cache-bytes", "sse-lifetime", "log-level", "log-format"];
   const rows: readonly [title: string, word: string, meant: string | null][] = [
     ["the word itself", "port", "port"],

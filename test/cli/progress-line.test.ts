@@ -9,7 +9,7 @@ function lineOn(isTTY: boolean): { line: ProgressLine; written: string[]; clock:
   return { line: new ProgressLine(output, () => clock.ms), written, clock };
 }
 
-test("a terminal is shown a bar, streams and bytes, at most ten times a second", () => {
+test("the progress line shows a terminal a bar, streams and bytes, at most ten times a second", () => {
   const { line, written, clock } = lineOn(true);
   line.show({ streams: 1, bytes: 3 * 1024 * 1024, done: 0.5 });
   line.show({ streams: 2, bytes: 0, done: 0.6 });
@@ -18,7 +18,7 @@ test("a terminal is shown a bar, streams and bytes, at most ten times a second",
   assert.deepEqual(written, [`\r[${"#".repeat(15)}${".".repeat(15)}] 50% 1 streams, 3 MiB\u001b[K`, `\r[${"#".repeat(30)}] 100% 3 streams, 0 MiB\u001b[K`]);
 });
 
-test("the bar is taken away for other lines, once", () => {
+test("the progress line is removed for other lines, once", () => {
   const { line, written } = lineOn(true);
   line.clear();
   line.show({ streams: 0, bytes: 0, done: 0 });
@@ -27,7 +27,7 @@ test("the bar is taken away for other lines, once", () => {
   assert.deepEqual(written.slice(1), ["\r\u001b[K"]);
 });
 
-test("a pipe is shown nothing", () => {
+test("the progress line shows a pipe nothing", () => {
   const { line, written } = lineOn(false);
   line.show({ streams: 1, bytes: 1, done: 1 });
   line.clear();

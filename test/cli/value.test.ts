@@ -8,7 +8,7 @@ const KiB = 1024;
 const MiB = 1024 * KiB;
 const GiB = 1024 * MiB;
 
-describe("parseValue reads", () => {
+describe("the value of an option is read", () => {
   const rows: readonly [spec: OptionSpec, text: string, value: OptionValue][] = [
     [OPTIONS.segmentBytes, "64MiB", 64 * MiB],
     [OPTIONS.segmentBytes, "16777216", 16 * MiB],
@@ -53,7 +53,7 @@ describe("parseValue reads", () => {
   }
 });
 
-describe("parseValue refuses", () => {
+describe("the value of an option is refused", () => {
   const port = "must be from 0 to 65535";
   const size = "must be from 4KiB to 4GiB";
   const unreadableSize = `${size}, written like 64MiB`;
@@ -110,7 +110,7 @@ describe("parseValue refuses", () => {
   }
 });
 
-describe("quoted", () => {
+describe("input as a refusal quotes it", () => {
   test("keeps a text on one line", () => assert.equal(quoted('a\nb"\u2028'), '"a\\nb\\"\\u2028"'));
   test("cuts a long text", () => assert.equal(quoted("x".repeat(61)), `"${"x".repeat(60)}..."`));
   test("shows a text of the longest length whole", () => assert.equal(quoted("x".repeat(60)), `"${"x".repeat(60)}"`));

@@ -13,7 +13,7 @@ const TIMEOUT_MS = 12_345;
 const HOST = "Host: a\r\n";
 const POST = `POST /v1/stream/a HTTP/1.1\r\n${HOST}Content-Type: application/octet-stream\r\n`;
 
-test("a client that resets its connection behind a CONNECT harms nobody else", async (context) => {
+test("a client that resets its connection after a CONNECT harms nobody else", async (context) => {
   const server = await startServer(context);
   // When the reset comes is up to the system: some of these meet the answer.
   for (let round = 0; round < 50; round += 1) {
@@ -53,7 +53,7 @@ describe("a client that goes on sending after HTTP broke", () => {
   });
 });
 
-describe("a body that breaks behind its answer leaves it whole", () => {
+describe("a body that breaks after its answer leaves the answer whole", () => {
   const BROKEN_BODY = `${HOST}Transfer-Encoding: chunked\r\n\r\nnonsense\r\n`;
   for (const path of REQUEST_PATHS) {
     test(`where the request was refused by its head, on the ${path} path`, async (context) => {
@@ -92,7 +92,7 @@ test("a request whose client ends its side half-way is 400", async (context) => 
   assert.equal((await server.send("GET", "a")).text, "");
 });
 
-describe("nonsense behind a request", () => {
+describe("nonsense after a request", () => {
   test("is answered behind the answer to that request", async (context) => {
     const server = await startServer(context, { longPollTimeoutMs: TIMEOUT_MS });
     await server.send("PUT", "a");

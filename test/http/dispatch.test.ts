@@ -60,7 +60,7 @@ describe("a page that is stored in a stream has no origin, and runs and loads no
   }
 });
 
-describe("where a request leads", () => {
+describe("the dispatcher leads a request", () => {
   const cases: readonly (readonly [title: string, method: string, target: string, status: number, code: string | null, allow?: string])[] = [
     ["an unknown path", "GET", "/v1/other", 404, "unknown-path"],
     ["another method of the root", "PUT", "/", 405, "method-not-allowed", "GET, HEAD, OPTIONS"],
@@ -106,7 +106,7 @@ describe("where a request leads", () => {
   });
 });
 
-describe("a browser asks what it may send", () => {
+describe("CORS: a browser asks what it may send", () => {
   for (const target of ["a", "a%zz", "/health", "/", "/v1/stream/", "*"]) {
     test(`of ${target}`, async (context) => {
       const server = await startServer(context);
@@ -128,7 +128,7 @@ describe("a browser asks what it may send", () => {
   });
 });
 
-describe("a server that only reads", () => {
+describe("a read-only server", () => {
   const options: Partial<ServerOptions> = { readOnly: true };
   for (const method of ["PUT", "POST", "DELETE"]) {
     test(`refuses ${method}`, async (context) => {
@@ -145,7 +145,7 @@ describe("a server that only reads", () => {
   });
 });
 
-describe("a head that can't be understood", () => {
+describe("a request head that can't be understood", () => {
   for (const name of ["Stream-Closed", "Stream-TTL", "Stream-Seq", "Producer-Id", "Content-Type"]) {
     test(`${name} twice is 400`, async (context) => {
       const server = await startServer(context);

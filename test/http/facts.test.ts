@@ -26,7 +26,7 @@ test("a refusal carries the one fact that its reader needs, to people and to pro
   }
 });
 
-test("a closed stream says after a restart, too, since when it is closed", async (context) => {
+test("a closed stream says since when it is closed, after a restart too", async (context) => {
   const before = await startServer(context);
   await before.send("PUT", "a", { headers: TEXT, body: "x" });
   before.clock.advance(5000);

@@ -30,7 +30,7 @@ async function connectionHandledBy(context: TestContext, handlers: Pick<Dispatch
   return connection;
 }
 
-describe("a connection", () => {
+describe("a connection of the HTTP server", () => {
   test("carries one request after the other", async (context) => {
     const server = await startServer(context);
     const connection = await server.connect();

@@ -23,7 +23,7 @@ async function earliestOf(server: TestServer): Promise<string> {
   return String((await server.send("HEAD", "s")).headers["stream-earliest-offset"]);
 }
 
-describe("a stream of which only the end is kept", () => {
+describe("retention: a stream of which only the end is kept", () => {
   test("answers 410 before its earliest byte, and tells where that is", async (context) => {
     const { server, tokens } = await trimmedStream(context);
     const earliest = await earliestOf(server);

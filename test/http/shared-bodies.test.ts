@@ -76,7 +76,7 @@ class BodyServer {
 
 const KIB = 1024;
 
-describe("memory for bodies", () => {
+describe("memory for request bodies, over HTTP", () => {
   for (const length of [null, 600 * KIB]) {
     test(`that is full is 503, for one ${length === null ? "in chunks" : "with a promised length"}`, async (context) => {
       const server = await BodyServer.start(context, { maxLargeBytes: 1000 * KIB, maxBodyBytes: 1000 * KIB });
@@ -171,7 +171,7 @@ describe("memory for bodies", () => {
   });
 });
 
-test("sixteen bodies that do not end leave others alone", async (context) => {
+test("sixteen request bodies that do not end leave others alone", async (context) => {
   const server = await startServer(context);
   await server.send("PUT", "a", { headers: BYTES });
   const body = Buffer.alloc(16 * MIB - 1);

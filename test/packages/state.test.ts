@@ -24,7 +24,8 @@ const server = await Server.start();
 
 /** What takes every value; the types are all that these tests need. */
 function schemaOf<T>() {
-  return { "~standard": { version: 1 as const, vendor: "streamdir", validate: (value: unknown) => ({ value: value as T }) } }; // the tests write no other
+  // The tests write no other values.
+  return { "~standard": { version: 1 as const, vendor: "streamdir", validate: (value: unknown) => ({ value: value as T }) } };
 }
 
 function create(): Promise<DurableStream> {

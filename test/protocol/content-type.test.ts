@@ -96,7 +96,7 @@ test("a valid content type is a media type with well-formed parameters", () => {
   for (const text of invalid) assert.equal(isValidContentType(text), false, JSON.stringify(text));
 });
 
-test("streams of one content type share one format, and what nobody else has is right all the same", () => {
+test("streams of one content type share one format, and a content type that no other stream has is right too", () => {
   assert.deepEqual(formatOf("Application/JSON; charset=utf-8"), { contentType: "Application/JSON; charset=utf-8", isJson: true });
   assert.equal(formatOf("text/plain"), formatOf(["text", "plain"].join("/")));
   for (let kind = 0; kind < 1000; kind += 1) assert.deepEqual(formatOf(`text/x-${kind}`), { contentType: `text/x-${kind}`, isJson: false });

@@ -6,11 +6,11 @@ const NOW_MS = CURSOR_EPOCH_MS + 1000 * CURSOR_INTERVAL_MS;
 const least = (): number => 0;
 const most = (): number => 1 - 2 ** -53;
 
-test("the epoch is 2024-10-09T00:00:00Z", () => {
+test("cursors count from 2024-10-09T00:00:00Z", () => {
   assert.equal(new Date(CURSOR_EPOCH_MS).toISOString(), "2024-10-09T00:00:00.000Z");
 });
 
-test("without a client's cursor the answer counts whole intervals since the epoch", () => {
+test("the cursor for a client without one counts whole intervals since the epoch", () => {
   const table: [sinceEpochMs: number, cursor: string][] = [
     [-1, "0"],
     [0, "0"],

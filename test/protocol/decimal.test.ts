@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseDecimal } from "../../src/protocol/decimal.js";
 
-test("a plain decimal up to 2^53-1 is its number, all else is null", () => {
+test("a plain decimal up to 2^53-1 is its number, everything else is null", () => {
   const table: [text: string, value: number | null][] = [
     ["0", 0],
     ["7", 7],

@@ -5,7 +5,7 @@ import { checkOf, formatOffset, isCheckOf, isStart, MAX_PART_BYTES, parseOffset,
 
 const ZERO = "0000000000000000";
 
-test("a token has one meaning, and anything else is none", () => {
+test("an offset token has one meaning, and any other text has none", () => {
   const table: [text: string, parsed: ReturnType<typeof parseOffset>][] = [
     ["-1", { kind: "start" }],
     ["now", { kind: "now" }],
@@ -38,7 +38,7 @@ test("a token has one meaning, and anything else is none", () => {
   for (const [text, parsed] of table) assert.deepEqual(parseOffset(text), parsed, JSON.stringify(text));
 });
 
-test("a formatted place parses back to itself", () => {
+test("the offset token of a place parses back to it", () => {
   for (const start of [0, 1, 67_108_864, 2 ** 53 - 1]) {
     for (const byte of [1, 9, 10, 999_999, MAX_PART_BYTES]) {
       for (const check of [0, 1, 500_000, 999_998]) {
@@ -50,13 +50,13 @@ test("a formatted place parses back to itself", () => {
   }
 });
 
-test("tokens sort as text in the order of their places", () => {
+test("offset tokens sort as text in the order of their places", () => {
   const places: [number, number][] = [[0, 0], [0, 9], [0, 10], [0, 67_108_863], [67_108_864, 0], [67_108_864, 5], [134_217_728, 1]];
   const tokens = places.map(([start, byte]) => formatOffset(start, byte, 999_998));
   assert.deepEqual([...tokens].sort(), tokens);
 });
 
-test("the start has one token whoever wrote what follows, and one more is the start, too", () => {
+test("the start of a stream has one offset token whoever wrote what follows, and one more is the start, too", () => {
   assert.equal(START_TOKEN, `${ZERO}_${ZERO}`);
   for (const check of [0, 7, 999_998]) assert.equal(formatOffset(0, 0, check), START_TOKEN);
   const table: [token: string, expected: boolean][] = [[START_TOKEN, true], [`${ZERO}_0000000000000001`, true], [`${ZERO}_0000000000000002`, false], [`${ZERO}_0000000001000000`, false], [`0000000000000001_${ZERO}`, false]];
@@ -67,7 +67,7 @@ test("the start has one token whoever wrote what follows, and one more is the st
   }
 });
 
-describe("the check of an incarnation", () => {
+describe("the check of an incarnation in offset tokens", () => {
   test("is made from its id", () => {
     for (const id of ["0123456789abcdef01234567", "ffffffffffffffffffffffff", ""]) {
       assert.equal(checkOf(id), crc32(Buffer.from(id)) % 999_999);

@@ -7,7 +7,7 @@ import { seededRandom, seedOfRun } from "./seeded-random.js";
 const OFFSET = "0000000000000000_0000000000000042";
 const CONTROL = encodeControlEvent({ nextOffset: OFFSET, cursor: "123", upToDate: true, closed: false });
 
-test("text gets one data line per payload line, whatever ends it", () => {
+test("an SSE event of text has one data line per payload line, whatever ends it", () => {
   const table: [payload: string, lines: string][] = [
     ["a", "data:a\n"],
     ["a\nb", "data:a\ndata:b\n"],
@@ -27,7 +27,7 @@ test("text gets one data line per payload line, whatever ends it", () => {
   }
 });
 
-test("JSON messages become one array with a message on each line", () => {
+test("an SSE event of JSON messages is one array with a message on each line", () => {
   const table: [stored: string, frame: string][] = [
     ['{"k":1},\n', 'event: data\ndata:[\ndata:{"k":1}\ndata:]\n\n'],
     ['{"k":1},\n"é",\nnull,\n', 'event: data\ndata:[\ndata:{"k":1},\ndata:"é",\ndata:null\ndata:]\n\n'],
@@ -36,14 +36,14 @@ test("JSON messages become one array with a message on each line", () => {
   for (const [stored, frame] of table) assert.equal(encodeDataEvent(Buffer.from(stored), "json").toString(), frame);
 });
 
-test("binary data is one line of padded base64", () => {
+test("an SSE event of binary data is one line of padded base64", () => {
   const bytes = Buffer.from([0, 0x0a, 0x0d, 0xff, 0xfe]);
   assert.equal(encodeDataEvent(bytes, "base64").toString(), "event: data\ndata:AAoN//4=\n\n");
   const large = Buffer.alloc(10_000, 7);
   assert.equal(encodeDataEvent(large, "base64").toString(), `event: data\ndata:${large.toString("base64")}\n\n`);
 });
 
-test("a control event is one flat object on the line behind its name", () => {
+test("an SSE control event is one flat object on the line after its name", () => {
   const table: [cursor: string | null, upToDate: boolean, closed: boolean, fields: string][] = [
     ["123", true, false, ',"streamCursor":"123","upToDate":true'],
     ["123", false, false, ',"streamCursor":"123"'],
@@ -61,7 +61,7 @@ test("a control event is one flat object on the line behind its name", () => {
   }
 });
 
-test("any payload comes back whole and forges no event", () => {
+test("any payload comes back whole from SSE events and forges none", () => {
   const seed = seedOfRun();
   const random = seededRandom(seed);
   const pieces = ["\r", "\n", "\r\n", " ", "  ", "\t", ":", "event: control", "data: {}", "data:", "id: 9", "x", "é🌊", "\0", "\ufeff", "\u2028", "\u0085"];
@@ -80,7 +80,7 @@ test("any payload comes back whole and forges no event", () => {
   }
 });
 
-test("any JSON messages come back as their array", () => {
+test("any JSON messages come back from SSE events as their array", () => {
   const seed = seedOfRun();
   const random = seededRandom(seed);
   for (let round = 0; round < 500; round++) {
@@ -96,13 +96,13 @@ test("any JSON messages come back as their array", () => {
   }
 });
 
-test("a comment and the time to wait before the next connection make no event", () => {
+test("an SSE comment and the time to wait before the next connection make no event", () => {
   assert.equal(encodeRetry(250).toString(), "retry: 250\n");
   const events = parseEventStream(Buffer.concat([encodeRetry(100), CONTROL, SSE_COMMENT, SSE_COMMENT, CONTROL]).toString("latin1"));
   assert.deepEqual(events, parseEventStream(Buffer.concat([CONTROL, CONTROL]).toString("latin1")));
 });
 
-test("few readers come back at once, many at times of their own within a second", () => {
+test("few SSE readers reconnect at once, many at times of their own within a second", () => {
   const table: [readers: number, withLeast: number, withMost: number][] = [
     [0, 100, 100],
     [1, 100, 100],

@@ -76,13 +76,13 @@ test("what is no RFC 3339 timestamp, or no real instant, is null", () => {
   for (const text of table) assert.equal(parseTimestamp(text), null, text);
 });
 
-test("every day of four centuries is read as the platform reads it", () => {
+test("a timestamp on each day of four centuries is read as the platform reads it", () => {
   for (let ms = Date.UTC(1799, 11, 28); ms < Date.UTC(2204, 0, 5); ms += 86_400_000) {
     assert.equal(parseTimestamp(new Date(ms).toISOString()), ms);
   }
 });
 
-test("instants that RFC 3339 cannot write are formatted as the nearest that it can", () => {
+test("timestamps that RFC 3339 cannot write are formatted as the nearest that it can", () => {
   assert.equal(formatTimestamp(1e18), "9999-12-31T23:59:59.999Z");
   assert.equal(formatTimestamp(-1e18), "0000-01-01T00:00:00.000Z");
 });

@@ -37,7 +37,7 @@ test("only a UTF-8 sequence that can still be completed is held back", () => {
   }
 });
 
-test("text cut anywhere and held back accordingly decodes as if it were whole", () => {
+test("UTF-8 text cut anywhere and held back accordingly decodes as if it were whole", () => {
   const bytes = Buffer.from("aé€🌊\u0800\ud7ff\ue000\u{10000}\u{10ffff}z");
   for (let cut = 0; cut <= bytes.length; cut++) {
     const end = completeTextLength(bytes.subarray(0, cut));
@@ -66,7 +66,7 @@ test("text in parts is UTF-8 exactly if it is as a whole, however it is cut", ()
   }
 });
 
-test("text that ends inside a character is not whole, and what can't be one any more is not UTF-8", () => {
+test("UTF-8 text that ends inside a character is not whole, and what can't become one is not UTF-8", () => {
   const check = new Utf8Check();
   assert.ok(check.take(Buffer.from([0x61, 0xe2, 0x82])));
   assert.ok(!check.isWhole);

@@ -15,7 +15,7 @@ const PROCESSES = 6;
 /** What `npm test` leaves out too, what takes minutes, and what needs programs of others. */
 const LEFT_OUT = ["bench", "conformance", "docs/recipes", "faults", "fuzz", "mcp", "nodes", "openapi", "packages", "proxies", "scale"];
 
-/** Tests that take seconds of a processor each: most start the command again and again. `npm run lint` has the last one. */
+/** Tests that take seconds each: most start the command again and again, or wait for it. `npm run lint` has the last one. */
 const SLOW = [
   "cli/bin.test.ts",
   "cli/main.test.ts",
@@ -25,7 +25,9 @@ const SLOW = [
   "cli/verify.test.ts",
   "docs/library.test.ts",
   "http/bounds/unread.test.ts",
+  "http/half-close.test.ts",
   "http/raw-cases.test.ts",
+  "http/timeouts.test.ts",
   "protocol/json/json-scanner.test.ts",
   "readme.test.ts",
   "storage/file/directory/lock-races.test.ts",

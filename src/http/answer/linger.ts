@@ -1,3 +1,5 @@
+// Keeps reading from a refused client, so that it does not lose its answer to a reset.
+
 import type { Clock } from "../../ops/clock.js";
 import type { Exchange } from "../exchange/exchange.js";
 import { OwnResponse } from "../node/own-response.js";

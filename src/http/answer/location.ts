@@ -1,3 +1,5 @@
+// Makes the absolute URL of a stream, for `Location`.
+
 import type { Exchange } from "../exchange/exchange.js";
 
 /** A host with an optional port, as a `Host` header has it: nothing that could lead a client's URL elsewhere. */

@@ -1,3 +1,5 @@
+// Reuses the memory of large reads.
+
 import type { Clock } from "../../ops/clock.js";
 import type { Allocate } from "../../stream/loaded/stream.js";
 import type { Exchange } from "../exchange/exchange.js";

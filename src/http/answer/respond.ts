@@ -1,3 +1,5 @@
+// Writes the head of every answer, and sends what follows it.
+
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import { PREFLIGHT_HEADERS, type CorsPolicy } from "../encoding/cors.js";
@@ -19,7 +21,7 @@ export const EMPTY_BODY: Buffer = Buffer.alloc(0);
  */
 const MAX_JOINED_BYTES = 8 * 1024;
 
-/** What a responder works with. */
+/** The options of a responder. */
 export interface ResponderOptions {
   readonly cors: CorsPolicy;
   readonly inFlight: InFlight;

@@ -1,3 +1,5 @@
+// Bounds the memory of request bodies.
+
 import type { Socket } from "node:net";
 import type { Clock } from "../../ops/clock.js";
 import { Holder, SharedRoom } from "./shared-room.js";

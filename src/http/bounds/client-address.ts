@@ -1,3 +1,5 @@
+// Tells which client a connection belongs to.
+
 import type { Socket } from "node:net";
 
 /**

@@ -1,3 +1,5 @@
+// Limits the connections of a server, so that its files keep enough descriptors.
+
 import type { Server, Socket } from "node:net";
 import type { Log } from "../../ops/log.js";
 
@@ -28,7 +30,7 @@ export function connectionLimitFor(freeDescriptors: number): ConnectionLimit {
   return { served: open - turnedAway, turnedAway };
 }
 
-/** What a gate needs. */
+/** The options of the gate. */
 export interface ConnectionGateOptions {
   readonly limit: ConnectionLimit;
   /** Answers a connection that is one too many, and ends it. */
@@ -47,7 +49,8 @@ export class ConnectionGate {
   /** Puts itself in front of the present connection listeners of `server`. */
   constructor(server: Server, options: ConnectionGateOptions) {
     this.#options = options;
-    const listeners = server.listeners("connection") as ((socket: Socket) => void)[]; // listeners of this event take a socket
+    // Listeners of this event take a socket.
+    const listeners = server.listeners("connection") as ((socket: Socket) => void)[];
     server.removeAllListeners("connection");
     // One function for all connections.
     const left = (): void => this.#left();

@@ -1,3 +1,5 @@
+// Shares a bounded amount of memory between clients, fairly.
+
 import type { Socket } from "node:net";
 import type { Clock } from "../../ops/clock.js";
 import { clientAddressOf } from "./client-address.js";

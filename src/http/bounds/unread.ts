@@ -1,3 +1,5 @@
+// Bounds the memory and the time of answers that their clients do not take.
+
 import type { Socket } from "node:net";
 import type { Clock, Timer } from "../../ops/clock.js";
 import { clientAddressOf } from "./client-address.js";

@@ -1,3 +1,5 @@
+// Reads request bodies, and refuses requests that their heads disqualify.
+
 import { BodyBlocks } from "../../protocol/json/body-blocks.js";
 import { JsonFramer } from "../../protocol/json/json-frame.js";
 import { chain } from "../../stream/loaded/chain.js";

@@ -1,3 +1,5 @@
+// The headers that let pages of other origins call, and that make stored content harmless in a browser.
+
 import { CommonHeaders } from "./head.js";
 
 /** The methods of a stream. */

@@ -1,3 +1,5 @@
+// Writes the lines of an answer's head as text.
+
 import { STATUS_CODES, validateHeaderName, validateHeaderValue } from "node:http";
 
 /** How long a connection waits for its next request, in seconds. */

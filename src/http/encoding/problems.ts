@@ -1,3 +1,5 @@
+// The table of errors: every code with its status, and how a problem is encoded.
+
 import type { Refused, RefusalCode } from "../../stream/rules/outcome.js";
 
 /** The codes of what the HTTP layer itself refuses, before the stream layer or instead of it. */

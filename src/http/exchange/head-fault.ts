@@ -1,3 +1,5 @@
+// Checks the head of a request against HTTP, whatever the request asks for.
+
 import type { IncomingMessage } from "node:http";
 import { isIPv6 } from "node:net";
 import type { Exchange } from "./exchange.js";

@@ -1,3 +1,5 @@
+// Answers `/` and the prefix with a page that says what server this is.
+
 import { firstRequest } from "../../ops/first-request.js";
 import { packageVersion } from "../../ops/version.js";
 import { preferredType } from "../../protocol/accept.js";
@@ -55,7 +57,7 @@ export class FrontPage {
       server: "streamdir",
       version: this.#version,
       streams,
-      documentation: `https://www.npmjs.com/package/streamdir${this.#version === "unknown" ? "" : `/v/${this.#version}`}`,
+      documentation: "https://www.npmjs.com/package/streamdir" + (this.#version === "unknown" ? "" : `/v/${this.#version}`),
       protocol: PROTOCOL_URL,
       health: `${origin}/health`,
       try: firstRequest(streams, readOnly),

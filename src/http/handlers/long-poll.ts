@@ -1,3 +1,5 @@
+// Handles `GET` with `live=long-poll`.
+
 import type { ParsedOffset } from "../../protocol/offset.js";
 import type { MaybePromise } from "../../stream/loaded/stream.js";
 import type { Context } from "../context/context.js";

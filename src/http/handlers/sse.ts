@@ -1,3 +1,5 @@
+// Handles `GET` with `live=sse`.
+
 import type { ParsedOffset } from "../../protocol/offset.js";
 import { parseOffset } from "../../protocol/offset.js";
 import type { MaybePromise } from "../../stream/loaded/stream.js";

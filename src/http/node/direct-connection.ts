@@ -1,3 +1,5 @@
+// Answers small requests straight to the socket, without Node's ServerResponse.
+
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { answerUnderWay } from "./answer-under-way.js";

@@ -1,3 +1,5 @@
+// A request whose body does not pass through a stream.
+
 import { IncomingMessage, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { BodyBlocks } from "../../protocol/json/body-blocks.js";

@@ -1,3 +1,5 @@
+// Node's ServerResponse, with less memory for long answers.
+
 import { ServerResponse, type IncomingMessage } from "node:http";
 
 /** Node's private field for the text of a head; there is no public one. */

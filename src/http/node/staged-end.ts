@@ -1,3 +1,5 @@
+// Ends connections without losing the last answer.
+
 import type { Socket } from "node:net";
 import type { Clock } from "../../ops/clock.js";
 

@@ -1,3 +1,5 @@
+// Keeps waiting long-polls, and answers all of a stream together.
+
 import type { Timer } from "../../ops/clock.js";
 import { commonCursor, isGreaterCursor, nextCursor } from "../../protocol/cursor.js";
 import { chain } from "../../stream/loaded/chain.js";

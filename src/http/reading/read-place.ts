@@ -1,3 +1,5 @@
+// Finds the stream and the position where a read begins.
+
 import type { ParsedOffset } from "../../protocol/offset.js";
 import { chain } from "../../stream/loaded/chain.js";
 import type { Refused } from "../../stream/rules/outcome.js";

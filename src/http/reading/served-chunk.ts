@@ -1,3 +1,5 @@
+// Prepares a chunk once for all its readers, and answers each.
+
 import { etagMatches, formatEtag } from "../../protocol/etag.js";
 import { jsonArrayOf } from "../../protocol/json/json-frame.js";
 import type { Chunk, Stream } from "../../stream/loaded/stream.js";

@@ -1,3 +1,5 @@
+// Encodes a stretch of a stream as events, once for all readers.
+
 import { sseEncodingOf } from "../../protocol/content-type.js";
 import { encodeControlEvent, encodeDataEvent } from "../../protocol/sse-frame.js";
 import { completeTextLength } from "../../protocol/utf8.js";

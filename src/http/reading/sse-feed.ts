@@ -1,3 +1,5 @@
+// Sends what is new in a stream to all its SSE readers.
+
 import { sseEncodingOf } from "../../protocol/content-type.js";
 import { isGreaterCursor, nextCursor } from "../../protocol/cursor.js";
 import { retryDelayMs } from "../../protocol/sse-frame.js";

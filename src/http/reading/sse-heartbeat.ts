@@ -1,3 +1,5 @@
+// Keeps quiet SSE connections alive.
+
 import type { Clock, Timer } from "../../ops/clock.js";
 
 /** A group of SSE readers that share a heartbeat. */

@@ -1,3 +1,5 @@
+// One SSE connection: its backlog, its pace and its end.
+
 import type { Writable } from "node:stream";
 import type { Timer } from "../../ops/clock.js";
 import { isGreaterCursor, nextCursor } from "../../protocol/cursor.js";
@@ -20,7 +22,7 @@ export interface ReaderHost {
   left(reader: SseReader): void;
 }
 
-/** What a reader works with. */
+/** The options of an SSE reader. */
 export interface SseReaderOptions {
   readonly context: Context;
   readonly host: ReaderHost;

@@ -1,3 +1,5 @@
+// Gathers the parts of a body without a buffer for each.
+
 /** The size of the first block of a body of unknown length, and the largest size of any block, in bytes. */
 const MIN_BLOCK_BYTES = 1024;
 const MAX_BLOCK_BYTES = 256 * 1024;

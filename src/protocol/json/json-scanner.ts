@@ -1,3 +1,5 @@
+// Checks and frames JSON byte by byte.
+
 /** Deepest nesting of arrays and objects in one message; `{}` is 1 deep. */
 export const MAX_JSON_DEPTH = 1000;
 

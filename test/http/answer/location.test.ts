@@ -27,7 +27,7 @@ const CASES: Readonly<Record<string, Case>> = {
   "a connection over TLS": { headers: { Host: "a" }, socket: { encrypted: true }, expected: "https://a/a" },
 };
 
-describe("a location is made from", () => {
+describe("the Location of a stream is made from", () => {
   for (const [title, { headers = {}, socket = { localAddress: "127.0.0.1", localPort: 4437 }, path = "/a", expected }] of Object.entries(CASES)) {
     test(title, () => {
       const exchange = { req: { socket }, headers: readHeaders(Object.entries(headers).flat()), target: { path, query: "" } };

@@ -34,7 +34,7 @@ function directTo(context: TestContext, answer: Answering): Promise<RawConnectio
 
 const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
-describe("an answer", () => {
+describe("an HTTP answer", () => {
   test("with a body tells its length, and the connection stays", async (context) => {
     const connection = await connectTo(context, (responder, exchange) => responder.send(exchange, 200, ["Stream-Cursor", "7"], Buffer.from("hello")));
     for (let round = 0; round < 2; round += 1) {
@@ -292,7 +292,7 @@ describe("an answer that goes straight to its connection says what Node's own wo
   });
 });
 
-describe("an answer that can't be given", () => {
+describe("an HTTP answer that can't be sent", () => {
   for (const [what, connect] of [["is 500", connectTo], ["straight to its connection is 500", directTo]] as const) {
     test(`${what}, and those of the same turn are given`, async (context) => {
       const waiting: Exchange[] = [];
@@ -328,7 +328,7 @@ describe("an answer that can't be given", () => {
   });
 });
 
-describe("a refusal", () => {
+describe("the answer of a refusal", () => {
   test("is a problem document", async (context) => {
     const connection = await connectTo(context, (responder, exchange) => responder.refuse(exchange, problem("overloaded")));
     connection.write(GET);
@@ -352,7 +352,7 @@ describe("a refusal", () => {
   });
 });
 
-test("an endless answer has no frame: what is written is what goes out, and its end is the connection's", async (context) => {
+test("an endless answer is not framed: what is written is what goes out, and its end is the connection's", async (context) => {
   const connection = await connectTo(context, (responder, exchange) => {
     responder.beginEndless(exchange, ["Content-Type", "text/event-stream"]);
     exchange.res.write("one");
@@ -365,7 +365,7 @@ test("an endless answer has no frame: what is written is what goes out, and its 
   assert.equal(await connection.rest(), "onetwo");
 });
 
-test("a raw problem is a whole answer", () => {
+test("a raw problem is a complete answer", () => {
   const { responder } = httpParts();
   const [head = "", body = ""] = responder.rawProblem(problem("header-too-large")).split("\r\n\r\n");
   assert.match(head, /^HTTP\/1\.1 431 Request Header Fields Too Large\r\n/);

@@ -28,7 +28,7 @@ function memoryOf(maxSmallBytes: number, maxLargeBytes: number, maxBodyBytes = M
   return { memory: new BodyMemory({ maxSmallBytes, maxLargeBytes, maxBodyBytes, clock }), clock };
 }
 
-describe("memory for bodies", () => {
+describe("memory for request bodies", () => {
   test("is counted by what came, not by what is promised", () => {
     const { memory } = memoryOf(MIB, MIB);
     const body = new TestBody(MIB);

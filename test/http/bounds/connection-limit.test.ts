@@ -33,7 +33,8 @@ async function gated(t: TestContext, limit: ConnectionLimit): Promise<Gated> {
     await new Promise((resolve) => server.close(resolve));
   });
   const connect = (): ReturnType<Gated["connect"]> => {
-    const socket = net.connect({ port: (server.address() as AddressInfo).port, host: "127.0.0.1", allowHalfOpen: true }); // it listens on a port
+    const { port } = server.address() as AddressInfo; // it listens on a port
+    const socket = net.connect({ port, host: "127.0.0.1", allowHalfOpen: true });
     sockets.push(socket);
     let said = "";
     socket.setEncoding("latin1").on("data", (chunk: string) => (said += chunk));
@@ -52,7 +53,7 @@ async function answered(socket: net.Socket): Promise<string> {
   return text;
 }
 
-describe("a gate", () => {
+describe("the gate that limits connections", () => {
   test("lets as many through as are served, and refuses the others without looking at their requests", async (t) => {
     const { connect, log } = await gated(t, { served: 2, turnedAway: 1 });
     const first = connect();

@@ -82,7 +82,7 @@ async function turns(server: TestServer): Promise<void> {
   for (let round = 0; round < 20; round += 1) await server.send("HEAD", "s");
 }
 
-describe("a reader", () => {
+describe("a reader that does not take its answer", () => {
   for (const [stallMs, getsAll] of [[59_000, true], [61_000, false]] as const) {
     test(`that takes nothing of its answer for ${stallMs} ms is ${getsAll ? "waited for" : "cut"}`, async (context) => {
       const server = await withStream(context);
@@ -154,7 +154,8 @@ describe("what a client takes of one long write", () => {
       const { unread, clock } = httpParts();
       const queue = { writeQueueSize: MIB };
       let isCut = false;
-      const socket = { writableLength: MIB, _handle: handleOf(queue), destroy: () => (isCut = true) } as unknown as Socket; // all that is asked of one
+      // All that is asked of one.
+      const socket = { writableLength: MIB, _handle: handleOf(queue), destroy: () => (isCut = true) } as unknown as Socket;
       unread.add(socket, MIB);
       for (let round = 0; round < 10; round += 1) {
         clock.advance(50_000);
@@ -167,7 +168,7 @@ describe("what a client takes of one long write", () => {
   }
 });
 
-describe("memory for answers", () => {
+describe("memory for answers that are not taken", () => {
   /** Readers of one address that have all the room there is. */
   async function fill(context: TestContext): Promise<{ readonly port: number; readonly parts: HttpParts; readonly readers: readonly Reader[] }> {
     const { port, parts } = await withFourRooms(context);

@@ -33,7 +33,7 @@ async function contentOf(server: TestServer): Promise<string> {
   return (await server.send("GET", "a")).text;
 }
 
-describe("a body", () => {
+describe("a request body", () => {
   test("of the greatest size is taken, told or in chunks", async (context) => {
     const server = await withStream(context, { maxAppendBytes: 10 });
     assert.equal((await server.send("POST", "a", { headers: BYTES, body: "0123456789" })).status, 204);
@@ -77,7 +77,7 @@ describe("a body", () => {
   });
 });
 
-describe("a body that is too large", () => {
+describe("a request body that is too large", () => {
   test("is refused by its promised length, before it is read", async (context) => {
     const server = await withStream(context, { maxAppendBytes: 10 });
     const connection = await server.begin("POST", "a", { headers: { ...BYTES, "Content-Length": "11" } });
@@ -202,7 +202,7 @@ function gistOf({ status, headers, text }: Answer): object {
   return { status, rest, text };
 }
 
-describe("what its head refuses is refused before the body is read", () => {
+describe("a request that its head disqualifies is refused before the body is read", () => {
   for (const [title, method, target, headers, status, code] of REFUSED_BY_HEAD) {
     test(`${title}: ${status}, in the words for the whole request`, async (context) => {
       const server = await withStreams(context);
@@ -242,7 +242,7 @@ describe("what its head refuses is refused before the body is read", () => {
   });
 });
 
-describe("what its head does not refuse is decided when the body is there", () => {
+describe("a request that its head does not disqualify is decided when the body is there", () => {
   test("chunks that are all empty are no data for a closed stream", async (context) => {
     const server = await withStreams(context);
     for (const [headers, status] of [[CHUNKED, 400], [{ ...CHUNKED, "Stream-Closed": "true" }, 204]] as const) {
@@ -397,7 +397,7 @@ async function bodiesFor(context: TestContext, userOf: (responder: Responder, ex
   return { parts, open };
 }
 
-test("a fault in the look at a head is answered once, and the body is not used", async (context) => {
+test("a fault while a request's head is judged is answered once, and the body is not used", async (context) => {
   const { parts, open } = await bodiesFor(context, () => ({
     isJson: false,
     refusal: () => Promise.reject(new Error("no luck")),
@@ -411,7 +411,7 @@ test("a fault in the look at a head is answered once, and the body is not used",
   assert.deepEqual([parts.lines.length, parts.inFlight.size, parts.bodyMemory.bytes], [1, 0, 0]);
 });
 
-test("a body that ends, or whose client goes, while its head is looked at is not refused for it", async (context) => {
+test("a body that ends, or whose client goes, while its head is judged is not refused for it", async (context) => {
   const looks: ((refusal: Refused) => void)[] = [];
   let looked: () => void = () => undefined;
   const { parts, open } = await bodiesFor(context, (responder, exchange) => ({

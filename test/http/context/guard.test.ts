@@ -38,7 +38,7 @@ class Work {
   }
 }
 
-describe("a request's work", () => {
+describe("the guard of a request's handler", () => {
   test("that succeeds is left alone", async () => {
     for (const work of [() => {}, () => Promise.resolve()]) {
       const done = await new Work().do(work);

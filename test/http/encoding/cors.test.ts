@@ -9,7 +9,7 @@ function asRecord(flat: readonly string[]): Record<string, string> {
   return record;
 }
 
-describe("any origin may call", () => {
+describe("CORS: any origin may call", () => {
   const policy = new CorsPolicy("*");
   for (const origin of [null, "https://a.example"]) {
     test(`asked from ${origin}`, () => {
@@ -23,7 +23,7 @@ describe("any origin may call", () => {
   }
 });
 
-describe("some origins may call", () => {
+describe("CORS: some origins may call", () => {
   const policy = new CorsPolicy("https://A.example, http://localhost:8080");
   const cases: readonly (readonly [origin: string | null, allowed: string | undefined])[] = [
     ["https://a.example", "https://a.example"],
@@ -64,7 +64,7 @@ const TIMEOUT_MS = 12_345;
 /** Most requests that wait on one connection. */
 const MAX_WAITING = 256;
 
-describe("a page learns why its request was refused", () => {
+describe("CORS: a page learns why its request was refused", () => {
   const ORIGIN = "https://a.example";
   const PAGE = { Origin: ORIGIN, Host: "streams.test" };
   const OCTETS = { ...PAGE, "Content-Type": "application/octet-stream" };

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { ClosingLines, CommonHeaders, lengthHeader, linesOf, statusLine } from "../../../src/http/encoding/head.js";
 
-describe("the text of a head", () => {
+describe("the text of an answer's head", () => {
   test("begins with the status in words", () => {
     assert.equal(statusLine(204), "HTTP/1.1 204 No Content\r\n");
     assert.equal(statusLine(599), "HTTP/1.1 599 unknown\r\n");

@@ -50,7 +50,7 @@ describe("the headers of a problem", () => {
   for (const [title, refusal, own] of cases) test(title, () => assert.deepEqual(problemHeaders(refusal), [...common, ...own]));
 });
 
-test("a refusal is told apart from what was asked for", () => {
+test("a problem is told apart from the result of a parse", () => {
   assert.equal(isProblem(refuse("overloaded")), true);
   assert.equal(isProblem({ kind: "created" }), false);
   assert.equal(isProblem({}), false);

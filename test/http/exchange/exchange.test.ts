@@ -13,7 +13,7 @@ function exchangeWith(...rawHeaders: string[]): Exchange {
   return new Exchange({} as IncomingMessage, {} as ServerResponse, { path: "/", query: "" }, readHeaders(rawHeaders), false);
 }
 
-test("an exchange lets go of its headers, and leaves those of somebody else's server alone", () => {
+test("an exchange releases its headers, and leaves those of an embedding server alone", () => {
   const exchange = exchangeWith("Host", "a", "Origin", "b");
   exchange.forgetHeaders();
   assert.deepEqual([exchange.headers.host, exchange.headers.origin], [null, null]);
@@ -72,7 +72,7 @@ describe("an exchange on a connection of its own", () => {
   });
 });
 
-test("an exchange knows whether it came to a server of ours", async (context) => {
+test("an exchange knows whether it came to our own server", async (context) => {
   assert.equal(bareExchange().isOwn, false);
   assert.equal(bareExchange({ kind: OwnResponse }).isOwn, true);
   assert.equal((await directExchange(context)).exchange.isOwn, true);

@@ -12,7 +12,7 @@ function codeOf(rawHeaders: readonly string[], version = "1.1"): string | null {
   return faultOfHead({ req, headers: readHeaders(rawHeaders) })?.code ?? null;
 }
 
-describe("a Host", () => {
+describe("a Host header", () => {
   const FINE = ["", "a", "a:80", "a:", ":80", "streams.example", "streams.example:4437", "127.0.0.1:4437", "[::1]", "[::1]:4437", "[2001:DB8::1]", "[v1.a:b]:80", "a_b-c.d~e", "a%20b", "(a),b;c=d!$&'*+"];
   const WRONG = ["a b", "a@b", "a@b/c", "a/b", "a?b", "a#b", "a:b", "a:80:80", "a%2", "a%zz", "[", "[]", "[::1", "::1", "[::1]a", "[::g]", "[1]", "[fe80::1%eth0]", "[v1.]", "[v.a]", "a[b]", 'a"b', "a\\b", "a<b", "\xe4", "http://a"];
   for (const host of FINE) test(`may be ${JSON.stringify(host)}`, () => assert.equal(codeOf(["Host", host]), null));
@@ -29,7 +29,7 @@ describe("a Host", () => {
   });
 });
 
-describe("a Transfer-Encoding", () => {
+describe("a Transfer-Encoding header", () => {
   const cases: readonly (readonly [values: readonly string[], code: string | null])[] = [
     [["chunked"], null],
     [["Chunked"], null],

@@ -36,7 +36,7 @@ test("a prefix of another name leaves the health where it is", async (context) =
   assert.equal((await server.send("PUT", "/a")).status, 201);
 });
 
-test("damaged streams are counted, and a server that has some is healthy", async (context) => {
+test("the health counts damaged streams, and a server that has some is healthy", async (context) => {
   const before = await startServer(context);
   for (const name of ["broken", "sound"]) await before.send("PUT", name, { headers: { "Content-Type": "text/plain" }, body: "hello" });
   await before.stop();

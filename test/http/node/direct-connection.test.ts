@@ -128,7 +128,7 @@ class Line {
 const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const POST = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\n";
 
-describe("a request that has its connection for itself", () => {
+describe("the direct connection: a request that has it to itself", () => {
   test("is answered with one text, and the next one is too", async (context) => {
     const line = await Line.open(context);
     for (let round = 0; round < 3; round += 1) {
@@ -178,7 +178,7 @@ describe("a request that has its connection for itself", () => {
   });
 });
 
-describe("a request that is handed over", () => {
+describe("the direct connection: a request that is passed to Node", () => {
   for (const { title, request, until } of [
     { title: "at once", request: GET, until: (lone: Lone) => lone.isWhole },
     { title: "in the middle of its body", request: `${POST}abc`, until: (lone: Lone) => lone.body.length === 1 },
@@ -227,7 +227,7 @@ describe("a request that is handed over", () => {
   });
 });
 
-describe("Node has from the beginning", () => {
+describe("the direct connection: Node has from the beginning", () => {
   for (const [title, request] of [
     ["a request of HTTP/1.0", "GET / HTTP/1.0\r\n\r\n"],
     ["one of HTTP/1.0 that keeps its connection", "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"],
@@ -256,7 +256,7 @@ describe("Node has from the beginning", () => {
   });
 });
 
-describe("a client that goes away", () => {
+describe("the direct connection: a client that goes away", () => {
   test("abandons the request that waits, once", async (context) => {
     const line = await Line.open(context);
     const lone = await line.ask();
@@ -290,7 +290,7 @@ describe("a client that goes away", () => {
   });
 });
 
-describe("the time of a connection", () => {
+describe("the direct connection: its idle time", () => {
   test("is bounded while it waits for a request, and left to Node where that has it", async (context) => {
     const line = await Line.open(context);
     assert.equal(line.socket.timeout, 76_000);
@@ -340,6 +340,6 @@ describe("the time of a connection", () => {
   });
 });
 
-test("without Node's parser there is no place for it", () => {
+test("the direct connection needs Node's parser: without it there is none", () => {
   assert.equal(DirectConnection.open(new Socket(), () => true), null);
 });

@@ -21,7 +21,7 @@ function echo(response: ServerResponse<DirectRequest>, seen: string[] = []): Bod
   };
 }
 
-test("a body is passed on before the request's event is over, and its stream stays empty", async (t) => {
+test("the body of a direct request is passed on before the request's event is over, and its stream stays empty", async (t) => {
   const read: number[] = [];
   const connection = await connectionFor(t, (request, response) => {
     assert.equal(request.passTo(echo(response)), true);
@@ -34,7 +34,7 @@ test("a body is passed on before the request's event is over, and its stream sta
   assert.deepEqual(read, []);
 });
 
-test("a request without a body has no events, and is over for Node all the same", async (t) => {
+test("a direct request without a body has no events, and is over for Node all the same", async (t) => {
   const events: string[] = [];
   const ended: boolean[] = [];
   const connection = await connectionFor(t, (request, response) => {
@@ -53,7 +53,7 @@ test("a request without a body has no events, and is over for Node all the same"
   assert.deepEqual([events, ended], [[], [false, true, false, true]]);
 });
 
-test("a request can let go of its headers while it waits for its answer", async (t) => {
+test("a direct request can release its headers while it waits for its answer", async (t) => {
   const connection = await connectionFor(t, (request, response) => {
     request.forgetHeaders();
     response.end(JSON.stringify([request.rawHeaders, request.headers]));
@@ -64,7 +64,7 @@ test("a request can let go of its headers while it waits for its answer", async 
   }
 });
 
-test("a stream that was read to its end says so", async (t) => {
+test("the stream of a direct request that was read to its end says so", async (t) => {
   const connection = await connectionFor(t, (request, response) => {
     request.on("end", () => response.end(String(request.readableEnded)));
     request.resume();
@@ -74,13 +74,13 @@ test("a stream that was read to its end says so", async (t) => {
   assert.equal((await connection.answer()).text, "true");
 });
 
-test("a body in chunks is passed on chunk by chunk", async (t) => {
+test("the body of a direct request in chunks is passed on chunk by chunk", async (t) => {
   const connection = await connectionFor(t, (request, response) => void request.passTo(echo(response)));
   connection.write("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n");
   assert.equal((await connection.answer()).text, "abc|de");
 });
 
-test("what comes of a body that has its answer is dropped, and the next request is served", async (t) => {
+test("the rest of a body that has its answer is dropped, and the next request is served", async (t) => {
   const taken: string[] = [];
   const connection = await connectionFor(t, (request, response) => {
     const take = (chunk: Buffer): boolean => {
@@ -97,7 +97,7 @@ test("what comes of a body that has its answer is dropped, and the next request 
   assert.deepEqual(taken, ["abc", "ghi"]);
 });
 
-test("a body that has begun to stream goes on to stream", async (t) => {
+test("the body of a direct request that has begun to stream goes on to stream", async (t) => {
   const connection = await connectionFor(t, (request, response) => {
     request.once("readable", () => {
       assert.equal(request.passTo(echo(response)), false);
@@ -111,7 +111,7 @@ test("a body that has begun to stream goes on to stream", async (t) => {
   assert.equal((await connection.answer()).text, "streamed hello");
 });
 
-test("a sink that has enough for a turn of the event loop gets the rest in later ones", async (t) => {
+test("the sink of a body that has enough for a turn of the event loop gets the rest in later ones", async (t) => {
   const lengths: number[] = [];
   let turn = 0;
   const turns = new Set<number>();
@@ -136,7 +136,7 @@ test("a sink that has enough for a turn of the event loop gets the rest in later
   assert.ok(lengths.length >= 16, "the connection was read from in pieces");
 });
 
-test("a body that nobody asks for is kept in one piece, as much of it as is read", async (t) => {
+test("the body of a direct request that nobody asks for is kept in one piece, as much of it as is read", async (t) => {
   const body = "0123456789".repeat(10_000);
   const chunks = body.replaceAll(/./g, "1\r\n$&\r\n");
   const requests: DirectRequest[] = [];
@@ -169,7 +169,7 @@ test("a body that nobody asks for is kept in one piece, as much of it as is read
   }
 });
 
-test("what comes after it stops to be passed on is streamed", async (t) => {
+test("the body of a direct request is streamed from where it stops being passed on", async (t) => {
   const connection = await connectionFor(t, (request, response) => {
     const take = (): boolean => {
       request.stopPassing();
@@ -184,7 +184,7 @@ test("what comes after it stops to be passed on is streamed", async (t) => {
   assert.equal((await connection.answer()).text, "closed");
 });
 
-test("a body that nobody wants is dropped", async (t) => {
+test("the body of a direct request that nobody wants is dropped", async (t) => {
   const connection = await connectionFor(t, (_, response) => void response.end("no"));
   for (let count = 0; count < 2; count += 1) {
     connection.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello");
@@ -192,7 +192,7 @@ test("a body that nobody wants is dropped", async (t) => {
   }
 });
 
-test("a client that goes away in the middle abandons its body, once", async (t) => {
+test("a client that goes away in the middle of a direct request abandons its body, once", async (t) => {
   const calls: string[] = [];
   let gone: () => void = () => undefined;
   const closed = new Promise<void>((resolve) => (gone = resolve));
@@ -206,7 +206,7 @@ test("a client that goes away in the middle abandons its body, once", async (t) 
   assert.deepEqual(calls, ["abc", "abandoned"]);
 });
 
-test("a client that goes away behind its body abandons nothing", async (t) => {
+test("a client that goes away after the body of a direct request abandons nothing", async (t) => {
   const calls: string[] = [];
   let gone: () => void = () => undefined;
   const closed = new Promise<void>((resolve) => (gone = resolve));
@@ -220,7 +220,7 @@ test("a client that goes away behind its body abandons nothing", async (t) => {
   assert.deepEqual(calls, ["end"]);
 });
 
-test("a client that goes away in the middle is an error of the request", async (t) => {
+test("a client that goes away in the middle of a streamed body is an error of the request", async (t) => {
   let failed: (error: Error) => void = () => undefined;
   const failure = new Promise<Error>((resolve) => (failed = resolve));
   const connection = await connectionFor(t, (request, response) => {

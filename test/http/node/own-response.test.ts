@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { OwnResponse } from "../../../src/http/node/own-response.js";
 import { connectionTo } from "../../helpers/raw-connection.js";
 
-test("a head that is out can be let go of, and only then", async (context) => {
+test("the head of Node's own response can be released once it is sent, and only then", async (context) => {
   const server = createServer({ ServerResponse: OwnResponse }, (_, response) => {
     response.writeHead(200, ["Content-Length", "11", "X-A", "b"]);
     response.forgetHead();

@@ -39,7 +39,7 @@ async function readAt(place: () => MaybePromise<ReadFrom | Refused>, { isThere =
   return log;
 }
 
-describe("a read begins", () => {
+describe("the place where a read begins", () => {
   test("at once where memory knows the place", async () => assert.deepEqual(await readAt(() => 7), ["touch", "at 7"]));
 
   test("at the start, wherever that is when it is read", async () => assert.deepEqual(await readAt(() => "start"), ["touch", "at start"]));
@@ -64,7 +64,7 @@ describe("a read begins", () => {
   });
 });
 
-describe("a chunk", () => {
+describe("a chunk that a read waits for", () => {
   const chunk: Chunk = { kind: "chunk", from: 0, to: 0, bytes: Buffer.alloc(0), upToDate: true, closed: false };
 
   function streamThatNotes(log: string[]): Stream {

@@ -34,7 +34,7 @@ function answerTo(headers: Record<string, string>, stream: Stream, chunk: Chunk,
   return answer;
 }
 
-describe("a chunk is served", () => {
+describe("a chunk of a read is served", () => {
   test("with where it begins and ends", () => {
     const { status, headers, body } = answerTo({}, streamOf("text/plain"), chunkOf("abc"));
     assert.deepEqual([status, body?.toString()], [200, "abc"]);

@@ -25,7 +25,7 @@ function control(fields: object): string {
   return `control ${JSON.stringify(fields)}`;
 }
 
-describe("a batch of events", () => {
+describe("a batch of SSE events", () => {
   test("has a control event behind each data event, and only the last is up to date", () => {
     const batch = batchOf("text/plain", "abcdef", { from: 10, ends: [11, 13, 16] });
     assert.deepEqual(eventsOf(batch), [
@@ -85,7 +85,7 @@ describe("a batch of events", () => {
   });
 });
 
-describe("text", () => {
+describe("text as SSE events", () => {
   test("that ends inside a character waits for the rest of it", () => {
     const batch = batchOf("text/plain", "a\xe2\x82");
     assert.deepEqual(eventsOf(batch), ["data a", control({ streamNextOffset: "@1", streamCursor: "7", upToDate: true })]);

@@ -155,7 +155,7 @@ function dataOf(response: FakeResponse): string {
   return [...Buffer.concat(response.written).toString().matchAll(/^event: data\ndata:(.*)$/gm)].map(([, data]) => data).join("|");
 }
 
-describe("readers that have all there is", () => {
+describe("SSE readers that have caught up", () => {
   test("get one buffer, read and encoded once", async () => {
     const room = new Room();
     const readers = [await room.join(), await room.join(), await room.join()];
@@ -229,7 +229,7 @@ describe("readers that have all there is", () => {
   }
 });
 
-describe("a reader whose connection is full", () => {
+describe("an SSE reader whose connection is full", () => {
   test("is passed over, and reads on alone when there is room", async () => {
     const room = new Room();
     const slow = await room.join();
@@ -261,7 +261,7 @@ describe("a reader whose connection is full", () => {
   });
 });
 
-describe("an append of bytes that is longer than a chunk", () => {
+describe("SSE: an append of bytes that is longer than a chunk", () => {
   const LONG = "a".repeat(MAX_UNREAD_BYTES / 2);
   const LONG_AS_SENT = Buffer.from(LONG).toString("base64");
 
@@ -292,7 +292,7 @@ describe("an append of bytes that is longer than a chunk", () => {
   });
 });
 
-describe("a reader that came in between", () => {
+describe("an SSE reader that came in between two batches", () => {
   test("gets nothing twice", async () => {
     const room = new Room();
     const before = await room.join();
@@ -309,7 +309,7 @@ describe("a reader that came in between", () => {
   });
 });
 
-describe("readers that are sent nothing", () => {
+describe("SSE readers that are sent nothing", () => {
   const COMMENT = ":\n\n";
 
   test("get a comment, and those that were sent something do not", async () => {
@@ -346,7 +346,7 @@ describe("readers that are sent nothing", () => {
   });
 });
 
-describe("the feed of a stream", () => {
+describe("the SSE feed of a stream", () => {
   test("keeps the stream while it has readers", async () => {
     const room = new Room();
     assert.equal(room.stream.users, 1);
@@ -367,7 +367,7 @@ describe("the feed of a stream", () => {
   });
 });
 
-test("a thousand readers over sockets get every event", async (context) => {
+test("a thousand SSE readers over sockets get every event", async (context) => {
   const server = await startServer(context);
   await server.send("PUT", "a", { headers: { "Content-Type": "text/plain" } });
   const readers = await Promise.all(Array.from({ length: 1000 }, () => follow(server, "a?live=sse&offset=-1")));

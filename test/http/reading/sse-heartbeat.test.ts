@@ -32,7 +32,7 @@ class Listeners implements SilentReaders {
   }
 }
 
-describe("the heartbeat", () => {
+describe("the heartbeat of SSE readers", () => {
   test("reaches each reader within its interval, and readers that came about together together", () => {
     const clock = new ManualClock(0);
     const readers = new Listeners(0);

@@ -74,7 +74,7 @@ describe("an SSE connection", () => {
   });
 });
 
-describe("the backlog", () => {
+describe("the backlog of an SSE connection", () => {
   test("is sent nothing more once its connection is about to end, so that what waits is not lost", async (context) => {
     const handler = await createHandler({ dir: tempDir(), logLevel: "silent" });
     const http = createHttpServer({ IncomingMessage: DirectRequest, ServerResponse: OwnResponse }, handler);

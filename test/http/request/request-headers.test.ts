@@ -14,7 +14,7 @@ function expectation(fields: Partial<RequestHeaders>): RequestHeaders {
   return Object.assign(new RequestHeaders(), fields);
 }
 
-describe("headers are read", () => {
+describe("request headers are read", () => {
   test("none", () => assert.deepEqual(readHeaders([]), new RequestHeaders()));
 
   test("all that the protocol knows, in any case", () => {
@@ -41,14 +41,14 @@ describe("headers are read", () => {
   });
 });
 
-describe("a header that may come once is noticed when it comes again", () => {
+describe("a request header that may come once is noticed when it comes again", () => {
   const names = ["host", "content-type", "stream-ttl", "stream-expires-at", "stream-closed", "stream-seq", "stream-forked-from", "stream-fork-offset", "stream-fork-sub-offset", "producer-id", "producer-epoch", "producer-seq"];
   for (const name of names) {
     test(name, () => assert.equal(readHeaders(raw(`${name}: 1`, `${name.toUpperCase()}: 1`)).repeated, name));
   }
 });
 
-describe("whether a body follows", () => {
+describe("request headers say whether a body follows", () => {
   const cases: readonly (readonly [line: string, hasBody: boolean])[] = [
     ["Content-Length: 0", false],
     ["Content-Length: 1", true],

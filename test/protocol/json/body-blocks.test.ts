@@ -5,7 +5,7 @@ import { seededRandom, seedOfRun } from "../seeded-random.js";
 
 const KiB = 1024;
 
-test("parts of any size come together in order, with room for nothing else", () => {
+test("the blocks of a body join parts of any size in order, with room for nothing else", () => {
   const seed = seedOfRun();
   const random = seededRandom(seed);
   for (let round = 0; round < 60; round++) {
@@ -29,7 +29,7 @@ test("parts of any size come together in order, with room for nothing else", () 
   }
 });
 
-test("the memory is at most twice the bytes and a block, and follows no promise", () => {
+test("the blocks of a body take at most twice its bytes and a block, whatever length is promised", () => {
   for (const [partLength, promised] of [[1, null], [1, 1024 ** 3], [7, null], [16 * KiB, null], [40 * KiB + 1, 1024 ** 3]] as const) {
     const blocks = new BodyBlocks(promised);
     assert.equal(blocks.capacity, 0);
@@ -41,7 +41,7 @@ test("the memory is at most twice the bytes and a block, and follows no promise"
   }
 });
 
-test("a small promise that is kept takes no copy beyond the one", () => {
+test("the blocks of a body whose small promised length is kept copy it once", () => {
   const blocks = new BodyBlocks(5);
   blocks.add(Buffer.from("he"));
   assert.equal(blocks.capacity, 5);
@@ -52,7 +52,7 @@ test("a small promise that is kept takes no copy beyond the one", () => {
   assert.equal(broken.join().toString(), "hello");
 });
 
-test("what is too much for one turn of the event loop is joined in several", async () => {
+test("the blocks of a body that is too much for one turn of the event loop are joined in several", async () => {
   const MiB = 1024 * KiB;
   const small = new BodyBlocks();
   small.add(Buffer.alloc(MiB + 1, "x"));

@@ -12,7 +12,7 @@ function framed(body: string | Buffer): string {
   return text;
 }
 
-test("a body becomes its messages, one on each line", () => {
+test("a JSON body becomes its messages, one on each line", () => {
   const table: [body: string, stored: string][] = [
     ['{"k":1}', '{"k":1},\n'],
     ["1", "1,\n"],
@@ -30,7 +30,7 @@ test("a body becomes its messages, one on each line", () => {
   for (const [body, stored] of table) assert.equal(framed(body), stored, body);
 });
 
-test("a message keeps its bytes, whatever the platform's parser would make of them", () => {
+test("a JSON message keeps its bytes, whatever the platform's parser would make of them", () => {
   const messages = ["12345678901234567890", "1e400", "1.0", "-0", '{"a":1,"a":2}', '{"__proto__":1}', '"\\u0041\\/\\ud800"', "[ 1 ,\t2 ]"];
   for (const message of messages) {
     assert.equal(framed(`[${message}]`), `${message},\n`);
@@ -38,7 +38,7 @@ test("a message keeps its bytes, whatever the platform's parser would make of th
   }
 });
 
-test("white space around a message goes, and a line break inside becomes a space", () => {
+test("white space around a JSON message goes, and a line break inside becomes a space", () => {
   const table: [body: string, stored: string][] = [
     [' \t\r\n{"k":1}\r\n', '{"k":1},\n'],
     ['{\r\n\t"k": 1\n}', '{  \t"k": 1 },\n'],
@@ -51,17 +51,17 @@ test("white space around a message goes, and a line break inside becomes a space
   for (const [body, stored] of table) assert.equal(framed(body), stored, JSON.stringify(body));
 });
 
-test("an empty array has no message", () => {
+test("an empty JSON array has no message", () => {
   for (const body of ["[]", " [ ] ", "[\n\t\r]", `[${" ".repeat(100_000)}]`]) assert.equal(framed(body), "empty-array");
 });
 
-test("what is no JSON text is invalid", () => {
+test("a body that is no JSON text is invalid", () => {
   const table = ["", " ", "{", "}", "[", "]", "[1", "[1,]", "[,1]", "[1,,2]", "1 2", "1,2", "{}{}", "[1][2]", "{'k':1}", '{"k"}', '{"k":1,}', "{1:1}"];
   table.push('"', '"a', '"\\x"', '"\n"', '["a\r"]', '"\t"', "01", "1.", ".5", "+1", "0x1", "NaN", "undefined", "tru", "nulll", "// a\n1", "[1]x", "\u00a01", "\u20281", "[(1])");
   for (const body of table) assert.equal(framed(body), "invalid", JSON.stringify(body));
 });
 
-test("the detail says what is wrong", () => {
+test("the detail of invalid JSON says what is wrong, and where", () => {
   const table: [body: Buffer, detail: RegExp][] = [
     [Buffer.from("{"), /not valid JSON/],
     [Buffer.from("\ufeff{}"), /byte order mark/],
@@ -117,7 +117,7 @@ for (const [body, line, column, detail] of WRONG) {
   });
 }
 
-test("the stored bytes share no memory with the body", () => {
+test("the stored messages share no memory with the JSON body", () => {
   for (const text of ['{"k":1}', "[1,2]", "[1, 2]"]) {
     const body = Buffer.from(text);
     const frame = frameJson(body);
@@ -127,7 +127,7 @@ test("the stored bytes share no memory with the body", () => {
   }
 });
 
-test("a message is nested at most 1000 levels deep, in an array or not, small or large", () => {
+test("a JSON message is nested at most 1000 levels deep, in an array or not, small or large", () => {
   const arrays = (depth: number, inside: string): string => "[".repeat(depth) + inside + "]".repeat(depth);
   const objects = (depth: number, inside: string): string => '{"k":'.repeat(depth) + inside + "}".repeat(depth);
   for (const inside of ["1", `"${"x".repeat(100_000)}"`]) {
@@ -150,7 +150,7 @@ test("a message is nested at most 1000 levels deep, in an array or not, small or
   }
 });
 
-test("a large body is framed as a small one is", () => {
+test("a large JSON body is framed as a small one is", () => {
   const element = '{"a" : [1,\t{}, "\\"],[é"],\n "b":null}';
   const stored = `${element.replace("\n", " ")},\n`;
   assert.equal(framed(`[${Array.from({ length: 5000 }, () => element).join(" ,\r\n")}]`), stored.repeat(5000));
@@ -193,7 +193,7 @@ function framedInParts(body: Buffer, partBytes: number): JsonFrame | Promise<Jso
   return framer.end();
 }
 
-test("a body that comes in parts is framed as it is whole", async () => {
+test("a JSON body that comes in parts is framed as when it comes whole", async () => {
   const element = '{"a" : [1,\t{}, "\\"],[é🌊"],\n "b":null}';
   const bodies = ["", "[]", "[ \n]", "1", " 1.5e3 ", '"é🌊"', "[1,2]", "[1,2", "{} {}", "\ufeff[]", `[${`${element} ,\r\n`.repeat(2000)}1]`, `{"k":\n[${`${element},`.repeat(2000)}1]}`, `"${"é".repeat(60_000)}"`];
   const cut = Buffer.from('"é').subarray(0, 2);
@@ -208,7 +208,7 @@ test("a body that comes in parts is framed as it is whole", async () => {
   }
 });
 
-test("bodies that come at the same time are framed each for itself", () => {
+test("JSON bodies that come at the same time are framed each for itself", () => {
   const texts = ['[{"a":1},2]', '"x,y"', `[${"1,".repeat(40_000)}1]`, "[[1]"];
   const framers = texts.map(() => new JsonFramer());
   const longest = Math.max(...texts.map(({ length }) => length));
@@ -216,7 +216,7 @@ test("bodies that come at the same time are framed each for itself", () => {
   for (const [index, framer] of framers.entries()) assert.deepEqual(framer.end(), frameJson(Buffer.from(texts[index] ?? "")), `text ${index}`);
 });
 
-test("messages that are too much for one turn of the event loop are there after some", async () => {
+test("JSON messages that are too much for one turn of the event loop take several", async () => {
   const framer = new JsonFramer();
   const text = `"${"x".repeat(1024 * 1024 - 3)}",`;
   framer.add(Buffer.from("["));
@@ -229,14 +229,14 @@ test("messages that are too much for one turn of the event loop are there after 
   assert.deepEqual([frame.messages, frame.bytes.length], [40, 40 * (text.length + 1)]);
 });
 
-test("the served array is the stored range in brackets without its last comma", () => {
+test("the JSON array of a read is the stored range in brackets without its last comma", () => {
   assert.equal(jsonArrayOf(Buffer.from('{"k":1},\n')).toString(), '[{"k":1}]');
   assert.equal(jsonArrayOf(Buffer.from("1,\n2,\n")).toString(), "[1,\n2]");
   assert.equal(jsonArrayOf(Buffer.alloc(0)), EMPTY_JSON_ARRAY);
   assert.equal(EMPTY_JSON_ARRAY.toString(), "[]");
 });
 
-test("whole messages end with the last newline", () => {
+test("whole JSON messages end with the last newline", () => {
   const table: [stored: string, length: number][] = [["", 0], ["1", 0], ["1,", 0], ["1,\n", 3], ["1,\n2", 3], ["1,\n2,", 3], ["1,\n2,\n", 6]];
   for (const [stored, length] of table) assert.equal(wholeMessagesLength(Buffer.from(stored)), length, stored);
 });

@@ -40,7 +40,7 @@ function* textsOf(tokens: readonly string[], length: number): Generator<string> 
   for (const rest of textsOf(tokens, length - 1)) for (const token of tokens) yield token + rest;
 }
 
-describe("the scanner takes exactly what the platform's parser takes", () => {
+describe("the JSON scanner accepts exactly what the platform's parser accepts", () => {
   const alphabets: readonly (readonly [what: string, tokens: readonly string[], length: number, around: readonly (readonly [string, string])[]])[] = [
     ["numbers", ["0", "7", "-", "+", ".", "e", "E"], 6, [["", ""]]],
     ["numbers inside", ["0", "1", "-", ".", "e", " "], 5, [["[", "]"], ["[1,", ",2]"], ['{"a":', "}"]]],
@@ -74,7 +74,7 @@ describe("the scanner takes exactly what the platform's parser takes", () => {
   });
 });
 
-describe("random JSON", () => {
+describe("the JSON scanner, on random JSON", () => {
   const seed = seedOfRun();
   const random = seededRandom(seed);
   const below = (limit: number): number => Math.floor(random() * limit);
@@ -121,7 +121,7 @@ describe("random JSON", () => {
   });
 });
 
-describe("the scanner", () => {
+describe("the JSON scanner", () => {
   test("writes what is stored, without what ends the last message", () => {
     const table: [text: string, stored: string][] = [
       [' {"k": [1,\r\n{}]}\n', '{"k": [1,  {}]}'],

@@ -28,7 +28,8 @@ describe("a stream may have lost its end", () => {
 });
 
 test("a damaged place is told with the streams that it concerns", () => {
-  const streams = new Map(["a", "b"].map((id) => [id, { identity: { id, name: `name of ${id}` } } as unknown as JournaledStream])); // only its name is asked for
+  // Only the name is asked for.
+  const streams = new Map(["a", "b"].map((id) => [id, { identity: { id, name: `name of ${id}` } } as unknown as JournaledStream]));
   assert.equal(describeDamage(place({ suspects: new Set(["a"]), others: "nobody", behind: new Set(["b", "gone"]) }), streams), 'it is damaged; it seems to hold records of "name of a"; records behind it are of "name of b", "gone"');
   assert.equal(describeDamage(place({ others: "nobody" }), streams), "it is damaged; nothing can have been lost in it");
   assert.equal(describeDamage(place({ strayRecords: 3 }), streams), "it is damaged; it may hold records of any stream; 3 sound records behind it can't be given to a stream");

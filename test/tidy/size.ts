@@ -1,13 +1,29 @@
 import ts from "typescript";
 import { lastLineOf, lineOf, nodesIn, syntaxOf } from "./syntax.js";
-import { sources, type Check, type Offence, type Tree } from "./tree.js";
+import { sources, type Check, type Offence, type Tree, type TreeFile } from "./tree.js";
 
+const MAX_COLUMNS = { src: 120, test: 140 };
 const MAX_FILE_LINES = 400;
 const MAX_FUNCTION_LINES = 70;
+/** From this length on a literal excuses its line. */
+const MIN_LONG_LITERAL = 100;
 const MAX_MEDIAN_LINES = 12;
 
 /** The measures of length. */
 export const SIZE_CHECKS: readonly Check[] = [
+  {
+    title: `no line is longer than ${MAX_COLUMNS.src} columns in src, and ${MAX_COLUMNS.test} in test unless a literal makes it so`,
+    find: longLines,
+    planted: {
+      "src/a.ts": `\n// ${"a".repeat(118)}\nconst b = "${"b".repeat(120)}";\n`,
+      "test/a.test.ts": `f("${"a".repeat(60)}", "${"b".repeat(60)}", c, d, e, f, g);\n// ${"c".repeat(138)}\n`,
+    },
+    found: ["src/a.ts:2", "src/a.ts:3", "test/a.test.ts:1", "test/a.test.ts:2"],
+    fine: {
+      "src/a.ts": `// ${"a".repeat(117)}\n`,
+      "test/a.test.ts": `test("${"a".repeat(150)}", () => {\n  const text = \`${"b".repeat(150)}\n${"c".repeat(150)}\`;\n});\n`,
+    },
+  },
   {
     title: `no file of src is longer than ${MAX_FILE_LINES} lines`,
     find: longFiles,
@@ -37,6 +53,29 @@ export const SIZE_CHECKS: readonly Check[] = [
 /** A function of `lines` lines, for the examples. */
 function functionOf(head: string, lines: number): string {
   return lines === 1 ? `${head} {}\n` : `${head} {\n${"  // line\n".repeat(lines - 2)}}\n`;
+}
+
+function longLines(tree: Tree): Offence[] {
+  const files = tree.filter(({ path }) => /^(src|test)\/.*\.ts$/.test(path));
+  return files.flatMap((file) => {
+    const isTest = file.path.startsWith("test/");
+    const most = isTest ? MAX_COLUMNS.test : MAX_COLUMNS.src;
+    const long = file.text.split("\n").flatMap((line, at) => ([...line].length > most ? [at + 1] : []));
+    if (long.length === 0) return [];
+    const literal = isTest ? linesOfLongLiterals(file) : new Set<number>();
+    return long.filter((line) => !literal.has(line)).map((line) => ({ at: `${file.path}:${line}`, says: `is longer than ${most} columns` }));
+  });
+}
+
+/** The lines on which a literal is long: to break it would not help its reader. */
+function linesOfLongLiterals(file: TreeFile): Set<number> {
+  const lines = new Set<number>();
+  for (const node of nodesIn(syntaxOf(file))) {
+    if (!ts.isStringLiteralLike(node) && !ts.isTemplateExpression(node) && !ts.isRegularExpressionLiteral(node)) continue;
+    const first = lineOf(node);
+    for (const [at, part] of node.getText().split("\n").entries()) if (part.length > MIN_LONG_LITERAL) lines.add(first + at);
+  }
+  return lines;
 }
 
 function longFiles(tree: Tree): Offence[] {

@@ -5,6 +5,8 @@ var version = process.versions.node.split(".");
 if (version[0] > 20 || (version[0] === "20" && version[1] >= 15)) {
   require("./start.js");
 } else {
-  process.stderr.write("streamdir: Node " + process.versions.node + " is too old: streamdir needs Node 20.15 or newer\n");
+  process.stderr.write(
+    "streamdir: Node " + process.versions.node + " is too old: streamdir needs Node 20.15 or newer\n"
+  );
   process.exitCode = 1;
 }

@@ -113,7 +113,12 @@ export async function startServer(options: ServerOptions, limits: RequestLimits)
   };
 }
 
-async function listen({ context, dispatcher }: Service, host: string, wantedPort: number, limits: RequestLimits): Promise<{ readonly http: HttpServer; readonly port: number }> {
+async function listen(
+  { context, dispatcher }: Service,
+  host: string,
+  wantedPort: number,
+  limits: RequestLimits,
+): Promise<{ readonly http: HttpServer; readonly port: number }> {
   const { responder, clock, log } = context;
   // After the storage, which has opened the files that it always needs.
   const connectionLimit = connectionLimitFor(await freeDescriptors(systemFiles(false)));
@@ -154,8 +159,25 @@ class Service {
     const { dir, forceUnlock = false } = options;
     const retention = { maxBytes: settings.retentionBytes, maxAgeMs: settings.retentionAgeMs };
     const roll = segmentRollOf(retention, settings.segmentBytes);
-    const storage = await openStorage({ ...settings, ...roll, dir, forceUnlock, fsync: settings.fsync === "always", clock, log, onFault });
-    const registry = new Registry({ storage, clock, log, ttlMode: settings.ttl, retention, maxLoadedStreams: settings.maxLoadedStreams, maxLoadedProducers: settings.maxLoadedProducers });
+    const storage = await openStorage({
+      ...settings,
+      ...roll,
+      dir,
+      forceUnlock,
+      fsync: settings.fsync === "always",
+      clock,
+      log,
+      onFault,
+    });
+    const registry = new Registry({
+      storage,
+      clock,
+      log,
+      ttlMode: settings.ttl,
+      retention,
+      maxLoadedStreams: settings.maxLoadedStreams,
+      maxLoadedProducers: settings.maxLoadedProducers,
+    });
     registry.start();
     void keepTickClass();
     return new Service(contextOf(settings, registry, clock, log), storage);
@@ -191,7 +213,19 @@ function contextOf(settings: Settings, registry: Registry, clock: Clock, log: Lo
   const responder = new Responder({ cors: new CorsPolicy(corsOrigin), inFlight, unread, clock, log });
   const readBuffers = new ReadBuffers(chunkBytes, clock);
   const readFreshness = new ReadFreshness(settings.readMaxAgeMs);
-  return { settings, registry, clock, log, random: Math.random, responder, inFlight, bodyMemory, unread, readBuffers, readFreshness };
+  return {
+    settings,
+    registry,
+    clock,
+    log,
+    random: Math.random,
+    responder,
+    inFlight,
+    bodyMemory,
+    unread,
+    readBuffers,
+    readFreshness,
+  };
 }
 
 async function openStorage(options: FileStorageOptions): Promise<FileStorage> {
@@ -224,9 +258,14 @@ function faultOfMethods(value: unknown, methods: readonly string[]): string | nu
 function settingsOf(options: ServerOptions): Settings {
   // Callers in JavaScript have no types.
   const given: unknown = options;
-  if (typeof given !== "object" || given === null) throw invalidOption("the first argument", "must be an object with options", given);
+  if (typeof given !== "object" || given === null)
+    throw invalidOption("the first argument", "must be an object with options", given);
   const unknown = Object.keys(given).find((name) => !Object.hasOwn(OPTIONS, name) && !Object.hasOwn(PART_FAULTS, name));
-  if (unknown !== undefined) throw new StartError("invalid-option", `Cannot start: there is no option ${JSON.stringify(unknown)}${suggestion(unknown)}`);
+  if (unknown !== undefined)
+    throw new StartError(
+      "invalid-option",
+      `Cannot start: there is no option ${JSON.stringify(unknown)}${suggestion(unknown)}`,
+    );
   for (const [name, faultOfPart] of Object.entries(PART_FAULTS)) {
     const value: unknown = options[name as keyof ServerOptions]; // the names of PART_FAULTS are some of them
     const fault = faultOfPart(value);
@@ -245,7 +284,9 @@ function settingsOf(options: ServerOptions): Settings {
 /** A hint for those who write an option as its flag on the command line. */
 function suggestion(unknown: string): string {
   const bare = (name: string): string => name.replace(/[^A-Za-z]/g, "").toLowerCase();
-  const meant = Object.entries(OPTIONS).find(([name, { flag }]) => bare(unknown) === bare(flag) || bare(unknown) === bare(name));
+  const meant = Object.entries(OPTIONS).find(
+    ([name, { flag }]) => bare(unknown) === bare(flag) || bare(unknown) === bare(name),
+  );
   return meant === undefined ? "" : `; did you mean ${meant[0]}?`;
 }
 
@@ -277,7 +318,10 @@ const PORT_FAULTS: Readonly<Record<string, string>> = {
 
 function portFault(host: string, port: number, error: unknown): unknown {
   if (!(error instanceof Error) || !("code" in error) || typeof error.code !== "string") return error;
-  return new StartError("port-unusable", `Cannot listen on ${host} port ${port}: ${PORT_FAULTS[error.code] ?? error.message}`);
+  return new StartError(
+    "port-unusable",
+    `Cannot listen on ${host} port ${port}: ${PORT_FAULTS[error.code] ?? error.message}`,
+  );
 }
 
 function logToStderr({ logLevel, logFormat }: Settings, clock: Clock): Log {

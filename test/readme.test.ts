@@ -15,7 +15,10 @@ interface Step {
 
 /** The commands of a shell example: a comment stands before each, and `#>` before what is printed. */
 function stepsUnder(heading: string, url: string): Step[] {
-  const parts = README.onlyBlock(heading).replaceAll(PLACE, url).split(/^# .*\n/m).filter((part) => part.trim() !== "");
+  const parts = README.onlyBlock(heading)
+    .replaceAll(PLACE, url)
+    .split(/^# .*\n/m)
+    .filter((part) => part.trim() !== "");
   return parts.map((part) => {
     const lines = part.trimEnd().split("\n");
     const isPrinted = (line: string): boolean => line.startsWith("#> ");
@@ -101,7 +104,10 @@ test("the EventSource example makes its stream, prints the data and ends with th
     }
     const example = README.onlyBlock("In a browser").replaceAll(PLACE, url);
     // The example is code of ours, run as a page would run it.
-    const run = new Function("EventSource", "console", `return (async () => {${example}})()`) as (source: typeof OneConnection, console: { log(line: string): void }) => Promise<void>;
+    const run = new Function("EventSource", "console", `return (async () => {${example}})()`) as (
+      source: typeof OneConnection,
+      console: { log(line: string): void },
+    ) => Promise<void>;
     await run(OneConnection, { log: (line) => printed.push(line) });
     await fetch(`${url}chat/7`, { method: "POST", headers: { "Stream-Closed": "true" } });
     await ended;
@@ -117,7 +123,10 @@ test("an event's data looks as the table says", async (context) => {
     ["text/plain", "`text/…`", "hello"],
     ["image/png", "any other", "hello"],
   ];
-  assert.deepEqual(rows.map(([, type]) => type), bodies.map(([, shown]) => shown));
+  assert.deepEqual(
+    rows.map(([, type]) => type),
+    bodies.map(([, shown]) => shown),
+  );
   for (const [index, [type, , body]] of bodies.entries()) {
     const stream = `${url}${type}`;
     await fetch(stream, { method: "PUT", headers: { "Content-Type": type, "Stream-Closed": "true" }, body });

@@ -47,7 +47,11 @@ describe("a server that can't start says why in one line", () => {
     ["a prefix without a slash", { prefix: "v1" }, /prefix must begin and end with \//],
     ["no directory", { dir: "" }, /dir must be a path/],
     ["a directory that is no text", { dir: 7 }, /dir must be a path/],
-    ["a log that lacks a method", { log: { debug() {}, info() {}, warn() {} } }, /log must have the methods debug, info, warn and error: error is none, current value is an object$/],
+    [
+      "a log that lacks a method",
+      { log: { debug() {}, info() {}, warn() {} } },
+      /log must have the methods debug, info, warn and error: error is none, current value is an object$/,
+    ],
     ["a log that is none", { log: null }, /log must have the methods debug, info, warn and error, current value is null$/],
     ["a log that is a function", { log: () => {} }, /log must have the methods .*, current value is a function$/],
     ["a clock that lacks a method", { clock: { nowMs: () => 0 } }, /clock must have the methods nowMs and after: after is none/],
@@ -72,7 +76,8 @@ describe("a server that can't start says why in one line", () => {
 
   for (const nothing of [undefined, null, "./data"] as unknown as ServerOptions[]) {
     test(`options that are ${nothing}`, async () => {
-      const isRefused = (error: unknown): boolean => error instanceof StartError && error.code === "invalid-option" && /must be an object with options/.test(error.message);
+      const isRefused = (error: unknown): boolean =>
+        error instanceof StartError && error.code === "invalid-option" && /must be an object with options/.test(error.message);
       await assert.rejects(createServer(nothing), isRefused);
       await assert.rejects(createHandler(nothing), isRefused);
     });
@@ -123,7 +128,8 @@ describe("what was acknowledged", () => {
       server.closeNow();
       process.exit(put.status === 201 ? 0 : 1);
     `;
-    const { status, stderr } = await startNode(context, ["--import", import.meta.resolve("tsx"), "--input-type=module", "--eval", script]).ended;
+    const { status, stderr } = await startNode(context, ["--import", import.meta.resolve("tsx"), "--input-type=module", "--eval", script])
+      .ended;
     assert.equal(status, 0, stderr);
     const server = await startServer(context, { dir });
     assert.equal((await server.send("GET", "a")).text, "hello");
@@ -242,7 +248,11 @@ describe("a handler in somebody else's server", () => {
 
   test("leaves other paths to the server", async (context) => {
     const connection = await (await mount(context, { hasOthers: true })).connect();
-    for (const [target, text] of [["/", "mine"], ["/v1/other", "mine"], ["/health", '{"status":"ok"}']] as const) {
+    for (const [target, text] of [
+      ["/", "mine"],
+      ["/v1/other", "mine"],
+      ["/health", '{"status":"ok"}'],
+    ] as const) {
       connection.write(requestBytes("GET", target));
       assert.equal((await connection.answer()).text, text);
     }
@@ -257,7 +267,12 @@ describe("a handler in somebody else's server", () => {
   test("that is closed refuses requests, and its health says so", async (context) => {
     const { handler, connect } = await mount(context);
     await handler.close();
-    for (const [target, status, text] of [["a", 503, /"code":"shutting-down"/], ["/health", 503, /^\{"status":"unavailable","reason":"The server is shutting down\."\}$/], ["/", 503, /"code":"shutting-down"/], ["/other", 404, /unknown-path/]] as const) {
+    for (const [target, status, text] of [
+      ["a", 503, /"code":"shutting-down"/],
+      ["/health", 503, /^\{"status":"unavailable","reason":"The server is shutting down\."\}$/],
+      ["/", 503, /"code":"shutting-down"/],
+      ["/other", 404, /unknown-path/],
+    ] as const) {
       const connection = await connect();
       connection.write(requestBytes("GET", target));
       const answer = await connection.answer();

@@ -11,7 +11,16 @@ import { SIZE_CHECKS } from "./tidy/size.js";
 import { readTree, treeOf, type Offence } from "./tidy/tree.js";
 import { WAIT_CHECKS } from "./tidy/waits.js";
 
-const CHECKS = [...SIZE_CHECKS, ...IMPORT_CHECKS, ...ROOM_CHECKS, ...LANGUAGE_CHECKS, ...LAYOUT_CHECKS, ...PACKAGE_CHECKS, ...WAIT_CHECKS, ...CITATION_CHECKS];
+const CHECKS = [
+  ...SIZE_CHECKS,
+  ...IMPORT_CHECKS,
+  ...ROOM_CHECKS,
+  ...LANGUAGE_CHECKS,
+  ...LAYOUT_CHECKS,
+  ...PACKAGE_CHECKS,
+  ...WAIT_CHECKS,
+  ...CITATION_CHECKS,
+];
 
 function assertNone(offences: readonly Offence[]): void {
   const lines = offences.map(({ at, says }) => `  ${at}  ${says}`);
@@ -25,12 +34,17 @@ describe("the tree is tidy", () => {
 
   test("the tree was read", () => {
     const paths = new Set(tree.map((file) => file.path));
-    for (const path of ["package.json", "src/options.ts", "test/tidy.test.ts", ".ci/run"]) assert.ok(paths.has(path), `${path} is not there`);
+    for (const path of ["package.json", "src/options.ts", "test/tidy.test.ts", ".ci/run"])
+      assert.ok(paths.has(path), `${path} is not there`);
   });
 
   test("every exception names a file that is there", () => {
     const paths = new Set(tree.map((file) => file.path));
-    assertNone(Object.keys(TESTED_ELSEWHERE).filter((path) => !paths.has(path)).map((path) => ({ at: path, says: "is gone; take it out of TESTED_ELSEWHERE" })));
+    assertNone(
+      Object.keys(TESTED_ELSEWHERE)
+        .filter((path) => !paths.has(path))
+        .map((path) => ({ at: path, says: "is gone; take it out of TESTED_ELSEWHERE" })),
+    );
   });
 });
 

@@ -11,11 +11,7 @@ import type { Verb } from "./verb.js";
 export const DEFAULT_DIR = "./data";
 
 /** What a command line asks for. `line` says in one line what is wrong and what would be right. */
-export type Command<V> =
-  | Run<V>
-  | { readonly kind: "help" }
-  | { readonly kind: "version" }
-  | UsageError;
+export type Command<V> = Run<V> | { readonly kind: "help" } | { readonly kind: "version" } | UsageError;
 
 interface Run<V> {
   readonly kind: "run";
@@ -90,9 +86,21 @@ export function parseCommand<V extends Pick<Verb, "name" | "switches">>(
 
   // Each value was checked against the row of its name.
   const settings = { ...defaultSettings(), ...fromEnv.values, ...line.values } as Settings;
-  const { words: [dir = DEFAULT_DIR], switches, given } = line;
+  const {
+    words: [dir = DEFAULT_DIR],
+    switches,
+    given,
+  } = line;
   const absence = named === undefined ? lineUnlessThere(dir, names) : null;
-  return { kind: "run", verb, dir, settings, switches, lineUnlessThere: absence, ...(given.size > 0 ? { values: given } : {}) };
+  return {
+    kind: "run",
+    verb,
+    dir,
+    settings,
+    switches,
+    lineUnlessThere: absence,
+    ...(given.size > 0 ? { values: given } : {}),
+  };
 }
 
 function refused(line: string): UsageError {
@@ -105,7 +113,13 @@ function flagsOf(name: OptionName, spec: OptionSpec): [string, Flag][] {
 }
 
 type Arguments =
-  | { readonly kind: "read"; readonly values: Values; readonly words: readonly string[]; readonly switches: ReadonlySet<string>; readonly given: ReadonlyMap<string, readonly string[]> }
+  | {
+      readonly kind: "read";
+      readonly values: Values;
+      readonly words: readonly string[];
+      readonly switches: ReadonlySet<string>;
+      readonly given: ReadonlyMap<string, readonly string[]>;
+    }
   | UsageError;
 
 /** The switches of a verb, with their dashes, and what stands for the value of each that has one. */
@@ -123,7 +137,8 @@ function readArguments(args: readonly string[], known: KnownSwitches): Arguments
     else if (known.get(arg) === null) switches.add(arg.slice(2));
     else {
       const placeholder = known.get(splitAtEquals(arg)[0] ?? "") ?? null;
-      const refusal = placeholder === null ? readFlag(arg, rest, values, known) : readSwitchValue(arg, placeholder, rest, given);
+      const refusal =
+        placeholder === null ? readFlag(arg, rest, values, known) : readSwitchValue(arg, placeholder, rest, given);
       if (refusal !== null) return refused(refusal);
     }
   }
@@ -131,7 +146,12 @@ function readArguments(args: readonly string[], known: KnownSwitches): Arguments
 }
 
 /** Adds the value of a switch that takes one to those `given` before; returns the refusal, or `null`. */
-function readSwitchValue(arg: string, placeholder: string, rest: string[], given: Map<string, readonly string[]>): string | null {
+function readSwitchValue(
+  arg: string,
+  placeholder: string,
+  rest: string[],
+  given: Map<string, readonly string[]>,
+): string | null {
   const [written = arg, inline] = splitAtEquals(arg);
   const value = inline ?? takeValue(rest);
   if (value === undefined || value === "") return `${written} needs a value, like ${written}=${placeholder}`;
@@ -145,7 +165,8 @@ function readFlag(arg: string, rest: string[], values: Values, switches: KnownSw
   const [written = arg, inline] = splitAtEquals(arg);
   if (switches.has(written)) return `${written} takes no value`;
   const flag = FLAGS.get(written);
-  if (flag === undefined) return `unknown flag ${quoted(written)}; ${suggestion(written, [...FLAGS.keys(), ...switches.keys()])}`;
+  if (flag === undefined)
+    return `unknown flag ${quoted(written)}; ${suggestion(written, [...FLAGS.keys(), ...switches.keys()])}`;
   const { name, spec, negates } = flag;
   if (negates && inline !== undefined) return `${written} takes no value`;
   const text = inline ?? (spec.kind === "flag" ? String(!negates) : takeValue(rest));
@@ -178,7 +199,8 @@ function refusalOfWords(words: readonly string[], verbNames: readonly string[] |
   const [dir, second] = words;
   if (dir === undefined) return null;
   if (dir === "") return `the directory must not be empty; leave it out for ${DEFAULT_DIR}`;
-  if (verbNames?.includes(dir) === true) return `a command stands before all flags: streamdir ${dir}; ${asDirectory(dir)}`;
+  if (verbNames?.includes(dir) === true)
+    return `a command stands before all flags: streamdir ${dir}; ${asDirectory(dir)}`;
   const reserved = verbNames === null ? undefined : RESERVED_WORDS.get(dir);
   if (reserved !== undefined) return `${quoted(dir)} is not a directory here: ${reserved}; ${asDirectory(dir)}`;
   if (second === undefined) return null;

@@ -12,5 +12,6 @@ const GROWTH_PERCENT = 30;
  * with flags other than its build's, Node recompiles its own modules.
  */
 export function boundHeapGrowth(execArgv: readonly string[], setFlag = setFlagsFromString): void {
-  if (!execArgv.some((argument) => argument.replaceAll("_", "-").startsWith(FLAG))) setFlag(`${FLAG}=${GROWTH_PERCENT}`);
+  if (!execArgv.some((argument) => argument.replaceAll("_", "-").startsWith(FLAG)))
+    setFlag(`${FLAG}=${GROWTH_PERCENT}`);
 }

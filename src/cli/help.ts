@@ -29,7 +29,10 @@ export function helpText(verbs: readonly [DescribedVerb, ...DescribedVerb[]]): s
     `is no directory yet takes the command: streamdir ${implied} DIR.`,
     "",
     `Commands (${implied} when none is named):`,
-    ...verbs.flatMap(({ name, summary, switches = [] }) => [columns(name, summary), ...switches.map(({ flag, value, help }) => columns(`  --${flag}${value === undefined ? "" : ` ${value}`}`, help))]),
+    ...verbs.flatMap(({ name, summary, switches = [] }) => [
+      columns(name, summary),
+      ...switches.map(({ flag, value, help }) => columns(`  --${flag}${value === undefined ? "" : ` ${value}`}`, help)),
+    ]),
     "",
     "Flags, each with the environment variable that also sets it; a flag wins:",
     ...groups.flatMap((group) => ["", `${group}:`, ...specs.filter((spec) => spec.group === group).flatMap(rowsOf)]),
@@ -47,10 +50,7 @@ export function helpText(verbs: readonly [DescribedVerb, ...DescribedVerb[]]): s
 }
 
 function rowsOf(spec: OptionSpec): string[] {
-  return [
-    columns(flagOf(spec), spec.help),
-    columns("", `${spec.env}, default ${formatValue(spec, spec.default)}`),
-  ];
+  return [columns(flagOf(spec), spec.help), columns("", `${spec.env}, default ${formatValue(spec, spec.default)}`)];
 }
 
 function flagOf(spec: OptionSpec): string {

@@ -11,11 +11,19 @@ import { EXIT } from "./verb.js";
 import { verify } from "./verify.js";
 import type { Verb } from "./verb.js";
 
-const FORCE_UNLOCK = { flag: "force-unlock", help: "take away the lock of a process that can't be seen from here and has surely ended" };
+const FORCE_UNLOCK = {
+  flag: "force-unlock",
+  help: "take away the lock of a process that can't be seen from here and has surely ended",
+};
 
 /** What the command can do; the first is meant when none is named. */
 const VERBS: readonly [Verb, ...Verb[]] = [
-  { name: "serve", summary: "serve the streams of DIR over HTTP until a signal stops it", switches: [FORCE_UNLOCK], run: serve },
+  {
+    name: "serve",
+    summary: "serve the streams of DIR over HTTP until a signal stops it",
+    switches: [FORCE_UNLOCK],
+    run: serve,
+  },
   {
     name: "verify",
     summary: "compare all that DIR holds with its checksums; no server may have it open",

@@ -25,7 +25,9 @@ export class ProgressLine {
     if (this.#output.isTTY !== true || nowMs - this.#shownAtMs < PAUSE_MS) return;
     this.#shownAtMs = nowMs;
     const bar = "#".repeat(Math.floor(done * WIDTH)).padEnd(WIDTH, ".");
-    this.#output.write(`\r[${bar}] ${Math.floor(done * 100)}% ${streams} streams, ${Math.floor(bytes / MiB)} MiB\u001b[K`);
+    this.#output.write(
+      `\r[${bar}] ${Math.floor(done * 100)}% ${streams} streams, ${Math.floor(bytes / MiB)} MiB\u001b[K`,
+    );
   }
 
   /** Removes the line, so that others can be written. */

@@ -45,7 +45,10 @@ interface RunOptions {
   readonly asJson: boolean;
 }
 
-function run(directory: OfflineDirectory, { apply, accepted, log, stdout, asJson }: RunOptions): Promise<RepairSummary> {
+function run(
+  directory: OfflineDirectory,
+  { apply, accepted, log, stdout, asJson }: RunOptions,
+): Promise<RepairSummary> {
   const say = (line: RepairLine): void => void stdout.write(`${asJson ? JSON.stringify(line) : lineOf(line)}\n`);
   return repairDirectory({ ...directory, apply, acceptLoss: accepted, nowMs: systemClock().nowMs(), log, say });
 }

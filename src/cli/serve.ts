@@ -17,9 +17,19 @@ export interface ServeParts {
 }
 
 /** The exit status of a process that a second signal ended: 128 + the signal's number. */
-const SIGNAL_EXIT = { SIGHUP: 129, SIGINT: 130, SIGQUIT: 131, SIGTERM: 143 } as const satisfies Readonly<Record<StopSignal, number>>;
+const SIGNAL_EXIT = { SIGHUP: 129, SIGINT: 130, SIGQUIT: 131, SIGTERM: 143 } as const satisfies Readonly<
+  Record<StopSignal, number>
+>;
 const STOP_SIGNALS = Object.keys(SIGNAL_EXIT) as StopSignal[]; // keys forgets what they are
-const OTHER_SIGNALS: readonly OtherSignal[] = ["SIGALRM", "SIGIO", "SIGPWR", "SIGSTKFLT", "SIGUSR2", "SIGVTALRM", "SIGXCPU"];
+const OTHER_SIGNALS: readonly OtherSignal[] = [
+  "SIGALRM",
+  "SIGIO",
+  "SIGPWR",
+  "SIGSTKFLT",
+  "SIGUSR2",
+  "SIGVTALRM",
+  "SIGXCPU",
+];
 
 /** How long after the first a second SIGINT under npm is the same Ctrl-C. */
 const NPM_ECHO_MS = 200;
@@ -41,7 +51,13 @@ export async function serve(
   const stop = listenForStop(surroundings, clock);
   const surprises = listenForSurprises(surroundings, log, fault);
   try {
-    const server = await start({ ...settings, dir: resolve(dir), forceUnlock: switches.has("force-unlock"), log, onFault: (error) => fault.report("the storage has failed", EXIT.fault, error.message) });
+    const server = await start({
+      ...settings,
+      dir: resolve(dir),
+      forceUnlock: switches.has("force-unlock"),
+      log,
+      onFault: (error) => fault.report("the storage has failed", EXIT.fault, error.message),
+    });
     const ready = { version, dir: resolve(dir), url: server.url, try: firstRequest(server.url, settings.readOnly) };
     if (format === "json") createLog({ level: "info", format, write: linesTo(stdout), clock }).info("serving", ready);
     else linesTo(stdout)(`streamdir ${version} serves ${oneLine(ready.dir)} at ${ready.url} - try: ${ready.try}`);
@@ -92,7 +108,11 @@ function exitAtFault(log: Log, surroundings: Surroundings): FaultExit {
  */
 function listenForSurprises(surroundings: Surroundings, log: Log, fault: FaultExit): { release(): void } {
   const crash = (thrown: unknown): void => {
-    fault.report("the program has a fault", EXIT.crash, thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown));
+    fault.report(
+      "the program has a fault",
+      EXIT.crash,
+      thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown),
+    );
   };
   const ignore = (signal: OtherSignal): void => log.warn("a signal means nothing here", { signal });
   surroundings.on("uncaughtException", crash);

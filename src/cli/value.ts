@@ -6,8 +6,7 @@ import type { OptionSpec, OptionValue } from "../options.js";
 
 /** A value, or what is wrong with it: words that follow the name of its flag or variable. */
 export type ParsedValue =
-  | { readonly kind: "value"; readonly value: OptionValue }
-  | { readonly kind: "fault"; readonly words: string };
+  { readonly kind: "value"; readonly value: OptionValue } | { readonly kind: "fault"; readonly words: string };
 
 const FLAG_TEXTS: ReadonlyMap<string, boolean> = new Map([
   ["true", true],

@@ -63,7 +63,9 @@ export class Dispatcher {
     const exchange = new Exchange(req, res, target, readHeaders(req.rawHeaders), arrival.awaitsContinue ?? false);
     if (!exchange.bodyPending && req instanceof DirectRequest) req.expectNoBody();
     exchange.arriving = true;
-    const isTaken = this.#pipeline.inTurn(req, res, () => this.#begin(exchange, arrival.refusal ?? faultOfHead(exchange)));
+    const isTaken = this.#pipeline.inTurn(req, res, () =>
+      this.#begin(exchange, arrival.refusal ?? faultOfHead(exchange)),
+    );
     exchange.arriving = false;
     if (isTaken) return;
     this.#begin(exchange, problem("overloaded", { detail: "Too many requests wait on this connection." }));
@@ -93,7 +95,9 @@ export class Dispatcher {
   #begin(exchange: Exchange, refusal: Problem | null): void {
     this.#context.inFlight.begin(exchange);
     const { responder } = this.#context;
-    guard(this.#context, exchange, () => (refusal === null ? this.#route(exchange) : responder.refuse(exchange, refusal)));
+    guard(this.#context, exchange, () =>
+      refusal === null ? this.#route(exchange) : responder.refuse(exchange, refusal),
+    );
   }
 
   /** Ends all live reads. Later requests are refused by {@link handle}, once `inFlight` is closing. */
@@ -111,9 +115,12 @@ export class Dispatcher {
     const { prefix } = settings;
     const { path } = exchange.target;
     if (path === HEALTH_PATH) return this.#routePage(exchange, () => health(this.#context, exchange));
-    if (path === ROOT_PATH && prefix !== ROOT_PATH) return this.#routePage(exchange, () => this.#frontPage.answer(exchange));
-    if (exchange.req.method === "OPTIONS" && (path === "*" || this.#isOurs(exchange.target))) return responder.preflight(exchange);
-    if (!path.startsWith(prefix)) return responder.refuse(exchange, problem("unknown-path", { detail: `Streams are below ${prefix}.` }));
+    if (path === ROOT_PATH && prefix !== ROOT_PATH)
+      return this.#routePage(exchange, () => this.#frontPage.answer(exchange));
+    if (exchange.req.method === "OPTIONS" && (path === "*" || this.#isOurs(exchange.target)))
+      return responder.preflight(exchange);
+    if (!path.startsWith(prefix))
+      return responder.refuse(exchange, problem("unknown-path", { detail: `Streams are below ${prefix}.` }));
     if (inFlight.closing) return responder.refuse(exchange, problem("shutting-down"));
     if (path.length === prefix.length && this.#asksForPage(exchange)) return this.#frontPage.answer(exchange);
     const decoded = decodeName(path.slice(prefix.length));
@@ -163,7 +170,11 @@ export class Dispatcher {
     if (live === null) return read(this.#context, exchange, name, query.offset);
     const resumed = live === "sse" ? lastEventOffset(exchange.headers.lastEventId) : null;
     const offset = resumed ?? query.offset;
-    if (offset === null) return this.#context.responder.refuse(exchange, problem("invalid-offset", { detail: "A live read needs an offset." }));
+    if (offset === null)
+      return this.#context.responder.refuse(
+        exchange,
+        problem("invalid-offset", { detail: "A live read needs an offset." }),
+      );
     if (live === "sse") return sse(this.#context, this.#sseFeeds, exchange, name, { offset, cursor });
     return longPoll(this.#context, this.#waitingRooms, exchange, name, { offset, cursor });
   }

@@ -76,7 +76,11 @@ export class HttpServer {
     this.#listenForRequests();
     this.#listenForFaults();
     const tooMany = problem("overloaded", { detail: "Too many connections are open." });
-    this.#gate = new ConnectionGate(this.#server, { limit: connectionLimit, refuse: (socket) => this.#clientErrors.close(socket, tooMany), log });
+    this.#gate = new ConnectionGate(this.#server, {
+      limit: connectionLimit,
+      refuse: (socket) => this.#clientErrors.close(socket, tooMany),
+      log,
+    });
   }
 
   #listenForRequests(): void {
@@ -84,7 +88,9 @@ export class HttpServer {
       if (!req.handOver(res)) this.#handle(req, res, {});
     });
     this.#server.on("checkContinue", (req, res) => this.#handle(req, res, { awaitsContinue: true }));
-    this.#server.on("checkExpectation", (req, res) => this.#handle(req, res, { refusal: problem("expectation-failed") }));
+    this.#server.on("checkExpectation", (req, res) =>
+      this.#handle(req, res, { refusal: problem("expectation-failed") }),
+    );
   }
 
   #listenForFaults(): void {

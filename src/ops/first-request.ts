@@ -3,7 +3,9 @@
  * read-only server. `url` is the URL to which a stream's name is appended.
  */
 export function firstRequest(url: string, isReadOnly: boolean): string {
-  return isReadOnly ? `curl ${quoted(url)}` : `curl -i -X PUT -H 'Content-Type: text/plain' --data hello ${quoted(`${url}hello`)}`;
+  return isReadOnly
+    ? `curl ${quoted(url)}`
+    : `curl -i -X PUT -H 'Content-Type: text/plain' --data hello ${quoted(`${url}hello`)}`;
 }
 
 /** Quotes `url` as one word of a shell. */

@@ -12,10 +12,15 @@ const RANGE = /^\s*([^\s;]+)\s*(?:;.*?\bq\s*=\s*([^\s;]*))?/i;
  * The one of `offers`, media types in lower case, that an `Accept` header asks for (RFC 9110, 12.5.1): by quality;
  * among equals the one named first; the first offer where it names none or accepts none.
  */
-export function preferredType<Offer extends string>(accept: string | undefined, offers: readonly [Offer, ...Offer[]]): Offer {
+export function preferredType<Offer extends string>(
+  accept: string | undefined,
+  offers: readonly [Offer, ...Offer[]],
+): Offer {
   const ranges = (accept ?? "").split(",").map(rangeOf);
   const ranked = offers.map((offer) => ({ offer, ...rankOf(offer, ranges) }));
-  return ranked.reduce((best, next) => (next.quality > best.quality || (next.quality === best.quality && next.place < best.place) ? next : best)).offer;
+  return ranked.reduce((best, next) =>
+    next.quality > best.quality || (next.quality === best.quality && next.place < best.place) ? next : best,
+  ).offer;
 }
 
 function rangeOf(text: string): MediaRange {

@@ -14,7 +14,8 @@ export interface TokenPlace {
 }
 
 /** What an offset token asks for: the start of the stream, its current tail, or a byte of a part. */
-export type ParsedOffset = { readonly kind: "start" } | { readonly kind: "now" } | ({ readonly kind: "at" } & TokenPlace);
+export type ParsedOffset =
+  { readonly kind: "start" } | { readonly kind: "now" } | ({ readonly kind: "at" } & TokenPlace);
 
 const START: ParsedOffset = { kind: "start" };
 const NOW: ParsedOffset = { kind: "now" };

@@ -49,7 +49,8 @@ export class MutableState implements StreamState {
 
   #mark(stamp: ProducerStamp, atMs: number): void {
     const producers = (this.producers ??= new Map());
-    // Deleting first moves the producer to the end: the map's order is the order of activity. One alone is there already.
+    // Deleting first moves the producer to the end: the map's order is the order of activity. One alone is there
+    // already.
     if (producers.size > 1) producers.delete(stamp.id);
     producers.set(stamp.id, { epoch: stamp.epoch, seq: stamp.seq, atMs });
     if (producers.size <= MAX_PRODUCERS) return;

@@ -129,7 +129,10 @@ export interface StoredStream {
   observer: StreamObserver | null;
   /** Start of the segment that holds the byte before `position`: the first part of its offset token. */
   segmentStartBefore(position: Position): Position;
-  /** The id of the incarnation that wrote the byte before `position`: before a fork's point its source's, or that one's source's. */
+  /**
+   * The id of the incarnation that wrote the byte before `position`: before a fork's point its source's, or that one's
+   * source's.
+   */
   writerBefore(position: Position): string;
   /** Whether a segment begins at `start` and has at least `length` durable bytes. */
   hasSegment(start: Position, length: number): boolean;
@@ -163,7 +166,13 @@ export class DamagedStreamError extends Error {
   /** `null` where nothing of the stream can be read. */
   readonly readable: ReadablePlace | null;
 
-  constructor(stream: string, file: string, problem: string, offset: number | null = null, readable: ReadablePlace | null = null) {
+  constructor(
+    stream: string,
+    file: string,
+    problem: string,
+    offset: number | null = null,
+    readable: ReadablePlace | null = null,
+  ) {
     super(`stream ${JSON.stringify(stream)}: ${file}${offset === null ? "" : ` at byte ${offset}`}: ${problem}`);
     this.stream = stream;
     this.file = file;
@@ -202,34 +211,49 @@ export interface StorageHealth {
   readonly damagedStreams: number;
 }
 
-/** The engine. Methods that return nothing report through `settle`, in the order in which they were called per stream. */
+/**
+ * The engine. Methods that return nothing report through `settle`, in the order in which they were called per stream.
+ */
 export interface Storage {
   /** Whether it can be told at once that there is no stream of this name; false also where `load` has to look. */
   lacks(name: string): boolean;
   /** The stream of this name, or `null`. Throws {@link DamagedStreamError}. */
   load(name: string): Promise<StoredStream | null>;
   /**
-   * Makes a stream. The name must be free: `load` has found nothing, or the deletion of what had it is durable; throws where
-   * it is not. The source of a fork is a live stream that was loaded; the fork and the source's knowledge of it become durable
-   * together.
+   * Makes a stream. The name must be free: `load` has found nothing, or the deletion of what had it is durable; throws
+   * where it is not. The source of a fork is a live stream that was loaded; the fork and the source's knowledge of it
+   * become durable together.
    */
-  create(name: string, config: StreamConfig, initial: AppendRecord, settle: (how: Settlement) => void): StoredStream | Rejection;
+  create(
+    name: string,
+    config: StreamConfig,
+    initial: AppendRecord,
+    settle: (how: Settlement) => void,
+  ): StoredStream | Rejection;
   /** Appends `record` if the stream's tail, with all that was handed in before, is `expectedTail`. */
-  append(stream: StoredStream, record: AppendRecord, expectedTail: Position, settle: (how: Settlement) => void): Rejection | null;
+  append(
+    stream: StoredStream,
+    record: AppendRecord,
+    expectedTail: Position,
+    settle: (how: Settlement) => void,
+  ): Rejection | null;
   /**
-   * Calls `settle` when all that was handed in for the stream before is settled; as a failure where that leaves the stream
-   * with another tail than `expectedTail`, on which the caller has decided.
+   * Calls `settle` when all that was handed in for the stream before is settled; as a failure where that leaves the
+   * stream with another tail than `expectedTail`, on which the caller has decided.
    */
   barrier(stream: StoredStream, settle: (how: Settlement) => void, expectedTail?: Position): void;
   /** Notes a read, so that a sliding lifetime survives a restart. False when it is not taken now. */
   touch(stream: StoredStream, atMs: number): boolean;
-  /** Deletes a stream; the name is free when this is durable. One with forks is `kept` until the last is gone, and then goes by itself. */
+  /**
+   * Deletes a stream; the name is free when this is durable. One with forks is `kept` until the last is gone, and then
+   * goes by itself.
+   */
   delete(stream: StoredStream, settle: (how: Settlement) => void): Rejection | null;
   /** Deletes a stream that `load` can't give out because it is damaged; the name is free when this is durable. */
   deleteDamaged(name: string): Promise<Settlement | Rejection>;
   /**
-   * Drops whole segments that end at or before `before`, oldest first; later, when it is not taken now. Nothing goes that
-   * a fork needs.
+   * Drops whole segments that end at or before `before`, oldest first; later, when it is not taken now. Nothing goes
+   * that a fork needs.
    */
   trim(stream: StoredStream, before: Position): void;
   /**
@@ -241,8 +265,8 @@ export interface Storage {
   read(stream: StoredStream, from: Position, maxBytes: number, allocate?: Allocate): MaybePromise<Buffer>;
   /**
    * Where a read from `from` of about `maxBytes` ends that is not to cut an append in two: at the last end of an append
-   * that it reaches, or at the first behind `from` where that is farther. `null` where no more is known than that it does
-   * not reach the tail. `from + maxBytes` is before the tail. Throws what `read` throws.
+   * that it reaches, or at the first behind `from` where that is farther. `null` where no more is known than that it
+   * does not reach the tail. `from + maxBytes` is before the tail. Throws what `read` throws.
    */
   endOfRead(stream: StoredStream, from: Position, maxBytes: number): MaybePromise<Position | null>;
   /** Every stream that was not deleted, in no order, slowly enough to disturb nobody. */

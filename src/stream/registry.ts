@@ -1,12 +1,26 @@
 import { DEFAULT_CONTENT_TYPE, formatOf } from "../protocol/content-type.js";
-import { DamagedStreamError, type AppendRecord, type MaybePromise, type Settlement, type StorageHealth, type StreamConfig } from "../storage/storage.js";
+import {
+  DamagedStreamError,
+  type AppendRecord,
+  type MaybePromise,
+  type Settlement,
+  type StorageHealth,
+  type StreamConfig,
+} from "../storage/storage.js";
 import type { AppendCommand, CreateCommand, ForkRequest } from "./rules/command.js";
 import { refuseConfig } from "./rules/config-difference.js";
 import { frameBody, framedInTurns } from "./rules/decide.js";
 import { LoadedStreams, type LoadedStreamsOptions } from "./eviction/loaded-streams.js";
 import { ExpiryQueue, type TtlMode } from "./rules/expiry.js";
 import { forkConfig, forkOrigin, refuseSource, type ForkBase } from "./rules/fork.js";
-import { refuse, TOO_MANY_PRODUCERS, type AnswerAppend, type CreateOutcome, type DeleteOutcome, type Refused } from "./rules/outcome.js";
+import {
+  refuse,
+  TOO_MANY_PRODUCERS,
+  type AnswerAppend,
+  type CreateOutcome,
+  type DeleteOutcome,
+  type Refused,
+} from "./rules/outcome.js";
 import { KEEP_ALL, RetentionTimer, type RetentionLimits } from "./loaded/retention.js";
 import { refuseRejected, Stream, type StreamContext } from "./loaded/stream.js";
 import { Sweep } from "./sweep.js";
@@ -32,7 +46,14 @@ export class Registry {
   constructor(options: RegistryOptions) {
     const { storage, clock, log, ttlMode, retention = KEEP_ALL } = options;
     const streams = (this.#streams = new LoadedStreams(options, (stream) => this.#expiries.remove(stream)));
-    this.#context = { storage, clock, ttlMode, retention, producers: streams.producers, hasRoomForProducer: () => streams.hasRoomForProducers(1) };
+    this.#context = {
+      storage,
+      clock,
+      ttlMode,
+      retention,
+      producers: streams.producers,
+      hasRoomForProducer: () => streams.hasRoomForProducers(1),
+    };
     this.#retentionTimer = new RetentionTimer(clock, retention, () => this.#trimAged());
     this.#expiries = new ExpiryQueue(clock, (stream) => this.#expire(stream));
     this.#sweep = new Sweep({ storage, clock, log, ttlMode, retention, look: (name) => this.#look(name) });
@@ -67,7 +88,9 @@ export class Registry {
     this.#retentionTimer.stop();
   }
 
-  /** The stream as readers see it, or why there is none. A created or deleted one is waited for until that is durable. */
+  /**
+   * The stream as readers see it, or why there is none. A created or deleted one is waited for until that is durable.
+   */
   find(name: string): MaybePromise<Stream | Refused> {
     const stream = this.#streams.get(name);
     if (stream === null) return this.#findOnDisk(name);
@@ -98,11 +121,14 @@ export class Registry {
     return stream;
   }
 
-  /** Appends to or closes the stream of this name; `answer` gets the outcome (specification 4.2, 4.3). */
+  /** Appends to or closes the stream of this name; `answer` gets the outcome (docs/api.md, Append). */
   append(name: string, command: AppendCommand, answer: AnswerAppend): MaybePromise<void> {
     const stream = this.#streams.get(name);
     if (stream === null) return this.#appendLoaded(name, command, answer);
-    if (!stream.isCurrent) return this.#afterDeletion(stream, (refused) => (refused === null ? this.append(name, command, answer) : answer(refused)));
+    if (!stream.isCurrent)
+      return this.#afterDeletion(stream, (refused) =>
+        refused === null ? this.append(name, command, answer) : answer(refused),
+      );
     const current = this.#unlessExpired(stream);
     return current instanceof Stream ? stream.append(command, answer) : answer(current);
   }
@@ -115,8 +141,9 @@ export class Registry {
   }
 
   /**
-   * Goes on when the deletion of a stream is settled: with why its name has nothing to change, or `null` when it is the next
-   * stream's by then. All who wait go on at once, in the order in which they came: the first creation makes the next stream.
+   * Goes on when the deletion of a stream is settled: with why its name has nothing to change, or `null` when it is the
+   * next stream's by then. All who wait go on at once, in the order in which they came: the first creation makes the
+   * next stream.
    */
   #afterDeletion<T>(stream: Stream, next: (refused: Refused | null) => MaybePromise<T>): Promise<T> {
     return stream.deletion.then((refused) => {
@@ -126,7 +153,7 @@ export class Registry {
     });
   }
 
-  /** Creates the stream of this name, or finds it there as asked for (specification 4.1). */
+  /** Creates the stream of this name, or finds it there as asked for (docs/api.md, Create a stream). */
   create(name: string, command: CreateCommand): Promise<CreateOutcome> {
     return this.#create(name, command, null);
   }
@@ -154,7 +181,15 @@ export class Registry {
     const tail = stream.reservedTail;
     return stream.whenDurable((): CreateOutcome => {
       const refusal = refuseConfig(stream.config, closed, command);
-      return refusal ?? { kind: "created", created: false, contentType: stream.config.contentType, nextOffset: stream.offsetAt(tail), closed };
+      return (
+        refusal ?? {
+          kind: "created",
+          created: false,
+          contentType: stream.config.contentType,
+          nextOffset: stream.offsetAt(tail),
+          closed,
+        }
+      );
     });
   }
 
@@ -163,11 +198,23 @@ export class Registry {
     const nowMs = this.#context.clock.nowMs();
     if (fork === null) {
       const contentType = command.contentType ?? DEFAULT_CONTENT_TYPE;
-      return this.#createAs(name, command, { contentType, createdAtMs: nowMs, ttlSeconds, expiresAtMs, forkedFrom: null });
+      return this.#createAs(name, command, {
+        contentType,
+        createdAtMs: nowMs,
+        ttlSeconds,
+        expiresAtMs,
+        forkedFrom: null,
+      });
     }
     // The source may have gone, or dropped its beginning, while its place, or what has the name, was looked for.
-    const isThere = base !== null && base.source.phase === "live" && !base.source.isExpired(nowMs) && base.source.stored.earliest === base.origin.earliest.position;
-    return isThere ? this.#createAs(name, command, forkConfig(base.source.config, command, nowMs, base.origin)) : this.#createFork(name, command, fork);
+    const isThere =
+      base !== null &&
+      base.source.phase === "live" &&
+      !base.source.isExpired(nowMs) &&
+      base.source.stored.earliest === base.origin.earliest.position;
+    return isThere
+      ? this.#createAs(name, command, forkConfig(base.source.config, command, nowMs, base.origin))
+      : this.#createFork(name, command, fork);
   }
 
   async #createFork(name: string, command: CreateCommand, fork: ForkRequest): Promise<CreateOutcome> {
@@ -176,7 +223,9 @@ export class Registry {
     source.retain();
     try {
       const origin = await forkOrigin(source, fork, command.contentType);
-      return "kind" in origin ? origin : await this.#create(name, await framedInTurns(source.config, command), { source, origin });
+      return "kind" in origin
+        ? origin
+        : await this.#create(name, await framedInTurns(source.config, command), { source, origin });
     } finally {
       source.release();
     }
@@ -186,7 +235,14 @@ export class Registry {
     const framed = frameBody(formatOf(config.contentType), body, "create");
     if (framed.kind === "refused") return framed;
     if (!this.#streams.hasRoomForStream()) return refuse("overloaded", { detail: "Too many streams are in use." });
-    return this.#storeNew(name, config, { payload: framed.bytes, messages: framed.messages, closes: closed, producer: null, seq: null, atMs: config.createdAtMs });
+    return this.#storeNew(name, config, {
+      payload: framed.bytes,
+      messages: framed.messages,
+      closes: closed,
+      producer: null,
+      seq: null,
+      atMs: config.createdAtMs,
+    });
   }
 
   #storeNew(name: string, config: StreamConfig, initial: AppendRecord): Promise<CreateOutcome> | Refused {
@@ -208,7 +264,7 @@ export class Registry {
     });
   }
 
-  /** Deletes the stream of this name (specification 4.4). */
+  /** Deletes the stream of this name (docs/api.md, Delete a stream). */
   async delete(name: string): Promise<DeleteOutcome> {
     let stream = this.#streams.get(name);
     try {
@@ -267,7 +323,10 @@ export class Registry {
     stream.deleted();
   }
 
-  /** The stream of this name, brought into memory; `null` when there is none, or when it is there meanwhile. One that is to go needs no room. */
+  /**
+   * The stream of this name, brought into memory; `null` when there is none, or when it is there meanwhile. One that is
+   * to go needs no room.
+   */
   #load(name: string, isToGo = false): MaybePromise<Stream | Refused | null> {
     const underway = this.#loading.get(name);
     if (underway !== undefined) return underway;

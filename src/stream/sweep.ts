@@ -53,6 +53,8 @@ export class Sweep {
   #isDue({ config, touchedAtMs, oldest, tail }: ListedStream): boolean {
     const { clock, ttlMode, retention } = this.#options;
     const nowMs = clock.nowMs();
-    return deadlineOf(config, touchedAtMs + TOUCH_INTERVAL_MS, ttlMode) <= nowMs || isExcess(oldest, tail, retention, nowMs);
+    return (
+      deadlineOf(config, touchedAtMs + TOUCH_INTERVAL_MS, ttlMode) <= nowMs || isExcess(oldest, tail, retention, nowMs)
+    );
   }
 }

@@ -25,7 +25,8 @@ const effort = { pairs: Number(values.pairs ?? (isQuick ? 1 : 5)), warmUpMs: Mat
 
 const wanted = values.only.split(",").map((id) => {
   const question = QUESTIONS.find((candidate) => candidate.id === id);
-  if (question === undefined) throw new Error(`there is no question ${id}; there are ${QUESTIONS.map((candidate) => candidate.id).join(", ")}`);
+  if (question === undefined)
+    throw new Error(`there is no question ${id}; there are ${QUESTIONS.map((candidate) => candidate.id).join(", ")}`);
   return question;
 });
 const progress = new Progress(process.stderr, wanted.length);
@@ -40,7 +41,8 @@ for (const question of wanted) {
     if ("notAsked" in reply) console.log(`${question.title.padEnd(44)} not asked: ${reply.notAsked}`);
     else {
       for (const figure of reply.figures) show(question, figure);
-      for (const { name, points } of reply.curves?.lines ?? []) console.log(`  ${name}: ${points.map(({ label, value }) => `${label} ${amount(value)}`).join(", ")}`);
+      for (const { name, points } of reply.curves?.lines ?? [])
+        console.log(`  ${name}: ${points.map(({ label, value }) => `${label} ${amount(value)}`).join(", ")}`);
     }
   } catch (error) {
     // The others are asked all the same.
@@ -56,7 +58,12 @@ if (answered.length === QUESTIONS.length && !isQuick) writeReport(answered, effo
 
 function show({ title }: Question, figure: Figure): void {
   const { what, unit, ours, yardstick, ratio, rivals = [] } = figure;
-  const cells = [title.padEnd(44), `${amount(ours)} ${unit}`.padStart(20), (yardstick === null ? "" : amount(yardstick)).padStart(9), (ratio === null ? "" : ratio.toFixed(2)).padStart(6)];
+  const cells = [
+    title.padEnd(44),
+    `${amount(ours)} ${unit}`.padStart(20),
+    (yardstick === null ? "" : amount(yardstick)).padStart(9),
+    (ratio === null ? "" : ratio.toFixed(2)).padStart(6),
+  ];
   const others = rivals.map(({ name, value }) => `  ${name} ${amount(value)}`).join("");
   console.log(`${cells.join(" ")}  ${goalOf(figure)}${isReached(figure) ? "" : "  MISSED"}${what === "" ? "" : `  (${what})`}${others}`);
 }

@@ -25,7 +25,14 @@ test("each answer is told apart by its length, also a large one, one without a b
   const port = await portOf(t, serveLengths);
   const { ask, close } = await openDialogue(port, new HttpAnswers());
   const told: string[] = [];
-  for (const [method, path] of [["GET", "/0"], ["GET", "/10"], ["HEAD", "/10"], ["GET", "/304"], ["GET", "/3000000"], ["GET", "/1"]] as const) {
+  for (const [method, path] of [
+    ["GET", "/0"],
+    ["GET", "/10"],
+    ["HEAD", "/10"],
+    ["GET", "/304"],
+    ["GET", "/3000000"],
+    ["GET", "/1"],
+  ] as const) {
     const { status, wireBytes, head } = await ask(requestBytes(method, path));
     told.push(`${status} ${wireBytes - head.length - 2}`);
   }
@@ -34,7 +41,11 @@ test("each answer is told apart by its length, also a large one, one without a b
 });
 
 test("an answer may come in any pieces, with a length or in chunks", () => {
-  const heads = ["Content-Length: 3\r\n\r\nabc", "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"];
+  const heads = [
+    "Content-Length: 3\r\n\r\nabc",
+    "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+    "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+  ];
   for (const answer of heads.map((head) => Buffer.from(`HTTP/1.1 201 Created\r\nLocation: /a\r\n${head}`))) {
     const answers = new HttpAnswers();
     for (let cut = 1; cut < answer.length; cut += 1) {
@@ -78,7 +89,10 @@ test("a crowd knows how many were answered, and is told when one is sent away", 
     await ask(requestBytes("GET", "/"));
     close();
   };
-  const crowd = await Crowd.open(port, 250, (index) => requestBytes("GET", index < 249 ? "/now" : "/waits"), { take: (_, index) => received.add(index), taken });
+  const crowd = await Crowd.open(port, 250, (index) => requestBytes("GET", index < 249 ? "/now" : "/waits"), {
+    take: (_, index) => received.add(index),
+    taken,
+  });
   await crowd.answered(249);
   assert.deepEqual([received.size, received.has(249), waiting.length], [249, false, 1]);
   crowd.recount();

@@ -22,9 +22,14 @@ export class Crowd {
   #fault: Error | null = null;
 
   /** The connection `index` sends `requestOf(index)`. Resolves when the server has taken all. */
-  static async open(port: number, size: number, requestOf: (index: number) => Buffer, { take = () => undefined, taken }: CrowdOptions = {}): Promise<Crowd> {
+  static async open(
+    port: number,
+    size: number,
+    requestOf: (index: number) => Buffer,
+    { take = () => undefined, taken }: CrowdOptions = {},
+  ): Promise<Crowd> {
     const crowd = new Crowd(take);
-    for (let opened = 0; opened < size; ) {
+    for (let opened = 0; opened < size;) {
       const indices = Array.from({ length: Math.min(OPENED_AT_ONCE, size - opened) }, (_, index) => opened + index);
       await Promise.all(indices.map((index) => crowd.#join(port, index, requestOf(index))));
       opened += indices.length;

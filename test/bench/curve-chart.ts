@@ -26,9 +26,14 @@ function panelOf({ title, unit, lines }: Curves, top: number): string {
   const labels = lines[0]?.points.map(({ label }) => label) ?? [];
   return [
     `<text x="16" y="${top + 18}" font-weight="600" fill="${INK}">${escaped(`${title} (${unit})`)}</text>`,
-    ...lines.map((line, index) => `<text x="${LEFT + index * 240 + 18}" y="${top + 38}" fill="${INK}">${escaped(line.name)}</text><rect x="${LEFT + index * 240}" y="${top + 32}" width="12" height="4" fill="${colorOf(index)}"/>`),
+    ...lines.map(
+      (line, index) =>
+        `<text x="${LEFT + index * 240 + 18}" y="${top + 38}" fill="${INK}">${escaped(line.name)}</text><rect x="${LEFT + index * 240}" y="${top + 32}" width="12" height="4" fill="${colorOf(index)}"/>`,
+    ),
     ...Array.from({ length: STEPS + 1 }, (_, step) => gridLine((most * step) / STEPS, base - (PLOT_HEIGHT * step) / STEPS)),
-    ...labels.map((label, at) => `<text x="${xOf(at, labels.length)}" y="${base + 20}" text-anchor="middle" fill="${INK}">${escaped(label)}</text>`),
+    ...labels.map(
+      (label, at) => `<text x="${xOf(at, labels.length)}" y="${base + 20}" text-anchor="middle" fill="${INK}">${escaped(label)}</text>`,
+    ),
     ...lines.map((line, index) => lineOf(line, colorOf(index), base, most)),
   ].join("\n");
 }
@@ -39,8 +44,14 @@ function gridLine(amount: number, y: number): string {
 
 function lineOf({ points }: Line, color: string, base: number, most: number): string {
   const places = points.map(({ value }, at) => [xOf(at, points.length), round(base - (PLOT_HEIGHT * value) / most)] as const);
-  const dots = places.map(([x, y], at) => `<circle cx="${x}" cy="${y}" r="3.5" fill="${color}"><title>${escaped(points[at]?.label ?? "")}: ${round(points[at]?.value ?? 0)}</title></circle>`);
-  return [`<polyline points="${places.map((place) => place.join(",")).join(" ")}" fill="none" stroke="${color}" stroke-width="2"/>`, ...dots].join("\n");
+  const dots = places.map(
+    ([x, y], at) =>
+      `<circle cx="${x}" cy="${y}" r="3.5" fill="${color}"><title>${escaped(points[at]?.label ?? "")}: ${round(points[at]?.value ?? 0)}</title></circle>`,
+  );
+  return [
+    `<polyline points="${places.map((place) => place.join(",")).join(" ")}" fill="none" stroke="${color}" stroke-width="2"/>`,
+    ...dots,
+  ].join("\n");
 }
 
 function colorOf(index: number): string {

@@ -23,7 +23,9 @@ const server = createServer((request, response) => {
   request.on("end", () => {
     sent += 1;
     const offset = String(sent).padStart(16, "0");
-    const event = Buffer.from(`event: data\ndata:${Buffer.concat(parts).toString()}\n\nevent: control\ndata:{"streamNextOffset":"0000000000000000_${offset}","upToDate":true}\nid: 0000000000000000_${offset}\n\n`);
+    const event = Buffer.from(
+      `event: data\ndata:${Buffer.concat(parts).toString()}\n\nevent: control\ndata:{"streamNextOffset":"0000000000000000_${offset}","upToDate":true}\nid: 0000000000000000_${offset}\n\n`,
+    );
     for (const reader of readers) reader.write(event);
     response.writeHead(204);
     response.end();

@@ -65,7 +65,14 @@ async function run({ port, connections, traffic, warmUpMs, measureMs }: LoadOrde
   const seconds = (performance.now() - startedMs) / 1000;
   for (const connection of open) connection.close();
   const sorted = Float64Array.from(latenciesMs).sort();
-  return { requestsPerSecond: sorted.length / seconds, answerBytesPerSecond: answerBytes / seconds, p50Ms: quantile(sorted, 0.5), p99Ms: quantile(sorted, 0.99), answers: sorted.length, refusals };
+  return {
+    requestsPerSecond: sorted.length / seconds,
+    answerBytesPerSecond: answerBytes / seconds,
+    p50Ms: quantile(sorted, 0.5),
+    p99Ms: quantile(sorted, 0.99),
+    answers: sorted.length,
+    refusals,
+  };
 }
 
 const [order] = process.argv.slice(2);

@@ -5,7 +5,12 @@ import { lackOfConnections, lackOfDisk, lackOfMemoryFigures, openFilesIn } from 
 
 test("the limit of open files is the soft one, and none where the system tells none", () => {
   const head = "Limit                     Soft Limit           Hard Limit           Units     \n";
-  assert.equal(openFilesIn(`${head}Max processes             100                  100                  processes\nMax open files            1024                 524288               files     \n`), 1024);
+  assert.equal(
+    openFilesIn(
+      `${head}Max processes             100                  100                  processes\nMax open files            1024                 524288               files     \n`,
+    ),
+    1024,
+  );
   assert.equal(openFilesIn(`${head}Max open files            unlimited            unlimited            files     \n`), Infinity);
   assert.equal(openFilesIn(""), Infinity);
 });

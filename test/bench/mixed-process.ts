@@ -53,20 +53,32 @@ async function run({ port, prefix, streams, readers, writers, bytes, warmUpMs, m
   const appends = new Latencies();
   const arrivals = new Latencies();
   const half = Math.floor(readers / 2);
-  const bySse = (index: number): Buffer => requestBytes("GET", `${prefix}${index % streams}?offset=now&live=sse`, { Accept: "text/event-stream" });
+  const bySse = (index: number): Buffer =>
+    requestBytes("GET", `${prefix}${index % streams}?offset=now&live=sse`, { Accept: "text/event-stream" });
   const stamps = Array.from({ length: half }, () => new Stamps());
   await Crowd.open(port, half, bySse, { take: (chunk, index) => stamps[index]?.take(chunk).forEach((sentMs) => arrivals.add(sentMs)) });
-  for (let index = half; index < readers; index += 1) await pollAgainAndAgain(port, `${prefix}${index % streams}`, (sentMs) => arrivals.add(sentMs));
+  for (let index = half; index < readers; index += 1)
+    await pollAgainAndAgain(port, `${prefix}${index % streams}`, (sentMs) => arrivals.add(sentMs));
   for (let index = 0; index < writers; index += 1) {
     const own = Array.from({ length: streams }, (_, stream) => stream).filter((stream) => stream % writers === index);
-    await appendAgainAndAgain(port, own.map((stream) => `${prefix}${stream}`), bytes, (sentMs) => appends.add(sentMs));
+    await appendAgainAndAgain(
+      port,
+      own.map((stream) => `${prefix}${stream}`),
+      bytes,
+      (sentMs) => appends.add(sentMs),
+    );
   }
   await pause(warmUpMs);
   appends.isCounting = arrivals.isCounting = true;
   const startedMs = performance.now();
   await pause(measureMs);
   const seconds = (performance.now() - startedMs) / 1000;
-  return { appendsPerSecond: appends.count / seconds, arrivalsPerSecond: arrivals.count / seconds, appendP99Ms: appends.p99Ms, arrivalP99Ms: arrivals.p99Ms };
+  return {
+    appendsPerSecond: appends.count / seconds,
+    arrivalsPerSecond: arrivals.count / seconds,
+    appendP99Ms: appends.p99Ms,
+    arrivalP99Ms: arrivals.p99Ms,
+  };
 }
 
 function fail(error: Error): never {
@@ -91,7 +103,12 @@ async function pollAgainAndAgain(port: number, path: string, arrived: (sentMs: n
   poll("now");
 }
 
-async function appendAgainAndAgain(port: number, paths: readonly string[], bytes: number, answered: (sentMs: number) => void): Promise<void> {
+async function appendAgainAndAgain(
+  port: number,
+  paths: readonly string[],
+  bytes: number,
+  answered: (sentMs: number) => void,
+): Promise<void> {
   let next = 0;
   let sentMs = 0;
   const send = (): void => {
@@ -99,11 +116,16 @@ async function appendAgainAndAgain(port: number, paths: readonly string[], bytes
     connection.send(requestBytes("POST", paths[next] ?? "", { "Content-Type": "text/plain" }, stamped(sentMs, bytes)));
     next = (next + 1) % paths.length;
   };
-  const connection = await Connection.open(port, new HttpAnswers(), (status) => {
-    if (status >= 300) throw new Error(`an append was answered ${status}`);
-    answered(sentMs);
-    send();
-  }, fail);
+  const connection = await Connection.open(
+    port,
+    new HttpAnswers(),
+    (status) => {
+      if (status >= 300) throw new Error(`an append was answered ${status}`);
+      answered(sentMs);
+      send();
+    },
+    fail,
+  );
   send();
 }
 

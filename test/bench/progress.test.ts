@@ -13,7 +13,12 @@ function writtenBy(isTTY: boolean): string[] {
 }
 
 test("a terminal has one line that says the question and its step", () => {
-  assert.deepEqual(writtenBy(true), ["\r\u001b[K[1/2] small reads", "\r\u001b[K[1/2] small reads: pair 1 of 5", "\r\u001b[K", "\r\u001b[K[2/2] large reads"]);
+  assert.deepEqual(writtenBy(true), [
+    "\r\u001b[K[1/2] small reads",
+    "\r\u001b[K[1/2] small reads: pair 1 of 5",
+    "\r\u001b[K",
+    "\r\u001b[K[2/2] large reads",
+  ]);
 });
 
 test("a pipe is told of each question in a line of its own", () => {

@@ -52,7 +52,17 @@ export function isReached({ goal, ratio, ours }: Figure): boolean {
 }
 
 /** A figure that is compared with the yardstick. */
-export function compared(what: string, unit: string, { ours, yardstick, ratio, rivals = [] }: { readonly ours: number; readonly yardstick: number; readonly ratio: number; readonly rivals?: readonly RivalFigure[] }, atLeast: number): Figure {
+export function compared(
+  what: string,
+  unit: string,
+  {
+    ours,
+    yardstick,
+    ratio,
+    rivals = [],
+  }: { readonly ours: number; readonly yardstick: number; readonly ratio: number; readonly rivals?: readonly RivalFigure[] },
+  atLeast: number,
+): Figure {
   return { what, unit, ours, yardstick, ratio, rivals, goal: { kind: "atLeast", value: atLeast } };
 }
 

@@ -7,7 +7,12 @@ test("a command is its words with their lengths in bytes", () => {
 });
 
 test("an answer may be a line or bytes of a length, in any pieces, and an error is one", () => {
-  for (const [text, status] of [["+OK\r\n", 200], ["$15\r\n1526919030474-0\r\n", 200], ["-ERR wrong\r\n", 500], [":12\r\n", 200]] as const) {
+  for (const [text, status] of [
+    ["+OK\r\n", 200],
+    ["$15\r\n1526919030474-0\r\n", 200],
+    ["-ERR wrong\r\n", 500],
+    [":12\r\n", 200],
+  ] as const) {
     for (let cut = 1; cut < text.length; cut += 1) {
       const answers = new RedisAnswers();
       assert.equal(answers.take(Buffer.from(text.slice(0, cut))), false, `${text} at ${cut}`);

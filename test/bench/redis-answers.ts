@@ -23,7 +23,8 @@ export class RedisAnswers {
   take(chunk: Buffer): boolean {
     const received = this.#parts.length === 0 ? chunk : Buffer.concat([...this.#parts, chunk]);
     const end = received.indexOf(LINE_END);
-    const wireBytes = end + LINE_END.length + (received[0] === DOLLAR ? Math.max(0, Number(received.toString("latin1", 1, end))) + LINE_END.length : 0);
+    const wireBytes =
+      end + LINE_END.length + (received[0] === DOLLAR ? Math.max(0, Number(received.toString("latin1", 1, end))) + LINE_END.length : 0);
     if (end === -1 || received.length < wireBytes) {
       this.#parts.push(Buffer.from(chunk));
       return false;

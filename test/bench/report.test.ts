@@ -22,9 +22,16 @@ test("the table says what was measured beside its goal", () => {
 });
 
 test("the rivals have a column once there is one", () => {
-  const rivals = [{ name: "nginx", value: 90_000 }, { name: "another", value: 12.34 }];
+  const rivals = [
+    { name: "nginx", value: 90_000 },
+    { name: "another", value: 12.34 },
+  ];
   const lines = table([{ question, reply: { figures: [compared("", "reads/s", { ...result, rivals }, 0.6)] } }]);
-  assert.deepEqual(lines, ["| question | load | ours | yardstick | ratio | goal | rivals |", "|---|---|---|---|---|---|---|", "| small reads | 100 B | 50,000 reads/s | 80,000 reads/s | 0.63 | ≥ 0.6 | nginx 90,000, another 12.3 |"]);
+  assert.deepEqual(lines, [
+    "| question | load | ours | yardstick | ratio | goal | rivals |",
+    "|---|---|---|---|---|---|---|",
+    "| small reads | 100 B | 50,000 reads/s | 80,000 reads/s | 0.63 | ≥ 0.6 | nginx 90,000, another 12.3 |",
+  ]);
 });
 
 test("a question that the machine can't answer says why", () => {

@@ -38,7 +38,11 @@ export function writeReport(answered: readonly Answered[], effort: Effort): void
 
 /** The chart of the ratios that the table of a page has. */
 export function chartOfPage(page: string): string {
-  return chartOf("streamdir beside its yardstick", "Green or amber: streamdir. Grey: the yardstick. Dashed: the goal. Ratio: the median of the pairs' ratios.", barsOf(page));
+  return chartOf(
+    "streamdir beside its yardstick",
+    "Green or amber: streamdir. Grey: the yardstick. Dashed: the goal. Ratio: the median of the pairs' ratios.",
+    barsOf(page),
+  );
 }
 
 /** The rows in which more is better: a bar for a time would say the opposite. */
@@ -88,7 +92,15 @@ function rowsOf({ question, reply }: Answered): string[][] {
     const { what, unit, ours, yardstick, ratio, rivals = [] } = figure;
     const name = what === "" ? title : `${title} (${what})`;
     const others = rivals.map((rival) => `${rival.name} ${amount(rival.value)}`).join(", ");
-    return [name, load, `${amount(ours)} ${unit}`, yardstick === null ? "" : `${amount(yardstick)} ${unit}`, ratio === null ? "" : ratio.toFixed(2), `${goalOf(figure)}${isReached(figure) ? "" : " (missed)"}`, others];
+    return [
+      name,
+      load,
+      `${amount(ours)} ${unit}`,
+      yardstick === null ? "" : `${amount(yardstick)} ${unit}`,
+      ratio === null ? "" : ratio.toFixed(2),
+      `${goalOf(figure)}${isReached(figure) ? "" : " (missed)"}`,
+      others,
+    ];
   });
 }
 

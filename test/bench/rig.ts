@@ -129,9 +129,18 @@ export class Rig implements TestScope {
   }
 
   /** Puts the same load on ours, on the yardstick and on the rivals in turn; `valueOf` says what counts. */
-  async compare({ ours, yardstick, rivals = [] }: Ports, traffic: (round: number) => Traffic, connections: number, valueOf: (report: LoadReport) => number): Promise<Compared> {
+  async compare(
+    { ours, yardstick, rivals = [] }: Ports,
+    traffic: (round: number) => Traffic,
+    connections: number,
+    valueOf: (report: LoadReport) => number,
+  ): Promise<Compared> {
     const { pairs, warmUpMs, measureMs } = this.effort;
-    const sides = [{ name: "ours", port: ours }, { name: "the yardstick", port: yardstick }, ...rivals].map((side: Opponent, index) => ({ ...side, isRival: index >= 2, values: [] as number[] }));
+    const sides = [{ name: "ours", port: ours }, { name: "the yardstick", port: yardstick }, ...rivals].map((side: Opponent, index) => ({
+      ...side,
+      isRival: index >= 2,
+      values: [] as number[],
+    }));
     const turns = Math.max(1, Math.round(measureMs / TURN_MS));
     for (let pair = 0; pair < pairs; pair += 1) {
       const figures = new Map(sides.map((side) => [side, [] as number[]]));
@@ -140,7 +149,13 @@ export class Rig implements TestScope {
         // Who is first takes turns too.
         for (const side of round % 2 === 0 ? sides : sides.toReversed()) {
           this.progress(`pair ${pair + 1} of ${pairs}, ${side.name}`);
-          const order = { port: side.port, connections, traffic: side.traffic ?? traffic(round), warmUpMs: turn === 0 ? warmUpMs : Math.min(warmUpMs, WARM_AGAIN_MS), measureMs: measureMs / turns };
+          const order = {
+            port: side.port,
+            connections,
+            traffic: side.traffic ?? traffic(round),
+            warmUpMs: turn === 0 ? warmUpMs : Math.min(warmUpMs, WARM_AGAIN_MS),
+            measureMs: measureMs / turns,
+          };
           const report = await this.#loadSide(side, order);
           if (report !== null) figures.get(side)?.push(valueOf(report));
         }
@@ -152,7 +167,9 @@ export class Rig implements TestScope {
       ours: median(own),
       yardstick: median(bare),
       ratio: median(own.map((value, pair) => value / (bare[pair] ?? NaN))),
-      rivals: others.map((values, index) => ({ name: rivals[index]?.name ?? "", value: median(values) })).filter(({ value }) => !Number.isNaN(value)),
+      rivals: others
+        .map((values, index) => ({ name: rivals[index]?.name ?? "", value: median(values) }))
+        .filter(({ value }) => !Number.isNaN(value)),
     };
   }
 
@@ -216,7 +233,9 @@ export function ask(port: number, shape: RequestShape): Promise<Answer> {
       let received = 0;
       response.on("data", (chunk: Buffer) => (received += chunk.length));
       response.on("end", () => {
-        const pairs = response.rawHeaders.flatMap((name, at) => (at % 2 === 0 && !OWN_HEADERS.test(name) ? [name, response.rawHeaders[at + 1] ?? ""] : []));
+        const pairs = response.rawHeaders.flatMap((name, at) =>
+          at % 2 === 0 && !OWN_HEADERS.test(name) ? [name, response.rawHeaders[at + 1] ?? ""] : [],
+        );
         resolve({ status: response.statusCode ?? 0, headers: pairs, bodyBytes: received });
       });
     });
@@ -230,7 +249,10 @@ export async function askEach(port: number, ...phases: readonly (readonly Reques
   for (const requests of phases) await askTimes(port, requests.length, (index) => requestOf(requests[index] ?? readOf("/")));
 }
 
-/** The same of `times` requests that `bytesOf` makes, in one phase; what is too much at the time (503) is sent again, as its answer asks for. */
+/**
+ * The same of `times` requests that `bytesOf` makes, in one phase; what is too much at the time (503) is sent again, as its answer asks
+ * for.
+ */
 export async function askTimes(port: number, times: number, bytesOf: (index: number) => Buffer): Promise<void> {
   let next = 0;
   const asking = Array.from({ length: ASKED_AT_ONCE }, async () => {

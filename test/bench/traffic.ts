@@ -39,9 +39,17 @@ export function requestsOf(traffic: Traffic, index: number, connections: number)
     case "fixed":
       return fixed(traffic.requests, index, connections);
     case "spread":
-      return inTurn(streamsOf(traffic.streams, index, connections).map((stream) => requestOf({ method: "POST", path: `${traffic.prefix}${stream}`, headers: TEXT, body: traffic.bytes })));
+      return inTurn(
+        streamsOf(traffic.streams, index, connections).map((stream) =>
+          requestOf({ method: "POST", path: `${traffic.prefix}${stream}`, headers: TEXT, body: traffic.bytes }),
+        ),
+      );
     case "xadd":
-      return inTurn(streamsOf(traffic.streams, index, connections).map((stream) => commandOf("XADD", `${traffic.prefix}${stream}`, "*", "data", "x".repeat(traffic.bytes))));
+      return inTurn(
+        streamsOf(traffic.streams, index, connections).map((stream) =>
+          commandOf("XADD", `${traffic.prefix}${stream}`, "*", "data", "x".repeat(traffic.bytes)),
+        ),
+      );
     case "producers":
       return producer(`${traffic.prefix}${index}`, traffic.bytes);
     case "lives":

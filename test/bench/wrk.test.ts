@@ -12,9 +12,14 @@ import { isForWrk, loadByWrk, scriptOf } from "./wrk.js";
 const skip = hasProgram("wrk") ? false : "wrk is not installed";
 
 test("a script has each request as it is sent, whatever its bytes", () => {
-  const [first, second] = scriptOf([readOf("/a"), appendTo("/b", 'x"\\\n\xe9')]).split("\n").slice(1, 3);
+  const [first, second] = scriptOf([readOf("/a"), appendTo("/b", 'x"\\\n\xe9')])
+    .split("\n")
+    .slice(1, 3);
   assert.equal(first, '"GET /a HTTP/1.1\\013\\010Host: s\\013\\010Content-Length: 0\\013\\010\\013\\010",');
-  assert.equal(second, '"POST /b HTTP/1.1\\013\\010Host: s\\013\\010Content-Type: text/plain\\013\\010Content-Length: 6\\013\\010\\013\\010x\\034\\092\\010\\195\\169"');
+  assert.equal(
+    second,
+    '"POST /b HTTP/1.1\\013\\010Host: s\\013\\010Content-Type: text/plain\\013\\010Content-Length: 6\\013\\010\\013\\010x\\034\\092\\010\\195\\169"',
+  );
 });
 
 test("what depends on what was sent before is not for wrk, nor are a few connections", { skip }, () => {
@@ -25,7 +30,10 @@ test("what depends on what was sent before is not for wrk, nor are a few connect
 });
 
 /** What a server that refuses the path /no was asked, and what wrk says of it. */
-async function asked(t: TestContext, ...paths: string[]): Promise<{ readonly seen: ReadonlyMap<string, number>; readonly report: Awaited<ReturnType<typeof loadByWrk>> }> {
+async function asked(
+  t: TestContext,
+  ...paths: string[]
+): Promise<{ readonly seen: ReadonlyMap<string, number>; readonly report: Awaited<ReturnType<typeof loadByWrk>> }> {
   const seen = new Map<string, number>();
   const server = createServer((req, res) => {
     const what = `${req.method} ${req.url} ${req.headers["content-length"]}`;
@@ -40,7 +48,13 @@ async function asked(t: TestContext, ...paths: string[]): Promise<{ readonly see
     server.closeAllConnections();
     server.close();
   });
-  const order = { port: (server.address() as AddressInfo).port, connections: 32, traffic: { kind: "fixed", requests: paths.map((path) => appendTo(path, 3)) }, warmUpMs: 0, measureMs: 1000 } as const;
+  const order = {
+    port: (server.address() as AddressInfo).port,
+    connections: 32,
+    traffic: { kind: "fixed", requests: paths.map((path) => appendTo(path, 3)) },
+    warmUpMs: 0,
+    measureMs: 1000,
+  } as const;
   const report = await loadByWrk({ after: (run) => void ends.push(run) }, join(tempDir(), "wrk"), order);
   return { seen, report };
 }

@@ -19,7 +19,12 @@ export type Answers = Readonly<Record<string, Answer>>;
  */
 
 function serve(answers: Answers): void {
-  const ready = new Map(Object.entries(answers).map(([key, { status, headers, bodyBytes }]) => [key, { status, headers: [...headers], body: Buffer.alloc(bodyBytes, "x") }]));
+  const ready = new Map(
+    Object.entries(answers).map(([key, { status, headers, bodyBytes }]) => [
+      key,
+      { status, headers: [...headers], body: Buffer.alloc(bodyBytes, "x") },
+    ]),
+  );
   const reply = (response: ServerResponse, key: string): void => {
     const answer = ready.get(key);
     if (answer === undefined) throw new Error(`there is no answer to ${key}`);

@@ -13,7 +13,12 @@ import { tempDir } from "../helpers/temp-dir.js";
 const BIN = fileURLToPath(new URL("../../bin", import.meta.url));
 
 /** Runs a copy of bin/ beside a dist/cli/main.js that holds `main`, or beside none; `nodeArgs` are Node's own. */
-function runBin(t: TestContext, main: string | null, env: Readonly<Record<string, string>> = {}, nodeArgs: readonly string[] = []): Promise<Ended> {
+function runBin(
+  t: TestContext,
+  main: string | null,
+  env: Readonly<Record<string, string>> = {},
+  nodeArgs: readonly string[] = [],
+): Promise<Ended> {
   const root = tempDir();
   cpSync(BIN, join(root, "bin"), { recursive: true });
   if (main !== null) {
@@ -73,8 +78,14 @@ describe("bin/streamdir.js", () => {
 
   for (const code of ["EMFILE", "ENFILE"]) {
     test(`says in one line that nothing can be opened: ${code}`, async (t) => {
-      const { status, stderr } = await runBin(t, `throw Object.assign(new Error("${code}: too many open files, open 'x'"), { code: "${code}" });`);
-      assert.deepEqual([status, stderr], [1, `streamdir: too few files can be opened here (${code}): raise the limit, for instance with ulimit -n 1024\n`]);
+      const { status, stderr } = await runBin(
+        t,
+        `throw Object.assign(new Error("${code}: too many open files, open 'x'"), { code: "${code}" });`,
+      );
+      assert.deepEqual(
+        [status, stderr],
+        [1, `streamdir: too few files can be opened here (${code}): raise the limit, for instance with ulimit -n 1024\n`],
+      );
     });
   }
 
@@ -82,8 +93,13 @@ describe("bin/streamdir.js", () => {
   test("serves or says why not in one line, however few files it may open", { skip: lacksLimits }, async (t) => {
     const root = builtPackage();
     for (const limit of [24, 40, 64, 80]) {
-      const server = startNode(t, [join(root, "bin", "streamdir.js"), join(root, `data-${limit}`), "--port=0"], { under: ["prlimit", `--nofile=${limit}`] });
-      const isReady = await server.stdoutLine(/serving/).then(() => true, () => false);
+      const server = startNode(t, [join(root, "bin", "streamdir.js"), join(root, `data-${limit}`), "--port=0"], {
+        under: ["prlimit", `--nofile=${limit}`],
+      });
+      const isReady = await server.stdoutLine(/serving/).then(
+        () => true,
+        () => false,
+      );
       if (isReady) server.kill("SIGTERM");
       const { status, stderr } = await server.ended;
       if (isReady) assert.equal(status, 0, stderr);
@@ -109,9 +125,13 @@ describe("bin/streamdir.js", () => {
 
   // The pool's threads are only to be seen in /proc; Node has some of its own besides.
   const countThreads = 'import { readdirSync, stat } from "node:fs"; stat(".", () => console.log(readdirSync("/proc/self/task").length));';
-  test("starts a pool of 32 threads, or of as many as the environment says", { skip: process.platform !== "linux" && "no /proc" }, async (t) => {
-    const runs = [runBin(t, countThreads), runBin(t, countThreads, { UV_THREADPOOL_SIZE: "4" })];
-    const [byDefault = 0, asTold = 0] = (await Promise.all(runs)).map(({ stdout }) => Number(stdout));
-    assert.equal(byDefault - asTold, 28);
-  });
+  test(
+    "starts a pool of 32 threads, or of as many as the environment says",
+    { skip: process.platform !== "linux" && "no /proc" },
+    async (t) => {
+      const runs = [runBin(t, countThreads), runBin(t, countThreads, { UV_THREADPOOL_SIZE: "4" })];
+      const [byDefault = 0, asTold = 0] = (await Promise.all(runs)).map(({ stdout }) => Number(stdout));
+      assert.equal(byDefault - asTold, 28);
+    },
+  );
 });

@@ -67,11 +67,21 @@ describe("a command line runs", () => {
   }
 
   test("with the values of the verb's switches, as often as they are given", () => {
-    const greet = { name: "greet", switches: [{ flag: "whom", value: "NAME", help: "who is greeted" }, { flag: "loudly", help: "so that all hear it" }] };
+    const greet = {
+      name: "greet",
+      switches: [
+        { flag: "whom", value: "NAME", help: "who is greeted" },
+        { flag: "loudly", help: "so that all hear it" },
+      ],
+    };
     const greeted = (args: readonly string[]): unknown => parseCommand(args, {}, [SERVE, greet]);
     const run = { kind: "run", verb: greet, dir: "dir", settings: defaultSettings(), switches: new Set(["loudly"]), lineUnlessThere: null };
-    assert.deepEqual(greeted(["greet", "--whom", "a/b", "dir", "--whom=-c", "--loudly"]), { ...run, values: new Map([["whom", ["a/b", "-c"]]]) });
-    for (const args of [["--whom"], ["--whom="], ["--whom", "--loudly"]]) assert.deepEqual(greeted(["greet", "dir", ...args]), { kind: "usage-error", line: "--whom needs a value, like --whom=NAME" });
+    assert.deepEqual(greeted(["greet", "--whom", "a/b", "dir", "--whom=-c", "--loudly"]), {
+      ...run,
+      values: new Map([["whom", ["a/b", "-c"]]]),
+    });
+    for (const args of [["--whom"], ["--whom="], ["--whom", "--loudly"]])
+      assert.deepEqual(greeted(["greet", "dir", ...args]), { kind: "usage-error", line: "--whom needs a value, like --whom=NAME" });
     assert.deepEqual(greeted(["greet", "--whon", "a"]), { kind: "usage-error", line: 'unknown flag "--whon"; did you mean --whom?' });
   });
 
@@ -83,7 +93,14 @@ describe("a command line runs", () => {
   });
 
   test("with the verb that it names", () => {
-    assert.deepEqual(parse(["salute", "dir"]), { kind: "run", verb: SALUTE, dir: "dir", settings: defaultSettings(), switches: new Set(), lineUnlessThere: null });
+    assert.deepEqual(parse(["salute", "dir"]), {
+      kind: "run",
+      verb: SALUTE,
+      dir: "dir",
+      settings: defaultSettings(),
+      switches: new Set(),
+      lineUnlessThere: null,
+    });
   });
 
   const lines: readonly [args: readonly string[], line: string][] = [
@@ -175,12 +192,28 @@ describe("the environment", () => {
     ["may hold an unset variable", { STREAMDIR_PORT: undefined }, {}],
   ];
   for (const [title, env, settings] of rows) {
-    test(title, () => assert.deepEqual(parse([], env), { kind: "run", verb: SERVE, dir: DEFAULT_DIR, settings: { ...defaultSettings(), ...settings }, switches: new Set(), lineUnlessThere: null }));
+    test(title, () =>
+      assert.deepEqual(parse([], env), {
+        kind: "run",
+        verb: SERVE,
+        dir: DEFAULT_DIR,
+        settings: { ...defaultSettings(), ...settings },
+        switches: new Set(),
+        lineUnlessThere: null,
+      }),
+    );
   }
 
   test("yields to a flag", () => {
     const command = parse(["--port", "1", "--no-read-only"], { STREAMDIR_PORT: "2", STREAMDIR_READ_ONLY: "true", STREAMDIR_HOST: "::1" });
-    assert.deepEqual(command, { kind: "run", verb: SERVE, dir: DEFAULT_DIR, settings: { ...defaultSettings(), port: 1, host: "::1" }, switches: new Set(), lineUnlessThere: null });
+    assert.deepEqual(command, {
+      kind: "run",
+      verb: SERVE,
+      dir: DEFAULT_DIR,
+      settings: { ...defaultSettings(), port: 1, host: "::1" },
+      switches: new Set(),
+      lineUnlessThere: null,
+    });
   });
 
   const refusals: readonly [env: Env, line: string][] = [
@@ -198,10 +231,16 @@ describe("the environment", () => {
   }
 
   test("is refused even where a flag wins", () => {
-    assert.deepEqual(parse(["--port", "1"], { STREAMDIR_PORT: "x" }), { kind: "usage-error", line: 'STREAMDIR_PORT must be from 0 to 65535, not "x"' });
+    assert.deepEqual(parse(["--port", "1"], { STREAMDIR_PORT: "x" }), {
+      kind: "usage-error",
+      line: 'STREAMDIR_PORT must be from 0 to 65535, not "x"',
+    });
   });
 
   test("is looked at behind the command line", () => {
-    assert.deepEqual(parse(["--prot"], { STREAMDIR_PORT: "x" }), { kind: "usage-error", line: 'unknown flag "--prot"; did you mean --port?' });
+    assert.deepEqual(parse(["--prot"], { STREAMDIR_PORT: "x" }), {
+      kind: "usage-error",
+      line: 'unknown flag "--prot"; did you mean --port?',
+    });
   });
 });

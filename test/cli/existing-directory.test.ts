@@ -11,7 +11,15 @@ test("an existing directory is told from a file and from nothing", async () => {
   mkdirSync(join(dir, "full", "of"), { recursive: true });
   symlinkSync("full", join(dir, "link"));
   writeFileSync(join(dir, "file"), "");
-  const rows: readonly [path: string, expected: boolean][] = [["empty", true], ["full", true], ["link", true], ["file", false], ["file/in", false], ["none", false], ["none/in", false]];
+  const rows: readonly [path: string, expected: boolean][] = [
+    ["empty", true],
+    ["full", true],
+    ["link", true],
+    ["file", false],
+    ["file/in", false],
+    ["none", false],
+    ["none/in", false],
+  ];
   for (const [path, expected] of rows) assert.equal(await isDirectory(join(dir, path)), expected, path);
   assert.equal(await isDirectory("/"), true);
   assert.equal(await isDirectory("."), true);

@@ -14,7 +14,10 @@ describe("the help text", () => {
   const lines = text.split("\n");
 
   test("fits 100 columns", () => {
-    assert.deepEqual(lines.filter((line) => line.length > 100), []);
+    assert.deepEqual(
+      lines.filter((line) => line.length > 100),
+      [],
+    );
   });
 
   test("begins with the usage and ends with a line feed", () => {
@@ -39,7 +42,10 @@ describe("the help text", () => {
     });
     test(`shows --${spec.flag} under ${spec.group}`, () => {
       const at = lines.findIndex((line) => line.includes(spec.env));
-      assert.equal(lines.slice(0, at).findLast((line) => /^\S.*:$/.test(line)), `${spec.group}:`);
+      assert.equal(
+        lines.slice(0, at).findLast((line) => /^\S.*:$/.test(line)),
+        `${spec.group}:`,
+      );
     });
   }
 });

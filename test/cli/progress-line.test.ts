@@ -15,7 +15,10 @@ test("the progress line shows a terminal a bar, streams and bytes, at most ten t
   line.show({ streams: 2, bytes: 0, done: 0.6 });
   clock.ms += 100;
   line.show({ streams: 3, bytes: 0, done: 1 });
-  assert.deepEqual(written, [`\r[${"#".repeat(15)}${".".repeat(15)}] 50% 1 streams, 3 MiB\u001b[K`, `\r[${"#".repeat(30)}] 100% 3 streams, 0 MiB\u001b[K`]);
+  assert.deepEqual(written, [
+    `\r[${"#".repeat(15)}${".".repeat(15)}] 50% 1 streams, 3 MiB\u001b[K`,
+    `\r[${"#".repeat(30)}] 100% 3 streams, 0 MiB\u001b[K`,
+  ]);
 });
 
 test("the progress line is removed for other lines, once", () => {

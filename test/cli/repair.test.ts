@@ -10,7 +10,10 @@ import { tempDir } from "../helpers/temp-dir.js";
 
 test("repair has nothing to do in a sound directory, and says so", async (context) => {
   const dir = await closedDirectory();
-  for (const args of [["repair", dir], ["repair", dir, "--yes"]]) {
+  for (const args of [
+    ["repair", dir],
+    ["repair", dir, "--yes"],
+  ]) {
     const { status, stdout, stderr } = await startStreamdir(context, args).ended;
     assert.deepEqual([status, stdout, stderr], [0, "nothing to repair\n", ""]);
   }
@@ -36,15 +39,26 @@ test("repair says what it would do, changes nothing without --yes, does it with 
   rmSync(segment);
   const left = await startStreamdir(context, ["repair", dir, "--yes", "--json"]).ended;
   assert.equal(left.status, 1);
-  const lines = left.stdout.trim().split("\n").map((line) => JSON.parse(line));
-  assert.deepEqual(lines[0], { kind: "left", stream: "a/b", file: segment, what: "lost until it is put back from a copy: it is missing: positions 0 to 5 of the stream" });
+  const lines = left.stdout
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  assert.deepEqual(lines[0], {
+    kind: "left",
+    stream: "a/b",
+    file: segment,
+    what: "lost until it is put back from a copy: it is missing: positions 0 to 5 of the stream",
+  });
   assert.deepEqual(lines.at(-1), { done: 1, toDo: 0, left: 1 });
 });
 
 test("repair refuses a directory that a server has open, one of another host without --force-unlock, and one that is none of ours", async (context) => {
   const dir = tempDir();
   const server = await createServer({ dir, port: 0, journalBytes: 65536, log: NO_LOG });
-  for (const args of [["repair", dir], ["repair", dir, "--yes", "--force-unlock"]]) {
+  for (const args of [
+    ["repair", dir],
+    ["repair", dir, "--yes", "--force-unlock"],
+  ]) {
     const busy = await startStreamdir(context, args).ended;
     assert.deepEqual([busy.status, busy.stdout], [1, ""]);
     assert.match(busy.stderr, new RegExp(`^streamdir: the directory is in use by process ${process.pid} on .*\n$`));

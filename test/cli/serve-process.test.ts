@@ -27,27 +27,36 @@ describe("the process of a server", () => {
     });
   }
 
-  test("lives on at a signal that means nothing to it, and says so", { skip: process.platform !== "linux" && "other signals" }, async (t) => {
-    const command = startStreamdir(t, ["serve", tempDir(), "--port=0", "--log-format=json"]);
-    const { url } = JSON.parse(await command.stdoutLine(/"serving"/));
-    for (const signal of ["SIGUSR2", "SIGALRM", "SIGVTALRM", "SIGXCPU", "SIGIO", "SIGPWR", "SIGSTKFLT"] as const) {
-      command.kill(signal);
-      const line = JSON.parse(await command.stderrLine(new RegExp(`"${signal}"`)));
-      assert.deepEqual([line.level, line.msg], ["warn", "a signal means nothing here"]);
-    }
-    assert.equal((await fetch(new URL("/health", url))).status, 200);
-    command.kill("SIGHUP");
-    assert.equal((await command.ended).status, 0);
-  });
+  test(
+    "lives on at a signal that means nothing to it, and says so",
+    { skip: process.platform !== "linux" && "other signals" },
+    async (t) => {
+      const command = startStreamdir(t, ["serve", tempDir(), "--port=0", "--log-format=json"]);
+      const { url } = JSON.parse(await command.stdoutLine(/"serving"/));
+      for (const signal of ["SIGUSR2", "SIGALRM", "SIGVTALRM", "SIGXCPU", "SIGIO", "SIGPWR", "SIGSTKFLT"] as const) {
+        command.kill(signal);
+        const line = JSON.parse(await command.stderrLine(new RegExp(`"${signal}"`)));
+        assert.deepEqual([line.level, line.msg], ["warn", "a signal means nothing here"]);
+      }
+      assert.equal((await fetch(new URL("/health", url))).status, 200);
+      command.kill("SIGHUP");
+      assert.equal((await command.ended).status, 0);
+    },
+  );
 
   test("ends with a line that has a time when a fault of the program is nobody's", async (t) => {
     const module = join(tempDir(), "fault.mjs");
     writeFileSync(module, 'process.on("SIGUSR2", () => { throw new TypeError("planted"); });');
-    const command = startStreamdir(t, ["serve", tempDir(), "--port=0", "--log-format=json"], { env: { NODE_OPTIONS: `--import=${module}` } });
+    const command = startStreamdir(t, ["serve", tempDir(), "--port=0", "--log-format=json"], {
+      env: { NODE_OPTIONS: `--import=${module}` },
+    });
     await command.stdoutLine(/"serving"/);
     command.kill("SIGUSR2");
     const { status, stderr } = await command.ended;
-    const lines = stderr.trimEnd().split("\n").map((line) => JSON.parse(line));
+    const lines = stderr
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line));
     assert.equal(status, 70);
     assert.ok(lines.every(({ time, level }) => !Number.isNaN(Date.parse(time)) && typeof level === "string"));
     assert.match(lines.at(-1).fault, /^TypeError: planted/);

@@ -41,7 +41,10 @@ class FakeSurroundings extends EventEmitter implements Surroundings {
   readonly stderr: FakeOutput;
   readonly exits: number[] = [];
 
-  constructor(readonly env: Surroundings["env"] = {}, isTTY = true) {
+  constructor(
+    readonly env: Surroundings["env"] = {},
+    isTTY = true,
+  ) {
     super();
     this.stdout = new FakeOutput(isTTY);
     this.stderr = new FakeOutput(isTTY);
@@ -53,7 +56,11 @@ class FakeSurroundings extends EventEmitter implements Surroundings {
 }
 
 /** A running `serve` with a server of the test's making, and what happened to it. */
-function serveFake({ settings = {}, surroundings = new FakeSurroundings(), close = () => Promise.resolve() }: {
+function serveFake({
+  settings = {},
+  surroundings = new FakeSurroundings(),
+  close = () => Promise.resolve(),
+}: {
   settings?: Partial<Settings>;
   surroundings?: FakeSurroundings;
   close?: () => Promise<void>;
@@ -81,7 +88,15 @@ describe("serve", () => {
     assert.ok(log !== undefined && onFault !== undefined);
   });
 
-  const ready = { time: STARTED_AT, level: "info", msg: "serving", version: "1.2.3", dir: resolve("some-dir"), url: "http://127.0.0.1:4567/v1/stream/", try: "curl -i -X PUT -H 'Content-Type: text/plain' --data hello http://127.0.0.1:4567/v1/stream/hello" };
+  const ready = {
+    time: STARTED_AT,
+    level: "info",
+    msg: "serving",
+    version: "1.2.3",
+    dir: resolve("some-dir"),
+    url: "http://127.0.0.1:4567/v1/stream/",
+    try: "curl -i -X PUT -H 'Content-Type: text/plain' --data hello http://127.0.0.1:4567/v1/stream/hello",
+  };
   const text = `streamdir 1.2.3 serves ${ready.dir} at ${ready.url} - try: ${ready.try}\n`;
   const json = `${JSON.stringify(ready)}\n`;
   const formats: readonly [isTTY: boolean, logFormat: Settings["logFormat"], line: string][] = [
@@ -92,7 +107,10 @@ describe("serve", () => {
   ];
   for (const [isTTY, logFormat, line] of formats) {
     test(`says that it is ready in ${logFormat} ${isTTY ? "on a terminal" : "into a pipe"}`, async () => {
-      const { surroundings, status } = serveFake({ settings: { logFormat, logLevel: "silent" }, surroundings: new FakeSurroundings({}, isTTY) });
+      const { surroundings, status } = serveFake({
+        settings: { logFormat, logLevel: "silent" },
+        surroundings: new FakeSurroundings({}, isTTY),
+      });
       surroundings.emit("SIGTERM", "SIGTERM");
       await status;
       assert.equal(surroundings.stdout.text, line);
@@ -139,7 +157,10 @@ describe("serve", () => {
     const { surroundings, started } = serveFake({});
     started[0]?.onFault?.(new Error("cannot sync\nthe journal"));
     started[0]?.onFault?.(new Error("another"));
-    assert.equal(surroundings.stderr.text, `${STARTED_AT} error exiting: the storage has failed status=74 fault="cannot sync\\nthe journal"\n`);
+    assert.equal(
+      surroundings.stderr.text,
+      `${STARTED_AT} error exiting: the storage has failed status=74 fault="cannot sync\\nthe journal"\n`,
+    );
     assert.deepEqual(surroundings.exits, []);
     surroundings.stderr.flush();
     assert.deepEqual(surroundings.exits, [74]);
@@ -177,7 +198,10 @@ describe("serve", () => {
       onFault?.(new Error("cannot sync"));
       return Promise.reject(new Error("not started"));
     };
-    assert.equal(await serve({ dir: "a", settings: defaultSettings(), version: "1.2.3", switches: new Set() }, new FakeSurroundings(), { start }), 74);
+    assert.equal(
+      await serve({ dir: "a", settings: defaultSettings(), version: "1.2.3", switches: new Set() }, new FakeSurroundings(), { start }),
+      74,
+    );
   });
 
   const refusals: readonly [code: StartError["code"], status: number][] = [
@@ -189,7 +213,10 @@ describe("serve", () => {
     test(`answers ${code} with ${status} and one line`, async () => {
       const surroundings = new FakeSurroundings();
       const start = (): Promise<never> => Promise.reject(new StartError(code, "cannot\nstart"));
-      assert.equal(await serve({ dir: "a", settings: defaultSettings(), version: "1.2.3", switches: new Set() }, surroundings, { start }), status);
+      assert.equal(
+        await serve({ dir: "a", settings: defaultSettings(), version: "1.2.3", switches: new Set() }, surroundings, { start }),
+        status,
+      );
       assert.equal(surroundings.stderr.text, "streamdir: cannot\\u000astart\n");
       assert.deepEqual(surroundings.eventNames(), []);
     });
@@ -197,7 +224,10 @@ describe("serve", () => {
 
   test("lets a fault of ours through", async () => {
     const start = (): Promise<never> => Promise.reject(new TypeError("ours"));
-    await assert.rejects(serve({ dir: "a", settings: defaultSettings(), version: "1.2.3", switches: new Set() }, new FakeSurroundings(), { start }), TypeError);
+    await assert.rejects(
+      serve({ dir: "a", settings: defaultSettings(), version: "1.2.3", switches: new Set() }, new FakeSurroundings(), { start }),
+      TypeError,
+    );
   });
 });
 
@@ -215,7 +245,9 @@ async function halfAppend(t: TestContext, url: URL): Promise<Socket> {
   const socket = connect(Number(url.port), url.hostname);
   t.after(() => socket.destroy());
   socket.on("error", () => {}); // the server ends it, one way or another
-  socket.write(`POST ${url.pathname}half HTTP/1.1\r\nHost: a\r\nContent-Type: text/plain\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n`);
+  socket.write(
+    `POST ${url.pathname}half HTTP/1.1\r\nHost: a\r\nContent-Type: text/plain\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n`,
+  );
   const [answer] = await once(socket, "data");
   assert.match(String(answer), /^HTTP\/1\.1 100 /);
   return socket;
@@ -242,7 +274,8 @@ describe("the command, serving", () => {
     const env = { STREAMDIR_PORT: "0", STREAMDIR_LOG_FORMAT: "text", STREAMDIR_PREFIX: "/x/", STREAMDIR_READ_ONLY: "1" };
     const command = startStreamdir(t, [], { cwd, env });
     const line = await command.stdoutLine(/serves/);
-    const [, dir, url = "", attempt] = /^streamdir \d+\.\d+\.\d+ serves (\S+) at (http:\/\/127\.0\.0\.1:[1-9]\d*\/x\/) - try: (.*)$/.exec(line) ?? [];
+    const [, dir, url = "", attempt] =
+      /^streamdir \d+\.\d+\.\d+ serves (\S+) at (http:\/\/127\.0\.0\.1:[1-9]\d*\/x\/) - try: (.*)$/.exec(line) ?? [];
     assert.equal(attempt, `curl ${url}`);
     assert.equal(dir, join(cwd, "data"));
     assert.equal((await fetch(`${url}a`, { method: "PUT" })).status, 405);
@@ -273,7 +306,10 @@ describe("the command, serving", () => {
     assert.equal((await command.ended).status, 0);
   });
 
-  for (const [first, second, status] of [["SIGTERM", "SIGINT", 130], ["SIGINT", "SIGTERM", 143]] as const) {
+  for (const [first, second, status] of [
+    ["SIGTERM", "SIGINT", 130],
+    ["SIGINT", "SIGTERM", 143],
+  ] as const) {
     test(`ends with ${status} at ${second} while ${first} waits for a request in flight`, async (t) => {
       const { command, url } = await startReady(t, tempDir(), ["--shutdown-timeout=1h"]);
       await halfAppend(t, url);
@@ -349,7 +385,10 @@ describe("the command, unable to serve", () => {
     const second = await startStreamdir(t, ["serve", dir, "--port=0"]).ended;
     assert.deepEqual([second.status, second.stderr], [1, `${inUse}\n`]);
     const forced = await startStreamdir(t, ["serve", dir, "--port=0", "--force-unlock"]).ended;
-    assert.deepEqual([forced.status, forced.stderr], [1, `${inUse}: it runs on this machine, where --force-unlock overrides nobody; stop it first\n`]);
+    assert.deepEqual(
+      [forced.status, forced.stderr],
+      [1, `${inUse}: it runs on this machine, where --force-unlock overrides nobody; stop it first\n`],
+    );
 
     command.kill("SIGKILL");
     await command.ended;

@@ -47,7 +47,10 @@ async function runExample(log: (value: unknown) => void): Promise<void> {
   const [, code = ""] = /^## With the official client\n[\s\S]*?^```js\nimport [^\n]*\n([\s\S]*?)^```$/m.exec(readme) ?? [];
   const body = `return (async () => {${code.replace("http://127.0.0.1:4437", server.origin)}})()`;
   // The example is code of ours; its import is what is passed.
-  const run = new Function("DurableStream", "console", body) as (client: typeof DurableStream, console: { log: typeof log }) => Promise<void>;
+  const run = new Function("DurableStream", "console", body) as (
+    client: typeof DurableStream,
+    console: { log: typeof log },
+  ) => Promise<void>;
   await run(DurableStream, { log });
 }
 
@@ -109,7 +112,9 @@ describe("appends", () => {
 
   test("made at once travel in batches and keep their order", async () => {
     const posts: string[] = [];
-    const handle = await create("application/json", { fetch: tellingFetch((answer) => void (answer.startsWith("POST") && posts.push(answer))) });
+    const handle = await create("application/json", {
+      fetch: tellingFetch((answer) => void (answer.startsWith("POST") && posts.push(answer))),
+    });
     const numbers = Array.from({ length: 500 }, (_, n) => n);
     await Promise.all(numbers.map((n) => handle.append(JSON.stringify({ n }))));
     expect(posts.length).toBeLessThan(50);
@@ -156,7 +161,12 @@ describe("an idempotent producer", () => {
   test("has each message stored once and in order, with five batches on their way at a time", async () => {
     const handle = await create("application/json");
     const faults: Error[] = [];
-    const producer = new IdempotentProducer(handle, "writer", { maxBatchBytes: 64, lingerMs: 0, maxInFlight: 5, onError: (fault) => faults.push(fault) });
+    const producer = new IdempotentProducer(handle, "writer", {
+      maxBatchBytes: 64,
+      lingerMs: 0,
+      maxInFlight: 5,
+      onError: (fault) => faults.push(fault),
+    });
     const numbers = Array.from({ length: 400 }, (_, n) => n);
     for (const n of numbers) producer.append(JSON.stringify({ n }));
     await producer.flush();
@@ -250,7 +260,14 @@ describe.each(["long-poll", "sse"] as const)("a live reader by %s", (live) => {
   });
 
   test("of text gets every line end and character as written", async () => {
-    const pieces = ["start\n", "one\r\ntwo\rthree\n\n", " data: not an event\n\nevent: control\n", "gr\u00fc\u00df dich \u{1f600} ", "\n", "end"];
+    const pieces = [
+      "start\n",
+      "one\r\ntwo\rthree\n\n",
+      " data: not an event\n\nevent: control\n",
+      "gr\u00fc\u00df dich \u{1f600} ",
+      "\n",
+      "end",
+    ];
     const handle = await create("text/plain", { body: pieces[0] ?? "" });
     // SSE has one line end only: what was written as CR or CRLF reaches the reader as LF, once it is past the catch-up.
     const asRead = (index: number, piece: string) => (live === "sse" && index > 0 ? piece.replace(/\r\n?/g, "\n") : piece);

@@ -25,7 +25,7 @@ const MAX_BODY_CHARACTERS = 64 * 1024;
 export function exchangesOf(sent: string, received: string): Answered[] {
   const requests = requestLines(sent);
   const answers: Answered[] = [];
-  for (let at: number | null = 0; at !== null && at < received.length; ) {
+  for (let at: number | null = 0; at !== null && at < received.length;) {
     const { method = null, target = "" } = requests[answers.length] ?? {};
     const message = messageAt(received, at, (startLine) => isBodiless(method, statusOf(startLine)));
     if (message === null) break;
@@ -39,7 +39,7 @@ export function exchangesOf(sent: string, received: string): Answered[] {
 
 function requestLines(sent: string): { method: string; target: string }[] {
   const lines: { method: string; target: string }[] = [];
-  for (let at: number | null = 0; at !== null && at < sent.length; ) {
+  for (let at: number | null = 0; at !== null && at < sent.length;) {
     const request = messageAt(sent, at, () => false, "none");
     const [, method, target] = /^([!-~]+) ([!-~]+) HTTP\/1\.[01]$/.exec(request?.startLine ?? "") ?? [];
     if (request === null || method === undefined || target === undefined) break;
@@ -58,7 +58,12 @@ function isBodiless(method: string | null, status: number): boolean {
 }
 
 /** The message at `start`, as RFC 9112 (6.3) frames it; `null` when not even its head is whole. */
-function messageAt(bytes: string, start: number, hasNoBody: (startLine: string) => boolean, unframed: "none" | "to the end" = "to the end"): Message | null {
+function messageAt(
+  bytes: string,
+  start: number,
+  hasNoBody: (startLine: string) => boolean,
+  unframed: "none" | "to the end" = "to the end",
+): Message | null {
   const headEnd = bytes.indexOf("\r\n\r\n", start);
   if (headEnd === -1) return null;
   const [startLine = "", ...lines] = bytes.slice(start, headEnd).split("\r\n");
@@ -67,7 +72,8 @@ function messageAt(bytes: string, start: number, hasNoBody: (startLine: string) 
   if (hasNoBody(startLine)) return { startLine, headers, body: "", next: from };
   if (valueOf(headers, "transfer-encoding") !== null) return { startLine, headers, ...chunkedBody(bytes, from) };
   const length = valueOf(headers, "content-length");
-  if (length === null) return { startLine, headers, ...(unframed === "none" ? { body: "", next: from } : { body: bytes.slice(from), next: null }) };
+  if (length === null)
+    return { startLine, headers, ...(unframed === "none" ? { body: "", next: from } : { body: bytes.slice(from), next: null }) };
   const end = from + Number(length);
   return { startLine, headers, body: bytes.slice(from, end), next: end <= bytes.length ? end : null };
 }
@@ -79,7 +85,7 @@ function valueOf(headers: readonly string[], name: string): string | null {
 
 function chunkedBody(bytes: string, from: number): { body: string; next: number | null } {
   let body = "";
-  for (let at = from; ; ) {
+  for (let at = from; ;) {
     const lineEnd = bytes.indexOf("\r\n", at);
     const size = lineEnd === -1 ? NaN : Number.parseInt(bytes.slice(at, lineEnd), 16);
     if (Number.isNaN(size)) return { body, next: null };

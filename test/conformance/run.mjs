@@ -22,7 +22,12 @@ const recordingFile = join(reportFolder, "answers.jsonl");
 function runVitest() {
   const vitest = join(here, "node_modules", "vitest", "vitest.mjs");
   const args = [vitest, "run", "--reporter=json", `--outputFile=${reportFile}`, ...process.argv.slice(2)];
-  const child = spawn(process.execPath, args, { cwd: here, env: { ...process.env, CONFORMANCE_RECORDING: recordingFile }, stdio: ["ignore", "inherit", "inherit"], detached: true });
+  const child = spawn(process.execPath, args, {
+    cwd: here,
+    env: { ...process.env, CONFORMANCE_RECORDING: recordingFile },
+    stdio: ["ignore", "inherit", "inherit"],
+    detached: true,
+  });
   const end = () => {
     try {
       process.kill(-child.pid, "SIGKILL");
@@ -83,7 +88,8 @@ function printFailures(tests) {
 function faultsOf(status, all, officialRan, recording) {
   const faults = [];
   if (all.failed > 0) faults.push(`${all.failed} tests failed`);
-  if (officialRan < OFFICIAL_TESTS_AT_LEAST) faults.push(`only ${officialRan} tests of the official suite ran, of at least ${OFFICIAL_TESTS_AT_LEAST}`);
+  if (officialRan < OFFICIAL_TESTS_AT_LEAST)
+    faults.push(`only ${officialRan} tests of the official suite ran, of at least ${OFFICIAL_TESTS_AT_LEAST}`);
   if (status !== 0 && all.failed === 0) faults.push(`vitest ended with status ${status} though no test failed`);
   if (recording.answers < ANSWERS_AT_LEAST) faults.push(`only ${recording.answers} answers were recorded, of at least ${ANSWERS_AT_LEAST}`);
   return [...faults, ...recording.faults.map((fault) => `not as docs/openapi.yaml has it: ${fault}`)];

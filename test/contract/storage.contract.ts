@@ -1,7 +1,20 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { TrimmedStreamError, type ListedStream, type Storage, type StoredStream, type StreamObserver } from "../../src/storage/storage.js";
-import { append, bytesOf, configOf, created, forked, loaded, readAll, recordOf, remove, settled, startCreate, type Outcome } from "../helpers/engine.js";
+import {
+  append,
+  bytesOf,
+  configOf,
+  created,
+  forked,
+  loaded,
+  readAll,
+  recordOf,
+  remove,
+  settled,
+  startCreate,
+  type Outcome,
+} from "../helpers/engine.js";
 
 /** An engine under test. */
 export interface StorageUnderTest {
@@ -70,7 +83,9 @@ function testCreation(open: StorageFactory): void {
 
   test("a stream can be created closed", async (t) => {
     const { storage } = await open(t);
-    const outcome = await new Promise<Outcome>((resolve) => void storage.create("c", configOf(), recordOf("end", { closes: true }), resolve));
+    const outcome = await new Promise<Outcome>(
+      (resolve) => void storage.create("c", configOf(), recordOf("end", { closes: true }), resolve),
+    );
     assert.equal(outcome, "durable");
     assert.equal((await loaded(storage, "c")).state.closed, true);
   });
@@ -105,7 +120,11 @@ function testAppends(open: StorageFactory): void {
   test("an append behind one that is not durable yet counts on it", async (t) => {
     const { storage } = await open(t);
     const stream = await created(storage, "s");
-    const outcomes = await Promise.all([append(storage, stream, "ab", 0), append(storage, stream, "cd", 2), append(storage, stream, "ef", 4)]);
+    const outcomes = await Promise.all([
+      append(storage, stream, "ab", 0),
+      append(storage, stream, "cd", 2),
+      append(storage, stream, "ef", 4),
+    ]);
     assert.deepEqual(outcomes, ["durable", "durable", "durable"]);
     assert.equal((await readAll(storage, stream)).toString(), "abcdef");
   });
@@ -162,7 +181,10 @@ function testAppends(open: StorageFactory): void {
       return [outcome.then(() => order.push(`append ${index}`)), barrier.then(() => order.push(`barrier ${index}`))];
     });
     await Promise.all(ends.flat());
-    assert.deepEqual(order, sizes.flatMap((_, index) => [`append ${index}`, `barrier ${index}`]));
+    assert.deepEqual(
+      order,
+      sizes.flatMap((_, index) => [`append ${index}`, `barrier ${index}`]),
+    );
     assert.deepEqual(await readAll(storage, stream), Buffer.concat(sizes.map((size, index) => bytesOf(size, index))));
   });
 
@@ -198,7 +220,9 @@ function testDeletion(open: StorageFactory): void {
     const old = await created(storage, "s", "old bytes");
     await append(storage, old, recordOf("more", { producer: { id: "p", epoch: 1, seq: 0 }, seq: "9", closes: true }), 9);
     const next = await new Promise<Promise<Outcome>>((resolve, reject) => {
-      const rejection = storage.delete(old, (how) => (how === "durable" ? resolve(startCreate(storage, "s", "new").outcome) : reject(new Error(how))));
+      const rejection = storage.delete(old, (how) =>
+        how === "durable" ? resolve(startCreate(storage, "s", "new").outcome) : reject(new Error(how)),
+      );
       assert.equal(rejection, null);
     });
     assert.equal(await next, "durable");
@@ -252,7 +276,15 @@ function testReads(open: StorageFactory): void {
     for (const engine of [storage, await restart()]) {
       const again = await loaded(engine, "s");
       assert.equal(again.state.tail, tail);
-      for (const [from, maxBytes] of [[0, 1], [0, 100_000], [1, 4096], [4095, 2], [4096, 4096], [tail - 1, 50], [tail >> 1, 700]] as const) {
+      for (const [from, maxBytes] of [
+        [0, 1],
+        [0, 100_000],
+        [1, 4096],
+        [4095, 2],
+        [4096, 4096],
+        [tail - 1, 50],
+        [tail >> 1, 700],
+      ] as const) {
         const piece = await engine.read(again, from, maxBytes);
         assert.ok(piece.length >= 1 && piece.length <= maxBytes);
         assert.deepEqual(piece, whole.subarray(from, from + piece.length), `${from}, at most ${maxBytes}`);
@@ -326,9 +358,16 @@ function testObservers(open: StorageFactory): void {
     const stream = await created(storage, "s");
     const told: string[] = [];
     stream.observer = observing(told);
-    await Promise.all([append(storage, stream, "abc", 0), append(storage, stream, "de", 3), append(storage, stream, recordOf("", { closes: true }), 5)]);
+    await Promise.all([
+      append(storage, stream, "abc", 0),
+      append(storage, stream, "de", 3),
+      append(storage, stream, recordOf("", { closes: true }), 5),
+    ]);
     await settled(storage, stream);
-    assert.deepEqual(told.filter((line) => line !== "settled"), ["0..3 open", "3..5 open", "5..5 closed"]);
+    assert.deepEqual(
+      told.filter((line) => line !== "settled"),
+      ["0..3 open", "3..5 open", "5..5 closed"],
+    );
     assert.equal(told.at(-1), "settled");
   });
 
@@ -379,7 +418,10 @@ function testTrims(open: StorageFactory): void {
     await append(storage, stream, recordOf(bytesOf(5000, 1), { atMs: 200 }));
     await append(storage, stream, recordOf(bytesOf(5000, 2), { atMs: 300 }));
     assert.deepEqual(stream.oldest, { end: 5000, newestAtMs: 100 });
-    assert.deepEqual([stream.endOfOlderThan(100), stream.endOfOlderThan(101), stream.endOfOlderThan(201), stream.endOfOlderThan(1000)], [0, 5000, 10_000, 15_000]);
+    assert.deepEqual(
+      [stream.endOfOlderThan(100), stream.endOfOlderThan(101), stream.endOfOlderThan(201), stream.endOfOlderThan(1000)],
+      [0, 5000, 10_000, 15_000],
+    );
     const starts = [5000, 5001, 15_000].map((position) => stream.segmentStartBefore(position));
     storage.trim(stream, 5000);
     await settled(storage, stream);
@@ -387,7 +429,10 @@ function testTrims(open: StorageFactory): void {
       const kept = await loaded(engine, "s");
       assert.equal(kept.earliest, 5000);
       assert.deepEqual(kept.oldest, { end: 10_000, newestAtMs: 200 });
-      assert.deepEqual([5000, 5001, 15_000].map((position) => kept.segmentStartBefore(position)), starts);
+      assert.deepEqual(
+        [5000, 5001, 15_000].map((position) => kept.segmentStartBefore(position)),
+        starts,
+      );
       assert.equal(kept.hasSegment(0, 5000), true);
       await assert.rejects(async () => engine.read(kept, 4999, 1), TrimmedStreamError);
       assert.deepEqual(await readAll(engine, kept), Buffer.concat([bytesOf(5000, 1), bytesOf(5000, 2)]));
@@ -465,7 +510,10 @@ function testMemory(open: StorageFactory): void {
     const found: ListedStream[] = [];
     for await (const listed of (await restart()).list()) found.push(listed);
     assert.deepEqual(found.map(({ name }) => name).sort(), ["B", "a", "b/c"]);
-    assert.deepEqual(found.find(({ name }) => name === "a"), { name: "a", config: configOf({ ttlSeconds: 5 }), touchedAtMs: 4242, tail: 1, oldest: { end: 1, newestAtMs: 0 } });
+    assert.deepEqual(
+      found.find(({ name }) => name === "a"),
+      { name: "a", config: configOf({ ttlSeconds: 5 }), touchedAtMs: 4242, tail: 1, oldest: { end: 1, newestAtMs: 0 } },
+    );
   });
 
   test("an engine at work is healthy", async (t) => {

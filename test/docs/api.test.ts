@@ -25,7 +25,11 @@ function assertAnswer(real: string, shown: string): void {
   const [realHead = "", realBody = ""] = halves(settled(real));
   const [shownHead = "", shownBody = ""] = halves(settled(shown));
   const lines = new Set(realHead.split("\n").map(lowerName));
-  const missing = shownHead.trimEnd().split("\n").map(lowerName).filter((line) => !lines.has(line));
+  const missing = shownHead
+    .trimEnd()
+    .split("\n")
+    .map(lowerName)
+    .filter((line) => !lines.has(line));
   assert.deepEqual(missing, [], realHead);
   assert.equal(realBody.trimEnd(), shownBody.trimEnd());
 }
@@ -68,7 +72,10 @@ function codesIn(text: string): { code: string; status: number }[] {
 }
 
 test("every error is under an operation that has it, before its status", () => {
-  const named = PAGE.text.split(/\n\n/).filter((paragraph) => paragraph.startsWith("**Errors")).flatMap(codesIn);
+  const named = PAGE.text
+    .split(/\n\n/)
+    .filter((paragraph) => paragraph.startsWith("**Errors"))
+    .flatMap(codesIn);
   for (const { code, status } of named) assert.equal(Object.entries(PROBLEMS).find(([name]) => name === code)?.[1].status, status, code);
   assert.deepEqual([...new Set(named.map(({ code }) => code))].sort(), Object.keys(PROBLEMS).sort());
 });

@@ -11,7 +11,13 @@ const PAGE = new Page(PATH);
 const UNITS: Partial<Record<OptionKind, string>> = { bytes: "bytes", duration: "milliseconds" };
 
 /** The options that no table of the code has; the type knows when one is missing. */
-const PARTS: Record<Exclude<keyof ServerOptions, keyof Settings>, true> = { dir: true, forceUnlock: true, log: true, clock: true, onFault: true };
+const PARTS: Record<Exclude<keyof ServerOptions, keyof Settings>, true> = {
+  dir: true,
+  forceUnlock: true,
+  log: true,
+  clock: true,
+  onFault: true,
+};
 
 function typeOf({ kind, choices, default: value }: OptionSpec): string {
   if (kind === "choice") return (choices ?? []).map((choice) => `\`"${choice}"\``).join(", ");
@@ -33,7 +39,10 @@ function defaultOf(spec: OptionSpec): string {
 
 test("the table of options is that of the code", () => {
   const specs: readonly (readonly [string, OptionSpec])[] = Object.entries(OPTIONS);
-  const rows = specs.map(([name, spec]) => `| \`${name}\` | ${typeOf(spec)} | ${UNITS[spec.kind] ?? ""} | ${defaultOf(spec)} | ${rangeOf(spec)} | ${spec.help} |`);
+  const rows = specs.map(
+    ([name, spec]) =>
+      `| \`${name}\` | ${typeOf(spec)} | ${UNITS[spec.kind] ?? ""} | ${defaultOf(spec)} | ${rangeOf(spec)} | ${spec.help} |`,
+  );
   PAGE.assertTable(PATH, "options", ["| option | type | unit | default | range | what |", "|---|---|---|---|---|---|", ...rows].join("\n"));
 });
 
@@ -63,7 +72,10 @@ test("the handler example serves streams beside pages, and asks for no body that
 });
 
 test("the log of the example is the one that is written to", async (context) => {
-  const printed = await runExample(context, PAGE.onlyBlock("The log"), { at: "await server.close", before: 'log.info("serving", { port: server.port });' });
+  const printed = await runExample(context, PAGE.onlyBlock("The log"), {
+    at: "await server.close",
+    before: 'log.info("serving", { port: server.port });',
+  });
   assert.match(printed, /^info serving 1$/m);
 });
 
@@ -71,5 +83,6 @@ test("a wrong start is refused with a code of the page", async () => {
   await assert.rejects(createServer({ dir: tempDir(), port: -1 }), { code: "invalid-option" });
   await assert.rejects(createServer({ dir: "/dev/null/x", port: 0 }), { code: "directory-unusable" });
   await assert.rejects(createServer({ dir: tempDir(), port: 0, host: "192.0.2.1" }), { code: "port-unusable" });
-  for (const code of ["invalid-option", "directory-unusable", "port-unusable"]) assert.match(PAGE.text, new RegExp(`^\\| \`${code}\``, "m"));
+  for (const code of ["invalid-option", "directory-unusable", "port-unusable"])
+    assert.match(PAGE.text, new RegExp(`^\\| \`${code}\``, "m"));
 });

@@ -82,15 +82,26 @@ function effectOf(disk: SimulatedDisk, layout: Layout, journal: JournalView, pat
 /** Whether a checksum vouches for byte `at` of a segment: the sidecar's, or that of a large payload's record. */
 function isCovered(sidecar: Sidecar, journal: JournalView, directory: string, path: string, at: number): boolean {
   const trimmedTo = journal.trims.get(sidecar.id) ?? 0;
-  const isInSidecar = !sidecar.claimed && sidecar.segments.some(({ start, length }) => start + length > trimmedTo && segmentPath(directory, start) === path && at < length);
-  const counts = ({ id, batch, segmentStart, from }: Bypassed): boolean => id === sidecar.id && batch > sidecar.batch && segmentStart + from >= trimmedTo && segmentPath(directory, segmentStart) === path;
+  const isInSidecar =
+    !sidecar.claimed &&
+    sidecar.segments.some(({ start, length }) => start + length > trimmedTo && segmentPath(directory, start) === path && at < length);
+  const counts = ({ id, batch, segmentStart, from }: Bypassed): boolean =>
+    id === sidecar.id && batch > sidecar.batch && segmentStart + from >= trimmedTo && segmentPath(directory, segmentStart) === path;
   return isInSidecar || journal.bypassed.some((payload) => counts(payload) && isIn(at, payload));
 }
 
 /** Whether a sidecar vouches for byte `at` of an index. */
 function isIndexed(sidecar: Sidecar, journal: JournalView, directory: string, path: string, at: number): boolean {
   const trimmedTo = Math.max(journal.trims.get(sidecar.id) ?? 0, sidecar.earliest.position);
-  return sidecar.segments.some(({ start, length, index }) => start + length > trimmedTo && indexPath(directory, start) === path && index !== null && index !== "one" && index.inline === null && at < index.length);
+  return sidecar.segments.some(
+    ({ start, length, index }) =>
+      start + length > trimmedTo &&
+      indexPath(directory, start) === path &&
+      index !== null &&
+      index !== "one" &&
+      index.inline === null &&
+      at < index.length,
+  );
 }
 
 function isIn(at: number, { from, to }: Range): boolean {
@@ -99,7 +110,9 @@ function isIn(at: number, { from, to }: Range): boolean {
 
 /** A file of any kind, each kind as likely as the others; `null` when the kind picked has none with a byte. */
 function pickFile(disk: SimulatedDisk, layout: Layout, random: Random): string | null {
-  const inStreams = disk.namesIn(layout.streams).flatMap((shard) => disk.namesIn(`${layout.streams}/${shard}`).map((name) => `${layout.streams}/${shard}/${name}`));
+  const inStreams = disk
+    .namesIn(layout.streams)
+    .flatMap((shard) => disk.namesIn(`${layout.streams}/${shard}`).map((name) => `${layout.streams}/${shard}/${name}`));
   const streamFiles = inStreams.flatMap((directory) => disk.namesIn(directory).map((name) => `${directory}/${name}`));
   const kinds: readonly (readonly string[])[] = [
     streamFiles.filter((path) => path.endsWith(".seg")),
@@ -122,7 +135,10 @@ function viewJournal(disk: SimulatedDisk, layout: Layout): JournalView | null {
   const trims = new Map<string, number>();
   let last: JournalView["last"] = null;
   let count = 0;
-  for (const sequence of disk.namesIn(layout.journal).map(journalSequenceOf).filter((known) => known !== null)) {
+  for (const sequence of disk
+    .namesIn(layout.journal)
+    .map(journalSequenceOf)
+    .filter((known) => known !== null)) {
     const path = layout.journalFile(sequence);
     const content = readJournalFile(disk.contentOf(path) ?? Buffer.alloc(0), { sequence, directoryId, lastBatch: null });
     if (content.damages.length > 0) return null;
@@ -161,6 +177,7 @@ function noteRecords(frame: Frame, identities: Map<number, StreamIdentity>, { de
     const id = identities.get(handle)?.id ?? "";
     if (kind === RecordKind.delete) deletedIds.add(id);
     if (kind === RecordKind.trim) trims.set(id, position);
-    if (payload !== null) bypassed.push({ id, batch: frame.batch, segmentStart, from: position - segmentStart, to: position - segmentStart + payload.length });
+    if (payload !== null)
+      bypassed.push({ id, batch: frame.batch, segmentStart, from: position - segmentStart, to: position - segmentStart + payload.length });
   }
 }

@@ -43,11 +43,20 @@ export class Citations {
   /** Compares all of it with what the stream `tag` has. */
   check(tag: string, state: StreamState): void {
     must(state.tail >= this.#tail, () => `${tag}: an answer named its end ${this.#tail}, it ends at ${state.tail}`);
-    must(this.#closedAt === null || (state.closed && state.tail === this.#closedAt), () => `${tag}: an answer said that it was closed at ${this.#closedAt}, it ends at ${state.tail}`);
-    must(this.#seq === null || (state.lastSeq !== null && state.lastSeq >= this.#seq), () => `${tag}: an answer said that it had Stream-Seq ${this.#seq}, it has ${state.lastSeq}`);
+    must(
+      this.#closedAt === null || (state.closed && state.tail === this.#closedAt),
+      () => `${tag}: an answer said that it was closed at ${this.#closedAt}, it ends at ${state.tail}`,
+    );
+    must(
+      this.#seq === null || (state.lastSeq !== null && state.lastSeq >= this.#seq),
+      () => `${tag}: an answer said that it had Stream-Seq ${this.#seq}, it has ${state.lastSeq}`,
+    );
     for (const [id, cited] of this.#producers) {
       const mark = state.producers?.get(id);
-      must(mark !== undefined && !isBefore(mark, cited), () => `${tag}: an answer said that producer ${id} was at ${JSON.stringify(cited)}, it is at ${JSON.stringify(mark)}`);
+      must(
+        mark !== undefined && !isBefore(mark, cited),
+        () => `${tag}: an answer said that producer ${id} was at ${JSON.stringify(cited)}, it is at ${JSON.stringify(mark)}`,
+      );
     }
   }
 }

@@ -147,7 +147,11 @@ export class Client {
   }
 
   #length(): number {
-    return this.#random.weighted([[6, this.#random.integer(0, 60)], [3, this.#random.integer(60, 400)], [1, this.#random.integer(400, 5000)]]);
+    return this.#random.weighted([
+      [6, this.#random.integer(0, 60)],
+      [3, this.#random.integer(60, 400)],
+      [1, this.#random.integer(400, 5000)],
+    ]);
   }
 
   /** Forks a stream at its tail, at a place that it gave out, or a little behind one. */
@@ -167,7 +171,11 @@ export class Client {
     if (this.#traits.trims && process.isAlive && this.#whims.chance(0.6)) await this.#trim(process, this.#whims.pick([source, target]));
   }
 
-  async #create(process: RunningProcess, name: Name, fork: { readonly origin: Origin; readonly request: ForkRequest } | null = null): Promise<void> {
+  async #create(
+    process: RunningProcess,
+    name: Name,
+    fork: { readonly origin: Origin; readonly request: ForkRequest } | null = null,
+  ): Promise<void> {
     const random = this.#random;
     const nowMs = process.clock.nowMs();
     const closed = random.chance(0.1);
@@ -180,20 +188,33 @@ export class Client {
     if (fork !== null || !this.#traits.isImpatient || !this.#whims.chance(0.2)) return put;
     // The same again: it finds what the first has made, when that is durable.
     const again = this.#ledger.newOperation(name, { length: null, closes: closed });
-    await Promise.all([put, this.#put(process, name, again, { tag: `${CONTENT_TYPES[name.kind]};i=${again.id}`, ttlSeconds, expiresAtMs }, null, null)]);
+    await Promise.all([
+      put,
+      this.#put(process, name, again, { tag: `${CONTENT_TYPES[name.kind]};i=${again.id}`, ttlSeconds, expiresAtMs }, null, null),
+    ]);
   }
 
-  async #put(process: RunningProcess, name: Name, initial: Operation, config: Pick<IncarnationConfig, "tag" | "ttlSeconds" | "expiresAtMs">, origin: Origin | null, fork: ForkRequest | null): Promise<void> {
+  async #put(
+    process: RunningProcess,
+    name: Name,
+    initial: Operation,
+    config: Pick<IncarnationConfig, "tag" | "ttlSeconds" | "expiresAtMs">,
+    origin: Origin | null,
+    fork: ForkRequest | null,
+  ): Promise<void> {
     const { tag, ttlSeconds, expiresAtMs } = config;
     const { closes: closed } = initial;
     const incarnation = this.#ledger.creationSent(name, initial, config, process.clock.nowMs(), origin);
-    this.#trace?.(`create ${name.name} ${tag} ttl=${ttlSeconds} expires=${expiresAtMs} closed=${closed} ${initial.stored.length} bytes${fork === null ? "" : ` forked from ${JSON.stringify(fork)}`}`);
+    this.#trace?.(
+      `create ${name.name} ${tag} ttl=${ttlSeconds} expires=${expiresAtMs} closed=${closed} ${initial.stored.length} bytes${fork === null ? "" : ` forked from ${JSON.stringify(fork)}`}`,
+    );
     let outcome: CreateOutcome;
     try {
       outcome = await process.registry.create(name.name, { contentType: tag, ttlSeconds, expiresAtMs, closed, fork, body: initial.body });
     } catch (error) {
       // The source went, or its beginning, while the place in it was looked for.
-      if (process.isAlive && (error instanceof DeletedStreamError || error instanceof TrimmedStreamError)) return this.#ledger.creationCutShort(incarnation);
+      if (process.isAlive && (error instanceof DeletedStreamError || error instanceof TrimmedStreamError))
+        return this.#ledger.creationCutShort(incarnation);
       throw error;
     }
     if (!process.isAlive) return;
@@ -223,14 +244,21 @@ export class Client {
     await this.#send(process, name, operation);
     if (!process.isAlive) return;
     const isNew = this.#ledger.alive(name).some((other) => other !== incarnation) || incarnation.dead;
-    must(!operation.acked || isNew, () => `${incarnation.tag}: operation ${operation.id} was taken with the old Stream-Seq ${operation.seq}`);
+    must(
+      !operation.acked || isNew,
+      () => `${incarnation.tag}: operation ${operation.id} was taken with the old Stream-Seq ${operation.seq}`,
+    );
   }
 
   /** An append with a number that a producer never comes to, of its epoch or one beside it: it must be refused. */
   async #misnumber(process: RunningProcess, name: Name): Promise<void> {
     const producer = this.#ledger.alive(name).at(-1)?.producers[0];
     if (producer === undefined) return;
-    const stamp = { id: producer.id, epoch: Math.max(0, producer.epoch + this.#whims.pick([-1, 0, 1])), seq: producer.nextSeq + NEVER_REACHED };
+    const stamp = {
+      id: producer.id,
+      epoch: Math.max(0, producer.epoch + this.#whims.pick([-1, 0, 1])),
+      seq: producer.nextSeq + NEVER_REACHED,
+    };
     const operation = this.#ledger.newOperation(name, { length: this.#length(), producer: stamp });
     await this.#send(process, name, operation);
     must(!operation.acked, () => `operation ${operation.id} was taken with the number ${JSON.stringify(stamp)}`);
@@ -243,7 +271,13 @@ export class Client {
     const random = this.#random;
     let producer = incarnation.producers.find(() => random.chance(0.6));
     if (producer === undefined) {
-      producer = { id: `producer ${incarnation.initial.id}/${incarnation.producers.length}`, epoch: 0, nextSeq: 0, unacked: [], lastAcked: null };
+      producer = {
+        id: `producer ${incarnation.initial.id}/${incarnation.producers.length}`,
+        epoch: 0,
+        nextSeq: 0,
+        unacked: [],
+        lastAcked: null,
+      };
       incarnation.producers.push(producer);
     }
     await this.#goOn(process, name, producer);
@@ -266,7 +300,11 @@ export class Client {
     }
     const stamp = { id: producer.id, epoch: producer.epoch, seq: producer.nextSeq };
     producer.nextSeq += 1;
-    const operation = this.#ledger.newOperation(name, { length: this.#length(), producer: stamp, closes: random.chance(0.01) || (isImpatient && this.#whims.chance(0.03)) });
+    const operation = this.#ledger.newOperation(name, {
+      length: this.#length(),
+      producer: stamp,
+      closes: random.chance(0.01) || (isImpatient && this.#whims.chance(0.03)),
+    });
     producer.unacked.push(operation);
     const sent = this.#send(process, name, operation, producer);
     if (!isImpatient || !this.#whims.chance(0.4)) return sent;
@@ -279,7 +317,9 @@ export class Client {
     const sent = ledger.sent(process, name, operation, producer);
     const { id, body, stored, closes, producer: stamp, seq } = operation;
     const contentType = body.length === 0 ? null : CONTENT_TYPES[name.kind];
-    this.#trace?.(`append ${id} to ${name.name} (${stored.length} bytes, ${JSON.stringify({ closes, stamp, seq, isRetry: sent.isRetry })})`);
+    this.#trace?.(
+      `append ${id} to ${name.name} (${stored.length} bytes, ${JSON.stringify({ closes, stamp, seq, isRetry: sent.isRetry })})`,
+    );
     let outcome: AppendOutcome;
     try {
       outcome = await appendByName(process.registry, name.name, { contentType, body, closes, producer: stamp, seq });

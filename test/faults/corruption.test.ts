@@ -30,12 +30,24 @@ function contentOf(name: string): Buffer {
 /** A directory with a stream of three segments for each name, all of it in the streams' own files. */
 async function directoryWith(names: readonly string[]): Promise<string> {
   const dir = join(tempDir(), "data");
-  const server = await createServer({ dir, port: 0, fsync: "no", segmentBytes: 4096, journalBytes: 65536, journalBypassBytes: 8192, log: keptLog().log });
+  const server = await createServer({
+    dir,
+    port: 0,
+    fsync: "no",
+    segmentBytes: 4096,
+    journalBytes: 65536,
+    journalBypassBytes: 8192,
+    log: keptLog().log,
+  });
   for (const name of names) {
     const content = contentOf(name);
     for (let at = 0; at < TAIL; at += PART_BYTES) {
       const method = at === 0 ? "PUT" : "POST";
-      const answer = await fetch(`${server.url}${name}`, { method, headers: { "Content-Type": "application/octet-stream" }, body: content.subarray(at, at + PART_BYTES) });
+      const answer = await fetch(`${server.url}${name}`, {
+        method,
+        headers: { "Content-Type": "application/octet-stream" },
+        body: content.subarray(at, at + PART_BYTES),
+      });
       assert.ok(answer.ok, `${answer.status}`);
     }
   }
@@ -64,7 +76,10 @@ async function readAround(server: ServedDirectory, name: string, content: Buffer
       continue;
     }
     const answer = await server.must(200, "GET", `${name}?offset=${offset}`);
-    assert.ok(answer.body.length > 0 && answer.body.equals(content.subarray(at, at + answer.body.length)), `${name}: bytes from ${at} on are those that were written`);
+    assert.ok(
+      answer.body.length > 0 && answer.body.equals(content.subarray(at, at + answer.body.length)),
+      `${name}: bytes from ${at} on are those that were written`,
+    );
     at += answer.body.length;
     offset = String(answer.headers.get("stream-next-offset"));
   }
@@ -73,7 +88,14 @@ async function readAround(server: ServedDirectory, name: string, content: Buffer
 /** Asks for everything that can be asked of a damaged stream; `content` is what it holds by now. Appends where that is taken. */
 async function exercise(server: ServedDirectory, name: string, finding: Finding, content: Buffer): Promise<Buffer> {
   if (finding.kind === "sidecar") {
-    for (const query of ["", "?offset=-1", "?offset=now", `?offset=${formatOffset(0, 1, 0)}`, "?offset=-1&live=long-poll", "?offset=now&live=sse"]) {
+    for (const query of [
+      "",
+      "?offset=-1",
+      "?offset=now",
+      `?offset=${formatOffset(0, 1, 0)}`,
+      "?offset=-1&live=long-poll",
+      "?offset=now&live=sse",
+    ]) {
       await server.mustBeDamaged("GET", `${name}${query}`);
     }
     await server.mustBeDamaged("HEAD", name);
@@ -118,13 +140,21 @@ test("damage to the files of streams at rest is found, named and never served, a
 
   for (const end of ["SIGTERM", "SIGKILL", "SIGTERM"] as const) {
     await server.start();
-    for (const { name, finding } of findings) contents.set(name, await exercise(server, name, finding, contents.get(name) ?? Buffer.alloc(0)));
+    for (const { name, finding } of findings)
+      contents.set(name, await exercise(server, name, finding, contents.get(name) ?? Buffer.alloc(0)));
     await server.must(204, "POST", "good", "more");
     good = Buffer.concat([good, Buffer.from("more")]);
     assert.ok((await server.must(200, "GET", "good")).body.equals(good));
     const log = await server.end(end);
     for (const { name, finding } of findings) assertLogged(log, server, name, finding);
-    assert.equal(log.length, findings.reduce((sum, { finding }) => sum + (finding.kind === "segments" ? finding.indexes.length : finding.kind === "sidecar" ? 1 : 0), 0), "nothing else is logged");
+    assert.equal(
+      log.length,
+      findings.reduce(
+        (sum, { finding }) => sum + (finding.kind === "segments" ? finding.indexes.length : finding.kind === "sidecar" ? 1 : 0),
+        0,
+      ),
+      "nothing else is logged",
+    );
   }
 
   const verified = await server.verify();

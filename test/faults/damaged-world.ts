@@ -40,10 +40,20 @@ export function mountSparsely(disk: SimulatedDisk): Files {
   });
 }
 
-/** An engine on the disk; sizes are small, so that segments roll, large payloads go past the journal, and indexes get files of their own. */
+/**
+ * An engine on the disk; sizes are small, so that segments roll, large payloads go past the journal, and indexes get files of their own.
+ */
 export function engineOn(disk: SimulatedDisk, journalBytes = 65_536): Promise<FileStorage> {
   const sizes = { segmentBytes: 2000, journalBytes, journalBypassBytes: 1500, tailCacheBytes: 64 * 1024, maxInlineIndexBytes: 8 };
-  return FileStorage.open({ dir: DIR, fsync: true, ...sizes, clock: new ManualClock(1_700_000_000_000), log: keptLog().log, files: mountSparsely(disk), onFault: assert.ifError });
+  return FileStorage.open({
+    dir: DIR,
+    fsync: true,
+    ...sizes,
+    clock: new ManualClock(1_700_000_000_000),
+    log: keptLog().log,
+    files: mountSparsely(disk),
+    onFault: assert.ifError,
+  });
 }
 
 /** A directory that was served for a while, and all that was acknowledged. Every act is a batch, or more, of its own. */
@@ -72,7 +82,16 @@ export class DamagedWorld {
     const random = this.#random;
     for (let lives = random.integer(1, 3); lives > 0; lives -= 1) {
       const storage = await engineOn(this.disk, this.#journalBytes);
-      for (let acts = random.weighted([[1, 0], [6, random.integer(1, 25)], [1, 60]]); acts > 0; acts -= 1) await this.#act(storage);
+      for (
+        let acts = random.weighted([
+          [1, 0],
+          [6, random.integer(1, 25)],
+          [1, 60],
+        ]);
+        acts > 0;
+        acts -= 1
+      )
+        await this.#act(storage);
       const isKilled = random.chance(lives === 1 ? 0.65 : 0.4);
       if (isKilled) this.disk.crash("kill");
       else await storage.close();
@@ -100,7 +119,14 @@ export class DamagedWorld {
   }
 
   #payload(): Buffer {
-    return bytesOf(this.#random.weighted([[6, 5], [3, this.#random.integer(1, 400)], [1, this.#random.integer(1500, 3000)]]), this.#acts);
+    return bytesOf(
+      this.#random.weighted([
+        [6, 5],
+        [3, this.#random.integer(1, 400)],
+        [1, this.#random.integer(1500, 3000)],
+      ]),
+      this.#acts,
+    );
   }
 
   async #create(storage: FileStorage, name: string): Promise<void> {
@@ -137,7 +163,13 @@ export class DamagedWorld {
     const own = this.#payload();
     const stream = await forked(storage, source, fork, point, own);
     const shared = [...ends].filter((end) => end < point);
-    this.streams.set(fork, { id: stream.id, bytes: Buffer.concat([bytes.subarray(0, point), own]), ends: new Set([...shared, point, point + own.length]), closed: false, isKept: false });
+    this.streams.set(fork, {
+      id: stream.id,
+      bytes: Buffer.concat([bytes.subarray(0, point), own]),
+      ends: new Set([...shared, point, point + own.length]),
+      closed: false,
+      isKept: false,
+    });
     this.related.add(fork).add(name);
   }
 }

@@ -78,15 +78,27 @@ export const DAMAGES: Readonly<Record<string, Damage>> = {
   "flip-first-segment": flipIn(() => 0, anywhere),
   "flip-middle-segment": flipIn(() => 1, anywhere),
   "flip-last-segment": flipIn((count) => count - 1, anywhere),
-  "flip-first-byte": flipIn(() => 1, () => [0, 1]),
-  "flip-middle-byte": flipIn(() => 1, (length) => [length / 2, length / 2 + 1]),
-  "flip-last-byte": flipIn(() => 1, (length) => [length - 1, length]),
-  "flip-last-byte-of-all": flipIn((count) => count - 1, (length) => [length - 1, length]),
+  "flip-first-byte": flipIn(
+    () => 1,
+    () => [0, 1],
+  ),
+  "flip-middle-byte": flipIn(
+    () => 1,
+    (length) => [length / 2, length / 2 + 1],
+  ),
+  "flip-last-byte": flipIn(
+    () => 1,
+    (length) => [length - 1, length],
+  ),
+  "flip-last-byte-of-all": flipIn(
+    (count) => count - 1,
+    (length) => [length - 1, length],
+  ),
   "cut-by-one": truncatedTo(1, (length) => length - 1),
   "cut-to-nothing": truncatedTo(1, () => 0),
   "cut-last-by-one": truncatedTo(2, (length) => length - 1),
   "cut-last-to-nothing": truncatedTo(2, () => 0),
-  "zeros": onMiddle((path, { random }) => {
+  zeros: onMiddle((path, { random }) => {
     const bytes = readFileSync(path);
     const from = random.integer(0, bytes.length - 512);
     writeFileSync(path, bytes.fill(0, from, from + 512));
@@ -126,7 +138,10 @@ export const DAMAGES: Readonly<Record<string, Damage>> = {
     return { kind: "none" };
   },
   "sidecar-flipped": onSidecar((path, { random }) => flipBit(path, random), /./),
-  "sidecar-cut": onSidecar((path, { random }) => truncateSync(path, random.integer(1, statSync(path).size - 1)), /it is not a whole sidecar/),
+  "sidecar-cut": onSidecar(
+    (path, { random }) => truncateSync(path, random.integer(1, statSync(path).size - 1)),
+    /it is not a whole sidecar/,
+  ),
   "sidecar-empty": onSidecar((path) => truncateSync(path, 0), /it is not a whole sidecar/),
   "sidecar-gone": onSidecar((path) => rmSync(path), /it is missing/),
   "sidecar-of-another-stream": onSidecar((path, { twin }) => copyFileSync(sidecarPath(twin), path), /it is that of "twin"/),

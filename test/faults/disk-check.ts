@@ -45,7 +45,10 @@ export async function checkFiles(disk: SimulatedDisk, dir: string, { names, hold
   const layout = new Layout(dir);
   const damaged = new Set(names.filter(({ isDamaged }) => isDamaged).map(({ name }) => layout.streamDirectory(name)));
   must(damaged.size > 0 || !disk.namesIn(dir).includes("damaged"), () => "something was set aside as damaged");
-  must(damaged.size > 0 || !disk.namesIn(layout.journal).some((name) => keptSequenceOf(name) !== null), () => "something is kept of a damaged stream");
+  must(
+    damaged.size > 0 || !disk.namesIn(layout.journal).some((name) => keptSequenceOf(name) !== null),
+    () => "something is kept of a damaged stream",
+  );
   must(!disk.namesIn(dir).some((name) => name.startsWith("lock")), () => "the lock is still there");
   for (const { name, isJustWritten } of names) {
     const directory = layout.streamDirectory(name);
@@ -57,8 +60,11 @@ export async function checkFiles(disk: SimulatedDisk, dir: string, { names, hold
   const unindexed = new Set(names.filter(({ hasLostIndex }) => hasLostIndex).map(({ name }) => layout.streamDirectory(name)));
   const isKnown = (file: string): boolean => damaged.has(dirname(file)) || (file.endsWith(".idx") && unindexed.has(dirname(file)));
   // What the journal keeps of a damaged stream need not follow on what is left of it.
-  const isKept = (stream: string | null, file: string): boolean => stream !== null && damaged.has(layout.streamDirectory(stream)) && keptSequenceOf(basename(file)) !== null;
-  const findings = (await findingsOf(disk, dir)).filter(({ stream, file, problem }) => !isKnown(file) && !isKept(stream, file) && !(holders.deletedDamaged && ORPHANED.test(problem)));
+  const isKept = (stream: string | null, file: string): boolean =>
+    stream !== null && damaged.has(layout.streamDirectory(stream)) && keptSequenceOf(basename(file)) !== null;
+  const findings = (await findingsOf(disk, dir)).filter(
+    ({ stream, file, problem }) => !isKnown(file) && !isKept(stream, file) && !(holders.deletedDamaged && ORPHANED.test(problem)),
+  );
   must(findings.length === 0, () => `verify says: ${listed(findings)}`);
 }
 
@@ -73,10 +79,14 @@ function checkReferences(disk: SimulatedDisk, layout: Layout, names: readonly Na
   const sidecars = names.map(({ name }) => sidecarIn(disk, layout.streamDirectory(name))).filter((sidecar) => sidecar !== null);
   const byId = new Map(sidecars.map((sidecar) => [sidecar.id, sidecar]));
   for (const { id, name, config, forks, softDeleted } of sidecars) {
-    for (const fork of forks?.keys() ?? []) must(byId.get(fork)?.config.forkedFrom?.id === id, () => `${name} is kept for the fork ${fork}, which is gone`);
+    for (const fork of forks?.keys() ?? [])
+      must(byId.get(fork)?.config.forkedFrom?.id === id, () => `${name} is kept for the fork ${fork}, which is gone`);
     const { forkedFrom } = config;
     const isKnown = forkedFrom === null || byId.get(forkedFrom.id)?.forks?.has(id) === true;
-    must(isKnown || names.some(({ isDamaged }) => isDamaged), () => `${name} was forked from ${forkedFrom?.name} ${forkedFrom?.id}, which does not know it`);
+    must(
+      isKnown || names.some(({ isDamaged }) => isDamaged),
+      () => `${name} was forked from ${forkedFrom?.name} ${forkedFrom?.id}, which does not know it`,
+    );
     must(!softDeleted || (forks?.size ?? 0) > 0, () => `${name} is deleted and has no forks, but is there`);
     const isThere = names.some(({ incarnations }) => incarnations.some((incarnation) => incarnation.id === id && !incarnation.dead));
     must(softDeleted || isThere, () => `${name} ${id} is on disk, but not there`);
@@ -88,7 +98,10 @@ function checkLength(disk: SimulatedDisk, directory: string): void {
   const last = sidecarIn(disk, directory)?.segments.at(-1);
   if (last === undefined) return;
   const bytes = disk.contentOf(segmentPath(directory, last.start))?.length;
-  must(bytes === last.length, () => `${segmentPath(directory, last.start)} has ${bytes} bytes, the stream ends at byte ${last.length} of it`);
+  must(
+    bytes === last.length,
+    () => `${segmentPath(directory, last.start)} has ${bytes} bytes, the stream ends at byte ${last.length} of it`,
+  );
 }
 
 /** What a stream has dropped is gone from the disk, too. */

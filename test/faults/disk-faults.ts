@@ -14,7 +14,12 @@ export function failLater(disk: SimulatedDisk, random: Random, whims: Random): F
   const times = code === "EIO" ? 1 : random.pick([1, 1, 5, 40]);
   const after = random.integer(0, 60);
   const crucial = whims.chance(0.4) ? whims.pick(CRUCIAL) : null;
-  disk.failAfter(crucial === null ? after : after % 12, code, (call) => CALLS[code].test(call) && (crucial === null || code === "EMFILE" || crucial.test(call)), times);
+  disk.failAfter(
+    crucial === null ? after : after % 12,
+    code,
+    (call) => CALLS[code].test(call) && (crucial === null || code === "EMFILE" || crucial.test(call)),
+    times,
+  );
   return code;
 }
 

@@ -51,14 +51,17 @@ class Writer {
   /** What is read is what was acknowledged, whole and once. */
   async check(): Promise<void> {
     let text = "";
-    for (let offset = "-1"; ; ) {
+    for (let offset = "-1"; ;) {
       const { status, body, headers } = await this.#server.ask("GET", `${this.stream}?offset=${offset}`);
       assert.equal(status, 200, body);
       text += body;
       offset = String(headers["stream-next-offset"]);
       if (headers["stream-up-to-date"] === "true") break;
     }
-    assert.ok(text === this.#acknowledged.join(""), `${this.stream}: ${text.length} bytes, ${this.#acknowledged.join("").length} acknowledged`);
+    assert.ok(
+      text === this.#acknowledged.join(""),
+      `${this.stream}: ${text.length} bytes, ${this.#acknowledged.join("").length} acknowledged`,
+    );
   }
 }
 
@@ -115,7 +118,10 @@ async function sufferShortage(server: RealServer, small: Writer, large: Writer, 
   relieve();
   await roomAgain(server, round);
   await assertHealth(server, 200);
-  for (const [writer, length] of [[small, SMALL], [large, LARGE]] as const) {
+  for (const [writer, length] of [
+    [small, SMALL],
+    [large, LARGE],
+  ] as const) {
     assert.equal((await writer.append(length)).status, 200);
     await writer.repeatLast();
     await writer.check();
@@ -137,7 +143,10 @@ async function checkAfterRestart(server: RealServer, writers: readonly Writer[])
   }
 }
 
-const filled = (point: string): Shortage => () => fillDisk(point, 64 * KIB);
+const filled =
+  (point: string): Shortage =>
+  () =>
+    fillDisk(point, 64 * KIB);
 const limited: Shortage = (server) => {
   limitProcess(server.process.pid, "fsize", 4 * KIB);
   return () => limitProcess(server.process.pid, "fsize", "unlimited");

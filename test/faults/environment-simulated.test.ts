@@ -17,7 +17,16 @@ const NAMES = ["a", "b", "c", "d"];
 const FILLING = 25;
 
 /** What asks for a file by its path: one that is open stays so. */
-const BY_PATH: ReadonlySet<Operation["kind"]> = new Set(["open", "createNew", "list", "makeDirectory", "rename", "unlink", "removeTree", "syncDirectory"]);
+const BY_PATH: ReadonlySet<Operation["kind"]> = new Set([
+  "open",
+  "createNew",
+  "list",
+  "makeDirectory",
+  "rename",
+  "unlink",
+  "removeTree",
+  "syncDirectory",
+]);
 
 /** What a stream may hold, `null` where it may not be there: one possibility, until a crash leaves the last change open. */
 type Possible = Set<string | null>;
@@ -63,7 +72,10 @@ class History {
       await engine.storage.close();
       assert.deepEqual(engine.faults, []);
       assert.equal(listed(await findingsOf(this.#disk, DIR)), "", `round ${round}`);
-      assert.deepEqual(this.#disk.namesIn(this.#layout.journal).filter((name) => !name.endsWith(".journal")), []);
+      assert.deepEqual(
+        this.#disk.namesIn(this.#layout.journal).filter((name) => !name.endsWith(".journal")),
+        [],
+      );
       for (const name of NAMES) {
         const left = this.#disk.namesIn(this.#layout.streamDirectory(name)).filter((file) => !/^(meta\.json|\d{16}\.seg)$/.test(file));
         assert.deepEqual(left, [], name);
@@ -130,7 +142,10 @@ class History {
     try {
       const stream = await engine.storage.load(name);
       for (const state of possible) if (stream === null ? state !== null : state?.length !== stream.state.tail) possible.delete(state);
-      assert.ok(possible.size > 0, `${name} is not as it was acknowledged: ${stream === null ? "it is gone" : `it has ${stream.state.tail} bytes`}`);
+      assert.ok(
+        possible.size > 0,
+        `${name} is not as it was acknowledged: ${stream === null ? "it is gone" : `it has ${stream.state.tail} bytes`}`,
+      );
       return stream;
     } catch (error) {
       if (engine.faults.length > 0) return undefined;
@@ -184,13 +199,17 @@ class History {
   }
 }
 
-test("streams whose files may not be touched for a while lose nothing to crashes, and come back from no deletion", { timeout: 400_000 }, async (context) => {
-  const first = Number(process.env["ENVIRONMENT_SEED"] ?? Date.now() % 2 ** 32);
-  const count = Number(process.env["ENVIRONMENT_SEEDS"] ?? SEEDS);
-  context.diagnostic(`ENVIRONMENT_SEED=${first}`);
-  for (let seed = first; seed < first + count; seed += 1) {
-    await new History(seed).run().catch((error: unknown) => {
-      throw new Error(`ENVIRONMENT_SEED=${seed} ENVIRONMENT_SEEDS=1: ${String(error)}`, { cause: error });
-    });
-  }
-});
+test(
+  "streams whose files may not be touched for a while lose nothing to crashes, and come back from no deletion",
+  { timeout: 400_000 },
+  async (context) => {
+    const first = Number(process.env["ENVIRONMENT_SEED"] ?? Date.now() % 2 ** 32);
+    const count = Number(process.env["ENVIRONMENT_SEEDS"] ?? SEEDS);
+    context.diagnostic(`ENVIRONMENT_SEED=${first}`);
+    for (let seed = first; seed < first + count; seed += 1) {
+      await new History(seed).run().catch((error: unknown) => {
+        throw new Error(`ENVIRONMENT_SEED=${seed} ENVIRONMENT_SEEDS=1: ${String(error)}`, { cause: error });
+      });
+    }
+  },
+);

@@ -39,7 +39,10 @@ function forbidden(chosen: (directory: string) => readonly string[]): Trouble {
   };
 }
 
-const segmentsIn = (directory: string): string[] => readdirSync(directory).filter((name) => name.endsWith(".seg")).map((name) => join(directory, name));
+const segmentsIn = (directory: string): string[] =>
+  readdirSync(directory)
+    .filter((name) => name.endsWith(".seg"))
+    .map((name) => join(directory, name));
 
 const TROUBLES: Readonly<Record<string, Trouble>> = {
   "an obstacle in the place of the next sidecar": obstacles((directory) => `${sidecarPath(directory)}.new`),
@@ -107,10 +110,18 @@ async function assertAllThere(server: ServedDirectory, names: readonly string[])
 async function assertOver(server: ServedDirectory): Promise<void> {
   const { status, stdout } = await server.verify();
   assert.deepEqual([status, stdout.replace(/\d+/g, "N")], [0, "nothing wrong in N streams, N journal files, N bytes\n"]);
-  assert.deepEqual(readdirSync(server.layout.journal).filter((name) => name.includes(".kept")), []);
+  assert.deepEqual(
+    readdirSync(server.layout.journal).filter((name) => name.includes(".kept")),
+    [],
+  );
   for (const name of NAMES) {
     const directory = server.layout.streamDirectory(name);
-    if (existsSync(directory)) assert.deepEqual(readdirSync(directory).filter((file) => !/^(meta\.json|\d{16}\.seg)$/.test(file)), [], name);
+    if (existsSync(directory))
+      assert.deepEqual(
+        readdirSync(directory).filter((file) => !/^(meta\.json|\d{16}\.seg)$/.test(file)),
+        [],
+        name,
+      );
   }
 }
 
@@ -125,7 +136,10 @@ describe("trouble that was the environment's ends with it", { skip: lacksUsers }
         await server.start();
         for (const name of GONE) await server.must(404, "GET", name);
       }
-      await assertAllThere(server, NAMES.filter((name) => !GONE.includes(name)));
+      await assertAllThere(
+        server,
+        NAMES.filter((name) => !GONE.includes(name)),
+      );
       await turnJournal(server);
       for (const name of GONE) await server.must(404, "GET", name);
       assert.deepEqual(await server.end("SIGTERM"), []);
@@ -142,7 +156,10 @@ describe("trouble that was the environment's ends with it", { skip: lacksUsers }
       assert.match((await server.repair()).stdout, /^nothing to repair\n$/);
       await assertOver(server);
       await server.start();
-      await assertAllThere(server, NAMES.filter((name) => !GONE.includes(name)));
+      await assertAllThere(
+        server,
+        NAMES.filter((name) => !GONE.includes(name)),
+      );
       for (const name of GONE) await server.must(404, "GET", name);
       assert.deepEqual(await server.end("SIGTERM"), []);
       await assertOver(server);
@@ -188,7 +205,11 @@ describe("trouble that was the environment's ends with it", { skip: lacksUsers }
 test("a notice that can't be written leaves the sidecar where it is", { skip: lacksUsers }, async (context) => {
   const server = await servedAsNobody(context);
   const directory = server.layout.streamDirectory("s0");
-  await sufferTrouble(server, obstacles((place) => `${sidecarPath(place)}.new`), NAMES.slice(1));
+  await sufferTrouble(
+    server,
+    obstacles((place) => `${sidecarPath(place)}.new`),
+    NAMES.slice(1),
+  );
   assert.equal(decodeSidecar(readFileSync(sidecarPath(directory))).kind, "sound");
   await server.end("SIGKILL");
 });

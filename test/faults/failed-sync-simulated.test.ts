@@ -6,7 +6,16 @@ import { SimulatedDisk } from "../helpers/simulated-disk.js";
 import { KEEP_ALL } from "../../src/stream/loaded/retention.js";
 import { RunningProcess } from "./running-process.js";
 
-const SETTINGS = { segmentBytes: 4000, journalBytes: 65_536, journalBypassBytes: 200, tailCacheBytes: 100_000, maxLoadedStreams: 100, maxLoadedProducers: 1000, ttlMode: "sliding", retention: KEEP_ALL } as const;
+const SETTINGS = {
+  segmentBytes: 4000,
+  journalBytes: 65_536,
+  journalBypassBytes: 200,
+  tailCacheBytes: 100_000,
+  maxLoadedStreams: 100,
+  maxLoadedProducers: 1000,
+  ttlMode: "sliding",
+  retention: KEEP_ALL,
+} as const;
 /** Enough for a write that fails to leave nothing, a part of itself, and all. */
 const SEEDS = 40;
 
@@ -20,7 +29,14 @@ async function createAndCrash(seed: number, code: FaultCode, length: number): Pr
   const process = start(disk);
   await process.open();
   disk.failAfter(0, code, (call) => call === "log-write");
-  const command = { contentType: "text/plain", ttlSeconds: null, expiresAtMs: null, closed: false, fork: null, body: Buffer.alloc(length, "x") };
+  const command = {
+    contentType: "text/plain",
+    ttlSeconds: null,
+    expiresAtMs: null,
+    closed: false,
+    fork: null,
+    body: Buffer.alloc(length, "x"),
+  };
   const outcome = await process.registry.create("a", command);
   // Whatever follows the failure has time to do harm, and somebody looks.
   await process.registry.find("a");
@@ -42,7 +58,10 @@ describe("a creation whose record could not be synced", () => {
         assert.equal(answer, "storage-unavailable");
         lefts.add(left);
       }
-      assert.deepEqual([...lefts].sort((one, other) => one - other), [-1, length]);
+      assert.deepEqual(
+        [...lefts].sort((one, other) => one - other),
+        [-1, length],
+      );
     });
 
     test(`and is refused because the disk is full, is not there (${length} bytes)`, async () => {

@@ -35,7 +35,10 @@ describe("a disk that fails under load", { skip: lacksInjection }, () => {
     test(`${name}: the server exits with 74, and the next loses and doubles nothing`, async (context) => {
       const server = new RealServer(context, SIZES);
       await server.start();
-      const producers = Array.from({ length: PRODUCERS }, (_, index) => new HonestProducer(server, index % 2 === 0 ? "shared" : `own/${index}`, `p${index}`));
+      const producers = Array.from(
+        { length: PRODUCERS },
+        (_, index) => new HonestProducer(server, index % 2 === 0 ? "shared" : `own/${index}`, `p${index}`),
+      );
       for (const stream of new Set(producers.map((producer) => producer.stream))) {
         assert.equal((await server.ask("PUT", stream, { headers: { "Content-Type": "application/json" } })).status, 201);
       }

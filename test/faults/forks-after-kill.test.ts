@@ -23,7 +23,10 @@ async function makeForks(server: RealServer): Promise<Map<string, string>> {
     const source = sources[(turn * 7) % sources.length] ?? "";
     const name = `f/${turn}`;
     const killed = turn % FORKS_PER_LIFE === 0 ? server.killAndRestart() : null;
-    const made = await server.insist("PUT", name, { headers: { ...TYPE, "Stream-Forked-From": new URL(source, server.url).pathname }, body: bodyOf(turn) });
+    const made = await server.insist("PUT", name, {
+      headers: { ...TYPE, "Stream-Forked-From": new URL(source, server.url).pathname },
+      body: bodyOf(turn),
+    });
     assert.ok([200, 201].includes(made.status), `${name}: ${made.status} ${made.body}`);
     await killed;
     texts.set(name, `${texts.get(source)}${bodyOf(turn)}`);
@@ -49,9 +52,15 @@ test("forks are sound after kill -9, what is broken between them is named, and r
   await server.verify();
   await server.start();
   for (const [name, text] of texts) assert.equal((await server.ask("GET", name)).body, text, name);
-  for (const [name, point] of [["own/a", "own/source"], ["own/b", "own/a"]] as const) {
+  for (const [name, point] of [
+    ["own/a", "own/source"],
+    ["own/b", "own/a"],
+  ] as const) {
     await server.ask("PUT", point, { headers: TYPE, body: "shared" });
-    const made = await server.ask("PUT", name, { headers: { ...TYPE, "Stream-Forked-From": new URL(point, server.url).pathname }, body: name });
+    const made = await server.ask("PUT", name, {
+      headers: { ...TYPE, "Stream-Forked-From": new URL(point, server.url).pathname },
+      body: name,
+    });
     assert.equal(made.status, 201, made.body);
   }
   assert.equal((await server.stop()).status, 0);
@@ -59,10 +68,22 @@ test("forks are sound after kill -9, what is broken between them is named, and r
 
   const layoutOf = (dir: string, name: string): string => new Layout(dir).streamDirectory(name);
   const harms: readonly [problem: RegExp, harm: (dir: string) => void, isMended: boolean][] = [
-    [/stream "own\/a": .*its source "own\/source" \(\w{24}\) is missing/, (dir) => rmSync(layoutOf(dir, "own/source"), { recursive: true }), false],
-    [/stream "own\/source": .*it does not know its fork "own\/a"/, (dir) => changeSidecar(sidecarPath(layoutOf(dir, "own/source")), () => ({ forks: null })), true],
+    [
+      /stream "own\/a": .*its source "own\/source" \(\w{24}\) is missing/,
+      (dir) => rmSync(layoutOf(dir, "own/source"), { recursive: true }),
+      false,
+    ],
+    [
+      /stream "own\/source": .*it does not know its fork "own\/a"/,
+      (dir) => changeSidecar(sidecarPath(layoutOf(dir, "own/source")), () => ({ forks: null })),
+      true,
+    ],
     [/stream "own\/a": .*it lists the fork \w{24}, which is nowhere/, (dir) => rmSync(layoutOf(dir, "own/b"), { recursive: true }), true],
-    [/stream "own\/source": .*its forks can't be read without it: "own\/a"/, (dir) => rmSync(sidecarPath(layoutOf(dir, "own/source"))), true],
+    [
+      /stream "own\/source": .*its forks can't be read without it: "own\/a"/,
+      (dir) => rmSync(sidecarPath(layoutOf(dir, "own/source"))),
+      true,
+    ],
     [/stream "own\/b": .*it is missing/, (dir) => rmSync(sidecarPath(layoutOf(dir, "own/b"))), true],
   ];
   for (const [problem, harm, isMended] of harms) {

@@ -53,7 +53,9 @@ test("a full journal is recovered in a small multiple of the time that reading i
   const startMs = performance.now() - startedMs;
   const line = await server.process.stderrLine(/recovered from the journal/);
   const [, records = "", ms = ""] = /records=(\d+) .*ms=(\d+)/.exec(line) ?? [];
-  context.diagnostic(`${records} records of a journal of ${bytes / MIB} MiB: recovered in ${ms} ms, ready after ${startMs.toFixed(0)} ms with the start of Node, bare reading ${bareMs.toFixed(0)} ms`);
+  context.diagnostic(
+    `${records} records of a journal of ${bytes / MIB} MiB: recovered in ${ms} ms, ready after ${startMs.toFixed(0)} ms with the start of Node, bare reading ${bareMs.toFixed(0)} ms`,
+  );
   assert.ok(Number(ms) < bareMs * MAX_RATIO, `${ms} ms, ${bareMs} ms to read`);
   const perStream = (Number(records) - STREAMS) / STREAMS;
   const { body } = await server.ask("GET", "stream/7");

@@ -88,7 +88,12 @@ class History {
     this.#cutsAtAnswers = whims.chance(0.3);
     this.#disk.isCopyOnWrite = whims.chance(0.4);
     const mayTrim = isLimited ? random.chance(0.3) : random.chance(0.1);
-    const traits = { trims: mayTrim || (this.#forks && whims.chance(0.5)), forks: this.#forks, isImpatient: whims.chance(0.5), isRestless: whims.chance(0.15) };
+    const traits = {
+      trims: mayTrim || (this.#forks && whims.chance(0.5)),
+      forks: this.#forks,
+      isImpatient: whims.chance(0.5),
+      isRestless: whims.chance(0.15),
+    };
     const onAnswer = (cites: boolean): void => this.#answered(cites);
     this.#client = new Client({ random, whims, ledger: this.#ledger, traits, trace: this.#trace, onAnswer });
     this.#trace?.(`history ${seed}: ${JSON.stringify(this.#settings)}`);
@@ -168,7 +173,12 @@ class History {
       this.#ledger.sawFull ||= this.#disk.isFull;
       if (random.chance(0.15)) this.#clock.advance(random.pick([1, 100, 300, 1100, 4000, 31_000]));
       else for (let acts = random.integer(1, this.#maxActs); acts > 0; acts -= 1) this.#client.act(process);
-      const turns = random.weighted([[4, 0], [4, 1], [2, random.integer(2, 30)], [1, 100]]);
+      const turns = random.weighted([
+        [4, 0],
+        [4, 1],
+        [2, random.integer(2, 30)],
+        [1, 100],
+      ]);
       for (let count = 0; count < turns && process.isAlive; count += 1) await turn();
       this.#client.rethrow();
     }
@@ -214,7 +224,10 @@ class History {
     this.#disk.flipBit(flip.path, flip.bit);
     const after = await findingsOf(this.#disk, DIR);
     const isFound = listed(after) !== listed(before);
-    must(flip.effect === "buried" || isFound === (flip.effect !== "harmless"), () => `bit ${flip.bit} of ${flip.path} flipped (${flip.effect}), verify says: ${listed(after)}; before: ${listed(before)}`);
+    must(
+      flip.effect === "buried" || isFound === (flip.effect !== "harmless"),
+      () => `bit ${flip.bit} of ${flip.path} flipped (${flip.effect}), verify says: ${listed(after)}; before: ${listed(before)}`,
+    );
     if (flip.effect === "refused") return this.#refuseStart(flip);
     if (name === undefined || flip.effect === "harmless") return;
     if (flip.effect === "index" || flip.path.endsWith(".idx")) name.hasLostIndex = true;
@@ -277,7 +290,10 @@ class History {
   /** Waits until `work` is over or the process is dead; time goes on meanwhile. Resolves to what it failed with. */
   async #settle(process: RunningProcess, work: Promise<void>, mayFail = false): Promise<unknown> {
     let ended: unknown = null;
-    work.then(() => (ended = SETTLED), (error: unknown) => (ended = error ?? "nothing"));
+    work.then(
+      () => (ended = SETTLED),
+      (error: unknown) => (ended = error ?? "nothing"),
+    );
     for (let turns = 0; ended === null && process.isAlive; turns += 1) {
       must(turns < MAX_TURNS, () => "it hangs");
       if (turns % 64 === 63) this.#clock.advance(this.#random.pick([0, 10, 300, 2000]));

@@ -48,9 +48,17 @@ describe("damage to the journal is found, named and never served", { concurrency
       assert.ok(what === "a damaged marker" || stderr.includes(file), stderr);
       assert.match(stderr, problem);
       if (offset !== undefined) assert.match(stderr, new RegExp(`at byte ${offset}\\b`));
-      await assert.rejects(openEngine({ dir }), (error: Error) => stderr === `streamdir: ${error.message}\n`, "another start says the same");
+      await assert.rejects(
+        openEngine({ dir }),
+        (error: Error) => stderr === `streamdir: ${error.message}\n`,
+        "another start says the same",
+      );
       assert.ok(!existsSync(join(dir, "lock")), "a refused start gives the directory back");
-      assert.deepEqual(journalFilesOf(dir).map((path) => contentOf(path)), snapshot, "the journal is kept as it is");
+      assert.deepEqual(
+        journalFilesOf(dir).map((path) => contentOf(path)),
+        snapshot,
+        "the journal is kept as it is",
+      );
       const verified = await startStreamdir(context, ["verify", dir]).ended;
       assert.equal(verified.status, 1, verified.stdout);
     });
@@ -72,7 +80,14 @@ describe("damage to the journal is found, named and never served", { concurrency
     const found = await Promise.all(NAMES.map(async (name) => readAll(engine.storage, await loaded(engine.storage, name))));
     const lost = NAMES.filter((name, index) => !found[index]?.equals(sound.contents.get(name) ?? Buffer.alloc(0)));
     assert.equal(lost.length, 1);
-    for (const [index, name] of NAMES.entries()) assert.ok(sound.contents.get(name)?.subarray(0, found[index]?.length).equals(found[index] ?? Buffer.alloc(1)), "what is there is what was written");
+    for (const [index, name] of NAMES.entries())
+      assert.ok(
+        sound.contents
+          .get(name)
+          ?.subarray(0, found[index]?.length)
+          .equals(found[index] ?? Buffer.alloc(1)),
+        "what is there is what was written",
+      );
     await engine.storage.close();
   });
 });
@@ -80,14 +95,22 @@ describe("damage to the journal is found, named and never served", { concurrency
 describe("a journal that lost what came last", () => {
   for (const [what, harm] of [
     ["its last file", (files: readonly string[]) => rmSync(files.at(-1) ?? "")],
-    ["the end of its last file", (files: readonly string[]) => truncateSync(files.at(-1) ?? "", framesOf(files.at(-1) ?? "")[1]?.offset ?? 0)],
+    [
+      "the end of its last file",
+      (files: readonly string[]) => truncateSync(files.at(-1) ?? "", framesOf(files.at(-1) ?? "")[1]?.offset ?? 0),
+    ],
   ] as const) {
     test(`(${what}) is found by every stream whose own files are newer`, async (t) => {
       const engine = await openEngine();
       const stream = await created(engine.storage, "newer", "0");
       await created(engine.storage, "older", "kept");
-      for (let index = 0; journalFilesOf(engine.dir).length < 2 || framesOf(journalFilesOf(engine.dir).at(-1) ?? "").length < 4; index += 1) {
-        engine.files.gate = ({ kind, path }) => (kind === "unlink" || (kind === "rename" && path.includes("journal")) ? new Barrier().opened : undefined);
+      for (
+        let index = 0;
+        journalFilesOf(engine.dir).length < 2 || framesOf(journalFilesOf(engine.dir).at(-1) ?? "").length < 4;
+        index += 1
+      ) {
+        engine.files.gate = ({ kind, path }) =>
+          kind === "unlink" || (kind === "rename" && path.includes("journal")) ? new Barrier().opened : undefined;
         await append(engine.storage, stream, bytesOf(1500, index));
       }
       await engine.storage.persist(stream);

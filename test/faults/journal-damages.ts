@@ -23,7 +23,10 @@ export interface Refusal {
 
 /** The journal files of a directory, oldest first. */
 export function journalFilesOf(dir: string): string[] {
-  return readdirSync(join(dir, "journal")).filter((name) => name.endsWith(".journal")).sort().map((name) => join(dir, "journal", name));
+  return readdirSync(join(dir, "journal"))
+    .filter((name) => name.endsWith(".journal"))
+    .sort()
+    .map((name) => join(dir, "journal", name));
 }
 
 /** Where the frames of a journal file are, first to last, and how long each is. */
@@ -131,7 +134,10 @@ export const JOURNAL_DAMAGES: Readonly<Record<string, (target: JournalTarget) =>
   },
   "a damaged marker": ({ dir, random }) => {
     flipBit(join(dir, "streamdir.json"), random);
-    return { file: join(dir, "streamdir.json"), problem: /is damaged|it belongs to another directory|has format|this version knows format/ };
+    return {
+      file: join(dir, "streamdir.json"),
+      problem: /is damaged|it belongs to another directory|has format|this version knows format/,
+    };
   },
   "no marker": ({ dir }) => {
     rmSync(join(dir, "streamdir.json"));

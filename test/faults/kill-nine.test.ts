@@ -71,7 +71,9 @@ async function live(server: RealServer, producers: readonly HonestProducer[], ch
 
 /** Each stream of one producer is closed with its last append, in the middle of which the server is killed. */
 async function closeAll(server: RealServer, producers: readonly HonestProducer[]): Promise<void> {
-  const closing = producers.filter(({ stream }) => stream !== SHARED).map((producer, index) => producer.append(index % 2 === 0 ? 10_000 : 10, true));
+  const closing = producers
+    .filter(({ stream }) => stream !== SHARED)
+    .map((producer, index) => producer.append(index % 2 === 0 ? 10_000 : 10, true));
   await Promise.race(closing);
   await Promise.all([...closing, server.killAndRestart(), server.insist("POST", SHARED, { headers: { "Stream-Closed": "true" } })]);
 }
@@ -79,7 +81,10 @@ async function closeAll(server: RealServer, producers: readonly HonestProducer[]
 test("kill -9 under load loses, doubles, reorders and takes back nothing", async (context) => {
   const server = new RealServer(context, SIZES);
   await server.start();
-  const producers = Array.from({ length: PRODUCERS }, (_, index) => new HonestProducer(server, index % 2 === 0 ? SHARED : `own/${index}`, `p${index}`));
+  const producers = Array.from(
+    { length: PRODUCERS },
+    (_, index) => new HonestProducer(server, index % 2 === 0 ? SHARED : `own/${index}`, `p${index}`),
+  );
   const streams = [...new Set(producers.map(({ stream }) => stream))];
   for (const stream of streams) assert.equal((await server.ask("PUT", stream, { headers: JSON_TYPE })).status, 201);
   const churner = new Churner(server);

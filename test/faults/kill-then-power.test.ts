@@ -7,7 +7,16 @@ import type { Stream } from "../../src/stream/loaded/stream.js";
 import { KEEP_ALL } from "../../src/stream/loaded/retention.js";
 import { RunningProcess } from "./running-process.js";
 
-const SETTINGS = { segmentBytes: 300, journalBytes: 4096, journalBypassBytes: 200, tailCacheBytes: 500, maxLoadedStreams: 2, maxLoadedProducers: 1000, ttlMode: "sliding", retention: KEEP_ALL } as const;
+const SETTINGS = {
+  segmentBytes: 300,
+  journalBytes: 4096,
+  journalBypassBytes: 200,
+  tailCacheBytes: 500,
+  maxLoadedStreams: 2,
+  maxLoadedProducers: 1000,
+  ttlMode: "sliding",
+  retention: KEEP_ALL,
+} as const;
 const CREATE = { contentType: "text/plain", ttlSeconds: null, expiresAtMs: null, closed: false, fork: null, body: Buffer.alloc(0) };
 /** More than a history of this test has, so that each of its moments is hit. */
 const MOMENTS = 160;
@@ -22,7 +31,13 @@ async function workUntilKilled(disk: SimulatedDisk, process: RunningProcess, eve
   const work = async (): Promise<void> => {
     await process.registry.create("a", CREATE);
     for (const length of [10, 250, 20, 250]) {
-      await appendByName(process.registry, "a", { contentType: "text/plain", body: Buffer.alloc(length, "x"), closes: false, producer: null, seq: null });
+      await appendByName(process.registry, "a", {
+        contentType: "text/plain",
+        body: Buffer.alloc(length, "x"),
+        closes: false,
+        producer: null,
+        seq: null,
+      });
     }
   };
   await Promise.race([killed, work()]);

@@ -54,12 +54,34 @@ export class Ledger {
     }
   }
 
-  newOperation(name: Name, more: Partial<Pick<Operation, "closes" | "producer">> & { readonly length: number | null; readonly seq?: string | "own" | null }): Operation {
+  newOperation(
+    name: Name,
+    more: Partial<Pick<Operation, "closes" | "producer">> & { readonly length: number | null; readonly seq?: string | "own" | null },
+  ): Operation {
     const id = this.#operations.size + 1;
     const { closes = false, producer = null, length } = more;
     const seq = more.seq === "own" ? String(id).padStart(8, "0") : (more.seq ?? null);
     const { body, stored } = length === null ? { body: NO_BYTES, stored: NO_BYTES } : payloadOf(id, name.kind, length);
-    const operation: Operation = { id, name: name.name, body, stored, closes, producer, seq, invokedAt: this.tick(), sentMs: 0, endedAt: Infinity, inFlight: 0, tries: 0, copies: 0, inside: null, acked: false, from: null, refused: false, maybe: false };
+    const operation: Operation = {
+      id,
+      name: name.name,
+      body,
+      stored,
+      closes,
+      producer,
+      seq,
+      invokedAt: this.tick(),
+      sentMs: 0,
+      endedAt: Infinity,
+      inFlight: 0,
+      tries: 0,
+      copies: 0,
+      inside: null,
+      acked: false,
+      from: null,
+      refused: false,
+      maybe: false,
+    };
     this.#operations.set(id, operation);
     return operation;
   }
@@ -116,7 +138,13 @@ export class Ledger {
     for (const incarnation of this.#all()) incarnation.closedCleanly(!this.sawFull);
   }
 
-  creationSent(name: Name, initial: Operation, config: Omit<IncarnationConfig, "ttlMode">, nowMs: number, origin: Origin | null): Incarnation {
+  creationSent(
+    name: Name,
+    initial: Operation,
+    config: Omit<IncarnationConfig, "ttlMode">,
+    nowMs: number,
+    origin: Origin | null,
+  ): Incarnation {
     const incarnation = new Incarnation(initial, { ...config, ttlMode: this.#ttlMode }, nowMs, this.alive(name), origin);
     name.incarnations.push(incarnation);
     initial.inside = incarnation;
@@ -143,7 +171,10 @@ export class Ledger {
     if (!outcome.created) {
       this.#neverWas(incarnation);
       const other = name.incarnations.find(({ tag: otherTag }) => otherTag === outcome.contentType);
-      must(other !== undefined && (!other.dead || incarnation.rivals.includes(other)), () => `${tag}: found ${outcome.contentType}, which is gone`);
+      must(
+        other !== undefined && (!other.dead || incarnation.rivals.includes(other)),
+        () => `${tag}: found ${outcome.contentType}, which is gone`,
+      );
       other.seen(this.#tick);
       return other.cited.ends(outcome.nextOffset, outcome.closed);
     }
@@ -157,7 +188,8 @@ export class Ledger {
     incarnation.acked = true;
     incarnation.answeredMs = nowMs;
     incarnation.operations.push(initial);
-    if (incarnation.origin !== null) checkPoint(incarnation, incarnation.origin, positionOf(outcome.nextOffset) - initial.stored.length, nowMs);
+    if (incarnation.origin !== null)
+      checkPoint(incarnation, incarnation.origin, positionOf(outcome.nextOffset) - initial.stored.length, nowMs);
     this.#acknowledge(initial, incarnation, outcome.nextOffset);
     must(outcome.closed === initial.closes, () => `${tag}: created closed=${outcome.closed}`);
   }
@@ -171,7 +203,9 @@ export class Ledger {
     }
     this.#neverWas(incarnation);
     if (code === "config-mismatch") {
-      const [other, ...more] = name.incarnations.filter((known) => known !== incarnation && !known.initial.refused && known.releasedAt >= incarnation.invokedAt);
+      const [other, ...more] = name.incarnations.filter(
+        (known) => known !== incarnation && !known.initial.refused && known.releasedAt >= incarnation.invokedAt,
+      );
       must(other !== undefined, () => `${incarnation.tag}: compared with a stream that is gone`);
       return more.length === 0 ? other.seen(this.#tick) : undefined;
     }
@@ -188,14 +222,16 @@ export class Ledger {
     if (code === "fork-source-gone") return this.#assertHeld(process, source, invokedAt);
     if (code === "stream-not-found") return this.#assertNotThere(process, source, invokedAt);
     const isOther = !origin.expected.wasThereSince(invokedAt, process.clock.nowMs());
-    const isBefore = code === "offset-gone" && earliestOffset !== undefined && origin.from !== null && origin.from < positionOf(earliestOffset);
+    const isBefore =
+      code === "offset-gone" && earliestOffset !== undefined && origin.from !== null && origin.from < positionOf(earliestOffset);
     const isBehind = code === "invalid-fork" && origin.subOffset > 0;
     must(isOther || isBefore || isBehind, () => `${tag}: refused as ${code}, forked from ${origin.expected.tag}`);
   }
 
   /** Nobody has the name, but a fork may hold it. */
   #assertHeld(process: RunningProcess, name: Name, since: number): void {
-    for (const incarnation of this.alive(name)) must(!incarnation.wasThereSince(since, process.clock.nowMs()), () => `${incarnation.tag} is said to be held by forks only`);
+    for (const incarnation of this.alive(name))
+      must(!incarnation.wasThereSince(since, process.clock.nowMs()), () => `${incarnation.tag} is said to be held by forks only`);
     must(this.holders.mayHold(name.name, since), () => `${name.name} is said to be held by forks, and has none`);
   }
 
@@ -230,14 +266,23 @@ export class Ledger {
     operation.refused = !operation.acked && !operation.maybe;
   }
 
-  appended(process: RunningProcess, name: Name, operation: Operation, outcome: Appended, { since, sentMs, isRetry, before, producer }: Try): void {
+  appended(
+    process: RunningProcess,
+    name: Name,
+    operation: Operation,
+    outcome: Appended,
+    { since, sentMs, isRetry, before, producer }: Try,
+  ): void {
     operation.refused = false;
     operation.maybe = true;
     const isNewCopy = !outcome.duplicate && operation.stored.length > 0;
     if (isNewCopy) operation.copies += 1;
     const only = this.#onlyOne(name, before);
     const wasElsewhere = operation.inside !== null && operation.inside !== only;
-    must(!outcome.duplicate || isRetry || operation.stored.length === 0, () => `operation ${operation.id} was called a duplicate at its first try`);
+    must(
+      !outcome.duplicate || isRetry || operation.stored.length === 0,
+      () => `operation ${operation.id} was called a duplicate at its first try`,
+    );
     must(!(isNewCopy && operation.copies > 1 && only !== undefined && !wasElsewhere), () => `operation ${operation.id} was taken twice`);
     if (producer !== null && (producer.lastAcked === null || producer.lastAcked.id < operation.id)) producer.lastAcked = operation;
     if (outcome.duplicate && only !== undefined && !wasElsewhere) {
@@ -267,9 +312,13 @@ export class Ledger {
     operation.from = to - operation.stored.length;
     incarnation.observeToken(to, token);
     incarnation.ackedTail = Math.max(incarnation.ackedTail, to);
-    must(incarnation.closedAt === null || to <= incarnation.closedAt, () => `${incarnation.tag}: operation ${operation.id} was taken after the closure`);
+    must(
+      incarnation.closedAt === null || to <= incarnation.closedAt,
+      () => `${incarnation.tag}: operation ${operation.id} was taken after the closure`,
+    );
     if (operation.closes) incarnation.observeClosed(to);
-    if (operation.seq !== null && (incarnation.lastSeq === null || operation.seq > incarnation.lastSeq)) incarnation.lastSeq = operation.seq;
+    if (operation.seq !== null && (incarnation.lastSeq === null || operation.seq > incarnation.lastSeq))
+      incarnation.lastSeq = operation.seq;
   }
 
   appendRefused(process: RunningProcess, name: Name, operation: Operation, refused: Refused, { since, isNext, before }: Try): void {
@@ -319,7 +368,12 @@ export class Ledger {
     return { since, targets };
   }
 
-  deletionAnswered(process: RunningProcess, name: Name, { since, targets }: ReturnType<Ledger["deletionSent"]>, outcome: DeleteOutcome): void {
+  deletionAnswered(
+    process: RunningProcess,
+    name: Name,
+    { since, targets }: ReturnType<Ledger["deletionSent"]>,
+    outcome: DeleteOutcome,
+  ): void {
     const tick = this.tick();
     this.#openDeletes.delete(since);
     for (const incarnation of targets) incarnation.lastDeleteAt = tick;
@@ -335,7 +389,9 @@ export class Ledger {
     for (const incarnation of targets) incarnation.openDeletes.delete(since);
     if (outcome.code === "stream-not-found") return this.#assertNotThere(process, name, since);
     if (outcome.code === "stream-gone") return this.#assertHeld(process, name, since);
-    const isPassing = (outcome.code === "storage-full" && this.sawFull) || (outcome.code === "overloaded" && (this.sawFull || this.faultInjected || outcome.detail === TOO_MANY_PRODUCERS.detail));
+    const isPassing =
+      (outcome.code === "storage-full" && this.sawFull) ||
+      (outcome.code === "overloaded" && (this.sawFull || this.faultInjected || outcome.detail === TOO_MANY_PRODUCERS.detail));
     must(isPassing, () => `deletion refused: ${outcome.code}`);
   }
 
@@ -360,12 +416,21 @@ export class Ledger {
   }
 
   /** A stream was found: is it one that can be there, as it was left? `tailsBefore` are the ends known when it was asked for. */
-  found(process: RunningProcess, name: Name, stream: Stream, asked: { readonly since: number; readonly askedMs: number; readonly ackedTails: ReadonlyMap<Incarnation, number> }): Incarnation {
+  found(
+    process: RunningProcess,
+    name: Name,
+    stream: Stream,
+    asked: { readonly since: number; readonly askedMs: number; readonly ackedTails: ReadonlyMap<Incarnation, number> },
+  ): Incarnation {
     const incarnation = this.incarnationOf(name, stream);
     const { tag } = incarnation;
     must(!incarnation.dead, () => `${tag} is back`);
-    must(asked.askedMs < this.#latestDeadlineMs(name, incarnation) || incarnation.endedAt >= asked.since, () => `${tag} should have expired`);
-    for (const other of this.alive(name)) if (process.fault === null && other !== incarnation && other.endedAt < asked.since) other.dead = true;
+    must(
+      asked.askedMs < this.#latestDeadlineMs(name, incarnation) || incarnation.endedAt >= asked.since,
+      () => `${tag} should have expired`,
+    );
+    for (const other of this.alive(name))
+      if (process.fault === null && other !== incarnation && other.endedAt < asked.since) other.dead = true;
     incarnation.seen(this.#tick);
     // A deletion that the disk failed at may have happened, as the next start shows.
     for (const id of incarnation.openDeletes) if (process.fault === null && !this.#openDeletes.has(id)) incarnation.openDeletes.delete(id);

@@ -49,8 +49,15 @@ describe("a stream that may have lost its end", () => {
     const done = await repair(context, server.dir, "--yes");
     assert.equal(done.status, 1);
     assert.match(done.stdout, /it seems to hold records of "s"; records behind it are of "s"/);
-    assert.match(done.stdout, /done: stream "s": .*: refuse the stream, and keep its sidecar\nleft: stream "s": .*: records of it from position 4 on are lost, and its readers may have seen them/);
-    assert.equal(planned.stdout.replaceAll("to do:", "done:").replace(/.*\n$/, ""), done.stdout.replace(/.*\n$/, ""), "the plan says what is done");
+    assert.match(
+      done.stdout,
+      /done: stream "s": .*: refuse the stream, and keep its sidecar\nleft: stream "s": .*: records of it from position 4 on are lost, and its readers may have seen them/,
+    );
+    assert.equal(
+      planned.stdout.replaceAll("to do:", "done:").replace(/.*\n$/, ""),
+      done.stdout.replace(/.*\n$/, ""),
+      "the plan says what is done",
+    );
 
     const again = await repair(context, server.dir, "--yes");
     assert.deepEqual([again.status, again.stdout.split("\n").length], [1, 3]);
@@ -63,17 +70,30 @@ describe("a stream that may have lost its end", () => {
     await server.end("SIGTERM");
 
     const accepted = await repair(context, server.dir, "--yes", "--accept-loss", "s");
-    assert.deepEqual([accepted.status, accepted.stdout], [0, `done: stream "s": ${join(server.layout.streamDirectory("s"), "meta.json")}: serve "s" again with 4 bytes, as its loss is accepted: positions from 4 on are given out again\n1 done, nothing is left\n`]);
+    assert.deepEqual(
+      [accepted.status, accepted.stdout],
+      [
+        0,
+        `done: stream "s": ${join(server.layout.streamDirectory("s"), "meta.json")}: serve "s" again with 4 bytes, as its loss is accepted: positions from 4 on are given out again\n1 done, nothing is left\n`,
+      ],
+    );
     assert.equal((await repair(context, server.dir, "--yes")).stdout, "nothing to repair\n");
     const verified = await server.verify();
     assert.equal(verified.status, 0);
-    assert.match(verified.stdout, /note: stream "s": what it had from position 4 on was given up at \d{4}-\d\d-\d\dT.*Z: records of it from position 4 on are lost/);
+    assert.match(
+      verified.stdout,
+      /note: stream "s": what it had from position 4 on was given up at \d{4}-\d\d-\d\dT.*Z: records of it from position 4 on are lost/,
+    );
     await server.start();
     assert.equal(String((await server.must(200, "GET", "s")).body), "old;");
     await server.must(204, "POST", "s", "new;");
     await server.end("SIGTERM");
     const later = await server.verify();
-    assert.match(later.stdout, /^nothing wrong[^]*note: stream "s": what it had from position 4 on was given up/, "also when the server has written to it");
+    assert.match(
+      later.stdout,
+      /^nothing wrong[^]*note: stream "s": what it had from position 4 on was given up/,
+      "also when the server has written to it",
+    );
   });
 
   test("is refused until it is deleted, and then the name is free", async (context) => {
@@ -99,7 +119,8 @@ describe("a stream that may have lost its end", () => {
     writeFileSync(path, bytes.fill(0, 512, 1024));
     const done = await repair(context, server.dir, "--yes");
     assert.match(done.stdout, /it may hold records of any stream; 3 sound records behind it can't be given to a stream/);
-    for (const name of ["s", "other"]) assert.match(done.stdout, new RegExp(`left: stream "${name}": .*: records of it from position 4 on may be lost`));
+    for (const name of ["s", "other"])
+      assert.match(done.stdout, new RegExp(`left: stream "${name}": .*: records of it from position 4 on may be lost`));
     await server.start();
     for (const name of ["s", "other"]) await server.mustBeDamaged("GET", name);
     await server.end("SIGTERM");
@@ -114,7 +135,10 @@ describe("a stream that may have lost its end", () => {
 });
 
 describe("one flipped bit after a clean stop", () => {
-  for (const [what, byte] of [["checksum", 9], ["directory", 35]] as const) {
+  for (const [what, byte] of [
+    ["checksum", 9],
+    ["directory", 35],
+  ] as const) {
     test(`in the only frame of the journal (${what}): the start names the file, and a repair goes on from the sidecars`, async (context) => {
       const server = new ServedDirectory(context, join(tempDir(), "data"));
       await server.start();
@@ -127,7 +151,10 @@ describe("one flipped bit after a clean stop", () => {
       assert.match((await server.verify()).stdout, /at byte 0: it has no sound record; nothing can have been lost in it/);
       const done = await repair(context, server.dir, "--yes");
       assert.equal(done.status, 0, done.stdout);
-      assert.match(done.stdout, /it has no sound record; nothing can have been lost in it.*the streams' own files hold all up to batch \d+, and go on from there/);
+      assert.match(
+        done.stdout,
+        /it has no sound record; nothing can have been lost in it.*the streams' own files hold all up to batch \d+, and go on from there/,
+      );
       assert.equal((await repair(context, server.dir, "--yes")).stdout, "nothing to repair\n");
       assert.equal((await server.verify()).status, 0);
       await server.start();
@@ -148,9 +175,16 @@ describe("the newest journal file cut short", () => {
     const { offset } = framesOf(path).at(-2) ?? assert.fail();
     truncateSync(path, offset);
     await refusesToStart(server, new RegExp(`journal file ${path} is damaged at byte ${offset}: it ends here, but had 65536 bytes`));
-    assert.match((await server.verify()).stdout, new RegExp(`${path} at byte ${offset}: it ends here, but had 65536 bytes; it may hold records of any stream`));
+    assert.match(
+      (await server.verify()).stdout,
+      new RegExp(`${path} at byte ${offset}: it ends here, but had 65536 bytes; it may hold records of any stream`),
+    );
     const done = await repair(context, server.dir, "--yes");
-    for (const [name, end] of [["s", 12], ["other", 4]] as const) assert.match(done.stdout, new RegExp(`left: stream "${name}": .*: records of it from position ${end} on may be lost`));
+    for (const [name, end] of [
+      ["s", 12],
+      ["other", 4],
+    ] as const)
+      assert.match(done.stdout, new RegExp(`left: stream "${name}": .*: records of it from position ${end} on may be lost`));
     const accepted = await repair(context, server.dir, "--yes", "--accept-loss", "**");
     assert.equal(accepted.status, 0, accepted.stdout);
     await server.start();
@@ -163,7 +197,10 @@ describe("the newest journal file cut short", () => {
     const server = await killed(context);
     const path = newestJournal(server.dir);
     truncateSync(path, statSync(path).size - 100);
-    assert.match((await server.verify()).stdout, /it ends here, but had 65536 bytes; its records end before, at byte \d+; nothing can have been lost in it/);
+    assert.match(
+      (await server.verify()).stdout,
+      /it ends here, but had 65536 bytes; its records end before, at byte \d+; nothing can have been lost in it/,
+    );
     const copy = await repair(context, server.dir);
     assert.doesNotMatch(copy.stdout, /refuse|left: /);
     await server.start();
@@ -188,7 +225,9 @@ describe("the newest journal file cut short", () => {
 });
 
 describe("a directory with forks that was killed", () => {
-  /** A source, a fork, and a fork of that with files of their own, which the journal goes on with; a third fork that only the journal has. */
+  /**
+   * A source, a fork, and a fork of that with files of their own, which the journal goes on with; a third fork that only the journal has.
+   */
   async function killedForks(context: TestContext): Promise<ServedDirectory> {
     const server = new ServedDirectory(context, join(tempDir(), "data"));
     const fork = async (name: string, source: string): Promise<void> => {

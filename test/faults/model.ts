@@ -185,7 +185,10 @@ export class Incarnation {
     if (offset < 0) return this.observe(this.earliest, bytes.subarray(Math.min(-offset, bytes.length)));
     must(offset <= this.#seen.length, () => `a test read ${this.tag} from ${from}, past what was seen`);
     const known = this.#seen.subarray(offset, offset + bytes.length);
-    must(bytes.subarray(0, known.length).equals(known), () => `${this.tag}: bytes at ${from} changed: ${excerpt(known)} became ${excerpt(bytes)}`);
+    must(
+      bytes.subarray(0, known.length).equals(known),
+      () => `${this.tag}: bytes at ${from} changed: ${excerpt(known)} became ${excerpt(bytes)}`,
+    );
     if (offset + bytes.length > this.#seen.length) this.#seen = Buffer.concat([this.#seen.subarray(0, offset), bytes]);
     // What a fork shares is its source's, as it was.
     const source = this.origin?.source ?? null;
@@ -203,9 +206,15 @@ export class Incarnation {
   /** What a fork says of where it comes from. */
   observeOrigin(forkedFrom: ForkOrigin | null, source: Incarnation | null): void {
     const { origin, tag } = this;
-    must((origin === null) === (forkedFrom === null) && origin?.name === forkedFrom?.name, () => `${tag} says that it was forked from ${forkedFrom?.name}`);
+    must(
+      (origin === null) === (forkedFrom === null) && origin?.name === forkedFrom?.name,
+      () => `${tag} says that it was forked from ${forkedFrom?.name}`,
+    );
     if (origin === null || forkedFrom === null) return;
-    must(origin.point === null || origin.point === forkedFrom.point, () => `${tag} was forked at ${origin.point}, now at ${forkedFrom.point}`);
+    must(
+      origin.point === null || origin.point === forkedFrom.point,
+      () => `${tag} was forked at ${origin.point}, now at ${forkedFrom.point}`,
+    );
     must(origin.source === null || origin.source === source, () => `${tag} was forked from ${origin.source?.tag}, now from ${source?.tag}`);
     origin.point = forkedFrom.point;
     this.droppableTo = Math.max(this.droppableTo, forkedFrom.earliest.position);
@@ -224,11 +233,20 @@ export class Incarnation {
   }
 
   /** What was asked for stays, and so does the time of the creation. */
-  observeConfig({ ttlSeconds, expiresAtMs, createdAtMs }: Pick<IncarnationConfig, "ttlSeconds" | "expiresAtMs"> & { readonly createdAtMs: number }, nowMs: number): void {
+  observeConfig(
+    { ttlSeconds, expiresAtMs, createdAtMs }: Pick<IncarnationConfig, "ttlSeconds" | "expiresAtMs"> & { readonly createdAtMs: number },
+    nowMs: number,
+  ): void {
     const { lifetime } = this;
-    must(lifetime === null || (ttlSeconds === lifetime.ttlSeconds && expiresAtMs === lifetime.expiresAtMs), () => `${this.tag}: its lifetime changed to ${ttlSeconds} s, ${expiresAtMs}`);
+    must(
+      lifetime === null || (ttlSeconds === lifetime.ttlSeconds && expiresAtMs === lifetime.expiresAtMs),
+      () => `${this.tag}: its lifetime changed to ${ttlSeconds} s, ${expiresAtMs}`,
+    );
     must(createdAtMs === (this.#createdMs ?? createdAtMs), () => `${this.tag} was created at ${this.#createdMs}, now at ${createdAtMs}`);
-    must(createdAtMs >= this.#invokedMs && createdAtMs <= nowMs, () => `${this.tag} was created at ${createdAtMs}, outside of ${this.#invokedMs}..${nowMs}`);
+    must(
+      createdAtMs >= this.#invokedMs && createdAtMs <= nowMs,
+      () => `${this.tag} was created at ${createdAtMs}, outside of ${this.#invokedMs}..${nowMs}`,
+    );
     this.#createdMs = createdAtMs;
     this.maybeTouchedMs = Math.max(this.maybeTouchedMs, createdAtMs);
   }
@@ -253,7 +271,7 @@ export class Incarnation {
     const own = new Map<Operation, number>();
     const end = this.earliest + content.length;
     let latestInvoked = -1;
-    for (let at = this.earliest; at < end; ) {
+    for (let at = this.earliest; at < end;) {
       const rest = content.subarray(at - this.earliest);
       const { owner, limit } = this.ownerAt(at);
       const length = Math.min(rest.length, limit - at);
@@ -265,12 +283,21 @@ export class Incarnation {
       }
       must(operation !== undefined, () => `${this.tag}: nobody wrote what is at ${at}: ${excerpt(rest)}`);
       const { stored } = operation;
-      must(rest.subarray(0, Math.min(stored.length, limit - at)).equals(stored.subarray(0, limit - at)), () => `${this.tag}: operation ${operation.id} is not whole at ${at}`);
+      must(
+        rest.subarray(0, Math.min(stored.length, limit - at)).equals(stored.subarray(0, limit - at)),
+        () => `${this.tag}: operation ${operation.id} is not whole at ${at}`,
+      );
       must(operation.name === owner.name, () => `${this.tag}: operation ${operation.id} was for ${operation.name}`);
-      must(operation.inside === null || operation.inside === owner, () => `${this.tag}: operation ${operation.id} was for ${operation.inside?.tag}`);
+      must(
+        operation.inside === null || operation.inside === owner,
+        () => `${this.tag}: operation ${operation.id} was for ${operation.inside?.tag}`,
+      );
       must(!present.has(operation), () => `${this.tag}: operation ${operation.id} is there twice, at ${present.get(operation)} and ${at}`);
       must(!operation.refused, () => `${this.tag}: operation ${operation.id} was refused, but is there at ${at}`);
-      must(operation.from === null || operation.from === at, () => `${this.tag}: operation ${operation.id} was acknowledged at ${operation.from}, is at ${at}`);
+      must(
+        operation.from === null || operation.from === at,
+        () => `${this.tag}: operation ${operation.id} was acknowledged at ${operation.from}, is at ${at}`,
+      );
       must(operation.endedAt >= latestInvoked, () => `${this.tag}: operation ${operation.id} at ${at} comes after a later one`);
       latestInvoked = Math.max(latestInvoked, operation.invokedAt);
       present.set(operation, at);
@@ -283,7 +310,10 @@ export class Incarnation {
     for (const operation of this.operations) {
       const isKept = operation.from === null ? this.earliest <= this.point : operation.from >= this.earliest;
       const isMissing = operation.acked && operation.stored.length > 0 && isKept && !present.has(operation);
-      must(!isMissing, () => `${this.tag}: operation ${operation.id}, acknowledged at ${operation.from}, is lost (the stream ends at ${end})`);
+      must(
+        !isMissing,
+        () => `${this.tag}: operation ${operation.id}, acknowledged at ${operation.from}, is lost (the stream ends at ${end})`,
+      );
     }
     must(this.seenTo <= end, () => `${this.tag}: a reader saw ${this.seenTo} bytes, ${end} are left`);
     this.observe(this.earliest, content);
@@ -307,7 +337,10 @@ export class Incarnation {
   checkShared(present: ReadonlyMap<Operation, number>, fork: Incarnation, limit = fork.point): void {
     for (const { id, acked, from, stored } of this.operations.filter((operation) => !present.has(operation))) {
       const isShared = acked && from !== null && from >= fork.earliest && from >= this.point && from + MARK_BYTES <= limit;
-      must(!isShared || stored.length === 0, () => `${fork.tag}: operation ${id}, acknowledged at ${from} of ${this.tag}, is not shared up to ${limit}`);
+      must(
+        !isShared || stored.length === 0,
+        () => `${fork.tag}: operation ${id}, acknowledged at ${from} of ${this.tag}, is not shared up to ${limit}`,
+      );
     }
     this.origin?.source?.checkShared(present, fork, Math.min(limit, this.point));
   }

@@ -42,7 +42,9 @@ export class MutatedTree {
         });
         worker.on("error", reject);
         // A fault that nobody waits for ends the process.
-        worker.on("exit", (status, signal) => resolve(status === 0 ? null : { seed, says: signal === null ? `the process ends with ${status}` : "it hangs" }));
+        worker.on("exit", (status, signal) =>
+          resolve(status === 0 ? null : { seed, says: signal === null ? `the process ends with ${status}` : "it hangs" }),
+        );
       });
     } finally {
       clearTimeout(hangs);
@@ -61,7 +63,10 @@ export function mutated({ fault, file, code, becomes }: Mutant): string {
   const text = readFileSync(join(ROOT, "src", file), "utf8");
   const places = [...text.matchAll(anyLayoutOf(code))];
   const [place] = places;
-  assert.ok(place !== undefined && places.length === 1, `"${fault}": ${file} has this ${places.length} times, and should have it once: ${code}`);
+  assert.ok(
+    place !== undefined && places.length === 1,
+    `"${fault}": ${file} has this ${places.length} times, and should have it once: ${code}`,
+  );
   return `${text.slice(0, place.index)}${becomes}${text.slice(place.index + place[0].length)}`;
 }
 

@@ -144,7 +144,12 @@ async function fill(file: OpenFile, target: Buffer): Promise<number> {
 async function withActualCrcs(files: Files, directory: string, bytes: Buffer): Promise<Buffer> {
   const read = decodeSidecar(bytes);
   if (read.kind === "damaged") return bytes;
-  const segments = await Promise.all(read.sidecar.segments.map(async (segment) => ({ ...segment, crc: await actualCrc(files, segmentPath(directory, segment.start), segment.length) })));
+  const segments = await Promise.all(
+    read.sidecar.segments.map(async (segment) => ({
+      ...segment,
+      crc: await actualCrc(files, segmentPath(directory, segment.start), segment.length),
+    })),
+  );
   return encodeSidecar({ ...read.sidecar, segments });
 }
 

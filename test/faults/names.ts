@@ -16,11 +16,28 @@ export interface Name {
 }
 
 /** The content type of a kind of stream, without its parameters. */
-export const CONTENT_TYPES: Record<PayloadKind, string> = { json: "application/json", text: "text/plain", binary: "application/octet-stream" };
+export const CONTENT_TYPES: Record<PayloadKind, string> = {
+  json: "application/json",
+  text: "text/plain",
+  binary: "application/octet-stream",
+};
 
-const FEW: readonly (readonly [string, PayloadKind])[] = [["chat/1", "json"], ["Logs", "text"], ["blob", "binary"], ["chat/2", "json"]];
+const FEW: readonly (readonly [string, PayloadKind])[] = [
+  ["chat/1", "json"],
+  ["Logs", "text"],
+  ["blob", "binary"],
+  ["chat/2", "json"],
+];
 /** Names of streams that are forked from each other. */
-const FAMILY: readonly (readonly [string, PayloadKind])[] = [["a", "json"], ["b", "json"], ["c", "binary"], ["d", "binary"], ["e", "json"], ["f", "binary"], ["g", "json"]];
+const FAMILY: readonly (readonly [string, PayloadKind])[] = [
+  ["a", "json"],
+  ["b", "json"],
+  ["c", "binary"],
+  ["d", "binary"],
+  ["e", "json"],
+  ["f", "binary"],
+  ["g", "json"],
+];
 const KINDS: readonly PayloadKind[] = ["json", "text", "binary"];
 /** Names that a file system might mix up, or not take as they are. */
 const SHAPES: readonly ((index: number) => string)[] = [

@@ -81,7 +81,12 @@ describe("too many open files", { skip: lacksLimits }, () => {
     const server = await startWithStreams(context, ["prlimit", `--nofile=${FEW_FILES}`]);
     await keepConnections(context, server);
     assert.equal((await server.ask("PUT", "crowded", { headers: TEXT })).status, 201);
-    const crowd = Array.from({ length: FEW_FILES + 50 }, () => net.connect(Number(new URL(server.url).port), "127.0.0.1").on("error", () => undefined).resume());
+    const crowd = Array.from({ length: FEW_FILES + 50 }, () =>
+      net
+        .connect(Number(new URL(server.url).port), "127.0.0.1")
+        .on("error", () => undefined)
+        .resume(),
+    );
     await Promise.race(crowd.map((socket) => once(socket, "close")));
     const message = "x".repeat(5000);
     for (let count = 0; count < 100; count += 1) {
@@ -103,7 +108,9 @@ describe("too many open files", { skip: lacksLimits }, () => {
 
   test("connections that take all descriptors in a server of one's own do not get the journal's", async (context) => {
     const dir = join(tempDir(), "data");
-    const own = startNode(context, ["--import", import.meta.resolve("tsx"), "--input-type=module", "-e", OWN_SERVER, dir], { under: ["prlimit", `--nofile=${FEW_FILES}`] });
+    const own = startNode(context, ["--import", import.meta.resolve("tsx"), "--input-type=module", "-e", OWN_SERVER, dir], {
+      under: ["prlimit", `--nofile=${FEW_FILES}`],
+    });
     const url = await own.stdoutLine(/^http:/);
     const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
     context.after(async () => agent.destroy());
@@ -157,7 +164,8 @@ describe("too many open files", { skip: lacksLimits }, () => {
     const server = await startWithStreams(context);
     await keepConnections(context, server);
     const producers = Array.from({ length: CONNECTIONS - 1 }, (_, index) => new HonestProducer(server, `hot/${index}`, `p${index}`));
-    for (const { stream } of producers) assert.equal((await server.ask("PUT", stream, { headers: { "Content-Type": "application/json" } })).status, 201);
+    for (const { stream } of producers)
+      assert.equal((await server.ask("PUT", stream, { headers: { "Content-Type": "application/json" } })).status, 201);
     for (const round of [1, 2]) {
       limitProcess(server.process.pid, "nofile", NOTHING_MORE);
       const working = Promise.all(

@@ -8,7 +8,10 @@ export function checkPoint({ tag, invokedAt }: Incarnation, origin: Origin, poin
   origin.point = point;
   if (!expected.wasThereSince(invokedAt, nowMs)) return;
   const least = (from ?? tail) + subOffset;
-  must(from === null ? point >= tail : point >= least, () => `${tag} was forked at ${point}, asked for at ${from}+${subOffset}, where ${expected.tag} ended at ${tail}`);
+  must(
+    from === null ? point >= tail : point >= least,
+    () => `${tag} was forked at ${point}, asked for at ${from}+${subOffset}, where ${expected.tag} ended at ${tail}`,
+  );
   must(from === null || subOffset > 0 || point === from, () => `${tag} was forked at ${point}, not ${from}`);
 }
 

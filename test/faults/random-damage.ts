@@ -50,11 +50,15 @@ class Damage {
   async run(): Promise<void> {
     await this.#world.live();
     this.#journaled = new Set([...this.#world.streams.values()].map(({ id }) => id).filter((id) => !idsOnDisk(this.#disk).has(id)));
-    for (const [name, { id, bytes, closed }] of this.#world.streams) this.#trace(`stream ${name} ${id}: ${bytes.length} bytes${closed ? ", closed" : ""}`);
+    for (const [name, { id, bytes, closed }] of this.#world.streams)
+      this.#trace(`stream ${name} ${id}: ${bytes.length} bytes${closed ? ", closed" : ""}`);
     const isOne = this.#random.chance(0.75);
     const harms = [doHarm(this.#disk, this.#random, null)];
     if (!isOne) harms.push(doHarm(this.#disk, this.#random, harms[0]?.directory ?? null));
-    for (const { what, mayGoUnnoticed, concerns } of harms) this.#trace(`harm: ${what}${mayGoUnnoticed ? " (may go unnoticed)" : ""}${concerns === null ? "" : `, concerns ${[...concerns].join()}`}`);
+    for (const { what, mayGoUnnoticed, concerns } of harms)
+      this.#trace(
+        `harm: ${what}${mayGoUnnoticed ? " (may go unnoticed)" : ""}${concerns === null ? "" : `, concerns ${[...concerns].join()}`}`,
+      );
     await this.#repair(false);
     await this.#repair(true);
     if (!(await this.#assertSettled())) return;
@@ -72,8 +76,18 @@ class Damage {
     const directoryId = await readMarker(files, layout);
     must(directoryId !== null, () => "the marker is gone");
     const lines: RepairLine[] = [];
-    const summary = await repairDirectory({ files, layout, directoryId, apply, acceptLoss, nowMs: 1_700_000_001_000, log: keptLog().log, say: (line) => void lines.push(line) });
-    for (const { kind, stream, file, what } of lines) this.#trace(`repair${apply ? "" : " (plan)"}: ${kind}: ${stream ?? ""}: ${file}: ${what}`);
+    const summary = await repairDirectory({
+      files,
+      layout,
+      directoryId,
+      apply,
+      acceptLoss,
+      nowMs: 1_700_000_001_000,
+      log: keptLog().log,
+      say: (line) => void lines.push(line),
+    });
+    for (const { kind, stream, file, what } of lines)
+      this.#trace(`repair${apply ? "" : " (plan)"}: ${kind}: ${stream ?? ""}: ${file}: ${what}`);
     this.#lines.push(...lines);
     this.#disk.settle();
     return { ...summary, lines };
@@ -82,10 +96,17 @@ class Damage {
   /** A repair has nothing to do any more, and says of what is left what `verify` says. Resolves to whether a server can start. */
   async #assertSettled(): Promise<boolean> {
     const { done, toDo, left, lines } = await this.#repair(true);
-    must(done + toDo === 0, () => `a repair does again: ${lines.filter(({ kind }) => kind !== "left").map(({ stream, file, what }) => `${stream}: ${file}: ${what}`).join("; ")}`);
+    must(
+      done + toDo === 0,
+      () =>
+        `a repair does again: ${lines
+          .filter(({ kind }) => kind !== "left")
+          .map(({ stream, file, what }) => `${stream}: ${file}: ${what}`)
+          .join("; ")}`,
+    );
     const findings = await findingsOf(this.#disk, DIR);
     for (const { stream, file, problem } of findings) this.#trace(`verify: ${stream ?? ""}: ${file}: ${problem}`);
-    must((left > 0) === (findings.length > 0), () => `${left} are left, verify says: ${listed(findings)}`);
+    must(left > 0 === findings.length > 0, () => `${left} are left, verify says: ${listed(findings)}`);
     return lines.every(({ stream, file }) => stream !== null || !file.startsWith(`${DIR}/journal`));
   }
 
@@ -126,14 +147,24 @@ class Damage {
 
   async #look(storage: FileStorage, name: string, truth: Truth): Promise<Served> {
     const { id, bytes, closed, isKept } = truth;
-    const told: Served = this.#lines.some(({ stream, what, kind }) => kind !== "to do" && (stream === name || what.includes(JSON.stringify(name)))) ? "told" : "lost";
+    const told: Served = this.#lines.some(
+      ({ stream, what, kind }) => kind !== "to do" && (stream === name || what.includes(JSON.stringify(name))),
+    )
+      ? "told"
+      : "lost";
     try {
       const stream = await storage.load(name);
       // With its creation the deletion of the one before it is lost, which comes back where it was closed.
-      if (stream?.id !== id) return this.#journaled.has(id) && this.#lines.some(({ what }) => what.includes("with streams that were created in it")) ? "told" : told;
+      if (stream?.id !== id)
+        return this.#journaled.has(id) && this.#lines.some(({ what }) => what.includes("with streams that were created in it"))
+          ? "told"
+          : told;
       const tail = stream.state.tail;
       const content = await readAll(storage, stream);
-      must(content.equals(bytes.subarray(stream.earliest, Math.min(tail, bytes.length))), () => `${name} has other bytes than were written`);
+      must(
+        content.equals(bytes.subarray(stream.earliest, Math.min(tail, bytes.length))),
+        () => `${name} has other bytes than were written`,
+      );
       await this.#assertEnds(storage, name, stream, truth);
       // Nobody reads it but its forks.
       if (isKept) return "whole";
@@ -156,14 +187,19 @@ class Damage {
       const maxBytes = this.#random.pick([1, 10, 200, 1000]);
       if (from + maxBytes >= tail) continue;
       const end = await storage.endOfRead(stream, from, maxBytes);
-      must(end === null ? isTold : ends.has(end), () => `a read of ${name} from ${from} on ends at ${end}, within an append, and nobody is told`);
+      must(
+        end === null ? isTold : ends.has(end),
+        () => `a read of ${name} from ${from} on ends at ${end}, within an append, and nobody is told`,
+      );
     }
   }
 }
 
 function idsOnDisk(disk: SimulatedDisk): ReadonlySet<string> {
   const { streams } = new Layout(DIR);
-  const directories = disk.namesIn(streams).flatMap((shard) => disk.namesIn(`${streams}/${shard}`).map((name) => `${streams}/${shard}/${name}`));
+  const directories = disk
+    .namesIn(streams)
+    .flatMap((shard) => disk.namesIn(`${streams}/${shard}`).map((name) => `${streams}/${shard}/${name}`));
   const sidecars = directories.map((directory) => decodeSidecar(disk.contentOf(sidecarPath(directory)) ?? Buffer.alloc(0)));
   return new Set(sidecars.flatMap((read) => (read.kind === "sound" && !read.sidecar.claimed ? [read.sidecar.id] : [])));
 }

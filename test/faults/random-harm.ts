@@ -42,7 +42,15 @@ export function doHarm(disk: SimulatedDisk, random: Random, spared: string | nul
     [2, () => cutJournal(disk, random, frames)],
     [1, () => removeJournal(disk, random, frames)],
     [6, () => harmStream(disk, random, files)],
-    [2, () => harmStream(disk, random, files.filter((path) => path.endsWith(".idx")))],
+    [
+      2,
+      () =>
+        harmStream(
+          disk,
+          random,
+          files.filter((path) => path.endsWith(".idx")),
+        ),
+    ],
   ])();
   disk.settle();
   return harm ?? { what: "nothing", concerns: new Set(), mayGoUnnoticed: false, directory: null };
@@ -53,7 +61,12 @@ function flipInFrame(disk: SimulatedDisk, random: Random, frames: readonly Place
   const { path, from, to, needed, isLast } = random.pick(frames);
   const bit = random.integer(from * 8, to * 8 - 1);
   disk.flipBit(path, bit);
-  return { what: `bit ${bit % 8} of byte ${Math.floor(bit / 8)} of ${path} turned around`, concerns: needed, mayGoUnnoticed: isLast && frames.length > 1, directory: null };
+  return {
+    what: `bit ${bit % 8} of byte ${Math.floor(bit / 8)} of ${path} turned around`,
+    concerns: needed,
+    mayGoUnnoticed: isLast && frames.length > 1,
+    directory: null,
+  };
 }
 
 /** Overwrites bytes among the frames: zeros, noise, or what another place has. */
@@ -70,7 +83,12 @@ function spoilJournal(disk: SimulatedDisk, random: Random, frames: readonly Plac
   const bytes = random.chance(0.5) ? Buffer.alloc(last - at) : Buffer.from(Array.from({ length: last - at }, () => random.integer(0, 255)));
   disk.fileAt(path).write(bytes, at, disk.nextStamp());
   const isLast = ends.some((frame) => frame.isLast && frame.to > at && frame.from < last);
-  return { what: `bytes ${at} to ${last} of ${path} overwritten`, concerns: null, mayGoUnnoticed: isLast && !isFirstOfAll(frames, ends, at), directory: null };
+  return {
+    what: `bytes ${at} to ${last} of ${path} overwritten`,
+    concerns: null,
+    mayGoUnnoticed: isLast && !isFirstOfAll(frames, ends, at),
+    directory: null,
+  };
 }
 
 /** Whether the only sound frame there was is hit: without any the loss is noticed. */
@@ -125,7 +143,9 @@ function idIn(disk: SimulatedDisk, directory: string): string | null {
 }
 
 function streamFiles(disk: SimulatedDisk): string[] {
-  const directories = disk.namesIn(layout.streams).flatMap((shard) => disk.namesIn(`${layout.streams}/${shard}`).map((name) => `${layout.streams}/${shard}/${name}`));
+  const directories = disk
+    .namesIn(layout.streams)
+    .flatMap((shard) => disk.namesIn(`${layout.streams}/${shard}`).map((name) => `${layout.streams}/${shard}/${name}`));
   return directories.flatMap((directory) => disk.namesIn(directory).map((name) => `${directory}/${name}`));
 }
 
@@ -133,13 +153,17 @@ function streamFiles(disk: SimulatedDisk): string[] {
 function placedFrames(disk: SimulatedDisk): PlacedFrame[] {
   const directoryId = Buffer.from(/[0-9a-f]{16}/.exec(disk.contentOf(layout.marker)?.toString() ?? "")?.[0] ?? "", "hex");
   const placed: PlacedFrame[] = [];
-  for (const sequence of disk.namesIn(layout.journal).map(journalSequenceOf).filter((known) => known !== null)) {
+  for (const sequence of disk
+    .namesIn(layout.journal)
+    .map(journalSequenceOf)
+    .filter((known) => known !== null)) {
     const path = layout.journalFile(sequence);
     const owners = new Map<number, { readonly id: string; readonly batch: number }>();
     for (const frame of readJournalFile(disk.contentOf(path) ?? Buffer.alloc(0), { sequence, directoryId, lastBatch: null }).frames) {
       const needed = new Set<string>();
       for (const { handle, identity } of decodeRecords(frame)) {
-        if (identity !== null) owners.set(handle, { id: identity.id, batch: batchOf(disk, identity.id, layout.streamDirectory(identity.name)) });
+        if (identity !== null)
+          owners.set(handle, { id: identity.id, batch: batchOf(disk, identity.id, layout.streamDirectory(identity.name)) });
         const owner = owners.get(handle);
         if (owner !== undefined && frame.batch > owner.batch) needed.add(owner.id);
       }

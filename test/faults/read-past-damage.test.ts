@@ -12,7 +12,7 @@ const MESSAGE = JSON.stringify("x".repeat(1500));
 /** All that can be read of a stream, when each refusal is followed to the offset that it names; and how many there were. */
 async function readPastDamage(server: TestServer, name: string): Promise<{ messages: number; refusals: number }> {
   const found = { messages: 0, refusals: 0 };
-  for (let offset = "-1"; ; ) {
+  for (let offset = "-1"; ;) {
     const { status, headers, text } = await server.send("GET", `${name}?offset=${offset}`);
     const next = String(headers["stream-next-offset"]);
     assert.notEqual(next, offset, "it goes on");
@@ -32,7 +32,8 @@ async function readPastDamage(server: TestServer, name: string): Promise<{ messa
 test("a reader of messages gets past a damaged segment by the offset that it is given, also in a fork", async (context) => {
   const before = await startServer(context, SMALL_SEGMENTS);
   await before.send("PUT", "s", { headers: JSON_TYPE });
-  for (let count = 0; count < 7; count += 1) assert.equal((await before.send("POST", "s", { headers: JSON_TYPE, body: MESSAGE })).status, 204);
+  for (let count = 0; count < 7; count += 1)
+    assert.equal((await before.send("POST", "s", { headers: JSON_TYPE, body: MESSAGE })).status, 204);
   const fork = { "Stream-Forked-From": "/v1/stream/s", "Stream-Fork-Offset": "-1", "Stream-Fork-Sub-Offset": "3" };
   assert.equal((await before.send("PUT", "fork", { headers: { ...JSON_TYPE, ...fork }, body: "[1,2]" })).status, 201);
   await before.stop();

@@ -35,7 +35,12 @@ export class Readers {
       await this.#locate(process, incarnation, stream);
       observeBeginning(incarnation, stream.stored, process.retention, process.clock.nowMs());
       const isFromStart = this.#parts.random.pick([true, false]);
-      await this.#readFrom(process, incarnation, stream, isFromStart && this.#parts.whims.chance(0.5) ? "start" : isFromStart ? incarnation.earliest : incarnation.seenTo);
+      await this.#readFrom(
+        process,
+        incarnation,
+        stream,
+        isFromStart && this.#parts.whims.chance(0.5) ? "start" : isFromStart ? incarnation.earliest : incarnation.seenTo,
+      );
       if (process.isAlive) this.#parts.onAnswer(false);
     } finally {
       stream.release();
@@ -80,7 +85,13 @@ export class Readers {
   async #readFrom(process: RunningProcess, incarnation: Incarnation, stream: Stream, from: ReadFrom): Promise<void> {
     const { earliest } = incarnation;
     const memory = new LentMemory();
-    const chunk = await this.#unlessGone(process, incarnation, stream, readOf(stream, from, this.#parts.random.pick([1, 100, 1000, 100_000]), this.#parts.whims.chance(0.3) ? memory.lend : undefined), from);
+    const chunk = await this.#unlessGone(
+      process,
+      incarnation,
+      stream,
+      readOf(stream, from, this.#parts.random.pick([1, 100, 1000, 100_000]), this.#parts.whims.chance(0.3) ? memory.lend : undefined),
+      from,
+    );
     if (chunk === null) return;
     must(from === "start" ? chunk.from >= earliest : chunk.from === from, () => `${incarnation.tag}: asked for ${from}, got ${chunk.from}`);
     observeBeginning(incarnation, stream.stored, process.retention, process.clock.nowMs());
@@ -97,11 +108,20 @@ export class Readers {
     if (owner === null || end === limit || this.#parts.ledger.names.some(({ hasLostIndex }) => hasLostIndex)) return;
     const next = await this.#unlessGone(process, incarnation, stream, readOf(stream, end, 1), end);
     const markLength = Math.min(9, limit - end);
-    must(next === null || /^#\d*$/.test(next.bytes.toString("latin1", 0, markLength)), () => `${incarnation.tag}: a read ended at ${end}, within an append`);
+    must(
+      next === null || /^#\d*$/.test(next.bytes.toString("latin1", 0, markLength)),
+      () => `${incarnation.tag}: a read ended at ${end}, within an append`,
+    );
   }
 
   /** What `work` gives, or `null` where the process or the stream is gone meanwhile. */
-  async #unlessGone<T>(process: RunningProcess, incarnation: Incarnation, stream: Stream, work: T | Promise<T>, from: ReadFrom): Promise<T | null> {
+  async #unlessGone<T>(
+    process: RunningProcess,
+    incarnation: Incarnation,
+    stream: Stream,
+    work: T | Promise<T>,
+    from: ReadFrom,
+  ): Promise<T | null> {
     try {
       const value = await work;
       return process.isAlive ? value : null;
@@ -120,11 +140,19 @@ export class Readers {
     if (stream === null) return;
     const incarnation = this.#parts.ledger.incarnationOf(name, stream);
     let at = stream.tail;
-    const onAdvance = (advance: { readonly from: number; readonly to: number; readonly closed: boolean; readonly ends: readonly number[] }): void => {
+    const onAdvance = (advance: {
+      readonly from: number;
+      readonly to: number;
+      readonly closed: boolean;
+      readonly ends: readonly number[];
+    }): void => {
       if (!process.isAlive) return;
       this.#noting(() => {
         must(advance.from === at, () => `${incarnation.tag}: a live reader at ${at} was told of ${advance.from}`);
-        must(advance.to === stream.tail || advance.to < stream.tail, () => `${incarnation.tag}: a live reader was told of ${advance.to}, past the tail`);
+        must(
+          advance.to === stream.tail || advance.to < stream.tail,
+          () => `${incarnation.tag}: a live reader was told of ${advance.to}, past the tail`,
+        );
         at = advance.to;
         observeBeginning(incarnation, stream.stored, process.retention, process.clock.nowMs());
         for (const end of advance.ends) incarnation.observeToken(end, stream.offsetAt(end));

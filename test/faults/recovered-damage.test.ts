@@ -27,12 +27,24 @@ interface Journaled {
 const WHOLE: Readonly<Record<string, readonly [harm: (stream: Journaled) => void, problem: RegExp]>> = {
   "sidecar-flipped": [({ directory, random }) => flipBit(sidecarPath(directory), random), /./],
   "sidecar-gone": [({ directory }) => rmSync(sidecarPath(directory)), /it is missing/],
-  "sidecar-is-directory": [({ directory }) => (rmSync(sidecarPath(directory)), mkdirSync(sidecarPath(directory))), /it can't be read \(EISDIR\)/],
+  "sidecar-is-directory": [
+    ({ directory }) => (rmSync(sidecarPath(directory)), mkdirSync(sidecarPath(directory))),
+    /it can't be read \(EISDIR\)/,
+  ],
   "sidecar-of-another-stream": [({ directory, good }) => cpSync(sidecarPath(good), sidecarPath(directory)), /it is that of "good"/],
-  "sidecar-from-before": [({ directory, older }) => cpSync(sidecarPath(older), sidecarPath(directory)), /the journal goes on at position \d+, but the stream ends at \d+/],
-  "all-files-from-before": [({ directory, older }) => (rmSync(directory, { recursive: true }), cpSync(older, directory, { recursive: true })), /the journal goes on at position \d+, but the stream ends at \d+/],
+  "sidecar-from-before": [
+    ({ directory, older }) => cpSync(sidecarPath(older), sidecarPath(directory)),
+    /the journal goes on at position \d+, but the stream ends at \d+/,
+  ],
+  "all-files-from-before": [
+    ({ directory, older }) => (rmSync(directory, { recursive: true }), cpSync(older, directory, { recursive: true })),
+    /the journal goes on at position \d+, but the stream ends at \d+/,
+  ],
   "directory-gone": [({ directory }) => rmSync(directory, { recursive: true }), /it is missing/],
-  "segment-is-directory": [({ directory }) => (rmSync(segmentPath(directory, 0)), mkdirSync(segmentPath(directory, 0))), /it can't be written \(EISDIR\)/],
+  "segment-is-directory": [
+    ({ directory }) => (rmSync(segmentPath(directory, 0)), mkdirSync(segmentPath(directory, 0))),
+    /it can't be written \(EISDIR\)/,
+  ],
 };
 
 function randomOf(context: TestContext): Random {
@@ -60,7 +72,9 @@ async function killedServer(context: TestContext, names: readonly string[]): Pro
 
 /** The files in which the journal keeps what streams' files can't take. */
 function keptOf({ layout }: ServedDirectory): string[] {
-  return readdirSync(layout.journal).filter((name) => name.endsWith(".kept")).sort();
+  return readdirSync(layout.journal)
+    .filter((name) => name.endsWith(".kept"))
+    .sort();
 }
 
 /** Appends until the journal has been checkpointed a few times. */
@@ -76,7 +90,12 @@ test("a damaged stream with records in the journal is refused by every start, an
   const before = new Layout(older);
   for (const name of names) {
     const [harm] = WHOLE[name] ?? assert.fail();
-    harm({ directory: server.layout.streamDirectory(name), older: before.streamDirectory(name), good: server.layout.streamDirectory("good"), random });
+    harm({
+      directory: server.layout.streamDirectory(name),
+      older: before.streamDirectory(name),
+      good: server.layout.streamDirectory("good"),
+      random,
+    });
   }
   let good = "first,second,third";
 
@@ -85,7 +104,8 @@ test("a damaged stream with records in the journal is refused by every start, an
     // The checkpoint of what was recovered finds what is in the segments' place, and tells it all in the directories.
     if (round === 0) await server.logged(/"records of damaged streams are kept in the journal"/);
     for (const name of names) {
-      for (const query of ["", "?offset=now", "?offset=-1&live=sse", "?offset=now&live=long-poll"]) await server.mustBeDamaged("GET", `${name}${query}`);
+      for (const query of ["", "?offset=now", "?offset=-1&live=sse", "?offset=now&live=long-poll"])
+        await server.mustBeDamaged("GET", `${name}${query}`);
       await server.mustBeDamaged("HEAD", name);
       await server.mustBeDamaged("POST", name, "more");
       await server.mustBeDamaged("PUT", name, "");
@@ -155,7 +175,13 @@ test("a large payload that went past the journal is compared with its checksum a
   await server.must(201, "PUT", "good", LARGE);
   await server.end("SIGKILL");
   const directory = server.layout.streamDirectory("large");
-  const path = join(directory, readdirSync(directory).filter((name) => name.endsWith(".seg")).sort().at(-1) ?? "");
+  const path = join(
+    directory,
+    readdirSync(directory)
+      .filter((name) => name.endsWith(".seg"))
+      .sort()
+      .at(-1) ?? "",
+  );
   flipBit(path, random, LARGE.length / 2, LARGE.length);
   for (const end of ["SIGKILL", "SIGTERM", "SIGKILL"] as const) {
     await server.start();
@@ -163,7 +189,10 @@ test("a large payload that went past the journal is compared with its checksum a
     await server.mustBeDamaged("GET", `large?offset=${behindFirst}`);
     assert.ok((await server.must(200, "GET", "good")).body.equals(LARGE));
     const log = await server.end(end);
-    assert.deepEqual(log.map(({ stream, file }) => [stream, file]), [["large", path]]);
+    assert.deepEqual(
+      log.map(({ stream, file }) => [stream, file]),
+      [["large", path]],
+    );
   }
 });
 

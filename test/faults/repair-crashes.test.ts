@@ -14,7 +14,16 @@ const NAMES = ["a", "b", "c"];
 const BIG = "y".repeat(5000);
 
 function engineOn(disk: SimulatedDisk): Promise<FileStorage> {
-  return FileStorage.open({ dir: DIR, fsync: true, ...SMALL, maxInlineIndexBytes: 2, clock: new ManualClock(), log: keptLog().log, files: disk.mount(), onFault: assert.ifError });
+  return FileStorage.open({
+    dir: DIR,
+    fsync: true,
+    ...SMALL,
+    maxInlineIndexBytes: 2,
+    clock: new ManualClock(),
+    log: keptLog().log,
+    files: disk.mount(),
+    onFault: assert.ifError,
+  });
 }
 
 /** A disk with three streams in it, half of them in their segments, half in the journal; every append a batch. */
@@ -76,13 +85,17 @@ function pathOf(disk: SimulatedDisk, name: string, file: string): string {
 
 /** The file of the journal with the most in it, and where its frames are. */
 function journalOf(disk: SimulatedDisk): { path: string; frames: number[]; content: Buffer } {
-  const files = disk.namesIn(`${DIR}/journal`).filter((name) => name.endsWith(".journal")).map((name) => {
-    const path = `${DIR}/journal/${name}`;
-    const content = disk.contentOf(path) ?? Buffer.alloc(0);
-    const frames: number[] = [];
-    for (let offset = 0; offset < content.length; offset += 512) if (content.toString("latin1", offset, offset + 4) === "SDJ1") frames.push(offset);
-    return { path, frames, content };
-  });
+  const files = disk
+    .namesIn(`${DIR}/journal`)
+    .filter((name) => name.endsWith(".journal"))
+    .map((name) => {
+      const path = `${DIR}/journal/${name}`;
+      const content = disk.contentOf(path) ?? Buffer.alloc(0);
+      const frames: number[] = [];
+      for (let offset = 0; offset < content.length; offset += 512)
+        if (content.toString("latin1", offset, offset + 4) === "SDJ1") frames.push(offset);
+      return { path, frames, content };
+    });
   const [longest] = files.sort((left, right) => right.frames.length - left.frames.length);
   assert.ok(longest !== undefined);
   return longest;
@@ -90,19 +103,27 @@ function journalOf(disk: SimulatedDisk): { path: string; frames: number[]; conte
 
 const HARMS: readonly [what: string, harm: (disk: SimulatedDisk) => void, refused: readonly string[]][] = [
   ["nothing", () => undefined, []],
-  ["a bit of a record of b in the journal", (disk) => {
-    const { path, frames, content } = journalOf(disk);
-    // The last append of b, before that of c: its payload is the last that its frame has.
-    const offset = frames.at(-2) ?? 0;
-    disk.flipBit(path, (offset + content.readUInt32LE(offset + 4) - 1) * 8);
-  }, ["b"]],
-  ["a sector of the journal, of which b's last record is and nobody can tell", (disk) => {
-    const { path, frames } = journalOf(disk);
-    disk.fileAt(path).write(Buffer.alloc(512), frames.at(-2) ?? 0, disk.nextStamp());
-    // Else a loss of power takes the harm back.
-    disk.settle();
-    // c has a record behind it.
-  }, ["a", "b"]],
+  [
+    "a bit of a record of b in the journal",
+    (disk) => {
+      const { path, frames, content } = journalOf(disk);
+      // The last append of b, before that of c: its payload is the last that its frame has.
+      const offset = frames.at(-2) ?? 0;
+      disk.flipBit(path, (offset + content.readUInt32LE(offset + 4) - 1) * 8);
+    },
+    ["b"],
+  ],
+  [
+    "a sector of the journal, of which b's last record is and nobody can tell",
+    (disk) => {
+      const { path, frames } = journalOf(disk);
+      disk.fileAt(path).write(Buffer.alloc(512), frames.at(-2) ?? 0, disk.nextStamp());
+      // Else a loss of power takes the harm back.
+      disk.settle();
+      // c has a record behind it.
+    },
+    ["a", "b"],
+  ],
   ["a bit of the sidecar of b", (disk) => disk.flipBit(pathOf(disk, "b", "meta.json"), 8 * 60), []],
   ["three bits of the sidecar of b", (disk) => [60, 81, 97].forEach((byte) => disk.flipBit(pathOf(disk, "b", "meta.json"), 8 * byte)), []],
   ["a bit of the index of b", (disk) => disk.flipBit(pathOf(disk, "b", "0000000000000000.idx"), 5), []],
@@ -146,7 +167,10 @@ describe("a repair that is ended at any point and done again", () => {
 
 const FORK_HARMS: readonly [what: string, harm: (disk: SimulatedDisk) => void][] = [
   ["nothing", () => undefined],
-  ["three bits of the source's sidecar", (disk) => [60, 81, 97].forEach((byte) => disk.flipBit(pathOf(disk, "source", "meta.json"), 8 * byte))],
+  [
+    "three bits of the source's sidecar",
+    (disk) => [60, 81, 97].forEach((byte) => disk.flipBit(pathOf(disk, "source", "meta.json"), 8 * byte)),
+  ],
   ["three bits of the fork's sidecar", (disk) => [60, 81, 97].forEach((byte) => disk.flipBit(pathOf(disk, "fork", "meta.json"), 8 * byte))],
 ];
 
@@ -184,7 +208,8 @@ describe("a repair of forks that is ended at any point and done again", () => {
           harm(disk);
           await repairWithCrash(disk, events, kind);
           const storage = await engineOn(disk);
-          for (const [name, text] of Object.entries(texts)) assert.equal(await readOrRefused(storage, name), text, `${name} after ${events} events, seed ${seed}`);
+          for (const [name, text] of Object.entries(texts))
+            assert.equal(await readOrRefused(storage, name), text, `${name} after ${events} events, seed ${seed}`);
           assert.equal((await storage.load("source"))?.forkCount, 2, `seed ${seed}`);
           await storage.close();
         }

@@ -24,7 +24,8 @@ test("a reader of -1 is never told that the beginning is gone, whatever appends 
   for (let index = 0; index < STREAMS; index += 1) {
     assert.equal((await server.ask("PUT", `s${index}`, { headers: TYPE, body: "x".repeat(4000) })).status, 201);
     // Sources of forks that are there, and of some that are gone.
-    if (index % 5 === 0) assert.equal((await server.ask("PUT", `f${index}`, { headers: { "Stream-Forked-From": `/v1/stream/s${index}` } })).status, 201);
+    if (index % 5 === 0)
+      assert.equal((await server.ask("PUT", `f${index}`, { headers: { "Stream-Forked-From": `/v1/stream/s${index}` } })).status, 201);
     if (index % 10 === 0) assert.equal((await server.ask("DELETE", `f${index}`)).status, 204);
   }
   let round = 0;

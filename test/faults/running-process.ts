@@ -39,7 +39,17 @@ export class RunningProcess {
     const maxInlineIndexBytes = segmentBytes === 1000 ? 32 : 4;
     const onFault = (error: Error): void => void (this.fault = error);
     this.#open = async () => {
-      const storage = await FileStorage.open({ dir: "/data", fsync: true, ...segmentRollOf(retention, segmentBytes), maxInlineIndexBytes, ...rest, clock, log, files, onFault });
+      const storage = await FileStorage.open({
+        dir: "/data",
+        fsync: true,
+        ...segmentRollOf(retention, segmentBytes),
+        maxInlineIndexBytes,
+        ...rest,
+        clock,
+        log,
+        files,
+        onFault,
+      });
       const deleteDamaged = storage.deleteDamaged.bind(storage);
       storage.deleteDamaged = (name) => {
         this.damagedDeleted();

@@ -31,7 +31,9 @@ export class ServedDirectory {
 
   /** Starts the server; rejects with what it said when it does not come up. */
   async start(): Promise<void> {
-    const started = startStreamdir(this.#scope, [this.dir, "--port", "0", "--log-format", "json", "--log-level", "warn", ...SIZES], { under: this.#under });
+    const started = startStreamdir(this.#scope, [this.dir, "--port", "0", "--log-format", "json", "--log-level", "warn", ...SIZES], {
+      under: this.#under,
+    });
     this.#process = started;
     this.#url = await started.stdoutLine(/http:/).then(
       (line) => /http:[^\s"]+/.exec(line)?.[0] ?? "",
@@ -47,7 +49,10 @@ export class ServedDirectory {
     this.#process?.kill(signal);
     const ended = await this.#process?.ended;
     if (signal === "SIGTERM") assert.equal(ended?.status, 0, ended?.stderr);
-    return (ended?.stderr ?? "").split("\n").filter((line) => line !== "").map((line) => JSON.parse(line) as Record<string, unknown>); // what createLog writes
+    return (ended?.stderr ?? "")
+      .split("\n")
+      .filter((line) => line !== "")
+      .map((line) => JSON.parse(line) as Record<string, unknown>); // what createLog writes
   }
 
   /** Resolves to how the server ended, if it does by itself. */
@@ -64,7 +69,11 @@ export class ServedDirectory {
 
   async ask(method: string, target: string, body?: Buffer | string, headers: Record<string, string> = {}): Promise<Answer> {
     const type = body === undefined ? {} : { "Content-Type": "application/octet-stream" };
-    const response = await fetch(`${this.#url}${target}`, { method, headers: { ...type, ...headers }, ...(body === undefined ? {} : { body }) });
+    const response = await fetch(`${this.#url}${target}`, {
+      method,
+      headers: { ...type, ...headers },
+      ...(body === undefined ? {} : { body }),
+    });
     return { status: response.status, headers: response.headers, body: Buffer.from(await response.arrayBuffer()) };
   }
 

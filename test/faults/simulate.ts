@@ -46,11 +46,14 @@ async function runMany(count: number, from: number): Promise<void> {
       if (isTerminal) process.stderr.write(`\r${bar(done / count)} ${done}/${count}, ${failed} failed`);
     },
     // At once: whoever runs a million need not wait for the last.
-    failure: ({ seed, says }) => console.log(`${isTerminal ? "\n" : ""}${says}\n  npm run simulate -- ${values.damage ? "--damage " : ""}--seed ${seed}`),
+    failure: ({ seed, says }) =>
+      console.log(`${isTerminal ? "\n" : ""}${says}\n  npm run simulate -- ${values.damage ? "--damage " : ""}--seed ${seed}`),
   });
   if (isTerminal) process.stderr.write("\n");
   const seconds = (performance.now() - startedMs) / 1000;
-  console.log(`${count} ${values.damage ? "repairs" : "histories"} from seed ${from}, ${failures.length} failed, ${(count / seconds).toFixed(0)} a second`);
+  console.log(
+    `${count} ${values.damage ? "repairs" : "histories"} from seed ${from}, ${failures.length} failed, ${(count / seconds).toFixed(0)} a second`,
+  );
   if (failures.length > 0) process.exitCode = 1;
 }
 
@@ -62,7 +65,10 @@ async function findMutants(count: number, from: number): Promise<void> {
       const found = await tree.findingSeed(from, count);
       tree.remove();
       if (found === null) process.exitCode = 1;
-      const histories = found === null ? `not found by ${count} histories` : `found by history ${found.seed - from + 1}: ${found.says.split("\n", 1).join()}`;
+      const histories =
+        found === null
+          ? `not found by ${count} histories`
+          : `found by history ${found.seed - from + 1}: ${found.says.split("\n", 1).join()}`;
       console.log(`${mutant.fault}: ${histories}`);
     }
   };

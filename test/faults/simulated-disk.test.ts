@@ -45,7 +45,11 @@ async function leftBy(history: (run: Run) => Promise<void>, kind: "kill" | "powe
 
 /** One letter for each sector of a file. */
 function sectorsOf(bytes: Buffer | null): string {
-  return bytes === null ? "none" : Array.from({ length: Math.ceil(bytes.length / SECTOR_BYTES) }, (_, sector) => String.fromCharCode(bytes[sector * SECTOR_BYTES] ?? 0)).join("");
+  return bytes === null
+    ? "none"
+    : Array.from({ length: Math.ceil(bytes.length / SECTOR_BYTES) }, (_, sector) =>
+        String.fromCharCode(bytes[sector * SECTOR_BYTES] ?? 0),
+      ).join("");
 }
 
 describe("after the power went", () => {
@@ -78,15 +82,17 @@ describe("after the power went", () => {
   });
 
   test("what a failed sync left behind is not made permanent by the next one, unless it is written again", async () => {
-    const failThenSync = (again: boolean) => async (run: Run): Promise<void> => {
-      await synced(run, "/file", Buffer.alloc(SECTOR_BYTES, "a"));
-      await write(run.files, "/file", Buffer.alloc(SECTOR_BYTES, "b"), 0);
-      const file = await run.files.open("/file", "write");
-      run.disk.failAfter(0, "EIO", (call) => call === "sync");
-      await assert.rejects(file.sync(), { code: "EIO" });
-      if (again) await file.write(Buffer.alloc(SECTOR_BYTES, "b"), 0);
-      await file.sync();
-    };
+    const failThenSync =
+      (again: boolean) =>
+      async (run: Run): Promise<void> => {
+        await synced(run, "/file", Buffer.alloc(SECTOR_BYTES, "a"));
+        await write(run.files, "/file", Buffer.alloc(SECTOR_BYTES, "b"), 0);
+        const file = await run.files.open("/file", "write");
+        run.disk.failAfter(0, "EIO", (call) => call === "sync");
+        await assert.rejects(file.sync(), { code: "EIO" });
+        if (again) await file.write(Buffer.alloc(SECTOR_BYTES, "b"), 0);
+        await file.sync();
+      };
     const lost = (await leftBy(failThenSync(false), "power")).map(sectorsOf);
     assert.ok(lost.includes("a") && lost.includes("b"));
     assert.ok((await leftBy(failThenSync(true), "power")).every((bytes) => sectorsOf(bytes) === "b"));
@@ -107,7 +113,10 @@ test("a socket answers for as long as its process lives, and is left by a crash"
     assert.deepEqual([await files.reach("/a"), await files.reach("/c")], ["answers", "missing"]);
     await listener.close();
     assert.deepEqual([await files.reach("/a"), await files.reach("/b")], ["refuses", "answers"]);
-    await assert.rejects(files.listen("/a", () => undefined), { code: "EADDRINUSE" });
+    await assert.rejects(
+      files.listen("/a", () => undefined),
+      { code: "EADDRINUSE" },
+    );
     disk.crash(kind);
     assert.equal(await disk.mount().reach("/b"), "refuses");
   }
@@ -137,7 +146,11 @@ test("long reads and writes may take several calls, and bring the same", async (
 test("faults come after the calls that go well, as often as was asked", async () => {
   const { disk, files } = mounted(1);
   disk.failAfter(1, "EMFILE", (call) => call.startsWith("open"), 2);
-  const open = (): Promise<string> => files.open("/file", "write").then(() => "open", (error: Error) => error.message.slice(0, 6));
+  const open = (): Promise<string> =>
+    files.open("/file", "write").then(
+      () => "open",
+      (error: Error) => error.message.slice(0, 6),
+    );
   assert.deepEqual([await open(), await open(), await open(), await open()], ["open", "EMFILE", "EMFILE", "open"]);
 });
 

@@ -56,7 +56,9 @@ async function storedBytes(server: RealServer, { name }: Flood): Promise<number>
   let sum = 0;
   for (let index = 0; index < STREAMS; index += 1) {
     const { headers } = await server.ask("HEAD", `${name}/${index}`);
-    sum += placeOf(headers["stream-next-offset"]).split("_").reduce((left, right) => left + Number(right), 0);
+    sum += placeOf(headers["stream-next-offset"])
+      .split("_")
+      .reduce((left, right) => left + Number(right), 0);
   }
   return sum;
 }
@@ -83,7 +85,9 @@ describe("a slow disk", { skip: lacksInjection }, () => {
         const replies = await Promise.all(answers);
         const peak = peakMiB(pid);
         const refused = replies.flatMap(({ status }, index) => (status === 503 ? [index] : []));
-        context.diagnostic(`${refused.length} of ${flood.appends} were refused; ${peak.toFixed(0)} MiB at most, ${before.toFixed(0)} before`);
+        context.diagnostic(
+          `${refused.length} of ${flood.appends} were refused; ${peak.toFixed(0)} MiB at most, ${before.toFixed(0)} before`,
+        );
         assert.ok(peak < before + QUEUE_MIB + CACHE_MIB + ARRIVING_MIB, `${peak} MiB at most`);
         assert.deepEqual(new Set(replies.map(({ status }) => status)), new Set([200, 503]));
         assert.equal(await storedBytes(server, flood), (flood.appends - refused.length) * flood.bytes, "what was refused is not there");

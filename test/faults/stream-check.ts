@@ -6,8 +6,16 @@ import { must, type Incarnation } from "./model.js";
 import type { Operation } from "./operations.js";
 import type { RunningProcess } from "./running-process.js";
 
-/** Reads a stream from its beginning to its end while nothing else goes on, `maxBytes` at a time, and compares it with what clients know. */
-export async function checkStream(process: RunningProcess, ledger: Ledger, incarnation: Incarnation, stream: Stream, maxBytes: number): Promise<void> {
+/**
+ * Reads a stream from its beginning to its end while nothing else goes on, `maxBytes` at a time, and compares it with what clients know.
+ */
+export async function checkStream(
+  process: RunningProcess,
+  ledger: Ledger,
+  incarnation: Incarnation,
+  stream: Stream,
+  maxBytes: number,
+): Promise<void> {
   stream.retain();
   try {
     const content = await readWhole(process, ledger, incarnation, stream, maxBytes);
@@ -24,12 +32,18 @@ export async function checkStream(process: RunningProcess, ledger: Ledger, incar
 }
 
 /** The content, or `null` where the process or the stream is gone meanwhile. */
-async function readWhole(process: RunningProcess, ledger: Ledger, incarnation: Incarnation, stream: Stream, maxBytes: number): Promise<Buffer | null> {
+async function readWhole(
+  process: RunningProcess,
+  ledger: Ledger,
+  incarnation: Incarnation,
+  stream: Stream,
+  maxBytes: number,
+): Promise<Buffer | null> {
   const { tail } = stream;
   const { earliest } = stream.stored;
   const pieces: Buffer[] = [];
   observeBeginning(incarnation, stream.stored, process.retention, process.clock.nowMs());
-  for (let at = earliest; at < tail; ) {
+  for (let at = earliest; at < tail;) {
     const chunk = await readUnlessTrimmed(stream, at, maxBytes);
     if (chunk === null || !process.isAlive || ledger.mayBeGone(process, incarnation)) return null;
     must(chunk.from === at && chunk.to > at, () => `${incarnation.tag}: a read from ${at} gave ${chunk.from}..${chunk.to}`);
@@ -78,11 +92,15 @@ function checkState(incarnation: Incarnation, stream: Stream): void {
   const last = new Map<string, Operation>();
   for (const operation of incarnation.operations) {
     const known = operation.producer === null ? undefined : last.get(operation.producer.id);
-    if (operation.producer !== null && (known?.producer == null || isLater(operation.producer, known.producer))) last.set(operation.producer.id, operation);
+    if (operation.producer !== null && (known?.producer == null || isLater(operation.producer, known.producer)))
+      last.set(operation.producer.id, operation);
   }
   for (const [id, { producer }] of last) {
     const mark = state.producers?.get(id);
-    must(mark?.epoch === producer?.epoch && mark?.seq === producer?.seq, () => `${tag}: producer ${id} is at ${JSON.stringify(mark)}, its last append was ${JSON.stringify(producer)}`);
+    must(
+      mark?.epoch === producer?.epoch && mark?.seq === producer?.seq,
+      () => `${tag}: producer ${id} is at ${JSON.stringify(mark)}, its last append was ${JSON.stringify(producer)}`,
+    );
   }
   must((state.producers?.size ?? 0) === last.size, () => `${tag}: there are ${state.producers?.size} producers, not ${last.size}`);
 }

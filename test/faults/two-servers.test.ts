@@ -26,7 +26,10 @@ async function contentOf(server: RealServer, name: string): Promise<string> {
 /** Starts one more server on the directory, which must be refused, and gives what it said. */
 async function refusal(scope: TestScope, dir: string, under: readonly string[] = [], args: readonly string[] = []): Promise<string> {
   const process = startStreamdir(scope, ["serve", dir, "--port", "0", ...args], { under });
-  const isServing = await process.stdoutLine(/http:/).then(() => true, () => false);
+  const isServing = await process.stdoutLine(/http:/).then(
+    () => true,
+    () => false,
+  );
   assert.ok(!isServing, "a second server has taken the directory");
   const { status, stdout, stderr } = await process.ended;
   assert.deepEqual([status, stdout], [1, ""], stderr);
@@ -89,7 +92,10 @@ describe("a file system that takes no sockets", { skip: lacksInjection || lacksN
   test("has a lock all the same, and the server says what that can't tell", async (t) => {
     const server = new RealServer(t, []);
     await server.start(noSockets);
-    assert.match(await server.process.stderrLine(/takes no sockets/), /warn .*a server in another container can't be told from one that has ended.*EPERM/);
+    assert.match(
+      await server.process.stderrLine(/takes no sockets/),
+      /warn .*a server in another container can't be told from one that has ended.*EPERM/,
+    );
     const { pid, socket } = JSON.parse(readFileSync(join(server.dir, "lock"), "utf8"));
     assert.equal(socket, null);
     await put(server, "s");
@@ -140,7 +146,8 @@ describe("one machine", () => {
     const serving = started.filter((_, index) => lines[index] !== null);
     assert.equal(serving.length, 1);
     const [winner] = serving;
-    for (const process of started) if (process !== winner) assert.match((await process.ended).stderr, new RegExp(`in use by process ${winner?.pid} on `));
+    for (const process of started)
+      if (process !== winner) assert.match((await process.ended).stderr, new RegExp(`in use by process ${winner?.pid} on `));
     assert.equal(lockFiles(server.dir).length, 2);
     winner?.kill("SIGTERM");
     assert.equal((await winner?.ended)?.status, 0);

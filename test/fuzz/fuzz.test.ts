@@ -11,7 +11,10 @@ for (const path of REQUEST_PATHS) {
     takePath(context, path);
     const directAnswers = countDirectAnswers(context);
     const { requests, failures, faults } = await runCampaign({ from: Date.now(), requests: REQUESTS });
-    assert.ok(failures.length === 0, failures.map(({ seed, says }) => `${says}\n  replay: npm run fuzz -- --path ${path} --seed ${seed}`).join("\n"));
+    assert.ok(
+      failures.length === 0,
+      failures.map(({ seed, says }) => `${says}\n  replay: npm run fuzz -- --path ${path} --seed ${seed}`).join("\n"),
+    );
     assert.ok(requests >= REQUESTS, `${requests} were sent`);
     assert.deepEqual(faults, []);
     // That this version of Node has the names which the direct path leans on.

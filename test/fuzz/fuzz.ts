@@ -5,12 +5,22 @@ import { runCampaign, type CampaignResult } from "./campaign.js";
 
 // `npm run fuzz -- --requests 1000000` sends as many requests on each path, of new seeds; `--seed N` sends one seed's again
 // and tells all of it. `--path direct` or `--path ordinary` takes one path only.
-const { values } = parseArgs({ options: { seed: { type: "string" }, requests: { type: "string", default: "100000" }, from: { type: "string" }, path: { type: "string" } } });
+const { values } = parseArgs({
+  options: {
+    seed: { type: "string" },
+    requests: { type: "string", default: "100000" },
+    from: { type: "string" },
+    path: { type: "string" },
+  },
+});
 
 for (const path of REQUEST_PATHS) {
   if (values.path !== undefined && values.path !== path) continue;
   takePath({ mock }, path);
-  const result = values.seed === undefined ? await runMany(path) : await runCampaign({ from: Number(values.seed), requests: 1, trace: (line) => console.log(line) });
+  const result =
+    values.seed === undefined
+      ? await runMany(path)
+      : await runCampaign({ from: Number(values.seed), requests: 1, trace: (line) => console.log(line) });
   mock.restoreAll();
   report(path, result);
 }

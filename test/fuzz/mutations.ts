@@ -46,7 +46,8 @@ function headFault(expected: Expected, more: (random: Random) => readonly string
   return {
     suits: () => true,
     change: (random, request) => {
-      const kept = dropped === null ? request : { ...request, written: { ...request.written, headers: without(request.written.headers, dropped) } };
+      const kept =
+        dropped === null ? request : { ...request, written: { ...request.written, headers: without(request.written.headers, dropped) } };
       return changed(kept, { headers: withHeaders(random, kept, ...more(random)) }, expected, hasBody(request) ? "perhaps" : "never");
     },
   };
@@ -55,13 +56,19 @@ function headFault(expected: Expected, more: (random: Random) => readonly string
 /** A head that is not HTTP. */
 function brokenHead(expected: Expected, change: (random: Random, request: FuzzRequest) => Partial<WrittenRequest>): Mutation {
   // Nobody knows its method, so that the answer has a body.
-  return { suits: () => true, change: (random, request) => ({ ...changed(request, change(random, request), expected, "always"), method: "unknown" }) };
+  return {
+    suits: () => true,
+    change: (random, request) => ({ ...changed(request, change(random, request), expected, "always"), method: "unknown" }),
+  };
 }
 
 /** A body that breaks: its request may have been refused by its head before. */
 function brokenBody(change: (random: Random, body: Buffer) => Buffer): Mutation {
   return {
-    suits: (request) => isChunked(request) && (request.method === "POST" || request.method === "PUT") && !request.written.headers.some((line) => /^expect:/i.test(line)),
+    suits: (request) =>
+      isChunked(request) &&
+      (request.method === "POST" || request.method === "PUT") &&
+      !request.written.headers.some((line) => /^expect:/i.test(line)),
     change: (random, request) => changed(request, { body: change(random, request.written.body) }, { status: "refused" }, "always"),
   };
 }
@@ -72,7 +79,11 @@ function last(headers: readonly string[], version = "HTTP/1.1"): Mutation {
     suits: (request) => version === "HTTP/1.1" || (!isChunked(request) && !request.written.headers.some((line) => /^expect:/i.test(line))),
     change: (random, request) => {
       const requestLine = request.written.requestLine.replace(/HTTP\/1\.1$/, version);
-      return { ...request, written: { ...request.written, requestLine, headers: withHeaders(random, request, ...headers) }, closes: "always" };
+      return {
+        ...request,
+        written: { ...request.written, requestLine, headers: withHeaders(random, request, ...headers) },
+        closes: "always",
+      };
     },
   };
 }
@@ -85,20 +96,101 @@ const MUTATIONS: readonly (readonly [weight: number, mutation: Mutation])[] = [
   [3, headFault(BAD, () => [], /^host:/i)],
   [3, headFault({ status: 400, code: "invalid-header" }, (random) => [`${mixed(random, "Host")}: ${random.pick(["a", "b"])}`])],
   [3, headFault(BAD, (random) => [`Host: ${random.pick(["a b", "a@b/c", "a/b", "[::1", "a:b", "%2", "\xe4"])}`], /^host:/i)],
-  [2, headFault({ status: 400, code: "invalid-header" }, (random) => (random.chance(0.5) ? ["Stream-Seq: 1", "stream-seq: 2"] : ["Producer-Id: p", "PRODUCER-ID: p"]))],
+  [
+    2,
+    headFault({ status: 400, code: "invalid-header" }, (random) =>
+      random.chance(0.5) ? ["Stream-Seq: 1", "stream-seq: 2"] : ["Producer-Id: p", "PRODUCER-ID: p"],
+    ),
+  ],
   [2, headFault({ status: 417, code: "expectation-failed" }, () => ["Expect: more"], /^expect:/i)],
-  [3, { suits: isChunked, change: (random, request) => {
-    const headers = [`${mixed(random, "Transfer-Encoding")}: gzip`, ...request.written.headers];
-    return changed(request, { headers: random.chance(0.5) ? headers : [...without(headers, /^transfer-encoding/i), "Transfer-Encoding: deflate, chunked"] }, { status: 501, code: "unknown-transfer-coding" }, "always");
-  } }],
-  [3, { suits: (request) => !hasBody(request) && request.method !== "HEAD", change: (random, request) => changed(request, { headers: withHeaders(random, request, random.pick(["Transfer-Encoding:", "Transfer-Encoding: "])) }, BAD, "always") }],
-  [2, brokenHead(BAD, (random, request) => ({ headers: [...without(request.written.headers, /^(content-length|transfer-encoding)/i), ...random.shuffle(["Content-Length: 3", "Transfer-Encoding: chunked"])], body: Buffer.from("0\r\n\r\n") }))],
-  [2, brokenHead(BAD, (random, request) => ({ headers: withHeaders(random, { ...request, written: { ...request.written, headers: without(request.written.headers, /^(content-length|transfer-encoding)/i) } }, `Content-Length: ${random.pick(["-1", "+1", "1, 1", "0x1", "", "1e1", "99999999999999999999"])}`) }))],
-  [2, brokenHead(BAD, (random, request) => ({ headers: withHeaders(random, request, random.pick(["nonsense", ...NAMES_WITH_SPACES, "A: b\x00c", "A: b\rc", "A: b\r\n c"])) }))],
-  [2, brokenHead(BAD, (random, { written }) => ({ requestLine: random.pick(["nonsense", written.requestLine.replace("HTTP/1.1", "HTTP/9.9"), written.requestLine.replace(" HTTP", " more HTTP"), written.requestLine.replace("/", "/\x00"), "\x16\x03\x01"]) }))],
-  [2, brokenHead({ status: "refused" }, (random, { method, written }) => ({ requestLine: written.requestLine.replace(method, random.pick(["FOO", method.toLowerCase(), `${method}X`])) }))],
-  [1, brokenHead({ status: 431, code: "header-too-large" }, (_random, request) => ({ headers: [...request.written.headers, `X: ${"x".repeat(17_000)}`] }))],
-  [4, brokenBody((random, body) => Buffer.concat([Buffer.from(random.pick(["", "1\r\nx\r\n"])), Buffer.from(random.pick(["nonsense\r\n", "-1\r\n", "2\r\nlonger\r\n", "0x1\r\na\r\n"])), body]))],
+  [
+    3,
+    {
+      suits: isChunked,
+      change: (random, request) => {
+        const headers = [`${mixed(random, "Transfer-Encoding")}: gzip`, ...request.written.headers];
+        return changed(
+          request,
+          { headers: random.chance(0.5) ? headers : [...without(headers, /^transfer-encoding/i), "Transfer-Encoding: deflate, chunked"] },
+          { status: 501, code: "unknown-transfer-coding" },
+          "always",
+        );
+      },
+    },
+  ],
+  [
+    3,
+    {
+      suits: (request) => !hasBody(request) && request.method !== "HEAD",
+      change: (random, request) =>
+        changed(
+          request,
+          { headers: withHeaders(random, request, random.pick(["Transfer-Encoding:", "Transfer-Encoding: "])) },
+          BAD,
+          "always",
+        ),
+    },
+  ],
+  [
+    2,
+    brokenHead(BAD, (random, request) => ({
+      headers: [
+        ...without(request.written.headers, /^(content-length|transfer-encoding)/i),
+        ...random.shuffle(["Content-Length: 3", "Transfer-Encoding: chunked"]),
+      ],
+      body: Buffer.from("0\r\n\r\n"),
+    })),
+  ],
+  [
+    2,
+    brokenHead(BAD, (random, request) => ({
+      headers: withHeaders(
+        random,
+        { ...request, written: { ...request.written, headers: without(request.written.headers, /^(content-length|transfer-encoding)/i) } },
+        `Content-Length: ${random.pick(["-1", "+1", "1, 1", "0x1", "", "1e1", "99999999999999999999"])}`,
+      ),
+    })),
+  ],
+  [
+    2,
+    brokenHead(BAD, (random, request) => ({
+      headers: withHeaders(random, request, random.pick(["nonsense", ...NAMES_WITH_SPACES, "A: b\x00c", "A: b\rc", "A: b\r\n c"])),
+    })),
+  ],
+  [
+    2,
+    brokenHead(BAD, (random, { written }) => ({
+      requestLine: random.pick([
+        "nonsense",
+        written.requestLine.replace("HTTP/1.1", "HTTP/9.9"),
+        written.requestLine.replace(" HTTP", " more HTTP"),
+        written.requestLine.replace("/", "/\x00"),
+        "\x16\x03\x01",
+      ]),
+    })),
+  ],
+  [
+    2,
+    brokenHead({ status: "refused" }, (random, { method, written }) => ({
+      requestLine: written.requestLine.replace(method, random.pick(["FOO", method.toLowerCase(), `${method}X`])),
+    })),
+  ],
+  [
+    1,
+    brokenHead({ status: 431, code: "header-too-large" }, (_random, request) => ({
+      headers: [...request.written.headers, `X: ${"x".repeat(17_000)}`],
+    })),
+  ],
+  [
+    4,
+    brokenBody((random, body) =>
+      Buffer.concat([
+        Buffer.from(random.pick(["", "1\r\nx\r\n"])),
+        Buffer.from(random.pick(["nonsense\r\n", "-1\r\n", "2\r\nlonger\r\n", "0x1\r\na\r\n"])),
+        body,
+      ]),
+    ),
+  ],
   [4, last(["Connection: close"])],
   [4, last(["Connection: Upgrade", "Upgrade: websocket"])],
   [2, last(["Upgrade: h2c"])],
@@ -116,8 +208,15 @@ export function garbled(random: Random, { written }: FuzzRequest): Buffer {
   let bytes = bytesOf(written);
   for (let changes = random.integer(1, 4); changes > 0; changes -= 1) {
     const at = random.integer(0, bytes.length - 1);
-    const put = Buffer.from(random.pick(["\r\n", "\n", " ", "\x00", ":", "0", "\r\n\r\n", String.fromCharCode(random.integer(0, 255))]), "latin1");
-    bytes = Buffer.concat([bytes.subarray(0, at), random.chance(0.3) ? Buffer.alloc(0) : put, bytes.subarray(at + (random.chance(0.5) ? 1 : 0))]);
+    const put = Buffer.from(
+      random.pick(["\r\n", "\n", " ", "\x00", ":", "0", "\r\n\r\n", String.fromCharCode(random.integer(0, 255))]),
+      "latin1",
+    );
+    bytes = Buffer.concat([
+      bytes.subarray(0, at),
+      random.chance(0.3) ? Buffer.alloc(0) : put,
+      bytes.subarray(at + (random.chance(0.5) ? 1 : 0)),
+    ]);
   }
   return bytes;
 }

@@ -14,7 +14,8 @@ export function judge(model: Model, request: FuzzRequest, answer: Answer): void 
   assertContent(expected, answer, request);
   assertHeaders(expected, answer);
   const stream = request.name === undefined ? undefined : model.get(request.name);
-  if (stream !== undefined && expected.position !== undefined) assertToken(stream, expected.position, answer.headers["stream-next-offset"] ?? "");
+  if (stream !== undefined && expected.position !== undefined)
+    assertToken(stream, expected.position, answer.headers["stream-next-offset"] ?? "");
   if (etagPlace !== null && expected.status === 200) assertEtag(etagPlace.stream, etagPlace.key, answer.headers["etag"] ?? "");
 }
 
@@ -48,14 +49,16 @@ function assertHeaders({ status, position, closed, contentType, producer, gap }:
   if (contentType !== undefined && status !== 304) assert.equal(headers["content-type"], contentType);
   if (producer !== undefined) assert.equal(headers["producer-epoch"], String(producer.epoch));
   if (producer !== undefined && producer.seq !== null) assert.equal(headers["producer-seq"], String(producer.seq));
-  if (gap !== undefined) assert.deepEqual([headers["producer-expected-seq"], headers["producer-received-seq"]], [String(gap.expected), String(gap.received)]);
+  if (gap !== undefined)
+    assert.deepEqual([headers["producer-expected-seq"], headers["producer-received-seq"]], [String(gap.expected), String(gap.received)]);
 }
 
 /** A position has one token for ever, and tokens are in the order of positions. */
 function assertToken({ tokens }: ModelStream, position: number, token: string): void {
   assert.match(token, /^\d{16}_\d{16}$/);
   assert.equal(token, tokens.get(position) ?? token, `the token of ${position}`);
-  for (const [other, its] of tokens) assert.equal(Math.sign(position - other), token < its ? -1 : token > its ? 1 : 0, `the tokens of ${other} and ${position}`);
+  for (const [other, its] of tokens)
+    assert.equal(Math.sign(position - other), token < its ? -1 : token > its ? 1 : 0, `the tokens of ${other} and ${position}`);
   tokens.set(position, token);
 }
 

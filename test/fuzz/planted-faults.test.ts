@@ -102,18 +102,49 @@ function twice(body: Body): Body {
 
 /** What goes wrong in the server, and how it is made to. */
 const FAULTS: readonly (readonly [fault: string, plant: (mock: Mock) => void])[] = [
-  ["requests of one connection are handled at the same time", (mock) => mock.method(Pipeline.prototype, "inTurn", (_req: unknown, _res: unknown, run: () => void) => {
-    run();
-    return true;
-  })],
+  [
+    "requests of one connection are handled at the same time",
+    (mock) =>
+      mock.method(Pipeline.prototype, "inTurn", (_req: unknown, _res: unknown, run: () => void) => {
+        run();
+        return true;
+      }),
+  ],
   ["a body loses a chunk", loseSomeChunks],
-  ["an append is stored twice", (mock) => plantInAppends(mock, (append) => (name, command, answer) => append(name, { ...command, body: twice(command.body) }, answer))],
+  [
+    "an append is stored twice",
+    (mock) => plantInAppends(mock, (append) => (name, command, answer) => append(name, { ...command, body: twice(command.body) }, answer)),
+  ],
   ["an append is acknowledged and not stored", (mock) => plantInAppends(mock, forgetSomeAppends)],
-  ["a producer is not known again", (mock) => plantInAppends(mock, (append) => (name, command, answer) => append(name, { ...command, producer: null }, answer))],
-  ["a read loses its last byte", (mock) => plantInAnswers(mock, (exchange, status, headers, body) => [exchange, status, headers, exchange.req.method === "GET" && status === 200 && body !== null ? body.subarray(0, -1) : body])],
-  ["an answer tells another offset", (mock) => plantInAnswers(mock, (exchange, status, headers, body) => [exchange, status, headers.map((value) => (/^\d{16}_\d{16}$/.test(value) ? value.replace(/\d$/, (digit) => String((Number(digit) + 1) % 10)) : value)), body])],
+  [
+    "a producer is not known again",
+    (mock) => plantInAppends(mock, (append) => (name, command, answer) => append(name, { ...command, producer: null }, answer)),
+  ],
+  [
+    "a read loses its last byte",
+    (mock) =>
+      plantInAnswers(mock, (exchange, status, headers, body) => [
+        exchange,
+        status,
+        headers,
+        exchange.req.method === "GET" && status === 200 && body !== null ? body.subarray(0, -1) : body,
+      ]),
+  ],
+  [
+    "an answer tells another offset",
+    (mock) =>
+      plantInAnswers(mock, (exchange, status, headers, body) => [
+        exchange,
+        status,
+        headers.map((value) => (/^\d{16}_\d{16}$/.test(value) ? value.replace(/\d$/, (digit) => String((Number(digit) + 1) % 10)) : value)),
+        body,
+      ]),
+  ],
   ["a wrong Host is taken", (mock) => plantInHeads(mock, (rawHeaders) => withOne(rawHeaders, "host", "a"))],
-  ["a coding that is not known is passed over", (mock) => plantInHeads(mock, (rawHeaders) => withOne(rawHeaders, "transfer-encoding", "chunked"))],
+  [
+    "a coding that is not known is passed over",
+    (mock) => plantInHeads(mock, (rawHeaders) => withOne(rawHeaders, "transfer-encoding", "chunked")),
+  ],
   ["a connection goes on behind an ignored Upgrade", (mock) => mock.getter(Exchange.prototype, "isLast", () => false)],
   ["a client that has ended its side has no answer", answerNobodyWhoHasEnded],
 ];

@@ -44,20 +44,41 @@ function pathOf(random: Random, name: string): string {
 function bodyFor(random: Random, contentType: string | null): Pick<ModelAppend, "body" | "messages"> {
   if (contentType === "application/json") {
     if (random.chance(0.06)) return { body: Buffer.from(random.pick(['{"a":', "[1,]", "nothing", "1 2"])), messages: null };
-    const values = Array.from({ length: random.integer(0, 4) }, () => random.pick<unknown>([random.integer(0, 1e6), "a\r\nb", { a: [1, { b: null }] }, [], true, "x".repeat(random.integer(0, 200))]));
+    const values = Array.from({ length: random.integer(0, 4) }, () =>
+      random.pick<unknown>([random.integer(0, 1e6), "a\r\nb", { a: [1, { b: null }] }, [], true, "x".repeat(random.integer(0, 200))]),
+    );
     const [only] = values;
     if (values.length === 1 && !Array.isArray(only)) return { body: Buffer.from(` ${JSON.stringify(only)}\n`), messages: values };
     return { body: Buffer.from(JSON.stringify(values, null, random.pick([0, 2]))), messages: values };
   }
   // Some of it looks like HTTP: a server that loses count takes it for that.
-  const texts = ["x", "GET /v1/stream/smuggled HTTP/1.1\r\nHost: a\r\n\r\n", "0\r\n\r\n", "\r\n", "\x00\xff", "y".repeat(random.integer(1, 2000))];
+  const texts = [
+    "x",
+    "GET /v1/stream/smuggled HTTP/1.1\r\nHost: a\r\n\r\n",
+    "0\r\n\r\n",
+    "\r\n",
+    "\x00\xff",
+    "y".repeat(random.integer(1, 2000)),
+  ];
   const body = Array.from({ length: random.integer(1, 4) }, () => random.pick(texts)).join("");
   return { body: Buffer.from(body, "latin1"), messages: null };
 }
 
 function stampFor(random: Random): Stamp | null {
   if (random.chance(0.75)) return null;
-  return { id: random.pick(["p", "q"]), epoch: random.weighted([[8, 0], [1, 1]]), seq: random.weighted([[5, 0], [4, 1], [3, 2], [1, 9]]) };
+  return {
+    id: random.pick(["p", "q"]),
+    epoch: random.weighted([
+      [8, 0],
+      [1, 1],
+    ]),
+    seq: random.weighted([
+      [5, 0],
+      [4, 1],
+      [3, 2],
+      [1, 9],
+    ]),
+  };
 }
 
 /** The headers of an append. */
@@ -66,13 +87,18 @@ function headersOf({ contentType, closes, producer, seq }: ModelAppend): [string
   if (contentType !== null) headers.push(["Content-Type", contentType]);
   if (closes) headers.push(["Stream-Closed", "true"]);
   if (seq !== null) headers.push(["Stream-Seq", seq]);
-  if (producer !== null) headers.push(["Producer-Id", producer.id], ["Producer-Epoch", String(producer.epoch)], ["Producer-Seq", String(producer.seq)]);
+  if (producer !== null)
+    headers.push(["Producer-Id", producer.id], ["Producer-Epoch", String(producer.epoch)], ["Producer-Seq", String(producer.seq)]);
   return headers;
 }
 
 function appendRequest(random: Random, model: Model, name: string): FuzzRequest {
   const there = model.get(name);
-  const contentType = random.weighted<string | null>([[20, there?.contentType ?? "text/plain"], [1, random.pick(TYPES)], [1, null]]);
+  const contentType = random.weighted<string | null>([
+    [20, there?.contentType ?? "text/plain"],
+    [1, random.pick(TYPES)],
+    [1, null],
+  ]);
   const closes = random.chance(0.04);
   const isEmpty = random.chance(closes ? 0.5 : 0.05);
   const append: ModelAppend = {
@@ -89,7 +115,13 @@ function createRequest(random: Random, model: Model, name: string): FuzzRequest 
   const there = model.get(name);
   const contentType = random.chance(0.7) ? (there?.contentType ?? random.pick(TYPES)) : random.pick<string | null>([...TYPES, null]);
   const content = random.chance(0.5) ? { body: NO_BYTES, messages: [] } : bodyFor(random, contentType);
-  const create: ModelAppend = { contentType, ...content, closes: random.chance(0.1) !== (there?.closed ?? false), producer: null, seq: null };
+  const create: ModelAppend = {
+    contentType,
+    ...content,
+    closes: random.chance(0.1) !== (there?.closed ?? false),
+    producer: null,
+    seq: null,
+  };
   return changing(random, "PUT", name, create, (now) => now.create(name, create));
 }
 
@@ -154,8 +186,19 @@ function readRequest(random: Random, model: Model, name: string): FuzzRequest {
 }
 
 function refusedRead(random: Random, name: string): FuzzRequest {
-  const [query, code] = random.pick([["offset=", "invalid-offset"], ["offset=nowhere", "invalid-offset"], ["offset=-1&offset=-1", "invalid-query"], ["live=sse", "invalid-offset"], ["live=x&offset=-1", "invalid-query"]] as const);
-  return { method: "GET", written: write(random, { method: "GET", target: `${PREFIX}${name}?${query}` }), expect: () => ({ status: 400, code }), closes: "never" };
+  const [query, code] = random.pick([
+    ["offset=", "invalid-offset"],
+    ["offset=nowhere", "invalid-offset"],
+    ["offset=-1&offset=-1", "invalid-query"],
+    ["live=sse", "invalid-offset"],
+    ["live=x&offset=-1", "invalid-query"],
+  ] as const);
+  return {
+    method: "GET",
+    written: write(random, { method: "GET", target: `${PREFIX}${name}?${query}` }),
+    expect: () => ({ status: 400, code }),
+    closes: "never",
+  };
 }
 
 function headRequest(random: Random, _model: Model, name: string): FuzzRequest {
@@ -168,7 +211,12 @@ function headRequest(random: Random, _model: Model, name: string): FuzzRequest {
 }
 
 function deleteRequest(random: Random, _model: Model, name: string): FuzzRequest {
-  return { method: "DELETE", written: write(random, { method: "DELETE", target: pathOf(random, name) }), expect: (now) => now.delete(name), closes: "never" };
+  return {
+    method: "DELETE",
+    written: write(random, { method: "DELETE", target: pathOf(random, name) }),
+    expect: (now) => now.delete(name),
+    closes: "never",
+  };
 }
 
 /** What touches no stream. */

@@ -80,7 +80,16 @@ class Session {
       for (let bursts = random.integer(1, 6); bursts > 1; bursts -= 1) {
         if ((await this.#burst(this.#connection, "close")) === "closed") return;
       }
-      await this.#burst(this.#connection, random.weighted<Ending>([[5, "close"], [4, "end"], [1, "follow"], [2, "garble"], [1, "cut"]]));
+      await this.#burst(
+        this.#connection,
+        random.weighted<Ending>([
+          [5, "close"],
+          [4, "end"],
+          [1, "follow"],
+          [2, "garble"],
+          [1, "cut"],
+        ]),
+      );
     } finally {
       clearTimeout(watchdog);
     }
@@ -110,8 +119,17 @@ class Session {
   /** What is sent behind the requests. */
   #tailFor(ending: Ending, name: string): Buffer {
     const random = this.#random;
-    const post = { method: "POST", target: PREFIX + name, headers: [["Content-Type", this.#model.get(name)?.contentType ?? "text/plain"]], body: Buffer.from("[1]") } as const;
-    if (ending === "garble") return garbled(random, { ...wellFormed(random, this.#model), written: write(random, random.chance(0.5) ? post : { method: "GET", target: PREFIX + name }) });
+    const post = {
+      method: "POST",
+      target: PREFIX + name,
+      headers: [["Content-Type", this.#model.get(name)?.contentType ?? "text/plain"]],
+      body: Buffer.from("[1]"),
+    } as const;
+    if (ending === "garble")
+      return garbled(random, {
+        ...wellFormed(random, this.#model),
+        written: write(random, random.chance(0.5) ? post : { method: "GET", target: PREFIX + name }),
+      });
     if (ending === "follow") return bytesOf(write(random, { method: "GET", target: `${PREFIX}${name}?live=sse&offset=-1` }));
     if (ending !== "cut") return Buffer.alloc(0);
     const whole = bytesOf(write(random, post));
@@ -148,7 +166,8 @@ class Session {
     const text = await connection.rest();
     this.#trace(`< ${JSON.stringify(text)}`);
     assert.match(text, /^(HTTP\/1\.1 \d{3} |$)/);
-    for (const [, status] of text.matchAll(/HTTP\/1\.1 (\d{3}) [\w -]+\r\nX-Content-Type-Options/g)) assert.ok(Number(status) < 500 || status === "501", `${status} is the server's fault`);
+    for (const [, status] of text.matchAll(/HTTP\/1\.1 (\d{3}) [\w -]+\r\nX-Content-Type-Options/g))
+      assert.ok(Number(status) < 500 || status === "501", `${status} is the server's fault`);
     const known = this.#model.get(name);
     const now = await RawConnection.open(this.#port);
     now.socket.end(bytesOf(write(this.#random, { method: "GET", target: PREFIX + name })));
@@ -181,8 +200,13 @@ class Session {
     if (stream === undefined) return;
     const data = events.filter(({ type }) => type === "data").map((event) => event.data);
     const { body, values } = stream.from(0);
-    if (values !== undefined) assert.deepEqual(data.flatMap((json) => JSON.parse(json) as unknown[]), values); // an event of a JSON stream is an array
-    else if (stream.contentType === "application/octet-stream") assert.ok(Buffer.concat(data.map((part) => Buffer.from(part, "base64"))).equals(body ?? Buffer.alloc(0)));
+    if (values !== undefined)
+      assert.deepEqual(
+        data.flatMap((json) => JSON.parse(json) as unknown[]),
+        values,
+      ); // an event of a JSON stream is an array
+    else if (stream.contentType === "application/octet-stream")
+      assert.ok(Buffer.concat(data.map((part) => Buffer.from(part, "base64"))).equals(body ?? Buffer.alloc(0)));
     assert.equal(JSON.parse(events.at(-1)?.data ?? "").upToDate, true);
   }
 
@@ -192,10 +216,21 @@ class Session {
     this.#connection = await RawConnection.open(this.#port);
     for (const name of this.#model.names) {
       const expect: FuzzRequest["expect"] = (model) => model.get(name)?.read(0) ?? { status: 404, code: "stream-not-found" };
-      const request: FuzzRequest = { method: "GET", written: write(this.#random, { method: "GET", target: PREFIX + name }), expect, closes: "never", name };
+      const request: FuzzRequest = {
+        method: "GET",
+        written: write(this.#random, { method: "GET", target: PREFIX + name }),
+        expect,
+        closes: "never",
+        name,
+      };
       await this.#burstOf(this.#connection, request);
     }
-    const smuggled: FuzzRequest = { method: "GET", written: write(this.#random, { method: "GET", target: `${PREFIX}smuggled` }), expect: () => ({ status: 404 }), closes: "never" };
+    const smuggled: FuzzRequest = {
+      method: "GET",
+      written: write(this.#random, { method: "GET", target: `${PREFIX}smuggled` }),
+      expect: () => ({ status: 404 }),
+      closes: "never",
+    };
     await this.#burstOf(this.#connection, smuggled);
   }
 

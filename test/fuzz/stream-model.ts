@@ -85,7 +85,8 @@ export class ModelStream {
     if (this.closed) return this.#appendToClosed(request, hasData);
     const refusal = (hasData ? this.#judgeBody(request) : null) ?? this.#judgeProducer(request.producer);
     if (refusal !== null) return refusal;
-    if (request.seq !== null && this.#lastSeq !== null && request.seq <= this.#lastSeq) return { status: 409, code: "stream-seq-regression" };
+    if (request.seq !== null && this.#lastSeq !== null && request.seq <= this.#lastSeq)
+      return { status: 409, code: "stream-seq-regression" };
     this.store(request);
     return { ...this.#settled(), status: request.producer !== null && hasData ? 200 : 204, ...echo(request.producer) };
   }
@@ -112,7 +113,8 @@ export class ModelStream {
   #judgeProducer(stamp: Stamp | null): Expected | null {
     if (stamp === null) return null;
     const last = this.#producers.get(stamp.id);
-    if (last !== undefined && stamp.epoch < last.epoch) return { status: 403, code: "stale-epoch", producer: { epoch: last.epoch, seq: null } };
+    if (last !== undefined && stamp.epoch < last.epoch)
+      return { status: 403, code: "stale-epoch", producer: { epoch: last.epoch, seq: null } };
     const isNewEpoch = last === undefined || stamp.epoch > last.epoch;
     if (last !== undefined && isNewEpoch && stamp.seq !== 0) return { status: 400, code: "epoch-must-start-at-zero" };
     if (last !== undefined && !isNewEpoch && stamp.seq <= last.seq) return { ...this.#settled(), producer: last };
@@ -145,7 +147,8 @@ export class Model {
       if (there.contentType !== contentType || there.closed !== request.closes) return { status: 409, code: "config-mismatch" };
       return { status: 200, position: there.tail, closed: there.closed, contentType };
     }
-    if (contentType === "application/json" && request.body.length > 0 && request.messages === null) return { status: 400, code: "invalid-json" };
+    if (contentType === "application/json" && request.body.length > 0 && request.messages === null)
+      return { status: 400, code: "invalid-json" };
     const stream = new ModelStream(contentType);
     stream.store(request);
     this.#streams.set(name, stream);

@@ -16,7 +16,13 @@ export interface BareExchangeParts {
 }
 
 /** An exchange whose request came from nowhere: its socket is not connected unless the test brings one that is. */
-export function bareExchange({ url = "/", rawHeaders = [], awaitsContinue = false, socket = new Socket(), kind = ServerResponse }: BareExchangeParts = {}): Exchange {
+export function bareExchange({
+  url = "/",
+  rawHeaders = [],
+  awaitsContinue = false,
+  socket = new Socket(),
+  kind = ServerResponse,
+}: BareExchangeParts = {}): Exchange {
   const req = new IncomingMessage(socket);
   return new Exchange(req, new kind(req), splitTarget(url), readHeaders(rawHeaders), awaitsContinue);
 }

@@ -37,7 +37,14 @@ export class ChromiumPage {
 
   /** Starts a browser; it is ended when the test is over. */
   static async open(scope: TestScope): Promise<ChromiumPage> {
-    const args = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe", `--user-data-dir=${tempDir()}`];
+    const args = [
+      "--headless",
+      "--no-sandbox",
+      "--disable-gpu",
+      "--disable-dev-shm-usage",
+      "--remote-debugging-pipe",
+      `--user-data-dir=${tempDir()}`,
+    ];
     // In a process group of its own, so that its helpers end with it.
     const child = spawn(PROGRAM, args, { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"], detached: true });
     const ended = once(child, "close");
@@ -76,7 +83,9 @@ export class ChromiumPage {
   async until(condition: string): Promise<void> {
     for (;;) {
       try {
-        await this.evaluate(`new Promise((resolve) => { (function look() { if (${condition}) resolve(); else setTimeout(look, 20); })(); })`);
+        await this.evaluate(
+          `new Promise((resolve) => { (function look() { if (${condition}) resolve(); else setTimeout(look, 20); })(); })`,
+        );
         return;
       } catch (fault) {
         // The page that was looked at is gone, and another is on its way.

@@ -15,7 +15,10 @@ export async function closedDirectory(): Promise<string> {
 }
 
 /** A directory with `source`, its fork `left` and that one's fork `leaf`, and their ids; nobody has it open any more. */
-export async function closedFamily(): Promise<{ readonly dir: string; readonly ids: { readonly source: string; readonly left: string; readonly leaf: string } }> {
+export async function closedFamily(): Promise<{
+  readonly dir: string;
+  readonly ids: { readonly source: string; readonly left: string; readonly leaf: string };
+}> {
   const { dir, storage } = await openEngine();
   const source = await created(storage, "source", "x".repeat(3000));
   await append(storage, source, "y".repeat(3000));

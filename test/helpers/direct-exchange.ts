@@ -9,7 +9,10 @@ import { connectionTo, type RawConnection } from "./raw-connection.js";
 
 /** A connection to a server of ours that hands each request that has it for itself to `handle`, as an exchange. */
 export function connectDirectly(context: TestContext, handle: (exchange: Exchange) => void): Promise<RawConnection> {
-  const server = createServer({ IncomingMessage: DirectRequest, ServerResponse: OwnResponse, keepAliveTimeout: 75_000 }, (req, res) => void req.handOver(res));
+  const server = createServer(
+    { IncomingMessage: DirectRequest, ServerResponse: OwnResponse, keepAliveTimeout: 75_000 },
+    (req, res) => void req.handOver(res),
+  );
   server.on("connection", (socket) => {
     const opened = DirectConnection.open(socket, (req, connection) => {
       const exchange = new Exchange(req, connection, { path: "/", query: "" }, readHeaders(req.rawHeaders), false);

@@ -6,7 +6,16 @@ import { FileStorage, type FileStorageOptions } from "../../src/storage/file/fil
 import { FileStream, type SegmentRoll } from "../../src/storage/file/memory/file-stream.js";
 import { claimIdOf } from "../../src/storage/file/format/layout.js";
 import { decodeSidecar, encodeSidecar, type Sidecar } from "../../src/storage/file/format/sidecar.js";
-import type { AppendRecord, ForkOrigin, Position, Rejection, Settlement, Storage, StoredStream, StreamConfig } from "../../src/storage/storage.js";
+import type {
+  AppendRecord,
+  ForkOrigin,
+  Position,
+  Rejection,
+  Settlement,
+  Storage,
+  StoredStream,
+  StreamConfig,
+} from "../../src/storage/storage.js";
 import { ManualClock } from "./manual-clock.js";
 import { tempDir } from "./temp-dir.js";
 import { WatchedFiles } from "./watched-files.js";
@@ -55,7 +64,10 @@ export function makeEngine(options: Partial<FileStorageOptions> & { files?: Watc
   const faults: Error[] = [];
   const parts = { dir, files, clock, log: lines, faults };
   const onFault = (error: Error): void => void faults.push(error);
-  const open = async (): Promise<Engine> => ({ ...parts, storage: await FileStorage.open({ fsync: false, ...SMALL, log, onFault, ...options, dir, files, clock }) });
+  const open = async (): Promise<Engine> => ({
+    ...parts,
+    storage: await FileStorage.open({ fsync: false, ...SMALL, log, onFault, ...options, dir, files, clock }),
+  });
   return { ...parts, open };
 }
 
@@ -122,7 +134,12 @@ export function configOf(more: Partial<StreamConfig> = {}): StreamConfig {
 export type Outcome = Settlement | Rejection;
 
 /** Makes a stream, and waits until it is durable. */
-export async function created(storage: Storage, name: string, payload: Buffer | string = "", more: Partial<StreamConfig> = {}): Promise<StoredStream> {
+export async function created(
+  storage: Storage,
+  name: string,
+  payload: Buffer | string = "",
+  more: Partial<StreamConfig> = {},
+): Promise<StoredStream> {
   const { stream, outcome } = startCreate(storage, name, payload, more);
   assert.equal(await outcome, "durable");
   assert.ok(stream !== null);
@@ -136,7 +153,13 @@ export function originAt(source: StoredStream, point: number): ForkOrigin {
 }
 
 /** Makes a fork of `source`, and waits until it is durable. */
-export function forked(storage: Storage, source: StoredStream, name: string, point = source.state.tail, payload: Buffer | string = ""): Promise<StoredStream> {
+export function forked(
+  storage: Storage,
+  source: StoredStream,
+  name: string,
+  point = source.state.tail,
+  payload: Buffer | string = "",
+): Promise<StoredStream> {
   return created(storage, name, payload, { contentType: source.config.contentType, forkedFrom: originAt(source, point) });
 }
 
@@ -148,7 +171,12 @@ export function changeSidecar(path: string, change: (sidecar: Sidecar) => Partia
 }
 
 /** Begins to make a stream. */
-export function startCreate(storage: Storage, name: string, payload: Buffer | string = "", more: Partial<StreamConfig> = {}): { stream: StoredStream | null; outcome: Promise<Outcome> } {
+export function startCreate(
+  storage: Storage,
+  name: string,
+  payload: Buffer | string = "",
+  more: Partial<StreamConfig> = {},
+): { stream: StoredStream | null; outcome: Promise<Outcome> } {
   let stream: StoredStream | null = null;
   const outcome = new Promise<Outcome>((resolve) => {
     const result = storage.create(name, configOf(more), recordOf(payload), resolve);
@@ -159,7 +187,12 @@ export function startCreate(storage: Storage, name: string, payload: Buffer | st
 }
 
 /** Appends behind all that was handed in before. */
-export function append(storage: Storage, stream: StoredStream, payload: Buffer | string | AppendRecord, expectedTail = reservedTailOf(stream)): Promise<Outcome> {
+export function append(
+  storage: Storage,
+  stream: StoredStream,
+  payload: Buffer | string | AppendRecord,
+  expectedTail = reservedTailOf(stream),
+): Promise<Outcome> {
   const record = typeof payload === "string" || Buffer.isBuffer(payload) ? recordOf(payload) : payload;
   return new Promise((resolve) => {
     const rejection = storage.append(stream, record, expectedTail, resolve);
@@ -200,7 +233,7 @@ export async function readAll(storage: Storage, stream: StoredStream, from = str
     lent.add(memory.buffer);
     return memory;
   };
-  for (let at = from; at < stream.state.tail; ) {
+  for (let at = from; at < stream.state.tail;) {
     const piece = await storage.read(stream, at, maxBytes, lend);
     assert.ok(piece.length > 0, `a read at ${at} of ${stream.state.tail} gave nothing`);
     assert.ok(piece.length <= maxBytes, `a read of at most ${maxBytes} bytes gave ${piece.length}`);

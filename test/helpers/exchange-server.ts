@@ -55,7 +55,10 @@ export class ExchangeServer {
     this.engine = engine;
     this.clock = engine.clock;
     this.log = log;
-    for (const [event, awaitsContinue] of [["request", false], ["checkContinue", true]] as const) {
+    for (const [event, awaitsContinue] of [
+      ["request", false],
+      ["checkContinue", true],
+    ] as const) {
       server.on(event, (req, res) => {
         const exchange = new Exchange(req, res, splitTarget(req.url ?? ""), readHeaders(req.rawHeaders), awaitsContinue);
         context.inFlight.begin(exchange);
@@ -92,7 +95,14 @@ export class ExchangeServer {
 
   /** Makes a stream. */
   async stream(name: string, { contentType = "text/plain", body = "", ttlSeconds, closed = false }: StreamParts = {}): Promise<Stream> {
-    await this.context.registry.create(name, { contentType, body: Buffer.from(body), ttlSeconds: ttlSeconds ?? null, expiresAtMs: null, closed, fork: null });
+    await this.context.registry.create(name, {
+      contentType,
+      body: Buffer.from(body),
+      ttlSeconds: ttlSeconds ?? null,
+      expiresAtMs: null,
+      closed,
+      fork: null,
+    });
     const stream = await this.context.registry.find(name);
     if (!(stream instanceof Stream)) throw new Error(`${name} was not made: ${stream.code}`);
     return stream;
@@ -108,14 +118,31 @@ export class ExchangeServer {
 }
 
 /** Starts an exchange server for a test. */
-export async function startExchanges(scope: TestScope, { settings = {}, host = "127.0.0.1", dir }: ExchangeServerOptions = {}): Promise<ExchangeServer> {
+export async function startExchanges(
+  scope: TestScope,
+  { settings = {}, host = "127.0.0.1", dir }: ExchangeServerOptions = {},
+): Promise<ExchangeServer> {
   const clock = new ManualClock();
   const { lines, ...parts } = httpParts({ clock });
   const engine = await openEngine(dir === undefined ? { clock } : { clock, dir });
   const { storage } = engine;
   const all = { ...defaultSettings(), ...settings };
-  const registry = new Registry({ storage, clock, log: parts.log, ttlMode: all.ttl, maxLoadedStreams: all.maxLoadedStreams, maxLoadedProducers: all.maxLoadedProducers });
-  const context = { ...parts, settings: all, registry, random: () => 0, readBuffers: new ReadBuffers(all.chunkBytes, clock), readFreshness: new ReadFreshness(all.readMaxAgeMs) };
+  const registry = new Registry({
+    storage,
+    clock,
+    log: parts.log,
+    ttlMode: all.ttl,
+    maxLoadedStreams: all.maxLoadedStreams,
+    maxLoadedProducers: all.maxLoadedProducers,
+  });
+  const context = {
+    ...parts,
+    settings: all,
+    registry,
+    random: () => 0,
+    readBuffers: new ReadBuffers(all.chunkBytes, clock),
+    readFreshness: new ReadFreshness(all.readMaxAgeMs),
+  };
   const server = createServer({ requireHostHeader: false });
   const exchanges = new ExchangeServer(server, context, engine, lines);
   const listening = once(server, "listening");

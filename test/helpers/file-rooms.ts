@@ -73,7 +73,16 @@ export function fileRooms(clock = new ManualClock()): FileRooms {
   let made = 0;
   let batch = 0;
   return {
-    parts, state, layout, files, ...own, room, clock, log: lines, faults, told,
+    parts,
+    state,
+    layout,
+    files,
+    ...own,
+    room,
+    clock,
+    log: lines,
+    faults,
+    told,
     stream(name = "s") {
       const stream = new FileStream({ id: `id${(made += 1)}`, name, config: configOf() }, layout.streamDirectory(name), null);
       stream.created = true;

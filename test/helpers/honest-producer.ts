@@ -24,7 +24,10 @@ export class HonestProducer {
   async append(length: number, closes = false): Promise<void> {
     const message = messageOf(this.id, this.sent.length, length);
     for (;;) {
-      const { status, body } = await this.#server.insist("POST", this.stream, { headers: this.#headers(this.sent.length, closes), body: message });
+      const { status, body } = await this.#server.insist("POST", this.stream, {
+        headers: this.#headers(this.sent.length, closes),
+        body: message,
+      });
       if (status === 200 || status === 204) break;
       // The disk failed under it: whether the append is there is what the retry finds out.
       assert.ok(status === 503, `${status} ${body}`);
@@ -34,7 +37,10 @@ export class HonestProducer {
 
   /** Sends the last message once more; gives the answer's status. */
   async repeatLast(closes = false): Promise<number> {
-    const { status } = await this.#server.insist("POST", this.stream, { headers: this.#headers(this.sent.length - 1, closes), body: this.sent.at(-1) ?? "" });
+    const { status } = await this.#server.insist("POST", this.stream, {
+      headers: this.#headers(this.sent.length - 1, closes),
+      body: this.sent.at(-1) ?? "",
+    });
     return status;
   }
 
@@ -47,7 +53,7 @@ export class HonestProducer {
 /** The messages of a JSON stream, read to its end. */
 export async function messagesOf(server: RealServer, stream: string): Promise<string[]> {
   const messages: string[] = [];
-  for (let offset = "-1"; ; ) {
+  for (let offset = "-1"; ;) {
     const { status, body, headers } = await server.insist("GET", `${stream}?offset=${offset}`);
     assert.equal(status, 200, body);
     messages.push(...parseMessages(body));
@@ -68,8 +74,15 @@ export async function assertExactlyOnce(server: RealServer, producers: readonly 
     const writers = producers.filter((producer) => producer.stream === stream);
     for (const { id, sent } of writers) {
       const own = stored.filter((message) => message.startsWith(`{"p":"${id}"`));
-      assert.ok(own.length === sent.length && own.every((message, index) => message === sent[index]), `${id} in ${stream}: ${own.length} stored, ${sent.length} acknowledged`);
+      assert.ok(
+        own.length === sent.length && own.every((message, index) => message === sent[index]),
+        `${id} in ${stream}: ${own.length} stored, ${sent.length} acknowledged`,
+      );
     }
-    assert.equal(stored.length, writers.reduce((sum, { sent }) => sum + sent.length, 0), `nobody else wrote to ${stream}`);
+    assert.equal(
+      stored.length,
+      writers.reduce((sum, { sent }) => sum + sent.length, 0),
+      `nobody else wrote to ${stream}`,
+    );
   }
 }

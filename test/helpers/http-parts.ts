@@ -25,7 +25,13 @@ export interface HttpPartsOptions {
 const MIB = 1024 * 1024;
 
 /** The parts of an HTTP layer that count and answer, on a clock that the test turns. */
-export function httpParts({ clock = new ManualClock(), maxSmallBytes = MIB, maxLargeBytes = MIB, maxBodyBytes = MIB, chunkBytes = MIB }: HttpPartsOptions = {}): HttpParts {
+export function httpParts({
+  clock = new ManualClock(),
+  maxSmallBytes = MIB,
+  maxLargeBytes = MIB,
+  maxBodyBytes = MIB,
+  chunkBytes = MIB,
+}: HttpPartsOptions = {}): HttpParts {
   const { log, lines } = keptLog();
   const inFlight = new InFlight();
   const bodyMemory = new BodyMemory({ maxSmallBytes, maxLargeBytes, maxBodyBytes, clock });

@@ -1,4 +1,11 @@
-import { encodeFrame, encodeIdentity, encodeRecord, recordLength, RecordKind, type RecordKindCode } from "../../src/storage/file/format/record.js";
+import {
+  encodeFrame,
+  encodeIdentity,
+  encodeRecord,
+  recordLength,
+  RecordKind,
+  type RecordKindCode,
+} from "../../src/storage/file/format/record.js";
 import { configOf, recordOf } from "./engine.js";
 
 /** One record of a journal file that a test makes: of the stream `id`, which is created with the first. */
@@ -24,9 +31,20 @@ export function journalBytes(sequence: number, frames: readonly (readonly MadeRe
     const identity = isNew ? encodeIdentity({ ...stream, config: configOf() }) : null;
     const change = recordOf(payload);
     const record = Buffer.alloc(recordLength(change, identity, false));
-    encodeRecord(record, 0, { kind: isNew ? RecordKind.create : kind, handle, position, segmentStart: 0, change, identity: null, bypassed: null }, identity);
+    encodeRecord(
+      record,
+      0,
+      { kind: isNew ? RecordKind.create : kind, handle, position, segmentStart: 0, change, identity: null, bypassed: null },
+      identity,
+    );
     return record;
   };
-  const bytes = frames.map((records, index) => encodeFrame({ sequence, batch: firstBatch + index, directoryId: JOURNAL_DIRECTORY_ID, handles: 0, fileBytes: 0 }, records.length, Buffer.concat(records.map(encode))));
+  const bytes = frames.map((records, index) =>
+    encodeFrame(
+      { sequence, batch: firstBatch + index, directoryId: JOURNAL_DIRECTORY_ID, handles: 0, fileBytes: 0 },
+      records.length,
+      Buffer.concat(records.map(encode)),
+    ),
+  );
   return Buffer.concat(bytes);
 }

@@ -17,7 +17,10 @@ export function unless(command: readonly [string, ...string[]], needs: string): 
 export const lacksLimits = unless(["prlimit", "--version"], "change the limits of a process (prlimit, Linux)");
 
 /** Why a test that makes system calls fail is left out, if it is. */
-export const lacksInjection = unless(["strace", "-f", "-o", "/dev/null", "-e", "inject=fdatasync:error=EIO", "true"], "make system calls fail (strace, the right to trace)");
+export const lacksInjection = unless(
+  ["strace", "-f", "-o", "/dev/null", "-e", "inject=fdatasync:error=EIO", "true"],
+  "make system calls fail (strace, the right to trace)",
+);
 
 /** Why a test that needs a disk of its own is left out, if it is. */
 export const lacksMounts = unless(["unshare", "--mount", "mount", "-t", "tmpfs", "none", "/tmp"], "mount a file system (root)");
@@ -73,7 +76,11 @@ export interface Injection {
 /** Begins to put faults into the system calls of process `pid`; resolves, once they are in force, to what ends them. */
 export async function injectFaults(scope: TestScope, pid: number, { calls, fault, path }: Injection): Promise<() => Promise<void>> {
   const where = path === undefined ? [] : ["-P", path];
-  const strace = spawn("strace", ["-f", "-o", "/dev/null", "-p", String(pid), "-e", `trace=${calls}`, "-e", `inject=${calls}:${fault}`, ...where], { stdio: ["ignore", "ignore", "pipe"] });
+  const strace = spawn(
+    "strace",
+    ["-f", "-o", "/dev/null", "-p", String(pid), "-e", `trace=${calls}`, "-e", `inject=${calls}:${fault}`, ...where],
+    { stdio: ["ignore", "ignore", "pipe"] },
+  );
   const ended = once(strace, "exit");
   const end = async (): Promise<void> => {
     strace.kill("SIGTERM");
@@ -93,7 +100,10 @@ export async function injectFaults(scope: TestScope, pid: number, { calls, fault
 }
 
 /** Why a test that needs containers is left out, if it is. */
-export const lacksNamespaces = unless(["unshare", "--pid", "--uts", "--fork", "--mount-proc", "--kill-child", "hostname", "elsewhere"], "start a process in namespaces of its own (unshare, root)");
+export const lacksNamespaces = unless(
+  ["unshare", "--pid", "--uts", "--fork", "--mount-proc", "--kill-child", "hostname", "elsewhere"],
+  "start a process in namespaces of its own (unshare, root)",
+);
 
 /** A command under which a program runs as in a container of this machine: with a host name and process ids of its own. */
 export function container(host: string): readonly string[] {

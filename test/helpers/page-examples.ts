@@ -53,7 +53,8 @@ export class Page {
     const from = this.text.indexOf(begin) + begin.length;
     const to = this.text.indexOf(end);
     assert.ok(from >= begin.length && to >= from, `${path} has a table ${name}`);
-    if (process.env["UPDATE_DOCS"] !== undefined) writeFileSync(new URL(path, ROOT), this.text.slice(0, from) + table + this.text.slice(to));
+    if (process.env["UPDATE_DOCS"] !== undefined)
+      writeFileSync(new URL(path, ROOT), this.text.slice(0, from) + table + this.text.slice(to));
     else assert.equal(this.text.slice(from, to), table, "UPDATE_DOCS=1 writes it anew");
   }
 }

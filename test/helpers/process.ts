@@ -57,13 +57,14 @@ export function startNode(scope: TestScope, args: readonly string[], { under = [
 }
 
 /** Starts any program, by its path or its name; it is killed when the test is over. */
-export function startProgram(scope: TestScope, command: string, args: readonly string[], { cwd, env }: Omit<StartOptions, "under"> = {}): TestProcess {
+export function startProgram(
+  scope: TestScope,
+  command: string,
+  args: readonly string[],
+  { cwd, env }: Omit<StartOptions, "under"> = {},
+): TestProcess {
   const inherited = Object.entries(process.env).filter(([name]) => !/^(STREAMDIR_|npm_)/i.test(name));
-  const child = spawn(command, args, {
-    cwd,
-    env: { ...Object.fromEntries(inherited), ...env },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
+  const child = spawn(command, args, { cwd, env: { ...Object.fromEntries(inherited), ...env }, stdio: ["ignore", "pipe", "pipe"] });
   const stdout = new Transcript(child.stdout);
   const stderr = new Transcript(child.stderr);
   const ended = once(child, "close").then(([status, signal]): Ended => {
@@ -107,7 +108,10 @@ class Transcript {
   line(pattern: RegExp, count = 1): Promise<string> {
     return new Promise((resolve, reject) => {
       const look = (): void => {
-        const found = this.text.split("\n").slice(0, -1).filter((line) => pattern.test(line))[count - 1];
+        const found = this.text
+          .split("\n")
+          .slice(0, -1)
+          .filter((line) => pattern.test(line))[count - 1];
         if (found === undefined && !this.#isOver) return;
         this.#look.delete(look);
         if (found !== undefined) resolve(found);

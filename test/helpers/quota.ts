@@ -60,7 +60,10 @@ int open64(const char *path, int flags, ...) {
 `;
 
 /** Why a test that compiles a library for the process to load is left out, if it is. */
-export const lacksCompiler = process.platform === "linux" ? unless(["cc", "--version"], "put a library before the system's (Linux, a C compiler)") : "only Linux takes a library before the system's";
+export const lacksCompiler =
+  process.platform === "linux"
+    ? unless(["cc", "--version"], "put a library before the system's (Linux, a C compiler)")
+    : "only Linux takes a library before the system's";
 
 /** A quota on a directory, for a process that is started under it. */
 export interface Quota {

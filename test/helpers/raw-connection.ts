@@ -147,7 +147,10 @@ export class RawConnection {
 }
 
 /** Lets a server listen and connects to it; both are gone after the test. */
-export async function connectionTo<Request extends typeof IncomingMessage>(context: TestContext, server: Server<Request, typeof ServerResponse>): Promise<RawConnection> {
+export async function connectionTo<Request extends typeof IncomingMessage>(
+  context: TestContext,
+  server: Server<Request, typeof ServerResponse>,
+): Promise<RawConnection> {
   await once(server.listen(0, "127.0.0.1"), "listening");
   const connection = await RawConnection.open((server.address() as AddressInfo).port);
   context.after(async () => {

@@ -63,7 +63,9 @@ export class RealServer {
 
   /** Begins a new process on the directory; resolves when it serves. */
   async start(under: readonly string[] = []): Promise<void> {
-    const process = startStreamdir(this.#scope, [this.dir, "--port", "0", "--log-level", "info", "--log-format", "text", ...this.#args], { under });
+    const process = startStreamdir(this.#scope, [this.dir, "--port", "0", "--log-level", "info", "--log-format", "text", ...this.#args], {
+      under,
+    });
     this.#process = process;
     const ready = await process.stdoutLine(/http:/).catch(async (error: unknown) => {
       throw new Error(`the server did not start: ${(await process.ended).stderr}`, { cause: error });
@@ -88,7 +90,11 @@ export class RealServer {
 
   /** One request to a stream, or to a path that begins with `/`. */
   ask(method: string, target: string, wish: Wish = {}): Promise<Reply> {
-    return ask(target.startsWith("/") ? new URL(target, this.#url).href : `${this.#url}${target}`, method, this.agent === undefined ? wish : { agent: this.agent, ...wish });
+    return ask(
+      target.startsWith("/") ? new URL(target, this.#url).href : `${this.#url}${target}`,
+      method,
+      this.agent === undefined ? wish : { agent: this.agent, ...wish },
+    );
   }
 
   /** What a stream's name is appended to. */

@@ -6,7 +6,9 @@ import { Barrier } from "./watched-files.js";
 
 /** The paths of a directory's journal files, oldest first. */
 export function journalFiles(dir: string): string[] {
-  return readdirSync(join(dir, "journal")).sort().map((name) => join(dir, "journal", name));
+  return readdirSync(join(dir, "journal"))
+    .sort()
+    .map((name) => join(dir, "journal", name));
 }
 
 /** A directory that a crash left with three journal files, all with records of a stream whose sidecar was never written. */

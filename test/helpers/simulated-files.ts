@@ -43,7 +43,11 @@ export class SimulatedFiles implements Files {
 
   list(directory: string): Promise<string[]> {
     const disk = this.#disk;
-    return this.#call({ name: "list", path: directory, effect: () => (disk.exists(directory) ? [...disk.directoryAt(directory).entries.keys()] : []) });
+    return this.#call({
+      name: "list",
+      path: directory,
+      effect: () => (disk.exists(directory) ? [...disk.directoryAt(directory).entries.keys()] : []),
+    });
   }
 
   makeDirectory(path: string): Promise<void> {

@@ -87,7 +87,8 @@ export class FileNode {
     let size = choose(this.#sizes, this.size);
     const lowest = Math.min(...this.#sizes.map(({ value }) => value));
     // A long write may have got to any of its sectors.
-    if (fate === "mixed" && random.chance(0.3)) size = Math.min(size, Math.ceil((lowest + random.next() * (size - lowest)) / SECTOR_BYTES) * SECTOR_BYTES);
+    if (fate === "mixed" && random.chance(0.3))
+      size = Math.min(size, Math.ceil((lowest + random.next() * (size - lowest)) / SECTOR_BYTES) * SECTOR_BYTES);
     this.size = size;
     this.#data.fill(0, size);
     this.settle();
@@ -96,7 +97,7 @@ export class FileNode {
   /** Turns one bit around, whatever a crash may leave of its sector. */
   flipBit(bit: number): void {
     const at = Math.floor(bit / 8);
-    const flip = (bytes: Buffer, index: number): void => void bytes.writeUInt8(bytes.readUInt8(index) ^ (1 << bit % 8), index);
+    const flip = (bytes: Buffer, index: number): void => void bytes.writeUInt8(bytes.readUInt8(index) ^ (1 << (bit % 8)), index);
     flip(this.#data, at);
     for (const { value } of this.#sectors.get(Math.floor(at / SECTOR_BYTES)) ?? []) flip(value, at % SECTOR_BYTES);
   }
@@ -185,7 +186,8 @@ export class TreeChanges {
 
   /** Makes the changes of `directory` permanent that were made at `stamp` or before. */
   sync(directory: DirectoryNode, stamp: number): void {
-    const isOfDirectory = (change: TreeChange): boolean => change.stamp <= stamp && change.changes.some((entry) => entry.directory === directory);
+    const isOfDirectory = (change: TreeChange): boolean =>
+      change.stamp <= stamp && change.changes.some((entry) => entry.directory === directory);
     const chosen = new Set<TreeChange>();
     // From the newest to the oldest: a change takes those with it that it builds on.
     for (let index = this.#unsynced.length - 1; index >= 0; index -= 1) {

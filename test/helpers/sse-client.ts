@@ -24,6 +24,13 @@ export async function nextPair(connection: RawConnection): Promise<EventPair> {
   const text = (await connection.until("\nid: ")) + (await connection.until("\n\n"));
   const events = parseEventStream(text);
   const control = events.at(-1);
-  assert.deepEqual(events.map(({ type }) => type), events.length > 1 ? ["data", "control"] : ["control"]);
-  return { data: events.length > 1 ? (events[0]?.data ?? "") : null, control: JSON.parse(control?.data ?? ""), id: control?.lastEventId ?? "" };
+  assert.deepEqual(
+    events.map(({ type }) => type),
+    events.length > 1 ? ["data", "control"] : ["control"],
+  );
+  return {
+    data: events.length > 1 ? (events[0]?.data ?? "") : null,
+    control: JSON.parse(control?.data ?? ""),
+    id: control?.lastEventId ?? "",
+  };
 }

@@ -85,7 +85,11 @@ export class TestServer {
 }
 
 /** Starts a server for a test. */
-export async function startServer(scope: TestScope, options: Partial<ServerOptions> = {}, limits: Partial<RequestLimits> = {}): Promise<TestServer> {
+export async function startServer(
+  scope: TestScope,
+  options: Partial<ServerOptions> = {},
+  limits: Partial<RequestLimits> = {},
+): Promise<TestServer> {
   const dir = options.dir ?? tempDir();
   const clock = new WatchedClock();
   const faults: string[] = [];

@@ -59,7 +59,7 @@ export class WatchedFiles implements Files {
 
   /** Waits until storage does nothing of its own any more. Operations that the gate holds do not count. */
   async idle(): Promise<void> {
-    for (let quiet = 0; quiet < QUIET_TURNS; ) {
+    for (let quiet = 0; quiet < QUIET_TURNS;) {
       const before = this.operations.length;
       await new Promise<void>((resolve) => setImmediate(resolve));
       quiet = this.#inFlight === 0 && this.operations.length === before ? quiet + 1 : 0;

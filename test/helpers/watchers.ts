@@ -8,7 +8,7 @@ import type { RealServer } from "./real-server.js";
 /** Follows a JSON stream by long-polls, across restarts, until it is closed; resolves to what it saw. */
 export async function watchByLongPoll(server: RealServer, stream: string): Promise<string[]> {
   const seen: string[] = [];
-  for (let offset = "-1"; ; ) {
+  for (let offset = "-1"; ;) {
     const { status, body, headers } = await server.insist("GET", `${stream}?live=long-poll&offset=${offset}`);
     if (status === 200) seen.push(...parseMessages(body));
     else assert.equal(status, 204, body);
@@ -33,7 +33,8 @@ export async function watchByEvents(server: RealServer, stream: string): Promise
           ahead.push(...parseMessages(data));
           continue;
         }
-        for (const [index, message] of before.splice(0, ahead.length).entries()) assert.equal(ahead[index], message, "nothing is taken back");
+        for (const [index, message] of before.splice(0, ahead.length).entries())
+          assert.equal(ahead[index], message, "nothing is taken back");
         seen.push(...ahead.splice(0));
         const control = JSON.parse(data) as { streamNextOffset: string; streamClosed?: boolean }; // what every control event has
         offset = control.streamNextOffset;

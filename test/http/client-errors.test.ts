@@ -135,7 +135,11 @@ describe("a fault that Node reports", () => {
     return new ClientErrors(responder, new StagedEnds(clock), () => null);
   }
 
-  for (const [code, status] of [["ERR_HTTP_REQUEST_TIMEOUT", 408], ["HPE_HEADER_OVERFLOW", 431], ["SOMETHING_NEW", 400]] as const) {
+  for (const [code, status] of [
+    ["ERR_HTTP_REQUEST_TIMEOUT", 408],
+    ["HPE_HEADER_OVERFLOW", 431],
+    ["SOMETHING_NEW", 400],
+  ] as const) {
     test(`${code} is ${status}`, async (context) => {
       const { client, socket } = await socketPair(context);
       clientErrors().answer(Object.assign(new Error("fault"), { code }), socket);

@@ -19,7 +19,20 @@ function assertCommonHeaders({ headers }: Answer): void {
 
 describe("every answer has the headers that every answer has", () => {
   const requests: readonly (readonly [method: string, target: string])[] = [
-    ["PUT", "b"], ["PUT", "a"], ["POST", "a"], ["GET", "a"], ["GET", "a?offset=now"], ["HEAD", "a"], ["GET", "missing"], ["OPTIONS", "a"], ["OPTIONS", "*"], ["PATCH", "a"], ["GET", "/health"], ["GET", "/other"], ["GET", "a?live=nonsense"], ["DELETE", "b"],
+    ["PUT", "b"],
+    ["PUT", "a"],
+    ["POST", "a"],
+    ["GET", "a"],
+    ["GET", "a?offset=now"],
+    ["HEAD", "a"],
+    ["GET", "missing"],
+    ["OPTIONS", "a"],
+    ["OPTIONS", "*"],
+    ["PATCH", "a"],
+    ["GET", "/health"],
+    ["GET", "/other"],
+    ["GET", "a?live=nonsense"],
+    ["DELETE", "b"],
   ];
   test("whatever is asked for", async (context) => {
     const server = await startServer(context);
@@ -61,27 +74,28 @@ describe("a page that is stored in a stream has no origin, and runs and loads no
 });
 
 describe("the dispatcher leads a request", () => {
-  const cases: readonly (readonly [title: string, method: string, target: string, status: number, code: string | null, allow?: string])[] = [
-    ["an unknown path", "GET", "/v1/other", 404, "unknown-path"],
-    ["another method of the root", "PUT", "/", 405, "method-not-allowed", "GET, HEAD, OPTIONS"],
-    ["the prefix without its last slash", "GET", "/v1/stream", 404, "unknown-path"],
-    ["the prefix without a name", "PUT", "/v1/stream/", 400, "invalid-name"],
-    ["a read without a name", "GET", "/v1/stream/?offset=-1", 400, "invalid-name"],
-    ["a post without a name", "POST", "/v1/stream/", 400, "invalid-name"],
-    ["an unknown method", "PATCH", "a", 405, "method-not-allowed", "GET, HEAD, PUT, POST, DELETE, OPTIONS"],
-    ["a method of WebDAV", "PROPFIND", "a", 405, "method-not-allowed", "GET, HEAD, PUT, POST, DELETE, OPTIONS"],
-    ["a name with a NUL", "PUT", "a%00b", 400, "invalid-name"],
-    ["a name with CR and LF", "PUT", "a%0d%0ab", 400, "invalid-name"],
-    ["a name with an invalid percent-encoding", "PUT", "a%zz", 400, "invalid-name"],
-    ["a name that is not UTF-8", "PUT", "a%ff", 400, "invalid-name"],
-    ["a name of dots", "PUT", "%2e%2e/a", 400, "invalid-name"],
-    ["an empty segment", "PUT", "a//b", 400, "invalid-name"],
-    ["a reserved name", "PUT", "__ds/a", 400, "invalid-name"],
-    ["a name of 1,025 bytes", "PUT", "n".repeat(1025), 400, "invalid-name"],
-    ["an URL of 8 KiB", "PUT", "n".repeat(8192), 400, "invalid-name"],
-    ["a query of 8 KiB", "GET", `a?q=${"n".repeat(8192)}`, 200, null],
-    ["OPTIONS of an unknown path", "OPTIONS", "/v1/other", 404, "unknown-path"],
-  ];
+  const cases: readonly (readonly [title: string, method: string, target: string, status: number, code: string | null, allow?: string])[] =
+    [
+      ["an unknown path", "GET", "/v1/other", 404, "unknown-path"],
+      ["another method of the root", "PUT", "/", 405, "method-not-allowed", "GET, HEAD, OPTIONS"],
+      ["the prefix without its last slash", "GET", "/v1/stream", 404, "unknown-path"],
+      ["the prefix without a name", "PUT", "/v1/stream/", 400, "invalid-name"],
+      ["a read without a name", "GET", "/v1/stream/?offset=-1", 400, "invalid-name"],
+      ["a post without a name", "POST", "/v1/stream/", 400, "invalid-name"],
+      ["an unknown method", "PATCH", "a", 405, "method-not-allowed", "GET, HEAD, PUT, POST, DELETE, OPTIONS"],
+      ["a method of WebDAV", "PROPFIND", "a", 405, "method-not-allowed", "GET, HEAD, PUT, POST, DELETE, OPTIONS"],
+      ["a name with a NUL", "PUT", "a%00b", 400, "invalid-name"],
+      ["a name with CR and LF", "PUT", "a%0d%0ab", 400, "invalid-name"],
+      ["a name with an invalid percent-encoding", "PUT", "a%zz", 400, "invalid-name"],
+      ["a name that is not UTF-8", "PUT", "a%ff", 400, "invalid-name"],
+      ["a name of dots", "PUT", "%2e%2e/a", 400, "invalid-name"],
+      ["an empty segment", "PUT", "a//b", 400, "invalid-name"],
+      ["a reserved name", "PUT", "__ds/a", 400, "invalid-name"],
+      ["a name of 1,025 bytes", "PUT", "n".repeat(1025), 400, "invalid-name"],
+      ["an URL of 8 KiB", "PUT", "n".repeat(8192), 400, "invalid-name"],
+      ["a query of 8 KiB", "GET", `a?q=${"n".repeat(8192)}`, 200, null],
+      ["OPTIONS of an unknown path", "OPTIONS", "/v1/other", 404, "unknown-path"],
+    ];
   for (const [title, method, target, status, code, allow] of cases) {
     test(title, async (context) => {
       const server = await startServer(context);
@@ -96,7 +110,8 @@ describe("the dispatcher leads a request", () => {
   test("two spellings of a name are one stream", async (context) => {
     const server = await startServer(context);
     await server.send("PUT", "a/%41%C3%A9", { body: "x" });
-    for (const target of ["a/A%c3%a9", "a%2FA%C3%A9", "http://elsewhere.test/v1/stream/a/A%C3%A9"]) assert.equal((await server.send("GET", target)).text, "x", target);
+    for (const target of ["a/A%c3%a9", "a%2FA%C3%A9", "http://elsewhere.test/v1/stream/a/A%C3%A9"])
+      assert.equal((await server.send("GET", target)).text, "x", target);
   });
 
   test("another prefix", async (context) => {
@@ -110,7 +125,9 @@ describe("CORS: a browser asks what it may send", () => {
   for (const target of ["a", "a%zz", "/health", "/", "/v1/stream/", "*"]) {
     test(`of ${target}`, async (context) => {
       const server = await startServer(context);
-      const { status, headers, body } = await server.send("OPTIONS", target, { headers: { Origin: "https://a.example", "Access-Control-Request-Method": "PUT" } });
+      const { status, headers, body } = await server.send("OPTIONS", target, {
+        headers: { Origin: "https://a.example", "Access-Control-Request-Method": "PUT" },
+      });
       assert.equal(status, 204);
       assert.equal(body.length, 0);
       assert.match(headers["access-control-allow-methods"] ?? "", /PUT/);
@@ -121,7 +138,10 @@ describe("CORS: a browser asks what it may send", () => {
 
   test("from one of the origins that may", async (context) => {
     const server = await startServer(context, { corsOrigin: "https://a.example,https://b.example" });
-    for (const [origin, allowed] of [["https://b.example", "https://b.example"], ["https://c.example", undefined]] as const) {
+    for (const [origin, allowed] of [
+      ["https://b.example", "https://b.example"],
+      ["https://c.example", undefined],
+    ] as const) {
       const { headers } = await server.send("GET", "a", { headers: { Origin: origin } });
       assert.deepEqual([headers["access-control-allow-origin"], headers["vary"]], [allowed, "Origin"]);
     }
@@ -158,7 +178,10 @@ describe("a request head that can't be understood", () => {
   test("HTTP/1.1 without Host is 400, HTTP/1.0 is not", async (context) => {
     const server = await startServer(context);
     await server.send("PUT", "a");
-    for (const [version, status] of [["1.1", 400], ["1.0", 200]] as const) {
+    for (const [version, status] of [
+      ["1.1", 400],
+      ["1.0", 200],
+    ] as const) {
       const connection = await server.connect();
       connection.write(`HEAD /v1/stream/a HTTP/${version}\r\n\r\n`);
       assert.equal((await connection.answer({ toHead: true })).status, status);

@@ -13,10 +13,43 @@ test("a refusal carries the one fact that its reader needs, to people and to pro
   const closedAt = new Date(server.clock.nowMs()).toISOString();
   const form = "application/x-www-form-urlencoded";
   const cases: readonly [method: string, name: string, headers: Record<string, string>, body: string, document: object][] = [
-    ["POST", "json", JSON_TYPE, '{"a": 1,\n "b": }', { code: "invalid-json", detail: 'The body is not valid JSON: unexpected "}" at line 2, column 7.', line: 2, column: 7 }],
-    ["PUT", "new", JSON_TYPE, "[1", { code: "invalid-json", detail: "The body is not valid JSON: it ends at line 1, column 3.", line: 1, column: 3 }],
-    ["POST", "text", { "Content-Type": form }, "x", { code: "content-type-mismatch", detail: `The stream's content type is text/plain, the request's is ${form}, which is curl's default: give it -H 'Content-Type: text/plain'.`, expected: "text/plain", received: form }],
-    ["PUT", "text", { ...JSON_TYPE, "Stream-TTL": "5" }, "", { code: "config-mismatch", detail: "The stream differs in Content-Type (text/plain there, application/json asked for), Stream-TTL (none there, 5 asked for).", differs: ["Content-Type", "Stream-TTL"] }],
+    [
+      "POST",
+      "json",
+      JSON_TYPE,
+      '{"a": 1,\n "b": }',
+      { code: "invalid-json", detail: 'The body is not valid JSON: unexpected "}" at line 2, column 7.', line: 2, column: 7 },
+    ],
+    [
+      "PUT",
+      "new",
+      JSON_TYPE,
+      "[1",
+      { code: "invalid-json", detail: "The body is not valid JSON: it ends at line 1, column 3.", line: 1, column: 3 },
+    ],
+    [
+      "POST",
+      "text",
+      { "Content-Type": form },
+      "x",
+      {
+        code: "content-type-mismatch",
+        detail: `The stream's content type is text/plain, the request's is ${form}, which is curl's default: give it -H 'Content-Type: text/plain'.`,
+        expected: "text/plain",
+        received: form,
+      },
+    ],
+    [
+      "PUT",
+      "text",
+      { ...JSON_TYPE, "Stream-TTL": "5" },
+      "",
+      {
+        code: "config-mismatch",
+        detail: "The stream differs in Content-Type (text/plain there, application/json asked for), Stream-TTL (none there, 5 asked for).",
+        differs: ["Content-Type", "Stream-TTL"],
+      },
+    ],
     ["POST", "closed", TEXT, "more", { code: "stream-closed", detail: `It was closed at ${closedAt}.`, closedAt }],
   ];
   for (const [method, name, headers, body, expected] of cases) {

@@ -42,7 +42,10 @@ describe("a fork", () => {
     assert.deepEqual(await read(server, `fork?offset=${token}`), ["own"]);
     const behind = (await server.send("HEAD", "source")).headers["stream-next-offset"];
     const gone = await server.send("GET", `fork?offset=${behind}`);
-    assert.deepEqual([gone.status, JSON.parse(gone.text).code, gone.headers["stream-earliest-offset"]], [410, "offset-gone", "0000000000000000_0000000000000000"]);
+    assert.deepEqual(
+      [gone.status, JSON.parse(gone.text).code, gone.headers["stream-earliest-offset"]],
+      [410, "offset-gone", "0000000000000000_0000000000000000"],
+    );
     // The fork's own tokens mean nothing to its source.
     const own = (await server.send("HEAD", "fork")).headers["stream-next-offset"] ?? "";
     assert.equal((await server.send("GET", `source?offset=${own}`)).status, 410);
@@ -55,7 +58,10 @@ describe("a fork", () => {
     for (let depth = 1; depth <= 100; depth += 1) {
       await server.send("PUT", `f${depth}`, { ...forkOf(`f${depth - 1}`), body: `[${depth}]` });
     }
-    assert.deepEqual(await read(server, "f100"), Array.from({ length: 101 }, (_, index) => index));
+    assert.deepEqual(
+      await read(server, "f100"),
+      Array.from({ length: 101 }, (_, index) => index),
+    );
   });
 
   test("is told of its own appends only, by long-poll and events", async (context) => {
@@ -124,7 +130,11 @@ describe("a fork", () => {
   test("that is refused leaves its source without a reference", async (context) => {
     const server = await startServer(context);
     await server.send("PUT", "source", { headers: { "Content-Type": "text/plain" }, body: "a" });
-    for (const [headers, status] of [[{ "Content-Type": "text/html" }, 409], [{ "Stream-Fork-Offset": "now", "Stream-Fork-Sub-Offset": "1" }, 400], [{ "Stream-TTL": "x" }, 400]] as const) {
+    for (const [headers, status] of [
+      [{ "Content-Type": "text/html" }, 409],
+      [{ "Stream-Fork-Offset": "now", "Stream-Fork-Sub-Offset": "1" }, 400],
+      [{ "Stream-TTL": "x" }, 400],
+    ] as const) {
       assert.equal((await server.send("PUT", "fork", forkOf("source", headers))).status, status);
     }
     assert.equal((await server.send("PUT", "fork", forkOf("nobody"))).status, 404);

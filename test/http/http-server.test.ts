@@ -18,10 +18,20 @@ import { requestBytes, startServer } from "../helpers/test-server.js";
 const TIMEOUT_MS = 12_345;
 
 /** A connection to a server whose requests the test handles. */
-async function connectionHandledBy(context: TestContext, handlers: Pick<Dispatcher, "handle" | "handleDirect">, parts = httpParts()): Promise<RawConnection> {
+async function connectionHandledBy(
+  context: TestContext,
+  handlers: Pick<Dispatcher, "handle" | "handleDirect">,
+  parts = httpParts(),
+): Promise<RawConnection> {
   const { clock, responder } = parts;
   const dispatcher = { ...handlers, waitingOn: () => [] } as unknown as Dispatcher; // nothing else is asked of it
-  const server = new HttpServer({ dispatcher, responder, clock, log: createLog({ level: "silent", format: "text", clock, write: () => undefined }), connectionLimit: connectionLimitFor(Infinity) });
+  const server = new HttpServer({
+    dispatcher,
+    responder,
+    clock,
+    log: createLog({ level: "silent", format: "text", clock, write: () => undefined }),
+    connectionLimit: connectionLimitFor(Infinity),
+  });
   const connection = await RawConnection.open(await server.listen("127.0.0.1", 0));
   context.after(async () => {
     await connection.close();
@@ -34,7 +44,13 @@ describe("a connection of the HTTP server", () => {
   test("carries one request after the other", async (context) => {
     const server = await startServer(context);
     const connection = await server.connect();
-    for (const [method, status] of [["PUT", 201], ["PUT", 200], ["HEAD", 200], ["DELETE", 204], ["GET", 404]] as const) {
+    for (const [method, status] of [
+      ["PUT", 201],
+      ["PUT", 200],
+      ["HEAD", 200],
+      ["DELETE", 204],
+      ["GET", 404],
+    ] as const) {
       connection.write(requestBytes(method, "a"));
       const answer = await connection.answer({ toHead: method === "HEAD" });
       assert.deepEqual([answer.status, answer.headers["connection"], answer.headers["keep-alive"]], [status, "keep-alive", "timeout=75"]);
@@ -59,24 +75,25 @@ describe("a connection of the HTTP server", () => {
     assert.equal((await connection.rest()).match(/HTTP\/1\.1 200 OK/g)?.length, 100);
   });
 
-  for (const isDirect of [true, false]) test(`gets the ${isDirect ? "direct " : ""}answer that waits for others of its turn, also where its end is known before the turn is over`, async (context) => {
-    const parts = httpParts();
-    const handle = (req: IncomingMessage, answer: ServerResponse | DirectConnection): void => {
-      const exchange = new Exchange(req, answer, { path: "/", query: "" }, readHeaders(req.rawHeaders), false);
-      exchange.direct?.begin(exchange);
-      exchange.arriving = true;
-      parts.responder.send(exchange, 200, [], Buffer.from("hello"));
-      // As where so many connections have news that one turn does not see them all.
-      process.nextTick(() => req.socket.emit("end"));
-    };
-    const handleDirect = (req: IncomingMessage, connection: DirectConnection): boolean => {
-      if (isDirect) handle(req, connection);
-      return isDirect;
-    };
-    const connection = await connectionHandledBy(context, { handle, handleDirect }, parts);
-    connection.write(requestBytes("GET", "/"));
-    assert.match(await connection.rest(), /hello$/);
-  });
+  for (const isDirect of [true, false])
+    test(`gets the ${isDirect ? "direct " : ""}answer that waits for others of its turn, also where its end is known before the turn is over`, async (context) => {
+      const parts = httpParts();
+      const handle = (req: IncomingMessage, answer: ServerResponse | DirectConnection): void => {
+        const exchange = new Exchange(req, answer, { path: "/", query: "" }, readHeaders(req.rawHeaders), false);
+        exchange.direct?.begin(exchange);
+        exchange.arriving = true;
+        parts.responder.send(exchange, 200, [], Buffer.from("hello"));
+        // As where so many connections have news that one turn does not see them all.
+        process.nextTick(() => req.socket.emit("end"));
+      };
+      const handleDirect = (req: IncomingMessage, connection: DirectConnection): boolean => {
+        if (isDirect) handle(req, connection);
+        return isDirect;
+      };
+      const connection = await connectionHandledBy(context, { handle, handleDirect }, parts);
+      connection.write(requestBytes("GET", "/"));
+      assert.match(await connection.rest(), /hello$/);
+    });
 
   test("that asks for another protocol is answered in this one", async (context) => {
     const server = await startServer(context);
@@ -90,7 +107,9 @@ describe("a connection of the HTTP server", () => {
       takePath(context, path);
       const server = await startServer(context, { longPollTimeoutMs: TIMEOUT_MS });
       await server.send("PUT", "a");
-      const connection = await server.begin("GET", "a?live=long-poll&offset=now", { headers: { Connection: "Upgrade", Upgrade: "websocket" } });
+      const connection = await server.begin("GET", "a?live=long-poll&offset=now", {
+        headers: { Connection: "Upgrade", Upgrade: "websocket" },
+      });
       await server.clock.armed(TIMEOUT_MS);
       // In a packet of its own: the parser drops what is in the same one.
       connection.write(requestBytes("DELETE", "a"));
@@ -118,7 +137,8 @@ describe("a connection of the HTTP server", () => {
     const connection = await connectionHandledBy(context, { handle, handleDirect });
     connection.write(requestBytes("GET", "/first"));
     await connection.until("the last answer");
-    for (const more of [{}, { headers: { Expect: "100-continue" } }, { headers: { Connection: "close" } }]) connection.write(requestBytes("GET", "/behind", more));
+    for (const more of [{}, { headers: { Expect: "100-continue" } }, { headers: { Connection: "close" } }])
+      connection.write(requestBytes("GET", "/behind", more));
     connection.socket.end();
     await Promise.all(gone);
     assert.deepEqual(handled, ["/first"]);

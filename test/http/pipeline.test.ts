@@ -11,14 +11,16 @@ describe("requests pipelined on one connection", () => {
   test("see what those before them did, and are answered in order", async (context) => {
     const server = await startServer(context);
     const connection = await server.connect();
-    connection.write(Buffer.concat([
-      requestBytes("PUT", "a", { headers: TEXT }),
-      requestBytes("POST", "a", { headers: TEXT, body: "x" }),
-      requestBytes("GET", "a"),
-      requestBytes("GET", "missing"),
-      requestBytes("DELETE", "a"),
-      requestBytes("GET", "a"),
-    ]));
+    connection.write(
+      Buffer.concat([
+        requestBytes("PUT", "a", { headers: TEXT }),
+        requestBytes("POST", "a", { headers: TEXT, body: "x" }),
+        requestBytes("GET", "a"),
+        requestBytes("GET", "missing"),
+        requestBytes("DELETE", "a"),
+        requestBytes("GET", "a"),
+      ]),
+    );
     const answers: string[] = [];
     for (let at = 0; at < 6; at += 1) {
       const { status, text } = await connection.answer();
@@ -46,11 +48,13 @@ describe("requests pipelined on one connection", () => {
     await server.send("PUT", "a", { headers: TEXT });
     const connection = await server.connect();
     const long = "y".repeat(1_000_000);
-    connection.write(Buffer.concat([
-      requestBytes("POST", "a", { headers: TEXT, body: "x" }),
-      requestBytes("POST", "a", { headers: TEXT, body: long }),
-      requestBytes("POST", "a", { headers: { ...TEXT, "Content-Length": "1", Expect: "100-continue" } }),
-    ]));
+    connection.write(
+      Buffer.concat([
+        requestBytes("POST", "a", { headers: TEXT, body: "x" }),
+        requestBytes("POST", "a", { headers: TEXT, body: long }),
+        requestBytes("POST", "a", { headers: { ...TEXT, "Content-Length": "1", Expect: "100-continue" } }),
+      ]),
+    );
     assert.equal((await connection.answer()).status, 204);
     assert.equal((await connection.answer()).status, 204);
     assert.equal((await connection.answer()).status, 100);
@@ -65,7 +69,11 @@ describe("requests pipelined on one connection", () => {
     const connection = await server.connect();
     connection.write(WAIT);
     await server.clock.armed(TIMEOUT_MS);
-    connection.write(requestBytes("GET", "a").toString().repeat(MAX_WAITING + 10));
+    connection.write(
+      requestBytes("GET", "a")
+        .toString()
+        .repeat(MAX_WAITING + 10),
+    );
     // More than the system would buffer between the two.
     connection.write(requestBytes("GET", "a").toString().repeat(400_000));
     for (let round = 0; round < 20; round += 1) await server.send("HEAD", "a");

@@ -34,7 +34,13 @@ class BodyServer {
       const exchange = new Exchange(req, res, { path: "/", query: "" }, readHeaders(req.rawHeaders), false);
       inFlight.begin(exchange);
       // All that a body asks of a context.
-      const bodyContext = { inFlight, bodyMemory, responder, log, settings: { maxAppendBytes: options.maxBodyBytes } } as unknown as Context;
+      const bodyContext = {
+        inFlight,
+        bodyMemory,
+        responder,
+        log,
+        settings: { maxAppendBytes: options.maxBodyBytes },
+      } as unknown as Context;
       const use = (body: Body): void => {
         this.taken.push(Buffer.isBuffer(body) ? body.length : 0);
         responder.send(exchange, 204, [], null);
@@ -175,12 +181,16 @@ test("sixteen request bodies that do not end leave others alone", async (context
   const server = await startServer(context);
   await server.send("PUT", "a", { headers: BYTES });
   const body = Buffer.alloc(16 * MIB - 1);
-  const begin = (): Promise<RawConnection> => server.begin("POST", "a", { headers: { ...BYTES, "Content-Length": String(16 * MIB) }, body });
+  const begin = (): Promise<RawConnection> =>
+    server.begin("POST", "a", { headers: { ...BYTES, "Content-Length": String(16 * MIB) }, body });
   // There is room for sixteen; the others are refused.
   const unfinished = await Promise.all(Array.from({ length: 20 }, begin));
   const statuses: number[] = [];
   for (const connection of unfinished) {
-    connection.answer().then(({ status }) => statuses.push(status), () => undefined);
+    connection.answer().then(
+      ({ status }) => statuses.push(status),
+      () => undefined,
+    );
   }
   const areSent = (): boolean => unfinished.every(({ socket }) => socket.writableLength === 0);
   while (statuses.length < 4 || !areSent()) await server.send("HEAD", "a");

@@ -37,15 +37,48 @@ const GET = requestBytes("GET", "a");
 const ROWS: readonly Row[] = [
   { title: "an idle connection", afterMs: 400, code: "request-timeout" },
   { title: "a head that never ends", sends: "GET /v1/stream/a HTTP/1.1\r\n", afterMs: 400, code: "request-timeout" },
-  { title: "a trickled head", trickles: "GET /v1/stream/a HTTP/1.1\r\nHost: a\r\nX: ".padEnd(4000, "x"), afterMs: 400, code: "request-timeout" },
-  { title: "a trickled head behind an answer", answered: [GET], trickles: "GET /v1/stream/a HTTP/1.1\r\nHost: a\r\nX: ".padEnd(4000, "x"), afterMs: 400, code: "request-timeout" },
-  { title: "a trickled body", sends: `${POST}Content-Length: 4000\r\n\r\n`, trickles: "x".repeat(4000), afterMs: 800, code: "request-timeout" },
-  { title: "a trickled body in chunks", sends: `${POST}Transfer-Encoding: chunked\r\n\r\n`, trickles: "1\r\nx\r\n".repeat(1000), afterMs: 800, code: "request-timeout" },
+  {
+    title: "a trickled head",
+    trickles: "GET /v1/stream/a HTTP/1.1\r\nHost: a\r\nX: ".padEnd(4000, "x"),
+    afterMs: 400,
+    code: "request-timeout",
+  },
+  {
+    title: "a trickled head behind an answer",
+    answered: [GET],
+    trickles: "GET /v1/stream/a HTTP/1.1\r\nHost: a\r\nX: ".padEnd(4000, "x"),
+    afterMs: 400,
+    code: "request-timeout",
+  },
+  {
+    title: "a trickled body",
+    sends: `${POST}Content-Length: 4000\r\n\r\n`,
+    trickles: "x".repeat(4000),
+    afterMs: 800,
+    code: "request-timeout",
+  },
+  {
+    title: "a trickled body in chunks",
+    sends: `${POST}Transfer-Encoding: chunked\r\n\r\n`,
+    trickles: "1\r\nx\r\n".repeat(1000),
+    afterMs: 800,
+    code: "request-timeout",
+  },
   { title: "a silent body", sends: `${POST}Content-Length: 4000\r\n\r\n`, afterMs: 800, code: "request-timeout" },
   { title: "a body that falls silent", sends: `${POST}Content-Length: 4000\r\n\r\nxxx`, afterMs: 800, code: "request-timeout" },
-  { title: "a body that was to continue, and is silent", sends: `${POST}Content-Length: 4000\r\nExpect: 100-continue\r\n\r\n`, afterMs: 800, code: "request-timeout" },
+  {
+    title: "a body that was to continue, and is silent",
+    sends: `${POST}Content-Length: 4000\r\nExpect: 100-continue\r\n\r\n`,
+    afterMs: 800,
+    code: "request-timeout",
+  },
   { title: "a connection that is kept for its next request", answered: [GET], afterMs: 600, code: null },
-  { title: "one that is kept after several answers", answered: [GET, requestBytes("POST", "a", { headers: TEXT, body: "more" }), GET], afterMs: 600, code: null },
+  {
+    title: "one that is kept after several answers",
+    answered: [GET, requestBytes("POST", "a", { headers: TEXT, body: "more" }), GET],
+    afterMs: 600,
+    code: null,
+  },
 ];
 
 /** Sends a byte of `bytes` every few milliseconds until the connection ends. */
@@ -104,7 +137,10 @@ for (const path of REQUEST_PATHS) {
   describe(`a client that is refused and goes on sending, on the ${path} path`, () => {
     const TOO_LONG = `${POST}Content-Length: 1000000\r\n\r\n`;
 
-    for (const { title, isTrickling } of [{ title: "nothing", isTrickling: false }, { title: "a little at a time", isTrickling: true }]) {
+    for (const { title, isTrickling } of [
+      { title: "nothing", isTrickling: false },
+      { title: "a little at a time", isTrickling: true },
+    ]) {
       test(`${title}, is cut after 30 s`, async (context) => {
         takePath(context, path);
         const server = await impatientServer(context, {});
@@ -154,12 +190,18 @@ for (const path of REQUEST_PATHS) {
       const server = await impatientServer(context);
       const body = Buffer.alloc(64 * 1024, "x");
       await server.send("PUT", "long", { body });
-      for (let count = 0; count < 15; count += 1) await server.send("POST", "long", { headers: { "Content-Type": "application/octet-stream" }, body });
+      for (let count = 0; count < 15; count += 1)
+        await server.send("POST", "long", { headers: { "Content-Type": "application/octet-stream" }, body });
       const connection = await server.connect();
       connection.socket.pause();
       // More than the system keeps between the two.
       const READS = 12;
-      connection.write(Buffer.concat([...Array.from({ length: READS }, () => requestBytes("GET", "long")), requestBytes("GET", "a?live=long-poll&offset=now")]));
+      connection.write(
+        Buffer.concat([
+          ...Array.from({ length: READS }, () => requestBytes("GET", "long")),
+          requestBytes("GET", "a?live=long-poll&offset=now"),
+        ]),
+      );
       while (connection.socket.bytesRead === 0) await server.send("HEAD", "a");
       // Most of the time that a client has to take something of its answer.
       server.clock.advance(55_000);

@@ -44,33 +44,42 @@ async function startMcp(context, streams, mayCount) {
 function connect(url, onNumber) {
   const client = new Client({ name: "test", version: "1.0.0" });
   client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => onNumber(params.data));
-  return { client, transport: new StreamableHTTPClientTransport(url, { reconnectionOptions: { initialReconnectionDelay: 10, maxReconnectionDelay: 50, reconnectionDelayGrowFactor: 1, maxRetries: 100 } }) };
+  return {
+    client,
+    transport: new StreamableHTTPClientTransport(url, {
+      reconnectionOptions: { initialReconnectionDelay: 10, maxReconnectionDelay: 50, reconnectionDelayGrowFactor: 1, maxRetries: 100 },
+    }),
+  };
 }
 
-test("a call whose connection is cut in its middle goes on where it was: nothing is lost and nothing comes twice", { timeout: 30_000 }, async (context) => {
-  const dir = mkdtempSync(join(tmpdir(), "streamdir-mcp-"));
-  const streams = await createServer({ dir, port: 0, log: { debug() {}, info() {}, warn() {}, error() {} } });
-  context.after(async () => {
-    await streams.close();
-    rmSync(dir, { recursive: true, force: true });
-  });
+test(
+  "a call whose connection is cut in its middle goes on where it was: nothing is lost and nothing comes twice",
+  { timeout: 30_000 },
+  async (context) => {
+    const dir = mkdtempSync(join(tmpdir(), "streamdir-mcp-"));
+    const streams = await createServer({ dir, port: 0, log: { debug() {}, info() {}, warn() {}, error() {} } });
+    context.after(async () => {
+      await streams.close();
+      rmSync(dir, { recursive: true, force: true });
+    });
 
-  const seen = [];
-  let goOn = () => {};
-  const firstIsSeen = new Promise((resolve) => (goOn = resolve));
-  const { url, cut } = await startMcp(context, streams.url, async (number) => {
-    if (number !== 2) return;
-    await firstIsSeen;
-    // From here on the client is told nothing but what it comes back for.
-    cut();
-  });
-  const { client, transport } = connect(url, (number) => {
-    seen.push(number);
-    goOn();
-  });
-  await client.connect(transport);
-  const result = await client.request({ method: "tools/call", params: { name: "count", arguments: {} } }, CallToolResultSchema);
-  assert.deepEqual(result.content, [{ type: "text", text: "counted" }]);
-  assert.deepEqual(seen, [1, 2, 3]);
-  await client.close();
-});
+    const seen = [];
+    let goOn = () => {};
+    const firstIsSeen = new Promise((resolve) => (goOn = resolve));
+    const { url, cut } = await startMcp(context, streams.url, async (number) => {
+      if (number !== 2) return;
+      await firstIsSeen;
+      // From here on the client is told nothing but what it comes back for.
+      cut();
+    });
+    const { client, transport } = connect(url, (number) => {
+      seen.push(number);
+      goOn();
+    });
+    await client.connect(transport);
+    const result = await client.request({ method: "tools/call", params: { name: "count", arguments: {} } }, CallToolResultSchema);
+    assert.deepEqual(result.content, [{ type: "text", text: "counted" }]);
+    assert.deepEqual(seen, [1, 2, 3]);
+    await client.close();
+  },
+);

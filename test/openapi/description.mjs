@@ -71,7 +71,10 @@ export class Description {
 
   #resolve(node) {
     if (node?.$ref === undefined) return node;
-    return node.$ref.slice(2).split("/").reduce((at, key) => at[key], this.document);
+    return node.$ref
+      .slice(2)
+      .split("/")
+      .reduce((at, key) => at[key], this.document);
   }
 
   #faultsOfHeaders(response, has) {
@@ -134,9 +137,17 @@ function parsed(text) {
 
 /** The data of the control events that are there whole. */
 function controlEvents(text) {
-  const events = text.split("\n\n").slice(0, -1).map((event) => event.split("\n"));
+  const events = text
+    .split("\n\n")
+    .slice(0, -1)
+    .map((event) => event.split("\n"));
   const ofControl = events.filter((lines) => lines.includes("event: control"));
-  return ofControl.map((lines) => lines.filter((line) => line.startsWith("data:")).map((line) => line.slice(5)).join("\n"));
+  return ofControl.map((lines) =>
+    lines
+      .filter((line) => line.startsWith("data:"))
+      .map((line) => line.slice(5))
+      .join("\n"),
+  );
 }
 
 /** One name may come more than once: then its values are one list. */

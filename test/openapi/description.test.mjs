@@ -4,7 +4,14 @@ import { describe, test } from "node:test";
 import { Description } from "./description.mjs";
 
 const description = new Description();
-const ON_ALL = ["X-Content-Type-Options", "nosniff", "Cross-Origin-Resource-Policy", "cross-origin", "Content-Security-Policy", "sandbox; default-src 'none'"];
+const ON_ALL = [
+  "X-Content-Type-Options",
+  "nosniff",
+  "Cross-Origin-Resource-Policy",
+  "cross-origin",
+  "Content-Security-Policy",
+  "sandbox; default-src 'none'",
+];
 const TOKEN = "0000000000000000_0000000000000000";
 const PROBLEM = ["Content-Type", "application/problem+json", "Cache-Control", "no-store"];
 
@@ -19,7 +26,13 @@ function refusal(code, status, more = {}) {
 
 function follow(control) {
   const headers = [...ON_ALL, "Content-Type", "text/event-stream", "Cache-Control", "no-cache", "X-Accel-Buffering", "no"];
-  return append({ method: "GET", status: 200, target: "/v1/stream/a?live=sse&offset=-1", headers, body: `event: control\ndata:${control}\nid: 1\n\nevent: da` });
+  return append({
+    method: "GET",
+    status: 200,
+    target: "/v1/stream/a?live=sse&offset=-1",
+    headers,
+    body: `event: control\ndata:${control}\nid: 1\n\nevent: da`,
+  });
 }
 
 describe("an answer as it is described has no fault", () => {
@@ -28,7 +41,13 @@ describe("an answer as it is described has no fault", () => {
     "a refused append": refusal("empty-body", 400),
     "a refusal that any request can have": refusal("shutting-down", 503, { headers: [...ON_ALL, ...PROBLEM, "Retry-After", "5"] }),
     "a method that there is not": refusal("method-not-allowed", 405, { method: "PATCH", headers: [...ON_ALL, ...PROBLEM, "Allow", "GET"] }),
-    "the page at the prefix": append({ method: "GET", target: "/v1/stream/", status: 200, headers: [...ON_ALL, "Content-Type", "text/plain; charset=utf-8", "Cache-Control", "no-store"], body: "a" }),
+    "the page at the prefix": append({
+      method: "GET",
+      target: "/v1/stream/",
+      status: 200,
+      headers: [...ON_ALL, "Content-Type", "text/plain; charset=utf-8", "Cache-Control", "no-store"],
+      body: "a",
+    }),
     "what was no HTTP": refusal("bad-request", 400, { method: null, target: "" }),
     "HEAD, which has no body": refusal("stream-not-found", 404, { method: "HEAD", body: "" }),
     "events, the last of them cut off": follow(`{"streamNextOffset":"${TOKEN}","upToDate":true}`),
@@ -42,18 +61,28 @@ describe("an answer that is not as described has a fault", () => {
     "no offset": [append({ headers: ON_ALL }), /stream-next-offset is missing/],
     "an offset that is none": [append({ headers: [...ON_ALL, "Stream-Next-Offset", "7"] }), /stream-next-offset must match pattern/],
     "a header of another answer": [append({ headers: [...ON_ALL, "Stream-Next-Offset", TOKEN, "ETag", '"a"'] }), /etag is not described/],
-    "a number that is none": [append({ headers: [...ON_ALL, "Stream-Next-Offset", TOKEN, "Producer-Seq", "-1"] }), /producer-seq must be integer/],
+    "a number that is none": [
+      append({ headers: [...ON_ALL, "Stream-Next-Offset", TOKEN, "Producer-Seq", "-1"] }),
+      /producer-seq must be integer/,
+    ],
     "no header of every answer": [append({ headers: ["Stream-Next-Offset", TOKEN] }), /x-content-type-options is missing/],
     "a code of another operation": [refusal("invalid-query", 400), /code must be equal to one of/],
     "a code of another status": [refusal("stream-closed", 400), /code must be equal to one of/],
     "a refusal without when to try again": [refusal("storage-full", 507), /retry-after is missing/],
-    "a refusal that a cache may keep": [refusal("empty-body", 400, { headers: [...ON_ALL, "Content-Type", "application/problem+json"] }), /cache-control is missing/],
+    "a refusal that a cache may keep": [
+      refusal("empty-body", 400, { headers: [...ON_ALL, "Content-Type", "application/problem+json"] }),
+      /cache-control is missing/,
+    ],
     "a body that is no JSON": [refusal("empty-body", 400, { body: "{" }), /the body must be object/],
-    "a body of another type": [refusal("empty-body", 400, { headers: [...ON_ALL, "Content-Type", "text/html", "Cache-Control", "no-store"] }), /text\/html is not described/],
+    "a body of another type": [
+      refusal("empty-body", 400, { headers: [...ON_ALL, "Content-Type", "text/html", "Cache-Control", "no-store"] }),
+      /text\/html is not described/,
+    ],
     "a control event with more": [follow(`{"streamNextOffset":"${TOKEN}","x":1}`), /control event must NOT have additional/],
     "success where nothing is": [append({ target: "/elsewhere" }), /.+/],
   };
-  for (const [title, [answered, words]] of Object.entries(wrong)) test(title, () => assert.match(description.faultsOf(answered).join("\n"), words));
+  for (const [title, [answered, words]] of Object.entries(wrong))
+    test(title, () => assert.match(description.faultsOf(answered).join("\n"), words));
 });
 
 /** The codes that a schema takes. */
@@ -63,7 +92,9 @@ function codesOf({ enum: several, const: one }) {
 
 test("every error of docs/errors.md is described, with its status, and no other", () => {
   const page = readFileSync(new URL("../../docs/errors.md", import.meta.url), "utf8");
-  const statuses = Object.fromEntries([...page.matchAll(/^\| `([a-z-]+)` \| (\d+) \|/gm)].map(([, code, status]) => [code, Number(status)]));
+  const statuses = Object.fromEntries(
+    [...page.matchAll(/^\| `([a-z-]+)` \| (\d+) \|/gm)].map(([, code, status]) => [code, Number(status)]),
+  );
   const responses = Object.values(description.document.components.responses);
   const refusals = responses.flatMap(({ content }) => content?.["application/problem+json"]?.schema.properties ?? []);
   for (const { status, code } of refusals) {

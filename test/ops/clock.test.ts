@@ -11,7 +11,10 @@ describe("the system's clock", () => {
     const readings = [1000, 1005, 900, 1004, 1006];
     t.mock.method(Date, "now", () => readings.shift() ?? 0);
     const clock = systemClock();
-    assert.deepEqual([1, 2, 3, 4, 5].map(() => clock.nowMs()), [1000, 1005, 1005, 1005, 1006]);
+    assert.deepEqual(
+      [1, 2, 3, 4, 5].map(() => clock.nowMs()),
+      [1000, 1005, 1005, 1005, 1006],
+    );
   });
 
   test("calls back once, after the delay", async () => {
@@ -38,7 +41,9 @@ describe("the system's clock", () => {
 
   test("waits as long as it can where the delay is longer than a timer keeps", (t) => {
     const { mock } = t.mock.method(globalThis, "setTimeout");
-    systemClock().after(Number.MAX_SAFE_INTEGER, () => {}).cancel();
+    systemClock()
+      .after(Number.MAX_SAFE_INTEGER, () => {})
+      .cancel();
     assert.equal(mock.calls[0]?.arguments[1], 2 ** 31 - 1);
   });
 

@@ -23,7 +23,12 @@ function jsonOf(message: string, fields?: LogFields): string {
 describe("a text log", () => {
   const rows: readonly [title: string, message: string, fields: LogFields | undefined, line: string][] = [
     ["a message alone", "ready", undefined, "ready"],
-    ["values of every type", "recovered", { streams: 3, ms: 1.5, clean: true, torn: null }, "recovered streams=3 ms=1.5 clean=true torn=null"],
+    [
+      "values of every type",
+      "recovered",
+      { streams: 3, ms: 1.5, clean: true, torn: null },
+      "recovered streams=3 ms=1.5 clean=true torn=null",
+    ],
     ["plain text without quotes", "a", { dir: "/var/lib/x-1", url: "http://[::1]:80/v1/" }, "a dir=/var/lib/x-1 url=http://[::1]:80/v1/"],
     ["text with a space in quotes", "a", { why: "no room" }, 'a why="no room"'],
     ["text that could be taken for more fields in quotes", "a", { b: 'c" d=e' }, 'a b="c\\" d=e"'],
@@ -46,13 +51,19 @@ describe("a text log", () => {
       log.warn("a");
       log.error("a");
     });
-    assert.deepEqual(written, ["debug", "info ", "warn ", "error"].map((level) => `${TIME} ${level} a`));
+    assert.deepEqual(
+      written,
+      ["debug", "info ", "warn ", "error"].map((level) => `${TIME} ${level} a`),
+    );
   });
 });
 
 describe("a JSON log", () => {
   test("writes one object with time, level, message and fields", () => {
-    assert.equal(jsonOf("ready", { port: 1, tls: false, to: null }), `{"time":"${TIME}","level":"info","msg":"ready","port":1,"tls":false,"to":null}`);
+    assert.equal(
+      jsonOf("ready", { port: 1, tls: false, to: null }),
+      `{"time":"${TIME}","level":"info","msg":"ready","port":1,"tls":false,"to":null}`,
+    );
   });
 
   test("keeps what the head says when a field has its name", () => {
@@ -76,7 +87,10 @@ describe("a log's level", () => {
   for (const level of LOG_LEVELS) {
     test(`${level} keeps ${kept[level]} of the four severities`, () => {
       const written = lines({ level }, (log) => severities.forEach((severity) => log[severity](severity)));
-      assert.deepEqual(written.map((line) => line.split(" ").at(-1)), severities.slice(4 - kept[level]));
+      assert.deepEqual(
+        written.map((line) => line.split(" ").at(-1)),
+        severities.slice(4 - kept[level]),
+      );
     });
   }
 });

@@ -17,7 +17,13 @@ const watched = new WatchedFetch();
 /** What a model answers in the AI SDK's chunks. */
 function newReply(): Reply<UIMessageChunk> {
   const words = WORDS.map((delta): UIMessageChunk => ({ type: "text-delta", id: "t", delta }));
-  return new Reply([{ type: "start", messageId: "a" }, { type: "text-start", id: "t" }, ...words, { type: "text-end", id: "t" }, { type: "finish" }]);
+  return new Reply([
+    { type: "start", messageId: "a" },
+    { type: "text-start", id: "t" },
+    ...words,
+    { type: "text-end", id: "t" },
+    { type: "finish" },
+  ]);
 }
 
 /** The application's own server, as the package's documentation has it: it writes the reply to a stream of ours. */
@@ -34,7 +40,13 @@ class Backend {
 
   /** Asks for the reply; what the page reads of it. */
   async send(): Promise<ReadableStreamDefaultReader<UIMessageChunk>> {
-    const stream = await this.transport.sendMessages({ chatId: this.chatId, trigger: "submit-message", messageId: undefined, messages: [QUESTION], abortSignal: undefined });
+    const stream = await this.transport.sendMessages({
+      chatId: this.chatId,
+      trigger: "submit-message",
+      messageId: undefined,
+      messages: [QUESTION],
+      abortSignal: undefined,
+    });
     return stream.getReader();
   }
 
@@ -80,7 +92,9 @@ class Page extends AbstractChat<UIMessage> {
   }
 
   get answer(): string {
-    const texts = this.messages.filter(({ role }) => role === "assistant").flatMap(({ parts }) => parts.map((part) => (part.type === "text" ? part.text : "")));
+    const texts = this.messages
+      .filter(({ role }) => role === "assistant")
+      .flatMap(({ parts }) => parts.map((part) => (part.type === "text" ? part.text : "")));
     return texts.join("");
   }
 }

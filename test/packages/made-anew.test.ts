@@ -56,7 +56,11 @@ function isGone(fault: unknown): boolean {
 }
 
 /** What a session reads until it is told so; ends it at once where it takes anything but what `old` has. */
-async function textUntilGone(response: StreamResponse, old: RegExp, onChunk = async (_arrived: string, _soFar: string): Promise<void> => {}): Promise<string> {
+async function textUntilGone(
+  response: StreamResponse,
+  old: RegExp,
+  onChunk = async (_arrived: string, _soFar: string): Promise<void> => {},
+): Promise<string> {
   let text = "";
   response.subscribeText(async (chunk) => {
     text += chunk.text;
@@ -77,7 +81,11 @@ for (const live of LIVE_MODES) {
 
   test(`a reader between two answers of its backlog is told that its stream is another now, live: ${live}`, async () => {
     const old = Array.from({ length: 4 }, () => "a".repeat(600_000));
-    const made = await MadeAnew.create("text/plain", old, old.map(() => "b".repeat(700_000)));
+    const made = await MadeAnew.create(
+      "text/plain",
+      old,
+      old.map(() => "b".repeat(700_000)),
+    );
     const response = await stream({ url: made.url, live, fetch: made.fetch });
     assert.notEqual(await textUntilGone(response, /^a*$/), "");
     assert.deepEqual(made.statuses, [200, 410]);
@@ -85,9 +93,19 @@ for (const live of LIVE_MODES) {
 
   test(`a database takes nothing of the stream that has its stream's name, live: ${live}`, async (context) => {
     context.mock.method(console, "error", () => {});
-    const state = createStateSchema({ users: { schema: { "~standard": { version: 1, vendor: "streamdir", validate: (value) => ({ value }) } }, type: "user", primaryKey: "id" } });
+    const state = createStateSchema({
+      users: {
+        schema: { "~standard": { version: 1, vendor: "streamdir", validate: (value) => ({ value }) } },
+        type: "user",
+        primaryKey: "id",
+      },
+    });
     const change = (id: string, name: string) => JSON.stringify(state.users.insert({ value: { id, name } }));
-    const made = await MadeAnew.create("application/json", [change("1", "Ada")], [change("2", "Bob, whose name is longer"), change("3", "Cleo")]);
+    const made = await MadeAnew.create(
+      "application/json",
+      [change("1", "Ada")],
+      [change("2", "Bob, whose name is longer"), change("3", "Cleo")],
+    );
     const db = createStreamDB({ streamOptions: { url: made.url, contentType: "application/json", fetch: made.fetch }, state, live });
     context.after(() => db.close());
     await db.preload();

@@ -19,7 +19,10 @@ interface Message {
   text: string;
 }
 
-const state = createStateSchema({ users: { schema: schemaOf<User>(), type: "user", primaryKey: "id" }, messages: { schema: schemaOf<Message>(), type: "message", primaryKey: "id" } });
+const state = createStateSchema({
+  users: { schema: schemaOf<User>(), type: "user", primaryKey: "id" },
+  messages: { schema: schemaOf<Message>(), type: "message", primaryKey: "id" },
+});
 const server = await Server.start();
 
 /** What takes every value; the types are all that these tests need. */
@@ -78,7 +81,9 @@ for (const live of LIVE_MODES) {
     assert.deepEqual(rowsOf(db.collections.users), [{ id: "1", name: "Ada L." }]);
 
     const seen: string[] = [];
-    db.collections.users.subscribeChanges((changes) => void seen.push(...changes.map(({ type, key }) => `${type} ${key}`)), { includeInitialState: true });
+    db.collections.users.subscribeChanges((changes) => void seen.push(...changes.map(({ type, key }) => `${type} ${key}`)), {
+      includeInitialState: true,
+    });
     for (const change of [
       state.users.insert({ value: { id: "3", name: "Cleo" } }),
       state.users.update({ value: { id: "3", name: "Cleopatra" } }),
@@ -89,7 +94,10 @@ for (const live of LIVE_MODES) {
       await db.utils.awaitTxId(await write(handle, change), ARRIVES_WITHIN_MS);
     }
     assert.deepEqual(seen, ["insert 1", "insert 3", "update 3", "insert 4", "update 4", "delete 1"]);
-    assert.deepEqual(rowsOf(db.collections.users), [{ id: "3", name: "Cleopatra" }, { id: "4", name: "Dora M." }]);
+    assert.deepEqual(rowsOf(db.collections.users), [
+      { id: "3", name: "Cleopatra" },
+      { id: "4", name: "Dora M." },
+    ]);
 
     await db.actions.greet({ id: "m1", text: "hello" }).isPersisted.promise;
     assert.deepEqual(rowsOf(db.collections.messages), [{ id: "m1", text: "hello" }]);
@@ -103,7 +111,10 @@ for (const live of LIVE_MODES) {
     const txids = await Promise.all(numbers.map((id) => write(handle, state.users.insert({ value: { id, name: `user ${id}` } }))));
     for (const db of [one, other]) {
       await Promise.all(txids.map((txid) => db.utils.awaitTxId(txid, ARRIVES_WITHIN_MS)));
-      assert.deepEqual(rowsOf(db.collections.users), numbers.map((id) => ({ id, name: `user ${id}` })));
+      assert.deepEqual(
+        rowsOf(db.collections.users),
+        numbers.map((id) => ({ id, name: `user ${id}` })),
+      );
     }
   });
 
@@ -129,11 +140,20 @@ for (const live of LIVE_MODES) {
     const rest = await stream<ChangeEvent>({ url: handle.url, offset, live });
     const materialized = new MaterializedState();
     materialized.applyBatch(await rest.json());
-    assert.deepEqual([...materialized.getType("user")], [["1", { id: "1", name: "Ada L." }], ["2", { id: "2", name: "Bob" }]]);
+    assert.deepEqual(
+      [...materialized.getType("user")],
+      [
+        ["1", { id: "1", name: "Ada L." }],
+        ["2", { id: "2", name: "Bob" }],
+      ],
+    );
 
     const again = open(context, handle, live);
     await again.preload();
-    assert.deepEqual(rowsOf(again.collections.users), [{ id: "1", name: "Ada L." }, { id: "2", name: "Bob" }]);
+    assert.deepEqual(rowsOf(again.collections.users), [
+      { id: "1", name: "Ada L." },
+      { id: "2", name: "Bob" },
+    ]);
     assert.equal(again.offset, rest.offset);
   });
 

@@ -53,14 +53,23 @@ class Backend {
 
   connect(initialOffset?: string): DurableStreamConnection {
     const fetchClient: typeof fetch = (input, init) => this.#answer(new Request(input, init));
-    return durableStreamConnection({ sendUrl: API, readUrl: this.streamUrl, fetchClient, ...(initialOffset === undefined ? {} : { initialOffset }) });
+    return durableStreamConnection({
+      sendUrl: API,
+      readUrl: this.streamUrl,
+      fetchClient,
+      ...(initialOffset === undefined ? {} : { initialOffset }),
+    });
   }
 
   async #answer(request: Request): Promise<Response> {
     const { messages } = (await request.json()) as { messages: UIMessage[] }; // as the package sends it
     const question = messages.at(-1);
     assert.equal(question?.role, "user");
-    return toDurableChatSessionResponse({ stream: { writeUrl: this.streamUrl }, newMessages: [{ ...QUESTION, id: question.id }], responseStream: this.#reply });
+    return toDurableChatSessionResponse({
+      stream: { writeUrl: this.streamUrl },
+      newMessages: [{ ...QUESTION, id: question.id }],
+      responseStream: this.#reply,
+    });
   }
 }
 
@@ -111,7 +120,14 @@ test("a subscription that is left in the middle of a reply goes on where it was,
   assert.deepEqual(await first.next(), { type: "MESSAGES_SNAPSHOT", messages: [] });
   await connection.send([QUESTION]);
   const echo = await first.take(3);
-  assert.deepEqual(echo.map(({ type, messageId }) => [type, messageId]), [["TEXT_MESSAGE_START", "q"], ["TEXT_MESSAGE_CONTENT", "q"], ["TEXT_MESSAGE_END", "q"]]);
+  assert.deepEqual(
+    echo.map(({ type, messageId }) => [type, messageId]),
+    [
+      ["TEXT_MESSAGE_START", "q"],
+      ["TEXT_MESSAGE_CONTENT", "q"],
+      ["TEXT_MESSAGE_END", "q"],
+    ],
+  );
   const half = await follow(reply, 0, 20, first);
   await first.leave();
   reply.releaseTo(30); // nobody reads
@@ -134,7 +150,13 @@ test("a page that is loaded again begins with a snapshot and its offset, and get
   await left.leave();
 
   const { messages, offset } = await materializeSnapshotFromDurableStream({ readUrl: backend.streamUrl });
-  assert.deepEqual(messages.map(({ id, parts }) => [id, parts]), [["q", QUESTION.parts], ["a", [{ type: "text", content: WORDS.slice(0, 20).join("") }]]]);
+  assert.deepEqual(
+    messages.map(({ id, parts }) => [id, parts]),
+    [
+      ["q", QUESTION.parts],
+      ["a", [{ type: "text", content: WORDS.slice(0, 20).join("") }]],
+    ],
+  );
   const after = new Subscription(context, backend.connect(offset));
   assert.deepEqual(await follow(reply, 22, reply.chunks.length, after), reply.chunks.slice(22));
 });
@@ -176,7 +198,10 @@ test("TanStack's own chat shows an answer once on two pages, one of which was lo
   await sent;
   for (const page of [first, second]) {
     assert.equal(await page.answerUpTo("word39 "), WORDS.join(""));
-    assert.deepEqual(page.client.getMessages().map(({ role }) => role), ["user", "assistant"]);
+    assert.deepEqual(
+      page.client.getMessages().map(({ role }) => role),
+      ["user", "assistant"],
+    );
   }
 });
 

@@ -34,7 +34,13 @@ export class Room {
   }
 
   /** `compactionThreshold` in bytes of updates; 1 MiB when it is left to the package. */
-  static async open(context: TestContext, docId: string, server: Server, watched: WatchedFetch, compactionThreshold?: number): Promise<Room> {
+  static async open(
+    context: TestContext,
+    docId: string,
+    server: Server,
+    watched: WatchedFetch,
+    compactionThreshold?: number,
+  ): Promise<Room> {
     const room = new Room(context, docId, server, watched);
     await room.serve(compactionThreshold);
     return room;

@@ -13,7 +13,8 @@ const watched = new WatchedFetch();
 
 /** Whether our server, not the package's, answered such a request with success. */
 function isAnswerTo(method: string, part: string): (exchange: Exchange) => boolean {
-  return (exchange) => exchange.url.origin === server.origin && exchange.method === method && exchange.status < 300 && exchange.url.pathname.includes(part);
+  return (exchange) =>
+    exchange.url.origin === server.origin && exchange.method === method && exchange.status < 300 && exchange.url.pathname.includes(part);
 }
 
 function answersTo(method: string, part: string): Exchange[] {
@@ -55,7 +56,10 @@ test("two documents stay one through two compactions, and so does who joins afte
   emil.fields.set("reader", "Emil");
   await same(ada, bob, cleo, dora, emil);
 
-  assert.ok(room.snapshotBytes.every((bytes) => bytes > MIB), `snapshots above --chunk-bytes: ${room.snapshotBytes.join(", ")} bytes`);
+  assert.ok(
+    room.snapshotBytes.every((bytes) => bytes > MIB),
+    `snapshots above --chunk-bytes: ${room.snapshotBytes.join(", ")} bytes`,
+  );
   assert.deepEqual(room.faults, []);
 });
 
@@ -97,7 +101,8 @@ for (const liveMode of ["sse", "long-poll"] as const) {
 test("an update that comes before an SSE connection stands is in its first events, whole", async (context) => {
   const room = await Room.open(context, "between", server, watched, 64 * MIB);
   const ada = await room.join("long-poll");
-  const isConnecting = (url: URL) => url.origin === server.origin && url.pathname.includes("/between/.updates") && url.searchParams.get("live") === "sse";
+  const isConnecting = (url: URL) =>
+    url.origin === server.origin && url.pathname.includes("/between/.updates") && url.searchParams.get("live") === "sse";
   watched.beforeNext(isConnecting, () => ada.write(MORE_THAN_A_CHUNK, MORE_THAN_A_CHUNK));
   const bob = await room.join("sse");
   await same(ada, bob);
@@ -110,7 +115,10 @@ test("who is there shows to the others, until he leaves", async (context) => {
   const room = await Room.open(context, "presence", server, watched);
   const ada = await room.join("sse");
   const bob = await room.join("long-poll");
-  await watched.answered(({ url }) => url.origin === room.url && url.searchParams.has("awareness") && url.searchParams.get("live") === "sse", 2);
+  await watched.answered(
+    ({ url }) => url.origin === room.url && url.searchParams.has("awareness") && url.searchParams.get("live") === "sse",
+    2,
+  );
 
   const adaIsSeen = bob.seenOf(ada);
   ada.awareness.setLocalState({ name: "Ada", cursor: 7 });

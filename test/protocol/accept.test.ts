@@ -24,4 +24,5 @@ const ROWS: readonly [accept: string | undefined, expected: string][] = [
   ["application/json;q=nonsense, text/html;q=0.001", "text/html"],
   [";;,,=", "text/plain"],
 ];
-for (const [accept, expected] of ROWS) test(`Accept: ${accept} is given ${expected}`, () => assert.equal(preferredType(accept, OFFERS), expected));
+for (const [accept, expected] of ROWS)
+  test(`Accept: ${accept} is given ${expected}`, () => assert.equal(preferredType(accept, OFFERS), expected));

@@ -51,7 +51,15 @@ test("the offset token of a place parses back to it", () => {
 });
 
 test("offset tokens sort as text in the order of their places", () => {
-  const places: [number, number][] = [[0, 0], [0, 9], [0, 10], [0, 67_108_863], [67_108_864, 0], [67_108_864, 5], [134_217_728, 1]];
+  const places: [number, number][] = [
+    [0, 0],
+    [0, 9],
+    [0, 10],
+    [0, 67_108_863],
+    [67_108_864, 0],
+    [67_108_864, 5],
+    [134_217_728, 1],
+  ];
   const tokens = places.map(([start, byte]) => formatOffset(start, byte, 999_998));
   assert.deepEqual([...tokens].sort(), tokens);
 });
@@ -59,7 +67,13 @@ test("offset tokens sort as text in the order of their places", () => {
 test("the start of a stream has one offset token whoever wrote what follows, and one more is the start, too", () => {
   assert.equal(START_TOKEN, `${ZERO}_${ZERO}`);
   for (const check of [0, 7, 999_998]) assert.equal(formatOffset(0, 0, check), START_TOKEN);
-  const table: [token: string, expected: boolean][] = [[START_TOKEN, true], [`${ZERO}_0000000000000001`, true], [`${ZERO}_0000000000000002`, false], [`${ZERO}_0000000001000000`, false], [`0000000000000001_${ZERO}`, false]];
+  const table: [token: string, expected: boolean][] = [
+    [START_TOKEN, true],
+    [`${ZERO}_0000000000000001`, true],
+    [`${ZERO}_0000000000000002`, false],
+    [`${ZERO}_0000000001000000`, false],
+    [`0000000000000001_${ZERO}`, false],
+  ];
   for (const [token, expected] of table) {
     const parsed = parseOffset(token);
     assert.ok(parsed?.kind === "at");

@@ -64,7 +64,25 @@ test("an SSE control event is one flat object on the line after its name", () =>
 test("any payload comes back whole from SSE events and forges none", () => {
   const seed = seedOfRun();
   const random = seededRandom(seed);
-  const pieces = ["\r", "\n", "\r\n", " ", "  ", "\t", ":", "event: control", "data: {}", "data:", "id: 9", "x", "é🌊", "\0", "\ufeff", "\u2028", "\u0085"];
+  const pieces = [
+    "\r",
+    "\n",
+    "\r\n",
+    " ",
+    "  ",
+    "\t",
+    ":",
+    "event: control",
+    "data: {}",
+    "data:",
+    "id: 9",
+    "x",
+    "é🌊",
+    "\0",
+    "\ufeff",
+    "\u2028",
+    "\u0085",
+  ];
   for (let round = 0; round < 2000; round++) {
     const count = Math.floor(random() * 12);
     const payload = Buffer.from(Array.from({ length: count }, () => pieces[Math.floor(random() * pieces.length)]).join(""));
@@ -73,10 +91,17 @@ test("any payload comes back whole from SSE events and forges none", () => {
     const wire = Buffer.concat([CONTROL, encodeDataEvent(payload, "text"), encodeDataEvent(payload, "base64"), CONTROL]);
     const events = parseEventStream(wire.toString("latin1"));
     const message = `seed ${seed}, round ${round}, payload ${JSON.stringify(binary)}`;
-    assert.deepEqual(events.map((event) => event.type), ["control", "data", "data", "control"], message);
+    assert.deepEqual(
+      events.map((event) => event.type),
+      ["control", "data", "data", "control"],
+      message,
+    );
     assert.equal(events[1]?.data, binary.replace(/\r\n?/g, "\n"), message);
     assert.equal(events[2]?.data, payload.toString("base64"), message);
-    assert.ok(events.every((event) => event.lastEventId === OFFSET), message);
+    assert.ok(
+      events.every((event) => event.lastEventId === OFFSET),
+      message,
+    );
   }
 });
 
@@ -112,7 +137,15 @@ test("few SSE readers reconnect at once, many at times of their own within a sec
     [100_000, 100, 1000],
   ];
   for (const [readers, withLeast, withMost] of table) {
-    assert.equal(retryDelayMs(readers, () => 0), withLeast, String(readers));
-    assert.equal(retryDelayMs(readers, () => 1 - 2 ** -53), withMost, String(readers));
+    assert.equal(
+      retryDelayMs(readers, () => 0),
+      withLeast,
+      String(readers),
+    );
+    assert.equal(
+      retryDelayMs(readers, () => 1 - 2 ** -53),
+      withMost,
+      String(readers),
+    );
   }
 });

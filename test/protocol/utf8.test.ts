@@ -61,7 +61,7 @@ test("text in parts is UTF-8 exactly if it is as a whole, however it is cut", ()
     // Half of them are damaged.
     if (bytes.length > 0 && random() < 0.5) bytes[below(bytes.length)] = 0x80 + below(0x80);
     const parts: Buffer[] = [];
-    for (let from = 0; from < bytes.length; ) parts.push(bytes.subarray(from, (from += 1 + below(4))));
+    for (let from = 0; from < bytes.length;) parts.push(bytes.subarray(from, (from += 1 + below(4))));
     assert.equal(isValidInParts(parts), isUtf8(bytes), `seed ${seed}, round ${round}: ${bytes.toString("hex")}`);
   }
 });

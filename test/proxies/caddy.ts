@@ -20,6 +20,11 @@ export async function startCaddy(scope: TestScope, originPort: number): Promise<
   // It would listen on all addresses, and on a port of its own to be administered.
   writeFileSync(config, `{\n\tadmin off\n\tdefault_bind 127.0.0.1\n}\nimport ${DOCUMENTED}\n`);
   const env = { STREAMDIR_SITE: site, STREAMDIR_UPSTREAM: `127.0.0.1:${originPort}`, HOME: dir, XDG_DATA_HOME: dir, XDG_CONFIG_HOME: dir };
-  await startProxy(scope, { command: "caddy", args: ["run", "--config", config, "--adapter", "caddyfile"], env, ready: /serving initial configuration/ });
+  await startProxy(scope, {
+    command: "caddy",
+    args: ["run", "--config", config, "--adapter", "caddyfile"],
+    env,
+    ready: /serving initial configuration/,
+  });
   return `${site}/v1/stream/`;
 }

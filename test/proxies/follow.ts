@@ -44,7 +44,10 @@ export class EventFollower {
 
   /** The data of all events that came. */
   get data(): string {
-    return this.#events.filter(({ type }) => type === "data").map(({ data }) => data).join("|");
+    return this.#events
+      .filter(({ type }) => type === "data")
+      .map(({ data }) => data)
+      .join("|");
   }
 
   get #events(): ParsedEvent[] {

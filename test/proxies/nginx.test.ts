@@ -11,7 +11,8 @@ const TIMEOUT_MS = 120_000;
 
 /** What nginx does by default, behind one line of configuration; `more` are lines for the place of that line. */
 function plainBlock(...more: string[]): HttpBlock {
-  return ({ port, originPort }) => `server {\n  listen 127.0.0.1:${port};\n  location / {\n    proxy_pass http://127.0.0.1:${originPort};\n${more.join("\n")}\n  }\n}\n`;
+  return ({ port, originPort }) =>
+    `server {\n  listen 127.0.0.1:${port};\n  location / {\n    proxy_pass http://127.0.0.1:${originPort};\n${more.join("\n")}\n  }\n}\n`;
 }
 
 /** A cache as nginx has it by default: it turns HEAD into GET. */
@@ -59,7 +60,10 @@ describe("behind nginx as docs/nginx.conf has it", { skip: lacksNginx, timeout: 
     const origin = await Origin.start(context);
     const { url } = await Nginx.start(context, origin.port);
     await ask(`${url}s`, "PUT", { headers: TEXT, body: "one" });
-    for (const [target, reads] of [["s?offset=-1", 1], ["s", 3]] as const) {
+    for (const [target, reads] of [
+      ["s?offset=-1", 1],
+      ["s", 3],
+    ] as const) {
       const { headers } = await ask(`${url}${target}`, "GET");
       const again = await ask(`${url}${target}`, "GET", { headers: { "If-None-Match": String(headers["etag"]) } });
       assert.deepEqual([again.status, again.headers["stream-next-offset"], origin.reads], [304, headers["stream-next-offset"], reads]);
@@ -91,7 +95,10 @@ describe("behind nginx as docs/nginx.conf has it", { skip: lacksNginx, timeout: 
   });
 });
 
-for (const [what, block] of [["as docs/nginx.conf has it", documentedBlock], ["that turns HEAD into GET for its cache", defaultCache]] as const) {
+for (const [what, block] of [
+  ["as docs/nginx.conf has it", documentedBlock],
+  ["that turns HEAD into GET for its cache", defaultCache],
+] as const) {
   describe(`behind nginx ${what}`, { skip: lacksNginx, timeout: TIMEOUT_MS }, () => {
     test("HEAD tells the tail, whatever was read or asked before", async (context) => {
       const origin = await Origin.start(context);

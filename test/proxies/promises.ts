@@ -38,7 +38,8 @@ export function proxyPromises(startBefore: StartBefore): void {
   test("a long-poll is answered when something is appended, when its time is over, and at the close", async (context) => {
     const url = await start(context, ["--long-poll-timeout", "1s"]);
     const created = await ask(`${url}s`, "PUT", { headers: TEXT });
-    const at = (token: unknown, cursor: unknown): string => `${url}s?${cursor === undefined ? "" : `cursor=${String(cursor)}&`}live=long-poll&offset=${String(token)}`;
+    const at = (token: unknown, cursor: unknown): string =>
+      `${url}s?${cursor === undefined ? "" : `cursor=${String(cursor)}&`}live=long-poll&offset=${String(token)}`;
     const idle = await ask(at(created.headers["stream-next-offset"], undefined), "GET");
     assert.deepEqual([idle.status, idle.headers["stream-up-to-date"]], [204, "true"]);
     const waiting = ask(at(idle.headers["stream-next-offset"], idle.headers["stream-cursor"]), "GET");

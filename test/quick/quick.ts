@@ -45,10 +45,13 @@ function testsIn(folder: string): string[] {
 }
 
 const gone = SLOW.filter((path) => !existsSync(join(TEST, path)));
-if (gone.length > 0) throw new Error(`not there any more: ${gone.join(", ")}; mend the list in ${relative(process.cwd(), fileURLToPath(import.meta.url))}`);
+if (gone.length > 0)
+  throw new Error(`not there any more: ${gone.join(", ")}; mend the list in ${relative(process.cwd(), fileURLToPath(import.meta.url))}`);
 
 const folders = process.argv.slice(2).map((folder) => `${relative(TEST, join(TEST, folder)).replaceAll(sep, "/")}/`);
-const files = testsIn("").filter((path) => (folders.length === 0 ? !SLOW.includes(path) : folders.some((folder) => path.startsWith(folder))));
+const files = testsIn("").filter((path) =>
+  folders.length === 0 ? !SLOW.includes(path) : folders.some((folder) => path.startsWith(folder)),
+);
 const dir = mkdtempSync(join(tmpdir(), "streamdir-quick-"));
 try {
   const bundles = Array.from({ length: Math.min(PROCESSES, files.length) }, (_, at) => {
@@ -57,7 +60,15 @@ try {
     writeFileSync(bundle, own.map((path) => `import ${JSON.stringify(pathToFileURL(join(TEST, path)).href)};\n`).join(""));
     return bundle;
   });
-  const args = ["--import", "tsx", "--test", `--test-concurrency=${PROCESSES}`, `--test-reporter=${pathToFileURL(join(TEST, "nodes/failures.mjs")).href}`, "--test-reporter-destination=stdout", ...bundles];
+  const args = [
+    "--import",
+    "tsx",
+    "--test",
+    `--test-concurrency=${PROCESSES}`,
+    `--test-reporter=${pathToFileURL(join(TEST, "nodes/failures.mjs")).href}`,
+    "--test-reporter-destination=stdout",
+    ...bundles,
+  ];
   process.exitCode = spawnSync(process.execPath, args, { stdio: "inherit", cwd: join(TEST, "..") }).status ?? 1;
   console.log(`\n${files.length} files of tests, in ${performance.now().toFixed(0)} ms`);
 } finally {

@@ -33,7 +33,10 @@ export class AppendProbe {
       if (performance.now() - startedMs > limitMs) throw new Error(`it is not over after ${limitMs} ms`);
       for (const latencyMs of await this.#latencies(STEP_MS)) all.push(latencyMs);
     }
-    return quantile(all.sort((a, b) => a - b), 0.99);
+    return quantile(
+      all.sort((a, b) => a - b),
+      0.99,
+    );
   }
 
   close(): void {

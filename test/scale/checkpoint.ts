@@ -22,7 +22,11 @@ export async function measureCheckpoint({ scope, root, rounds }: Setting): Promi
     const quietMs = await probe.p99During(QUIET_MS);
     const before = server.checkpoints().length;
     await toEach(server, DIRTY_STREAMS, appendBytes);
-    const large = (): { streams: number; ms: number } | undefined => server.checkpoints().slice(before).find(({ streams }) => streams > DIRTY_STREAMS / 2);
+    const large = (): { streams: number; ms: number } | undefined =>
+      server
+        .checkpoints()
+        .slice(before)
+        .find(({ streams }) => streams > DIRTY_STREAMS / 2);
     const busyMs = await probe.p99Until(() => large() !== undefined, LIMIT_MS);
     ratios.push(busyMs / quietMs);
     perStreamMs.push((large()?.ms ?? NaN) / (large()?.streams ?? NaN));

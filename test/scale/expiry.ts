@@ -23,13 +23,22 @@ export async function measureExpiry(setting: Setting): Promise<Figure[]> {
       ratios.push(swept.ratio);
       peakMiB = Math.max(peakMiB, swept.peakMiB);
     }
-    figures.push({ what: `p99 of appends while streams in ${where} are swept, times quiet`, measured: median(ratios), unit: "x", goal: MAX_RATIO });
+    figures.push({
+      what: `p99 of appends while streams in ${where} are swept, times quiet`,
+      measured: median(ratios),
+      unit: "x",
+      goal: MAX_RATIO,
+    });
     figures.push({ what: `highest memory while streams in ${where} are swept`, measured: peakMiB, unit: "MiB", goal: MAX_MEMORY_MIB });
   }
   return figures;
 }
 
-async function sweep({ scope, root, streams }: Setting, where: "memory" | "disk", round: number): Promise<{ ratio: number; peakMiB: number }> {
+async function sweep(
+  { scope, root, streams }: Setting,
+  where: "memory" | "disk",
+  round: number,
+): Promise<{ ratio: number; peakMiB: number }> {
   const dir = join(root, `expiry-${where}-${round}`);
   // Long enough for all to be written out and loaded again.
   const expiresAtMs = Math.ceil(Date.now() / 1000) * 1000 + 20_000 + streams * 2.5;
@@ -58,5 +67,8 @@ function leftIn(dir: string): number {
   const inTrash = readdirSync(join(dir, "trash")).length;
   if (inTrash > 0) return inTrash;
   const own = encodeURIComponent(pathOf(0).split("/").slice(3, 4).join(""));
-  return readdirSync(join(dir, "streams")).reduce((sum, shard) => sum + readdirSync(join(dir, "streams", shard)).filter((name) => name.startsWith(own)).length, 0);
+  return readdirSync(join(dir, "streams")).reduce(
+    (sum, shard) => sum + readdirSync(join(dir, "streams", shard)).filter((name) => name.startsWith(own)).length,
+    0,
+  );
 }

@@ -14,7 +14,9 @@ export async function measureKeptReads({ scope, root, rounds }: Setting): Promis
   for (let round = 0; round < rounds; round += 1) {
     const dir = join(root, `kept-${round}`);
     let server = await ServerUnderLoad.start(scope, dir);
-    await toEach(server, STREAMS, (path) => requestBytes("PUT", path, { "Content-Type": "text/plain", "Stream-TTL": String(TTL_SECONDS) }, "x"));
+    await toEach(server, STREAMS, (path) =>
+      requestBytes("PUT", path, { "Content-Type": "text/plain", "Stream-TTL": String(TTL_SECONDS) }, "x"),
+    );
     await pause(TTL_SECONDS * 500);
     const readMs = Date.now();
     // Twice: the second read comes too soon to be noted.

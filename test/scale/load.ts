@@ -76,7 +76,10 @@ export function quantile(values: ArrayLike<number>, share: number): number {
 
 /** The middle one of `values`. */
 export function median(values: readonly number[]): number {
-  return quantile([...values].sort((a, b) => a - b), 0.5);
+  return quantile(
+    [...values].sort((a, b) => a - b),
+    0.5,
+  );
 }
 
 /** One keep-alive connection with at most one request on its way. */

@@ -29,7 +29,14 @@ function bytesInUse(): number {
 }
 
 async function appendOfEach(registry: Registry, stream: string): Promise<void> {
-  await registry.create(stream, { contentType: "text/plain", ttlSeconds: null, expiresAtMs: null, closed: false, fork: null, body: Buffer.alloc(0) });
+  await registry.create(stream, {
+    contentType: "text/plain",
+    ttlSeconds: null,
+    expiresAtMs: null,
+    closed: false,
+    fork: null,
+    body: Buffer.alloc(0),
+  });
   for (let at = 0; at < PRODUCERS_EACH; at += 50) {
     const appends = Array.from({ length: 50 }, () => {
       const producer = { id: randomUUID(), epoch: 0, seq: 0 };
@@ -42,7 +49,14 @@ async function appendOfEach(registry: Registry, stream: string): Promise<void> {
 test("a producer in memory takes less than 250 bytes, and nothing once its stream has been idle", async (t) => {
   const clock = new ManualClock();
   const { log } = keptLog();
-  const storage = await FileStorage.open({ ...defaultSettings(), dir: join(tempDir(), "data"), fsync: false, clock, log, onFault: (error) => assert.fail(error) });
+  const storage = await FileStorage.open({
+    ...defaultSettings(),
+    dir: join(tempDir(), "data"),
+    fsync: false,
+    clock,
+    log,
+    onFault: (error) => assert.fail(error),
+  });
   const registry = new Registry({ storage, clock, log, ttlMode: "sliding", maxLoadedStreams: 100_000, maxLoadedProducers: 1_000_000 });
   registry.start();
   t.after(() => {

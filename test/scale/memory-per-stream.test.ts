@@ -45,7 +45,8 @@ async function appendToEach(registry: Registry, prefix: string, streams: number)
     const names = Array.from({ length: 50 }, (_, offset) => `${prefix}/room-${index + offset}`);
     await Promise.all(names.map((name) => registry.create(name, { ...lifetime, closed: false, body: Buffer.alloc(0) })));
     const append = { contentType: "text/plain", body: Buffer.from("y".repeat(100)), closes: false, producer: null, seq: null };
-    for (const outcome of await Promise.all(names.map((name) => appendByName(registry, name, append)))) assert.equal(outcome.kind, "appended");
+    for (const outcome of await Promise.all(names.map((name) => appendByName(registry, name, append))))
+      assert.equal(outcome.kind, "appended");
   }
 }
 

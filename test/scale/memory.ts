@@ -13,7 +13,8 @@ const IDLE_LIMIT_MS = 600_000;
 export async function measureMemory({ scope, root, streams }: Setting): Promise<Figure[]> {
   const dir = join(root, "memory");
   const figures: Figure[] = [];
-  const note = (what: string, measured: number, unit: string, goal: number | null = null): void => void figures.push({ what, measured, unit, goal });
+  const note = (what: string, measured: number, unit: string, goal: number | null = null): void =>
+    void figures.push({ what, measured, unit, goal });
 
   let server = await ServerUnderLoad.start(scope, dir);
   await server.end("SIGTERM");

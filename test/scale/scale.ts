@@ -40,7 +40,8 @@ try {
     const measure = PARTS[name];
     if (measure === undefined) throw new Error(`there is no part ${name}; there are ${Object.keys(PARTS).join(", ")}`);
     const scope = { after: (run: () => Promise<void>) => void cleanups.push(run) };
-    for (const figure of await measure({ scope, root, streams: Number(values.streams), rounds: Number(values.rounds) })) missed += show(figure);
+    for (const figure of await measure({ scope, root, streams: Number(values.streams), rounds: Number(values.rounds) }))
+      missed += show(figure);
     for (const entry of readdirSync(root)) rmSync(join(root, entry), { recursive: true, force: true });
   }
 } finally {

@@ -42,7 +42,19 @@ export class ServerUnderLoad {
 
   static async #start(scope: TestScope, dir: string, args: readonly string[], nodeArgs: readonly string[]): Promise<ServerUnderLoad> {
     const startedMs = performance.now();
-    const started = startNode(scope, [...NODE_FLAGS, ...nodeArgs, BIN, dir, "--port", "0", "--log-format", "json", "--log-level", "debug", ...args]);
+    const started = startNode(scope, [
+      ...NODE_FLAGS,
+      ...nodeArgs,
+      BIN,
+      dir,
+      "--port",
+      "0",
+      "--log-format",
+      "json",
+      "--log-level",
+      "debug",
+      ...args,
+    ]);
     const ready = JSON.parse(await started.stdoutLine(/"serving"/)) as { url: string };
     return new ServerUnderLoad(started, Number(new URL(ready.url).port), performance.now() - startedMs, pidIn(dir));
   }

@@ -32,7 +32,8 @@ test("closure remembers when, and the producer's append that closed", () => {
 
 test("the producers' order is that of their last activity, and one too many pushes out the first", () => {
   const state = new MutableState();
-  for (let index = 0; index < MAX_PRODUCERS; index += 1) state.apply(recordOf("", { producer: { id: `p${index}`, epoch: 0, seq: 0 }, atMs: index }), 0);
+  for (let index = 0; index < MAX_PRODUCERS; index += 1)
+    state.apply(recordOf("", { producer: { id: `p${index}`, epoch: 0, seq: 0 }, atMs: index }), 0);
   state.apply(recordOf("", { producer: { id: "p0", epoch: 0, seq: 1 }, atMs: 10_000 }), 0);
   assert.equal(state.producers?.size, MAX_PRODUCERS);
   state.apply(recordOf("", { producer: { id: "new", epoch: 0, seq: 0 }, atMs: 10_001 }), 0);

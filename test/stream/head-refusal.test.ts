@@ -9,7 +9,14 @@ import { keptLog, openEngine, type Engine } from "../helpers/engine.js";
 
 async function registryOf(t: TestContext): Promise<{ registry: Registry; engine: Engine }> {
   const engine = await openEngine();
-  const registry = new Registry({ storage: engine.storage, clock: engine.clock, log: keptLog().log, ttlMode: "sliding", maxLoadedStreams: 1000, maxLoadedProducers: 100_000 });
+  const registry = new Registry({
+    storage: engine.storage,
+    clock: engine.clock,
+    log: keptLog().log,
+    ttlMode: "sliding",
+    maxLoadedStreams: 1000,
+    maxLoadedProducers: 100_000,
+  });
   t.after(() => {
     registry.stop();
     return engine.storage.close();
@@ -70,7 +77,12 @@ describe("an append", () => {
 
   test("that may yet be empty is refused for the stream that is not there alone", async (t) => {
     const { registry } = await withStreams(t);
-    for (const [name, code] of [["none", "stream-not-found"], ["kept", "stream-gone"], ["closed", null], ["open", null]] as const) {
+    for (const [name, code] of [
+      ["none", "stream-not-found"],
+      ["kept", "stream-gone"],
+      ["closed", null],
+      ["open", null],
+    ] as const) {
       assert.equal((await refusalOfAppend(registry, name, appendOf({ contentType: "a/b" }), false))?.code ?? null, code, name);
     }
   });
@@ -87,7 +99,14 @@ describe("an append", () => {
     const closed = await closing;
     assert.ok(closed.kind === "appended");
     const closedAt = new Date(engine.clock.nowMs()).toISOString();
-    assert.deepEqual(await telling, { kind: "refused", code: "stream-closed", closed: true, detail: `It was closed at ${closedAt}.`, facts: { closedAt }, nextOffset: closed.nextOffset });
+    assert.deepEqual(await telling, {
+      kind: "refused",
+      code: "stream-closed",
+      closed: true,
+      detail: `It was closed at ${closedAt}.`,
+      facts: { closedAt },
+      nextOffset: closed.nextOffset,
+    });
   });
 });
 

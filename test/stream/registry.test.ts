@@ -26,7 +26,10 @@ interface Limits {
 }
 
 /** A registry on an engine that the test itself ends. */
-function registryOn(engine: Engine, { maxLoadedStreams = 1000, maxLoadedProducers = 1000, ttlMode = "sliding" }: Limits = {}): TestRegistry {
+function registryOn(
+  engine: Engine,
+  { maxLoadedStreams = 1000, maxLoadedProducers = 1000, ttlMode = "sliding" }: Limits = {},
+): TestRegistry {
   const { log, lines } = keptLog();
   const registry = new Registry({ storage: engine.storage, clock: engine.clock, log, ttlMode, maxLoadedStreams, maxLoadedProducers });
   return { engine, registry, log: lines };
@@ -73,7 +76,10 @@ async function textOf(registry: Registry, name: string): Promise<string> {
 }
 
 /** What has settled so far; the rest is "waiting". */
-async function soFar(engine: Engine, outcomes: readonly (CreateOutcome | AppendOutcome | DeleteOutcome | Promise<CreateOutcome | AppendOutcome | DeleteOutcome>)[]): Promise<string[]> {
+async function soFar(
+  engine: Engine,
+  outcomes: readonly (CreateOutcome | AppendOutcome | DeleteOutcome | Promise<CreateOutcome | AppendOutcome | DeleteOutcome>)[],
+): Promise<string[]> {
   const gists = outcomes.map(() => "waiting");
   outcomes.forEach((outcome, index) => void Promise.resolve(outcome).then((done) => (gists[index] = gist(done))));
   await engine.files.idle();
@@ -89,7 +95,13 @@ async function tokenAt(registry: Registry, name: string, position: number): Prom
 describe("creating", () => {
   test("makes a stream, with the default content type where none is asked for", async (t) => {
     const { registry } = await registryOf(t);
-    assert.deepEqual(await registry.create("s", createOf({ text: "hello" })), { kind: "created", created: true, contentType: "text/plain", nextOffset: await tokenAt(registry, "s", 5), closed: false });
+    assert.deepEqual(await registry.create("s", createOf({ text: "hello" })), {
+      kind: "created",
+      created: true,
+      contentType: "text/plain",
+      nextOffset: await tokenAt(registry, "s", 5),
+      closed: false,
+    });
     const bare = await registry.create("t", createOf({ contentType: null }));
     assert.ok(bare.kind === "created");
     assert.deepEqual([bare.contentType, bare.nextOffset], ["application/octet-stream", "0000000000000000_0000000000000000"]);
@@ -100,8 +112,19 @@ describe("creating", () => {
     const { registry } = await registryOf(t);
     await registry.create("s", createOf({ text: "hello", ttlSeconds: 60 }));
     const again = await registry.create("s", createOf({ text: "other", ttlSeconds: 60 }));
-    assert.deepEqual(again, { kind: "created", created: false, contentType: "text/plain", nextOffset: await tokenAt(registry, "s", 5), closed: false });
-    for (const other of [createOf(), createOf({ ttlSeconds: 61 }), createOf({ ttlSeconds: 60, closed: true }), createOf({ ttlSeconds: 60, contentType: "a/b" })]) {
+    assert.deepEqual(again, {
+      kind: "created",
+      created: false,
+      contentType: "text/plain",
+      nextOffset: await tokenAt(registry, "s", 5),
+      closed: false,
+    });
+    for (const other of [
+      createOf(),
+      createOf({ ttlSeconds: 61 }),
+      createOf({ ttlSeconds: 60, closed: true }),
+      createOf({ ttlSeconds: 60, contentType: "a/b" }),
+    ]) {
       assert.equal(gist(await registry.create("s", other)), "config-mismatch");
     }
     assert.equal(await textOf(registry, "s"), "hello");
@@ -135,7 +158,8 @@ describe("creating", () => {
   test("is refused when the disk is full, leaves nothing, and works when there is room", async (t) => {
     for (const size of [5, 5000]) {
       const { engine, registry } = await registryOf(t);
-      engine.files.gate = ({ kind, path }) => (kind === "writeThen" || (kind === "write" && path.endsWith(".seg")) ? diskError("ENOSPC") : undefined);
+      engine.files.gate = ({ kind, path }) =>
+        kind === "writeThen" || (kind === "write" && path.endsWith(".seg")) ? diskError("ENOSPC") : undefined;
       const finding = registry.create("s", createOf({ text: bytesOf(size) }));
       const append = appendByName(registry, "s", appendOf("x"));
       assert.deepEqual([gist(await finding), gist(await append)], ["storage-full", size === 5 ? "storage-full" : gist(await append)]);
@@ -240,9 +264,21 @@ describe("deleting", () => {
       registry.create("s", createOf({ contentType: "a/b", text: "last" })),
       appendByName(registry, "s", appendOf("!")),
     ];
-    assert.deepEqual(await soFar(engine, outcomes), outcomes.map(() => "waiting"));
+    assert.deepEqual(
+      await soFar(engine, outcomes),
+      outcomes.map(() => "waiting"),
+    );
     disk.open();
-    assert.deepEqual(await soFar(engine, outcomes), ["deleted", "created", "there", "appended", "config-mismatch", "deleted", "created", "content-type-mismatch"]);
+    assert.deepEqual(await soFar(engine, outcomes), [
+      "deleted",
+      "created",
+      "there",
+      "appended",
+      "config-mismatch",
+      "deleted",
+      "created",
+      "content-type-mismatch",
+    ]);
     assert.equal(await textOf(registry, "s"), "last");
   });
 
@@ -285,7 +321,10 @@ describe("deleting", () => {
     await registry.create("s", createOf());
     const stream = await find(registry, "s");
     let ended = 0;
-    const leave = stream.follow(() => undefined, () => (ended += 1));
+    const leave = stream.follow(
+      () => undefined,
+      () => (ended += 1),
+    );
     await registry.delete("s");
     assert.ok(ended >= 1);
     leave();
@@ -298,8 +337,12 @@ describe("deleting", () => {
       const kept = await find(registry, "s");
       engine.files.gate = ({ kind }) => (kind === "writeThen" ? diskError("ENOSPC") : undefined);
       const outcomes: Promise<CreateOutcome | DeleteOutcome>[] = [registry.delete("s")];
-      for (let index = 0; index < more; index += 1) outcomes.push(index % 2 === 0 ? registry.create("s", createOf({ text: "new", contentType: "a/b" })) : registry.delete("s"));
-      assert.deepEqual((await Promise.all(outcomes)).map(gist), outcomes.map(() => "storage-full"));
+      for (let index = 0; index < more; index += 1)
+        outcomes.push(index % 2 === 0 ? registry.create("s", createOf({ text: "new", contentType: "a/b" })) : registry.delete("s"));
+      assert.deepEqual(
+        (await Promise.all(outcomes)).map(gist),
+        outcomes.map(() => "storage-full"),
+      );
       engine.files.gate = null;
       engine.clock.advance(1000);
       await engine.files.idle();
@@ -323,10 +366,17 @@ describe("deleting", () => {
       outcomes[0] = Promise.resolve(appendByName(registry, "other", appendOf(bytesOf(1000).toString()))).finally(() => (waiting -= 1));
       await engine.files.idle();
     }
-    outcomes.push(registry.delete("s"), registry.create("s", createOf({ text: bytesOf(5000).toString(), contentType: "a/b" })), registry.delete("s"));
+    outcomes.push(
+      registry.delete("s"),
+      registry.create("s", createOf({ text: bytesOf(5000).toString(), contentType: "a/b" })),
+      registry.delete("s"),
+    );
     await engine.files.idle();
     engine.clock.advance(2000);
-    assert.deepEqual((await Promise.all(outcomes)).map(gist), outcomes.map(() => "overloaded"));
+    assert.deepEqual(
+      (await Promise.all(outcomes)).map(gist),
+      outcomes.map(() => "overloaded"),
+    );
     await engine.files.idle();
     assert.deepEqual(engine.faults, []);
     engine.files.gate = null;
@@ -341,22 +391,30 @@ describe("deleting", () => {
     test(`that fails with what it waited for fails what comes to wait for it${hasFork ? ", also where forks hold the name" : ""}`, async (t) => {
       const { engine, registry } = await registryOf(t);
       await registry.create("s", createOf({ text: "kept" }));
-      if (hasFork) await registry.create("fork", createOf({ contentType: null, fork: { source: "s", offset: null, place: null, subOffset: 0 } }));
+      if (hasFork)
+        await registry.create("fork", createOf({ contentType: null, fork: { source: "s", offset: null, place: null, subOffset: 0 } }));
       const disk = new Barrier();
       let frames = 0;
       engine.files.gate = ({ kind, path }) => {
         if (kind === "writeThen") return (frames += 1) === 1 ? diskError("ENOSPC") : undefined;
         return kind === "write" && path.endsWith(".seg") ? disk.opened : undefined;
       };
-      const outcomes: (CreateOutcome | AppendOutcome | DeleteOutcome | Promise<CreateOutcome | AppendOutcome | DeleteOutcome>)[] = [appendByName(registry, "s", appendOf("a")), appendByName(registry, "s", appendOf(bytesOf(5000).toString())), registry.delete("s")];
-      assert.equal(gist(await outcomes[0] ?? assert.fail()), "storage-full");
+      const outcomes: (CreateOutcome | AppendOutcome | DeleteOutcome | Promise<CreateOutcome | AppendOutcome | DeleteOutcome>)[] = [
+        appendByName(registry, "s", appendOf("a")),
+        appendByName(registry, "s", appendOf(bytesOf(5000).toString())),
+        registry.delete("s"),
+      ];
+      assert.equal(gist((await outcomes[0]) ?? assert.fail()), "storage-full");
       // Another stream finds that there is room again.
       engine.clock.advance(1000);
       await engine.files.idle();
       await registry.create("other", createOf());
       outcomes.push(appendByName(registry, "s", appendOf("late")), registry.delete("s"), registry.create("s", createOf()));
       disk.open();
-      assert.deepEqual((await Promise.all(outcomes)).map(gist), outcomes.map(() => "storage-full"));
+      assert.deepEqual(
+        (await Promise.all(outcomes)).map(gist),
+        outcomes.map(() => "storage-full"),
+      );
       assert.equal(await textOf(registry, "s"), "kept");
     });
   }
@@ -379,7 +437,10 @@ describe("deleting", () => {
 });
 
 describe("expiry", () => {
-  for (const [ttlMode, readsKeep] of [["sliding", true], ["fixed", false]] as const) {
+  for (const [ttlMode, readsKeep] of [
+    ["sliding", true],
+    ["fixed", false],
+  ] as const) {
     test(`of a ${ttlMode} TTL comes within a second and never early, ${readsKeep ? "and reads move it" : "and reads do not move it"}`, async (t) => {
       const { engine, registry } = await registryOf(t, { ttlMode });
       await registry.create("s", createOf({ ttlSeconds: 10 }));
@@ -403,7 +464,10 @@ describe("expiry", () => {
     await registry.create("s", createOf({ ttlSeconds: 1, text: bytesOf(5000) }));
     const stream = await find(registry, "s");
     let ended = false;
-    const leave = stream.follow(() => undefined, () => (ended = true));
+    const leave = stream.follow(
+      () => undefined,
+      () => (ended = true),
+    );
     const directory = new Layout(engine.dir).streamDirectory("s");
     assert.ok(existsSync(directory));
     engine.clock.advance(2000);
@@ -512,7 +576,8 @@ describe("expiry", () => {
     const stream = await find(registry, "s");
     engine.clock.advance(TOUCH_INTERVAL_MS);
     const disk = new Barrier();
-    engine.files.gate = ({ kind, path }) => (kind === "write" && path.endsWith(".seg") ? disk.opened.then(() => Promise.reject(diskError("EMFILE"))) : undefined);
+    engine.files.gate = ({ kind, path }) =>
+      kind === "write" && path.endsWith(".seg") ? disk.opened.then(() => Promise.reject(diskError("EMFILE"))) : undefined;
     const appended = appendByName(registry, "s", appendOf(bytesOf(5000).toString()));
     const noted = stream.touch();
     assert.ok(noted instanceof Promise);
@@ -577,7 +642,10 @@ describe("expiry", () => {
     again.clock.advance(0);
     await again.files.idle();
     const layout = new Layout(engine.dir);
-    assert.deepEqual(["gone", "also-gone", "stays"].map((name) => existsSync(layout.streamDirectory(name))), [false, false, true]);
+    assert.deepEqual(
+      ["gone", "also-gone", "stays"].map((name) => existsSync(layout.streamDirectory(name))),
+      [false, false, true],
+    );
     const lists = (): number => again.files.operations.filter(({ kind, path }) => kind === "list" && path === layout.streams).length;
     const before60 = lists();
     again.clock.advance(60_000);
@@ -591,7 +659,10 @@ describe("expiry", () => {
     registry.start();
     engine.clock.advance(0);
     await engine.files.idle();
-    assert.deepEqual(log.map(({ level, message }) => [level, message]), [["error", "the search for what has expired was cut short"]]);
+    assert.deepEqual(
+      log.map(({ level, message }) => [level, message]),
+      [["error", "the search for what has expired was cut short"]],
+    );
     engine.files.gate = null;
     const lists = engine.files.count("list", /streams$/);
     engine.clock.advance(60_000);
@@ -700,7 +771,10 @@ describe("memory", () => {
     engine.clock.advance(30_000);
     await engine.files.idle();
     assert.equal(registry.loadedCount, 1);
-    assert.deepEqual(log.map(({ message, fields }) => [message, fields["stream"]]), [["a stream could not be written to its files", "s"]]);
+    assert.deepEqual(
+      log.map(({ message, fields }) => [message, fields["stream"]]),
+      [["a stream could not be written to its files", "s"]],
+    );
     engine.files.gate = null;
   });
 

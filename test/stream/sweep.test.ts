@@ -22,7 +22,15 @@ function sweepOver(list: () => AsyncIterable<ListedStream>, more: Partial<SweepO
   const { log, lines } = keptLog();
   const looked: string[] = [];
   const storage = { list } as Storage; // a sweep only lists
-  const sweep = new Sweep({ storage, clock, log, ttlMode: "sliding", retention: KEEP_ALL, look: (name) => void looked.push(name), ...more });
+  const sweep = new Sweep({
+    storage,
+    clock,
+    log,
+    ttlMode: "sliding",
+    retention: KEEP_ALL,
+    look: (name) => void looked.push(name),
+    ...more,
+  });
   return { sweep, clock, looked, lines };
 }
 
@@ -51,9 +59,12 @@ describe("a sweep", () => {
   test("looks at streams of which more is kept than should be", async () => {
     const streams = [listed("short"), listed("long", { tail: 200 })];
     const retention = { ...KEEP_ALL, maxBytes: 100 };
-    const { sweep, clock, looked } = sweepOver(async function* () {
-      yield* streams;
-    }, { retention });
+    const { sweep, clock, looked } = sweepOver(
+      async function* () {
+        yield* streams;
+      },
+      { retention },
+    );
     sweep.start();
     clock.advance(0);
     await turns();

@@ -13,7 +13,8 @@ export const CITATION_CHECKS: readonly Check[] = [
     found: ["src/a.ts:1", "src/a.ts:2", "src/a.ts:3"],
     fine: {
       "docs/api.md": "# The interface\n\n## Wait (long-poll)\n",
-      "src/a.ts": 'const a = "docs/gone.md";\n/** A (docs/api.md, Wait; see there). */\n/**\n * docs/api.md, as B (docs/api.md, The\n * interface) says.\n */\n',
+      "src/a.ts":
+        'const a = "docs/gone.md";\n/** A (docs/api.md, Wait; see there). */\n/**\n * docs/api.md, as B (docs/api.md, The\n * interface) says.\n */\n',
     },
   },
 ];
@@ -28,7 +29,9 @@ function strayCitations(tree: Tree): Offence[] {
       [...text.replace(/\s*\n\s*(?:\*|\/\/) ?/g, " ").matchAll(CITATION)].flatMap(([, page = "", heading]) => {
         const known = headings.get(page);
         if (known === undefined) return [{ at: `${file.path}:${firstLine}`, says: `cites ${page}, which is not there` }];
-        return heading === undefined || known.has(heading) ? [] : [{ at: `${file.path}:${firstLine}`, says: `cites "${heading}" of ${page}, which has no such heading` }];
+        return heading === undefined || known.has(heading)
+          ? []
+          : [{ at: `${file.path}:${firstLine}`, says: `cites "${heading}" of ${page}, which has no such heading` }];
       }),
     ),
   );

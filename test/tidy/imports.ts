@@ -51,7 +51,15 @@ export const IMPORT_CHECKS: readonly Check[] = [
       "src/loose.ts": "export {};\n",
       "bin/streamdir.js": 'import "../dist/server.js";\n',
     },
-    found: ["src/http/handlers/read.ts:1", "src/stream/stream.ts:2", "src/protocol/offset.ts:1", "src/cli/serve.ts:1", "src/options.ts:1", "src/loose.ts:1", "bin/streamdir.js:1"],
+    found: [
+      "src/http/handlers/read.ts:1",
+      "src/stream/stream.ts:2",
+      "src/protocol/offset.ts:1",
+      "src/cli/serve.ts:1",
+      "src/options.ts:1",
+      "src/loose.ts:1",
+      "bin/streamdir.js:1",
+    ],
     fine: {
       "bin/streamdir.js": '#!/usr/bin/env node\nimport "../dist/cli/main.js";\n',
       "src/cli/main.ts": 'import { createServer } from "../server.js";\nimport { OPTIONS } from "../options.js";\nimport "./config.js";\n',
@@ -71,14 +79,25 @@ export const IMPORT_CHECKS: readonly Check[] = [
   {
     title: "only storage/file/disk/files.ts touches node:fs",
     find: doorsToFiles,
-    planted: { "src/cli/config.ts": '// files\nimport { readFileSync } from "node:fs";\n', "src/ops/log.ts": 'import fs from "node:fs/promises";\nrequire("fs");\n' },
+    planted: {
+      "src/cli/config.ts": '// files\nimport { readFileSync } from "node:fs";\n',
+      "src/ops/log.ts": 'import fs from "node:fs/promises";\nrequire("fs");\n',
+    },
     found: ["src/cli/config.ts:2", "src/ops/log.ts:1", "src/ops/log.ts:2"],
-    fine: { [FILES_DOOR]: 'import fs from "node:fs";\n', "src/a.ts": '// not node:fs\nimport "node:os";\n', "test/a.test.ts": 'import "node:fs";\n' },
+    fine: {
+      [FILES_DOOR]: 'import fs from "node:fs";\n',
+      "src/a.ts": '// not node:fs\nimport "node:os";\n',
+      "test/a.test.ts": 'import "node:fs";\n',
+    },
   },
   {
     title: "no files of src import one another in a circle",
     find: circles,
-    planted: { "src/a.ts": 'import "./b.js";\n', "src/b.ts": 'import "./c/c.js";\n', "src/c/c.ts": '//\nimport type { A } from "../a.js";\n' },
+    planted: {
+      "src/a.ts": 'import "./b.js";\n',
+      "src/b.ts": 'import "./c/c.js";\n',
+      "src/c/c.ts": '//\nimport type { A } from "../a.js";\n',
+    },
     found: ["src/c/c.ts:2"],
     fine: { "src/a.ts": 'import "./b.js";\nimport "./c.js";\n', "src/b.ts": 'import "./c.js";\n', "src/c.ts": "export {};\n" },
   },
@@ -99,10 +118,18 @@ function wrongWays(tree: Tree): Offence[] {
   const files = tree.filter((file) => file.path.startsWith("bin/") || (file.path.startsWith("src/") && file.path.endsWith(".ts")));
   return files.flatMap((file) => {
     const room = ROOMS.find(({ room }) => isIn(file.path, room));
-    if (room === undefined) return [{ at: `${file.path}:1`, says: "is in no room of design.md: move it into one, or give the room a line in test/tidy/imports.ts" }];
+    if (room === undefined)
+      return [
+        { at: `${file.path}:1`, says: "is in no room of design.md: move it into one, or give the room a line in test/tidy/imports.ts" },
+      ];
     return importsOf(file).flatMap(({ specifier, line }) => {
       if (!specifier.startsWith(".") || room.may.some((allowed) => isIn(targetOf(file, specifier), allowed))) return [];
-      return [{ at: `${file.path}:${line}`, says: `imports ${targetOf(file, specifier)}; ${room.room} may import ${room.may.join(", ") || "nothing of ours"}` }];
+      return [
+        {
+          at: `${file.path}:${line}`,
+          says: `imports ${targetOf(file, specifier)}; ${room.room} may import ${room.may.join(", ") || "nothing of ours"}`,
+        },
+      ];
     });
   });
 }
@@ -111,7 +138,10 @@ function packages(tree: Tree): Offence[] {
   return sources(tree).flatMap((file) =>
     importsOf(file)
       .filter(({ specifier }) => !/^(\.|node:)/.test(specifier))
-      .map(({ specifier, line }) => ({ at: `${file.path}:${line}`, says: `imports "${specifier}"; there is no runtime dependency, and Node's own modules are named node:...` })),
+      .map(({ specifier, line }) => ({
+        at: `${file.path}:${line}`,
+        says: `imports "${specifier}"; there is no runtime dependency, and Node's own modules are named node:...`,
+      })),
   );
 }
 
@@ -134,7 +164,11 @@ function circles(tree: Tree): Offence[] {
       if (next === undefined || done.has(next.path)) continue;
       const start = way.indexOf(next.path);
       if (start < 0) visit(next, way);
-      else offences.push({ at: `${file.path}:${line}`, says: `closes a circle: ${[...way.slice(start), next.path].join(" → ")}; move what both need below both` });
+      else
+        offences.push({
+          at: `${file.path}:${line}`,
+          says: `closes a circle: ${[...way.slice(start), next.path].join(" → ")}; move what both need below both`,
+        });
     }
     done.add(file.path);
   };

@@ -5,20 +5,36 @@ import { sources, type Check, type Offence, type Tree, type TreeFile } from "./t
 const HEAD_WRITER = "src/http/answer/respond.ts";
 /** The lines that it puts together. */
 const HEAD_LINES = "src/http/encoding/head.ts";
-const HEAD_CALLS = new Set(["writeHead", "setHeader", "setHeaders", "appendHeader", "removeHeader", "flushHeaders", "writeContinue", "writeProcessing", "writeEarlyHints"]);
+const HEAD_CALLS = new Set([
+  "writeHead",
+  "setHeader",
+  "setHeaders",
+  "appendHeader",
+  "removeHeader",
+  "flushHeaders",
+  "writeContinue",
+  "writeProcessing",
+  "writeEarlyHints",
+]);
 
 /** The measures of how TypeScript is written here. */
 export const LANGUAGE_CHECKS: readonly Check[] = [
   {
     title: "src has no any",
-    find: (tree) => judgeNodes(sources(tree), (node) => (node.kind === ts.SyntaxKind.AnyKeyword ? "says any; say unknown and narrow it, or give the type" : null)),
+    find: (tree) =>
+      judgeNodes(sources(tree), (node) =>
+        node.kind === ts.SyntaxKind.AnyKeyword ? "says any; say unknown and narrow it, or give the type" : null,
+      ),
     planted: { "src/a.ts": "const a: any = 1;\nfunction f(b: Map<string, any[]>) {}\n" },
     found: ["src/a.ts:1", "src/a.ts:2"],
     fine: { "src/a.ts": 'const any = "any"; // any\nconst b = any;\n', "test/a.test.ts": "let a: any;\n" },
   },
   {
     title: "src has no non-null !",
-    find: (tree) => judgeNodes(sources(tree), (node) => (isNonNull(node) ? "says ! to the compiler; check for undefined, or build it so that it can't be" : null)),
+    find: (tree) =>
+      judgeNodes(sources(tree), (node) =>
+        isNonNull(node) ? "says ! to the compiler; check for undefined, or build it so that it can't be" : null,
+      ),
     planted: { "src/a.ts": "const a = b!;\nb!.c();\nclass D { e!: string; }\n" },
     found: ["src/a.ts:1", "src/a.ts:2", "src/a.ts:3"],
     fine: { "src/a.ts": 'const a = !b && b !== c;\nconst d = "b!";\n' },
@@ -38,7 +54,10 @@ export const LANGUAGE_CHECKS: readonly Check[] = [
     find: emptyCatches,
     planted: { "src/a.ts": "try { a(); } catch {}\n\ntry {\n} catch (e) {\n}\np.catch(() => {});\np.then(f, g).catch(() => undefined);\n" },
     found: ["src/a.ts:1", "src/a.ts:4", "src/a.ts:6", "src/a.ts:7"],
-    fine: { "src/a.ts": "try { a(); } catch { b(); }\ntry { a(); } catch { /* gone already */ }\np.catch(() => {\n  // c tells of it\n});\np.catch(report);\n// Whoever asked is told.\np = p.catch(() => undefined);\n" },
+    fine: {
+      "src/a.ts":
+        "try { a(); } catch { b(); }\ntry { a(); } catch { /* gone already */ }\np.catch(() => {\n  // c tells of it\n});\np.catch(report);\n// Whoever asked is told.\np = p.catch(() => undefined);\n",
+    },
   },
   {
     title: "src silences no checker",
@@ -51,22 +70,37 @@ export const LANGUAGE_CHECKS: readonly Check[] = [
     title: "every export of src has a JSDoc",
     find: undocumented,
     planted: {
-      "src/a.ts": "export const a = 1;\nexport class B {}\n\n// Not a JSDoc.\nexport function c() {}\nexport default d;\nexport interface E {}\nexport type F = 1;\n/** */\nexport enum G {}\nfunction h() {}\nexport { h };\n",
+      "src/a.ts":
+        "export const a = 1;\nexport class B {}\n\n// Not a JSDoc.\nexport function c() {}\nexport default d;\nexport interface E {}\nexport type F = 1;\n/** */\nexport enum G {}\nfunction h() {}\nexport { h };\n",
     },
     found: ["src/a.ts:1", "src/a.ts:2", "src/a.ts:5", "src/a.ts:6", "src/a.ts:7", "src/a.ts:8", "src/a.ts:10", "src/a.ts:12"],
-    fine: { "src/a.ts": '/** A. */\nexport const a = 1;\nexport { b } from "./b.js";\nexport * from "./c.js";\nfunction d() {}\n/** E. */\nfunction e() {}\nexport { e };\n/** F. */\nexport function f(): void;\nexport function f(x?: string) {}\n' },
+    fine: {
+      "src/a.ts":
+        '/** A. */\nexport const a = 1;\nexport { b } from "./b.js";\nexport * from "./c.js";\nfunction d() {}\n/** E. */\nfunction e() {}\nexport { e };\n/** F. */\nexport function f(): void;\nexport function f(x?: string) {}\n',
+    },
   },
   {
     title: "only http/answer/respond.ts writes a head",
     find: heads,
-    planted: { "src/http/sse.ts": 'res.writeHead(200);\nres.setHeader("a", "b");\nres?.writeContinue();\nres.statusCode = 400;\nsocket.end("HTTP/1.1 400 Bad Request\\r\\n\\r\\n");\nsocket.end(`HTTP/1.1 ${status} No\\r\\n`);\nconnection.answer(this, `HTTP/1.1 200 OK\\r\\n`);\n' },
+    planted: {
+      "src/http/sse.ts":
+        'res.writeHead(200);\nres.setHeader("a", "b");\nres?.writeContinue();\nres.statusCode = 400;\nsocket.end("HTTP/1.1 400 Bad Request\\r\\n\\r\\n");\nsocket.end(`HTTP/1.1 ${status} No\\r\\n`);\nconnection.answer(this, `HTTP/1.1 200 OK\\r\\n`);\n',
+    },
     found: [1, 2, 3, 4, 5, 6, 7].map((line) => `src/http/sse.ts:${line}`),
-    fine: { [HEAD_WRITER]: "res.writeHead(200);\n", [HEAD_LINES]: "return `HTTP/1.1 ${status} No\\r\\n`;\n", "src/http/context/body.ts": "// writeHead\nif (res.statusCode === 400) respond(res, 'HTTP/1.1 needs a Host.');\n", "test/a.test.ts": "res.writeHead(200);\n" },
+    fine: {
+      [HEAD_WRITER]: "res.writeHead(200);\n",
+      [HEAD_LINES]: "return `HTTP/1.1 ${status} No\\r\\n`;\n",
+      "src/http/context/body.ts": "// writeHead\nif (res.statusCode === 400) respond(res, 'HTTP/1.1 needs a Host.');\n",
+      "test/a.test.ts": "res.writeHead(200);\n",
+    },
   },
 ];
 
 function isNonNull(node: ts.Node): boolean {
-  return ts.isNonNullExpression(node) || ((ts.isPropertyDeclaration(node) || ts.isVariableDeclaration(node)) && node.exclamationToken !== undefined);
+  return (
+    ts.isNonNullExpression(node) ||
+    ((ts.isPropertyDeclaration(node) || ts.isVariableDeclaration(node)) && node.exclamationToken !== undefined)
+  );
 }
 
 function castsWithoutReason(tree: Tree): Offence[] {
@@ -75,7 +109,9 @@ function castsWithoutReason(tree: Tree): Offence[] {
     return judgeNodes([file], (node) => {
       if (!isCast(node) || isCast(node.parent)) return null;
       const beside = [lineOf(node) - 1, lineOf(node), lineOf(node.type) - 1, lastLineOf(node)];
-      return beside.some((line) => commented.has(line)) ? null : `casts to ${node.type.getText()}; narrow it, or say on this line or the one above why it holds`;
+      return beside.some((line) => commented.has(line))
+        ? null
+        : `casts to ${node.type.getText()}; narrow it, or say on this line or the one above why it holds`;
     });
   });
 }
@@ -111,7 +147,10 @@ function silencers(tree: Tree): Offence[] {
   return sources(tree).flatMap((file) =>
     commentsOf(file)
       .filter(({ text }) => /eslint-disable|@ts-(ignore|expect-error|nocheck)/.test(text))
-      .map(({ firstLine, text }) => ({ at: `${file.path}:${firstLine}`, says: `silences a checker (${text.slice(0, 40)}); write what it accepts` })),
+      .map(({ firstLine, text }) => ({
+        at: `${file.path}:${firstLine}`,
+        says: `silences a checker (${text.slice(0, 40)}); write what it accepts`,
+      })),
   );
 }
 
@@ -123,7 +162,10 @@ function undocumented(tree: Tree): Offence[] {
       const name = exportedName(statement);
       if (name === null) continue;
       if (!isDocumented(statement, file) && !overloaded.has(name)) {
-        offences.push({ at: `${file.path}:${lineOf(statement)}`, says: `exports ${name} without a JSDoc; give its shape, units, bounds and what it throws` });
+        offences.push({
+          at: `${file.path}:${lineOf(statement)}`,
+          says: `exports ${name} without a JSDoc; give its shape, units, bounds and what it throws`,
+        });
       }
       if (ts.isFunctionDeclaration(statement)) overloaded.add(name);
     }
@@ -134,7 +176,8 @@ function undocumented(tree: Tree): Offence[] {
 /** What a statement exports from its own file; `null` when nothing. */
 function exportedName(statement: ts.Statement): string | null {
   if (ts.isExportAssignment(statement)) return "its default";
-  if (ts.isExportDeclaration(statement)) return statement.moduleSpecifier === undefined ? (statement.exportClause?.getText() ?? null) : null;
+  if (ts.isExportDeclaration(statement))
+    return statement.moduleSpecifier === undefined ? (statement.exportClause?.getText() ?? null) : null;
   const exported = ts.canHaveModifiers(statement) && ts.getModifiers(statement)?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword);
   if (exported !== true) return null;
   if (ts.isVariableStatement(statement)) return statement.declarationList.declarations.map(({ name }) => name.getText()).join(", ");
@@ -143,13 +186,15 @@ function exportedName(statement: ts.Statement): string | null {
 
 function isDocumented(statement: ts.Statement, file: TreeFile): boolean {
   if (hasJsDoc(statement)) return true;
-  if (!ts.isExportDeclaration(statement) || statement.exportClause === undefined || !ts.isNamedExports(statement.exportClause)) return false;
+  if (!ts.isExportDeclaration(statement) || statement.exportClause === undefined || !ts.isNamedExports(statement.exportClause))
+    return false;
   const names = statement.exportClause.elements.map((element) => (element.propertyName ?? element.name).text);
   return names.every((name) => syntaxOf(file).statements.some((other) => declares(other, name) && hasJsDoc(other)));
 }
 
 function declares(statement: ts.Statement, name: string): boolean {
-  if (ts.isVariableStatement(statement)) return statement.declarationList.declarations.some((declaration) => declaration.name.getText() === name);
+  if (ts.isVariableStatement(statement))
+    return statement.declarationList.declarations.some((declaration) => declaration.name.getText() === name);
   return ts.isDeclarationStatement(statement) && statement.name?.getText() === name;
 }
 
@@ -173,4 +218,3 @@ function headWrite(node: ts.Node): string | null {
   const text = ts.isStringLiteralLike(node) || ts.isTemplateHead(node) ? node.text : "";
   return /^HTTP\/1\.[01] (\d|$)/.test(text) ? "writes a status line" : null;
 }
-

@@ -34,14 +34,27 @@ export const LAYOUT_CHECKS: readonly Check[] = [
     find: untested,
     planted: { "src/http/body.ts": "export const a = 1;\n", "test/body.test.ts": "" },
     found: ["src/http/body.ts:1"],
-    fine: { "src/http/body.ts": "export const a = 1;\n", "test/http/body.test.ts": "", "src/types.ts": 'import type { B } from "./b.js";\nexport interface A {}\nexport type { C } from "./c.js";\n', "src/index.ts": 'export { a } from "./http/body.js";\n' },
+    fine: {
+      "src/http/body.ts": "export const a = 1;\n",
+      "test/http/body.test.ts": "",
+      "src/types.ts": 'import type { B } from "./b.js";\nexport interface A {}\nexport type { C } from "./c.js";\n',
+      "src/index.ts": 'export { a } from "./http/body.js";\n',
+    },
   },
   {
     title: "coverage leaves out the files that hold only types, and no other",
     find: uncounted,
-    planted: { "package.json": '{\n  "c8": {\n    "exclude": ["src/b.ts", "src/gone.ts"]\n  }\n}\n', "src/a.ts": "export type A = 1;\n", "src/b.ts": "export const b = 1;\n" },
+    planted: {
+      "package.json": '{\n  "c8": {\n    "exclude": ["src/b.ts", "src/gone.ts"]\n  }\n}\n',
+      "src/a.ts": "export type A = 1;\n",
+      "src/b.ts": "export const b = 1;\n",
+    },
     found: ["src/a.ts:1", "package.json:3", "package.json:3"],
-    fine: { "package.json": '{ "c8": { "exclude": ["src/a.ts"] } }\n', "src/a.ts": "export type A = 1;\n", "src/b.ts": 'export { a } from "./a.js";\n' },
+    fine: {
+      "package.json": '{ "c8": { "exclude": ["src/a.ts"] } }\n',
+      "src/a.ts": "export type A = 1;\n",
+      "src/b.ts": 'export { a } from "./a.js";\n',
+    },
   },
 ];
 
@@ -54,7 +67,10 @@ function strayTopLevel(tree: Tree): Offence[] {
   const names = new Set(tree.map((file) => file.path.split("/")[0] ?? ""));
   return [...names]
     .filter((name) => !TOP_LEVEL.test(name))
-    .map((name) => ({ at: `${name}:1`, says: "is not among the names of the top level: src, test, bin, data, docs, .ci, package and tsconfig files, LICENSE, README.md, CHANGELOG.md, dotfiles" }));
+    .map((name) => ({
+      at: `${name}:1`,
+      says: "is not among the names of the top level: src, test, bin, data, docs, .ci, package and tsconfig files, LICENSE, README.md, CHANGELOG.md, dotfiles",
+    }));
 }
 
 function vagueNames(tree: Tree): Offence[] {
@@ -71,7 +87,9 @@ function untested(tree: Tree): Offence[] {
     const test = file.path.replace(/^src\//, "test/").replace(/\.ts$/, ".test.ts");
     const listed = file.path in TESTED_ELSEWHERE;
     if (paths.has(test)) return listed ? [{ at: `${file.path}:1`, says: `has ${test}; take it out of TESTED_ELSEWHERE` }] : [];
-    return listed || holdsNoCode(file) ? [] : [{ at: `${file.path}:1`, says: `has no test; write ${test}, or name the test that it has in TESTED_ELSEWHERE` }];
+    return listed || holdsNoCode(file)
+      ? []
+      : [{ at: `${file.path}:1`, says: `has no test; write ${test}, or name the test that it has in TESTED_ELSEWHERE` }];
   });
 }
 
@@ -79,11 +97,19 @@ function uncounted(tree: Tree): Offence[] {
   const manifest = tree.find((file) => file.path === "package.json");
   if (manifest === undefined) return [];
   const excluded = new Set<string>(JSON.parse(manifest.text).c8?.exclude);
-  const onlyTypes = sources(tree).filter(holdsOnlyTypes).map((file) => file.path);
+  const onlyTypes = sources(tree)
+    .filter(holdsOnlyTypes)
+    .map((file) => file.path);
   const missing = onlyTypes.filter((path) => !excluded.has(path));
   const wrong = [...excluded].filter((path) => !onlyTypes.includes(path));
   return [
-    ...missing.map((path) => ({ at: `${path}:1`, says: "holds only types, which coverage counts as never run; add it to c8.exclude in package.json" })),
-    ...wrong.map((path) => ({ at: `package.json:${lineWith(manifest, path)}`, says: `c8.exclude names ${path}, which is not a file that holds only types; take it out` })),
+    ...missing.map((path) => ({
+      at: `${path}:1`,
+      says: "holds only types, which coverage counts as never run; add it to c8.exclude in package.json",
+    })),
+    ...wrong.map((path) => ({
+      at: `package.json:${lineWith(manifest, path)}`,
+      says: `c8.exclude names ${path}, which is not a file that holds only types; take it out`,
+    })),
   ];
 }

@@ -8,8 +8,18 @@ const DEPENDENCIES: Readonly<Record<string, Readonly<Record<string, readonly str
   "test/conformance/package.json": { devDependencies: ["@durable-streams/client", "@durable-streams/server-conformance-tests", "vitest"] },
   "test/packages/package.json": {
     devDependencies: [
-      "@durable-streams/aisdk-transport", "@durable-streams/client", "@durable-streams/state", "@durable-streams/tanstack-ai-transport",
-      "@durable-streams/y-durable-streams", "@tanstack/ai-client", "@tanstack/db", "ai", "lib0", "typescript", "y-protocols", "yjs",
+      "@durable-streams/aisdk-transport",
+      "@durable-streams/client",
+      "@durable-streams/state",
+      "@durable-streams/tanstack-ai-transport",
+      "@durable-streams/y-durable-streams",
+      "@tanstack/ai-client",
+      "@tanstack/db",
+      "ai",
+      "lib0",
+      "typescript",
+      "y-protocols",
+      "yjs",
     ],
   },
   "test/format/package.json": { devDependencies: ["prettier"] },
@@ -18,9 +28,22 @@ const DEPENDENCIES: Readonly<Record<string, Readonly<Record<string, readonly str
 };
 
 /** Where the verdict has to be the same everywhere: each package has one exact version. */
-const EXACT = new Set(["test/conformance/package.json", "test/format/package.json", "test/mcp/package.json", "test/openapi/package.json", "test/packages/package.json"]);
+const EXACT = new Set([
+  "test/conformance/package.json",
+  "test/format/package.json",
+  "test/mcp/package.json",
+  "test/openapi/package.json",
+  "test/packages/package.json",
+]);
 
-const DEPENDENCY_FIELDS = ["dependencies", "devDependencies", "peerDependencies", "optionalDependencies", "bundleDependencies", "bundledDependencies"];
+const DEPENDENCY_FIELDS = [
+  "dependencies",
+  "devDependencies",
+  "peerDependencies",
+  "optionalDependencies",
+  "bundleDependencies",
+  "bundledDependencies",
+];
 
 /** Written so that this file does not hold what it looks for. */
 const REGISTRY = /registry\.npmjs|registry\.yarnpkg|deb\.debian\.org/;
@@ -32,13 +55,15 @@ export const PACKAGE_CHECKS: readonly Check[] = [
     title: "no package is needed to run, and no more than four to build and test",
     find: dependencies,
     planted: {
-      "package.json": '{\n  "dependencies": { "left-pad": "1" },\n  "devDependencies": {\n    "c8": "1", "tsx": "1", "typescript": "1"\n  },\n  "peerDependencies": {}\n}\n',
+      "package.json":
+        '{\n  "dependencies": { "left-pad": "1" },\n  "devDependencies": {\n    "c8": "1", "tsx": "1", "typescript": "1"\n  },\n  "peerDependencies": {}\n}\n',
       "test/bench/package.json": '{ "devDependencies": { "@types/node": "1" } }\n',
     },
     found: ["package.json:2", "package.json:3", "package.json:6", "test/bench/package.json:1"],
     fine: {
       "package.json": '{ "dependencies": {}, "devDependencies": { "typescript": "1", "tsx": "1", "c8": "1", "@types/node": "1" } }\n',
-      "test/conformance/package.json": '{ "private": true, "devDependencies": { "vitest": "4", "@durable-streams/client": "0", "@durable-streams/server-conformance-tests": "0" } }\n',
+      "test/conformance/package.json":
+        '{ "private": true, "devDependencies": { "vitest": "4", "@durable-streams/client": "0", "@durable-streams/server-conformance-tests": "0" } }\n',
     },
   },
   {
@@ -53,7 +78,12 @@ export const PACKAGE_CHECKS: readonly Check[] = [
   },
   {
     title: "lock files hold no addresses",
-    find: (tree) => linesWith(tree.filter((file) => posix.basename(file.path) === "package-lock.json"), /"resolved"/, "says where a package was downloaded; .npmrc here has omit-lockfile-registry-resolved=true: make the lock file anew with it"),
+    find: (tree) =>
+      linesWith(
+        tree.filter((file) => posix.basename(file.path) === "package-lock.json"),
+        /"resolved"/,
+        "says where a package was downloaded; .npmrc here has omit-lockfile-registry-resolved=true: make the lock file anew with it",
+      ),
     planted: { "test/bench/package-lock.json": '{\n  "resolved": "https://a/b.tgz"\n}\n' },
     found: ["test/bench/package-lock.json:2"],
     fine: { "package-lock.json": '{ "integrity": "sha512-resolved" }\n' },
@@ -93,7 +123,10 @@ function loosePins(tree: Tree): Offence[] {
     if (!EXACT.has(file.path)) return [];
     const isPrivate = JSON.parse(file.text).private === true;
     const unpublished = isPrivate ? [] : [{ at: `${file.path}:1`, says: 'can be published; it is to say "private": true' }];
-    return [...unpublished, ...linesWith([file], /"[^"]+":\s*"[~^*><][^"]*"/, "leaves the version open; the same tests are to run everywhere: give it exactly")];
+    return [
+      ...unpublished,
+      ...linesWith([file], /"[^"]+":\s*"[~^*><][^"]*"/, "leaves the version open; the same tests are to run everywhere: give it exactly"),
+    ];
   });
 }
 

@@ -103,13 +103,20 @@ function roomsWithoutFloor(tree: Tree): Offence[] {
   const paths = sources(tree).map((file) => file.path);
   const rooms = new Set(paths.map(roomOf));
   return [
-    ...paths.filter((path) => !FLOORS.includes(roomOf(path))).map((path) => ({ at: `${path}:1`, says: `is in ${roomOf(path)}, which has no floor in test/tidy/rooms.ts` })),
+    ...paths
+      .filter((path) => !FLOORS.includes(roomOf(path)))
+      .map((path) => ({ at: `${path}:1`, says: `is in ${roomOf(path)}, which has no floor in test/tidy/rooms.ts` })),
     ...FLOORS.filter((room) => !rooms.has(room)).map((room) => ({ at: room, says: "has a floor in test/tidy/rooms.ts and is not there" })),
   ];
 }
 
 function fullRooms(tree: Tree): Offence[] {
-  return [...filesByRoom(tree)].filter(([, count]) => count > MAX_ROOM_FILES).map(([room, count]) => ({ at: room, says: `has ${count} files; at most ${MAX_ROOM_FILES}: find the second noun in it and give it a room` }));
+  return [...filesByRoom(tree)]
+    .filter(([, count]) => count > MAX_ROOM_FILES)
+    .map(([room, count]) => ({
+      at: room,
+      says: `has ${count} files; at most ${MAX_ROOM_FILES}: find the second noun in it and give it a room`,
+    }));
 }
 
 function filesByRoom(tree: Tree): Map<string, number> {

@@ -63,7 +63,9 @@ function longLines(tree: Tree): Offence[] {
     const long = file.text.split("\n").flatMap((line, at) => ([...line].length > most ? [at + 1] : []));
     if (long.length === 0) return [];
     const literal = isTest ? linesOfLongLiterals(file) : new Set<number>();
-    return long.filter((line) => !literal.has(line)).map((line) => ({ at: `${file.path}:${line}`, says: `is longer than ${most} columns` }));
+    return long
+      .filter((line) => !literal.has(line))
+      .map((line) => ({ at: `${file.path}:${line}`, says: `is longer than ${most} columns` }));
   });
 }
 
@@ -82,7 +84,9 @@ function longFiles(tree: Tree): Offence[] {
   return sources(tree).flatMap((file) => {
     const lines = file.text.replace(/\n$/, "").split("\n").length;
     if (lines <= MAX_FILE_LINES) return [];
-    return [{ at: `${file.path}:${lines}`, says: `has ${lines} lines; at most ${MAX_FILE_LINES}: find the second noun in it and give it a file` }];
+    return [
+      { at: `${file.path}:${lines}`, says: `has ${lines} lines; at most ${MAX_FILE_LINES}: find the second noun in it and give it a file` },
+    ];
   });
 }
 
@@ -94,18 +98,14 @@ interface Measured {
 
 function functionsOf(tree: Tree): Measured[] {
   return sources(tree).flatMap((file) =>
-    [...nodesIn(syntaxOf(file))].filter(isFunctionWithBody).map((node) => ({
-      at: `${file.path}:${lineOf(node)}`,
-      name: nameOf(node),
-      lines: lastLineOf(node) - lineOf(node) + 1,
-    })),
+    [...nodesIn(syntaxOf(file))]
+      .filter(isFunctionWithBody)
+      .map((node) => ({ at: `${file.path}:${lineOf(node)}`, name: nameOf(node), lines: lastLineOf(node) - lineOf(node) + 1 })),
   );
 }
 
 function isFunctionWithBody(node: ts.Node): node is ts.FunctionLikeDeclaration {
-  return (
-    (ts.isFunctionLike(node) && "body" in node && node.body !== undefined)
-  );
+  return ts.isFunctionLike(node) && "body" in node && node.body !== undefined;
 }
 
 function nameOf(node: ts.FunctionLikeDeclaration): string {

@@ -63,7 +63,9 @@ function gitFiles(root: string): string[] | null {
 }
 
 function git(root: string, args: string[]): string[] {
-  return execFileSync("git", args, { cwd: root, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).split("\0").filter(Boolean);
+  return execFileSync("git", args, { cwd: root, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] })
+    .split("\0")
+    .filter(Boolean);
 }
 
 /** What .gitignore names; `data` is the server's default directory. */

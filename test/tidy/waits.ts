@@ -25,7 +25,10 @@ function sleeps(tree: Tree): Offence[] {
   const imported = tests.flatMap((file) =>
     importsOf(file)
       .filter(({ specifier }) => /^(node:)?timers\/promises$/.test(specifier))
-      .map(({ line }) => ({ at: `${file.path}:${line}`, says: "imports timers/promises; wait for the event, or turn the test's own clock" })),
+      .map(({ line }) => ({
+        at: `${file.path}:${line}`,
+        says: "imports timers/promises; wait for the event, or turn the test's own clock",
+      })),
   );
   return [...imported, ...judgeNodes(tests, (node) => (isSleep(node) ? "sleeps; wait for the event, or turn the test's own clock" : null))];
 }
@@ -33,7 +36,8 @@ function sleeps(tree: Tree): Offence[] {
 function isSleep(node: ts.Node): boolean {
   if (!ts.isCallExpression(node)) return false;
   const callee = node.expression.getText();
-  if (callee === "Atomics.wait" || /(^|\.)promisify$/.test(callee)) return callee === "Atomics.wait" || node.arguments[0]?.getText() === "setTimeout";
+  if (callee === "Atomics.wait" || /(^|\.)promisify$/.test(callee))
+    return callee === "Atomics.wait" || node.arguments[0]?.getText() === "setTimeout";
   const then = node.arguments[0];
   if (!/(^|\.)setTimeout$/.test(callee) || then === undefined) return false;
   const resolve = nearestResolver(node);
@@ -45,7 +49,8 @@ function nearestResolver(node: ts.Node): string | null {
   for (let at = node.parent; at !== undefined; at = at.parent) {
     if (!ts.isNewExpression(at) || at.expression.getText() !== "Promise") continue;
     const executor = at.arguments?.[0];
-    if (executor !== undefined && (ts.isArrowFunction(executor) || ts.isFunctionExpression(executor))) return executor.parameters[0]?.name.getText() ?? null;
+    if (executor !== undefined && (ts.isArrowFunction(executor) || ts.isFunctionExpression(executor)))
+      return executor.parameters[0]?.name.getText() ?? null;
   }
   return null;
 }

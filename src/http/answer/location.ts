@@ -20,7 +20,8 @@ export function locationOf(exchange: Exchange): string {
  */
 export function originOf({ req, headers }: Pick<Exchange, "req" | "headers">): string {
   const scheme = schemeOf(headers.forwardedProto) ?? ("encrypted" in req.socket ? "https" : "http");
-  const host = hostOf(headers.forwardedHost) ?? hostOf(headers.host) ?? socketHost(req.socket.localAddress, req.socket.localPort);
+  const host =
+    hostOf(headers.forwardedHost) ?? hostOf(headers.host) ?? socketHost(req.socket.localAddress, req.socket.localPort);
   return `${scheme}://${host}`;
 }
 

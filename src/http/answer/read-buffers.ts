@@ -37,7 +37,8 @@ export class ReadBuffers {
    * sent.
    */
   readonly #allocate: Allocate = (bytes) => {
-    if (bytes <= this.#bufferBytes / 2 || bytes > this.#bufferBytes || bytes <= MAX_OWN_BYTES) return Buffer.allocUnsafeSlow(bytes);
+    if (bytes <= this.#bufferBytes / 2 || bytes > this.#bufferBytes || bytes <= MAX_OWN_BYTES)
+      return Buffer.allocUnsafeSlow(bytes);
     const buffer = this.#free.pop() ?? Buffer.allocUnsafeSlow(this.#bufferBytes);
     this.#lent.set(buffer.buffer, buffer);
     return buffer.subarray(0, bytes);

@@ -63,7 +63,10 @@ export class Responder {
    */
   send(exchange: Exchange, status: number, headers: readonly string[], body: Buffer | null): void {
     if (body !== null && !this.#unread.admits(body, exchange.req.socket)) {
-      return this.refuse(exchange, problem("overloaded", { detail: "Too many bytes of answers wait for their readers." }));
+      return this.refuse(
+        exchange,
+        problem("overloaded", { detail: "Too many bytes of answers wait for their readers." }),
+      );
     }
     this.#inFlight.end(exchange);
     if (exchange.isGone) return;
@@ -110,7 +113,12 @@ export class Responder {
     if (exchange.isOut) return void exchange.req.socket.destroy();
     const refusal = problem("internal-error");
     try {
-      this.#answer({ exchange, status: PROBLEMS[refusal.code].status, headers: problemHeaders(refusal), body: problemBody(refusal) });
+      this.#answer({
+        exchange,
+        status: PROBLEMS[refusal.code].status,
+        headers: problemHeaders(refusal),
+        body: problemBody(refusal),
+      });
     } catch (second) {
       logFault(this.#log, exchange, second);
       exchange.req.socket.destroy();
@@ -122,7 +130,8 @@ export class Responder {
     const length = body?.length ?? 0;
     const { direct } = exchange;
     // Otherwise Node would still handle a body that nobody reads.
-    if (direct !== null && length <= MAX_JOINED_BYTES && !exchange.bodyPending && !this.#inFlight.closing) return this.#answerDirectly(direct, answer);
+    if (direct !== null && length <= MAX_JOINED_BYTES && !exchange.bodyPending && !this.#inFlight.closing)
+      return this.#answerDirectly(direct, answer);
     this.#begin(exchange, status, headers, body, false);
     const { req, res } = exchange;
     res.end(length > 0 ? body : undefined);

@@ -123,8 +123,14 @@ export class UnreadAnswers {
 
   constructor({ maxSmallBytes, maxLargeBytes, chunkBytes, clock }: UnreadOptions) {
     this.#clock = clock;
-    this.#small = { room: new SharedRoom({ maxBytes: maxSmallBytes, minShareBytes: SMALL_ANSWER_BYTES, clock }), shared: new SharedBytes() };
-    this.#large = { room: new SharedRoom({ maxBytes: maxLargeBytes, minShareBytes: chunkBytes, clock }), shared: new SharedBytes() };
+    this.#small = {
+      room: new SharedRoom({ maxBytes: maxSmallBytes, minShareBytes: SMALL_ANSWER_BYTES, clock }),
+      shared: new SharedBytes(),
+    };
+    this.#large = {
+      room: new SharedRoom({ maxBytes: maxLargeBytes, minShareBytes: chunkBytes, clock }),
+      shared: new SharedBytes(),
+    };
   }
 
   /** Bytes of answers in memory. */
@@ -149,7 +155,14 @@ export class UnreadAnswers {
    */
   add(socket: Socket, body: Buffer | number): UnreadAnswer {
     const [bytes, memory] = typeof body === "number" ? [body, null] : [body.length, body.buffer];
-    const answer = new UnreadAnswer({ socket, unreadRoom: this.#roomFor(bytes), bytes, memory, nowMs: this.#clock.nowMs(), onRelease: this.#onRelease });
+    const answer = new UnreadAnswer({
+      socket,
+      unreadRoom: this.#roomFor(bytes),
+      bytes,
+      memory,
+      nowMs: this.#clock.nowMs(),
+      onRelease: this.#onRelease,
+    });
     this.#timer ??= this.#clock.after(LOOK_MS, () => this.#look());
     return answer;
   }

@@ -34,8 +34,12 @@ const MAX_BYTES_IN_TURN = 256 * 1024;
 
 /** Why the rest of a body is not read. */
 const NO_ROOM = problem("overloaded", { detail: "Too many bytes of request bodies are on their way." });
-const TOO_MUCH = problem("overloaded", { detail: "Too many bytes of request bodies are on their way, and most of them from this address." });
-const TOO_SLOW = problem("request-timeout", { detail: "Less than 1 KiB a second came of the body, and others needed its room." });
+const TOO_MUCH = problem("overloaded", {
+  detail: "Too many bytes of request bodies are on their way, and most of them from this address.",
+});
+const TOO_SLOW = problem("request-timeout", {
+  detail: "Less than 1 KiB a second came of the body, and others needed its room.",
+});
 
 /**
  * Reads the body of a request and passes it to `user`: whole, and not empty unless the request has none. A request

@@ -1,4 +1,10 @@
-import { DamagedStreamError, DeletedStreamError, StorageBusyError, TrimmedStreamError, type MaybePromise } from "../../stream/loaded/stream.js";
+import {
+  DamagedStreamError,
+  DeletedStreamError,
+  StorageBusyError,
+  TrimmedStreamError,
+  type MaybePromise,
+} from "../../stream/loaded/stream.js";
 import { offsetIn } from "../../stream/rules/offset-tokens.js";
 import type { Context } from "./context.js";
 import type { Exchange } from "../exchange/exchange.js";
@@ -19,8 +25,12 @@ export function guard(context: Context, exchange: Exchange, work: () => MaybePro
 function expectedProblem(fault: unknown): Problem | null {
   // The engine has logged it, with the place.
   if (fault instanceof DamagedStreamError) return damaged(fault);
-  if (fault instanceof StorageBusyError) return problem("overloaded", { detail: "Too many files are open, or the beginning of the stream is dropped faster than it can be read." });
-  if (fault instanceof TrimmedStreamError) return problem("offset-gone", { earliestOffset: offsetIn(fault.stream, fault.stream.earliest) });
+  if (fault instanceof StorageBusyError)
+    return problem("overloaded", {
+      detail: "Too many files are open, or the beginning of the stream is dropped faster than it can be read.",
+    });
+  if (fault instanceof TrimmedStreamError)
+    return problem("offset-gone", { earliestOffset: offsetIn(fault.stream, fault.stream.earliest) });
   return fault instanceof DeletedStreamError ? problem("stream-not-found") : null;
 }
 

@@ -31,7 +31,13 @@ export class Exchange implements LoneExchange {
   #onClientEnd: (() => void) | null = null;
 
   /** `answer` is Node's response, or the connection where one is created on demand. */
-  constructor(req: IncomingMessage, answer: ServerResponse | DirectConnection, target: Target, headers: RequestHeaders, awaitsContinue: boolean) {
+  constructor(
+    req: IncomingMessage,
+    answer: ServerResponse | DirectConnection,
+    target: Target,
+    headers: RequestHeaders,
+    awaitsContinue: boolean,
+  ) {
     const isDirect = answer instanceof DirectConnection;
     this.req = req;
     this.#res = isDirect ? null : answer;

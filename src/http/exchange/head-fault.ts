@@ -15,7 +15,8 @@ const BRACKETED_HOST = /^\[(?:([0-9A-F:.]+)|v[0-9A-F]+\.[\w.~!$&'()*+,;=:-]+)\](
 export function faultOfHead({ req, headers }: Pick<Exchange, "req" | "headers">): Problem | null {
   const { repeated, host, transferEncoding } = headers;
   if (repeated !== null) return problem("invalid-header", { detail: `The header ${repeated} came more than once.` });
-  if (host !== null && !isValidHost(host)) return problem("bad-request", { detail: "The Host header is not a host with an optional port." });
+  if (host !== null && !isValidHost(host))
+    return problem("bad-request", { detail: "The Host header is not a host with an optional port." });
   if (host === null && isHttp11(req)) return problem("bad-request", { detail: "HTTP/1.1 needs a Host header." });
   return transferEncoding === null ? null : faultOfTransferEncoding(transferEncoding, req);
 }
@@ -37,9 +38,14 @@ function isValidHost(host: string): boolean {
  */
 function faultOfTransferEncoding(transferEncoding: string, req: IncomingMessage): Problem | null {
   if (!isHttp11(req)) return problem("bad-request", { detail: "Only HTTP/1.1 has Transfer-Encoding." });
-  const codings = transferEncoding.toLowerCase().split(",").map((coding) => coding.trim()).filter((coding) => coding !== "");
+  const codings = transferEncoding
+    .toLowerCase()
+    .split(",")
+    .map((coding) => coding.trim())
+    .filter((coding) => coding !== "");
   if (codings.length === 0) return problem("bad-request", { detail: "Transfer-Encoding is empty." });
-  if (codings.at(-1) !== "chunked") return problem("bad-request", { detail: "The last transfer coding of a request is chunked." });
+  if (codings.at(-1) !== "chunked")
+    return problem("bad-request", { detail: "The last transfer coding of a request is chunked." });
   if (codings.some((coding) => coding !== "chunked")) return problem("unknown-transfer-coding");
   return codings.length === 1 ? null : problem("bad-request", { detail: "A body is chunked once." });
 }

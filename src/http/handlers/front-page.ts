@@ -57,7 +57,8 @@ export class FrontPage {
       server: "streamdir",
       version: this.#version,
       streams,
-      documentation: "https://www.npmjs.com/package/streamdir" + (this.#version === "unknown" ? "" : `/v/${this.#version}`),
+      documentation:
+        "https://www.npmjs.com/package/streamdir" + (this.#version === "unknown" ? "" : `/v/${this.#version}`),
       protocol: PROTOCOL_URL,
       health: `${origin}/health`,
       try: firstRequest(streams, readOnly),

@@ -15,9 +15,17 @@ export function head({ registry, responder, clock }: Context, exchange: Exchange
 
 function metadataOf(stream: Stream, nowMs: number): string[] {
   const { contentType, ttlSeconds, expiresAtMs } = stream.config;
-  const headers = ["Content-Type", contentType, "Stream-Next-Offset", stream.offsetAt(stream.tail), "Cache-Control", "no-store"];
+  const headers = [
+    "Content-Type",
+    contentType,
+    "Stream-Next-Offset",
+    stream.offsetAt(stream.tail),
+    "Cache-Control",
+    "no-store",
+  ];
   if (stream.stored.earliest > 0) headers.push("Stream-Earliest-Offset", stream.earliestOffset);
-  if (ttlSeconds !== null) headers.push("Stream-TTL", String(remainingSeconds(ttlSeconds, stream.remainingMs(nowMs) ?? 0)));
+  if (ttlSeconds !== null)
+    headers.push("Stream-TTL", String(remainingSeconds(ttlSeconds, stream.remainingMs(nowMs) ?? 0)));
   if (expiresAtMs !== null) headers.push("Stream-Expires-At", formatTimestamp(expiresAtMs));
   if (stream.closed) headers.push("Stream-Closed", "true");
   return headers;

@@ -7,7 +7,11 @@ import type { Exchange } from "../exchange/exchange.js";
  */
 export function health({ registry, inFlight, responder }: Context, exchange: Exchange): void {
   const storage = registry.health();
-  const reason = inFlight.closing ? "The server is shutting down." : storage.writable ? null : (storage.reason ?? "The storage accepts no writes.");
+  const reason = inFlight.closing
+    ? "The server is shutting down."
+    : storage.writable
+      ? null
+      : (storage.reason ?? "The storage accepts no writes.");
   const { damagedStreams } = storage;
   const verdict = reason === null ? { status: "ok" } : { status: "unavailable", reason };
   const body = damagedStreams === 0 ? verdict : { ...verdict, damagedStreams };

@@ -15,7 +15,13 @@ export interface LongPollQuery {
 }
 
 /** `GET` with `live=long-poll`: what follows an offset, as soon as there is something (docs/api.md, Wait for more). */
-export function longPoll(context: Context, rooms: WaitingRooms, exchange: Exchange, name: string, query: LongPollQuery): MaybePromise<void> {
+export function longPoll(
+  context: Context,
+  rooms: WaitingRooms,
+  exchange: Exchange,
+  name: string,
+  query: LongPollQuery,
+): MaybePromise<void> {
   const { settings, clock } = context;
   return withReadPlace(context, exchange, name, query.offset, (stream, from) =>
     whenRead(stream, stream.read(from, settings.chunkBytes), (chunk) => {

@@ -9,12 +9,20 @@ import { answerChunk, serve } from "../reading/served-chunk.js";
 const START: ParsedOffset = { kind: "start" };
 
 /** `GET`: one chunk from an offset on, or none where there is nothing yet (docs/api.md, Read). */
-export function read(context: Context, exchange: Exchange, name: string, offset: ParsedOffset | null): MaybePromise<void> {
+export function read(
+  context: Context,
+  exchange: Exchange,
+  name: string,
+  offset: ParsedOffset | null,
+): MaybePromise<void> {
   const asked = offset ?? START;
   const { settings, clock, readBuffers } = context;
   return withReadPlace(context, exchange, name, asked, (stream, from) =>
     chain(stream.read(from, settings.chunkBytes, readBuffers.allocatorFor(exchange)), (chunk) => {
-      answerChunk(context, exchange, serve(stream, chunk, clock.nowMs()), { cursor: null, named: offset === null ? "stream" : asked.kind === "now" ? "now" : "place" });
+      answerChunk(context, exchange, serve(stream, chunk, clock.nowMs()), {
+        cursor: null,
+        named: offset === null ? "stream" : asked.kind === "now" ? "now" : "place",
+      });
       readBuffers.takeBackAfter(exchange, chunk.bytes);
     }),
   );

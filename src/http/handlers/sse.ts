@@ -21,10 +21,18 @@ export interface SseQuery {
  * `GET` with `live=sse`: everything from an offset on, as events, for as long as the connection lasts (docs/api.md,
  * Follow).
  */
-export function sse(context: Context, feeds: SseFeeds, exchange: Exchange, name: string, { offset, cursor }: SseQuery): MaybePromise<void> {
+export function sse(
+  context: Context,
+  feeds: SseFeeds,
+  exchange: Exchange,
+  name: string,
+  { offset, cursor }: SseQuery,
+): MaybePromise<void> {
   return withReadPlace(context, exchange, name, offset, (stream, from) =>
     // An answer that has begun can't be refused any more, and the client would reconnect again and again.
-    whenRead(stream, stream.read(from, PROBE_BYTES, undefined, PROBE_BYTES), () => feeds.open(stream, { exchange, from, cursor })),
+    whenRead(stream, stream.read(from, PROBE_BYTES, undefined, PROBE_BYTES), () =>
+      feeds.open(stream, { exchange, from, cursor }),
+    ),
   );
 }
 

@@ -84,7 +84,11 @@ export class DirectConnection {
   }
 
   /** Whether nothing else is asked or sent on the connection, and nothing but plain HTTP/1.1 is asked for. */
-  #isFree({ httpVersionMajor, httpVersionMinor, upgrade }: DirectRequest & { readonly upgrade?: boolean | null }): boolean {
+  #isFree({
+    httpVersionMajor,
+    httpVersionMinor,
+    upgrade,
+  }: DirectRequest & { readonly upgrade?: boolean | null }): boolean {
     if (httpVersionMajor !== 1 || httpVersionMinor !== 1 || upgrade === true) return false;
     return answerUnderWay(this.#socket) === null && this.#socket.writableLength === 0 && this.#socket.writable;
   }

@@ -123,10 +123,11 @@ export class DirectRequest extends IncomingMessage {
 
   /** Returning false makes Node stop reading from the connection until more is asked for. */
   #goOnLater(): false {
-    if (!this.#isWaiting) setImmediate(() => {
-      this.#isWaiting = false;
-      super._read(0);
-    });
+    if (!this.#isWaiting)
+      setImmediate(() => {
+        this.#isWaiting = false;
+        super._read(0);
+      });
     this.#isWaiting = true;
     return false;
   }

@@ -42,7 +42,8 @@ export class WaitingRooms {
   enter(stream: Stream, wait: Wait): void {
     const { inFlight } = this.#context;
     if (wait.exchange.isGone) return inFlight.end(wait.exchange);
-    if (stream.closed || inFlight.closing || wait.exchange.hasClientEnded) return answerNothingNew(this.#context, stream, wait);
+    if (stream.closed || inFlight.closing || wait.exchange.hasClientEnded)
+      return answerNothingNew(this.#context, stream, wait);
     let room = this.#rooms.get(stream);
     if (room === undefined) {
       room = new WaitingRoom(this.#context, stream, () => this.#rooms.delete(stream));
@@ -69,7 +70,10 @@ class WaitingRoom {
     this.#context = context;
     this.#stream = stream;
     this.#onEmpty = onEmpty;
-    this.#leave = stream.follow(() => this.#wake(), () => this.#turnAway());
+    this.#leave = stream.follow(
+      () => this.#wake(),
+      () => this.#turnAway(),
+    );
   }
 
   enter(wait: Wait): void {
@@ -130,13 +134,17 @@ class WaitingRoom {
       const chunk = chunks.get(wait.position) ?? this.#read(wait.position);
       chunks.set(wait.position, chunk);
       const isAhead = wait.cursor === null || isGreaterCursor(common, wait.cursor);
-      return chain(chunk, (served) => answerNews(this.#context, wait, served, isAhead ? common : cursorFor(this.#context, wait)));
+      return chain(chunk, (served) =>
+        answerNews(this.#context, wait, served, isAhead ? common : cursorFor(this.#context, wait)),
+      );
     });
   }
 
   #read(position: Position): MaybePromise<ServedChunk> {
     const { clock, settings } = this.#context;
-    return chain(this.#stream.read(position, settings.chunkBytes), (chunk) => serve(this.#stream, chunk, clock.nowMs()));
+    return chain(this.#stream.read(position, settings.chunkBytes), (chunk) =>
+      serve(this.#stream, chunk, clock.nowMs()),
+    );
   }
 
   #take(waiter: Waiter): void {
@@ -167,7 +175,14 @@ export function answerNews(context: Context, wait: Wait, chunk: ServedChunk, cur
 function answerNothingNew(context: Context, stream: Stream, wait: Wait): void {
   const { exchange, position, fromNow } = wait;
   guard(context, exchange, () => {
-    const headers = ["Stream-Next-Offset", stream.offsetAt(position), "Stream-Up-To-Date", "true", "Cache-Control", "no-store"];
+    const headers = [
+      "Stream-Next-Offset",
+      stream.offsetAt(position),
+      "Stream-Up-To-Date",
+      "true",
+      "Cache-Control",
+      "no-store",
+    ];
     // To nginx before 1.23 the first of the two headers counts.
     if (!fromNow && !exchange.headers.authenticated) headers.unshift("X-Accel-Expires", COLLAPSING_SECONDS);
     if (stream.closed) headers.push("Stream-Closed", "true");

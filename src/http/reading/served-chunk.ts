@@ -44,16 +44,28 @@ export function serve(stream: Stream, chunk: Chunk, nowMs: number): ServedChunk 
 }
 
 /** Answers one reader with a chunk; with 304 when it has that chunk already. */
-export function answerChunk({ responder, readFreshness }: Context, exchange: Exchange, chunk: ServedChunk, { cursor, named }: ReaderOptions): void {
+export function answerChunk(
+  { responder, readFreshness }: Context,
+  exchange: Exchange,
+  chunk: ServedChunk,
+  { cursor, named }: ReaderOptions,
+): void {
   const { ifNoneMatch, authenticated } = exchange.headers;
   const headers = [...chunk.placeHeaders];
   if (cursor !== null) headers.push("Stream-Cursor", cursor);
   const isKept = named !== "now";
-  if (isKept) headers.push("ETag", chunk.etag, "Cache-Control", readFreshness.cacheControl({ authenticated, remainingMs: chunk.remainingMs }));
+  if (isKept)
+    headers.push(
+      "ETag",
+      chunk.etag,
+      "Cache-Control",
+      readFreshness.cacheControl({ authenticated, remainingMs: chunk.remainingMs }),
+    );
   else headers.push("Cache-Control", "no-store");
   // Caches must ask each time: otherwise a HEAD would get the end of this read, or of a shorter one, as the tail.
   if (named === "stream") headers.push("Vary", "*");
-  if (isKept && ifNoneMatch !== null && etagMatches(ifNoneMatch, chunk.etag)) return responder.send(exchange, 304, headers, null);
+  if (isKept && ifNoneMatch !== null && etagMatches(ifNoneMatch, chunk.etag))
+    return responder.send(exchange, 304, headers, null);
   headers.push("Content-Type", chunk.contentType);
   responder.send(exchange, 200, headers, chunk.body);
 }

@@ -71,18 +71,31 @@ export class SseBatch {
     const last = this.#events.length - 1;
     if (last < 0) return this.#finalControl(cursor);
     const parts = this.#events.flatMap(({ data, nextOffset }, at) => {
-      return [data, at === last ? this.#finalControl(cursor) : encodeControlEvent({ nextOffset, cursor, upToDate: false, closed: false })];
+      return [
+        data,
+        at === last
+          ? this.#finalControl(cursor)
+          : encodeControlEvent({ nextOffset, cursor, upToDate: false, closed: false }),
+      ];
     });
     return Buffer.concat(parts);
   }
 
   #finalControl(cursor: string): Buffer {
     const { closed } = this;
-    return encodeControlEvent({ nextOffset: this.#endOffset, cursor: closed ? null : cursor, upToDate: this.#upToDate, closed });
+    return encodeControlEvent({
+      nextOffset: this.#endOffset,
+      cursor: closed ? null : cursor,
+      upToDate: this.#upToDate,
+      closed,
+    });
   }
 }
 
-function encodeStretch(stream: Stream, { from, bytes, ends, upToDate, closed }: Stretch): { events: EncodedData[]; to: Position } {
+function encodeStretch(
+  stream: Stream,
+  { from, bytes, ends, upToDate, closed }: Stretch,
+): { events: EncodedData[]; to: Position } {
   const encoding = sseEncodingOf(stream.config.contentType);
   const events: EncodedData[] = [];
   let start = from;

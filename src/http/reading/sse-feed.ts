@@ -37,7 +37,10 @@ export class SseFeed implements ReaderHost, SilentReaders {
     this.#context = context;
     this.#stream = stream;
     this.#onEmpty = onEmpty;
-    this.#leave = stream.follow((advance) => this.#advance(advance), () => this.close());
+    this.#leave = stream.follow(
+      (advance) => this.#advance(advance),
+      () => this.close(),
+    );
   }
 
   /** Adds a reader of this stream. Start it once the head of its answer is written. */
@@ -92,7 +95,8 @@ export class SseFeed implements ReaderHost, SilentReaders {
     const ends = this.#ends.filter((end) => end > from);
     const to = ends.at(-1) ?? from;
     const isLong = to - from > this.#context.settings.chunkBytes;
-    const isTooMuch = (isLong && !(ends.length === 1 && hasWholeAppends(this.#stream))) || ends.length > MAX_SHARED_EVENTS;
+    const isTooMuch =
+      (isLong && !(ends.length === 1 && hasWholeAppends(this.#stream))) || ends.length > MAX_SHARED_EVENTS;
     // Only a closure came, and half a character was held back: at the end of the stream it is sent as it is.
     const isRest = ends.length === 0 && from < this.#stream.tail;
     if (isTooMuch || isRest) return this.#scatter();
@@ -161,7 +165,12 @@ export class SseFeeds {
     exchange.forgetHeaders();
     const cursorAhead = isGreaterCursor(first, current) ? first : null;
     // When the server stops, all requests in flight end together.
-    const reader = this.#feedOf(stream).add({ exchange, from, cursorAhead, retryMs: retryDelayMs(inFlight.size, random) });
+    const reader = this.#feedOf(stream).add({
+      exchange,
+      from,
+      cursorAhead,
+      retryMs: retryDelayMs(inFlight.size, random),
+    });
     this.#heartbeat.start();
     reader.start();
   }
@@ -189,7 +198,12 @@ export class SseFeeds {
 /** The head of an SSE answer: where the read begins, and that nothing on the way may cache or buffer it. */
 function headersOf(stream: Stream, from: ReadFrom, cursor: string): string[] {
   const headers = ["Content-Type", "text/event-stream", "Cache-Control", "no-cache", "X-Accel-Buffering", "no"];
-  headers.push("Stream-Next-Offset", stream.offsetAt(from === "start" ? stream.stored.earliest : from), "Stream-Cursor", cursor);
+  headers.push(
+    "Stream-Next-Offset",
+    stream.offsetAt(from === "start" ? stream.stored.earliest : from),
+    "Stream-Cursor",
+    cursor,
+  );
   if (sseEncodingOf(stream.config.contentType) === "base64") headers.push("Stream-SSE-Data-Encoding", "base64");
   return headers;
 }

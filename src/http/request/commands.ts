@@ -27,15 +27,22 @@ export function readCreateHead(headers: RequestHeaders, prefix: string): CreateH
 }
 
 /** The stream to fork and where (protocol: Forks). */
-function readFork({ streamForkedFrom, streamForkOffset: offset, streamForkSubOffset }: RequestHeaders, prefix: string): ForkRequest | Problem | null {
+function readFork(
+  { streamForkedFrom, streamForkOffset: offset, streamForkSubOffset }: RequestHeaders,
+  prefix: string,
+): ForkRequest | Problem | null {
   if (streamForkedFrom === null) {
-    return offset === null && streamForkSubOffset === null ? null : invalidFork("Stream-Fork-Offset and Stream-Fork-Sub-Offset need Stream-Forked-From.");
+    return offset === null && streamForkSubOffset === null
+      ? null
+      : invalidFork("Stream-Fork-Offset and Stream-Fork-Sub-Offset need Stream-Forked-From.");
   }
-  if (!streamForkedFrom.startsWith(prefix)) return invalidFork(`Stream-Forked-From is the path of a stream, like ${prefix}name.`);
+  if (!streamForkedFrom.startsWith(prefix))
+    return invalidFork(`Stream-Forked-From is the path of a stream, like ${prefix}name.`);
   const decoded = decodeName(streamForkedFrom.slice(prefix.length));
   if ("fault" in decoded) return invalidFork(`Stream-Forked-From: ${decoded.fault}`);
   const place = offset === null ? null : parseOffset(offset);
-  if (offset !== null && place === null) return problem("invalid-offset", { detail: "Stream-Fork-Offset is a token of the source." });
+  if (offset !== null && place === null)
+    return problem("invalid-offset", { detail: "Stream-Fork-Offset is a token of the source." });
   const subOffset = streamForkSubOffset === null ? 0 : parseDecimal(streamForkSubOffset);
   if (subOffset === null) return invalidFork("Stream-Fork-Sub-Offset is a plain decimal up to 2^53-1.");
   if (subOffset > 0 && offset === null) return invalidFork("Stream-Fork-Sub-Offset above 0 needs Stream-Fork-Offset.");
@@ -64,10 +71,12 @@ function readProducer({ producerId: id, producerEpoch, producerSeq }: RequestHea
     return invalidProducer("Producer-Id, Producer-Epoch and Producer-Seq come together.");
   }
   // Node turns each byte of a header into one character.
-  if (id === "" || id.length > MAX_PRODUCER_ID_BYTES) return invalidProducer(`Producer-Id has from 1 to ${MAX_PRODUCER_ID_BYTES} bytes.`);
+  if (id === "" || id.length > MAX_PRODUCER_ID_BYTES)
+    return invalidProducer(`Producer-Id has from 1 to ${MAX_PRODUCER_ID_BYTES} bytes.`);
   const epoch = parseDecimal(producerEpoch);
   const seq = parseDecimal(producerSeq);
-  if (epoch === null || seq === null) return invalidProducer("Producer-Epoch and Producer-Seq are plain decimals up to 2^53-1.");
+  if (epoch === null || seq === null)
+    return invalidProducer("Producer-Epoch and Producer-Seq are plain decimals up to 2^53-1.");
   return { id, epoch, seq };
 }
 

@@ -21,7 +21,7 @@ interface Parameters {
 export function parseReadQuery(query: string): ReadQuery | Problem {
   if (query === "") return NO_PARAMETERS;
   const parameters: Parameters = { offset: null, live: null, cursor: null };
-  for (let start = 0; start <= query.length; ) {
+  for (let start = 0; start <= query.length;) {
     const ampersand = query.indexOf("&", start);
     const end = ampersand === -1 ? query.length : ampersand;
     const refusal = readPair(parameters, query.slice(start, end));
@@ -35,9 +35,11 @@ function readPair(parameters: Parameters, pair: string): Problem | null {
   const equals = pair.indexOf("=");
   const key = decode(equals === -1 ? pair : pair.slice(0, equals));
   if (key !== "offset" && key !== "live" && key !== "cursor") return null;
-  if (parameters[key] !== null) return problem("invalid-query", { detail: `The parameter ${key} came more than once.` });
+  if (parameters[key] !== null)
+    return problem("invalid-query", { detail: `The parameter ${key} came more than once.` });
   const value = decode(equals === -1 ? "" : pair.slice(equals + 1));
-  if (value === null) return problem("invalid-query", { detail: `The parameter ${key} has an invalid percent-encoding.` });
+  if (value === null)
+    return problem("invalid-query", { detail: `The parameter ${key} has an invalid percent-encoding.` });
   parameters[key] = value;
   return null;
 }

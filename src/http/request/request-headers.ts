@@ -49,7 +49,11 @@ function header(name: string, take: KnownHeader["take"]): KnownHeader {
 }
 
 /** A header that may come once; `get` is what came before. */
-function singleton(name: string, get: (headers: RequestHeaders) => string | null, set: KnownHeader["take"]): KnownHeader {
+function singleton(
+  name: string,
+  get: (headers: RequestHeaders) => string | null,
+  set: KnownHeader["take"],
+): KnownHeader {
   return header(name, (headers, value) => {
     if (get(headers) !== null) headers.repeated = name;
     set(headers, value);
@@ -63,28 +67,79 @@ function listed(before: string | null, value: string): string {
 
 /** Each has functions of its own: looking a field up by its name costs more than everything else here. */
 const KNOWN_HEADERS: readonly KnownHeader[] = [
-  singleton("host", ({ host }) => host, (headers, value) => void (headers.host = value)),
+  singleton(
+    "host",
+    ({ host }) => host,
+    (headers, value) => void (headers.host = value),
+  ),
   header("origin", (headers, value) => void (headers.origin ??= value)),
   header("authorization", (headers) => void (headers.authenticated = true)),
   header("expect", (headers) => void (headers.expects = true)),
   header("content-length", (headers, value) => void (headers.contentLength = Number(value))),
-  header("transfer-encoding", (headers, value) => void (headers.transferEncoding = listed(headers.transferEncoding, value))),
+  header(
+    "transfer-encoding",
+    (headers, value) => void (headers.transferEncoding = listed(headers.transferEncoding, value)),
+  ),
   header("upgrade", (headers) => void (headers.upgrades = true)),
   header("if-none-match", (headers, value) => void (headers.ifNoneMatch = listed(headers.ifNoneMatch, value))),
   header("last-event-id", (headers, value) => void (headers.lastEventId ??= value)),
   header("x-forwarded-host", (headers, value) => void (headers.forwardedHost ??= value)),
   header("x-forwarded-proto", (headers, value) => void (headers.forwardedProto ??= value)),
-  singleton("content-type", ({ contentType }) => contentType, (headers, value) => void (headers.contentType = value)),
-  singleton("stream-ttl", ({ streamTtl }) => streamTtl, (headers, value) => void (headers.streamTtl = value)),
-  singleton("stream-expires-at", ({ streamExpiresAt }) => streamExpiresAt, (headers, value) => void (headers.streamExpiresAt = value)),
-  singleton("stream-closed", ({ streamClosed }) => streamClosed, (headers, value) => void (headers.streamClosed = value)),
-  singleton("stream-seq", ({ streamSeq }) => streamSeq, (headers, value) => void (headers.streamSeq = value)),
-  singleton("stream-forked-from", ({ streamForkedFrom }) => streamForkedFrom, (headers, value) => void (headers.streamForkedFrom = value)),
-  singleton("stream-fork-offset", ({ streamForkOffset }) => streamForkOffset, (headers, value) => void (headers.streamForkOffset = value)),
-  singleton("stream-fork-sub-offset", ({ streamForkSubOffset }) => streamForkSubOffset, (headers, value) => void (headers.streamForkSubOffset = value)),
-  singleton("producer-id", ({ producerId }) => producerId, (headers, value) => void (headers.producerId = value)),
-  singleton("producer-epoch", ({ producerEpoch }) => producerEpoch, (headers, value) => void (headers.producerEpoch = value)),
-  singleton("producer-seq", ({ producerSeq }) => producerSeq, (headers, value) => void (headers.producerSeq = value)),
+  singleton(
+    "content-type",
+    ({ contentType }) => contentType,
+    (headers, value) => void (headers.contentType = value),
+  ),
+  singleton(
+    "stream-ttl",
+    ({ streamTtl }) => streamTtl,
+    (headers, value) => void (headers.streamTtl = value),
+  ),
+  singleton(
+    "stream-expires-at",
+    ({ streamExpiresAt }) => streamExpiresAt,
+    (headers, value) => void (headers.streamExpiresAt = value),
+  ),
+  singleton(
+    "stream-closed",
+    ({ streamClosed }) => streamClosed,
+    (headers, value) => void (headers.streamClosed = value),
+  ),
+  singleton(
+    "stream-seq",
+    ({ streamSeq }) => streamSeq,
+    (headers, value) => void (headers.streamSeq = value),
+  ),
+  singleton(
+    "stream-forked-from",
+    ({ streamForkedFrom }) => streamForkedFrom,
+    (headers, value) => void (headers.streamForkedFrom = value),
+  ),
+  singleton(
+    "stream-fork-offset",
+    ({ streamForkOffset }) => streamForkOffset,
+    (headers, value) => void (headers.streamForkOffset = value),
+  ),
+  singleton(
+    "stream-fork-sub-offset",
+    ({ streamForkSubOffset }) => streamForkSubOffset,
+    (headers, value) => void (headers.streamForkSubOffset = value),
+  ),
+  singleton(
+    "producer-id",
+    ({ producerId }) => producerId,
+    (headers, value) => void (headers.producerId = value),
+  ),
+  singleton(
+    "producer-epoch",
+    ({ producerEpoch }) => producerEpoch,
+    (headers, value) => void (headers.producerEpoch = value),
+  ),
+  singleton(
+    "producer-seq",
+    ({ producerSeq }) => producerSeq,
+    (headers, value) => void (headers.producerSeq = value),
+  ),
 ];
 
 /** The known headers by the length of their names: that alone rules out most of a browser's. */
@@ -102,7 +157,8 @@ export function readHeaders(rawHeaders: readonly string[]): RequestHeaders {
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? "";
     const candidates = BY_LENGTH[name.length];
-    if (candidates !== undefined && candidates.length > 0) knownAs(name, candidates)?.take(headers, rawHeaders[at + 1] ?? "");
+    if (candidates !== undefined && candidates.length > 0)
+      knownAs(name, candidates)?.take(headers, rawHeaders[at + 1] ?? "");
   }
   return headers;
 }

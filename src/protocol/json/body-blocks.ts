@@ -54,7 +54,7 @@ export class BodyBlocks {
   }
 
   #copy(part: Buffer): void {
-    for (let from = 0; from < part.length; ) {
+    for (let from = 0; from < part.length;) {
       if (this.#lastUsed === this.#last.length) this.#begin(Buffer.allocUnsafeSlow(this.#nextBytes()), 0);
       const copied = part.copy(this.#last, this.#lastUsed, from);
       from += copied;

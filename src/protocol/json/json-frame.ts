@@ -142,7 +142,9 @@ function sentenceOf(fault: JsonFault | "not-utf8", found: number | null): string
     case "too-deep":
       return `A JSON message is nested deeper than ${MAX_JSON_DEPTH} levels`;
     case "not-json":
-      return found === null ? "The body is not valid JSON: it ends" : `The body is not valid JSON: unexpected ${characterOf(found)}`;
+      return found === null
+        ? "The body is not valid JSON: it ends"
+        : `The body is not valid JSON: unexpected ${characterOf(found)}`;
   }
 }
 

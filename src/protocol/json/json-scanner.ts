@@ -236,7 +236,11 @@ function stepsOf(): Uint8Array {
   const hexadecimal = [HEX_1, HEX_2, HEX_3, HEX_4];
   hexadecimal.forEach((state, at) => lead([state], `${digits}abcdefABCDEF`, hexadecimal[at + 1] ?? STRING));
 
-  for (const [word, states] of [["true", TRUE], ["false", FALSE], ["null", NULL]] as const) {
+  for (const [word, states] of [
+    ["true", TRUE],
+    ["false", FALSE],
+    ["null", NULL],
+  ] as const) {
     [...word].forEach((letter, at) => {
       const before = states[at - 1];
       lead(before === undefined ? values : [before], letter, states[at] ?? AFTER_VALUE);

@@ -1,6 +1,19 @@
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
-import type { Allocate, AppendRecord, DamagedStreamError, ListedStream, MaybePromise, Position, Rejection, Settlement, Storage, StorageHealth, StoredStream, StreamConfig } from "../storage.js";
+import type {
+  Allocate,
+  AppendRecord,
+  DamagedStreamError,
+  ListedStream,
+  MaybePromise,
+  Position,
+  Rejection,
+  Settlement,
+  Storage,
+  StorageHealth,
+  StoredStream,
+  StreamConfig,
+} from "../storage.js";
 import { listStreams } from "./directory/catalog.js";
 import { Checkpointer, type SealedFile } from "./writing/checkpointer.js";
 import { Damage } from "./segments/damage-log.js";
@@ -75,7 +88,9 @@ export class FileStorage implements Storage {
   readonly #changes: DurableChanges;
   #closing: Promise<void> | null = null;
 
-  /** Takes a directory, recovers what the last process left there, and goes on from it. Throws {@link DirectoryError}. */
+  /**
+   * Takes a directory, recovers what the last process left there, and goes on from it. Throws {@link DirectoryError}.
+   */
   static async open(options: FileStorageOptions): Promise<FileStorage> {
     const { clock, log, forceUnlock: force = false, files = systemFiles(options.fsync) } = options;
     const layout = new Layout(options.dir);
@@ -89,7 +104,12 @@ export class FileStorage implements Storage {
       await own.pool.respectLimit((error) => state.fail(error));
       const startedMs = clock.nowMs();
       const { id: directoryId, isNew } = await prepareDirectory(files, layout);
-      const recovered = await recover({ ...parts, ...own, directoryId, maxUnwrittenBytes: Math.floor(options.tailCacheBytes / 2) });
+      const recovered = await recover({
+        ...parts,
+        ...own,
+        directoryId,
+        maxUnwrittenBytes: Math.floor(options.tailCacheBytes / 2),
+      });
       if (!isNew && recovered.nextBatch === 1) throw new DirectoryError(`the journal in ${layout.journal} is missing`);
       const storage = new FileStorage(options, { parts, own, recovered, directoryId, unlock });
       await storage.#journal.open(storage.#listener);
@@ -123,7 +143,13 @@ export class FileStorage implements Storage {
     }));
     const flusher = (this.#flusher = new Flusher(parts, writer, cache, Math.floor(tailCacheBytes / 2)));
     const damage = (this.#damage = new Damage(parts));
-    const loader = (this.#loader = new StreamLoader(parts, { streams, unopened: recovered.unopened, trash, damage, journal }));
+    const loader = (this.#loader = new StreamLoader(parts, {
+      streams,
+      unopened: recovered.unopened,
+      trash,
+      damage,
+      journal,
+    }));
     this.#reader = new StreamReader({ pool, cache, damage, log: parts.log });
     const intake = (this.#intake = new Intake(parts, {
       journal,
@@ -154,7 +180,8 @@ export class FileStorage implements Storage {
   /** Opens, behind the start, what the journal goes on with, and frees the journal's older files. */
   #goOn({ unopened, records, bytes, sealed }: Recovered, startedMs: number): void {
     const { log, clock } = this.#parts;
-    if (records > 0) log.info("recovered from the journal", { streams: unopened.size, records, bytes, ms: clock.nowMs() - startedMs });
+    if (records > 0)
+      log.info("recovered from the journal", { streams: unopened.size, records, bytes, ms: clock.nowMs() - startedMs });
     const opened = unopened.openAll((name) => this.#loader.find(name));
     for (const file of sealed) this.#checkpoint(opened.then((areAll) => (areAll ? sealedFile(file) : null)));
   }
@@ -189,7 +216,12 @@ export class FileStorage implements Storage {
     return known;
   }
 
-  create(name: string, config: StreamConfig, initial: AppendRecord, settle: (how: Settlement) => void): StoredStream | Rejection {
+  create(
+    name: string,
+    config: StreamConfig,
+    initial: AppendRecord,
+    settle: (how: Settlement) => void,
+  ): StoredStream | Rejection {
     if (this.#streams.has(name)) throw new RangeError(`the name ${JSON.stringify(name)} is not free`);
     const rejection = this.#intake.admit(initial.payload.length);
     if (rejection !== null) return rejection;
@@ -203,11 +235,17 @@ export class FileStorage implements Storage {
     const linking = this.#references.begin(stream, source);
     stream.work = this.#own.trash.vacated(name);
     this.#streams.set(name, stream);
-    this.#intake.put(stream, RecordKind.create, initial, (how) => {
-      if (how !== "durable") this.#uncreate(stream, how);
-      this.#references.settled(source);
-      settle(how);
-    }, linking);
+    this.#intake.put(
+      stream,
+      RecordKind.create,
+      initial,
+      (how) => {
+        if (how !== "durable") this.#uncreate(stream, how);
+        this.#references.settled(source);
+        settle(how);
+      },
+      linking,
+    );
     return stream;
   }
 
@@ -220,7 +258,12 @@ export class FileStorage implements Storage {
     if (how !== "storage-unavailable") this.#own.trash.take(stream);
   }
 
-  append(stored: StoredStream, record: AppendRecord, expectedTail: Position, settle: (how: Settlement) => void): Rejection | null {
+  append(
+    stored: StoredStream,
+    record: AppendRecord,
+    expectedTail: Position,
+    settle: (how: Settlement) => void,
+  ): Rejection | null {
     const stream = ownStream(stored);
     if (stream.damage !== null) return "stream-damaged";
     const rejection = this.#intake.admit(record.payload.length);
@@ -300,7 +343,12 @@ export class FileStorage implements Storage {
 
   release(stored: StoredStream): boolean {
     const stream = ownStream(stored);
-    const isInUse = stream.pending > 0 || stream.held !== null || stream.observer !== null || stream.dependents > 0 || stream.pendingForks > 0;
+    const isInUse =
+      stream.pending > 0 ||
+      stream.held !== null ||
+      stream.observer !== null ||
+      stream.dependents > 0 ||
+      stream.pendingForks > 0;
     const isOnDisk = stream.damage === null ? stream.isPersisted && stream.hasSidecar : stream.hasNotice;
     if (isInUse || !isOnDisk) return false;
     this.#flusher.drop(stream);
@@ -336,7 +384,9 @@ export class FileStorage implements Storage {
     await this.#unlock();
   }
 
-  /** Hands the last journal file to its checkpoint, if there is room. What comes too late fails, lest it is waited for. */
+  /**
+   * Hands the last journal file to its checkpoint, if there is room. What comes too late fails, lest it is waited for.
+   */
   async #seal(): Promise<void> {
     try {
       const sealed = await this.#journal.roll();

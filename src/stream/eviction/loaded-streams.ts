@@ -22,7 +22,10 @@ export interface LoadedStreamsOptions {
   readonly maxLoadedProducers: number;
 }
 
-/** The streams in memory, by name. Evicts idle ones: those that nobody used for a while, and where there are too many, any. */
+/**
+ * The streams in memory, by name. Evicts idle ones: those that nobody used for a while, and where there are too many,
+ * any.
+ */
 export class LoadedStreams {
   /** Those that all these streams remember. */
   readonly producers = new LoadedProducers<Stream>();
@@ -94,12 +97,18 @@ export class LoadedStreams {
     return excess <= 0 || this.#evictOne(this.#allHand) || excess <= maxLoadedStreams;
   }
 
-  /** The same for `count` more producers. However many one stream has, there is room for them where nobody else has any. */
+  /**
+   * The same for `count` more producers. However many one stream has, there is room for them where nobody else has any.
+   */
   hasRoomForProducers(count: number): boolean {
     const { maxLoadedProducers } = this.#options;
     const total = this.producers.count + count;
     if (total <= maxLoadedProducers || this.producers.count === 0) return true;
-    for (let streams = EVICTED_AT_ONCE; streams > 0 && total - this.#leavingProducers > maxLoadedProducers; streams -= 1) {
+    for (
+      let streams = EVICTED_AT_ONCE;
+      streams > 0 && total - this.#leavingProducers > maxLoadedProducers;
+      streams -= 1
+    ) {
       if (!this.#evictOne(this.#producersHand)) break;
     }
     return total <= 2 * maxLoadedProducers;

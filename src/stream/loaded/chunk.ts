@@ -1,5 +1,13 @@
 import { wholeMessagesLength } from "../../protocol/json/json-frame.js";
-import { DamagedStreamError, TrimmedStreamError, type Allocate, type MaybePromise, type Position, type Storage, type StoredStream } from "../../storage/storage.js";
+import {
+  DamagedStreamError,
+  TrimmedStreamError,
+  type Allocate,
+  type MaybePromise,
+  type Position,
+  type Storage,
+  type StoredStream,
+} from "../../storage/storage.js";
 import { chain } from "./chain.js";
 
 /** A piece of a stream, ready to serve: `bytes` is `from..to` as stored. JSON streams end at a whole message. */
@@ -37,8 +45,16 @@ export interface ChunkRequest {
 
 const NO_BYTES = Buffer.alloc(0);
 
-/** Reads durable bytes from `from` on, up to where an append or a JSON message ended. Throws what storage's `read` throws. */
-export function readChunk(storage: Storage, source: ChunkSource, from: Position, { maxBytes, longestBytes, allocate }: ChunkRequest): MaybePromise<Chunk> {
+/**
+ * Reads durable bytes from `from` on, up to where an append or a JSON message ended. Throws what storage's `read`
+ * throws.
+ */
+export function readChunk(
+  storage: Storage,
+  source: ChunkSource,
+  from: Position,
+  { maxBytes, longestBytes, allocate }: ChunkRequest,
+): MaybePromise<Chunk> {
   const { stored, isJson, tail } = source;
   if (from >= tail) return chunkOf(source, from, NO_BYTES);
   if (tail - from <= maxBytes) return readUpTo(storage, source, from, tail, maxBytes, allocate);
@@ -49,7 +65,14 @@ export function readChunk(storage: Storage, source: ChunkSource, from: Position,
   });
 }
 
-function readUpTo(storage: Storage, source: ChunkSource, from: Position, end: Position, maxBytes: number, allocate: Allocate | undefined): MaybePromise<Chunk> {
+function readUpTo(
+  storage: Storage,
+  source: ChunkSource,
+  from: Position,
+  end: Position,
+  maxBytes: number,
+  allocate: Allocate | undefined,
+): MaybePromise<Chunk> {
   const { stored, isJson } = source;
   const bytes = storage.read(stored, from, end - from, allocate);
   const enough = Buffer.isBuffer(bytes) && bytes.length === end - from;
@@ -58,7 +81,13 @@ function readUpTo(storage: Storage, source: ChunkSource, from: Position, end: Po
 }
 
 /** The longer way: gathers pieces up to `maxBytes`, and in JSON streams ends at the end of a message. */
-async function readWhole(storage: Storage, source: ChunkSource, from: Position, first: MaybePromise<Buffer>, maxBytes: number): Promise<Chunk> {
+async function readWhole(
+  storage: Storage,
+  source: ChunkSource,
+  from: Position,
+  first: MaybePromise<Buffer>,
+  maxBytes: number,
+): Promise<Chunk> {
   source.retain();
   try {
     let bytes = await first;
@@ -79,8 +108,17 @@ async function readWhole(storage: Storage, source: ChunkSource, from: Position, 
   }
 }
 
-/** What follows `bytes`; `null` when it was dropped meanwhile or is damaged, and what was read before is worth an answer. */
-async function readMore(storage: Storage, source: ChunkSource, from: Position, bytes: Buffer, wantedBytes: number): Promise<Buffer | null> {
+/**
+ * What follows `bytes`; `null` when it was dropped meanwhile or is damaged, and what was read before is worth an
+ * answer.
+ */
+async function readMore(
+  storage: Storage,
+  source: ChunkSource,
+  from: Position,
+  bytes: Buffer,
+  wantedBytes: number,
+): Promise<Buffer | null> {
   const at = from + bytes.length;
   try {
     return await storage.read(source.stored, at, Math.min(wantedBytes - bytes.length, source.tail - at));

@@ -6,8 +6,8 @@ export interface CountedStream {
 }
 
 /**
- * How many producers the streams in memory remember, all together. A stream's are never forgotten while it is in memory,
- * and are in its files when it leaves: to have fewer of them in memory, streams have to leave.
+ * How many producers the streams in memory remember, all together. A stream's are never forgotten while it is in
+ * memory, and are in its files when it leaves: to have fewer of them in memory, streams have to leave.
  */
 export class LoadedProducers<S extends CountedStream> {
   /** Those that have producers, as they came. */

@@ -17,7 +17,10 @@ const SEGMENTS_PER_LIMIT = 8;
 const MIN_SEGMENT_BYTES = 4096;
 
 /** When a stream begins a new segment, so that a limit means something; `segmentBytes` is what it would be without. */
-export function segmentRollOf(limits: RetentionLimits, segmentBytes: number): { readonly segmentBytes: number; readonly segmentAgeMs: number } {
+export function segmentRollOf(
+  limits: RetentionLimits,
+  segmentBytes: number,
+): { readonly segmentBytes: number; readonly segmentAgeMs: number } {
   const sizedBytes = Math.max(MIN_SEGMENT_BYTES, Math.floor(limits.maxBytes / SEGMENTS_PER_LIMIT));
   return { segmentBytes: Math.min(segmentBytes, sizedBytes), segmentAgeMs: limits.maxAgeMs / SEGMENTS_PER_LIMIT };
 }

@@ -91,11 +91,13 @@ export class SlidingTtl {
   #handIn(atMs: number): void {
     if (!this.#context.storage.touch(this.#stored, atMs)) return;
     this.#handedInMs = atMs;
-    const noting = new Promise<Settlement>((resolve) => this.#context.storage.barrier(this.#stored, resolve)).then((how) => {
-      if (this.#noting === noting) this.#noting = null;
-      if (how === "durable") this.#known(atMs);
-      else this.#handedInMs = this.#notedMs;
-    });
+    const noting = new Promise<Settlement>((resolve) => this.#context.storage.barrier(this.#stored, resolve)).then(
+      (how) => {
+        if (this.#noting === noting) this.#noting = null;
+        if (how === "durable") this.#known(atMs);
+        else this.#handedInMs = this.#notedMs;
+      },
+    );
     this.#noting = noting;
   }
 }

@@ -1,7 +1,20 @@
 import { formatOf, type StreamFormat } from "../../protocol/content-type.js";
 import { checkOf, type ParsedOffset, type TokenPlace } from "../../protocol/offset.js";
 import type { Clock } from "../../ops/clock.js";
-import { DamagedStreamError, TrimmedStreamError, type Allocate, type AppendRecord, type MaybePromise, type Position, type Rejection, type Settlement, type Storage, type StoredStream, type StreamConfig, type StreamObserver } from "../../storage/storage.js";
+import {
+  DamagedStreamError,
+  TrimmedStreamError,
+  type Allocate,
+  type AppendRecord,
+  type MaybePromise,
+  type Position,
+  type Rejection,
+  type Settlement,
+  type Storage,
+  type StoredStream,
+  type StreamConfig,
+  type StreamObserver,
+} from "../../storage/storage.js";
 import { fromBeginning } from "../rules/beginning.js";
 import { chain } from "./chain.js";
 import { readChunk, type Chunk } from "./chunk.js";
@@ -11,20 +24,36 @@ import { deadlineOf, slides, type TtlMode } from "../rules/expiry.js";
 import { LiveFeed, type Advance } from "./live.js";
 import type { LoadedProducers } from "./loaded-producers.js";
 import { isTokenOf, offsetIn } from "../rules/offset-tokens.js";
-import { refuse, TOO_MANY_PRODUCERS, type AnswerAppend, type AppendOutcome, type ProducerEcho, type RefusalCode, type Refused } from "../rules/outcome.js";
+import {
+  refuse,
+  TOO_MANY_PRODUCERS,
+  type AnswerAppend,
+  type AppendOutcome,
+  type ProducerEcho,
+  type RefusalCode,
+  type Refused,
+} from "../rules/outcome.js";
 import { ReservedState } from "./reserved.js";
 import { trimExcess, type RetentionLimits } from "./retention.js";
 import { SlidingTtl } from "./sliding-ttl.js";
 
 export type { Chunk } from "./chunk.js";
-export { DamagedStreamError, DeletedStreamError, StorageBusyError, TrimmedStreamError, type Allocate, type MaybePromise, type Position } from "../../storage/storage.js";
+export {
+  DamagedStreamError,
+  DeletedStreamError,
+  StorageBusyError,
+  TrimmedStreamError,
+  type Allocate,
+  type MaybePromise,
+  type Position,
+} from "../../storage/storage.js";
 
 /** Where a read begins: at a position, or where the stream does, wherever that is by the time it is read. */
 export type ReadFrom = Position | "start";
 
 /**
- * Where an incarnation of a name stands. `creating`, `deleting` and `keeping` are handed to storage and not durable yet;
- * `kept` is deleted, but its forks keep its bytes and its name.
+ * Where an incarnation of a name stands. `creating`, `deleting` and `keeping` are handed to storage and not durable
+ * yet; `kept` is deleted, but its forks keep its bytes and its name.
  */
 export type StreamPhase = "creating" | "live" | "deleting" | "keeping" | "kept" | "gone";
 
@@ -153,7 +182,9 @@ export class Stream implements StreamObserver {
     return this.#users === 0 && this.#isSettled && (this.#ttl === null || this.#ttl.isNoted);
   }
 
-  /** Whether the registry may let go of the stream now. Where storage has yet to know of its use for that, it is told. */
+  /**
+   * Whether the registry may let go of the stream now. Where storage has yet to know of its use for that, it is told.
+   */
   readyToLeave(): boolean {
     if (this.phase === "live" && this.#users === 0) this.#ttl?.note();
     return this.idle;
@@ -172,8 +203,8 @@ export class Stream implements StreamObserver {
   }
 
   /**
-   * Reports each advance, and the end when the stream is deleted or has expired, and keeps the stream in memory, until the
-   * function that it returns is called.
+   * Reports each advance, and the end when the stream is deleted or has expired, and keeps the stream in memory, until
+   * the function that it returns is called.
    */
   follow(onAdvance: (advance: Advance) => void, onEnd: () => void): () => void {
     this.retain();
@@ -199,7 +230,7 @@ export class Stream implements StreamObserver {
   }
 
   /**
-   * Appends, closes, or both; `answer` gets the outcome when it is durable (specification 4.2, 4.3). A promise for each
+   * Appends, closes, or both; `answer` gets the outcome when it is durable (docs/api.md, Append). A promise for each
    * append would cost more than to store it; one comes only where something else than storage has to be waited for.
    */
   append(command: AppendCommand, answer: AnswerAppend): MaybePromise<void> {
@@ -216,7 +247,9 @@ export class Stream implements StreamObserver {
     }
   }
 
-  /** Why an append with data is refused for its head alone, once that is durable; `null` when it takes the data to tell. */
+  /**
+   * Why an append with data is refused for its head alone, once that is durable; `null` when it takes the data to tell.
+   */
   refusalOf(head: AppendHead): MaybePromise<Refused | null> {
     const refusal = refuseByHead(this.#reserved, this.#format, head, this.#context.clock.nowMs());
     return refusal === null ? null : this.#refuseWhenDurable(refusal);
@@ -224,7 +257,9 @@ export class Stream implements StreamObserver {
 
   #refuseWhenDurable(refusal: Refused): MaybePromise<Refused> {
     const { tail } = this.#reserved;
-    return this.whenDurable(() => (refusal.closed === true ? { ...refusal, nextOffset: this.offsetAt(tail) } : refusal));
+    return this.whenDurable(() =>
+      refusal.closed === true ? { ...refusal, nextOffset: this.offsetAt(tail) } : refusal,
+    );
   }
 
   /** The request asks for what was done before: nothing changes but the stream's life. */
@@ -237,7 +272,8 @@ export class Stream implements StreamObserver {
 
   #store(record: AppendRecord, hasData: boolean, answer: AnswerAppend): void {
     const { producer } = record;
-    if (producer !== null && this.#reserved.markOf(producer.id) === undefined && !this.#context.hasRoomForProducer()) return answer(TOO_MANY_PRODUCERS);
+    if (producer !== null && this.#reserved.markOf(producer.id) === undefined && !this.#context.hasRoomForProducer())
+      return answer(TOO_MANY_PRODUCERS);
     const from = this.#reserved.tail;
     let generation = 0;
     const rejection = this.#context.storage.append(this.stored, record, from, (how) => {
@@ -259,7 +295,13 @@ export class Stream implements StreamObserver {
     if (this.phase === "live") trimExcess(storage, this.stored, retention, clock);
   }
 
-  #appended(tail: Position, closed: boolean, duplicate: boolean, hasData: boolean, producer: ProducerEcho | null): AppendOutcome {
+  #appended(
+    tail: Position,
+    closed: boolean,
+    duplicate: boolean,
+    hasData: boolean,
+    producer: ProducerEcho | null,
+  ): AppendOutcome {
     return { kind: "appended", duplicate, hasData, nextOffset: this.offsetAt(tail), closed, producer };
   }
 
@@ -291,7 +333,9 @@ export class Stream implements StreamObserver {
     return offsetIn(this.stored, position, this.#ownCheck);
   }
 
-  /** Whether the stream could have given out a token; one that it could not have is of another incarnation of its name. */
+  /**
+   * Whether the stream could have given out a token; one that it could not have is of another incarnation of its name.
+   */
   isOwnToken(place: TokenPlace): boolean {
     return isTokenOf(this.stored, place, this.#ownCheck);
   }
@@ -306,7 +350,7 @@ export class Stream implements StreamObserver {
     return this.offsetAt(this.stored.earliest);
   }
 
-  /** Where reading begins for an offset token, or why it can't (specification 4.6). */
+  /** Where reading begins for an offset token, or why it can't (docs/api.md, Read). */
   locate(offset: ParsedOffset): MaybePromise<ReadFrom | Refused> {
     switch (offset.kind) {
       case "start":
@@ -323,7 +367,10 @@ export class Stream implements StreamObserver {
     const position = partStart + byteInPart;
     const { earliest } = this.stored;
     if (!this.isOwnToken(place)) {
-      return refuse("offset-gone", { earliestOffset: this.earliestOffset, detail: "The offset is of a stream that had this name before, or of one that this stream was forked from." });
+      return refuse("offset-gone", {
+        earliestOffset: this.earliestOffset,
+        detail: "The offset is of a stream that had this name before, or of one that this stream was forked from.",
+      });
     }
     if (position < earliest) return refuse("offset-gone", { earliestOffset: this.earliestOffset });
     if (!this.stored.hasSegment(partStart, byteInPart)) {
@@ -345,10 +392,10 @@ export class Stream implements StreamObserver {
   }
 
   /**
-   * Reads durable bytes from `from` on, about `maxBytes` of them: up to where an append or a JSON message ended. One that
-   * is longer comes whole; of bytes only up to `longestBytes`, and cut at `maxBytes` above that.
-   * Most that comes from the disk comes to memory from `allocate`, which nobody else keeps.
-   * Throws DamagedStreamError, DeletedStreamError, StorageBusyError and, unless it is from the start, TrimmedStreamError.
+   * Reads durable bytes from `from` on, about `maxBytes` of them: up to where an append or a JSON message ended. One
+   * that is longer comes whole; of bytes only up to `longestBytes`, and cut at `maxBytes` above that. Most that comes
+   * from the disk comes to memory from `allocate`, which nobody else keeps. Throws DamagedStreamError,
+   * DeletedStreamError, StorageBusyError and, unless it is from the start, TrimmedStreamError.
    */
   read(from: ReadFrom, maxBytes: number, allocate?: Allocate, longestBytes = Infinity): MaybePromise<Chunk> {
     const request = { maxBytes, longestBytes, allocate };

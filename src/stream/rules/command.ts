@@ -16,7 +16,7 @@ export interface ForkRequest {
 /** A body as it was sent; or, where it was checked as it came, as a JSON stream stores it. The latter was not empty. */
 export type Body = Buffer | JsonFrame;
 
-/** What the head of a request to create a stream says (specification 4.1). */
+/** What the head of a request to create a stream says (docs/api.md, Create a stream). */
 export interface CreateHead {
   /** As sent; `null` when the header is absent. */
   readonly contentType: string | null;
@@ -33,7 +33,7 @@ export interface CreateCommand extends CreateHead {
   readonly body: Body;
 }
 
-/** What the head of a request to append, to close, or both says (specification 4.2 and 4.3). */
+/** What the head of a request to append, to close, or both says (docs/api.md, Append). */
 export interface AppendHead {
   readonly contentType: string | null;
   readonly closes: boolean;

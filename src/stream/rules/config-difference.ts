@@ -11,28 +11,41 @@ interface Difference {
   readonly values: readonly [there: string, asked: string] | null;
 }
 
-/** Why a PUT is refused that asks for another stream than the one that is there (specification 4.1); `null` where it is the same. */
+/**
+ * Why a PUT is refused that asks for another stream than the one that is there (docs/api.md, Create a stream); `null`
+ * where it is the same.
+ */
 export function refuseConfig(config: StreamConfig, closed: boolean, head: CreateHead): Refused | null {
   const differences = differencesOf(config, closed, head);
   if (differences.length === 0) return null;
-  const texts = differences.map(({ header, values }) => (values === null ? header : `${header} (${values[0]} there, ${values[1]} asked for)`));
-  return refuse("config-mismatch", { detail: `The stream differs in ${texts.join(", ")}.`, facts: { differs: differences.map(({ header }) => header) } });
+  const texts = differences.map(({ header, values }) =>
+    values === null ? header : `${header} (${values[0]} there, ${values[1]} asked for)`,
+  );
+  return refuse("config-mismatch", {
+    detail: `The stream differs in ${texts.join(", ")}.`,
+    facts: { differs: differences.map(({ header }) => header) },
+  });
 }
 
 function differencesOf(config: StreamConfig, closed: boolean, head: CreateHead): Difference[] {
   const { fork } = head;
   const differences: Difference[] = [];
-  const note = (header: string, there: string | null, asked: string | null): void => void differences.push({ header, values: [there ?? "none", asked ?? "none"] });
+  const note = (header: string, there: string | null, asked: string | null): void =>
+    void differences.push({ header, values: [there ?? "none", asked ?? "none"] });
   const contentType = head.contentType ?? (fork === null ? DEFAULT_CONTENT_TYPE : config.contentType);
   if (!sameMediaType(config.contentType, contentType)) note("Content-Type", config.contentType, contentType);
   // A fork inherits a lifetime whole or not at all.
   const isInherited = fork !== null && head.ttlSeconds === null && head.expiresAtMs === null;
-  if (!isInherited && config.ttlSeconds !== head.ttlSeconds) note("Stream-TTL", textOf(config.ttlSeconds), textOf(head.ttlSeconds));
-  if (!isInherited && config.expiresAtMs !== head.expiresAtMs) note("Stream-Expires-At", momentOf(config.expiresAtMs), momentOf(head.expiresAtMs));
+  if (!isInherited && config.ttlSeconds !== head.ttlSeconds)
+    note("Stream-TTL", textOf(config.ttlSeconds), textOf(head.ttlSeconds));
+  if (!isInherited && config.expiresAtMs !== head.expiresAtMs)
+    note("Stream-Expires-At", momentOf(config.expiresAtMs), momentOf(head.expiresAtMs));
   if (closed !== head.closed) note("Stream-Closed", closed ? "true" : null, head.closed ? "true" : null);
   // Another stream's name is not told to whoever asks for this one.
-  if (fork !== null && config.forkedFrom?.name !== fork.source) differences.push({ header: "Stream-Forked-From", values: null });
-  else if (fork !== null && config.forkedFrom !== null && !isSamePlace(config.forkedFrom, fork)) differences.push({ header: "Stream-Fork-Offset", values: null });
+  if (fork !== null && config.forkedFrom?.name !== fork.source)
+    differences.push({ header: "Stream-Forked-From", values: null });
+  else if (fork !== null && config.forkedFrom !== null && !isSamePlace(config.forkedFrom, fork))
+    differences.push({ header: "Stream-Fork-Offset", values: null });
   return differences;
 }
 

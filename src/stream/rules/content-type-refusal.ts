@@ -10,5 +10,8 @@ const MAX_SHOWN_CHARS = 256;
 export function refuseContentType(whose: "stream" | "source", expected: string, sent: string): Refused {
   const received = sent.slice(0, MAX_SHOWN_CHARS);
   const hint = mediaTypeOf(sent) === FORM ? `, which is curl's default: give it -H 'Content-Type: ${expected}'` : "";
-  return refuse("content-type-mismatch", { detail: `The ${whose}'s content type is ${expected}, the request's is ${received}${hint}.`, facts: { expected, received } });
+  return refuse("content-type-mismatch", {
+    detail: `The ${whose}'s content type is ${expected}, the request's is ${received}${hint}.`,
+    facts: { expected, received },
+  });
 }

@@ -36,10 +36,15 @@ const NOTHING: FramedBody = { kind: "framed", bytes: Buffer.alloc(0), messages: 
 const FRAMED_AT_ONCE_BYTES = 256 * 1024;
 
 /**
- * Answers an append or a close from the stream's state (specification 4.2, 4.3). The order of the checks is part of
+ * Answers an append or a close from the stream's state (docs/api.md, Append). The order of the checks is part of
  * the protocol: closed, content type, body, producer, `Stream-Seq`.
  */
-export function decideAppend(state: DecisionState, format: StreamFormat, command: AppendCommand, nowMs: number): AppendDecision {
+export function decideAppend(
+  state: DecisionState,
+  format: StreamFormat,
+  command: AppendCommand,
+  nowMs: number,
+): AppendDecision {
   const hasData = holdsData(command.body);
   if (!hasData && !command.closes) return refuse("empty-body");
   if (state.closed) return decideOnClosed(state, command, hasData);
@@ -51,17 +56,27 @@ export function decideAppend(state: DecisionState, format: StreamFormat, command
     if (verdict.kind === "refused") return verdict;
   }
   if (command.seq !== null && state.lastSeq !== null && command.seq <= state.lastSeq) {
-    return refuse("stream-seq-regression", { detail: `Stream-Seq must be greater than ${JSON.stringify(state.lastSeq)}.` });
+    return refuse("stream-seq-regression", {
+      detail: `Stream-Seq must be greater than ${JSON.stringify(state.lastSeq)}.`,
+    });
   }
   const { closes, producer, seq } = command;
-  return { kind: "accept", record: { payload: framed.bytes, messages: framed.messages, closes, producer, seq, atMs: nowMs } };
+  return {
+    kind: "accept",
+    record: { payload: framed.bytes, messages: framed.messages, closes, producer, seq, atMs: nowMs },
+  };
 }
 
 /**
  * Why an append with data is refused whatever its data is and whatever is appended before it; `null` when that is to be
  * seen: a gap before its sequence number may be on its way, and JSON is looked at before the producer.
  */
-export function refuseByHead(state: DecisionState, format: StreamFormat, head: AppendHead, nowMs: number): Refused | null {
+export function refuseByHead(
+  state: DecisionState,
+  format: StreamFormat,
+  head: AppendHead,
+  nowMs: number,
+): Refused | null {
   if (state.closed) {
     const decision = decideOnClosed(state, head, true);
     return decision.kind === "refused" ? decision : null;
@@ -82,7 +97,11 @@ function decideOnClosed(state: DecisionState, command: AppendHead, hasData: bool
   const stamp = command.producer;
   const closedBy = state.closedBy;
   const isTheCloser =
-    stamp !== null && closedBy !== null && stamp.id === closedBy.id && stamp.epoch === closedBy.epoch && stamp.seq === closedBy.seq;
+    stamp !== null &&
+    closedBy !== null &&
+    stamp.id === closedBy.id &&
+    stamp.epoch === closedBy.epoch &&
+    stamp.seq === closedBy.seq;
   if (hasData && !isTheCloser) return refuseClosed(state.closedAtMs);
   return { kind: "settled", producer: stamp === null ? null : echoOf(state.markOf(stamp.id), stamp) };
 }
@@ -104,7 +123,11 @@ function refuseType(format: StreamFormat, { contentType }: AppendHead): Refused 
 }
 
 /** The bytes as they are stored: JSON streams keep a message on each line, others keep the body as it is. */
-export function frameBody({ isJson, contentType }: StreamFormat, body: Body, purpose: "create" | "append"): FramedBody | Refused {
+export function frameBody(
+  { isJson, contentType }: StreamFormat,
+  body: Body,
+  purpose: "create" | "append",
+): FramedBody | Refused {
   if (Buffer.isBuffer(body) && (body.length === 0 || !isJson)) return { kind: "framed", bytes: body, messages: 1 };
   if (!isJson) throw new TypeError(`a body was framed as JSON for a stream of ${contentType}`);
   const framed = Buffer.isBuffer(body) ? frameJson(body) : body;

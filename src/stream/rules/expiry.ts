@@ -102,7 +102,7 @@ export class ExpiryQueue<T extends Expiring> {
   #run(): boolean {
     const nowMs = this.#clock.nowMs();
     const nowTick = Math.floor(nowMs / TICK_MS);
-    for (let looks = 0; this.#tick <= nowTick && looks < MAX_LOOKS; ) {
+    for (let looks = 0; this.#tick <= nowTick && looks < MAX_LOOKS;) {
       const next = this.#buckets.get(this.#tick)?.values().next();
       if (next === undefined || next.done === true) {
         this.#tick = this.#buckets.size > nowTick - this.#tick ? this.#tick + 1 : this.#earliestTick(nowTick + 1);

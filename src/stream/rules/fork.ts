@@ -1,7 +1,14 @@
 import { sameMediaType } from "../../protocol/content-type.js";
 import { messagesLength } from "../../protocol/json/json-frame.js";
 import type { ParsedOffset, TokenPlace } from "../../protocol/offset.js";
-import { TrimmedStreamError, type ForkOrigin, type MaybePromise, type Position, type StoredStream, type StreamConfig } from "../../storage/storage.js";
+import {
+  TrimmedStreamError,
+  type ForkOrigin,
+  type MaybePromise,
+  type Position,
+  type StoredStream,
+  type StreamConfig,
+} from "../../storage/storage.js";
 import { fromBeginning, type TrimmedAtTimes } from "./beginning.js";
 import type { CreateHead, ForkRequest } from "./command.js";
 import { refuseContentType } from "./content-type-refusal.js";
@@ -34,8 +41,12 @@ const MAX_FORK_DEPTH = 1000;
 const MAX_SCAN_BYTES = 64 * 1024 * 1024;
 const SCAN_STEP_BYTES = 1024 * 1024;
 
-/** Where a fork of `source` begins, or why there can't be one (specification 4.1; the source is there). */
-export async function forkOrigin(source: ForkSource, request: ForkRequest, contentType: string | null): Promise<ForkOrigin | Refused> {
+/** Where a fork of `source` begins, or why there can't be one (docs/api.md, Fork a stream; the source is there). */
+export async function forkOrigin(
+  source: ForkSource,
+  request: ForkRequest,
+  contentType: string | null,
+): Promise<ForkOrigin | Refused> {
   const { stored } = source;
   const refusal = refuseFork(stored, contentType);
   if (refusal !== null) return refusal;
@@ -54,12 +65,14 @@ export function refuseFork({ config, forkCount, forkDepth }: StoredStream, conte
     return refuseContentType("source", config.contentType, contentType);
   }
   if (forkCount >= MAX_FORKS) return refuse("too-many-forks", { detail: `The source has ${MAX_FORKS} forks.` });
-  if (forkDepth >= MAX_FORK_DEPTH) return refuse("too-many-forks", { detail: `The source is the end of ${MAX_FORK_DEPTH} forks in a row.` });
+  if (forkDepth >= MAX_FORK_DEPTH)
+    return refuse("too-many-forks", { detail: `The source is the end of ${MAX_FORK_DEPTH} forks in a row.` });
   return null;
 }
 
 async function forkPoint(source: ForkSource, { place, subOffset }: ForkRequest): Promise<Position | Refused> {
-  if (place?.kind === "at" && !source.isOwnToken(place)) return refuse("invalid-offset", { detail: "The offset was not given out by the source." });
+  if (place?.kind === "at" && !source.isOwnToken(place))
+    return refuse("invalid-offset", { detail: "The offset was not given out by the source." });
   const from = place === null ? source.tail : await source.locate(place);
   if (from === "start") return fromBeginning(source, (earliest) => keptPoint(source, earliest, subOffset));
   return typeof from === "number" ? pointBehind(source, from, subOffset) : from;
@@ -82,8 +95,11 @@ async function pointBehind(source: ForkSource, from: Position, subOffset: number
 /** The position behind `count` messages from `from` on. */
 async function behindMessages(source: ForkSource, from: Position, count: number): Promise<Position | Refused> {
   let left = count;
-  for (let at = from; at < source.tail; ) {
-    if (at - from >= MAX_SCAN_BYTES) return refuse("invalid-fork", { detail: "The sub-offset is too far behind the fork offset: give a later offset." });
+  for (let at = from; at < source.tail;) {
+    if (at - from >= MAX_SCAN_BYTES)
+      return refuse("invalid-fork", {
+        detail: "The sub-offset is too far behind the fork offset: give a later offset.",
+      });
     const { bytes } = await source.read(at, SCAN_STEP_BYTES);
     const found = messagesLength(bytes, left);
     at += found.length;
@@ -97,8 +113,15 @@ function pastTheTail(): Refused {
   return refuse("invalid-fork", { detail: "The sub-offset is past the source's tail." });
 }
 
-/** The configuration of a fork: what the request leaves open is inherited. A lifetime is inherited whole or not at all. */
-export function forkConfig(source: StreamConfig, { contentType, ttlSeconds, expiresAtMs }: CreateHead, nowMs: number, forkedFrom: ForkOrigin): StreamConfig {
+/**
+ * The configuration of a fork: what the request leaves open is inherited. A lifetime is inherited whole or not at all.
+ */
+export function forkConfig(
+  source: StreamConfig,
+  { contentType, ttlSeconds, expiresAtMs }: CreateHead,
+  nowMs: number,
+  forkedFrom: ForkOrigin,
+): StreamConfig {
   const lifetime = ttlSeconds === null && expiresAtMs === null ? source : { ttlSeconds, expiresAtMs };
   return {
     contentType: contentType ?? source.contentType,
@@ -112,5 +135,7 @@ export function forkConfig(source: StreamConfig, { contentType, ttlSeconds, expi
 /** Why a stream can't be forked that can't be found. */
 export function refuseSource(refusal: Refused): Refused {
   if (refusal.code === "stream-gone") return refuse("fork-source-gone");
-  return refusal.code === "stream-not-found" ? refuse("stream-not-found", { detail: "The source of the fork does not exist." }) : refusal;
+  return refusal.code === "stream-not-found"
+    ? refuse("stream-not-found", { detail: "The source of the fork does not exist." })
+    : refusal;
 }

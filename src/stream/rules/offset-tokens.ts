@@ -10,7 +10,9 @@ export function offsetIn(stored: StoredStream, position: Position, ownCheck = ch
   return formatOffset(segmentStart, position - segmentStart, checkBefore(stored, position, ownCheck));
 }
 
-/** Whether a place, wherever it is, is named by a token of this incarnation or, before a fork's point, of its source's. */
+/**
+ * Whether a place, wherever it is, is named by a token of this incarnation or, before a fork's point, of its source's.
+ */
 export function isTokenOf(stored: StoredStream, place: TokenPlace, ownCheck = checkOf(stored.id)): boolean {
   return isStart(place) || isCheckOf(place.check, checkBefore(stored, place.partStart + place.byteInPart, ownCheck));
 }

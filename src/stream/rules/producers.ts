@@ -14,7 +14,8 @@ export interface ProducerMemory {
 }
 
 /** `accept` the append, answer it as the `duplicate` it is, or refuse it. */
-export type ProducerVerdict = { readonly kind: "accept" } | { readonly kind: "duplicate"; readonly mark: ProducerMark } | Refused;
+export type ProducerVerdict =
+  { readonly kind: "accept" } | { readonly kind: "duplicate"; readonly mark: ProducerMark } | Refused;
 
 const ACCEPT: ProducerVerdict = { kind: "accept" };
 
@@ -37,5 +38,7 @@ export function judgeProducer(memory: ProducerMemory, stamp: ProducerStamp, nowM
 function judgeNewcomer(memory: ProducerMemory, stamp: ProducerStamp, nowMs: number): ProducerVerdict {
   if (stamp.seq !== 0) return refuse("producer-gap", { expectedSeq: 0, receivedSeq: stamp.seq });
   const hasRoom = memory.producerCount < MAX_PRODUCERS || nowMs - memory.oldestProducerAtMs >= PRODUCER_IDLE_MS;
-  return hasRoom ? ACCEPT : refuse("too-many-producers", { detail: `A stream remembers ${MAX_PRODUCERS} active producers.` });
+  return hasRoom
+    ? ACCEPT
+    : refuse("too-many-producers", { detail: `A stream remembers ${MAX_PRODUCERS} active producers.` });
 }

@@ -7,4 +7,26 @@ import { checkpoint, costBySize, costByStreams } from "./no-cliff.js";
 import { cachedReads, revalidation, smallReads, warmReads } from "./reads.js";
 
 /** Every question, in the order of the table. */
-export const QUESTIONS: readonly Question[] = [manyStreams, oneStream, producers, oneAtATime, shortLives, largeAppends, smallReads, warmReads, cachedReads, revalidation, fanOut1000, fanOut8000, longPoll, mixed, idleSse, idleLongPolls, slowReader, tenGiB, checkpoint, costByStreams, costBySize];
+export const QUESTIONS: readonly Question[] = [
+  manyStreams,
+  oneStream,
+  producers,
+  oneAtATime,
+  shortLives,
+  largeAppends,
+  smallReads,
+  warmReads,
+  cachedReads,
+  revalidation,
+  fanOut1000,
+  fanOut8000,
+  longPoll,
+  mixed,
+  idleSse,
+  idleLongPolls,
+  slowReader,
+  tenGiB,
+  checkpoint,
+  costByStreams,
+  costBySize,
+];

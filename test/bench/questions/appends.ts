@@ -15,9 +15,22 @@ function appends(streams: number, id: string, title: string): Question {
     async ask(rig) {
       const paths = Array.from({ length: streams }, (_, index) => `/v1/stream/s${index}`);
       const ports = await appendPorts(rig, paths);
-      const rivals = [...(await redisAppends(rig, streams, BYTES)), ...(streams <= REFERENCE_STREAMS ? await referenceAfter(rig, paths.map((path) => creationOf(path))) : [])];
+      const rivals = [
+        ...(await redisAppends(rig, streams, BYTES)),
+        ...(streams <= REFERENCE_STREAMS
+          ? await referenceAfter(
+              rig,
+              paths.map((path) => creationOf(path)),
+            )
+          : []),
+      ];
       const requests = paths.map((path) => appendTo(path, BYTES));
-      const result = await rig.compare({ ...ports, rivals }, () => ({ kind: "fixed", requests }), CONNECTIONS, (report) => report.requestsPerSecond);
+      const result = await rig.compare(
+        { ...ports, rivals },
+        () => ({ kind: "fixed", requests }),
+        CONNECTIONS,
+        (report) => report.requestsPerSecond,
+      );
       return { figures: [compared("", "appends/s", result, 0.8)] };
     },
   };
@@ -25,7 +38,10 @@ function appends(streams: number, id: string, title: string): Question {
 
 async function appendPorts(rig: Rig, paths: readonly string[]): Promise<Ports> {
   const { port: ours } = await rig.server();
-  await askEach(ours, paths.map((path) => creationOf(path)));
+  await askEach(
+    ours,
+    paths.map((path) => creationOf(path)),
+  );
   const yardstick = await rig.yardstick({ POST: await ask(ours, appendTo(paths[0] ?? "", BYTES)) });
   return { ours, yardstick };
 }
@@ -42,10 +58,18 @@ export const producers: Question = {
     const path = "/v1/stream/probe";
     const json = { "Content-Type": "application/json" };
     const PUT = await ask(ours, creationOf(path, json));
-    const POST = await ask(ours, appendTo(path, messageOf(1024), { ...json, "Producer-Id": "bench", "Producer-Epoch": "0", "Producer-Seq": "0" }));
+    const POST = await ask(
+      ours,
+      appendTo(path, messageOf(1024), { ...json, "Producer-Id": "bench", "Producer-Epoch": "0", "Producer-Seq": "0" }),
+    );
     const yardstick = await rig.yardstick({ PUT, POST });
     const rivals = await referenceAfter(rig);
-    const result = await rig.compare({ ours, yardstick, rivals }, (round) => ({ kind: "producers", prefix: `/v1/stream/p${round}-`, bytes: 1024 }), CONNECTIONS, (report) => report.requestsPerSecond);
+    const result = await rig.compare(
+      { ours, yardstick, rivals },
+      (round) => ({ kind: "producers", prefix: `/v1/stream/p${round}-`, bytes: 1024 }),
+      CONNECTIONS,
+      (report) => report.requestsPerSecond,
+    );
     return { figures: [compared("", "appends/s", result, 0.6)] };
   },
 };
@@ -62,7 +86,12 @@ export const shortLives: Question = {
     const CLOSE = await ask(ours, appendTo(path, 0, { "Stream-Closed": "true" }));
     const yardstick = await rig.yardstick({ PUT, POST, CLOSE });
     const rivals = await referenceAfter(rig);
-    const result = await rig.compare({ ours, yardstick, rivals }, (round) => ({ kind: "lives", prefix: `/v1/stream/r${round}/`, appends: 10, bytes: BYTES }), CONNECTIONS, (report) => report.requestsPerSecond);
+    const result = await rig.compare(
+      { ours, yardstick, rivals },
+      (round) => ({ kind: "lives", prefix: `/v1/stream/r${round}/`, appends: 10, bytes: BYTES }),
+      CONNECTIONS,
+      (report) => report.requestsPerSecond,
+    );
     return { figures: [compared("", "requests/s", result, 0.65)] };
   },
 };

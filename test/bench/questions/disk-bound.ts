@@ -18,9 +18,23 @@ export const oneAtATime: Question = {
     const request = appendTo(PATH, 100);
     const yardstick = await rig.yardstick({ POST: await ask(ours, request) });
     const rivals = [...(await redisAppends(rig, 1, 100)), ...(await referenceAfter(rig, [creationOf(PATH)]))];
-    const result = await rig.compare({ ours, yardstick, rivals }, () => ({ kind: "fixed", requests: [request] }), 1, (report) => report.p50Ms);
+    const result = await rig.compare(
+      { ours, yardstick, rivals },
+      () => ({ kind: "fixed", requests: [request] }),
+      1,
+      (report) => report.p50Ms,
+    );
     const sync = await medianSyncMs(rig);
-    return { figures: [within(`at most the yardstick and 1.5 of this disk's syncs (${sync.toFixed(2)} ms)`, result.ours, result.yardstick + 1.5 * sync, result.rivals)] };
+    return {
+      figures: [
+        within(
+          `at most the yardstick and 1.5 of this disk's syncs (${sync.toFixed(2)} ms)`,
+          result.ours,
+          result.yardstick + 1.5 * sync,
+          result.rivals,
+        ),
+      ],
+    };
   },
 };
 
@@ -40,11 +54,25 @@ export const longPoll: Question = {
     for (let pair = 0; pair < pairs; pair += 1) {
       rig.progress(`pair ${pair + 1} of ${pairs}`);
       tripsMs.push((await rig.roundTrips({ port: ours, ...trips })).p50Ms);
-      headsMs.push((await rig.load({ port: yardstick, connections: 1, traffic: { kind: "fixed", requests: [head] }, warmUpMs, measureMs })).p50Ms);
+      headsMs.push(
+        (await rig.load({ port: yardstick, connections: 1, traffic: { kind: "fixed", requests: [head] }, warmUpMs, measureMs })).p50Ms,
+      );
     }
-    const rivals = await figuresOf(await referenceAfter(rig, [creationOf(PATH)]), async (port) => (await rig.roundTrips({ port, ...trips })).p50Ms);
+    const rivals = await figuresOf(
+      await referenceAfter(rig, [creationOf(PATH)]),
+      async (port) => (await rig.roundTrips({ port, ...trips })).p50Ms,
+    );
     const sync = await medianSyncMs(rig);
-    return { figures: [within(`at most 2 of the yardstick's HEADs (${median(headsMs).toFixed(3)} ms) and one of this disk's syncs (${sync.toFixed(2)} ms)`, median(tripsMs), 2 * median(headsMs) + sync, rivals)] };
+    return {
+      figures: [
+        within(
+          `at most 2 of the yardstick's HEADs (${median(headsMs).toFixed(3)} ms) and one of this disk's syncs (${sync.toFixed(2)} ms)`,
+          median(tripsMs),
+          2 * median(headsMs) + sync,
+          rivals,
+        ),
+      ],
+    };
   },
 };
 
@@ -77,6 +105,17 @@ export const largeAppends: Question = {
       ours.push((report.requestsPerSecond * MIB) / 1e6);
       disk.push(await writeMBPerSecond(rig.directory(), LARGE_CONNECTIONS, measureMs));
     }
-    return { figures: [{ what: "the yardstick is this disk's sequential write with sync", unit: "MB/s", ours: median(ours), yardstick: median(disk), ratio: median(ours.map((value, pair) => value / (disk[pair] ?? NaN))), goal: { kind: "atLeast", value: 0.6 } }] };
+    return {
+      figures: [
+        {
+          what: "the yardstick is this disk's sequential write with sync",
+          unit: "MB/s",
+          ours: median(ours),
+          yardstick: median(disk),
+          ratio: median(ours.map((value, pair) => value / (disk[pair] ?? NaN))),
+          goal: { kind: "atLeast", value: 0.6 },
+        },
+      ],
+    };
   },
 };

@@ -61,17 +61,40 @@ export const mixed: Question = {
     for (let round = 0; round < pairs; round += 1) {
       rig.progress(`round ${round + 1} of ${pairs}`);
       const server = await rig.server();
-      await askEach(server.port, Array.from({ length: MIXED.streams }, (_, index) => creationOf(`${MIXED.prefix}${index}`)));
+      await askEach(
+        server.port,
+        Array.from({ length: MIXED.streams }, (_, index) => creationOf(`${MIXED.prefix}${index}`)),
+      );
       reports.push(await rig.mixed({ port: server.port, ...MIXED, warmUpMs, measureMs }));
       await server.end("SIGKILL");
     }
     const of = (valueOf: (report: MixedReport) => number): number => median(reports.map(valueOf));
     return {
       figures: [
-        absolute("p99 of an append", "ms", of((report) => report.appendP99Ms), null),
-        absolute("p99 from append to arrival", "ms", of((report) => report.arrivalP99Ms), null),
-        absolute("appends at the same time", "appends/s", of((report) => report.appendsPerSecond), null),
-        absolute("arrivals at the same time", "arrivals/s", of((report) => report.arrivalsPerSecond), null),
+        absolute(
+          "p99 of an append",
+          "ms",
+          of((report) => report.appendP99Ms),
+          null,
+        ),
+        absolute(
+          "p99 from append to arrival",
+          "ms",
+          of((report) => report.arrivalP99Ms),
+          null,
+        ),
+        absolute(
+          "appends at the same time",
+          "appends/s",
+          of((report) => report.appendsPerSecond),
+          null,
+        ),
+        absolute(
+          "arrivals at the same time",
+          "arrivals/s",
+          of((report) => report.arrivalsPerSecond),
+          null,
+        ),
       ],
     };
   },

@@ -50,7 +50,10 @@ interface Resident {
 async function residentWith(rig: Rig, live: "sse" | "long-poll", readers: number): Promise<Resident> {
   const server = await rig.server(...PATIENT);
   const paths = Array.from({ length: IDLE_STREAMS }, (_, index) => `/v1/stream/idle-${index}`);
-  await askEach(server.port, paths.map((path) => creationOf(path)));
+  await askEach(
+    server.port,
+    paths.map((path) => creationOf(path)),
+  );
   const beforeMiB = server.memory().nowMiB;
   const requests = paths.map((path) => requestOf(readOf(`${path}?offset=now&live=${live}`)));
   // A HEAD is answered when the server has taken all that was sent before it.
@@ -59,7 +62,10 @@ async function residentWith(rig: Rig, live: "sse" | "long-poll", readers: number
   const crowd = await Crowd.open(server.port, readers, (index) => requests[index % requests.length] ?? Buffer.alloc(0), taken);
   const idleMiB = await mostDuring(server, rig.effort.measureMs);
   crowd.recount();
-  await askEach(server.port, paths.map((path) => appendTo(path, 100)));
+  await askEach(
+    server.port,
+    paths.map((path) => appendTo(path, 100)),
+  );
   // All of them were there all the time.
   await crowd.answered(readers);
   crowd.close();
@@ -83,7 +89,10 @@ export const idleLongPolls = idle("memory-long-poll", "memory with 9,000 idle lo
 /** What a client asks that then reads nothing, by the name that the table gives it. */
 const SLOW_READERS: readonly (readonly [what: string, request: Buffer])[] = [
   ["SSE", requestBytes("GET", `/v1/stream/slow?offset=${START}&live=sse`)],
-  ["catch-up, 32 reads asked for at once", Buffer.concat(Array<Buffer>(PIPELINED_READS).fill(requestBytes("GET", `/v1/stream/slow?offset=${START}`)))],
+  [
+    "catch-up, 32 reads asked for at once",
+    Buffer.concat(Array<Buffer>(PIPELINED_READS).fill(requestBytes("GET", `/v1/stream/slow?offset=${START}`))),
+  ],
 ];
 
 export const slowReader: Question = {
@@ -100,12 +109,25 @@ export const slowReader: Question = {
       alone.push(await heldAfterAppends(rig, null));
       for (const [index, [, request]] of SLOW_READERS.entries()) beside[index]?.push(await heldAfterAppends(rig, request));
     }
-    const costs = (index: number, of: (held: Held) => number): number => median((beside[index] ?? []).map((held, round) => of(held) - of(alone[round] ?? held)));
+    const costs = (index: number, of: (held: Held) => number): number =>
+      median((beside[index] ?? []).map((held, round) => of(held) - of(alone[round] ?? held)));
     const figures = SLOW_READERS.flatMap(([what], index) => [
-      absolute(`${what}: in use after a collection`, "MiB", costs(index, (held) => held.inUseMiB), SLOW_READER_MIB),
-      absolute(`${what}: resident at the most`, "MiB", costs(index, (held) => held.peakMiB), null),
+      absolute(
+        `${what}: in use after a collection`,
+        "MiB",
+        costs(index, (held) => held.inUseMiB),
+        SLOW_READER_MIB,
+      ),
+      absolute(
+        `${what}: resident at the most`,
+        "MiB",
+        costs(index, (held) => held.peakMiB),
+        null,
+      ),
     ]);
-    return { figures: [...figures, absolute("without one, resident at the most", "MiB", median(alone.map(({ peakMiB }) => peakMiB)), null)] };
+    return {
+      figures: [...figures, absolute("without one, resident at the most", "MiB", median(alone.map(({ peakMiB }) => peakMiB)), null)],
+    };
   },
 };
 
@@ -158,7 +180,7 @@ export const tenGiB: Question = {
     const appendedMiB = server.memory().peakMiB;
     rig.progress("reads");
     let offset = START;
-    for (let read = 0; read < bytes; ) {
+    for (let read = 0; read < bytes;) {
       const answer = await ask(server.port, readOf(`${path}?offset=${offset}`));
       if (answer.bodyBytes === 0) throw new Error(`the stream ends after ${read} of ${bytes} bytes`);
       read += answer.bodyBytes;

@@ -45,7 +45,10 @@ interface Place {
 
 /** The lines of the picture, and of the table what the last place costs beside the first. */
 function findingsOf(title: string, places: readonly Place[]): { figures: Figure[]; curves: Curves } {
-  const lineOf = (name: string, of: (cost: Cost) => number): Curves["lines"][number] => ({ name, points: places.map(({ label, costs }) => ({ label, value: median(costs.map(of)) })) });
+  const lineOf = (name: string, of: (cost: Cost) => number): Curves["lines"][number] => ({
+    name,
+    points: places.map(({ label, costs }) => ({ label, value: median(costs.map(of)) })),
+  });
   const lines = [lineOf("by the clock", ({ clockUs }) => clockUs), lineOf("time of the server's processors", ({ cpuUs }) => cpuUs)];
   const figures = lines.map(({ name, points }): Figure => {
     const [first, last] = [points[0], points.at(-1)];
@@ -60,7 +63,9 @@ export const costByStreams: Question = {
   title: "cost of an append, by the number of streams",
   load: `${BYTES} B, ${CONNECTIONS} connections, to all of them in turn`,
   async ask(rig) {
-    const places = [10, 100, 1000, 10_000, 100_000].slice(0, rig.size(5, 3)).map((streams) => ({ streams, label: `${streams.toLocaleString("en")} streams`, costs: [] as Cost[] }));
+    const places = [10, 100, 1000, 10_000, 100_000]
+      .slice(0, rig.size(5, 3))
+      .map((streams) => ({ streams, label: `${streams.toLocaleString("en")} streams`, costs: [] as Cost[] }));
     // Round by round, so that a machine that gets slower does not look like a slope.
     for (let round = 0; round < rig.effort.pairs; round += 1) {
       for (const { streams, label, costs } of places) {

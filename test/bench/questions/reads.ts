@@ -19,7 +19,12 @@ export const smallReads: Question = {
     const few = { kind: "fixed", requests: requests.slice(0, REFERENCE_STREAMS) } as const;
     const references = await referenceAfter(rig, ...writes.map((phase) => phase.slice(0, REFERENCE_STREAMS)));
     const rivals = [...(await nginxReads(rig, paths.length, 100)), ...references.map((opponent) => ({ ...opponent, traffic: few }))];
-    const result = await rig.compare({ ours, yardstick, rivals }, () => ({ kind: "fixed", requests }), CONNECTIONS, (report) => report.requestsPerSecond);
+    const result = await rig.compare(
+      { ours, yardstick, rivals },
+      () => ({ kind: "fixed", requests }),
+      CONNECTIONS,
+      (report) => report.requestsPerSecond,
+    );
     return { figures: [compared("", "reads/s", result, 0.85)] };
   },
 };
@@ -37,7 +42,12 @@ export const revalidation: Question = {
     const request = readOf(`${path}?offset=${START}`, { "If-None-Match": etag });
     const answer = await ask(ours, request);
     if (answer.status !== 304) throw new Error(`a read with ${etag} is answered ${answer.status}`);
-    const result = await rig.compare({ ours, yardstick: await rig.yardstick({ GET: answer }) }, () => ({ kind: "fixed", requests: [request] }), CONNECTIONS, (report) => report.requestsPerSecond);
+    const result = await rig.compare(
+      { ours, yardstick: await rig.yardstick({ GET: answer }) },
+      () => ({ kind: "fixed", requests: [request] }),
+      CONNECTIONS,
+      (report) => report.requestsPerSecond,
+    );
     return { figures: [compared("", "reads/s", result, 0.9)] };
   },
 };
@@ -62,7 +72,12 @@ function largeReads(id: string, title: string, mib: number, args: readonly strin
       if (answer.bodyBytes !== MIB) throw new Error(`a chunk of ${answer.bodyBytes} bytes`);
       const yardstick = await rig.yardstick({ GET: answer });
       const rivals = await nginxReads(rig, chunks, MIB);
-      const result = await rig.compare({ ours, yardstick, rivals }, () => ({ kind: "fixed", requests }), 16, (report) => report.answerBytesPerSecond / 1e6);
+      const result = await rig.compare(
+        { ours, yardstick, rivals },
+        () => ({ kind: "fixed", requests }),
+        16,
+        (report) => report.answerBytesPerSecond / 1e6,
+      );
       return { figures: [compared("", "MB/s", result, atLeast)] };
     },
   };

@@ -30,7 +30,9 @@ export const nginx: Rival & { start(rig: Rig, fileBytes: readonly number[]): Pro
 function configOf(directory: string, port: number): string {
   // Its workers drop root's rights, and could not look into the directory then.
   const user = process.getuid?.() === 0 ? "user root;\n" : "";
-  const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((name) => `  ${name}_temp_path ${directory}/${name};\n`).join("");
+  const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+    .map((name) => `  ${name}_temp_path ${directory}/${name};\n`)
+    .join("");
   return `${user}daemon off;
 worker_processes auto;
 pid ${directory}/pid;

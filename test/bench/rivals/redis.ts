@@ -12,7 +12,20 @@ export const redis: Rival & { start(rig: Rig): Promise<number> } = {
     const directory = rig.directory();
     mkdirSync(directory);
     const port = await freePort();
-    const args = ["--port", String(port), "--bind", "127.0.0.1", "--dir", directory, "--save", "", "--appendonly", "yes", "--appendfsync", "always"];
+    const args = [
+      "--port",
+      String(port),
+      "--bind",
+      "127.0.0.1",
+      "--dir",
+      directory,
+      "--save",
+      "",
+      "--appendonly",
+      "yes",
+      "--appendfsync",
+      "always",
+    ];
     await startProgram(rig, "redis-server", args).stdoutLine(/Ready to accept connections/);
     return port;
   },

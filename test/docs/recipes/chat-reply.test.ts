@@ -17,7 +17,7 @@ async function start(context: TestContext): Promise<{ streams: string; page: str
 /** Reads a stream live until `enough`. */
 async function readUntil(url: string, enough: (text: string) => boolean): Promise<string> {
   let text = "";
-  for (let offset = "-1"; !enough(text); ) {
+  for (let offset = "-1"; !enough(text);) {
     const answer = await fetch(`${url}?live=long-poll&offset=${offset}`);
     text += await answer.text();
     offset = answer.headers.get("Stream-Next-Offset") ?? "";

@@ -5,26 +5,30 @@ import { servePage } from "../../helpers/page-examples.js";
 
 const PAGE = new URL("../../../docs/recipes/event-source.html", import.meta.url).href;
 
-test("the page shows messages, text and bytes as they come, over several connections, and stops at the end", { skip: lacksChromium }, async (context) => {
-  // Each connection ends at once when the reader has all there is: the page has to come back.
-  const streams = await servePage(context, { sseLifetimeMs: 200 });
-  const browser = await ChromiumPage.open(context);
-  const parts = "JSON.stringify(Array.from(document.querySelectorAll('li'), (item) => item.textContent))";
-  const cases = [
-    { type: "application/json", bodies: ['[{"n":1},"two"]', "3"], shown: ['{"n":1}', '"two"', "3"] },
-    { type: "text/plain", bodies: ["a\nb", "c"], shown: ["a\nb", "c"] },
-    { type: "application/octet-stream", bodies: [Uint8Array.of(0, 255), Uint8Array.of(16)], shown: ["00 ff", "10"] },
-  ];
-  for (const [index, { type, bodies, shown }] of cases.entries()) {
-    const url = `${streams}s${index}`;
-    const headers = { "Content-Type": type };
-    const [first = "", second = ""] = bodies;
-    await fetch(url, { method: "PUT", headers, body: first });
-    await browser.goTo("about:blank");
-    await browser.goTo(`${PAGE}#${url}`);
-    await browser.until("document.querySelector('#state')?.textContent === 'reconnecting'");
-    await fetch(url, { method: "POST", headers: { ...headers, "Stream-Closed": "true" }, body: second });
-    await browser.until("document.querySelector('#state').textContent === 'closed'");
-    assert.deepEqual(JSON.parse(String(await browser.evaluate(parts))), shown);
-  }
-});
+test(
+  "the page shows messages, text and bytes as they come, over several connections, and stops at the end",
+  { skip: lacksChromium },
+  async (context) => {
+    // Each connection ends at once when the reader has all there is: the page has to come back.
+    const streams = await servePage(context, { sseLifetimeMs: 200 });
+    const browser = await ChromiumPage.open(context);
+    const parts = "JSON.stringify(Array.from(document.querySelectorAll('li'), (item) => item.textContent))";
+    const cases = [
+      { type: "application/json", bodies: ['[{"n":1},"two"]', "3"], shown: ['{"n":1}', '"two"', "3"] },
+      { type: "text/plain", bodies: ["a\nb", "c"], shown: ["a\nb", "c"] },
+      { type: "application/octet-stream", bodies: [Uint8Array.of(0, 255), Uint8Array.of(16)], shown: ["00 ff", "10"] },
+    ];
+    for (const [index, { type, bodies, shown }] of cases.entries()) {
+      const url = `${streams}s${index}`;
+      const headers = { "Content-Type": type };
+      const [first = "", second = ""] = bodies;
+      await fetch(url, { method: "PUT", headers, body: first });
+      await browser.goTo("about:blank");
+      await browser.goTo(`${PAGE}#${url}`);
+      await browser.until("document.querySelector('#state')?.textContent === 'reconnecting'");
+      await fetch(url, { method: "POST", headers: { ...headers, "Stream-Closed": "true" }, body: second });
+      await browser.until("document.querySelector('#state').textContent === 'closed'");
+      assert.deepEqual(JSON.parse(String(await browser.evaluate(parts))), shown);
+    }
+  },
+);

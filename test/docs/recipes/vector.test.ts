@@ -34,10 +34,18 @@ test("what Vector sends by this file becomes messages, one for each event", asyn
   assert.equal(created, settingOf("uri"));
   assert.equal((await fetch(stream, { method: "PUT", headers: { "Content-Type": type } })).status, 201);
 
-  const events = Array.from({ length: 5 }, (_, index) => ({ message: `GET /${index} "a, b"\n`, source_type: "file", timestamp: "2026-01-31T12:00:00.000000000Z" }));
+  const events = Array.from({ length: 5 }, (_, index) => ({
+    message: `GET /${index} "a, b"\n`,
+    source_type: "file",
+    timestamp: "2026-01-31T12:00:00.000000000Z",
+  }));
   for (const batch of [events.slice(0, 3), events.slice(3)]) {
     const { type: contentType, body } = batchOf(batch);
-    const answer = await fetch(stream, { method: settingOf("method").toUpperCase(), headers: { "Content-Type": contentType, "User-Agent": "Vector/0.50.0" }, body });
+    const answer = await fetch(stream, {
+      method: settingOf("method").toUpperCase(),
+      headers: { "Content-Type": contentType, "User-Agent": "Vector/0.50.0" },
+      body,
+    });
     assert.equal(answer.status, 204);
   }
   assert.deepEqual(await (await fetch(stream)).json(), events);

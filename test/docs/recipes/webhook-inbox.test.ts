@@ -7,7 +7,9 @@ import { startNode, type TestProcess } from "../../helpers/process.js";
 import { tempDir } from "../../helpers/temp-dir.js";
 
 const SECRET = "a secret";
-const [INBOX, WORKER] = ["webhook-inbox.mjs", "webhook-worker.mjs"].map((name) => fileURLToPath(new URL(`../../../docs/recipes/${name}`, import.meta.url))) as [string, string]; // two names, two paths
+const [INBOX, WORKER] = ["webhook-inbox.mjs", "webhook-worker.mjs"].map((name) =>
+  fileURLToPath(new URL(`../../../docs/recipes/${name}`, import.meta.url)),
+) as [string, string]; // two names, two paths
 
 async function startInbox(context: TestContext, streams: string): Promise<string> {
   const program = startNode(context, [INBOX], { env: { STREAMS: streams, PORT: "0", WEBHOOK_SECRET: SECRET } });

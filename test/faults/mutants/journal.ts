@@ -6,7 +6,8 @@ export const JOURNAL_MUTANTS: readonly Mutant[] = [
     fault: "an append is acknowledged when its frame is handed to the disk",
     file: "storage/file/journal/journal.ts",
     code: "file.file.writeThen(frame, file.offset, (error) => this.#written(sent, error, startedMs));",
-    becomes: "this.#settle(sent.entries.splice(0), batch);\n    file.file.writeThen(frame, file.offset, (error) => this.#written(sent, error, startedMs));",
+    becomes:
+      "this.#settle(sent.entries.splice(0), batch);\n    file.file.writeThen(frame, file.offset, (error) => this.#written(sent, error, startedMs));",
     seed: 1,
   },
   {
@@ -110,8 +111,8 @@ export const JOURNAL_MUTANTS: readonly Mutant[] = [
   {
     fault: "a frame whose write failed is acknowledged",
     file: "storage/file/journal/journal.ts",
-    code: 'if (!isDiskFull(error)) return this.#faulted(sent.entries, error);',
-    becomes: 'if (!isDiskFull(error)) return this.#settle(sent.entries, sent.batch);',
+    code: "if (!isDiskFull(error)) return this.#faulted(sent.entries, error);",
+    becomes: "if (!isDiskFull(error)) return this.#settle(sent.entries, sent.batch);",
     seed: 11,
   },
   {

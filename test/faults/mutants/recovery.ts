@@ -76,7 +76,8 @@ export const RECOVERY_MUTANTS: readonly Mutant[] = [
     fault: "a directory is moved away before the deletion is durable",
     file: "storage/file/file-storage.ts",
     code: "return this.#references.delete(ownStream(stored), this.#damage.forgetting(stored.name, settle));",
-    becomes: "this.#trash.take(ownStream(stored));\n    return this.#references.delete(ownStream(stored), this.#damage.forgetting(stored.name, settle));",
+    becomes:
+      "this.#trash.take(ownStream(stored));\n    return this.#references.delete(ownStream(stored), this.#damage.forgetting(stored.name, settle));",
     seed: 18,
   },
   {

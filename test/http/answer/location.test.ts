@@ -15,8 +15,14 @@ const CASES: Readonly<Record<string, Case>> = {
   "the Host header": { headers: { Host: "example.com:8080" }, expected: "http://example.com:8080/a" },
   "a host with an IPv6 address": { headers: { Host: "[::1]:4437" }, expected: "http://[::1]:4437/a" },
   "the path as it was sent": { headers: { Host: "a" }, path: "/v1/stream/%41%2f\xe9", expected: "http://a/v1/stream/%41%2f\xe9" },
-  "what a proxy says": { headers: { Host: "inner", "X-Forwarded-Host": "outer.example", "X-Forwarded-Proto": "https" }, expected: "https://outer.example/a" },
-  "the first of several proxies": { headers: { Host: "inner", "X-Forwarded-Host": "first, second", "X-Forwarded-Proto": "HTTPS, http" }, expected: "https://first/a" },
+  "what a proxy says": {
+    headers: { Host: "inner", "X-Forwarded-Host": "outer.example", "X-Forwarded-Proto": "https" },
+    expected: "https://outer.example/a",
+  },
+  "the first of several proxies": {
+    headers: { Host: "inner", "X-Forwarded-Host": "first, second", "X-Forwarded-Proto": "HTTPS, http" },
+    expected: "https://first/a",
+  },
   "no strange scheme": { headers: { Host: "a", "X-Forwarded-Proto": "javascript" }, expected: "http://a/a" },
   "no strange host": { headers: { Host: "a", "X-Forwarded-Host": "evil/path?x" }, expected: "http://a/a" },
   "no host with credentials": { headers: { Host: "a", "X-Forwarded-Host": "user@evil" }, expected: "http://a/a" },
@@ -28,7 +34,9 @@ const CASES: Readonly<Record<string, Case>> = {
 };
 
 describe("the Location of a stream is made from", () => {
-  for (const [title, { headers = {}, socket = { localAddress: "127.0.0.1", localPort: 4437 }, path = "/a", expected }] of Object.entries(CASES)) {
+  for (const [title, { headers = {}, socket = { localAddress: "127.0.0.1", localPort: 4437 }, path = "/a", expected }] of Object.entries(
+    CASES,
+  )) {
     test(title, () => {
       const exchange = { req: { socket }, headers: readHeaders(Object.entries(headers).flat()), target: { path, query: "" } };
       assert.equal(locationOf(exchange as unknown as Exchange), expected); // all that is asked of an exchange here

@@ -84,7 +84,10 @@ describe("memory for reads", () => {
   }
 
   test("for small chunks is nobody else's: they may be copied into their answers", () => {
-    for (const [bufferBytes, isLent] of [[64 * 1024, false], [64 * 1024 + 1, true]] as const) {
+    for (const [bufferBytes, isLent] of [
+      [64 * 1024, false],
+      [64 * 1024 + 1, true],
+    ] as const) {
       const buffers = new ReadBuffers(bufferBytes, new ManualClock());
       const exchange = answer();
       buffers.takeBackAfter(exchange, allocated(buffers, bufferBytes));

@@ -36,11 +36,16 @@ const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
 describe("an HTTP answer", () => {
   test("with a body tells its length, and the connection stays", async (context) => {
-    const connection = await connectTo(context, (responder, exchange) => responder.send(exchange, 200, ["Stream-Cursor", "7"], Buffer.from("hello")));
+    const connection = await connectTo(context, (responder, exchange) =>
+      responder.send(exchange, 200, ["Stream-Cursor", "7"], Buffer.from("hello")),
+    );
     for (let round = 0; round < 2; round += 1) {
       connection.write(GET);
       const { status, headers, text } = await connection.answer();
-      assert.deepEqual([status, text, headers["content-length"], headers["stream-cursor"], headers["connection"]], [200, "hello", "5", "7", "keep-alive"]);
+      assert.deepEqual(
+        [status, text, headers["content-length"], headers["stream-cursor"], headers["connection"]],
+        [200, "hello", "5", "7", "keep-alive"],
+      );
     }
   });
 
@@ -71,13 +76,17 @@ describe("an HTTP answer", () => {
 
   test("to a request that still arrives waits for those that arrive with it", async (context) => {
     const events: string[] = [];
-    const connection = await connectTo(context, (responder, exchange) => {
-      const { res } = exchange;
-      exchange.arriving = true;
-      res.on("finish", () => events.push("answered"));
-      responder.send(exchange, 200, [], Buffer.from("hello"));
-      events.push(`handled, ${res.writableEnded ? "ended" : "not ended"}`);
-    }, OwnResponse);
+    const connection = await connectTo(
+      context,
+      (responder, exchange) => {
+        const { res } = exchange;
+        exchange.arriving = true;
+        res.on("finish", () => events.push("answered"));
+        responder.send(exchange, 200, [], Buffer.from("hello"));
+        events.push(`handled, ${res.writableEnded ? "ended" : "not ended"}`);
+      },
+      OwnResponse,
+    );
     connection.write(GET);
     assert.equal((await connection.answer()).text, "hello");
     assert.deepEqual(events, ["handled, not ended", "answered"]);
@@ -85,13 +94,17 @@ describe("an HTTP answer", () => {
 
   test("that waits goes out at once when it has to, and once", async (context) => {
     const ended: boolean[] = [];
-    const connection = await connectTo(context, (responder, exchange) => {
-      exchange.arriving = true;
-      responder.send(exchange, 200, [], Buffer.from("hello"));
-      responder.answerWaiting();
-      ended.push(exchange.res.writableEnded);
-      responder.answerWaiting();
-    }, OwnResponse);
+    const connection = await connectTo(
+      context,
+      (responder, exchange) => {
+        exchange.arriving = true;
+        responder.send(exchange, 200, [], Buffer.from("hello"));
+        responder.answerWaiting();
+        ended.push(exchange.res.writableEnded);
+        responder.answerWaiting();
+      },
+      OwnResponse,
+    );
     for (let round = 0; round < 2; round += 1) {
       connection.write(GET);
       assert.equal((await connection.answer()).text, "hello");
@@ -100,8 +113,16 @@ describe("an HTTP answer", () => {
   });
 
   for (const { what, bytes, kind } of [
-    { what: "that is large does not wait, so that it counts as unread before the next one is made", bytes: 64 * 1024 + 1, kind: OwnResponse },
-    { what: "in somebody else's server does not wait: what that makes of it is a part of the request's own event", bytes: 5, kind: ServerResponse },
+    {
+      what: "that is large does not wait, so that it counts as unread before the next one is made",
+      bytes: 64 * 1024 + 1,
+      kind: OwnResponse,
+    },
+    {
+      what: "in somebody else's server does not wait: what that makes of it is a part of the request's own event",
+      bytes: 5,
+      kind: ServerResponse,
+    },
   ]) {
     test(what, async (context) => {
       const ended: boolean[] = [];
@@ -117,7 +138,10 @@ describe("an HTTP answer", () => {
     });
   }
 
-  for (const [what, connect] of [["", connectTo], [", also where it would go straight to it", directTo]] as const) {
+  for (const [what, connect] of [
+    ["", connectTo],
+    [", also where it would go straight to it", directTo],
+  ] as const) {
     test(`of a server that stops is the connection's last${what}`, async (context) => {
       const connection = await connect(context, (responder, exchange, inFlight) => {
         void inFlight.close();
@@ -175,7 +199,12 @@ describe("an HTTP answer", () => {
 });
 
 /** What a server of ours sends for an answer, its date aside, directly or by Node's own object. */
-async function sentBy(context: TestContext, isDirect: boolean, request: string, answer: Answering): Promise<Answer & { readonly date: boolean }> {
+async function sentBy(
+  context: TestContext,
+  isDirect: boolean,
+  request: string,
+  answer: Answering,
+): Promise<Answer & { readonly date: boolean }> {
   const answerAtOnce: Answering = (responder, exchange, inFlight, parts) => {
     const { direct } = exchange;
     answer(responder, exchange, inFlight, parts);
@@ -202,7 +231,11 @@ describe("an answer that goes straight to its connection says what Node's own wo
     ["one that a socket does not take at once", Buffer.alloc(64 * 1024, "\xff", "latin1")],
   ];
   for (const request of [GET, "HEAD / HTTP/1.1\r\nHost: a\r\nOrigin: http://b\r\n\r\n"]) {
-    for (const [status, headers] of [[200, ["ETag", '"1"', "Content-Type", "text/plain; charset=\xe9"]], [201, ["Location", "http://a/b"]], [404, []]] as const) {
+    for (const [status, headers] of [
+      [200, ["ETag", '"1"', "Content-Type", "text/plain; charset=\xe9"]],
+      [201, ["Location", "http://a/b"]],
+      [404, []],
+    ] as const) {
       for (const [what, body] of bodies) {
         // A GET with a body that nobody can tell the end of is no answer of this server's.
         if (body === null && request === GET) continue;
@@ -222,7 +255,8 @@ describe("an answer that goes straight to its connection says what Node's own wo
       });
     }
     test(`a refusal to ${request.slice(0, 4)}`, async (context) => {
-      const answer: Answering = (responder, exchange) => responder.refuse(exchange, problem("producer-gap", { expectedSeq: 1, receivedSeq: 2 }));
+      const answer: Answering = (responder, exchange) =>
+        responder.refuse(exchange, problem("producer-gap", { expectedSeq: 1, receivedSeq: 2 }));
       const direct = await sentBy(context, true, request, answer);
       assert.deepEqual(direct, await sentBy(context, false, request, answer));
     });
@@ -270,7 +304,7 @@ describe("an answer that goes straight to its connection says what Node's own wo
   });
 
   test("and its bytes count until the client has taken them, or is cut", async (context) => {
-    const line = 'x'.repeat(15 * 1024);
+    const line = "x".repeat(15 * 1024);
     let cut: () => void = () => {};
     const isCut = new Promise<void>((resolve) => (cut = resolve));
     const unreadBytes: number[] = [];
@@ -293,32 +327,46 @@ describe("an answer that goes straight to its connection says what Node's own wo
 });
 
 describe("an HTTP answer that can't be sent", () => {
-  for (const [what, connect] of [["is 500", connectTo], ["straight to its connection is 500", directTo]] as const) {
+  for (const [what, connect] of [
+    ["is 500", connectTo],
+    ["straight to its connection is 500", directTo],
+  ] as const) {
     test(`${what}, and those of the same turn are given`, async (context) => {
       const waiting: Exchange[] = [];
       const lines: (readonly LogLine[])[] = [];
-      const first = await connect(context, (responder, exchange, _inFlight, parts) => {
-        lines.push(parts.lines);
-        exchange.arriving = true;
-        if (waiting.push(exchange) < 3) return;
-        for (const [at, each] of waiting.entries()) responder.send(each, 200, at === 1 ? ["Location", "a\nb"] : [], Buffer.from("hello"));
-      }, OwnResponse);
+      const first = await connect(
+        context,
+        (responder, exchange, _inFlight, parts) => {
+          lines.push(parts.lines);
+          exchange.arriving = true;
+          if (waiting.push(exchange) < 3) return;
+          for (const [at, each] of waiting.entries()) responder.send(each, 200, at === 1 ? ["Location", "a\nb"] : [], Buffer.from("hello"));
+        },
+        OwnResponse,
+      );
       const others = await Promise.all([0, 1].map(() => RawConnection.open(first.socket.remotePort ?? 0)));
       const clients = [first, ...others];
       for (const client of clients) client.write(GET);
       const answers = await Promise.all(clients.map((client) => client.answer()));
       assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 200, 500]);
       assert.equal(JSON.parse(answers.find(({ status }) => status === 500)?.text ?? "").code, "internal-error");
-      assert.deepEqual(lines[0]?.map(({ level, message }) => [level, message]), [["error", "a request failed"]]);
+      assert.deepEqual(
+        lines[0]?.map(({ level, message }) => [level, message]),
+        [["error", "a request failed"]],
+      );
       await Promise.all(others.map((client) => client.close()));
     });
   }
 
   test("because something of it is out already ends the connection, and no other", async (context) => {
-    const connection = await connectTo(context, (responder, exchange) => {
-      exchange.res.writeHead(200, { "Content-Length": "10" });
-      responder.send(exchange, 200, [], Buffer.from("hello"));
-    }, OwnResponse);
+    const connection = await connectTo(
+      context,
+      (responder, exchange) => {
+        exchange.res.writeHead(200, { "Content-Length": "10" });
+        responder.send(exchange, 200, [], Buffer.from("hello"));
+      },
+      OwnResponse,
+    );
     const other = await RawConnection.open(connection.socket.remotePort ?? 0);
     connection.write(GET);
     assert.equal(await connection.rest(), "");
@@ -333,7 +381,10 @@ describe("the answer of a refusal", () => {
     const connection = await connectTo(context, (responder, exchange) => responder.refuse(exchange, problem("overloaded")));
     connection.write(GET);
     const { status, headers, text } = await connection.answer();
-    assert.deepEqual([status, headers["content-type"], headers["cache-control"], headers["retry-after"]], [503, "application/problem+json", "no-store", "1"]);
+    assert.deepEqual(
+      [status, headers["content-type"], headers["cache-control"], headers["retry-after"]],
+      [503, "application/problem+json", "no-store", "1"],
+    );
     assert.equal(JSON.parse(text).code, "overloaded");
   });
 

@@ -23,7 +23,11 @@ class TestBody extends HeldBody {
   }
 }
 
-function memoryOf(maxSmallBytes: number, maxLargeBytes: number, maxBodyBytes = MIB): { readonly memory: BodyMemory; readonly clock: ManualClock } {
+function memoryOf(
+  maxSmallBytes: number,
+  maxLargeBytes: number,
+  maxBodyBytes = MIB,
+): { readonly memory: BodyMemory; readonly clock: ManualClock } {
   const clock = new ManualClock();
   return { memory: new BodyMemory({ maxSmallBytes, maxLargeBytes, maxBodyBytes, clock }), clock };
 }
@@ -75,7 +79,9 @@ describe("memory for request bodies", () => {
     let bodies: TestBody[] = [];
     for (let round = 0; round < 5_000; round += 1) {
       const isNew = bodies.length === 0 || random.chance(0.3);
-      const body = isNew ? new TestBody(random.chance(0.5) ? 0 : random.integer(1, MIB / 2), `192.0.2.${random.integer(1, 4)}`) : random.pick(bodies);
+      const body = isNew
+        ? new TestBody(random.chance(0.5) ? 0 : random.integer(1, MIB / 2), `192.0.2.${random.integer(1, 4)}`)
+        : random.pick(bodies);
       const bytes = random.integer(1, SMALL_BODY_BYTES);
       if (isNew) bodies.push(body);
       if (!memory.hold(body, bytes) || random.chance(0.1)) body.release();

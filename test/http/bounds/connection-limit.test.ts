@@ -7,7 +7,15 @@ import { ConnectionGate, connectionLimitFor, type ConnectionLimit } from "../../
 import { keptLog, type LogLine } from "../../helpers/engine.js";
 
 test("connections leave 320 descriptors to files, and half of them where there are few", () => {
-  const cases = [[Infinity, Infinity, 16], [20_000, 19_664, 16], [1000, 664, 16], [159, 64, 16], [30, 11, 4], [2, 1, 1], [0, 1, 1]] as const;
+  const cases = [
+    [Infinity, Infinity, 16],
+    [20_000, 19_664, 16],
+    [1000, 664, 16],
+    [159, 64, 16],
+    [30, 11, 4],
+    [2, 1, 1],
+    [0, 1, 1],
+  ] as const;
   for (const [free, served, turnedAway] of cases) assert.deepEqual(connectionLimitFor(free), { served, turnedAway }, `${free} free`);
 });
 
@@ -67,7 +75,10 @@ describe("the gate that limits connections", () => {
     third.socket.end();
     await thirdClosed;
     assert.match(await answered(first.socket), /served$/);
-    assert.deepEqual(log.map(({ level }) => level), ["warn"]);
+    assert.deepEqual(
+      log.map(({ level }) => level),
+      ["warn"],
+    );
   });
 
   test("has a place again when a connection is over, and warns again only when many were free", async (t) => {

@@ -32,6 +32,9 @@ describe("bytes that answers share", () => {
     const shared = new SharedBytes();
     shared.add(memory, 100);
     assert.equal(shared.add(new ArrayBuffer(100), 100), 100);
-    assert.deepEqual([shared.add(null, 100), shared.add(null, 100), shared.chargeOf(null, 100), shared.remove(null, 100)], [100, 100, 100, 100]);
+    assert.deepEqual(
+      [shared.add(null, 100), shared.add(null, 100), shared.chargeOf(null, 100), shared.remove(null, 100)],
+      [100, 100, 100, 100],
+    );
   });
 });

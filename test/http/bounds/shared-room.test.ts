@@ -92,7 +92,10 @@ describe("a room that clients share", () => {
     assert.equal(asker.cause, null);
   });
 
-  for (const [bytes, cause] of [[10 * 1024 - 1, "still"], [10 * 1024, null]] as const) {
+  for (const [bytes, cause] of [
+    [10 * 1024 - 1, "still"],
+    [10 * 1024, null],
+  ] as const) {
     test(`of which ${bytes} bytes in ten seconds ${cause === null ? "move" : "stand still"}`, () => {
       const room = new TestRoom();
       const holder = room.hold("a", 100);

@@ -83,7 +83,10 @@ async function turns(server: TestServer): Promise<void> {
 }
 
 describe("a reader that does not take its answer", () => {
-  for (const [stallMs, getsAll] of [[59_000, true], [61_000, false]] as const) {
+  for (const [stallMs, getsAll] of [
+    [59_000, true],
+    [61_000, false],
+  ] as const) {
     test(`that takes nothing of its answer for ${stallMs} ms is ${getsAll ? "waited for" : "cut"}`, async (context) => {
       const server = await withStream(context);
       const reader = await Reader.stalled(context, server.port, ["s"]);
@@ -170,7 +173,9 @@ describe("what a client takes of one long write", () => {
 
 describe("memory for answers that are not taken", () => {
   /** Readers of one address that have all the room there is. */
-  async function fill(context: TestContext): Promise<{ readonly port: number; readonly parts: HttpParts; readonly readers: readonly Reader[] }> {
+  async function fill(
+    context: TestContext,
+  ): Promise<{ readonly port: number; readonly parts: HttpParts; readonly readers: readonly Reader[] }> {
     const { port, parts } = await withFourRooms(context);
     const readers = await Promise.all([0, 1, 2, 3].map((at) => Reader.stalled(context, port, [`/${at}`])));
     assert.equal(parts.unread.bytes, 4 * CHUNK_BYTES);

@@ -114,7 +114,10 @@ describe("a request body that is too large", () => {
 });
 
 describe("an upload that its client gives up", () => {
-  for (const [title, headers, part] of [["with a promised length", { ...BYTES, "Content-Length": "100" }, "hello"], ["in chunks", CHUNKED, "5\r\nhello\r\n"]] as const) {
+  for (const [title, headers, part] of [
+    ["with a promised length", { ...BYTES, "Content-Length": "100" }, "hello"],
+    ["in chunks", CHUNKED, "5\r\nhello\r\n"],
+  ] as const) {
     test(`${title} leaves nothing behind`, async (context) => {
       const server = await withStream(context);
       const connection = await server.begin("POST", "a", { headers });
@@ -168,7 +171,14 @@ describe("Expect: 100-continue", () => {
 });
 
 /** What a head alone is answered, and what the same request says whose body comes with it. */
-const REFUSED_BY_HEAD: readonly (readonly [title: string, method: string, target: string, headers: Record<string, string>, status: number, code: string])[] = [
+const REFUSED_BY_HEAD: readonly (readonly [
+  title: string,
+  method: string,
+  target: string,
+  headers: Record<string, string>,
+  status: number,
+  code: string,
+])[] = [
   ["an append to no stream", "POST", "none", BYTES, 404, "stream-not-found"],
   ["an append to a closed stream", "POST", "closed", BYTES, 409, "stream-closed"],
   ["an append that closes a closed stream again", "POST", "closed", { ...BYTES, "Stream-Closed": "true" }, 409, "stream-closed"],
@@ -176,13 +186,27 @@ const REFUSED_BY_HEAD: readonly (readonly [title: string, method: string, target
   ["an append without a content type", "POST", "a", {}, 400, "content-type-missing"],
   ["an append of another content type", "POST", "a", { "Content-Type": "text/html" }, 409, "content-type-mismatch"],
   ["an append to a JSON stream of another content type", "POST", "json", BYTES, 409, "content-type-mismatch"],
-  ["an append of an epoch that is over", "POST", "a", { ...BYTES, "Producer-Id": "p", "Producer-Epoch": "0", "Producer-Seq": "1" }, 403, "stale-epoch"],
+  [
+    "an append of an epoch that is over",
+    "POST",
+    "a",
+    { ...BYTES, "Producer-Id": "p", "Producer-Epoch": "0", "Producer-Seq": "1" },
+    403,
+    "stale-epoch",
+  ],
   ["a create of a stream that is there otherwise", "PUT", "a", { "Content-Type": "text/html" }, 409, "config-mismatch"],
   ["a create of a stream that is closed", "PUT", "closed", BYTES, 409, "config-mismatch"],
   ["a create of a name that forks hold", "PUT", "kept", BYTES, 409, "name-held-by-forks"],
   ["a fork of no stream", "PUT", "b", { ...BYTES, "Stream-Forked-From": "/v1/stream/none" }, 404, "stream-not-found"],
   ["a fork of a stream that is gone", "PUT", "b", { ...BYTES, "Stream-Forked-From": "/v1/stream/kept" }, 409, "fork-source-gone"],
-  ["a fork of another content type", "PUT", "b", { "Content-Type": "text/html", "Stream-Forked-From": "/v1/stream/a" }, 409, "content-type-mismatch"],
+  [
+    "a fork of another content type",
+    "PUT",
+    "b",
+    { "Content-Type": "text/html", "Stream-Forked-From": "/v1/stream/a" },
+    409,
+    "content-type-mismatch",
+  ],
 ];
 
 async function withStreams(context: TestContext): Promise<TestServer> {
@@ -225,7 +249,10 @@ describe("a request that its head disqualifies is refused before the body is rea
 
   test("one that has begun to come, too, and the client may send it to its end", async (context) => {
     const server = await withStream(context);
-    const connection = await server.begin("POST", "none", { headers: { ...BYTES, "Content-Length": "2000000" }, body: Buffer.alloc(1_000_000) });
+    const connection = await server.begin("POST", "none", {
+      headers: { ...BYTES, "Content-Length": "2000000" },
+      body: Buffer.alloc(1_000_000),
+    });
     assert.equal((await connection.answer()).status, 404);
     connection.write(Buffer.alloc(1_000_000));
     assert.equal(await connection.rest(), "");
@@ -245,7 +272,10 @@ describe("a request that its head disqualifies is refused before the body is rea
 describe("a request that its head does not disqualify is decided when the body is there", () => {
   test("chunks that are all empty are no data for a closed stream", async (context) => {
     const server = await withStreams(context);
-    for (const [headers, status] of [[CHUNKED, 400], [{ ...CHUNKED, "Stream-Closed": "true" }, 204]] as const) {
+    for (const [headers, status] of [
+      [CHUNKED, 400],
+      [{ ...CHUNKED, "Stream-Closed": "true" }, 204],
+    ] as const) {
       const connection = await server.begin("POST", "closed", { headers });
       await server.send("HEAD", "a");
       connection.write("0\r\n\r\n");
@@ -266,7 +296,10 @@ describe("a request that its head does not disqualify is decided when the body i
   test("a sequence number whose predecessor is still on its way", async (context) => {
     const server = await withStream(context);
     const headers = { ...BYTES, "Producer-Id": "p", "Producer-Epoch": "0", "Content-Length": "5" };
-    const [first, second] = [await server.begin("POST", "a", { headers: { ...headers, "Producer-Seq": "0" } }), await server.begin("POST", "a", { headers: { ...headers, "Producer-Seq": "1" } })];
+    const [first, second] = [
+      await server.begin("POST", "a", { headers: { ...headers, "Producer-Seq": "0" } }),
+      await server.begin("POST", "a", { headers: { ...headers, "Producer-Seq": "1" } }),
+    ];
     await server.send("HEAD", "a");
     first.write("hello");
     assert.equal((await first.answer()).status, 200);
@@ -280,8 +313,13 @@ describe("a request that its head does not disqualify is decided when the body i
     const headers = { "Content-Type": "application/json", "Producer-Id": "p" };
     await server.send("PUT", "a", { headers });
     await server.send("POST", "a", { headers: { ...headers, "Producer-Epoch": "1", "Producer-Seq": "0" }, body: "1" });
-    for (const [body, code] of [["{", "invalid-json"], ["2", "stale-epoch"]] as const) {
-      const connection = await server.begin("POST", "a", { headers: { ...headers, "Producer-Epoch": "0", "Producer-Seq": "0", "Content-Length": "1" } });
+    for (const [body, code] of [
+      ["{", "invalid-json"],
+      ["2", "stale-epoch"],
+    ] as const) {
+      const connection = await server.begin("POST", "a", {
+        headers: { ...headers, "Producer-Epoch": "0", "Producer-Seq": "0", "Content-Length": "1" },
+      });
       await server.send("HEAD", "a");
       connection.write(body);
       assert.equal(codeOf(await connection.answer()), code);
@@ -291,12 +329,20 @@ describe("a request that its head does not disqualify is decided when the body i
   test("a stream that is closed, deleted or made meanwhile", async (context) => {
     const server = await withStreams(context);
     const headers = { ...BYTES, "Content-Length": "5" };
-    const [toClosed, toDeleted, ofMade] = [await server.begin("POST", "a", { headers }), await server.begin("POST", "fork", { headers }), await server.begin("PUT", "new", { headers })];
+    const [toClosed, toDeleted, ofMade] = [
+      await server.begin("POST", "a", { headers }),
+      await server.begin("POST", "fork", { headers }),
+      await server.begin("PUT", "new", { headers }),
+    ];
     await server.send("HEAD", "a");
     await server.send("POST", "a", { headers: { "Stream-Closed": "true" } });
     await server.send("DELETE", "fork");
     await server.send("PUT", "new", { headers: { "Content-Type": "text/html" } });
-    for (const [connection, code] of [[toClosed, "stream-closed"], [toDeleted, "stream-not-found"], [ofMade, "config-mismatch"]] as const) {
+    for (const [connection, code] of [
+      [toClosed, "stream-closed"],
+      [toDeleted, "stream-not-found"],
+      [ofMade, "config-mismatch"],
+    ] as const) {
       connection.write("hello");
       const answer = await connection.answer();
       assert.deepEqual([codeOf(answer), answer.headers["connection"]], [code, "keep-alive"]);
@@ -329,7 +375,10 @@ describe("a JSON body that does not come at once", () => {
     const answer = await server.send("POST", "a", { headers: JSON_TYPE, body });
     isOver = true;
     assert.deepEqual([answer.status, parse.mock.callCount()], [204, 0]);
-    assert.equal([...bytesByTurn.values()].reduce((sum, bytes) => sum + bytes), body.length);
+    assert.equal(
+      [...bytesByTurn.values()].reduce((sum, bytes) => sum + bytes),
+      body.length,
+    );
     assert.ok(Math.max(...bytesByTurn.values()) <= 320 * 1024, `${Math.max(...bytesByTurn.values())} bytes in one turn`);
     assert.equal(placeOf((await server.send("GET", "a?offset=now")).headers["stream-next-offset"]), "0_8000004");
   });
@@ -339,12 +388,21 @@ describe("a JSON body that does not come at once", () => {
     await server.send("PUT", "a", { headers: JSON_TYPE });
     const text = JSON.stringify(Array.from({ length: 40_000 }, (_, index) => ({ index, text: "é🌊\n" })));
     const connection = await server.connect();
-    connection.write(Buffer.concat([requestBytes("POST", "a", { headers: JSON_TYPE, body: text }), requestBytes("POST", "a", { headers: JSON_TYPE, body: "1" })]));
+    connection.write(
+      Buffer.concat([
+        requestBytes("POST", "a", { headers: JSON_TYPE, body: text }),
+        requestBytes("POST", "a", { headers: JSON_TYPE, body: "1" }),
+      ]),
+    );
     for (let count = 0; count < 2; count += 1) assert.equal((await connection.answer()).status, 204);
     assert.equal((await server.send("PUT", "b", { headers: JSON_TYPE, body: text })).status, 201);
     await server.send("PUT", "c", { headers: { "Stream-Forked-From": "/v1/stream/a", "Stream-Fork-Offset": "-1" }, body: text });
     const stored = text.slice(1, -1).replaceAll("},{", "},\n{");
-    for (const [name, expected] of [["a", `[${stored},\n1]`], ["b", `[${stored}]`], ["c", `[${stored}]`]] as const) {
+    for (const [name, expected] of [
+      ["a", `[${stored},\n1]`],
+      ["b", `[${stored}]`],
+      ["c", `[${stored}]`],
+    ] as const) {
       let offset = "-1";
       let all = "";
       for (;;) {
@@ -370,7 +428,10 @@ describe("a JSON body that does not come at once", () => {
 });
 
 /** A server whose requests have bodies for `user`, and what they say to `answer`. */
-async function bodiesFor(context: TestContext, userOf: (responder: Responder, exchange: Exchange) => BodyUse): Promise<{ parts: HttpParts; open: () => Promise<RawConnection> }> {
+async function bodiesFor(
+  context: TestContext,
+  userOf: (responder: Responder, exchange: Exchange) => BodyUse,
+): Promise<{ parts: HttpParts; open: () => Promise<RawConnection> }> {
   const parts = httpParts();
   const { inFlight, responder } = parts;
   // All that a body asks of a context.
@@ -422,7 +483,11 @@ test("a body that ends, or whose client goes, while its head is judged is not re
     },
     use: () => responder.send(exchange, 204, [], null),
   }));
-  for (const [head, then] of [["", "ends"], ["", "goes"], ["Expect: 100-continue\r\n", "goes"]] as const) {
+  for (const [head, then] of [
+    ["", "ends"],
+    ["", "goes"],
+    ["Expect: 100-continue\r\n", "goes"],
+  ] as const) {
     const isLooked = new Promise<void>((resolve) => (looked = resolve));
     const connection = await open();
     connection.write(`POST / HTTP/1.1\r\nHost: a\r\n${head}Content-Length: 3\r\n\r\n`);

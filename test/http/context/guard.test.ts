@@ -19,7 +19,11 @@ class Work {
 
   constructor({ isAnswered = false } = {}) {
     // All that is asked of the two here.
-    this.#exchange = { req: { method: "GET", socket: { destroy: () => (this.isCut = true) } }, isAnswered, target: { path: "/a" } } as unknown as Exchange;
+    this.#exchange = {
+      req: { method: "GET", socket: { destroy: () => (this.isCut = true) } },
+      isAnswered,
+      target: { path: "/a" },
+    } as unknown as Exchange;
     this.#context = {
       log: { error: (message: string, fields: { fault: string }) => this.logged.push(`${message}: ${fields.fault}`) },
       responder: { refuse: (_exchange: Exchange, problem: Problem) => this.problems.push(problem) },
@@ -46,7 +50,15 @@ describe("the guard of a request's handler", () => {
     }
   });
 
-  for (const [title, work] of [["that throws", () => { throw new Error("oh"); }], ["that rejects", () => Promise.reject(new Error("oh"))]] as const) {
+  for (const [title, work] of [
+    [
+      "that throws",
+      () => {
+        throw new Error("oh");
+      },
+    ],
+    ["that rejects", () => Promise.reject(new Error("oh"))],
+  ] as const) {
     test(`${title} is logged and answered with 500`, async () => {
       const done = await new Work().do(work);
       assert.deepEqual(done.refusals, ["internal-error"]);
@@ -69,7 +81,14 @@ describe("the guard of a request's handler", () => {
     context.after(() => storage.close());
     const stream = await created(storage, "s", "hello");
     const work = await new Work().do(() => Promise.reject(new DamagedStreamError("s", "0.seg", "checksum", 0, { stream, position: 5 })));
-    assert.deepEqual(work.problems, [{ kind: "refused", code: "stream-damaged", nextOffset: tokenIn(stream.id, 5), detail: `It can be read again from the offset ${tokenIn(stream.id, 5)} on.` }]);
+    assert.deepEqual(work.problems, [
+      {
+        kind: "refused",
+        code: "stream-damaged",
+        nextOffset: tokenIn(stream.id, 5),
+        detail: `It can be read again from the offset ${tokenIn(stream.id, 5)} on.`,
+      },
+    ]);
   });
 
   test("that meets damaged bytes in the middle of its answer cuts the connection", async () => {

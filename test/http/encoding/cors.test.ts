@@ -47,13 +47,41 @@ describe("CORS: some origins may call", () => {
 
 test("a browser may read every protocol header of an answer", () => {
   const exposed = asRecord(new CorsPolicy("*").headersFor(null).list)["Access-Control-Expose-Headers"]?.split(", ");
-  const needed = ["ETag", "Location", "Producer-Epoch", "Producer-Expected-Seq", "Producer-Received-Seq", "Producer-Seq", "Retry-After", "Stream-Closed", "Stream-Cursor", "Stream-Expires-At", "Stream-Next-Offset", "Stream-SSE-Data-Encoding", "Stream-TTL", "Stream-Up-To-Date", "WWW-Authenticate"];
+  const needed = [
+    "ETag",
+    "Location",
+    "Producer-Epoch",
+    "Producer-Expected-Seq",
+    "Producer-Received-Seq",
+    "Producer-Seq",
+    "Retry-After",
+    "Stream-Closed",
+    "Stream-Cursor",
+    "Stream-Expires-At",
+    "Stream-Next-Offset",
+    "Stream-SSE-Data-Encoding",
+    "Stream-TTL",
+    "Stream-Up-To-Date",
+    "WWW-Authenticate",
+  ];
   for (const name of needed) assert.ok(exposed?.includes(name), name);
 });
 
 test("a browser may send every protocol header of a request", () => {
   const headers = asRecord(PREFLIGHT_HEADERS);
-  const needed = ["Authorization", "Content-Type", "If-None-Match", "Last-Event-ID", "Producer-Epoch", "Producer-Id", "Producer-Seq", "Stream-Closed", "Stream-Expires-At", "Stream-Seq", "Stream-TTL"];
+  const needed = [
+    "Authorization",
+    "Content-Type",
+    "If-None-Match",
+    "Last-Event-ID",
+    "Producer-Epoch",
+    "Producer-Id",
+    "Producer-Seq",
+    "Stream-Closed",
+    "Stream-Expires-At",
+    "Stream-Seq",
+    "Stream-TTL",
+  ];
   for (const name of needed) assert.ok(headers["Access-Control-Allow-Headers"]?.split(", ").includes(name), name);
   assert.equal(headers["Access-Control-Allow-Methods"], "GET, HEAD, PUT, POST, DELETE, OPTIONS");
   assert.match(headers["Access-Control-Max-Age"] ?? "", /^\d+$/);
@@ -68,11 +96,16 @@ describe("CORS: a page learns why its request was refused", () => {
   const ORIGIN = "https://a.example";
   const PAGE = { Origin: ORIGIN, Host: "streams.test" };
   const OCTETS = { ...PAGE, "Content-Type": "application/octet-stream" };
-  const get = (target: string, headers: Record<string, string> = {}): Buffer => requestBytes("GET", target, { headers: { ...PAGE, ...headers } });
+  const get = (target: string, headers: Record<string, string> = {}): Buffer =>
+    requestBytes("GET", target, { headers: { ...PAGE, ...headers } });
   const refusals: readonly (readonly [status: number, what: string, request: string | Buffer])[] = [
     [400, "no HTTP", "hello\r\n\r\n"],
     [400, "a header without a colon", `GET /v1/stream/a HTTP/1.1\r\nHost: a\r\nOrigin: ${ORIGIN}\r\nnonsense\r\n\r\n`],
-    [400, "a chunk without a length", `POST /v1/stream/a HTTP/1.1\r\nHost: a\r\nOrigin: ${ORIGIN}\r\nContent-Type: a/b\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n`],
+    [
+      400,
+      "a chunk without a length",
+      `POST /v1/stream/a HTTP/1.1\r\nHost: a\r\nOrigin: ${ORIGIN}\r\nContent-Type: a/b\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n`,
+    ],
     [400, "a wrong offset", get("a?offset=x")],
     [400, "a wrong name", get("a//b")],
     [404, "no stream", get("none")],
@@ -90,7 +123,8 @@ describe("CORS: a page learns why its request was refused", () => {
     const allowed = (origin: string | undefined): void => assert.ok(origin === "*" || origin === ORIGIN, `origin ${origin}`);
     const assertReadable = (headers: Readonly<Record<string, string>>): void => {
       allowed(headers["access-control-allow-origin"]);
-      for (const name of ["Retry-After", "WWW-Authenticate", "Allow"]) assert.match(headers["access-control-expose-headers"] ?? "", new RegExp(`\\b${name}\\b`));
+      for (const name of ["Retry-After", "WWW-Authenticate", "Allow"])
+        assert.match(headers["access-control-expose-headers"] ?? "", new RegExp(`\\b${name}\\b`));
     };
 
     test(`whatever it is, where ${corsOrigin} may call`, async (context) => {
@@ -119,7 +153,11 @@ describe("CORS: a page learns why its request was refused", () => {
       await server.send("PUT", "a");
       const connection = await server.begin("GET", "a?live=long-poll&offset=now", { headers: PAGE });
       await server.clock.armed(TIMEOUT_MS);
-      connection.write(get("a").toString().repeat(MAX_WAITING + 1));
+      connection.write(
+        get("a")
+          .toString()
+          .repeat(MAX_WAITING + 1),
+      );
       await server.send("HEAD", "a");
       server.clock.advance(TIMEOUT_MS);
       for (let at = 0; at <= MAX_WAITING; at += 1) assertReadable((await connection.answer()).headers);

@@ -14,7 +14,10 @@ describe("docs/errors.md", () => {
 
   test("lists every code with its status, in the order of the table", () => {
     const table = Object.entries(PROBLEMS).map(([code, { status }]) => ({ code, status }));
-    assert.deepEqual(rows.map(({ code, status }) => ({ code, status })), table);
+    assert.deepEqual(
+      rows.map(({ code, status }) => ({ code, status })),
+      table,
+    );
   });
 
   test("says of each when it comes and what to do", () => {
@@ -23,14 +26,23 @@ describe("docs/errors.md", () => {
 
   test("is in the order of statuses, and those are HTTP's", () => {
     const statuses = rows.map(({ status }) => status);
-    assert.deepEqual(statuses, [...statuses].sort((a, b) => a - b));
+    assert.deepEqual(
+      statuses,
+      [...statuses].sort((a, b) => a - b),
+    );
     for (const status of statuses) assert.ok(STATUS_CODES[status] !== undefined, String(status));
   });
 });
 
 test("a problem document says what went wrong to people and to programs", () => {
   const document = JSON.parse(problemBody(problem("invalid-ttl", { detail: "More." })).toString());
-  assert.deepEqual(document, { type: "urn:streamdir:error:invalid-ttl", title: PROBLEMS["invalid-ttl"].title, status: 400, code: "invalid-ttl", detail: "More." });
+  assert.deepEqual(document, {
+    type: "urn:streamdir:error:invalid-ttl",
+    title: PROBLEMS["invalid-ttl"].title,
+    status: 400,
+    code: "invalid-ttl",
+    detail: "More.",
+  });
 });
 
 test("a problem without a detail has no such field", () => {
@@ -43,9 +55,17 @@ describe("the headers of a problem", () => {
     ["nothing of its own", problem("invalid-name"), []],
     ["when to try again", problem("storage-full"), ["Retry-After", "30"]],
     ["the methods there are", problem("method-not-allowed", { allow: "GET" }), ["Allow", "GET"]],
-    ["where a closed stream ends", refuse("stream-closed", { closed: true, nextOffset: "1_2" }), ["Stream-Next-Offset", "1_2", "Stream-Closed", "true"]],
+    [
+      "where a closed stream ends",
+      refuse("stream-closed", { closed: true, nextOffset: "1_2" }),
+      ["Stream-Next-Offset", "1_2", "Stream-Closed", "true"],
+    ],
     ["the epoch that took over", refuse("stale-epoch", { producerEpoch: 0 }), ["Producer-Epoch", "0"]],
-    ["the sequence number that is missing", refuse("producer-gap", { expectedSeq: 0, receivedSeq: 2 }), ["Producer-Expected-Seq", "0", "Producer-Received-Seq", "2"]],
+    [
+      "the sequence number that is missing",
+      refuse("producer-gap", { expectedSeq: 0, receivedSeq: 2 }),
+      ["Producer-Expected-Seq", "0", "Producer-Received-Seq", "2"],
+    ],
   ];
   for (const [title, refusal, own] of cases) test(title, () => assert.deepEqual(problemHeaders(refusal), [...common, ...own]));
 });

@@ -11,7 +11,10 @@ describe("a fault in a request's work is logged", () => {
     exchange.req.method = "GET";
     logFault(log, exchange, new Error("oh"));
     const [line] = lines;
-    assert.deepEqual([line?.level, line?.message, line?.fields["method"], line?.fields["path"]], ["error", "a request failed", "GET", "/a"]);
+    assert.deepEqual(
+      [line?.level, line?.message, line?.fields["method"], line?.fields["path"]],
+      ["error", "a request failed", "GET", "/a"],
+    );
     assert.match(String(line?.fields["fault"]), /^Error: oh\n +at /);
   });
 

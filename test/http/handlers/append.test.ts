@@ -77,7 +77,13 @@ describe("POST", () => {
     assert.equal(placeOf(answer.headers["stream-next-offset"]), "0_5");
   });
 
-  const refused: readonly (readonly [title: string, headers: Record<string, string>, body: string | undefined, status: number, code: string])[] = [
+  const refused: readonly (readonly [
+    title: string,
+    headers: Record<string, string>,
+    body: string | undefined,
+    status: number,
+    code: string,
+  ])[] = [
     ["without a body", TEXT, undefined, 400, "empty-body"],
     ["with an empty body", TEXT, "", 400, "empty-body"],
     ["with a Stream-Closed that is not true", { ...TEXT, "Stream-Closed": "false" }, "", 400, "empty-body"],
@@ -188,7 +194,11 @@ describe("POST of JSON", () => {
     assert.equal((await server.send("GET", "j")).text.replaceAll("\n", ""), '[{"a":12345678901234567890},1e400,[1.0],null]');
   });
 
-  for (const [body, code] of [["[]", "empty-json-array"], ["{", "invalid-json"], ['"\xff"', "invalid-json"]] as const) {
+  for (const [body, code] of [
+    ["[]", "empty-json-array"],
+    ["{", "invalid-json"],
+    ['"\xff"', "invalid-json"],
+  ] as const) {
     test(`${JSON.stringify(body)} is 400`, async (context) => {
       const server = await startServer(context);
       const headers = { "Content-Type": "application/json" };

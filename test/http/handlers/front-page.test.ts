@@ -24,9 +24,18 @@ describe("the front page", () => {
         const server = await startServer(context);
         const { status, headers, text } = await server.send("GET", target, { headers: { Accept: accept } });
         assert.deepEqual([status, headers["content-type"], headers["vary"], headers["cache-control"]], [200, type, "Accept", "no-store"]);
-        assert.deepEqual([headers["x-content-type-options"], headers["content-security-policy"]], ["nosniff", "sandbox; default-src 'none'"]);
+        assert.deepEqual(
+          [headers["x-content-type-options"], headers["content-security-policy"]],
+          ["nosniff", "sandbox; default-src 'none'"],
+        );
         assert.equal(headers["access-control-allow-origin"], "*");
-        for (const part of ["streamdir", VERSION, "https://www.npmjs.com/package/streamdir", "http://streams.test/v1/stream/", "curl -i -X PUT"]) {
+        for (const part of [
+          "streamdir",
+          VERSION,
+          "https://www.npmjs.com/package/streamdir",
+          "http://streams.test/v1/stream/",
+          "curl -i -X PUT",
+        ]) {
           assert.ok(text.includes(part), part);
         }
       });
@@ -37,7 +46,10 @@ describe("the front page", () => {
       const { text, headers } = await server.send("GET", target);
       const connection = await server.begin("HEAD", target, { headers: { Connection: "close" } });
       const head = await connection.answer({ toHead: true });
-      assert.deepEqual([head.status, head.headers["content-length"], head.headers["content-type"]], [200, String(text.length), headers["content-type"]]);
+      assert.deepEqual(
+        [head.status, head.headers["content-length"], head.headers["content-type"]],
+        [200, String(text.length), headers["content-type"]],
+      );
       assert.equal(await connection.rest(), "");
     });
   }
@@ -63,7 +75,8 @@ describe("the front page", () => {
     test(`prints a request that works, and works again: ${prefix}`, async (context) => {
       const server = await startServer(context, { prefix });
       const { try: attempt = "", streams = "" } = await factsOf(server);
-      for (const line of [/^HTTP\/1\.1 201 /, /^HTTP\/1\.1 200 /]) assert.match((await promisify(execFile)("sh", ["-c", attempt])).stdout, line);
+      for (const line of [/^HTTP\/1\.1 201 /, /^HTTP\/1\.1 200 /])
+        assert.match((await promisify(execFile)("sh", ["-c", attempt])).stdout, line);
       assert.equal(await (await fetch(`${streams}hello`)).text(), "hello");
     });
   }

@@ -46,7 +46,10 @@ test("the health counts damaged streams, and a server that has some is healthy",
   assert.equal((await server.send("GET", "/health")).text, '{"status":"ok"}', "nobody has read it");
   for (let time = 0; time < 2; time += 1) {
     const answer = await server.send("GET", "broken");
-    assert.deepEqual([answer.status, answer.headers["stream-next-offset"]], [500, (await server.send("HEAD", "broken")).headers["stream-next-offset"]]);
+    assert.deepEqual(
+      [answer.status, answer.headers["stream-next-offset"]],
+      [500, (await server.send("HEAD", "broken")).headers["stream-next-offset"]],
+    );
   }
   const { status, text } = await server.send("GET", "/health");
   assert.deepEqual([status, text], [200, '{"status":"ok","damagedStreams":1}']);
@@ -65,5 +68,8 @@ test("a server whose storage takes no writes says why", () => {
     } as unknown as Context;
     health(context, {} as Exchange); // only passed on
   }
-  assert.deepEqual(answers, ['503 {"status":"unavailable","reason":"The disk is gone."}', '503 {"status":"unavailable","reason":"The storage accepts no writes."}']);
+  assert.deepEqual(answers, [
+    '503 {"status":"unavailable","reason":"The disk is gone."}',
+    '503 {"status":"unavailable","reason":"The storage accepts no writes."}',
+  ]);
 });

@@ -107,7 +107,11 @@ describe("a long-poll at the tail", () => {
     const waiting = await server.begin("GET", await atTail(server));
     await server.clock.armed(TIMEOUT_MS);
     await server.send("POST", "a", { headers: { "Stream-Closed": "true" } });
-    for (const answer of [await waiting.answer(), await server.send("GET", await atTail(server)), await server.send("GET", "a?live=long-poll&offset=now")]) {
+    for (const answer of [
+      await waiting.answer(),
+      await server.send("GET", await atTail(server)),
+      await server.send("GET", "a?live=long-poll&offset=now"),
+    ]) {
       assert.equal(answer.status, 204);
       assert.equal(answer.headers["stream-closed"], "true");
       assert.equal(answer.headers["stream-up-to-date"], "true");
@@ -165,10 +169,17 @@ describe("the cursor of a long-poll", () => {
 });
 
 describe("a long-poll is refused", () => {
-  for (const [title, target, code] of [["without an offset", "a?live=long-poll", "invalid-offset"], ["in a mode that is not there", "a?live=poll&offset=-1", "invalid-query"], ["beyond the tail", 6, "invalid-offset"]] as const) {
+  for (const [title, target, code] of [
+    ["without an offset", "a?live=long-poll", "invalid-offset"],
+    ["in a mode that is not there", "a?live=poll&offset=-1", "invalid-query"],
+    ["beyond the tail", 6, "invalid-offset"],
+  ] as const) {
     test(`${title}: 400`, async (context) => {
       const server = await withText(context);
-      const answer = await server.send("GET", typeof target === "string" ? target : `a?live=long-poll&offset=${(await tokensOf(server, "a"))(target)}`);
+      const answer = await server.send(
+        "GET",
+        typeof target === "string" ? target : `a?live=long-poll&offset=${(await tokensOf(server, "a"))(target)}`,
+      );
       assert.deepEqual([answer.status, JSON.parse(answer.text).code], [400, code]);
     });
   }

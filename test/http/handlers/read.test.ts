@@ -52,7 +52,10 @@ describe("GET", () => {
     assert.deepEqual([first.text, first.headers["stream-next-offset"], first.headers["stream-up-to-date"]], ["hel", token(3), undefined]);
     // Longer than a chunk, and whole; also from its middle on.
     const second = await server.send("GET", `a?offset=${token(3)}`);
-    assert.deepEqual([second.text, second.headers["stream-next-offset"], second.headers["stream-up-to-date"]], ["lo!!", token(7), undefined]);
+    assert.deepEqual(
+      [second.text, second.headers["stream-next-offset"], second.headers["stream-up-to-date"]],
+      ["lo!!", token(7), undefined],
+    );
     assert.equal((await server.send("GET", `a?offset=${token(2)}`)).text, "l");
     assert.equal((await server.send("GET", `a?offset=${token(4)}`)).text, "o!!");
     const last = await server.send("GET", `a?offset=${token(7)}`);
@@ -69,7 +72,12 @@ describe("GET", () => {
     assert.equal((await server.send("GET", `j?offset=${second.headers["stream-next-offset"]}`)).text, "[]");
   });
 
-  for (const [title, offset] of [["inside a message", [3, 0]], ["beyond the tail", [1000, 0]], ["of another segment", [0, 5]], ["malformed", "7"]] as const) {
+  for (const [title, offset] of [
+    ["inside a message", [3, 0]],
+    ["beyond the tail", [1000, 0]],
+    ["of another segment", [0, 5]],
+    ["malformed", "7"],
+  ] as const) {
     test(`at an offset ${title} is 400`, async (context) => {
       const server = await startServer(context);
       await server.send("PUT", "j", { headers: JSON_TYPE, body: '[{"a":1},{"b":2}]' });
@@ -98,9 +106,15 @@ describe("GET", () => {
     const token = await tokensOf(server, "a");
     const open = await server.send("GET", `a?offset=${token(5)}`);
     await server.send("POST", "a", { headers: { "Stream-Closed": "true" } });
-    for (const [target, text] of [["a", "hello"], [`a?offset=${token(5)}`, ""]] as const) {
+    for (const [target, text] of [
+      ["a", "hello"],
+      [`a?offset=${token(5)}`, ""],
+    ] as const) {
       const answer = await server.send("GET", target);
-      assert.deepEqual([answer.status, answer.text, answer.headers["stream-closed"], answer.headers["stream-up-to-date"]], [200, text, "true", "true"]);
+      assert.deepEqual(
+        [answer.status, answer.text, answer.headers["stream-closed"], answer.headers["stream-up-to-date"]],
+        [200, text, "true", "true"],
+      );
       assert.match(answer.headers["etag"] ?? "", /:closed"$/);
       assert.notEqual(answer.headers["etag"], open.headers["etag"]);
     }
@@ -120,7 +134,10 @@ describe("GET", () => {
     assert.equal(headers["cache-control"], "private, max-age=60, stale-while-revalidate=300");
   });
 
-  for (const [readMaxAgeMs, said] of [[5_000, "max-age=5, stale-while-revalidate=25"], [0, "max-age=0, must-revalidate"]] as const) {
+  for (const [readMaxAgeMs, said] of [
+    [5_000, "max-age=5, stale-while-revalidate=25"],
+    [0, "max-age=0, must-revalidate"],
+  ] as const) {
     test(`says how long a cache may show it: ${readMaxAgeMs} ms`, async (context) => {
       const server = await withText(context, "hello", { readMaxAgeMs });
       for (const target of ["a?offset=-1", "a?live=long-poll&offset=-1"]) {
@@ -147,7 +164,10 @@ describe("GET", () => {
   });
 
   test("restarts a sliding TTL, and not a fixed one", async (context) => {
-    for (const [ttl, status] of [["sliding", 200], ["fixed", 404]] as const) {
+    for (const [ttl, status] of [
+      ["sliding", 200],
+      ["fixed", 404],
+    ] as const) {
       const server = await startServer(context, { ttl });
       await server.send("PUT", "a", { headers: { "Stream-TTL": "10" } });
       server.clock.advance(6000);

@@ -30,10 +30,15 @@ describe("the head of an SSE answer", () => {
     assert.equal(headers["cache-control"], "no-cache");
     assert.equal(headers["x-accel-buffering"], "no");
     assert.equal(headers["connection"], "close");
-    for (const absent of ["content-length", "transfer-encoding", "stream-sse-data-encoding", "etag"]) assert.equal(headers[absent], undefined, absent);
+    for (const absent of ["content-length", "transfer-encoding", "stream-sse-data-encoding", "etag"])
+      assert.equal(headers[absent], undefined, absent);
   });
 
-  for (const [contentType, encoding] of [["image/png", "base64"], ["application/json; charset=utf-8", undefined], ["text/html", undefined]] as const) {
+  for (const [contentType, encoding] of [
+    ["image/png", "base64"],
+    ["application/json; charset=utf-8", undefined],
+    ["text/html", undefined],
+  ] as const) {
     test(`of ${contentType} says ${encoding ?? "no"} encoding`, async (context) => {
       const server = await startServer(context);
       await server.send("PUT", "b", { headers: { "Content-Type": contentType } });
@@ -48,7 +53,11 @@ describe("the place in the head of an SSE answer", () => {
     const server = await withText(context, "hello");
     const token = await tokensOf(server, "a");
     const now = String(currentCursor(server));
-    const cases = [["-1", token(0)], ["now", token(5)], [token(3), token(3)]] as const;
+    const cases = [
+      ["-1", token(0)],
+      ["now", token(5)],
+      [token(3), token(3)],
+    ] as const;
     for (const [offset, begin] of cases) {
       for (const cursor of [null, "1", now, "999999999"]) {
         const reader = await server.begin("GET", `a?live=sse&offset=${offset}${cursor === null ? "" : `&cursor=${cursor}`}`);
@@ -83,7 +92,10 @@ describe("an SSE reader learns when to come back", () => {
     const readers = await Promise.all(Array.from({ length: 200 }, () => follow(server, "a?live=sse&offset=-1")));
     const first = await Promise.all(readers.map((reader) => reader.until("\n\n")));
     const delays = first.map((event) => Number(/^retry: (\d+)\n/.exec(event)?.[1]));
-    assert.ok(delays.every((delayMs) => delayMs >= 100 && delayMs <= 300), delays.join());
+    assert.ok(
+      delays.every((delayMs) => delayMs >= 100 && delayMs <= 300),
+      delays.join(),
+    );
     assert.ok(new Set(delays).size > 20, delays.join());
   });
 });
@@ -94,7 +106,11 @@ describe("SSE", () => {
     const reader = await follow(server, "a?live=sse&offset=-1");
     const cursor = String(currentCursor(server));
     const token = await tokensOf(server, "a");
-    assert.deepEqual(await nextPair(reader), { data: "hello", control: { streamNextOffset: token(5), streamCursor: cursor, upToDate: true }, id: token(5) });
+    assert.deepEqual(await nextPair(reader), {
+      data: "hello",
+      control: { streamNextOffset: token(5), streamCursor: cursor, upToDate: true },
+      id: token(5),
+    });
   });
 
   test("of an empty stream begins with a control event at its start", async (context) => {
@@ -146,7 +162,11 @@ describe("SSE", () => {
     await nextPair(reader);
     await server.send("POST", "a", { headers: { ...TEXT, "Stream-Closed": "true" }, body: "end" });
     const token = await tokensOf(server, "a");
-    assert.deepEqual(await nextPair(reader), { data: "end", control: { streamNextOffset: token(3), upToDate: true, streamClosed: true }, id: token(3) });
+    assert.deepEqual(await nextPair(reader), {
+      data: "end",
+      control: { streamNextOffset: token(3), upToDate: true, streamClosed: true },
+      id: token(3),
+    });
     assert.equal(await reader.rest(), "");
   });
 
@@ -165,7 +185,11 @@ describe("SSE", () => {
     const server = await withText(context, "hello");
     await server.send("POST", "a", { headers: { "Stream-Closed": "true" } });
     const token = await tokensOf(server, "a");
-    for (const [offset, expected] of [["-1", "hello"], ["now", null], [token(5), null]] as const) {
+    for (const [offset, expected] of [
+      ["-1", "hello"],
+      ["now", null],
+      [token(5), null],
+    ] as const) {
       const reader = await follow(server, `a?live=sse&offset=${offset}`);
       const { data, control } = await nextPair(reader);
       assert.deepEqual([data, control], [expected, { streamNextOffset: token(5), upToDate: true, streamClosed: true }]);

@@ -66,7 +66,13 @@ class Line {
   readonly #lones: Lone[];
   readonly #wanted: ((lone: Lone) => void)[];
 
-  private constructor(client: RawConnection, connection: DirectConnection, socket: Socket, lones: Lone[], wanted: ((lone: Lone) => void)[]) {
+  private constructor(
+    client: RawConnection,
+    connection: DirectConnection,
+    socket: Socket,
+    lones: Lone[],
+    wanted: ((lone: Lone) => void)[],
+  ) {
     this.client = client;
     this.connection = connection;
     this.socket = socket;
@@ -341,5 +347,8 @@ describe("the direct connection: its idle time", () => {
 });
 
 test("the direct connection needs Node's parser: without it there is none", () => {
-  assert.equal(DirectConnection.open(new Socket(), () => true), null);
+  assert.equal(
+    DirectConnection.open(new Socket(), () => true),
+    null,
+  );
 });

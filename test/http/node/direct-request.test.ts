@@ -14,11 +14,7 @@ async function connectionFor(t: TestContext, handler: Handler): Promise<RawConne
 
 /** Notes what comes, and answers with it at the end. */
 function echo(response: ServerResponse<DirectRequest>, seen: string[] = []): BodySink {
-  return {
-    take: (chunk) => seen.push(chunk.toString()) > 0,
-    end: () => void response.end(seen.join("|")),
-    abandon: () => undefined,
-  };
+  return { take: (chunk) => seen.push(chunk.toString()) > 0, end: () => void response.end(seen.join("|")), abandon: () => undefined };
 }
 
 test("the body of a direct request is passed on before the request's event is over, and its stream stays empty", async (t) => {
@@ -132,7 +128,10 @@ test("the sink of a body that has enough for a turn of the event loop gets the r
   const body = Buffer.alloc(1024 * 1024);
   connection.write(Buffer.concat([Buffer.from(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n`), body]));
   assert.equal((await connection.answer()).text, "whole");
-  assert.equal(lengths.reduce((sum, length) => sum + length), body.length);
+  assert.equal(
+    lengths.reduce((sum, length) => sum + length),
+    body.length,
+  );
   assert.ok(lengths.length >= 16, "the connection was read from in pieces");
 });
 
@@ -197,7 +196,11 @@ test("a client that goes away in the middle of a direct request abandons its bod
   let gone: () => void = () => undefined;
   const closed = new Promise<void>((resolve) => (gone = resolve));
   const connection = await connectionFor(t, (request) => {
-    request.passTo({ take: (chunk) => calls.push(String(chunk)) > 0, end: () => void calls.push("end"), abandon: () => void calls.push("abandoned") });
+    request.passTo({
+      take: (chunk) => calls.push(String(chunk)) > 0,
+      end: () => void calls.push("end"),
+      abandon: () => void calls.push("abandoned"),
+    });
     request.on("close", gone);
   });
   connection.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc");

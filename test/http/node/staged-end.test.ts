@@ -93,7 +93,12 @@ for (const path of REQUEST_PATHS) {
       takePath(context, path);
       const server = await startServer(context);
       const connection = await server.connect();
-      connection.write(Buffer.concat([requestBytes("PUT", "a", { headers: { Connection: "close" } }), requestBytes("PUT", "b", { body: Buffer.alloc(MiB) })]));
+      connection.write(
+        Buffer.concat([
+          requestBytes("PUT", "a", { headers: { Connection: "close" } }),
+          requestBytes("PUT", "b", { body: Buffer.alloc(MiB) }),
+        ]),
+      );
       while (!connection.socket.destroyed) await sendSlowly(connection, Buffer.alloc(MiB));
       assert.equal((await server.send("HEAD", "b")).status, 404);
     });

@@ -22,9 +22,14 @@ describe("many long-polls of one stream", () => {
     const waiting = await Promise.all(cursors.map((cursor) => server.begin("GET", `a?live=long-poll&offset=-1${cursor}`)));
     await server.clock.armed(TIMEOUT_MS, { count: waiting.length });
     await server.send("POST", "a", { headers: { "Content-Type": "application/octet-stream" }, body: "x" });
-    const [first, ...others] = (await Promise.all(waiting.map((connection) => connection.answer()))).map(({ headers }) => headers["stream-cursor"]);
+    const [first, ...others] = (await Promise.all(waiting.map((connection) => connection.answer()))).map(
+      ({ headers }) => headers["stream-cursor"],
+    );
     assert.ok(Number(first) > 999999999);
-    assert.deepEqual(others.filter((cursor) => cursor !== first).map((cursor) => cursor?.length), [41]);
+    assert.deepEqual(
+      others.filter((cursor) => cursor !== first).map((cursor) => cursor?.length),
+      [41],
+    );
   });
 
   test("leave nothing behind when their clients go away", async (context) => {

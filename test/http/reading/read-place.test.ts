@@ -18,7 +18,10 @@ import { startExchanges } from "../../helpers/exchange-server.js";
 import { Barrier, type WatchedFiles } from "../../helpers/watched-files.js";
 
 /** A read of a stream that is at `place`, and what happened, in order. */
-async function readAt(place: () => MaybePromise<ReadFrom | Refused>, { isThere = true, touched = undefined as MaybePromise<void> } = {}): Promise<string[]> {
+async function readAt(
+  place: () => MaybePromise<ReadFrom | Refused>,
+  { isThere = true, touched = undefined as MaybePromise<void> } = {},
+): Promise<string[]> {
   const log: string[] = [];
   const stream: Stream = Object.create(Stream.prototype, {
     touch: {
@@ -60,7 +63,10 @@ describe("the place where a read begins", () => {
   test("nowhere without a stream", async () => assert.deepEqual(await readAt(() => 7, { isThere: false }), ["stream-not-found"]));
 
   test("never where the files are damaged, and the stream is let go", async () => {
-    await assert.rejects(readAt(() => Promise.reject(new Error("damaged"))), /damaged/);
+    await assert.rejects(
+      readAt(() => Promise.reject(new Error("damaged"))),
+      /damaged/,
+    );
   });
 });
 
@@ -73,7 +79,10 @@ describe("a chunk that a read waits for", () => {
 
   test("is used at once where it is there", () => {
     const log: string[] = [];
-    assert.equal(whenRead(streamThatNotes(log), chunk, () => void log.push("used")), undefined);
+    assert.equal(
+      whenRead(streamThatNotes(log), chunk, () => void log.push("used")),
+      undefined,
+    );
     assert.deepEqual(log, ["used"]);
   });
 
@@ -119,10 +128,16 @@ function holdAfter(files: WatchedFiles, count: number): { readonly held: Promise
   return { held, goOn: disk.open };
 }
 
-/** What a reader from -1 gets when the first segment goes while its read is in the operation after `count` others; `null` where there are fewer. */
+/**
+ * What a reader from -1 gets when the first segment goes while its read is in the operation after `count` others; `null` where there are
+ * fewer.
+ */
 async function readWhileDropped(scope: TestContext, mode: (typeof MODES)[number], count: number): Promise<string | null> {
   const server = await startExchanges(scope, { dir: await threeSegments() });
-  const { context, engine: { storage, files } } = server;
+  const {
+    context,
+    engine: { storage, files },
+  } = server;
   const { held, goOn } = holdAfter(files, count);
   const { connection, exchange } = await server.receive("GET", "s");
   const offset: ParsedOffset = { kind: "start" };

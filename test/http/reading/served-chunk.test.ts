@@ -9,7 +9,13 @@ import type { Chunk, Stream } from "../../../src/stream/loaded/stream.js";
 
 /** A stream whose tokens are its positions. */
 function streamOf(contentType: string, remainingMs: number | null = null): Stream {
-  const fake = { id: "id", config: { contentType }, isJson: contentType === "application/json", offsetAt: (position: number) => `@${position}`, remainingMs: () => remainingMs };
+  const fake = {
+    id: "id",
+    config: { contentType },
+    isJson: contentType === "application/json",
+    offsetAt: (position: number) => `@${position}`,
+    remainingMs: () => remainingMs,
+  };
   return fake as unknown as Stream; // all that serving asks of one
 }
 
@@ -28,7 +34,12 @@ function answerTo(headers: Record<string, string>, stream: Stream, chunk: Chunk,
   };
   const exchange = { headers: readHeaders(Object.entries(headers).flat()) };
   // All that is asked of the two here.
-  answerChunk({ responder: { send }, readFreshness: new ReadFreshness(60_000) } as unknown as Context, exchange as unknown as Exchange, serve(stream, chunk, 0), { cursor: null, named: "place", ...options });
+  answerChunk(
+    { responder: { send }, readFreshness: new ReadFreshness(60_000) } as unknown as Context,
+    exchange as unknown as Exchange,
+    serve(stream, chunk, 0),
+    { cursor: null, named: "place", ...options },
+  );
   const [answer] = answers;
   assert.ok(answer !== undefined);
   return answer;
@@ -38,7 +49,13 @@ describe("a chunk of a read is served", () => {
   test("with where it begins and ends", () => {
     const { status, headers, body } = answerTo({}, streamOf("text/plain"), chunkOf("abc"));
     assert.deepEqual([status, body?.toString()], [200, "abc"]);
-    assert.deepEqual(headers, { "Stream-Next-Offset": "@4", "Stream-Up-To-Date": "true", ETag: '"id:@1:@4"', "Cache-Control": "public, max-age=60, stale-while-revalidate=300", "Content-Type": "text/plain" });
+    assert.deepEqual(headers, {
+      "Stream-Next-Offset": "@4",
+      "Stream-Up-To-Date": "true",
+      ETag: '"id:@1:@4"',
+      "Cache-Control": "public, max-age=60, stale-while-revalidate=300",
+      "Content-Type": "text/plain",
+    });
   });
 
   test("as an array when it is JSON", () => {
@@ -50,7 +67,8 @@ describe("a chunk of a read is served", () => {
     assert.deepEqual([headers["Stream-Closed"], headers["ETag"]], ["true", '"id:@1:@1:closed"']);
   });
 
-  test("with a cursor to live readers", () => assert.equal(answerTo({}, streamOf("text/plain"), chunkOf("a"), { cursor: "7" }).headers["Stream-Cursor"], "7"));
+  test("with a cursor to live readers", () =>
+    assert.equal(answerTo({}, streamOf("text/plain"), chunkOf("a"), { cursor: "7" }).headers["Stream-Cursor"], "7"));
 
   test("never from now out of a cache", () => {
     const { status, headers } = answerTo({ "If-None-Match": "*" }, streamOf("text/plain"), chunkOf("a"), { named: "now" });
@@ -71,6 +89,9 @@ describe("a chunk of a read is served", () => {
 
   test("not again to who has it", () => {
     const { status, headers, body } = answerTo({ "If-None-Match": '"id:@1:@2"' }, streamOf("text/plain"), chunkOf("a"), { cursor: "7" });
-    assert.deepEqual([status, body, headers["ETag"], headers["Stream-Cursor"], headers["Content-Type"]], [304, null, '"id:@1:@2"', "7", undefined]);
+    assert.deepEqual(
+      [status, body, headers["ETag"], headers["Stream-Cursor"], headers["Content-Type"]],
+      [304, null, '"id:@1:@2"', "7", undefined],
+    );
   });
 });

@@ -40,7 +40,10 @@ describe("a batch of SSE events", () => {
   });
 
   test("that is not the end of the stream is not up to date", () => {
-    assert.deepEqual(eventsOf(batchOf("text/plain", "a", { upToDate: false })), ["data a", control({ streamNextOffset: "@1", streamCursor: "7" })]);
+    assert.deepEqual(eventsOf(batchOf("text/plain", "a", { upToDate: false })), [
+      "data a",
+      control({ streamNextOffset: "@1", streamCursor: "7" }),
+    ]);
   });
 
   test("of a closed stream ends with its closure, without a cursor", () => {
@@ -100,7 +103,12 @@ describe("text as SSE events", () => {
 
   test("of a character in two appends comes with the second", () => {
     const batch = batchOf("text/plain", "a\xe2\x82\xac", { ends: [2, 4] });
-    assert.deepEqual(eventsOf(batch), ["data a", control({ streamNextOffset: "@1", streamCursor: "7" }), "data \xe2\x82\xac", control({ streamNextOffset: "@4", streamCursor: "7", upToDate: true })]);
+    assert.deepEqual(eventsOf(batch), [
+      "data a",
+      control({ streamNextOffset: "@1", streamCursor: "7" }),
+      "data \xe2\x82\xac",
+      control({ streamNextOffset: "@4", streamCursor: "7", upToDate: true }),
+    ]);
   });
 
   test("of a closed stream is sent to its last byte", () => {
@@ -117,6 +125,9 @@ describe("text as SSE events", () => {
 
   test("can't forge an event", () => {
     const events = eventsOf(batchOf("text/plain", "a\r\n\r\nevent: control\rdata: {}\n\n"));
-    assert.deepEqual(events.map((event) => event.split(" ")[0]), ["data", "control"]);
+    assert.deepEqual(
+      events.map((event) => event.split(" ")[0]),
+      ["data", "control"],
+    );
   });
 });

@@ -136,9 +136,21 @@ class Room {
   }
 
   /** Starts a reader and lets it read what is there. */
-  async join({ position = this.stream.tail, cursorAhead = null as string | null, response = new FakeResponse() } = {}): Promise<FakeResponse> {
+  async join({
+    position = this.stream.tail,
+    cursorAhead = null as string | null,
+    response = new FakeResponse(),
+  } = {}): Promise<FakeResponse> {
     const socket = { writableLength: 0, destroy: () => void response.emit("destroyed") };
-    const exchange = { req: { socket, method: "GET" }, res: response, isAnswered: true, target: { path: "/" }, slot: -1, hasClientEnded: false, onClientEnd: () => undefined };
+    const exchange = {
+      req: { socket, method: "GET" },
+      res: response,
+      isAnswered: true,
+      target: { path: "/" },
+      slot: -1,
+      hasClientEnded: false,
+      onClientEnd: () => undefined,
+    };
     // All that a reader asks of an exchange.
     this.feed.add({ exchange: exchange as unknown as Exchange, from: position, cursorAhead, retryMs: 100 }).start();
     await settle();
@@ -152,7 +164,13 @@ function settle(): Promise<void> {
 }
 
 function dataOf(response: FakeResponse): string {
-  return [...Buffer.concat(response.written).toString().matchAll(/^event: data\ndata:(.*)$/gm)].map(([, data]) => data).join("|");
+  return [
+    ...Buffer.concat(response.written)
+      .toString()
+      .matchAll(/^event: data\ndata:(.*)$/gm),
+  ]
+    .map(([, data]) => data)
+    .join("|");
 }
 
 describe("SSE readers that have caught up", () => {

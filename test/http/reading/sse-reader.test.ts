@@ -69,7 +69,13 @@ describe("an SSE connection", () => {
     await server.send("POST", "a", { headers: { "Stream-Closed": "true" } });
     reader.socket.resume();
     const events = parseEventStream(await reader.rest());
-    assert.equal(events.filter(({ type }) => type === "data").map(({ data }) => data).join(""), pieces.join(""));
+    assert.equal(
+      events
+        .filter(({ type }) => type === "data")
+        .map(({ data }) => data)
+        .join(""),
+      pieces.join(""),
+    );
     assert.equal(JSON.parse(events.at(-1)?.data ?? "").streamClosed, true);
   });
 });
@@ -104,8 +110,14 @@ describe("the backlog of an SSE connection", () => {
     await server.send("PUT", "a", { headers: TEXT, body: "abcdefghij" });
     const reader = await follow(server, "a?live=sse&offset=-1");
     const pairs = [await nextPair(reader), await nextPair(reader), await nextPair(reader)];
-    assert.deepEqual(pairs.map(({ data }) => data), ["abcd", "efgh", "ij"]);
-    assert.deepEqual(pairs.map(({ control }) => control["upToDate"]), [undefined, undefined, true]);
+    assert.deepEqual(
+      pairs.map(({ data }) => data),
+      ["abcd", "efgh", "ij"],
+    );
+    assert.deepEqual(
+      pairs.map(({ control }) => control["upToDate"]),
+      [undefined, undefined, true],
+    );
   });
 
   test("has an append of bytes in one event, however long it is, and so has who follows", async (context) => {

@@ -27,7 +27,9 @@ const CREATES: readonly (readonly [title: string, fields: Fields, expected: Part
   ["a TTL", { streamTtl: "3600" }, { ttlSeconds: 3600 }],
   ["a TTL of 0", { streamTtl: "0" }, { ttlSeconds: 0 }],
   ["a very long TTL", { streamTtl: "1000000000000000" }, { ttlSeconds: 1e15 }],
-  ...["abc", "-1", "00060", "+60", "60.5", "1e3", "", " 60"].map((ttl) => [`the TTL ${JSON.stringify(ttl)}`, { streamTtl: ttl }, "invalid-ttl"] as const),
+  ...["abc", "-1", "00060", "+60", "60.5", "1e3", "", " 60"].map(
+    (ttl) => [`the TTL ${JSON.stringify(ttl)}`, { streamTtl: ttl }, "invalid-ttl"] as const,
+  ),
   ["an expiry", { streamExpiresAt: "2026-01-01T00:00:00Z" }, { expiresAtMs: Date.UTC(2026, 0, 1) }],
   ["an expiry that is no timestamp", { streamExpiresAt: "tomorrow" }, "invalid-expires-at"],
   ["a TTL and an expiry", { streamTtl: "0", streamExpiresAt: "2026-01-01T00:00:00Z" }, "ttl-and-expires-at"],
@@ -35,18 +37,43 @@ const CREATES: readonly (readonly [title: string, fields: Fields, expected: Part
   ["closed, in capitals", { streamClosed: "TRUE" }, { closed: true }],
   ["closed, with another value", { streamClosed: "yes" }, {}],
   ["closed, without a value", { streamClosed: "" }, {}],
-  ["a fork of a stream's end", { streamForkedFrom: "/v1/stream/a/b%20c" }, { fork: { source: "a/b c", offset: null, place: null, subOffset: 0 } }],
-  ["a fork at an offset", { ...FORK, streamForkOffset: OFFSET }, { fork: { source: "a", offset: OFFSET, place: { kind: "at", partStart: 5, byteInPart: 7, check: 9 }, subOffset: 0 } }],
-  ["a fork at a sub-offset", { ...FORK, streamForkOffset: "-1", streamForkSubOffset: "3" }, { fork: { source: "a", offset: "-1", place: { kind: "start" }, subOffset: 3 } }],
-  ["a fork at no sub-offset of the end", { ...FORK, streamForkSubOffset: "0" }, { fork: { source: "a", offset: null, place: null, subOffset: 0 } }],
+  [
+    "a fork of a stream's end",
+    { streamForkedFrom: "/v1/stream/a/b%20c" },
+    { fork: { source: "a/b c", offset: null, place: null, subOffset: 0 } },
+  ],
+  [
+    "a fork at an offset",
+    { ...FORK, streamForkOffset: OFFSET },
+    { fork: { source: "a", offset: OFFSET, place: { kind: "at", partStart: 5, byteInPart: 7, check: 9 }, subOffset: 0 } },
+  ],
+  [
+    "a fork at a sub-offset",
+    { ...FORK, streamForkOffset: "-1", streamForkSubOffset: "3" },
+    { fork: { source: "a", offset: "-1", place: { kind: "start" }, subOffset: 3 } },
+  ],
+  [
+    "a fork at no sub-offset of the end",
+    { ...FORK, streamForkSubOffset: "0" },
+    { fork: { source: "a", offset: null, place: null, subOffset: 0 } },
+  ],
   ["a fork of nothing", { streamForkedFrom: "" }, "invalid-fork"],
   ["a fork of a path that is no stream's", { streamForkedFrom: "/v2/stream/a" }, "invalid-fork"],
   ["a fork of a stream that can't be", { streamForkedFrom: "/v1/stream/a//b" }, "invalid-fork"],
   ["a fork's offset without a fork", { streamForkOffset: "-1" }, "invalid-fork"],
   ["a fork's sub-offset without a fork", { streamForkSubOffset: "0" }, "invalid-fork"],
   ["a fork's sub-offset without its offset", { ...FORK, streamForkSubOffset: "1" }, "invalid-fork"],
-  ...["", "5", "0000000000000005_000000000000000x"].map((offset) => [`a fork at the offset ${JSON.stringify(offset)}`, { ...FORK, streamForkOffset: offset }, "invalid-offset"] as const),
-  ...["", "-1", "05", "+1", "1.5", "abc"].map((sub) => [`a fork at the sub-offset ${JSON.stringify(sub)}`, { ...FORK, streamForkOffset: OFFSET, streamForkSubOffset: sub }, "invalid-fork"] as const),
+  ...["", "5", "0000000000000005_000000000000000x"].map(
+    (offset) => [`a fork at the offset ${JSON.stringify(offset)}`, { ...FORK, streamForkOffset: offset }, "invalid-offset"] as const,
+  ),
+  ...["", "-1", "05", "+1", "1.5", "abc"].map(
+    (sub) =>
+      [
+        `a fork at the sub-offset ${JSON.stringify(sub)}`,
+        { ...FORK, streamForkOffset: OFFSET, streamForkSubOffset: sub },
+        "invalid-fork",
+      ] as const,
+  ),
 ];
 
 const APPEND: AppendHead = { contentType: null, closes: false, producer: null, seq: null };
@@ -77,12 +104,19 @@ const APPENDS: readonly (readonly [title: string, fields: Fields, expected: Part
 
 describe("the head of a PUT", () => {
   for (const [title, fields, expected] of CREATES) {
-    test(title, () => assert.deepEqual(outcome(readCreateHead(headersOf(fields), "/v1/stream/")), typeof expected === "string" ? expected : { ...CREATE, ...expected }));
+    test(title, () =>
+      assert.deepEqual(
+        outcome(readCreateHead(headersOf(fields), "/v1/stream/")),
+        typeof expected === "string" ? expected : { ...CREATE, ...expected },
+      ),
+    );
   }
 });
 
 describe("the head of a POST", () => {
   for (const [title, fields, expected] of APPENDS) {
-    test(title, () => assert.deepEqual(outcome(readAppendHead(headersOf(fields))), typeof expected === "string" ? expected : { ...APPEND, ...expected }));
+    test(title, () =>
+      assert.deepEqual(outcome(readAppendHead(headersOf(fields))), typeof expected === "string" ? expected : { ...APPEND, ...expected }),
+    );
   }
 });

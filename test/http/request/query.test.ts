@@ -19,7 +19,7 @@ const READ: Readonly<Record<string, Partial<ReadQuery>>> = {
   "live=sse&offset=-1": { offset: { kind: "start" }, live: "sse" },
   "live=sse": { live: "sse" },
   "cursor=": { cursor: "" },
-  "cursor": { cursor: "" },
+  cursor: { cursor: "" },
   "cursor=a+b%20c": { cursor: "a b c" },
   "&&offset=-1&": { offset: { kind: "start" } },
   "other=1&other=2&offset=-1": { offset: { kind: "start" } },
@@ -30,7 +30,7 @@ const READ: Readonly<Record<string, Partial<ReadQuery>>> = {
 
 const REFUSED: Readonly<Record<string, string>> = {
   "offset=": "invalid-offset",
-  "offset": "invalid-offset",
+  offset: "invalid-offset",
   "offset=+": "invalid-offset",
   "offset=-2": "invalid-offset",
   "offset=0,1": "invalid-offset",
@@ -44,7 +44,7 @@ const REFUSED: Readonly<Record<string, string>> = {
   "live=sse&live=sse&offset=-1": "invalid-query",
   "cursor=1&cursor=1": "invalid-query",
   "live=": "invalid-query",
-  "live": "invalid-query",
+  live: "invalid-query",
   "live=SSE&offset=-1": "invalid-query",
   "live=websocket&offset=-1": "invalid-query",
 };

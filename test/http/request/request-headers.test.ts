@@ -19,16 +19,60 @@ describe("request headers are read", () => {
 
   test("all that the protocol knows, in any case", () => {
     const headers = readHeaders(
-      raw("Host: a", "ORIGIN: b", "authorization: Bearer c", "Content-Type: d", "Content-Length: 5", "If-None-Match: e", "Last-Event-ID: f", "X-Forwarded-Host: g", "X-Forwarded-Proto: h", "Stream-TTL: 1", "stream-expires-at: i", "STREAM-CLOSED: true", "Stream-Seq: j", "Stream-Forked-From: k", "Stream-Fork-Offset: l", "Stream-Fork-Sub-Offset: m", "Producer-Id: n", "Producer-Epoch: 2", "Producer-Seq: 3", "Transfer-Encoding: o", "UPGRADE: p"),
+      raw(
+        "Host: a",
+        "ORIGIN: b",
+        "authorization: Bearer c",
+        "Content-Type: d",
+        "Content-Length: 5",
+        "If-None-Match: e",
+        "Last-Event-ID: f",
+        "X-Forwarded-Host: g",
+        "X-Forwarded-Proto: h",
+        "Stream-TTL: 1",
+        "stream-expires-at: i",
+        "STREAM-CLOSED: true",
+        "Stream-Seq: j",
+        "Stream-Forked-From: k",
+        "Stream-Fork-Offset: l",
+        "Stream-Fork-Sub-Offset: m",
+        "Producer-Id: n",
+        "Producer-Epoch: 2",
+        "Producer-Seq: 3",
+        "Transfer-Encoding: o",
+        "UPGRADE: p",
+      ),
     );
     const expected = {
-      host: "a", origin: "b", authenticated: true, contentType: "d", contentLength: 5, ifNoneMatch: "e", lastEventId: "f", forwardedHost: "g", forwardedProto: "h", streamTtl: "1", streamExpiresAt: "i", streamClosed: "true", streamSeq: "j", streamForkedFrom: "k", streamForkOffset: "l", streamForkSubOffset: "m", producerId: "n", producerEpoch: "2", producerSeq: "3", transferEncoding: "o", upgrades: true,
+      host: "a",
+      origin: "b",
+      authenticated: true,
+      contentType: "d",
+      contentLength: 5,
+      ifNoneMatch: "e",
+      lastEventId: "f",
+      forwardedHost: "g",
+      forwardedProto: "h",
+      streamTtl: "1",
+      streamExpiresAt: "i",
+      streamClosed: "true",
+      streamSeq: "j",
+      streamForkedFrom: "k",
+      streamForkOffset: "l",
+      streamForkSubOffset: "m",
+      producerId: "n",
+      producerEpoch: "2",
+      producerSeq: "3",
+      transferEncoding: "o",
+      upgrades: true,
     };
     assert.deepEqual(headers, expectation(expected));
   });
 
   test("others are passed over, of the same length or not", () => {
-    const headers = readHeaders(raw("Accept: */*", "Connection: close", "User-Agent: test", "Sec-Fetch-Mode: cors", "X-Very-Long-Header-Name-Of-Somebody: x"));
+    const headers = readHeaders(
+      raw("Accept: */*", "Connection: close", "User-Agent: test", "Sec-Fetch-Mode: cors", "X-Very-Long-Header-Name-Of-Somebody: x"),
+    );
     assert.deepEqual(headers, new RequestHeaders());
   });
 
@@ -42,7 +86,20 @@ describe("request headers are read", () => {
 });
 
 describe("a request header that may come once is noticed when it comes again", () => {
-  const names = ["host", "content-type", "stream-ttl", "stream-expires-at", "stream-closed", "stream-seq", "stream-forked-from", "stream-fork-offset", "stream-fork-sub-offset", "producer-id", "producer-epoch", "producer-seq"];
+  const names = [
+    "host",
+    "content-type",
+    "stream-ttl",
+    "stream-expires-at",
+    "stream-closed",
+    "stream-seq",
+    "stream-forked-from",
+    "stream-fork-offset",
+    "stream-fork-sub-offset",
+    "producer-id",
+    "producer-epoch",
+    "producer-seq",
+  ];
   for (const name of names) {
     test(name, () => assert.equal(readHeaders(raw(`${name}: 1`, `${name.toUpperCase()}: 1`)).repeated, name));
   }

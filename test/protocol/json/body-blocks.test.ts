@@ -13,7 +13,7 @@ test("the blocks of a body join parts of any size in order, with room for nothin
     const bytes = Buffer.from(Array.from({ length }, () => Math.floor(random() * 256)));
     const isPromised = random() < 0.5;
     const blocks = new BodyBlocks(isPromised ? length : null);
-    for (let from = 0; from < length; ) {
+    for (let from = 0; from < length;) {
       const partLength = Math.ceil(random() ** 6 * 100 * KiB);
       // With memory of its own, as Node's parser gives it, or with a share of some.
       const part = bytes.subarray(from, from + partLength);
@@ -30,7 +30,13 @@ test("the blocks of a body join parts of any size in order, with room for nothin
 });
 
 test("the blocks of a body take at most twice its bytes and a block, whatever length is promised", () => {
-  for (const [partLength, promised] of [[1, null], [1, 1024 ** 3], [7, null], [16 * KiB, null], [40 * KiB + 1, 1024 ** 3]] as const) {
+  for (const [partLength, promised] of [
+    [1, null],
+    [1, 1024 ** 3],
+    [7, null],
+    [16 * KiB, null],
+    [40 * KiB + 1, 1024 ** 3],
+  ] as const) {
     const blocks = new BodyBlocks(promised);
     assert.equal(blocks.capacity, 0);
     for (let length = 0; length < 1024 * KiB; length += partLength) {

@@ -1,6 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { EMPTY_JSON_ARRAY, frameJson, JsonFramer, jsonArrayOf, MAX_JSON_DEPTH, wholeMessagesLength, type JsonFrame } from "../../../src/protocol/json/json-frame.js";
+import {
+  EMPTY_JSON_ARRAY,
+  frameJson,
+  JsonFramer,
+  jsonArrayOf,
+  MAX_JSON_DEPTH,
+  wholeMessagesLength,
+  type JsonFrame,
+} from "../../../src/protocol/json/json-frame.js";
 import { seededRandom, seedOfRun } from "../seeded-random.js";
 
 /** The stored bytes as text, or what the body is instead. */
@@ -56,8 +64,48 @@ test("an empty JSON array has no message", () => {
 });
 
 test("a body that is no JSON text is invalid", () => {
-  const table = ["", " ", "{", "}", "[", "]", "[1", "[1,]", "[,1]", "[1,,2]", "1 2", "1,2", "{}{}", "[1][2]", "{'k':1}", '{"k"}', '{"k":1,}', "{1:1}"];
-  table.push('"', '"a', '"\\x"', '"\n"', '["a\r"]', '"\t"', "01", "1.", ".5", "+1", "0x1", "NaN", "undefined", "tru", "nulll", "// a\n1", "[1]x", "\u00a01", "\u20281", "[(1])");
+  const table = [
+    "",
+    " ",
+    "{",
+    "}",
+    "[",
+    "]",
+    "[1",
+    "[1,]",
+    "[,1]",
+    "[1,,2]",
+    "1 2",
+    "1,2",
+    "{}{}",
+    "[1][2]",
+    "{'k':1}",
+    '{"k"}',
+    '{"k":1,}',
+    "{1:1}",
+  ];
+  table.push(
+    '"',
+    '"a',
+    '"\\x"',
+    '"\n"',
+    '["a\r"]',
+    '"\t"',
+    "01",
+    "1.",
+    ".5",
+    "+1",
+    "0x1",
+    "NaN",
+    "undefined",
+    "tru",
+    "nulll",
+    "// a\n1",
+    "[1]x",
+    "\u00a01",
+    "\u20281",
+    "[(1])",
+  );
   for (const body of table) assert.equal(framed(body), "invalid", JSON.stringify(body));
 });
 
@@ -171,7 +219,10 @@ test("random JSON comes back as its messages", () => {
   const value = (depth: number): string => {
     const kind = depth === 0 ? 0 : Math.floor(random() * 3);
     if (kind === 0) return scalars[Math.floor(random() * scalars.length)] ?? "0";
-    const members = Array.from({ length: Math.floor(random() * 4) }, (_, index) => `${space()}${kind === 1 ? "" : `"k${index}"${space()}:`}${space()}${value(depth - 1)}${space()}`);
+    const members = Array.from(
+      { length: Math.floor(random() * 4) },
+      (_, index) => `${space()}${kind === 1 ? "" : `"k${index}"${space()}:`}${space()}${value(depth - 1)}${space()}`,
+    );
     return kind === 1 ? `[${members.join(",") || space()}]` : `{${members.join(",") || space()}}`;
   };
   for (let round = 0; round < 2000; round++) {
@@ -195,9 +246,28 @@ function framedInParts(body: Buffer, partBytes: number): JsonFrame | Promise<Jso
 
 test("a JSON body that comes in parts is framed as when it comes whole", async () => {
   const element = '{"a" : [1,\t{}, "\\"],[é🌊"],\n "b":null}';
-  const bodies = ["", "[]", "[ \n]", "1", " 1.5e3 ", '"é🌊"', "[1,2]", "[1,2", "{} {}", "\ufeff[]", `[${`${element} ,\r\n`.repeat(2000)}1]`, `{"k":\n[${`${element},`.repeat(2000)}1]}`, `"${"é".repeat(60_000)}"`];
+  const bodies = [
+    "",
+    "[]",
+    "[ \n]",
+    "1",
+    " 1.5e3 ",
+    '"é🌊"',
+    "[1,2]",
+    "[1,2",
+    "{} {}",
+    "\ufeff[]",
+    `[${`${element} ,\r\n`.repeat(2000)}1]`,
+    `{"k":\n[${`${element},`.repeat(2000)}1]}`,
+    `"${"é".repeat(60_000)}"`,
+  ];
   const cut = Buffer.from('"é').subarray(0, 2);
-  const damaged = [cut, Buffer.from([0x22, 0xff, 0x22]), Buffer.from([0x5b, 0xff]), Buffer.concat([Buffer.from(`[${"1,".repeat(50_000)}x,"`), cut])];
+  const damaged = [
+    cut,
+    Buffer.from([0x22, 0xff, 0x22]),
+    Buffer.from([0x5b, 0xff]),
+    Buffer.concat([Buffer.from(`[${"1,".repeat(50_000)}x,"`), cut]),
+  ];
   for (const [index, body] of [...bodies.map((text) => Buffer.from(text)), ...damaged].entries()) {
     const whole = frameJson(body);
     for (const partBytes of [1, 2, 3, 1000, 16 * 1024, 100_000]) {
@@ -212,8 +282,10 @@ test("JSON bodies that come at the same time are framed each for itself", () => 
   const texts = ['[{"a":1},2]', '"x,y"', `[${"1,".repeat(40_000)}1]`, "[[1]"];
   const framers = texts.map(() => new JsonFramer());
   const longest = Math.max(...texts.map(({ length }) => length));
-  for (let at = 0; at < longest; at += 7) for (const [index, framer] of framers.entries()) framer.add(Buffer.from(texts[index]?.slice(at, at + 7) ?? ""));
-  for (const [index, framer] of framers.entries()) assert.deepEqual(framer.end(), frameJson(Buffer.from(texts[index] ?? "")), `text ${index}`);
+  for (let at = 0; at < longest; at += 7)
+    for (const [index, framer] of framers.entries()) framer.add(Buffer.from(texts[index]?.slice(at, at + 7) ?? ""));
+  for (const [index, framer] of framers.entries())
+    assert.deepEqual(framer.end(), frameJson(Buffer.from(texts[index] ?? "")), `text ${index}`);
 });
 
 test("JSON messages that are too much for one turn of the event loop take several", async () => {
@@ -237,6 +309,14 @@ test("the JSON array of a read is the stored range in brackets without its last 
 });
 
 test("whole JSON messages end with the last newline", () => {
-  const table: [stored: string, length: number][] = [["", 0], ["1", 0], ["1,", 0], ["1,\n", 3], ["1,\n2", 3], ["1,\n2,", 3], ["1,\n2,\n", 6]];
+  const table: [stored: string, length: number][] = [
+    ["", 0],
+    ["1", 0],
+    ["1,", 0],
+    ["1,\n", 3],
+    ["1,\n2", 3],
+    ["1,\n2,", 3],
+    ["1,\n2,\n", 6],
+  ];
   for (const [stored, length] of table) assert.equal(wholeMessagesLength(Buffer.from(stored)), length, stored);
 });

@@ -41,13 +41,64 @@ function* textsOf(tokens: readonly string[], length: number): Generator<string> 
 }
 
 describe("the JSON scanner accepts exactly what the platform's parser accepts", () => {
-  const alphabets: readonly (readonly [what: string, tokens: readonly string[], length: number, around: readonly (readonly [string, string])[]])[] = [
+  const alphabets: readonly (readonly [
+    what: string,
+    tokens: readonly string[],
+    length: number,
+    around: readonly (readonly [string, string])[],
+  ])[] = [
     ["numbers", ["0", "7", "-", "+", ".", "e", "E"], 6, [["", ""]]],
-    ["numbers inside", ["0", "1", "-", ".", "e", " "], 5, [["[", "]"], ["[1,", ",2]"], ['{"a":', "}"]]],
-    ["structure", ["{", "}", "[", "]", ",", ":", '"a"', "1"], 5, [["", ""], ["[[", "]]"], ['[{"a":', "}]"]]],
-    ["space", ["{", "]", ",", ":", '""', " ", "\n", "\t", "\r", "\u000b", "null"], 4, [["", ""], ["[", "]"], ["{", "}"], ['[{"a":1', "}]"]]],
-    ["strings", ['"', "\\", "u", "0", "A", "g", "n", "/", "\n", "\x1f", "\x7f", "\xff"], 4, [["", ""], ['"', '"'], ['"\\u0', '"'], ['{"', '":1}']]],
-    ["words", ["t", "r", "u", "e", "ru", "fals", "nul", "l", "1"], 4, [["", ""], ["[", "]"]]],
+    [
+      "numbers inside",
+      ["0", "1", "-", ".", "e", " "],
+      5,
+      [
+        ["[", "]"],
+        ["[1,", ",2]"],
+        ['{"a":', "}"],
+      ],
+    ],
+    [
+      "structure",
+      ["{", "}", "[", "]", ",", ":", '"a"', "1"],
+      5,
+      [
+        ["", ""],
+        ["[[", "]]"],
+        ['[{"a":', "}]"],
+      ],
+    ],
+    [
+      "space",
+      ["{", "]", ",", ":", '""', " ", "\n", "\t", "\r", "\u000b", "null"],
+      4,
+      [
+        ["", ""],
+        ["[", "]"],
+        ["{", "}"],
+        ['[{"a":1', "}]"],
+      ],
+    ],
+    [
+      "strings",
+      ['"', "\\", "u", "0", "A", "g", "n", "/", "\n", "\x1f", "\x7f", "\xff"],
+      4,
+      [
+        ["", ""],
+        ['"', '"'],
+        ['"\\u0', '"'],
+        ['{"', '":1}'],
+      ],
+    ],
+    [
+      "words",
+      ["t", "r", "u", "e", "ru", "fals", "nul", "l", "1"],
+      4,
+      [
+        ["", ""],
+        ["[", "]"],
+      ],
+    ],
   ];
   for (const [what, tokens, length, around] of alphabets) {
     test(`all short texts of ${what}`, () => {
@@ -61,7 +112,34 @@ describe("the JSON scanner accepts exactly what the platform's parser accepts", 
   }
 
   test("every byte in every place", () => {
-    const places = ["", "[", "[1", "[1,", "{", '{"k"', '{"k":', '{"k":1', '{"k":1,', '"', '"\\', '"\\u', '"\\u00', "-", "0", "1", "1.", "1.5", "1e", "1e+", "1e5", "t", "fals", "nul", "1 ", "[] "];
+    const places = [
+      "",
+      "[",
+      "[1",
+      "[1,",
+      "{",
+      '{"k"',
+      '{"k":',
+      '{"k":1',
+      '{"k":1,',
+      '"',
+      '"\\',
+      '"\\u',
+      '"\\u00',
+      "-",
+      "0",
+      "1",
+      "1.",
+      "1.5",
+      "1e",
+      "1e+",
+      "1e5",
+      "t",
+      "fals",
+      "nul",
+      "1 ",
+      "[] ",
+    ];
     const ends = ["", "]", "}", '"', "1", "5]", "}]", ":1}", '":1}', "000", '000"', '0"', "rue", "e", "l"];
     for (const place of places) {
       for (const end of ends) {
@@ -84,13 +162,16 @@ describe("the JSON scanner, on random JSON", () => {
   const value = (depth: number): string => {
     const kind = depth === 0 ? 0 : below(3);
     if (kind === 0) return pick(scalars, "0");
-    const members = Array.from({ length: below(4) }, (_, index) => `${space()}${kind === 1 ? "" : `"k${index}"${space()}:`}${space()}${value(depth - 1)}${space()}`);
+    const members = Array.from(
+      { length: below(4) },
+      (_, index) => `${space()}${kind === 1 ? "" : `"k${index}"${space()}:`}${space()}${value(depth - 1)}${space()}`,
+    );
     return kind === 1 ? `[${members.join(",") || space()}]` : `{${members.join(",") || space()}}`;
   };
   const partsOf = (text: string): Buffer[] => {
     const bytes = Buffer.from(text, "latin1");
     const parts: Buffer[] = [];
-    for (let from = 0; from < bytes.length; ) parts.push(bytes.subarray(from, (from += 1 + below(random() < 0.5 ? 2 : 20))));
+    for (let from = 0; from < bytes.length;) parts.push(bytes.subarray(from, (from += 1 + below(random() < 0.5 ? 2 : 20))));
     return parts;
   };
 

@@ -8,7 +8,26 @@ import { Layout, segmentPath } from "../../../src/storage/file/format/layout.js"
 import { DirectoryError } from "../../../src/storage/file/directory/lock.js";
 import { DamagedStreamError, type StoredStream } from "../../../src/storage/storage.js";
 import { storageContract } from "../../contract/storage.contract.js";
-import { append, bytesOf, copyOf, crash, crashAndRecover, created, loaded, makeEngine, openEngine, readAll, recordOf, remove, reopen, settled, SMALL, startCreate, type Engine, type Outcome } from "../../helpers/engine.js";
+import {
+  append,
+  bytesOf,
+  copyOf,
+  crash,
+  crashAndRecover,
+  created,
+  loaded,
+  makeEngine,
+  openEngine,
+  readAll,
+  recordOf,
+  remove,
+  reopen,
+  settled,
+  SMALL,
+  startCreate,
+  type Engine,
+  type Outcome,
+} from "../../helpers/engine.js";
 import { tempDir } from "../../helpers/temp-dir.js";
 import { Barrier, diskError, WatchedFiles, type Gate } from "../../helpers/watched-files.js";
 import { startNode } from "../../helpers/process.js";
@@ -37,7 +56,8 @@ function neighbours(count: number): string[] {
   const layout = new Layout("/");
   const shard = layout.shard(layout.streamDirectory("name"));
   const names: string[] = [];
-  for (let index = 0; names.length < count; index += 1) if (layout.shard(layout.streamDirectory(`name-${index}`)) === shard) names.push(`name-${index}`);
+  for (let index = 0; names.length < count; index += 1)
+    if (layout.shard(layout.streamDirectory(`name-${index}`)) === shard) names.push(`name-${index}`);
   return names;
 }
 
@@ -51,16 +71,24 @@ test("a stream that only the journal has is not taken for a free name, while it 
   // The first to list the shard is who opens the streams, behind the start.
   const listed = new Barrier();
   let listings = 0;
-  unopened.files.gate = ({ kind, path }) => (kind === "list" && /streams.[0-9a-f]{2}$/.test(path) && (listings += 1) === 1 ? listed.opened : undefined);
+  unopened.files.gate = ({ kind, path }) =>
+    kind === "list" && /streams.[0-9a-f]{2}$/.test(path) && (listings += 1) === 1 ? listed.opened : undefined;
   const second = await unopened.open();
   t.after(() => second.storage.close());
   assert.equal(await second.storage.load(nobody), null);
   assert.ok(listings >= 2);
-  assert.deepEqual(names.filter((name) => second.storage.lacks(name)), []);
+  assert.deepEqual(
+    names.filter((name) => second.storage.lacks(name)),
+    [],
+  );
   assert.equal(second.storage.lacks(nobody), true);
   listed.open();
   for (let step = 0; step < 100; step += 1) {
-    assert.deepEqual(names.filter((name) => second.storage.lacks(name)), [], `step ${step}`);
+    assert.deepEqual(
+      names.filter((name) => second.storage.lacks(name)),
+      [],
+      `step ${step}`,
+    );
     await null;
   }
   for (const name of names) assert.equal((await loaded(second.storage, name)).state.tail, 1);
@@ -79,13 +107,18 @@ describe("group commit", () => {
     const { storage, files } = await openFor(t);
     const streams = await Promise.all(Array.from({ length: 50 }, (_, index) => created(storage, `s${index}`)));
     const writesBefore = files.count("writeThen", JOURNAL);
-    const outcomes = await Promise.all(Array.from({ length: 500 }, (_, index) => {
-      const stream = streams[index % 50];
-      assert.ok(stream !== undefined);
-      return append(storage, stream, bytesOf(20, index));
-    }));
+    const outcomes = await Promise.all(
+      Array.from({ length: 500 }, (_, index) => {
+        const stream = streams[index % 50];
+        assert.ok(stream !== undefined);
+        return append(storage, stream, bytesOf(20, index));
+      }),
+    );
     assert.deepEqual(new Set(outcomes), new Set(["durable"]));
-    assert.ok(files.count("writeThen", JOURNAL) - writesBefore <= 3, `${files.count("writeThen", JOURNAL) - writesBefore} writes for 500 appends`);
+    assert.ok(
+      files.count("writeThen", JOURNAL) - writesBefore <= 3,
+      `${files.count("writeThen", JOURNAL) - writesBefore} writes for 500 appends`,
+    );
   });
 
   test("what arrives during a write makes up the next two", async (t) => {
@@ -113,7 +146,10 @@ describe("group commit", () => {
     await files.idle();
     const before = files.operations.length;
     await Promise.all(Array.from({ length: 30 }, (_, index) => created(storage, `s${index}`, "hello")));
-    assert.deepEqual(files.operations.slice(before).map(({ kind }) => kind), ["writeThen"]);
+    assert.deepEqual(
+      files.operations.slice(before).map(({ kind }) => kind),
+      ["writeThen"],
+    );
   });
 
   test("nothing is shown before it is durable", async (t) => {
@@ -178,7 +214,9 @@ describe("behind the journal", () => {
     for (const part of parts) assert.equal(await append(storage, stream, part), "durable");
     await storage.persist(stream);
     const directory = new Layout(dir).streamDirectory("s");
-    const segments = readdirSync(directory).filter((name) => SEGMENT.test(name)).sort();
+    const segments = readdirSync(directory)
+      .filter((name) => SEGMENT.test(name))
+      .sort();
     const contents = segments.map((name) => readFileSync(join(directory, name)));
     assert.deepEqual(Buffer.concat(contents), Buffer.concat(parts));
     let start = 0;
@@ -237,7 +275,10 @@ describe("behind the journal", () => {
     clock.advance(1500);
     disk.open();
     await outcome;
-    assert.deepEqual(log.filter(({ message }) => message === "the disk is slow").map(({ fields }) => fields), [{ syncMs: 1500 }]);
+    assert.deepEqual(
+      log.filter(({ message }) => message === "the disk is slow").map(({ fields }) => fields),
+      [{ syncMs: 1500 }],
+    );
   });
 });
 
@@ -273,8 +314,14 @@ describe("one process for each directory", () => {
     };
     await storage.close();
     assert.deepEqual([...reaches], ["answers"]);
-    assert.deepEqual(files.operations.map(({ kind, path }) => [kind, path]), [["unlink", socket]]);
-    assert.deepEqual(readdirSync(dir).filter((name) => name.startsWith("lock")), []);
+    assert.deepEqual(
+      files.operations.map(({ kind, path }) => [kind, path]),
+      [["unlink", socket]],
+    );
+    assert.deepEqual(
+      readdirSync(dir).filter((name) => name.startsWith("lock")),
+      [],
+    );
   });
 
   test("the directory is free again after the end", async () => {
@@ -290,7 +337,9 @@ describe("directories that can't be used", () => {
     writeFileSync(path, "");
     for (const dir of [path, join(path, "below")]) {
       await assert.rejects(makeEngine({ dir }).open(), (error: unknown) => {
-        return error instanceof DirectoryError && /can't be used: it is not a directory/.test(error.message) && !error.message.includes("\n");
+        return (
+          error instanceof DirectoryError && /can't be used: it is not a directory/.test(error.message) && !error.message.includes("\n")
+        );
       });
     }
   });
@@ -316,7 +365,18 @@ describe("directories that can't be used", () => {
     const { storage } = await openFor(t);
     const stream = await created(storage, "s");
     // Looks like a stream, and is none of this engine's.
-    const stranger: StoredStream = { ...stream, id: "x", name: "s", config: stream.config, state: stream.state, earliest: 0, created: true, observer: null, segmentStartBefore: () => 0, hasSegment: () => true };
+    const stranger: StoredStream = {
+      ...stream,
+      id: "x",
+      name: "s",
+      config: stream.config,
+      state: stream.state,
+      earliest: 0,
+      created: true,
+      observer: null,
+      segmentStartBefore: () => 0,
+      hasSegment: () => true,
+    };
     assert.throws(() => storage.read(stranger, 0, 1), TypeError);
   });
 });
@@ -411,7 +471,12 @@ describe("a full disk", () => {
     const { storage, files, dir } = await openFor(t);
     const stream = await created(storage, "s", "kept,");
     files.gate = failing("ENOSPC", ["write"], SEGMENT);
-    const outcomes = await Promise.all([append(storage, stream, bytesOf(5000)), append(storage, stream, "behind"), append(storage, stream, bytesOf(6000)), settled(storage, stream)]);
+    const outcomes = await Promise.all([
+      append(storage, stream, bytesOf(5000)),
+      append(storage, stream, "behind"),
+      append(storage, stream, bytesOf(6000)),
+      settled(storage, stream),
+    ]);
     assert.deepEqual(outcomes, ["storage-full", "storage-full", "storage-full", "storage-full"]);
     files.gate = null;
     assert.equal(await append(storage, stream, bytesOf(4500)), "durable");
@@ -420,7 +485,10 @@ describe("a full disk", () => {
     assert.deepEqual(await readAll(storage, stream), expected);
     await storage.persist(stream);
     const directory = new Layout(dir).streamDirectory("s");
-    const contents = readdirSync(directory).filter((name) => SEGMENT.test(name)).sort().map((name) => readFileSync(join(directory, name)));
+    const contents = readdirSync(directory)
+      .filter((name) => SEGMENT.test(name))
+      .sort()
+      .map((name) => readFileSync(join(directory, name)));
     assert.deepEqual(Buffer.concat(contents), expected);
   });
 
@@ -444,7 +512,10 @@ describe("a full disk", () => {
     assert.deepEqual(await Promise.all([first, second]), ["durable", "storage-full"]);
     await persisted;
     await storage.persist(stream);
-    assert.deepEqual(readFileSync(segmentPath(new Layout(dir).streamDirectory("s"), 0)), Buffer.concat([Buffer.from("small"), bytesOf(5000, 1)]));
+    assert.deepEqual(
+      readFileSync(segmentPath(new Layout(dir).streamDirectory("s"), 0)),
+      Buffer.concat([Buffer.from("small"), bytesOf(5000, 1)]),
+    );
   });
 
   test("a stream whose first payload found no room can be made again", async (t) => {
@@ -554,7 +625,11 @@ describe("a disk that fails", () => {
     const engine = await openEngine();
     const stream = await created(engine.storage, "s", "kept");
     engine.files.gate = failing("EIO", ["writeThen"], JOURNAL);
-    const outcomes = await Promise.all([append(engine.storage, stream, "a"), append(engine.storage, stream, "b"), settled(engine.storage, stream)]);
+    const outcomes = await Promise.all([
+      append(engine.storage, stream, "a"),
+      append(engine.storage, stream, "b"),
+      settled(engine.storage, stream),
+    ]);
     assert.deepEqual(outcomes, ["storage-unavailable", "storage-unavailable", "storage-unavailable"]);
     engine.files.gate = null;
     await assertFaulted(engine, stream);
@@ -665,7 +740,8 @@ describe("a disk that fails", () => {
     const engine = await openEngine();
     const stream = await created(engine.storage, "s");
     const disk = new Barrier();
-    engine.files.gate = ({ kind, path }) => (kind === "write" && JOURNAL.test(path) ? diskError("EIO") : kind === "writeThen" ? disk.opened : undefined);
+    engine.files.gate = ({ kind, path }) =>
+      kind === "write" && JOURNAL.test(path) ? diskError("EIO") : kind === "writeThen" ? disk.opened : undefined;
     const outcomes: Promise<Outcome>[] = [];
     const total = 30;
     for (let index = 0; index < total; index += 1) outcomes.push(append(engine.storage, stream, bytesOf(1500, index)));
@@ -684,7 +760,11 @@ describe("a disk that fails", () => {
 
 describe("bounds", () => {
   test("more payload than may wait for the disk is refused, and taken again when it is there", async (t) => {
-    const { storage, files } = await openFor(t, { journalBytes: 256 * 1024 * 1024, journalBypassBytes: 64 * 1024 * 1024, segmentBytes: 1024 ** 3 });
+    const { storage, files } = await openFor(t, {
+      journalBytes: 256 * 1024 * 1024,
+      journalBypassBytes: 64 * 1024 * 1024,
+      segmentBytes: 1024 ** 3,
+    });
     const stream = await created(storage, "s");
     const disk = files.holdJournal();
     const megabytes = Buffer.alloc(8 * 1024 * 1024);
@@ -698,11 +778,16 @@ describe("bounds", () => {
   });
 
   test("more bytes than may wait for their segments are refused, and taken again when they are written", async (t) => {
-    const { storage, files } = await openFor(t, { journalBytes: 64 * 1024 * 1024, journalBypassBytes: 8 * 1024 * 1024, segmentBytes: 1024 ** 3 });
+    const { storage, files } = await openFor(t, {
+      journalBytes: 64 * 1024 * 1024,
+      journalBypassBytes: 8 * 1024 * 1024,
+      segmentBytes: 1024 ** 3,
+    });
     const stream = await created(storage, "s");
     files.gate = failing("EMFILE", ["write"], SEGMENT);
     const megabyte = Buffer.alloc(1024 * 1024);
-    for (let index = 0; index < 17; index += 1) assert.equal(await append(storage, stream, { ...recordOf(""), payload: megabyte }), "durable");
+    for (let index = 0; index < 17; index += 1)
+      assert.equal(await append(storage, stream, { ...recordOf(""), payload: megabyte }), "durable");
     assert.equal(await append(storage, stream, "x"), "overloaded");
     assert.deepEqual(storage.health(), { writable: false, reason: "no more files can be opened", damagedStreams: 0 });
     files.gate = null;
@@ -734,11 +819,16 @@ describe("bounds", () => {
   });
 
   test("bytes that find no room in their segments are refused as that, and written when there is some, whether or not anybody appends", async (t) => {
-    const { storage, files, clock } = await openFor(t, { journalBytes: 64 * 1024 * 1024, journalBypassBytes: 8 * 1024 * 1024, segmentBytes: 1024 ** 3 });
+    const { storage, files, clock } = await openFor(t, {
+      journalBytes: 64 * 1024 * 1024,
+      journalBypassBytes: 8 * 1024 * 1024,
+      segmentBytes: 1024 ** 3,
+    });
     const stream = await created(storage, "s");
     files.gate = failing("ENOSPC", ["write"], SEGMENT);
     const megabyte = Buffer.alloc(1024 * 1024);
-    for (let index = 0; index < 17; index += 1) assert.equal(await append(storage, stream, { ...recordOf(""), payload: megabyte }), "durable");
+    for (let index = 0; index < 17; index += 1)
+      assert.equal(await append(storage, stream, { ...recordOf(""), payload: megabyte }), "durable");
     assert.equal(await append(storage, stream, "x"), "storage-full");
     assert.equal(storage.health().writable, false);
     files.gate = null;
@@ -757,7 +847,10 @@ test("a stream deleted while it is read is no damage", async (t) => {
   const stream = await loaded(again.storage, "s");
   await remove(again.storage, stream);
   await again.files.idle();
-  await assert.rejects(async () => readAll(again.storage, stream), (error: unknown) => !(error instanceof DamagedStreamError));
+  await assert.rejects(
+    async () => readAll(again.storage, stream),
+    (error: unknown) => !(error instanceof DamagedStreamError),
+  );
 });
 
 test("a directory that was copied is a directory of its own", async (t) => {
@@ -769,4 +862,3 @@ test("a directory that was copied is a directory of its own", async (t) => {
   await append(copy.storage, stream, " but longer");
   assert.equal((await loaded(engine.storage, "s")).state.tail, 4);
 });
-

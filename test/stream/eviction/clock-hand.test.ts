@@ -26,7 +26,10 @@ function visitedOf(count: number, recentlyUsed: boolean, isIdle: boolean): Visit
 describe("the search for an idle stream", () => {
   test("goes on where it was, and begins again at the end", () => {
     const hand = handOver(visitedOf(3, false, true));
-    assert.deepEqual([1, 2, 3, 4].map(() => hand.findIdle()?.name), ["s0", "s1", "s2", "s0"]);
+    assert.deepEqual(
+      [1, 2, 3, 4].map(() => hand.findIdle()?.name),
+      ["s0", "s1", "s2", "s0"],
+    );
     hand.rest();
     assert.equal(hand.findIdle()?.name, "s0");
   });
@@ -35,7 +38,10 @@ describe("the search for an idle stream", () => {
     const visited = visitedOf(3, true, true);
     const hand = handOver(visited);
     assert.equal(hand.findIdle()?.name, "s0");
-    assert.deepEqual(visited.map(({ recentlyUsed }) => recentlyUsed), [false, false, false]);
+    assert.deepEqual(
+      visited.map(({ recentlyUsed }) => recentlyUsed),
+      [false, false, false],
+    );
   });
 
   test("passes by what may not leave, and does not look for ever", () => {

@@ -18,7 +18,14 @@ class Memory {
   private constructor(engine: Engine) {
     this.engine = engine;
     const { storage, clock } = engine;
-    this.registry = new Registry({ storage, clock, log: keptLog().log, ttlMode: "sliding", maxLoadedStreams: 1000, maxLoadedProducers: MAX_PRODUCERS });
+    this.registry = new Registry({
+      storage,
+      clock,
+      log: keptLog().log,
+      ttlMode: "sliding",
+      maxLoadedStreams: 1000,
+      maxLoadedProducers: MAX_PRODUCERS,
+    });
   }
 
   static async open(t: TestContext): Promise<Memory> {
@@ -31,13 +38,27 @@ class Memory {
   }
 
   async create(name: string, ttlSeconds: number | null = null): Promise<void> {
-    const outcome = await this.registry.create(name, { contentType: "text/plain", ttlSeconds, expiresAtMs: null, closed: false, fork: null, body: Buffer.alloc(0) });
+    const outcome = await this.registry.create(name, {
+      contentType: "text/plain",
+      ttlSeconds,
+      expiresAtMs: null,
+      closed: false,
+      fork: null,
+      body: Buffer.alloc(0),
+    });
     assert.equal(outcome.kind, "created");
   }
 
   append(name: string, producer: string | null, seq = 0, more: Partial<AppendCommand> = {}): Promise<AppendOutcome> {
     const stamp = producer === null ? null : { id: producer, epoch: 1, seq };
-    return appendByName(this.registry, name, { contentType: "text/plain", body: Buffer.from("x"), closes: false, producer: stamp, seq: null, ...more });
+    return appendByName(this.registry, name, {
+      contentType: "text/plain",
+      body: Buffer.from("x"),
+      closes: false,
+      producer: stamp,
+      seq: null,
+      ...more,
+    });
   }
 
   /** Appends of so many producers of a stream, and what became of them. */
@@ -127,7 +148,14 @@ describe("the producers of all streams in memory", () => {
     assert.ok(!(found instanceof Stream));
     assert.deepEqual([found.code, found.detail], ["overloaded", "Too many producers are in use."]);
     assert.equal(gist(await memory.append("left", "p0")), NO_ROOM);
-    const again = await memory.registry.create("left", { contentType: "text/plain", ttlSeconds: null, expiresAtMs: null, closed: false, fork: null, body: Buffer.alloc(0) });
+    const again = await memory.registry.create("left", {
+      contentType: "text/plain",
+      ttlSeconds: null,
+      expiresAtMs: null,
+      closed: false,
+      fork: null,
+      body: Buffer.alloc(0),
+    });
     assert.equal(again.kind === "refused" && again.code, "overloaded");
     assert.equal(memory.engine.storage.lacks("left"), false);
     first?.release();

@@ -21,11 +21,20 @@ test("what became durable together is one advance, with the end of each append",
 
 test("advances follow each other without a gap", () => {
   const { feed, heard } = listening();
-  for (const [from, to] of [[0, 5], [5, 9]] as const) {
+  for (const [from, to] of [
+    [0, 5],
+    [5, 9],
+  ] as const) {
     feed.note(from, to, false);
     feed.flush();
   }
-  assert.deepEqual(heard.map(({ from, to }) => [from, to]), [[0, 5], [5, 9]]);
+  assert.deepEqual(
+    heard.map(({ from, to }) => [from, to]),
+    [
+      [0, 5],
+      [5, 9],
+    ],
+  );
 });
 
 test("a closure without data has no end of an append", () => {
@@ -35,7 +44,10 @@ test("a closure without data has no end of an append", () => {
   feed.note(0, 3, false);
   feed.note(3, 3, true);
   feed.flush();
-  assert.deepEqual(heard, [{ from: 7, ends: [], to: 7, closed: true }, { from: 0, ends: [3], to: 3, closed: true }]);
+  assert.deepEqual(heard, [
+    { from: 7, ends: [], to: 7, closed: true },
+    { from: 0, ends: [3], to: 3, closed: true },
+  ]);
 });
 
 test("nothing noted is nothing told", () => {

@@ -8,7 +8,10 @@ test("with nothing pending it is the durable state", () => {
   const durable = new MutableState();
   durable.apply(recordOf("", { seq: "4", producer: { id: "p", epoch: 1, seq: 2 }, atMs: 9, closes: true }), 10);
   const reserved = new ReservedState(durable, null);
-  assert.deepEqual([reserved.tail, reserved.closed, reserved.closedAtMs, reserved.closedBy, reserved.lastSeq], [10, true, 9, { id: "p", epoch: 1, seq: 2 }, "4"]);
+  assert.deepEqual(
+    [reserved.tail, reserved.closed, reserved.closedAtMs, reserved.closedBy, reserved.lastSeq],
+    [10, true, 9, { id: "p", epoch: 1, seq: 2 }, "4"],
+  );
   assert.deepEqual(reserved.markOf("p"), { epoch: 1, seq: 2, atMs: 9 });
   assert.equal(reserved.markOf("q"), undefined);
   assert.deepEqual([reserved.pending, reserved.producerCount, reserved.oldestProducerAtMs], [0, 1, 9]);
@@ -40,7 +43,10 @@ test("a creation that is handed in is the first of them", () => {
 test("a failure takes all that was decided on it along, and what comes after counts on what is durable", () => {
   const durable = new MutableState();
   const reserved = new ReservedState(durable, null);
-  const [first, second] = [reserved.reserve(recordOf("abc", { seq: "5" })), reserved.reserve(recordOf("de", { producer: { id: "p", epoch: 0, seq: 0 } }))];
+  const [first, second] = [
+    reserved.reserve(recordOf("abc", { seq: "5" })),
+    reserved.reserve(recordOf("de", { producer: { id: "p", epoch: 0, seq: 0 } })),
+  ];
   reserved.settle(first, false);
   assert.deepEqual([reserved.tail, reserved.lastSeq, reserved.markOf("p"), reserved.pending], [0, null, undefined, 1]);
   const third = reserved.reserve(recordOf("new", { seq: "1" }));
@@ -55,12 +61,26 @@ test("the newest mark of each producer counts, whatever their order", () => {
   const durable = new MutableState();
   const reserved = new ReservedState(durable, null);
   const seqs = (): (number | undefined)[] => ["", "a", "b"].map((id) => reserved.markOf(id)?.seq);
-  const records = [["a", 0], ["a", 1], ["b", 0], ["a", 2], ["b", 1], ["", 0]] as const;
+  const records = [
+    ["a", 0],
+    ["a", 1],
+    ["b", 0],
+    ["a", 2],
+    ["b", 1],
+    ["", 0],
+  ] as const;
   const seen = records.map(([id, seq]) => {
     reserved.reserve(recordOf("", { producer: { id, epoch: 0, seq } }));
     return [...seqs(), reserved.producerCount];
   });
-  assert.deepEqual(seen, [[undefined, 0, undefined, 1], [undefined, 1, undefined, 1], [undefined, 1, 0, 2], [undefined, 2, 0, 2], [undefined, 2, 1, 2], [0, 2, 1, 3]]);
+  assert.deepEqual(seen, [
+    [undefined, 0, undefined, 1],
+    [undefined, 1, undefined, 1],
+    [undefined, 1, 0, 2],
+    [undefined, 2, 0, 2],
+    [undefined, 2, 1, 2],
+    [0, 2, 1, 3],
+  ]);
   for (const [id, seq] of records) {
     durable.apply(recordOf("", { producer: { id, epoch: 0, seq } }), 0);
     reserved.settle(0, true);

@@ -36,7 +36,11 @@ test("segments roll early enough for a limit to mean something, but never below 
 });
 
 describe("the timer", () => {
-  for (const [maxAgeMs, pauseMs] of [[1000, 250], [32_000, 1000], [1e9, 30_000]] as const) {
+  for (const [maxAgeMs, pauseMs] of [
+    [1000, 250],
+    [32_000, 1000],
+    [1e9, 30_000],
+  ] as const) {
     test(`rings each ${pauseMs} ms for an age of ${maxAgeMs} ms, until it is stopped`, () => {
       const clock = new ManualClock();
       let rounds = 0;
@@ -62,19 +66,40 @@ describe("the timer", () => {
 
 function registryOn(t: TestContext, engine: Engine, retention: RetentionLimits): Registry {
   const { log } = keptLog();
-  const registry = new Registry({ storage: engine.storage, clock: engine.clock, log, ttlMode: "sliding", retention, maxLoadedStreams: 100, maxLoadedProducers: 100 });
+  const registry = new Registry({
+    storage: engine.storage,
+    clock: engine.clock,
+    log,
+    ttlMode: "sliding",
+    retention,
+    maxLoadedStreams: 100,
+    maxLoadedProducers: 100,
+  });
   registry.start();
   t.after(() => registry.stop());
   return registry;
 }
 
 async function append(registry: Registry, length: number): Promise<void> {
-  const outcome = await appendByName(registry, "s", { contentType: "text/plain", body: bytesOf(length), closes: false, producer: null, seq: null });
+  const outcome = await appendByName(registry, "s", {
+    contentType: "text/plain",
+    body: bytesOf(length),
+    closes: false,
+    producer: null,
+    seq: null,
+  });
   assert.equal(outcome.kind, "appended");
 }
 
 async function create(registry: Registry): Promise<Stream> {
-  await registry.create("s", { contentType: "text/plain", ttlSeconds: null, expiresAtMs: null, closed: false, fork: null, body: Buffer.alloc(0) });
+  await registry.create("s", {
+    contentType: "text/plain",
+    ttlSeconds: null,
+    expiresAtMs: null,
+    closed: false,
+    fork: null,
+    body: Buffer.alloc(0),
+  });
   return find(registry);
 }
 

@@ -136,7 +136,10 @@ describe("the note of a read", () => {
     const { engine, stored } = await ttlOf(t);
     let handedIn = 0;
     // A failure that leaves no time in which storage refuses.
-    const storage: SlidingTtlContext["storage"] = { touch: () => (handedIn += 1) > 0, barrier: (_stream, settle) => settle("storage-full") };
+    const storage: SlidingTtlContext["storage"] = {
+      touch: () => (handedIn += 1) > 0,
+      barrier: (_stream, settle) => settle("storage-full"),
+    };
     const ttl = new SlidingTtl({ storage, clock: engine.clock }, stored, null);
     engine.clock.advance(TOUCH_INTERVAL_MS);
     await ttl.touch();

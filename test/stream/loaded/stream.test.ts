@@ -20,15 +20,37 @@ interface TestStream {
 }
 
 /** A stream that is durable, in an engine of its own. */
-async function streamOf(t: TestContext, config: Partial<StreamConfig> = {}, initial: Buffer | string = "", ttlMode: TtlMode = "sliding"): Promise<TestStream> {
+async function streamOf(
+  t: TestContext,
+  config: Partial<StreamConfig> = {},
+  initial: Buffer | string = "",
+  ttlMode: TtlMode = "sliding",
+): Promise<TestStream> {
   const engine = await openEngine();
   t.after(() => engine.storage.close());
   const stored = await created(engine.storage, "s", initial, { contentType: "text/plain", createdAtMs: engine.clock.nowMs(), ...config });
-  return { engine, stream: new Stream({ storage: engine.storage, clock: engine.clock, ttlMode, retention: KEEP_ALL, producers: new LoadedProducers<Stream>(), hasRoomForProducer: () => true }, stored, null) };
+  return {
+    engine,
+    stream: new Stream(
+      {
+        storage: engine.storage,
+        clock: engine.clock,
+        ttlMode,
+        retention: KEEP_ALL,
+        producers: new LoadedProducers<Stream>(),
+        hasRoomForProducer: () => true,
+      },
+      stored,
+      null,
+    ),
+  };
 }
 
 /** A stream with these appends, each a segment of its own, of which memory has nothing; `trim` drops what is before a place. */
-async function streamOnDisk(t: TestContext, appends: readonly Buffer[]): Promise<TestStream & { readonly trim: (before: number) => Promise<void> }> {
+async function streamOnDisk(
+  t: TestContext,
+  appends: readonly Buffer[],
+): Promise<TestStream & { readonly trim: (before: number) => Promise<void> }> {
   const first = await openEngine();
   const written = await created(first.storage, "s", "", { contentType: "text/plain" });
   for (const payload of appends) await append(first.storage, written, payload);
@@ -41,7 +63,15 @@ async function streamOnDisk(t: TestContext, appends: readonly Buffer[]): Promise
     await settled(storage, stored);
     await files.idle();
   };
-  return { engine, trim, stream: new Stream({ storage, clock, ttlMode: "sliding", retention: KEEP_ALL, producers: new LoadedProducers(), hasRoomForProducer: () => true }, stored, null) };
+  return {
+    engine,
+    trim,
+    stream: new Stream(
+      { storage, clock, ttlMode: "sliding", retention: KEEP_ALL, producers: new LoadedProducers(), hasRoomForProducer: () => true },
+      stored,
+      null,
+    ),
+  };
 }
 
 const JSON_CONFIG = { contentType: "application/json" };
@@ -86,7 +116,14 @@ describe("appending", () => {
     assert.equal(stream.tail, 0);
     assert.equal(stream.reservedTail, 5);
     disk.open();
-    assert.deepEqual(await appended, { kind: "appended", duplicate: false, hasData: true, nextOffset: tokenIn(stream.id, 5), closed: false, producer: null });
+    assert.deepEqual(await appended, {
+      kind: "appended",
+      duplicate: false,
+      hasData: true,
+      nextOffset: tokenIn(stream.id, 5),
+      closed: false,
+      producer: null,
+    });
     assert.equal(stream.tail, 5);
   });
 
@@ -94,7 +131,10 @@ describe("appending", () => {
     const { stream } = await streamOf(t);
     const outcomes = await Promise.all([0, 1, 2].map((seq) => appendTo(stream, commandOf("ab", producing(seq)))));
     assert.deepEqual(outcomes.map(gist), ["new 0_2", "new 0_4", "new 0_6"]);
-    assert.deepEqual(outcomes.map((outcome) => outcome.kind === "appended" && outcome.producer?.seq), [0, 1, 2]);
+    assert.deepEqual(
+      outcomes.map((outcome) => outcome.kind === "appended" && outcome.producer?.seq),
+      [0, 1, 2],
+    );
   });
 
   test("a duplicate of an append in flight waits until that is durable", async (t) => {
@@ -109,7 +149,12 @@ describe("appending", () => {
   test("a refusal that cites a state in flight waits until that is durable", async (t) => {
     const { engine, stream } = await streamOf(t);
     const disk = engine.files.holdJournal();
-    const outcomes = [appendTo(stream, commandOf("end", { closes: true })), appendTo(stream, commandOf("late")), appendTo(stream, commandOf("", { closes: true })), appendTo(stream, commandOf("x", { ...producing(3) }))];
+    const outcomes = [
+      appendTo(stream, commandOf("end", { closes: true })),
+      appendTo(stream, commandOf("late")),
+      appendTo(stream, commandOf("", { closes: true })),
+      appendTo(stream, commandOf("x", { ...producing(3) })),
+    ];
     assert.deepEqual(await soFar(engine, outcomes), ["waiting", "waiting", "waiting", "waiting"]);
     disk.open();
     assert.deepEqual(await soFar(engine, outcomes), ["new 0_3 closed", "stream-closed", "duplicate 0_3 closed", "stream-closed"]);
@@ -161,15 +206,24 @@ describe("appending", () => {
     assert.deepEqual([outcome.duplicate, outcome.producer?.epoch, outcome.producer?.seq], [true, 0, 2]);
   });
 
-  for (const [rejection, code] of [["overloaded", "overloaded"], ["tail-moved", "overloaded"], ["storage-full", "storage-full"], ["storage-unavailable", "storage-unavailable"]] as const) {
-    test(`what storage does not take for ${rejection} is refused as ${code}`, () => assert.deepEqual(refuseRejected(rejection), { kind: "refused", code }));
+  for (const [rejection, code] of [
+    ["overloaded", "overloaded"],
+    ["tail-moved", "overloaded"],
+    ["storage-full", "storage-full"],
+    ["storage-unavailable", "storage-unavailable"],
+  ] as const) {
+    test(`what storage does not take for ${rejection} is refused as ${code}`, () =>
+      assert.deepEqual(refuseRejected(rejection), { kind: "refused", code }));
   }
 });
 
 describe("waiting until the state is durable", () => {
   test("is no waiting where it is", async (t) => {
     const { stream } = await streamOf(t);
-    assert.equal(stream.whenDurable(() => 7), 7);
+    assert.equal(
+      stream.whenDurable(() => 7),
+      7,
+    );
   });
 
   test("ends with the answer, made from the state as it is then", async (t) => {
@@ -206,14 +260,37 @@ describe("offsets", () => {
   test("a position has one token for ever, also where a segment began behind it", async (t) => {
     const { engine, stream, tokens } = await segmented(t);
     const positions = [0, 1000, 5000, 8500, 17_500];
-    assert.deepEqual(tokens, [START_TOKEN, tokenIn(stream.id, 1000), tokenIn(stream.id, 4000, 1000), tokenIn(stream.id, 3500, 5000), tokenIn(stream.id, 9000, 8500)]);
-    assert.deepEqual(positions.map((position) => stream.offsetAt(position)), tokens);
+    assert.deepEqual(tokens, [
+      START_TOKEN,
+      tokenIn(stream.id, 1000),
+      tokenIn(stream.id, 4000, 1000),
+      tokenIn(stream.id, 3500, 5000),
+      tokenIn(stream.id, 9000, 8500),
+    ]);
+    assert.deepEqual(
+      positions.map((position) => stream.offsetAt(position)),
+      tokens,
+    );
     await engine.storage.persist(stream.stored);
     assert.ok(engine.storage.release(stream.stored));
     const stored = await engine.storage.load("s");
     assert.ok(stored !== null);
-    const again = new Stream({ storage: engine.storage, clock: engine.clock, ttlMode: "sliding", retention: KEEP_ALL, producers: new LoadedProducers<Stream>(), hasRoomForProducer: () => true }, stored, null);
-    assert.deepEqual(positions.map((position) => again.offsetAt(position)), tokens);
+    const again = new Stream(
+      {
+        storage: engine.storage,
+        clock: engine.clock,
+        ttlMode: "sliding",
+        retention: KEEP_ALL,
+        producers: new LoadedProducers<Stream>(),
+        hasRoomForProducer: () => true,
+      },
+      stored,
+      null,
+    );
+    assert.deepEqual(
+      positions.map((position) => again.offsetAt(position)),
+      tokens,
+    );
     for (const [index, token] of tokens.entries()) assert.equal(again.locate(at(token)), positions[index]);
   });
 
@@ -234,7 +311,13 @@ describe("offsets", () => {
 
   test("what was never given out is refused", async (t) => {
     const { stream } = await segmented(t);
-    for (const [byte, start] of [[9001, 8500], [0, 17_500], [0, 1], [1001, 0], [4 * 1024 ** 3, 2 ** 53 - 1]] as const) {
+    for (const [byte, start] of [
+      [9001, 8500],
+      [0, 17_500],
+      [0, 1],
+      [1001, 0],
+      [4 * 1024 ** 3, 2 ** 53 - 1],
+    ] as const) {
       const token = tokenIn(stream.id, byte, start);
       const located = await stream.locate(at(token));
       assert.ok(typeof located === "object" && located.code === "invalid-offset", token);
@@ -266,7 +349,11 @@ describe("offsets", () => {
     await new Promise<void>((resolve) => engine.storage.barrier(stream.stored, () => resolve()));
     const { earliest } = stream.stored;
     assert.ok(earliest > 0 && earliest <= 8500, `earliest is ${earliest}`);
-    assert.deepEqual(await stream.locate(at(tokenIn(stream.id, 1000))), { kind: "refused", code: "offset-gone", earliestOffset: stream.offsetAt(earliest) });
+    assert.deepEqual(await stream.locate(at(tokenIn(stream.id, 1000))), {
+      kind: "refused",
+      code: "offset-gone",
+      earliestOffset: stream.offsetAt(earliest),
+    });
     assert.equal((await stream.read("start", 100)).from, earliest);
     assert.equal(stream.locate(at(stream.offsetAt(earliest))), earliest);
     assert.equal(stream.locate(at(before)), 8500);
@@ -282,7 +369,18 @@ describe("offsets", () => {
       }
       const stored = await engine.storage.load("s");
       assert.ok(stored !== null);
-      const json = new Stream({ storage: engine.storage, clock: engine.clock, ttlMode: "sliding", retention: KEEP_ALL, producers: new LoadedProducers<Stream>(), hasRoomForProducer: () => true }, stored, null);
+      const json = new Stream(
+        {
+          storage: engine.storage,
+          clock: engine.clock,
+          ttlMode: "sliding",
+          retention: KEEP_ALL,
+          producers: new LoadedProducers<Stream>(),
+          hasRoomForProducer: () => true,
+        },
+        stored,
+        null,
+      );
       // {"a":1},\n is 9 bytes, 2,\n and 3,\n are 3 each.
       for (let position = 0; position <= 15; position += 1) {
         const located = await json.locate(at(tokenIn(json.id, position)));
@@ -301,16 +399,48 @@ describe("reading", () => {
   test("gives about as much as asked for, and says whether that is all", async (t) => {
     const { stream } = await streamOf(t, {}, "01234");
     await appendTo(stream, commandOf("56789"));
-    assert.deepEqual(await readOf(stream, 2, 3), { kind: "chunk", from: 2, to: 5, bytes: Buffer.from("234"), upToDate: false, closed: false });
-    assert.deepEqual(await readOf(stream, 5, 100), { kind: "chunk", from: 5, to: 10, bytes: Buffer.from("56789"), upToDate: true, closed: false });
-    assert.deepEqual(await readOf(stream, 10, 100), { kind: "chunk", from: 10, to: 10, bytes: Buffer.alloc(0), upToDate: true, closed: false });
+    assert.deepEqual(await readOf(stream, 2, 3), {
+      kind: "chunk",
+      from: 2,
+      to: 5,
+      bytes: Buffer.from("234"),
+      upToDate: false,
+      closed: false,
+    });
+    assert.deepEqual(await readOf(stream, 5, 100), {
+      kind: "chunk",
+      from: 5,
+      to: 10,
+      bytes: Buffer.from("56789"),
+      upToDate: true,
+      closed: false,
+    });
+    assert.deepEqual(await readOf(stream, 10, 100), {
+      kind: "chunk",
+      from: 10,
+      to: 10,
+      bytes: Buffer.alloc(0),
+      upToDate: true,
+      closed: false,
+    });
   });
 
   test("ends where an append ended; one that is longer comes whole, unless the reader wants no more than so much", async (t) => {
     const { stream } = await streamOf(t, {}, "01");
     for (const body of ["2", "3456", "789"]) await appendTo(stream, commandOf(body));
-    const table: [from: number, maxBytes: number, text: string][] = [[0, 1, "01"], [0, 2, "01"], [0, 4, "012"], [1, 1, "1"], [3, 1, "3456"], [4, 2, "456"], [0, 7, "0123456"], [0, 9, "0123456"], [0, 10, "0123456789"]];
-    for (const [from, maxBytes, text] of table) assert.equal((await readOf(stream, from, maxBytes)).bytes.toString(), text, `from ${from}, about ${maxBytes}`);
+    const table: [from: number, maxBytes: number, text: string][] = [
+      [0, 1, "01"],
+      [0, 2, "01"],
+      [0, 4, "012"],
+      [1, 1, "1"],
+      [3, 1, "3456"],
+      [4, 2, "456"],
+      [0, 7, "0123456"],
+      [0, 9, "0123456"],
+      [0, 10, "0123456789"],
+    ];
+    for (const [from, maxBytes, text] of table)
+      assert.equal((await readOf(stream, from, maxBytes)).bytes.toString(), text, `from ${from}, about ${maxBytes}`);
     const shortened = async (longestBytes: number): Promise<string> => (await stream.read(3, 2, undefined, longestBytes)).bytes.toString();
     assert.deepEqual([await shortened(3), await shortened(4)], ["34", "3456"]);
   });
@@ -328,7 +458,14 @@ describe("reading", () => {
     const parts = [3000, 3000, 5000, 100, 3000].map((size, index) => bytesOf(size, index));
     for (const part of parts) await appendTo(stream, commandOf(part));
     const whole = Buffer.concat(parts);
-    for (const [from, maxBytes, to] of [[0, 14_100, 14_100], [2999, 4000, 6000], [2999, 9000, 11_100], [1, 11_000, 11_000], [5999, 5101, 11_100], [0, 1, 3000]] as const) {
+    for (const [from, maxBytes, to] of [
+      [0, 14_100, 14_100],
+      [2999, 4000, 6000],
+      [2999, 9000, 11_100],
+      [1, 11_000, 11_000],
+      [5999, 5101, 11_100],
+      [0, 1, 3000],
+    ] as const) {
       const chunk = await readOf(stream, from, maxBytes);
       assert.ok(chunk.bytes.equals(whole.subarray(from, to)), `${from}, ${maxBytes}`);
     }
@@ -337,8 +474,16 @@ describe("reading", () => {
   test("a JSON chunk ends at a whole message", async (t) => {
     const { stream } = await streamOf(t, JSON_CONFIG);
     for (const body of ["[11,22]", "33"]) await appendTo(stream, jsonOf(body));
-    const table: [from: number, maxBytes: number, text: string][] = [[0, 4, "11,\n"], [0, 5, "11,\n"], [0, 7, "11,\n"], [0, 8, "11,\n22,\n"], [4, 100, "22,\n33,\n"], [8, 4, "33,\n"]];
-    for (const [from, maxBytes, text] of table) assert.equal((await readOf(stream, from, maxBytes)).bytes.toString(), text, `${from}, ${maxBytes}`);
+    const table: [from: number, maxBytes: number, text: string][] = [
+      [0, 4, "11,\n"],
+      [0, 5, "11,\n"],
+      [0, 7, "11,\n"],
+      [0, 8, "11,\n22,\n"],
+      [4, 100, "22,\n33,\n"],
+      [8, 4, "33,\n"],
+    ];
+    for (const [from, maxBytes, text] of table)
+      assert.equal((await readOf(stream, from, maxBytes)).bytes.toString(), text, `${from}, ${maxBytes}`);
   });
 
   test("a JSON message longer than the chunk comes whole", async (t) => {
@@ -403,23 +548,25 @@ describe("live readers", () => {
   test("hear of what became durable together as one advance, in order, and of the end", async (t) => {
     const { engine, stream } = await streamOf(t);
     const heard: (Advance | "end")[] = [];
-    const leave = stream.follow((advance) => heard.push(advance), () => heard.push("end"));
+    const leave = stream.follow(
+      (advance) => heard.push(advance),
+      () => heard.push("end"),
+    );
     assert.equal(stream.idle, false);
     await Promise.all([appendTo(stream, commandOf("ab")), appendTo(stream, commandOf("c"))]);
     await appendTo(stream, commandOf("d", { closes: true }));
     await new Promise<void>((resolve) => void engine.storage.delete(stream.stored, () => resolve()));
-    assert.deepEqual(heard, [
-      { from: 0, ends: [2, 3], to: 3, closed: false },
-      { from: 3, ends: [4], to: 4, closed: true },
-      "end",
-    ]);
+    assert.deepEqual(heard, [{ from: 0, ends: [2, 3], to: 3, closed: false }, { from: 3, ends: [4], to: 4, closed: true }, "end"]);
     leave();
   });
 
   test("see the state of which they hear", async (t) => {
     const { stream } = await streamOf(t);
     const seen: boolean[] = [];
-    const leave = stream.follow(({ to, closed }) => seen.push(stream.tail >= to && stream.closed === closed), () => assert.fail());
+    const leave = stream.follow(
+      ({ to, closed }) => seen.push(stream.tail >= to && stream.closed === closed),
+      () => assert.fail(),
+    );
     await appendTo(stream, commandOf("a"));
     await appendTo(stream, commandOf("", { closes: true }));
     assert.deepEqual(seen, [true, true]);
@@ -429,7 +576,12 @@ describe("live readers", () => {
   test("that have all left cost nothing: nobody observes the stream", async (t) => {
     const { stream } = await streamOf(t);
     const heard: string[] = [];
-    const [leave, leaveToo] = ["one", "two"].map((who) => stream.follow(({ to }) => heard.push(`${who}: ${to}`), () => assert.fail()));
+    const [leave, leaveToo] = ["one", "two"].map((who) =>
+      stream.follow(
+        ({ to }) => heard.push(`${who}: ${to}`),
+        () => assert.fail(),
+      ),
+    );
     await appendTo(stream, commandOf("a"));
     leave?.();
     assert.deepEqual([heard, stream.idle], [["one: 1", "two: 1"], false]);

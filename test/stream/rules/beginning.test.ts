@@ -36,7 +36,10 @@ class Trimmed {
 describe("work that begins where a stream begins", () => {
   test("is done at once where memory can", () => {
     const stream = new Trimmed(0);
-    assert.equal(fromBeginning(stream, (earliest) => earliest + 1), 1);
+    assert.equal(
+      fromBeginning(stream, (earliest) => earliest + 1),
+      1,
+    );
     assert.equal(stream.users, 0);
   });
 

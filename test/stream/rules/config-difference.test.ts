@@ -39,12 +39,16 @@ describe("a PUT on a stream that is there", () => {
     ["asks for all of it otherwise", { contentType: "a/b", ttlSeconds: 1, closed: true }, false, "Content-Type Stream-TTL Stream-Closed"],
   ];
   for (const [what, head, closed, differs] of cases) {
-    test(`${what}: ${differs === "" ? "200" : differs}`, () => assert.equal(differing(config, { ttlSeconds: 60, ...head }, closed), differs));
+    test(`${what}: ${differs === "" ? "200" : differs}`, () =>
+      assert.equal(differing(config, { ttlSeconds: 60, ...head }, closed), differs));
   }
 
   test("is told what is there and what it asked for", () => {
     const refusal = refuseConfig(config, true, { contentType: "text/html", ttlSeconds: null, expiresAtMs: 0, closed: false, fork: null });
-    assert.equal(refusal?.detail, "The stream differs in Content-Type (text/plain; charset=utf-8 there, text/html asked for), Stream-TTL (60 there, none asked for), Stream-Expires-At (none there, 1970-01-01T00:00:00.000Z asked for), Stream-Closed (true there, none asked for).");
+    assert.equal(
+      refusal?.detail,
+      "The stream differs in Content-Type (text/plain; charset=utf-8 there, text/html asked for), Stream-TTL (60 there, none asked for), Stream-Expires-At (none there, 1970-01-01T00:00:00.000Z asked for), Stream-Closed (true there, none asked for).",
+    );
   });
 
   test("is not told another stream's name", () => {
@@ -78,5 +82,6 @@ describe("a repeated PUT of a fork", () => {
     assert.equal(differing(atTail, { contentType: null, fork: requestOf() }), "");
   });
 
-  test("finds no fork in a stream that is none", () => assert.equal(differing(configOf(), { contentType: null, fork: requestOf() }), "Stream-Forked-From"));
+  test("finds no fork in a stream that is none", () =>
+    assert.equal(differing(configOf(), { contentType: null, fork: requestOf() }), "Stream-Forked-From"));
 });

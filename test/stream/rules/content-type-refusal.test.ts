@@ -13,7 +13,10 @@ test("names both types", () => {
 
 test("says what to tell curl, which sends a form", () => {
   const { detail } = refuseContentType("source", "application/json", "application/X-www-form-urlencoded");
-  assert.equal(detail, "The source's content type is application/json, the request's is application/X-www-form-urlencoded, which is curl's default: give it -H 'Content-Type: application/json'.");
+  assert.equal(
+    detail,
+    "The source's content type is application/json, the request's is application/X-www-form-urlencoded, which is curl's default: give it -H 'Content-Type: application/json'.",
+  );
 });
 
 test("repeats no more of a request than a content type may have", () => {

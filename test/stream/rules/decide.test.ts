@@ -4,7 +4,15 @@ import { formatOf } from "../../../src/protocol/content-type.js";
 import { frameJson } from "../../../src/protocol/json/json-frame.js";
 import type { ProducerMark, ProducerStamp } from "../../../src/storage/storage.js";
 import type { AppendCommand, CreateCommand } from "../../../src/stream/rules/command.js";
-import { decideAppend, framedInTurns, frameBody, holdsData, refuseByHead, type AppendDecision, type DecisionState } from "../../../src/stream/rules/decide.js";
+import {
+  decideAppend,
+  framedInTurns,
+  frameBody,
+  holdsData,
+  refuseByHead,
+  type AppendDecision,
+  type DecisionState,
+} from "../../../src/stream/rules/decide.js";
 import { configOf } from "../../helpers/engine.js";
 
 const NOW_MS = 1000;
@@ -14,7 +22,17 @@ const PRODUCER: ProducerStamp = { id: "p", epoch: 0, seq: 3 };
 
 function stateOf(more: Partial<DecisionState> & { marks?: Record<string, ProducerMark> } = {}): DecisionState {
   const { marks = {}, ...rest } = more;
-  return { tail: 100, closed: false, closedAtMs: null, closedBy: null, lastSeq: null, markOf: (id) => marks[id], producerCount: Object.keys(marks).length, oldestProducerAtMs: 0, ...rest };
+  return {
+    tail: 100,
+    closed: false,
+    closedAtMs: null,
+    closedBy: null,
+    lastSeq: null,
+    markOf: (id) => marks[id],
+    producerCount: Object.keys(marks).length,
+    oldestProducerAtMs: 0,
+    ...rest,
+  };
 }
 
 function commandOf(body: string, more: Partial<AppendCommand> = {}): AppendCommand {
@@ -36,28 +54,72 @@ describe("an append", () => {
     ["that only closes ignores its content type", stateOf(), commandOf("", { closes: true, contentType: "image/png" }), "accept "],
     ["with data and without a content type is refused", stateOf(), commandOf("x", { contentType: null }), "content-type-missing"],
     ["with another content type is refused", stateOf(), commandOf("x", { contentType: "image/png" }), "content-type-mismatch"],
-    ["with the content type in other case and with parameters is accepted", stateOf(), commandOf("x", { contentType: "Text/PLAIN; charset=utf-8" }), "accept x"],
+    [
+      "with the content type in other case and with parameters is accepted",
+      stateOf(),
+      commandOf("x", { contentType: "Text/PLAIN; charset=utf-8" }),
+      "accept x",
+    ],
     ["with a greater sequence is accepted", stateOf({ lastSeq: "a" }), commandOf("x", { seq: "b" }), "accept x"],
     ["with a longer sequence is accepted", stateOf({ lastSeq: "a" }), commandOf("x", { seq: "aa" }), "accept x"],
     ["with the same sequence is refused", stateOf({ lastSeq: "a" }), commandOf("x", { seq: "a" }), "stream-seq-regression"],
-    ["with a sequence that is greater only as a number is refused", stateOf({ lastSeq: "2" }), commandOf("x", { seq: "10" }), "stream-seq-regression"],
+    [
+      "with a sequence that is greater only as a number is refused",
+      stateOf({ lastSeq: "2" }),
+      commandOf("x", { seq: "10" }),
+      "stream-seq-regression",
+    ],
     ["without a sequence is accepted after one with", stateOf({ lastSeq: "z" }), commandOf("x"), "accept x"],
     ["with a first sequence is accepted", stateOf(), commandOf("x", { seq: "" }), "accept x"],
     ["of a producer's next is accepted", stateOf({ marks: known }), commandOf("x", { producer: PRODUCER }), "accept x"],
     ["of a producer's last is a duplicate", stateOf({ marks: known }), commandOf("x", { producer: { ...PRODUCER, seq: 2 } }), "settled"],
     ["that leaves a gap is refused", stateOf({ marks: known }), commandOf("x", { producer: { ...PRODUCER, seq: 5 } }), "producer-gap"],
     // The order of the checks.
-    ["to a closed stream is refused before its content type is looked at", stateOf({ closed: true }), commandOf("x", { contentType: null }), "stream-closed"],
-    ["has its content type looked at before its producer", stateOf({ marks: known }), commandOf("x", { contentType: "a/b", producer: { ...PRODUCER, seq: 9 } }), "content-type-mismatch"],
-    ["has its producer looked at before its sequence", stateOf({ marks: known, lastSeq: "z" }), commandOf("x", { seq: "a", producer: { ...PRODUCER, seq: 9 } }), "producer-gap"],
-    ["is a duplicate before its sequence is looked at", stateOf({ marks: known, lastSeq: "z" }), commandOf("x", { seq: "a", producer: { ...PRODUCER, seq: 2 } }), "settled"],
-    ["of a producer's next with an old sequence is refused", stateOf({ marks: known, lastSeq: "z" }), commandOf("x", { seq: "a", producer: PRODUCER }), "stream-seq-regression"],
+    [
+      "to a closed stream is refused before its content type is looked at",
+      stateOf({ closed: true }),
+      commandOf("x", { contentType: null }),
+      "stream-closed",
+    ],
+    [
+      "has its content type looked at before its producer",
+      stateOf({ marks: known }),
+      commandOf("x", { contentType: "a/b", producer: { ...PRODUCER, seq: 9 } }),
+      "content-type-mismatch",
+    ],
+    [
+      "has its producer looked at before its sequence",
+      stateOf({ marks: known, lastSeq: "z" }),
+      commandOf("x", { seq: "a", producer: { ...PRODUCER, seq: 9 } }),
+      "producer-gap",
+    ],
+    [
+      "is a duplicate before its sequence is looked at",
+      stateOf({ marks: known, lastSeq: "z" }),
+      commandOf("x", { seq: "a", producer: { ...PRODUCER, seq: 2 } }),
+      "settled",
+    ],
+    [
+      "of a producer's next with an old sequence is refused",
+      stateOf({ marks: known, lastSeq: "z" }),
+      commandOf("x", { seq: "a", producer: PRODUCER }),
+      "stream-seq-regression",
+    ],
   ];
-  for (const [what, state, command, answer] of table) test(what, () => assert.equal(gist(decideAppend(state, TEXT_FORMAT, command, NOW_MS)), answer));
+  for (const [what, state, command, answer] of table)
+    test(what, () => assert.equal(gist(decideAppend(state, TEXT_FORMAT, command, NOW_MS)), answer));
 
   test("carries everything that becomes durable together", () => {
-    const decision = decideAppend(stateOf({ marks: known }), TEXT_FORMAT, commandOf("x", { closes: true, producer: PRODUCER, seq: "s" }), NOW_MS);
-    assert.deepEqual(decision, { kind: "accept", record: { payload: Buffer.from("x"), messages: 1, closes: true, producer: PRODUCER, seq: "s", atMs: NOW_MS } });
+    const decision = decideAppend(
+      stateOf({ marks: known }),
+      TEXT_FORMAT,
+      commandOf("x", { closes: true, producer: PRODUCER, seq: "s" }),
+      NOW_MS,
+    );
+    assert.deepEqual(decision, {
+      kind: "accept",
+      record: { payload: Buffer.from("x"), messages: 1, closes: true, producer: PRODUCER, seq: "s", atMs: NOW_MS },
+    });
   });
 
   test("that is a duplicate echoes the highest accepted sequence number", () => {
@@ -78,11 +140,17 @@ describe("a JSON append", () => {
     ["{", "invalid-json"],
     [" ", "invalid-json"],
   ] as const) {
-    test(`of ${JSON.stringify(body)} is: ${JSON.stringify(answer)}`, () => assert.equal(gist(decideAppend(stateOf(), JSON_FORMAT, commandOf(body, json), NOW_MS)), answer));
+    test(`of ${JSON.stringify(body)} is: ${JSON.stringify(answer)}`, () =>
+      assert.equal(gist(decideAppend(stateOf(), JSON_FORMAT, commandOf(body, json), NOW_MS)), answer));
   }
 
   test("that is invalid changes nothing, also of a producer", () => {
-    assert.equal(gist(decideAppend(stateOf(), JSON_FORMAT, commandOf("{", { ...json, producer: { id: "p", epoch: 0, seq: 0 }, closes: true }), NOW_MS)), "invalid-json");
+    assert.equal(
+      gist(
+        decideAppend(stateOf(), JSON_FORMAT, commandOf("{", { ...json, producer: { id: "p", epoch: 0, seq: 0 }, closes: true }), NOW_MS),
+      ),
+      "invalid-json",
+    );
   });
 });
 
@@ -94,13 +162,37 @@ describe("a closed stream", () => {
   for (const [what, command, answer] of [
     ["refuses data", commandOf("x"), { kind: "refused", code: "stream-closed", closed: true }],
     ["refuses data that closes again", commandOf("x", { closes: true }), { kind: "refused", code: "stream-closed", closed: true }],
-    ["refuses another producer's retry", commandOf("x", { producer: { id: "q", epoch: 0, seq: 2 } }), { kind: "refused", code: "stream-closed", closed: true }],
-    ["refuses an earlier append of the producer that closed it", commandOf("x", { producer: { ...closedBy, seq: 3 } }), { kind: "refused", code: "stream-closed", closed: true }],
-    ["refuses the same sequence number of another epoch", commandOf("x", { producer: { ...closedBy, epoch: 2 } }), { kind: "refused", code: "stream-closed", closed: true }],
-    ["answers its closing producer's retry, whatever its body is now", commandOf("other", { producer: closedBy, closes: true }), { kind: "settled", producer: marks.p }],
+    [
+      "refuses another producer's retry",
+      commandOf("x", { producer: { id: "q", epoch: 0, seq: 2 } }),
+      { kind: "refused", code: "stream-closed", closed: true },
+    ],
+    [
+      "refuses an earlier append of the producer that closed it",
+      commandOf("x", { producer: { ...closedBy, seq: 3 } }),
+      { kind: "refused", code: "stream-closed", closed: true },
+    ],
+    [
+      "refuses the same sequence number of another epoch",
+      commandOf("x", { producer: { ...closedBy, epoch: 2 } }),
+      { kind: "refused", code: "stream-closed", closed: true },
+    ],
+    [
+      "answers its closing producer's retry, whatever its body is now",
+      commandOf("other", { producer: closedBy, closes: true }),
+      { kind: "settled", producer: marks.p },
+    ],
     ["may be closed again by anybody", commandOf("", { closes: true }), { kind: "settled", producer: null }],
-    ["may be closed again by a producer that it knows", commandOf("", { closes: true, producer: { id: "q", epoch: 0, seq: 9 } }), { kind: "settled", producer: marks.q }],
-    ["may be closed again by a producer that it does not know", commandOf("", { closes: true, producer: { id: "z", epoch: 0, seq: 0 } }), { kind: "settled", producer: { id: "z", epoch: 0, seq: 0 } }],
+    [
+      "may be closed again by a producer that it knows",
+      commandOf("", { closes: true, producer: { id: "q", epoch: 0, seq: 9 } }),
+      { kind: "settled", producer: marks.q },
+    ],
+    [
+      "may be closed again by a producer that it does not know",
+      commandOf("", { closes: true, producer: { id: "z", epoch: 0, seq: 0 } }),
+      { kind: "settled", producer: { id: "z", epoch: 0, seq: 0 } },
+    ],
   ] as const) {
     test(what, () => assert.deepEqual(decideAppend(closed, TEXT_FORMAT, command, NOW_MS), answer));
   }
@@ -108,11 +200,20 @@ describe("a closed stream", () => {
   test("says since when, where that is known", () => {
     const refusal = decideAppend(stateOf({ closed: true, closedAtMs: 1000 }), TEXT_FORMAT, commandOf("x"), NOW_MS);
     const closedAt = "1970-01-01T00:00:01.000Z";
-    assert.deepEqual(refusal, { kind: "refused", code: "stream-closed", closed: true, detail: `It was closed at ${closedAt}.`, facts: { closedAt } });
+    assert.deepEqual(refusal, {
+      kind: "refused",
+      code: "stream-closed",
+      closed: true,
+      detail: `It was closed at ${closedAt}.`,
+      facts: { closedAt },
+    });
   });
 
   test("that nobody in particular closed refuses every producer's data", () => {
-    assert.equal(gist(decideAppend(stateOf({ closed: true, marks }), TEXT_FORMAT, commandOf("x", { producer: closedBy }), NOW_MS)), "stream-closed");
+    assert.equal(
+      gist(decideAppend(stateOf({ closed: true, marks }), TEXT_FORMAT, commandOf("x", { producer: closedBy }), NOW_MS)),
+      "stream-closed",
+    );
   });
 });
 
@@ -136,19 +237,32 @@ describe("a body that was framed as it came", () => {
     test(`${text} is what it would be otherwise`, () => {
       const body = frameJson(Buffer.from(text));
       assert.ok(holdsData(body));
-      assert.deepEqual(decideAppend(stateOf(), JSON_FORMAT, commandOf("", { ...json, body }), NOW_MS), decideAppend(stateOf(), JSON_FORMAT, commandOf(text, json), NOW_MS));
+      assert.deepEqual(
+        decideAppend(stateOf(), JSON_FORMAT, commandOf("", { ...json, body }), NOW_MS),
+        decideAppend(stateOf(), JSON_FORMAT, commandOf(text, json), NOW_MS),
+      );
       assert.deepEqual(frameBody(JSON_FORMAT, body, "create"), frameBody(JSON_FORMAT, Buffer.from(text), "create"));
     });
   }
 
   test("is for JSON streams alone", () => {
     assert.throws(() => frameBody(TEXT_FORMAT, frameJson(Buffer.from("1")), "create"), TypeError);
-    assert.equal(gist(decideAppend(stateOf(), TEXT_FORMAT, commandOf("", { ...json, body: frameJson(Buffer.from("1")) }), NOW_MS)), "content-type-mismatch");
+    assert.equal(
+      gist(decideAppend(stateOf(), TEXT_FORMAT, commandOf("", { ...json, body: frameJson(Buffer.from("1")) }), NOW_MS)),
+      "content-type-mismatch",
+    );
   });
 
   test("a create that inherits its content type is framed between turns of the event loop where it is large", async () => {
     const config = configOf({ contentType: "application/json" });
-    const command: CreateCommand = { contentType: null, ttlSeconds: null, expiresAtMs: null, closed: false, fork: null, body: Buffer.from(`[${"1,".repeat(500_000)}1]`) };
+    const command: CreateCommand = {
+      contentType: null,
+      ttlSeconds: null,
+      expiresAtMs: null,
+      closed: false,
+      fork: null,
+      body: Buffer.from(`[${"1,".repeat(500_000)}1]`),
+    };
     let turns = 0;
     const count = (): void => {
       turns += 1;
@@ -192,6 +306,9 @@ describe("a head alone", () => {
   }
 
   test("of an epoch that is over is not refused where the body is JSON, which is looked at first", () => {
-    assert.equal(refuseByHead(stateOf({ marks }), JSON_FORMAT, commandOf("", { contentType: "application/json", ...producer(0, 0) }), NOW_MS), null);
+    assert.equal(
+      refuseByHead(stateOf({ marks }), JSON_FORMAT, commandOf("", { contentType: "application/json", ...producer(0, 0) }), NOW_MS),
+      null,
+    );
   });
 });

@@ -43,7 +43,10 @@ describe("the queue", () => {
     const items = Array.from({ length: 300 }, (_, index) => item(index * 37));
     for (let step = 0; step < 2000; step += 1) clock.advance(7);
     for (const { deadlineMs, expiredAtMs } of items) {
-      assert.ok(expiredAtMs !== null && expiredAtMs >= deadlineMs && expiredAtMs < deadlineMs + 1000, `${deadlineMs} expired at ${expiredAtMs}`);
+      assert.ok(
+        expiredAtMs !== null && expiredAtMs >= deadlineMs && expiredAtMs < deadlineMs + 1000,
+        `${deadlineMs} expired at ${expiredAtMs}`,
+      );
     }
     assert.equal(queue.size, 0);
     assert.equal(clock.pendingCount, 0, "an empty queue has no timer");

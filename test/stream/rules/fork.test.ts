@@ -22,7 +22,18 @@ async function sourceOf(t: TestContext, contentType: string, appends: readonly (
   t.after(() => engine.storage.close());
   const stored = await created(engine.storage, "source", "", { contentType });
   for (const payload of appends) await append(engine.storage, stored, payload);
-  return new Stream({ storage: engine.storage, clock: engine.clock, ttlMode: "sliding", retention: KEEP_ALL, producers: new LoadedProducers<Stream>(), hasRoomForProducer: () => true }, stored, null);
+  return new Stream(
+    {
+      storage: engine.storage,
+      clock: engine.clock,
+      ttlMode: "sliding",
+      retention: KEEP_ALL,
+      producers: new LoadedProducers<Stream>(),
+      hasRoomForProducer: () => true,
+    },
+    stored,
+    null,
+  );
 }
 
 /** The fork point, or the code of the refusal. */
@@ -54,7 +65,16 @@ describe("the place of a fork", () => {
   test("of JSON counts messages, across appends and segments", async (t) => {
     const large = `"${"x".repeat(3000)}",\n`;
     const source = await sourceOf(t, "application/json", ["1,\n2,\n3,\n", large, large, "4,\n"]);
-    const table: [subOffset: number, point: number | string][] = [[1, 3], [2, 6], [3, 9], [4, 9 + 3004], [5, 9 + 6008], [6, 12 + 6008], [7, "invalid-fork"], [2 ** 53 - 1, "invalid-fork"]];
+    const table: [subOffset: number, point: number | string][] = [
+      [1, 3],
+      [2, 6],
+      [3, 9],
+      [4, 9 + 3004],
+      [5, 9 + 6008],
+      [6, 12 + 6008],
+      [7, "invalid-fork"],
+      [2 ** 53 - 1, "invalid-fork"],
+    ];
     for (const [subOffset, point] of table) assert.equal(await pointOf(source, { offset: ZERO, subOffset }), point, `${subOffset}`);
     assert.equal(await pointOf(source, { offset: tokenIn(source.id, 1) }), "invalid-offset");
   });
@@ -62,8 +82,15 @@ describe("the place of a fork", () => {
   test("is gone when the source drops it while it is looked for", async (t) => {
     const source = await sourceOf(t, "text/plain", [bytesOf(4000), bytesOf(4000)]);
     const segmentStartBefore: Stream["stored"]["segmentStartBefore"] = (position) => source.stored.segmentStartBefore(position);
-    const trimmed = Object.create(source.stored, { earliest: { value: 4000 }, segmentStartBefore: { value: segmentStartBefore } }) as Stream["stored"];
-    const origin = await forkOrigin(Object.create(source, { isOwnToken: { value: () => true }, stored: { value: trimmed }, locate: { value: () => 100 } }) as Stream, requestOf({ offset: tokenIn(source.id, 100) }), null);
+    const trimmed = Object.create(source.stored, {
+      earliest: { value: 4000 },
+      segmentStartBefore: { value: segmentStartBefore },
+    }) as Stream["stored"];
+    const origin = await forkOrigin(
+      Object.create(source, { isOwnToken: { value: () => true }, stored: { value: trimmed }, locate: { value: () => 100 } }) as Stream,
+      requestOf({ offset: tokenIn(source.id, 100) }),
+      null,
+    );
     assert.deepEqual(origin, { kind: "refused", code: "offset-gone", earliestOffset: tokenIn(source.id, 4000) });
   });
 
@@ -74,7 +101,10 @@ describe("the place of a fork", () => {
       let reads = 0;
       // What it begins with goes before it is read, and then once more while the place is found.
       const trimmed: ForkSource = {
-        stored: Object.create(source.stored, { earliest: { get: () => [0, 3999][reads] ?? 3 * 3999 }, segmentStartBefore: { value: (position: number) => source.stored.segmentStartBefore(position) } }) as Stream["stored"],
+        stored: Object.create(source.stored, {
+          earliest: { get: () => [0, 3999][reads] ?? 3 * 3999 },
+          segmentStartBefore: { value: (position: number) => source.stored.segmentStartBefore(position) },
+        }) as Stream["stored"],
         isJson: contentType === "application/json",
         tail: source.tail,
         retain: () => undefined,
@@ -113,7 +143,10 @@ describe("the place of a fork", () => {
     };
     assert.equal(await gist(source, "Text/Plain; charset=utf-8"), "found");
     assert.equal(await gist(source, "application/json"), "content-type-mismatch");
-    for (const [bound, value] of [["forkCount", 100_000], ["forkDepth", 1000]] as const) {
+    for (const [bound, value] of [
+      ["forkCount", 100_000],
+      ["forkDepth", 1000],
+    ] as const) {
       const stored = Object.create(source.stored, { [bound]: { value } }) as Stream["stored"];
       assert.equal(await gist(Object.create(source, { stored: { value: stored } }) as Stream, null), "too-many-forks");
     }
@@ -126,7 +159,10 @@ const ORIGIN = { name: "source", id: "i", point: 5, earliest: { position: 0, seg
 describe("the configuration of a fork", () => {
   test("is the source's where the request leaves it open, and begins now", () => {
     const source = configOf({ contentType: "text/plain", ttlSeconds: 60, createdAtMs: 1 });
-    assert.deepEqual(forkConfig(source, COMMAND, 9, ORIGIN), configOf({ contentType: "text/plain", ttlSeconds: 60, createdAtMs: 9, forkedFrom: ORIGIN }));
+    assert.deepEqual(
+      forkConfig(source, COMMAND, 9, ORIGIN),
+      configOf({ contentType: "text/plain", ttlSeconds: 60, createdAtMs: 9, forkedFrom: ORIGIN }),
+    );
   });
 
   test("has the request's lifetime whole where it has one", () => {

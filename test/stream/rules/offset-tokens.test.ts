@@ -31,7 +31,12 @@ test("a fork of a fork has the tokens of whoever wrote the byte before a positio
     assert.equal(offsetIn(last, position), token, `position ${position}`);
     assert.ok(isTokenOf(last, placed(token)), `position ${position}`);
   }
-  for (const [token, stream] of [[tokenIn(source.id, 61), last], [tokenIn(source.id, 61), middle], [tokenIn(middle.id, 1, 60), source], [tokenIn(last.id, 1, 90), middle]] as const) {
+  for (const [token, stream] of [
+    [tokenIn(source.id, 61), last],
+    [tokenIn(source.id, 61), middle],
+    [tokenIn(middle.id, 1, 60), source],
+    [tokenIn(last.id, 1, 90), middle],
+  ] as const) {
     assert.equal(isTokenOf(stream, placed(token)), false, `${token} of ${stream.name}`);
   }
 });

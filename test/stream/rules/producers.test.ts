@@ -29,17 +29,24 @@ describe("a producer whose last append was epoch 3, seq 7", () => {
   ];
   for (const [epoch, seq, verdict] of table) {
     const says = verdict.kind === "refused" ? verdict.code : verdict.kind;
-    test(`sends epoch ${epoch}, seq ${seq}: ${says}`, () => assert.deepEqual(judgeProducer(memoryOf({ p: mark }), { id: "p", epoch, seq }, NOW_MS), verdict));
+    test(`sends epoch ${epoch}, seq ${seq}: ${says}`, () =>
+      assert.deepEqual(judgeProducer(memoryOf({ p: mark }), { id: "p", epoch, seq }, NOW_MS), verdict));
   }
 });
 
 describe("a producer that the stream does not know", () => {
   for (const epoch of [0, 5, MAX]) {
-    test(`may begin with epoch ${epoch} at seq 0`, () => assert.deepEqual(judgeProducer(memoryOf({}), { id: "p", epoch, seq: 0 }, NOW_MS), { kind: "accept" }));
+    test(`may begin with epoch ${epoch} at seq 0`, () =>
+      assert.deepEqual(judgeProducer(memoryOf({}), { id: "p", epoch, seq: 0 }, NOW_MS), { kind: "accept" }));
   }
 
   test("may not begin later than at seq 0", () => {
-    assert.deepEqual(judgeProducer(memoryOf({ other: { epoch: 0, seq: 4, atMs: 0 } }), { id: "p", epoch: 0, seq: 5 }, NOW_MS), { kind: "refused", code: "producer-gap", expectedSeq: 0, receivedSeq: 5 });
+    assert.deepEqual(judgeProducer(memoryOf({ other: { epoch: 0, seq: 4, atMs: 0 } }), { id: "p", epoch: 0, seq: 5 }, NOW_MS), {
+      kind: "refused",
+      code: "producer-gap",
+      expectedSeq: 0,
+      receivedSeq: 5,
+    });
   });
 
   for (const [what, producerCount, silentMs, kind] of [
@@ -49,7 +56,11 @@ describe("a producer that the stream does not know", () => {
     ["the oldest has been silent for a day", MAX_PRODUCERS, PRODUCER_IDLE_MS, "accept"],
   ] as const) {
     test(`is ${kind === "accept" ? "taken" : "refused"} when ${what}`, () => {
-      const verdict = judgeProducer(memoryOf({}, { producerCount, oldestProducerAtMs: NOW_MS - silentMs }), { id: "new", epoch: 0, seq: 0 }, NOW_MS);
+      const verdict = judgeProducer(
+        memoryOf({}, { producerCount, oldestProducerAtMs: NOW_MS - silentMs }),
+        { id: "new", epoch: 0, seq: 0 },
+        NOW_MS,
+      );
       assert.equal(verdict.kind, kind);
       if (verdict.kind === "refused") assert.equal(verdict.code, "too-many-producers");
     });

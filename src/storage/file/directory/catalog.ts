@@ -39,13 +39,22 @@ export interface SidecarBase {
   readonly problem: string;
 }
 
-/** Looks for what the journal's records of the stream `id` go on from. Throws what is neither the files' fault nor passes. */
+/**
+ * Looks for what the journal's records of the stream `id` go on from. Throws what is neither the files' fault nor
+ * passes.
+ */
 export async function readBase(files: Files, id: string, directory: string): Promise<SidecarBase> {
   const read = await readSidecarIn(files, directory);
   if (read === null) return { own: null, read, isTold: false, isVacant: true, problem: "it is missing" };
   if (read.kind === "sound") {
     const { sidecar } = read;
-    return { own: sidecar.id === id ? sidecar : null, read, isTold: false, isVacant: sidecar.claimed, problem: `it is that of ${JSON.stringify(sidecar.name)}` };
+    return {
+      own: sidecar.id === id ? sidecar : null,
+      read,
+      isTold: false,
+      isVacant: sidecar.claimed,
+      problem: `it is that of ${JSON.stringify(sidecar.name)}`,
+    };
   }
   const { problem, isNotice, isFinal } = read;
   const before = isNotice ? await readSidecarAt(files, keptSidecarPath(directory)) : read;
@@ -54,8 +63,16 @@ export async function readBase(files: Files, id: string, directory: string): Pro
   return { own, read, isTold: isNotice || isFinal, isVacant: before === null, problem };
 }
 
-/** The sidecar of the stream `name`, `null` when the directory holds no such stream, or what is wrong with it. `lastBatch` is the journal's. */
-export async function readSidecar(files: Files, name: string, directory: string, lastBatch: number): Promise<Sidecar | DamagedStreamError | null> {
+/**
+ * The sidecar of the stream `name`, `null` when the directory holds no such stream, or what is wrong with it.
+ * `lastBatch` is the journal's.
+ */
+export async function readSidecar(
+  files: Files,
+  name: string,
+  directory: string,
+  lastBatch: number,
+): Promise<Sidecar | DamagedStreamError | null> {
   const path = sidecarPath(directory);
   let read: SidecarResult | null;
   try {
@@ -68,8 +85,10 @@ export async function readSidecar(files: Files, name: string, directory: string,
     return unreadable(name, path, error);
   }
   if (read.kind === "damaged") return new DamagedStreamError(name, path, read.problem);
-  if (read.sidecar.name !== name) return new DamagedStreamError(name, path, `it is that of ${JSON.stringify(read.sidecar.name)}`);
-  if (read.sidecar.batch > lastBatch) return new DamagedStreamError(name, path, newerThanJournal(read.sidecar.batch, lastBatch));
+  if (read.sidecar.name !== name)
+    return new DamagedStreamError(name, path, `it is that of ${JSON.stringify(read.sidecar.name)}`);
+  if (read.sidecar.batch > lastBatch)
+    return new DamagedStreamError(name, path, newerThanJournal(read.sidecar.batch, lastBatch));
   return read.sidecar;
 }
 

@@ -49,11 +49,17 @@ export async function readMarker(files: Files, layout: Layout): Promise<Buffer |
 
 /** Marks the directory as a data directory: from now on it must have a journal. */
 export async function writeMarker(files: Files, layout: Layout, id: Buffer): Promise<void> {
-  await replaceFile(files, layout.marker, Buffer.from(`${JSON.stringify({ format: FORMAT, directory: id.toString("hex") })}\n`));
+  await replaceFile(
+    files,
+    layout.marker,
+    Buffer.from(`${JSON.stringify({ format: FORMAT, directory: id.toString("hex") })}\n`),
+  );
   await syncEntries(files, layout);
 }
 
-/** The directory, and those above it, may be new themselves: their entries must not be lost with all that is in them. */
+/**
+ * The directory, and those above it, may be new themselves: their entries must not be lost with all that is in them.
+ */
 async function syncEntries(files: Files, { root }: Layout): Promise<void> {
   await files.syncDirectory(root);
   for (let path = resolve(root); path !== dirname(path); path = dirname(path)) {
@@ -82,7 +88,10 @@ const REASONS: Readonly<Record<string, string>> = {
   EMFILE: TOO_FEW_FILES,
 };
 
-/** Says what is wrong with a directory that the system won't let us use, in one line; with the file, where it is about one in it. */
+/**
+ * Says what is wrong with a directory that the system won't let us use, in one line; with the file, where it is about
+ * one in it.
+ */
 export function explainUnusable(root: string, error: unknown): unknown {
   // What has a code is the system's word; anything else is a fault of ours, or says what is wrong by itself.
   if (errorCode(error) === "") return error;

@@ -24,7 +24,17 @@ interface Ear {
 }
 
 /** What a file system says that takes no sockets, or a system that has none. */
-const NO_SOCKETS = new Set(["EPERM", "EACCES", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EINVAL", "EAFNOSUPPORT", "EPROTONOSUPPORT", "ENAMETOOLONG"]);
+const NO_SOCKETS = new Set([
+  "EPERM",
+  "EACCES",
+  "ENOTSUP",
+  "EOPNOTSUPP",
+  "ENOSYS",
+  "EINVAL",
+  "EAFNOSUPPORT",
+  "EPROTONOSUPPORT",
+  "ENAMETOOLONG",
+]);
 
 /**
  * One process that asks for a lock, under a name of its own, so that nobody can take its place by mistake. Whoever sees
@@ -94,11 +104,15 @@ export class Claim {
       throw error;
     } finally {
       await this.#listener?.close();
-      if (isForgotten && this.#listener !== null) await removeFile(files, join(dirname(path), claimSocket(path, this.id)));
+      if (isForgotten && this.#listener !== null)
+        await removeFile(files, join(dirname(path), claimSocket(path, this.id)));
     }
   }
 
-  /** Unless somebody forced it meanwhile: then it is theirs. One that can't be read now is left: the next start finds it stale. */
+  /**
+   * Unless somebody forced it meanwhile: then it is theirs. One that can't be read now is left: the next start finds it
+   * stale.
+   */
   async #removeLock(): Promise<boolean> {
     const { files, path } = this.#options;
     try {

@@ -9,8 +9,8 @@ export interface LockHolder extends ProcessIdentity {
 }
 
 /**
- * What is known of a holder. `gone`: it has ended; `alive`: it runs, and no force takes its lock; the others: whether it
- * runs can't be seen from here, and why.
+ * What is known of a holder. `gone`: it has ended; `alive`: it runs, and no force takes its lock; the others: whether
+ * it runs can't be seen from here, and why.
  */
 export type Standing = "gone" | "alive" | "on-another-machine" | "in-another-namespace" | "behind-permissions";
 
@@ -79,5 +79,12 @@ export function decodeHolder(bytes: Buffer): LockHolder | null {
   const host = text("host");
   if (typeof pid !== "number" || host === null) return null;
   const socket = text("socket");
-  return { pid, host, startedAt: text("startedAt"), boot: text("boot"), pidNamespace: text("pidNamespace"), socket: socket !== null && isLockSocket(socket) ? socket : null };
+  return {
+    pid,
+    host,
+    startedAt: text("startedAt"),
+    boot: text("boot"),
+    pidNamespace: text("pidNamespace"),
+    socket: socket !== null && isLockSocket(socket) ? socket : null,
+  };
 }

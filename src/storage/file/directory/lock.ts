@@ -50,16 +50,28 @@ const MAX_ROUNDS = 250;
 const MAX_LOOKS = 3;
 
 /**
- * Locks a directory for this process; returns what gives it back. A Unix socket in the directory is what keeps the lock:
- * while the process lives, the kernel answers there, to every container of the machine. Throws {@link DirectoryError}.
+ * Locks a directory for this process; returns what gives it back. A Unix socket in the directory is what keeps the
+ * lock: while the process lives, the kernel answers there, to every container of the machine. Throws {@link
+ * DirectoryError}.
  */
-export async function lockDirectory(files: Files, path: string, { force, log }: { readonly force: boolean; readonly log: Log }): Promise<() => Promise<void>> {
+export async function lockDirectory(
+  files: Files,
+  path: string,
+  { force, log }: { readonly force: boolean; readonly log: Log },
+): Promise<() => Promise<void>> {
   const { claim, overridden } = await takeLock(await optionsFor(files, path, force));
   if (overridden !== null) {
-    log.warn("the lock of another process was taken away: its server must not be running", { file: path, pid: overridden.pid, host: overridden.host });
+    log.warn("the lock of another process was taken away: its server must not be running", {
+      file: path,
+      pid: overridden.pid,
+      host: overridden.host,
+    });
   }
   if (claim.socketFault !== null) {
-    log.warn("the file system takes no sockets: a server in another container can't be told from one that has ended", { dir: dirname(path), fault: claim.socketFault });
+    log.warn("the file system takes no sockets: a server in another container can't be told from one that has ended", {
+      dir: dirname(path),
+      fault: claim.socketFault,
+    });
   }
   return () => claim.end();
 }
@@ -122,7 +134,9 @@ export async function takeLock(options: LockOptions): Promise<HeldLock> {
     await claim?.end();
   }
   if (rival !== null) throw inUse(rival, options);
-  throw new DirectoryError(`the directory's lock changes hands too fast (${options.path}, process ${options.self.pid})`);
+  throw new DirectoryError(
+    `the directory's lock changes hands too fast (${options.path}, process ${options.self.pid})`,
+  );
 }
 
 /** Of those who ask for the lock, and may be living, the one with the lowest id, beside `own`. */
@@ -195,12 +209,15 @@ function isOverridden({ standing }: Occupant, { force }: LockOptions): boolean {
 
 const UNSEEN: Readonly<Record<Exclude<Standing, "gone" | "alive">, string>> = {
   "on-another-machine": "whether that process still runs can't be seen from here",
-  "in-another-namespace": "it has no socket and ran in another container, so whether it still runs can't be seen from here",
+  "in-another-namespace":
+    "it has no socket and ran in another container, so whether it still runs can't be seen from here",
   "behind-permissions": "this user may not connect to its socket, so whether it still runs can't be seen",
 };
 
 function inUse(occupant: Occupant, { path, self, force }: LockOptions): DirectoryError {
-  return new DirectoryError(`the directory is in use by ${nameOf(occupant.holder, self)} (${path})${adviceOn(occupant, force)}`);
+  return new DirectoryError(
+    `the directory is in use by ${nameOf(occupant.holder, self)} (${path})${adviceOn(occupant, force)}`,
+  );
 }
 
 function nameOf(holder: LockHolder | null, self: ProcessIdentity): string {
@@ -210,7 +227,9 @@ function nameOf(holder: LockHolder | null, self: ProcessIdentity): string {
 }
 
 function adviceOn({ holder, reach, standing }: Occupant, force: boolean): string {
-  if (standing !== "alive") return `: ${UNSEEN[standing]}; once it certainly does not, --force-unlock takes its lock away`;
-  if (reach === "missing" && holder?.socket != null) return ": it runs, but its socket is not here; in a copy of its directory, remove this file";
+  if (standing !== "alive")
+    return `: ${UNSEEN[standing]}; once it certainly does not, --force-unlock takes its lock away`;
+  if (reach === "missing" && holder?.socket != null)
+    return ": it runs, but its socket is not here; in a copy of its directory, remove this file";
   return force ? ": it runs on this machine, where --force-unlock overrides nobody; stop it first" : "";
 }

@@ -1,4 +1,7 @@
-/** Bits for each name at first, and when there should be more: then one name in 400, and one in 40, is taken for another. */
+/**
+ * Bits for each name at first, and when there should be more: then one name in 400, and one in 40, is taken for
+ * another.
+ */
 const BITS_PER_NAME = 16;
 const CROWDED_BITS_PER_NAME = 8;
 /** Bits that a name sets. */

@@ -50,14 +50,19 @@ export class Damaged {
 
   /**
    * Has a stream refused until somebody decides, and keeps its sidecar. One with forks is closed instead: they need it,
-   * and nothing is appended to it either; but not where its directory is only taken: there is nothing to serve. Either way
-   * it asks for nothing more that the journal had up to `batch`.
+   * and nothing is appended to it either; but not where its directory is only taken: there is nothing to serve. Either
+   * way it asks for nothing more that the journal had up to `batch`.
    */
-  async refuse(streamDirectory: string, reason: string, { batch = 0, isSource = false }: RefusalOptions = {}): Promise<void> {
+  async refuse(
+    streamDirectory: string,
+    reason: string,
+    { batch = 0, isSource = false }: RefusalOptions = {},
+  ): Promise<void> {
     const path = sidecarPath(streamDirectory);
     const bytes = await readWhole(this.#files, path);
     // What a notice stands for is beside it.
-    const kept = bytes !== null && isNotice(bytes) ? await readWhole(this.#files, keptSidecarPath(streamDirectory)) : null;
+    const kept =
+      bytes !== null && isNotice(bytes) ? await readWhole(this.#files, keptSidecarPath(streamDirectory)) : null;
     const read = bytes === null ? null : decodeSidecar(kept ?? bytes);
     const sidecar = read?.kind === "sound" ? { ...read.sidecar, batch: Math.max(read.sidecar.batch, batch) } : null;
     if (sidecar !== null && !sidecar.claimed && (isSource || sidecar.forks !== null)) {
@@ -105,6 +110,7 @@ export class Damaged {
 
   /** Makes entries permanent from `directory` up to the root: each may be new. */
   async #syncUpwards(directory: string): Promise<void> {
-    for (let path = directory; path.length >= this.#layout.root.length; path = dirname(path)) await this.#files.syncDirectory(path);
+    for (let path = directory; path.length >= this.#layout.root.length; path = dirname(path))
+      await this.#files.syncDirectory(path);
   }
 }

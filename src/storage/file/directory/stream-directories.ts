@@ -12,9 +12,9 @@ interface Listing {
 }
 
 /**
- * Which streams may have a directory: a shard is listed when one of its streams is first asked for, and that answers for
- * all of them. So a name that nobody has costs no look at the disk, however many are made or asked for. It takes two to
- * four bytes for each stream on disk.
+ * Which streams may have a directory: a shard is listed when one of its streams is first asked for, and that answers
+ * for all of them. So a name that nobody has costs no look at the disk, however many are made or asked for. It takes
+ * two to four bytes for each stream on disk.
  */
 export class StreamDirectories {
   readonly #files: Files;
@@ -26,8 +26,8 @@ export class StreamDirectories {
   }
 
   /**
-   * Whether there may be something at a stream's directory: what can't be looked at may be there, and whoever uses it is
-   * told why it can't be. Rejects when the disk fails.
+   * Whether there may be something at a stream's directory: what can't be looked at may be there, and whoever uses it
+   * is told why it can't be. Rejects when the disk fails.
    */
   mayHave(directory: string): MaybePromise<boolean> {
     const shard = dirname(directory);

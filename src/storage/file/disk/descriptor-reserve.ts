@@ -9,11 +9,11 @@ const MAX_SPARES = 16;
 const SHARE_OF_LIMIT = 1 / 8;
 
 /**
- * A few descriptors that are kept open to be given up when what must be written can't open its file, because connections,
- * readers or the rest of the program have taken all others: the journal, and what frees it.
+ * A few descriptors that are kept open to be given up when what must be written can't open its file, because
+ * connections, readers or the rest of the program have taken all others: the journal, and what frees it.
  *
- * A spare is closed and the file opened in one turn of the event loop, so that no connection is accepted in between; and
- * when a file is closed while spares are missing, its descriptor becomes one again in the same way.
+ * A spare is closed and the file opened in one turn of the event loop, so that no connection is accepted in between;
+ * and when a file is closed while spares are missing, its descriptor becomes one again in the same way.
  */
 export class DescriptorReserve {
   readonly #source: SpareSource;
@@ -31,8 +31,8 @@ export class DescriptorReserve {
   }
 
   /**
-   * Takes the spares of a process that may have `limit` files open, as many as can be had. `makeWay` is called whenever one is
-   * to be given up: who holds files open that it does not use now is to close them.
+   * Takes the spares of a process that may have `limit` files open, as many as can be had. `makeWay` is called whenever
+   * one is to be given up: who holds files open that it does not use now is to close them.
    */
   fill(limit: number, makeWay: () => void): void {
     this.#makeWay = makeWay;
@@ -40,7 +40,10 @@ export class DescriptorReserve {
     this.replenish();
   }
 
-  /** Calls `open`, giving up a spare, and more where others take them; throws what `open` throws when that does not help. */
+  /**
+   * Calls `open`, giving up a spare, and more where others take them; throws what `open` throws when that does not
+   * help.
+   */
   spend<T>(open: () => T): T {
     this.#makeWay?.();
     for (;;) {

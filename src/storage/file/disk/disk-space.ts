@@ -18,8 +18,8 @@ const PROBE_STEP_BYTES = 1024 * 1024;
 
 /**
  * Knows that the disk is full: from the first write that was refused for lack of room until a file of its own takes as
- * many bytes at the same position, which is tried every second and ends with the state's `space` event. A limit on the size of files is found by the
- * position, a full disk or a quota by the bytes.
+ * many bytes at the same position, which is tried every second and ends with the state's `space` event. A limit on the
+ * size of files is found by the position, a full disk or a quota by the bytes.
  */
 export class Room {
   readonly #parts: EngineParts;
@@ -95,5 +95,6 @@ export class Room {
 async function fill(file: OpenFile, { position, length }: Lack): Promise<void> {
   const zeros = Buffer.alloc(Math.min(length, PROBE_STEP_BYTES));
   const end = position + Math.min(length, MAX_PROBE_BYTES);
-  for (let at = position; at < end; at += zeros.length) await file.write(zeros.subarray(0, Math.min(zeros.length, end - at)), at);
+  for (let at = position; at < end; at += zeros.length)
+    await file.write(zeros.subarray(0, Math.min(zeros.length, end - at)), at);
 }

@@ -25,8 +25,8 @@ interface EngineEvents {
 
 /**
  * The one state of the engine. `running`, until a clean end begins; `ending`, while what the journal holds goes to the
- * streams' own files and each retry has one more try; `stopped`, when what is left goes there at the next start. `failed`
- * from any of them: the disk did not do what it was told, and nothing is written any more.
+ * streams' own files and each retry has one more try; `stopped`, when what is left goes there at the next start.
+ * `failed` from any of them: the disk did not do what it was told, and nothing is written any more.
  */
 export class EngineState extends EventEmitter<EngineEvents> {
   readonly #clock: Clock;
@@ -36,7 +36,15 @@ export class EngineState extends EventEmitter<EngineEvents> {
   #phase: "running" | "ending" | "stopped" | "failed" = "running";
   #failure: Error | null = null;
 
-  constructor({ clock, log, onFault }: { readonly clock: Clock; readonly log: Log; readonly onFault: (error: Error) => void }) {
+  constructor({
+    clock,
+    log,
+    onFault,
+  }: {
+    readonly clock: Clock;
+    readonly log: Log;
+    readonly onFault: (error: Error) => void;
+  }) {
     super();
     this.#clock = clock;
     this.#log = log;

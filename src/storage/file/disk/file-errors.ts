@@ -3,7 +3,10 @@ import { getSystemErrorMap } from "node:util";
 
 /** The names of the system's error numbers. */
 const ERROR_NAMES = new Map(Object.entries(system.errno).map(([name, number]) => [number, name]));
-/** The error numbers that libuv, and so `error.code`, has a name for: of all others it makes "Unknown system error -122". */
+/**
+ * The error numbers that libuv, and so `error.code`, has a name for: of all others it makes "Unknown system error
+ * -122".
+ */
 const CODED_ERRORS = getSystemErrorMap();
 
 /** The system's code of a file error (`ENOENT`, `EDQUOT`, ...), also where libuv has none; `""` for anything else. */
@@ -19,7 +22,10 @@ export function isSystemError(error: unknown): boolean {
   return error instanceof Error && errorNumber(error) !== null;
 }
 
-/** The file that a refused call was about, of a rename the place that was to be taken; `null` where the system does not say. */
+/**
+ * The file that a refused call was about, of a rename the place that was to be taken; `null` where the system does not
+ * say.
+ */
 export function errorPath(error: unknown): string | null {
   if (!(error instanceof Error)) return null;
   if ("dest" in error && typeof error.dest === "string") return error.dest;
@@ -40,7 +46,9 @@ export function isDiskFull(error: unknown): boolean {
 
 const BUSY_CODES = new Set(["EMFILE", "ENFILE", "ENOMEM", "EAGAIN"]);
 
-/** Whether an error says that the process or the machine has too much open: the same call may succeed a little later. */
+/**
+ * Whether an error says that the process or the machine has too much open: the same call may succeed a little later.
+ */
 export function isBusy(error: unknown): boolean {
   return BUSY_CODES.has(errorCode(error));
 }
@@ -52,7 +60,10 @@ export function isPassing(error: unknown): boolean {
 
 const PATH_CODES = new Set(["EISDIR", "ENOTDIR", "ENOTEMPTY", "ELOOP", "EACCES", "EPERM", "ENAMETOOLONG"]);
 
-/** Whether an error says that something else is at a path than the file that should be there, or that it may not be used. */
+/**
+ * Whether an error says that something else is at a path than the file that should be there, or that it may not be
+ * used.
+ */
 export function isPathFault(error: unknown): boolean {
   return PATH_CODES.has(errorCode(error));
 }

@@ -1,4 +1,25 @@
-import { chmod, close, closeSync, constants, fdatasync, fstat, ftruncate, mkdir, mkdtemp, open, openSync, read, readdir, readlink, rename, rm, rmdir, symlink, unlink, write } from "node:fs";
+import {
+  chmod,
+  close,
+  closeSync,
+  constants,
+  fdatasync,
+  fstat,
+  ftruncate,
+  mkdir,
+  mkdtemp,
+  open,
+  openSync,
+  read,
+  readdir,
+  readlink,
+  rename,
+  rm,
+  rmdir,
+  symlink,
+  unlink,
+  write,
+} from "node:fs";
 import type { Socket } from "node:net";
 import { devNull, tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
@@ -17,8 +38,8 @@ export interface Files {
   /** Descriptors for what is to be written or synced, where no others are left; only the system's own disk has them. */
   readonly reserve?: DescriptorReserve;
   /**
-   * Opens a file: `read` needs it to exist, `write` makes it where it is missing, `log` also syncs each write, and so does
-   * `replacement`, which empties it first.
+   * Opens a file: `read` needs it to exist, `write` makes it where it is missing, `log` also syncs each write, and so
+   * does `replacement`, which empties it first.
    */
   open(path: string, mode: OpenMode): Promise<OpenFile>;
   /** Makes a file that must not exist yet. */
@@ -35,7 +56,10 @@ export interface Files {
   syncDirectory(path: string): Promise<void>;
   /** Where a symbolic link points to; `null` where there is none, or the system does not tell. */
   linkTarget(path: string): Promise<string | null>;
-  /** Makes a Unix socket that only this user may connect to: whoever sees it at `path` finds a listener behind it. Removing it is the caller's. */
+  /**
+   * Makes a Unix socket that only this user may connect to: whoever sees it at `path` finds a listener behind it.
+   * Removing it is the caller's.
+   */
   listen(path: string, accept: (connection: Socket) => void): Promise<Listener>;
   /** Finds out whether a process listens on the socket at `path`, in whatever container of this machine. */
   reach(path: string): Promise<Reach>;
@@ -60,7 +84,10 @@ export interface OpenFile {
   read(target: Buffer, offset: number, length: number, position: number): Promise<number>;
   /** Writes all of `bytes` at `position`. */
   write(bytes: Buffer, position: number): Promise<void>;
-  /** Like `write`, without a promise: `done` gets the error, or `null` when all is written (and synced, where {@link syncsWrites}). */
+  /**
+   * Like `write`, without a promise: `done` gets the error, or `null` when all is written (and synced, where {@link
+   * syncsWrites}).
+   */
   writeThen(bytes: Buffer, position: number, done: (error: Error | null) => void): void;
   /** Makes the file's bytes and length permanent. */
   sync(): Promise<void>;
@@ -94,14 +121,25 @@ export function systemFiles(durable: boolean): Files {
     log: constants.O_RDWR | constants.O_CREAT | dataSync,
     replacement: constants.O_RDWR | constants.O_CREAT | constants.O_TRUNC | dataSync,
   };
-  const openFile = async (path: string, bits: number, how: { readonly isRead?: boolean; readonly syncsWrites?: boolean; readonly closesAtOnce?: boolean } = {}): Promise<OpenFile> => {
+  const openFile = async (
+    path: string,
+    bits: number,
+    how: { readonly isRead?: boolean; readonly syncsWrites?: boolean; readonly closesAtOnce?: boolean } = {},
+  ): Promise<OpenFile> => {
     const opening = promised<number>((done) => open(path, bits, 0o644, done));
-    const descriptor = await (how.isRead === true ? opening : opening.catch((error: unknown) => orSpare(error, reserve, () => openSync(path, bits, 0o644))));
+    const descriptor = await (how.isRead === true
+      ? opening
+      : opening.catch((error: unknown) => orSpare(error, reserve, () => openSync(path, bits, 0o644))));
     return new SystemFile(descriptor, { durable, reserve, syncsWrites: false, closesAtOnce: false, ...how });
   };
   return {
     reserve,
-    open: (path, mode) => openFile(path, flags[mode], { isRead: mode === "read", syncsWrites: syncAfterWrite && syncsWrites(mode), closesAtOnce: durable && mode === "replacement" }),
+    open: (path, mode) =>
+      openFile(path, flags[mode], {
+        isRead: mode === "read",
+        syncsWrites: syncAfterWrite && syncsWrites(mode),
+        closesAtOnce: durable && mode === "replacement",
+      }),
     createNew: (path) => openFile(path, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL),
     list: (directory) =>
       promised<string[]>((done) => readdir(directory, done)).catch((error: unknown) => {
@@ -136,7 +174,9 @@ async function linkTarget(path: string): Promise<string | null> {
   }
 }
 
-/** The socket gets its name when it listens and its mode is set: nobody finds it half made and takes it for a leftover. */
+/**
+ * The socket gets its name when it listens and its mode is set: nobody finds it half made and takes it for a leftover.
+ */
 async function listenPrivately(path: string, accept: (connection: Socket) => void): Promise<Listener> {
   const unready = replacementPath(path);
   const listener = await onShortPath(unready, (short) => listenOn(short, accept));
@@ -201,7 +241,10 @@ interface SystemFileOptions {
   readonly durable: boolean;
   readonly reserve: DescriptorReserve;
   readonly syncsWrites: boolean;
-  /** It is closed without a thread, which costs ten times the call: all of it is synced, and nothing is left to be waited for. */
+  /**
+   * It is closed without a thread, which costs ten times the call: all of it is synced, and nothing is left to be
+   * waited for.
+   */
   readonly closesAtOnce: boolean;
 }
 
@@ -232,7 +275,8 @@ class SystemFile implements OpenFile {
     write(this.#descriptor, bytes, 0, bytes.length, position, (error, written) => {
       if (error !== null) done(error);
       else if (written < bytes.length) this.writeThen(bytes.subarray(written), position + written, done);
-      else if (this.#syncsWrites) fdatasync(this.#descriptor, (failed) => done(failed === null ? null : syncFailed(failed)));
+      else if (this.#syncsWrites)
+        fdatasync(this.#descriptor, (failed) => done(failed === null ? null : syncFailed(failed)));
       else done(null);
     });
   }
@@ -267,7 +311,9 @@ function promised<T>(call: (done: (error: Error | null, value: T) => void) => vo
 }
 
 function completed(call: (done: (error?: Error | null) => void) => void): Promise<void> {
-  return new Promise((resolve, reject) => call((error) => (error === null || error === undefined ? resolve() : reject(error))));
+  return new Promise((resolve, reject) =>
+    call((error) => (error === null || error === undefined ? resolve() : reject(error))),
+  );
 }
 
 /** Removes a file; fine when it is not there. */
@@ -296,7 +342,12 @@ export async function readWhole(files: Files, path: string): Promise<Buffer | nu
 }
 
 /** Reads `length` bytes at `position`; fewer only where the file ends. */
-export async function readFully(file: OpenFile, position: number, length: number, allocate: Allocate = Buffer.allocUnsafeSlow): Promise<Buffer> {
+export async function readFully(
+  file: OpenFile,
+  position: number,
+  length: number,
+  allocate: Allocate = Buffer.allocUnsafeSlow,
+): Promise<Buffer> {
   const target = allocate(length);
   let filled = 0;
   while (filled < length) {
@@ -307,7 +358,10 @@ export async function readFully(file: OpenFile, position: number, length: number
   return target.subarray(0, filled);
 }
 
-/** Puts `bytes` in place of the file at `path` so that a crash leaves the old or the new, whole; the caller syncs the directory. */
+/**
+ * Puts `bytes` in place of the file at `path` so that a crash leaves the old or the new, whole; the caller syncs the
+ * directory.
+ */
 export async function replaceFile(files: Files, path: string, bytes: Buffer): Promise<void> {
   await writeReplacement(files, path, bytes);
   await putReplacement(files, path);

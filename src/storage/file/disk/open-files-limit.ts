@@ -1,7 +1,8 @@
 import { readProc, type Files } from "./files.js";
 
 /** Why nothing begins where the limit is too low, in words. */
-export const TOO_FEW_FILES = "too few files can be opened here (EMFILE): raise the limit, for instance with ulimit -n 1024";
+export const TOO_FEW_FILES =
+  "too few files can be opened here (EMFILE): raise the limit, for instance with ulimit -n 1024";
 
 /** How many files the process may have open; `Infinity` where the system does not tell, or sets no limit. */
 export async function openFilesLimit(files: Files): Promise<number> {

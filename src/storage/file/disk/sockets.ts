@@ -22,7 +22,8 @@ export type Reach = "answers" | "refuses" | "missing" | "unknown";
 
 /**
  * Listens on a new socket at `path`. Neither it nor its connections keep the process alive, no child process inherits
- * it, and in a cluster it is the worker's own. Rejects with the system's error; `ENAMETOOLONG` for a path that is too long.
+ * it, and in a cluster it is the worker's own. Rejects with the system's error; `ENAMETOOLONG` for a path that is too
+ * long.
  */
 export function listenOn(path: string, accept: (connection: Socket) => void): Promise<Listener> {
   return new Promise((resolve, reject) => {
@@ -87,5 +88,8 @@ const REACHES: Readonly<Record<string, Reach>> = {
 };
 
 function tooLong(path: string): Error {
-  return Object.assign(new Error(`ENAMETOOLONG: a socket's path has at most ${MAX_SOCKET_PATH_BYTES} bytes, ${path} has more`), { code: "ENAMETOOLONG" });
+  return Object.assign(
+    new Error(`ENAMETOOLONG: a socket's path has at most ${MAX_SOCKET_PATH_BYTES} bytes, ${path} has more`),
+    { code: "ENAMETOOLONG" },
+  );
 }

@@ -146,7 +146,8 @@ export class AppendIndex {
     this.#makeRoom(start - this.#length + BASE_BYTES);
     this.#pending.fill(0, this.#length - this.#written, start - this.#written);
     const view = new DataView(this.#pending.buffer, this.#pending.byteOffset);
-    for (const [at, value] of [this.#end, this.#atMs, this.#messages].entries()) view.setFloat64(start - this.#written + 8 * at, value, true);
+    for (const [at, value] of [this.#end, this.#atMs, this.#messages].entries())
+      view.setFloat64(start - this.#written + 8 * at, value, true);
     this.#length = start + BASE_BYTES;
   }
 

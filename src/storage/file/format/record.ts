@@ -37,7 +37,17 @@ const BYPASS_BYTES = 12;
 const IDENTITY_LENGTH_BYTES = 4;
 
 /** What a record does. */
-export const RecordKind = { bind: 1, create: 2, append: 3, touch: 4, delete: 5, trim: 6, link: 7, unlink: 8, softDelete: 9 } as const;
+export const RecordKind = {
+  bind: 1,
+  create: 2,
+  append: 3,
+  touch: 4,
+  delete: 5,
+  trim: 6,
+  link: 7,
+  unlink: 8,
+  softDelete: 9,
+} as const;
 /** One of the kinds, as stored. */
 export type RecordKindCode = (typeof RecordKind)[keyof typeof RecordKind];
 
@@ -92,7 +102,10 @@ export function recordLength(change: AppendRecord, identity: Buffer | null, bypa
 export function encodeIdentity(identity: StreamIdentity): Buffer {
   const { id, name, config } = identity;
   const { contentType, createdAtMs, ttlSeconds, expiresAtMs, forkedFrom } = config;
-  return Buffer.from(JSON.stringify({ id, name, contentType, createdAtMs, ttlSeconds, expiresAtMs, forkedFrom }), "utf8");
+  return Buffer.from(
+    JSON.stringify({ id, name, contentType, createdAtMs, ttlSeconds, expiresAtMs, forkedFrom }),
+    "utf8",
+  );
 }
 
 /** Writes one record into `target` at `offset`; returns where the next one goes. */
@@ -147,13 +160,21 @@ export interface FrameIdentity {
   readonly sequence: number;
   readonly batch: number;
   readonly directoryId: Buffer;
-  /** How many handles the file has given out, those of this frame included: damage between two frames has hidden no more. */
+  /**
+   * How many handles the file has given out, those of this frame included: damage between two frames has hidden no
+   * more.
+   */
   readonly handles: number;
-  /** How long the file is at least, whatever comes: a shorter one was cut off. In bytes, rounded down to whole sectors; 0 where nobody can say. */
+  /**
+   * How long the file is at least, whatever comes: a shorter one was cut off. In bytes, rounded down to whole sectors;
+   * 0 where nobody can say.
+   */
   readonly fileBytes: number;
 }
 
-/** Fills in the header of the frame at the start of `target` once its records are there; `length` includes the header. */
+/**
+ * Fills in the header of the frame at the start of `target` once its records are there; `length` includes the header.
+ */
 export function sealFrame(target: Buffer, length: number, records: number, frame: FrameIdentity): void {
   target.writeUInt32LE(FRAME_MAGIC, 0);
   target.writeUInt32LE(length, 4);
@@ -241,7 +262,13 @@ export function* decodeHeads(frame: Frame): Generator<RecordHead> {
     const bytes = recordAt(frame, offset);
     const kind = kindOf(bytes.readUInt8(4));
     const isNaming = kind === RecordKind.bind || kind === RecordKind.create;
-    yield { kind, handle: bytes.readUInt32LE(12), offset, identity: isNaming ? decodeRecord(bytes).identity : null, isBypassed: (bytes.readUInt8(5) & FLAG_BYPASSED) !== 0 };
+    yield {
+      kind,
+      handle: bytes.readUInt32LE(12),
+      offset,
+      identity: isNaming ? decodeRecord(bytes).identity : null,
+      isBypassed: (bytes.readUInt8(5) & FLAG_BYPASSED) !== 0,
+    };
   }
 }
 
@@ -265,7 +292,8 @@ function* recordOffsets(frame: Frame): Generator<number> {
   let offset = 0;
   for (let count = 0; count < frame.recordCount; count += 1) {
     const length = frame.records.readUInt32LE(offset);
-    if (length < RECORD_HEADER_BYTES) throw new RangeError(`a record of ${length} bytes at byte ${offset} of its frame`);
+    if (length < RECORD_HEADER_BYTES)
+      throw new RangeError(`a record of ${length} bytes at byte ${offset} of its frame`);
     yield offset;
     offset += length;
   }
@@ -275,7 +303,10 @@ function recordAt({ records }: Frame, offset: number): Buffer {
   return records.subarray(offset, offset + records.readUInt32LE(offset));
 }
 
-/** Reads the record that `bytes` are, with its identity where `isNaming`. Throws where they contradict themselves: a RangeError, or a SyntaxError of JSON. */
+/**
+ * Reads the record that `bytes` are, with its identity where `isNaming`. Throws where they contradict themselves: a
+ * RangeError, or a SyntaxError of JSON.
+ */
 export function decodeRecord(bytes: Buffer, isNaming = true): JournalRecord {
   const kind = kindOf(bytes.readUInt8(4));
   const flags = bytes.readUInt8(5);
@@ -334,7 +365,10 @@ function takeIdentity(bytes: Buffer, cursor: { offset: number }): Buffer {
 
 function decodeIdentity(json: Buffer): StreamIdentity {
   // The CRC has vouched for these bytes: they are what encodeIdentity wrote.
-  const { id, name, contentType, createdAtMs, ttlSeconds, expiresAtMs, forkedFrom } = JSON.parse(json.toString()) as { id: string; name: string } & StreamConfig;
+  const { id, name, contentType, createdAtMs, ttlSeconds, expiresAtMs, forkedFrom } = JSON.parse(json.toString()) as {
+    id: string;
+    name: string;
+  } & StreamConfig;
   return { id, name, config: { contentType, createdAtMs, ttlSeconds, expiresAtMs, forkedFrom } };
 }
 

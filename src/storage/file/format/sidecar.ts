@@ -73,13 +73,30 @@ export function encodeSidecar(sidecar: Sidecar): Buffer {
     ["softDeleted", sidecar.softDeleted],
     ["forks", [...(sidecar.forks ?? [])].map(([id, neededBefore]) => ({ id, neededBefore }))],
     ["earliest", { position: sidecar.earliest.position, segmentStart: sidecar.earliest.segmentStart }],
-    ["segments", sidecar.segments.map(({ start, length, crc, firstAtMs, newestAtMs, index }) => ({ start, length, crc32: hex(crc), firstAtMs, newestAtMs, index: indexToJson(index) }))],
+    [
+      "segments",
+      sidecar.segments.map(({ start, length, crc, firstAtMs, newestAtMs, index }) => ({
+        start,
+        length,
+        crc32: hex(crc),
+        firstAtMs,
+        newestAtMs,
+        index: indexToJson(index),
+      })),
+    ],
   ]);
 }
 
-/** What stands in place of the sidecar of a stream whose journal records could not be applied: no start forgets that. */
+/**
+ * What stands in place of the sidecar of a stream whose journal records could not be applied: no start forgets that.
+ */
 export function encodeNotice({ id, name }: Pick<Sidecar, "id" | "name">, damage: string): Buffer {
-  return seal([["format", FORMAT], ["id", id], ["name", name], ["damage", damage]]);
+  return seal([
+    ["format", FORMAT],
+    ["id", id],
+    ["name", name],
+    ["damage", damage],
+  ]);
 }
 
 /** Whether what stands in the place of a sidecar says that the stream is damaged. */
@@ -122,16 +139,24 @@ export function decodeSidecar(bytes: Buffer): SidecarResult {
   const text = bytes.toString("utf8");
   const version = /^\{\n"format": (\d+),\n/.exec(text)?.[1];
   if (version !== undefined && Number(version) !== FORMAT) {
-    return { kind: "damaged", problem: `format ${version} is not known to this version, which writes format ${FORMAT}`, isFinal: true, isNotice: false };
+    return {
+      kind: "damaged",
+      problem: `format ${version} is not known to this version, which writes format ${FORMAT}`,
+      isFinal: true,
+      isNotice: false,
+    };
   }
   const refusal = refusalIn(bytes);
   if (refusal !== null) return { kind: "damaged", problem: refusal, isFinal: true, isNotice: false };
   const sealed = unseal(bytes);
-  if (version === undefined || ("problem" in sealed && sealed.problem === NOT_WHOLE)) return { kind: "damaged", problem: "it is not a whole sidecar", isFinal: false, isNotice: false };
+  if (version === undefined || ("problem" in sealed && sealed.problem === NOT_WHOLE))
+    return { kind: "damaged", problem: "it is not a whole sidecar", isFinal: false, isNotice: false };
   if ("problem" in sealed) return { kind: "damaged", problem: sealed.problem, isFinal: false, isNotice: false };
   // The checksum has vouched for the text: it is what encodeSidecar or encodeNotice wrote.
   const json = JSON.parse(text) as SidecarJson | Notice;
-  return "damage" in json ? { kind: "damaged", problem: json.damage, isFinal: false, isNotice: true } : { kind: "sound", sidecar: fromJson(json) };
+  return "damage" in json
+    ? { kind: "damaged", problem: json.damage, isFinal: false, isNotice: true }
+    : { kind: "sound", sidecar: fromJson(json) };
 }
 
 interface Notice {
@@ -153,16 +178,24 @@ interface SidecarJson extends StreamConfig {
   readonly softDeleted: boolean;
   readonly forks: readonly { readonly id: string; readonly neededBefore: Position }[];
   readonly earliest: Sidecar["earliest"];
-  readonly segments: readonly (Omit<SegmentEntry, "crc" | "index"> & { readonly crc32: string; readonly index: IndexJson })[];
+  readonly segments: readonly (Omit<SegmentEntry, "crc" | "index"> & {
+    readonly crc32: string;
+    readonly index: IndexJson;
+  })[];
 }
 
 /** An index in a sidecar: its bytes in base64, or the checksum of its file. */
-type IndexJson = "one" | null | (Pick<IndexEntry, "messages" | "atMs" | "length"> & ({ readonly bytes: string } | { readonly crc32: string }));
+type IndexJson =
+  | "one"
+  | null
+  | (Pick<IndexEntry, "messages" | "atMs" | "length"> & ({ readonly bytes: string } | { readonly crc32: string }));
 
 function indexToJson(index: SegmentEntry["index"]): IndexJson {
   if (index === null || index === "one") return index;
   const { messages, atMs, length, inline, crc } = index;
-  return inline === null ? { messages, atMs, length, crc32: hex(crc) } : { messages, atMs, length, bytes: Buffer.from(inline).toString("base64") };
+  return inline === null
+    ? { messages, atMs, length, crc32: hex(crc) }
+    : { messages, atMs, length, bytes: Buffer.from(inline).toString("base64") };
 }
 
 function indexFromJson(json: IndexJson): SegmentEntry["index"] {
@@ -183,7 +216,9 @@ function fromJson(json: SidecarJson): Sidecar {
   state.lastSeq = json.lastSeq;
   state.touchedAtMs = json.touchedAtMs;
   if (json.producers.length > 0) {
-    state.producers = new Map(json.producers.map(({ id: producer, epoch, seq, atMs }) => [producer, { epoch, seq, atMs }]));
+    state.producers = new Map(
+      json.producers.map(({ id: producer, epoch, seq, atMs }) => [producer, { epoch, seq, atMs }]),
+    );
   }
   return {
     id,
@@ -193,7 +228,14 @@ function fromJson(json: SidecarJson): Sidecar {
     forks: json.forks.length === 0 ? null : new Map(json.forks.map((fork) => [fork.id, fork.neededBefore])),
     softDeleted: json.softDeleted,
     earliest: json.earliest,
-    segments: json.segments.map(({ start, length, crc32: crc, firstAtMs, newestAtMs, index }) => ({ start, length, crc: parseInt(crc, 16), firstAtMs, newestAtMs, index: indexFromJson(index) })),
+    segments: json.segments.map(({ start, length, crc32: crc, firstAtMs, newestAtMs, index }) => ({
+      start,
+      length,
+      crc: parseInt(crc, 16),
+      firstAtMs,
+      newestAtMs,
+      index: indexFromJson(index),
+    })),
     batch,
     claimed,
   };

@@ -1,13 +1,17 @@
 /**
- * Lets the last journal file that there may be fill no faster than the checkpoint frees the oldest. Appends slow down while it
- * runs: otherwise they would all stand still from the moment that the last file is full until the checkpoint ends.
+ * Lets the last journal file that there may be fill no faster than the checkpoint frees the oldest. Appends slow down
+ * while it runs: otherwise they would all stand still from the moment that the last file is full until the checkpoint
+ * ends.
  */
 export class CheckpointPace {
   #done: number | null = null;
   /** How far the two were when the file began to wait for the checkpoint: from here both reach their ends together. */
   #from: { readonly done: number; readonly filled: number; readonly checkpoints: number } | null = null;
 
-  /** So much of the oldest file is done, from 0 to 1; `null` while no checkpoint is under way, which nobody need wait for. */
+  /**
+   * So much of the oldest file is done, from 0 to 1; `null` while no checkpoint is under way, which nobody need wait
+   * for.
+   */
   checkpointAt(done: number | null): void {
     this.#done = done;
     if (done === null) this.reset();
@@ -19,8 +23,8 @@ export class CheckpointPace {
   }
 
   /**
-   * Whether more may be written to the last file, of which so much is `filled`, from 0 to 1. A process that was killed may
-   * leave more files than there may be: then it takes more `checkpoints` than the one under way to free the next.
+   * Whether more may be written to the last file, of which so much is `filled`, from 0 to 1. A process that was killed
+   * may leave more files than there may be: then it takes more `checkpoints` than the one under way to free the next.
    */
   allows(filled: number, checkpoints: number): boolean {
     if (this.#done === null) return true;

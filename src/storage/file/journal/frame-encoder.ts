@@ -1,6 +1,16 @@
 import type { JournalEntry } from "./journal-entry.js";
 import type { JournalFile } from "./journal-file.js";
-import { alignUp, encodeIdentity, encodeRecord, FRAME_HEADER_BYTES, RecordKind, recordLength, sealFrame, type JournalRecord, type StreamIdentity } from "../format/record.js";
+import {
+  alignUp,
+  encodeIdentity,
+  encodeRecord,
+  FRAME_HEADER_BYTES,
+  RecordKind,
+  recordLength,
+  sealFrame,
+  type JournalRecord,
+  type StreamIdentity,
+} from "../format/record.js";
 import type { FileStream } from "../memory/file-stream.js";
 import type { Position } from "../../storage.js";
 
@@ -17,7 +27,9 @@ export class FrameEncoder {
   #end = FRAME_HEADER_BYTES;
   #records = 0;
 
-  /** `syncs` tells whether a file keeps the length that it was allocated, whatever comes: its frames vouch for it then. */
+  /**
+   * `syncs` tells whether a file keeps the length that it was allocated, whatever comes: its frames vouch for it then.
+   */
   constructor(directoryId: Buffer, syncs: boolean) {
     this.#directoryId = directoryId;
     this.#syncs = syncs;
@@ -34,7 +46,12 @@ export class FrameEncoder {
   }
 
   /** Packs as many of `queue` as fit, about `most` of them; `frame` is null when they all have nothing to write. */
-  encode(queue: readonly JournalEntry[], most: number, file: JournalFile, batch: number): { readonly taken: number; readonly frame: Buffer | null } {
+  encode(
+    queue: readonly JournalEntry[],
+    most: number,
+    file: JournalFile,
+    batch: number,
+  ): { readonly taken: number; readonly frame: Buffer | null } {
     this.#end = FRAME_HEADER_BYTES;
     this.#records = 0;
     let taken = 0;
@@ -85,7 +102,13 @@ export class FrameEncoder {
 
   #seal(end: number, records: number, file: JournalFile, batch: number): Buffer {
     const fileBytes = this.#syncs ? file.allocatedBytes : 0;
-    sealFrame(this.#buffer, end, records, { sequence: file.sequence, batch, directoryId: this.#directoryId, handles: file.nextHandle, fileBytes });
+    sealFrame(this.#buffer, end, records, {
+      sequence: file.sequence,
+      batch,
+      directoryId: this.#directoryId,
+      handles: file.nextHandle,
+      fileBytes,
+    });
     return this.#buffer.subarray(0, end);
   }
 
@@ -112,7 +135,12 @@ export function encodeBinding(handle: number, identity: StreamIdentity, position
   const json = encodeIdentity(identity);
   const change = emptyChange(0);
   const record = Buffer.alloc(recordLength(change, json, false));
-  encodeRecord(record, 0, { kind: RecordKind.bind, handle, position, segmentStart: 0, change, identity, bypassed: null }, json);
+  encodeRecord(
+    record,
+    0,
+    { kind: RecordKind.bind, handle, position, segmentStart: 0, change, identity, bypassed: null },
+    json,
+  );
   return record;
 }
 

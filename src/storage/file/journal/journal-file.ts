@@ -53,7 +53,14 @@ export class JournalFile {
   }
 
   /** `plainFile` is the same file, opened so that writes are not synced; `allocatedBytes` of it exist. */
-  constructor(sequence: number, path: string, file: OpenFile, plainFile: OpenFile, allocatedBytes: number, limitBytes: number) {
+  constructor(
+    sequence: number,
+    path: string,
+    file: OpenFile,
+    plainFile: OpenFile,
+    allocatedBytes: number,
+    limitBytes: number,
+  ) {
     this.sequence = sequence;
     this.path = path;
     this.file = file;

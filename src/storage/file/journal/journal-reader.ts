@@ -38,8 +38,9 @@ export interface JournalDamage {
 const FOREIGN = "it belongs to another directory";
 
 /**
- * Reads the frames of a journal file. A torn frame at the end is where it ends: the write that was under way. Each frame
- * is synced before the next is written, so a sound one after a torn one means that what is between them was whole once.
+ * Reads the frames of a journal file. A torn frame at the end is where it ends: the write that was under way. Each
+ * frame is synced before the next is written, so a sound one after a torn one means that what is between them was whole
+ * once.
  */
 export function readJournalFile(bytes: Buffer, expected: ExpectedJournal): JournalContent {
   const frames: Frame[] = [];
@@ -65,8 +66,8 @@ export function readJournalFile(bytes: Buffer, expected: ExpectedJournal): Journ
 }
 
 /**
- * What is wrong with a file that begins with another file's frames. Those of an earlier use of it have a lower sequence,
- * and are older than all that the journal holds.
+ * What is wrong with a file that begins with another file's frames. Those of an earlier use of it have a lower
+ * sequence, and are older than all that the journal holds.
  */
 function problemAtStart(bytes: Buffer, { sequence, directoryId, lastBatch }: ExpectedJournal): string | null {
   const first = decodeFrame(bytes, 0);
@@ -87,7 +88,7 @@ function problemOf(frame: Frame, lastBatch: number | null, { isKept }: ExpectedJ
  * client wrote to look like a frame.
  */
 function* soundFrames(bytes: Buffer, { sequence, directoryId }: ExpectedJournal): Generator<Frame> {
-  for (let offset = 0; offset < bytes.length; ) {
+  for (let offset = 0; offset < bytes.length;) {
     const frame = claimsFrame(bytes, offset, sequence) ? decodeFrame(bytes, offset) : null;
     const isOurs = frame?.directoryId.equals(directoryId) === true;
     if (isOurs) yield frame;
@@ -96,8 +97,9 @@ function* soundFrames(bytes: Buffer, { sequence, directoryId }: ExpectedJournal)
 }
 
 /**
- * Whether a journal file was cut off: its sound frames vouch for a length that it does not have. `end` is where they end.
- * Frames are written without a gap, so where a whole sector is left behind them that holds none, there were no more.
+ * Whether a journal file was cut off: its sound frames vouch for a length that it does not have. `end` is where they
+ * end. Frames are written without a gap, so where a whole sector is left behind them that holds none, there were no
+ * more.
  */
 export function cutOff(bytes: Buffer, frames: readonly Frame[], end: number, sequence: number): JournalDamage | null {
   const fileBytes = frames.reduce((longest, frame) => Math.max(longest, frame.fileBytes), 0);

@@ -2,7 +2,10 @@ import type { Clock } from "../../../ops/clock.js";
 import type { Log } from "../../../ops/log.js";
 import { Retry } from "../../../ops/retry.js";
 
-/** What a journal can lack: room for its next frame, room for the checkpoint that frees its files, or a file, as none can be opened. */
+/**
+ * What a journal can lack: room for its next frame, room for the checkpoint that frees its files, or a file, as none
+ * can be opened.
+ */
 export type Lacked = "frame-room" | "checkpoint-room" | "file";
 
 /** How long entries wait for a file while none can be opened. Those that come after that do not wait. */
@@ -35,13 +38,17 @@ export class JournalRefusal {
 
   /** Changes are refused from now on. */
   begin(lacked: Lacked): void {
-    if (lacked === "file" && this.#lacked !== "file") this.#log.error("no more files can be opened: appends are refused until they can");
+    if (lacked === "file" && this.#lacked !== "file")
+      this.#log.error("no more files can be opened: appends are refused until they can");
     this.#lacked = lacked;
     this.#last = lacked === "file" ? "overloaded" : "storage-full";
     this.#patience.cancel();
   }
 
-  /** Entries wait for a file while none can be opened: calls `isOver` when they have waited long enough, unless changes are taken again before. */
+  /**
+   * Entries wait for a file while none can be opened: calls `isOver` when they have waited long enough, unless changes
+   * are taken again before.
+   */
   waitForFile(isOver: () => void): void {
     if (!this.#patience.isPending) this.#patience.after(FILE_WAIT_MS, isOver);
   }

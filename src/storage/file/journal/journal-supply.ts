@@ -73,7 +73,9 @@ export class JournalSupply {
     return this.isExhausted && isDiskFull(this.#checkpointTrouble);
   }
 
-  /** Whether no file can come before the process may open some again, here or in the checkpoint. It is tried until then. */
+  /**
+   * Whether no file can come before the process may open some again, here or in the checkpoint. It is tried until then.
+   */
   get isBusy(): boolean {
     return isBusy(this.#trouble) || (this.isExhausted && isBusy(this.#checkpointTrouble));
   }
@@ -88,7 +90,10 @@ export class JournalSupply {
     this.#pace.checkpointAt(done);
   }
 
-  /** Whether the file being written, of which so much is `filled`, is to wait for the checkpoint that frees the next one. */
+  /**
+   * Whether the file being written, of which so much is `filled`, is to wait for the checkpoint that frees the next
+   * one.
+   */
   isAhead(filled: number): boolean {
     if (this.isExhausted && !this.isStuck) return !this.#pace.allows(filled, this.#sealed - MAX_SEALED_FILES + 1);
     this.#pace.reset();
@@ -104,7 +109,8 @@ export class JournalSupply {
   /** Makes the first file. */
   async open(): Promise<JournalFile> {
     const { files, layout } = this.#parts;
-    for (const name of await files.list(layout.journal)) if (isSpare(name)) await files.unlink(join(layout.journal, name));
+    for (const name of await files.list(layout.journal))
+      if (isSpare(name)) await files.unlink(join(layout.journal, name));
     return this.#make();
   }
 

@@ -250,7 +250,8 @@ export class Journal {
     this.#sealLeft();
     // The next batch is on its way to the disk while this one is answered; what writes nothing settles after it, and
     // so does what can't be written: it was decided on this batch.
-    if (this.#supply.trouble === null && !this.#supply.isStuck && this.#queue.some(writesRecord)) this.#pump(shareOf(this.#queue.length, sent.entries.length));
+    if (this.#supply.trouble === null && !this.#supply.isStuck && this.#queue.some(writesRecord))
+      this.#pump(shareOf(this.#queue.length, sent.entries.length));
     this.#settle(sent.entries, sent.batch);
     if (this.#supplyFault !== null) this.#faulted([], this.#supplyFault);
     else if (this.#stopped) this.#fail([], "storage-unavailable");
@@ -354,7 +355,9 @@ export class Journal {
     return this.#lackRoom();
   }
 
-  /** Nothing can be written now: what waits goes on waiting, unless the disk is full, or no file can be opened for long. */
+  /**
+   * Nothing can be written now: what waits goes on waiting, unless the disk is full, or no file can be opened for long.
+   */
   #lackRoom(): null {
     const { lack, isStuck, isBusy } = this.#supply;
     if (isStuck) this.#refuse(isBusy ? "file" : "checkpoint-room");

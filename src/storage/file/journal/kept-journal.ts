@@ -29,10 +29,10 @@ export interface DoneFile {
 export const NO_RECORDS = Buffer.alloc(0);
 
 /**
- * Keeps what the files of some streams can't take, so that the journal file that has it can be freed for all others: the
- * records of just these streams, as frames of their own. They are still the journal's: each start, and each repair, brings
- * them to the streams' files again, before what the journal has after them. So nothing may be kept of a stream that is
- * deleted, once the journal forgets its deletion: it would come back.
+ * Keeps what the files of some streams can't take, so that the journal file that has it can be freed for all others:
+ * the records of just these streams, as frames of their own. They are still the journal's: each start, and each repair,
+ * brings them to the streams' files again, before what the journal has after them. So nothing may be kept of a stream
+ * that is deleted, once the journal forgets its deletion: it would come back.
  */
 export class KeptJournal {
   readonly #options: KeptJournalOptions;
@@ -44,8 +44,8 @@ export class KeptJournal {
   }
 
   /**
-   * Keeps what `file` has of the `harmed` streams, permanently, and nothing of the rest; of those of its streams that are
-   * deleted, nothing that older files had either. Doing it again changes nothing.
+   * Keeps what `file` has of the `harmed` streams, permanently, and nothing of the rest; of those of its streams that
+   * are deleted, nothing that older files had either. Doing it again changes nothing.
    */
   async keep(file: DoneFile, harmed: readonly FileStream[]): Promise<void> {
     const gone = new Set([...file.streams].filter(({ deleted }) => deleted).map(({ name }) => name));
@@ -60,10 +60,18 @@ export class KeptJournal {
 
   #narrow(sequence: number, names: ReadonlySet<string>): Promise<void> {
     if (names.size === 0) return this.#remove(sequence);
-    return this.#replace({ sequence, path: this.#options.layout.keptJournalFile(sequence), isKept: true }, names, ({ name }) => names.has(name));
+    return this.#replace(
+      { sequence, path: this.#options.layout.keptJournalFile(sequence), isKept: true },
+      names,
+      ({ name }) => names.has(name),
+    );
   }
 
-  async #replace({ sequence, path, isKept = false }: Omit<DoneFile, "streams">, names: ReadonlySet<string>, isWanted: WantedStream): Promise<void> {
+  async #replace(
+    { sequence, path, isKept = false }: Omit<DoneFile, "streams">,
+    names: ReadonlySet<string>,
+    isWanted: WantedStream,
+  ): Promise<void> {
     const { files, layout } = this.#options;
     const bytes = (await readWhole(files, path)) ?? NO_RECORDS;
     const kept = keepStreams(framesOf(path, bytes, sequence, isKept), isWanted);
@@ -81,10 +89,16 @@ export class KeptJournal {
   }
 }
 
-/** What this process wrote, or has read before, is sound: else it is kept where it is, and the next start says what is wrong. */
+/**
+ * What this process wrote, or has read before, is sound: else it is kept where it is, and the next start says what is
+ * wrong.
+ */
 function framesOf(path: string, bytes: Buffer, sequence: number, isKept: boolean): readonly Frame[] {
   const first = decodeFrame(bytes, 0);
-  const read = first === null ? null : readJournalFile(bytes, { sequence, directoryId: first.directoryId, lastBatch: null, isKept });
+  const read =
+    first === null
+      ? null
+      : readJournalFile(bytes, { sequence, directoryId: first.directoryId, lastBatch: null, isKept });
   if (read?.damages.length === 0) return read.frames;
   throw new Error(`journal file ${path} was damaged since it was written, at byte ${read?.damages[0]?.offset ?? 0}`);
 }
@@ -112,14 +126,21 @@ export function keepStreams(
 }
 
 /** Puts frames in the place of what was kept of the journal file `sequence`, permanently. There is at least one. */
-export async function writeKept({ files, layout, sequence }: KeptJournalOptions & { readonly sequence: number }, frames: readonly Frame[]): Promise<void> {
+export async function writeKept(
+  { files, layout, sequence }: KeptJournalOptions & { readonly sequence: number },
+  frames: readonly Frame[],
+): Promise<void> {
   const last = frames.at(-1);
   if (last === undefined) throw new RangeError(`nothing is to be kept of journal file ${sequence}`);
   const { batch, directoryId } = last;
   const bound = new Set<number>();
   const framed = frames.map((frame) => {
     for (const { handle, identity } of decodeHeads(frame)) if (identity !== null) bound.add(handle);
-    return encodeFrame({ sequence, batch: frame.batch, directoryId, handles: bound.size, fileBytes: 0 }, frame.recordCount, frame.records);
+    return encodeFrame(
+      { sequence, batch: frame.batch, directoryId, handles: bound.size, fileBytes: 0 },
+      frame.recordCount,
+      frame.records,
+    );
   });
   // The last frame has no record: where it is missing, so may be others.
   const end = encodeFrame({ sequence, batch, directoryId, handles: bound.size, fileBytes: 0 }, 0, NO_RECORDS);

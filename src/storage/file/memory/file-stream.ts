@@ -1,4 +1,14 @@
-import type { AppendRecord, DamagedStreamError, OldestPart, Position, Settlement, Standing, StoredStream, StreamConfig, StreamObserver } from "../../storage.js";
+import type {
+  AppendRecord,
+  DamagedStreamError,
+  OldestPart,
+  Position,
+  Settlement,
+  Standing,
+  StoredStream,
+  StreamConfig,
+  StreamObserver,
+} from "../../storage.js";
 import { MutableState } from "../../state.js";
 import { AppendIndex, indexOfOne, UNKNOWN_INDEX } from "../format/append-index.js";
 import { Lineage } from "./lineage.js";
@@ -116,7 +126,10 @@ export class FileStream implements StoredStream {
   hasUnsyncedSidecar = false;
   /** Records of it are still being read: how long its segments should be is not known yet. */
   recovering = false;
-  /** The last of the stream's file operations that run one after another; first, the way out of its directory of what had the name before. */
+  /**
+   * The last of the stream's file operations that run one after another; first, the way out of its directory of what
+   * had the name before.
+   */
   work: Promise<void> = NO_WORK;
   /** Whether the stream layer has it. */
   handedOut = false;
@@ -210,7 +223,8 @@ export class FileStream implements StoredStream {
   segmentStartBefore(position: Position): Position {
     const { position: earliest, segmentStart } = this.earliestPlace;
     if (position <= earliest && (position > segmentStart || position === earliest)) return segmentStart;
-    if (position <= this.lineage.end && position > 0) return this.lineage.at(position - 1).owner.segmentStartBefore(position);
+    if (position <= this.lineage.end && position > 0)
+      return this.lineage.at(position - 1).owner.segmentStartBefore(position);
     // One that a reader still holds while it is dropped sorts where it did before.
     return this.segmentAt(position - 1)?.start ?? position;
   }
@@ -223,7 +237,8 @@ export class FileStream implements StoredStream {
     const { position: earliest, segmentStart } = this.earliestPlace;
     if (start === segmentStart && start + length === earliest) return true;
     const position = start + length;
-    if (position <= this.lineage.end && position > 0) return this.lineage.at(position - 1).owner.hasSegment(start, length);
+    if (position <= this.lineage.end && position > 0)
+      return this.lineage.at(position - 1).owner.hasSegment(start, length);
     const segment = this.segmentAt(start);
     return segment !== undefined && segment.start === start && length <= segment.length;
   }
@@ -249,9 +264,11 @@ export class FileStream implements StoredStream {
     if (length > 0) {
       const { start } = this.reservedSegment;
       const used = position - start;
-      const isFull = used + length > roll.bytes || (roll.ageMs < Infinity && atMs - this.reservedSegment.firstAtMs >= roll.ageMs);
+      const isFull =
+        used + length > roll.bytes || (roll.ageMs < Infinity && atMs - this.reservedSegment.firstAtMs >= roll.ageMs);
       // It goes, or it can't be read: whatever was reserved meanwhile and taken back.
-      const isLost = start < Math.max(this.earliest, this.pendingTrim?.position ?? 0) || this.damagedSegments?.has(start) === true;
+      const isLost =
+        start < Math.max(this.earliest, this.pendingTrim?.position ?? 0) || this.damagedSegments?.has(start) === true;
       if (used === 0 || isFull || isLost) this.reservedSegment = { start: position, firstAtMs: atMs };
     }
     this.reservedTail = position + length;
@@ -272,7 +289,10 @@ export class FileStream implements StoredStream {
     this.boundSequence = -1;
   }
 
-  /** What is reserved when nothing is on its way. `NaN` is a float, as each time is: V8 need not convert the object later. */
+  /**
+   * What is reserved when nothing is on its way. `NaN` is a float, as each time is: V8 need not convert the object
+   * later.
+   */
   #lastSegment(): ReservedSegment {
     const last = this.#last;
     return last !== undefined && endOf(last) > this.earliest ? last : { start: this.state.tail, firstAtMs: NaN };

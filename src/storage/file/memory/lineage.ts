@@ -29,7 +29,9 @@ export class Lineage<T> {
 
   /** That of a stream which shares what `parent` has before `point`. */
   static of<T extends Source<T>>(parent: T, point: Position): Lineage<T> {
-    const inherited = parent.lineage.ranges.filter(({ from }) => from < point).map((range) => ({ ...range, to: Math.min(range.to, point) }));
+    const inherited = parent.lineage.ranges
+      .filter(({ from }) => from < point)
+      .map((range) => ({ ...range, to: Math.min(range.to, point) }));
     const own = parent.lineage.end;
     return new Lineage(point > own ? [...inherited, { owner: parent, from: own, to: point }] : inherited);
   }
@@ -44,7 +46,8 @@ export class Lineage<T> {
       else high = middle - 1;
     }
     const found = this.ranges[low];
-    if (found === undefined || position < found.from || position >= found.to) throw new RangeError(`position ${position} is not inherited`);
+    if (found === undefined || position < found.from || position >= found.to)
+      throw new RangeError(`position ${position} is not inherited`);
     return found;
   }
 }

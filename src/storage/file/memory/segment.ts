@@ -1,7 +1,9 @@
 import type { OldestPart, Position } from "../../storage.js";
 import type { AppendIndex } from "../format/append-index.js";
 
-/** A segment of a stream: `length` bytes of it are durable, `crc` is that of the bytes already in the segment's file. */
+/**
+ * A segment of a stream: `length` bytes of it are durable, `crc` is that of the bytes already in the segment's file.
+ */
 export interface Segment {
   readonly start: Position;
   length: number;

@@ -218,7 +218,13 @@ export class TailCache {
     return this.#slab.subarray(this.#slabUsed - length, this.#slabUsed);
   }
 
-  #push(stream: CachedStream, segmentStart: Position, position: Position, payload: Buffer, writtenCrc: number | null): void {
+  #push(
+    stream: CachedStream,
+    segmentStart: Position,
+    position: Position,
+    payload: Buffer,
+    writtenCrc: number | null,
+  ): void {
     const { length } = payload;
     const isShared = length >= OWN_BLOCK_BYTES;
     let bytes = payload;
@@ -232,7 +238,8 @@ export class TailCache {
 
   /** New memory costs more than to fill it: the system clears each page, and V8 looks for what can go. */
   #spare({ bytes, isShared }: TailBlock): void {
-    if (!isShared && bytes.length === MAX_BLOCK_BYTES && this.#spares.length < MAX_SPARE_BLOCKS) this.#spares.push(bytes);
+    if (!isShared && bytes.length === MAX_BLOCK_BYTES && this.#spares.length < MAX_SPARE_BLOCKS)
+      this.#spares.push(bytes);
   }
 
   #evict(): void {
@@ -251,7 +258,9 @@ export class TailCache {
   }
 }
 
-/** What a new block begins with: a stream that has filled its last one will fill this one, too, and it need not grow. */
+/**
+ * What a new block begins with: a stream that has filled its last one will fill this one, too, and it need not grow.
+ */
 function firstBytes(last: TailBlock | undefined): number {
   return last !== undefined && last.bytes.length === MAX_BLOCK_BYTES ? MAX_BLOCK_BYTES : MIN_BLOCK_BYTES;
 }

@@ -15,7 +15,9 @@ export interface ForkMendingOptions {
   readonly replace: (checked: CheckedStream, sidecar: Sidecar) => Promise<void>;
 }
 
-/** Where a fork and its source disagree, and what was done about it, or is to be done; `null`: nothing helps but a copy. */
+/**
+ * Where a fork and its source disagree, and what was done about it, or is to be done; `null`: nothing helps but a copy.
+ */
 export interface MendedFork {
   readonly finding: Finding;
   readonly mend: string | null;
@@ -28,7 +30,11 @@ interface Mend {
 }
 
 /** What a fork says of itself is right: its source learns of it, and forgets what is nowhere. */
-export async function* mendForks(options: ForkMendingOptions, facts: StreamFactFinder, relations: ForkRelations): AsyncGenerator<MendedFork> {
+export async function* mendForks(
+  options: ForkMendingOptions,
+  facts: StreamFactFinder,
+  relations: ForkRelations,
+): AsyncGenerator<MendedFork> {
   const { layout, apply, planned } = options;
   const mends = new Map<string, Mend[]>();
   const find = async (name: string): Promise<FoundStream> => {
@@ -46,15 +52,25 @@ export async function* mendForks(options: ForkMendingOptions, facts: StreamFactF
   }
   for (const [source, ofSource] of mends) {
     if (apply) await changeForks(options, layout.streamDirectory(source), ofSource);
-    for (const { finding, change } of ofSource) yield { finding, mend: change.neededBefore === null ? "take a fork off its list" : "put its list of forks right" };
+    for (const { finding, change } of ofSource)
+      yield {
+        finding,
+        mend: change.neededBefore === null ? "take a fork off its list" : "put its list of forks right",
+      };
   }
 }
 
-async function changeForks({ check, replace }: ForkMendingOptions, directory: string, mends: readonly Mend[]): Promise<void> {
+async function changeForks(
+  { check, replace }: ForkMendingOptions,
+  directory: string,
+  mends: readonly Mend[],
+): Promise<void> {
   const checked = await check(directory);
   if (checked.sidecar === null) return;
   const forks = new Map(checked.sidecar.forks);
-  for (const { change: { fork, neededBefore } } of mends) {
+  for (const {
+    change: { fork, neededBefore },
+  } of mends) {
     if (neededBefore === null) forks.delete(fork);
     else forks.set(fork, neededBefore);
   }

@@ -50,7 +50,11 @@ export function shortStreams(survey: Survey): ShortStream[] {
   const present = [...survey.streams.values()].filter(({ deleted }) => !deleted);
   // Of two with the same name the one named first is deleted, also where that record is lost.
   const holders = new Map(present.map((stream) => [stream.directory, stream]));
-  return [...holders.values()].filter((stream) => (isApplicable(stream, survey) && (stream.gap !== null || stream.suspect)) || isLostWithAll(stream)).map(shortStream);
+  return [...holders.values()]
+    .filter(
+      (stream) => (isApplicable(stream, survey) && (stream.gap !== null || stream.suspect)) || isLostWithAll(stream),
+    )
+    .map(shortStream);
 }
 
 /** Whether recovery has files to apply the stream's records to, or makes them. */
@@ -78,20 +82,28 @@ function shortStream(stream: JournaledStream): ShortStream {
 }
 
 /**
- * Applies all sound records of the journal to the streams' own files, as a start of the server does, and leaves a journal
- * that holds nothing but what could not be applied: that is kept for the next start. Streams that have lost records are
- * refused from then on.
+ * Applies all sound records of the journal to the streams' own files, as a start of the server does, and leaves a
+ * journal that holds nothing but what could not be applied: that is kept for the next start. Streams that have lost
+ * records are refused from then on.
  *
- * Until the last step the journal stays as it is: when it is damaged no server starts on it, and doing it all again does
- * the same. Returns the streams whose records are kept because their files can't take them.
+ * Until the last step the journal stays as it is: when it is damaged no server starts on it, and doing it all again
+ * does the same. Returns the streams whose records are kept because their files can't take them.
  */
-export async function settleJournal(options: SettlementOptions, survey: Survey, { short, lastBatch }: Decisions): Promise<FileStream[]> {
+export async function settleJournal(
+  options: SettlementOptions,
+  survey: Survey,
+  { short, lastBatch }: Decisions,
+): Promise<FileStream[]> {
   const { files, layout, damaged } = options;
   const isWhole = survey.damages.length === 0 && survey.superseded.size === 0;
   const journal = isWhole ? survey.files : only(survey.files, ({ id }) => !survey.superseded.has(id));
   const left = await applyAll({ ...options, lastBatch }, journal, short);
   const next = Math.max(...survey.files.map(({ sequence }) => sequence)) + 1;
-  const empty = encodeFrame({ sequence: next, batch: lastBatch + 1, directoryId: options.directoryId, handles: 0, fileBytes: SECTOR_BYTES }, 0, NO_RECORDS);
+  const empty = encodeFrame(
+    { sequence: next, batch: lastBatch + 1, directoryId: options.directoryId, handles: 0, fileBytes: SECTOR_BYTES },
+    0,
+    NO_RECORDS,
+  );
   await replaceFile(files, layout.journalFile(next), empty);
   await files.syncDirectory(layout.journal);
   const isKept = survey.damages.length > 0 || short.length > 0;
@@ -107,8 +119,14 @@ export async function settleJournal(options: SettlementOptions, survey: Survey, 
 }
 
 /** Keeps what a file has of these streams; returns where, `null` when it has nothing of them. */
-async function keepLeft({ files, layout, damaged, survey }: SettlementOptions & { readonly survey: Survey }, { path, sequence, frames, bindings }: SurveyedFile, ids: ReadonlySet<string>, isWhole: boolean): Promise<string | null> {
-  const kept = ids.size === 0 ? [] : keepStreams(withBindings(await frames(), bindings, survey), ({ id }) => ids.has(id));
+async function keepLeft(
+  { files, layout, damaged, survey }: SettlementOptions & { readonly survey: Survey },
+  { path, sequence, frames, bindings }: SurveyedFile,
+  ids: ReadonlySet<string>,
+  isWhole: boolean,
+): Promise<string | null> {
+  const kept =
+    ids.size === 0 ? [] : keepStreams(withBindings(await frames(), bindings, survey), ({ id }) => ids.has(id));
   if (kept.length === 0) return null;
   const target = layout.keptJournalFile(sequence);
   if (target === path && !isWhole) await damaged.copy(path, (await readWhole(files, path)) ?? NO_RECORDS);
@@ -117,26 +135,45 @@ async function keepLeft({ files, layout, damaged, survey }: SettlementOptions & 
 }
 
 /** The frames with records that say what those handles stand for of which only a damaged one said it. */
-function withBindings(frames: readonly Frame[], bindings: SurveyedFile["bindings"], { streams }: Survey): readonly Frame[] {
+function withBindings(
+  frames: readonly Frame[],
+  bindings: SurveyedFile["bindings"],
+  { streams }: Survey,
+): readonly Frame[] {
   const bound = new Set<number>();
   return frames.map((frame) => {
     const missing: Buffer[] = [];
     for (const { handle, identity, position } of decodeRecords(frame)) {
       const known = bindings.get(handle);
-      if (identity === null && !bound.has(handle) && known !== undefined) missing.push(encodeBinding(handle, known, Math.min(position, streams.get(known.id)?.tail ?? position)));
+      if (identity === null && !bound.has(handle) && known !== undefined)
+        missing.push(encodeBinding(handle, known, Math.min(position, streams.get(known.id)?.tail ?? position)));
       bound.add(handle);
     }
-    return { ...frame, recordCount: frame.recordCount + missing.length, records: Buffer.concat([...missing, frame.records]) };
+    return {
+      ...frame,
+      recordCount: frame.recordCount + missing.length,
+      records: Buffer.concat([...missing, frame.records]),
+    };
   });
 }
 
 /**
  * Applies records of journal files that were set aside to these streams, by id, whose files could not take them then.
- * Those of them that have lost records are refused: nothing of what is kept is asked for again, up to batch `lastBatch`.
+ * Those of them that have lost records are refused: nothing of what is kept is asked for again, up to batch
+ * `lastBatch`.
  */
-export async function applyKept(options: SettlementOptions, kept: Survey, ids: ReadonlySet<string>, lastBatch: number): Promise<void> {
+export async function applyKept(
+  options: SettlementOptions,
+  kept: Survey,
+  ids: ReadonlySet<string>,
+  lastBatch: number,
+): Promise<void> {
   const short = shortStreams(kept).filter(({ id }) => ids.has(id));
-  await applyAll({ ...options, lastBatch }, only(kept.files, ({ id }) => ids.has(id)), short);
+  await applyAll(
+    { ...options, lastBatch },
+    only(kept.files, ({ id }) => ids.has(id)),
+    short,
+  );
 }
 
 /**
@@ -150,7 +187,9 @@ function only(files: readonly SurveyedFile[], isWanted: WantedStream): SurveyedF
   }));
 }
 
-/** Streams that are there, and whose files lack records that were set aside, or may lack some that were damaged there. */
+/**
+ * Streams that are there, and whose files lack records that were set aside, or may lack some that were damaged there.
+ */
 export function behindKept(kept: Survey, present: Survey): JournaledStream[] {
   const isGone = (id: string): boolean => present.streams.get(id)?.deleted === true;
   return [...kept.streams.values()].filter((stream) => {
@@ -174,7 +213,14 @@ async function applyAll(
   const state = new EngineState({ clock, log, onFault: fault }).on("blocked", fault);
   const parts = { files, layout, clock, log, state };
   const own = streamFiles(parts, { tailCacheBytes: CACHE_BYTES });
-  const { unopened } = await recover({ ...parts, ...own, directoryId, maxUnwrittenBytes: CACHE_BYTES / 2, journal, lastBatch });
+  const { unopened } = await recover({
+    ...parts,
+    ...own,
+    directoryId,
+    maxUnwrittenBytes: CACHE_BYTES / 2,
+    journal,
+    lastBatch,
+  });
   const left: FileStream[] = [];
   for (const name of unopened.names()) {
     const stream = await unopened.open(name);

@@ -36,7 +36,7 @@ async function isFramed(files: Files, path: string, length: number): Promise<boo
 }
 
 function areMessages(lines: Buffer): boolean {
-  for (let start = 0; start < lines.length; ) {
+  for (let start = 0; start < lines.length;) {
     const end = lines.indexOf(LINE_FEED, start);
     if (lines[end - 1] !== COMMA || !isJson(lines.toString("utf8", start, end - 1))) return false;
     start = end + 1;

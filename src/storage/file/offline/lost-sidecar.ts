@@ -14,17 +14,23 @@ export interface Journals {
 }
 
 /**
- * What the journal knows of the stream whose sidecar is lost. What was set aside is older and knows more of its beginning,
- * but may be an earlier stream's of the name, whose bytes must never get into this one: `null` where nobody can tell.
+ * What the journal knows of the stream whose sidecar is lost. What was set aside is older and knows more of its
+ * beginning, but may be an earlier stream's of the name, whose bytes must never get into this one: `null` where nobody
+ * can tell.
  */
-export function knownOf({ sidecarBytes }: CheckedStream, { present, kept }: Journals): JournaledStream | null | undefined {
+export function knownOf(
+  { sidecarBytes }: CheckedStream,
+  { present, kept }: Journals,
+): JournaledStream | null | undefined {
   if (kept === undefined) return present;
   const id = present?.identity.id ?? writtenId(sidecarBytes);
   if (id === undefined) return null;
   return kept.identity.id === id ? kept : present;
 }
 
-/** Whether nothing is wrong with a stream but what a notice says: that its files lack records, which can be applied now. */
+/**
+ * Whether nothing is wrong with a stream but what a notice says: that its files lack records, which can be applied now.
+ */
 export function isToldOnly(journaled: JournaledStream | undefined, survey: Survey): boolean {
   return journaled !== undefined && journaled.isTold && isApplicable(journaled, survey);
 }
@@ -39,7 +45,14 @@ export function isStale({ claimed, id }: Sidecar, journaled: JournaledStream | u
   return claimed && journaled?.identity.id !== id;
 }
 
-/** In words why the stream with a sound sidecar is not the one that should be there, `null` where it is; one that is deleted may be. */
-export function problemWithHolder(checked: CheckedStream, journaled: JournaledStream | undefined, { streams }: Survey): string | null {
+/**
+ * In words why the stream with a sound sidecar is not the one that should be there, `null` where it is; one that is
+ * deleted may be.
+ */
+export function problemWithHolder(
+  checked: CheckedStream,
+  journaled: JournaledStream | undefined,
+  { streams }: Survey,
+): string | null {
   return streams.get(checked.sidecar?.id ?? "")?.deleted === true ? null : problemWithOwner(checked, journaled);
 }

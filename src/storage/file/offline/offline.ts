@@ -19,7 +19,8 @@ export async function openOffline(root: string, force: boolean): Promise<Offline
   const layout = new Layout(root);
   try {
     const directoryId = await readMarker(files, layout);
-    if (directoryId === null) throw new DirectoryError(`${root} is not a data directory of streamdir: ${layout.marker} is missing`);
+    if (directoryId === null)
+      throw new DirectoryError(`${root} is not a data directory of streamdir: ${layout.marker} is missing`);
     await assertUnlocked(files, layout.lock, force);
     return { files, layout, directoryId };
   } catch (error) {

@@ -25,7 +25,11 @@ export interface RelativesOptions {
 }
 
 /** Finds the relatives of a stream whose sidecar is lost, or says in words why nobody can tell whose they are. */
-export function relativesOf(options: RelativesOptions, checked: CheckedStream, journaled: JournaledStream | undefined): Relatives | string {
+export function relativesOf(
+  options: RelativesOptions,
+  checked: CheckedStream,
+  journaled: JournaledStream | undefined,
+): Relatives | string {
   const { relations } = options;
   const id = journaled?.identity.id ?? ownIdOf(relations, checked);
   if (typeof id === "object") return id.unknown;
@@ -33,25 +37,38 @@ export function relativesOf(options: RelativesOptions, checked: CheckedStream, j
   if (typeof reference === "string") return reference;
   const forkedFrom = journaled === undefined ? originOf(reference) : journaled.identity.config.forkedFrom;
   const [start] = checked.starts;
-  const keepsInherited = forkedFrom !== null && (reference === null ? start === undefined || start === forkedFrom.point : reference.neededBefore > 0);
+  const keepsInherited =
+    forkedFrom !== null &&
+    (reference === null ? start === undefined || start === forkedFrom.point : reference.neededBefore > 0);
   const known = id ?? reference?.id ?? null;
   return { id: known, forkedFrom, keepsInherited, ...forksOf(relations, known) };
 }
 
 /** The id that its forks give it. Of another stream that had the name they must not get the bytes. */
-function ownIdOf(relations: ForkRelations, { name, sidecarBytes }: CheckedStream): string | undefined | { readonly unknown: string } {
+function ownIdOf(
+  relations: ForkRelations,
+  { name, sidecarBytes }: CheckedStream,
+): string | undefined | { readonly unknown: string } {
   const ids = name === null ? [] : relations.idsOf(name);
   const written = writtenId(sidecarBytes);
-  if (written !== undefined && (ids.length === 0 || ids.includes(written))) return ids.length > 0 || relations.referenceTo(written) !== null ? written : undefined;
+  if (written !== undefined && (ids.length === 0 || ids.includes(written)))
+    return ids.length > 0 || relations.referenceTo(written) !== null ? written : undefined;
   if (ids.length === 0) return undefined;
   if (ids.length === 1 && written === undefined) return ids[0];
-  return { unknown: `streams were forked from ${ids.join(" and ")} of this name, and nobody can tell whether this is it: put it back from a copy` };
+  return {
+    unknown: `streams were forked from ${ids.join(" and ")} of this name, and nobody can tell whether this is it: put it back from a copy`,
+  };
 }
 
 /** A fork's own bytes begin where those end that it needs of its source. */
-function referenceByPlace({ relations, isOnlyLost }: RelativesOptions, { starts }: CheckedStream): Reference | string | null {
+function referenceByPlace(
+  { relations, isOnlyLost }: RelativesOptions,
+  { starts }: CheckedStream,
+): Reference | string | null {
   const [start] = starts;
-  const candidates = [...relations.unmatched()].filter(({ neededBefore }) => neededBefore > 0 && (start === undefined || neededBefore === start));
+  const candidates = [...relations.unmatched()].filter(
+    ({ neededBefore }) => neededBefore > 0 && (start === undefined || neededBefore === start),
+  );
   const [only] = candidates;
   if (only === undefined) return null;
   if (candidates.length === 1 && isOnlyLost && start !== undefined) return only;

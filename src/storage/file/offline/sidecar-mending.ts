@@ -35,7 +35,8 @@ function* candidates(bytes: Buffer, body: Buffer): Generator<Candidate> {
   const trailer = Buffer.from(`"crc32": "${crc32(body).toString(16).padStart(8, "0")}"\n}\n`);
   const wrong = [...trailer.keys()].filter((index) => trailer[index] !== bytes[body.length + index]);
   const [only] = wrong;
-  if (only !== undefined && wrong.length === 1) yield { bytes: Buffer.concat([body, trailer]), offset: body.length + only };
+  if (only !== undefined && wrong.length === 1)
+    yield { bytes: Buffer.concat([body, trailer]), offset: body.length + only };
   if (written === undefined) return;
   for (const { offset, change } of byteChanges((crc32(body) ^ parseInt(written, 16)) >>> 0, body.length)) {
     const changed = Buffer.from(bytes);
@@ -57,5 +58,8 @@ function soundSidecar(candidate: Candidate): MendedSidecar | null {
 /** The sidecar without these indexes of its segments: where their appends end is not known any more. */
 export function withoutIndexes(sidecar: Sidecar, lost: readonly LostIndex[]): Sidecar {
   const starts = new Set(lost.map(({ start }) => start));
-  return { ...sidecar, segments: sidecar.segments.map((segment) => (starts.has(segment.start) ? { ...segment, index: null } : segment)) };
+  return {
+    ...sidecar,
+    segments: sidecar.segments.map((segment) => (starts.has(segment.start) ? { ...segment, index: null } : segment)),
+  };
 }

@@ -30,9 +30,15 @@ export interface RebuildOptions {
  * done. A stream of which not all is known is closed: then no retried append is stored twice, nothing follows an end
  * that readers were told of, and no position is given out again.
  */
-export async function rebuildSidecar(options: RebuildOptions, checked: CheckedStream, journaled: JournaledStream | undefined, relatives: Relatives): Promise<RebuiltSidecar | string> {
+export async function rebuildSidecar(
+  options: RebuildOptions,
+  checked: CheckedStream,
+  journaled: JournaledStream | undefined,
+  relatives: Relatives,
+): Promise<RebuiltSidecar | string> {
   const name = journaled?.identity.name ?? checked.name;
-  if (name === null) return "its name can't be told from its directory: put its meta.json back from a copy, or remove the directory";
+  if (name === null)
+    return "its name can't be told from its directory: put its meta.json back from a copy, or remove the directory";
   if (journaled?.createdHere === true) return claimed(journaled);
   const limit = journaled?.firstPosition ?? Infinity;
   const segments = await attempt(() => segmentsOf(options, checked, limit));
@@ -40,10 +46,15 @@ export async function rebuildSidecar(options: RebuildOptions, checked: CheckedSt
   const extent = extentOf(segments, relatives);
   if (typeof extent === "string") return extent;
   // What the journal goes on with comes behind the segments.
-  if (Math.max(extent.tail, journaled?.tail ?? 0) < relatives.lastPoint) return `its segments end at ${extent.tail}, but a fork of it begins at ${relatives.lastPoint}: put them back from a copy`;
+  if (Math.max(extent.tail, journaled?.tail ?? 0) < relatives.lastPoint)
+    return `its segments end at ${extent.tail}, but a fork of it begins at ${relatives.lastPoint}: put them back from a copy`;
   if (journaled === undefined) return guess({ ...options, name, directory: checked.directory, relatives }, extent);
-  if (extent.tail < limit) return `its segments end at ${extent.tail}, but the journal says that it had ${limit} bytes: put them back from a copy`;
-  return { sidecar: closedAt(journaled.identity, extent, relatives), unknown: `${unknownBefore(extent, relatives)}${UNKNOWN_STATE}` };
+  if (extent.tail < limit)
+    return `its segments end at ${extent.tail}, but the journal says that it had ${limit} bytes: put them back from a copy`;
+  return {
+    sidecar: closedAt(journaled.identity, extent, relatives),
+    unknown: `${unknownBefore(extent, relatives)}${UNKNOWN_STATE}`,
+  };
 }
 
 /** Which positions a stream has, and the segments with its own. */
@@ -53,20 +64,27 @@ interface Extent {
   readonly segments: readonly SegmentEntry[];
 }
 
-/** A fork that shares bytes has its own right behind them. What comes before any other first segment has been dropped. */
+/**
+ * A fork that shares bytes has its own right behind them. What comes before any other first segment has been dropped.
+ */
 function extentOf(segments: readonly SegmentEntry[], { forkedFrom, keepsInherited }: Relatives): Extent | string {
   const point = keepsInherited ? forkedFrom?.point : undefined;
   const start = segments[0]?.start ?? point ?? 0;
-  if (point !== undefined && start !== point) return `its bytes from ${point} to ${start} are missing: put them back from a copy`;
-  const earliest = keepsInherited && forkedFrom !== null ? forkedFrom.earliest : { position: start, segmentStart: start };
+  if (point !== undefined && start !== point)
+    return `its bytes from ${point} to ${start} are missing: put them back from a copy`;
+  const earliest =
+    keepsInherited && forkedFrom !== null ? forkedFrom.earliest : { position: start, segmentStart: start };
   const last = segments.at(-1);
   return { earliest, tail: last === undefined ? start : last.start + last.length, segments };
 }
 
 /** What can't be known of the stream's beginning, in words. */
 function unknownBefore({ earliest: { position } }: Extent, { forkedFrom, keepsInherited }: Relatives): string {
-  if (keepsInherited) return `whether it has dropped any of what it shares with ${JSON.stringify(forkedFrom?.name)} is not known: it has all of it from ${position} on; `;
-  return position === 0 ? "" : `it begins at ${position}, and the offset that readers have for this place may be refused; `;
+  if (keepsInherited)
+    return `whether it has dropped any of what it shares with ${JSON.stringify(forkedFrom?.name)} is not known: it has all of it from ${position} on; `;
+  return position === 0
+    ? ""
+    : `it begins at ${position}, and the offset that readers have for this place may be refused; `;
 }
 
 const ORIGIN = { position: 0, segmentStart: 0 };
@@ -74,7 +92,19 @@ const UNKNOWN_STATE = "its producers, its Stream-Seq and whether it was closed a
 
 /** All that the stream ever was is in the journal: the directory only has to be its own. */
 function claimed({ identity }: JournaledStream): RebuiltSidecar {
-  return { sidecar: { ...identity, state: new MutableState(), earliest: ORIGIN, forks: null, softDeleted: false, segments: [], batch: 0, claimed: true }, unknown: "nothing is lost: the journal has all of it" };
+  return {
+    sidecar: {
+      ...identity,
+      state: new MutableState(),
+      earliest: ORIGIN,
+      forks: null,
+      softDeleted: false,
+      segments: [],
+      batch: 0,
+      claimed: true,
+    },
+    unknown: "nothing is lost: the journal has all of it",
+  };
 }
 
 interface GuessOptions extends RebuildOptions {
@@ -83,18 +113,32 @@ interface GuessOptions extends RebuildOptions {
   readonly relatives: Relatives;
 }
 
-async function guess({ files, newId, nowMs, name, directory, relatives }: GuessOptions, extent: Extent): Promise<RebuiltSidecar> {
+async function guess(
+  { files, newId, nowMs, name, directory, relatives }: GuessOptions,
+  extent: Extent,
+): Promise<RebuiltSidecar> {
   const { forkedFrom, forks } = relatives;
   const paths = extent.segments.map(({ start, length }) => ({ path: segmentPath(directory, start), length }));
   const isJson = await isJsonFramed(files, paths);
-  const config: StreamConfig = { contentType: isJson ? "application/json" : "application/octet-stream", createdAtMs: nowMs, ttlSeconds: null, expiresAtMs: null, forkedFrom };
-  const dropped = extent.earliest.position > 0 && forkedFrom === null ? "what was before is dropped, or lost if it was a fork; " : "";
+  const config: StreamConfig = {
+    contentType: isJson ? "application/json" : "application/octet-stream",
+    createdAtMs: nowMs,
+    ttlSeconds: null,
+    expiresAtMs: null,
+    forkedFrom,
+  };
+  const dropped =
+    extent.earliest.position > 0 && forkedFrom === null ? "what was before is dropped, or lost if it was a fork; " : "";
   const deleted = forks === null ? "" : "if it was deleted and kept for its forks, delete it again; ";
   const unknown = `${unknownBefore(extent, relatives)}${dropped}${deleted}its last bytes may be those of an append that was never acknowledged; its content type is taken to be ${config.contentType}, its lifetime is lost and without end; ${UNKNOWN_STATE}`;
   return { sidecar: closedAt({ id: relatives.id ?? newId(), name, config }, extent, relatives), unknown };
 }
 
-function closedAt({ id, name, config }: Pick<Sidecar, "id" | "name" | "config">, { earliest, tail, segments }: Extent, { forks }: Relatives): Sidecar {
+function closedAt(
+  { id, name, config }: Pick<Sidecar, "id" | "name" | "config">,
+  { earliest, tail, segments }: Extent,
+  { forks }: Relatives,
+): Sidecar {
   const state = new MutableState(tail);
   state.closed = true;
   state.touchedAtMs = config.createdAtMs;
@@ -102,10 +146,14 @@ function closedAt({ id, name, config }: Pick<Sidecar, "id" | "name" | "config">,
 }
 
 /**
- * The segments that the files make up to `limit`. Only the last file may be longer than its segment: a crash may leave a
- * file that is no segment, and where two overlap nobody can tell which has the stream's bytes.
+ * The segments that the files make up to `limit`. Only the last file may be longer than its segment: a crash may leave
+ * a file that is no segment, and where two overlap nobody can tell which has the stream's bytes.
  */
-async function segmentsOf({ files, syncs, nowMs }: RebuildOptions, { directory, starts }: CheckedStream, limit: Position): Promise<SegmentEntry[] | string> {
+async function segmentsOf(
+  { files, syncs, nowMs }: RebuildOptions,
+  { directory, starts }: CheckedStream,
+  limit: Position,
+): Promise<SegmentEntry[] | string> {
   const segments: SegmentEntry[] = [];
   const used = starts.filter((start) => start < limit);
   for (const [index, start] of used.entries()) {
@@ -114,10 +162,19 @@ async function segmentsOf({ files, syncs, nowMs }: RebuildOptions, { directory, 
       const size = await file.size();
       const next = used[index + 1];
       const end = next ?? Math.min(limit, start + size);
-      if (next !== undefined && size > end - start) return `its files overlap from ${end} on, and nobody can tell which has its bytes: put it back from a copy`;
+      if (next !== undefined && size > end - start)
+        return `its files overlap from ${end} on, and nobody can tell which has its bytes: put it back from a copy`;
       if (size < end - start) return `its bytes from ${start + size} to ${end} are missing: put them back from a copy`;
       if (syncs) await file.sync();
-      if (end > start) segments.push({ start, length: end - start, crc: await crcOf(file, end - start), firstAtMs: nowMs, newestAtMs: nowMs, index: null });
+      if (end > start)
+        segments.push({
+          start,
+          length: end - start,
+          crc: await crcOf(file, end - start),
+          firstAtMs: nowMs,
+          newestAtMs: nowMs,
+          index: null,
+        });
     } finally {
       await file.close();
     }

@@ -7,10 +7,14 @@ import type { CheckedStream } from "../survey/stream-check.js";
 import type { StreamFactFinder } from "../survey/stream-facts.js";
 
 /**
- * Open streams of which nothing shows that they have not lost their end, where it is not known whose records were damaged;
- * those that have lost some for certain are not among them. `streams` are all that have a directory.
+ * Open streams of which nothing shows that they have not lost their end, where it is not known whose records were
+ * damaged; those that have lost some for certain are not among them. `streams` are all that have a directory.
  */
-export async function unprovenStreams(survey: Survey, facts: StreamFactFinder, streams: AsyncIterable<CheckedStream>): Promise<ShortStream[]> {
+export async function unprovenStreams(
+  survey: Survey,
+  facts: StreamFactFinder,
+  streams: AsyncIterable<CheckedStream>,
+): Promise<ShortStream[]> {
   const { damages } = survey;
   const found: ShortStream[] = [];
   if (damages.every(({ others }) => others === "nobody")) return found;
@@ -19,7 +23,12 @@ export async function unprovenStreams(survey: Survey, facts: StreamFactFinder, s
     if (!short.has(directory)) found.push({ id, name, directory, reason: reasonAt(tail), isLostWithAll: false });
   };
   for (const stream of facts.present.values()) {
-    const { identity: { id, name }, directory, ended, tail } = stream;
+    const {
+      identity: { id, name },
+      directory,
+      ended,
+      tail,
+    } = stream;
     const own = ownSidecar(stream);
     // Of one that its directory tells of, the sidecar is not in its place.
     const isOnlyHere = own === null ? isApplicable(stream, survey) : own.claimed || stream.isTold;
@@ -27,10 +36,18 @@ export async function unprovenStreams(survey: Survey, facts: StreamFactFinder, s
     if (isOnlyHere && !ended && mayHaveLost(damages, { id, batch }, stream)) note(id, name, directory, tail);
   }
   for await (const { directory, sidecar } of streams) {
-    if (sidecar === null || sidecar.claimed || sidecar.softDeleted || sidecar.state.closed || facts.deleted.has(sidecar.id)) continue;
+    if (
+      sidecar === null ||
+      sidecar.claimed ||
+      sidecar.softDeleted ||
+      sidecar.state.closed ||
+      facts.deleted.has(sidecar.id)
+    )
+      continue;
     const present = facts.present.get(directory);
     const journaled = present?.identity.id === sidecar.id ? present : undefined;
-    if (journaled?.ended !== true && mayHaveLost(damages, sidecar, journaled)) note(sidecar.id, sidecar.name, directory, journaled?.tail ?? sidecar.state.tail);
+    if (journaled?.ended !== true && mayHaveLost(damages, sidecar, journaled))
+      note(sidecar.id, sidecar.name, directory, journaled?.tail ?? sidecar.state.tail);
   }
   return found;
 }

@@ -2,7 +2,15 @@ import { join } from "node:path";
 import type { Position } from "../../storage.js";
 import { crc32 } from "../format/crc32.js";
 import { errorCode, isBusy, readFully, type Files } from "../disk/files.js";
-import { claimIdOf, isSpare, journalSequenceOf, keptSequenceOf, segmentPath, sidecarPath, type Layout } from "../format/layout.js";
+import {
+  claimIdOf,
+  isSpare,
+  journalSequenceOf,
+  keptSequenceOf,
+  segmentPath,
+  sidecarPath,
+  type Layout,
+} from "../format/layout.js";
 import { behindKept } from "./journal-settlement.js";
 import { newerThanJournal } from "../directory/catalog.js";
 import { describeDamage } from "../survey/damaged-place.js";
@@ -47,8 +55,8 @@ export interface VerifyOptions {
 const CONCURRENCY = 8;
 
 /**
- * Reads everything in a directory that no server has open and compares it with its checksums: the journal, each sidecar,
- * each segment, each name, and both sides of each fork. Changes nothing.
+ * Reads everything in a directory that no server has open and compares it with its checksums: the journal, each
+ * sidecar, each segment, each name, and both sides of each fork. Changes nothing.
  */
 export async function verifyDirectory(options: VerifyOptions): Promise<VerifySummary> {
   const survey = await surveyJournal(options);
@@ -95,7 +103,10 @@ class Verification {
     this.#bytes += survey.files.reduce((sum, { bytes }) => sum + bytes, 0);
     for (const finding of journalFindings(survey, layout)) this.#report(finding);
     for (const { identity, directory } of behindKept(await surveyKept(this.#options), survey)) {
-      this.#report({ ...aboutFile(directory, `it lacks records that were set aside in ${layout.damaged}`), stream: identity.name });
+      this.#report({
+        ...aboutFile(directory, `it lacks records that were set aside in ${layout.damaged}`),
+        stream: identity.name,
+      });
     }
     for (const stream of survey.streams.values()) if (!stream.deleted) await this.#checkBypassed(stream);
     for (const facts of this.#facts.unwritten()) this.#relations.note(facts);
@@ -112,8 +123,15 @@ class Verification {
     }
     await this.#checkForks();
     const notes = [...(await notesOn(files, layout)), ...this.#givenUp];
-    if (this.#givenUpCount > this.#givenUp.length) notes.push(`${this.#givenUpCount - this.#givenUp.length} more losses were accepted`);
-    return { streams: this.#streams, bytes: this.#bytes, journalFiles: survey.files.length, notes, findings: this.#findings };
+    if (this.#givenUpCount > this.#givenUp.length)
+      notes.push(`${this.#givenUpCount - this.#givenUp.length} more losses were accepted`);
+    return {
+      streams: this.#streams,
+      bytes: this.#bytes,
+      journalFiles: survey.files.length,
+      notes,
+      findings: this.#findings,
+    };
   }
 
   #report(finding: Finding): void {
@@ -146,7 +164,8 @@ class Verification {
 
   async *#directories(shards: readonly string[]): AsyncGenerator<string> {
     for (const shard of shards) {
-      if (!/^[0-9a-f]{2}$/.test(shard)) this.#report(aboutFile(join(this.#options.layout.streams, shard), "it is no directory of streams"));
+      if (!/^[0-9a-f]{2}$/.test(shard))
+        this.#report(aboutFile(join(this.#options.layout.streams, shard), "it is no directory of streams"));
       else yield* await this.#entriesOf(shard);
     }
   }
@@ -159,9 +178,13 @@ class Verification {
       part = done;
       this.#show();
     };
-    const checked = await checkStream({ ...this.#options, trimmedTo: journaled?.trimmedTo ?? 0, readSegments: true, onBytes }, directory);
+    const checked = await checkStream(
+      { ...this.#options, trimmedTo: journaled?.trimmedTo ?? 0, readSegments: true, onBytes },
+      directory,
+    );
     // What is left of a stream whose deletion is in the journal is nobody's.
-    const isLeftover = checked.sidecar === null ? this.#facts.isVacated(directory) : this.#facts.deleted.has(checked.sidecar.id);
+    const isLeftover =
+      checked.sidecar === null ? this.#facts.isVacated(directory) : this.#facts.deleted.has(checked.sidecar.id);
     const facts = this.#facts.factsIn(directory, checked.sidecar);
     if (facts !== null) this.#relations.note(facts);
     if (!isLeftover) await this.#judge(checked, journaled, facts);
@@ -169,7 +192,11 @@ class Verification {
     onBytes(0, 1);
   }
 
-  async #judge(checked: CheckedStream, journaled: JournaledStream | undefined, facts: StreamFacts | null): Promise<void> {
+  async #judge(
+    checked: CheckedStream,
+    journaled: JournaledStream | undefined,
+    facts: StreamFacts | null,
+  ): Promise<void> {
     for (const finding of checked.findings) {
       const segment = checked.lost.find(({ path }) => path === finding.file);
       if (segment === undefined || facts === null || facts.forks.size === 0) this.#report(finding);
@@ -179,11 +206,17 @@ class Verification {
     const { sidecar } = checked;
     // Without any batch the journal itself is the finding.
     if (sidecar !== null && sidecar.batch > this.#lastBatch && this.#lastBatch > 0) {
-      this.#report({ ...aboutFile(sidecarPath(checked.directory), newerThanJournal(sidecar.batch, this.#lastBatch)), stream: checked.name });
+      this.#report({
+        ...aboutFile(sidecarPath(checked.directory), newerThanJournal(sidecar.batch, this.#lastBatch)),
+        stream: checked.name,
+      });
     }
     const problem = problemWithOwner(checked, journaled);
     if (problem !== null) this.#report({ ...aboutFile(sidecarPath(checked.directory), problem), stream: checked.name });
-    if (facts === null && (problem !== null || (checked.sidecarProblem !== null && checked.sidecarState !== "missing"))) {
+    if (
+      facts === null &&
+      (problem !== null || (checked.sidecarProblem !== null && checked.sidecarState !== "missing"))
+    ) {
       this.#relations.noteUnsound(await idsOf(this.#options, checked, journaled));
     }
   }
@@ -191,20 +224,29 @@ class Verification {
   #noteAccepted({ name, accepted }: CheckedStream): void {
     for (const loss of accepted ?? []) {
       this.#givenUpCount += 1;
-      if (this.#givenUp.length < MAX_GIVEN_UP) this.#givenUp.push(`stream ${JSON.stringify(name)}: ${describeLoss(loss)}`);
+      if (this.#givenUp.length < MAX_GIVEN_UP)
+        this.#givenUp.push(`stream ${JSON.stringify(name)}: ${describeLoss(loss)}`);
     }
   }
 
   async #checkForks(): Promise<void> {
     for (const { finding, id, from, to } of this.#shared) {
       const sharers = this.#relations.sharersOf(id, from, to);
-      this.#report(sharers.length === 0 ? finding : { ...finding, problem: `${finding.problem}, which its forks share: ${nameList(sharers)}` });
+      this.#report(
+        sharers.length === 0
+          ? finding
+          : { ...finding, problem: `${finding.problem}, which its forks share: ${nameList(sharers)}` },
+      );
     }
     for await (const { finding } of this.#relations.problems((name) => this.#facts.find(name))) this.#report(finding);
   }
 
   #show(): void {
-    this.#options.progress({ streams: this.#streams, bytes: this.#bytes, done: this.#total === 0 ? 1 : this.#done / this.#total });
+    this.#options.progress({
+      streams: this.#streams,
+      bytes: this.#bytes,
+      done: this.#total === 0 ? 1 : this.#done / this.#total,
+    });
   }
 
   /** What the journal only vouches for must be in its segment. */
@@ -224,7 +266,11 @@ function aboutFile(file: string, problem: string): Finding {
   return { stream: null, file, offset: null, problem };
 }
 
-async function isThere(files: Files, path: string, { position, segmentStart, length, crc }: BypassedPlace): Promise<boolean> {
+async function isThere(
+  files: Files,
+  path: string,
+  { position, segmentStart, length, crc }: BypassedPlace,
+): Promise<boolean> {
   try {
     const file = await files.open(path, "read");
     try {
@@ -239,25 +285,40 @@ async function isThere(files: Files, path: string, { position, segmentStart, len
   }
 }
 
-/** What is wrong between a directory and the stream that the journal says is there; `undefined` for one it does not speak of. */
-export function problemWithOwner({ sidecar, sidecarState, starts }: CheckedStream, journaled: JournaledStream | undefined): string | null {
+/**
+ * What is wrong between a directory and the stream that the journal says is there; `undefined` for one it does not
+ * speak of.
+ */
+export function problemWithOwner(
+  { sidecar, sidecarState, starts }: CheckedStream,
+  journaled: JournaledStream | undefined,
+): string | null {
   if (sidecar === null) {
     // Files without a sidecar are those of a stream that only the journal knows; and then no file may be missed.
-    const isExpected = journaled === undefined ? starts.length === 0 : journaled.createdHere && journaled.bypassed.length === 0;
+    const isExpected =
+      journaled === undefined ? starts.length === 0 : journaled.createdHere && journaled.bypassed.length === 0;
     return sidecarState === "missing" && !isExpected ? "it is missing" : null;
   }
   const isTheirs = journaled?.identity.id === sidecar.id;
   // A crash leaves directories that were taken for streams which were never created.
   if (sidecar.claimed) return null;
-  return journaled === undefined || isTheirs ? null : `it is that of another stream of this name than the journal's, ${journaled.identity.id}`;
+  return journaled === undefined || isTheirs
+    ? null
+    : `it is that of another stream of this name than the journal's, ${journaled.identity.id}`;
 }
 
 function* journalFindings(survey: Survey, { journal }: Layout): Generator<Finding> {
   if (survey.lastBatch === 0 && survey.damages.length === 0) yield aboutFile(journal, "the journal is missing");
-  for (const damage of survey.damages) yield { stream: null, file: damage.file, offset: damage.offset, problem: describeDamage(damage, survey.streams) };
+  for (const damage of survey.damages)
+    yield { stream: null, file: damage.file, offset: damage.offset, problem: describeDamage(damage, survey.streams) };
   for (const { identity, gap, deleted } of survey.streams.values()) {
     if (gap === null || deleted) continue;
-    yield { stream: identity.name, file: gap.file, offset: gap.offset, problem: `it goes on at position ${gap.position}, but the stream ends at ${gap.tail}` };
+    yield {
+      stream: identity.name,
+      file: gap.file,
+      offset: gap.offset,
+      problem: `it goes on at position ${gap.position}, but the stream ends at ${gap.tail}`,
+    };
   }
 }
 
@@ -270,7 +331,8 @@ async function notesOn(files: Files, layout: Layout): Promise<string[]> {
     if (!TOP_LEVEL.has(name) && claimIdOf(name) === null) notes.push(`${join(layout.root, name)} is not streamdir's`);
   }
   for (const name of await files.list(layout.journal)) {
-    if (journalSequenceOf(name) === null && keptSequenceOf(name) === null && !isSpare(name)) notes.push(`${join(layout.journal, name)} is no journal file`);
+    if (journalSequenceOf(name) === null && keptSequenceOf(name) === null && !isSpare(name))
+      notes.push(`${join(layout.journal, name)} is no journal file`);
   }
   const kept = await files.list(layout.damaged);
   if (kept.length > 0) notes.push(`${layout.damaged} keeps what was set aside: ${kept.sort().join(", ")}`);

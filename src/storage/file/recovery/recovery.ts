@@ -117,7 +117,9 @@ async function makeLastFrameLast({ files }: RecoveryOptions, noted: readonly Rec
   }
 }
 
-/** Removes files that were made ready and never used: before later ones, a file without frames is one that lost them. */
+/**
+ * Removes files that were made ready and never used: before later ones, a file without frames is one that lost them.
+ */
 async function removeUnused({ files }: RecoveryOptions, noted: readonly RecoveredFile[]): Promise<void> {
   if (noted.every(({ frames }) => frames === 0)) return;
   for (const { path, frames } of noted) if (frames === 0) await files.unlink(path);
@@ -151,7 +153,8 @@ function noteRecords(
       const identity = head.identity ?? (streams.has(handle) ? undefined : bindings.get(handle));
       if (identity !== undefined) streams.set(handle, recordsOf(identity, known));
       const stream = streams.get(handle);
-      if (stream === undefined) throw new DirectoryError(`journal file ${path} uses handle ${handle} without saying what it means`);
+      if (stream === undefined)
+        throw new DirectoryError(`journal file ${path} uses handle ${handle} without saying what it means`);
       stream.note(frame, head);
       stream.isKept ||= isKept;
     }
@@ -209,14 +212,19 @@ function fatesOf(noted: readonly RecoveredFile[], known: ReadonlyMap<string, Str
 }
 
 /** Finishes a deletion, if the directory is still the deleted stream's. */
-async function removeDeleted(options: RecoveryOptions, identity: StreamIdentity, { known, surviving }: Fates): Promise<void> {
+async function removeDeleted(
+  options: RecoveryOptions,
+  identity: StreamIdentity,
+  { known, surviving }: Fates,
+): Promise<void> {
   const directory = options.layout.streamDirectory(identity.name);
   const read = await readSidecarOf(options.files, identity.name, directory);
   const holder = surviving.get(identity.name);
   // One that has more than the journal does: its directory must not go for another's.
   const isOwned = holder !== undefined && (!holder.isCreatedHere || holder.isBypassed);
   // Without a sidecar the files are leftovers: a stream with bytes that only its segments hold has one.
-  const isMeant = (id: string): boolean => id === identity.id || (identity.config.contentType === ANYBODYS && !known.has(id));
+  const isMeant = (id: string): boolean =>
+    id === identity.id || (identity.config.contentType === ANYBODYS && !known.has(id));
   const isTheirs = read === null || (read.kind === "sound" ? isMeant(read.sidecar.id) : !isOwned);
   if (isTheirs) await options.trash.discard(directory, identity.id);
 }

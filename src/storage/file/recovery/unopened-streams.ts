@@ -77,7 +77,8 @@ export class StreamRecords {
 
   /** Each record, with its frame's batch. */
   *records(): Generator<{ readonly record: JournalRecord; readonly batch: number }> {
-    for (const [index, frame] of this.#frames.entries()) yield { record: decodeRecordAt(frame, this.#offsets[index] ?? 0), batch: frame.batch };
+    for (const [index, frame] of this.#frames.entries())
+      yield { record: decodeRecordAt(frame, this.#offsets[index] ?? 0), batch: frame.batch };
   }
 
   /** The stream has all that its records brought. */
@@ -89,9 +90,9 @@ export class StreamRecords {
 }
 
 /**
- * Streams that the journal goes on with and that nobody has opened since the start: each is brought to where it was when
- * it is first asked for. Doing it again does the same: positions are absolute, and a stream takes only records of batches
- * that its sidecar does not hold.
+ * Streams that the journal goes on with and that nobody has opened since the start: each is brought to where it was
+ * when it is first asked for. Doing it again does the same: positions are absolute, and a stream takes only records of
+ * batches that its sidecar does not hold.
  */
 export class UnopenedStreams {
   readonly #options: UnopenedStreamsOptions;
@@ -130,13 +131,15 @@ export class UnopenedStreams {
   }
 
   /**
-   * Opens the stream of this name, `null` where none waits; one at a time for a name. It keeps what is wrong with it. When the
-   * disk fails, the stream waits on, and the next try begins from its files.
+   * Opens the stream of this name, `null` where none waits; one at a time for a name. It keeps what is wrong with it.
+   * When the disk fails, the stream waits on, and the next try begins from its files.
    */
   async open(name: string): Promise<FileStream | null> {
     const records = this.#waiting.get(name);
     if (records === undefined) return null;
-    const stream = await this.#openFiles(records).catch((error: unknown) => barred(records.identity, this.#options.layout, error));
+    const stream = await this.#openFiles(records).catch((error: unknown) =>
+      barred(records.identity, this.#options.layout, error),
+    );
     try {
       await this.#apply(stream, records);
     } catch (error) {
@@ -158,7 +161,9 @@ export class UnopenedStreams {
       shards.note(directory);
       return newStream(identity, directory, null);
     }
-    const { own, isTold, isVacant, problem } = await orUnreadable(identity.name, directory, () => readBase(files, identity.id, directory));
+    const { own, isTold, isVacant, problem } = await orUnreadable(identity.name, directory, () =>
+      readBase(files, identity.id, directory),
+    );
     // Files that no sidecar vouches for are in the way of nobody: the journal has all that the stream ever was.
     if (own === null && isCreatedHere && isVacant) {
       await trash.discard(directory, `${identity.id}-leftovers`);
@@ -169,11 +174,15 @@ export class UnopenedStreams {
     stream.hasNotice = isTold;
     shards.note(directory);
     if (own === null) stream.damage = damageOf(stream, problem);
-    else if (own.batch > this.#lastBatch) stream.damage = damageOf(stream, newerThanJournal(own.batch, this.#lastBatch));
+    else if (own.batch > this.#lastBatch)
+      stream.damage = damageOf(stream, newerThanJournal(own.batch, this.#lastBatch));
     return stream;
   }
 
-  /** Whether its files take now what they could not take before is seen before anybody reads the stream, or appends to it. */
+  /**
+   * Whether its files take now what they could not take before is seen before anybody reads the stream, or appends to
+   * it.
+   */
   async #prove(stream: FileStream): Promise<void> {
     stream.unreserve();
     await ifRoom(this.#options.writer.persist(stream));
@@ -202,7 +211,10 @@ export class UnopenedStreams {
       this.#options.cache.append(stream, segmentStart, position, Buffer.from(change.payload));
   }
 
-  /** The payload is in its segment, synced before its record was written: what comes before it is written, and it is counted in. */
+  /**
+   * The payload is in its segment, synced before its record was written: what comes before it is written, and it is
+   * counted in.
+   */
   async #joinBypassed(stream: FileStream, position: number, bypassed: BypassedPayload): Promise<void> {
     const { cache, writer } = this.#options;
     await writer.flushTo(stream, position);
@@ -218,8 +230,8 @@ export class UnopenedStreams {
   }
 
   /**
-   * Opens all of them after the start, each by `open`, which brings it into memory: then the journal can be checkpointed. False where some are left to the next start.
-   * Never rejects: what fails is a fault.
+   * Opens all of them after the start, each by `open`, which brings it into memory: then the journal can be
+   * checkpointed. False where some are left to the next start. Never rejects: what fails is a fault.
    */
   async openAll(open: (name: string) => Promise<unknown>): Promise<boolean> {
     const { state } = this.#options;
@@ -254,7 +266,6 @@ export class UnopenedStreams {
     }
     return true;
   }
-
 }
 
 /** On a full disk the stream can be read all the same: what waits in memory is no more than the journal has. */
@@ -276,7 +287,9 @@ async function orUnreadable<T>(name: string, directory: string, read: () => Prom
     return await read();
   } catch (error) {
     if (!isSystemError(error) || isPassing(error)) throw error;
-    throw new DirectoryError(`stream ${JSON.stringify(name)}: ${sidecarPath(directory)} can't be read (${errorCode(error)})`);
+    throw new DirectoryError(
+      `stream ${JSON.stringify(name)}: ${sidecarPath(directory)} can't be read (${errorCode(error)})`,
+    );
   }
 }
 
@@ -284,7 +297,11 @@ async function orUnreadable<T>(name: string, directory: string, read: () => Prom
 function barred(identity: StreamIdentity, layout: Layout, error: unknown): FileStream {
   if (!isPathFault(error)) throw error;
   const stream = newStream(identity, layout.streamDirectory(identity.name), null);
-  stream.damage = new DamagedStreamError(stream.name, errorPath(error) ?? stream.directory, `it can't be used (${errorCode(error)})`);
+  stream.damage = new DamagedStreamError(
+    stream.name,
+    errorPath(error) ?? stream.directory,
+    `it can't be used (${errorCode(error)})`,
+  );
   return stream;
 }
 

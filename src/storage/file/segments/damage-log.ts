@@ -40,7 +40,8 @@ export class Damage {
     const [oldest] = this.#told.keys();
     if (this.#told.size >= MAX_REMEMBERED && oldest !== undefined) this.#told.delete(oldest);
     this.#told.set(file, error);
-    if (!isKnown) this.#parts.log.error("a stream is damaged", { stream, file, ...(offset === null ? {} : { offset }), problem });
+    if (!isKnown)
+      this.#parts.log.error("a stream is damaged", { stream, file, ...(offset === null ? {} : { offset }), problem });
     return error;
   }
 
@@ -89,7 +90,10 @@ export class Damage {
     return deletion;
   }
 
-  /** Nobody can say which incarnation of the name it was: one of its own takes the name, to be deleted with all there is. */
+  /**
+   * Nobody can say which incarnation of the name it was: one of its own takes the name, to be deleted with all there
+   * is.
+   */
   #unknown(name: string): FileStream {
     const id = newStreamId();
     const config = { contentType: ANYBODYS, createdAtMs: 0, ttlSeconds: null, expiresAtMs: null, forkedFrom: null };

@@ -9,7 +9,9 @@ import type { TailCache } from "../memory/tail-cache.js";
 const FULL_RETRY_MS = 1000;
 const BUSY_RETRY_MS = 100;
 
-/** Writes bytes from memory to their segments before they are too many: those of the streams that have waited longest. */
+/**
+ * Writes bytes from memory to their segments before they are too many: those of the streams that have waited longest.
+ */
 export class Flusher {
   readonly #state: EngineState;
   readonly #writer: SegmentWriter;

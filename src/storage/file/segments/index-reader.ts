@@ -1,6 +1,14 @@
 import type { Log } from "../../../ops/log.js";
 import { StorageBusyError, type MaybePromise } from "../../storage.js";
-import { baseOf, INDEX_BLOCK_BYTES, scanBlock, UNKNOWN_INDEX, type AppendIndex, type IndexBase, type Neighbours } from "../format/append-index.js";
+import {
+  baseOf,
+  INDEX_BLOCK_BYTES,
+  scanBlock,
+  UNKNOWN_INDEX,
+  type AppendIndex,
+  type IndexBase,
+  type Neighbours,
+} from "../format/append-index.js";
 import type { FileStream } from "../memory/file-stream.js";
 import { isBusy, readFully, type OpenFile } from "../disk/files.js";
 import { indexPath } from "../format/layout.js";
@@ -44,7 +52,12 @@ export class IndexReader {
     return found ?? this.#searchFile(stream, segment, index, byte);
   }
 
-  async #searchFile(stream: FileStream, segment: Segment, index: AppendIndex, byte: number): Promise<Neighbours | null> {
+  async #searchFile(
+    stream: FileStream,
+    segment: Segment,
+    index: AppendIndex,
+    byte: number,
+  ): Promise<Neighbours | null> {
     const path = indexPath(stream.directory, segment.start);
     try {
       const found = await this.#options.pool.use(path, "read", async (file) => {
@@ -57,7 +70,11 @@ export class IndexReader {
       if (isBusy(error)) throw new StorageBusyError(`${path} can't be opened now`, { cause: error });
       if (segment.index !== index || stream.deleted) return null;
       segment.index = UNKNOWN_INDEX;
-      this.#options.log.error("the index of a segment is lost: reads may end within an append", { stream: stream.name, file: path, fault: String(error) });
+      this.#options.log.error("the index of a segment is lost: reads may end within an append", {
+        stream: stream.name,
+        file: path,
+        fault: String(error),
+      });
       return null;
     }
   }
@@ -110,15 +127,16 @@ function blocksOf(index: AppendIndex, segment: Segment, file: OpenFile): Blocks 
     const start = at * INDEX_BLOCK_BYTES;
     const length = Math.min(INDEX_BLOCK_BYTES, written - start);
     const bytes = await readFully(file, start, length);
-    if (bytes.length < length) throw new LostIndexError(`it ends at byte ${start + bytes.length}, before byte ${start + length}`);
+    if (bytes.length < length)
+      throw new LostIndexError(`it ends at byte ${start + bytes.length}, before byte ${start + length}`);
     return at === count - 1 && rest.length > 0 ? Buffer.concat([bytes, rest]) : bytes;
   };
   return { count, first: firstBase(segment), block };
 }
 
 /**
- * Finds the block with a byte, and in it the ends around it. Appends are often of a size: the first steps look where the
- * byte should be by that, the others halve what is left.
+ * Finds the block with a byte, and in it the ends around it. Appends are often of a size: the first steps look where
+ * the byte should be by that, the others halve what is left.
  */
 async function searchBlocks({ count, first, block }: Blocks, end: number, byte: number): Promise<Neighbours> {
   const MAX_GUESSES = 4;

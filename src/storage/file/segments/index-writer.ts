@@ -23,8 +23,8 @@ export interface MarkedIndex {
 }
 
 /**
- * Writes the indexes of appends that are too long for a sidecar to files of their own. The directory is there, and nothing
- * else writes the stream's files meanwhile.
+ * Writes the indexes of appends that are too long for a sidecar to files of their own. The directory is there, and
+ * nothing else writes the stream's files meanwhile.
  */
 export class IndexWriter {
   readonly #pool: SegmentPool;
@@ -47,13 +47,22 @@ export class IndexWriter {
     index.noteWritten(limit, crc32(bytes, index.crc));
   }
 
-  /** How far the indexes of a stream's segments are now: short ones whole, the others without the checksum of their files. */
+  /**
+   * How far the indexes of a stream's segments are now: short ones whole, the others without the checksum of their
+   * files.
+   */
   marksOf(stream: FileStream): readonly MarkedIndex[] {
     return stream.segments.map(({ start, index }) => ({ start, index, mark: this.#markOf(index) }));
   }
 
-  /** Brings indexes as far as they were marked to their files; returns them as the sidecar has them, by their segments' starts. */
-  async flushAll(stream: FileStream, marked: readonly MarkedIndex[]): Promise<ReadonlyMap<Position, SegmentEntry["index"]>> {
+  /**
+   * Brings indexes as far as they were marked to their files; returns them as the sidecar has them, by their segments'
+   * starts.
+   */
+  async flushAll(
+    stream: FileStream,
+    marked: readonly MarkedIndex[],
+  ): Promise<ReadonlyMap<Position, SegmentEntry["index"]>> {
     const entries = new Map<Position, SegmentEntry["index"]>();
     for (const { start, index, mark } of marked) {
       if (index === null || mark === null || mark === "one" || mark.inline !== null) {
@@ -66,10 +75,13 @@ export class IndexWriter {
     return entries;
   }
 
-  /** Makes what was written permanent, but for the entries of the files in the directory; returns the segments it is of. */
+  /**
+   * Makes what was written permanent, but for the entries of the files in the directory; returns the segments it is of.
+   */
   async sync(stream: FileStream): Promise<readonly Segment[]> {
     const indexed = stream.segments.filter(({ index }) => index?.isUnsynced === true);
-    for (const { start } of indexed) await this.#pool.use(indexPath(stream.directory, start), "write", (file) => file.sync());
+    for (const { start } of indexed)
+      await this.#pool.use(indexPath(stream.directory, start), "write", (file) => file.sync());
     return indexed;
   }
 

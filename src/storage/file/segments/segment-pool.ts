@@ -17,12 +17,15 @@ type PoolMode = "read" | "write";
 const MAX_OPEN_FILES = 256;
 /** The part of the process's limit that segments may take: connections and the journal need the rest. */
 const SHARE_OF_LIMIT = 1 / 4;
-/** Large segments compared with their checksums at once: it takes the CPU, and the answers to appends must not wait for it. */
+/**
+ * Large segments compared with their checksums at once: it takes the CPU, and the answers to appends must not wait for
+ * it.
+ */
 const MAX_CHECKS = 1;
 
 /**
- * How many uses a map of the pool serves before a new one takes its place. V8 keeps a map's outgrown tables linked: once
- * one of them is old, it holds whatever the map has later, until the next full collection.
+ * How many uses a map of the pool serves before a new one takes its place. V8 keeps a map's outgrown tables linked:
+ * once one of them is old, it holds whatever the map has later, until the next full collection.
  */
 const USES_OF_A_MAP = 256;
 
@@ -42,8 +45,8 @@ export class SegmentPool {
   }
 
   /**
-   * Takes no more than its share of the files that the process may have open, where the system tells how many; and makes way
-   * where what must be written finds none left. A file that can't be closed for that is a `fault`.
+   * Takes no more than its share of the files that the process may have open, where the system tells how many; and
+   * makes way where what must be written finds none left. A file that can't be closed for that is a `fault`.
    */
   async respectLimit(fault: (error: unknown) => void): Promise<void> {
     const limit = await openFilesLimit(this.#files);
@@ -56,7 +59,12 @@ export class SegmentPool {
     this.#uses += 1;
     if (this.#uses % USES_OF_A_MAP === 0) this.#open = new Map(this.#open);
     const key = this.#keyFor(path, mode);
-    const pooled = this.#open.get(key) ?? { directory: dirname(path), opening: this.#openFile(path, mode), users: 0, dropped: false };
+    const pooled = this.#open.get(key) ?? {
+      directory: dirname(path),
+      opening: this.#openFile(path, mode),
+      users: 0,
+      dropped: false,
+    };
     this.#open.delete(key);
     this.#open.set(key, pooled);
     pooled.users += 1;
@@ -84,7 +92,8 @@ export class SegmentPool {
 
   /** Closes the files in `directory`, once nobody uses them: its next files of these names are others. */
   async dropIn(directory: string): Promise<void> {
-    const keysHere = (): string[] => [...this.#open].flatMap(([key, pooled]) => (pooled.directory === directory ? [key] : []));
+    const keysHere = (): string[] =>
+      [...this.#open].flatMap(([key, pooled]) => (pooled.directory === directory ? [key] : []));
     // Again, for what somebody opens while the first are closed.
     for (let keys = keysHere(); keys.length > 0; keys = keysHere()) for (const key of keys) await this.#close(key);
   }

@@ -12,14 +12,25 @@ import type { TailCache } from "../memory/tail-cache.js";
 /** The most that is kept of what one read brought. */
 const MAX_KEPT_BYTES = 64 * 1024;
 
-/** Reads like `readSegment`, and keeps what ends at the stream's tail for the next reader. Throws DamagedStreamError. */
-export async function readThrough(pool: SegmentPool, cache: TailCache, stream: FileStream, from: Position, maxBytes: number, allocate?: Allocate): Promise<Buffer> {
+/**
+ * Reads like `readSegment`, and keeps what ends at the stream's tail for the next reader. Throws DamagedStreamError.
+ */
+export async function readThrough(
+  pool: SegmentPool,
+  cache: TailCache,
+  stream: FileStream,
+  from: Position,
+  maxBytes: number,
+  allocate?: Allocate,
+): Promise<Buffer> {
   const bytes = await readSegment(pool, stream, from, maxBytes, allocate);
   const end = from + bytes.length;
   const segment = stream.segmentAt(from);
   // Only what no append has changed meanwhile: blocks follow each other without a gap, up to the tail.
-  const isTail = from >= stream.earliest && end === stream.state.tail && stream.written === end && stream.cached.blocks.length === 0;
-  if (isTail && bytes.length <= MAX_KEPT_BYTES && segment !== undefined && !stream.deleted) cache.keep(stream, segment.start, from, allocate === undefined ? bytes : Buffer.from(bytes));
+  const isTail =
+    from >= stream.earliest && end === stream.state.tail && stream.written === end && stream.cached.blocks.length === 0;
+  if (isTail && bytes.length <= MAX_KEPT_BYTES && segment !== undefined && !stream.deleted)
+    cache.keep(stream, segment.start, from, allocate === undefined ? bytes : Buffer.from(bytes));
   return bytes;
 }
 
@@ -32,16 +43,23 @@ const keptBuffers: Buffer[] = [];
 const MAX_SMALL_BYTES = 1024 * 1024;
 
 /**
- * Reads bytes from the segment that holds `from`: at most `maxBytes`, and not past the segment. Before the first read of
- * a segment that another process wrote, its bytes are compared with their CRC. Throws DamagedStreamError.
+ * Reads bytes from the segment that holds `from`: at most `maxBytes`, and not past the segment. Before the first read
+ * of a segment that another process wrote, its bytes are compared with their CRC. Throws DamagedStreamError.
  */
-export async function readSegment(pool: SegmentPool, stream: FileStream, from: Position, maxBytes: number, allocate?: Allocate): Promise<Buffer> {
+export async function readSegment(
+  pool: SegmentPool,
+  stream: FileStream,
+  from: Position,
+  maxBytes: number,
+  allocate?: Allocate,
+): Promise<Buffer> {
   const segment = stream.segmentAt(from);
   if (segment === undefined) throw new RangeError(`no segment holds position ${from} of ${stream.directory}`);
   const offset = from - segment.start;
   const length = Math.min(maxBytes, segment.length - offset);
   // What this process wrote itself needs no comparison.
-  if (segment.unchecked !== null && offset < segment.unchecked.length) await check(pool, stream, segment, segment.unchecked);
+  if (segment.unchecked !== null && offset < segment.unchecked.length)
+    await check(pool, stream, segment, segment.unchecked);
   const bytes = await useSegment(pool, stream, segment, (file) => readFully(file, offset, length, allocate));
   if (stream.deleted || bytes.length < length) throw tooShort(stream, segment, offset + bytes.length, offset + length);
   return bytes;
@@ -52,8 +70,17 @@ export function deletedMeanwhile({ name }: FileStream): DeletedStreamError {
   return new DeletedStreamError(`the stream ${JSON.stringify(name)} was deleted while it was read`);
 }
 
-/** A file that is not what it should be: damage, unless it is no longer the stream's. What follows `damaged` can be read. */
-function faultOf(stream: FileStream, segment: Segment, problem: string, offset: number | null = null, damaged = segment.length): Error {
+/**
+ * A file that is not what it should be: damage, unless it is no longer the stream's. What follows `damaged` can be
+ * read.
+ */
+function faultOf(
+  stream: FileStream,
+  segment: Segment,
+  problem: string,
+  offset: number | null = null,
+  damaged = segment.length,
+): Error {
   const path = segmentPath(stream.directory, segment.start);
   if (endOf(segment) <= stream.earliest) return new TrimmedStreamError(stream);
   if (stream.deleted) return deletedMeanwhile(stream);
@@ -65,9 +92,12 @@ function tooShort(stream: FileStream, segment: Segment, end: number, wanted: num
   return faultOf(stream, segment, `it ends at byte ${end}, before byte ${wanted}`, end);
 }
 
-/** Readers that come while a comparison is under way wait for it. Damage is remembered; a failed read is tried again. */
+/**
+ * Readers that come while a comparison is under way wait for it. Damage is remembered; a failed read is tried again.
+ */
 function check(pool: SegmentPool, stream: FileStream, segment: Segment, unchecked: UncheckedBytes): Promise<void> {
-  const comparison = (): Promise<Error | null> => useSegment(pool, stream, segment, (file) => compare(file, stream, segment, unchecked));
+  const comparison = (): Promise<Error | null> =>
+    useSegment(pool, stream, segment, (file) => compare(file, stream, segment, unchecked));
   unchecked.checking ??= (unchecked.length > MAX_SMALL_BYTES ? pool.checks.run(comparison) : comparison())
     .then((fault) => {
       if (fault !== null) {
@@ -84,18 +114,29 @@ function check(pool: SegmentPool, stream: FileStream, segment: Segment, unchecke
   return unchecked.checking;
 }
 
-async function compare(file: OpenFile, stream: FileStream, segment: Segment, { length, crc }: UncheckedBytes): Promise<Error | null> {
+async function compare(
+  file: OpenFile,
+  stream: FileStream,
+  segment: Segment,
+  { length, crc }: UncheckedBytes,
+): Promise<Error | null> {
   const size = await file.size();
   if (size < length) return tooShort(stream, segment, size, length);
   const found = await crcOf(file, length);
-  return found === crc ? null : faultOf(stream, segment, `its first ${length} bytes are not what was written`, 0, length);
+  return found === crc
+    ? null
+    : faultOf(stream, segment, `its first ${length} bytes are not what was written`, 0, length);
 }
 
 /**
- * The CRC-32 of a file's first `length` bytes, or of what there is of them. The next step is read while one is computed;
- * `onStep` is told of the bytes of each.
+ * The CRC-32 of a file's first `length` bytes, or of what there is of them. The next step is read while one is
+ * computed; `onStep` is told of the bytes of each.
  */
-export async function crcOf(file: OpenFile, length: number, onStep: (bytes: number) => void = () => undefined): Promise<number> {
+export async function crcOf(
+  file: OpenFile,
+  length: number,
+  onStep: (bytes: number) => void = () => undefined,
+): Promise<number> {
   const buffers = [takeBuffer()];
   try {
     return await computeCrc(file, length, buffers, onStep);
@@ -108,7 +149,12 @@ function takeBuffer(): Buffer {
   return keptBuffers.pop() ?? Buffer.allocUnsafeSlow(CHECK_STEP_BYTES);
 }
 
-async function computeCrc(file: OpenFile, length: number, buffers: Buffer[], onStep: (bytes: number) => void): Promise<number> {
+async function computeCrc(
+  file: OpenFile,
+  length: number,
+  buffers: Buffer[],
+  onStep: (bytes: number) => void,
+): Promise<number> {
   let crc = 0;
   let coming = readStep(file, buffers, 0, length);
   for (let offset = 0, step = 1; offset < length; step += 1) {
@@ -128,7 +174,12 @@ async function readStep(file: OpenFile, buffers: Buffer[], offset: number, lengt
   return target.subarray(0, await file.read(target, 0, Math.min(CHECK_STEP_BYTES, length - offset), offset));
 }
 
-async function useSegment<T>(pool: SegmentPool, stream: FileStream, segment: Segment, work: (file: OpenFile) => Promise<T>): Promise<T> {
+async function useSegment<T>(
+  pool: SegmentPool,
+  stream: FileStream,
+  segment: Segment,
+  work: (file: OpenFile) => Promise<T>,
+): Promise<T> {
   const path = segmentPath(stream.directory, segment.start);
   try {
     return await pool.use(path, "read", work);

@@ -6,9 +6,30 @@ import type { EngineParts, EngineState } from "../disk/engine-state.js";
 import { INDEX_BLOCK_BYTES } from "../format/append-index.js";
 import { combineCrc32, crc32 } from "../format/crc32.js";
 import type { FileStream } from "../memory/file-stream.js";
-import { errorCode, errorPath, isPassing, isPathFault, putReplacement, readWhole, removeFile, replaceFile, writeOrCutOff, writeReplacement, type Files, type OpenFile } from "../disk/files.js";
+import {
+  errorCode,
+  errorPath,
+  isPassing,
+  isPathFault,
+  putReplacement,
+  readWhole,
+  removeFile,
+  replaceFile,
+  writeOrCutOff,
+  writeReplacement,
+  type Files,
+  type OpenFile,
+} from "../disk/files.js";
 import { IndexWriter, type IndexWriterOptions } from "./index-writer.js";
-import { indexPath, indexStartOf, keptSidecarPath, segmentPath, segmentStartOf, sidecarPath, type Layout } from "../format/layout.js";
+import {
+  indexPath,
+  indexStartOf,
+  keptSidecarPath,
+  segmentPath,
+  segmentStartOf,
+  sidecarPath,
+  type Layout,
+} from "../format/layout.js";
 import { endOf, type Segment } from "../memory/segment.js";
 import type { SegmentPool } from "./segment-pool.js";
 import { encodeNotice, encodeSidecar, isNotice, type Sidecar } from "../format/sidecar.js";
@@ -83,8 +104,8 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
   }
 
   /**
-   * Tells in place of a stream's sidecar that the stream is damaged; the sidecar is kept beside it, and stays where it was
-   * until it is. Rejects with a DamagedStreamError when that can't be told now.
+   * Tells in place of a stream's sidecar that the stream is damaged; the sidecar is kept beside it, and stays where it
+   * was until it is. Rejects with a DamagedStreamError when that can't be told now.
    */
   postNotice(stream: FileStream, damage: string): Promise<void> {
     return this.#inOrder(stream, async () => {
@@ -126,19 +147,23 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
   }
 
   #inOrder(stream: FileStream, run: () => Promise<void>): Promise<void> {
-    const done = stream.work.then(() => this.#unlessFailed(stream, run)).catch((error: unknown) => {
-      if (error instanceof DamagedStreamError && stream.damage === null) {
-        stream.damage = error;
-        this.emit("damaged", stream, error);
-      }
-      throw error;
-    });
+    const done = stream.work
+      .then(() => this.#unlessFailed(stream, run))
+      .catch((error: unknown) => {
+        if (error instanceof DamagedStreamError && stream.damage === null) {
+          stream.damage = error;
+          this.emit("damaged", stream, error);
+        }
+        throw error;
+      });
     // The next operation runs whether this one failed or not; whoever asked for this one is told.
     stream.work = done.catch(() => undefined);
     return done;
   }
 
-  /** What the disk fails at is final: a sync that is tried again says that all is well, and brings nothing to the disk. */
+  /**
+   * What the disk fails at is final: a sync that is tried again says that all is well, and brings nothing to the disk.
+   */
   async #unlessFailed(stream: FileStream, run: () => Promise<void>): Promise<void> {
     this.#assertWorks();
     try {
@@ -159,7 +184,8 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
     while (stream.written < limit && !stream.deleted && stream.damage === null) {
       const run = stream.cached.pendingRun(stream.written, limit);
       const segment = stream.segmentAt(run.position);
-      if (segment === undefined) throw new RangeError(`no segment holds position ${run.position} of ${stream.directory}`);
+      if (segment === undefined)
+        throw new RangeError(`no segment holds position ${run.position} of ${stream.directory}`);
       const { length } = run.bytes;
       if (run.writtenCrc === null) {
         await this.#writeRun(stream, run.segmentStart, run.position, run.bytes);
@@ -170,7 +196,8 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
       stream.written += length;
       if (!stream.deleted) this.#cache.noteWritten(stream, length);
       const { index } = segment;
-      if (index !== null && index.length - index.written >= INDEX_BLOCK_BYTES) await this.#indexes.flush(stream, segment.start, index, index.length);
+      if (index !== null && index.length - index.written >= INDEX_BLOCK_BYTES)
+        await this.#indexes.flush(stream, segment.start, index, index.length);
     }
   }
 
@@ -252,7 +279,14 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
     if (stream.deleted || stream.damage !== null) return;
     const segments = stream.segments
       .filter((segment) => segment.start < tail)
-      .map(({ start, length, crc, firstAtMs, newestAtMs }) => ({ start, length: Math.min(length, tail - start), crc, firstAtMs, newestAtMs, index: indexes.get(start) ?? null }));
+      .map(({ start, length, crc, firstAtMs, newestAtMs }) => ({
+        start,
+        length: Math.min(length, tail - start),
+        crc,
+        firstAtMs,
+        newestAtMs,
+        index: indexes.get(start) ?? null,
+      }));
     // Each member by name: objects made by spreading leave garbage that only a full collection finds.
     const sidecar = { id, name, config, state, earliest, forks, softDeleted, segments, batch, claimed: false };
     // Under its other name the sidecar promises nothing yet: both go to the disk at the same time.
@@ -272,7 +306,10 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
     for (const { index } of indexed) if (index !== null) index.isUnsynced = false;
   }
 
-  /** Makes the directory's entries of synced segments permanent: no sidecar or record may speak of one that could be gone. */
+  /**
+   * Makes the directory's entries of synced segments permanent: no sidecar or record may speak of one that could be
+   * gone.
+   */
   async #enter(stream: FileStream, segmentStarts: readonly Position[], indexed: readonly Segment[]): Promise<void> {
     const missing = segmentStarts.filter((start) => !stream.entered.has(start));
     if (missing.length === 0 && indexed.every(({ index }) => index?.isEntered === true)) return;
@@ -281,12 +318,21 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
     for (const { index } of indexed) if (index !== null) index.isEntered = true;
   }
 
-  /** Takes the directory for a stream whose creation may not be durable yet, so that its files can't be anyone else's. */
+  /**
+   * Takes the directory for a stream whose creation may not be durable yet, so that its files can't be anyone else's.
+   */
   async #claim(stream: FileStream): Promise<void> {
     await this.#makeDirectory(stream);
     if (!stream.hasSidecar) {
       const { id, name, config } = stream;
-      const nothing = { state: new MutableState(), earliest: { position: 0, segmentStart: 0 }, forks: null, softDeleted: false, segments: [], batch: 0 };
+      const nothing = {
+        state: new MutableState(),
+        earliest: { position: 0, segmentStart: 0 },
+        forks: null,
+        softDeleted: false,
+        segments: [],
+        batch: 0,
+      };
       await this.#writeSidecar(stream, { id, name, config, ...nothing, claimed: true });
       await this.#putSidecar(stream);
     }
@@ -323,11 +369,18 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
   }
 }
 
-/** Something else in the place of one stream's file, or no right to it, is that stream's trouble and no fault of the disk's. */
+/**
+ * Something else in the place of one stream's file, or no right to it, is that stream's trouble and no fault of the
+ * disk's.
+ */
 function ownTrouble(stream: FileStream, error: unknown): unknown {
   // What is missing can be made, unless the stream's directory is gone.
   if (!isPathFault(error) && errorCode(error) !== "ENOENT") return error;
-  return new DamagedStreamError(stream.name, errorPath(error) ?? stream.directory, `it can't be written (${errorCode(error)})`);
+  return new DamagedStreamError(
+    stream.name,
+    errorPath(error) ?? stream.directory,
+    `it can't be written (${errorCode(error)})`,
+  );
 }
 
 /** Who was told of the damage has done what there is to do. */
@@ -337,9 +390,18 @@ async function unlessDamaged(work: Promise<void>): Promise<void> {
   });
 }
 
-/** Waits for all of `work`, also when some of it fails: the next operation must not begin while this one still goes on. */
+/**
+ * Waits for all of `work`, also when some of it fails: the next operation must not begin while this one still goes on.
+ */
 async function allDone(work: readonly Promise<void>[]): Promise<void> {
-  const failures = (await Promise.allSettled(work)).flatMap((ended): unknown[] => (ended.status === "rejected" ? [ended.reason] : []));
+  const failures = (await Promise.allSettled(work)).flatMap((ended): unknown[] =>
+    ended.status === "rejected" ? [ended.reason] : [],
+  );
   // What passes, or is one stream's trouble, would hide what is neither.
-  if (failures.length > 0) throw failures.find((error) => !isPassing(error) && !isPathFault(error)) ?? failures.find((error) => !isPassing(error)) ?? failures[0];
+  if (failures.length > 0)
+    throw (
+      failures.find((error) => !isPassing(error) && !isPathFault(error)) ??
+      failures.find((error) => !isPassing(error)) ??
+      failures[0]
+    );
 }

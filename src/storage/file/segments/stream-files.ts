@@ -24,7 +24,10 @@ export interface StreamFilesOptions {
 }
 
 /** Makes them for one directory. */
-export function streamFiles(parts: EngineParts, { tailCacheBytes, maxInlineIndexBytes, threads = poolThreads() }: StreamFilesOptions): StreamFiles {
+export function streamFiles(
+  parts: EngineParts,
+  { tailCacheBytes, maxInlineIndexBytes, threads = poolThreads() }: StreamFilesOptions,
+): StreamFiles {
   const pool = new SegmentPool(parts.files);
   const cache = new TailCache(tailCacheBytes);
   const shards = new UnsyncedShards(parts);

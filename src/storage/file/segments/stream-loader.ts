@@ -52,14 +52,19 @@ export class StreamLoader extends EventEmitter<LoaderEvents> {
     this.#directories = new StreamDirectories(parts);
   }
 
-  /** Whether there is certainly no stream of this name. One that is being opened is neither unopened nor in memory yet. */
+  /**
+   * Whether there is certainly no stream of this name. One that is being opened is neither unopened nor in memory yet.
+   */
   lacks(name: string): boolean {
     const { streams, unopened } = this.#options;
     if (streams.has(name) || this.#loads.has(name)) return false;
     return this.#directories.lacks(this.#parts.layout.streamDirectory(name)) && !unopened.has(name);
   }
 
-  /** The stream of this name, from memory or from disk; `null` when there is none. Throws DamagedStreamError and StorageBusyError. */
+  /**
+   * The stream of this name, from memory or from disk; `null` when there is none. Throws DamagedStreamError and
+   * StorageBusyError.
+   */
   async find(name: string): Promise<FileStream | null> {
     return this.#options.streams.get(name) ?? (this.#loads.get(name) ?? this.#begin(name)).found;
   }
@@ -83,7 +88,9 @@ export class StreamLoader extends EventEmitter<LoaderEvents> {
   async #load(name: string): Promise<FileStream | null> {
     const { streams, unopened } = this.#options;
     const journaled = await unopened.open(name).catch((error: unknown) => {
-      throw isPassing(error) ? new StorageBusyError(`the stream ${JSON.stringify(name)} can't be opened now`, { cause: error }) : error;
+      throw isPassing(error)
+        ? new StorageBusyError(`the stream ${JSON.stringify(name)} can't be opened now`, { cause: error })
+        : error;
     });
     if (journaled === null) return this.#loadFiles(name);
     journaled.unreserve();
@@ -98,7 +105,9 @@ export class StreamLoader extends EventEmitter<LoaderEvents> {
     const directory = layout.streamDirectory(name);
     for (;;) {
       if (trash.isVacating(name)) return null;
-      const read = (await this.#mayHave(directory)) ? await readSidecar(files, name, directory, journal.lastBatch) : null;
+      const read = (await this.#mayHave(directory))
+        ? await readSidecar(files, name, directory, journal.lastBatch)
+        : null;
       const known = streams.get(name);
       if (known !== undefined) return known;
       const load = this.#loads.get(name);

@@ -1,5 +1,11 @@
 import type { Log } from "../../../ops/log.js";
-import { DamagedStreamError, TrimmedStreamError, type Allocate, type MaybePromise, type Position } from "../../storage.js";
+import {
+  DamagedStreamError,
+  TrimmedStreamError,
+  type Allocate,
+  type MaybePromise,
+  type Position,
+} from "../../storage.js";
 import type { Damage } from "./damage-log.js";
 import type { Neighbours } from "../format/append-index.js";
 import type { FileStream } from "../memory/file-stream.js";
@@ -18,7 +24,9 @@ export interface StreamReaderOptions {
   readonly log: Log;
 }
 
-/** Reads a stream's bytes wherever they are: in memory, in its own segments, or in those of the streams it comes from. */
+/**
+ * Reads a stream's bytes wherever they are: in memory, in its own segments, or in those of the streams it comes from.
+ */
 export class StreamReader {
   readonly #options: StreamReaderOptions;
   readonly #indexes: IndexReader;
@@ -29,8 +37,8 @@ export class StreamReader {
   }
 
   /**
-   * Where a read from `from` of about `maxBytes`, which ends before the tail, does not cut an append in two; `null` where
-   * that is not known. Throws TrimmedStreamError and StorageBusyError.
+   * Where a read from `from` of about `maxBytes`, which ends before the tail, does not cut an append in two; `null`
+   * where that is not known. Throws TrimmedStreamError and StorageBusyError.
    */
   endOfRead(stream: FileStream, from: Position, maxBytes: number): MaybePromise<Position | null> {
     if (from < stream.earliest) throw new TrimmedStreamError(stream);
@@ -43,7 +51,9 @@ export class StreamReader {
     const endFor = (found: Neighbours | null): Position | null => {
       if (found === null) return start > from ? start : null;
       // A fork may have been made in the middle of an append: for the fork it ends there.
-      return start + found.before > from ? start + found.before : Math.min(start + found.after, inherited?.to ?? Infinity);
+      return start + found.before > from
+        ? start + found.before
+        : Math.min(start + found.after, inherited?.to ?? Infinity);
     };
     const found = this.#indexes.around(owner, segment, reach - start);
     return found instanceof Promise ? found.then(endFor) : endFor(found);
@@ -55,7 +65,9 @@ export class StreamReader {
    */
   read(stream: FileStream, from: Position, maxBytes: number, allocate?: Allocate): MaybePromise<Buffer> {
     if (from < stream.earliest) throw new TrimmedStreamError(stream);
-    return from < stream.lineage.end ? this.#readInherited(stream, from, maxBytes, allocate) : this.#readOwn(stream, from, maxBytes, allocate);
+    return from < stream.lineage.end
+      ? this.#readInherited(stream, from, maxBytes, allocate)
+      : this.#readOwn(stream, from, maxBytes, allocate);
   }
 
   #readInherited(fork: FileStream, from: Position, maxBytes: number, allocate?: Allocate): MaybePromise<Buffer> {
@@ -63,7 +75,14 @@ export class StreamReader {
     if (fork.deleted) throw deletedMeanwhile(fork);
     const { owner, to } = fork.lineage.at(from);
     const { tail } = owner.state;
-    if (from >= tail) throw this.#options.damage.told(new DamagedStreamError(owner.name, sidecarPath(owner.directory), `it ends at ${tail}, but its fork ${JSON.stringify(fork.name)} shares bytes behind that`));
+    if (from >= tail)
+      throw this.#options.damage.told(
+        new DamagedStreamError(
+          owner.name,
+          sidecarPath(owner.directory),
+          `it ends at ${tail}, but its fork ${JSON.stringify(fork.name)} shares bytes behind that`,
+        ),
+      );
     const bytes = this.#readOwn(owner, from, Math.min(maxBytes, to - from), allocate);
     if (!(bytes instanceof Promise)) return bytes;
     return bytes.catch((error: unknown) => {
@@ -79,7 +98,8 @@ export class StreamReader {
     const { pool, cache, damage } = this.#options;
     const { cached } = stream;
     if (stream.damage !== null) throw stream.damage;
-    if (from < cached.start) return damage.telling(readThrough(pool, cache, stream, from, Math.min(maxBytes, cached.start - from), allocate));
+    if (from < cached.start)
+      return damage.telling(readThrough(pool, cache, stream, from, Math.min(maxBytes, cached.start - from), allocate));
     cache.used(stream);
     return cached.read(from, maxBytes);
   }
@@ -88,5 +108,10 @@ export class StreamReader {
 /** What was found in a stream that `fork` comes from, whose bytes end for the fork at `to`. */
 function inFork(found: DamagedStreamError, fork: FileStream, to: Position): DamagedStreamError {
   const { stream, file, problem, offset, readable } = found;
-  return readable === null ? found : new DamagedStreamError(stream, file, problem, offset, { stream: fork, position: Math.min(readable.position, to) });
+  return readable === null
+    ? found
+    : new DamagedStreamError(stream, file, problem, offset, {
+        stream: fork,
+        position: Math.min(readable.position, to),
+      });
 }

@@ -7,7 +7,10 @@ import type { SegmentPool } from "./segment-pool.js";
 import { Turns } from "./turns.js";
 import type { UnsyncedShards } from "./unsynced-shards.js";
 
-/** Directories on their way into the trash at the same time: thousands that expire together must not crowd out the journal. */
+/**
+ * Directories on their way into the trash at the same time: thousands that expire together must not crowd out the
+ * journal.
+ */
 const MOVES_AT_ONCE = 2;
 /** How soon those are tried again that can't be moved because too many files are open, or the disk is full. */
 const RETRY_MS = 100;
@@ -15,7 +18,10 @@ const RETRY_MS = 100;
 /** One for all names: most are in nobody's way. */
 const VACANT = Promise.resolve();
 
-/** Gets deleted streams out of the way by a rename, so that the name is free at once, and removes their files behind that. */
+/**
+ * Gets deleted streams out of the way by a rename, so that the name is free at once, and removes their files behind
+ * that.
+ */
 export class Trash {
   readonly #parts: EngineParts;
   readonly #pool: SegmentPool;
@@ -43,8 +49,8 @@ export class Trash {
       if (this.#moving.get(stream.name) === moved) this.#moving.delete(stream.name);
     };
     moved.then(done, (error: Error) => {
-      // The name stays taken: what is in the directory must never be found again, nor mixed with what comes after it. What passes
-      // is given up only when all ends: the journal keeps the deletion for the next start.
+      // The name stays taken: what is in the directory must never be found again, nor mixed with what comes after it.
+      // What passes is given up only when all ends: the journal keeps the deletion for the next start.
       if (!isPassing(error)) this.#parts.state.fail(error);
     });
   }
@@ -86,7 +92,10 @@ export class Trash {
     if (isMoved) this.#empty(target);
   }
 
-  /** Looks for a leftover in the target only where there is one: recovery discards thousands of directories that never were. */
+  /**
+   * Looks for a leftover in the target only where there is one: recovery discards thousands of directories that never
+   * were.
+   */
   async #moveTo(directory: string, target: string): Promise<void> {
     const { files } = this.#parts;
     try {
@@ -117,7 +126,8 @@ export class Trash {
     // What could not be moved is still in its place, and so is its name taken.
     await before;
     await Promise.allSettled([stream.work]);
-    for (let hasFailed = false; !(await this.#isMoved(stream, hasFailed)); hasFailed = true) await this.#retry.wait(RETRY_MS);
+    for (let hasFailed = false; !(await this.#isMoved(stream, hasFailed)); hasFailed = true)
+      await this.#retry.wait(RETRY_MS);
   }
 
   /** Moves the stream's directory; false where that fails for a reason that passes, and is to be tried again. */
@@ -130,7 +140,8 @@ export class Trash {
     } catch (error) {
       const { state, log } = this.#parts;
       if (!state.isRunning || !(error instanceof Error) || !isPassing(error)) throw error;
-      if (!hasFailed) log.warn("a deleted stream's files can't be moved now", { stream: stream.name, fault: error.message });
+      if (!hasFailed)
+        log.warn("a deleted stream's files can't be moved now", { stream: stream.name, fault: error.message });
       state.emit("blocked", error);
       return false;
     }

@@ -7,10 +7,15 @@ export interface ByteChange {
 }
 
 /** What each byte does to a CRC, and which byte has a given highest byte in it: no two have the same. */
-const TABLE: readonly number[] = Array.from({ length: 256 }, (_, byte) => (crc32(Buffer.from([byte])) ^ crc32(Buffer.from([0]))) >>> 0);
+const TABLE: readonly number[] = Array.from(
+  { length: 256 },
+  (_, byte) => (crc32(Buffer.from([byte])) ^ crc32(Buffer.from([0]))) >>> 0,
+);
 const BY_HIGHEST = new Map(TABLE.map((value, byte) => [value >>> 24, byte]));
 
-/** The changes of one byte among `length` that change a CRC-32 by `difference`: taken back byte by byte from the end. */
+/**
+ * The changes of one byte among `length` that change a CRC-32 by `difference`: taken back byte by byte from the end.
+ */
 export function* byteChanges(difference: number, length: number): Generator<ByteChange> {
   let rest = difference;
   for (let offset = length - 1; offset >= 0; offset -= 1) {

@@ -1,7 +1,20 @@
 import { byteChanges, isOneBit } from "./crc-changes.js";
 import { crc32 } from "../format/crc32.js";
 import type { ExpectedJournal } from "../journal/journal-reader.js";
-import { alignUp, decodeFrame, decodeRecord, FRAME_CRC_FROM, FRAME_HEADER_BYTES, frameOf, hasFrameMagic, RECORD_FLAGS, RECORD_HEADER_BYTES, type Frame, type JournalRecord, type StreamIdentity } from "../format/record.js";
+import {
+  alignUp,
+  decodeFrame,
+  decodeRecord,
+  FRAME_CRC_FROM,
+  FRAME_HEADER_BYTES,
+  frameOf,
+  hasFrameMagic,
+  RECORD_FLAGS,
+  RECORD_HEADER_BYTES,
+  type Frame,
+  type JournalRecord,
+  type StreamIdentity,
+} from "../format/record.js";
 
 /**
  * What a frame seems to have held whose checksum is wrong. That is good enough to name the streams that have lost
@@ -25,8 +38,16 @@ export interface LikelyFrames {
   readonly areWhole: boolean;
 }
 
-/** Reads up to `most` damaged frames from byte `from` of a journal file on, before `limit`, while there seem to be any. */
-export function likelyFrames(bytes: Buffer, from: number, limit: number, expected: ExpectedJournal, most = Infinity): LikelyFrames {
+/**
+ * Reads up to `most` damaged frames from byte `from` of a journal file on, before `limit`, while there seem to be any.
+ */
+export function likelyFrames(
+  bytes: Buffer,
+  from: number,
+  limit: number,
+  expected: ExpectedJournal,
+  most = Infinity,
+): LikelyFrames {
   const frames: LikelyFrame[] = [];
   let end = from;
   while (end < limit && frames.length < most) {
@@ -47,11 +68,16 @@ function likelyFrame(bytes: Buffer, offset: number, expected: ExpectedJournal): 
     const frame = frameOf(changed, offset);
     const { records, end } = likelyRecords(frame.records);
     const isMeant = frame.sequence === expected.sequence && frame.directoryId.equals(expected.directoryId);
-    if (isMeant && end === frame.records.length && records.length === frame.recordCount) return { frame, records, isWhole: true, isCertain: true };
+    if (isMeant && end === frame.records.length && records.length === frame.recordCount)
+      return { frame, records, isWhole: true, isCertain: true };
   }
   const rest = frameOf(bytes.subarray(offset), offset);
   // One sign alone may be left of an older frame: a later one has overwritten the sector's first bytes.
-  const signs = [hasFrameMagic(bytes, offset), rest.sequence === expected.sequence, rest.directoryId.equals(expected.directoryId)];
+  const signs = [
+    hasFrameMagic(bytes, offset),
+    rest.sequence === expected.sequence,
+    rest.directoryId.equals(expected.directoryId),
+  ];
   return signs.filter(Boolean).length >= 2 ? asItStands(bytes, rest) : null;
 }
 
@@ -60,17 +86,24 @@ function asItStands(bytes: Buffer, rest: Frame): LikelyFrame {
   const length = bytes.readUInt32LE(rest.offset + 4);
   const isLengthPossible = length >= FRAME_HEADER_BYTES && rest.offset + length <= bytes.length;
   const byLength = isLengthPossible ? likelyRecords(rest.records.subarray(0, length - FRAME_HEADER_BYTES)) : null;
-  if (byLength !== null && byLength.end === length - FRAME_HEADER_BYTES) return { frame: ended(rest, length), records: byLength.records, isWhole: true, isCertain: false };
+  if (byLength !== null && byLength.end === length - FRAME_HEADER_BYTES)
+    return { frame: ended(rest, length), records: byLength.records, isWhole: true, isCertain: false };
   const byCount = likelyRecords(rest.records, rest.recordCount);
   const isWhole = rest.recordCount > 0 && byCount.records.length === rest.recordCount;
   return { frame: ended(rest, FRAME_HEADER_BYTES + byCount.end), records: byCount.records, isWhole, isCertain: false };
 }
 
 function ended(frame: Frame, length: number): Frame {
-  return { ...frame, records: frame.records.subarray(0, length - FRAME_HEADER_BYTES), nextOffset: alignUp(frame.offset + length) };
+  return {
+    ...frame,
+    records: frame.records.subarray(0, length - FRAME_HEADER_BYTES),
+    nextOffset: alignUp(frame.offset + length),
+  };
 }
 
-/** What the frame at the start of `bytes` may have been when one bit of it is wrong, of its length and its checksum too. */
+/**
+ * What the frame at the start of `bytes` may have been when one bit of it is wrong, of its length and its checksum too.
+ */
 function* withOneBitRight(bytes: Buffer): Generator<Buffer> {
   const written = bytes.readUInt32LE(4);
   const stored = bytes.readUInt32LE(8);
@@ -91,7 +124,10 @@ function* withOneBitRight(bytes: Buffer): Generator<Buffer> {
 }
 
 /** Records one behind the other, up to `most`, as far as each looks like one; `end` is where the last ends. */
-function likelyRecords(bytes: Buffer, most = Infinity): { readonly records: readonly JournalRecord[]; readonly end: number } {
+function likelyRecords(
+  bytes: Buffer,
+  most = Infinity,
+): { readonly records: readonly JournalRecord[]; readonly end: number } {
   const records: JournalRecord[] = [];
   let end = 0;
   while (records.length < most && end + RECORD_HEADER_BYTES <= bytes.length) {
@@ -117,5 +153,11 @@ function likelyRecord(bytes: Buffer): JournalRecord | null {
 }
 
 function isIdentity({ id, name, config }: StreamIdentity): boolean {
-  return /^[0-9a-f]{24}$/.test(id) && typeof name === "string" && name !== "" && typeof config.contentType === "string" && config.forkedFrom !== undefined;
+  return (
+    /^[0-9a-f]{24}$/.test(id) &&
+    typeof name === "string" &&
+    name !== "" &&
+    typeof config.contentType === "string" &&
+    config.forkedFrom !== undefined
+  );
 }

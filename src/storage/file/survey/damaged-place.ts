@@ -30,10 +30,14 @@ export interface Standing {
 }
 
 /**
- * Whether a stream may have lost its end in a damaged place although nothing says so: it is not known whose records were
- * there, and neither its own files nor later records show that it is whole.
+ * Whether a stream may have lost its end in a damaged place although nothing says so: it is not known whose records
+ * were there, and neither its own files nor later records show that it is whole.
  */
-export function mayHaveLost(places: readonly DamagedPlace[], { id, batch }: Standing, journaled: JournaledStream | undefined): boolean {
+export function mayHaveLost(
+  places: readonly DamagedPlace[],
+  { id, batch }: Standing,
+  journaled: JournaledStream | undefined,
+): boolean {
   return places.some(({ others, after, strayBatch }) => {
     if (others === "nobody" || (others !== "anybody" && !others.has(id))) return false;
     return batch < Math.max(after - 1, strayBatch) && (journaled?.provenBatch ?? 0) < after;
@@ -41,10 +45,24 @@ export function mayHaveLost(places: readonly DamagedPlace[], { id, batch }: Stan
 }
 
 /** The damage in words, with the streams whose records it may hold. */
-export function describeDamage({ problem, behind, suspects, others, strayRecords }: DamagedPlace, streams: ReadonlyMap<string, JournaledStream>): string {
-  const namesOf = (ids: ReadonlySet<string>): string => nameList([...ids].map((id) => streams.get(id)?.identity.name ?? id));
-  const held = suspects.size > 0 ? `it seems to hold records of ${namesOf(suspects)}` : others === "nobody" ? "nothing can have been lost in it" : "";
-  const more = others === "anybody" ? "it may hold records of any stream" : others !== "nobody" && others.size > 0 ? `it may hold records of ${namesOf(others)}` : "";
+export function describeDamage(
+  { problem, behind, suspects, others, strayRecords }: DamagedPlace,
+  streams: ReadonlyMap<string, JournaledStream>,
+): string {
+  const namesOf = (ids: ReadonlySet<string>): string =>
+    nameList([...ids].map((id) => streams.get(id)?.identity.name ?? id));
+  const held =
+    suspects.size > 0
+      ? `it seems to hold records of ${namesOf(suspects)}`
+      : others === "nobody"
+        ? "nothing can have been lost in it"
+        : "";
+  const more =
+    others === "anybody"
+      ? "it may hold records of any stream"
+      : others !== "nobody" && others.size > 0
+        ? `it may hold records of ${namesOf(others)}`
+        : "";
   const later = behind.size > 0 ? `records behind it are of ${namesOf(behind)}` : "";
   const stray = strayRecords > 0 ? `${strayRecords} sound records behind it can't be given to a stream` : "";
   return [problem, held, more, later, stray].filter((part) => part !== "").join("; ");

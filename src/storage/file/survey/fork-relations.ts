@@ -28,7 +28,9 @@ export interface ReferenceChange {
   readonly neededBefore: Position | null;
 }
 
-/** Where a fork and its source disagree, or something is missing; `change` is `null` where no change of a list helps. */
+/**
+ * Where a fork and its source disagree, or something is missing; `change` is `null` where no change of a list helps.
+ */
 export interface ForkProblem {
   readonly finding: Finding;
   readonly change: ReferenceChange | null;
@@ -57,10 +59,19 @@ export class ForkRelations {
     this.#bySource = null;
     if (rest.forks.size > 0) this.#sources.set(id, { id, name, forkedFrom, earliest, ...rest });
     if (forkedFrom === null) return;
-    this.#forks.set(id, { id, name, source: { name: forkedFrom.name, id: forkedFrom.id }, point: forkedFrom.point, earliest });
+    this.#forks.set(id, {
+      id,
+      name,
+      source: { name: forkedFrom.name, id: forkedFrom.id },
+      point: forkedFrom.point,
+      earliest,
+    });
   }
 
-  /** Takes note of a stream that is there, but whose sidecar is not; `ids` are those that it may have, none when nobody knows. */
+  /**
+   * Takes note of a stream that is there, but whose sidecar is not; `ids` are those that it may have, none when nobody
+   * knows.
+   */
   noteUnsound(ids: readonly string[]): void {
     this.#unsound.push(ids);
   }
@@ -81,7 +92,11 @@ export class ForkRelations {
 
   /** The ids that forks give for their source of this name. */
   idsOf(sourceName: string): string[] {
-    return [...new Set([...this.#forks.values()].filter(({ source }) => source.name === sourceName).map(({ source }) => source.id))];
+    return [
+      ...new Set(
+        [...this.#forks.values()].filter(({ source }) => source.name === sourceName).map(({ source }) => source.id),
+      ),
+    ];
   }
 
   /** What a source says of the fork of this id, `null` when none does. */
@@ -96,7 +111,8 @@ export class ForkRelations {
   /** What sources say of forks that are found nowhere. */
   *unmatched(): Generator<Reference> {
     for (const source of this.#sources.values()) {
-      for (const [id, neededBefore] of source.forks) if (this.#forks.get(id)?.source.id !== source.id) yield { source, id, neededBefore };
+      for (const [id, neededBefore] of source.forks)
+        if (this.#forks.get(id)?.source.id !== source.id) yield { source, id, neededBefore };
     }
   }
 
@@ -145,7 +161,10 @@ export class ForkRelations {
   }
 
   #about(stream: string, problem: string, change: ReferenceChange | null = null): ForkProblem {
-    return { finding: { stream, file: sidecarPath(this.#layout.streamDirectory(stream)), offset: null, problem }, change };
+    return {
+      finding: { stream, file: sidecarPath(this.#layout.streamDirectory(stream)), offset: null, problem },
+      change,
+    };
   }
 
   *#compare(source: StreamFacts, fork: KnownFork): Generator<ForkProblem> {
@@ -153,13 +172,35 @@ export class ForkRelations {
     const listed = source.forks.get(fork.id);
     const change = { source: source.name, fork: fork.id, neededBefore: needed };
     const named = `its fork ${JSON.stringify(fork.name)} (${fork.id})`;
-    if (listed === undefined) yield this.#about(source.name, `it does not know ${named}, which needs its bytes before ${needed}: they could be dropped`, change);
-    else if (listed < needed) yield this.#about(source.name, `it keeps its bytes before ${listed} for ${named}, which needs those before ${needed}`, change);
+    if (listed === undefined)
+      yield this.#about(
+        source.name,
+        `it does not know ${named}, which needs its bytes before ${needed}: they could be dropped`,
+        change,
+      );
+    else if (listed < needed)
+      yield this.#about(
+        source.name,
+        `it keeps its bytes before ${listed} for ${named}, which needs those before ${needed}`,
+        change,
+      );
     // A reference to bytes that are no longer there keeps none.
-    else if (listed > needed && listed > source.earliest) yield this.#about(source.name, `it keeps its bytes before ${listed} for ${named}, which needs only those before ${needed}`, change);
-    if (source.tail < fork.point) yield this.#about(fork.name, `it begins at ${fork.point} of its source ${JSON.stringify(source.name)}, which ends at ${source.tail}`);
+    else if (listed > needed && listed > source.earliest)
+      yield this.#about(
+        source.name,
+        `it keeps its bytes before ${listed} for ${named}, which needs only those before ${needed}`,
+        change,
+      );
+    if (source.tail < fork.point)
+      yield this.#about(
+        fork.name,
+        `it begins at ${fork.point} of its source ${JSON.stringify(source.name)}, which ends at ${source.tail}`,
+      );
     if (needed > 0 && source.earliest > fork.earliest) {
-      yield this.#about(fork.name, `it needs the bytes of its source ${JSON.stringify(source.name)} from ${fork.earliest} on, which begins at ${source.earliest}`);
+      yield this.#about(
+        fork.name,
+        `it needs the bytes of its source ${JSON.stringify(source.name)} from ${fork.earliest} on, which begins at ${source.earliest}`,
+      );
     }
   }
 
@@ -172,7 +213,11 @@ export class ForkRelations {
     for (const { source, id, neededBefore } of unmatched) {
       if (isUnknown || unsound.has(id)) continue;
       const kept = neededBefore > source.earliest ? `: its bytes before ${neededBefore} are kept for nobody` : "";
-      yield this.#about(source.name, `it lists the fork ${id}, which is nowhere${kept}`, { source: source.name, fork: id, neededBefore: null });
+      yield this.#about(source.name, `it lists the fork ${id}, which is nowhere${kept}`, {
+        source: source.name,
+        fork: id,
+        neededBefore: null,
+      });
     }
   }
 
@@ -186,7 +231,11 @@ export class ForkRelations {
         path.push(at);
       }
       const start = at === undefined ? -1 : path.indexOf(at);
-      if (start >= 0) yield this.#about(path[start]?.name ?? "", `it was forked from itself, by way of ${nameList(path.slice(start).map(({ source }) => source.name))}`);
+      if (start >= 0)
+        yield this.#about(
+          path[start]?.name ?? "",
+          `it was forked from itself, by way of ${nameList(path.slice(start).map(({ source }) => source.name))}`,
+        );
     }
   }
 }

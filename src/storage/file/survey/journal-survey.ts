@@ -74,7 +74,10 @@ export async function surveyKept(options: SurveyOptions): Promise<Survey> {
   );
 }
 
-/** What is known of a file while it is read, and behind it: the next one's first frame may tell that it has lost its last. */
+/**
+ * What is known of a file while it is read, and behind it: the next one's first frame may tell that it has lost its
+ * last.
+ */
 interface FileState extends ScannedFile, SurveyedFile {
   readonly byHandle: Map<number, JournaledStream>;
   readonly bindings: Map<number, StreamIdentity>;
@@ -129,7 +132,9 @@ class Surveyor {
     const highestBatch = Math.max(lastBatch, this.#likelyBatch, this.#keptBatch, this.#options.knownBatch ?? 0);
     // A sound journal has each deletion; and a sidecar that no record vouches for may be from anywhere.
     const mayLackDeletions = this.#damages.length > 0 && !this.#isOnlyTold;
-    const superseded = [...this.#streams.values()].filter((stream) => mayLackDeletions && !stream.deleted && isSuperseded(stream));
+    const superseded = [...this.#streams.values()].filter(
+      (stream) => mayLackDeletions && !stream.deleted && isSuperseded(stream),
+    );
     for (const stream of superseded) stream.deleted = true;
     const ids = new Set(superseded.map(({ identity }) => identity.id));
     return {
@@ -231,13 +236,26 @@ class Surveyor {
     let isAll = true;
     const states = this.#states.filter(({ standing }) => standing !== "kept");
     const before = until === undefined ? states : states.slice(0, states.indexOf(until));
-    for (const state of before.slice(Math.max(0, before.findLastIndex(({ hasFrames }) => hasFrames)))) {
+    for (const state of before.slice(
+      Math.max(
+        0,
+        before.findLastIndex(({ hasFrames }) => hasFrames),
+      ),
+    )) {
       const { path, end: from, expected } = state;
       const bytes = await readJournal(this.#options.files, path);
       const { frames, end, areWhole } = likelyFrames(bytes, from, bytes.length, expected, most - countOf({ parts }));
       parts.push({ state, frames });
       // Where as many are looked for as there may be, more may have been cut off.
-      const cut = most === Infinity ? cutOff(bytes, frames.map(({ frame }) => frame), end, expected.sequence) : null;
+      const cut =
+        most === Infinity
+          ? cutOff(
+              bytes,
+              frames.map(({ frame }) => frame),
+              end,
+              expected.sequence,
+            )
+          : null;
       isAll &&= areWhole && cut?.mayHideFrames !== true;
     }
     return { parts, isAll };
@@ -271,12 +289,19 @@ class Surveyor {
 
   async #takeRecord({ path, byHandle, uncertain }: FileState, frame: Frame, record: JournalRecord): Promise<void> {
     const damage = this.#damages.at(-1);
-    if (record.identity !== null) byHandle.set(record.handle, await this.#meet({ record, identity: record.identity, batch: frame.batch, isSound: true }));
+    if (record.identity !== null)
+      byHandle.set(
+        record.handle,
+        await this.#meet({ record, identity: record.identity, batch: frame.batch, isSound: true }),
+      );
     const stream = byHandle.get(record.handle);
     if (stream === undefined) {
       // It was bound where nobody can tell who was.
-      const place = this.#damages.findLast(({ file, others }) => file === path && others === "anybody") ?? this.#damages.findLast(({ file }) => file === path);
-      if (place === undefined) throw new DirectoryError(`journal file ${path} uses handle ${record.handle} without saying what it means`);
+      const place =
+        this.#damages.findLast(({ file, others }) => file === path && others === "anybody") ??
+        this.#damages.findLast(({ file }) => file === path);
+      if (place === undefined)
+        throw new DirectoryError(`journal file ${path} uses handle ${record.handle} without saying what it means`);
       place.strayRecords += 1;
       place.strayBatch = frame.batch;
       return;
@@ -296,14 +321,21 @@ class Surveyor {
   }
 
   /** Notes whose records a damaged frame before batch `after` seems to hold; false where that is not known of all. */
-  async #takeLikely(state: FileState, { frame, records, isWhole, isCertain }: LikelyFrame, after: number, suspects: Set<string>): Promise<boolean> {
+  async #takeLikely(
+    state: FileState,
+    { frame, records, isWhole, isCertain }: LikelyFrame,
+    after: number,
+    suspects: Set<string>,
+  ): Promise<boolean> {
     let areKnown = isWhole;
     const tails = new Map<JournaledStream, Position>();
     if (isCertain) this.#likelyBatch = Math.max(this.#likelyBatch, frame.batch);
     const batch = isCertain ? frame.batch : after - 1;
     for (const record of records) {
       const stream = await this.#likelyOwner(state, record, batch, isCertain);
-      const fits = stream !== null && (isCertain || !bringsBytes(record) || record.position === (tails.get(stream) ?? stream.tail));
+      const fits =
+        stream !== null &&
+        (isCertain || !bringsBytes(record) || record.position === (tails.get(stream) ?? stream.tail));
       areKnown &&= fits;
       if (stream === null) continue;
       if (bringsBytes(record)) tails.set(stream, record.position + broughtBytes(record));
@@ -314,7 +346,12 @@ class Surveyor {
   }
 
   /** Who a damaged record is for. A name that nothing else vouches for counts where there is such a stream. */
-  async #likelyOwner({ byHandle, bindings, uncertain }: FileState, record: JournalRecord, batch: number, isCertain: boolean): Promise<JournaledStream | null> {
+  async #likelyOwner(
+    { byHandle, bindings, uncertain }: FileState,
+    record: JournalRecord,
+    batch: number,
+    isCertain: boolean,
+  ): Promise<JournaledStream | null> {
     const { handle, identity } = record;
     if (identity === null) return byHandle.get(handle) ?? null;
     const known = this.#streams.get(identity.id);
@@ -356,7 +393,10 @@ function placeOf(
   };
 }
 
-/** The last batch that what is damaged before `next` can have had. What ends a kept file has the batch of the frame before it. */
+/**
+ * The last batch that what is damaged before `next` can have had. What ends a kept file has the batch of the frame
+ * before it.
+ */
 function batchBefore(next: Frame | null, { isKept }: ExpectedJournal): number {
   if (next === null) return Infinity;
   return isKept === true && next.recordCount === 0 ? next.batch : next.batch - 1;
@@ -368,5 +408,6 @@ function countOf({ parts }: Pick<Held, "parts">): number {
 
 /** How many handles a frame gives out. */
 function bindingsIn(frame: Frame): number {
-  return new Set([...decodeRecords(frame)].filter(({ identity }) => identity !== null).map(({ handle }) => handle)).size;
+  return new Set([...decodeRecords(frame)].filter(({ identity }) => identity !== null).map(({ handle }) => handle))
+    .size;
 }

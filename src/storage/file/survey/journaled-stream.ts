@@ -1,7 +1,13 @@
 import { readBase, type SidecarBase } from "../directory/catalog.js";
 import type { Files } from "../disk/files.js";
 import type { Layout } from "../format/layout.js";
-import { RecordKind, type BypassedPayload, type Frame, type JournalRecord, type StreamIdentity } from "../format/record.js";
+import {
+  RecordKind,
+  type BypassedPayload,
+  type Frame,
+  type JournalRecord,
+  type StreamIdentity,
+} from "../format/record.js";
 import type { Sidecar, SidecarResult } from "../format/sidecar.js";
 import { applyRecord, leavesGap, type Consequences, type RecordedStream } from "../journal/apply-record.js";
 import type { Place } from "../memory/file-stream.js";
@@ -39,7 +45,10 @@ export class JournaledStream implements RecordedStream {
   readonly firstBatch: number;
   /** All it ever was is in the journal, from its creation on. */
   readonly createdHere: boolean;
-  /** All that it had before is lost, with its creation: that was in a damaged part of the journal, or in files that are gone. */
+  /**
+   * All that it had before is lost, with its creation: that was in a damaged part of the journal, or in files that are
+   * gone.
+   */
   readonly isBeginningLost: boolean;
   /** What its sidecar says, also where a notice stands in its place; `null` where there is none. */
   readonly sidecar: SidecarResult | null;
@@ -152,7 +161,10 @@ function sidecarOf({ own, read, isTold, isVacant }: SidecarBase): SidecarResult 
 /** Whether there is nothing in a directory, or no such directory; what can't be looked at is not empty. */
 function isEmpty(files: Files, directory: string): Promise<boolean> {
   // Where the directory is looked at, that is told.
-  return files.list(directory).then((names) => names.length === 0, () => false);
+  return files.list(directory).then(
+    (names) => names.length === 0,
+    () => false,
+  );
 }
 
 /** The stream's own sidecar, when it is sound. */

@@ -1,7 +1,9 @@
 import type { Position } from "../../storage.js";
 import { FORMAT, seal, unseal } from "../format/sidecar.js";
 
-/** A loss that somebody has accepted: what the stream had from a position on may have been seen, and is given out again. */
+/**
+ * A loss that somebody has accepted: what the stream had from a position on may have been seen, and is given out again.
+ */
 export interface AcceptedLoss {
   readonly position: Position;
   /** Why the stream was refused. */
@@ -21,7 +23,12 @@ const MAX_ACCEPTED = 100;
 
 /** Losses as they are kept in the stream's directory. */
 export function encodeLosses({ id, name, accepted }: Losses): Buffer {
-  return seal([["format", FORMAT], ["id", id], ["name", name], ["accepted", accepted.slice(-MAX_ACCEPTED)]]);
+  return seal([
+    ["format", FORMAT],
+    ["id", id],
+    ["name", name],
+    ["accepted", accepted.slice(-MAX_ACCEPTED)],
+  ]);
 }
 
 /** Reads them; or says in words what is wrong with them. */
@@ -30,7 +37,9 @@ export function decodeLosses(bytes: Buffer): Losses | string {
   if ("problem" in sealed) return sealed.problem;
   // The checksum has vouched for the text: it is what encodeLosses wrote.
   const { format, id, name, accepted } = JSON.parse(sealed.text) as Losses & { readonly format: number };
-  return format === FORMAT ? { id, name, accepted } : `format ${format} is not known to this version, which writes format ${FORMAT}`;
+  return format === FORMAT
+    ? { id, name, accepted }
+    : `format ${format} is not known to this version, which writes format ${FORMAT}`;
 }
 
 /** A loss in words. */

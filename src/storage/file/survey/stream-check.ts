@@ -1,7 +1,16 @@
 import { basename, join } from "node:path";
 import type { Position } from "../../storage.js";
 import { errorCode, isBusy, readWhole, type Files } from "../disk/files.js";
-import { indexPath, indexStartOf, keptSidecarPath, lossesPath, segmentPath, segmentStartOf, sidecarPath, type Layout } from "../format/layout.js";
+import {
+  indexPath,
+  indexStartOf,
+  keptSidecarPath,
+  lossesPath,
+  segmentPath,
+  segmentStartOf,
+  sidecarPath,
+  type Layout,
+} from "../format/layout.js";
 import { decodeLosses, type AcceptedLoss } from "./losses.js";
 import { crcOf } from "../segments/segment-reader.js";
 import { decodeSidecar, refusalIn, type SegmentEntry, type Sidecar, type SidecarResult } from "../format/sidecar.js";
@@ -86,15 +95,28 @@ export async function checkStream(options: CheckOptions, directory: string): Pro
   const bytes = typeof before === "string" ? null : before;
   const name = sidecar?.name ?? nameFrom(options.layout, directory, bytes);
   const findings: Finding[] = [];
-  const tell = (file: string, problem: string, offset: number | null = null): void => void findings.push({ stream: name, file, offset, problem });
+  const tell = (file: string, problem: string, offset: number | null = null): void =>
+    void findings.push({ stream: name, file, offset, problem });
   // Without its sidecar and its files nobody knows anything of a stream.
   const isUnreadable = typeof found === "string" || (sidecar === null && typeof listed === "string");
-  const sidecarState = isUnreadable ? "unreadable" : read === null ? "missing" : read.kind === "sound" ? "sound" : isFinal(read, bytes) ? "final" : "damaged";
-  const sidecarProblem = typeof found === "string" ? found : read === null ? "it is missing" : read.kind === "damaged" ? read.problem : null;
+  const sidecarState = isUnreadable
+    ? "unreadable"
+    : read === null
+      ? "missing"
+      : read.kind === "sound"
+        ? "sound"
+        : isFinal(read, bytes)
+          ? "final"
+          : "damaged";
+  const sidecarProblem =
+    typeof found === "string" ? found : read === null ? "it is missing" : read.kind === "damaged" ? read.problem : null;
   if (sidecarProblem !== null && found !== null) tell(path, sidecarProblem);
   if (typeof listed === "string") tell(directory, listed);
   const names = typeof listed === "string" ? [] : listed;
-  const starts = names.map(segmentStartOf).filter((start) => start !== null).sort((left, right) => left - right);
+  const starts = names
+    .map(segmentStartOf)
+    .filter((start) => start !== null)
+    .sort((left, right) => left - right);
   const lost: LostSegment[] = [];
   const lostIndexes: LostIndex[] = [];
   if (sidecar !== null) {
@@ -107,23 +129,50 @@ export async function checkStream(options: CheckOptions, directory: string): Pro
     for (const { path: index, problem, offset } of lostIndexes) tell(index, problem, offset);
   }
   for (const stray of names.filter((file) => !isOurs(file))) tell(join(directory, stray), "it is no file of a stream");
-  const accepted = names.includes(basename(lossesPath(directory))) ? await acceptedLosses(options, directory, sidecar, tell) : [];
+  const accepted = names.includes(basename(lossesPath(directory)))
+    ? await acceptedLosses(options, directory, sidecar, tell)
+    : [];
   const refusal = typeof found === "string" || found === null ? null : refusalIn(found);
-  return { directory, name, sidecar, sidecarProblem, sidecarState, sidecarBytes: bytes, refusal, accepted, starts, lost, lostIndexes, findings };
+  return {
+    directory,
+    name,
+    sidecar,
+    sidecarProblem,
+    sidecarState,
+    sidecarBytes: bytes,
+    refusal,
+    accepted,
+    starts,
+    lost,
+    lostIndexes,
+    findings,
+  };
 }
 
-async function acceptedLosses({ files }: CheckOptions, directory: string, sidecar: Sidecar | null, tell: Tell): Promise<readonly AcceptedLoss[] | null> {
+async function acceptedLosses(
+  { files }: CheckOptions,
+  directory: string,
+  sidecar: Sidecar | null,
+  tell: Tell,
+): Promise<readonly AcceptedLoss[] | null> {
   const path = lossesPath(directory);
   const read = await attempt(() => readWhole(files, path));
   const losses = typeof read === "string" ? read : decodeLosses(read ?? Buffer.alloc(0));
-  const problem = typeof losses === "string" ? losses : sidecar !== null && losses.id !== sidecar.id ? `it is of another stream of this name, ${losses.id}` : null;
+  const problem =
+    typeof losses === "string"
+      ? losses
+      : sidecar !== null && losses.id !== sidecar.id
+        ? `it is of another stream of this name, ${losses.id}`
+        : null;
   if (problem !== null) tell(path, problem);
   return problem !== null || typeof losses === "string" ? null : losses.accepted;
 }
 
 type Tell = (file: string, problem: string, offset?: number | null) => void;
 
-/** What a read gave, or in words why it gave nothing: a file that can't be read is a finding, not the end of the work. */
+/**
+ * What a read gave, or in words why it gave nothing: a file that can't be read is a finding, not the end of the work.
+ */
 export async function attempt<T>(read: () => Promise<T>): Promise<T | string> {
   try {
     return await read();
@@ -133,13 +182,20 @@ export async function attempt<T>(read: () => Promise<T>): Promise<T | string> {
   }
 }
 
-/** Nothing may be built in its place: it is meant as it is, or the sidecar before it was sound and the stream lost records. */
+/**
+ * Nothing may be built in its place: it is meant as it is, or the sidecar before it was sound and the stream lost
+ * records.
+ */
 function isFinal(read: Extract<SidecarResult, { kind: "damaged" }>, before: Buffer | null): boolean {
   return read.isFinal || (read.isNotice && before !== null && decodeSidecar(before).kind === "sound");
 }
 
 function isOurs(file: string): boolean {
-  return /^(meta\.json(\.new|\.damaged)?|losses\.json(\.new)?)$/.test(file) || segmentStartOf(file) !== null || indexStartOf(file) !== null;
+  return (
+    /^(meta\.json(\.new|\.damaged)?|losses\.json(\.new)?)$/.test(file) ||
+    segmentStartOf(file) !== null ||
+    indexStartOf(file) !== null
+  );
 }
 
 /** The name that a damaged sidecar gives counts when its directory agrees. */
@@ -161,7 +217,12 @@ function parsedText(json: string): string | null {
   }
 }
 
-async function checkHome({ files, layout }: CheckOptions, { name }: Sidecar, directory: string, tell: Tell): Promise<void> {
+async function checkHome(
+  { files, layout }: CheckOptions,
+  { name }: Sidecar,
+  directory: string,
+  tell: Tell,
+): Promise<void> {
   const home = layout.streamDirectory(name);
   if (home === directory) return;
   const other = await attempt(() => readWhole(files, sidecarPath(home)));
@@ -193,23 +254,47 @@ export async function lostSegments(options: CheckOptions, sidecar: Sidecar, dire
     if (segment.start + segment.length <= Math.max(options.trimmedTo, sidecar.earliest.position)) continue;
     const fault = await attempt(() => faultOf(options.files, path, segment, onStep));
     if (fault === null) continue;
-    const { problem, offset, state } = typeof fault === "string" ? { problem: fault, offset: null, state: "unreadable" as const } : fault;
-    lost.push({ ...segment, path, state, offset, problem: `${problem}: positions ${segment.start} to ${segment.start + segment.length} of the stream` });
+    const { problem, offset, state } =
+      typeof fault === "string" ? { problem: fault, offset: null, state: "unreadable" as const } : fault;
+    lost.push({
+      ...segment,
+      path,
+      state,
+      offset,
+      problem: `${problem}: positions ${segment.start} to ${segment.start + segment.length} of the stream`,
+    });
   }
   return lost;
 }
 
 /** Compares the indexes that are in files with their checksums; returns those that are lost. */
-async function checkIndexes(options: CheckOptions, { segments, earliest }: Sidecar, directory: string): Promise<LostIndex[]> {
+async function checkIndexes(
+  options: CheckOptions,
+  { segments, earliest }: Sidecar,
+  directory: string,
+): Promise<LostIndex[]> {
   const lost: LostIndex[] = [];
   for (const { start, length, index } of segments) {
-    if (index === null || index === "one" || index.inline !== null || start + length <= Math.max(options.trimmedTo, earliest.position)) continue;
+    if (
+      index === null ||
+      index === "one" ||
+      index.inline !== null ||
+      start + length <= Math.max(options.trimmedTo, earliest.position)
+    )
+      continue;
     const path = indexPath(directory, start);
     const fault = await attempt(() => faultOf(options.files, path, index, (bytes) => options.onBytes(bytes, 1)));
     if (fault === null) continue;
-    const { problem, offset, state } = typeof fault === "string" ? { problem: fault, offset: null, state: "unreadable" as const } : fault;
+    const { problem, offset, state } =
+      typeof fault === "string" ? { problem: fault, offset: null, state: "unreadable" as const } : fault;
     const outcome = state === "unreadable" ? "can't be told" : "is lost, the bytes are not";
-    lost.push({ start, path, state, offset, problem: `${problem}: where the appends from ${start} to ${start + length} ended ${outcome}` });
+    lost.push({
+      start,
+      path,
+      state,
+      offset,
+      problem: `${problem}: where the appends from ${start} to ${start + length} ended ${outcome}`,
+    });
   }
   return lost;
 }
@@ -217,7 +302,12 @@ async function checkIndexes(options: CheckOptions, { segments, earliest }: Sidec
 type Fault = Pick<LostSegment, "problem" | "offset" | "state">;
 
 /** What is wrong with a segment or an index, `null` when nothing is. */
-async function faultOf(files: Files, path: string, { length, crc }: Pick<SegmentEntry, "length" | "crc">, onStep: (bytes: number) => void): Promise<Fault | null> {
+async function faultOf(
+  files: Files,
+  path: string,
+  { length, crc }: Pick<SegmentEntry, "length" | "crc">,
+  onStep: (bytes: number) => void,
+): Promise<Fault | null> {
   try {
     const file = await files.open(path, "read");
     try {

@@ -44,22 +44,33 @@ export class StreamFactFinder {
     this.deleted = new Set(all.filter(({ deleted }) => deleted).map(({ identity }) => identity.id));
   }
 
-  /** Whether the journal says that the stream in a directory is deleted, and has none after it: what is there is nobody's. */
+  /**
+   * Whether the journal says that the stream in a directory is deleted, and has none after it: what is there is
+   * nobody's.
+   */
   isVacated(directory: string): boolean {
     return this.#vacated.has(directory) && !this.present.has(directory);
   }
 
-  /** The facts about the stream in a directory with this sidecar, `null` when it is not there, or not sound, or no stream. */
+  /**
+   * The facts about the stream in a directory with this sidecar, `null` when it is not there, or not sound, or no
+   * stream.
+   */
   factsIn(directory: string, sidecar: Sidecar | null): StreamFacts | null {
     const journaled = this.present.get(directory);
-    const isOwn = sidecar !== null && !sidecar.claimed && !this.deleted.has(sidecar.id) && this.#layout.streamDirectory(sidecar.name) === directory;
+    const isOwn =
+      sidecar !== null &&
+      !sidecar.claimed &&
+      !this.deleted.has(sidecar.id) &&
+      this.#layout.streamDirectory(sidecar.name) === directory;
     if (isOwn && (journaled === undefined || journaled.identity.id === sidecar.id)) return merged(sidecar, journaled);
     return journaled?.createdHere === true ? journaledFacts(journaled) : null;
   }
 
   /** The facts about those streams that have no files yet. */
   *unwritten(): Generator<StreamFacts> {
-    for (const stream of this.present.values()) if (stream.createdHere && stream.sidecar === null) yield journaledFacts(stream);
+    for (const stream of this.present.values())
+      if (stream.createdHere && stream.sidecar === null) yield journaledFacts(stream);
   }
 
   /** Looks for the stream of this name. */
@@ -75,7 +86,10 @@ export class StreamFactFinder {
   }
 }
 
-function merged({ id, name, config, state, earliest, forks }: Sidecar, journaled: JournaledStream | undefined): StreamFacts {
+function merged(
+  { id, name, config, state, earliest, forks }: Sidecar,
+  journaled: JournaledStream | undefined,
+): StreamFacts {
   return {
     id,
     name,
@@ -92,7 +106,10 @@ function journaledFacts({ identity, trimmedTo, tail, forkChanges }: JournaledStr
   return { id: identity.id, name: identity.name, forkedFrom, earliest, tail, forks: changed(NO_FORKS, forkChanges) };
 }
 
-function changed(forks: ReadonlyMap<string, Position>, changes: JournaledStream["forkChanges"] | undefined): ReadonlyMap<string, Position> {
+function changed(
+  forks: ReadonlyMap<string, Position>,
+  changes: JournaledStream["forkChanges"] | undefined,
+): ReadonlyMap<string, Position> {
   if (changes === undefined || changes.size === 0) return forks;
   const result = new Map(forks);
   for (const [id, neededBefore] of changes) {
@@ -103,12 +120,17 @@ function changed(forks: ReadonlyMap<string, Position>, changes: JournaledStream[
 }
 
 /**
- * The ids that a stream without a sound sidecar may have: what the journal, the damaged sidecar and the one that a repair
- * kept give for it. None when nobody knows.
+ * The ids that a stream without a sound sidecar may have: what the journal, the damaged sidecar and the one that a
+ * repair kept give for it. None when nobody knows.
  */
-export async function idsOf({ files, layout }: { readonly files: Files; readonly layout: Layout }, checked: CheckedStream, journaled: JournaledStream | undefined): Promise<string[]> {
+export async function idsOf(
+  { files, layout }: { readonly files: Files; readonly layout: Layout },
+  checked: CheckedStream,
+  journaled: JournaledStream | undefined,
+): Promise<string[]> {
   const ids = [journaled?.identity.id, writtenId(checked.sidecarBytes)];
-  for await (const copy of new Damaged(files, layout).copiesOf(sidecarPath(checked.directory))) ids.push(writtenId(copy));
+  for await (const copy of new Damaged(files, layout).copiesOf(sidecarPath(checked.directory)))
+    ids.push(writtenId(copy));
   return ids.filter((id) => id !== undefined);
 }
 

@@ -1,4 +1,10 @@
-import { DamagedStreamError, type AppendRecord, type Position, type Rejection, type Settlement } from "../../storage.js";
+import {
+  DamagedStreamError,
+  type AppendRecord,
+  type Position,
+  type Rejection,
+  type Settlement,
+} from "../../storage.js";
 import { crc32InTurns } from "../format/crc32.js";
 import type { FileStream, HeldEntry, Place, ReservedSegment, SegmentRoll } from "../memory/file-stream.js";
 import type { EngineParts, EngineState } from "../disk/engine-state.js";
@@ -63,7 +69,10 @@ export class Intake {
     return waitingBytes > 0 && waitingBytes + length > MAX_QUEUED_BYTES ? "overloaded" : null;
   }
 
-  /** Why changes, or at least large ones, are refused, in words; `null` when they are taken, or only too many of them come. */
+  /**
+   * Why changes, or at least large ones, are refused, in words; `null` when they are taken, or only too many of them
+   * come.
+   */
   get trouble(): string | null {
     const { journal, room, flusher } = this.#options;
     const { rejection } = journal.refusal;
@@ -77,7 +86,13 @@ export class Intake {
   }
 
   /** Takes an admitted change; it settles later. */
-  put(stream: FileStream, kind: RecordKindCode, change: AppendRecord, settle: Settle, companion: JournalEntry | null = null): void {
+  put(
+    stream: FileStream,
+    kind: RecordKindCode,
+    change: AppendRecord,
+    settle: Settle,
+    companion: JournalEntry | null = null,
+  ): void {
     if (change.payload.length >= this.#options.bypassBytes) this.#bypass(stream, kind, change, settle, companion);
     else this.#handIn(this.#entry(stream, kind, change, settle, companion));
   }
@@ -86,12 +101,22 @@ export class Intake {
   trim(stream: FileStream, place: Place, atMs: number, settle: Settle, companion: JournalEntry | null): void {
     const { generation } = stream;
     const { position, segmentStart } = place;
-    this.#handIn({ kind: RecordKind.trim, stream, change: emptyChange(atMs), position, segmentStart, bypassed: null, generation, settle, companion });
+    this.#handIn({
+      kind: RecordKind.trim,
+      stream,
+      change: emptyChange(atMs),
+      position,
+      segmentStart,
+      bypassed: null,
+      generation,
+      settle,
+      companion,
+    });
   }
 
   /**
-   * Calls `settle` when all that was taken for the stream before has settled: as a failure when the stream will not end at
-   * `expectedTail` then, because some of that has failed and nobody was told yet.
+   * Calls `settle` when all that was taken for the stream before has settled: as a failure when the stream will not end
+   * at `expectedTail` then, because some of that has failed and nobody was told yet.
    */
   barrier(stream: FileStream, settle: (how: Settlement) => void, expectedTail?: Position): void {
     if (this.#state.failure !== null) return settle("storage-unavailable");
@@ -101,9 +126,25 @@ export class Intake {
     this.#handIn(isVoid ? { ...entry, generation: VOID_GENERATION } : entry);
   }
 
-  #entry(stream: FileStream, kind: RecordKindCode | null, change: AppendRecord, settle: Settle, companion: JournalEntry | null = null): JournalEntry {
+  #entry(
+    stream: FileStream,
+    kind: RecordKindCode | null,
+    change: AppendRecord,
+    settle: Settle,
+    companion: JournalEntry | null = null,
+  ): JournalEntry {
     const { position, segmentStart } = stream.reserve(change.payload.length, change.atMs, this.#options.segmentRoll);
-    return { kind, stream, change, position, segmentStart, bypassed: null, generation: stream.generation, settle, companion };
+    return {
+      kind,
+      stream,
+      change,
+      position,
+      segmentStart,
+      bypassed: null,
+      generation: stream.generation,
+      settle,
+      companion,
+    };
   }
 
   #handIn(entry: JournalEntry): void {
@@ -126,20 +167,29 @@ export class Intake {
   }
 
   /** A large payload goes to its segment, is synced there, and only then its record goes to the journal. */
-  #bypass(stream: FileStream, kind: RecordKindCode, change: AppendRecord, settle: Settle, companion: JournalEntry | null): void {
+  #bypass(
+    stream: FileStream,
+    kind: RecordKindCode,
+    change: AppendRecord,
+    settle: Settle,
+    companion: JournalEntry | null,
+  ): void {
     const segmentBefore = stream.reservedSegment;
     const entry = this.#entry(stream, kind, change, settle, companion);
     const { length } = change.payload;
     this.#heldBytes += length;
     const go = (): void => {
-      // What came before it failed, and so does this: its place is another's by now, or its directory is on its way out.
+      // What came before it failed, and so does this: its place is another's by now, or its directory is on its way
+      // out.
       if (entry.generation !== stream.generation) return void this.#release(stream, entry);
       stream.held = [];
       const written = this.#options.writer.bypass(stream, entry.segmentStart, entry.position, change.payload);
-      written.then(() => crc32InTurns(change.payload)).then(
-        (crc) => this.#release(stream, { ...entry, bypassed: { length, crc } }),
-        (error: Error) => this.#bypassFailed(entry, segmentBefore, error),
-      );
+      written
+        .then(() => crc32InTurns(change.payload))
+        .then(
+          (crc) => this.#release(stream, { ...entry, bypassed: { length, crc } }),
+          (error: Error) => this.#bypassFailed(entry, segmentBefore, error),
+        );
     };
     const fail = (how: Settlement): void => {
       this.#heldBytes -= length;
@@ -160,9 +210,13 @@ export class Intake {
     const { stream } = entry;
     const how = settlementOf(error);
     if (how === "storage-unavailable") this.#state.fail(error);
-    if (how === "storage-full") this.#options.room.lacked({ position: entry.position - entry.segmentStart, length: entry.change.payload.length });
-    // What was handed in before it settles first, as the order of the calls wants; what comes behind is held until then.
-    this.#options.journal.enqueue(this.#entry(stream, null, emptyChange(0), () => this.#failBypassed(entry, segmentBefore, how)));
+    if (how === "storage-full")
+      this.#options.room.lacked({ position: entry.position - entry.segmentStart, length: entry.change.payload.length });
+    // What was handed in before it settles first, as the order of the calls wants; what comes behind is held until
+    // then.
+    this.#options.journal.enqueue(
+      this.#entry(stream, null, emptyChange(0), () => this.#failBypassed(entry, segmentBefore, how)),
+    );
   }
 
   #failBypassed(entry: JournalEntry, segmentBefore: ReservedSegment, how: Settlement): void {

@@ -56,8 +56,8 @@ export class Checkpointer {
   }
 
   /**
-   * Takes a sealed file, or one to come: `null` leaves it, and those after it, to the next start. Resolves when it is done;
-   * never rejects: what fails is a fault of the engine's.
+   * Takes a sealed file, or one to come: `null` leaves it, and those after it, to the next start. Resolves when it is
+   * done; never rejects: what fails is a fault of the engine's.
    */
   add(coming: SealedFile | Promise<SealedFile | null>): Promise<void> {
     this.#last = this.#last.then(async () => {
@@ -122,7 +122,9 @@ export class Checkpointer {
     await this.#retry.wait(RETRY_MS);
   }
 
-  /** Makes all that the file holds permanent; returns the streams whose files can't take it, so that it must be kept. */
+  /**
+   * Makes all that the file holds permanent; returns the streams whose files can't take it, so that it must be kept.
+   */
   async #persistAll(file: SealedFile): Promise<readonly FileStream[]> {
     const { journal, shards, trash, writer } = this.#options;
     const rest = file.streams.values();
@@ -154,7 +156,11 @@ export class Checkpointer {
   async #keep(file: SealedFile, harmed: readonly FileStream[]): Promise<void> {
     const { layout, log } = this.#parts;
     await this.#kept.keep(file, harmed);
-    if (harmed.length > 0) log.error("records of damaged streams are kept in the journal", { streams: harmed.length, file: layout.keptJournalFile(file.sequence) });
+    if (harmed.length > 0)
+      log.error("records of damaged streams are kept in the journal", {
+        streams: harmed.length,
+        file: layout.keptJournalFile(file.sequence),
+      });
   }
 
   /** Has the stream's own directory say what is missing from it: then the stream may leave memory. */
@@ -167,7 +173,12 @@ export class Checkpointer {
     } catch (error) {
       // Whatever keeps its files from being written may keep this from them, too.
       if (!(error instanceof DamagedStreamError)) throw error;
-      if (!this.#untold.has(stream)) log.error("a stream's directory can't be told that it is damaged", { stream: stream.name, directory: stream.directory, fault: error.message });
+      if (!this.#untold.has(stream))
+        log.error("a stream's directory can't be told that it is damaged", {
+          stream: stream.name,
+          directory: stream.directory,
+          fault: error.message,
+        });
       this.#noteUntold(stream);
     }
   }
@@ -176,6 +187,7 @@ export class Checkpointer {
     this.#untold.add(stream);
     if (this.#untold.size <= MAX_UNTOLD) return;
     this.#untold = new Set([...this.#untold].filter(({ deleted }) => !deleted));
-    if (this.#untold.size > MAX_UNTOLD) throw new Error(`more than ${MAX_UNTOLD} streams' directories can't be written: ${stream.damage?.message}`);
+    if (this.#untold.size > MAX_UNTOLD)
+      throw new Error(`more than ${MAX_UNTOLD} streams' directories can't be written: ${stream.damage?.message}`);
   }
 }

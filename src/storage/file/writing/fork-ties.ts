@@ -1,6 +1,12 @@
 import { EventEmitter } from "node:events";
 import type { Clock } from "../../../ops/clock.js";
-import { DamagedStreamError, type Position, type Rejection, type Settlement, type StreamConfig } from "../../storage.js";
+import {
+  DamagedStreamError,
+  type Position,
+  type Rejection,
+  type Settlement,
+  type StreamConfig,
+} from "../../storage.js";
 import type { FileStream, Place } from "../memory/file-stream.js";
 import { emptyChange } from "../journal/frame-encoder.js";
 import type { Intake } from "./admission.js";
@@ -25,9 +31,9 @@ interface ForkTieEvents {
 }
 
 /**
- * What forks need of the streams they come from: in memory, that the source stays there while a fork does; on disk, that
- * its bytes stay until the last fork is gone. Each fork is known to its direct source, which is in turn a fork of its own
- * source; the records of both sides of a change are written together.
+ * What forks need of the streams they come from: in memory, that the source stays there while a fork does; on disk,
+ * that its bytes stay until the last fork is gone. Each fork is known to its direct source, which is in turn a fork of
+ * its own source; the records of both sides of a change are written together.
  */
 export class References extends EventEmitter<ForkTieEvents> {
   readonly #options: ReferencesOptions;
@@ -60,13 +66,17 @@ export class References extends EventEmitter<ForkTieEvents> {
     this.collect(source);
   }
 
-  /** Finds the sources of a stream that was loaded, up to the first that is tied to its own. Throws {@link DamagedStreamError}. */
+  /**
+   * Finds the sources of a stream that was loaded, up to the first that is tied to its own. Throws {@link
+   * DamagedStreamError}.
+   */
   async resolve(stream: FileStream): Promise<void> {
     while (isUntied(stream)) {
       const chain = [stream];
       for (let top = stream; isUntied(top); chain.push(top)) {
         top = await this.#loadSource(top);
-        if (chain.includes(top)) throw new DamagedStreamError(top.name, sidecarPath(top.directory), "it was forked from itself");
+        if (chain.includes(top))
+          throw new DamagedStreamError(top.name, sidecarPath(top.directory), "it was forked from itself");
       }
       this.#tieAll(chain);
     }
@@ -97,7 +107,10 @@ export class References extends EventEmitter<ForkTieEvents> {
     return rejection;
   }
 
-  /** Deletes a stream at last that was kept for its forks, when there is none any more. What is not taken now is swept later. */
+  /**
+   * Deletes a stream at last that was kept for its forks, when there is none any more. What is not taken now is swept
+   * later.
+   */
   collect(stream: FileStream): void {
     if (!stream.softDeleted || stream.deleted || stream.collecting || stream.forkCount > 0) return;
     stream.collecting = this.#remove(stream, () => (stream.collecting = false)) === null;
@@ -116,7 +129,11 @@ export class References extends EventEmitter<ForkTieEvents> {
     const origin = fork.config.forkedFrom;
     const source = origin === null ? null : await this.#options.loader.find(origin.name);
     if (source === null || source.id !== origin?.id) {
-      throw new DamagedStreamError(fork.name, sidecarPath(fork.directory), `its source ${JSON.stringify(origin?.name)} is missing`);
+      throw new DamagedStreamError(
+        fork.name,
+        sidecarPath(fork.directory),
+        `its source ${JSON.stringify(origin?.name)} is missing`,
+      );
     }
     if (source.damage !== null) throw source.damage;
     return source;
@@ -147,5 +164,15 @@ export function isUntied(stream: FileStream): boolean {
 /** A change of the source that is written together with one of the fork. */
 function companionOf(source: FileStream, kind: RecordKindCode, fork: FileStream, position: Position): JournalEntry {
   const change = { ...emptyChange(0), payload: Buffer.from(fork.id) };
-  return { kind, stream: source, change, position, segmentStart: 0, bypassed: null, generation: 0, settle: null, companion: null };
+  return {
+    kind,
+    stream: source,
+    change,
+    position,
+    segmentStart: 0,
+    bypassed: null,
+    generation: 0,
+    settle: null,
+    companion: null,
+  };
 }

@@ -20,7 +20,18 @@ function put(layout: Layout, name: string, more: { claimed?: boolean; touchedAtM
   mkdirSync(directory, { recursive: true });
   const state = new MutableState();
   state.touchedAtMs = more.touchedAtMs ?? 0;
-  const sidecar = { id: "i", name: more.as ?? name, config: configOf(), state, earliest: { position: 0, segmentStart: 0 }, forks: null, softDeleted: false, segments: [], batch: 1, claimed: more.claimed ?? false };
+  const sidecar = {
+    id: "i",
+    name: more.as ?? name,
+    config: configOf(),
+    state,
+    earliest: { position: 0, segmentStart: 0 },
+    forks: null,
+    softDeleted: false,
+    segments: [],
+    batch: 1,
+    claimed: more.claimed ?? false,
+  };
   writeFileSync(sidecarPath(directory), encodeSidecar(sidecar));
   return directory;
 }
@@ -45,7 +56,12 @@ test("what is wrong with a sidecar is told with the stream and the file", async 
   const torn = put(layout, "torn");
   writeFileSync(sidecarPath(torn), "{");
   const foreign = put(layout, "foreign", { as: "other" });
-  for (const [name, directory, problem] of [["lost", lost, /it is missing/], ["emptied", emptied, /it is missing/], ["torn", torn, /not a whole sidecar/], ["foreign", foreign, /it is that of "other"/]] as const) {
+  for (const [name, directory, problem] of [
+    ["lost", lost, /it is missing/],
+    ["emptied", emptied, /it is missing/],
+    ["torn", torn, /not a whole sidecar/],
+    ["foreign", foreign, /it is that of "other"/],
+  ] as const) {
     const read = await readSidecar(files, name, directory, 1);
     assert.ok(read instanceof DamagedStreamError);
     assert.equal(read.stream, name);

@@ -43,7 +43,11 @@ describe("a data directory", () => {
     const layout = new Layout(tempDir());
     await prepareDirectory(files, layout);
     mkdirSync(layout.streamDirectory("s"), { recursive: true });
-    await assert.rejects(prepareDirectory(files, layout), (error: unknown) => error instanceof DirectoryError && /streamdir\.json is missing, but the directory has streams/.test(error.message));
+    await assert.rejects(
+      prepareDirectory(files, layout),
+      (error: unknown) =>
+        error instanceof DirectoryError && /streamdir\.json is missing, but the directory has streams/.test(error.message),
+    );
   });
 
   test("that lost its marker but has streams in its journal is refused, and the journal is kept", async () => {
@@ -52,17 +56,26 @@ describe("a data directory", () => {
     const dir = await crash(engine);
     const layout = new Layout(dir);
     rmSync(layout.marker);
-    await assert.rejects(prepareDirectory(files, layout), (error: unknown) => error instanceof DirectoryError && /streamdir\.json is missing, but the journal has records/.test(error.message));
+    await assert.rejects(
+      prepareDirectory(files, layout),
+      (error: unknown) => error instanceof DirectoryError && /streamdir\.json is missing, but the journal has records/.test(error.message),
+    );
     assert.equal(readdirSync(layout.journal).length, 1);
   });
 
   test("whose marker is a directory, or can't be read, is refused by its path", async () => {
     const layout = new Layout(tempDir());
     mkdirSync(layout.marker);
-    await assert.rejects(prepareDirectory(files, layout), { name: "DirectoryError", message: `${layout.marker} can't be read: it is a directory` });
+    await assert.rejects(prepareDirectory(files, layout), {
+      name: "DirectoryError",
+      message: `${layout.marker} can't be read: it is a directory`,
+    });
     const locked = new WatchedFiles();
     locked.gate = ({ kind }) => (kind === "open" ? diskError("EACCES") : undefined);
-    await assert.rejects(prepareDirectory(locked, layout), { name: "DirectoryError", message: `${layout.marker} can't be read: permission denied` });
+    await assert.rejects(prepareDirectory(locked, layout), {
+      name: "DirectoryError",
+      message: `${layout.marker} can't be read: permission denied`,
+    });
   });
 
   for (const [what, marker, problem] of [
@@ -72,13 +85,23 @@ describe("a data directory", () => {
     test(`whose marker is ${what} is refused`, async () => {
       const layout = new Layout(tempDir());
       writeFileSync(layout.marker, marker);
-      await assert.rejects(prepareDirectory(files, layout), (error: unknown) => error instanceof DirectoryError && problem.test(error.message));
+      await assert.rejects(
+        prepareDirectory(files, layout),
+        (error: unknown) => error instanceof DirectoryError && problem.test(error.message),
+      );
     });
   }
 });
 
 describe("the explanation of an unusable directory", () => {
-  for (const [code, reason] of [["EACCES", "permission denied"], ["EROFS", "the file system is read-only"], ["ENOTDIR", "it is not a directory"], ["ENOSPC", "the disk is full"], ["ENAMETOOLONG", "the path is too long"], ["ELOOP", "its links go in a circle"]]) {
+  for (const [code, reason] of [
+    ["EACCES", "permission denied"],
+    ["EROFS", "the file system is read-only"],
+    ["ENOTDIR", "it is not a directory"],
+    ["ENOSPC", "the disk is full"],
+    ["ENAMETOOLONG", "the path is too long"],
+    ["ELOOP", "its links go in a circle"],
+  ]) {
     test(`says what ${code} means, in one line`, () => {
       const explained = explainUnusable("/d", diskError(code ?? ""));
       assert.ok(explained instanceof DirectoryError);

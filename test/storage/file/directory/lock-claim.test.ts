@@ -54,7 +54,9 @@ describe("a claim", () => {
     const claim = await published(options);
     await claim.promote();
     await claim.end();
-    const changes = files.operations.filter(({ kind }) => ["listen", "rename", "unlink"].includes(kind)).map(({ kind, path }) => [kind, path.replace(/[0-9a-f]{16}/, "ID").slice(dirname(path).length + 1)]);
+    const changes = files.operations
+      .filter(({ kind }) => ["listen", "rename", "unlink"].includes(kind))
+      .map(({ kind, path }) => [kind, path.replace(/[0-9a-f]{16}/, "ID").slice(dirname(path).length + 1)]);
     assert.deepEqual(changes, [
       ["listen", "lock.ID.sock"],
       ["rename", "lock.ID.new"],
@@ -80,7 +82,10 @@ describe("a claim", () => {
     await files.unlink(`${options.path}.${claim.id}`);
     assert.equal(await claim.promote(), false);
     await claim.end();
-    assert.deepEqual(namesIn(options).filter((name) => !name.endsWith(".new")), []);
+    assert.deepEqual(
+      namesIn(options).filter((name) => !name.endsWith(".new")),
+      [],
+    );
   });
 
   test("that can't tell at its end whose the lock is leaves it, with a socket that refuses: the next start knows what that is", async () => {
@@ -94,7 +99,10 @@ describe("a claim", () => {
     assert.equal(await files.reach(`${options.path}.${claim.id}.sock`), "refuses");
   });
 
-  for (const [kind, path] of [["unlink", /lock$/], ["open", /lock$/]] as const) {
+  for (const [kind, path] of [
+    ["unlink", /lock$/],
+    ["open", /lock$/],
+  ] as const) {
     test(`whose end fails (${kind}) listens no more all the same`, async () => {
       const files = new WatchedFiles();
       const options = optionsIn(files);

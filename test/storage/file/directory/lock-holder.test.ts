@@ -1,11 +1,24 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { decodeHolder, encodeHolder, standingOf, type LockHolder, type Standing } from "../../../../src/storage/file/directory/lock-holder.js";
+import {
+  decodeHolder,
+  encodeHolder,
+  standingOf,
+  type LockHolder,
+  type Standing,
+} from "../../../../src/storage/file/directory/lock-holder.js";
 import type { ProcessIdentity } from "../../../../src/storage/file/directory/process-identity.js";
 import type { Reach } from "../../../../src/storage/file/disk/sockets.js";
 
 const SELF: ProcessIdentity = { pid: 100, host: "here", startedAt: "boot 5", boot: "boot", pidNamespace: "pid:[1]" };
-const HOLDER: LockHolder = { pid: 7, host: "here", startedAt: "boot 1", boot: "boot", pidNamespace: "pid:[1]", socket: "lock.0123456789abcdef.sock" };
+const HOLDER: LockHolder = {
+  pid: 7,
+  host: "here",
+  startedAt: "boot 1",
+  boot: "boot",
+  pidNamespace: "pid:[1]",
+  socket: "lock.0123456789abcdef.sock",
+};
 
 interface Case {
   readonly holder?: Partial<LockHolder>;
@@ -18,23 +31,47 @@ interface Case {
 describe("whether a holder still runs", () => {
   for (const [what, { holder = {}, self = {}, reach = "missing", startedAt }, standing] of [
     ["its socket answers", { reach: "answers" }, "alive"],
-    ["its socket answers, whatever else is said", { reach: "answers", holder: { boot: "old", host: "there", pidNamespace: "pid:[2]" } }, "alive"],
+    [
+      "its socket answers, whatever else is said",
+      { reach: "answers", holder: { boot: "old", host: "there", pidNamespace: "pid:[2]" } },
+      "alive",
+    ],
     ["its socket refuses", { reach: "refuses" }, "gone"],
-    ["its socket refuses, and it was in another container of another name", { reach: "refuses", holder: { host: "there", pidNamespace: "pid:[2]" } }, "gone"],
+    [
+      "its socket refuses, and it was in another container of another name",
+      { reach: "refuses", holder: { host: "there", pidNamespace: "pid:[2]" } },
+      "gone",
+    ],
     ["its socket refuses in a copy of its directory", { reach: "refuses", startedAt: "boot 1" }, "gone"],
     ["this user may not connect", { reach: "unknown" }, "behind-permissions"],
     ["the machine was started again since", { holder: { boot: "old" } }, "gone"],
     ["the machine was started again since, and another process has the id", { holder: { boot: "old" }, startedAt: "boot 1" }, "gone"],
     ["it may be on another machine", { holder: { boot: "other", host: "there" } }, "on-another-machine"],
-    ["it may be on another machine, whose socket refuses here", { holder: { boot: "other", host: "there" }, reach: "refuses" }, "on-another-machine"],
-    ["it has no socket, and is in another container", { holder: { socket: null, pidNamespace: "pid:[2]" }, startedAt: "boot 1" }, "in-another-namespace"],
+    [
+      "it may be on another machine, whose socket refuses here",
+      { holder: { boot: "other", host: "there" }, reach: "refuses" },
+      "on-another-machine",
+    ],
+    [
+      "it has no socket, and is in another container",
+      { holder: { socket: null, pidNamespace: "pid:[2]" }, startedAt: "boot 1" },
+      "in-another-namespace",
+    ],
     ["its socket is not here, and it is in another container", { holder: { pidNamespace: "pid:[2]" } }, "in-another-namespace"],
     ["it has no socket, and runs", { holder: { socket: null }, startedAt: "boot 1" }, "alive"],
     ["it has no socket, and runs as far as can be told", { holder: { socket: null }, startedAt: null }, "alive"],
-    ["it has no socket and could not tell its start, and runs", { holder: { socket: null, startedAt: null }, startedAt: "boot 9" }, "alive"],
+    [
+      "it has no socket and could not tell its start, and runs",
+      { holder: { socket: null, startedAt: null }, startedAt: "boot 9" },
+      "alive",
+    ],
     ["it has no socket, and is gone", { holder: { socket: null } }, "gone"],
     ["it has no socket, and another process has its id", { holder: { socket: null }, startedAt: "boot 9" }, "gone"],
-    ["the boot is not told, and it runs", { holder: { boot: null, pidNamespace: null }, self: { boot: null, pidNamespace: null }, startedAt: "boot 1" }, "alive"],
+    [
+      "the boot is not told, and it runs",
+      { holder: { boot: null, pidNamespace: null }, self: { boot: null, pidNamespace: null }, startedAt: "boot 1" },
+      "alive",
+    ],
     ["its pid namespace is not told, and it runs", { holder: { pidNamespace: null }, startedAt: "boot 1" }, "alive"],
     ["the boot is not told, and its socket refuses", { holder: { boot: null }, self: { boot: null }, reach: "refuses" }, "gone"],
     ["the boot is not told, on another host", { holder: { boot: null, host: "there" } }, "on-another-machine"],

@@ -58,7 +58,10 @@ class Starter extends WatchedFiles {
     this.pid = pid;
     // Some are slow all the way, and some only now and then.
     const slowness = machine.random.pick([0, 0, 3, 20]);
-    this.gate = ({ kind }) => (kind === "listen" && !machine.takesSockets ? diskError("EPERM") : turns(machine.random.chance(0.1) ? 40 : machine.random.integer(0, slowness)));
+    this.gate = ({ kind }) =>
+      kind === "listen" && !machine.takesSockets
+        ? diskError("EPERM")
+        : turns(machine.random.chance(0.1) ? 40 : machine.random.integer(0, slowness));
   }
 
   /** Takes the lock; `null` when it is refused. */
@@ -66,11 +69,25 @@ class Starter extends WatchedFiles {
     const { path, living, random, takesSockets } = this.#machine;
     // Without sockets, nobody can be seen in another container.
     const container = takesSockets ? this.pid % 3 : 0;
-    const self = { pid: this.pid, host: `box-${container}`, startedAt: `boot ${this.pid}`, boot: "boot", pidNamespace: `pid:[${container}]` };
+    const self = {
+      pid: this.pid,
+      host: `box-${container}`,
+      startedAt: `boot ${this.pid}`,
+      boot: "boot",
+      pidNamespace: `pid:[${container}]`,
+    };
     const startedAtOf = async (pid: number): Promise<string | undefined> => (living.has(pid) ? `boot ${pid}` : undefined);
     const pause = (): Promise<void> => turns(random.integer(1, 30));
     try {
-      return await takeLock({ files: this, path, self, startedAtOf, force: random.chance(0.2), pause, accept: (connection) => void connection.destroy() });
+      return await takeLock({
+        files: this,
+        path,
+        self,
+        startedAtOf,
+        force: random.chance(0.2),
+        pause,
+        accept: (connection) => void connection.destroy(),
+      });
     } catch (error) {
       assert.ok(error instanceof DirectoryError, String(error));
       return null;

@@ -61,7 +61,12 @@ describe("the lock", () => {
   for (const [what, holder, running, by] of [
     ["a living process without a socket", HERE, { 7: "boot 1" }, "process 7 on here"],
     ["a process of another machine", AWAY, {}, "process 7 on elsewhere"],
-    ["a process of another container, which has no socket", { ...HERE, host: "box", pidNamespace: "pid:[2]" }, {}, "process 7 on box in another container"],
+    [
+      "a process of another container, which has no socket",
+      { ...HERE, host: "box", pidNamespace: "pid:[2]" },
+      {},
+      "process 7 on box in another container",
+    ],
   ] as const) {
     test(`is refused while it is that of ${what}`, async () => {
       const options = lockIn(running);
@@ -77,7 +82,10 @@ describe("the lock", () => {
     ["a start that was cut short", '{"pid":7,"ho'],
     ["nobody", ""],
     ["a process of this machine, before it was started again", { ...HERE, boot: "old" }],
-    ["a process of another container, whose socket was left behind", { ...HERE, host: "box", pidNamespace: "pid:[2]", socket: `lock.${CLAIM}.sock` }],
+    [
+      "a process of another container, whose socket was left behind",
+      { ...HERE, host: "box", pidNamespace: "pid:[2]", socket: `lock.${CLAIM}.sock` },
+    ],
   ] as const) {
     test(`is taken over from ${what}`, async () => {
       const options = lockIn();
@@ -108,7 +116,10 @@ describe("the lock", () => {
   test("of a process that runs without its socket is not taken, and the line says what to do with a copy", async () => {
     const options = lockIn({ 7: "boot 1" });
     leave(options.path, { ...HERE, socket: `lock.${CLAIM}.sock` });
-    await assert.rejects(takeLock({ ...options, force: true }), /in use by process 7 on here .*its socket is not here; in a copy of its directory, remove this file/);
+    await assert.rejects(
+      takeLock({ ...options, force: true }),
+      /in use by process 7 on here .*its socket is not here; in a copy of its directory, remove this file/,
+    );
   });
 
   test("that this user may not ask after is only taken by force", async () => {
@@ -134,7 +145,15 @@ describe("the lock", () => {
   });
 
   test("passes other errors on, and leaves nothing behind that counts", async () => {
-    for (const [kind, path] of [["listen", /sock/], ["open", /\.new$/], ["write", /\.new$/], ["rename", /lock\.\w+\.new$/], ["rename", /lock\.\w+$/], ["list", /./], ["reach", /./]] as const) {
+    for (const [kind, path] of [
+      ["listen", /sock/],
+      ["open", /\.new$/],
+      ["write", /\.new$/],
+      ["rename", /lock\.\w+\.new$/],
+      ["rename", /lock\.\w+$/],
+      ["list", /./],
+      ["reach", /./],
+    ] as const) {
       const files = new WatchedFiles();
       const options = lockIn({}, { files });
       files.gate = (operation) => (operation.kind === kind && path.test(operation.path) ? diskError("EIO") : undefined);
@@ -176,7 +195,10 @@ describe("who else asks for the lock", () => {
     const files = new WatchedFiles();
     const options = lockIn({}, { files });
     files.gate = ({ kind, path }) => (kind === "rename" && path.endsWith(".new") ? diskError("ENOENT") : undefined);
-    await assert.rejects(takeLock(options), (error: unknown) => error instanceof DirectoryError && /changes hands too fast/.test(error.message));
+    await assert.rejects(
+      takeLock(options),
+      (error: unknown) => error instanceof DirectoryError && /changes hands too fast/.test(error.message),
+    );
   });
 });
 
@@ -188,9 +210,15 @@ describe("a file system that takes no sockets", () => {
     const path = join(tempDir(), "lock");
     const unlock = await lockDirectory(files, path, { force: false, log });
     assert.deepEqual([holderAt(path).pid, holderAt(path).socket], [process.pid, null]);
-    assert.deepEqual(lines.map(({ level, fields }) => [level, fields["fault"]]), [["warn", "EPERM"]]);
+    assert.deepEqual(
+      lines.map(({ level, fields }) => [level, fields["fault"]]),
+      [["warn", "EPERM"]],
+    );
     assert.match(lines[0]?.message ?? "", /takes no sockets: a server in another container can't be told from one that has ended/);
-    await assert.rejects(lockDirectory(files, path, { force: true, log }), /it runs on this machine, where --force-unlock overrides nobody/);
+    await assert.rejects(
+      lockDirectory(files, path, { force: true, log }),
+      /it runs on this machine, where --force-unlock overrides nobody/,
+    );
     await unlock();
     assert.deepEqual(readdirSync(dirname(path)), []);
   });
@@ -216,7 +244,10 @@ describe("--force-unlock", () => {
 
   test("is named where another machine has the lock, with when to use it", async () => {
     const { log } = keptLog();
-    await assert.rejects(lockDirectory(files, left(away), { force: false, log }), /process 7 on not-.* can't be seen from here; once it certainly does not, --force-unlock/);
+    await assert.rejects(
+      lockDirectory(files, left(away), { force: false, log }),
+      /process 7 on not-.* can't be seen from here; once it certainly does not, --force-unlock/,
+    );
     await assert.rejects(assertUnlocked(files, left(away), false), /--force-unlock takes its lock away/);
   });
 
@@ -227,7 +258,10 @@ describe("--force-unlock", () => {
     assert.deepEqual(holderAt(path), away);
     const unlock = await lockDirectory(files, path, { force: true, log });
     assert.equal(holderAt(path).pid, process.pid);
-    assert.deepEqual(lines.map(({ level, fields }) => [level, fields["pid"], fields["host"]]), [["warn", 7, away.host]]);
+    assert.deepEqual(
+      lines.map(({ level, fields }) => [level, fields["pid"], fields["host"]]),
+      [["warn", 7, away.host]],
+    );
     await unlock();
     assert.ok(!existsSync(path));
   });
@@ -235,7 +269,10 @@ describe("--force-unlock", () => {
   test("takes nothing from who answers, or runs here", async () => {
     const { log, lines } = keptLog();
     const path = left({ pid: process.ppid, host: hostname() });
-    await assert.rejects(lockDirectory(files, path, { force: true, log }), /it runs on this machine, where --force-unlock overrides nobody/);
+    await assert.rejects(
+      lockDirectory(files, path, { force: true, log }),
+      /it runs on this machine, where --force-unlock overrides nobody/,
+    );
     await assert.rejects(assertUnlocked(files, path, true), /--force-unlock overrides nobody/);
     const held = join(tempDir(), "lock");
     const unlock = await lockDirectory(files, held, { force: false, log });
@@ -249,9 +286,13 @@ describe("--force-unlock", () => {
   test("without a lock, and with one that a crash left here, is silent", async () => {
     const { log, lines } = keptLog();
     const path = join(tempDir(), "lock");
-    await (await lockDirectory(files, path, { force: true, log }))();
+    await (
+      await lockDirectory(files, path, { force: true, log })
+    )();
     writeFileSync(path, '{"pid":7,"ho');
-    await (await lockDirectory(files, path, { force: true, log }))();
+    await (
+      await lockDirectory(files, path, { force: true, log })
+    )();
     assert.deepEqual(lines, []);
   });
 
@@ -282,7 +323,8 @@ describe("looking whether a directory is in use", () => {
     const { log } = keptLog();
     const path = join(tempDir(), "lock");
     const unlock = await lockDirectory(files, path, { force: false, log });
-    for (const force of [false, true]) await assert.rejects(assertUnlocked(files, path, force), isInUse(`process ${process.pid} on ${hostname()}`));
+    for (const force of [false, true])
+      await assert.rejects(assertUnlocked(files, path, force), isInUse(`process ${process.pid} on ${hostname()}`));
     await unlock();
     const starting = await listenOn(`${path}.${CLAIM}.sock`, () => undefined);
     for (const force of [false, true]) await assert.rejects(assertUnlocked(files, path, force), /a process that has not said/);

@@ -32,6 +32,11 @@ describe("a filter of names", () => {
     const names = namesOf(100, "x".repeat(200));
     const filter = new NameFilter(names);
     assert.ok(names.every((name) => filter.mayHave(name)));
-    assert.equal(namesOf(200, "x".repeat(200)).slice(100).filter((name) => filter.mayHave(name)).length, 0);
+    assert.equal(
+      namesOf(200, "x".repeat(200))
+        .slice(100)
+        .filter((name) => filter.mayHave(name)).length,
+      0,
+    );
   });
 });

@@ -50,7 +50,10 @@ test("a process whose start the system does not tell has null", async () => {
 });
 
 test("the /proc of another pid namespace is not asked: its numbers are other processes", async () => {
-  const foreign = new WatchedFiles({ ...files, linkTarget: async (path) => (path === "/proc/self" ? String(process.pid + 1) : files.linkTarget(path)) });
+  const foreign = new WatchedFiles({
+    ...files,
+    linkTarget: async (path) => (path === "/proc/self" ? String(process.pid + 1) : files.linkTarget(path)),
+  });
   assert.equal(await processStart(foreign, process.pid), null);
 });
 

@@ -53,7 +53,16 @@ describe("what is damaged", () => {
 
   test("is a reason to close a stream with forks, once: they go on reading it", async () => {
     const { damaged, path } = setUp();
-    const identity = { id: "a", name: "s", config: configOf(), earliest: { position: 0, segmentStart: 0 }, softDeleted: false, segments: [], batch: 3, claimed: false };
+    const identity = {
+      id: "a",
+      name: "s",
+      config: configOf(),
+      earliest: { position: 0, segmentStart: 0 },
+      softDeleted: false,
+      segments: [],
+      batch: 3,
+      claimed: false,
+    };
     const open = encodeSidecar({ ...identity, state: new MutableState(), forks: new Map([["b", 5]]) });
     writeFileSync(path, open);
     await damaged.refuse(dirname(path), "its end is lost", { batch: 7 });
@@ -67,7 +76,16 @@ describe("what is damaged", () => {
 
   test("is a reason to refuse a stream with forks, too, whose directory is only taken: there is nothing to read", async () => {
     const { damaged, path } = setUp();
-    const identity = { id: "a", name: "s", config: configOf(), earliest: { position: 0, segmentStart: 0 }, softDeleted: false, segments: [], batch: 0, claimed: true };
+    const identity = {
+      id: "a",
+      name: "s",
+      config: configOf(),
+      earliest: { position: 0, segmentStart: 0 },
+      softDeleted: false,
+      segments: [],
+      batch: 0,
+      claimed: true,
+    };
     const claim = encodeSidecar({ ...identity, state: new MutableState(), forks: null });
     writeFileSync(path, claim);
     await damaged.refuse(dirname(path), "its creation is lost", { isSource: true });
@@ -76,7 +94,17 @@ describe("what is damaged", () => {
 
   test("is a reason to refuse a stream in whose sidecar's place a notice stands: the sidecar beside it is kept, too", async () => {
     const { damaged, path } = setUp();
-    const identity = { id: "a", name: "s", config: configOf(), earliest: { position: 0, segmentStart: 0 }, forks: null, softDeleted: false, segments: [], batch: 3, claimed: false };
+    const identity = {
+      id: "a",
+      name: "s",
+      config: configOf(),
+      earliest: { position: 0, segmentStart: 0 },
+      forks: null,
+      softDeleted: false,
+      segments: [],
+      batch: 3,
+      claimed: false,
+    };
     const own = encodeSidecar({ ...identity, state: new MutableState() });
     const notice = encodeNotice(identity, "its files can't be written");
     writeFileSync(path, notice);

@@ -11,7 +11,11 @@ describe("the directories of streams", () => {
     const there = layout.streamDirectory("there");
     mkdirSync(there, { recursive: true });
     const directories = new StreamDirectories({ files });
-    assert.deepEqual(await Promise.all([directories.mayHave(there), directories.mayHave(there), directories.mayHave(`${there}2`)]), [true, true, false]);
+    assert.deepEqual(await Promise.all([directories.mayHave(there), directories.mayHave(there), directories.mayHave(`${there}2`)]), [
+      true,
+      true,
+      false,
+    ]);
     assert.equal(files.count("list", /./), 1);
   });
 

@@ -26,7 +26,13 @@ class Process {
 
 describe("a reserve of descriptors", () => {
   test("has sixteen, or an eighth of a low limit, or as many as can be had", () => {
-    for (const [limit, free, spares] of [[1000, 1000, 16], [Infinity, 1000, 16], [64, 64, 8], [64, 3, 3], [7, 7, 0]] as const) {
+    for (const [limit, free, spares] of [
+      [1000, 1000, 16],
+      [Infinity, 1000, 16],
+      [64, 64, 8],
+      [64, 3, 3],
+      [7, 7, 0],
+    ] as const) {
       const process = new Process(free);
       const reserve = process.reserve();
       reserve.fill(limit, () => undefined);

@@ -47,7 +47,10 @@ describe("the state of the engine", () => {
       state.end();
       state.stop();
       assert.deepEqual([told, state.failure?.message, state.isOver], [["failed", "fault EIO"], "EIO", true], before);
-      assert.deepEqual(log.map(({ message, fields }) => [message, fields]), [["the disk failed: nothing is written any more", { fault: "EIO" }]]);
+      assert.deepEqual(
+        log.map(({ message, fields }) => [message, fields]),
+        [["the disk failed: nothing is written any more", { fault: "EIO" }]],
+      );
     }
   });
 

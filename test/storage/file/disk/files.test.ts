@@ -3,7 +3,15 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync
 import { constants as system } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, test } from "node:test";
-import { errorCode, isPassing, isDiskFull, readFully, readWhole, replaceFile, systemFiles } from "../../../../src/storage/file/disk/files.js";
+import {
+  errorCode,
+  isPassing,
+  isDiskFull,
+  readFully,
+  readWhole,
+  replaceFile,
+  systemFiles,
+} from "../../../../src/storage/file/disk/files.js";
 import { haveSameClass } from "../../../helpers/hidden-class.js";
 import { lacksNamespaces } from "../../../helpers/machine.js";
 import { startNode } from "../../../helpers/process.js";
@@ -110,7 +118,10 @@ describe("a socket among the files", () => {
     return dir;
   };
 
-  for (const [where, place] of [["near", tempDir], ["at a path longer than a socket's address", deep]] as const) {
+  for (const [where, place] of [
+    ["near", tempDir],
+    ["at a path longer than a socket's address", deep],
+  ] as const) {
     test(`${where} is this user's alone, answers from the moment that it has its name, and is left there by its listener`, async () => {
       const path = join(place(), "socket");
       assert.equal(await files.reach(path), "missing");
@@ -127,7 +138,10 @@ describe("a socket among the files", () => {
   test("that can't get its name is none", async () => {
     const dir = tempDir();
     mkdirSync(join(dir, "socket"));
-    await assert.rejects(files.listen(join(dir, "socket"), () => undefined), { code: "EISDIR" });
+    await assert.rejects(
+      files.listen(join(dir, "socket"), () => undefined),
+      { code: "EISDIR" },
+    );
     assert.deepEqual(readdirSync(dir), ["socket"]);
   });
 
@@ -142,16 +156,28 @@ describe("a socket among the files", () => {
       await listener.close();
       console.log(await files.reach(${JSON.stringify(path)}));`;
     const under = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc; exec "$@"', "sh"];
-    const { stdout, stderr } = await startNode(t, ["--import", import.meta.resolve("tsx"), "--input-type=module", "-e", program], { under, env: { TMPDIR: links } }).ended;
+    const { stdout, stderr } = await startNode(t, ["--import", import.meta.resolve("tsx"), "--input-type=module", "-e", program], {
+      under,
+      env: { TMPDIR: links },
+    }).ended;
     assert.equal(stdout, "null answers\nrefuses\n", stderr);
-    assert.deepEqual(readdirSync(links).filter((name) => name.startsWith("sd-")), []);
+    assert.deepEqual(
+      readdirSync(links).filter((name) => name.startsWith("sd-")),
+      [],
+    );
   });
 
   test("a link tells where it points to; what is none, or is not there, tells nothing", async () => {
     const dir = tempDir();
     symlinkSync("elsewhere", join(dir, "link"));
     writeFileSync(join(dir, "file"), "");
-    for (const [name, target] of [["link", "elsewhere"], ["file", null], ["gone", null], ["file/below", null]] as const) assert.equal(await files.linkTarget(join(dir, name)), target);
+    for (const [name, target] of [
+      ["link", "elsewhere"],
+      ["file", null],
+      ["gone", null],
+      ["file/below", null],
+    ] as const)
+      assert.equal(await files.linkTarget(join(dir, name)), target);
     await assert.rejects(files.linkTarget(join(dir, "x".repeat(5000))), { code: "ENAMETOOLONG" });
   });
 });
@@ -167,15 +193,21 @@ test("a sync that failed passes for nobody, whatever its reason: it has no code"
 
 test("errors have the system's code, other things have none", () => {
   assert.equal(errorCode(diskError("EIO")), "EIO");
-  for (const other of [new Error("x"), Object.assign(new Error("x"), { code: 5 }), "EIO", null, undefined, { code: "EIO" }]) assert.equal(errorCode(other), "");
+  for (const other of [new Error("x"), Object.assign(new Error("x"), { code: 5 }), "EIO", null, undefined, { code: "EIO" }])
+    assert.equal(errorCode(other), "");
 });
 
 test("an error that libuv has no name for has the system's, by its number", () => {
-  const unnamed = (number: number): Error => Object.assign(new Error("refused"), { errno: -number, code: `Unknown system error -${number}` });
+  const unnamed = (number: number): Error =>
+    Object.assign(new Error("refused"), { errno: -number, code: `Unknown system error -${number}` });
   assert.equal(errorCode(unnamed(system.errno.EDQUOT)), "EDQUOT");
   assert.ok(isDiskFull(unnamed(system.errno.EDQUOT)));
   assert.equal(errorCode(unnamed(117)), "errno 117", "where the system's table has none either, the number");
-  assert.equal(errorCode(Object.assign(new Error("again"), { errno: -system.errno.EAGAIN, code: "EAGAIN" })), "EAGAIN", "whatever else has its number");
+  assert.equal(
+    errorCode(Object.assign(new Error("again"), { errno: -system.errno.EAGAIN, code: "EAGAIN" })),
+    "EAGAIN",
+    "whatever else has its number",
+  );
 });
 
 test("a disk without room is told from one that fails", () => {
@@ -217,7 +249,10 @@ describe("replacing a file", () => {
   test("has the bytes synced as they are written, before the rename", async () => {
     const files = new WatchedFiles();
     await replaceFile(files, join(tempDir(), "meta"), Buffer.from("new"));
-    assert.deepEqual(files.operations.map(({ kind }) => kind), ["open", "write", "close", "rename"]);
+    assert.deepEqual(
+      files.operations.map(({ kind }) => kind),
+      ["open", "write", "close", "rename"],
+    );
   });
 
   test("leaves the old one when it fails", async () => {

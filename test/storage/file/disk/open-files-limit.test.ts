@@ -6,10 +6,7 @@ import { diskError } from "../../../helpers/watched-files.js";
 
 /** A system that says this of limits, and of which files are open; `null` where it has no such file. */
 function system(limits: string | null, open: readonly string[] = []): Files {
-  const file = {
-    read: async (target: Buffer) => target.write(limits ?? ""),
-    close: async () => undefined,
-  };
+  const file = { read: async (target: Buffer) => target.write(limits ?? ""), close: async () => undefined };
   const files: Pick<Files, "open" | "list"> = {
     open: async () => {
       if (limits === null) throw diskError("ENOENT");
@@ -20,7 +17,8 @@ function system(limits: string | null, open: readonly string[] = []): Files {
   return files as Files; // nothing else is asked of it
 }
 
-const linesWith = (soft: string): string => `Limit                     Soft Limit           Hard Limit           Units     \nMax processes             1                    2                    processes \nMax open files            ${soft.padEnd(20)} 4096                 files     \n`;
+const linesWith = (soft: string): string =>
+  `Limit                     Soft Limit           Hard Limit           Units     \nMax processes             1                    2                    processes \nMax open files            ${soft.padEnd(20)} 4096                 files     \n`;
 
 test("the limit is the soft one; none where the system sets none or does not tell", async () => {
   assert.equal(await openFilesLimit(system(linesWith("1024"))), 1024);

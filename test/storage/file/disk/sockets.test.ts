@@ -51,24 +51,28 @@ describe("a socket", () => {
     assert.ok(existsSync(path));
   });
 
-  test("of a process that is stopped answers, also when no more connections can wait for it", { skip: process.platform !== "linux" && "others refuse what can't wait" }, async (t) => {
-    const path = join(tempDir(), "a");
-    const listens = startNode(t, listening(path, 'console.log("listens"); setInterval(() => {}, 1000)'));
-    await listens.stdoutLine(/listens/);
-    listens.kill("SIGSTOP");
-    const waiting: Socket[] = [];
-    for (let failed = ""; failed === ""; ) {
-      assert.ok(waiting.length < 10_000, "there is a limit");
-      const connection = connect(path);
-      waiting.push(connection);
-      failed = await new Promise<string>((resolve) => {
-        connection.once("connect", () => resolve("")).once("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? "none"));
-      });
-      if (failed !== "") assert.equal(failed, "EAGAIN");
-    }
-    assert.equal(await probe(path), "answers");
-    for (const connection of waiting) connection.destroy();
-  });
+  test(
+    "of a process that is stopped answers, also when no more connections can wait for it",
+    { skip: process.platform !== "linux" && "others refuse what can't wait" },
+    async (t) => {
+      const path = join(tempDir(), "a");
+      const listens = startNode(t, listening(path, 'console.log("listens"); setInterval(() => {}, 1000)'));
+      await listens.stdoutLine(/listens/);
+      listens.kill("SIGSTOP");
+      const waiting: Socket[] = [];
+      for (let failed = ""; failed === "";) {
+        assert.ok(waiting.length < 10_000, "there is a limit");
+        const connection = connect(path);
+        waiting.push(connection);
+        failed = await new Promise<string>((resolve) => {
+          connection.once("connect", () => resolve("")).once("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? "none"));
+        });
+        if (failed !== "") assert.equal(failed, "EAGAIN");
+      }
+      assert.equal(await probe(path), "answers");
+      for (const connection of waiting) connection.destroy();
+    },
+  );
 
   test("keeps no process alive, nor does who has connected to it", async (t) => {
     const path = join(tempDir(), "a");
@@ -122,9 +126,15 @@ describe("a socket", () => {
   test("that is in the way, or can't be made, is an error", async () => {
     const dir = tempDir();
     writeFileSync(join(dir, "a"), "");
-    await assert.rejects(listenOn(join(dir, "a"), () => undefined), { code: "EADDRINUSE" });
+    await assert.rejects(
+      listenOn(join(dir, "a"), () => undefined),
+      { code: "EADDRINUSE" },
+    );
     const long = join(dir, "a".repeat(MAX_SOCKET_PATH_BYTES));
-    await assert.rejects(listenOn(long, () => undefined), { code: "ENAMETOOLONG" });
+    await assert.rejects(
+      listenOn(long, () => undefined),
+      { code: "ENAMETOOLONG" },
+    );
     await assert.rejects(probe(long), { code: "ENAMETOOLONG" });
   });
 });

@@ -1,7 +1,14 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { crc32 } from "node:zlib";
-import { AppendIndex, baseOf, INDEX_BLOCK_BYTES, indexOfOne, scanBlock, type IndexBase } from "../../../../src/storage/file/format/append-index.js";
+import {
+  AppendIndex,
+  baseOf,
+  INDEX_BLOCK_BYTES,
+  indexOfOne,
+  scanBlock,
+  type IndexBase,
+} from "../../../../src/storage/file/format/append-index.js";
 import { Random } from "../../../helpers/random.js";
 
 /** What was added to an index. */
@@ -34,9 +41,41 @@ function entriesOf(bytes: Uint8Array, firstAtMs: number): IndexBase[] {
 describe("an index of appends", () => {
   const table: [what: string, appends: Added[], expected: IndexBase[]][] = [
     ["of one", [{ bytes: 5, messages: 1, atMs: 1000 }], [{ end: 5, messages: 1, atMs: 1000 }]],
-    ["of many messages", [{ bytes: 9, messages: 3, atMs: 1000 }, { bytes: 200, messages: 70_000, atMs: 1300 }], [{ end: 9, messages: 3, atMs: 1000 }, { end: 209, messages: 70_003, atMs: 1300 }]],
-    ["of large ones, years apart", [{ bytes: 2 ** 32, messages: 1, atMs: 1000 }, { bytes: 1, messages: 2 ** 32, atMs: 1e12 }], [{ end: 2 ** 32, messages: 1, atMs: 1000 }, { end: 2 ** 32 + 1, messages: 2 ** 32 + 1, atMs: 1e12 }]],
-    ["whose clock was put back", [{ bytes: 1, messages: 1, atMs: 5000 }, { bytes: 1, messages: 1, atMs: 2000 }, { bytes: 1, messages: 1, atMs: 6000 }], [{ end: 1, messages: 1, atMs: 5000 }, { end: 2, messages: 2, atMs: 5000 }, { end: 3, messages: 3, atMs: 6000 }]],
+    [
+      "of many messages",
+      [
+        { bytes: 9, messages: 3, atMs: 1000 },
+        { bytes: 200, messages: 70_000, atMs: 1300 },
+      ],
+      [
+        { end: 9, messages: 3, atMs: 1000 },
+        { end: 209, messages: 70_003, atMs: 1300 },
+      ],
+    ],
+    [
+      "of large ones, years apart",
+      [
+        { bytes: 2 ** 32, messages: 1, atMs: 1000 },
+        { bytes: 1, messages: 2 ** 32, atMs: 1e12 },
+      ],
+      [
+        { end: 2 ** 32, messages: 1, atMs: 1000 },
+        { end: 2 ** 32 + 1, messages: 2 ** 32 + 1, atMs: 1e12 },
+      ],
+    ],
+    [
+      "whose clock was put back",
+      [
+        { bytes: 1, messages: 1, atMs: 5000 },
+        { bytes: 1, messages: 1, atMs: 2000 },
+        { bytes: 1, messages: 1, atMs: 6000 },
+      ],
+      [
+        { end: 1, messages: 1, atMs: 5000 },
+        { end: 2, messages: 2, atMs: 5000 },
+        { end: 3, messages: 3, atMs: 6000 },
+      ],
+    ],
   ];
   for (const [what, appends, expected] of table) {
     test(`tells where each ended: ${what}`, () => {
@@ -47,7 +86,10 @@ describe("an index of appends", () => {
   }
 
   test("takes three bytes for a small append", () => {
-    const index = indexOf(0, Array.from({ length: 1000 }, (_, at) => ({ bytes: 100, messages: 1, atMs: at * 20 })));
+    const index = indexOf(
+      0,
+      Array.from({ length: 1000 }, (_, at) => ({ bytes: 100, messages: 1, atMs: at * 20 })),
+    );
     assert.ok(index.length <= 3 * 1000, `${index.length} bytes`);
     assert.equal(indexOfOne(63, 7).length, 2);
   });
@@ -58,7 +100,12 @@ describe("an index of appends", () => {
     const random = new Random(seed);
     for (let round = 0; round < 20; round += 1) {
       const appends: Added[] = [];
-      for (let at = 0, nowMs = 1000; at < 3000; at += 1) appends.push({ bytes: random.integer(1, random.pick([50, 5000, 1e6])), messages: random.chance(0.9) ? 1 : random.integer(1, 500), atMs: (nowMs += random.integer(0, random.pick([3, 100_000]))) });
+      for (let at = 0, nowMs = 1000; at < 3000; at += 1)
+        appends.push({
+          bytes: random.integer(1, random.pick([50, 5000, 1e6])),
+          messages: random.chance(0.9) ? 1 : random.integer(1, 500),
+          atMs: (nowMs += random.integer(0, random.pick([3, 100_000]))),
+        });
       const whole = indexOf(1000, appends);
       const bytes = whole.bytes(0, whole.length);
       let index = new AppendIndex(1000);
@@ -88,6 +135,12 @@ describe("an index of appends", () => {
 });
 
 test("a block that is none is found out", () => {
-  assert.equal(scanBlock(Buffer.alloc(10), null, () => true), null);
-  assert.equal(scanBlock(Uint8Array.of(200, 200), { end: 0, atMs: 0, messages: 0 }, () => true), null);
+  assert.equal(
+    scanBlock(Buffer.alloc(10), null, () => true),
+    null,
+  );
+  assert.equal(
+    scanBlock(Uint8Array.of(200, 200), { end: 0, atMs: 0, messages: 0 }, () => true),
+    null,
+  );
 });

@@ -28,7 +28,16 @@ test("the CRC of very much is the same, in several turns of the event loop", asy
 });
 
 test("the CRC of two runs is combined from theirs, at any length", () => {
-  for (const [first, second] of [[0, 0], [0, 5], [5, 0], [1, 1], [3, 255], [256, 256], [1000, 65_537], [70_000, 1]] as const) {
+  for (const [first, second] of [
+    [0, 0],
+    [0, 5],
+    [5, 0],
+    [1, 1],
+    [3, 255],
+    [256, 256],
+    [1000, 65_537],
+    [70_000, 1],
+  ] as const) {
     const [left, right] = [bytesOf(first, 1), bytesOf(second, 2)];
     assert.equal(combineCrc32(crc32(left), crc32(right), second), crc32(Buffer.concat([left, right])), `${first} and ${second}`);
   }

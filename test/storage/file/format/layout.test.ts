@@ -2,20 +2,37 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { basename, join } from "node:path";
 import { test } from "node:test";
-import { claimIdOf, claimPath, claimSocket, escapeName, isKeptDraft, isLockSocket, isSpare, journalSequenceOf, keptSequenceOf, Layout, segmentPath, sidecarPath, sparePath } from "../../../../src/storage/file/format/layout.js";
+import {
+  claimIdOf,
+  claimPath,
+  claimSocket,
+  escapeName,
+  isKeptDraft,
+  isLockSocket,
+  isSpare,
+  journalSequenceOf,
+  keptSequenceOf,
+  Layout,
+  segmentPath,
+  sidecarPath,
+  sparePath,
+} from "../../../../src/storage/file/format/layout.js";
 
 const layout = new Layout("/data");
 
 test("everything has its place below the root", () => {
-  assert.deepEqual({ ...layout }, {
-    root: "/data",
-    lock: "/data/lock",
-    marker: "/data/streamdir.json",
-    journal: "/data/journal",
-    streams: "/data/streams",
-    trash: "/data/trash",
-    damaged: "/data/damaged",
-  });
+  assert.deepEqual(
+    { ...layout },
+    {
+      root: "/data",
+      lock: "/data/lock",
+      marker: "/data/streamdir.json",
+      journal: "/data/journal",
+      streams: "/data/streams",
+      trash: "/data/trash",
+      damaged: "/data/damaged",
+    },
+  );
   assert.equal(layout.journalFile(42), "/data/journal/0000000000000042.journal");
   assert.equal(segmentPath("/s", 4096), "/s/0000000000004096.seg");
   assert.equal(sidecarPath("/s"), "/s/meta.json");
@@ -26,14 +43,16 @@ test("what lies beside the lock is known by its name", () => {
   assert.equal(claimPath(layout.lock, id), `/data/lock.${id}`);
   assert.equal(claimSocket(layout.lock, id), `lock.${id}.sock`);
   for (const end of ["", ".sock", ".new", ".sock.new"]) assert.equal(claimIdOf(`lock.${id}${end}`), id);
-  for (const name of ["lock", `lock.${id}0`, `lock.${id}.old`, `xlock.${id}`, "lock.0123456789ABCDEF", ""]) assert.equal(claimIdOf(name), null);
+  for (const name of ["lock", `lock.${id}0`, `lock.${id}.old`, `xlock.${id}`, "lock.0123456789ABCDEF", ""])
+    assert.equal(claimIdOf(name), null);
   assert.equal(isLockSocket(`lock.${id}.sock`), true);
   for (const name of [`lock.${id}`, `lock.${id}.sock.new`, "x.sock", `../lock.${id}.sock`]) assert.equal(isLockSocket(name), false);
 });
 
 test("a journal file's name gives its sequence, any other name none", () => {
   assert.equal(journalSequenceOf(basename(layout.journalFile(7))), 7);
-  for (const name of ["7.journal", "0000000000000007.journal.new", "x0000000000000007.journal", "000000000000000a.journal", ""]) assert.equal(journalSequenceOf(name), null);
+  for (const name of ["7.journal", "0000000000000007.journal.new", "x0000000000000007.journal", "000000000000000a.journal", ""])
+    assert.equal(journalSequenceOf(name), null);
 });
 
 test("a spare file is known by its name, and recovery does not read it", () => {
@@ -68,7 +87,22 @@ test("names are escaped so that any file system takes them", () => {
 });
 
 test("different names have different directories, also on file systems that ignore case", () => {
-  const names = ["a", "A", "a.", ".a", "a/b", "a%2Fb", "a%2fb", "x".repeat(200), "x".repeat(201), "X".repeat(100), `${"x".repeat(300)}1`, `${"x".repeat(300)}2`, "é", "e\u0301"];
+  const names = [
+    "a",
+    "A",
+    "a.",
+    ".a",
+    "a/b",
+    "a%2Fb",
+    "a%2fb",
+    "x".repeat(200),
+    "x".repeat(201),
+    "X".repeat(100),
+    `${"x".repeat(300)}1`,
+    `${"x".repeat(300)}2`,
+    "é",
+    "e\u0301",
+  ];
   const directories = new Set(names.map((name) => layout.streamDirectory(name).toLowerCase()));
   assert.equal(directories.size, names.length);
 });

@@ -1,13 +1,37 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { alignUp, claimsFrame, decodeFrame, decodeHeads, decodeRecordAt, decodeRecords, encodeIdentity, encodeRecord, FRAME_HEADER_BYTES, RecordKind, recordLength, SECTOR_BYTES, sealFrame, type JournalRecord } from "../../../../src/storage/file/format/record.js";
+import {
+  alignUp,
+  claimsFrame,
+  decodeFrame,
+  decodeHeads,
+  decodeRecordAt,
+  decodeRecords,
+  encodeIdentity,
+  encodeRecord,
+  FRAME_HEADER_BYTES,
+  RecordKind,
+  recordLength,
+  SECTOR_BYTES,
+  sealFrame,
+  type JournalRecord,
+} from "../../../../src/storage/file/format/record.js";
 import { bytesOf, configOf, recordOf } from "../../../helpers/engine.js";
 
 const DIRECTORY_ID = Buffer.from("01234567");
 const IDENTITY = { id: "abc", name: "ä/b", config: configOf({ ttlSeconds: 60 }) };
 
 function journalRecord(more: Partial<JournalRecord> = {}): JournalRecord {
-  return { kind: RecordKind.append, handle: 3, position: 100, segmentStart: 64, change: recordOf("payload"), identity: null, bypassed: null, ...more };
+  return {
+    kind: RecordKind.append,
+    handle: 3,
+    position: 100,
+    segmentStart: 64,
+    change: recordOf("payload"),
+    identity: null,
+    bypassed: null,
+    ...more,
+  };
 }
 
 /** A file with one frame of `records` at `offset`. */
@@ -34,15 +58,29 @@ describe("a record", () => {
   const records: [what: string, record: JournalRecord][] = [
     ["an append", journalRecord()],
     ["an empty append", journalRecord({ change: recordOf("") })],
-    ["a closing append of a producer with a sequence", journalRecord({ change: recordOf("x", { closes: true, producer: { id: "wörker", epoch: 2 ** 53 - 1, seq: 2 ** 53 - 2 }, seq: "ä-1", atMs: 1.5 }) })],
+    [
+      "a closing append of a producer with a sequence",
+      journalRecord({
+        change: recordOf("x", { closes: true, producer: { id: "wörker", epoch: 2 ** 53 - 1, seq: 2 ** 53 - 2 }, seq: "ä-1", atMs: 1.5 }),
+      }),
+    ],
     ["an empty sequence", journalRecord({ change: recordOf("x", { seq: "" }) })],
     ["many messages", journalRecord({ change: recordOf("1,\n2,\n", { messages: 2, seq: "s", producer: { id: "p", epoch: 0, seq: 0 } }) })],
-    ["a creation with many messages", journalRecord({ kind: RecordKind.create, identity: IDENTITY, change: recordOf("1,\n2,\n", { messages: 2 }) })],
-    ["many messages elsewhere", journalRecord({ change: recordOf("", { messages: 2 ** 32 - 1 }), bypassed: { length: 2 ** 33 + 5, crc: 1 } })],
+    [
+      "a creation with many messages",
+      journalRecord({ kind: RecordKind.create, identity: IDENTITY, change: recordOf("1,\n2,\n", { messages: 2 }) }),
+    ],
+    [
+      "many messages elsewhere",
+      journalRecord({ change: recordOf("", { messages: 2 ** 32 - 1 }), bypassed: { length: 2 ** 33 + 5, crc: 1 } }),
+    ],
     ["a creation", journalRecord({ kind: RecordKind.create, identity: IDENTITY })],
     ["a binding", journalRecord({ kind: RecordKind.bind, identity: IDENTITY, change: recordOf("") })],
     ["a payload elsewhere", journalRecord({ change: recordOf(""), bypassed: { length: 2 ** 33 + 5, crc: 0xffffffff } })],
-    ["a creation whose payload is elsewhere", journalRecord({ kind: RecordKind.create, identity: IDENTITY, change: recordOf(""), bypassed: { length: 7, crc: 1 } })],
+    [
+      "a creation whose payload is elsewhere",
+      journalRecord({ kind: RecordKind.create, identity: IDENTITY, change: recordOf(""), bypassed: { length: 7, crc: 1 } }),
+    ],
     ["a touch", journalRecord({ kind: RecordKind.touch, change: recordOf("", { atMs: 1_700_000_000_123 }) })],
     ["a deletion", journalRecord({ kind: RecordKind.delete, change: recordOf("") })],
     ["a place far behind", journalRecord({ position: 2 ** 53 - 1, segmentStart: 2 ** 53 - 100, handle: 2 ** 32 - 1 })],
@@ -64,11 +102,23 @@ describe("a record", () => {
   test("heads tell kind and handle, and the identity where there is one", () => {
     const frame = decodeFrame(fileWith([journalRecord({ kind: RecordKind.create, identity: IDENTITY }), journalRecord()]), 0);
     assert.ok(frame !== null);
-    assert.deepEqual([...decodeHeads(frame)], [
-      { kind: RecordKind.create, handle: 3, offset: 0, identity: IDENTITY, isBypassed: false },
-      { kind: RecordKind.append, handle: 3, offset: recordLength(recordOf("payload"), encodeIdentity(IDENTITY), false), identity: null, isBypassed: false },
-    ]);
-    assert.deepEqual([...decodeHeads(frame)].map(({ offset }) => decodeRecordAt(frame, offset)), [...decodeRecords(frame)].map((record) => ({ ...record, identity: null })));
+    assert.deepEqual(
+      [...decodeHeads(frame)],
+      [
+        { kind: RecordKind.create, handle: 3, offset: 0, identity: IDENTITY, isBypassed: false },
+        {
+          kind: RecordKind.append,
+          handle: 3,
+          offset: recordLength(recordOf("payload"), encodeIdentity(IDENTITY), false),
+          identity: null,
+          isBypassed: false,
+        },
+      ],
+    );
+    assert.deepEqual(
+      [...decodeHeads(frame)].map(({ offset }) => decodeRecordAt(frame, offset)),
+      [...decodeRecords(frame)].map((record) => ({ ...record, identity: null })),
+    );
   });
 });
 
@@ -120,8 +170,14 @@ test("records that contradict themselves are told, although their CRC holds", ()
     sealFrame(file, file.length - 100, 1, { sequence: 9, batch: 1, directoryId: DIRECTORY_ID, handles: 0, fileBytes: 0 });
     return () => readBack(file);
   };
-  assert.throws(seal((file) => file.writeUInt8(99, FRAME_HEADER_BYTES + 4)), /unknown kind 99/);
-  assert.throws(seal((file) => file.writeUInt32LE(10, FRAME_HEADER_BYTES)), /a record of 10 bytes at byte 0/);
+  assert.throws(
+    seal((file) => file.writeUInt8(99, FRAME_HEADER_BYTES + 4)),
+    /unknown kind 99/,
+  );
+  assert.throws(
+    seal((file) => file.writeUInt32LE(10, FRAME_HEADER_BYTES)),
+    /a record of 10 bytes at byte 0/,
+  );
 });
 
 test("frames begin at whole sectors", () => {

@@ -21,7 +21,18 @@ function streamOf(id: string): FileStream {
 }
 
 function entryOf(stream: FileStream, more: Partial<JournalEntry> = {}): JournalEntry {
-  return { kind: RecordKind.append, stream, change: recordOf("x"), position: 0, segmentStart: 0, bypassed: null, generation: stream.generation, settle: null, companion: null, ...more };
+  return {
+    kind: RecordKind.append,
+    stream,
+    change: recordOf("x"),
+    position: 0,
+    segmentStart: 0,
+    bypassed: null,
+    generation: stream.generation,
+    settle: null,
+    companion: null,
+    ...more,
+  };
 }
 
 function recordsIn(frame: Buffer | null): JournalRecord[] {
@@ -39,15 +50,21 @@ test("a stream's first record in a file says what its handle means, the next one
   const [one, two] = [streamOf("one"), streamOf("two")];
   one.state.tail = 77;
   const first = recordsIn(encoder.encode([entryOf(one), entryOf(two, { kind: RecordKind.create }), entryOf(one)], Infinity, file, 1).frame);
-  assert.deepEqual(first.map(({ kind, handle, identity }) => [kind, handle, identity?.id ?? null]), [
-    [RecordKind.bind, 0, "one"],
-    [RecordKind.append, 0, null],
-    [RecordKind.create, 1, "two"],
-    [RecordKind.append, 0, null],
-  ]);
+  assert.deepEqual(
+    first.map(({ kind, handle, identity }) => [kind, handle, identity?.id ?? null]),
+    [
+      [RecordKind.bind, 0, "one"],
+      [RecordKind.append, 0, null],
+      [RecordKind.create, 1, "two"],
+      [RecordKind.append, 0, null],
+    ],
+  );
   assert.equal(first[0]?.position, 77, "the binding tells the durable tail");
   const second = recordsIn(encoder.encode([entryOf(two)], Infinity, file, 2).frame);
-  assert.deepEqual(second.map(({ kind, handle }) => [kind, handle]), [[RecordKind.append, 1]]);
+  assert.deepEqual(
+    second.map(({ kind, handle }) => [kind, handle]),
+    [[RecordKind.append, 1]],
+  );
   assert.deepEqual([...file.streams], [one, two]);
 });
 
@@ -57,10 +74,13 @@ test("a new file binds its streams again", async (t) => {
   t.after(async () => [await old.close(), await file.close()]);
   const stream = streamOf("s");
   encoder.encode([entryOf(streamOf("other")), entryOf(stream)], Infinity, old, 1);
-  assert.deepEqual(recordsIn(encoder.encode([entryOf(stream)], Infinity, file, 2).frame).map(({ kind, handle }) => [kind, handle]), [
-    [RecordKind.bind, 0],
-    [RecordKind.append, 0],
-  ]);
+  assert.deepEqual(
+    recordsIn(encoder.encode([entryOf(stream)], Infinity, file, 2).frame).map(({ kind, handle }) => [kind, handle]),
+    [
+      [RecordKind.bind, 0],
+      [RecordKind.append, 0],
+    ],
+  );
 });
 
 test("barriers and void entries are taken without a record", async (t) => {
@@ -107,7 +127,12 @@ test("a bypassed payload is counted, and only its length and CRC are written", a
   const encoder = new FrameEncoder(Buffer.alloc(8), false);
   const file = await journalFile();
   t.after(() => file.close());
-  const { frame } = encoder.encode([entryOf(streamOf("s"), { change: recordOf(bytesOf(50_000)), bypassed: { length: 50_000, crc: 7 } })], Infinity, file, 1);
+  const { frame } = encoder.encode(
+    [entryOf(streamOf("s"), { change: recordOf(bytesOf(50_000)), bypassed: { length: 50_000, crc: 7 } })],
+    Infinity,
+    file,
+    1,
+  );
   assert.ok(frame !== null && frame.length < 1000);
   assert.deepEqual(recordsIn(frame)[1]?.bypassed, { length: 50_000, crc: 7 });
   assert.equal(file.bypassedBytes, 50_000);
@@ -126,8 +151,16 @@ test("a frame tells how many handles its file has given out, and for how long it
   const file = await journalFile();
   t.after(() => file.close());
   await file.allocate();
-  for (const [syncs, fileBytes] of [[true, Math.floor(1e6 / 512) * 512], [false, 0]] as const) {
-    const { frame } = new FrameEncoder(Buffer.alloc(8), syncs).encode([entryOf(streamOf("one")), entryOf(streamOf("two"))], Infinity, file, 1);
+  for (const [syncs, fileBytes] of [
+    [true, Math.floor(1e6 / 512) * 512],
+    [false, 0],
+  ] as const) {
+    const { frame } = new FrameEncoder(Buffer.alloc(8), syncs).encode(
+      [entryOf(streamOf("one")), entryOf(streamOf("two"))],
+      Infinity,
+      file,
+      1,
+    );
     const decoded = decodeFrame(Buffer.concat([frame ?? Buffer.alloc(0)]), 0);
     assert.deepEqual([decoded?.handles, decoded?.fileBytes], [syncs ? 2 : 4, fileBytes]);
   }

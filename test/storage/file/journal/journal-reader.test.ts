@@ -24,7 +24,10 @@ const ZEROS = Buffer.alloc(SECTOR_BYTES);
 describe("a journal file", () => {
   test("is read up to where its frames end", () => {
     const { frames, end, damages } = readJournalFile(Buffer.concat([frame(5), frame(6), ZEROS]), EXPECTED);
-    assert.deepEqual(frames.map(({ batch }) => batch), [5, 6]);
+    assert.deepEqual(
+      frames.map(({ batch }) => batch),
+      [5, 6],
+    );
     assert.equal(end, 2 * SECTOR_BYTES);
     assert.deepEqual(damages, []);
   });
@@ -79,7 +82,13 @@ describe("a journal file", () => {
   test("is read on after damage, each place with the sound frame after it", () => {
     const { frames, end, damages } = readJournalFile(Buffer.concat([frame(7), TORN, frame(9), frame(11), ZEROS]), EXPECTED);
     assert.deepEqual([frames.map(({ batch }) => batch), end], [[7, 9, 11], 4 * SECTOR_BYTES]);
-    assert.deepEqual(damages.map(({ offset, next }) => [offset, next?.batch]), [[SECTOR_BYTES, 9], [3 * SECTOR_BYTES, 11]]);
+    assert.deepEqual(
+      damages.map(({ offset, next }) => [offset, next?.batch]),
+      [
+        [SECTOR_BYTES, 9],
+        [3 * SECTOR_BYTES, 11],
+      ],
+    );
   });
 
   test("that holds what was kept may miss batches, but not its end, nor go back", () => {

@@ -15,7 +15,11 @@ describe("a refusal", () => {
     const { log, lines } = keptLog();
     const refusal = new JournalRefusal({ clock: new ManualClock(), log });
     assert.equal(refusal.rejection, null);
-    for (const [lacked, rejection] of [["frame-room", "storage-full"], ["checkpoint-room", "storage-full"], ["file", "overloaded"]] as const) {
+    for (const [lacked, rejection] of [
+      ["frame-room", "storage-full"],
+      ["checkpoint-room", "storage-full"],
+      ["file", "overloaded"],
+    ] as const) {
       refusal.begin(lacked);
       assert.equal(refusal.rejection, rejection);
       refusal.end(lacked === "file" ? "frame-room" : "file");
@@ -26,7 +30,11 @@ describe("a refusal", () => {
       refusal.endAll();
       assert.equal(refusal.rejection, null);
     }
-    assert.deepEqual(lines.map(({ level }) => level), ["error", "info", "error", "info"], "of a full disk others tell");
+    assert.deepEqual(
+      lines.map(({ level }) => level),
+      ["error", "info", "error", "info"],
+      "of a full disk others tell",
+    );
   });
 
   test("for lack of a file comes two seconds after the first that waits, unless there is one before", () => {

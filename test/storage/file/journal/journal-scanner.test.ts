@@ -161,7 +161,10 @@ describe("a scan of the journal", () => {
   test("tells of a file that has lost only zeros, which harms nothing", async () => {
     const contents = { [FIRST]: [frame(1, 7, { fileBytes: 4096 }), ZEROS] };
     assert.deepEqual(await strict(contents), [[7]]);
-    assert.deepEqual(await tolerant(contents), [[FIRST, null, [7]], [FIRST, "cut", []]]);
+    assert.deepEqual(await tolerant(contents), [
+      [FIRST, null, [7]],
+      [FIRST, "cut", []],
+    ]);
   });
 
   test("names the file that can't be read", async () => {
@@ -175,6 +178,12 @@ describe("a scan of the journal", () => {
   test("of files that were set aside takes each by itself", async () => {
     const { options } = holding({ [FIRST]: [frame(1, 7, { fileBytes: 4096 })], [THIRD]: [frame(3, 4)] });
     const listed = [1, 3].map((sequence) => ({ path: options.layout.journalFile(sequence), sequence, standing: "alone" as const }));
-    assert.deepEqual((await all(scanFiles(options, listed))).map(({ damage, frames }) => [damage, frames.length]), [[null, 1], [null, 1]]);
+    assert.deepEqual(
+      (await all(scanFiles(options, listed))).map(({ damage, frames }) => [damage, frames.length]),
+      [
+        [null, 1],
+        [null, 1],
+      ],
+    );
   });
 });

@@ -67,7 +67,10 @@ test("a retired file is kept for the next one, a second one is removed", async (
   assert.deepEqual(readdirSync(rooms.layout.journal).sort(), ["0000000000000007.journal", "0000000000000008.journal"]);
 });
 
-for (const [code, waitMs, toldAtOnce] of [["ENOSPC", 1000, ["ready"]], ["EMFILE", 100, []]] as const) {
+for (const [code, waitMs, toldAtOnce] of [
+  ["ENOSPC", 1000, ["ready"]],
+  ["EMFILE", 100, []],
+] as const) {
   test(`after ${code} it is tried again in ${waitMs} ms, not sooner`, async (context) => {
     const { rooms, supply, told, log } = await openSupply(context);
     rooms.files.gate = ({ kind }) => (kind === "open" ? diskError(code) : undefined);

@@ -21,7 +21,10 @@ async function openJournal(t: TestContext, rooms: FileRooms, more?: Parameters<F
 }
 
 /** A journal with three sealed files, and none that it could go on in after the next. */
-async function journalWithoutFreeFiles(t: TestContext, rooms: FileRooms): Promise<{ journal: Journal; stream: FileStream; sealed: readonly string[] }> {
+async function journalWithoutFreeFiles(
+  t: TestContext,
+  rooms: FileRooms,
+): Promise<{ journal: Journal; stream: FileStream; sealed: readonly string[] }> {
   const sealed: string[] = [];
   const journal = await openJournal(t, rooms, { sealed: (file) => void sealed.push(file.path) });
   const stream = rooms.stream();
@@ -49,7 +52,12 @@ describe("a batch", () => {
     const rooms = fileRooms();
     const journal = await openJournal(t, rooms);
     const [one, two] = [rooms.stream("one"), rooms.stream("two")];
-    for (const [stream, label] of [[one, "a"], [two, "b"], [one, "c"]] as const) journal.enqueue(rooms.entry(stream, label));
+    for (const [stream, label] of [
+      [one, "a"],
+      [two, "b"],
+      [one, "c"],
+    ] as const)
+      journal.enqueue(rooms.entry(stream, label));
     assert.deepEqual(rooms.told, [], "nothing settles at once");
     assert.equal(journal.queuedBytes, 3);
     assert.equal(one.pending, 2);
@@ -70,7 +78,10 @@ describe("a batch", () => {
     journal.enqueue(rooms.entry(stream, "barrier", { kind: null, change: recordOf("") }));
     disk.open();
     await journal.drain();
-    assert.deepEqual(rooms.told.filter((line) => line !== "batch"), ["apply a in 2", "a durable", "barrier durable"]);
+    assert.deepEqual(
+      rooms.told.filter((line) => line !== "batch"),
+      ["apply a in 2", "a durable", "barrier durable"],
+    );
   });
 
   test("of barriers alone costs no write", async (t) => {
@@ -98,7 +109,8 @@ describe("a batch", () => {
     const rooms = fileRooms();
     const journal = await openJournal(t, rooms, { fileBytes: 16 * 1024 * 1024 });
     const stream = rooms.stream();
-    for (let index = 0; index < 8; index += 1) journal.enqueue(rooms.entry(stream, "x", { change: recordOf(bytesOf(400_000, index)), settle: null }));
+    for (let index = 0; index < 8; index += 1)
+      journal.enqueue(rooms.entry(stream, "x", { change: recordOf(bytesOf(400_000, index)), settle: null }));
     await journal.drain();
     assert.deepEqual(contentOf(rooms, 1).batches, [1, 2, 3, 4, 5]);
     assert.equal(rooms.told.filter((line) => line === "batch").length, 4);
@@ -109,7 +121,14 @@ describe("a batch", () => {
 async function fill(rooms: FileRooms, journal: Journal, stream: FileStream, until: () => boolean): Promise<number> {
   let durable = 0;
   for (let index = 0; !until() && index < 500; index += 1) {
-    await new Promise<void>((resolve) => journal.enqueue(rooms.entry(stream, "", { change: recordOf(bytesOf(3000, index)), settle: (how) => (how === "durable" && (durable += 1), resolve()) })));
+    await new Promise<void>((resolve) =>
+      journal.enqueue(
+        rooms.entry(stream, "", {
+          change: recordOf(bytesOf(3000, index)),
+          settle: (how) => (how === "durable" && (durable += 1), resolve()),
+        }),
+      ),
+    );
   }
   return durable;
 }
@@ -140,7 +159,10 @@ describe("rotation", () => {
     const journal = await openJournal(t, rooms, { sealed: (file) => void sealed.push(file.streams) });
     const stream = rooms.stream();
     await fill(rooms, journal, stream, () => sealed.length === 2);
-    assert.deepEqual(sealed.map((streams) => [...streams]), [[stream], [stream]]);
+    assert.deepEqual(
+      sealed.map((streams) => [...streams]),
+      [[stream], [stream]],
+    );
     assert.equal(contentOf(rooms, 2).batches[0], (contentOf(rooms, 1).batches.at(-1) ?? 0) + 1);
   });
 
@@ -169,7 +191,10 @@ describe("rotation", () => {
     }
     const [first = NaN, ...later] = settled;
     assert.equal(first, 1, "what began before it knew how far it would come");
-    assert.ok(later.every((count) => count > 1 && count < later.reduce((sum, one) => sum + one) / 2), `${settled.join()}: as many at each step`);
+    assert.ok(
+      later.every((count) => count > 1 && count < later.reduce((sum, one) => sum + one) / 2),
+      `${settled.join()}: as many at each step`,
+    );
     await journal.retire(sealed[0] ?? "");
     assert.equal(await filling.waiting(), 0);
   });
@@ -211,7 +236,10 @@ describe("rotation", () => {
     assert.deepEqual(rooms.told.slice(-4), ["first durable", "batch", "barrier durable", "batch"]);
   });
 
-  for (const [what, end] of [["has ended", (_rooms: FileRooms, journal: Journal) => journal.checkpointAt(null)], ["finds the disk full", ({ state }: FileRooms) => state.emit("blocked", diskError("ENOSPC"))]] as const) {
+  for (const [what, end] of [
+    ["has ended", (_rooms: FileRooms, journal: Journal) => journal.checkpointAt(null)],
+    ["finds the disk full", ({ state }: FileRooms) => state.emit("blocked", diskError("ENOSPC"))],
+  ] as const) {
     test(`nobody waits for the progress of a checkpoint that ${what}`, async (t) => {
       const rooms = fileRooms();
       const { journal, stream } = await journalWithoutFreeFiles(t, rooms);
@@ -240,7 +268,10 @@ describe("rotation", () => {
     await fill(rooms, journal, stream, () => rooms.files.count("rename", /\.spare$/) > 0);
     await rooms.files.idle();
     assert.ok(!names().some((name) => name.endsWith(".spare")), names().join(" "));
-    assert.deepEqual(contentOf(rooms, Math.max(...names().map((name) => parseInt(name, 10)))).payloads.every((payload) => payload.length === 3000), true);
+    assert.deepEqual(
+      contentOf(rooms, Math.max(...names().map((name) => parseInt(name, 10)))).payloads.every((payload) => payload.length === 3000),
+      true,
+    );
   });
 
   test("payload that went past the journal makes a file full sooner", async (t) => {
@@ -249,7 +280,9 @@ describe("rotation", () => {
     const journal = await openJournal(t, rooms, { sealed: () => (sealed += 1) });
     const stream = rooms.stream();
     for (let index = 0; index < 4; index += 1) {
-      await new Promise<void>((resolve) => journal.enqueue(rooms.entry(stream, "", { bypassed: { length: 512 * 1024, crc: 0 }, settle: () => resolve() })));
+      await new Promise<void>((resolve) =>
+        journal.enqueue(rooms.entry(stream, "", { bypassed: { length: 512 * 1024, crc: 0 }, settle: () => resolve() })),
+      );
       await rooms.files.idle();
     }
     assert.ok(sealed >= 1);
@@ -262,7 +295,8 @@ describe("rotation", () => {
     const stream = rooms.stream();
     rooms.files.gate = ({ kind, bytes }) => (kind === "write" && bytes === 2 * 1024 * 1024 ? zeros.opened : undefined);
     let settled = 0;
-    for (let index = 0; index < 20; index += 1) journal.enqueue(rooms.entry(stream, "", { change: recordOf(Buffer.alloc(500_000)), settle: () => (settled += 1) }));
+    for (let index = 0; index < 20; index += 1)
+      journal.enqueue(rooms.entry(stream, "", { change: recordOf(Buffer.alloc(500_000)), settle: () => (settled += 1) }));
     await rooms.files.idle();
     assert.ok(settled > 0 && settled < 20, `${settled} of 20 settled`);
     zeros.open();
@@ -271,12 +305,23 @@ describe("rotation", () => {
   });
 
   test("no room for the zeros is a full disk, and trouble with them is a fault", async (t) => {
-    for (const [code, how] of [["ENOSPC", "storage-full"], ["EIO", "storage-unavailable"]] as const) {
+    for (const [code, how] of [
+      ["ENOSPC", "storage-full"],
+      ["EIO", "storage-unavailable"],
+    ] as const) {
       const rooms = fileRooms();
       const journal = await openJournal(t, rooms, { fileBytes: 24 * 1024 * 1024 });
       const stream = rooms.stream();
       rooms.files.gate = ({ kind, bytes }) => (kind === "write" && bytes === 2 * 1024 * 1024 ? diskError(code) : undefined);
-      const hows = await Promise.all(Array.from({ length: 20 }, () => new Promise<string>((resolve) => journal.enqueue(rooms.entry(stream, "", { change: recordOf(Buffer.alloc(500_000)), settle: resolve })))));
+      const hows = await Promise.all(
+        Array.from(
+          { length: 20 },
+          () =>
+            new Promise<string>((resolve) =>
+              journal.enqueue(rooms.entry(stream, "", { change: recordOf(Buffer.alloc(500_000)), settle: resolve })),
+            ),
+        ),
+      );
       assert.equal(hows.at(-1), how);
       assert.equal(rooms.faults.length, code === "EIO" ? 1 : 0);
       rooms.files.gate = null;
@@ -376,7 +421,10 @@ describe("a full disk", () => {
     rooms.told.length = 0;
     journal.enqueue(rooms.entry(stream, "after"));
     await journal.drain();
-    assert.deepEqual(rooms.told.filter((line) => line.startsWith("after")), ["after durable"]);
+    assert.deepEqual(
+      rooms.told.filter((line) => line.startsWith("after")),
+      ["after durable"],
+    );
   });
 
   test("of an engine that ends refuses what waits for a file, also when the checkpoint under way frees one too few", async (t) => {
@@ -430,14 +478,18 @@ describe("a full disk", () => {
     const stream = rooms.stream();
     const disk = new Barrier();
     rooms.files.gate = ({ kind }) => (kind === "write" ? diskError("ENOSPC") : kind === "writeThen" ? disk.opened : undefined);
-    for (let index = 0; index < 17; index += 1) journal.enqueue(rooms.entry(stream, `${index}`, { change: recordOf(bytesOf(3000, index)) }));
+    for (let index = 0; index < 17; index += 1)
+      journal.enqueue(rooms.entry(stream, `${index}`, { change: recordOf(bytesOf(3000, index)) }));
     await rooms.files.idle();
     journal.enqueue(rooms.entry(stream, "behind"));
     assert.equal(journal.refusal.rejection, null);
     disk.open();
     await journal.drain();
     const ends = rooms.told.filter((line) => / (durable|storage-full)$/.test(line));
-    assert.deepEqual(ends.slice(0, 17), Array.from({ length: 17 }, (_, index) => `${index} durable`));
+    assert.deepEqual(
+      ends.slice(0, 17),
+      Array.from({ length: 17 }, (_, index) => `${index} durable`),
+    );
     assert.equal(ends[17], "behind storage-full");
     assert.equal(journal.refusal.rejection, "storage-full");
     rooms.files.gate = null;
@@ -475,7 +527,10 @@ describe("a disk that fails", () => {
     assert.deepEqual(rooms.told, [], "what comes later does not settle before it either");
     disk.open();
     await journal.drain();
-    assert.deepEqual(rooms.told.filter((line) => line !== "batch"), ["apply written in 2", "written durable", "waiting storage-unavailable", "late storage-unavailable"]);
+    assert.deepEqual(
+      rooms.told.filter((line) => line !== "batch"),
+      ["apply written in 2", "written durable", "waiting storage-unavailable", "late storage-unavailable"],
+    );
     journal.enqueue(rooms.entry(stream, "last"));
     await journal.drain();
     assert.equal(rooms.told.at(-1), "last storage-unavailable");
@@ -487,9 +542,15 @@ describe("a disk that fails", () => {
     const stream = rooms.stream();
     let durable = 0;
     let failed = 0;
-    for (let index = 0; index < 60; index += 1) journal.enqueue(rooms.entry(stream, "", { change: recordOf(bytesOf(3000)), settle: (how) => (how === "durable" ? (durable += 1) : (failed += 1)) }));
+    for (let index = 0; index < 60; index += 1)
+      journal.enqueue(
+        rooms.entry(stream, "", { change: recordOf(bytesOf(3000)), settle: (how) => (how === "durable" ? (durable += 1) : (failed += 1)) }),
+      );
     await rooms.files.idle();
-    for (let index = 0; index < 60; index += 1) journal.enqueue(rooms.entry(stream, "", { change: recordOf(bytesOf(3000)), settle: (how) => (how === "durable" ? (durable += 1) : (failed += 1)) }));
+    for (let index = 0; index < 60; index += 1)
+      journal.enqueue(
+        rooms.entry(stream, "", { change: recordOf(bytesOf(3000)), settle: (how) => (how === "durable" ? (durable += 1) : (failed += 1)) }),
+      );
     await rooms.files.idle();
     assert.ok(durable < 120);
     journal.stop();

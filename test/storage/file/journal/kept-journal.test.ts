@@ -34,14 +34,25 @@ function contentOf({ layout }: FileRooms, sequence: number): string[] {
   const bytes = readFileSync(layout.keptJournalFile(sequence));
   const { frames, damages } = readJournalFile(bytes, { sequence, directoryId: JOURNAL_DIRECTORY_ID, lastBatch: null, isKept: true });
   assert.deepEqual(damages, []);
-  return frames.map((frame) => `${frame.batch}: ${[...decodeRecords(frame)].map(({ identity, change, kind }) => (kind === RecordKind.delete ? "delete" : `${identity?.name ?? "…"} ${String(change.payload)}`)).join(", ")}`);
+  return frames.map(
+    (frame) =>
+      `${frame.batch}: ${[...decodeRecords(frame)].map(({ identity, change, kind }) => (kind === RecordKind.delete ? "delete" : `${identity?.name ?? "…"} ${String(change.payload)}`)).join(", ")}`,
+  );
 }
 
 describe("what streams' files can't take", () => {
   test("is kept alone, with the batches that it had, and an end", async () => {
     const { rooms, kept, done } = setUp();
     const [bad, good] = [rooms.stream("bad"), rooms.stream("good")];
-    const file = done(3, [[{ stream: good, payload: "1" }], [{ stream: bad, payload: "2" }, { stream: good, payload: "3" }], [{ stream: good }], [{ stream: bad, payload: "4" }]]);
+    const file = done(3, [
+      [{ stream: good, payload: "1" }],
+      [
+        { stream: bad, payload: "2" },
+        { stream: good, payload: "3" },
+      ],
+      [{ stream: good }],
+      [{ stream: bad, payload: "4" }],
+    ]);
     await kept.keep(file, [bad]);
     assert.deepEqual(contentOf(rooms, 3), ["31: bad 2", "33: … 4", "33: "]);
     assert.equal(rooms.files.count("syncDirectory", /journal$/), 1);
@@ -52,7 +63,15 @@ describe("what streams' files can't take", () => {
   test("goes when the files have taken it, or all but what others still can't", async () => {
     const { rooms, kept, done } = setUp();
     const [one, other] = [rooms.stream("one"), rooms.stream("other")];
-    await kept.keep(done(3, [[{ stream: one, payload: "1" }, { stream: other, payload: "2" }]]), [one, other]);
+    await kept.keep(
+      done(3, [
+        [
+          { stream: one, payload: "1" },
+          { stream: other, payload: "2" },
+        ],
+      ]),
+      [one, other],
+    );
     const again = { sequence: 3, path: rooms.layout.keptJournalFile(3), isKept: true, streams: new Set([one, other]) };
     const next = new KeptJournal(rooms);
     await next.keep(again, [other]);
@@ -64,7 +83,15 @@ describe("what streams' files can't take", () => {
   test("goes with its stream, before the journal forgets the deletion", async () => {
     const { rooms, kept, done } = setUp();
     const [gone, other] = [rooms.stream("gone"), rooms.stream("other")];
-    await kept.keep(done(3, [[{ stream: gone, payload: "1" }, { stream: other, payload: "2" }]]), [gone, other]);
+    await kept.keep(
+      done(3, [
+        [
+          { stream: gone, payload: "1" },
+          { stream: other, payload: "2" },
+        ],
+      ]),
+      [gone, other],
+    );
     await kept.keep(done(4, [[{ stream: gone, payload: "3" }]]), [gone]);
     gone.deleted = true;
     await kept.keep(done(5, [[{ stream: gone, kind: RecordKind.delete }]]), []);
@@ -78,8 +105,20 @@ describe("what streams' files can't take", () => {
     const [before, after] = [rooms.stream("s"), rooms.stream("s")];
     await kept.keep(done(3, [[{ stream: before, payload: "1" }]]), [before]);
     before.deleted = true;
-    await kept.keep(done(4, [[{ stream: before, payload: "x" }, { stream: before, kind: RecordKind.delete }, { stream: after, payload: "2" }]]), [after]);
-    assert.deepEqual(readdirSync(rooms.layout.journal).filter((name) => name.endsWith(".kept")), ["0000000000000004.kept"]);
+    await kept.keep(
+      done(4, [
+        [
+          { stream: before, payload: "x" },
+          { stream: before, kind: RecordKind.delete },
+          { stream: after, payload: "2" },
+        ],
+      ]),
+      [after],
+    );
+    assert.deepEqual(
+      readdirSync(rooms.layout.journal).filter((name) => name.endsWith(".kept")),
+      ["0000000000000004.kept"],
+    );
     assert.deepEqual(contentOf(rooms, 4), ["40: s 2", "40: "]);
   });
 

@@ -55,18 +55,46 @@ describe("segments", () => {
   const stream = streamWith([60, 40, 30, 250, 5]);
 
   test("the one that holds a byte is found, and the last one holds the tail", () => {
-    const table: [position: number, start: number | undefined][] = [[0, 0], [99, 0], [100, 100], [129, 100], [130, 130], [379, 130], [380, 380], [384, 380], [385, 380], [999, 380]];
+    const table: [position: number, start: number | undefined][] = [
+      [0, 0],
+      [99, 0],
+      [100, 100],
+      [129, 100],
+      [130, 130],
+      [379, 130],
+      [380, 380],
+      [384, 380],
+      [385, 380],
+      [999, 380],
+    ];
     for (const [position, start] of table) assert.equal(stream.segmentAt(position)?.start, start, `position ${position}`);
     assert.equal(stream.segmentAt(-1), undefined);
   });
 
   test("a position at a boundary belongs to the segment before it", () => {
-    const table: [position: number, start: number][] = [[0, 0], [1, 0], [100, 0], [101, 100], [130, 100], [380, 130], [385, 380]];
+    const table: [position: number, start: number][] = [
+      [0, 0],
+      [1, 0],
+      [100, 0],
+      [101, 100],
+      [130, 100],
+      [380, 130],
+      [385, 380],
+    ];
     for (const [position, start] of table) assert.equal(stream.segmentStartBefore(position), start, `position ${position}`);
   });
 
   test("a place exists where a segment begins and reaches that far", () => {
-    for (const [start, length, there] of [[0, 0, true], [0, 100, true], [0, 101, false], [100, 30, true], [50, 0, false], [380, 5, true], [380, 6, false], [385, 0, false]] as const) {
+    for (const [start, length, there] of [
+      [0, 0, true],
+      [0, 100, true],
+      [0, 101, false],
+      [100, 30, true],
+      [50, 0, false],
+      [380, 5, true],
+      [380, 6, false],
+      [385, 0, false],
+    ] as const) {
       assert.equal(stream.hasSegment(start, length), there, `${start}+${length}`);
     }
   });
@@ -117,7 +145,10 @@ describe("trimming", () => {
     assert.equal(stream.segmentAt(60), undefined);
     const { segmentStart } = stream.reserve(5, 0, rollAt(100));
     stream.advance(recordOf(bytesOf(5)), 5, segmentStart, 3);
-    assert.deepEqual(stream.segments.map(({ start, length }) => [start, length]), [[60, 5]]);
+    assert.deepEqual(
+      stream.segments.map(({ start, length }) => [start, length]),
+      [[60, 5]],
+    );
     assert.equal(stream.segmentAt(64), stream.segments[0]);
   });
 
@@ -125,7 +156,10 @@ describe("trimming", () => {
     const stream = streamWith([60, 40, 30]);
     stream.trim({ position: 100, segmentStart: 0 }, 2);
     for (const segment of [...stream.segments].slice(0, 1)) stream.forgetSegment(segment);
-    assert.deepEqual([100, 101, 130].map((position) => stream.segmentStartBefore(position)), [0, 100, 100]);
+    assert.deepEqual(
+      [100, 101, 130].map((position) => stream.segmentStartBefore(position)),
+      [0, 100, 100],
+    );
     // One that a reader still holds sorts before them.
     assert.equal(stream.segmentStartBefore(70), 0);
     assert.deepEqual([stream.hasSegment(0, 100), stream.hasSegment(100, 30), stream.hasSegment(0, 99)], [true, true, false]);
@@ -135,7 +169,14 @@ describe("trimming", () => {
 describe("a segment's age", () => {
   test("ends it like its size does", () => {
     const stream = new FileStream(IDENTITY, "/d", null);
-    const starts = [[10, 100], [10, 1099], [10, 1100], [10, 1101], [0, 9000], [10, 9000]].map(([length = 0, atMs = 0]) => stream.reserve(length, atMs, { bytes: 1000, ageMs: 1000 }).segmentStart);
+    const starts = [
+      [10, 100],
+      [10, 1099],
+      [10, 1100],
+      [10, 1101],
+      [0, 9000],
+      [10, 9000],
+    ].map(([length = 0, atMs = 0]) => stream.reserve(length, atMs, { bytes: 1000, ageMs: 1000 }).segmentStart);
     assert.deepEqual(starts, [0, 0, 20, 20, 20, 40]);
   });
 });
@@ -143,10 +184,25 @@ describe("a segment's age", () => {
 test("a stream from a sidecar is as the sidecar says, and its bytes have yet to be checked", () => {
   const state = new MutableState();
   state.tail = 150;
-  const stream = new FileStream(IDENTITY, "/d", { ...IDENTITY, state, earliest: { position: 0, segmentStart: 0 }, forks: null, softDeleted: false, segments: [{ start: 0, length: 100, crc: 1, firstAtMs: 0, newestAtMs: 0, index: "one" }, { start: 100, length: 50, crc: 2, firstAtMs: 0, newestAtMs: 0, index: "one" }], batch: 8, claimed: false });
+  const stream = new FileStream(IDENTITY, "/d", {
+    ...IDENTITY,
+    state,
+    earliest: { position: 0, segmentStart: 0 },
+    forks: null,
+    softDeleted: false,
+    segments: [
+      { start: 0, length: 100, crc: 1, firstAtMs: 0, newestAtMs: 0, index: "one" },
+      { start: 100, length: 50, crc: 2, firstAtMs: 0, newestAtMs: 0, index: "one" },
+    ],
+    batch: 8,
+    claimed: false,
+  });
   assert.equal(stream.isPersisted, true);
   assert.equal(stream.written, 150);
-  assert.deepEqual(stream.segments.map(({ unchecked }) => unchecked?.crc), [1, 2]);
+  assert.deepEqual(
+    stream.segments.map(({ unchecked }) => unchecked?.crc),
+    [1, 2],
+  );
   assert.deepEqual(stream.reserve(50, 0, rollAt(100)), { position: 150, segmentStart: 100 });
   stream.advance(recordOf("x"), 1, 100, 9);
   assert.equal(stream.isPersisted, false);

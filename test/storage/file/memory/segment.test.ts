@@ -14,9 +14,24 @@ test("a segment ends behind its last byte", () => {
 test("parts are what lies between two positions, cut to them", () => {
   const segments = [segmentAt(0, 100), segmentAt(100, 50), segmentAt(150, 10)];
   const table: [from: number, to: number, parts: [segmentStart: number, end: number][]][] = [
-    [0, 160, [[0, 100], [100, 150], [150, 160]]],
+    [
+      0,
+      160,
+      [
+        [0, 100],
+        [100, 150],
+        [150, 160],
+      ],
+    ],
     [0, 0, []],
-    [99, 101, [[0, 100], [100, 101]]],
+    [
+      99,
+      101,
+      [
+        [0, 100],
+        [100, 101],
+      ],
+    ],
     [100, 150, [[100, 150]]],
     [150, 999, [[150, 160]]],
     [160, 999, []],

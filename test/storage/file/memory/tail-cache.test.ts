@@ -30,7 +30,12 @@ const KIB = 1024;
 test("what a stream drops leaves the cache, written or not", () => {
   const cache = new TailCache(1e6);
   const stream = new Cached(cache);
-  for (const [size, segmentStart] of [[100, 0], [20 * KIB, 100], [30 * KIB, 100 + 20 * KIB]] as const) stream.append(bytesOf(size), segmentStart);
+  for (const [size, segmentStart] of [
+    [100, 0],
+    [20 * KIB, 100],
+    [30 * KIB, 100 + 20 * KIB],
+  ] as const)
+    stream.append(bytesOf(size), segmentStart);
   stream.write(60);
   cache.dropBefore(stream, 100 + 20 * KIB);
   assert.deepEqual([stream.cached.start, cache.bytes, cache.unwrittenBytes], [100 + 20 * KIB, 30 * KIB, 30 * KIB]);
@@ -93,7 +98,12 @@ describe("the cached tail", () => {
     stream.append(bytesOf(50, 2), 0);
     stream.append(bytesOf(70, 3), 150);
     cache.appendWritten(stream, 150, 220, bytesOf(30, 4), 0xabc);
-    assert.deepEqual(stream.cached.pendingRun(0, 250), { position: 0, segmentStart: 0, bytes: Buffer.concat([bytesOf(100, 1), bytesOf(50, 2)]), writtenCrc: null });
+    assert.deepEqual(stream.cached.pendingRun(0, 250), {
+      position: 0,
+      segmentStart: 0,
+      bytes: Buffer.concat([bytesOf(100, 1), bytesOf(50, 2)]),
+      writtenCrc: null,
+    });
     assert.equal(stream.cached.pendingRun(20, 60).bytes.length, 40);
     assert.deepEqual(stream.cached.pendingRun(150, 250), { position: 150, segmentStart: 150, bytes: bytesOf(70, 3), writtenCrc: null });
     assert.equal(stream.cached.pendingRun(220, 250).writtenCrc, 0xabc);
@@ -169,7 +179,10 @@ describe("the cache's bound", () => {
     }
     cache.used(first);
     third.append(bytesOf(20 * KIB));
-    assert.deepEqual(streams.map(({ cached }) => cached.start), [0, Infinity, 0]);
+    assert.deepEqual(
+      streams.map(({ cached }) => cached.start),
+      [0, Infinity, 0],
+    );
   });
 
   test("reading a stream that can lose nothing changes nothing", () => {
@@ -208,7 +221,10 @@ describe("the cache's bound", () => {
     const cache = new TailCache(1e9);
     const stream = new Cached(cache);
     for (let index = 0; index < 3000; index += 1) stream.append(bytesOf(1 + (index % 200), index));
-    assert.equal(cache.bytes, stream.cached.blocks.reduce((sum, { bytes }) => sum + bytes.length, 0));
+    assert.equal(
+      cache.bytes,
+      stream.cached.blocks.reduce((sum, { bytes }) => sum + bytes.length, 0),
+    );
     assert.ok(cache.bytes < 2.1 * stream.end, "blocks have little spare room");
   });
 });

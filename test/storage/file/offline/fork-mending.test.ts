@@ -23,7 +23,8 @@ async function mended(harm: (metaOf: (name: string) => string) => void, apply: b
   const directory = await openOffline((await closedFamily()).dir, false);
   const { layout } = directory;
   harm((name) => sidecarPath(layout.streamDirectory(name)));
-  const check = (path: string): Promise<CheckedStream> => checkStream({ ...directory, trimmedTo: 0, readSegments: false, onBytes: () => undefined }, path);
+  const check = (path: string): Promise<CheckedStream> =>
+    checkStream({ ...directory, trimmedTo: 0, readSegments: false, onBytes: () => undefined }, path);
   const facts = new StreamFactFinder(directory, await surveyJournal(directory));
   const relations = new ForkRelations(layout);
   for (const name of ["source", "left", "leaf"]) {
@@ -33,11 +34,13 @@ async function mended(harm: (metaOf: (name: string) => string) => void, apply: b
   const replaced = new Map<string, Sidecar>();
   const replace = async ({ name }: CheckedStream, sidecar: Sidecar): Promise<void> => void replaced.set(String(name), sidecar);
   const lines: string[] = [];
-  for await (const { finding, mend } of mendForks({ layout, apply, planned: new Map(), check, replace }, facts, relations)) lines.push(`${finding.stream}: ${mend}`);
+  for await (const { finding, mend } of mendForks({ layout, apply, planned: new Map(), check, replace }, facts, relations))
+    lines.push(`${finding.stream}: ${mend}`);
   return { lines, replaced };
 }
 
-const forgetLeft = (metaOf: (name: string) => string): void => changeSidecar(metaOf("source"), () => ({ forks: new Map([["0".repeat(24), 5]]) }));
+const forgetLeft = (metaOf: (name: string) => string): void =>
+  changeSidecar(metaOf("source"), () => ({ forks: new Map([["0".repeat(24), 5]]) }));
 
 test("a source learns of the fork that names it, and forgets the one that is nowhere", async () => {
   const { lines, replaced } = await mended(forgetLeft, true);

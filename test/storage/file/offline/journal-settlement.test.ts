@@ -23,7 +23,11 @@ test("a settled journal holds nothing, counts on, and nothing of it is kept", as
   assert.ok(directoryId !== null);
   const before = await surveyJournal({ files, layout, directoryId });
   assert.deepEqual(shortStreams(before), []);
-  const left = await settleJournal({ files, layout, directoryId, log: keptLog().log, damaged: new Damaged(files, layout), isSource: () => false }, before, { short: [], lastBatch: before.lastBatch });
+  const left = await settleJournal(
+    { files, layout, directoryId, log: keptLog().log, damaged: new Damaged(files, layout), isSource: () => false },
+    before,
+    { short: [], lastBatch: before.lastBatch },
+  );
   assert.deepEqual(left, []);
   const after = await surveyJournal({ files, layout, directoryId });
   assert.deepEqual([after.files.length, after.streams.size, after.lastBatch], [1, 0, before.lastBatch + 1]);
@@ -49,12 +53,22 @@ test("records of a stream whose sidecar is spoiled are kept for the next start, 
   const sidecar = sidecarPath(layout.streamDirectory("s"));
   renameSync(sidecar, join(dir, "away"));
   const survey = await surveyJournal({ files, layout, directoryId });
-  const left = await settleJournal({ files, layout, directoryId, log: keptLog().log, damaged: new Damaged(files, layout), isSource: () => false }, survey, { short: [], lastBatch: survey.lastBatch });
-  assert.deepEqual(left.map(({ name, damage }) => [name, damage?.problem]), [["s", "it is missing"]]);
+  const left = await settleJournal(
+    { files, layout, directoryId, log: keptLog().log, damaged: new Damaged(files, layout), isSource: () => false },
+    survey,
+    { short: [], lastBatch: survey.lastBatch },
+  );
+  assert.deepEqual(
+    left.map(({ name, damage }) => [name, damage?.problem]),
+    [["s", "it is missing"]],
+  );
   assert.ok(!existsSync(join(dir, "damaged")));
   assert.equal(readdirSync(layout.journal).filter((name) => name.endsWith(".kept")).length, survey.files.length);
   const after = await surveyJournal({ files, layout, directoryId });
-  assert.deepEqual([...after.streams.values()].map(({ identity, pendingRecords }) => [identity.name, pendingRecords]), [["s", 1]]);
+  assert.deepEqual(
+    [...after.streams.values()].map(({ identity, pendingRecords }) => [identity.name, pendingRecords]),
+    [["s", 1]],
+  );
 
   renameSync(join(dir, "away"), sidecar);
   const again = await openEngine({ dir });

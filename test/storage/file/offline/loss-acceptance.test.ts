@@ -61,7 +61,10 @@ describe("an accepted loss", () => {
     const { directory, accept } = await refused();
     rmSync(join(directory, "0000000000003000.seg"));
     assert.match(await run(await accept()), /again with 3000 bytes/);
-    assert.deepEqual(sidecarIn(directory).segments.map(({ start }) => start), [0]);
+    assert.deepEqual(
+      sidecarIn(directory).segments.map(({ start }) => start),
+      [0],
+    );
   });
 
   test("keeps what is behind a segment that is lost in the middle", async () => {

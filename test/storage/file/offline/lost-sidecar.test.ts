@@ -17,7 +17,14 @@ function journaled(id: string, more: Partial<JournaledStream> = {}): JournaledSt
 }
 
 function sidecarOf(id: string, claimed: boolean): Sidecar {
-  const empty = { state: new MutableState(), earliest: { position: 0, segmentStart: 0 }, forks: null, softDeleted: false, segments: [], batch: 1 };
+  const empty = {
+    state: new MutableState(),
+    earliest: { position: 0, segmentStart: 0 },
+    forks: null,
+    softDeleted: false,
+    segments: [],
+    batch: 1,
+  };
   return { id, name: "s", config: configOf(), claimed, ...empty };
 }
 
@@ -34,8 +41,14 @@ describe("a stream whose sidecar is lost", () => {
     assert.equal(knownOf(lost(), { present: newer, kept: older, lastBatch: 3 }), newer);
     const kept = journaled(NEW);
     assert.equal(knownOf(lost(), { present: newer, kept, lastBatch: 3 }), kept);
-    assert.equal(knownOf(lost({ sidecarBytes: Buffer.from(`"id": "${OLD}",\n`) }), { present: undefined, kept: older, lastBatch: 3 }), older);
-    assert.equal(knownOf(lost({ sidecarBytes: Buffer.from(`"id": "${NEW}",\n`) }), { present: undefined, kept: older, lastBatch: 3 }), undefined);
+    assert.equal(
+      knownOf(lost({ sidecarBytes: Buffer.from(`"id": "${OLD}",\n`) }), { present: undefined, kept: older, lastBatch: 3 }),
+      older,
+    );
+    assert.equal(
+      knownOf(lost({ sidecarBytes: Buffer.from(`"id": "${NEW}",\n`) }), { present: undefined, kept: older, lastBatch: 3 }),
+      undefined,
+    );
   });
 
   test("is not taken for another of its name, of which something was set aside", () => {
@@ -58,7 +71,10 @@ describe("a stream whose sidecar is lost", () => {
   });
 
   test("is no stream where its directory is only taken, and the journal has another or none", () => {
-    assert.deepEqual([undefined, journaled(OLD), journaled(NEW)].map((known) => isStale(sidecarOf(NEW, true), known)), [true, true, false]);
+    assert.deepEqual(
+      [undefined, journaled(OLD), journaled(NEW)].map((known) => isStale(sidecarOf(NEW, true), known)),
+      [true, true, false],
+    );
     assert.equal(isStale(sidecarOf(NEW, false), undefined), false);
   });
 

@@ -16,7 +16,10 @@ test("a directory that nobody has open is given with its id", async () => {
 
 test("a directory that a server has open is refused, naming its process", async () => {
   const { dir, storage } = await openEngine();
-  await assert.rejects(openOffline(dir, false), (error: unknown) => error instanceof DirectoryError && error.message.includes(`process ${process.pid} `));
+  await assert.rejects(
+    openOffline(dir, false),
+    (error: unknown) => error instanceof DirectoryError && error.message.includes(`process ${process.pid} `),
+  );
   await storage.close();
 });
 

@@ -8,7 +8,24 @@ import { encodeRefusal, isNotice } from "../../../../src/storage/file/format/sid
 import { repairDirectory, type RepairLine, type RepairSummary } from "../../../../src/storage/file/offline/repair.js";
 import { verifyDirectory, type Finding } from "../../../../src/storage/file/offline/verify.js";
 import { closedFamily } from "../../../helpers/closed-directory.js";
-import { append, bytesOf, changeSidecar, copyOf, crash, created, forked, keptLog, loaded, openEngine, openOnFiles, readAll, recordOf, remove, settled, type Engine } from "../../../helpers/engine.js";
+import {
+  append,
+  bytesOf,
+  changeSidecar,
+  copyOf,
+  crash,
+  created,
+  forked,
+  keptLog,
+  loaded,
+  openEngine,
+  openOnFiles,
+  readAll,
+  recordOf,
+  remove,
+  settled,
+  type Engine,
+} from "../../../helpers/engine.js";
 import { fileIn, flipBit } from "../../../helpers/spoilt-files.js";
 import { Barrier, diskError, WatchedFiles, type Gate } from "../../../helpers/watched-files.js";
 
@@ -19,7 +36,8 @@ interface Repaired {
 
 async function repair(dir: string, apply = true, acceptLoss: readonly string[] = []): Promise<Repaired> {
   const lines: string[] = [];
-  const say = ({ kind, stream, file, what }: RepairLine): void => void lines.push(`${kind}: ${stream ?? ""}: ${file.slice(dir.length + 1)}: ${what}`);
+  const say = ({ kind, stream, file, what }: RepairLine): void =>
+    void lines.push(`${kind}: ${stream ?? ""}: ${file.slice(dir.length + 1)}: ${what}`);
   const directory = await openOffline(dir, false);
   const summary = await repairDirectory({ ...directory, apply, acceptLoss, nowMs: 1234, log: keptLog().log, say });
   return { lines, summary };
@@ -27,7 +45,8 @@ async function repair(dir: string, apply = true, acceptLoss: readonly string[] =
 
 async function findings(dir: string): Promise<string[]> {
   const found: string[] = [];
-  const report = ({ stream, file, problem }: Finding): void => void found.push(`${stream ?? ""}: ${file.slice(dir.length + 1)}: ${problem}`);
+  const report = ({ stream, file, problem }: Finding): void =>
+    void found.push(`${stream ?? ""}: ${file.slice(dir.length + 1)}: ${problem}`);
   await verifyDirectory({ ...(await openOffline(dir, false)), report, progress: () => undefined });
   return found;
 }
@@ -183,14 +202,20 @@ describe("a directory that was closed", () => {
     assert.equal((await textOf(await served(t, dir), "chat")).length, 6000);
   });
 
-  for (const [what, harm] of [["lost", rmSync], ["spoiled", spoil]] as const) {
+  for (const [what, harm] of [
+    ["lost", rmSync],
+    ["spoiled", spoil],
+  ] as const) {
     test(`gets a sidecar that is ${what} made anew from the segments, and the stream is closed`, async (t) => {
       const dir = copy();
       harm(fileIn(dir, "json/meta.json"));
       harm(fileIn(dir, "chat/meta.json"));
       const { summary, lines } = await repair(dir);
       assert.deepEqual(summary, { done: 2, toDo: 0, left: 0 });
-      assert.match(lines.join("\n"), /done: chat: .* make it anew with 6000 bytes; .*octet-stream, its lifetime is lost and without end; its producers, .* it is closed/);
+      assert.match(
+        lines.join("\n"),
+        /done: chat: .* make it anew with 6000 bytes; .*octet-stream, its lifetime is lost and without end; its producers, .* it is closed/,
+      );
       assert.deepEqual(await findings(dir), []);
       const engine = await served(t, dir);
       assert.equal(await textOf(engine, "json"), '{"a":1},\n2,\n');
@@ -203,7 +228,9 @@ describe("a directory that was closed", () => {
 
   test("leaves a lost sidecar whose name is cut in the directory's", async () => {
     const dir = copy();
-    const path = readdirSync(join(dir, "streams"), { recursive: true, encoding: "utf8" }).find((entry) => entry.includes("~") && entry.endsWith("meta.json"));
+    const path = readdirSync(join(dir, "streams"), { recursive: true, encoding: "utf8" }).find(
+      (entry) => entry.includes("~") && entry.endsWith("meta.json"),
+    );
     assert.ok(path !== undefined);
     rmSync(join(dir, "streams", path));
     const { lines, summary } = await repair(dir);
@@ -282,7 +309,10 @@ describe("a directory that was closed", () => {
       assert.match((await findings(dir)).join(), /^: journal\/\d+\.journal: it has no sound record; nothing can have been lost in it$/);
       const { lines, summary } = await repair(dir);
       assert.deepEqual(summary, { done: 1, toDo: 0, left: 0 }, lines.join("\n"));
-      assert.match(lines[0] ?? "", /nothing can have been lost in it; the streams' own files hold all up to batch \d+, and go on from there/);
+      assert.match(
+        lines[0] ?? "",
+        /nothing can have been lost in it; the streams' own files hold all up to batch \d+, and go on from there/,
+      );
       assert.deepEqual([(await repair(dir)).lines, await findings(dir)], [[], []]);
     });
   }
@@ -293,7 +323,10 @@ describe("a directory that was closed", () => {
     const planned = await repair(dir, false, ["ch*"]);
     assert.match(planned.lines.at(-1) ?? "", /^to do: chat: .*: serve it again with what there is, as its loss is accepted$/);
     const { lines } = await repair(dir, true, ["chat"]);
-    assert.match(lines.at(-1) ?? "", /^done: chat: .*: serve "chat" again with 3000 bytes, as its loss is accepted: positions from 3000 on are given out again$/);
+    assert.match(
+      lines.at(-1) ?? "",
+      /^done: chat: .*: serve "chat" again with 3000 bytes, as its loss is accepted: positions from 3000 on are given out again$/,
+    );
     assert.deepEqual([(await repair(dir)).lines, await findings(dir)], [[], []]);
     const engine = await served(t, dir);
     assert.equal(await textOf(engine, "chat"), "x".repeat(3000));
@@ -337,7 +370,8 @@ describe("a directory after kill -9", () => {
   function framesOf(path: string): number[] {
     const bytes = readFileSync(path);
     const offsets: number[] = [];
-    for (let offset = 0; offset < bytes.length; offset += 512) if (bytes.toString("latin1", offset, offset + 4) === "SDJ1") offsets.push(offset);
+    for (let offset = 0; offset < bytes.length; offset += 512)
+      if (bytes.toString("latin1", offset, offset + 4) === "SDJ1") offsets.push(offset);
     return offsets;
   }
 
@@ -361,7 +395,10 @@ describe("a directory after kill -9", () => {
     flipBit(journal, (offsets[5] ?? 0) + 81); // the second append of b, behind the empty frame and three creations
     const whole = readFileSync(journal);
     const [finding] = await findings(dir);
-    assert.match(finding ?? "", /sound records follow at byte \d+; it seems to hold records of "b"; records behind it are of "c", "a", "b", "gone"/);
+    assert.match(
+      finding ?? "",
+      /sound records follow at byte \d+; it seems to hold records of "b"; records behind it are of "c", "a", "b", "gone"/,
+    );
     const { lines, summary } = await repair(dir);
     assert.deepEqual(summary, { done: 3, toDo: 0, left: 2 }, lines.join("\n"));
     assert.deepEqual(readFileSync(join(dir, "damaged/journal", basename(journal))), whole);
@@ -381,7 +418,10 @@ describe("a directory after kill -9", () => {
     assert.match(lines.join("\n"), /left: b: .*: its creation is lost, with all that it had/);
     assert.deepEqual((await repair(dir)).summary, { done: 0, toDo: 0, left: 1 });
     assert.match((await findings(dir)).join("\n"), /^b: .*: its creation is lost[^\n]*$/);
-    assert.match((await repair(dir, true, ["b"])).lines.join("\n"), /^done: b: .*: give it up, as its loss is accepted: nothing of it is left, and its name is free$/);
+    assert.match(
+      (await repair(dir, true, ["b"])).lines.join("\n"),
+      /^done: b: .*: give it up, as its loss is accepted: nothing of it is left, and its name is free$/,
+    );
     assert.deepEqual([(await repair(dir)).lines, await findings(dir)], [[], []]);
     const engine = await served(t, dir);
     assert.equal(await engine.storage.load("b"), null);
@@ -437,7 +477,8 @@ describe("a directory after kill -9", () => {
   /** What was kept of the journal was set aside by a repair, or by hand. */
   function setKeptAside(dir: string): void {
     mkdirSync(join(dir, "damaged/journal"), { recursive: true });
-    for (const name of readdirSync(join(dir, "journal")).filter((file) => file.endsWith(".kept"))) renameSync(join(dir, "journal", name), join(dir, "damaged/journal", name));
+    for (const name of readdirSync(join(dir, "journal")).filter((file) => file.endsWith(".kept")))
+      renameSync(join(dir, "journal", name), join(dir, "damaged/journal", name));
   }
 
   for (const [what, harm, isClosed, isAside] of [
@@ -459,7 +500,10 @@ describe("a directory after kill -9", () => {
       if (isAside) setKeptAside(dir);
       const { lines, summary } = await repair(dir);
       assert.deepEqual(summary, { done: 2, toDo: 0, left: 0 }, lines.join("\n"));
-      assert.match(lines[1] ?? "", isAside ? /^done: s: .*apply 1 records that were set aside/ : /^done: : journal: apply 1 records to 1 streams/);
+      assert.match(
+        lines[1] ?? "",
+        isAside ? /^done: s: .*apply 1 records that were set aside/ : /^done: : journal: apply 1 records to 1 streams/,
+      );
       assert.deepEqual(await findings(dir), []);
       assert.deepEqual((await repair(dir)).summary, { done: 0, toDo: 0, left: 0 });
       const again = await served(t, dir);
@@ -469,7 +513,11 @@ describe("a directory after kill -9", () => {
     });
   }
 
-  for (const [place, offset] of [["its first frame", 60], ["its last record", 572], ["its end", 1030]] as const) {
+  for (const [place, offset] of [
+    ["its first frame", 60],
+    ["its last record", 572],
+    ["its end", 1030],
+  ] as const) {
     test(`with a wrong bit in what was kept, in ${place}, is served only after a repair that says so`, async () => {
       const engine = await openOnFiles("s", "one,");
       for (const text of ["two,", "three,"]) await append(engine.storage, await loaded(engine.storage, "s"), text);
@@ -488,7 +536,10 @@ describe("a directory after kill -9", () => {
       const again = await repair(dir);
       assert.equal(again.summary.done, 0, again.lines.join("\n"));
       const after = await openEngine({ dir });
-      const text = await loaded(after.storage, "s").then((stream) => readAll(after.storage, stream).then(String), () => "refused");
+      const text = await loaded(after.storage, "s").then(
+        (stream) => readAll(after.storage, stream).then(String),
+        () => "refused",
+      );
       assert.equal(text, place === "its end" ? "one,two,three," : "refused", lines.join("\n"));
       await after.storage.close();
     });
@@ -519,7 +570,10 @@ describe("a directory after kill -9", () => {
       const after = await openEngine({ dir });
       assert.equal(await after.storage.load("s"), null);
       await after.storage.close();
-      assert.deepEqual(readdirSync(join(dir, "journal")).filter((name) => name.endsWith(".kept")), []);
+      assert.deepEqual(
+        readdirSync(join(dir, "journal")).filter((name) => name.endsWith(".kept")),
+        [],
+      );
     });
   }
 
@@ -545,7 +599,11 @@ describe("a directory after kill -9", () => {
 
 describe("a directory with forks", () => {
   let sound = "";
-  const texts = { source: "x".repeat(3000) + "y".repeat(3000), left: `${"x".repeat(3000)}${"y".repeat(1000)}left`, leaf: `${"x".repeat(2000)}leaf` };
+  const texts = {
+    source: "x".repeat(3000) + "y".repeat(3000),
+    left: `${"x".repeat(3000)}${"y".repeat(1000)}left`,
+    leaf: `${"x".repeat(2000)}leaf`,
+  };
   let ids: Readonly<Record<string, string>> = {};
   before(async () => {
     ({ dir: sound, ids } = await closedFamily());
@@ -568,7 +626,10 @@ describe("a directory with forks", () => {
     return engine;
   }
 
-  for (const [what, harm] of [["lost", rmSync], ["spoiled", spoil]] as const) {
+  for (const [what, harm] of [
+    ["lost", rmSync],
+    ["spoiled", spoil],
+  ] as const) {
     for (const name of ["source", "left", "leaf"]) {
       test(`gets the sidecar of ${name} made anew when it is ${what}: its relatives know which stream it was`, async (t) => {
         const dir = copy((target) => harm(meta(target, name)));
@@ -576,7 +637,8 @@ describe("a directory with forks", () => {
         assert.deepEqual(planned.summary, { done: 0, toDo: 1, left: 0 }, planned.lines.join("\n"));
         const { summary, lines } = await repair(dir);
         assert.deepEqual(summary, { done: 1, toDo: 0, left: 0 }, lines.join("\n"));
-        if (name !== "source") assert.match(lines[0] ?? "", /whether it has dropped any of what it shares with "\w+" is not known: it has all of it from 0 on/);
+        if (name !== "source")
+          assert.match(lines[0] ?? "", /whether it has dropped any of what it shares with "\w+" is not known: it has all of it from 0 on/);
         if (name !== "leaf") assert.match(lines[0] ?? "", /if it was deleted and kept for its forks, delete it again/);
         await assertWhole(t, dir);
       });
@@ -591,7 +653,10 @@ describe("a directory with forks", () => {
     const planned = await repair(dir, false);
     const { summary, lines } = await repair(dir);
     assert.deepEqual(summary, { done: 3, toDo: 0, left: 0 }, lines.join("\n"));
-    assert.deepEqual(planned.lines, lines.map((line) => line.replace("done", "to do")));
+    assert.deepEqual(
+      planned.lines,
+      lines.map((line) => line.replace("done", "to do")),
+    );
     assert.match(lines.join("\n"), /done: source: .*: put its list of forks right: it does not know its fork "left"/);
     assert.match(lines.join("\n"), /done: source: .*: take a fork off its list: it lists the fork 0{24}, which is nowhere/);
     assert.match(lines.join("\n"), /done: left: .*: put its list of forks right: it keeps its bytes before 7 for its fork "leaf"/);
@@ -627,9 +692,16 @@ describe("a directory with forks", () => {
     assert.deepEqual(summary, { done: 0, toDo: 0, left: 2 }, lines.join("\n"));
     assert.match(lines.join("\n"), /left: one: .*it may be a fork of "source", and nobody can tell: put it back from a copy/);
     assert.deepEqual((await repair(alike.dir)).lines, lines, "nor can the next run");
-    const strange = copy((target) => changeSidecar(meta(target, "leaf"), ({ config }) => ({ config: { ...config, forkedFrom: config.forkedFrom && { ...config.forkedFrom, name: "source", id: "f".repeat(24) } } })));
+    const strange = copy((target) =>
+      changeSidecar(meta(target, "leaf"), ({ config }) => ({
+        config: { ...config, forkedFrom: config.forkedFrom && { ...config.forkedFrom, name: "source", id: "f".repeat(24) } },
+      })),
+    );
     rmSync(meta(strange, "source"));
-    assert.match((await repair(strange)).lines.join("\n"), /left: source: .*streams were forked from \w+ and \w+ of this name, and nobody can tell whether this is it/);
+    assert.match(
+      (await repair(strange)).lines.join("\n"),
+      /left: source: .*streams were forked from \w+ and \w+ of this name, and nobody can tell whether this is it/,
+    );
   });
 
   test("leaves a source of which not all is there that its fork shares", async () => {
@@ -647,7 +719,10 @@ describe("a directory with forks", () => {
     const dir = copy((target) => flipBit(fileIn(target, "source/0000000000003000.seg"), 7));
     const { lines, summary } = await repair(dir);
     assert.deepEqual(summary, { done: 2, toDo: 0, left: 1 }, lines.join("\n"));
-    assert.match(lines.join("\n"), /left: source: .*which its forks share: "left"\n.*\ndone: source: .*: close the stream, which its forks need, and keep its sidecar/);
+    assert.match(
+      lines.join("\n"),
+      /left: source: .*which its forks share: "left"\n.*\ndone: source: .*: close the stream, which its forks need, and keep its sidecar/,
+    );
     assert.deepEqual((await repair(dir)).summary, { done: 0, toDo: 0, left: 1 });
     const engine = await served(t, dir);
     assert.equal(await textOf(engine, "leaf"), texts.leaf);
@@ -682,7 +757,10 @@ describe("a directory with forks", () => {
     const kept = await loaded(repaired.storage, "source");
     assert.deepEqual([kept.standing, kept.forkCount, kept.id], ["kept", 2, source.id]);
     const left = await loaded(repaired.storage, "left");
-    assert.deepEqual(await readAll(repaired.storage, left), Buffer.concat([bytesOf(3000, 1), bytesOf(3000, 2).subarray(0, 1000), bytesOf(5000, 3)]));
+    assert.deepEqual(
+      await readAll(repaired.storage, left),
+      Buffer.concat([bytesOf(3000, 1), bytesOf(3000, 2).subarray(0, 1000), bytesOf(5000, 3)]),
+    );
     assert.deepEqual([(await loaded(repaired.storage, "old")).earliest, old.id], [3000, weaned.id]);
   });
 

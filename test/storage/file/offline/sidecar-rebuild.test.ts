@@ -16,7 +16,11 @@ const files = systemFiles(false);
 const ALONE: Relatives = { id: null, forkedFrom: null, keepsInherited: false, forks: null, lastPoint: 0 };
 
 /** What is made of segments with this text at these starts, with what the journal knows. */
-async function rebuild(segments: Readonly<Record<number, string>>, journal: Partial<JournaledStream> | null = null, relatives: Partial<Relatives> = {}): Promise<RebuiltSidecar | string> {
+async function rebuild(
+  segments: Readonly<Record<number, string>>,
+  journal: Partial<JournaledStream> | null = null,
+  relatives: Partial<Relatives> = {},
+): Promise<RebuiltSidecar | string> {
   const layout = new Layout(tempDir());
   const directory = layout.streamDirectory("s");
   mkdirSync(directory, { recursive: true });
@@ -30,7 +34,13 @@ async function rebuild(segments: Readonly<Record<number, string>>, journal: Part
 function extentOf(rebuilt: RebuiltSidecar | string): unknown {
   if (typeof rebuilt === "string") return rebuilt;
   const { id, config, state, segments } = rebuilt.sidecar;
-  return { id, contentType: config.contentType, tail: state.tail, closed: state.closed, segments: segments.map(({ start, length }) => [start, length]) };
+  return {
+    id,
+    contentType: config.contentType,
+    tail: state.tail,
+    closed: state.closed,
+    segments: segments.map(({ start, length }) => [start, length]),
+  };
 }
 
 describe("a sidecar made anew", () => {
@@ -38,7 +48,14 @@ describe("a sidecar made anew", () => {
   const known = { id: "known", contentType: "text/plain", closed: true };
 
   test("takes positions and lengths from the segments, and guesses the rest", async () => {
-    assert.deepEqual(extentOf(await rebuild({ 0: "abc", 3: "de" })), { ...guessed, tail: 5, segments: [[0, 3], [3, 2]] });
+    assert.deepEqual(extentOf(await rebuild({ 0: "abc", 3: "de" })), {
+      ...guessed,
+      tail: 5,
+      segments: [
+        [0, 3],
+        [3, 2],
+      ],
+    });
     assert.deepEqual(extentOf(await rebuild({ 0: "1,\n" })), { ...guessed, contentType: "application/json", tail: 3, segments: [[0, 3]] });
     assert.deepEqual(extentOf(await rebuild({})), { ...guessed, tail: 0, segments: [] });
   });
@@ -53,7 +70,10 @@ describe("a sidecar made anew", () => {
 
   test("is not made over bytes that are missing", async () => {
     assert.match(String(extentOf(await rebuild({ 0: "ab", 3: "de" }))), /its bytes from 2 to 3 are missing/);
-    assert.match(String(extentOf(await rebuild({ 0: "ab" }, { firstPosition: 3 }))), /its segments end at 2, but the journal says that it had 3 bytes/);
+    assert.match(
+      String(extentOf(await rebuild({ 0: "ab" }, { firstPosition: 3 }))),
+      /its segments end at 2, but the journal says that it had 3 bytes/,
+    );
   });
 
   test("ends where the journal goes on, which also knows the configuration", async () => {
@@ -72,7 +92,10 @@ describe("a sidecar made anew", () => {
     const directory = layout.streamDirectory("s");
     mkdirSync(join(directory, "0000000000000000.seg"), { recursive: true });
     const checked = await checkStream({ files, layout, trimmedTo: 0, readSegments: false, onBytes: () => undefined }, directory);
-    assert.match(String(await rebuildSidecar({ files, syncs: false, newId: () => "", nowMs: 0 }, checked, undefined, ALONE)), /can't be read: EISDIR/);
+    assert.match(
+      String(await rebuildSidecar({ files, syncs: false, newId: () => "", nowMs: 0 }, checked, undefined, ALONE)),
+      /can't be read: EISDIR/,
+    );
   });
 
   test("of a fork takes what it shares from its source, and its own bytes from its files", async () => {
@@ -97,6 +120,9 @@ describe("a sidecar made anew", () => {
     assert.ok(typeof rebuilt !== "string");
     assert.deepEqual([rebuilt.sidecar.id, rebuilt.sidecar.forks], ["source", forks]);
     assert.match(rebuilt.unknown, /if it was deleted and kept for its forks, delete it again/);
-    assert.match(String(await rebuild({ 0: "ab" }, null, { id: "source", forks, lastPoint: 3 })), /its segments end at 2, but a fork of it begins at 3/);
+    assert.match(
+      String(await rebuild({ 0: "ab" }, null, { id: "source", forks, lastPoint: 3 })),
+      /its segments end at 2, but a fork of it begins at 3/,
+    );
   });
 });

@@ -12,7 +12,14 @@ import { append, crash, created, loaded, openEngine, recordOf, reopen, type Engi
 /** The names of those that are not proven to be whole in what a killed engine left, when these frames of its journal are zeros. */
 async function unproven(engine: Engine, ...frames: number[]): Promise<string[]> {
   const dir = await crash(engine);
-  const path = join(dir, "journal", readdirSync(join(dir, "journal")).filter((name) => name.endsWith(".journal")).sort().at(-1) ?? "");
+  const path = join(
+    dir,
+    "journal",
+    readdirSync(join(dir, "journal"))
+      .filter((name) => name.endsWith(".journal"))
+      .sort()
+      .at(-1) ?? "",
+  );
   const bytes = readFileSync(path);
   for (const frame of frames) bytes.fill(0, frame * 512, (frame + 1) * 512);
   writeFileSync(path, bytes);
@@ -22,7 +29,8 @@ async function unproven(engine: Engine, ...frames: number[]): Promise<string[]> 
   async function* streams(): AsyncGenerator<CheckedStream> {
     for (const name of ["quiet", "closed", "busy", "late"]) {
       const path = layout.streamDirectory(name);
-      if ((await files.list(path)).length > 0) yield await checkStream({ ...directory, trimmedTo: 0, readSegments: false, onBytes: () => undefined }, path);
+      if ((await files.list(path)).length > 0)
+        yield await checkStream({ ...directory, trimmedTo: 0, readSegments: false, onBytes: () => undefined }, path);
     }
   }
   return (await unprovenStreams(survey, new StreamFactFinder(directory, survey), streams())).map(({ name }) => name).sort();

@@ -7,7 +7,22 @@ import { openOffline } from "../../../../src/storage/file/offline/offline.js";
 import { encodeRefusal } from "../../../../src/storage/file/format/sidecar.js";
 import { verifyDirectory, type Finding, type VerifyProgress, type VerifySummary } from "../../../../src/storage/file/offline/verify.js";
 import { closedFamily } from "../../../helpers/closed-directory.js";
-import { append, bytesOf, changeSidecar, copyOf, crash, created, forked, loaded, openEngine, openOnFiles, originAt, remove, settled, startCreate } from "../../../helpers/engine.js";
+import {
+  append,
+  bytesOf,
+  changeSidecar,
+  copyOf,
+  crash,
+  created,
+  forked,
+  loaded,
+  openEngine,
+  openOnFiles,
+  originAt,
+  remove,
+  settled,
+  startCreate,
+} from "../../../helpers/engine.js";
 import { fileIn, flipBit } from "../../../helpers/spoilt-files.js";
 import { Barrier } from "../../../helpers/watched-files.js";
 
@@ -46,26 +61,94 @@ describe("a directory that was closed", () => {
     assert.deepEqual([summary.streams, summary.journalFiles, summary.findings], [2, 1, 0]);
     assert.ok(summary.bytes > 6001);
     const parts = progress.map(({ done }) => done);
-    assert.deepEqual(parts, parts.toSorted((left, right) => left - right), "it never goes back");
-    assert.ok(parts.some((done) => done > 0 && done < 0.5), "it moves within a stream");
+    assert.deepEqual(
+      parts,
+      parts.toSorted((left, right) => left - right),
+      "it never goes back",
+    );
+    assert.ok(
+      parts.some((done) => done > 0 && done < 0.5),
+      "it moves within a stream",
+    );
     assert.equal(parts.at(-1), 1);
     assert.equal(progress.at(-1)?.bytes, summary.bytes);
   });
 
   const harms: readonly [name: string, harm: (dir: string) => string, stream: string | null, problem: RegExp][] = [
-    ["a flipped bit in a segment", (dir) => touch(fileIn(dir, "chat/0000000000000000.seg"), (path) => flipBit(path, 2999)), "chat", /first 3000 bytes do not match/],
-    ["a segment that lost its end", (dir) => touch(fileIn(dir, "chat/0000000000003000.seg"), (path) => truncateSync(path, 2999)), "chat", /has 2999 bytes of 3000/],
-    ["a segment that is gone", (dir) => touch(fileIn(dir, "chat/0000000000003000.seg"), (path) => rmSync(path)), "chat", /^it is missing: positions 3000 to 6000 of the stream$/],
-    ["a flipped bit in a sidecar", (dir) => touch(fileIn(dir, "chat/meta.json"), (path) => flipBit(path, 40)), "chat", /checksum does not match/],
+    [
+      "a flipped bit in a segment",
+      (dir) => touch(fileIn(dir, "chat/0000000000000000.seg"), (path) => flipBit(path, 2999)),
+      "chat",
+      /first 3000 bytes do not match/,
+    ],
+    [
+      "a segment that lost its end",
+      (dir) => touch(fileIn(dir, "chat/0000000000003000.seg"), (path) => truncateSync(path, 2999)),
+      "chat",
+      /has 2999 bytes of 3000/,
+    ],
+    [
+      "a segment that is gone",
+      (dir) => touch(fileIn(dir, "chat/0000000000003000.seg"), (path) => rmSync(path)),
+      "chat",
+      /^it is missing: positions 3000 to 6000 of the stream$/,
+    ],
+    [
+      "a flipped bit in a sidecar",
+      (dir) => touch(fileIn(dir, "chat/meta.json"), (path) => flipBit(path, 40)),
+      "chat",
+      /checksum does not match/,
+    ],
     ["a sidecar that is gone", (dir) => touch(fileIn(dir, "chat/meta.json"), (path) => rmSync(path)), "chat", /^it is missing$/],
-    ["a directory with another name", (dir) => touch(join(dirname(dirname(fileIn(dir, "chat/meta.json"))), "chet"), (path) => renameSync(join(dirname(path), "chat"), path)), "chat", /not the one for this name/],
-    ["a file that nobody put there", (dir) => touch(join(dirname(fileIn(dir, "chat/meta.json")), "core"), (path) => writeFileSync(path, "")), "chat", /no file of a stream/],
-    ["a directory in the place of a segment", (dir) => touch(fileIn(dir, "chat/0000000000003000.seg"), (path) => (rmSync(path), mkdirSync(path))), "chat", /it can't be read: EISDIR/],
-    ["a pipe in the place of a segment", (dir) => touch(fileIn(dir, "chat/0000000000003000.seg"), (path) => (rmSync(path), execFileSync("mkfifo", [path]))), "chat", /it has 0 bytes of 3000/],
-    ["a file in the place of a stream", (dir) => touch(join(dirname(dirname(fileIn(dir, "chat/meta.json"))), "x"), (path) => writeFileSync(path, "")), null, /it is no directory/],
-    ["a file in the place of the streams of a shard", (dir) => touch(join(dir, "streams/xyz"), (path) => writeFileSync(path, "")), null, /no directory of streams/],
-    ["a circle of links", (dir) => touch(fileIn(dir, "chat/0000000000003000.seg"), (path) => (rmSync(path), symlinkSync(path, path))), "chat", /it can't be read: ELOOP/],
-    ["a journal that is gone", (dir) => touch(join(dir, "journal"), (path) => rmSync(path, { recursive: true })), null, /journal is missing/],
+    [
+      "a directory with another name",
+      (dir) =>
+        touch(join(dirname(dirname(fileIn(dir, "chat/meta.json"))), "chet"), (path) => renameSync(join(dirname(path), "chat"), path)),
+      "chat",
+      /not the one for this name/,
+    ],
+    [
+      "a file that nobody put there",
+      (dir) => touch(join(dirname(fileIn(dir, "chat/meta.json")), "core"), (path) => writeFileSync(path, "")),
+      "chat",
+      /no file of a stream/,
+    ],
+    [
+      "a directory in the place of a segment",
+      (dir) => touch(fileIn(dir, "chat/0000000000003000.seg"), (path) => (rmSync(path), mkdirSync(path))),
+      "chat",
+      /it can't be read: EISDIR/,
+    ],
+    [
+      "a pipe in the place of a segment",
+      (dir) => touch(fileIn(dir, "chat/0000000000003000.seg"), (path) => (rmSync(path), execFileSync("mkfifo", [path]))),
+      "chat",
+      /it has 0 bytes of 3000/,
+    ],
+    [
+      "a file in the place of a stream",
+      (dir) => touch(join(dirname(dirname(fileIn(dir, "chat/meta.json"))), "x"), (path) => writeFileSync(path, "")),
+      null,
+      /it is no directory/,
+    ],
+    [
+      "a file in the place of the streams of a shard",
+      (dir) => touch(join(dir, "streams/xyz"), (path) => writeFileSync(path, "")),
+      null,
+      /no directory of streams/,
+    ],
+    [
+      "a circle of links",
+      (dir) => touch(fileIn(dir, "chat/0000000000003000.seg"), (path) => (rmSync(path), symlinkSync(path, path))),
+      "chat",
+      /it can't be read: ELOOP/,
+    ],
+    [
+      "a journal that is gone",
+      (dir) => touch(join(dir, "journal"), (path) => rmSync(path, { recursive: true })),
+      null,
+      /journal is missing/,
+    ],
   ];
   for (const [name, harm, stream, problem] of harms) {
     test(`shows ${name}, and only that`, async () => {
@@ -110,8 +193,17 @@ test("damage in the journal is told once, with the streams that it concerns; wha
   writeFileSync(join(dir, "journal/x"), "");
   for (const name of ["lock", "lock.0123456789abcdef.sock"]) writeFileSync(join(dir, name), "");
   const { findings, summary } = await verify(dir);
-  assert.deepEqual(findings.map(({ file, offset }) => [file, offset]), [[journal, 1536], [journal, 2048]]);
-  assert.match(findings[0]?.problem ?? "", /^sound records follow at byte 2048; it seems to hold records of "chat"; records behind it are of "chat"$/);
+  assert.deepEqual(
+    findings.map(({ file, offset }) => [file, offset]),
+    [
+      [journal, 1536],
+      [journal, 2048],
+    ],
+  );
+  assert.match(
+    findings[0]?.problem ?? "",
+    /^sound records follow at byte 2048; it seems to hold records of "chat"; records behind it are of "chat"$/,
+  );
   assert.deepEqual([findings[1]?.stream, findings[1]?.problem], ["chat", "it goes on at position 10, but the stream ends at 5"]);
   assert.deepEqual(summary.notes, [`${join(dir, "notes.txt")} is not streamdir's`, `${join(dir, "journal/x")} is no journal file`]);
 });
@@ -124,7 +216,9 @@ test("a large append that only the journal vouches for is compared with its chec
   const segment = fileIn(dir, "big/0000000000000000.seg");
   flipBit(segment, 4999);
   const { findings } = await verify(dir);
-  assert.deepEqual(findings, [{ stream: "big", file: segment, offset: 0, problem: "an append in it does not match its checksum: positions 0 to 5000 of the stream" }]);
+  assert.deepEqual(findings, [
+    { stream: "big", file: segment, offset: 0, problem: "an append in it does not match its checksum: positions 0 to 5000 of the stream" },
+  ]);
 });
 
 test("a stream whose directory is gone, though the journal goes on with it, is found", async () => {
@@ -133,7 +227,10 @@ test("a stream whose directory is gone, though the journal goes on with it, is f
   const dir = await crash(engine);
   rmSync(dirname(fileIn(dir, "s/meta.json")), { recursive: true });
   const { findings } = await verify(dir);
-  assert.deepEqual(findings.map(({ stream, problem }) => [stream, problem]), [["s", "it is missing"]]);
+  assert.deepEqual(
+    findings.map(({ stream, problem }) => [stream, problem]),
+    [["s", "it is missing"]],
+  );
 });
 
 test("after a crash a large payload that only its segment holds is compared with its record", async () => {
@@ -144,7 +241,9 @@ test("after a crash a large payload that only its segment holds is compared with
   const segment = fileIn(dir, "chat/0000000000000005.seg");
   flipBit(segment, 4095);
   const { findings } = await verify(dir);
-  assert.deepEqual(findings, [{ stream: "chat", file: segment, offset: 0, problem: "an append in it does not match its checksum: positions 5 to 4101 of the stream" }]);
+  assert.deepEqual(findings, [
+    { stream: "chat", file: segment, offset: 0, problem: "an append in it does not match its checksum: positions 5 to 4101 of the stream" },
+  ]);
   truncateSync(segment, 4000);
   assert.equal((await verify(dir)).findings.length, 1);
   rmSync(segment);
@@ -157,7 +256,14 @@ test("a journal file without frames before one that has some is a finding", asyn
   const dir = await crash(engine);
   const empty = join(dir, "journal", "0000000000000000.journal");
   writeFileSync(empty, Buffer.alloc(4096));
-  assert.deepEqual((await verify(dir)).findings, [{ stream: null, file: empty, offset: 0, problem: 'it has no sound record, but a later file has; nothing can have been lost in it; records behind it are of "chat"' }]);
+  assert.deepEqual((await verify(dir)).findings, [
+    {
+      stream: null,
+      file: empty,
+      offset: 0,
+      problem: 'it has no sound record, but a later file has; nothing can have been lost in it; records behind it are of "chat"',
+    },
+  ]);
 });
 
 test("after a crash what is left of a stream that was deleted, or never created, is no finding", async () => {
@@ -202,7 +308,9 @@ describe("a directory with forks", () => {
   });
 
   test("shows a source that is gone", async () => {
-    assert.deepEqual(await broken((dir) => removeStream(dir, "source")), [["left", "left", `its source "source" (${sourceId}) is missing`]]);
+    assert.deepEqual(await broken((dir) => removeStream(dir, "source")), [
+      ["left", "left", `its source "source" (${sourceId}) is missing`],
+    ]);
   });
 
   test("shows a source that is another stream of the name, also to that", async () => {
@@ -215,33 +323,66 @@ describe("a directory with forks", () => {
 
   test("shows a source that does not know its fork, or keeps too little for it", async () => {
     const forget = await broken((dir) => changeSidecar(meta(dir, "source"), () => ({ forks: null })));
-    assert.deepEqual(forget, [["source", "source", `it does not know its fork "left" (${leftId}), which needs its bytes before 4000: they could be dropped`]]);
+    assert.deepEqual(forget, [
+      ["source", "source", `it does not know its fork "left" (${leftId}), which needs its bytes before 4000: they could be dropped`],
+    ]);
     const less = await broken((dir) => changeSidecar(meta(dir, "source"), () => ({ forks: new Map([[leftId, 10]]) })));
-    assert.deepEqual(less, [["source", "source", `it keeps its bytes before 10 for its fork "left" (${leftId}), which needs those before 4000`]]);
+    assert.deepEqual(less, [
+      ["source", "source", `it keeps its bytes before 10 for its fork "left" (${leftId}), which needs those before 4000`],
+    ]);
     const more = await broken((dir) => changeSidecar(meta(dir, "source"), () => ({ forks: new Map([[leftId, 5000]]) })));
-    assert.deepEqual(more, [["source", "source", `it keeps its bytes before 5000 for its fork "left" (${leftId}), which needs only those before 4000`]]);
+    assert.deepEqual(more, [
+      ["source", "source", `it keeps its bytes before 5000 for its fork "left" (${leftId}), which needs only those before 4000`],
+    ]);
   });
 
   test("shows a source that lists a fork which is nowhere", async () => {
-    assert.deepEqual(await broken((dir) => removeStream(dir, "leaf")), [["left", "left", `it lists the fork ${leafId}, which is nowhere: its bytes before 2000 are kept for nobody`]]);
+    assert.deepEqual(await broken((dir) => removeStream(dir, "leaf")), [
+      ["left", "left", `it lists the fork ${leafId}, which is nowhere: its bytes before 2000 are kept for nobody`],
+    ]);
   });
 
   test("does not take a fork for gone whose sidecar is damaged or lost", async () => {
-    assert.deepEqual((await broken((dir) => flipBit(meta(dir, "leaf"), 70))).map(([stream]) => stream), ["leaf"]);
-    assert.deepEqual((await broken((dir) => rmSync(meta(dir, "leaf")))).map(([stream]) => stream), ["leaf"]);
-    assert.deepEqual((await broken((dir) => writeFileSync(meta(dir, "leaf"), encodeRefusal("why not")))).map(([stream]) => stream), ["leaf"]);
+    assert.deepEqual(
+      (await broken((dir) => flipBit(meta(dir, "leaf"), 70))).map(([stream]) => stream),
+      ["leaf"],
+    );
+    assert.deepEqual(
+      (await broken((dir) => rmSync(meta(dir, "leaf")))).map(([stream]) => stream),
+      ["leaf"],
+    );
+    assert.deepEqual(
+      (await broken((dir) => writeFileSync(meta(dir, "leaf"), encodeRefusal("why not")))).map(([stream]) => stream),
+      ["leaf"],
+    );
   });
 
   test("shows a range that is not there: the source ends before the point, or begins behind what is needed", async () => {
-    const short = await broken((dir) => changeSidecar(meta(dir, "source"), ({ state, segments }) => ({ state: Object.assign(state, { tail: 3000 }), segments: segments.slice(0, 1) })));
+    const short = await broken((dir) =>
+      changeSidecar(meta(dir, "source"), ({ state, segments }) => ({
+        state: Object.assign(state, { tail: 3000 }),
+        segments: segments.slice(0, 1),
+      })),
+    );
     assert.deepEqual(short, [["left", "left", 'it begins at 4000 of its source "source", which ends at 3000']]);
-    const late = await broken((dir) => changeSidecar(meta(dir, "source"), ({ segments }) => ({ earliest: { position: 3000, segmentStart: 0 }, segments: segments.slice(1) })));
+    const late = await broken((dir) =>
+      changeSidecar(meta(dir, "source"), ({ segments }) => ({
+        earliest: { position: 3000, segmentStart: 0 },
+        segments: segments.slice(1),
+      })),
+    );
     assert.deepEqual(late, [["left", "left", 'it needs the bytes of its source "source" from 0 on, which begins at 3000']]);
   });
 
   test("names the forks that share a damaged segment, and no others", async () => {
     const first = await broken((dir) => flipBit(fileIn(dir, "source/0000000000000000.seg"), 7));
-    assert.deepEqual(first, [["source", "source", 'its first 3000 bytes do not match their checksum: positions 0 to 3000 of the stream, which its forks share: "left", "leaf"']]);
+    assert.deepEqual(first, [
+      [
+        "source",
+        "source",
+        'its first 3000 bytes do not match their checksum: positions 0 to 3000 of the stream, which its forks share: "left", "leaf"',
+      ],
+    ]);
     const second = await broken((dir) => rmSync(fileIn(dir, "source/0000000000003000.seg")));
     assert.deepEqual(second, [["source", "source", 'it is missing: positions 3000 to 6000 of the stream, which its forks share: "left"']]);
     const own = await broken((dir) => rmSync(fileIn(dir, "left/0000000000004000.seg")));
@@ -257,7 +398,9 @@ describe("a directory with forks", () => {
   });
 
   test("shows a fork whose own bytes do not begin at its point", async () => {
-    const found = await broken((dir) => changeSidecar(meta(dir, "left"), ({ segments }) => ({ segments: segments.map((segment) => ({ ...segment, start: 4001 })) })));
+    const found = await broken((dir) =>
+      changeSidecar(meta(dir, "left"), ({ segments }) => ({ segments: segments.map((segment) => ({ ...segment, start: 4001 })) })),
+    );
     assert.deepEqual(found[0], ["left", "left", "a segment begins at 4001, what comes before it ends at 4000"]);
   });
 });

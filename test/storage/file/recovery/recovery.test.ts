@@ -6,7 +6,24 @@ import { DamagedStreamError, type StoredStream } from "../../../../src/storage/s
 import { Layout, segmentPath, sidecarPath } from "../../../../src/storage/file/format/layout.js";
 import { DirectoryError } from "../../../../src/storage/file/directory/lock.js";
 import { decodeFrame, SECTOR_BYTES } from "../../../../src/storage/file/format/record.js";
-import { append, bytesOf, copyOf, crash, crashAndRecover, created, loaded, makeEngine, openEngine, readAll, recordOf, remove, reopen, settled, startCreate, type Engine } from "../../../helpers/engine.js";
+import {
+  append,
+  bytesOf,
+  copyOf,
+  crash,
+  crashAndRecover,
+  created,
+  loaded,
+  makeEngine,
+  openEngine,
+  readAll,
+  recordOf,
+  remove,
+  reopen,
+  settled,
+  startCreate,
+  type Engine,
+} from "../../../helpers/engine.js";
 import { crashedWithThreeFiles, journalFiles } from "../../../helpers/several-journal-files.js";
 import { Barrier, diskError, WatchedFiles } from "../../../helpers/watched-files.js";
 
@@ -32,7 +49,8 @@ function spoil(path: string, position: number): void {
 async function assertBytes(engine: Engine, name: string, expected: Buffer): Promise<StoredStream> {
   const stream = await loaded(engine.storage, name);
   assert.equal(stream.state.tail, expected.length);
-  for (const maxBytes of [1009, 100_000]) assert.ok((await readAll(engine.storage, stream, 0, maxBytes)).equals(expected), `${name} reads as written`);
+  for (const maxBytes of [1009, 100_000])
+    assert.ok((await readAll(engine.storage, stream, 0, maxBytes)).equals(expected), `${name} reads as written`);
   return stream;
 }
 
@@ -50,7 +68,11 @@ describe("recovery after kill -9", () => {
     assert.equal(found.id, stream.id);
     assert.equal(await append(again.storage, found, ",third"), "durable");
     await assertBytes(again, "s", Buffer.from("first,second,third"));
-    assert.ok(again.log.some(({ level, message, fields }) => level === "info" && message === "recovered from the journal" && fields["streams"] === 1));
+    assert.ok(
+      again.log.some(
+        ({ level, message, fields }) => level === "info" && message === "recovered from the journal" && fields["streams"] === 1,
+      ),
+    );
   });
 
   test("a crash right after a recovery is recovered by the next, and the one after that", async (t) => {
@@ -247,7 +269,11 @@ test("what is behind the last frame is made nothing: a frame that was never whol
   const files = new WatchedFiles();
   files.gate = ({ kind, path }) => (kind === "rename" && path.includes("/journal/") ? new Barrier().opened : undefined);
   const again = await openEngine({ dir, files });
-  assert.ok(readFileSync(path).subarray(end, end + SECTOR_BYTES).every((byte) => byte === 0));
+  assert.ok(
+    readFileSync(path)
+      .subarray(end, end + SECTOR_BYTES)
+      .every((byte) => byte === 0),
+  );
   const third = await crashAndRecover(again);
   t.after(() => third.storage.close());
   await assertBytes(third, "s", Buffer.from("here"));
@@ -336,7 +362,8 @@ describe("the end of the journal", () => {
     const stream = await created(engine.storage, "s");
     for (let index = 0; journalFiles(engine.dir).length < 2; index += 1) await append(engine.storage, stream, bytesOf(3000, index));
     // More at once than a file holds: all of it is one frame.
-    for (let files = 2; files < 4; files += 1) await Promise.all(Array.from({ length: 25 }, (_, index) => append(engine.storage, stream, bytesOf(3000, index))));
+    for (let files = 2; files < 4; files += 1)
+      await Promise.all(Array.from({ length: 25 }, (_, index) => append(engine.storage, stream, bytesOf(3000, index))));
     await append(engine.storage, stream, "!");
     const dir = await crash(engine);
     const [oldest = "", second = "", third = ""] = journalFiles(dir);
@@ -379,7 +406,10 @@ describe("the end of the journal", () => {
     await created(engine.storage, "s");
     const dir = await crash(engine);
     for (const path of journalFiles(dir)) rmSync(path);
-    await assert.rejects(makeEngine({ dir }).open(), (error: unknown) => error instanceof DirectoryError && /journal.*missing/.test(error.message));
+    await assert.rejects(
+      makeEngine({ dir }).open(),
+      (error: unknown) => error instanceof DirectoryError && /journal.*missing/.test(error.message),
+    );
   });
 
   test("bytes of a client that look like a frame are not taken for one", async (t) => {

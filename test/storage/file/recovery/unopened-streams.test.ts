@@ -117,7 +117,9 @@ describe("a stream that the journal goes on with", () => {
   test("that can't be opened now can be later, and has everything once", async (t) => {
     const dir = await killed(["s"]);
     let code: string | null = "EMFILE";
-    const engine = await openOn(t, dir, ({ kind, path }) => (code !== null && kind === "open" && isSidecarOf("s")(path) ? diskError(code) : undefined));
+    const engine = await openOn(t, dir, ({ kind, path }) =>
+      code !== null && kind === "open" && isSidecarOf("s")(path) ? diskError(code) : undefined,
+    );
     await assert.rejects(engine.storage.load("s"), StorageBusyError);
     code = null;
     assert.equal(await text(engine, "s"), BOTH);
@@ -158,7 +160,10 @@ describe("a stream that the journal goes on with", () => {
     files.gate = ({ kind, path }) => (kind === "read" && isSidecarOf("s")(path) ? diskError("EIO") : undefined);
     const engine = await openEngine({ dir, files });
     await engine.files.idle();
-    assert.deepEqual(engine.faults.map(({ message }) => /meta\.json can't be read \(EIO\)$/.test(message)), [true]);
+    assert.deepEqual(
+      engine.faults.map(({ message }) => /meta\.json can't be read \(EIO\)$/.test(message)),
+      [true],
+    );
     files.gate = null;
     await engine.storage.close();
     const again = await openEngine({ dir });
@@ -241,7 +246,10 @@ describe("all streams that the journal goes on with", () => {
   test("stay as they are when the disk fails, which is told of", async () => {
     const { openAll, opened, faults } = opening((name) => (name === "s40" ? new Error("EIO") : undefined));
     assert.equal(await openAll(), false);
-    assert.deepEqual(faults.map(({ message }) => message), ["EIO"]);
+    assert.deepEqual(
+      faults.map(({ message }) => message),
+      ["EIO"],
+    );
     assert.ok(opened.length < 60);
   });
 

@@ -11,7 +11,12 @@ interface Removal {
   readonly settle: (how: Settlement) => void;
 }
 
-function damageOf(rejection: Rejection | null = null): { damage: Damage; remove: (stream: FileStream, settle: (how: Settlement) => void) => Rejection | null; removals: Removal[]; lines: LogLine[] } {
+function damageOf(rejection: Rejection | null = null): {
+  damage: Damage;
+  remove: (stream: FileStream, settle: (how: Settlement) => void) => Rejection | null;
+  removals: Removal[];
+  lines: LogLine[];
+} {
   const { log, lines } = keptLog();
   const removals: Removal[] = [];
   const remove = (stream: FileStream, settle: (how: Settlement) => void): Rejection | null => {
@@ -23,7 +28,8 @@ function damageOf(rejection: Rejection | null = null): { damage: Damage; remove:
 
 test("a finding is logged once with stream, file and byte, and again when it is another one", () => {
   const { damage, lines } = damageOf();
-  const find = (file: string, problem: string, offset: number | null = null): unknown => damage.told(new DamagedStreamError("s", file, problem, offset));
+  const find = (file: string, problem: string, offset: number | null = null): unknown =>
+    damage.told(new DamagedStreamError("s", file, problem, offset));
   for (let time = 0; time < 3; time += 1) {
     assert.ok(find("0.seg", "too short", 7) instanceof DamagedStreamError);
     find("1.seg", "too short");
@@ -41,7 +47,10 @@ test("a stream's directory that says what was found just now is not logged again
   const found = new DamagedStreamError("s", "/data/0.seg", "it can't be written (EACCES)");
   damage.told(found);
   for (let time = 0; time < 2; time += 1) damage.told(new DamagedStreamError("s", "/data/meta.json", noticeOf(found)));
-  assert.deepEqual(lines.map(({ fields }) => fields["file"]), ["/data/0.seg"]);
+  assert.deepEqual(
+    lines.map(({ fields }) => fields["file"]),
+    ["/data/0.seg"],
+  );
   damage.told(new DamagedStreamError("t", "/data/t/meta.json", noticeOf(found)));
   assert.equal(lines.length, 2, "of another stream it is news");
 });
@@ -96,7 +105,12 @@ test("a stream made anew after a deletion is told of anew", async () => {
 
 test("streams are counted once, until they are deleted", () => {
   const { damage } = damageOf();
-  for (const [stream, file] of [["a", "a/0.seg"], ["a", "a/1.seg"], ["b", "b/0.seg"]] as const) damage.told(new DamagedStreamError(stream, file, "missing"));
+  for (const [stream, file] of [
+    ["a", "a/0.seg"],
+    ["a", "a/1.seg"],
+    ["b", "b/0.seg"],
+  ] as const)
+    damage.told(new DamagedStreamError(stream, file, "missing"));
   assert.equal(damage.streamCount, 2);
   const told: Settlement[] = [];
   const settle = damage.forgetting("a", (how) => told.push(how));

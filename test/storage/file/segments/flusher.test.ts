@@ -34,12 +34,21 @@ test("beyond its bound the streams that have waited longest are written, until h
   flusher.drop(gone);
   await add(a, 400);
   await add(b, 400);
-  assert.deepEqual(streams.map(({ written }) => written), [0, 0, 0, 0]);
+  assert.deepEqual(
+    streams.map(({ written }) => written),
+    [0, 0, 0, 0],
+  );
   await add(c, 400);
-  assert.deepEqual(streams.map(({ written }) => written), [400, 400, 0, 0]);
+  assert.deepEqual(
+    streams.map(({ written }) => written),
+    [400, 400, 0, 0],
+  );
 });
 
-for (const [code, waitMs, lacksRoom] of [["ENOSPC", 1000, true], ["EMFILE", 100, false]] as const) {
+for (const [code, waitMs, lacksRoom] of [
+  ["ENOSPC", 1000, true],
+  ["EMFILE", 100, false],
+] as const) {
   test(`after ${code} it is tried again in ${waitMs} ms, whether or not anything is appended`, async () => {
     const rooms = fileRooms();
     const { flusher, faults, add } = flusherOf(rooms);
@@ -80,7 +89,10 @@ test("a disk that fails is a fault, and nothing is begun after that", async () =
   const stream = rooms.stream();
   rooms.files.gate = ({ kind }) => (kind === "write" ? diskError("EIO") : undefined);
   await add(stream, 2000);
-  assert.deepEqual(faults.map(({ message }) => message), ["EIO: as the test wants it"]);
+  assert.deepEqual(
+    faults.map(({ message }) => message),
+    ["EIO: as the test wants it"],
+  );
   rooms.files.gate = null;
   await add(stream, 2000);
   assert.equal(stream.written, 0);

@@ -61,20 +61,35 @@ describe("the ends of appends around a byte", () => {
     const seed = Number(process.env["INDEX_SEED"] ?? Date.now() % 2 ** 32);
     t.diagnostic(`INDEX_SEED=${seed}`);
     const random = new Random(seed);
-    for (const [appends, written] of [[1, 0], [1, 1], [2, 0], [50, 20], [50, 50], [5000, 0], [5000, 1], [5000, 2500], [5000, 4999], [5000, 5000]] as const) {
+    for (const [appends, written] of [
+      [1, 0],
+      [1, 1],
+      [2, 0],
+      [50, 20],
+      [50, 50],
+      [5000, 0],
+      [5000, 1],
+      [5000, 2500],
+      [5000, 4999],
+      [5000, 5000],
+    ] as const) {
       const sizes = Array.from({ length: appends }, () => random.integer(1, random.chance(0.02) ? 3000 : 60));
       const made = await indexed(sizes, written);
       const tail = made.stream.state.tail;
       const streams = written === appends ? [made.stream, reloaded(made)] : [made.stream];
       for (const stream of streams) {
-        for (const byte of [0, tail - 1, ...Array.from({ length: 60 }, () => random.integer(0, tail - 1))]) await assertEnds(made, stream, byte);
+        for (const byte of [0, tail - 1, ...Array.from({ length: 60 }, () => random.integer(0, tail - 1))])
+          await assertEnds(made, stream, byte);
       }
       assert.deepEqual(made.log, []);
     }
   });
 
   test("take a few reads of a long index, and none for the same place again", async () => {
-    const made = await indexed(Array.from({ length: 20_000 }, (_, index) => 1 + ((index * 37) % 90)), 20_000);
+    const made = await indexed(
+      Array.from({ length: 20_000 }, (_, index) => 1 + ((index * 37) % 90)),
+      20_000,
+    );
     const stream = reloaded(made);
     await assertEnds(made, stream, 1000);
     for (const byte of [77, 200_000, 450_000, 900_000]) {
@@ -101,17 +116,26 @@ describe("an index that is not what was written", () => {
   };
   for (const [what, damage] of Object.entries(damages)) {
     test(`is logged once and given up: one ${what}`, async () => {
-      const made = await indexed(Array.from({ length: 5000 }, () => 9), 5000);
+      const made = await indexed(
+        Array.from({ length: 5000 }, () => 9),
+        5000,
+      );
       const stream = reloaded(made);
       await made.rooms.pool.closeAll();
       damage(indexPath(stream.directory, 0));
       for (const byte of [40_000, 5, 100]) assert.equal(await around(made, stream, byte), null);
-      assert.deepEqual(made.log.map(({ level, fields }) => [level, fields["stream"]]), [["error", "s"]]);
+      assert.deepEqual(
+        made.log.map(({ level, fields }) => [level, fields["stream"]]),
+        [["error", "s"]],
+      );
     });
   }
 
   test("is not told from one that can't be opened now", async () => {
-    const made = await indexed(Array.from({ length: 5000 }, () => 9), 5000);
+    const made = await indexed(
+      Array.from({ length: 5000 }, () => 9),
+      5000,
+    );
     const stream = reloaded(made);
     await made.rooms.pool.closeAll();
     made.rooms.files.gate = ({ kind }) => (kind === "open" ? diskError("EMFILE") : undefined);

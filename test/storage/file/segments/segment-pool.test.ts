@@ -8,7 +8,13 @@ import { readFully } from "../../../../src/storage/file/disk/files.js";
 import { tempDir } from "../../../helpers/temp-dir.js";
 import { Barrier, diskError, WatchedFiles } from "../../../helpers/watched-files.js";
 
-function poolOf(maxOpenFiles?: number): { pool: SegmentPool; files: WatchedFiles; dir: string; read: (name: string) => Promise<string>; open: () => number } {
+function poolOf(maxOpenFiles?: number): {
+  pool: SegmentPool;
+  files: WatchedFiles;
+  dir: string;
+  read: (name: string) => Promise<string>;
+  open: () => number;
+} {
   const files = new WatchedFiles();
   const dir = tempDir();
   const pool = new SegmentPool(files, maxOpenFiles);
@@ -60,7 +66,10 @@ test("more files than the limit are closed, the least recently used first", asyn
 test("a process that may open few files keeps few segments open", async () => {
   const files = new WatchedFiles();
   const limits = join(tempDir(), "limits");
-  writeFileSync(limits, "Limit                     Soft Limit           Hard Limit           Units\nMax open files            14                   64                   files\n");
+  writeFileSync(
+    limits,
+    "Limit                     Soft Limit           Hard Limit           Units\nMax open files            14                   64                   files\n",
+  );
   files.open = (path, mode) => WatchedFiles.prototype.open.call(files, path === "/proc/self/limits" ? limits : path, mode);
   const pool = new SegmentPool(files);
   await pool.respectLimit(assert.ifError);
@@ -99,7 +108,10 @@ test("where too much is open, files that nobody uses are closed, and the open is
   await pool.use(join(dir, "next"), "write", async () => {});
   assert.equal(files.count("close", /unused$/), 1);
   files.gate = ({ kind }) => (kind === "open" ? diskError("EMFILE") : undefined);
-  await assert.rejects(pool.use(join(dir, "another"), "write", async () => {}), { code: "EMFILE" });
+  await assert.rejects(
+    pool.use(join(dir, "another"), "write", async () => {}),
+    { code: "EMFILE" },
+  );
   work.open();
   await using;
 });
@@ -127,7 +139,10 @@ test("a file that does not open is not kept, and the next use tries again", asyn
 test("work that fails leaves the file open for the next", async () => {
   const { dir, pool, files, read } = poolOf();
   writeFileSync(join(dir, "a"), "bytes");
-  await assert.rejects(pool.use(join(dir, "a"), "read", () => Promise.reject(diskError("EIO"))), { code: "EIO" });
+  await assert.rejects(
+    pool.use(join(dir, "a"), "read", () => Promise.reject(diskError("EIO"))),
+    { code: "EIO" },
+  );
   assert.equal(await read("a"), "bytes");
   assert.equal(files.count("open", /a$/), 1);
 });

@@ -20,7 +20,18 @@ async function written(rooms: FileRooms, isLoaded = false, name = "s"): Promise<
   await rooms.pool.closeAll();
   if (!isLoaded) return stream;
   const segments = stream.segments.map((segment) => ({ ...segment, index: "one" as const }));
-  return new FileStream(stream, stream.directory, { id: stream.id, name: stream.name, config: stream.config, state: stream.state, earliest: stream.earliestPlace, forks: null, softDeleted: false, segments, batch: 1, claimed: false });
+  return new FileStream(stream, stream.directory, {
+    id: stream.id,
+    name: stream.name,
+    config: stream.config,
+    state: stream.state,
+    earliest: stream.earliestPlace,
+    forks: null,
+    softDeleted: false,
+    segments,
+    batch: 1,
+    claimed: false,
+  });
 }
 
 /** A stream with one segment of more than a MiB, as another process would find it. */
@@ -32,7 +43,18 @@ async function large(rooms: FileRooms, name: string): Promise<FileStream> {
   mkdirSync(directory, { recursive: true });
   writeFileSync(segmentPath(directory, start), bytes);
   const segments = [{ start, length, crc: crc32(bytes), firstAtMs: 0, newestAtMs: 0, index: "one" as const }];
-  return new FileStream({ id, name, config }, directory, { id, name, config, state, earliest: { position: 0, segmentStart: 0 }, forks: null, softDeleted: false, segments, batch: 1, claimed: false });
+  return new FileStream({ id, name, config }, directory, {
+    id,
+    name,
+    config,
+    state,
+    earliest: { position: 0, segmentStart: 0 },
+    forks: null,
+    softDeleted: false,
+    segments,
+    batch: 1,
+    claimed: false,
+  });
 }
 
 async function assertDamaged(reading: Promise<unknown>, file: string, problem: RegExp): Promise<void> {
@@ -53,7 +75,8 @@ describe("a segment", () => {
       [2990, 500, bytesOf(3000, 1).subarray(2990)],
       [3000, 9999, bytesOf(2000, 2)],
       [4999, 1, bytesOf(2000, 2).subarray(1999)],
-    ] as const) assert.deepEqual(await readSegment(rooms.pool, stream, from, maxBytes), expected);
+    ] as const)
+      assert.deepEqual(await readSegment(rooms.pool, stream, from, maxBytes), expected);
   });
 
   test("that is too short or missing is damage, named with stream and file", async () => {
@@ -104,7 +127,8 @@ describe("a segment that another process wrote", () => {
     const spoiled = bytesOf(3000, 1);
     spoiled[2999] = (spoiled[2999] ?? 0) ^ 1;
     writeFileSync(path, spoiled);
-    for (let attempt = 0; attempt < 2; attempt += 1) await assertDamaged(readSegment(rooms.pool, stream, 0, 10), path, /its first 3000 bytes are not what was written/);
+    for (let attempt = 0; attempt < 2; attempt += 1)
+      await assertDamaged(readSegment(rooms.pool, stream, 0, 10), path, /its first 3000 bytes are not what was written/);
     assert.deepEqual(await readSegment(rooms.pool, stream, 3000, 10), bytesOf(2000, 2).subarray(0, 10));
   });
 
@@ -147,7 +171,8 @@ describe("a segment that another process wrote", () => {
     const small = await written(rooms, true);
     const opened = new Barrier();
     const reading = new Set<string>();
-    rooms.files.gate = ({ kind, path }) => (kind === "read" && !path.startsWith(small.directory) ? (reading.add(path), opened.opened) : undefined);
+    rooms.files.gate = ({ kind, path }) =>
+      kind === "read" && !path.startsWith(small.directory) ? (reading.add(path), opened.opened) : undefined;
     const reads = streams.map((stream) => readSegment(rooms.pool, stream, 0, 10));
     assert.deepEqual(await readSegment(rooms.pool, small, 0, 10), bytesOf(3000, 1).subarray(0, 10));
     await rooms.files.idle();
@@ -188,7 +213,10 @@ describe("what a read brings", () => {
     rooms.advance(stream, bytesOf(100, 3));
     assert.deepEqual(stream.cached.read(5000, 4096), bytesOf(100, 3));
     await rooms.writer.persist(stream);
-    assert.deepEqual(await readSegment(rooms.pool, stream, 4999, 2), Buffer.concat([bytesOf(2000, 2).subarray(1999), bytesOf(100, 3).subarray(0, 1)]));
+    assert.deepEqual(
+      await readSegment(rooms.pool, stream, 4999, 2),
+      Buffer.concat([bytesOf(2000, 2).subarray(1999), bytesOf(100, 3).subarray(0, 1)]),
+    );
   });
 
   test("is not kept when it ends before the tail, or when the stream went on meanwhile", async () => {

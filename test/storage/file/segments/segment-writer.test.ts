@@ -29,7 +29,10 @@ describe("flushing", () => {
     await rooms.writer.flush(stream);
     assert.deepEqual(segmentOf(stream, 0), Buffer.concat(parts.slice(0, 2)));
     assert.deepEqual(segmentOf(stream, 4000), Buffer.concat(parts.slice(2)));
-    assert.deepEqual(stream.segments.map(({ start, crc }) => crc === crc32(segmentOf(stream, start))), [true, true]);
+    assert.deepEqual(
+      stream.segments.map(({ start, crc }) => crc === crc32(segmentOf(stream, start))),
+      [true, true],
+    );
     assert.equal(stream.written, 6500);
     assert.equal(rooms.cache.unwrittenBytes, 0);
     assert.equal(rooms.files.count("sync", /./), 0, "nothing is synced");
@@ -112,7 +115,9 @@ describe("persisting", () => {
     const stream = rooms.stream();
     rooms.advance(stream, bytesOf(10));
     await rooms.writer.persist(stream);
-    const order = rooms.files.operations.filter(({ kind }) => ["write", "sync", "rename", "syncDirectory"].includes(kind)).map(({ kind, path }) => `${kind} ${/\.seg$|meta\.json|s$/.exec(path)?.[0]}`);
+    const order = rooms.files.operations
+      .filter(({ kind }) => ["write", "sync", "rename", "syncDirectory"].includes(kind))
+      .map(({ kind, path }) => `${kind} ${/\.seg$|meta\.json|s$/.exec(path)?.[0]}`);
     const steps = ["write .seg", "sync .seg", "write meta.json", "rename meta.json", "syncDirectory s"];
     let from = -1;
     for (const step of steps) {
@@ -145,7 +150,10 @@ describe("persisting", () => {
     disk.open();
     await persisted;
     const sidecar = sidecarOf(stream);
-    assert.deepEqual([sidecar.state.tail, sidecar.state.closed, sidecar.segments], [10, false, [{ start: 0, length: 10, crc: crc32(bytesOf(10)), firstAtMs: 0, newestAtMs: 0, index: "one" }]]);
+    assert.deepEqual(
+      [sidecar.state.tail, sidecar.state.closed, sidecar.segments],
+      [10, false, [{ start: 0, length: 10, crc: crc32(bytesOf(10)), firstAtMs: 0, newestAtMs: 0, index: "one" }]],
+    );
     assert.equal(stream.isPersisted, false);
     await rooms.writer.persist(stream);
     assert.equal(sidecarOf(stream).segments.length, 1 + stream.segments.length - 1);
@@ -169,7 +177,10 @@ describe("persisting", () => {
     assert.deepEqual(inFile, { messages: 210, atMs: 249, length: bytes.length, inline: null, crc: crc32(bytes) });
     assert.deepEqual(bytes.subarray(0, inline.length), Buffer.from(inline.inline));
     const after = rooms.files.operations.slice(calls);
-    const [synced, renamed] = [after.findIndex(({ kind, path }) => kind === "sync" && path.endsWith(".idx")), after.findIndex(({ kind }) => kind === "rename")];
+    const [synced, renamed] = [
+      after.findIndex(({ kind, path }) => kind === "sync" && path.endsWith(".idx")),
+      after.findIndex(({ kind }) => kind === "rename"),
+    ];
     assert.ok(synced >= 0 && synced < renamed, JSON.stringify(after.map(({ kind }) => kind)));
   });
 
@@ -193,7 +204,10 @@ describe("persisting", () => {
     assert.deepEqual([entry.length, entry.crc], [bytes.length, crc32(bytes)]);
   });
 
-  for (const [what, path] of [["a segment", segmentPath], ["the sidecar", sidecarPath]] as const) {
+  for (const [what, path] of [
+    ["a segment", segmentPath],
+    ["the sidecar", sidecarPath],
+  ] as const) {
     test(`that finds something else in the place of ${what} is that stream's damage and no fault`, async () => {
       const rooms = fileRooms();
       const stream = rooms.stream();
@@ -222,7 +236,12 @@ describe("persisting", () => {
     await rooms.writer.persist(stream);
     const before = readFileSync(sidecarPath(stream.directory));
     await rooms.writer.postNotice(stream, "something");
-    assert.deepEqual(decodeSidecar(readFileSync(sidecarPath(stream.directory))), { kind: "damaged", problem: "something", isFinal: false, isNotice: true });
+    assert.deepEqual(decodeSidecar(readFileSync(sidecarPath(stream.directory))), {
+      kind: "damaged",
+      problem: "something",
+      isFinal: false,
+      isNotice: true,
+    });
     assert.deepEqual(readFileSync(`${sidecarPath(stream.directory)}.damaged`), before);
   });
 
@@ -276,7 +295,8 @@ describe("persisting", () => {
       const rooms = fileRooms();
       const [bad, good] = [rooms.stream("bad"), rooms.stream("good")];
       for (const stream of [bad, good]) rooms.advance(stream, bytesOf(10));
-      rooms.files.gate = (operation) => (operation.kind === kind && operation.path.startsWith(bad.directory) ? diskError("EACCES") : undefined);
+      rooms.files.gate = (operation) =>
+        operation.kind === kind && operation.path.startsWith(bad.directory) ? diskError("EACCES") : undefined;
       await rooms.writer.persist(bad);
       assert.match(bad.damage?.problem ?? "", /^it can't be written \(EACCES\)$/, kind);
       await rooms.writer.persist(good);
@@ -285,7 +305,8 @@ describe("persisting", () => {
     const rooms = fileRooms();
     const stream = rooms.stream();
     rooms.advance(stream, bytesOf(10));
-    rooms.files.gate = ({ kind, path }) => (kind === "sync" ? new Error("a sync failed") : kind === "open" && path.endsWith("meta.json.new") ? diskError("EACCES") : undefined);
+    rooms.files.gate = ({ kind, path }) =>
+      kind === "sync" ? new Error("a sync failed") : kind === "open" && path.endsWith("meta.json.new") ? diskError("EACCES") : undefined;
     await assert.rejects(rooms.writer.persist(stream), /a sync failed/);
     assert.equal(stream.damage, null);
   });
@@ -332,7 +353,10 @@ describe("a trim", () => {
     await rooms.writer.flushTo(stream, 3000);
     stream.trim({ position: 6000, segmentStart: 3000 }, 9);
     await rooms.writer.trim(stream);
-    assert.deepEqual([0, 3000, 6000].map((start) => existsSync(segmentPath(stream.directory, start))), [false, false, false]);
+    assert.deepEqual(
+      [0, 3000, 6000].map((start) => existsSync(segmentPath(stream.directory, start))),
+      [false, false, false],
+    );
     assert.deepEqual([stream.written, stream.cached.start, rooms.cache.unwrittenBytes], [6000, 6000, 3000]);
     await rooms.writer.persist(stream);
     assert.deepEqual(segmentOf(stream, 6000), bytesOf(3000, 2));
@@ -365,7 +389,10 @@ describe("a trim", () => {
     await rooms.writer.persist(stream);
     assert.equal(existsSync(segmentPath(stream.directory, 0)), false);
     const order = rooms.files.operations.map(({ kind }) => kind).slice(rooms.files.operations.findIndex(({ kind }) => kind === "unlink"));
-    assert.deepEqual(order.filter((kind) => kind === "unlink" || kind === "rename" || kind === "syncDirectory"), ["unlink", "rename", "syncDirectory"]);
+    assert.deepEqual(
+      order.filter((kind) => kind === "unlink" || kind === "rename" || kind === "syncDirectory"),
+      ["unlink", "rename", "syncDirectory"],
+    );
   });
 
   test("that the disk refuses is tried again with the next checkpoint", async () => {
@@ -416,7 +443,10 @@ describe("a large payload", () => {
   });
 });
 
-for (const [what, failing] of [["sync", /\.seg$/], ["write", /meta\.json\.new$/]] as const) {
+for (const [what, failing] of [
+  ["sync", /\.seg$/],
+  ["write", /meta\.json\.new$/],
+] as const) {
   test(`a ${what} that failed at ${failing.source} is not tried again: everything behind it fails too, of every stream`, async () => {
     const rooms = fileRooms();
     const [stream, other] = [rooms.stream("s"), rooms.stream("other")];

@@ -31,7 +31,12 @@ async function loading(t: TestContext, lastBatch = 100): Promise<Loading> {
   const stream = rooms.stream("s");
   rooms.advance(stream, bytesOf(10));
   await rooms.writer.persist(stream);
-  return { rooms, streams, lines, loader: new StreamLoader(rooms.parts, { streams, unopened: NOTHING_UNOPENED, trash, damage, journal: { lastBatch } }) };
+  return {
+    rooms,
+    streams,
+    lines,
+    loader: new StreamLoader(rooms.parts, { streams, unopened: NOTHING_UNOPENED, trash, damage, journal: { lastBatch } }),
+  };
 }
 
 describe("a stream that is asked for", () => {
@@ -101,7 +106,18 @@ describe("a stream that is asked for", () => {
     const { directory, id, config } = rooms.stream("t");
     rooms.advance(rooms.stream("t"), bytesOf(1));
     await rooms.writer.persist(rooms.stream("t"));
-    const other = { id, name: "other", config, state: new MutableState(), earliest: { position: 0, segmentStart: 0 }, forks: null, softDeleted: false, segments: [], batch: 0, claimed: false };
+    const other = {
+      id,
+      name: "other",
+      config,
+      state: new MutableState(),
+      earliest: { position: 0, segmentStart: 0 },
+      forks: null,
+      softDeleted: false,
+      segments: [],
+      batch: 0,
+      claimed: false,
+    };
     writeFileSync(sidecarPath(directory), encodeSidecar(other));
     await assert.rejects(loader.find("t"), (error) => error instanceof DamagedStreamError && /that of "other"/.test(error.message));
     assert.equal(lines.length, 2);

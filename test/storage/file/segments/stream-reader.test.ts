@@ -1,7 +1,20 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { DeletedStreamError, TrimmedStreamError, type StoredStream } from "../../../../src/storage/storage.js";
-import { append, bytesOf, changeSidecar, created, forked, loaded, openEngine, readAll, remove, reopen, settled, type Engine } from "../../../helpers/engine.js";
+import {
+  append,
+  bytesOf,
+  changeSidecar,
+  created,
+  forked,
+  loaded,
+  openEngine,
+  readAll,
+  remove,
+  reopen,
+  settled,
+  type Engine,
+} from "../../../helpers/engine.js";
 import { crc32 } from "../../../../src/storage/file/format/crc32.js";
 import { fileIn } from "../../../helpers/spoilt-files.js";
 import { Barrier } from "../../../helpers/watched-files.js";
@@ -59,14 +72,20 @@ describe("a read of what a fork shares", () => {
     const disk = new Barrier();
     files.gate = ({ kind, path }) => (kind === "open" && path.endsWith(".seg") ? disk.opened : undefined);
     const read = storage.read(fork, 0, 10);
-    for (const [stream, before] of [[fork, 100], [source, 5100]] as const) {
+    for (const [stream, before] of [
+      [fork, 100],
+      [source, 5100],
+    ] as const) {
       storage.trim(stream, before);
       await settled(storage, stream);
     }
     await files.idle();
     disk.open();
     assert.deepEqual([fork.earliest, source.earliest], [100, 5100]);
-    await assert.rejects(async () => read, (error) => error instanceof TrimmedStreamError && error.stream === fork);
+    await assert.rejects(
+      async () => read,
+      (error) => error instanceof TrimmedStreamError && error.stream === fork,
+    );
   });
 
   test("says that the source is damaged where that ends before: it had those bytes once", async () => {

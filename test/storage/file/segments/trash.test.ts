@@ -89,7 +89,11 @@ describe("a deleted stream", () => {
     await rooms.trash.removed(stream);
     await ended(rooms);
     const done = rooms.files.operations.slice(from).map(({ kind, path }) => `${kind} ${path}`);
-    const order = [`rename ${stream.directory}`, `syncDirectory ${rooms.layout.shard(stream.directory)}`, `removeTree ${join(rooms.layout.trash, stream.id)}`];
+    const order = [
+      `rename ${stream.directory}`,
+      `syncDirectory ${rooms.layout.shard(stream.directory)}`,
+      `removeTree ${join(rooms.layout.trash, stream.id)}`,
+    ];
     // The first removal is that of an earlier leftover in the trash.
     assert.deepEqual(done.slice(done.indexOf(order[0] ?? "")), order);
   });
@@ -194,7 +198,10 @@ describe("the trash", () => {
     rooms.files.gate = ({ kind }) => (kind === "removeTree" ? diskError("EIO") : undefined);
     await rooms.trash.emptyAll();
     await ended(rooms);
-    assert.deepEqual(rooms.log.map(({ level, fields }) => [level, fields["path"]]), [["warn", join(rooms.layout.trash, "a")]]);
+    assert.deepEqual(
+      rooms.log.map(({ level, fields }) => [level, fields["path"]]),
+      [["warn", join(rooms.layout.trash, "a")]],
+    );
     assert.deepEqual(rooms.faults, []);
   });
 

@@ -6,7 +6,11 @@ import { bytesOf } from "../../../helpers/engine.js";
 
 test("the byte that was changed, and how, is among those that explain a checksum", () => {
   const sound = bytesOf(300);
-  for (const [offset, change] of [[0, 1], [150, 0x80], [299, 0xff]] as const) {
+  for (const [offset, change] of [
+    [0, 1],
+    [150, 0x80],
+    [299, 0xff],
+  ] as const) {
     const spoilt = Buffer.from(sound);
     spoilt.writeUInt8(spoilt.readUInt8(offset) ^ change, offset);
     const found = [...byteChanges((crc32(spoilt) ^ crc32(sound)) >>> 0, sound.length)];

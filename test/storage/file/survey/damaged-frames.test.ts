@@ -1,7 +1,15 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { likelyFrames } from "../../../../src/storage/file/survey/damaged-frames.js";
-import { encodeIdentity, encodeRecord, FRAME_HEADER_BYTES, RecordKind, SECTOR_BYTES, sealFrame, type JournalRecord } from "../../../../src/storage/file/format/record.js";
+import {
+  encodeIdentity,
+  encodeRecord,
+  FRAME_HEADER_BYTES,
+  RecordKind,
+  SECTOR_BYTES,
+  sealFrame,
+  type JournalRecord,
+} from "../../../../src/storage/file/format/record.js";
 import { configOf, recordOf } from "../../../helpers/engine.js";
 
 const DIRECTORY_ID = Buffer.from("01234567");
@@ -9,7 +17,16 @@ const EXPECTED = { sequence: 4, directoryId: DIRECTORY_ID, lastBatch: null };
 const IDENTITY = { id: "a".repeat(24), name: "s", config: configOf() };
 
 function journalRecord(more: Partial<JournalRecord> = {}): JournalRecord {
-  return { kind: RecordKind.append, handle: 3, position: 100, segmentStart: 64, change: recordOf("payload"), identity: null, bypassed: null, ...more };
+  return {
+    kind: RecordKind.append,
+    handle: 3,
+    position: 100,
+    segmentStart: 64,
+    change: recordOf("payload"),
+    identity: null,
+    bypassed: null,
+    ...more,
+  };
 }
 
 /** A frame of `records` in sectors of its own. */
@@ -41,7 +58,7 @@ describe("a damaged frame", () => {
     const length = NAMING.readUInt32LE(4);
     for (let bit = 0; bit < length * 8; bit += 1) {
       const frame = Buffer.from(NAMING);
-      frame.writeUInt8(frame.readUInt8(bit >> 3) ^ (1 << bit % 8), bit >> 3);
+      frame.writeUInt8(frame.readUInt8(bit >> 3) ^ (1 << (bit % 8)), bit >> 3);
       assert.deepEqual(handlesIn(frame), whole, `bit ${bit}`);
     }
   });
@@ -79,7 +96,9 @@ describe("a damaged frame", () => {
   }
 
   test("is followed by the next, as far as frames are whole and as many as are looked for", () => {
-    const [one, two] = [frameOf([journalRecord()], 7), frameOf([], 8)].map((frame) => (frame.writeUInt8(0, 8), frame.writeUInt8(1, 9), frame));
+    const [one, two] = [frameOf([journalRecord()], 7), frameOf([], 8)].map(
+      (frame) => (frame.writeUInt8(0, 8), frame.writeUInt8(1, 9), frame),
+    );
     const bytes = Buffer.concat([one ?? NAMING, two ?? NAMING, Buffer.alloc(SECTOR_BYTES)]);
     const { frames, end, areWhole } = likelyFrames(bytes, 0, bytes.length, EXPECTED);
     assert.deepEqual([frames.map(({ frame }) => frame.batch), end, areWhole], [[7, 8], 2 * SECTOR_BYTES, true]);

@@ -4,7 +4,18 @@ import { describeDamage, mayHaveLost, type DamagedPlace } from "../../../../src/
 import type { JournaledStream } from "../../../../src/storage/file/survey/journaled-stream.js";
 
 function place(more: Partial<DamagedPlace> = {}): DamagedPlace {
-  return { file: "j", offset: 512, problem: "it is damaged", after: 10, behind: new Set(), suspects: new Set(), others: "anybody", strayRecords: 0, strayBatch: 0, ...more };
+  return {
+    file: "j",
+    offset: 512,
+    problem: "it is damaged",
+    after: 10,
+    behind: new Set(),
+    suspects: new Set(),
+    others: "anybody",
+    strayRecords: 0,
+    strayBatch: 0,
+    ...more,
+  };
 }
 
 /** Only the batch of its last bytes counts here. */
@@ -30,8 +41,14 @@ describe("a stream may have lost its end", () => {
 test("a damaged place is told with the streams that it concerns", () => {
   // Only the name is asked for.
   const streams = new Map(["a", "b"].map((id) => [id, { identity: { id, name: `name of ${id}` } } as unknown as JournaledStream]));
-  assert.equal(describeDamage(place({ suspects: new Set(["a"]), others: "nobody", behind: new Set(["b", "gone"]) }), streams), 'it is damaged; it seems to hold records of "name of a"; records behind it are of "name of b", "gone"');
+  assert.equal(
+    describeDamage(place({ suspects: new Set(["a"]), others: "nobody", behind: new Set(["b", "gone"]) }), streams),
+    'it is damaged; it seems to hold records of "name of a"; records behind it are of "name of b", "gone"',
+  );
   assert.equal(describeDamage(place({ others: "nobody" }), streams), "it is damaged; nothing can have been lost in it");
-  assert.equal(describeDamage(place({ strayRecords: 3 }), streams), "it is damaged; it may hold records of any stream; 3 sound records behind it can't be given to a stream");
+  assert.equal(
+    describeDamage(place({ strayRecords: 3 }), streams),
+    "it is damaged; it may hold records of any stream; 3 sound records behind it can't be given to a stream",
+  );
   assert.equal(describeDamage(place({ others: new Set(["b"]) }), streams), 'it is damaged; it may hold records of "name of b"');
 });

@@ -14,7 +14,10 @@ interface Shape {
 
 /** A stream whose id is its name in upper case. */
 function facts(name: string, { of, point = 10, earliest = 0, tail = 100, forks = {} }: Shape): StreamFacts {
-  const forkedFrom = of === undefined ? null : { name: of, id: of.toUpperCase(), point, earliest: { position: 0, segmentStart: 0 }, offset: null, subOffset: 0 };
+  const forkedFrom =
+    of === undefined
+      ? null
+      : { name: of, id: of.toUpperCase(), point, earliest: { position: 0, segmentStart: 0 }, offset: null, subOffset: 0 };
   return { id: name.toUpperCase(), name, forkedFrom, earliest, tail, forks: new Map(Object.entries(forks)) };
 }
 
@@ -39,15 +42,43 @@ describe("the relations of forks", () => {
     ["a fork at the very beginning", { a: { forks: { B: 0 } }, b: { of: "a", point: 0 } }, []],
     ["a fork that keeps nothing it inherited", { a: { forks: { B: 0 } }, b: { of: "a", earliest: 10 } }, []],
     ["a fork that never shared a byte that is kept", { a: { earliest: 10, forks: { B: 10 } }, b: { of: "a", earliest: 10 } }, []],
-    ["a fork that is kept too much for", { a: { forks: { B: 10 } }, b: { of: "a", earliest: 10 } }, [/^a: it keeps its bytes before 10 for its fork "b" \(B\), which needs only those before 0 -> 0$/]],
+    [
+      "a fork that is kept too much for",
+      { a: { forks: { B: 10 } }, b: { of: "a", earliest: 10 } },
+      [/^a: it keeps its bytes before 10 for its fork "b" \(B\), which needs only those before 0 -> 0$/],
+    ],
     ["a missing source", { b: { of: "a" } }, [/^b: its source "a" \(A\) is missing$/]],
-    ["a missing reference", { a: { forks: { C: 10 } }, b: { of: "a" }, c: { of: "a" } }, [/^a: it does not know its fork "b" \(B\).* -> 10$/]],
-    ["a leaked reference", { a: { forks: { B: 10 } } }, [/^a: it lists the fork B, which is nowhere: its bytes before 10 are kept for nobody -> null$/]],
+    [
+      "a missing reference",
+      { a: { forks: { C: 10 } }, b: { of: "a" }, c: { of: "a" } },
+      [/^a: it does not know its fork "b" \(B\).* -> 10$/],
+    ],
+    [
+      "a leaked reference",
+      { a: { forks: { B: 10 } } },
+      [/^a: it lists the fork B, which is nowhere: its bytes before 10 are kept for nobody -> null$/],
+    ],
     ["a leaked reference to nothing", { a: { forks: { B: 0 } } }, [/^a: it lists the fork B, which is nowhere -> null$/]],
-    ["a reference to another's fork", { a: { forks: { B: 10, C: 10 } }, b: { of: "c", forks: {} }, c: { of: "a", forks: { B: 10 } } }, [/^a: it lists the fork B, which is nowhere/]],
-    ["a point behind the source's end", { a: { tail: 9, forks: { B: 10 } }, b: { of: "a" } }, [/^b: it begins at 10 of its source "a", which ends at 9$/]],
-    ["a source that begins too late", { a: { earliest: 3, forks: { B: 10 } }, b: { of: "a", earliest: 2 } }, [/^b: it needs the bytes of its source "a" from 2 on, which begins at 3$/]],
-    ["a circle", { a: { of: "c", forks: { B: 10 } }, b: { of: "a", forks: { C: 10 } }, c: { of: "b", forks: { A: 10 } }, d: { of: "c" } }, [/^c: it does not know its fork "d"/, /^a: it was forked from itself, by way of "c", "b", "a"$/]],
+    [
+      "a reference to another's fork",
+      { a: { forks: { B: 10, C: 10 } }, b: { of: "c", forks: {} }, c: { of: "a", forks: { B: 10 } } },
+      [/^a: it lists the fork B, which is nowhere/],
+    ],
+    [
+      "a point behind the source's end",
+      { a: { tail: 9, forks: { B: 10 } }, b: { of: "a" } },
+      [/^b: it begins at 10 of its source "a", which ends at 9$/],
+    ],
+    [
+      "a source that begins too late",
+      { a: { earliest: 3, forks: { B: 10 } }, b: { of: "a", earliest: 2 } },
+      [/^b: it needs the bytes of its source "a" from 2 on, which begins at 3$/],
+    ],
+    [
+      "a circle",
+      { a: { of: "c", forks: { B: 10 } }, b: { of: "a", forks: { C: 10 } }, c: { of: "b", forks: { A: 10 } }, d: { of: "c" } },
+      [/^c: it does not know its fork "d"/, /^a: it was forked from itself, by way of "c", "b", "a"$/],
+    ],
   ];
   for (const [what, streams, problems] of CASES) {
     test(`with ${what}: ${problems.length === 0 ? "no problem" : "named"}`, async () => {
@@ -61,7 +92,10 @@ describe("the relations of forks", () => {
     const relations = relationsOf({ b: { of: "a" }, c: { of: "a" } });
     assert.equal((await problemsIn(relations, facts("a", {}))).length, 2);
     assert.deepEqual(await problemsIn(relations, "damaged"), ['a: its forks can\'t be read without it: "b", "c"']);
-    assert.match((await problemsIn(relations, { ...facts("a", {}), id: "Z" })).join(), /its source "a" \(A\) is gone, and another stream \(Z\) has its name/);
+    assert.match(
+      (await problemsIn(relations, { ...facts("a", {}), id: "Z" })).join(),
+      /its source "a" \(A\) is gone, and another stream \(Z\) has its name/,
+    );
   });
 
   test("say nothing of a reference that may be to a stream that can't be read", async () => {
@@ -73,7 +107,13 @@ describe("the relations of forks", () => {
   });
 
   test("tell who shares which bytes, also round a circle", () => {
-    const relations = relationsOf({ a: {}, b: { of: "a", point: 50, earliest: 20 }, c: { of: "b", point: 30 }, d: { of: "c", point: 90 }, e: { of: "a", point: 10 } });
+    const relations = relationsOf({
+      a: {},
+      b: { of: "a", point: 50, earliest: 20 },
+      c: { of: "b", point: 30 },
+      d: { of: "c", point: 90 },
+      e: { of: "a", point: 10 },
+    });
     assert.deepEqual(relations.sharersOf("A", 40, 60), ["b"]);
     assert.deepEqual(relations.sharersOf("A", 0, 20).sort(), ["c", "d", "e"]);
     assert.deepEqual(relations.sharersOf("A", 50, 60), []);
@@ -85,8 +125,14 @@ describe("the relations of forks", () => {
     assert.deepEqual(relations.idsOf("a"), ["A"]);
     assert.equal(relations.referenceTo("X")?.source.name, "a");
     assert.equal(relations.referenceTo("Y"), null);
-    assert.deepEqual([...relations.unmatched()].map(({ id }) => id), ["X"]);
-    assert.deepEqual([relations.isSource("A"), relations.isSource("B"), relations.isEmpty, relationsOf({ a: {} }).isEmpty], [true, false, false, true]);
+    assert.deepEqual(
+      [...relations.unmatched()].map(({ id }) => id),
+      ["X"],
+    );
+    assert.deepEqual(
+      [relations.isSource("A"), relations.isSource("B"), relations.isEmpty, relationsOf({ a: {} }).isEmpty],
+      [true, false, false, true],
+    );
   });
 
   test("need nothing where nothing inherited is kept", () => {

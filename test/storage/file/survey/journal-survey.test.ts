@@ -13,7 +13,12 @@ async function survey(dir: string): Promise<Survey> {
 }
 
 function named({ streams }: Survey): Record<string, unknown> {
-  return Object.fromEntries([...streams.values()].map(({ identity, tail, deleted, createdHere, pendingRecords }) => [identity.name, { tail, deleted, createdHere, pendingRecords }]));
+  return Object.fromEntries(
+    [...streams.values()].map(({ identity, tail, deleted, createdHere, pendingRecords }) => [
+      identity.name,
+      { tail, deleted, createdHere, pendingRecords },
+    ]),
+  );
 }
 
 describe("the survey of a journal", () => {
@@ -29,7 +34,10 @@ describe("the survey of a journal", () => {
       gone: { tail: 1, deleted: true, createdHere: true, pendingRecords: 1 },
     });
     const bypassed = [...found.streams.values()].flatMap((stream) => stream.bypassed);
-    assert.deepEqual(bypassed.map(({ position, length }) => [position, length]), [[0, 5000]]);
+    assert.deepEqual(
+      bypassed.map(({ position, length }) => [position, length]),
+      [[0, 5000]],
+    );
     assert.deepEqual([found.damages, found.foreign], [[], null]);
   });
 
@@ -59,7 +67,10 @@ describe("the survey of a journal", () => {
     rmSync(second ?? "");
     const { damages, streams } = await survey(dir);
     assert.match(damages[0]?.problem ?? "", /^batch \d+ follows batch \d+$/);
-    assert.deepEqual([...(damages[0]?.behind ?? [])].map((id) => streams.get(id)?.identity.name), ["s"]);
+    assert.deepEqual(
+      [...(damages[0]?.behind ?? [])].map((id) => streams.get(id)?.identity.name),
+      ["s"],
+    );
     assert.ok([...streams.values()].find(({ identity }) => identity.name === "s")?.gap !== null);
   });
 
@@ -90,8 +101,23 @@ describe("the survey of a journal", () => {
       large: { tail: 5004, deleted: false, createdHere: true, pendingRecords: 1 },
       gone: { tail: 5, deleted: true, createdHere: true, pendingRecords: 1 },
     });
-    assert.deepEqual([...(found.streams.get(source.id)?.forkChanges ?? [])], [[small.id, 3], [large.id, 4], [gone.id, null]]);
-    assert.deepEqual([...found.streams.values()].map(({ gap, firstPosition }) => [gap, firstPosition]), [[null, 0], [null, 3], [null, 4], [null, 5]]);
+    assert.deepEqual(
+      [...(found.streams.get(source.id)?.forkChanges ?? [])],
+      [
+        [small.id, 3],
+        [large.id, 4],
+        [gone.id, null],
+      ],
+    );
+    assert.deepEqual(
+      [...found.streams.values()].map(({ gap, firstPosition }) => [gap, firstPosition]),
+      [
+        [null, 0],
+        [null, 3],
+        [null, 4],
+        [null, 5],
+      ],
+    );
   });
 
   test("knows a record's stream by a damaged record that names it, and counts those that nobody can give to one", async () => {
@@ -102,10 +128,16 @@ describe("the survey of a journal", () => {
     const [path = ""] = journalFiles(dir).slice(-1);
     flipBit(path, 520);
     const [place] = (await survey(dir)).damages;
-    assert.deepEqual([[...(place?.suspects ?? [])], [...(place?.behind ?? [])], place?.others, place?.strayRecords], [[stream.id], [stream.id], "nobody", 0]);
+    assert.deepEqual(
+      [[...(place?.suspects ?? [])], [...(place?.behind ?? [])], place?.others, place?.strayRecords],
+      [[stream.id], [stream.id], "nobody", 0],
+    );
     const bytes = readFileSync(path);
     writeFileSync(path, bytes.fill(0, 512, 1024));
-    const { damages: [zeros], streams } = await survey(dir);
+    const {
+      damages: [zeros],
+      streams,
+    } = await survey(dir);
     assert.deepEqual([zeros?.others, zeros?.strayRecords, streams.size], ["anybody", 2, 0]);
   });
 
@@ -133,8 +165,14 @@ describe("the survey of a journal", () => {
     // The creation of the first, and the first append of the second.
     writeFileSync(path, bytes.fill(0, 512, 2 * 512).fill(0, 4 * 512, 5 * 512));
     const { damages } = await survey(dir);
-    assert.deepEqual(damages.map(({ others }) => others), ["anybody", "anybody"]);
-    assert.deepEqual(damages.map(({ strayRecords }) => strayRecords), [1, 1]);
+    assert.deepEqual(
+      damages.map(({ others }) => others),
+      ["anybody", "anybody"],
+    );
+    assert.deepEqual(
+      damages.map(({ strayRecords }) => strayRecords),
+      [1, 1],
+    );
   });
 
   test("goes by a damaged record for what is behind it, also for a stream that has no files yet", async () => {
@@ -142,7 +180,10 @@ describe("the survey of a journal", () => {
     const [, second = ""] = journalFiles(dir);
     flipBit(second, 30);
     const { files } = await survey(dir);
-    assert.deepEqual(files.map(({ bindings }) => [...bindings.values()].map(({ id }) => id)), [[], [stream.id], []]);
+    assert.deepEqual(
+      files.map(({ bindings }) => [...bindings.values()].map(({ id }) => id)),
+      [[], [stream.id], []],
+    );
   });
 
   test("finds the end of a file damaged that looked like a torn write until the next file went on", async () => {
@@ -152,6 +193,9 @@ describe("the survey of a journal", () => {
     const last = bytes.lastIndexOf("SDJ1");
     flipBit(first, last + 30);
     const [place] = (await survey(dir)).damages;
-    assert.deepEqual([place?.file, place?.problem.replace(/\d+/g, "N"), [...(place?.suspects ?? [])], place?.others], [second, "batch N follows batch N", [stream.id], "nobody"]);
+    assert.deepEqual(
+      [place?.file, place?.problem.replace(/\d+/g, "N"), [...(place?.suspects ?? [])], place?.others],
+      [second, "batch N follows batch N", [stream.id], "nobody"],
+    );
   });
 });

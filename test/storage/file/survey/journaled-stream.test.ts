@@ -14,17 +14,39 @@ import { tempDir } from "../../../helpers/temp-dir.js";
 const IDENTITY = { id: "a".repeat(24), name: "s", config: configOf() };
 
 function record(more: Partial<JournalRecord>): JournalRecord {
-  return { kind: RecordKind.append, handle: 0, position: 0, segmentStart: 0, change: recordOf("12345"), identity: null, bypassed: null, ...more };
+  return {
+    kind: RecordKind.append,
+    handle: 0,
+    position: 0,
+    segmentStart: 0,
+    change: recordOf("12345"),
+    identity: null,
+    bypassed: null,
+    ...more,
+  };
 }
 
 function frame(batch: number): Frame {
-  return { offset: batch * 512, sequence: 1, batch, directoryId: Buffer.alloc(8), handles: 1, fileBytes: 0, recordCount: 1, records: Buffer.alloc(0), nextOffset: 0 };
+  return {
+    offset: batch * 512,
+    sequence: 1,
+    batch,
+    directoryId: Buffer.alloc(8),
+    handles: 1,
+    fileBytes: 0,
+    recordCount: 1,
+    records: Buffer.alloc(0),
+    nextOffset: 0,
+  };
 }
 
 /** A stream whose creation with five bytes is in batch 1 of the journal; its creation is vouched for where it `isSound`. */
 async function met(isSound = true): Promise<JournaledStream> {
   const creation = record({ kind: RecordKind.create, identity: IDENTITY });
-  const stream = await meetStream({ files: systemFiles(false), layout: new Layout(tempDir()) }, { record: creation, identity: IDENTITY, batch: 1, isSound });
+  const stream = await meetStream(
+    { files: systemFiles(false), layout: new Layout(tempDir()) },
+    { record: creation, identity: IDENTITY, batch: 1, isSound },
+  );
   stream.follow(creation, "j", frame(1));
   return stream;
 }
@@ -60,9 +82,22 @@ describe("a stream of the journal", () => {
     const binding = record({ kind: RecordKind.bind, position: 5, identity: IDENTITY });
     mkdirSync(directory, { recursive: true });
     for (const claimed of [true, false]) {
-      const own = { ...IDENTITY, state: new MutableState(5), earliest: { position: 0, segmentStart: 0 }, forks: null, softDeleted: false, segments: [], batch: 0, claimed };
+      const own = {
+        ...IDENTITY,
+        state: new MutableState(5),
+        earliest: { position: 0, segmentStart: 0 },
+        forks: null,
+        softDeleted: false,
+        segments: [],
+        batch: 0,
+        claimed,
+      };
       writeFileSync(sidecarPath(directory), encodeSidecar(own));
-      assert.equal((await meetStream({ files: systemFiles(false), layout }, { record: binding, identity: IDENTITY, batch: 1, isSound: true })).isBeginningLost, claimed);
+      assert.equal(
+        (await meetStream({ files: systemFiles(false), layout }, { record: binding, identity: IDENTITY, batch: 1, isSound: true }))
+          .isBeginningLost,
+        claimed,
+      );
     }
   });
 
@@ -91,6 +126,7 @@ describe("a stream of the journal", () => {
       });
     };
     assert.deepEqual([isSuperseded(stream), isSuperseded(other({}))], [false, true]);
-    for (const more of [{ batch: 1 }, { claimed: true }, { id: IDENTITY.id }]) assert.equal(isSuperseded(other(more)), false, JSON.stringify(more));
+    for (const more of [{ batch: 1 }, { claimed: true }, { id: IDENTITY.id }])
+      assert.equal(isSuperseded(other(more)), false, JSON.stringify(more));
   });
 });

@@ -20,8 +20,17 @@ describe("losses that were accepted", () => {
     const bytes = encodeLosses(LOSSES);
     assert.equal(decodeLosses(bytes.subarray(0, -1)), "it is not whole");
     assert.equal(decodeLosses(Buffer.from(String(bytes).replace("abc", "abd"))), "its checksum does not match");
-    assert.equal(decodeLosses(seal([["format", 2], ["id", "abc"]])), "format 2 is not known to this version, which writes format 1");
+    assert.equal(
+      decodeLosses(
+        seal([
+          ["format", 2],
+          ["id", "abc"],
+        ]),
+      ),
+      "format 2 is not known to this version, which writes format 1",
+    );
   });
 
-  test("are told in words", () => assert.equal(describeLoss(LOSS), "what it had from position 4 on was given up at 1970-01-01T00:00:00.000Z: records of it are lost"));
+  test("are told in words", () =>
+    assert.equal(describeLoss(LOSS), "what it had from position 4 on was given up at 1970-01-01T00:00:00.000Z: records of it are lost"));
 });

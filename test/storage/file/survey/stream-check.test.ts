@@ -32,7 +32,10 @@ describe("the check of a stream's directory", () => {
       bytes += count;
       steps.push(done);
     };
-    const { findings, sidecarBytes } = await checkStream({ files: systemFiles(false), layout, trimmedTo: 0, readSegments: true, onBytes }, layout.streamDirectory("s"));
+    const { findings, sidecarBytes } = await checkStream(
+      { files: systemFiles(false), layout, trimmedTo: 0, readSegments: true, onBytes },
+      layout.streamDirectory("s"),
+    );
     assert.deepEqual(findings, []);
     assert.equal(bytes, 6000 + (sidecarBytes?.length ?? 0));
     assert.ok(steps.at(-1) === 6000 / 6001 && steps[0] === 0);
@@ -56,7 +59,10 @@ describe("the check of a stream's directory", () => {
     const copy = join(dirname(directory), "t");
     cpSync(directory, copy, { recursive: true });
     assert.deepEqual((await check(layout, directory)).findings, []);
-    assert.deepEqual((await check(layout, copy)).findings.map(({ problem }) => problem), [`the directory is not the one for this name, which ${directory} claims too`]);
+    assert.deepEqual(
+      (await check(layout, copy)).findings.map(({ problem }) => problem),
+      [`the directory is not the one for this name, which ${directory} claims too`],
+    );
   });
 
   test("lets files be that wait to be removed, or that a crash left", async () => {
@@ -70,7 +76,11 @@ describe("the check of a stream's directory", () => {
   test("goes on where something can't be read, and says so", async () => {
     const layout = await closedDirectory();
     const directory = layout.streamDirectory("s");
-    for (const [kind, end, problem] of [["open", "meta.json", /it can't be read: EIO/], ["read", "0000000000003000.seg", /it can't be read: EIO: positions 3000 to 6000/], ["list", "s", /it can't be read: EIO/]] as const) {
+    for (const [kind, end, problem] of [
+      ["open", "meta.json", /it can't be read: EIO/],
+      ["read", "0000000000003000.seg", /it can't be read: EIO: positions 3000 to 6000/],
+      ["list", "s", /it can't be read: EIO/],
+    ] as const) {
       const files = new WatchedFiles();
       files.gate = (operation) => (operation.kind === kind && operation.path.endsWith(end) ? diskError("EIO") : undefined);
       const { findings } = await check(layout, directory, files);

@@ -260,7 +260,10 @@ describe("admission", () => {
     const stream = rooms.stream();
     for (const code of [null, "ENOSPC"]) {
       const disk = new Barrier();
-      rooms.files.gate = ({ kind, path }) => (kind === "write" && SEGMENT.test(path) ? disk.opened.then(() => (code === null ? undefined : Promise.reject(diskError(code)))) : undefined);
+      rooms.files.gate = ({ kind, path }) =>
+        kind === "write" && SEGMENT.test(path)
+          ? disk.opened.then(() => (code === null ? undefined : Promise.reject(diskError(code))))
+          : undefined;
       put(stream, "large", 4096);
       for (let index = 0; index < 16; index += 1) put(stream, "behind", 4095);
       assert.equal(intake.admit(64 * MIB - 17 * 4096 + 16), null);

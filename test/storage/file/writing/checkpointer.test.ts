@@ -14,7 +14,16 @@ import { SkewedClock, SKEWS } from "../../../helpers/skewed-clock.js";
 import { Barrier, diskError } from "../../../helpers/watched-files.js";
 
 /** A checkpointer, and what it did to sealed files, in order. */
-async function checkpointer(rooms: FileRooms): Promise<{ checkpointer: Checkpointer; journal: Journal; seal: (sequence: number, streams: readonly FileStream[]) => SealedFile; faults: readonly Error[]; log: readonly LogLine[]; end: () => Promise<void> }> {
+async function checkpointer(
+  rooms: FileRooms,
+): Promise<{
+  checkpointer: Checkpointer;
+  journal: Journal;
+  seal: (sequence: number, streams: readonly FileStream[]) => SealedFile;
+  faults: readonly Error[];
+  log: readonly LogLine[];
+  end: () => Promise<void>;
+}> {
   const journal = rooms.journal({ firstSequence: 100, olderFiles: 3 });
   await journal.open();
   const { log, lines } = keptLog();
@@ -76,7 +85,9 @@ describe("a checkpoint", () => {
   });
 
   /** A checkpoint of so many streams, each of which waits for its gate in turn, and a journal that is filled meanwhile. */
-  async function gated(count: number): Promise<{ gates: readonly Barrier[]; filling: JournalFilling; done: Promise<void>; end(): Promise<void> }> {
+  async function gated(
+    count: number,
+  ): Promise<{ gates: readonly Barrier[]; filling: JournalFilling; done: Promise<void>; end(): Promise<void> }> {
     const rooms = fileRooms();
     const { checkpointer: made, journal, seal, end } = await checkpointer(rooms);
     const streams = Array.from({ length: count }, (_, index) => rooms.stream(`s${index}`));
@@ -104,7 +115,10 @@ describe("a checkpoint", () => {
     assert.equal(await filling.waiting(), 0);
     // What is under way counts, so the last streams add nothing.
     const early = settled.slice(0, 12);
-    assert.ok(early.every((count) => count > 0 && count < 5), `${settled.join()}: some at each step`);
+    assert.ok(
+      early.every((count) => count > 0 && count < 5),
+      `${settled.join()}: some at each step`,
+    );
     await end();
   });
 
@@ -281,7 +295,8 @@ describe("a checkpoint", () => {
       if (damage === null) rooms.advance(stream, bytesOf(10));
       stream.damage = damage;
       const file = seal(1, [stream]);
-      rooms.files.gate = ({ kind, path }) => (kind === "syncDirectory" && path.endsWith("journal") && !existsSync(file.path) ? diskError("EMFILE") : undefined);
+      rooms.files.gate = ({ kind, path }) =>
+        kind === "syncDirectory" && path.endsWith("journal") && !existsSync(file.path) ? diskError("EMFILE") : undefined;
       const done = made.add(file);
       await rooms.files.idle();
       assert.ok(!existsSync(file.path));

@@ -21,7 +21,10 @@ function changesIn(): Changes {
   const left: FileStream[] = [];
   const collected: FileStream[] = [];
   // Only told of what happens here: nothing is handed in.
-  const references = Object.assign(Object.create(References.prototype) as References, { drop: () => undefined, collect: (stream: FileStream) => collected.push(stream) });
+  const references = Object.assign(Object.create(References.prototype) as References, {
+    drop: () => undefined,
+    collect: (stream: FileStream) => collected.push(stream),
+  });
   const flusher = new Flusher(rooms.parts, writer, cache, 1e6);
   const loader = { leave: (stream: FileStream): void => void left.push(stream) };
   return { rooms, left, collected, changes: new DurableChanges({ loader, cache, flusher, references, trash: rooms.trash }) };

@@ -4,7 +4,24 @@ import { describe, test, type TestContext } from "node:test";
 import { FileStream } from "../../../../src/storage/file/memory/file-stream.js";
 import { Layout, sidecarPath } from "../../../../src/storage/file/format/layout.js";
 import { DamagedStreamError, type Storage } from "../../../../src/storage/storage.js";
-import { append, bytesOf, changeSidecar, crashAndRecover, created, forked, loaded, openEngine, originAt, readAll, recordOf, remove, reopen, settled, startCreate, type Engine } from "../../../helpers/engine.js";
+import {
+  append,
+  bytesOf,
+  changeSidecar,
+  crashAndRecover,
+  created,
+  forked,
+  loaded,
+  openEngine,
+  originAt,
+  readAll,
+  recordOf,
+  remove,
+  reopen,
+  settled,
+  startCreate,
+  type Engine,
+} from "../../../helpers/engine.js";
 
 async function engineFor(t: TestContext): Promise<Engine> {
   const engine = await openEngine();
@@ -32,10 +49,16 @@ describe("forks", () => {
       const source = await created(first.storage, "source", "shared");
       const left = await forked(first.storage, source, "left");
       const right = await forked(first.storage, left, "right", 3);
-      for (const [stream, more] of [[source, " source"], [left, " left"], [right, " right"]] as const) await append(first.storage, stream, more);
+      for (const [stream, more] of [
+        [source, " source"],
+        [left, " left"],
+        [right, " right"],
+      ] as const)
+        await append(first.storage, stream, more);
       const engine = await again(first);
       t.after(() => engine.storage.close());
-      for (const name of ["right", "left", "source"]) assert.equal(await text(engine.storage, name), name === "right" ? "sha right" : `shared ${name}`);
+      for (const name of ["right", "left", "source"])
+        assert.equal(await text(engine.storage, name), name === "right" ? "sha right" : `shared ${name}`);
       const kept = await loaded(engine.storage, "right");
       assert.deepEqual([kept.forkDepth, kept.config.forkedFrom?.point, kept.earliest], [2, 3, 0]);
       assert.equal((await loaded(engine.storage, "source")).forkCount, 1);
@@ -169,7 +192,10 @@ describe("forks", () => {
     storage.trim(source, 5000);
     await settled(storage, source);
     const config = { ...source.config, forkedFrom };
-    assert.equal(storage.create("one", config, recordOf(bytesOf(0)), () => undefined), "overloaded");
+    assert.equal(
+      storage.create("one", config, recordOf(bytesOf(0)), () => undefined),
+      "overloaded",
+    );
   });
 
   test("that go last take the note of them along, where only they kept the source in memory", async (t) => {
@@ -201,7 +227,10 @@ describe("forks", () => {
     await append(storage, source, bytesOf(3000));
     const one = await forked(storage, source, "one", 4000);
     await append(storage, one, bytesOf(10));
-    assert.deepEqual([0, 1, 3000, 3001, 4000, 4001].map((position) => one.segmentStartBefore(position)), [0, 0, 0, 3000, 3000, 4000]);
+    assert.deepEqual(
+      [0, 1, 3000, 3001, 4000, 4001].map((position) => one.segmentStartBefore(position)),
+      [0, 0, 0, 3000, 3000, 4000],
+    );
     assert.equal(one.hasSegment(3000, 1000), true);
     assert.equal(one.hasSegment(3000, 1001), false);
     assert.equal(one.hasSegment(4000, 10), true);
@@ -216,7 +245,10 @@ describe("forks", () => {
     rmSync(new Layout(first.dir).streamDirectory("source"), { recursive: true });
     const engine = await openEngine({ dir: first.dir });
     t.after(() => engine.storage.close());
-    await assert.rejects(engine.storage.load("one"), (error) => error instanceof DamagedStreamError && /its source "source" is missing/.test(error.message));
+    await assert.rejects(
+      engine.storage.load("one"),
+      (error) => error instanceof DamagedStreamError && /its source "source" is missing/.test(error.message),
+    );
     assert.equal(await engine.storage.deleteDamaged("one"), "durable");
     assert.equal(await engine.storage.load("one"), null);
   });
@@ -230,6 +262,9 @@ describe("forks", () => {
     changeSidecar(sidecarPath(new Layout(first.dir).streamDirectory("one")), ({ config }) => ({ config: { ...config, forkedFrom } }));
     const engine = await openEngine({ dir: first.dir });
     t.after(() => engine.storage.close());
-    await assert.rejects(engine.storage.load("one"), (error) => error instanceof DamagedStreamError && /it was forked from itself/.test(error.message));
+    await assert.rejects(
+      engine.storage.load("one"),
+      (error) => error instanceof DamagedStreamError && /it was forked from itself/.test(error.message),
+    );
   });
 });

@@ -40,6 +40,8 @@ interface JournalView {
   readonly last: { readonly path: string; readonly range: Range } | null;
   readonly count: number;
   readonly deletedIds: ReadonlySet<string>;
+  /** Their names: what is damaged in the place of one of these is taken for what is left of it. */
+  readonly deletedNames: ReadonlySet<string>;
   readonly bypassed: readonly Bypassed[];
   /** Where streams begin from now on, by id: what is before that goes unread. */
   readonly trims: ReadonlyMap<string, number>;
@@ -76,7 +78,8 @@ function effectOf(disk: SimulatedDisk, layout: Layout, journal: JournalView, pat
   if (isIndexed(sidecar, journal, directory, path, at)) return journal.deletedIds.has(sidecar.id) ? "buried" : "index";
   const matters = path === sidecarPath(directory) || isCovered(sidecar, journal, directory, path, at);
   if (!matters) return "harmless";
-  return journal.deletedIds.has(sidecar.id) ? "buried" : "damaged";
+  const isLeft = sidecar.claimed && journal.deletedNames.has(sidecar.name);
+  return journal.deletedIds.has(sidecar.id) || isLeft ? "buried" : "damaged";
 }
 
 /** Whether a checksum vouches for byte `at` of a segment: the sidecar's, or that of a large payload's record. */
@@ -131,6 +134,7 @@ function viewJournal(disk: SimulatedDisk, layout: Layout): JournalView | null {
   const directoryId = Buffer.from(/[0-9a-f]{16}/.exec(disk.contentOf(layout.marker)?.toString() ?? "")?.[0] ?? "", "hex");
   const frames = new Map<string, Range[]>();
   const deletedIds = new Set<string>();
+  const deletedNames = new Set<string>();
   const bypassed: Bypassed[] = [];
   const trims = new Map<string, number>();
   let last: JournalView["last"] = null;
@@ -148,10 +152,10 @@ function viewJournal(disk: SimulatedDisk, layout: Layout): JournalView | null {
       frames.get(path)?.push(range);
       last = { path, range };
       count += 1;
-      noteRecords(frame, identities, { deletedIds, bypassed, trims });
+      noteRecords(frame, identities, { deletedIds, deletedNames, bypassed, trims });
     }
   }
-  return { frames, last, count, deletedIds, bypassed, trims };
+  return { frames, last, count, deletedIds, deletedNames, bypassed, trims };
 }
 
 const FRAME_HEADER_BYTES = 48;
@@ -167,15 +171,17 @@ function placed(frames: readonly Frame[]): [Range, Frame][] {
 
 interface Notes {
   readonly deletedIds: Set<string>;
+  readonly deletedNames: Set<string>;
   readonly bypassed: Bypassed[];
   readonly trims: Map<string, number>;
 }
 
-function noteRecords(frame: Frame, identities: Map<number, StreamIdentity>, { deletedIds, bypassed, trims }: Notes): void {
+function noteRecords(frame: Frame, identities: Map<number, StreamIdentity>, { deletedIds, deletedNames, bypassed, trims }: Notes): void {
   for (const { kind, handle, identity, position, segmentStart, bypassed: payload } of decodeRecords(frame)) {
     if (identity !== null) identities.set(handle, identity);
-    const id = identities.get(handle)?.id ?? "";
+    const { id, name } = identities.get(handle) ?? { id: "", name: "" };
     if (kind === RecordKind.delete) deletedIds.add(id);
+    if (kind === RecordKind.delete) deletedNames.add(name);
     if (kind === RecordKind.trim) trims.set(id, position);
     if (payload !== null)
       bypassed.push({ id, batch: frame.batch, segmentStart, from: position - segmentStart, to: position - segmentStart + payload.length });

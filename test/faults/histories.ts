@@ -83,6 +83,7 @@ class History {
     this.#maxActs = names.length > 4 ? MAX_CROWD_ACTS : 1;
     this.#slowPart = random.pick([0, 0, 0, 0.002, 0.02]);
     this.#ledger = new Ledger(names, this.#settings.ttlMode);
+    this.#disk.onFault = (path) => (this.#ledger.hasFailedIndex ||= path.endsWith(".idx"));
     const isLimited = this.#settings.retention !== KEEP_ALL;
     const whims = (this.#whims = new Random(seed + 0.25 * 2 ** 32));
     this.#cutsAtAnswers = whims.chance(0.3);

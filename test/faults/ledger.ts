@@ -20,6 +20,8 @@ export class Ledger {
   faultInjected = false;
   /** Whether it was full in this life. */
   sawFull = false;
+  /** Whether the disk failed to read an index, or to write one: reads may end within an append from then on. */
+  hasFailedIndex = false;
   readonly names: readonly Name[];
   readonly #ttlMode: TtlMode;
   readonly holders: Holders;

@@ -105,7 +105,8 @@ export class Readers {
   /** A read of bytes ended where an append did: the next one's mark follows, or as much of it as comes before a fork's point. */
   async #checkEnd(process: RunningProcess, incarnation: Incarnation, stream: Stream, end: number): Promise<void> {
     const { owner, limit } = incarnation.ownerAt(end - 1);
-    if (owner === null || end === limit || this.#parts.ledger.names.some(({ hasLostIndex }) => hasLostIndex)) return;
+    const { hasFailedIndex, names } = this.#parts.ledger;
+    if (owner === null || end === limit || hasFailedIndex || names.some(({ hasLostIndex }) => hasLostIndex)) return;
     const next = await this.#unlessGone(process, incarnation, stream, readOf(stream, end, 1), end);
     const markLength = Math.min(9, limit - end);
     must(

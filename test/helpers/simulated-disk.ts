@@ -61,6 +61,8 @@ export class SimulatedDisk {
   /** `null` while none takes longer than the others. */
   slow: SlowCalls | null = null;
   trace: ((line: string) => void) | null = null;
+  /** Told of the path of each call that is made to fail. */
+  onFault: ((path: string) => void) | null = null;
 
   constructor(seed: number) {
     this.#random = new Random(seed);
@@ -169,6 +171,7 @@ export class SimulatedDisk {
       let answer: () => void;
       try {
         if (code !== null) {
+          this.onFault?.(call.path);
           if (this.#random.chance(0.5)) call.partly?.();
           throw new SystemError(code, call.name, call.path);
         }

@@ -18,7 +18,7 @@ interface Room {
   readonly may: readonly string[];
 }
 
-/** The rooms of design.md, and what each may import. */
+/** The rooms of docs/architecture.md, and what each may import. */
 const ROOMS: readonly Room[] = [
   { room: "bin/", may: ["bin/", "dist/cli/main.js"] },
   ...OFFLINE.map((room) => ({ room, may: ["src/cli/", "src/storage/", ...LEAVES] })),
@@ -120,7 +120,10 @@ function wrongWays(tree: Tree): Offence[] {
     const room = ROOMS.find(({ room }) => isIn(file.path, room));
     if (room === undefined)
       return [
-        { at: `${file.path}:1`, says: "is in no room of design.md: move it into one, or give the room a line in test/tidy/imports.ts" },
+        {
+          at: `${file.path}:1`,
+          says: "is in no room of docs/architecture.md: move it into one, or give the room a line in test/tidy/imports.ts",
+        },
       ];
     return importsOf(file).flatMap(({ specifier, line }) => {
       if (!specifier.startsWith(".") || room.may.some((allowed) => isIn(targetOf(file, specifier), allowed))) return [];

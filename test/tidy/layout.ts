@@ -16,7 +16,7 @@ const VAGUE_NAMES = /^(utils?|helpers?|managers?|misc|common)$/;
 /** The measures of what lies where. */
 export const LAYOUT_CHECKS: readonly Check[] = [
   {
-    title: "the top level holds only what design.md names",
+    title: "the top level holds only what docs/architecture.md names",
     find: strayTopLevel,
     planted: { "notes.txt": "", "lib/a.ts": "", "lib/b.ts": "", "package.jsonc": "" },
     found: ["notes.txt:1", "lib:1", "package.jsonc:1"],

@@ -37,7 +37,8 @@ export interface SseReaderOptions {
 
 /**
  * About how many bytes of the backlog go into one event: the cost of a reader that does not read. At least one
- * character's. Only here is a longer append of text cut: clients can join it again, and encoding its lines takes long.
+ * character's. A longer append comes whole; one of text that is longer than a chunk is cut, and only here: clients can
+ * join it again, and to encode its lines takes long.
  */
 const BACKLOG_EVENT_BYTES = 64 * 1024;
 const MIN_EVENT_BYTES = 4;
@@ -179,10 +180,11 @@ export class SseReader {
   }
 
   async #readBacklog(): Promise<void> {
-    const chunkBytes = Math.max(MIN_EVENT_BYTES, Math.min(BACKLOG_EVENT_BYTES, this.#context.settings.chunkBytes));
+    const chunkBytes = Math.max(MIN_EVENT_BYTES, this.#context.settings.chunkBytes);
+    const eventBytes = Math.min(BACKLOG_EVENT_BYTES, chunkBytes);
     const longestBytes = hasWholeAppends(this.#stream) ? Infinity : chunkBytes;
     while (this.#state === "reading") {
-      const chunk = await this.#stream.read(this.#next, chunkBytes, undefined, longestBytes);
+      const chunk = await this.#stream.read(this.#next, eventBytes, undefined, longestBytes);
       if (this.#state === "reading") this.#sendChunk(chunk);
     }
   }

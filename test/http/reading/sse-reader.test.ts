@@ -132,6 +132,18 @@ describe("the backlog of an SSE connection", () => {
     assert.ok((await next()).equals(after));
   });
 
+  test("has an append of text up to the length of a chunk in one event, also of those that were there before", async (context) => {
+    const server = await startServer(context, { chunkBytes: 300_000 });
+    const [before, longer] = ["x".repeat(290_000), "y".repeat(310_000)];
+    await server.send("PUT", "a", { headers: TEXT, body: before });
+    await server.send("POST", "a", { headers: TEXT, body: longer });
+    const reader = await follow(server, "a?live=sse&offset=-1");
+    assert.equal((await nextPair(reader)).data, before);
+    let rest = "";
+    while (rest.length < longer.length) rest += (await nextPair(reader)).data ?? "";
+    assert.equal(rest, longer);
+  });
+
   test("is not cut inside a character or a line end, however small the chunks", async (context) => {
     const server = await startServer(context, { chunkBytes: 1 });
     const text = "a€b\r\n\r\n🎈c\rd\n";

@@ -7,7 +7,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 const root = join(import.meta.dirname, "../..");
-const INTERFACE = testsIn("test/http", "test/http/handlers");
+const INTERFACE = testsIn("test/http");
 /** What is run, and the module that prepares it. */
 const RUNS = [
   { title: "as it is", tests: ["test/server.test.ts", ...INTERFACE, ...testsIn("test/fuzz", "test/cli")], prepared: [] },
@@ -24,7 +24,7 @@ function isOfOnePath(file) {
 }
 
 function testsIn(...folders) {
-  const files = folders.flatMap((folder) => readdirSync(join(root, folder)).map((name) => join(folder, name)));
+  const files = folders.flatMap((folder) => readdirSync(join(root, folder), { recursive: true }).map((name) => join(folder, name)));
   return files.filter((file) => file.endsWith(".test.ts"));
 }
 

@@ -5,7 +5,7 @@ import { Layout } from "../../src/storage/file/format/layout.js";
 import { Journal, type JournalListener, type JournalOptions } from "../../src/storage/file/journal/journal.js";
 import type { JournalEntry } from "../../src/storage/file/journal/journal-entry.js";
 import { EngineState, type EngineParts } from "../../src/storage/file/disk/engine-state.js";
-import { Room } from "../../src/storage/file/disk/disk-space.js";
+import { DiskSpace } from "../../src/storage/file/disk/disk-space.js";
 import { RecordKind } from "../../src/storage/file/format/record.js";
 import { streamFiles, type StreamFiles } from "../../src/storage/file/segments/stream-files.js";
 import type { AppendRecord, Settlement } from "../../src/storage/storage.js";
@@ -21,7 +21,7 @@ export interface FileRooms extends StreamFiles {
   readonly state: EngineState;
   readonly layout: Layout;
   readonly files: WatchedFiles;
-  readonly room: Room;
+  readonly diskSpace: DiskSpace;
   readonly clock: ManualClock;
   readonly log: readonly LogLine[];
   readonly faults: readonly Error[];
@@ -39,7 +39,7 @@ export interface FileRooms extends StreamFiles {
 /** Ends the rooms' engine; resolves when the trash does nothing more. */
 export async function ended({ state, trash }: FileRooms): Promise<void> {
   state.stop();
-  await trash.settled();
+  await trash.idle();
 }
 
 /** A journal that knows its listener before it is opened. */
@@ -69,7 +69,7 @@ export function fileRooms(clock = new ManualClock()): FileRooms {
   const parts = { files, layout, clock, log, state };
   const own = streamFiles(parts, { ...SMALL, threads: 8 });
   const { cache } = own;
-  const room = new Room(parts);
+  const diskSpace = new DiskSpace(parts);
   let made = 0;
   let batch = 0;
   return {
@@ -78,7 +78,7 @@ export function fileRooms(clock = new ManualClock()): FileRooms {
     layout,
     files,
     ...own,
-    room,
+    diskSpace,
     clock,
     log: lines,
     faults,
@@ -101,7 +101,7 @@ export function fileRooms(clock = new ManualClock()): FileRooms {
         ...more,
       };
       const options = {
-        room,
+        diskSpace,
         directoryId: Buffer.from("01234567"),
         fsync: false,
         fileBytes: SMALL.journalBytes,

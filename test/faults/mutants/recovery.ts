@@ -75,9 +75,9 @@ export const RECOVERY_MUTANTS: readonly Mutant[] = [
   {
     fault: "a directory is moved away before the deletion is durable",
     file: "storage/file/file-storage.ts",
-    code: "return this.#references.delete(ownStream(stored), this.#damage.forgetting(stored.name, settle));",
+    code: "return this.#forkTies.delete(ownStream(stored), this.#damageLog.forgetting(stored.name, settle));",
     becomes:
-      "this.#trash.take(ownStream(stored));\n    return this.#references.delete(ownStream(stored), this.#damage.forgetting(stored.name, settle));",
+      "this.#trash.take(ownStream(stored));\n    return this.#forkTies.delete(ownStream(stored), this.#damageLog.forgetting(stored.name, settle));",
     seed: 18,
   },
   {

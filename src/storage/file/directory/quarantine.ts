@@ -11,7 +11,7 @@ export interface RefusalOptions {
 }
 
 /** Keeps what is not what was written under `damaged/`, at the place that it had. Nothing there is ever overwritten. */
-export class Damaged {
+export class Quarantine {
   readonly #files: Files;
   readonly #layout: Layout;
 

@@ -9,12 +9,12 @@ import type { JournalEntry } from "./journal-entry.js";
 import type { JournalFile } from "./journal-file.js";
 import { JournalRefusal } from "./journal-refusal.js";
 import { JournalSupply } from "./journal-supply.js";
-import type { Lack, Room } from "../disk/disk-space.js";
+import type { Lack, DiskSpace } from "../disk/disk-space.js";
 import { takeBack, type SentFrame } from "./sent-frame.js";
 
 /** What a journal works with beside what all parts do. */
 export interface JournalOptions {
-  readonly room: Room;
+  readonly diskSpace: DiskSpace;
   readonly directoryId: Buffer;
   /** Whether what the file system says is synced is on disk. */
   readonly fsync: boolean;
@@ -310,7 +310,7 @@ export class Journal {
 
   #lackFrame(entries: JournalEntry[], lack: Lack): void {
     this.#refusal.begin("frame-room");
-    this.#options.room.lacked(lack);
+    this.#options.diskSpace.lacked(lack);
     this.#fail(entries, "storage-full");
   }
 

@@ -1,5 +1,5 @@
 import type { Position } from "../../storage.js";
-import type { Damaged } from "../directory/quarantine.js";
+import type { Quarantine } from "../directory/quarantine.js";
 import { readWhole, replaceFile, type Files } from "../disk/files.js";
 import { lossesPath, sidecarPath, type Layout } from "../format/layout.js";
 import { decodeLosses, encodeLosses, type AcceptedLoss } from "../survey/losses.js";
@@ -11,7 +11,7 @@ import { lostSegments, type CheckedStream, type LostSegment } from "../survey/st
 export interface AcceptanceOptions {
   readonly files: Files;
   readonly layout: Layout;
-  readonly damaged: Damaged;
+  readonly quarantine: Quarantine;
   readonly nowMs: number;
   /** The journal's last batch: nothing before it is asked for again. */
   readonly lastBatch: number;
@@ -31,13 +31,13 @@ export interface Acceptance {
  * refused.
  */
 export async function acceptanceOf(options: AcceptanceOptions, checked: CheckedStream): Promise<Acceptance | string> {
-  const { layout, damaged } = options;
+  const { layout, quarantine } = options;
   const { directory, name, refusal } = checked;
-  const kept = await keptSidecar(damaged, layout, directory);
+  const kept = await keptSidecar(quarantine, layout, directory);
   if (kept === null || kept.claimed) {
     return {
       what: "give it up, as its loss is accepted: nothing of it is left, and its name is free",
-      run: async () => void (await damaged.move(directory)),
+      run: async () => void (await quarantine.move(directory)),
     };
   }
   const lost = await lostSegments(
@@ -52,13 +52,13 @@ export async function acceptanceOf(options: AcceptanceOptions, checked: CheckedS
   const { tail } = state;
   state.closed ||= options.isSource(sidecar.id);
   const run = async (): Promise<void> => {
-    for (const { path, state } of dropped) if (state === "wrong") await damaged.move(path);
+    for (const { path, state } of dropped) if (state === "wrong") await quarantine.move(path);
     await noteAccepted(options, directory, sidecar, {
       position: tail,
       reason: refusal ?? "",
       acceptedAtMs: options.nowMs,
     });
-    await damaged.replaceSidecar(directory, encodeSidecar(sidecar));
+    await quarantine.replaceSidecar(directory, encodeSidecar(sidecar));
   };
   const end = state.closed ? "it is closed" : `positions from ${tail} on are given out again`;
   return { what: `serve ${JSON.stringify(name)} again with ${tail} bytes, as its loss is accepted: ${end}`, run };
@@ -68,9 +68,9 @@ export async function acceptanceOf(options: AcceptanceOptions, checked: CheckedS
  * The last sidecar that was kept when the stream was refused: it holds the most of the journal. `null` when there is
  * none.
  */
-export async function keptSidecar(damaged: Damaged, layout: Layout, directory: string): Promise<Sidecar | null> {
+export async function keptSidecar(quarantine: Quarantine, layout: Layout, directory: string): Promise<Sidecar | null> {
   let best: Sidecar | null = null;
-  for await (const copy of damaged.copiesOf(sidecarPath(directory))) {
+  for await (const copy of quarantine.copiesOf(sidecarPath(directory))) {
     const read = decodeSidecar(copy);
     if (read.kind !== "sound" || layout.streamDirectory(read.sidecar.name) !== directory) continue;
     if (best === null || read.sidecar.batch >= best.batch) best = read.sidecar;

@@ -3,7 +3,7 @@ import { nameMatcher } from "../../../protocol/name-pattern.js";
 import type { Position } from "../../storage.js";
 import type { Log } from "../../../ops/log.js";
 import { describeDamage } from "../survey/damaged-place.js";
-import { Damaged } from "../directory/quarantine.js";
+import { Quarantine } from "../directory/quarantine.js";
 import { makeShards } from "../directory/directory.js";
 import type { Files } from "../disk/files.js";
 import { mendForks } from "./fork-mending.js";
@@ -12,10 +12,10 @@ import {
   applyKept,
   behindKept,
   isApplicable,
-  settleJournal,
+  replayJournal,
   shortStreams,
   type ShortStream,
-} from "./journal-settlement.js";
+} from "./journal-replay.js";
 import { surveyJournal, surveyKept, type Survey } from "../survey/journal-survey.js";
 import { ownSidecar, type JournaledStream } from "../survey/journaled-stream.js";
 import { lossesPath, sidecarPath, type Layout } from "../format/layout.js";
@@ -79,7 +79,7 @@ const REFUSE = "refuse the stream";
 
 class Repair {
   readonly #options: RepairOptions;
-  readonly #damaged: Damaged;
+  readonly #quarantine: Quarantine;
   readonly #counts = { done: 0, "to do": 0, left: 0 };
   #relations: ForkRelations;
   /** Whose loss is accepted, and which of these patterns a refused stream was found for. */
@@ -95,7 +95,7 @@ class Repair {
   constructor(options: RepairOptions) {
     this.#options = options;
     this.#accepting = (options.acceptLoss ?? []).map((pattern) => ({ pattern, matches: nameMatcher(pattern) }));
-    this.#damaged = new Damaged(options.files, options.layout);
+    this.#quarantine = new Quarantine(options.files, options.layout);
     this.#relations = new ForkRelations(options.layout);
   }
 
@@ -143,7 +143,7 @@ class Repair {
       const journaled = facts.present.get(directory);
       const checked = await this.#check(directory, 0, false);
       const refused =
-        checked.refusal === null ? null : await keptSidecar(this.#damaged, this.#options.layout, directory);
+        checked.refusal === null ? null : await keptSidecar(this.#quarantine, this.#options.layout, directory);
       const own = journaled === undefined ? null : ownSidecar(journaled);
       const known = facts.factsIn(
         directory,
@@ -288,8 +288,8 @@ class Repair {
   }
 
   async #replaceSidecar({ directory, sidecarBytes }: CheckedStream, bytes: Buffer): Promise<void> {
-    if (sidecarBytes !== null) await this.#damaged.copy(sidecarPath(directory), sidecarBytes);
-    await this.#damaged.replaceSidecar(directory, bytes);
+    if (sidecarBytes !== null) await this.#quarantine.copy(sidecarPath(directory), sidecarBytes);
+    await this.#quarantine.replaceSidecar(directory, bytes);
   }
 
   async #repairOwner(checked: CheckedStream, journaled: JournaledStream | undefined, survey: Survey): Promise<void> {
@@ -308,13 +308,13 @@ class Repair {
     const path = lossesPath(directory);
     if (accepted === null)
       await this.#step(name, path, `set it aside: ${findings.find(({ file }) => file === path)?.problem}`, () =>
-        this.#damaged.move(path),
+        this.#quarantine.move(path),
       );
   }
 
   async #setClaimAside(directory: string, sidecar: Sidecar): Promise<Sidecar> {
     await this.#step(sidecar.name, directory, "set it aside: it was taken for a stream that was never created", () =>
-      this.#damaged.move(directory),
+      this.#quarantine.move(directory),
     );
     return sidecar;
   }
@@ -329,7 +329,14 @@ class Repair {
     const ids = new Set(behind.map(({ identity }) => identity.id));
     if (apply)
       await applyKept(
-        { files, layout, directoryId, log, damaged: this.#damaged, isSource: (id) => this.#relations.isSource(id) },
+        {
+          files,
+          layout,
+          directoryId,
+          log,
+          quarantine: this.#quarantine,
+          isSource: (id) => this.#relations.isSource(id),
+        },
         kept,
         ids,
         survey.highestBatch,
@@ -358,8 +365,15 @@ class Repair {
     const { files, layout, directoryId, log, apply } = this.#options;
     const decisions = { short, lastBatch: survey.highestBatch };
     const left = apply
-      ? await settleJournal(
-          { files, layout, directoryId, log, damaged: this.#damaged, isSource: (id) => this.#relations.isSource(id) },
+      ? await replayJournal(
+          {
+            files,
+            layout,
+            directoryId,
+            log,
+            quarantine: this.#quarantine,
+            isSource: (id) => this.#relations.isSource(id),
+          },
           survey,
           decisions,
         )
@@ -402,13 +416,16 @@ class Repair {
     if (found === null) return;
     const gone = lostIndexes.filter(({ state }) => state !== "unreadable");
     const sidecar = withoutIndexes(found, gone);
-    if (gone.length > 0 && this.#options.apply) await this.#damaged.replaceSidecar(directory, encodeSidecar(sidecar));
+    if (gone.length > 0 && this.#options.apply)
+      await this.#quarantine.replaceSidecar(directory, encodeSidecar(sidecar));
     for (const { start, path, state, problem } of lostIndexes) {
       const what = `do without it: reads of what is in the segment at ${start} may end within an append`;
       // What can't be read now is not lost.
       if (state === "unreadable") this.#say("left", name, path, problem);
       else
-        await this.#step(name, path, what, () => (state === "missing" ? Promise.resolve() : this.#damaged.move(path)));
+        await this.#step(name, path, what, () =>
+          state === "missing" ? Promise.resolve() : this.#quarantine.move(path),
+        );
     }
     for (const segment of lost) {
       const sharers = this.#relations.sharersOf(sidecar.id, segment.start, segment.start + segment.length);
@@ -416,7 +433,7 @@ class Repair {
       const outlook = segment.state === "unreadable" ? "out of reach" : "lost until it is put back from a copy";
       this.#say("left", name, segment.path, `${outlook}: ${segment.problem}${shared}`);
       if (segment.state === "wrong")
-        await this.#step(name, segment.path, "set it aside", () => this.#damaged.move(segment.path));
+        await this.#step(name, segment.path, "set it aside", () => this.#quarantine.move(segment.path));
     }
     const last = sidecar.segments.at(-1);
     // What can't be read now is not lost.
@@ -424,7 +441,9 @@ class Repair {
     if (!isLastLost || sidecar.state.closed) return;
     const what = `${this.#refusal(sidecar.id)}, and keep its sidecar: what is appended to a damaged segment could not be read again`;
     await this.#step(name, sidecarPath(directory), what, () =>
-      this.#damaged.refuse(directory, "its last segment is lost", { isSource: this.#relations.isSource(sidecar.id) }),
+      this.#quarantine.refuse(directory, "its last segment is lost", {
+        isSource: this.#relations.isSource(sidecar.id),
+      }),
     );
     this.#planRefusal(directory, sidecar.name);
   }
@@ -458,7 +477,7 @@ class Repair {
       const { directory } = checked;
       if (checked.refusal === null || !this.#isAccepted(checked.name)) continue;
       const acceptance = await acceptanceOf(
-        { files, layout, damaged: this.#damaged, nowMs, lastBatch, isSource },
+        { files, layout, quarantine: this.#quarantine, nowMs, lastBatch, isSource },
         checked,
       );
       if (typeof acceptance === "string")
@@ -474,7 +493,7 @@ class Repair {
     }
   }
 
-  /** What {@link Damaged.refuse} does. */
+  /** What {@link Quarantine.refuse} does. */
   #refusal(id: string): string {
     return this.#relations.isSource(id) ? "close the stream, which its forks need" : REFUSE;
   }

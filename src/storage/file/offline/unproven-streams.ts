@@ -1,5 +1,5 @@
 import { mayHaveLost } from "../survey/damaged-place.js";
-import { isApplicable, shortStreams, type ShortStream } from "./journal-settlement.js";
+import { isApplicable, shortStreams, type ShortStream } from "./journal-replay.js";
 import type { Survey } from "../survey/journal-survey.js";
 import { ownSidecar } from "../survey/journaled-stream.js";
 import type { Position } from "../../storage.js";

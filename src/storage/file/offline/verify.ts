@@ -11,7 +11,7 @@ import {
   sidecarPath,
   type Layout,
 } from "../format/layout.js";
-import { behindKept } from "./journal-settlement.js";
+import { behindKept } from "./journal-replay.js";
 import { newerThanJournal } from "../directory/catalog.js";
 import { describeDamage } from "../survey/damaged-place.js";
 import { surveyJournal, surveyKept, type Survey } from "../survey/journal-survey.js";

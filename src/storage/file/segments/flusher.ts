@@ -45,7 +45,7 @@ export class Flusher {
   /** The stream has bytes in memory that no segment has. */
   add(stream: FileStream): void {
     this.#keep(stream);
-    if (this.#isDue && !this.#retry.isPending) this.#begin();
+    if (this.#isDue && !this.#retry.isPending) this.#flushSoon();
   }
 
   /** Forgets what memory holds of a stream: it is written, or never will be, and nobody reads it there any more. */
@@ -77,7 +77,7 @@ export class Flusher {
     return this.#cache.unwrittenBytes > this.#flushAtBytes || this.#cache.isOverfull;
   }
 
-  #begin(): void {
+  #flushSoon(): void {
     if (this.#flushing || !this.#state.isRunning) return;
     this.#flushing = true;
     this.#flush().then(
@@ -110,6 +110,7 @@ export class Flusher {
     this.#flushing = false;
     if (!isPassing(error)) return this.#state.fail(error);
     this.#trouble = error;
-    if (this.#state.isRunning) this.#retry.after(isBusy(error) ? BUSY_RETRY_MS : FULL_RETRY_MS, () => this.#begin());
+    if (this.#state.isRunning)
+      this.#retry.after(isBusy(error) ? BUSY_RETRY_MS : FULL_RETRY_MS, () => this.#flushSoon());
   }
 }

@@ -1,7 +1,7 @@
 import { EventEmitter } from "node:events";
 import { DamagedStreamError, StorageBusyError, type MaybePromise } from "../../storage.js";
 import { readSidecar } from "../directory/catalog.js";
-import type { Damage } from "./damage-log.js";
+import type { DamageLog } from "./damage-log.js";
 import { FileStream } from "../memory/file-stream.js";
 import type { EngineParts } from "../disk/engine-state.js";
 import { isPassing } from "../disk/files.js";
@@ -22,7 +22,7 @@ export interface StreamLoaderOptions {
   readonly streams: Map<string, FileStream>;
   readonly unopened: UnopenedStreams;
   readonly trash: Trash;
-  readonly damage: Damage;
+  readonly damageLog: DamageLog;
   readonly journal: { readonly lastBatch: number };
 }
 
@@ -66,7 +66,7 @@ export class StreamLoader extends EventEmitter<LoaderEvents> {
    * StorageBusyError.
    */
   async find(name: string): Promise<FileStream | null> {
-    return this.#options.streams.get(name) ?? (this.#loads.get(name) ?? this.#begin(name)).found;
+    return this.#options.streams.get(name) ?? (this.#loads.get(name) ?? this.#startLoad(name)).found;
   }
 
   /** The stream is gone, or its files have all of it: it is no longer in memory. */
@@ -79,7 +79,7 @@ export class StreamLoader extends EventEmitter<LoaderEvents> {
     if (streams.get(name) === stream) streams.delete(name);
   }
 
-  #begin(name: string): Load {
+  #startLoad(name: string): Load {
     const load = { isStale: false, found: this.#load(name).finally(() => this.#loads.delete(name)) };
     this.#loads.set(name, load);
     return load;
@@ -123,9 +123,9 @@ export class StreamLoader extends EventEmitter<LoaderEvents> {
   }
 
   async #take(directory: string, read: Sidecar | DamagedStreamError | null): Promise<FileStream | null> {
-    const { streams, trash, damage } = this.#options;
+    const { streams, trash, damageLog } = this.#options;
     if (read === null) return null;
-    if (read instanceof DamagedStreamError) throw damage.told(read);
+    if (read instanceof DamagedStreamError) throw damageLog.told(read);
     if (read.claimed) {
       // Its creation never became durable, or the next start shows that it did.
       if (this.#parts.state.failure === null) await trash.discard(directory, `${read.id}-unborn`, true);

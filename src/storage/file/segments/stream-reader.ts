@@ -6,7 +6,7 @@ import {
   type MaybePromise,
   type Position,
 } from "../../storage.js";
-import type { Damage } from "./damage-log.js";
+import type { DamageLog } from "./damage-log.js";
 import type { Neighbours } from "../format/append-index.js";
 import type { FileStream } from "../memory/file-stream.js";
 import { IndexReader } from "./index-reader.js";
@@ -20,7 +20,7 @@ import type { TailCache } from "../memory/tail-cache.js";
 export interface StreamReaderOptions {
   readonly pool: SegmentPool;
   readonly cache: TailCache;
-  readonly damage: Damage;
+  readonly damageLog: DamageLog;
   readonly log: Log;
 }
 
@@ -76,7 +76,7 @@ export class StreamReader {
     const { owner, to } = fork.lineage.at(from);
     const { tail } = owner.state;
     if (from >= tail)
-      throw this.#options.damage.told(
+      throw this.#options.damageLog.told(
         new DamagedStreamError(
           owner.name,
           sidecarPath(owner.directory),
@@ -95,11 +95,13 @@ export class StreamReader {
 
   /** Reads from the stream's own files, and what is on its way to them. */
   #readOwn(stream: FileStream, from: Position, maxBytes: number, allocate?: Allocate): MaybePromise<Buffer> {
-    const { pool, cache, damage } = this.#options;
+    const { pool, cache, damageLog } = this.#options;
     const { cached } = stream;
     if (stream.damage !== null) throw stream.damage;
     if (from < cached.start)
-      return damage.telling(readThrough(pool, cache, stream, from, Math.min(maxBytes, cached.start - from), allocate));
+      return damageLog.telling(
+        readThrough(pool, cache, stream, from, Math.min(maxBytes, cached.start - from), allocate),
+      );
     cache.used(stream);
     return cached.read(from, maxBytes);
   }

@@ -116,7 +116,7 @@ export class Trash {
   }
 
   /** Resolves when the moves and the removal that are under way have ended, once the engine is over. */
-  async settled(): Promise<void> {
+  async idle(): Promise<void> {
     await Promise.allSettled(this.#moving.values());
     await this.#emptying;
   }

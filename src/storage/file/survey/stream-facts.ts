@@ -1,6 +1,6 @@
 import type { ForkOrigin, Position } from "../../storage.js";
 import { readSidecarIn } from "../directory/catalog.js";
-import { Damaged } from "../directory/quarantine.js";
+import { Quarantine } from "../directory/quarantine.js";
 import type { Files } from "../disk/files.js";
 import type { Survey } from "./journal-survey.js";
 import type { JournaledStream } from "./journaled-stream.js";
@@ -129,7 +129,7 @@ export async function idsOf(
   journaled: JournaledStream | undefined,
 ): Promise<string[]> {
   const ids = [journaled?.identity.id, writtenId(checked.sidecarBytes)];
-  for await (const copy of new Damaged(files, layout).copiesOf(sidecarPath(checked.directory)))
+  for await (const copy of new Quarantine(files, layout).copiesOf(sidecarPath(checked.directory)))
     ids.push(writtenId(copy));
   return ids.filter((id) => id !== undefined);
 }

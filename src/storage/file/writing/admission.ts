@@ -14,18 +14,18 @@ import { emptyChange } from "../journal/frame-encoder.js";
 import type { Journal } from "../journal/journal.js";
 import type { JournalEntry } from "../journal/journal-entry.js";
 import { RecordKind, type RecordKindCode } from "../format/record.js";
-import type { Room } from "../disk/disk-space.js";
+import type { DiskSpace } from "../disk/disk-space.js";
 import type { SegmentWriter } from "../segments/segment-writer.js";
 import type { TailCache } from "../memory/tail-cache.js";
 
-/** What the intake works with. Sizes in bytes. */
-export interface IntakeOptions {
+/** What the admission works with. Sizes in bytes. */
+export interface AdmissionOptions {
   readonly journal: Journal;
   readonly writer: SegmentWriter;
   readonly cache: TailCache;
   readonly segmentRoll: SegmentRoll;
   readonly flusher: Pick<Flusher, "lacksRoom" | "isBusy">;
-  readonly room: Room;
+  readonly diskSpace: DiskSpace;
   /** A payload of this size goes to its segment first, past the journal. */
   readonly bypassBytes: number;
   readonly tailCacheBytes: number;
@@ -45,14 +45,14 @@ const VOID_GENERATION = -1;
  * Takes changes in and brings them to the journal, a stream's in the order of their positions: what comes behind a
  * large payload on its way to a segment waits for it.
  */
-export class Intake {
+export class Admission {
   readonly #state: EngineState;
-  readonly #options: IntakeOptions;
+  readonly #options: AdmissionOptions;
   readonly #maxUnwrittenBytes: number;
   /** Payload on its way to a segment, or behind such in its stream. */
   #heldBytes = 0;
 
-  constructor({ state }: EngineParts, options: IntakeOptions) {
+  constructor({ state }: EngineParts, options: AdmissionOptions) {
     this.#state = state;
     this.#options = options;
     this.#maxUnwrittenBytes = Math.max(options.tailCacheBytes, MIN_UNWRITTEN_LIMIT_BYTES);
@@ -74,9 +74,10 @@ export class Intake {
    * come.
    */
   get trouble(): string | null {
-    const { journal, room, flusher } = this.#options;
+    const { journal, diskSpace, flusher } = this.#options;
     const { rejection } = journal.refusal;
-    if (room.isFull || rejection === "storage-full" || (flusher.lacksRoom && this.#isBehind)) return "the disk is full";
+    if (diskSpace.isFull || rejection === "storage-full" || (flusher.lacksRoom && this.#isBehind))
+      return "the disk is full";
     return rejection === "overloaded" || (flusher.isBusy && this.#isBehind) ? "no more files can be opened" : null;
   }
 
@@ -211,7 +212,10 @@ export class Intake {
     const how = settlementOf(error);
     if (how === "storage-unavailable") this.#state.fail(error);
     if (how === "storage-full")
-      this.#options.room.lacked({ position: entry.position - entry.segmentStart, length: entry.change.payload.length });
+      this.#options.diskSpace.lacked({
+        position: entry.position - entry.segmentStart,
+        length: entry.change.payload.length,
+      });
     // What was handed in before it settles first, as the order of the calls wants; what comes behind is held until
     // then.
     this.#options.journal.enqueue(

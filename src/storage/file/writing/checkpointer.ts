@@ -69,7 +69,7 @@ export class Checkpointer {
   }
 
   /** Resolves when all files are done, or left to the next start. */
-  settled(): Promise<void> {
+  idle(): Promise<void> {
     return this.#last;
   }
 

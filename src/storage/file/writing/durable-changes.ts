@@ -3,7 +3,7 @@ import type { FileStream } from "../memory/file-stream.js";
 import type { Flusher } from "../segments/flusher.js";
 import { applyRecord, type Consequences } from "../journal/apply-record.js";
 import type { JournalEntry } from "../journal/journal-entry.js";
-import type { References } from "./fork-ties.js";
+import type { ForkTies } from "./fork-ties.js";
 import type { StreamLoader } from "../segments/stream-loader.js";
 import type { TailCache } from "../memory/tail-cache.js";
 import type { Trash } from "../segments/trash.js";
@@ -13,7 +13,7 @@ export interface DurableChangesOptions {
   readonly loader: Pick<StreamLoader, "leave">;
   readonly cache: TailCache;
   readonly flusher: Flusher;
-  readonly references: References;
+  readonly forkTies: ForkTies;
   readonly trash: Pick<Trash, "take">;
 }
 
@@ -63,19 +63,19 @@ export class DurableChanges implements Consequences<FileStream, JournalEntry> {
   }
 
   unlinked(stream: FileStream): void {
-    this.#options.references.collect(stream);
+    this.#options.forkTies.collect(stream);
   }
 
   softDeleted(stream: FileStream): void {
     stream.observer?.deleted();
-    this.#options.references.collect(stream);
+    this.#options.forkTies.collect(stream);
   }
 
   deleted(stream: FileStream): void {
-    const { loader, flusher, references, trash } = this.#options;
+    const { loader, flusher, forkTies, trash } = this.#options;
     stream.deleted = true;
     trash.take(stream);
-    references.drop(stream);
+    forkTies.drop(stream);
     loader.leave(stream);
     flusher.drop(stream);
     stream.observer?.deleted();

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { Damaged } from "../../../../src/storage/file/directory/quarantine.js";
+import { Quarantine } from "../../../../src/storage/file/directory/quarantine.js";
 import { Layout, lossesPath, sidecarPath } from "../../../../src/storage/file/format/layout.js";
 import { acceptanceOf, type Acceptance } from "../../../../src/storage/file/offline/loss-acceptance.js";
 import { decodeLosses } from "../../../../src/storage/file/survey/losses.js";
@@ -24,12 +24,12 @@ async function refused(): Promise<Refused> {
   await storage.close();
   const files = new WatchedFiles();
   const layout = new Layout(dir);
-  const damaged = new Damaged(files, layout);
+  const quarantine = new Quarantine(files, layout);
   const directory = layout.streamDirectory("s");
-  await damaged.refuse(directory, "it may have lost its end", { batch: 50 });
+  await quarantine.refuse(directory, "it may have lost its end", { batch: 50 });
   const accept = async (isSource = false): Promise<Acceptance | string> => {
     const checked = await checkStream({ files, layout, trimmedTo: 0, readSegments: false, onBytes: () => undefined }, directory);
-    return acceptanceOf({ files, layout, damaged, nowMs: 77, lastBatch: 60, isSource: () => isSource }, checked);
+    return acceptanceOf({ files, layout, quarantine, nowMs: 77, lastBatch: 60, isSource: () => isSource }, checked);
   };
   return { directory, accept };
 }
@@ -91,7 +91,7 @@ describe("an accepted loss", () => {
     const { directory, accept } = await refused();
     const before = readFileSync(sidecarPath(directory));
     await run(await accept());
-    await new Damaged(new WatchedFiles(), new Layout(join(directory, "../../.."))).replaceSidecar(directory, before);
+    await new Quarantine(new WatchedFiles(), new Layout(join(directory, "../../.."))).replaceSidecar(directory, before);
     await run(await accept());
     const losses = decodeLosses(readFileSync(lossesPath(directory)));
     assert.equal(typeof losses === "string" ? 0 : losses.accepted.length, 1);

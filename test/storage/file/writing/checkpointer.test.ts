@@ -244,7 +244,7 @@ describe("a checkpoint", () => {
     const file = seal(1, [stream]);
     void made.add(file);
     rooms.state.end();
-    await made.settled();
+    await made.idle();
     assert.ok(existsSync(file.path));
     assert.deepEqual(faults, []);
     rooms.files.gate = null;
@@ -282,7 +282,7 @@ describe("a checkpoint", () => {
     await rooms.files.idle();
     rooms.files.gate = null;
     rooms.state.end();
-    await made.settled();
+    await made.idle();
     assert.ok(!existsSync(file.path));
     await end();
   });

@@ -1,6 +1,6 @@
 import { systemClock } from "../../../ops/clock.js";
 import type { Log } from "../../../ops/log.js";
-import type { Damaged } from "../directory/quarantine.js";
+import type { Quarantine } from "../directory/quarantine.js";
 import type { FileStream } from "../memory/file-stream.js";
 import { encodeBinding } from "../journal/frame-encoder.js";
 import { EngineState } from "../disk/engine-state.js";
@@ -14,12 +14,12 @@ import { recover } from "../recovery/recovery.js";
 import type { SegmentWriter } from "../segments/segment-writer.js";
 import { streamFiles } from "../segments/stream-files.js";
 
-/** What a settlement works with. */
-export interface SettlementOptions {
+/** What a replay works with. */
+export interface ReplayOptions {
   readonly files: Files;
   readonly layout: Layout;
   readonly directoryId: Buffer;
-  readonly damaged: Damaged;
+  readonly quarantine: Quarantine;
   /** Whether the stream of this id has forks. */
   readonly isSource: (id: string) => boolean;
   readonly log: Log;
@@ -35,7 +35,7 @@ export interface ShortStream {
   readonly isLostWithAll: boolean;
 }
 
-/** What a settlement decides. */
+/** What a replay decides. */
 export interface Decisions {
   /** The streams that are refused from now on. */
   readonly short: readonly ShortStream[];
@@ -89,12 +89,12 @@ function shortStream(stream: JournaledStream): ShortStream {
  * Until the last step the journal stays as it is: when it is damaged no server starts on it, and doing it all again
  * does the same. Returns the streams whose records are kept because their files can't take them.
  */
-export async function settleJournal(
-  options: SettlementOptions,
+export async function replayJournal(
+  options: ReplayOptions,
   survey: Survey,
   { short, lastBatch }: Decisions,
 ): Promise<FileStream[]> {
-  const { files, layout, damaged } = options;
+  const { files, layout, quarantine } = options;
   const isWhole = survey.damages.length === 0 && survey.superseded.size === 0;
   const journal = isWhole ? survey.files : only(survey.files, ({ id }) => !survey.superseded.has(id));
   const left = await applyAll({ ...options, lastBatch }, journal, short);
@@ -111,7 +111,7 @@ export async function settleJournal(
   for (const file of journal) {
     const isWhole = survey.damages.every((damage) => damage.file !== file.path);
     if ((await keepLeft({ ...options, survey }, file, leftIds, isWhole)) === file.path) continue;
-    if (isKept) await damaged.move(file.path);
+    if (isKept) await quarantine.move(file.path);
     else await files.unlink(file.path);
   }
   await files.syncDirectory(layout.journal);
@@ -120,7 +120,7 @@ export async function settleJournal(
 
 /** Keeps what a file has of these streams; returns where, `null` when it has nothing of them. */
 async function keepLeft(
-  { files, layout, damaged, survey }: SettlementOptions & { readonly survey: Survey },
+  { files, layout, quarantine, survey }: ReplayOptions & { readonly survey: Survey },
   { path, sequence, frames, bindings }: SurveyedFile,
   ids: ReadonlySet<string>,
   isWhole: boolean,
@@ -129,7 +129,7 @@ async function keepLeft(
     ids.size === 0 ? [] : keepStreams(withBindings(await frames(), bindings, survey), ({ id }) => ids.has(id));
   if (kept.length === 0) return null;
   const target = layout.keptJournalFile(sequence);
-  if (target === path && !isWhole) await damaged.copy(path, (await readWhole(files, path)) ?? NO_RECORDS);
+  if (target === path && !isWhole) await quarantine.copy(path, (await readWhole(files, path)) ?? NO_RECORDS);
   await writeKept({ files, layout, sequence }, kept);
   return target;
 }
@@ -163,7 +163,7 @@ function withBindings(
  * `lastBatch`.
  */
 export async function applyKept(
-  options: SettlementOptions,
+  options: ReplayOptions,
   kept: Survey,
   ids: ReadonlySet<string>,
   lastBatch: number,
@@ -200,11 +200,11 @@ export function behindKept(kept: Survey, present: Survey): JournaledStream[] {
 
 /** Applies all records, and refuses those that have lost some. */
 async function applyAll(
-  options: SettlementOptions & { readonly lastBatch: number },
+  options: ReplayOptions & { readonly lastBatch: number },
   journal: readonly SurveyedFile[],
   short: readonly ShortStream[],
 ): Promise<FileStream[]> {
-  const { files, layout, directoryId, damaged, log, lastBatch } = options;
+  const { files, layout, directoryId, quarantine, log, lastBatch } = options;
   const shortened = new Set(short.filter((stream) => !stream.isLostWithAll).map(({ directory }) => directory));
   const lost = new Set(short.filter((stream) => stream.isLostWithAll).map(({ directory }) => directory));
   const clock = systemClock();
@@ -227,21 +227,21 @@ async function applyAll(
     if (stream === null || lost.has(stream.directory)) continue;
     // What is before a gap is theirs like everything else.
     if (shortened.has(stream.directory)) stream.damage = null;
-    if (stream.damage === null) await settle(own.writer, stream);
+    if (stream.damage === null) await persist(own.writer, stream);
     // Also where the files only now turn out not to take it.
     if (stream.damage !== null) left.push(stream);
   }
   await own.shards.sync();
   state.stop();
-  await own.trash.settled();
+  await own.trash.idle();
   await own.pool.closeAll();
   if (failed !== null) throw failed;
   for (const { id, directory, reason } of short)
-    await damaged.refuse(directory, reason, { batch: lastBatch, isSource: options.isSource(id) });
+    await quarantine.refuse(directory, reason, { batch: lastBatch, isSource: options.isSource(id) });
   return left;
 }
 
-async function settle(writer: SegmentWriter, stream: FileStream): Promise<void> {
+async function persist(writer: SegmentWriter, stream: FileStream): Promise<void> {
   stream.unreserve();
   await writer.persist(stream);
 }

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { Damaged } from "../../../../src/storage/file/directory/quarantine.js";
-import { settleJournal, shortStreams } from "../../../../src/storage/file/offline/journal-settlement.js";
+import { Quarantine } from "../../../../src/storage/file/directory/quarantine.js";
+import { replayJournal, shortStreams } from "../../../../src/storage/file/offline/journal-replay.js";
 import { surveyJournal } from "../../../../src/storage/file/survey/journal-survey.js";
 import { readMarker } from "../../../../src/storage/file/directory/directory.js";
 import { Layout, sidecarPath } from "../../../../src/storage/file/format/layout.js";
@@ -23,8 +23,8 @@ test("a settled journal holds nothing, counts on, and nothing of it is kept", as
   assert.ok(directoryId !== null);
   const before = await surveyJournal({ files, layout, directoryId });
   assert.deepEqual(shortStreams(before), []);
-  const left = await settleJournal(
-    { files, layout, directoryId, log: keptLog().log, damaged: new Damaged(files, layout), isSource: () => false },
+  const left = await replayJournal(
+    { files, layout, directoryId, log: keptLog().log, quarantine: new Quarantine(files, layout), isSource: () => false },
     before,
     { short: [], lastBatch: before.lastBatch },
   );
@@ -53,8 +53,8 @@ test("records of a stream whose sidecar is spoiled are kept for the next start, 
   const sidecar = sidecarPath(layout.streamDirectory("s"));
   renameSync(sidecar, join(dir, "away"));
   const survey = await surveyJournal({ files, layout, directoryId });
-  const left = await settleJournal(
-    { files, layout, directoryId, log: keptLog().log, damaged: new Damaged(files, layout), isSource: () => false },
+  const left = await replayJournal(
+    { files, layout, directoryId, log: keptLog().log, quarantine: new Quarantine(files, layout), isSource: () => false },
     survey,
     { short: [], lastBatch: survey.lastBatch },
   );

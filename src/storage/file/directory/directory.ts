@@ -7,6 +7,13 @@ import { TOO_FEW_FILES } from "../disk/open-files-limit.js";
 import { decodeFrame, DIRECTORY_ID_BYTES, SECTOR_BYTES } from "../format/record.js";
 import { FORMAT } from "../format/sidecar.js";
 
+/** A data directory, by where it is and by its id. */
+export interface DataDirectory {
+  readonly files: Files;
+  readonly layout: Layout;
+  readonly directoryId: Buffer;
+}
+
 /** A data directory that is ready: `isNew` when it has no marker yet, which is written last. */
 export interface PreparedDirectory {
   readonly id: Buffer;

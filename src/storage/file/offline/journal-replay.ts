@@ -1,29 +1,15 @@
 import { systemClock } from "../../../ops/clock.js";
-import type { Log } from "../../../ops/log.js";
-import type { Quarantine } from "../directory/quarantine.js";
 import type { FileStream } from "../memory/file-stream.js";
 import { encodeBinding } from "../journal/frame-encoder.js";
 import { EngineState } from "../disk/engine-state.js";
-import { readWhole, replaceFile, type Files } from "../disk/files.js";
+import { readWhole, replaceFile } from "../disk/files.js";
 import type { Survey, SurveyedFile } from "../survey/journal-survey.js";
 import { ownSidecar, type JournaledStream } from "../survey/journaled-stream.js";
-import type { Layout } from "../format/layout.js";
 import { decodeRecords, encodeFrame, SECTOR_BYTES, type Frame } from "../format/record.js";
 import { keepStreams, NO_RECORDS, writeKept, type WantedStream } from "../journal/kept-journal.js";
 import { recover } from "../recovery/recovery.js";
-import type { SegmentWriter } from "../segments/segment-writer.js";
 import { streamFiles } from "../segments/stream-files.js";
-
-/** What a replay works with. */
-export interface ReplayOptions {
-  readonly files: Files;
-  readonly layout: Layout;
-  readonly directoryId: Buffer;
-  readonly quarantine: Quarantine;
-  /** Whether the stream of this id has forks. */
-  readonly isSource: (id: string) => boolean;
-  readonly log: Log;
-}
+import type { RepairSteps } from "./repair-steps.js";
 
 /** A stream whose records are not all there, or may not be. */
 export interface ShortStream {
@@ -90,28 +76,24 @@ function shortStream(stream: JournaledStream): ShortStream {
  * does the same. Returns the streams whose records are kept because their files can't take them.
  */
 export async function replayJournal(
-  options: ReplayOptions,
+  steps: RepairSteps,
   survey: Survey,
   { short, lastBatch }: Decisions,
 ): Promise<FileStream[]> {
-  const { files, layout, quarantine } = options;
+  const { files, layout, directoryId } = steps.options;
   const isWhole = survey.damages.length === 0 && survey.superseded.size === 0;
   const journal = isWhole ? survey.files : only(survey.files, ({ id }) => !survey.superseded.has(id));
-  const left = await applyAll({ ...options, lastBatch }, journal, short);
+  const left = await applyAll(steps, journal, { short, lastBatch });
   const next = Math.max(...survey.files.map(({ sequence }) => sequence)) + 1;
-  const empty = encodeFrame(
-    { sequence: next, batch: lastBatch + 1, directoryId: options.directoryId, handles: 0, fileBytes: SECTOR_BYTES },
-    0,
-    NO_RECORDS,
-  );
+  const identity = { sequence: next, batch: lastBatch + 1, directoryId, handles: 0, fileBytes: SECTOR_BYTES };
+  const empty = encodeFrame(identity, 0, NO_RECORDS);
   await replaceFile(files, layout.journalFile(next), empty);
   await files.syncDirectory(layout.journal);
   const isKept = survey.damages.length > 0 || short.length > 0;
   const leftIds = new Set(left.map(({ id }) => id));
   for (const file of journal) {
-    const isWhole = survey.damages.every((damage) => damage.file !== file.path);
-    if ((await keepLeft({ ...options, survey }, file, leftIds, isWhole)) === file.path) continue;
-    if (isKept) await quarantine.move(file.path);
+    if ((await keepLeft(steps, survey, file, leftIds)) === file.path) continue;
+    if (isKept) await steps.quarantine.move(file.path);
     else await files.unlink(file.path);
   }
   await files.syncDirectory(layout.journal);
@@ -120,17 +102,18 @@ export async function replayJournal(
 
 /** Keeps what a file has of these streams; returns where, `null` when it has nothing of them. */
 async function keepLeft(
-  { files, layout, quarantine, survey }: ReplayOptions & { readonly survey: Survey },
+  { options: { files, layout }, quarantine }: RepairSteps,
+  survey: Survey,
   { path, sequence, frames, bindings }: SurveyedFile,
   ids: ReadonlySet<string>,
-  isWhole: boolean,
 ): Promise<string | null> {
   const kept =
     ids.size === 0 ? [] : keepStreams(withBindings(await frames(), bindings, survey), ({ id }) => ids.has(id));
   if (kept.length === 0) return null;
   const target = layout.keptJournalFile(sequence);
+  const isWhole = survey.damages.every(({ file }) => file !== path);
   if (target === path && !isWhole) await quarantine.copy(path, (await readWhole(files, path)) ?? NO_RECORDS);
-  await writeKept({ files, layout, sequence }, kept);
+  await writeKept(files, layout, sequence, kept);
   return target;
 }
 
@@ -149,11 +132,8 @@ function withBindings(
         missing.push(encodeBinding(handle, known, Math.min(position, streams.get(known.id)?.tail ?? position)));
       bound.add(handle);
     }
-    return {
-      ...frame,
-      recordCount: frame.recordCount + missing.length,
-      records: Buffer.concat([...missing, frame.records]),
-    };
+    const records = Buffer.concat([...missing, frame.records]);
+    return { ...frame, recordCount: frame.recordCount + missing.length, records };
   });
 }
 
@@ -163,17 +143,14 @@ function withBindings(
  * `lastBatch`.
  */
 export async function applyKept(
-  options: ReplayOptions,
+  steps: RepairSteps,
   kept: Survey,
   ids: ReadonlySet<string>,
   lastBatch: number,
 ): Promise<void> {
   const short = shortStreams(kept).filter(({ id }) => ids.has(id));
-  await applyAll(
-    { ...options, lastBatch },
-    only(kept.files, ({ id }) => ids.has(id)),
-    short,
-  );
+  const journal = only(kept.files, ({ id }) => ids.has(id));
+  await applyAll(steps, journal, { short, lastBatch });
 }
 
 /**
@@ -200,11 +177,11 @@ export function behindKept(kept: Survey, present: Survey): JournaledStream[] {
 
 /** Applies all records, and refuses those that have lost some. */
 async function applyAll(
-  options: ReplayOptions & { readonly lastBatch: number },
+  steps: RepairSteps,
   journal: readonly SurveyedFile[],
-  short: readonly ShortStream[],
+  { short, lastBatch }: Decisions,
 ): Promise<FileStream[]> {
-  const { files, layout, directoryId, quarantine, log, lastBatch } = options;
+  const { files, layout, directoryId, log } = steps.options;
   const shortened = new Set(short.filter((stream) => !stream.isLostWithAll).map(({ directory }) => directory));
   const lost = new Set(short.filter((stream) => stream.isLostWithAll).map(({ directory }) => directory));
   const clock = systemClock();
@@ -227,7 +204,10 @@ async function applyAll(
     if (stream === null || lost.has(stream.directory)) continue;
     // What is before a gap is theirs like everything else.
     if (shortened.has(stream.directory)) stream.damage = null;
-    if (stream.damage === null) await persist(own.writer, stream);
+    if (stream.damage === null) {
+      stream.unreserve();
+      await own.writer.persist(stream);
+    }
     // Also where the files only now turn out not to take it.
     if (stream.damage !== null) left.push(stream);
   }
@@ -237,11 +217,6 @@ async function applyAll(
   await own.pool.closeAll();
   if (failed !== null) throw failed;
   for (const { id, directory, reason } of short)
-    await quarantine.refuse(directory, reason, { batch: lastBatch, isSource: options.isSource(id) });
+    await steps.quarantine.refuse(directory, reason, { batch: lastBatch, isSource: steps.isSource(id) });
   return left;
-}
-
-async function persist(writer: SegmentWriter, stream: FileStream): Promise<void> {
-  stream.unreserve();
-  await writer.persist(stream);
 }

@@ -15,7 +15,7 @@ function setUp(): { quarantine: Quarantine; layout: Layout; path: string } {
   const path = join(layout.streamDirectory("s"), "meta.json");
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, "one");
-  return { quarantine: new Quarantine(systemFiles(true), layout), layout, path };
+  return { quarantine: new Quarantine({ files: systemFiles(true), layout }), layout, path };
 }
 
 describe("what is damaged", () => {

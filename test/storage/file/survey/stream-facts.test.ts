@@ -67,7 +67,7 @@ test("a stream that is refused may have the ids that were kept of it", async () 
   const { files, layout } = await openOffline(dir, false);
   const directory = layout.streamDirectory("one");
   const options = { files, layout, trimmedTo: 0, readSegments: false, onBytes: () => undefined };
-  await new Quarantine(files, layout).refuse(directory, "why not");
+  await new Quarantine({ files, layout }).refuse(directory, "why not");
   assert.deepEqual(await idsOf({ files, layout }, await checkStream(options, directory), undefined), [id]);
   rmSync(join(dirname(layout.streams), "damaged"), { recursive: true });
   assert.deepEqual(await idsOf({ files, layout }, await checkStream(options, directory), undefined), []);

@@ -233,7 +233,7 @@ export class FileStorage implements Storage {
     const stream = new FileStream({ id, name, config }, this.#parts.layout.streamDirectory(name), null);
     stream.handedOut = true;
     const linking = this.#forkTies.tie(stream, source);
-    stream.work = this.#own.trash.vacated(name);
+    stream.disk.work = this.#own.trash.vacated(name);
     this.#streams.set(name, stream);
     this.#admission.put(
       stream,
@@ -349,7 +349,7 @@ export class FileStorage implements Storage {
       stream.observer !== null ||
       stream.dependents > 0 ||
       stream.pendingForks > 0;
-    const isOnDisk = stream.damage === null ? stream.isPersisted && stream.hasSidecar : stream.hasNotice;
+    const isOnDisk = stream.damage === null ? stream.isPersisted && stream.disk.hasSidecar : stream.disk.hasNotice;
     if (isInUse || !isOnDisk) return false;
     this.#flusher.drop(stream);
     this.#journal.forget(stream);

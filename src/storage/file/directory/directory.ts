@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { dirname, join, resolve, sep } from "node:path";
-import { errorCode, errorPath, isDiskFull, isSystemError, readWhole, replaceFile, type Files } from "../disk/files.js";
+import { errorCode, errorPath, isDiskFull, isSystemError, readWhole, type Files } from "../disk/files.js";
+import { replaceFile } from "../disk/replacement.js";
 import { journalSequenceOf, type Layout } from "../format/layout.js";
 import { DirectoryError } from "./lock.js";
 import { TOO_FEW_FILES } from "../disk/open-files-limit.js";

@@ -1,5 +1,6 @@
 import { dirname, join, relative } from "node:path";
-import { errorCode, readWhole, replaceFile, type Files } from "../disk/files.js";
+import { errorCode, readWhole, type Files } from "../disk/files.js";
+import { replaceFile } from "../disk/replacement.js";
 import { keptSidecarPath, sidecarPath, type Layout } from "../format/layout.js";
 import type { DataDirectory } from "./directory.js";
 import { decodeSidecar, encodeRefusal, encodeSidecar, isNotice } from "../format/sidecar.js";

@@ -49,6 +49,13 @@ interface DamagedSidecar {
   readonly isNotice: boolean;
 }
 
+/** A sidecar that says no more than whose the directory is. */
+export function claimedSidecar({ id, name, config }: Pick<Sidecar, "id" | "name" | "config">): Sidecar {
+  const earliest = { position: 0, segmentStart: 0 };
+  const nothing = { state: new MutableState(), earliest, forks: null, softDeleted: false, segments: [], batch: 0 };
+  return { id, name, config, ...nothing, claimed: true };
+}
+
 /** The sidecar's JSON, one member on each line, the CRC-32 of all before it as the last. */
 export function encodeSidecar(sidecar: Sidecar): Buffer {
   const { config, state } = sidecar;

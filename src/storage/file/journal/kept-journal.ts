@@ -1,5 +1,6 @@
 import type { FileStream } from "../memory/file-stream.js";
-import { readWhole, removeFile, replaceFile, type Files } from "../disk/files.js";
+import { readWhole, removeFile, type Files } from "../disk/files.js";
+import { replaceFile } from "../disk/replacement.js";
 import type { DataDirectory } from "../directory/directory.js";
 import { readJournalFile } from "./journal-reader.js";
 import type { Layout } from "../format/layout.js";

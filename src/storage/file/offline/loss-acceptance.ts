@@ -1,6 +1,7 @@
 import { nameMatcher } from "../../../protocol/name-pattern.js";
 import type { Position } from "../../storage.js";
-import { readWhole, replaceFile } from "../disk/files.js";
+import { readWhole } from "../disk/files.js";
+import { replaceFile } from "../disk/replacement.js";
 import { lossesPath, sidecarPath } from "../format/layout.js";
 import { decodeLosses, encodeLosses, type AcceptedLoss } from "../survey/losses.js";
 import { endOf } from "../memory/segment.js";

@@ -7,7 +7,7 @@ import { crcOf } from "../segments/segment-reader.js";
 import { newStreamId } from "../memory/stream-id.js";
 import type { Relatives } from "./relatives.js";
 import type { RepairOptions } from "./repair-steps.js";
-import type { Sidecar, SegmentEntry } from "../format/sidecar.js";
+import { claimedSidecar, type Sidecar, type SegmentEntry } from "../format/sidecar.js";
 import { attempt, type CheckedStream } from "../survey/stream-check.js";
 
 /** A sidecar made anew, and in words what it could not know. */
@@ -32,7 +32,9 @@ export async function rebuildSidecar(
   const name = journaled?.identity.name ?? checked.name;
   if (name === null)
     return "its name can't be told from its directory: put its meta.json back from a copy, or remove the directory";
-  if (journaled?.createdHere === true) return claimed(journaled);
+  // All that the stream ever was is in the journal: the directory only has to be its own.
+  if (journaled?.createdHere === true)
+    return { sidecar: claimedSidecar(journaled.identity), unknown: "nothing is lost: the journal has all of it" };
   const limit = journaled?.firstPosition ?? Infinity;
   const segments = await attempt(() => segmentsOf(options, checked, limit));
   if (typeof segments === "string") return segments;
@@ -80,25 +82,7 @@ function unknownBefore({ earliest: { position } }: Extent, { forkedFrom, keepsIn
     : `it begins at ${position}, and the offset that readers have for this place may be refused; `;
 }
 
-const ORIGIN = { position: 0, segmentStart: 0 };
 const UNKNOWN_STATE = "its producers, its Stream-Seq and whether it was closed are lost: it is closed";
-
-/** All that the stream ever was is in the journal: the directory only has to be its own. */
-function claimed({ identity }: JournaledStream): RebuiltSidecar {
-  return {
-    sidecar: {
-      ...identity,
-      state: new MutableState(),
-      earliest: ORIGIN,
-      forks: null,
-      softDeleted: false,
-      segments: [],
-      batch: 0,
-      claimed: true,
-    },
-    unknown: "nothing is lost: the journal has all of it",
-  };
-}
 
 async function guess(
   { files, nowMs }: Options,

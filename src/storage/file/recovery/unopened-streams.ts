@@ -146,7 +146,7 @@ export class UnopenedStreams {
       this.#options.cache.drop(stream);
       throw error;
     }
-    stream.recovering = false;
+    stream.disk.recovering = false;
     if (records.isKept && stream.damage === null) await this.#prove(stream);
     records.applied(stream);
     this.#waiting.delete(name);
@@ -170,8 +170,8 @@ export class UnopenedStreams {
       return newStream(identity, directory, null);
     }
     const stream = newStream(identity, directory, own);
-    stream.hasUnsyncedSidecar = own !== null;
-    stream.hasNotice = isTold;
+    stream.disk.hasUnsyncedSidecar = own !== null;
+    stream.disk.hasNotice = isTold;
     shards.note(directory);
     if (own === null) stream.damage = damageOf(stream, problem);
     else if (own.batch > this.#lastBatch)
@@ -192,7 +192,7 @@ export class UnopenedStreams {
     const { cache, maxUnwrittenBytes, writer } = this.#options;
     for (const { record, batch } of records.records()) {
       if (stream.damage !== null) return;
-      if (batch <= stream.persistedBatch) continue;
+      if (batch <= stream.disk.persistedBatch) continue;
       const { tail } = stream.state;
       if (leavesGap(record, tail))
         stream.damage = damageOf(
@@ -311,9 +311,9 @@ function damageOf({ name, directory }: FileStream, problem: string): DamagedStre
 
 function newStream(identity: StreamIdentity, directory: string, sidecar: Sidecar | null): FileStream {
   const stream = new FileStream(identity, directory, sidecar?.claimed === true ? null : sidecar);
-  stream.hasDirectory = sidecar !== null;
-  stream.hasSidecar = sidecar !== null;
+  stream.disk.hasDirectory = sidecar !== null;
+  stream.disk.hasSidecar = sidecar !== null;
   stream.created = true;
-  stream.recovering = true;
+  stream.disk.recovering = true;
   return stream;
 }

@@ -80,7 +80,7 @@ export class DamageLog {
     if (underway !== undefined) return underway;
     const stream = known ?? this.#unknown(name);
     // Whatever is there in its place goes.
-    stream.hasDirectory = true;
+    stream.disk.hasDirectory = true;
     const deletion = new Promise<Settlement | Rejection>((resolve) => {
       const rejection = remove(stream, resolve);
       if (rejection !== null) resolve(rejection);

@@ -230,7 +230,7 @@ export class Admission {
       stream.reservedSegment = segmentBefore;
     }
     // What was written of it is cut off before the segment is next written to.
-    stream.fitted.delete(entry.segmentStart);
+    stream.disk.fitted.delete(entry.segmentStart);
     this.#heldBytes -= entry.change.payload.length;
     const waiting = takeHeld(stream);
     entry.settle?.(how);

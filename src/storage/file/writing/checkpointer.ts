@@ -165,7 +165,7 @@ export class Checkpointer {
 
   /** Has the stream's own directory say what is missing from it: then the stream may leave memory. */
   async #noteDamage(stream: FileStream): Promise<void> {
-    if (stream.damage === null || stream.hasNotice) return;
+    if (stream.damage === null || stream.disk.hasNotice) return;
     const { log } = this.#parts;
     try {
       await this.#options.writer.postNotice(stream, noticeOf(stream.damage));

@@ -15,9 +15,9 @@ import { tempDir } from "./temp-dir.js";
 import { WatchedFiles } from "./watched-files.js";
 
 /** The rooms of the engine below the engine itself, in a directory of their own. */
-export interface FileRooms extends StreamFiles {
+export interface FileRooms extends Omit<StreamFiles, "log"> {
   /** What the parts below share, as the engine itself does. */
-  readonly parts: EngineParts;
+  readonly parts: StreamFiles;
   readonly state: EngineState;
   readonly layout: Layout;
   readonly files: WatchedFiles;
@@ -64,20 +64,17 @@ export function fileRooms(clock = new ManualClock()): FileRooms {
   const { log, lines } = keptLog();
   const faults: Error[] = [];
   const told: string[] = [];
-  const state = new EngineState({ clock, log, onFault: (error) => faults.push(error) });
+  const state = new EngineState({ clock, log }, (error) => faults.push(error));
   state.on("blocked", ({ message }) => told.push(`blocked: ${message}`));
-  const parts = { files, layout, clock, log, state };
-  const own = streamFiles(parts, { ...SMALL, threads: 8 });
-  const { cache } = own;
+  const parts = streamFiles({ files, layout, clock, log, state }, { ...SMALL, threads: 8 });
+  const { cache } = parts;
   const diskSpace = new DiskSpace(parts);
   let made = 0;
   let batch = 0;
   return {
+    ...parts,
     parts,
-    state,
-    layout,
     files,
-    ...own,
     diskSpace,
     clock,
     log: lines,

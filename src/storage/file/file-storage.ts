@@ -19,7 +19,7 @@ import { Checkpointer, type SealedFile } from "./writing/checkpointer.js";
 import { DamageLog } from "./segments/damage-log.js";
 import { explainUnusable, prepareDirectory, writeMarker } from "./directory/directory.js";
 import { DurableChanges } from "./writing/durable-changes.js";
-import { EngineState, type EngineParts } from "./disk/engine-state.js";
+import { EngineState } from "./disk/engine-state.js";
 import { FileStream, ownStream } from "./memory/file-stream.js";
 import { isPassing, systemFiles, type Files } from "./disk/files.js";
 import { Flusher } from "./segments/flusher.js";
@@ -37,7 +37,7 @@ import { StreamLoader } from "./segments/stream-loader.js";
 import { StreamReader } from "./segments/stream-reader.js";
 import { streamFiles, type StreamFiles, type StreamFilesOptions } from "./segments/stream-files.js";
 
-/** What the engine needs. Sizes in bytes. */
+/** Where the engine keeps streams, and how. Sizes in bytes. */
 export interface FileStorageOptions extends StreamFilesOptions {
   readonly dir: string;
   /** Whether a change is settled only when it is on disk. */
@@ -63,8 +63,7 @@ const CLOSE_MS = 5000;
 
 /** What a start has before the journal goes on: the directory is this process's, and what it holds is known. */
 interface Prepared {
-  readonly parts: EngineParts;
-  readonly own: StreamFiles;
+  readonly parts: StreamFiles;
   readonly recovered: Recovered;
   readonly directoryId: Buffer;
   readonly unlock: () => Promise<void>;
@@ -72,8 +71,7 @@ interface Prepared {
 
 /** Keeps streams in a directory: a shared journal in front, segments and sidecars behind it. */
 export class FileStorage implements Storage {
-  readonly #parts: EngineParts;
-  readonly #own: StreamFiles;
+  readonly #parts: StreamFiles;
   readonly #unlock: () => Promise<void>;
   readonly #streams = new Map<string, FileStream>();
   readonly #journal: Journal;
@@ -94,41 +92,34 @@ export class FileStorage implements Storage {
   static async open(options: FileStorageOptions): Promise<FileStorage> {
     const { clock, log, forceUnlock: force = false, files = systemFiles(options.fsync) } = options;
     const layout = new Layout(options.dir);
-    const state = new EngineState(options);
-    const parts = { files, layout, clock, log, state };
-    const own = streamFiles(parts, options);
+    const state = new EngineState({ clock, log }, options.onFault);
+    const parts = streamFiles({ files, layout, clock, log, state }, options);
     let unlock = (): Promise<void> => Promise.resolve();
     try {
       await files.makeDirectory(layout.root);
       unlock = await lockDirectory(files, layout.lock, { force, log });
-      await own.pool.respectLimit((error) => state.fail(error));
+      await parts.pool.respectLimit((error) => state.fail(error));
       const startedMs = clock.nowMs();
       const { id: directoryId, isNew } = await prepareDirectory(files, layout);
-      const recovered = await recover({
-        ...parts,
-        ...own,
-        directoryId,
-        maxUnwrittenBytes: Math.floor(options.tailCacheBytes / 2),
-      });
+      const maxUnwrittenBytes = Math.floor(options.tailCacheBytes / 2);
+      const recovered = await recover({ ...parts, directoryId, maxUnwrittenBytes });
       if (!isNew && recovered.nextBatch === 1) throw new DirectoryError(`the journal in ${layout.journal} is missing`);
-      const storage = new FileStorage(options, { parts, own, recovered, directoryId, unlock });
+      const storage = new FileStorage(options, { parts, recovered, directoryId, unlock });
       await storage.#journal.open(storage.#listener);
       if (isNew) await writeMarker(files, layout, directoryId);
-      await own.trash.emptyAll();
+      await parts.trash.emptyAll();
       storage.#goOn(recovered, startedMs);
       return storage;
     } catch (error) {
-      await own.pool.closeAll();
+      await parts.pool.closeAll();
       await unlock();
       throw explainUnusable(layout.root, error);
     }
   }
 
-  private constructor(options: FileStorageOptions, { parts, own, recovered, directoryId, unlock }: Prepared) {
+  private constructor(options: FileStorageOptions, { parts, recovered, directoryId, unlock }: Prepared) {
     const { tailCacheBytes, journalBytes, fsync } = options;
-    const { writer, cache, trash, shards, pool } = own;
     this.#parts = parts;
-    this.#own = own;
     this.#unlock = unlock;
     const streams = this.#streams;
     const diskSpace = (this.#diskSpace = new DiskSpace(parts));
@@ -141,20 +132,17 @@ export class FileStorage implements Storage {
       firstBatch: recovered.nextBatch,
       olderFiles: recovered.sealed.filter(({ isKept }) => isKept !== true).length,
     }));
-    const flusher = (this.#flusher = new Flusher(parts, writer, cache, Math.floor(tailCacheBytes / 2)));
+    const flusher = (this.#flusher = new Flusher(parts, Math.floor(tailCacheBytes / 2)));
     const damageLog = (this.#damageLog = new DamageLog(parts));
     const loader = (this.#loader = new StreamLoader(parts, {
       streams,
       unopened: recovered.unopened,
-      trash,
       damageLog,
       journal,
     }));
-    this.#reader = new StreamReader({ pool, cache, damageLog, log: parts.log });
+    this.#reader = new StreamReader(parts, damageLog);
     const admission = (this.#admission = new Admission(parts, {
       journal,
-      writer,
-      cache,
       flusher,
       diskSpace,
       segmentRoll: { bytes: options.segmentBytes, ageMs: options.segmentAgeMs ?? Infinity },
@@ -162,9 +150,9 @@ export class FileStorage implements Storage {
       tailCacheBytes,
     }));
     const forkTies = (this.#forkTies = new ForkTies({ streams, loader, admission, clock: parts.clock }));
-    this.#changes = new DurableChanges({ loader, cache, flusher, forkTies, trash });
-    this.#checkpointer = new Checkpointer(parts, { writer, shards, trash, journal });
-    writer.on("damaged", (stream, found) => this.#barred(stream, found));
+    this.#changes = new DurableChanges({ ...parts, loader, flusher, forkTies });
+    this.#checkpointer = new Checkpointer(parts, journal);
+    parts.writer.on("damaged", (stream, found) => this.#barred(stream, found));
     loader.on("opened", (stream) => this.#opened(stream));
     forkTies.on("unneeded", (stream) => this.release(stream));
   }
@@ -233,7 +221,7 @@ export class FileStorage implements Storage {
     const stream = new FileStream({ id, name, config }, this.#parts.layout.streamDirectory(name), null);
     stream.handedOut = true;
     const linking = this.#forkTies.tie(stream, source);
-    stream.disk.work = this.#own.trash.vacated(name);
+    stream.disk.work = this.#parts.trash.vacated(name);
     this.#streams.set(name, stream);
     this.#admission.put(
       stream,
@@ -255,7 +243,7 @@ export class FileStorage implements Storage {
     this.#forkTies.drop(stream);
     this.#loader.leave(stream);
     // After a failed sync the record may be there: the next start needs the files then.
-    if (how !== "storage-unavailable") this.#own.trash.take(stream);
+    if (how !== "storage-unavailable") this.#parts.trash.take(stream);
   }
 
   append(
@@ -328,12 +316,12 @@ export class FileStorage implements Storage {
   }
 
   list(): AsyncIterable<ListedStream> {
-    return listStreams({ ...this.#parts, unneeded: (name) => void this.#collectNamed(name) });
+    return listStreams(this.#parts, (name) => void this.#collectNamed(name));
   }
 
   async persist(stored: StoredStream): Promise<void> {
     try {
-      await this.#own.writer.persist(ownStream(stored));
+      await this.#parts.writer.persist(ownStream(stored));
     } catch (error) {
       // A sync that failed here would be believed by the next checkpoint.
       if (!isPassing(error)) this.#parts.state.fail(error);
@@ -368,8 +356,7 @@ export class FileStorage implements Storage {
   }
 
   async #close(): Promise<void> {
-    const { clock, state } = this.#parts;
-    const { trash, pool } = this.#own;
+    const { clock, state, trash, pool } = this.#parts;
     state.end();
     await this.#diskSpace.idle();
     // What is not in the streams' own files by then goes there at the next start, and nobody waits for it.

@@ -15,14 +15,14 @@ export interface DataDirectory {
   readonly directoryId: Buffer;
 }
 
-/** A data directory that is ready: `isNew` when it has no marker yet, which is written last. */
-export interface PreparedDirectory {
-  readonly id: Buffer;
-  readonly isNew: boolean;
-}
-
-/** Makes what is missing in a data directory and reads its id. Throws {@link DirectoryError}. */
-export async function prepareDirectory(files: Files, layout: Layout): Promise<PreparedDirectory> {
+/**
+ * Makes what is missing in a data directory and reads its id: `isNew` when it has no marker yet, which is written last.
+ * Throws {@link DirectoryError}.
+ */
+export async function prepareDirectory(
+  files: Files,
+  layout: Layout,
+): Promise<{ readonly id: Buffer; readonly isNew: boolean }> {
   const id = await readMarker(files, layout);
   if (id !== null) {
     // The process that wrote the marker may have been killed before its entry was permanent.

@@ -251,17 +251,11 @@ interface SystemFileOptions {
 
 class SystemFile implements OpenFile {
   readonly #descriptor: number;
-  readonly #durable: boolean;
-  readonly #reserve: DescriptorReserve;
-  readonly #syncsWrites: boolean;
-  readonly #closesAtOnce: boolean;
+  readonly #options: SystemFileOptions;
 
-  constructor(descriptor: number, { durable, reserve, syncsWrites, closesAtOnce }: SystemFileOptions) {
+  constructor(descriptor: number, options: SystemFileOptions) {
     this.#descriptor = descriptor;
-    this.#durable = durable;
-    this.#reserve = reserve;
-    this.#syncsWrites = syncsWrites;
-    this.#closesAtOnce = closesAtOnce;
+    this.#options = options;
   }
 
   read(target: Buffer, offset: number, length: number, position: number): Promise<number> {
@@ -276,14 +270,14 @@ class SystemFile implements OpenFile {
     write(this.#descriptor, bytes, 0, bytes.length, position, (error, written) => {
       if (error !== null) done(error);
       else if (written < bytes.length) this.writeThen(bytes.subarray(written), position + written, done);
-      else if (this.#syncsWrites)
+      else if (this.#options.syncsWrites)
         fdatasync(this.#descriptor, (failed) => done(failed === null ? null : syncFailed(failed)));
       else done(null);
     });
   }
 
   async sync(): Promise<void> {
-    if (!this.#durable) return;
+    if (!this.#options.durable) return;
     await completed((done) => fdatasync(this.#descriptor, done)).catch((error: Error) => {
       throw syncFailed(error);
     });
@@ -300,10 +294,11 @@ class SystemFile implements OpenFile {
   }
 
   async close(): Promise<void> {
-    const { isShort } = this.#reserve;
-    if (this.#closesAtOnce || isShort) closeSync(this.#descriptor);
+    const { reserve, closesAtOnce } = this.#options;
+    const { isShort } = reserve;
+    if (closesAtOnce || isShort) closeSync(this.#descriptor);
     else await completed((done) => close(this.#descriptor, done));
-    if (isShort) this.#reserve.replenish();
+    if (isShort) reserve.replenish();
   }
 }
 

@@ -12,7 +12,7 @@ import { JournalSupply } from "./journal-supply.js";
 import type { Lack, DiskSpace } from "../disk/disk-space.js";
 import { takeBack, type SentFrame } from "./sent-frame.js";
 
-/** What a journal works with beside what all parts do. */
+/** Where a journal goes on, and how. */
 export interface JournalOptions {
   readonly diskSpace: DiskSpace;
   readonly directoryId: Buffer;

@@ -17,6 +17,7 @@ import {
 export interface DoneFile {
   readonly sequence: number;
   readonly path: string;
+  /** Whether it is what was kept of one: then it is no file that could be used again. */
   readonly isKept?: boolean;
   readonly streams: ReadonlySet<FileStream>;
 }

@@ -188,17 +188,9 @@ async function applyAll(
   const clock = systemClock();
   let failed: Error | null = null;
   const fault = (error: Error): void => void (failed ??= error);
-  const state = new EngineState({ clock, log, onFault: fault }).on("blocked", fault);
-  const parts = { files, layout, clock, log, state };
-  const own = streamFiles(parts, { tailCacheBytes: CACHE_BYTES });
-  const { unopened } = await recover({
-    ...parts,
-    ...own,
-    directoryId,
-    maxUnwrittenBytes: CACHE_BYTES / 2,
-    journal,
-    lastBatch,
-  });
+  const state = new EngineState({ clock, log }, fault).on("blocked", fault);
+  const own = streamFiles({ files, layout, clock, log, state }, { tailCacheBytes: CACHE_BYTES });
+  const { unopened } = await recover({ ...own, directoryId, maxUnwrittenBytes: CACHE_BYTES / 2, journal, lastBatch });
   const left: FileStream[] = [];
   for (const name of unopened.names()) {
     const stream = await unopened.open(name);

@@ -1,8 +1,9 @@
 import type { Retry } from "../../../ops/retry.js";
-import type { EngineParts, EngineState } from "../disk/engine-state.js";
+import type { EngineState } from "../disk/engine-state.js";
 import type { FileStream } from "../memory/file-stream.js";
 import { isBusy, isDiskFull, isPassing } from "../disk/files.js";
 import type { SegmentWriter } from "./segment-writer.js";
+import type { StreamFiles } from "./stream-files.js";
 import type { TailCache } from "../memory/tail-cache.js";
 
 /** How soon it is tried again after the disk was full, and after too many files were open. */
@@ -24,7 +25,7 @@ export class Flusher {
   readonly #retry: Retry;
 
   /** It begins at `flushAtBytes` that no segment has, and ends at half of them. */
-  constructor({ state }: EngineParts, writer: SegmentWriter, cache: TailCache, flushAtBytes: number) {
+  constructor({ state, writer, cache }: StreamFiles, flushAtBytes: number) {
     this.#state = state;
     this.#writer = writer;
     this.#cache = cache;

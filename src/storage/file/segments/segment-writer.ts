@@ -15,7 +15,7 @@ import {
   type Files,
   type OpenFile,
 } from "../disk/files.js";
-import { IndexWriter, type IndexWriterOptions } from "./index-writer.js";
+import { IndexWriter } from "./index-writer.js";
 import { indexPath, indexStartOf, segmentPath, segmentStartOf } from "../format/layout.js";
 import { endOf, type Segment } from "../memory/segment.js";
 import type { SegmentPool } from "./segment-pool.js";
@@ -24,12 +24,15 @@ import { Turns } from "./turns.js";
 import type { TailCache } from "../memory/tail-cache.js";
 import type { UnsyncedShards } from "./unsynced-shards.js";
 
-/** What a writer works with beside what all parts do. */
-export interface SegmentWriterOptions extends IndexWriterOptions {
+/** The parts that a writer brings together, and its limits. */
+export interface SegmentWriterOptions {
+  readonly pool: SegmentPool;
   readonly cache: TailCache;
   readonly shards: UnsyncedShards;
   /** File operations that can be under way at the same time in the whole process. */
   readonly threads: number;
+  /** Indexes up to this size are in sidecars. */
+  readonly maxInlineIndexBytes?: number | undefined;
 }
 
 interface WriterEvents {
@@ -69,7 +72,7 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
     this.#pool = options.pool;
     this.#cache = options.cache;
     this.#persisting = new Turns(Math.max(1, Math.floor((options.threads * PERSIST_SHARE) / SYNCS_AT_ONCE)));
-    this.#indexes = new IndexWriter(options);
+    this.#indexes = new IndexWriter(options.pool, options.maxInlineIndexBytes);
     this.#sidecars = new SidecarWriter(parts, options.shards);
   }
 

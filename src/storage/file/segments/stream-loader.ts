@@ -3,11 +3,10 @@ import { DamagedStreamError, StorageBusyError, type MaybePromise } from "../../s
 import { readSidecar } from "../directory/catalog.js";
 import type { DamageLog } from "./damage-log.js";
 import { FileStream } from "../memory/file-stream.js";
-import type { EngineParts } from "../disk/engine-state.js";
 import { isPassing } from "../disk/files.js";
 import type { Sidecar } from "../format/sidecar.js";
 import { StreamDirectories } from "../directory/stream-directories.js";
-import type { Trash } from "./trash.js";
+import type { StreamFiles } from "./stream-files.js";
 
 /** Streams that the journal goes on with, and that nobody has opened since the start. */
 interface UnopenedStreams {
@@ -16,12 +15,11 @@ interface UnopenedStreams {
   open(name: string): Promise<FileStream | null>;
 }
 
-/** What a loader works with beside what all parts do. */
+/** Where a loader finds streams, and who hears of those that it can't bring. */
 export interface StreamLoaderOptions {
   /** The streams in memory, by name. */
   readonly streams: Map<string, FileStream>;
   readonly unopened: UnopenedStreams;
-  readonly trash: Trash;
   readonly damageLog: DamageLog;
   readonly journal: { readonly lastBatch: number };
 }
@@ -39,13 +37,13 @@ interface Load {
 
 /** Brings streams from their own files into memory, and knows when they leave it. */
 export class StreamLoader extends EventEmitter<LoaderEvents> {
-  readonly #parts: EngineParts;
+  readonly #parts: StreamFiles;
   readonly #options: StreamLoaderOptions;
   readonly #directories: StreamDirectories;
   /** Under way, by name. */
   readonly #loads = new Map<string, Load>();
 
-  constructor(parts: EngineParts, options: StreamLoaderOptions) {
+  constructor(parts: StreamFiles, options: StreamLoaderOptions) {
     super();
     this.#parts = parts;
     this.#options = options;
@@ -100,8 +98,8 @@ export class StreamLoader extends EventEmitter<LoaderEvents> {
   }
 
   async #loadFiles(name: string): Promise<FileStream | null> {
-    const { files, layout } = this.#parts;
-    const { streams, trash, journal } = this.#options;
+    const { files, layout, trash } = this.#parts;
+    const { streams, journal } = this.#options;
     const directory = layout.streamDirectory(name);
     for (;;) {
       if (trash.isVacating(name)) return null;
@@ -123,12 +121,13 @@ export class StreamLoader extends EventEmitter<LoaderEvents> {
   }
 
   async #take(directory: string, read: Sidecar | DamagedStreamError | null): Promise<FileStream | null> {
-    const { streams, trash, damageLog } = this.#options;
+    const { state, trash } = this.#parts;
+    const { streams, damageLog } = this.#options;
     if (read === null) return null;
     if (read instanceof DamagedStreamError) throw damageLog.told(read);
     if (read.claimed) {
       // Its creation never became durable, or the next start shows that it did.
-      if (this.#parts.state.failure === null) await trash.discard(directory, `${read.id}-unborn`, true);
+      if (state.failure === null) await trash.discard(directory, `${read.id}-unborn`, true);
       return null;
     }
     const stream = new FileStream(read, directory, read);

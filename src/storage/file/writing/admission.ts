@@ -7,7 +7,6 @@ import {
 } from "../../storage.js";
 import { crc32InTurns } from "../format/crc32.js";
 import type { FileStream, HeldEntry, Place, ReservedSegment, SegmentRoll } from "../memory/file-stream.js";
-import type { EngineParts, EngineState } from "../disk/engine-state.js";
 import { isBusy, isDiskFull } from "../disk/files.js";
 import type { Flusher } from "../segments/flusher.js";
 import { emptyChange } from "../journal/frame-encoder.js";
@@ -15,14 +14,11 @@ import type { Journal } from "../journal/journal.js";
 import type { JournalEntry } from "../journal/journal-entry.js";
 import { RecordKind, type RecordKindCode } from "../format/record.js";
 import type { DiskSpace } from "../disk/disk-space.js";
-import type { SegmentWriter } from "../segments/segment-writer.js";
-import type { TailCache } from "../memory/tail-cache.js";
+import type { StreamFiles } from "../segments/stream-files.js";
 
-/** What the admission works with. Sizes in bytes. */
+/** Where changes go, and what bounds them. Sizes in bytes. */
 export interface AdmissionOptions {
   readonly journal: Journal;
-  readonly writer: SegmentWriter;
-  readonly cache: TailCache;
   readonly segmentRoll: SegmentRoll;
   readonly flusher: Pick<Flusher, "lacksRoom" | "isBusy">;
   readonly diskSpace: DiskSpace;
@@ -46,21 +42,21 @@ const VOID_GENERATION = -1;
  * large payload on its way to a segment waits for it.
  */
 export class Admission {
-  readonly #state: EngineState;
+  readonly #parts: StreamFiles;
   readonly #options: AdmissionOptions;
   readonly #maxUnwrittenBytes: number;
   /** Payload on its way to a segment, or behind such in its stream. */
   #heldBytes = 0;
 
-  constructor({ state }: EngineParts, options: AdmissionOptions) {
-    this.#state = state;
+  constructor(parts: StreamFiles, options: AdmissionOptions) {
+    this.#parts = parts;
     this.#options = options;
     this.#maxUnwrittenBytes = Math.max(options.tailCacheBytes, MIN_UNWRITTEN_LIMIT_BYTES);
   }
 
   /** Why a change with `length` bytes of payload is not taken now; `null` when it is. */
   admit(length: number): Rejection | null {
-    if (this.#state.failure !== null) return "storage-unavailable";
+    if (this.#parts.state.failure !== null) return "storage-unavailable";
     const journal = this.#options.journal;
     const { rejection } = journal.refusal;
     if (rejection !== null) return rejection;
@@ -83,7 +79,7 @@ export class Admission {
 
   /** Whether too many bytes wait in memory for their segments. */
   get #isBehind(): boolean {
-    return this.#options.cache.unwrittenBytes > this.#maxUnwrittenBytes;
+    return this.#parts.cache.unwrittenBytes > this.#maxUnwrittenBytes;
   }
 
   /** Takes an admitted change; it settles later. */
@@ -102,17 +98,9 @@ export class Admission {
   trim(stream: FileStream, place: Place, atMs: number, settle: Settle, companion: JournalEntry | null): void {
     const { generation } = stream;
     const { position, segmentStart } = place;
-    this.#handIn({
-      kind: RecordKind.trim,
-      stream,
-      change: emptyChange(atMs),
-      position,
-      segmentStart,
-      bypassed: null,
-      generation,
-      settle,
-      companion,
-    });
+    const kind = RecordKind.trim;
+    const change = emptyChange(atMs);
+    this.#handIn({ kind, stream, change, position, segmentStart, bypassed: null, generation, settle, companion });
   }
 
   /**
@@ -120,7 +108,7 @@ export class Admission {
    * at `expectedTail` then, because some of that has failed and nobody was told yet.
    */
   barrier(stream: FileStream, settle: (how: Settlement) => void, expectedTail?: Position): void {
-    if (this.#state.failure !== null) return settle("storage-unavailable");
+    if (this.#parts.state.failure !== null) return settle("storage-unavailable");
     if (stream.pending === 0 && stream.held === null) return settle("durable");
     const isVoid = expectedTail !== undefined && expectedTail !== stream.reservedTail;
     const entry = this.#entry(stream, null, emptyChange(0), settle);
@@ -135,17 +123,8 @@ export class Admission {
     companion: JournalEntry | null = null,
   ): JournalEntry {
     const { position, segmentStart } = stream.reserve(change.payload.length, change.atMs, this.#options.segmentRoll);
-    return {
-      kind,
-      stream,
-      change,
-      position,
-      segmentStart,
-      bypassed: null,
-      generation: stream.generation,
-      settle,
-      companion,
-    };
+    const { generation } = stream;
+    return { kind, stream, change, position, segmentStart, bypassed: null, generation, settle, companion };
   }
 
   #handIn(entry: JournalEntry): void {
@@ -184,7 +163,7 @@ export class Admission {
       // out.
       if (entry.generation !== stream.generation) return void this.#release(stream, entry);
       stream.held = [];
-      const written = this.#options.writer.bypass(stream, entry.segmentStart, entry.position, change.payload);
+      const written = this.#parts.writer.bypass(stream, entry.segmentStart, entry.position, change.payload);
       written
         .then(() => crc32InTurns(change.payload))
         .then(
@@ -210,7 +189,7 @@ export class Admission {
   #bypassFailed(entry: JournalEntry, segmentBefore: ReservedSegment, error: Error): void {
     const { stream } = entry;
     const how = settlementOf(error);
-    if (how === "storage-unavailable") this.#state.fail(error);
+    if (how === "storage-unavailable") this.#parts.state.fail(error);
     if (how === "storage-full")
       this.#options.diskSpace.lacked({
         position: entry.position - entry.segmentStart,

@@ -5,16 +5,13 @@ import { applyRecord, type Consequences } from "../journal/apply-record.js";
 import type { JournalEntry } from "../journal/journal-entry.js";
 import type { ForkTies } from "./fork-ties.js";
 import type { StreamLoader } from "../segments/stream-loader.js";
-import type { TailCache } from "../memory/tail-cache.js";
-import type { Trash } from "../segments/trash.js";
+import type { StreamFiles } from "../segments/stream-files.js";
 
-/** What changes are applied to. */
-export interface DurableChangesOptions {
+/** Who follows changes. */
+export interface DurableChangesOptions extends Pick<StreamFiles, "cache" | "trash"> {
   readonly loader: Pick<StreamLoader, "leave">;
-  readonly cache: TailCache;
   readonly flusher: Flusher;
   readonly forkTies: ForkTies;
-  readonly trash: Pick<Trash, "take">;
 }
 
 /** Brings what has become durable into the state that readers see, and tells those who watch. */

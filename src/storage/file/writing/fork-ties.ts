@@ -16,7 +16,7 @@ import { Lineage } from "../memory/lineage.js";
 import { RecordKind, type RecordKindCode } from "../format/record.js";
 import type { StreamLoader } from "../segments/stream-loader.js";
 
-/** What the references work with. */
+/** Where sources are found, and where changes of them go. */
 export interface ForkTiesOptions {
   /** The streams in memory, by name. */
   readonly streams: ReadonlyMap<string, FileStream>;
@@ -162,11 +162,11 @@ export function isUntied(stream: FileStream): boolean {
 }
 
 /** A change of the source that is written together with one of the fork. */
-function companionOf(source: FileStream, kind: RecordKindCode, fork: FileStream, position: Position): JournalEntry {
+function companionOf(stream: FileStream, kind: RecordKindCode, fork: FileStream, position: Position): JournalEntry {
   const change = { ...emptyChange(0), payload: Buffer.from(fork.id) };
   return {
     kind,
-    stream: source,
+    stream,
     change,
     position,
     segmentStart: 0,

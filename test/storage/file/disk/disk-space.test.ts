@@ -23,9 +23,7 @@ function spaceOf({ files, layout, clock }: FileRooms): WatchedRoom {
   const note = (message: string): void => void told.push(message);
   const log = { debug: note, info: note, warn: note, error: note };
   const probePath = join(layout.trash, "probe");
-  const state = new EngineState({ clock, log: keptLog().log, onFault: (error) => told.push(error.message) }).on("space", () =>
-    told.push("found"),
-  );
+  const state = new EngineState({ clock, log: keptLog().log }, (error) => told.push(error.message)).on("space", () => told.push("found"));
   const diskSpace = new DiskSpace({ files, layout, clock, log, state });
   const second = async (): Promise<void> => {
     clock.advance(1000);

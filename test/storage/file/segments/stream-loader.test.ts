@@ -24,7 +24,7 @@ const NOTHING_UNOPENED = { has: () => false, open: () => Promise.resolve(null) }
 async function loading(t: TestContext, lastBatch = 100): Promise<Loading> {
   const rooms = fileRooms();
   t.after(() => ended(rooms));
-  const { layout, trash } = rooms;
+  const { layout } = rooms;
   const { log, lines } = keptLog();
   const streams = new Map<string, FileStream>();
   const damageLog = new DamageLog({ log, layout });
@@ -35,7 +35,7 @@ async function loading(t: TestContext, lastBatch = 100): Promise<Loading> {
     rooms,
     streams,
     lines,
-    loader: new StreamLoader(rooms.parts, { streams, unopened: NOTHING_UNOPENED, trash, damageLog, journal: { lastBatch } }),
+    loader: new StreamLoader(rooms.parts, { streams, unopened: NOTHING_UNOPENED, damageLog, journal: { lastBatch } }),
   };
 }
 

@@ -11,7 +11,7 @@ import { Barrier, diskError } from "../../../helpers/watched-files.js";
 
 const SEGMENT = /\.seg$/;
 
-interface TestIntake {
+interface TestAdmission {
   readonly admission: Admission;
   readonly journal: Journal;
   /** Hands in `size` bytes; `told` gets `label` and how it settles. */
@@ -19,7 +19,7 @@ interface TestIntake {
   readonly faults: readonly Error[];
 }
 
-async function intakeOf(rooms: FileRooms): Promise<TestIntake> {
+async function admissionOf(rooms: FileRooms): Promise<TestAdmission> {
   const journal = rooms.journal({
     apply: ({ stream, change, segmentStart }, batch) => stream.advance(change, change.payload.length, segmentStart, batch),
     batchSettled: () => {},
@@ -27,8 +27,6 @@ async function intakeOf(rooms: FileRooms): Promise<TestIntake> {
   await journal.open();
   const admission = new Admission(rooms.parts, {
     journal,
-    writer: rooms.writer,
-    cache: rooms.cache,
     segmentRoll: rollAt(SMALL.segmentBytes),
     flusher: { lacksRoom: false, isBusy: false },
     diskSpace: rooms.diskSpace,
@@ -43,7 +41,7 @@ async function intakeOf(rooms: FileRooms): Promise<TestIntake> {
 describe("large payloads", () => {
   test("go past the journal, and what comes behind them waits its turn", async () => {
     const rooms = fileRooms();
-    const { admission, journal, put } = await intakeOf(rooms);
+    const { admission, journal, put } = await admissionOf(rooms);
     const stream = rooms.stream();
     const disk = [new Barrier(), new Barrier()];
     let writes = 0;
@@ -68,7 +66,7 @@ describe("large payloads", () => {
 
   test("of one stream hold up no other", async () => {
     const rooms = fileRooms();
-    const { journal, put } = await intakeOf(rooms);
+    const { journal, put } = await admissionOf(rooms);
     const [slow, other] = [rooms.stream("slow"), rooms.stream("other")];
     const disk = new Barrier();
     rooms.files.gate = ({ kind, path }) => (kind === "write" && SEGMENT.test(path) ? disk.opened : undefined);
@@ -83,7 +81,7 @@ describe("large payloads", () => {
 
   test("that find no room fail with what is behind them, after what was before them, and give back their place", async () => {
     const rooms = fileRooms();
-    const { journal, put, faults } = await intakeOf(rooms);
+    const { journal, put, faults } = await admissionOf(rooms);
     const stream = rooms.stream();
     const journalDisk = new Barrier();
     rooms.files.gate = ({ kind, path }) => {
@@ -110,7 +108,7 @@ describe("large payloads", () => {
 
   test("behind what failed write nothing: their stream's directory may be on its way out", async () => {
     const rooms = fileRooms();
-    const { journal, put } = await intakeOf(rooms);
+    const { journal, put } = await admissionOf(rooms);
     const stream = rooms.stream();
     const disk = new Barrier();
     let writes = 0;
@@ -138,7 +136,7 @@ describe("large payloads", () => {
 
   test("that the disk fails for are a fault", async () => {
     const rooms = fileRooms();
-    const { journal, put, faults } = await intakeOf(rooms);
+    const { journal, put, faults } = await admissionOf(rooms);
     const stream = rooms.stream();
     rooms.files.gate = ({ kind, path }) => (kind === "sync" && SEGMENT.test(path) ? diskError("EIO") : undefined);
     put(stream, "large", 5000);
@@ -152,7 +150,7 @@ describe("large payloads", () => {
 describe("a large payload that fails", () => {
   test("does not take along the note of a read, which changed nothing", async () => {
     const rooms = fileRooms();
-    const { admission, journal, put } = await intakeOf(rooms);
+    const { admission, journal, put } = await admissionOf(rooms);
     const stream = rooms.stream();
     rooms.files.gate = ({ kind, path }) => (kind === "write" && SEGMENT.test(path) ? diskError("EMFILE") : undefined);
     const before = rooms.files.count("writeThen", /./);
@@ -167,7 +165,7 @@ describe("a large payload that fails", () => {
 
   test("as a creation takes along the note of a read: a stream that never was has none", async () => {
     const rooms = fileRooms();
-    const { admission, journal } = await intakeOf(rooms);
+    const { admission, journal } = await admissionOf(rooms);
     const stream = rooms.stream();
     rooms.files.gate = ({ kind, path }) => (kind === "write" && SEGMENT.test(path) ? diskError("ENOSPC") : undefined);
     const before = rooms.files.count("writeThen", /./);
@@ -187,7 +185,7 @@ describe("a large payload that fails", () => {
 describe("a barrier", () => {
   test("on a stream at rest settles at once", async () => {
     const rooms = fileRooms();
-    const { admission, journal } = await intakeOf(rooms);
+    const { admission, journal } = await admissionOf(rooms);
     admission.barrier(rooms.stream(), (how) => rooms.told.push(how));
     assert.deepEqual(rooms.told, ["durable"]);
     await journal.close();
@@ -195,7 +193,7 @@ describe("a barrier", () => {
 
   test("fails where it was decided on what has failed, and nobody was told yet", async () => {
     const rooms = fileRooms();
-    const { admission, journal, put } = await intakeOf(rooms);
+    const { admission, journal, put } = await admissionOf(rooms);
     const stream = rooms.stream();
     const disk = new Barrier();
     rooms.files.gate = ({ kind, path }) => {
@@ -217,7 +215,7 @@ describe("a barrier", () => {
 
   test("after a failure of the disk says so", async () => {
     const rooms = fileRooms();
-    const { admission, journal } = await intakeOf(rooms);
+    const { admission, journal } = await admissionOf(rooms);
     rooms.state.fail(diskError("EIO"));
     admission.barrier(rooms.stream(), (how) => rooms.told.push(how));
     assert.deepEqual(rooms.told, ["storage-unavailable"]);
@@ -230,7 +228,7 @@ describe("admission", () => {
 
   test("is refused after a failure of the disk, whatever the size", async () => {
     const rooms = fileRooms();
-    const { admission, journal } = await intakeOf(rooms);
+    const { admission, journal } = await admissionOf(rooms);
     assert.equal(admission.admit(0), null);
     rooms.state.fail(diskError("EIO"));
     assert.equal(admission.admit(0), "storage-unavailable");
@@ -239,7 +237,7 @@ describe("admission", () => {
 
   test("is refused when too much waits for the disk; what is larger than the bound is taken alone", async () => {
     const rooms = fileRooms();
-    const { admission, journal, put } = await intakeOf(rooms);
+    const { admission, journal, put } = await admissionOf(rooms);
     assert.equal(admission.admit(65 * MIB), null);
     const disk = new Barrier();
     rooms.files.gate = ({ kind }) => (kind === "write" || kind === "writeThen" ? disk.opened : undefined);
@@ -256,7 +254,7 @@ describe("admission", () => {
 
   test("counts what waits behind a large payload", async () => {
     const rooms = fileRooms();
-    const { admission, journal, put } = await intakeOf(rooms);
+    const { admission, journal, put } = await admissionOf(rooms);
     const stream = rooms.stream();
     for (const code of [null, "ENOSPC"]) {
       const disk = new Barrier();
@@ -279,7 +277,7 @@ describe("admission", () => {
 
   test("is refused when too many bytes wait for their segments", async () => {
     const rooms = fileRooms();
-    const { admission, journal } = await intakeOf(rooms);
+    const { admission, journal } = await admissionOf(rooms);
     const stream = rooms.stream();
     for (let index = 0; index < 17; index += 1) rooms.advance(stream, Buffer.alloc(MIB));
     assert.equal(admission.admit(0), "overloaded");
@@ -290,7 +288,7 @@ describe("admission", () => {
 
   test("is refused while the disk is full", async () => {
     const rooms = fileRooms();
-    const { admission, journal, put } = await intakeOf(rooms);
+    const { admission, journal, put } = await admissionOf(rooms);
     rooms.files.gate = ({ kind }) => (kind === "writeThen" ? diskError("ENOSPC") : undefined);
     put(rooms.stream(), "x", 1);
     await rooms.files.idle();

@@ -25,7 +25,7 @@ function changesIn(): Changes {
     drop: () => undefined,
     collect: (stream: FileStream) => collected.push(stream),
   });
-  const flusher = new Flusher(rooms.parts, writer, cache, 1e6);
+  const flusher = new Flusher({ ...rooms.parts, writer }, 1e6);
   const loader = { leave: (stream: FileStream): void => void left.push(stream) };
   return { rooms, left, collected, changes: new DurableChanges({ loader, cache, flusher, forkTies, trash: rooms.trash }) };
 }

@@ -5,7 +5,7 @@ import { Retry } from "../../../ops/retry.js";
 import type { Layout } from "../format/layout.js";
 import type { Files } from "./files.js";
 
-/** What every part of the engine works with. */
+/** The disk, the clock, the log and the state of one engine: all its parts share them. */
 export interface EngineParts {
   readonly files: Files;
   readonly layout: Layout;

@@ -46,7 +46,7 @@ const SLOW_SYNC_MS = 1000;
 
 /**
  * The write-ahead log that all streams share. What arrives while one batch is synced makes up the next: one write and
- * one sync, however many streams. Entries settle in the order in which they were handed in.
+ * one sync, however many streams. Entries settle in the order in which they were submitted.
  */
 export class Journal {
   readonly #parts: EngineParts;
@@ -113,7 +113,7 @@ export class Journal {
     await this.#writeEmptyFrame(this.#active);
   }
 
-  /** Hands an entry in. It settles later, never at once. */
+  /** Submits an entry. It settles later, never at once. */
   enqueue(entry: JournalEntry): void {
     // What is on its way to the disk settles first.
     if (this.#stopped && !this.#writing) {
@@ -145,7 +145,7 @@ export class Journal {
     this.#schedule();
   }
 
-  /** Resolves once everything handed in has settled. */
+  /** Resolves once everything submitted has settled. */
   async drain(): Promise<void> {
     while (this.#writing || this.#queue.length > 0) await new Promise<void>((resolve) => (this.#idle = resolve));
   }
@@ -177,10 +177,6 @@ export class Journal {
   /** What the sealed file at `path` holds is permanent elsewhere: the file may be used again. */
   async retire(path: string): Promise<void> {
     await this.#supply.retire(path);
-    this.#freed();
-  }
-
-  #freed(): void {
     this.#refusal.end("checkpoint-room");
     this.#supplied();
   }

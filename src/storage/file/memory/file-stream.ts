@@ -58,9 +58,9 @@ export class FileStream implements StoredStream {
   #newest: Segment | null = null;
   readonly cached = new CachedTail();
   observer: StreamObserver | null = null;
-  /** Entries handed in and not settled. */
+  /** Entries submitted and not settled. */
   pending = 0;
-  /** Raised when pending entries fail: what was handed in before no longer fits. */
+  /** Raised when pending entries fail: what was submitted before no longer fits. */
   generation = 0;
   reservedTail: Position;
   reservedSegment: ReservedSegment;

@@ -195,7 +195,7 @@ export class Admission {
         position: entry.position - entry.segmentStart,
         length: entry.change.payload.length,
       });
-    // What was handed in before it settles first, as the order of the calls wants; what comes behind is held until
+    // What was submitted before it settles first, as the order of the calls wants; what comes behind is held until
     // then.
     this.#options.journal.enqueue(
       this.#entry(stream, null, emptyChange(0), () => this.#failBypassed(entry, segmentBefore, how)),

@@ -98,7 +98,7 @@ export class ForkTies extends EventEmitter<ForkTieEvents> {
     return parent !== null && isWeaned ? companionOf(parent, RecordKind.link, fork, 0) : null;
   }
 
-  /** Hands in the deletion of a stream; one with forks is kept for them. */
+  /** Submits the deletion of a stream; one with forks is kept for them. */
   delete(stream: FileStream, settle: (how: Settlement) => void): Rejection | null {
     const { admission, clock } = this.#options;
     if (stream.forkCount === 0) return this.#remove(stream, settle);

@@ -1,9 +1,9 @@
 import { resolve } from "node:path";
 import { systemClock } from "../ops/clock.js";
 import { createLog, oneLine } from "../ops/log.js";
-import { explainUnusable } from "../storage/file/directory/directory.js";
+import { explainUnusable, type DataDirectory } from "../storage/file/directory/directory.js";
 import { DirectoryError, lockDirectory } from "../storage/file/directory/lock.js";
-import { openOffline, type OfflineDirectory } from "../storage/file/offline/offline.js";
+import { openOffline } from "../storage/file/offline/offline.js";
 import { repairDirectory, type RepairLine, type RepairSummary } from "../storage/file/offline/repair.js";
 import { EXIT, type Invocation, type Output, type Surroundings } from "./verb.js";
 
@@ -45,10 +45,7 @@ interface RunOptions {
   readonly asJson: boolean;
 }
 
-function run(
-  directory: OfflineDirectory,
-  { apply, accepted, log, stdout, asJson }: RunOptions,
-): Promise<RepairSummary> {
+function run(directory: DataDirectory, { apply, accepted, log, stdout, asJson }: RunOptions): Promise<RepairSummary> {
   const say = (line: RepairLine): void => void stdout.write(`${asJson ? JSON.stringify(line) : lineOf(line)}\n`);
   return repairDirectory({ ...directory, apply, acceptLoss: accepted, nowMs: systemClock().nowMs(), log, say });
 }

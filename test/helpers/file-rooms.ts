@@ -5,7 +5,7 @@ import { Layout } from "../../src/storage/file/format/layout.js";
 import { Journal, type JournalListener, type JournalOptions } from "../../src/storage/file/journal/journal.js";
 import type { JournalEntry } from "../../src/storage/file/journal/journal-entry.js";
 import { EngineState, type EngineParts } from "../../src/storage/file/disk/engine-state.js";
-import { Room } from "../../src/storage/file/disk/disk-space.js";
+import { DiskSpace } from "../../src/storage/file/disk/disk-space.js";
 import { RecordKind } from "../../src/storage/file/format/record.js";
 import { streamFiles, type StreamFiles } from "../../src/storage/file/segments/stream-files.js";
 import type { AppendRecord, Settlement } from "../../src/storage/storage.js";
@@ -15,13 +15,13 @@ import { tempDir } from "./temp-dir.js";
 import { WatchedFiles } from "./watched-files.js";
 
 /** The rooms of the engine below the engine itself, in a directory of their own. */
-export interface FileRooms extends StreamFiles {
+export interface FileRooms extends Omit<StreamFiles, "log"> {
   /** What the parts below share, as the engine itself does. */
-  readonly parts: EngineParts;
+  readonly parts: StreamFiles;
   readonly state: EngineState;
   readonly layout: Layout;
   readonly files: WatchedFiles;
-  readonly room: Room;
+  readonly diskSpace: DiskSpace;
   readonly clock: ManualClock;
   readonly log: readonly LogLine[];
   readonly faults: readonly Error[];
@@ -39,7 +39,7 @@ export interface FileRooms extends StreamFiles {
 /** Ends the rooms' engine; resolves when the trash does nothing more. */
 export async function ended({ state, trash }: FileRooms): Promise<void> {
   state.stop();
-  await trash.settled();
+  await trash.idle();
 }
 
 /** A journal that knows its listener before it is opened. */
@@ -64,21 +64,18 @@ export function fileRooms(clock = new ManualClock()): FileRooms {
   const { log, lines } = keptLog();
   const faults: Error[] = [];
   const told: string[] = [];
-  const state = new EngineState({ clock, log, onFault: (error) => faults.push(error) });
+  const state = new EngineState({ clock, log }, (error) => faults.push(error));
   state.on("blocked", ({ message }) => told.push(`blocked: ${message}`));
-  const parts = { files, layout, clock, log, state };
-  const own = streamFiles(parts, { ...SMALL, threads: 8 });
-  const { cache } = own;
-  const room = new Room(parts);
+  const parts = streamFiles({ files, layout, clock, log, state }, { ...SMALL, threads: 8 });
+  const { cache } = parts;
+  const diskSpace = new DiskSpace(parts);
   let made = 0;
   let batch = 0;
   return {
+    ...parts,
     parts,
-    state,
-    layout,
     files,
-    ...own,
-    room,
+    diskSpace,
     clock,
     log: lines,
     faults,
@@ -101,7 +98,7 @@ export function fileRooms(clock = new ManualClock()): FileRooms {
         ...more,
       };
       const options = {
-        room,
+        diskSpace,
         directoryId: Buffer.from("01234567"),
         fsync: false,
         fileBytes: SMALL.journalBytes,

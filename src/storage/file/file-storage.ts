@@ -16,28 +16,28 @@ import type {
 } from "../storage.js";
 import { listStreams } from "./directory/catalog.js";
 import { Checkpointer, type SealedFile } from "./writing/checkpointer.js";
-import { Damage } from "./segments/damage-log.js";
+import { DamageLog } from "./segments/damage-log.js";
 import { explainUnusable, prepareDirectory, writeMarker } from "./directory/directory.js";
 import { DurableChanges } from "./writing/durable-changes.js";
-import { EngineState, type EngineParts } from "./disk/engine-state.js";
+import { EngineState } from "./disk/engine-state.js";
 import { FileStream, ownStream } from "./memory/file-stream.js";
 import { isPassing, systemFiles, type Files } from "./disk/files.js";
 import { Flusher } from "./segments/flusher.js";
 import { emptyChange } from "./journal/frame-encoder.js";
-import { Intake } from "./writing/admission.js";
+import { Admission } from "./writing/admission.js";
 import { Journal, type JournalListener } from "./journal/journal.js";
 import { Layout } from "./format/layout.js";
 import { DirectoryError, lockDirectory } from "./directory/lock.js";
 import { RecordKind } from "./format/record.js";
 import { recover, sealedFile, type Recovered } from "./recovery/recovery.js";
-import { isUntied, References } from "./writing/fork-ties.js";
-import { Room } from "./disk/disk-space.js";
+import { isUntied, ForkTies } from "./writing/fork-ties.js";
+import { DiskSpace } from "./disk/disk-space.js";
 import { newStreamId } from "./memory/stream-id.js";
 import { StreamLoader } from "./segments/stream-loader.js";
 import { StreamReader } from "./segments/stream-reader.js";
 import { streamFiles, type StreamFiles, type StreamFilesOptions } from "./segments/stream-files.js";
 
-/** What the engine needs. Sizes in bytes. */
+/** Where the engine keeps streams, and how. Sizes in bytes. */
 export interface FileStorageOptions extends StreamFilesOptions {
   readonly dir: string;
   /** Whether a change is settled only when it is on disk. */
@@ -63,8 +63,7 @@ const CLOSE_MS = 5000;
 
 /** What a start has before the journal goes on: the directory is this process's, and what it holds is known. */
 interface Prepared {
-  readonly parts: EngineParts;
-  readonly own: StreamFiles;
+  readonly parts: StreamFiles;
   readonly recovered: Recovered;
   readonly directoryId: Buffer;
   readonly unlock: () => Promise<void>;
@@ -72,19 +71,18 @@ interface Prepared {
 
 /** Keeps streams in a directory: a shared journal in front, segments and sidecars behind it. */
 export class FileStorage implements Storage {
-  readonly #parts: EngineParts;
-  readonly #own: StreamFiles;
+  readonly #parts: StreamFiles;
   readonly #unlock: () => Promise<void>;
   readonly #streams = new Map<string, FileStream>();
   readonly #journal: Journal;
   readonly #checkpointer: Checkpointer;
-  readonly #intake: Intake;
-  readonly #room: Room;
+  readonly #admission: Admission;
+  readonly #diskSpace: DiskSpace;
   readonly #flusher: Flusher;
-  readonly #damage: Damage;
+  readonly #damageLog: DamageLog;
   readonly #loader: StreamLoader;
   readonly #reader: StreamReader;
-  readonly #references: References;
+  readonly #forkTies: ForkTies;
   readonly #changes: DurableChanges;
   #closing: Promise<void> | null = null;
 
@@ -94,46 +92,39 @@ export class FileStorage implements Storage {
   static async open(options: FileStorageOptions): Promise<FileStorage> {
     const { clock, log, forceUnlock: force = false, files = systemFiles(options.fsync) } = options;
     const layout = new Layout(options.dir);
-    const state = new EngineState(options);
-    const parts = { files, layout, clock, log, state };
-    const own = streamFiles(parts, options);
+    const state = new EngineState({ clock, log }, options.onFault);
+    const parts = streamFiles({ files, layout, clock, log, state }, options);
     let unlock = (): Promise<void> => Promise.resolve();
     try {
       await files.makeDirectory(layout.root);
       unlock = await lockDirectory(files, layout.lock, { force, log });
-      await own.pool.respectLimit((error) => state.fail(error));
+      await parts.pool.respectLimit((error) => state.fail(error));
       const startedMs = clock.nowMs();
       const { id: directoryId, isNew } = await prepareDirectory(files, layout);
-      const recovered = await recover({
-        ...parts,
-        ...own,
-        directoryId,
-        maxUnwrittenBytes: Math.floor(options.tailCacheBytes / 2),
-      });
+      const maxUnwrittenBytes = Math.floor(options.tailCacheBytes / 2);
+      const recovered = await recover({ ...parts, directoryId, maxUnwrittenBytes });
       if (!isNew && recovered.nextBatch === 1) throw new DirectoryError(`the journal in ${layout.journal} is missing`);
-      const storage = new FileStorage(options, { parts, own, recovered, directoryId, unlock });
+      const storage = new FileStorage(options, { parts, recovered, directoryId, unlock });
       await storage.#journal.open(storage.#listener);
       if (isNew) await writeMarker(files, layout, directoryId);
-      await own.trash.emptyAll();
+      await parts.trash.emptyAll();
       storage.#goOn(recovered, startedMs);
       return storage;
     } catch (error) {
-      await own.pool.closeAll();
+      await parts.pool.closeAll();
       await unlock();
       throw explainUnusable(layout.root, error);
     }
   }
 
-  private constructor(options: FileStorageOptions, { parts, own, recovered, directoryId, unlock }: Prepared) {
+  private constructor(options: FileStorageOptions, { parts, recovered, directoryId, unlock }: Prepared) {
     const { tailCacheBytes, journalBytes, fsync } = options;
-    const { writer, cache, trash, shards, pool } = own;
     this.#parts = parts;
-    this.#own = own;
     this.#unlock = unlock;
     const streams = this.#streams;
-    const room = (this.#room = new Room(parts));
+    const diskSpace = (this.#diskSpace = new DiskSpace(parts));
     const journal = (this.#journal = new Journal(parts, {
-      room,
+      diskSpace,
       directoryId,
       fsync,
       fileBytes: journalBytes,
@@ -141,32 +132,29 @@ export class FileStorage implements Storage {
       firstBatch: recovered.nextBatch,
       olderFiles: recovered.sealed.filter(({ isKept }) => isKept !== true).length,
     }));
-    const flusher = (this.#flusher = new Flusher(parts, writer, cache, Math.floor(tailCacheBytes / 2)));
-    const damage = (this.#damage = new Damage(parts));
+    const flusher = (this.#flusher = new Flusher(parts, Math.floor(tailCacheBytes / 2)));
+    const damageLog = (this.#damageLog = new DamageLog(parts));
     const loader = (this.#loader = new StreamLoader(parts, {
       streams,
       unopened: recovered.unopened,
-      trash,
-      damage,
+      damageLog,
       journal,
     }));
-    this.#reader = new StreamReader({ pool, cache, damage, log: parts.log });
-    const intake = (this.#intake = new Intake(parts, {
+    this.#reader = new StreamReader(parts, damageLog);
+    const admission = (this.#admission = new Admission(parts, {
       journal,
-      writer,
-      cache,
       flusher,
-      room,
+      diskSpace,
       segmentRoll: { bytes: options.segmentBytes, ageMs: options.segmentAgeMs ?? Infinity },
       bypassBytes: Math.min(options.journalBypassBytes, Math.floor(journalBytes / 4)),
       tailCacheBytes,
     }));
-    const references = (this.#references = new References({ streams, loader, intake, clock: parts.clock }));
-    this.#changes = new DurableChanges({ loader, cache, flusher, references, trash });
-    this.#checkpointer = new Checkpointer(parts, { writer, shards, trash, journal });
-    writer.on("damaged", (stream, found) => this.#barred(stream, found));
+    const forkTies = (this.#forkTies = new ForkTies({ streams, loader, admission, clock: parts.clock }));
+    this.#changes = new DurableChanges({ ...parts, loader, flusher, forkTies });
+    this.#checkpointer = new Checkpointer(parts, journal);
+    parts.writer.on("damaged", (stream, found) => this.#barred(stream, found));
     loader.on("opened", (stream) => this.#opened(stream));
-    references.on("unneeded", (stream) => this.release(stream));
+    forkTies.on("unneeded", (stream) => this.release(stream));
   }
 
   get #listener(): JournalListener {
@@ -205,14 +193,14 @@ export class FileStorage implements Storage {
   }
 
   async load(name: string): Promise<StoredStream | null> {
-    await this.#damage.settled(name);
+    await this.#damageLog.deleted(name);
     const known = await this.#loader.find(name);
     if (known === null) return null;
     if (known.damage !== null) throw known.damage;
-    await this.#damage.telling(this.#references.resolve(known));
+    await this.#damageLog.telling(this.#forkTies.resolve(known));
     if (this.#streams.get(name) !== known) return this.load(name);
     known.handedOut = true;
-    this.#references.collect(known);
+    this.#forkTies.collect(known);
     return known;
   }
 
@@ -223,25 +211,25 @@ export class FileStorage implements Storage {
     settle: (how: Settlement) => void,
   ): StoredStream | Rejection {
     if (this.#streams.has(name)) throw new RangeError(`the name ${JSON.stringify(name)} is not free`);
-    const rejection = this.#intake.admit(initial.payload.length);
+    const rejection = this.#admission.admit(initial.payload.length);
     if (rejection !== null) return rejection;
-    const source = this.#references.sourceOf(config);
+    const source = this.#forkTies.sourceOf(config);
     // The source begins later than the fork would, or is about to: the place has to be looked for again.
     const begins = Math.max(source?.earliest ?? 0, source?.pendingTrim?.position ?? 0);
     if (config.forkedFrom !== null && begins > config.forkedFrom.earliest.position) return "overloaded";
     const id = newStreamId();
     const stream = new FileStream({ id, name, config }, this.#parts.layout.streamDirectory(name), null);
     stream.handedOut = true;
-    const linking = this.#references.begin(stream, source);
-    stream.work = this.#own.trash.vacated(name);
+    const linking = this.#forkTies.tie(stream, source);
+    stream.disk.work = this.#parts.trash.vacated(name);
     this.#streams.set(name, stream);
-    this.#intake.put(
+    this.#admission.put(
       stream,
       RecordKind.create,
       initial,
       (how) => {
         if (how !== "durable") this.#uncreate(stream, how);
-        this.#references.settled(source);
+        this.#forkTies.created(source);
         settle(how);
       },
       linking,
@@ -252,10 +240,10 @@ export class FileStorage implements Storage {
   /** The creation failed: the name is free again, and files made for a large first payload go. */
   #uncreate(stream: FileStream, how: Settlement): void {
     stream.deleted = true;
-    this.#references.drop(stream);
+    this.#forkTies.drop(stream);
     this.#loader.leave(stream);
     // After a failed sync the record may be there: the next start needs the files then.
-    if (how !== "storage-unavailable") this.#own.trash.take(stream);
+    if (how !== "storage-unavailable") this.#parts.trash.take(stream);
   }
 
   append(
@@ -266,48 +254,48 @@ export class FileStorage implements Storage {
   ): Rejection | null {
     const stream = ownStream(stored);
     if (stream.damage !== null) return "stream-damaged";
-    const rejection = this.#intake.admit(record.payload.length);
+    const rejection = this.#admission.admit(record.payload.length);
     if (rejection !== null) return rejection;
     if (stream.reservedTail !== expectedTail) return "tail-moved";
-    this.#intake.put(stream, RecordKind.append, record, settle);
+    this.#admission.put(stream, RecordKind.append, record, settle);
     return null;
   }
 
   delete(stored: StoredStream, settle: (how: Settlement) => void): Rejection | null {
-    return this.#references.delete(ownStream(stored), this.#damage.forgetting(stored.name, settle));
+    return this.#forkTies.delete(ownStream(stored), this.#damageLog.forgetting(stored.name, settle));
   }
 
   touch(stored: StoredStream, atMs: number): boolean {
     const stream = ownStream(stored);
-    if (stream.deleted || this.#intake.admit(0) !== null) return false;
-    this.#intake.put(stream, RecordKind.touch, emptyChange(atMs), null);
+    if (stream.deleted || this.#admission.admit(0) !== null) return false;
+    this.#admission.put(stream, RecordKind.touch, emptyChange(atMs), null);
     return true;
   }
 
   trim(stored: StoredStream, before: Position): void {
     const stream = ownStream(stored);
     const place = stream.trimPlace(before);
-    if (place === null || stream.pendingTrim !== null || stream.deleted || this.#intake.admit(0) !== null) return;
+    if (place === null || stream.pendingTrim !== null || stream.deleted || this.#admission.admit(0) !== null) return;
     stream.pendingTrim = place;
-    const weaning = this.#references.weaning(stream, place);
-    this.#intake.trim(stream, place, this.#parts.clock.nowMs(), () => (stream.pendingTrim = null), weaning);
+    const weaning = this.#forkTies.weaning(stream, place);
+    this.#admission.trim(stream, place, this.#parts.clock.nowMs(), () => (stream.pendingTrim = null), weaning);
   }
 
   barrier(stored: StoredStream, settle: (how: Settlement) => void, expectedTail?: Position): void {
-    this.#intake.barrier(ownStream(stored), settle, expectedTail);
+    this.#admission.barrier(ownStream(stored), settle, expectedTail);
   }
 
   async deleteDamaged(name: string): Promise<Settlement | Rejection> {
     const known = this.#streams.get(name) ?? null;
     // It is well again: a moment later it can be loaded. Not so a fork whose source is lost.
     if (known !== null && known.damage === null && !isUntied(known)) return "overloaded";
-    return this.#damage.delete(name, known, (stream, settle) => this.delete(stream, settle));
+    return this.#damageLog.delete(name, known, (stream, settle) => this.delete(stream, settle));
   }
 
   /** The stream takes nothing more; what the journal has of it is kept, and memory need not be. */
   #barred(stream: FileStream, damage: DamagedStreamError): void {
     this.#flusher.drop(stream);
-    this.#damage.told(damage);
+    this.#damageLog.told(damage);
   }
 
   read(stored: StoredStream, from: Position, maxBytes: number, allocate?: Allocate): MaybePromise<Buffer> {
@@ -328,12 +316,12 @@ export class FileStorage implements Storage {
   }
 
   list(): AsyncIterable<ListedStream> {
-    return listStreams({ ...this.#parts, unneeded: (name) => void this.#collectNamed(name) });
+    return listStreams(this.#parts, (name) => void this.#collectNamed(name));
   }
 
   async persist(stored: StoredStream): Promise<void> {
     try {
-      await this.#own.writer.persist(ownStream(stored));
+      await this.#parts.writer.persist(ownStream(stored));
     } catch (error) {
       // A sync that failed here would be believed by the next checkpoint.
       if (!isPassing(error)) this.#parts.state.fail(error);
@@ -349,18 +337,18 @@ export class FileStorage implements Storage {
       stream.observer !== null ||
       stream.dependents > 0 ||
       stream.pendingForks > 0;
-    const isOnDisk = stream.damage === null ? stream.isPersisted && stream.hasSidecar : stream.hasNotice;
+    const isOnDisk = stream.damage === null ? stream.isPersisted && stream.disk.hasSidecar : stream.disk.hasNotice;
     if (isInUse || !isOnDisk) return false;
     this.#flusher.drop(stream);
     this.#journal.forget(stream);
-    this.#references.drop(stream);
+    this.#forkTies.drop(stream);
     this.#loader.leave(stream);
     return true;
   }
 
   health(): StorageHealth {
-    const reason = this.#parts.state.failure !== null ? "the disk failed" : this.#intake.trouble;
-    return { writable: reason === null, reason, damagedStreams: this.#damage.streamCount };
+    const reason = this.#parts.state.failure !== null ? "the disk failed" : this.#admission.trouble;
+    return { writable: reason === null, reason, damagedStreams: this.#damageLog.streamCount };
   }
 
   close(): Promise<void> {
@@ -368,17 +356,16 @@ export class FileStorage implements Storage {
   }
 
   async #close(): Promise<void> {
-    const { clock, state } = this.#parts;
-    const { trash, pool } = this.#own;
+    const { clock, state, trash, pool } = this.#parts;
     state.end();
-    await this.#room.settled();
+    await this.#diskSpace.idle();
     // What is not in the streams' own files by then goes there at the next start, and nobody waits for it.
     const deadline = clock.after(CLOSE_MS, () => state.stop());
     if (state.failure === null) await this.#seal();
-    await this.#checkpointer.settled();
+    await this.#checkpointer.idle();
     deadline.cancel();
     state.stop();
-    await trash.settled();
+    await trash.idle();
     await pool.closeAll();
     await this.#journal.close();
     await this.#unlock();

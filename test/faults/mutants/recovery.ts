@@ -5,22 +5,22 @@ export const RECOVERY_MUTANTS: readonly Mutant[] = [
   {
     fault: "records are applied again that the sidecar holds",
     file: "storage/file/recovery/unopened-streams.ts",
-    code: "if (batch <= stream.persistedBatch) continue;",
+    code: "if (batch <= stream.disk.persistedBatch) continue;",
     becomes: "",
     seed: 1,
   },
   {
     fault: "a sidecar that a kill left unsynced counts as permanent",
     file: "storage/file/recovery/unopened-streams.ts",
-    code: "stream.hasUnsyncedSidecar = own !== null;",
+    code: "stream.disk.hasUnsyncedSidecar = own !== null;",
     becomes: "",
     seed: 124,
   },
   {
     fault: "the directory of a stream that a kill left unsynced is not synced",
     file: "storage/file/recovery/unopened-streams.ts",
-    code: "stream.hasNotice = isTold;\n    shards.note(directory);",
-    becomes: "stream.hasNotice = isTold;",
+    code: "stream.disk.hasNotice = isTold;\n    shards.note(directory);",
+    becomes: "stream.disk.hasNotice = isTold;",
     seed: 126,
   },
   {
@@ -68,16 +68,16 @@ export const RECOVERY_MUTANTS: readonly Mutant[] = [
   {
     fault: "a new stream does not wait until the one before it has left the directory",
     file: "storage/file/file-storage.ts",
-    code: "stream.work = this.#own.trash.vacated(name);",
+    code: "stream.disk.work = this.#parts.trash.vacated(name);",
     becomes: "",
     seed: 65,
   },
   {
     fault: "a directory is moved away before the deletion is durable",
     file: "storage/file/file-storage.ts",
-    code: "return this.#references.delete(ownStream(stored), this.#damage.forgetting(stored.name, settle));",
+    code: "return this.#forkTies.delete(ownStream(stored), this.#damageLog.forgetting(stored.name, settle));",
     becomes:
-      "this.#trash.take(ownStream(stored));\n    return this.#references.delete(ownStream(stored), this.#damage.forgetting(stored.name, settle));",
+      "this.#trash.take(ownStream(stored));\n    return this.#forkTies.delete(ownStream(stored), this.#damageLog.forgetting(stored.name, settle));",
     seed: 18,
   },
   {
@@ -97,7 +97,7 @@ export const RECOVERY_MUTANTS: readonly Mutant[] = [
   {
     fault: "a directory is moved away while its stream is written",
     file: "storage/file/segments/trash.ts",
-    code: "await before;\n    await Promise.allSettled([stream.work]);",
+    code: "await before;\n    await Promise.allSettled([stream.disk.work]);",
     becomes: "await before;",
     seed: 411,
   },

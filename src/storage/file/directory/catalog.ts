@@ -1,10 +1,10 @@
 import { basename, join } from "node:path";
-import type { Clock } from "../../../ops/clock.js";
 import { DamagedStreamError, StorageBusyError, type ListedStream } from "../../storage.js";
+import type { EngineParts } from "../disk/engine-state.js";
 import { errorCode, isBusy, isPathFault, isSystemError, readWhole, type Files } from "../disk/files.js";
-import { keptSidecarPath, sidecarPath, type Layout } from "../format/layout.js";
+import { keptSidecarPath, sidecarPath } from "../format/layout.js";
 import { endOf } from "../memory/segment.js";
-import { decodeSidecar, type Sidecar, type SidecarResult } from "../format/sidecar.js";
+import { damaged, decodeSidecar, type Sidecar, type SidecarResult } from "../format/sidecar.js";
 
 /** Sidecars read between two pauses, and how long those are: listing a million streams disturbs nobody. */
 const BURST = 16;
@@ -21,7 +21,7 @@ async function readSidecarAt(files: Files, path: string): Promise<SidecarResult 
     return bytes === null ? null : decodeSidecar(bytes);
   } catch (error) {
     if (!isPathFault(error)) throw error;
-    return { kind: "damaged", problem: `it can't be read (${errorCode(error)})`, isFinal: false, isNotice: false };
+    return damaged(`it can't be read (${errorCode(error)})`);
   }
 }
 
@@ -109,17 +109,14 @@ function unreadable(name: string, path: string, error: unknown): DamagedStreamEr
   return new DamagedStreamError(name, path, `it can't be read (${errorCode(error)})`);
 }
 
-/** What a listing works with. */
-export interface ListOptions {
-  readonly files: Files;
-  readonly layout: Layout;
-  readonly clock: Clock;
-  /** Told of deleted streams that no fork needs any more. */
-  readonly unneeded: (name: string) => void;
-}
-
-/** Every stream with a sound sidecar that was not deleted, without loading it. */
-export async function* listStreams({ files, layout, clock, unneeded }: ListOptions): AsyncGenerator<ListedStream> {
+/**
+ * Every stream with a sound sidecar that was not deleted, without loading it. `unneeded` is told of deleted ones that
+ * no fork needs any more.
+ */
+export async function* listStreams(
+  { files, layout, clock }: Pick<EngineParts, "files" | "layout" | "clock">,
+  unneeded: (name: string) => void,
+): AsyncGenerator<ListedStream> {
   let readCount = 0;
   for (const shard of await files.list(layout.streams)) {
     const directory = join(layout.streams, shard);

@@ -1,20 +1,28 @@
 import { randomBytes } from "node:crypto";
 import { dirname, join, resolve, sep } from "node:path";
-import { errorCode, errorPath, isDiskFull, isSystemError, readWhole, replaceFile, type Files } from "../disk/files.js";
+import { errorCode, errorPath, isDiskFull, isSystemError, readWhole, type Files } from "../disk/files.js";
+import { replaceFile } from "../disk/replacement.js";
 import { journalSequenceOf, type Layout } from "../format/layout.js";
 import { DirectoryError } from "./lock.js";
 import { TOO_FEW_FILES } from "../disk/open-files-limit.js";
 import { decodeFrame, DIRECTORY_ID_BYTES, SECTOR_BYTES } from "../format/record.js";
 import { FORMAT } from "../format/sidecar.js";
 
-/** A data directory that is ready: `isNew` when it has no marker yet, which is written last. */
-export interface PreparedDirectory {
-  readonly id: Buffer;
-  readonly isNew: boolean;
+/** A data directory, by where it is and by its id. */
+export interface DataDirectory {
+  readonly files: Files;
+  readonly layout: Layout;
+  readonly directoryId: Buffer;
 }
 
-/** Makes what is missing in a data directory and reads its id. Throws {@link DirectoryError}. */
-export async function prepareDirectory(files: Files, layout: Layout): Promise<PreparedDirectory> {
+/**
+ * Makes what is missing in a data directory and reads its id: `isNew` when it has no marker yet, which is written last.
+ * Throws {@link DirectoryError}.
+ */
+export async function prepareDirectory(
+  files: Files,
+  layout: Layout,
+): Promise<{ readonly id: Buffer; readonly isNew: boolean }> {
   const id = await readMarker(files, layout);
   if (id !== null) {
     // The process that wrote the marker may have been killed before its entry was permanent.

@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
 import { dirname, join } from "node:path";
-import { errorCode, isBusy, readWhole, removeFile, replaceFile, type Files } from "../disk/files.js";
+import { errorCode, isBusy, readWhole, removeFile, type Files } from "../disk/files.js";
+import { replaceFile } from "../disk/replacement.js";
 import { claimPath, claimSocket } from "../format/layout.js";
 import { encodeHolder, type LockHolder } from "./lock-holder.js";
 import type { ProcessIdentity } from "./process-identity.js";

@@ -15,7 +15,7 @@ export class DirectoryError extends Error {
   override readonly name = "DirectoryError";
 }
 
-/** What a lock needs to know of the machine. */
+/** Where a lock is, and how it judges who else asks for it. */
 export interface LockOptions extends ClaimOptions {
   readonly startedAtOf: Evidence["startedAtOf"];
   /** Takes away the lock of a process that can't be seen from here. */

@@ -1,21 +1,16 @@
 import { dirname, join, relative } from "node:path";
-import { errorCode, readWhole, replaceFile, type Files } from "../disk/files.js";
+import { errorCode, readWhole, type Files } from "../disk/files.js";
+import { replaceFile } from "../disk/replacement.js";
 import { keptSidecarPath, sidecarPath, type Layout } from "../format/layout.js";
+import type { DataDirectory } from "./directory.js";
 import { decodeSidecar, encodeRefusal, encodeSidecar, isNotice } from "../format/sidecar.js";
 
-/** What else counts when a stream is refused. */
-export interface RefusalOptions {
-  readonly batch?: number;
-  /** Whether forks name it. */
-  readonly isSource?: boolean;
-}
-
 /** Keeps what is not what was written under `damaged/`, at the place that it had. Nothing there is ever overwritten. */
-export class Damaged {
+export class Quarantine {
   readonly #files: Files;
   readonly #layout: Layout;
 
-  constructor(files: Files, layout: Layout) {
+  constructor({ files, layout }: Pick<DataDirectory, "files" | "layout">) {
     this.#files = files;
     this.#layout = layout;
   }
@@ -51,12 +46,12 @@ export class Damaged {
   /**
    * Has a stream refused until somebody decides, and keeps its sidecar. One with forks is closed instead: they need it,
    * and nothing is appended to it either; but not where its directory is only taken: there is nothing to serve. Either
-   * way it asks for nothing more that the journal had up to `batch`.
+   * way it asks for nothing more that the journal had up to `batch`. It `isSource` where forks name it.
    */
   async refuse(
     streamDirectory: string,
     reason: string,
-    { batch = 0, isSource = false }: RefusalOptions = {},
+    { batch = 0, isSource = false }: { readonly batch?: number; readonly isSource?: boolean } = {},
   ): Promise<void> {
     const path = sidecarPath(streamDirectory);
     const bytes = await readWhole(this.#files, path);

@@ -33,7 +33,7 @@ export class StreamDirectories {
     const shard = dirname(directory);
     const filter = this.#shards.get(shard);
     if (filter !== undefined) return filter?.mayHave(basename(directory)) ?? true;
-    const listing = this.#listings.get(shard) ?? this.#begin(shard);
+    const listing = this.#listings.get(shard) ?? this.#startListing(shard);
     return listing.filter.then((listed) => listed?.mayHave(basename(directory)) ?? true);
   }
 
@@ -52,7 +52,7 @@ export class StreamDirectories {
     if (filter?.isCrowded === true) this.#shards.delete(shard);
   }
 
-  #begin(shard: string): Listing {
+  #startListing(shard: string): Listing {
     const added: string[] = [];
     const filter = this.#list(shard, added).finally(() => this.#listings.delete(shard));
     const listing = { filter, added };

@@ -21,7 +21,7 @@ const PROBE_STEP_BYTES = 1024 * 1024;
  * many bytes at the same position, which is tried every second and ends with the state's `space` event. A limit on the
  * size of files is found by the position, a full disk or a quota by the bytes.
  */
-export class Room {
+export class DiskSpace {
   readonly #parts: EngineParts;
   /** The file that is written to find out, for just as long. What a killed process leaves of it goes with the trash. */
   readonly #probePath: string;
@@ -53,7 +53,7 @@ export class Room {
   }
 
   /** Resolves when nothing is left of the last look: when the engine is no longer running there are no others. */
-  settled(): Promise<void> {
+  idle(): Promise<void> {
     return this.#probing;
   }
 

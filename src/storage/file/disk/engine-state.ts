@@ -5,7 +5,7 @@ import { Retry } from "../../../ops/retry.js";
 import type { Layout } from "../format/layout.js";
 import type { Files } from "./files.js";
 
-/** What every part of the engine works with. */
+/** The disk, the clock, the log and the state of one engine: all its parts share them. */
 export interface EngineParts {
   readonly files: Files;
   readonly layout: Layout;
@@ -29,25 +29,15 @@ interface EngineEvents {
  * `failed` from any of them: the disk did not do what it was told, and nothing is written any more.
  */
 export class EngineState extends EventEmitter<EngineEvents> {
-  readonly #clock: Clock;
-  readonly #log: Log;
+  readonly #parts: Pick<EngineParts, "clock" | "log">;
   readonly #onFault: (error: Error) => void;
   readonly #retries: Retry[] = [];
   #phase: "running" | "ending" | "stopped" | "failed" = "running";
   #failure: Error | null = null;
 
-  constructor({
-    clock,
-    log,
-    onFault,
-  }: {
-    readonly clock: Clock;
-    readonly log: Log;
-    readonly onFault: (error: Error) => void;
-  }) {
+  constructor(parts: Pick<EngineParts, "clock" | "log">, onFault: (error: Error) => void) {
     super();
-    this.#clock = clock;
-    this.#log = log;
+    this.#parts = parts;
     this.#onFault = onFault;
   }
 
@@ -68,7 +58,7 @@ export class EngineState extends EventEmitter<EngineEvents> {
 
   /** The retry of one part. Its pending try comes at once when the phase changes. */
   retry(): Retry {
-    const retry = new Retry(this.#clock);
+    const retry = new Retry(this.#parts.clock);
     this.#retries.push(retry);
     return retry;
   }
@@ -88,7 +78,7 @@ export class EngineState extends EventEmitter<EngineEvents> {
     if (this.#failure !== null) return;
     const failure = (this.#failure = problem instanceof Error ? problem : new Error(String(problem)));
     this.#become("failed");
-    this.#log.error("the disk failed: nothing is written any more", { fault: failure.message });
+    this.#parts.log.error("the disk failed: nothing is written any more", { fault: failure.message });
     this.#onFault(failure);
   }
 

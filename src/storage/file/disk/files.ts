@@ -25,6 +25,7 @@ import { devNull, tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import type { Allocate } from "../../storage.js";
 import { DescriptorReserve } from "./descriptor-reserve.js";
+import { replacementPath } from "../format/layout.js";
 import { errorCode, isDiskFull } from "./file-errors.js";
 import { listenOn, MAX_SOCKET_PATH_BYTES, probe, type Listener, type Reach } from "./sockets.js";
 
@@ -250,17 +251,11 @@ interface SystemFileOptions {
 
 class SystemFile implements OpenFile {
   readonly #descriptor: number;
-  readonly #durable: boolean;
-  readonly #reserve: DescriptorReserve;
-  readonly #syncsWrites: boolean;
-  readonly #closesAtOnce: boolean;
+  readonly #options: SystemFileOptions;
 
-  constructor(descriptor: number, { durable, reserve, syncsWrites, closesAtOnce }: SystemFileOptions) {
+  constructor(descriptor: number, options: SystemFileOptions) {
     this.#descriptor = descriptor;
-    this.#durable = durable;
-    this.#reserve = reserve;
-    this.#syncsWrites = syncsWrites;
-    this.#closesAtOnce = closesAtOnce;
+    this.#options = options;
   }
 
   read(target: Buffer, offset: number, length: number, position: number): Promise<number> {
@@ -275,14 +270,14 @@ class SystemFile implements OpenFile {
     write(this.#descriptor, bytes, 0, bytes.length, position, (error, written) => {
       if (error !== null) done(error);
       else if (written < bytes.length) this.writeThen(bytes.subarray(written), position + written, done);
-      else if (this.#syncsWrites)
+      else if (this.#options.syncsWrites)
         fdatasync(this.#descriptor, (failed) => done(failed === null ? null : syncFailed(failed)));
       else done(null);
     });
   }
 
   async sync(): Promise<void> {
-    if (!this.#durable) return;
+    if (!this.#options.durable) return;
     await completed((done) => fdatasync(this.#descriptor, done)).catch((error: Error) => {
       throw syncFailed(error);
     });
@@ -299,10 +294,11 @@ class SystemFile implements OpenFile {
   }
 
   async close(): Promise<void> {
-    const { isShort } = this.#reserve;
-    if (this.#closesAtOnce || isShort) closeSync(this.#descriptor);
+    const { reserve, closesAtOnce } = this.#options;
+    const { isShort } = reserve;
+    if (closesAtOnce || isShort) closeSync(this.#descriptor);
     else await completed((done) => close(this.#descriptor, done));
-    if (isShort) this.#reserve.replenish();
+    if (isShort) reserve.replenish();
   }
 }
 
@@ -356,38 +352,6 @@ export async function readFully(
     filled += count;
   }
   return target.subarray(0, filled);
-}
-
-/**
- * Puts `bytes` in place of the file at `path` so that a crash leaves the old or the new, whole; the caller syncs the
- * directory.
- */
-export async function replaceFile(files: Files, path: string, bytes: Buffer): Promise<void> {
-  await writeReplacement(files, path, bytes);
-  await putReplacement(files, path);
-}
-
-/** The first half of {@link replaceFile}: `bytes` are permanent beside the file at `path`, which is as it was. */
-export async function writeReplacement(files: Files, path: string, bytes: Buffer): Promise<void> {
-  const file = await files.open(replacementPath(path), "replacement");
-  try {
-    await file.write(bytes, 0);
-  } catch (error) {
-    // Half of it would only take room.
-    if (isDiskFull(error)) await files.unlink(replacementPath(path));
-    throw error;
-  } finally {
-    await file.close();
-  }
-}
-
-/** The second half of {@link replaceFile}: what was written beside the file at `path` takes its place. */
-export function putReplacement(files: Files, path: string): Promise<void> {
-  return files.rename(replacementPath(path), path);
-}
-
-function replacementPath(path: string): string {
-  return `${path}.new`;
 }
 
 /** What the system says in a short file of /proc, `null` where it does not. Such files say that they are empty. */

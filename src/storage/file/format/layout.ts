@@ -104,6 +104,11 @@ export function lossesPath(streamDirectory: string): string {
   return join(streamDirectory, "losses.json");
 }
 
+/** Where a file is written that is to take the place of the one at `path`. */
+export function replacementPath(path: string): string {
+  return `${path}.new`;
+}
+
 /** The segment that begins at `start`. */
 export function segmentPath(streamDirectory: string, start: Position): string {
   return join(streamDirectory, `${digits16(start)}.seg`);

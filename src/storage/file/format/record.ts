@@ -7,7 +7,8 @@ import { crc32 } from "./crc32.js";
  *
  * Frame:   0 magic "SDJ1"   4 u32 length (header and records)   8 u32 CRC-32 of bytes 12..length
  *         12 u32 records   16 u64 file sequence   24 u64 batch   32 8 bytes directory id
- *         40 u32 handles that the file has given out by then   44 u32 sectors that the file has at least   48 records...
+ *         40 u32 handles that the file has given out by then   44 u32 sectors that the file has at least
+ *         48 records...
  * Record:  0 u32 length    4 u8 kind   5 u8 flags   6 u16 producer id bytes   8 u16 Stream-Seq bytes   10 u16 zero
  *         12 u32 handle   16 u64 position   24 u64 segment start   32 f64 time (ms since 1970)
  *         40 [u64 epoch, u64 seq, producer id] [Stream-Seq] [u32 messages] then by kind:

@@ -49,6 +49,13 @@ interface DamagedSidecar {
   readonly isNotice: boolean;
 }
 
+/** A sidecar that says no more than whose the directory is. */
+export function claimedSidecar({ id, name, config }: Pick<Sidecar, "id" | "name" | "config">): Sidecar {
+  const earliest = { position: 0, segmentStart: 0 };
+  const nothing = { state: new MutableState(), earliest, forks: null, softDeleted: false, segments: [], batch: 0 };
+  return { id, name, config, ...nothing, claimed: true };
+}
+
 /** The sidecar's JSON, one member on each line, the CRC-32 of all before it as the last. */
 export function encodeSidecar(sidecar: Sidecar): Buffer {
   const { config, state } = sidecar;
@@ -139,24 +146,22 @@ export function decodeSidecar(bytes: Buffer): SidecarResult {
   const text = bytes.toString("utf8");
   const version = /^\{\n"format": (\d+),\n/.exec(text)?.[1];
   if (version !== undefined && Number(version) !== FORMAT) {
-    return {
-      kind: "damaged",
-      problem: `format ${version} is not known to this version, which writes format ${FORMAT}`,
-      isFinal: true,
-      isNotice: false,
-    };
+    return damaged(`format ${version} is not known to this version, which writes format ${FORMAT}`, "final");
   }
   const refusal = refusalIn(bytes);
-  if (refusal !== null) return { kind: "damaged", problem: refusal, isFinal: true, isNotice: false };
+  if (refusal !== null) return damaged(refusal, "final");
   const sealed = unseal(bytes);
   if (version === undefined || ("problem" in sealed && sealed.problem === NOT_WHOLE))
-    return { kind: "damaged", problem: "it is not a whole sidecar", isFinal: false, isNotice: false };
-  if ("problem" in sealed) return { kind: "damaged", problem: sealed.problem, isFinal: false, isNotice: false };
+    return damaged("it is not a whole sidecar");
+  if ("problem" in sealed) return damaged(sealed.problem);
   // The checksum has vouched for the text: it is what encodeSidecar or encodeNotice wrote.
   const json = JSON.parse(text) as SidecarJson | Notice;
-  return "damage" in json
-    ? { kind: "damaged", problem: json.damage, isFinal: false, isNotice: true }
-    : { kind: "sound", sidecar: fromJson(json) };
+  return "damage" in json ? damaged(json.damage, "notice") : { kind: "sound", sidecar: fromJson(json) };
+}
+
+/** Something that is no sidecar, or is meant to be none. */
+export function damaged(problem: string, meant?: "final" | "notice"): SidecarResult {
+  return { kind: "damaged", problem, isFinal: meant === "final", isNotice: meant === "notice" };
 }
 
 interface Notice {

@@ -102,13 +102,8 @@ export class FrameEncoder {
 
   #seal(end: number, records: number, file: JournalFile, batch: number): Buffer {
     const fileBytes = this.#syncs ? file.allocatedBytes : 0;
-    sealFrame(this.#buffer, end, records, {
-      sequence: file.sequence,
-      batch,
-      directoryId: this.#directoryId,
-      handles: file.nextHandle,
-      fileBytes,
-    });
+    const { sequence, nextHandle: handles } = file;
+    sealFrame(this.#buffer, end, records, { sequence, batch, directoryId: this.#directoryId, handles, fileBytes });
     return this.#buffer.subarray(0, end);
   }
 
@@ -135,12 +130,8 @@ export function encodeBinding(handle: number, identity: StreamIdentity, position
   const json = encodeIdentity(identity);
   const change = emptyChange(0);
   const record = Buffer.alloc(recordLength(change, json, false));
-  encodeRecord(
-    record,
-    0,
-    { kind: RecordKind.bind, handle, position, segmentStart: 0, change, identity, bypassed: null },
-    json,
-  );
+  const binding = { kind: RecordKind.bind, handle, position, segmentStart: 0, change, identity, bypassed: null };
+  encodeRecord(record, 0, binding, json);
   return record;
 }
 
@@ -163,15 +154,9 @@ function bind(stream: FileStream, file: JournalFile): void {
 /** Says what a handle means; its position is the stream's durable tail, so that recovery knows what its files hold. */
 function bindRecord(stream: FileStream): JournalRecord {
   const { handle, state, config } = stream;
-  return {
-    kind: RecordKind.bind,
-    handle,
-    position: state.tail,
-    segmentStart: 0,
-    change: emptyChange(config.createdAtMs),
-    identity: stream,
-    bypassed: null,
-  };
+  const change = emptyChange(config.createdAtMs);
+  const { tail: position } = state;
+  return { kind: RecordKind.bind, handle, position, segmentStart: 0, change, identity: stream, bypassed: null };
 }
 
 function recordOf(entry: JournalEntry, kind: JournalRecord["kind"]): JournalRecord {

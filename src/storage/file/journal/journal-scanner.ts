@@ -1,6 +1,7 @@
+import type { DataDirectory } from "../directory/directory.js";
 import { DirectoryError } from "../directory/lock.js";
 import { errorCode, isSystemError, readWhole, type Files } from "../disk/files.js";
-import { journalSequenceOf, keptSequenceOf, type Layout } from "../format/layout.js";
+import { journalSequenceOf, keptSequenceOf } from "../format/layout.js";
 import type { Frame } from "../format/record.js";
 import {
   cutOff,
@@ -9,13 +10,6 @@ import {
   type JournalContent,
   type JournalDamage,
 } from "./journal-reader.js";
-
-/** Where a scan looks. */
-export interface ScanOptions {
-  readonly files: Files;
-  readonly layout: Layout;
-  readonly directoryId: Buffer;
-}
 
 /** A file to be scanned. */
 export interface ListedFile {
@@ -53,8 +47,8 @@ const NO_BYTES = Buffer.alloc(0);
  * `strict` scan gives each file as one run, and throws what is damaged; a `tolerant` one gives the damage too, and goes
  * on.
  */
-export async function* scanJournal(options: ScanOptions, mode: "strict" | "tolerant"): AsyncGenerator<Run> {
-  for await (const run of scanFiles(options, await journalFiles(options))) {
+export async function* scanJournal(directory: DataDirectory, mode: "strict" | "tolerant"): AsyncGenerator<Run> {
+  for await (const run of scanFiles(directory, await journalFiles(directory))) {
     const { file, damage } = run;
     if (mode === "tolerant" || damage === null) yield run;
     // Where nothing but zeros was cut off, nothing is lost.
@@ -63,7 +57,7 @@ export async function* scanJournal(options: ScanOptions, mode: "strict" | "toler
   }
 }
 
-async function journalFiles({ files, layout }: ScanOptions): Promise<ListedFile[]> {
+async function journalFiles({ files, layout }: DataDirectory): Promise<ListedFile[]> {
   const names = await files.list(layout.journal);
   const sequences = ordered(names.map(journalSequenceOf));
   // Where the file itself is still there, it has all of that.
@@ -80,7 +74,7 @@ function ordered(sequences: readonly (number | null)[]): number[] {
 
 /** Reads these files in order, tolerantly. Of each there is a run, also where it has no frame. */
 export async function* scanFiles(
-  { files, directoryId }: Omit<ScanOptions, "layout">,
+  { files, directoryId }: DataDirectory,
   listed: readonly ListedFile[],
 ): AsyncGenerator<Run> {
   let lastBatch: number | null = null;
@@ -90,20 +84,11 @@ export async function* scanFiles(
   for (const one of listed) {
     const bytes = await readJournal(files, one.path);
     const isNext = one.standing === "next";
-    const expected = {
-      sequence: one.sequence,
-      directoryId,
-      lastBatch: isNext ? lastBatch : null,
-      isKept: one.standing === "kept",
-    };
+    const isKept = one.standing === "kept";
+    const expected = { sequence: one.sequence, directoryId, lastBatch: isNext ? lastBatch : null, isKept };
     const content = readJournalFile(bytes, expected);
-    const file: ScannedFile = {
-      ...one,
-      bytes: bytes.length,
-      end: content.end,
-      hasFrames: content.frames.length > 0,
-      expected,
-    };
+    const hasFrames = content.frames.length > 0;
+    const file: ScannedFile = { ...one, bytes: bytes.length, end: content.end, hasFrames, expected };
     const [next] = content.frames;
     // After a known batch, the next one's number shows what is missing.
     if (isNext && next !== undefined && lastBatch === null && first !== null)

@@ -7,7 +7,7 @@ import { isSpare, sparePath } from "../format/layout.js";
 import type { Lack } from "../disk/disk-space.js";
 import type { EngineParts } from "../disk/engine-state.js";
 
-/** What a supply of journal files works with beside what all parts do. */
+/** Where a supply of journal files goes on, and who hears of it. */
 export interface JournalSupplyOptions {
   /** A file is full at about this size. */
   readonly fileBytes: number;

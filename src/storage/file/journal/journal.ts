@@ -9,12 +9,12 @@ import type { JournalEntry } from "./journal-entry.js";
 import type { JournalFile } from "./journal-file.js";
 import { JournalRefusal } from "./journal-refusal.js";
 import { JournalSupply } from "./journal-supply.js";
-import type { Lack, Room } from "../disk/disk-space.js";
+import type { Lack, DiskSpace } from "../disk/disk-space.js";
 import { takeBack, type SentFrame } from "./sent-frame.js";
 
-/** What a journal works with beside what all parts do. */
+/** Where a journal goes on, and how. */
 export interface JournalOptions {
-  readonly room: Room;
+  readonly diskSpace: DiskSpace;
   readonly directoryId: Buffer;
   /** Whether what the file system says is synced is on disk. */
   readonly fsync: boolean;
@@ -46,7 +46,7 @@ const SLOW_SYNC_MS = 1000;
 
 /**
  * The write-ahead log that all streams share. What arrives while one batch is synced makes up the next: one write and
- * one sync, however many streams. Entries settle in the order in which they were handed in.
+ * one sync, however many streams. Entries settle in the order in which they were submitted.
  */
 export class Journal {
   readonly #parts: EngineParts;
@@ -113,7 +113,7 @@ export class Journal {
     await this.#writeEmptyFrame(this.#active);
   }
 
-  /** Hands an entry in. It settles later, never at once. */
+  /** Submits an entry. It settles later, never at once. */
   enqueue(entry: JournalEntry): void {
     // What is on its way to the disk settles first.
     if (this.#stopped && !this.#writing) {
@@ -145,7 +145,7 @@ export class Journal {
     this.#schedule();
   }
 
-  /** Resolves once everything handed in has settled. */
+  /** Resolves once everything submitted has settled. */
   async drain(): Promise<void> {
     while (this.#writing || this.#queue.length > 0) await new Promise<void>((resolve) => (this.#idle = resolve));
   }
@@ -177,10 +177,6 @@ export class Journal {
   /** What the sealed file at `path` holds is permanent elsewhere: the file may be used again. */
   async retire(path: string): Promise<void> {
     await this.#supply.retire(path);
-    this.#freed();
-  }
-
-  #freed(): void {
     this.#refusal.end("checkpoint-room");
     this.#supplied();
   }
@@ -310,7 +306,7 @@ export class Journal {
 
   #lackFrame(entries: JournalEntry[], lack: Lack): void {
     this.#refusal.begin("frame-room");
-    this.#options.room.lacked(lack);
+    this.#options.diskSpace.lacked(lack);
     this.#fail(entries, "storage-full");
   }
 

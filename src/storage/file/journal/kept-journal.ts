@@ -1,5 +1,7 @@
 import type { FileStream } from "../memory/file-stream.js";
-import { readWhole, removeFile, replaceFile, type Files } from "../disk/files.js";
+import { readWhole, removeFile, type Files } from "../disk/files.js";
+import { replaceFile } from "../disk/replacement.js";
+import type { DataDirectory } from "../directory/directory.js";
 import { readJournalFile } from "./journal-reader.js";
 import type { Layout } from "../format/layout.js";
 import {
@@ -11,16 +13,11 @@ import {
   type StreamIdentity,
 } from "../format/record.js";
 
-/** What a keeper works with. */
-export interface KeptJournalOptions {
-  readonly files: Files;
-  readonly layout: Layout;
-}
-
 /** A journal file that is done, or what was kept of one. */
 export interface DoneFile {
   readonly sequence: number;
   readonly path: string;
+  /** Whether it is what was kept of one: then it is no file that could be used again. */
   readonly isKept?: boolean;
   readonly streams: ReadonlySet<FileStream>;
 }
@@ -35,12 +32,14 @@ export const NO_RECORDS = Buffer.alloc(0);
  * that is deleted, once the journal forgets its deletion: it would come back.
  */
 export class KeptJournal {
-  readonly #options: KeptJournalOptions;
+  readonly #files: Files;
+  readonly #layout: Layout;
   /** By sequence, the names of the streams that have records in the file. */
   readonly #names = new Map<number, ReadonlySet<string>>();
 
-  constructor(options: KeptJournalOptions) {
-    this.#options = options;
+  constructor({ files, layout }: Pick<DataDirectory, "files" | "layout">) {
+    this.#files = files;
+    this.#layout = layout;
   }
 
   /**
@@ -60,11 +59,8 @@ export class KeptJournal {
 
   #narrow(sequence: number, names: ReadonlySet<string>): Promise<void> {
     if (names.size === 0) return this.#remove(sequence);
-    return this.#replace(
-      { sequence, path: this.#options.layout.keptJournalFile(sequence), isKept: true },
-      names,
-      ({ name }) => names.has(name),
-    );
+    const kept = { sequence, path: this.#layout.keptJournalFile(sequence), isKept: true };
+    return this.#replace(kept, names, ({ name }) => names.has(name));
   }
 
   async #replace(
@@ -72,19 +68,17 @@ export class KeptJournal {
     names: ReadonlySet<string>,
     isWanted: WantedStream,
   ): Promise<void> {
-    const { files, layout } = this.#options;
-    const bytes = (await readWhole(files, path)) ?? NO_RECORDS;
+    const bytes = (await readWhole(this.#files, path)) ?? NO_RECORDS;
     const kept = keepStreams(framesOf(path, bytes, sequence, isKept), isWanted);
     // Of a stream whose only batch failed there is nothing.
     if (kept.length === 0) return isKept ? this.#remove(sequence) : undefined;
-    await writeKept({ files, layout, sequence }, kept);
+    await writeKept(this.#files, this.#layout, sequence, kept);
     this.#names.set(sequence, names);
   }
 
   async #remove(sequence: number): Promise<void> {
-    const { files, layout } = this.#options;
-    await removeFile(files, layout.keptJournalFile(sequence));
-    await files.syncDirectory(layout.journal);
+    await removeFile(this.#files, this.#layout.keptJournalFile(sequence));
+    await this.#files.syncDirectory(this.#layout.journal);
     this.#names.delete(sequence);
   }
 }
@@ -95,10 +89,8 @@ export class KeptJournal {
  */
 function framesOf(path: string, bytes: Buffer, sequence: number, isKept: boolean): readonly Frame[] {
   const first = decodeFrame(bytes, 0);
-  const read =
-    first === null
-      ? null
-      : readJournalFile(bytes, { sequence, directoryId: first.directoryId, lastBatch: null, isKept });
+  const expected = { sequence, directoryId: first?.directoryId ?? NO_RECORDS, lastBatch: null, isKept };
+  const read = first === null ? null : readJournalFile(bytes, expected);
   if (read?.damages.length === 0) return read.frames;
   throw new Error(`journal file ${path} was damaged since it was written, at byte ${read?.damages[0]?.offset ?? 0}`);
 }
@@ -127,7 +119,9 @@ export function keepStreams(
 
 /** Puts frames in the place of what was kept of the journal file `sequence`, permanently. There is at least one. */
 export async function writeKept(
-  { files, layout, sequence }: KeptJournalOptions & { readonly sequence: number },
+  files: Files,
+  layout: Layout,
+  sequence: number,
   frames: readonly Frame[],
 ): Promise<void> {
   const last = frames.at(-1);
@@ -136,11 +130,8 @@ export async function writeKept(
   const bound = new Set<number>();
   const framed = frames.map((frame) => {
     for (const { handle, identity } of decodeHeads(frame)) if (identity !== null) bound.add(handle);
-    return encodeFrame(
-      { sequence, batch: frame.batch, directoryId, handles: bound.size, fileBytes: 0 },
-      frame.recordCount,
-      frame.records,
-    );
+    const identity = { sequence, batch: frame.batch, directoryId, handles: bound.size, fileBytes: 0 };
+    return encodeFrame(identity, frame.recordCount, frame.records);
   });
   // The last frame has no record: where it is missing, so may be others.
   const end = encodeFrame({ sequence, batch, directoryId, handles: bound.size, fileBytes: 0 }, 0, NO_RECORDS);

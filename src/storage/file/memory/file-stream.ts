@@ -15,7 +15,8 @@ import { Lineage } from "./lineage.js";
 import type { StreamIdentity } from "../format/record.js";
 import { endOf, partsOf, type Part, type Segment } from "./segment.js";
 import type { Sidecar } from "../format/sidecar.js";
-import { SmallSet } from "./small-set.js";
+import type { SmallSet } from "./small-set.js";
+import { StreamDisk } from "./stream-disk.js";
 import { appended, CachedTail } from "./tail-cache.js";
 
 /** A position, and the start of the segment that its byte (or the byte before it) is in. */
@@ -47,9 +48,6 @@ export interface HeldEntry {
   fail(how: Settlement): void;
 }
 
-/** One for all streams: most have none under way. */
-const NO_WORK = Promise.resolve();
-
 /** One stream as the engine holds it: what is durable, what is reserved ahead of it, and what is where on disk. */
 export class FileStream implements StoredStream {
   // What each append needs comes first, side by side: of thousands of streams in use, the processor's cache has none.
@@ -60,9 +58,9 @@ export class FileStream implements StoredStream {
   #newest: Segment | null = null;
   readonly cached = new CachedTail();
   observer: StreamObserver | null = null;
-  /** Entries handed in and not settled. */
+  /** Entries submitted and not settled. */
   pending = 0;
-  /** Raised when pending entries fail: what was handed in before no longer fits. */
+  /** Raised when pending entries fail: what was submitted before no longer fits. */
   generation = 0;
   reservedTail: Position;
   reservedSegment: ReservedSegment;
@@ -93,8 +91,6 @@ export class FileStream implements StoredStream {
   readonly directory: string;
   created = false;
   deleted = false;
-  /** Whether the stream's directory says that it is damaged; its own sidecar, if it had one, is beside that. */
-  hasNotice = false;
   /** The stream that it was forked from, once the lineage is set. */
   parent: FileStream | null = null;
   /** Streams in memory that were forked from it, and so need it there. */
@@ -109,28 +105,8 @@ export class FileStream implements StoredStream {
   softDeleted: boolean;
   /** Whether its last deletion is on its way. */
   collecting = false;
-  /** The batch that the sidecar holds. */
-  persistedBatch: number;
-  /** Whether the directory is there, and whether it has a sidecar. */
-  hasDirectory: boolean;
-  hasSidecar: boolean;
-  /** Whether the entry of its directory is known to be permanent. */
-  hasEntry = false;
-  /** Segments written to since their last sync, by start. */
-  readonly unsynced = new SmallSet();
-  /** Segments whose entry in the directory is permanent, by start. */
-  readonly entered: SmallSet;
-  /** Segments whose file was found to have the length it should, by start. */
-  readonly fitted = new SmallSet();
-  /** A process that ended may have replaced its sidecar without the directory's sync. */
-  hasUnsyncedSidecar = false;
-  /** Records of it are still being read: how long its segments should be is not known yet. */
-  recovering = false;
-  /**
-   * The last of the stream's file operations that run one after another; first, the way out of its directory of what
-   * had the name before.
-   */
-  work: Promise<void> = NO_WORK;
+  /** What is in its own files: whoever writes those keeps it. */
+  readonly disk: StreamDisk;
   /** Whether the stream layer has it. */
   handedOut = false;
 
@@ -149,14 +125,11 @@ export class FileStream implements StoredStream {
       return { start, length, crc, firstAtMs, newestAtMs, index, unchecked: { length, crc, checking: null } };
     });
     for (const neededBefore of this.forks?.values() ?? []) if (neededBefore > this.earliest) this.#pins += 1;
-    this.hasDirectory = sidecar !== null;
-    this.hasSidecar = sidecar !== null;
     this.written = this.state.tail;
     this.reservedTail = this.state.tail;
     this.reservedSegment = this.#lastSegment();
-    this.entered = new SmallSet(this.segments.map(({ start }) => start));
     this.lastBatch = sidecar?.batch ?? 0;
-    this.persistedBatch = this.lastBatch;
+    this.disk = new StreamDisk(sidecar);
   }
 
   get #last(): Segment | undefined {
@@ -217,7 +190,8 @@ export class FileStream implements StoredStream {
 
   /** Whether its files hold all of its durable state. */
   get isPersisted(): boolean {
-    return !this.hasUnsyncedSidecar && !this.hasNotice && this.lastBatch === this.persistedBatch;
+    const { hasUnsyncedSidecar, hasNotice, persistedBatch } = this.disk;
+    return !hasUnsyncedSidecar && !hasNotice && this.lastBatch === persistedBatch;
   }
 
   segmentStartBefore(position: Position): Position {
@@ -279,7 +253,7 @@ export class FileStream implements StoredStream {
   unreserve(): void {
     this.generation += 1;
     this.unbind();
-    this.fitted.clear();
+    this.disk.fitted.clear();
     this.reservedTail = this.state.tail;
     this.reservedSegment = this.#lastSegment();
   }
@@ -365,7 +339,7 @@ export class FileStream implements StoredStream {
   forgetSegment(segment: Segment): void {
     this.segments.splice(this.segments.indexOf(segment), 1);
     this.#newest = null;
-    for (const starts of [this.unsynced, this.entered, this.fitted]) starts.delete(segment.start);
+    this.disk.forget(segment.start);
   }
 
   /** A read was noted. */

@@ -77,7 +77,7 @@ export class CachedTail {
   }
 }
 
-/** What the cache needs of a stream. */
+/** A stream, as far as the cache keeps its bytes. */
 export interface CachedStream {
   readonly cached: CachedTail;
   /** Bytes before this are in segment files and may leave the cache. */

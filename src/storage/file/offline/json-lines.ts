@@ -1,19 +1,16 @@
 import { readFully, type Files } from "../disk/files.js";
 
-/** The first bytes of a segment. */
-export interface SegmentBytes {
-  readonly path: string;
-  readonly length: number;
-}
-
 const STEP_BYTES = 1024 * 1024;
 /** A longer line is taken for no message. */
 const MAX_LINE_BYTES = 64 * 1024 * 1024;
 const LINE_FEED = 0x0a;
 const COMMA = 0x2c;
 
-/** Whether segments are framed as those of a JSON stream are: every line a JSON value with a comma behind it. */
-export async function isJsonFramed(files: Files, segments: readonly SegmentBytes[]): Promise<boolean> {
+/** Whether segments of these lengths are framed as those of a JSON stream: every line a JSON value and a comma. */
+export async function isJsonFramed(
+  files: Files,
+  segments: readonly { readonly path: string; readonly length: number }[],
+): Promise<boolean> {
   for (const { path, length } of segments) if (!(await isFramed(files, path, length))) return false;
   return segments.length > 0;
 }

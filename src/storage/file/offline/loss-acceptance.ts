@@ -1,22 +1,37 @@
+import { nameMatcher } from "../../../protocol/name-pattern.js";
 import type { Position } from "../../storage.js";
-import type { Damaged } from "../directory/quarantine.js";
-import { readWhole, replaceFile, type Files } from "../disk/files.js";
-import { lossesPath, sidecarPath, type Layout } from "../format/layout.js";
+import { readWhole } from "../disk/files.js";
+import { replaceFile } from "../disk/replacement.js";
+import { lossesPath, sidecarPath } from "../format/layout.js";
 import { decodeLosses, encodeLosses, type AcceptedLoss } from "../survey/losses.js";
 import { endOf } from "../memory/segment.js";
 import { decodeSidecar, encodeSidecar, type Sidecar } from "../format/sidecar.js";
+import type { RepairOptions, RepairSteps } from "./repair-steps.js";
 import { lostSegments, type CheckedStream, type LostSegment } from "../survey/stream-check.js";
 
-/** What an acceptance works with. */
-export interface AcceptanceOptions {
-  readonly files: Files;
-  readonly layout: Layout;
-  readonly damaged: Damaged;
-  readonly nowMs: number;
-  /** The journal's last batch: nothing before it is asked for again. */
-  readonly lastBatch: number;
-  /** Whether the stream of this id has forks: they may share what is lost, so no position is given out again. */
-  readonly isSource: (id: string) => boolean;
+/** The names of streams, or patterns of names, whose loss somebody accepts. */
+export class AcceptedNames {
+  readonly #patterns: readonly { readonly pattern: string; readonly matches: (name: string) => boolean }[];
+  readonly #matched = new Set<string>();
+
+  constructor(patterns: readonly string[]) {
+    this.#patterns = patterns.map((pattern) => ({ pattern, matches: nameMatcher(pattern) }));
+  }
+
+  /** Whether the loss of a stream that is refused is accepted; `null` is nobody's name. */
+  has(name: string | null): boolean {
+    if (name === null) return false;
+    const accepting = this.#patterns.filter(({ matches }) => matches(name));
+    for (const { pattern } of accepting) this.#matched.add(pattern);
+    return accepting.length > 0;
+  }
+
+  /** The names among them that nobody has asked about. */
+  get unmatched(): string[] {
+    return this.#patterns
+      .map(({ pattern }) => pattern)
+      .filter((pattern) => !this.#matched.has(pattern) && !pattern.includes("*"));
+  }
 }
 
 /** What is done when somebody accepts that a refused stream has lost its end. */
@@ -28,37 +43,35 @@ export interface Acceptance {
 /**
  * How a stream that a repair refused is served again, with what there is of it; or says in words why it can't be. That
  * its end was given up is written beside its sidecar before that is put back: a crash in between leaves the stream
- * refused.
+ * refused. `lastBatch` is the journal's: nothing before it is asked for again.
  */
-export async function acceptanceOf(options: AcceptanceOptions, checked: CheckedStream): Promise<Acceptance | string> {
-  const { layout, damaged } = options;
+export async function acceptanceOf(
+  steps: RepairSteps,
+  checked: CheckedStream,
+  lastBatch: number,
+): Promise<Acceptance | string> {
+  const { quarantine, options } = steps;
   const { directory, name, refusal } = checked;
-  const kept = await keptSidecar(damaged, layout, directory);
+  const kept = await keptSidecar(steps, directory);
   if (kept === null || kept.claimed) {
     return {
       what: "give it up, as its loss is accepted: nothing of it is left, and its name is free",
-      run: async () => void (await damaged.move(directory)),
+      run: async () => void (await quarantine.move(directory)),
     };
   }
-  const lost = await lostSegments(
-    { ...options, trimmedTo: 0, readSegments: true, onBytes: () => undefined },
-    kept,
-    directory,
-  );
+  const lost = await lostSegments(options.files, kept, directory);
   const unreadable = lost.find(({ state }) => state === "unreadable");
   if (unreadable !== undefined) return `${unreadable.path}: ${unreadable.problem}`;
-  const { sidecar, dropped } = withoutLostEnd(kept, lost, options.lastBatch);
+  const { sidecar, dropped } = withoutLostEnd(kept, lost, lastBatch);
   const { state } = sidecar;
   const { tail } = state;
-  state.closed ||= options.isSource(sidecar.id);
+  // Its forks may share what is lost: no position is given out again.
+  state.closed ||= steps.isSource(sidecar.id);
   const run = async (): Promise<void> => {
-    for (const { path, state } of dropped) if (state === "wrong") await damaged.move(path);
-    await noteAccepted(options, directory, sidecar, {
-      position: tail,
-      reason: refusal ?? "",
-      acceptedAtMs: options.nowMs,
-    });
-    await damaged.replaceSidecar(directory, encodeSidecar(sidecar));
+    for (const { path, state } of dropped) if (state === "wrong") await quarantine.move(path);
+    const loss = { position: tail, reason: refusal ?? "", acceptedAtMs: options.nowMs };
+    await noteAccepted(options, directory, sidecar, loss);
+    await quarantine.replaceSidecar(directory, encodeSidecar(sidecar));
   };
   const end = state.closed ? "it is closed" : `positions from ${tail} on are given out again`;
   return { what: `serve ${JSON.stringify(name)} again with ${tail} bytes, as its loss is accepted: ${end}`, run };
@@ -68,9 +81,12 @@ export async function acceptanceOf(options: AcceptanceOptions, checked: CheckedS
  * The last sidecar that was kept when the stream was refused: it holds the most of the journal. `null` when there is
  * none.
  */
-export async function keptSidecar(damaged: Damaged, layout: Layout, directory: string): Promise<Sidecar | null> {
+export async function keptSidecar(
+  { quarantine, options: { layout } }: RepairSteps,
+  directory: string,
+): Promise<Sidecar | null> {
   let best: Sidecar | null = null;
-  for await (const copy of damaged.copiesOf(sidecarPath(directory))) {
+  for await (const copy of quarantine.copiesOf(sidecarPath(directory))) {
     const read = decodeSidecar(copy);
     if (read.kind !== "sound" || layout.streamDirectory(read.sidecar.name) !== directory) continue;
     if (best === null || read.sidecar.batch >= best.batch) best = read.sidecar;
@@ -98,7 +114,7 @@ function withoutLostEnd(
 }
 
 async function noteAccepted(
-  { files }: AcceptanceOptions,
+  { files }: RepairOptions,
   directory: string,
   { id, name }: Sidecar,
   loss: AcceptedLoss,

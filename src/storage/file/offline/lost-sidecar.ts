@@ -1,4 +1,4 @@
-import { isApplicable } from "./journal-settlement.js";
+import { isApplicable } from "./journal-replay.js";
 import type { Survey } from "../survey/journal-survey.js";
 import type { JournaledStream } from "../survey/journaled-stream.js";
 import type { Sidecar } from "../format/sidecar.js";

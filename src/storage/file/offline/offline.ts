@@ -1,20 +1,13 @@
-import { explainUnusable, readMarker } from "../directory/directory.js";
-import { systemFiles, type Files } from "../disk/files.js";
+import { explainUnusable, readMarker, type DataDirectory } from "../directory/directory.js";
+import { systemFiles } from "../disk/files.js";
 import { Layout } from "../format/layout.js";
 import { assertUnlocked, DirectoryError } from "../directory/lock.js";
-
-/** A data directory that no server has open. */
-export interface OfflineDirectory {
-  readonly files: Files;
-  readonly layout: Layout;
-  readonly directoryId: Buffer;
-}
 
 /**
  * Finds a data directory for a command that works beside no server; changes nothing. With `force` the lock of a
  * process that can't be seen from here does not count. Throws {@link DirectoryError}.
  */
-export async function openOffline(root: string, force: boolean): Promise<OfflineDirectory> {
+export async function openOffline(root: string, force: boolean): Promise<DataDirectory> {
   const files = systemFiles(true);
   const layout = new Layout(root);
   try {

@@ -17,23 +17,19 @@ export interface Relatives {
   readonly lastPoint: Position;
 }
 
-/** What a search for relatives works with. */
-export interface RelativesOptions {
-  readonly relations: ForkRelations;
-  /** Whether it is the only stream whose sidecar is lost. */
-  readonly isOnlyLost: boolean;
-}
-
-/** Finds the relatives of a stream whose sidecar is lost, or says in words why nobody can tell whose they are. */
+/**
+ * Finds the relatives of a stream whose sidecar is lost, perhaps the only one, or says in words why nobody can tell
+ * whose they are.
+ */
 export function relativesOf(
-  options: RelativesOptions,
+  relations: ForkRelations,
+  isOnlyLost: boolean,
   checked: CheckedStream,
   journaled: JournaledStream | undefined,
 ): Relatives | string {
-  const { relations } = options;
   const id = journaled?.identity.id ?? ownIdOf(relations, checked);
   if (typeof id === "object") return id.unknown;
-  const reference = id === undefined ? referenceByPlace(options, checked) : relations.referenceTo(id);
+  const reference = id === undefined ? referenceByPlace(relations, isOnlyLost, checked) : relations.referenceTo(id);
   if (typeof reference === "string") return reference;
   const forkedFrom = journaled === undefined ? originOf(reference) : journaled.identity.config.forkedFrom;
   const [start] = checked.starts;
@@ -55,14 +51,14 @@ function ownIdOf(
     return ids.length > 0 || relations.referenceTo(written) !== null ? written : undefined;
   if (ids.length === 0) return undefined;
   if (ids.length === 1 && written === undefined) return ids[0];
-  return {
-    unknown: `streams were forked from ${ids.join(" and ")} of this name, and nobody can tell whether this is it: put it back from a copy`,
-  };
+  const forked = `streams were forked from ${ids.join(" and ")} of this name`;
+  return { unknown: `${forked}, and nobody can tell whether this is it: put it back from a copy` };
 }
 
 /** A fork's own bytes begin where those end that it needs of its source. */
 function referenceByPlace(
-  { relations, isOnlyLost }: RelativesOptions,
+  relations: ForkRelations,
+  isOnlyLost: boolean,
   { starts }: CheckedStream,
 ): Reference | string | null {
   const [start] = starts;

@@ -1,12 +1,13 @@
 import { MutableState } from "../../state.js";
 import type { Position, StreamConfig } from "../../storage.js";
-import type { Files } from "../disk/files.js";
 import type { JournaledStream } from "../survey/journaled-stream.js";
 import { isJsonFramed } from "./json-lines.js";
 import { segmentPath } from "../format/layout.js";
 import { crcOf } from "../segments/segment-reader.js";
+import { newStreamId } from "../memory/stream-id.js";
 import type { Relatives } from "./relatives.js";
-import type { Sidecar, SegmentEntry } from "../format/sidecar.js";
+import type { RepairOptions } from "./repair-steps.js";
+import { claimedSidecar, type Sidecar, type SegmentEntry } from "../format/sidecar.js";
 import { attempt, type CheckedStream } from "../survey/stream-check.js";
 
 /** A sidecar made anew, and in words what it could not know. */
@@ -15,15 +16,7 @@ export interface RebuiltSidecar {
   readonly unknown: string;
 }
 
-/** What a rebuilding works with. */
-export interface RebuildOptions {
-  readonly files: Files;
-  /** Whether the segments are synced: what a sidecar vouches for must be on the disk, whoever wrote it. */
-  readonly syncs: boolean;
-  /** The incarnation of a stream that nothing else names. */
-  readonly newId: () => string;
-  readonly nowMs: number;
-}
+type Options = Pick<RepairOptions, "files" | "apply" | "nowMs">;
 
 /**
  * Makes a sidecar from the stream's segments and from what the journal says of it; or says in words why that can't be
@@ -31,7 +24,7 @@ export interface RebuildOptions {
  * that readers were told of, and no position is given out again.
  */
 export async function rebuildSidecar(
-  options: RebuildOptions,
+  options: Options,
   checked: CheckedStream,
   journaled: JournaledStream | undefined,
   relatives: Relatives,
@@ -39,18 +32,20 @@ export async function rebuildSidecar(
   const name = journaled?.identity.name ?? checked.name;
   if (name === null)
     return "its name can't be told from its directory: put its meta.json back from a copy, or remove the directory";
-  if (journaled?.createdHere === true) return claimed(journaled);
+  // All that the stream ever was is in the journal: the directory only has to be its own.
+  if (journaled?.createdHere === true)
+    return { sidecar: claimedSidecar(journaled.identity), unknown: "nothing is lost: the journal has all of it" };
   const limit = journaled?.firstPosition ?? Infinity;
   const segments = await attempt(() => segmentsOf(options, checked, limit));
   if (typeof segments === "string") return segments;
   const extent = extentOf(segments, relatives);
   if (typeof extent === "string") return extent;
-  // What the journal goes on with comes behind the segments.
+  const tooShort = (why: string): string => `its segments end at ${extent.tail}, but ${why}: put them back from a copy`;
+  // What the journal goes on with comes after the segments.
   if (Math.max(extent.tail, journaled?.tail ?? 0) < relatives.lastPoint)
-    return `its segments end at ${extent.tail}, but a fork of it begins at ${relatives.lastPoint}: put them back from a copy`;
-  if (journaled === undefined) return guess({ ...options, name, directory: checked.directory, relatives }, extent);
-  if (extent.tail < limit)
-    return `its segments end at ${extent.tail}, but the journal says that it had ${limit} bytes: put them back from a copy`;
+    return tooShort(`a fork of it begins at ${relatives.lastPoint}`);
+  if (journaled === undefined) return guess(options, name, checked, extent, relatives);
+  if (extent.tail < limit) return tooShort(`the journal says that it had ${limit} bytes`);
   return {
     sidecar: closedAt(journaled.identity, extent, relatives),
     unknown: `${unknownBefore(extent, relatives)}${UNKNOWN_STATE}`,
@@ -80,58 +75,33 @@ function extentOf(segments: readonly SegmentEntry[], { forkedFrom, keepsInherite
 
 /** What can't be known of the stream's beginning, in words. */
 function unknownBefore({ earliest: { position } }: Extent, { forkedFrom, keepsInherited }: Relatives): string {
-  if (keepsInherited)
-    return `whether it has dropped any of what it shares with ${JSON.stringify(forkedFrom?.name)} is not known: it has all of it from ${position} on; `;
+  const shared = `whether it has dropped any of what it shares with ${JSON.stringify(forkedFrom?.name)} is not known`;
+  if (keepsInherited) return `${shared}: it has all of it from ${position} on; `;
   return position === 0
     ? ""
     : `it begins at ${position}, and the offset that readers have for this place may be refused; `;
 }
 
-const ORIGIN = { position: 0, segmentStart: 0 };
 const UNKNOWN_STATE = "its producers, its Stream-Seq and whether it was closed are lost: it is closed";
 
-/** All that the stream ever was is in the journal: the directory only has to be its own. */
-function claimed({ identity }: JournaledStream): RebuiltSidecar {
-  return {
-    sidecar: {
-      ...identity,
-      state: new MutableState(),
-      earliest: ORIGIN,
-      forks: null,
-      softDeleted: false,
-      segments: [],
-      batch: 0,
-      claimed: true,
-    },
-    unknown: "nothing is lost: the journal has all of it",
-  };
-}
-
-interface GuessOptions extends RebuildOptions {
-  readonly name: string;
-  readonly directory: string;
-  readonly relatives: Relatives;
-}
-
 async function guess(
-  { files, newId, nowMs, name, directory, relatives }: GuessOptions,
+  { files, nowMs }: Options,
+  name: string,
+  { directory }: CheckedStream,
   extent: Extent,
+  relatives: Relatives,
 ): Promise<RebuiltSidecar> {
   const { forkedFrom, forks } = relatives;
   const paths = extent.segments.map(({ start, length }) => ({ path: segmentPath(directory, start), length }));
-  const isJson = await isJsonFramed(files, paths);
-  const config: StreamConfig = {
-    contentType: isJson ? "application/json" : "application/octet-stream",
-    createdAtMs: nowMs,
-    ttlSeconds: null,
-    expiresAtMs: null,
-    forkedFrom,
-  };
+  const contentType = (await isJsonFramed(files, paths)) ? "application/json" : "application/octet-stream";
+  const config: StreamConfig = { contentType, createdAtMs: nowMs, ttlSeconds: null, expiresAtMs: null, forkedFrom };
   const dropped =
     extent.earliest.position > 0 && forkedFrom === null ? "what was before is dropped, or lost if it was a fork; " : "";
   const deleted = forks === null ? "" : "if it was deleted and kept for its forks, delete it again; ";
-  const unknown = `${unknownBefore(extent, relatives)}${dropped}${deleted}its last bytes may be those of an append that was never acknowledged; its content type is taken to be ${config.contentType}, its lifetime is lost and without end; ${UNKNOWN_STATE}`;
-  return { sidecar: closedAt({ id: relatives.id ?? newId(), name, config }, extent, relatives), unknown };
+  const last = "its last bytes may be those of an append that was never acknowledged";
+  const rest = `its content type is taken to be ${contentType}, its lifetime is lost and without end; ${UNKNOWN_STATE}`;
+  const unknown = `${unknownBefore(extent, relatives)}${dropped}${deleted}${last}; ${rest}`;
+  return { sidecar: closedAt({ id: relatives.id ?? newStreamId(), name, config }, extent, relatives), unknown };
 }
 
 function closedAt(
@@ -150,14 +120,14 @@ function closedAt(
  * a file that is no segment, and where two overlap nobody can tell which has the stream's bytes.
  */
 async function segmentsOf(
-  { files, syncs, nowMs }: RebuildOptions,
+  { files, apply, nowMs }: Options,
   { directory, starts }: CheckedStream,
   limit: Position,
 ): Promise<SegmentEntry[] | string> {
   const segments: SegmentEntry[] = [];
   const used = starts.filter((start) => start < limit);
   for (const [index, start] of used.entries()) {
-    const file = await files.open(segmentPath(directory, start), syncs ? "write" : "read");
+    const file = await files.open(segmentPath(directory, start), apply ? "write" : "read");
     try {
       const size = await file.size();
       const next = used[index + 1];
@@ -165,16 +135,11 @@ async function segmentsOf(
       if (next !== undefined && size > end - start)
         return `its files overlap from ${end} on, and nobody can tell which has its bytes: put it back from a copy`;
       if (size < end - start) return `its bytes from ${start + size} to ${end} are missing: put them back from a copy`;
-      if (syncs) await file.sync();
-      if (end > start)
-        segments.push({
-          start,
-          length: end - start,
-          crc: await crcOf(file, end - start),
-          firstAtMs: nowMs,
-          newestAtMs: nowMs,
-          index: null,
-        });
+      // What a sidecar vouches for must be on the disk, whoever wrote it.
+      if (apply) await file.sync();
+      const length = end - start;
+      const crc = await crcOf(file, length);
+      if (length > 0) segments.push({ start, length, crc, firstAtMs: nowMs, newestAtMs: nowMs, index: null });
     } finally {
       await file.close();
     }

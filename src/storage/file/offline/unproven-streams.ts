@@ -1,5 +1,5 @@
 import { mayHaveLost } from "../survey/damaged-place.js";
-import { isApplicable, shortStreams, type ShortStream } from "./journal-settlement.js";
+import { isApplicable, shortStreams, type ShortStream } from "./journal-replay.js";
 import type { Survey } from "../survey/journal-survey.js";
 import { ownSidecar } from "../survey/journaled-stream.js";
 import type { Position } from "../../storage.js";
@@ -23,12 +23,8 @@ export async function unprovenStreams(
     if (!short.has(directory)) found.push({ id, name, directory, reason: reasonAt(tail), isLostWithAll: false });
   };
   for (const stream of facts.present.values()) {
-    const {
-      identity: { id, name },
-      directory,
-      ended,
-      tail,
-    } = stream;
+    const { directory, ended, tail } = stream;
+    const { id, name } = stream.identity;
     const own = ownSidecar(stream);
     // Of one that its directory tells of, the sidecar is not in its place.
     const isOnlyHere = own === null ? isApplicable(stream, survey) : own.claimed || stream.isTold;
@@ -36,14 +32,8 @@ export async function unprovenStreams(
     if (isOnlyHere && !ended && mayHaveLost(damages, { id, batch }, stream)) note(id, name, directory, tail);
   }
   for await (const { directory, sidecar } of streams) {
-    if (
-      sidecar === null ||
-      sidecar.claimed ||
-      sidecar.softDeleted ||
-      sidecar.state.closed ||
-      facts.deleted.has(sidecar.id)
-    )
-      continue;
+    if (sidecar === null || sidecar.claimed || facts.deleted.has(sidecar.id)) continue;
+    if (sidecar.softDeleted || sidecar.state.closed) continue;
     const present = facts.present.get(directory);
     const journaled = present?.identity.id === sidecar.id ? present : undefined;
     if (journaled?.ended !== true && mayHaveLost(damages, sidecar, journaled))
@@ -53,5 +43,6 @@ export async function unprovenStreams(
 }
 
 function reasonAt(tail: Position): string {
-  return `records of it from position ${tail} on may be lost, and its readers may have seen them: nobody can tell whose records a damaged part of the journal had`;
+  const lost = `records of it from position ${tail} on may be lost, and its readers may have seen them`;
+  return `${lost}: nobody can tell whose records a damaged part of the journal had`;
 }

@@ -11,7 +11,8 @@ import {
   sidecarPath,
   type Layout,
 } from "../format/layout.js";
-import { behindKept } from "./journal-settlement.js";
+import { behindKept } from "./journal-replay.js";
+import type { DataDirectory } from "../directory/directory.js";
 import { newerThanJournal } from "../directory/catalog.js";
 import { describeDamage } from "../survey/damaged-place.js";
 import { surveyJournal, surveyKept, type Survey } from "../survey/journal-survey.js";
@@ -42,11 +43,8 @@ export interface VerifySummary {
   readonly findings: number;
 }
 
-/** What a verification works with. */
-export interface VerifyOptions {
-  readonly files: Files;
-  readonly layout: Layout;
-  readonly directoryId: Buffer;
+/** A directory to be verified, and who hears of it. */
+export interface VerifyOptions extends DataDirectory {
   readonly report: (finding: Finding) => void;
   readonly progress: (progress: VerifyProgress) => void;
 }
@@ -103,10 +101,8 @@ class Verification {
     this.#bytes += survey.files.reduce((sum, { bytes }) => sum + bytes, 0);
     for (const finding of journalFindings(survey, layout)) this.#report(finding);
     for (const { identity, directory } of behindKept(await surveyKept(this.#options), survey)) {
-      this.#report({
-        ...aboutFile(directory, `it lacks records that were set aside in ${layout.damaged}`),
-        stream: identity.name,
-      });
+      const problem = `it lacks records that were set aside in ${layout.damaged}`;
+      this.#report(aboutFile(directory, problem, identity.name));
     }
     for (const stream of survey.streams.values()) if (!stream.deleted) await this.#checkBypassed(stream);
     for (const facts of this.#facts.unwritten()) this.#relations.note(facts);
@@ -119,19 +115,14 @@ class Verification {
       this.#relations.noteUnsound([identity.id]);
       // The damaged place in the journal tells of it.
       if (survey.damages.some(({ suspects }) => suspects.has(identity.id))) continue;
-      this.#report({ ...aboutFile(directory, "it is missing"), stream: identity.name });
+      this.#report(aboutFile(directory, "it is missing", identity.name));
     }
     await this.#checkForks();
     const notes = [...(await notesOn(files, layout)), ...this.#givenUp];
     if (this.#givenUpCount > this.#givenUp.length)
       notes.push(`${this.#givenUpCount - this.#givenUp.length} more losses were accepted`);
-    return {
-      streams: this.#streams,
-      bytes: this.#bytes,
-      journalFiles: survey.files.length,
-      notes,
-      findings: this.#findings,
-    };
+    const { length: journalFiles } = survey.files;
+    return { streams: this.#streams, bytes: this.#bytes, journalFiles, notes, findings: this.#findings };
   }
 
   #report(finding: Finding): void {
@@ -178,10 +169,8 @@ class Verification {
       part = done;
       this.#show();
     };
-    const checked = await checkStream(
-      { ...this.#options, trimmedTo: journaled?.trimmedTo ?? 0, readSegments: true, onBytes },
-      directory,
-    );
+    const scope = { trimmedTo: journaled?.trimmedTo ?? 0, readSegments: true, onBytes };
+    const checked = await checkStream(this.#options, directory, scope);
     // What is left of a stream whose deletion is in the journal is nobody's.
     const isLeftover =
       checked.sidecar === null ? this.#facts.isVacated(directory) : this.#facts.deleted.has(checked.sidecar.id);
@@ -205,20 +194,14 @@ class Verification {
     this.#noteAccepted(checked);
     const { sidecar } = checked;
     // Without any batch the journal itself is the finding.
-    if (sidecar !== null && sidecar.batch > this.#lastBatch && this.#lastBatch > 0) {
-      this.#report({
-        ...aboutFile(sidecarPath(checked.directory), newerThanJournal(sidecar.batch, this.#lastBatch)),
-        stream: checked.name,
-      });
-    }
+    const path = sidecarPath(checked.directory);
+    if (sidecar !== null && sidecar.batch > this.#lastBatch && this.#lastBatch > 0)
+      this.#report(aboutFile(path, newerThanJournal(sidecar.batch, this.#lastBatch), checked.name));
     const problem = problemWithOwner(checked, journaled);
-    if (problem !== null) this.#report({ ...aboutFile(sidecarPath(checked.directory), problem), stream: checked.name });
-    if (
-      facts === null &&
-      (problem !== null || (checked.sidecarProblem !== null && checked.sidecarState !== "missing"))
-    ) {
+    if (problem !== null) this.#report(aboutFile(path, problem, checked.name));
+    const isUnsound = checked.sidecarProblem !== null && checked.sidecarState !== "missing";
+    if (facts === null && (problem !== null || isUnsound))
       this.#relations.noteUnsound(await idsOf(this.#options, checked, journaled));
-    }
   }
 
   #noteAccepted({ name, accepted }: CheckedStream): void {
@@ -232,21 +215,15 @@ class Verification {
   async #checkForks(): Promise<void> {
     for (const { finding, id, from, to } of this.#shared) {
       const sharers = this.#relations.sharersOf(id, from, to);
-      this.#report(
-        sharers.length === 0
-          ? finding
-          : { ...finding, problem: `${finding.problem}, which its forks share: ${nameList(sharers)}` },
-      );
+      const shared = sharers.length === 0 ? "" : `, which its forks share: ${nameList(sharers)}`;
+      this.#report({ ...finding, problem: `${finding.problem}${shared}` });
     }
     for await (const { finding } of this.#relations.problems((name) => this.#facts.find(name))) this.#report(finding);
   }
 
   #show(): void {
-    this.#options.progress({
-      streams: this.#streams,
-      bytes: this.#bytes,
-      done: this.#total === 0 ? 1 : this.#done / this.#total,
-    });
+    const done = this.#total === 0 ? 1 : this.#done / this.#total;
+    this.#options.progress({ streams: this.#streams, bytes: this.#bytes, done });
   }
 
   /** What the journal only vouches for must be in its segment. */
@@ -256,14 +233,15 @@ class Verification {
       this.#bytes += place.length;
       const path = segmentPath(stream.directory, place.segmentStart);
       if (await isThere(this.#options.files, path, place)) continue;
-      const problem = `an append in it does not match its checksum: positions ${place.position} to ${place.position + place.length} of the stream`;
+      const positions = `positions ${place.position} to ${place.position + place.length} of the stream`;
+      const problem = `an append in it does not match its checksum: ${positions}`;
       this.#report({ stream: stream.identity.name, file: path, offset: place.position - place.segmentStart, problem });
     }
   }
 }
 
-function aboutFile(file: string, problem: string): Finding {
-  return { stream: null, file, offset: null, problem };
+function aboutFile(file: string, problem: string, stream: string | null = null): Finding {
+  return { stream, file, offset: null, problem };
 }
 
 async function isThere(
@@ -313,12 +291,8 @@ function* journalFindings(survey: Survey, { journal }: Layout): Generator<Findin
     yield { stream: null, file: damage.file, offset: damage.offset, problem: describeDamage(damage, survey.streams) };
   for (const { identity, gap, deleted } of survey.streams.values()) {
     if (gap === null || deleted) continue;
-    yield {
-      stream: identity.name,
-      file: gap.file,
-      offset: gap.offset,
-      problem: `it goes on at position ${gap.position}, but the stream ends at ${gap.tail}`,
-    };
+    const problem = `it goes on at position ${gap.position}, but the stream ends at ${gap.tail}`;
+    yield { stream: identity.name, file: gap.file, offset: gap.offset, problem };
   }
 }
 

@@ -1,6 +1,7 @@
 import { basename, join } from "node:path";
-import { readSidecarOf, StreamRecords, UnopenedStreams, type UnopenedStreamsOptions } from "./unopened-streams.js";
+import { readSidecarOf, StreamRecords, UnopenedStreams } from "./unopened-streams.js";
 import { ANYBODYS } from "../segments/damage-log.js";
+import type { StreamFiles } from "../segments/stream-files.js";
 import type { SealedFile } from "../writing/checkpointer.js";
 import { readFully } from "../disk/files.js";
 import { scanJournal, type ListedFile } from "../journal/journal-scanner.js";
@@ -15,9 +16,11 @@ import {
   type StreamIdentity,
 } from "../format/record.js";
 
-/** What recovery works with. */
-export interface RecoveryOptions extends UnopenedStreamsOptions {
+/** The directory that is recovered, and what its streams are opened with. */
+export interface RecoveryOptions extends StreamFiles {
   readonly directoryId: Buffer;
+  /** Bytes that may wait in memory for their segments. */
+  readonly maxUnwrittenBytes: number;
   /** What to take in place of the journal's files: what is left of a damaged one. */
   readonly journal?: readonly JournalSource[];
   /** With that, the last batch that the journal is known to have had. */
@@ -76,7 +79,7 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
   const lastBatch = own.reduce((highest, file) => Math.max(highest, file.lastBatch), options.lastBatch ?? 0);
   for (const identity of fates.deleted.values()) await removeDeleted(options, identity, fates);
   return {
-    unopened: new UnopenedStreams(options, fates.surviving, lastBatch),
+    unopened: new UnopenedStreams(options, options.maxUnwrittenBytes, fates.surviving, lastBatch),
     sealed: noted.filter(({ frames }) => frames > 0),
     nextSequence: (own.at(-1)?.sequence ?? 0) + 1,
     nextBatch: lastBatch + 1,
@@ -161,17 +164,9 @@ function noteRecords(
   }
   const records = frames.reduce((sum, { recordCount }) => sum + recordCount, 0);
   const bytes = frames.reduce((sum, frame) => sum + frame.records.length, 0);
-  return {
-    path,
-    sequence,
-    isKept,
-    streams,
-    frames: frames.length,
-    records,
-    bytes,
-    lastBatch: frames.at(-1)?.batch ?? 0,
-    lastFrame: placeOf(frames.at(-1)),
-  };
+  const last = frames.at(-1);
+  const end = { lastBatch: last?.batch ?? 0, lastFrame: placeOf(last) };
+  return { path, sequence, isKept, streams, frames: frames.length, records, bytes, ...end };
 }
 
 function recordsOf(identity: StreamIdentity, known: Map<string, StreamRecords>): StreamRecords {

@@ -2,7 +2,6 @@ import type { Retry } from "../../../ops/retry.js";
 import { DamagedStreamError, StorageBusyError } from "../../storage.js";
 import { newerThanJournal, readBase, readSidecarIn } from "../directory/catalog.js";
 import { combineCrc32 } from "../format/crc32.js";
-import type { EngineParts } from "../disk/engine-state.js";
 import { FileStream } from "../memory/file-stream.js";
 import { errorCode, errorPath, isDiskFull, isPassing, isPathFault, isSystemError, type Files } from "../disk/files.js";
 import { sidecarPath, type Layout } from "../format/layout.js";
@@ -17,22 +16,10 @@ import {
   type RecordHead,
   type StreamIdentity,
 } from "../format/record.js";
-import type { SegmentWriter } from "../segments/segment-writer.js";
+import type { StreamFiles } from "../segments/stream-files.js";
 import type { Sidecar, SidecarResult } from "../format/sidecar.js";
 import { StreamDirectories } from "../directory/stream-directories.js";
-import { appended, type TailCache } from "../memory/tail-cache.js";
-import type { UnsyncedShards } from "../segments/unsynced-shards.js";
-import type { Trash } from "../segments/trash.js";
-
-/** What streams are opened with. */
-export interface UnopenedStreamsOptions extends Pick<EngineParts, "files" | "layout" | "state"> {
-  readonly writer: SegmentWriter;
-  readonly cache: TailCache;
-  readonly trash: Trash;
-  readonly shards: UnsyncedShards;
-  /** Bytes that may wait in memory for their segments. */
-  readonly maxUnwrittenBytes: number;
-}
+import { appended } from "../memory/tail-cache.js";
 
 /** Streams opened at the same time. */
 const CONCURRENCY = 8;
@@ -95,23 +82,28 @@ export class StreamRecords {
  * batches that its sidecar does not hold.
  */
 export class UnopenedStreams {
-  readonly #options: UnopenedStreamsOptions;
+  readonly #parts: StreamFiles;
+  readonly #maxUnwrittenBytes: number;
   readonly #lastBatch: number;
   readonly #directories: StreamDirectories;
   readonly #waiting: Map<string, StreamRecords>;
   readonly #consequences: Consequences<FileStream, JournalRecord>;
   readonly #retry: Retry;
 
-  /** `waiting` are the streams by name; `lastBatch` is the journal's. */
-  constructor(options: UnopenedStreamsOptions, waiting: Map<string, StreamRecords>, lastBatch: number) {
-    this.#options = options;
-    this.#retry = options.state.retry();
+  /**
+   * `waiting` are the streams by name; `lastBatch` is the journal's. Up to `maxUnwrittenBytes` of them wait in memory
+   * for their segments.
+   */
+  constructor(parts: StreamFiles, maxUnwrittenBytes: number, waiting: Map<string, StreamRecords>, lastBatch: number) {
+    this.#parts = parts;
+    this.#maxUnwrittenBytes = maxUnwrittenBytes;
+    this.#retry = parts.state.retry();
     this.#lastBatch = lastBatch;
-    this.#directories = new StreamDirectories(options);
+    this.#directories = new StreamDirectories(parts);
     this.#waiting = waiting;
     this.#consequences = {
       appended: (stream, record) => this.#appended(stream, record),
-      trimmed: (stream) => options.writer.trim(stream),
+      trimmed: (stream) => parts.writer.trim(stream),
     };
   }
 
@@ -138,15 +130,15 @@ export class UnopenedStreams {
     const records = this.#waiting.get(name);
     if (records === undefined) return null;
     const stream = await this.#openFiles(records).catch((error: unknown) =>
-      barred(records.identity, this.#options.layout, error),
+      barred(records.identity, this.#parts.layout, error),
     );
     try {
       await this.#apply(stream, records);
     } catch (error) {
-      this.#options.cache.drop(stream);
+      this.#parts.cache.drop(stream);
       throw error;
     }
-    stream.recovering = false;
+    stream.disk.recovering = false;
     if (records.isKept && stream.damage === null) await this.#prove(stream);
     records.applied(stream);
     this.#waiting.delete(name);
@@ -154,7 +146,7 @@ export class UnopenedStreams {
   }
 
   async #openFiles({ identity, isCreatedHere }: StreamRecords): Promise<FileStream> {
-    const { files, layout, trash, shards } = this.#options;
+    const { files, layout, trash, shards } = this.#parts;
     const directory = layout.streamDirectory(identity.name);
     if (isCreatedHere && !(await this.#directories.mayHave(directory))) {
       // A process that was killed may have removed what was there, and that may not be permanent yet.
@@ -170,8 +162,8 @@ export class UnopenedStreams {
       return newStream(identity, directory, null);
     }
     const stream = newStream(identity, directory, own);
-    stream.hasUnsyncedSidecar = own !== null;
-    stream.hasNotice = isTold;
+    stream.disk.hasUnsyncedSidecar = own !== null;
+    stream.disk.hasNotice = isTold;
     shards.note(directory);
     if (own === null) stream.damage = damageOf(stream, problem);
     else if (own.batch > this.#lastBatch)
@@ -185,14 +177,14 @@ export class UnopenedStreams {
    */
   async #prove(stream: FileStream): Promise<void> {
     stream.unreserve();
-    await ifRoom(this.#options.writer.persist(stream));
+    await ifRoom(this.#parts.writer.persist(stream));
   }
 
   async #apply(stream: FileStream, records: StreamRecords): Promise<void> {
-    const { cache, maxUnwrittenBytes, writer } = this.#options;
+    const { cache, writer } = this.#parts;
     for (const { record, batch } of records.records()) {
       if (stream.damage !== null) return;
-      if (batch <= stream.persistedBatch) continue;
+      if (batch <= stream.disk.persistedBatch) continue;
       const { tail } = stream.state;
       if (leavesGap(record, tail))
         stream.damage = damageOf(
@@ -200,7 +192,7 @@ export class UnopenedStreams {
           `the journal goes on at position ${record.position}, but the stream ends at ${tail}`,
         );
       else await applyRecord(stream, record, batch, this.#consequences);
-      if (cache.unwrittenBytes > maxUnwrittenBytes) await ifRoom(writer.flush(stream));
+      if (cache.unwrittenBytes > this.#maxUnwrittenBytes) await ifRoom(writer.flush(stream));
     }
   }
 
@@ -208,7 +200,7 @@ export class UnopenedStreams {
     if (bypassed !== null) return this.#joinBypassed(stream, position, bypassed);
     // A copy: the cache must not keep the whole journal file in memory.
     if (change.payload.length > 0)
-      this.#options.cache.append(stream, segmentStart, position, Buffer.from(change.payload));
+      this.#parts.cache.append(stream, segmentStart, position, Buffer.from(change.payload));
   }
 
   /**
@@ -216,7 +208,7 @@ export class UnopenedStreams {
    * counted in.
    */
   async #joinBypassed(stream: FileStream, position: number, bypassed: BypassedPayload): Promise<void> {
-    const { cache, writer } = this.#options;
+    const { cache, writer } = this.#parts;
     await writer.flushTo(stream, position);
     if (stream.damage !== null) return;
     // The cache holds one run without a gap, and this payload is not in it.
@@ -234,7 +226,7 @@ export class UnopenedStreams {
    * checkpointed. False where some are left to the next start. Never rejects: what fails is a fault.
    */
   async openAll(open: (name: string) => Promise<unknown>): Promise<boolean> {
-    const { state } = this.#options;
+    const { state } = this.#parts;
     const names = this.names();
     const worker = async (): Promise<void> => {
       let opened = 0;
@@ -250,7 +242,7 @@ export class UnopenedStreams {
 
   /** False where it is to be tried again. */
   async #hasOpened(name: string, open: (name: string) => Promise<unknown>): Promise<boolean> {
-    const { state } = this.#options;
+    const { state } = this.#parts;
     try {
       await open(name);
     } catch (error) {
@@ -311,9 +303,9 @@ function damageOf({ name, directory }: FileStream, problem: string): DamagedStre
 
 function newStream(identity: StreamIdentity, directory: string, sidecar: Sidecar | null): FileStream {
   const stream = new FileStream(identity, directory, sidecar?.claimed === true ? null : sidecar);
-  stream.hasDirectory = sidecar !== null;
-  stream.hasSidecar = sidecar !== null;
+  stream.disk.hasDirectory = sidecar !== null;
+  stream.disk.hasSidecar = sidecar !== null;
   stream.created = true;
-  stream.recovering = true;
+  stream.disk.recovering = true;
   return stream;
 }

@@ -19,7 +19,7 @@ export function noticeOf({ file, problem }: DamagedStreamError): string {
 export const ANYBODYS = "";
 
 /** Streams that can't be served: says so once in the log, and gets them out of the way when they are deleted. */
-export class Damage {
+export class DamageLog {
   readonly #parts: Pick<EngineParts, "log" | "layout">;
   /** By file, the last finding; the oldest first. */
   readonly #told = new Map<string, DamagedStreamError>();
@@ -70,7 +70,7 @@ export class Damage {
   }
 
   /** Resolves when no deletion of a damaged stream of this name is on its way to the disk. */
-  async settled(name: string): Promise<void> {
+  async deleted(name: string): Promise<void> {
     await this.#deletions.get(name);
   }
 
@@ -80,7 +80,7 @@ export class Damage {
     if (underway !== undefined) return underway;
     const stream = known ?? this.#unknown(name);
     // Whatever is there in its place goes.
-    stream.hasDirectory = true;
+    stream.disk.hasDirectory = true;
     const deletion = new Promise<Settlement | Rejection>((resolve) => {
       const rejection = remove(stream, resolve);
       if (rejection !== null) resolve(rejection);

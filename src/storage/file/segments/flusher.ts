@@ -1,8 +1,9 @@
 import type { Retry } from "../../../ops/retry.js";
-import type { EngineParts, EngineState } from "../disk/engine-state.js";
+import type { EngineState } from "../disk/engine-state.js";
 import type { FileStream } from "../memory/file-stream.js";
 import { isBusy, isDiskFull, isPassing } from "../disk/files.js";
 import type { SegmentWriter } from "./segment-writer.js";
+import type { StreamFiles } from "./stream-files.js";
 import type { TailCache } from "../memory/tail-cache.js";
 
 /** How soon it is tried again after the disk was full, and after too many files were open. */
@@ -24,7 +25,7 @@ export class Flusher {
   readonly #retry: Retry;
 
   /** It begins at `flushAtBytes` that no segment has, and ends at half of them. */
-  constructor({ state }: EngineParts, writer: SegmentWriter, cache: TailCache, flushAtBytes: number) {
+  constructor({ state, writer, cache }: StreamFiles, flushAtBytes: number) {
     this.#state = state;
     this.#writer = writer;
     this.#cache = cache;
@@ -45,7 +46,7 @@ export class Flusher {
   /** The stream has bytes in memory that no segment has. */
   add(stream: FileStream): void {
     this.#keep(stream);
-    if (this.#isDue && !this.#retry.isPending) this.#begin();
+    if (this.#isDue && !this.#retry.isPending) this.#flushSoon();
   }
 
   /** Forgets what memory holds of a stream: it is written, or never will be, and nobody reads it there any more. */
@@ -77,7 +78,7 @@ export class Flusher {
     return this.#cache.unwrittenBytes > this.#flushAtBytes || this.#cache.isOverfull;
   }
 
-  #begin(): void {
+  #flushSoon(): void {
     if (this.#flushing || !this.#state.isRunning) return;
     this.#flushing = true;
     this.#flush().then(
@@ -110,6 +111,7 @@ export class Flusher {
     this.#flushing = false;
     if (!isPassing(error)) return this.#state.fail(error);
     this.#trouble = error;
-    if (this.#state.isRunning) this.#retry.after(isBusy(error) ? BUSY_RETRY_MS : FULL_RETRY_MS, () => this.#begin());
+    if (this.#state.isRunning)
+      this.#retry.after(isBusy(error) ? BUSY_RETRY_MS : FULL_RETRY_MS, () => this.#flushSoon());
   }
 }

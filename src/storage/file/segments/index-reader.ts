@@ -1,4 +1,3 @@
-import type { Log } from "../../../ops/log.js";
 import { StorageBusyError, type MaybePromise } from "../../storage.js";
 import {
   baseOf,
@@ -13,14 +12,8 @@ import type { FileStream } from "../memory/file-stream.js";
 import { isBusy, readFully, type OpenFile } from "../disk/files.js";
 import { indexPath } from "../format/layout.js";
 import type { Segment } from "../memory/segment.js";
-import type { SegmentPool } from "./segment-pool.js";
+import type { StreamFiles } from "./stream-files.js";
 import { crcOf } from "./segment-reader.js";
-
-/** What a reader of indexes works with. */
-export interface IndexReaderOptions {
-  readonly pool: SegmentPool;
-  readonly log: Log;
-}
 
 /** Blocks of an index, as a search wants them. */
 interface Blocks {
@@ -32,10 +25,10 @@ interface Blocks {
 
 /** Finds where appends end: in memory what is not in a file yet, in the segment's index file the rest. */
 export class IndexReader {
-  readonly #options: IndexReaderOptions;
+  readonly #parts: Pick<StreamFiles, "pool" | "log">;
 
-  constructor(options: IndexReaderOptions) {
-    this.#options = options;
+  constructor(parts: Pick<StreamFiles, "pool" | "log">) {
+    this.#parts = parts;
   }
 
   /**
@@ -60,7 +53,7 @@ export class IndexReader {
   ): Promise<Neighbours | null> {
     const path = indexPath(stream.directory, segment.start);
     try {
-      const found = await this.#options.pool.use(path, "read", async (file) => {
+      const found = await this.#parts.pool.use(path, "read", async (file) => {
         await compare(file, index);
         return searchBlocks(blocksOf(index, segment, file), index.end, byte);
       });
@@ -70,7 +63,7 @@ export class IndexReader {
       if (isBusy(error)) throw new StorageBusyError(`${path} can't be opened now`, { cause: error });
       if (segment.index !== index || stream.deleted) return null;
       segment.index = UNKNOWN_INDEX;
-      this.#options.log.error("the index of a segment is lost: reads may end within an append", {
+      this.#parts.log.error("the index of a segment is lost: reads may end within an append", {
         stream: stream.name,
         file: path,
         fault: String(error),

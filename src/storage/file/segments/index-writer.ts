@@ -8,13 +8,6 @@ import type { Segment } from "../memory/segment.js";
 import type { SegmentPool } from "./segment-pool.js";
 import type { SegmentEntry } from "../format/sidecar.js";
 
-/** What a writer of indexes works with. */
-export interface IndexWriterOptions {
-  readonly pool: SegmentPool;
-  /** Indexes up to this size are in sidecars. */
-  readonly maxInlineIndexBytes?: number | undefined;
-}
-
 /** An index, and how far it was at a time. */
 export interface MarkedIndex {
   readonly start: Position;
@@ -30,9 +23,10 @@ export class IndexWriter {
   readonly #pool: SegmentPool;
   readonly #maxInlineBytes: number;
 
-  constructor({ pool, maxInlineIndexBytes = MAX_INLINE_INDEX_BYTES }: IndexWriterOptions) {
+  /** Indexes up to `maxInlineBytes` are in sidecars. */
+  constructor(pool: SegmentPool, maxInlineBytes = MAX_INLINE_INDEX_BYTES) {
     this.#pool = pool;
-    this.#maxInlineBytes = maxInlineIndexBytes;
+    this.#maxInlineBytes = maxInlineBytes;
   }
 
   /** Writes an index up to its byte `limit` to its file. Nothing is synced. */

@@ -1,7 +1,6 @@
 import { EventEmitter } from "node:events";
 import { join } from "node:path";
 import { DamagedStreamError, type Position } from "../../storage.js";
-import { MutableState } from "../../state.js";
 import type { EngineParts, EngineState } from "../disk/engine-state.js";
 import { INDEX_BLOCK_BYTES } from "../format/append-index.js";
 import { combineCrc32, crc32 } from "../format/crc32.js";
@@ -11,38 +10,29 @@ import {
   errorPath,
   isPassing,
   isPathFault,
-  putReplacement,
-  readWhole,
   removeFile,
-  replaceFile,
   writeOrCutOff,
-  writeReplacement,
   type Files,
   type OpenFile,
 } from "../disk/files.js";
-import { IndexWriter, type IndexWriterOptions } from "./index-writer.js";
-import {
-  indexPath,
-  indexStartOf,
-  keptSidecarPath,
-  segmentPath,
-  segmentStartOf,
-  sidecarPath,
-  type Layout,
-} from "../format/layout.js";
+import { IndexWriter } from "./index-writer.js";
+import { indexPath, indexStartOf, segmentPath, segmentStartOf } from "../format/layout.js";
 import { endOf, type Segment } from "../memory/segment.js";
 import type { SegmentPool } from "./segment-pool.js";
-import { encodeNotice, encodeSidecar, isNotice, type Sidecar } from "../format/sidecar.js";
+import { SidecarWriter } from "./sidecar-writer.js";
 import { Turns } from "./turns.js";
 import type { TailCache } from "../memory/tail-cache.js";
 import type { UnsyncedShards } from "./unsynced-shards.js";
 
-/** What a writer works with beside what all parts do. */
-export interface SegmentWriterOptions extends IndexWriterOptions {
+/** The parts that a writer brings together, and its limits. */
+export interface SegmentWriterOptions {
+  readonly pool: SegmentPool;
   readonly cache: TailCache;
   readonly shards: UnsyncedShards;
   /** File operations that can be under way at the same time in the whole process. */
   readonly threads: number;
+  /** Indexes up to this size are in sidecars. */
+  readonly maxInlineIndexBytes?: number | undefined;
 }
 
 interface WriterEvents {
@@ -68,24 +58,22 @@ const SYNCS_AT_ONCE = 2;
  */
 export class SegmentWriter extends EventEmitter<WriterEvents> {
   readonly #files: Files;
-  readonly #layout: Layout;
   readonly #pool: SegmentPool;
   readonly #cache: TailCache;
   readonly #state: EngineState;
-  readonly #shards: UnsyncedShards;
   readonly #persisting: Turns;
   readonly #indexes: IndexWriter;
+  readonly #sidecars: SidecarWriter;
 
   constructor(parts: EngineParts, options: SegmentWriterOptions) {
     super();
     this.#files = parts.files;
-    this.#layout = parts.layout;
     this.#state = parts.state;
-    this.#shards = options.shards;
     this.#pool = options.pool;
     this.#cache = options.cache;
     this.#persisting = new Turns(Math.max(1, Math.floor((options.threads * PERSIST_SHARE) / SYNCS_AT_ONCE)));
-    this.#indexes = new IndexWriter(options);
+    this.#indexes = new IndexWriter(options.pool, options.maxInlineIndexBytes);
+    this.#sidecars = new SidecarWriter(parts, options.shards);
   }
 
   /** Writes the stream's durable bytes to its segments. Nothing is synced. */
@@ -109,19 +97,7 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
    */
   postNotice(stream: FileStream, damage: string): Promise<void> {
     return this.#inOrder(stream, async () => {
-      if (stream.deleted) return;
-      await this.#files.makeDirectory(stream.directory);
-      this.#shards.note(stream.directory);
-      const path = sidecarPath(stream.directory);
-      const sidecar = await readWhole(this.#files, path);
-      await writeReplacement(this.#files, path, encodeNotice(stream, damage));
-      // What a notice stands for is beside it, and nothing else.
-      if (sidecar === null) await removeFile(this.#files, keptSidecarPath(stream.directory));
-      else if (!isNotice(sidecar)) await replaceFile(this.#files, keptSidecarPath(stream.directory), sidecar);
-      await this.#files.syncDirectory(stream.directory);
-      await putReplacement(this.#files, path);
-      await this.#files.syncDirectory(stream.directory);
-      stream.hasNotice = true;
+      if (!stream.deleted) await this.#sidecars.postNotice(stream, damage);
     });
   }
 
@@ -136,7 +112,7 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
    */
   bypass(stream: FileStream, segmentStart: Position, position: Position, payload: Buffer): Promise<void> {
     return this.#inOrder(stream, async () => {
-      await this.#claim(stream);
+      await this.#sidecars.claim(stream);
       await this.#use(stream, segmentStart, async (file) => {
         await this.#fit(stream, segmentStart, file);
         await writeOrCutOff(file, payload, position - segmentStart);
@@ -147,7 +123,7 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
   }
 
   #inOrder(stream: FileStream, run: () => Promise<void>): Promise<void> {
-    const done = stream.work
+    const done = stream.disk.work
       .then(() => this.#unlessFailed(stream, run))
       .catch((error: unknown) => {
         if (error instanceof DamagedStreamError && stream.damage === null) {
@@ -157,7 +133,7 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
         throw error;
       });
     // The next operation runs whether this one failed or not; whoever asked for this one is told.
-    stream.work = done.catch(() => undefined);
+    stream.disk.work = done.catch(() => undefined);
     return done;
   }
 
@@ -202,10 +178,10 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
   }
 
   async #writeRun(stream: FileStream, segmentStart: Position, position: Position, bytes: Buffer): Promise<void> {
-    await this.#makeDirectory(stream);
+    await this.#sidecars.makeDirectory(stream);
     await this.#use(stream, segmentStart, async (file) => {
       await this.#fit(stream, segmentStart, file);
-      stream.unsynced.add(segmentStart);
+      stream.disk.unsynced.add(segmentStart);
       await file.write(bytes, position - segmentStart);
     });
   }
@@ -216,7 +192,7 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
    * bytes and nothing else, for who reads it by itself and for a repair that has lost the sidecar.
    */
   async #fit(stream: FileStream, segmentStart: Position, file: OpenFile): Promise<void> {
-    if (stream.recovering || stream.fitted.has(segmentStart)) return;
+    if (stream.disk.recovering || stream.disk.fitted.has(segmentStart)) return;
     const segment = stream.segmentAt(segmentStart);
     const durableLength = segment !== undefined && segment.start === segmentStart ? segment.length : 0;
     // Behind the durable bytes a large payload may be whole whose record is on its way.
@@ -226,7 +202,7 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
     // Where a sync of the journal failed, the record may be there all the same: the next start needs its payload.
     this.#assertWorks();
     if (isLonger) await file.truncate(keptLength);
-    stream.fitted.add(segmentStart);
+    stream.disk.fitted.add(segmentStart);
   }
 
   async #trimNow(stream: FileStream): Promise<void> {
@@ -258,14 +234,14 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
 
   async #persistNow(stream: FileStream): Promise<void> {
     if (stream.deleted || stream.damage !== null) return;
-    if (stream.hasUnsyncedSidecar) {
+    if (stream.disk.hasUnsyncedSidecar) {
       if (stream.earliest > 0) await this.#removeLeftovers(stream);
       await this.#files.syncDirectory(stream.directory);
-      stream.hasUnsyncedSidecar = false;
+      stream.disk.hasUnsyncedSidecar = false;
     }
     // When the journal forgets the trim, the files are gone, also where it became durable just now.
     while (stream.hasExcess && !stream.deleted) await this.#trimNow(stream);
-    if (stream.deleted || (stream.isPersisted && stream.hasSidecar)) return;
+    if (stream.deleted || (stream.isPersisted && stream.disk.hasSidecar)) return;
     // Taken now, before any wait: state and batch belong together.
     const batch = stream.lastBatch;
     const state = stream.state.clone();
@@ -273,7 +249,7 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
     const forks = stream.forks === null ? null : new Map(stream.forks);
     const { tail } = state;
     const marked = this.#indexes.marksOf(stream);
-    await this.#makeDirectory(stream);
+    await this.#sidecars.makeDirectory(stream);
     const indexes = await this.#indexes.flushAll(stream, marked);
     await this.#flushTo(stream, tail);
     if (stream.deleted || stream.damage !== null) return;
@@ -290,19 +266,19 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
     // Each member by name: objects made by spreading leave garbage that only a full collection finds.
     const sidecar = { id, name, config, state, earliest, forks, softDeleted, segments, batch, claimed: false };
     // Under its other name the sidecar promises nothing yet: both go to the disk at the same time.
-    await allDone([this.#syncSegments(stream), this.#writeSidecar(stream, sidecar)]);
+    await allDone([this.#syncSegments(stream), this.#sidecars.write(stream, sidecar)]);
     if (stream.deleted || stream.damage !== null) return;
-    await this.#putSidecar(stream);
-    stream.persistedBatch = batch;
+    await this.#sidecars.put(stream);
+    stream.disk.persistedBatch = batch;
   }
 
   /** Makes the bytes written to segments permanent, and the directory's entries of these. */
   async #syncSegments(stream: FileStream): Promise<void> {
-    const unsynced = [...stream.unsynced];
+    const unsynced = [...stream.disk.unsynced];
     for (const start of unsynced) await this.#use(stream, start, (file) => file.sync());
     const indexed = await this.#indexes.sync(stream);
     await this.#enter(stream, unsynced, indexed);
-    for (const start of unsynced) stream.unsynced.delete(start);
+    for (const start of unsynced) stream.disk.unsynced.delete(start);
     for (const { index } of indexed) if (index !== null) index.isUnsynced = false;
   }
 
@@ -311,61 +287,15 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
    * gone.
    */
   async #enter(stream: FileStream, segmentStarts: readonly Position[], indexed: readonly Segment[]): Promise<void> {
-    const missing = segmentStarts.filter((start) => !stream.entered.has(start));
+    const missing = segmentStarts.filter((start) => !stream.disk.entered.has(start));
     if (missing.length === 0 && indexed.every(({ index }) => index?.isEntered === true)) return;
     await this.#files.syncDirectory(stream.directory);
-    for (const start of missing) stream.entered.add(start);
+    for (const start of missing) stream.disk.entered.add(start);
     for (const { index } of indexed) if (index !== null) index.isEntered = true;
-  }
-
-  /**
-   * Takes the directory for a stream whose creation may not be durable yet, so that its files can't be anyone else's.
-   */
-  async #claim(stream: FileStream): Promise<void> {
-    await this.#makeDirectory(stream);
-    if (!stream.hasSidecar) {
-      const { id, name, config } = stream;
-      const nothing = {
-        state: new MutableState(),
-        earliest: { position: 0, segmentStart: 0 },
-        forks: null,
-        softDeleted: false,
-        segments: [],
-        batch: 0,
-      };
-      await this.#writeSidecar(stream, { id, name, config, ...nothing, claimed: true });
-      await this.#putSidecar(stream);
-    }
-    if (stream.hasEntry) return;
-    await this.#files.syncDirectory(this.#layout.shard(stream.directory));
-    stream.hasEntry = true;
-  }
-
-  /** Writes a sidecar beside the one that is there. */
-  #writeSidecar(stream: FileStream, sidecar: Sidecar): Promise<void> {
-    const path = sidecarPath(stream.directory);
-    return writeReplacement(this.#files, path, encodeSidecar(sidecar));
-  }
-
-  async #putSidecar(stream: FileStream): Promise<void> {
-    const path = sidecarPath(stream.directory);
-    await putReplacement(this.#files, path);
-    await this.#files.syncDirectory(stream.directory);
-    stream.hasSidecar = true;
-    if (!stream.hasNotice) return;
-    stream.hasNotice = false;
-    await removeFile(this.#files, keptSidecarPath(stream.directory));
   }
 
   #use(stream: FileStream, segmentStart: Position, work: (file: OpenFile) => Promise<void>): Promise<void> {
     return this.#pool.use(segmentPath(stream.directory, segmentStart), "write", work);
-  }
-
-  async #makeDirectory(stream: FileStream): Promise<void> {
-    if (stream.hasDirectory) return;
-    await this.#files.makeDirectory(stream.directory);
-    this.#shards.note(stream.directory);
-    stream.hasDirectory = true;
   }
 }
 

@@ -6,8 +6,8 @@ import { SegmentWriter } from "./segment-writer.js";
 import { Trash } from "./trash.js";
 import { UnsyncedShards } from "./unsynced-shards.js";
 
-/** All that brings streams to their own files, and these out of the way. */
-export interface StreamFiles {
+/** What all parts share, with all that brings streams to their own files, and these out of the way. */
+export interface StreamFiles extends EngineParts {
   readonly pool: SegmentPool;
   readonly cache: TailCache;
   readonly shards: UnsyncedShards;
@@ -32,5 +32,5 @@ export function streamFiles(
   const cache = new TailCache(tailCacheBytes);
   const shards = new UnsyncedShards(parts);
   const writer = new SegmentWriter(parts, { pool, cache, shards, threads, maxInlineIndexBytes });
-  return { pool, cache, shards, writer, trash: new Trash(parts, pool, shards) };
+  return { ...parts, pool, cache, shards, writer, trash: new Trash(parts, pool, shards) };
 }

@@ -1,13 +1,12 @@
 import { EventEmitter } from "node:events";
 import { DamagedStreamError, StorageBusyError, type MaybePromise } from "../../storage.js";
 import { readSidecar } from "../directory/catalog.js";
-import type { Damage } from "./damage-log.js";
+import type { DamageLog } from "./damage-log.js";
 import { FileStream } from "../memory/file-stream.js";
-import type { EngineParts } from "../disk/engine-state.js";
 import { isPassing } from "../disk/files.js";
 import type { Sidecar } from "../format/sidecar.js";
 import { StreamDirectories } from "../directory/stream-directories.js";
-import type { Trash } from "./trash.js";
+import type { StreamFiles } from "./stream-files.js";
 
 /** Streams that the journal goes on with, and that nobody has opened since the start. */
 interface UnopenedStreams {
@@ -16,13 +15,12 @@ interface UnopenedStreams {
   open(name: string): Promise<FileStream | null>;
 }
 
-/** What a loader works with beside what all parts do. */
+/** Where a loader finds streams, and who hears of those that it can't bring. */
 export interface StreamLoaderOptions {
   /** The streams in memory, by name. */
   readonly streams: Map<string, FileStream>;
   readonly unopened: UnopenedStreams;
-  readonly trash: Trash;
-  readonly damage: Damage;
+  readonly damageLog: DamageLog;
   readonly journal: { readonly lastBatch: number };
 }
 
@@ -39,13 +37,13 @@ interface Load {
 
 /** Brings streams from their own files into memory, and knows when they leave it. */
 export class StreamLoader extends EventEmitter<LoaderEvents> {
-  readonly #parts: EngineParts;
+  readonly #parts: StreamFiles;
   readonly #options: StreamLoaderOptions;
   readonly #directories: StreamDirectories;
   /** Under way, by name. */
   readonly #loads = new Map<string, Load>();
 
-  constructor(parts: EngineParts, options: StreamLoaderOptions) {
+  constructor(parts: StreamFiles, options: StreamLoaderOptions) {
     super();
     this.#parts = parts;
     this.#options = options;
@@ -66,7 +64,7 @@ export class StreamLoader extends EventEmitter<LoaderEvents> {
    * StorageBusyError.
    */
   async find(name: string): Promise<FileStream | null> {
-    return this.#options.streams.get(name) ?? (this.#loads.get(name) ?? this.#begin(name)).found;
+    return this.#options.streams.get(name) ?? (this.#loads.get(name) ?? this.#startLoad(name)).found;
   }
 
   /** The stream is gone, or its files have all of it: it is no longer in memory. */
@@ -79,7 +77,7 @@ export class StreamLoader extends EventEmitter<LoaderEvents> {
     if (streams.get(name) === stream) streams.delete(name);
   }
 
-  #begin(name: string): Load {
+  #startLoad(name: string): Load {
     const load = { isStale: false, found: this.#load(name).finally(() => this.#loads.delete(name)) };
     this.#loads.set(name, load);
     return load;
@@ -100,8 +98,8 @@ export class StreamLoader extends EventEmitter<LoaderEvents> {
   }
 
   async #loadFiles(name: string): Promise<FileStream | null> {
-    const { files, layout } = this.#parts;
-    const { streams, trash, journal } = this.#options;
+    const { files, layout, trash } = this.#parts;
+    const { streams, journal } = this.#options;
     const directory = layout.streamDirectory(name);
     for (;;) {
       if (trash.isVacating(name)) return null;
@@ -123,12 +121,13 @@ export class StreamLoader extends EventEmitter<LoaderEvents> {
   }
 
   async #take(directory: string, read: Sidecar | DamagedStreamError | null): Promise<FileStream | null> {
-    const { streams, trash, damage } = this.#options;
+    const { state, trash } = this.#parts;
+    const { streams, damageLog } = this.#options;
     if (read === null) return null;
-    if (read instanceof DamagedStreamError) throw damage.told(read);
+    if (read instanceof DamagedStreamError) throw damageLog.told(read);
     if (read.claimed) {
       // Its creation never became durable, or the next start shows that it did.
-      if (this.#parts.state.failure === null) await trash.discard(directory, `${read.id}-unborn`, true);
+      if (state.failure === null) await trash.discard(directory, `${read.id}-unborn`, true);
       return null;
     }
     const stream = new FileStream(read, directory, read);

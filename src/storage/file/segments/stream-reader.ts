@@ -1,4 +1,3 @@
-import type { Log } from "../../../ops/log.js";
 import {
   DamagedStreamError,
   TrimmedStreamError,
@@ -6,34 +5,27 @@ import {
   type MaybePromise,
   type Position,
 } from "../../storage.js";
-import type { Damage } from "./damage-log.js";
+import type { DamageLog } from "./damage-log.js";
 import type { Neighbours } from "../format/append-index.js";
 import type { FileStream } from "../memory/file-stream.js";
 import { IndexReader } from "./index-reader.js";
 import { sidecarPath } from "../format/layout.js";
 import { endOf } from "../memory/segment.js";
-import type { SegmentPool } from "./segment-pool.js";
 import { deletedMeanwhile, readThrough } from "./segment-reader.js";
-import type { TailCache } from "../memory/tail-cache.js";
-
-/** What a reader works with. */
-export interface StreamReaderOptions {
-  readonly pool: SegmentPool;
-  readonly cache: TailCache;
-  readonly damage: Damage;
-  readonly log: Log;
-}
+import type { StreamFiles } from "./stream-files.js";
 
 /**
  * Reads a stream's bytes wherever they are: in memory, in its own segments, or in those of the streams it comes from.
  */
 export class StreamReader {
-  readonly #options: StreamReaderOptions;
+  readonly #parts: StreamFiles;
+  readonly #damageLog: DamageLog;
   readonly #indexes: IndexReader;
 
-  constructor(options: StreamReaderOptions) {
-    this.#options = options;
-    this.#indexes = new IndexReader(options);
+  constructor(parts: StreamFiles, damageLog: DamageLog) {
+    this.#parts = parts;
+    this.#damageLog = damageLog;
+    this.#indexes = new IndexReader(parts);
   }
 
   /**
@@ -76,7 +68,7 @@ export class StreamReader {
     const { owner, to } = fork.lineage.at(from);
     const { tail } = owner.state;
     if (from >= tail)
-      throw this.#options.damage.told(
+      throw this.#damageLog.told(
         new DamagedStreamError(
           owner.name,
           sidecarPath(owner.directory),
@@ -95,11 +87,13 @@ export class StreamReader {
 
   /** Reads from the stream's own files, and what is on its way to them. */
   #readOwn(stream: FileStream, from: Position, maxBytes: number, allocate?: Allocate): MaybePromise<Buffer> {
-    const { pool, cache, damage } = this.#options;
+    const { pool, cache } = this.#parts;
     const { cached } = stream;
     if (stream.damage !== null) throw stream.damage;
     if (from < cached.start)
-      return damage.telling(readThrough(pool, cache, stream, from, Math.min(maxBytes, cached.start - from), allocate));
+      return this.#damageLog.telling(
+        readThrough(pool, cache, stream, from, Math.min(maxBytes, cached.start - from), allocate),
+      );
     cache.used(stream);
     return cached.read(from, maxBytes);
   }

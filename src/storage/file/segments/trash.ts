@@ -116,7 +116,7 @@ export class Trash {
   }
 
   /** Resolves when the moves and the removal that are under way have ended, once the engine is over. */
-  async settled(): Promise<void> {
+  async idle(): Promise<void> {
     await Promise.allSettled(this.#moving.values());
     await this.#emptying;
   }
@@ -125,7 +125,7 @@ export class Trash {
   async #moveAfter(stream: FileStream, before: Promise<void>): Promise<void> {
     // What could not be moved is still in its place, and so is its name taken.
     await before;
-    await Promise.allSettled([stream.work]);
+    await Promise.allSettled([stream.disk.work]);
     for (let hasFailed = false; !(await this.#isMoved(stream, hasFailed)); hasFailed = true)
       await this.#retry.wait(RETRY_MS);
   }
@@ -149,7 +149,7 @@ export class Trash {
 
   async #move(stream: FileStream): Promise<void> {
     await this.#pool.dropIn(stream.directory);
-    if (stream.hasDirectory) await this.discard(stream.directory, stream.id, !stream.created);
+    if (stream.disk.hasDirectory) await this.discard(stream.directory, stream.id, !stream.created);
   }
 
   /** One at a time: removing a large stream must not crowd out the journal. */

@@ -1,11 +1,5 @@
 import { crc32 } from "../format/crc32.js";
 
-/** A change of one byte, by exclusive or. */
-export interface ByteChange {
-  readonly offset: number;
-  readonly change: number;
-}
-
 /** What each byte does to a CRC, and which byte has a given highest byte in it: no two have the same. */
 const TABLE: readonly number[] = Array.from(
   { length: 256 },
@@ -14,9 +8,13 @@ const TABLE: readonly number[] = Array.from(
 const BY_HIGHEST = new Map(TABLE.map((value, byte) => [value >>> 24, byte]));
 
 /**
- * The changes of one byte among `length` that change a CRC-32 by `difference`: taken back byte by byte from the end.
+ * The changes of one byte among `length`, by exclusive or, that change a CRC-32 by `difference`: taken back byte by
+ * byte from the end.
  */
-export function* byteChanges(difference: number, length: number): Generator<ByteChange> {
+export function* byteChanges(
+  difference: number,
+  length: number,
+): Generator<{ readonly offset: number; readonly change: number }> {
   let rest = difference;
   for (let offset = length - 1; offset >= 0; offset -= 1) {
     const change = BY_HIGHEST.get(rest >>> 24) ?? 0;

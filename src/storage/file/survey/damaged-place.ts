@@ -1,3 +1,4 @@
+import type { Sidecar } from "../format/sidecar.js";
 import type { JournaledStream } from "./journaled-stream.js";
 import { nameList } from "./name-list.js";
 
@@ -22,20 +23,13 @@ export interface DamagedPlace {
   strayBatch: number;
 }
 
-/** What of a stream counts for the question whether it is whole. */
-export interface Standing {
-  readonly id: string;
-  /** The batch up to which its own files hold all. */
-  readonly batch: number;
-}
-
 /**
  * Whether a stream may have lost its end in a damaged place although nothing says so: it is not known whose records
  * were there, and neither its own files nor later records show that it is whole.
  */
 export function mayHaveLost(
   places: readonly DamagedPlace[],
-  { id, batch }: Standing,
+  { id, batch }: Pick<Sidecar, "id" | "batch">,
   journaled: JournaledStream | undefined,
 ): boolean {
   return places.some(({ others, after, strayBatch }) => {

@@ -59,13 +59,8 @@ export class ForkRelations {
     this.#bySource = null;
     if (rest.forks.size > 0) this.#sources.set(id, { id, name, forkedFrom, earliest, ...rest });
     if (forkedFrom === null) return;
-    this.#forks.set(id, {
-      id,
-      name,
-      source: { name: forkedFrom.name, id: forkedFrom.id },
-      point: forkedFrom.point,
-      earliest,
-    });
+    const source = { name: forkedFrom.name, id: forkedFrom.id };
+    this.#forks.set(id, { id, name, source, point: forkedFrom.point, earliest });
   }
 
   /**
@@ -92,11 +87,8 @@ export class ForkRelations {
 
   /** The ids that forks give for their source of this name. */
   idsOf(sourceName: string): string[] {
-    return [
-      ...new Set(
-        [...this.#forks.values()].filter(({ source }) => source.name === sourceName).map(({ source }) => source.id),
-      ),
-    ];
+    const sources = [...this.#forks.values()].map(({ source }) => source);
+    return [...new Set(sources.filter(({ name }) => name === sourceName).map(({ id }) => id))];
   }
 
   /** What a source says of the fork of this id, `null` when none does. */
@@ -161,10 +153,8 @@ export class ForkRelations {
   }
 
   #about(stream: string, problem: string, change: ReferenceChange | null = null): ForkProblem {
-    return {
-      finding: { stream, file: sidecarPath(this.#layout.streamDirectory(stream)), offset: null, problem },
-      change,
-    };
+    const file = sidecarPath(this.#layout.streamDirectory(stream));
+    return { finding: { stream, file, offset: null, problem }, change };
   }
 
   *#compare(source: StreamFacts, fork: KnownFork): Generator<ForkProblem> {
@@ -172,36 +162,23 @@ export class ForkRelations {
     const listed = source.forks.get(fork.id);
     const change = { source: source.name, fork: fork.id, neededBefore: needed };
     const named = `its fork ${JSON.stringify(fork.name)} (${fork.id})`;
-    if (listed === undefined)
-      yield this.#about(
-        source.name,
-        `it does not know ${named}, which needs its bytes before ${needed}: they could be dropped`,
-        change,
-      );
-    else if (listed < needed)
-      yield this.#about(
-        source.name,
-        `it keeps its bytes before ${listed} for ${named}, which needs those before ${needed}`,
-        change,
-      );
+    const kept = `it keeps its bytes before ${listed} for ${named}`;
     // A reference to bytes that are no longer there keeps none.
-    else if (listed > needed && listed > source.earliest)
-      yield this.#about(
-        source.name,
-        `it keeps its bytes before ${listed} for ${named}, which needs only those before ${needed}`,
-        change,
-      );
+    const keepsMore = listed !== undefined && listed > needed && listed > source.earliest;
+    const problem =
+      listed === undefined
+        ? `it does not know ${named}, which needs its bytes before ${needed}: they could be dropped`
+        : listed < needed
+          ? `${kept}, which needs those before ${needed}`
+          : keepsMore
+            ? `${kept}, which needs only those before ${needed}`
+            : null;
+    if (problem !== null) yield this.#about(source.name, problem, change);
+    const itsSource = `its source ${JSON.stringify(source.name)}`;
     if (source.tail < fork.point)
-      yield this.#about(
-        fork.name,
-        `it begins at ${fork.point} of its source ${JSON.stringify(source.name)}, which ends at ${source.tail}`,
-      );
-    if (needed > 0 && source.earliest > fork.earliest) {
-      yield this.#about(
-        fork.name,
-        `it needs the bytes of its source ${JSON.stringify(source.name)} from ${fork.earliest} on, which begins at ${source.earliest}`,
-      );
-    }
+      yield this.#about(fork.name, `it begins at ${fork.point} of ${itsSource}, which ends at ${source.tail}`);
+    const needs = `it needs the bytes of ${itsSource} from ${fork.earliest} on, which begins at ${source.earliest}`;
+    if (needed > 0 && source.earliest > fork.earliest) yield this.#about(fork.name, needs);
   }
 
   /** Nothing is said of them while one of the streams that can't be read may be the one that is meant. */
@@ -213,11 +190,8 @@ export class ForkRelations {
     for (const { source, id, neededBefore } of unmatched) {
       if (isUnknown || unsound.has(id)) continue;
       const kept = neededBefore > source.earliest ? `: its bytes before ${neededBefore} are kept for nobody` : "";
-      yield this.#about(source.name, `it lists the fork ${id}, which is nowhere${kept}`, {
-        source: source.name,
-        fork: id,
-        neededBefore: null,
-      });
+      const change = { source: source.name, fork: id, neededBefore: null };
+      yield this.#about(source.name, `it lists the fork ${id}, which is nowhere${kept}`, change);
     }
   }
 
@@ -231,11 +205,8 @@ export class ForkRelations {
         path.push(at);
       }
       const start = at === undefined ? -1 : path.indexOf(at);
-      if (start >= 0)
-        yield this.#about(
-          path[start]?.name ?? "",
-          `it was forked from itself, by way of ${nameList(path.slice(start).map(({ source }) => source.name))}`,
-        );
+      const way = nameList(path.slice(start).map(({ source }) => source.name));
+      if (start >= 0) yield this.#about(path[start]?.name ?? "", `it was forked from itself, by way of ${way}`);
     }
   }
 }

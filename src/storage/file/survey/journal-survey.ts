@@ -10,20 +10,14 @@ import {
   scanJournal,
   type ListedFile,
   type Run,
-  type ScanOptions,
   type ScannedFile,
 } from "../journal/journal-scanner.js";
 import { isSuperseded, meetStream, ownSidecar, type FirstRecord, type JournaledStream } from "./journaled-stream.js";
 import type { JournalSource } from "../recovery/recovery.js";
+import type { DataDirectory } from "../directory/directory.js";
 import { DirectoryError } from "../directory/lock.js";
 import { decodeRecords, RecordKind, type Frame, type JournalRecord, type StreamIdentity } from "../format/record.js";
 import type { Position } from "../../storage.js";
-
-/** Where a survey looks. */
-export interface SurveyOptions extends ScanOptions {
-  /** A batch that the journal must have had, because a sidecar holds it; 0 when nothing is known. */
-  readonly knownBatch?: number;
-}
 
 /**
  * One file of the journal: its sound frames, also those behind damage, are read again each time, so that they are not
@@ -49,29 +43,28 @@ export interface Survey {
   readonly foreign: string | null;
 }
 
-/** Reads the whole journal as recovery would, and beyond what recovery would stop at; changes nothing. */
-export function surveyJournal(options: SurveyOptions): Promise<Survey> {
-  return new Surveyor(options).survey(scanJournal(options, "tolerant"));
+/**
+ * Reads the whole journal as recovery would, and beyond what recovery would stop at; changes nothing. It must have had
+ * the batch `knownBatch`, because a sidecar holds it; 0 when nothing is known.
+ */
+export function surveyJournal(directory: DataDirectory, knownBatch = 0): Promise<Survey> {
+  return new Surveyor(directory, knownBatch).survey(scanJournal(directory, "tolerant"));
 }
 
 /** Reads the journal files that were set aside, each by itself: what is between them has been applied and freed. */
-export async function surveyKept(options: SurveyOptions): Promise<Survey> {
-  const { files, layout } = options;
+export async function surveyKept(directory: DataDirectory): Promise<Survey> {
+  const { files, layout } = directory;
   const kept = new Map<number, ListedFile>();
-  for (const directory of [join(layout.damaged, "journal"), layout.damaged]) {
-    for (const name of await files.list(directory)) {
+  for (const place of [join(layout.damaged, "journal"), layout.damaged]) {
+    for (const name of await files.list(place)) {
       const [, digits, kind] = /^(\d+)\.(journal|kept)$/.exec(name) ?? [];
       const sequence = Number(digits);
       if (digits !== undefined)
-        kept.set(sequence, { path: join(directory, name), sequence, standing: kind === "kept" ? "kept" : "alone" });
+        kept.set(sequence, { path: join(place, name), sequence, standing: kind === "kept" ? "kept" : "alone" });
     }
   }
-  return new Surveyor(options).survey(
-    scanFiles(
-      options,
-      [...kept.values()].sort((left, right) => left.sequence - right.sequence),
-    ),
-  );
+  const listed = [...kept.values()].sort((left, right) => left.sequence - right.sequence);
+  return new Surveyor(directory, 0).survey(scanFiles(directory, listed));
 }
 
 /**
@@ -103,7 +96,8 @@ interface Held {
 }
 
 class Surveyor {
-  readonly #options: SurveyOptions;
+  readonly #directory: DataDirectory;
+  readonly #knownBatch: number;
   readonly #damages: DamagedPlace[] = [];
   readonly #streams = new Map<string, JournaledStream>();
   #lastBatch = 0;
@@ -117,8 +111,9 @@ class Surveyor {
   #isOnlyTold = false;
   readonly #states: FileState[] = [];
 
-  constructor(options: SurveyOptions) {
-    this.#options = options;
+  constructor(directory: DataDirectory, knownBatch: number) {
+    this.#directory = directory;
+    this.#knownBatch = knownBatch;
   }
 
   async survey(runs: AsyncIterable<Run>): Promise<Survey> {
@@ -129,7 +124,7 @@ class Surveyor {
     }
     await this.#noteMissed();
     const lastBatch = this.#lastBatch;
-    const highestBatch = Math.max(lastBatch, this.#likelyBatch, this.#keptBatch, this.#options.knownBatch ?? 0);
+    const highestBatch = Math.max(lastBatch, this.#likelyBatch, this.#keptBatch, this.#knownBatch);
     // A sound journal has each deletion; and a sidecar that no record vouches for may be from anywhere.
     const mayLackDeletions = this.#damages.length > 0 && !this.#isOnlyTold;
     const superseded = [...this.#streams.values()].filter(
@@ -137,15 +132,8 @@ class Surveyor {
     );
     for (const stream of superseded) stream.deleted = true;
     const ids = new Set(superseded.map(({ identity }) => identity.id));
-    return {
-      files: this.#states,
-      damages: this.#damages,
-      streams: this.#streams,
-      superseded: ids,
-      lastBatch,
-      highestBatch,
-      foreign: this.#foreign,
-    };
+    const found = { files: this.#states, damages: this.#damages, streams: this.#streams, foreign: this.#foreign };
+    return { ...found, superseded: ids, lastBatch, highestBatch };
   }
 
   #stateOf(file: ScannedFile): FileState {
@@ -153,15 +141,9 @@ class Surveyor {
     const known = this.#states.find((state) => state.path === path);
     if (known !== undefined) return known;
     const frames = async (): Promise<readonly Frame[]> =>
-      readJournalFile(await readJournal(this.#options.files, path), expected).frames;
-    const state: FileState = {
-      ...file,
-      frames,
-      byHandle: new Map(),
-      bindings: new Map(),
-      uncertain: new Set(),
-      lastBatch: expected.lastBatch,
-    };
+      readJournalFile(await readJournal(this.#directory.files, path), expected).frames;
+    const handles = { byHandle: new Map(), bindings: new Map(), uncertain: new Set<number>() };
+    const state: FileState = { ...file, ...handles, frames, lastBatch: expected.lastBatch };
     this.#states.push(state);
     return state;
   }
@@ -182,16 +164,13 @@ class Surveyor {
   async #noteMissed(): Promise<void> {
     const newest = this.#states.findLast(({ standing, hasFrames }) => standing === "next" && hasFrames);
     const lastBatch = this.#lastBatch;
-    const knownBatch = Math.max(this.#keptBatch, this.#options.knownBatch ?? 0);
+    const knownBatch = Math.max(this.#keptBatch, this.#knownBatch);
     if (this.#foreign !== null || this.#isCutOff || newest === undefined || knownBatch <= lastBatch) return;
     this.#isOnlyTold = this.#damages.length === 0;
     const held = await this.#behindLast(Infinity);
     const problem = `it ends with batch ${lastBatch}, but a meta.json holds batch ${knownBatch}`;
-    await this.#note(
-      newest,
-      { offset: newest.end, problem, next: null },
-      { ...held, isAll: held.isAll && countOf(held) >= knownBatch - lastBatch },
-    );
+    const isAll = held.isAll && countOf(held) >= knownBatch - lastBatch;
+    await this.#note(newest, { offset: newest.end, problem, next: null }, { ...held, isAll });
   }
 
   /** Of files without frames, before the first that has some or where none has, the one that shows something had it. */
@@ -236,27 +215,16 @@ class Surveyor {
     let isAll = true;
     const states = this.#states.filter(({ standing }) => standing !== "kept");
     const before = until === undefined ? states : states.slice(0, states.indexOf(until));
-    for (const state of before.slice(
-      Math.max(
-        0,
-        before.findLastIndex(({ hasFrames }) => hasFrames),
-      ),
-    )) {
+    const last = before.findLastIndex(({ hasFrames }) => hasFrames);
+    for (const state of before.slice(Math.max(0, last))) {
       const { path, end: from, expected } = state;
-      const bytes = await readJournal(this.#options.files, path);
-      const { frames, end, areWhole } = likelyFrames(bytes, from, bytes.length, expected, most - countOf({ parts }));
-      parts.push({ state, frames });
+      const bytes = await readJournal(this.#directory.files, path);
+      const likely = likelyFrames(bytes, from, bytes.length, expected, most - countOf({ parts }));
+      parts.push({ state, frames: likely.frames });
+      const frames = likely.frames.map(({ frame }) => frame);
       // Where as many are looked for as there may be, more may have been cut off.
-      const cut =
-        most === Infinity
-          ? cutOff(
-              bytes,
-              frames.map(({ frame }) => frame),
-              end,
-              expected.sequence,
-            )
-          : null;
-      isAll &&= areWhole && cut?.mayHideFrames !== true;
+      const cut = most === Infinity ? cutOff(bytes, frames, likely.end, expected.sequence) : null;
+      isAll &&= likely.areWhole && cut?.mayHideFrames !== true;
     }
     return { parts, isAll };
   }
@@ -273,10 +241,8 @@ class Surveyor {
     // Behind a sound frame of the same file, what was lost is of streams that it had bound, if all of those are known.
     const areAllBound =
       next !== null && offset > 0 && next.offset > offset && next.handles - bindingsIn(next) === state.byHandle.size;
-    this.#damages.push({
-      ...placeOf(state.path, damage, isKnown ? "nobody" : areAllBound ? boundBefore : "anybody", after),
-      suspects,
-    });
+    const others = isKnown ? "nobody" : areAllBound ? boundBefore : "anybody";
+    this.#damages.push({ ...placeOf(state.path, damage, others, after), suspects });
   }
 
   async #takeFrame(state: FileState, frame: Frame): Promise<void> {
@@ -289,17 +255,14 @@ class Surveyor {
 
   async #takeRecord({ path, byHandle, uncertain }: FileState, frame: Frame, record: JournalRecord): Promise<void> {
     const damage = this.#damages.at(-1);
-    if (record.identity !== null)
-      byHandle.set(
-        record.handle,
-        await this.#meet({ record, identity: record.identity, batch: frame.batch, isSound: true }),
-      );
+    const { identity } = record;
+    if (identity !== null)
+      byHandle.set(record.handle, await this.#meet({ record, identity, batch: frame.batch, isSound: true }));
     const stream = byHandle.get(record.handle);
     if (stream === undefined) {
       // It was bound where nobody can tell who was.
-      const place =
-        this.#damages.findLast(({ file, others }) => file === path && others === "anybody") ??
-        this.#damages.findLast(({ file }) => file === path);
+      const here = this.#damages.filter(({ file }) => file === path);
+      const place = here.findLast(({ others }) => others === "anybody") ?? here.at(-1);
       if (place === undefined)
         throw new DirectoryError(`journal file ${path} uses handle ${record.handle} without saying what it means`);
       place.strayRecords += 1;
@@ -355,7 +318,7 @@ class Surveyor {
     const { handle, identity } = record;
     if (identity === null) return byHandle.get(handle) ?? null;
     const known = this.#streams.get(identity.id);
-    const stream = known ?? (await meetStream(this.#options, { record, identity, batch, isSound: false }));
+    const stream = known ?? (await meetStream(this.#directory, { record, identity, batch, isSound: false }));
     const isThere = ownSidecar(stream) !== null;
     if (known === undefined && !isThere && !isCertain) return null;
     this.#streams.set(identity.id, stream);
@@ -368,7 +331,7 @@ class Surveyor {
 
   async #meet(first: FirstRecord): Promise<JournaledStream> {
     const { id } = first.identity;
-    const met = this.#streams.get(id) ?? (await meetStream(this.#options, first));
+    const met = this.#streams.get(id) ?? (await meetStream(this.#directory, first));
     this.#streams.set(id, met);
     return met;
   }
@@ -380,17 +343,8 @@ function placeOf(
   others: DamagedPlace["others"],
   after = Infinity,
 ): DamagedPlace {
-  return {
-    file,
-    offset,
-    problem,
-    after,
-    behind: new Set(),
-    suspects: new Set(),
-    others,
-    strayRecords: 0,
-    strayBatch: 0,
-  };
+  const unknown = { behind: new Set<string>(), suspects: new Set<string>(), strayRecords: 0, strayBatch: 0 };
+  return { file, offset, problem, after, others, ...unknown };
 }
 
 /**

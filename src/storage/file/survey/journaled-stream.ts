@@ -1,6 +1,6 @@
 import { readBase, type SidecarBase } from "../directory/catalog.js";
 import type { Files } from "../disk/files.js";
-import type { Layout } from "../format/layout.js";
+import type { DataDirectory } from "../directory/directory.js";
 import {
   RecordKind,
   type BypassedPayload,
@@ -141,7 +141,7 @@ const AFTER: Consequences<JournaledStream, JournalRecord> = {
 
 /** A stream as the first record says that speaks of it. */
 export async function meetStream(
-  { files, layout }: { readonly files: Files; readonly layout: Layout },
+  { files, layout }: Pick<DataDirectory, "files" | "layout">,
   first: FirstRecord,
 ): Promise<JournaledStream> {
   const { record, identity } = first;

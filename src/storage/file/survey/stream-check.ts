@@ -11,6 +11,7 @@ import {
   sidecarPath,
   type Layout,
 } from "../format/layout.js";
+import type { DataDirectory } from "../directory/directory.js";
 import { decodeLosses, type AcceptedLoss } from "./losses.js";
 import { crcOf } from "../segments/segment-reader.js";
 import { decodeSidecar, refusalIn, type SegmentEntry, type Sidecar, type SidecarResult } from "../format/sidecar.js";
@@ -25,25 +26,24 @@ export interface Finding {
   readonly problem: string;
 }
 
-/** A segment that is not what its sidecar says. */
-export interface LostSegment extends SegmentEntry {
-  readonly path: string;
-  /** Whether its file is there, and can be read. */
+/** What is wrong with a file of a stream. */
+interface Fault {
+  /** Whether it is there, and can be read. */
   readonly state: "missing" | "wrong" | "unreadable";
   readonly problem: string;
-  /** Where the file ends too early, `null` where that is not what is wrong. */
+  /** Where it ends too early, `null` where that is not what is wrong. */
   readonly offset: number | null;
 }
 
 /** The index of a segment that is not what the sidecar says. */
-export interface LostIndex {
+export interface LostIndex extends Fault {
   readonly start: Position;
   readonly path: string;
-  /** Whether its file is there, and can be read. */
-  readonly state: LostSegment["state"];
-  readonly problem: string;
-  /** Where the file ends too early, `null` where that is not what is wrong. */
-  readonly offset: number | null;
+}
+
+/** A segment that is not what its sidecar says. */
+export interface LostSegment extends SegmentEntry, Fault {
+  readonly path: string;
 }
 
 /** What the directory of a stream turned out to be. */
@@ -71,10 +71,8 @@ export interface CheckedStream {
   readonly findings: readonly Finding[];
 }
 
-/** What a check works with. */
-export interface CheckOptions {
-  readonly files: Files;
-  readonly layout: Layout;
+/** How far a check goes. */
+interface CheckScope {
   /** Segments that end at or before it may be gone: the journal has a trim. */
   readonly trimmedTo: Position;
   /** Whether segments are compared with their checksums. */
@@ -84,30 +82,27 @@ export interface CheckOptions {
 }
 
 /** Compares one stream's directory with its sidecar: every name, position and checksum. Changes nothing. */
-export async function checkStream(options: CheckOptions, directory: string): Promise<CheckedStream> {
+export async function checkStream(
+  { files, layout }: Pick<DataDirectory, "files" | "layout">,
+  directory: string,
+  scope: Partial<CheckScope> = {},
+): Promise<CheckedStream> {
+  const { trimmedTo = 0, readSegments = false, onBytes = () => undefined } = scope;
   const path = sidecarPath(directory);
-  const found = await attempt(() => readWhole(options.files, path));
-  const listed = await attempt(() => options.files.list(directory));
+  const found = await attempt(() => readWhole(files, path));
+  const listed = await attempt(() => files.list(directory));
   const read = typeof found === "string" || found === null ? null : decodeSidecar(found);
   const sidecar = read?.kind === "sound" ? read.sidecar : null;
   const isNotice = read?.kind === "damaged" && read.isNotice;
-  const before = isNotice ? await attempt(() => readWhole(options.files, keptSidecarPath(directory))) : found;
+  const before = isNotice ? await attempt(() => readWhole(files, keptSidecarPath(directory))) : found;
   const bytes = typeof before === "string" ? null : before;
-  const name = sidecar?.name ?? nameFrom(options.layout, directory, bytes);
+  const name = sidecar?.name ?? nameFrom(layout, directory, bytes);
   const findings: Finding[] = [];
   const tell = (file: string, problem: string, offset: number | null = null): void =>
     void findings.push({ stream: name, file, offset, problem });
   // Without its sidecar and its files nobody knows anything of a stream.
   const isUnreadable = typeof found === "string" || (sidecar === null && typeof listed === "string");
-  const sidecarState = isUnreadable
-    ? "unreadable"
-    : read === null
-      ? "missing"
-      : read.kind === "sound"
-        ? "sound"
-        : isFinal(read, bytes)
-          ? "final"
-          : "damaged";
+  const sidecarState = isUnreadable ? "unreadable" : stateOf(read, bytes);
   const sidecarProblem =
     typeof found === "string" ? found : read === null ? "it is missing" : read.kind === "damaged" ? read.problem : null;
   if (sidecarProblem !== null && found !== null) tell(path, sidecarProblem);
@@ -120,37 +115,33 @@ export async function checkStream(options: CheckOptions, directory: string): Pro
   const lost: LostSegment[] = [];
   const lostIndexes: LostIndex[] = [];
   if (sidecar !== null) {
-    await checkHome(options, sidecar, directory, tell);
+    const home = layout.streamDirectory(sidecar.name);
+    if (home !== directory) await checkHome(files, home, directory, tell);
     checkPositions(sidecar, path, tell);
-    options.onBytes(bytes?.length ?? 0, 0);
-    if (options.readSegments) lost.push(...(await lostSegments(options, sidecar, directory)));
-    for (const { path: segment, problem, offset } of lost) tell(segment, problem, offset);
-    if (options.readSegments) lostIndexes.push(...(await checkIndexes(options, sidecar, directory)));
-    for (const { path: index, problem, offset } of lostIndexes) tell(index, problem, offset);
+    onBytes(bytes?.length ?? 0, 0);
+    if (readSegments) {
+      lost.push(...(await lostSegments(files, sidecar, directory, { trimmedTo, onBytes })));
+      lostIndexes.push(...(await lostIndexesOf(files, sidecar, directory, { trimmedTo, onBytes })));
+    }
+    for (const fault of [...lost, ...lostIndexes]) tell(fault.path, fault.problem, fault.offset);
   }
   for (const stray of names.filter((file) => !isOurs(file))) tell(join(directory, stray), "it is no file of a stream");
   const accepted = names.includes(basename(lossesPath(directory)))
-    ? await acceptedLosses(options, directory, sidecar, tell)
+    ? await acceptedLosses(files, directory, sidecar, tell)
     : [];
   const refusal = typeof found === "string" || found === null ? null : refusalIn(found);
-  return {
-    directory,
-    name,
-    sidecar,
-    sidecarProblem,
-    sidecarState,
-    sidecarBytes: bytes,
-    refusal,
-    accepted,
-    starts,
-    lost,
-    lostIndexes,
-    findings,
-  };
+  const ofSidecar = { sidecar, sidecarProblem, sidecarState, sidecarBytes: bytes, refusal };
+  return { directory, name, ...ofSidecar, accepted, starts, lost, lostIndexes, findings };
+}
+
+function stateOf(read: SidecarResult | null, bytes: Buffer | null): CheckedStream["sidecarState"] {
+  if (read === null) return "missing";
+  if (read.kind === "sound") return "sound";
+  return isFinal(read, bytes) ? "final" : "damaged";
 }
 
 async function acceptedLosses(
-  { files }: CheckOptions,
+  files: Files,
   directory: string,
   sidecar: Sidecar | null,
   tell: Tell,
@@ -217,14 +208,7 @@ function parsedText(json: string): string | null {
   }
 }
 
-async function checkHome(
-  { files, layout }: CheckOptions,
-  { name }: Sidecar,
-  directory: string,
-  tell: Tell,
-): Promise<void> {
-  const home = layout.streamDirectory(name);
-  if (home === directory) return;
+async function checkHome(files: Files, home: string, directory: string, tell: Tell): Promise<void> {
   const other = await attempt(() => readWhole(files, sidecarPath(home)));
   tell(directory, `the directory is not the one for this name${other === null ? "" : `, which ${home} claims too`}`);
 }
@@ -244,65 +228,60 @@ function checkPositions({ config, segments, state, earliest, claimed }: Sidecar,
 }
 
 /** Compares a stream's segments with their checksums. */
-export async function lostSegments(options: CheckOptions, sidecar: Sidecar, directory: string): Promise<LostSegment[]> {
+export async function lostSegments(
+  files: Files,
+  sidecar: Sidecar,
+  directory: string,
+  { trimmedTo, onBytes }: Omit<CheckScope, "readSegments"> = { trimmedTo: 0, onBytes: () => undefined },
+): Promise<LostSegment[]> {
   const lost: LostSegment[] = [];
   const total = sidecar.segments.reduce((sum, { length }) => sum + length, 1);
   let done = 0;
-  const onStep = (bytes: number): void => options.onBytes(bytes, (done += bytes) / total);
+  const onStep = (bytes: number): void => onBytes(bytes, (done += bytes) / total);
   for (const segment of sidecar.segments) {
     const path = segmentPath(directory, segment.start);
-    if (segment.start + segment.length <= Math.max(options.trimmedTo, sidecar.earliest.position)) continue;
-    const fault = await attempt(() => faultOf(options.files, path, segment, onStep));
+    if (segment.start + segment.length <= Math.max(trimmedTo, sidecar.earliest.position)) continue;
+    const fault = await faultOf(files, path, segment, onStep);
     if (fault === null) continue;
-    const { problem, offset, state } =
-      typeof fault === "string" ? { problem: fault, offset: null, state: "unreadable" as const } : fault;
-    lost.push({
-      ...segment,
-      path,
-      state,
-      offset,
-      problem: `${problem}: positions ${segment.start} to ${segment.start + segment.length} of the stream`,
-    });
+    const positions = `positions ${segment.start} to ${segment.start + segment.length} of the stream`;
+    lost.push({ ...segment, ...fault, path, problem: `${fault.problem}: ${positions}` });
   }
   return lost;
 }
 
 /** Compares the indexes that are in files with their checksums; returns those that are lost. */
-async function checkIndexes(
-  options: CheckOptions,
+async function lostIndexesOf(
+  files: Files,
   { segments, earliest }: Sidecar,
   directory: string,
+  { trimmedTo, onBytes }: Omit<CheckScope, "readSegments">,
 ): Promise<LostIndex[]> {
   const lost: LostIndex[] = [];
   for (const { start, length, index } of segments) {
-    if (
-      index === null ||
-      index === "one" ||
-      index.inline !== null ||
-      start + length <= Math.max(options.trimmedTo, earliest.position)
-    )
-      continue;
+    if (index === null || index === "one" || index.inline !== null) continue;
+    if (start + length <= Math.max(trimmedTo, earliest.position)) continue;
     const path = indexPath(directory, start);
-    const fault = await attempt(() => faultOf(options.files, path, index, (bytes) => options.onBytes(bytes, 1)));
+    const fault = await faultOf(files, path, index, (bytes) => onBytes(bytes, 1));
     if (fault === null) continue;
-    const { problem, offset, state } =
-      typeof fault === "string" ? { problem: fault, offset: null, state: "unreadable" as const } : fault;
-    const outcome = state === "unreadable" ? "can't be told" : "is lost, the bytes are not";
-    lost.push({
-      start,
-      path,
-      state,
-      offset,
-      problem: `${problem}: where the appends from ${start} to ${start + length} ended ${outcome}`,
-    });
+    const outcome = fault.state === "unreadable" ? "can't be told" : "is lost, the bytes are not";
+    const appends = `where the appends from ${start} to ${start + length} ended ${outcome}`;
+    lost.push({ ...fault, start, path, problem: `${fault.problem}: ${appends}` });
   }
   return lost;
 }
 
-type Fault = Pick<LostSegment, "problem" | "offset" | "state">;
-
 /** What is wrong with a segment or an index, `null` when nothing is. */
 async function faultOf(
+  files: Files,
+  path: string,
+  expected: Pick<SegmentEntry, "length" | "crc">,
+  onStep: (bytes: number) => void,
+): Promise<Fault | null> {
+  const fault = await attempt(() => compare(files, path, expected, onStep));
+  return typeof fault === "string" ? { problem: fault, offset: null, state: "unreadable" } : fault;
+}
+
+async function compare(
   files: Files,
   path: string,
   { length, crc }: Pick<SegmentEntry, "length" | "crc">,

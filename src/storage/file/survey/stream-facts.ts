@@ -1,6 +1,7 @@
 import type { ForkOrigin, Position } from "../../storage.js";
 import { readSidecarIn } from "../directory/catalog.js";
-import { Damaged } from "../directory/quarantine.js";
+import type { DataDirectory } from "../directory/directory.js";
+import { Quarantine } from "../directory/quarantine.js";
 import type { Files } from "../disk/files.js";
 import type { Survey } from "./journal-survey.js";
 import type { JournaledStream } from "./journaled-stream.js";
@@ -35,7 +36,7 @@ export class StreamFactFinder {
   /** The ids of those whose deletion it holds. */
   readonly deleted: ReadonlySet<string>;
 
-  constructor({ files, layout }: { readonly files: Files; readonly layout: Layout }, { streams }: Survey) {
+  constructor({ files, layout }: Pick<DataDirectory, "files" | "layout">, { streams }: Survey) {
     this.#files = files;
     this.#layout = layout;
     const all = [...streams.values()];
@@ -124,13 +125,13 @@ function changed(
  * repair kept give for it. None when nobody knows.
  */
 export async function idsOf(
-  { files, layout }: { readonly files: Files; readonly layout: Layout },
+  directory: Pick<DataDirectory, "files" | "layout">,
   checked: CheckedStream,
   journaled: JournaledStream | undefined,
 ): Promise<string[]> {
   const ids = [journaled?.identity.id, writtenId(checked.sidecarBytes)];
-  for await (const copy of new Damaged(files, layout).copiesOf(sidecarPath(checked.directory)))
-    ids.push(writtenId(copy));
+  const copies = new Quarantine(directory).copiesOf(sidecarPath(checked.directory));
+  for await (const copy of copies) ids.push(writtenId(copy));
   return ids.filter((id) => id !== undefined);
 }
 

@@ -7,25 +7,21 @@ import {
 } from "../../storage.js";
 import { crc32InTurns } from "../format/crc32.js";
 import type { FileStream, HeldEntry, Place, ReservedSegment, SegmentRoll } from "../memory/file-stream.js";
-import type { EngineParts, EngineState } from "../disk/engine-state.js";
 import { isBusy, isDiskFull } from "../disk/files.js";
 import type { Flusher } from "../segments/flusher.js";
 import { emptyChange } from "../journal/frame-encoder.js";
 import type { Journal } from "../journal/journal.js";
 import type { JournalEntry } from "../journal/journal-entry.js";
 import { RecordKind, type RecordKindCode } from "../format/record.js";
-import type { Room } from "../disk/disk-space.js";
-import type { SegmentWriter } from "../segments/segment-writer.js";
-import type { TailCache } from "../memory/tail-cache.js";
+import type { DiskSpace } from "../disk/disk-space.js";
+import type { StreamFiles } from "../segments/stream-files.js";
 
-/** What the intake works with. Sizes in bytes. */
-export interface IntakeOptions {
+/** Where changes go, and what bounds them. Sizes in bytes. */
+export interface AdmissionOptions {
   readonly journal: Journal;
-  readonly writer: SegmentWriter;
-  readonly cache: TailCache;
   readonly segmentRoll: SegmentRoll;
   readonly flusher: Pick<Flusher, "lacksRoom" | "isBusy">;
-  readonly room: Room;
+  readonly diskSpace: DiskSpace;
   /** A payload of this size goes to its segment first, past the journal. */
   readonly bypassBytes: number;
   readonly tailCacheBytes: number;
@@ -45,22 +41,22 @@ const VOID_GENERATION = -1;
  * Takes changes in and brings them to the journal, a stream's in the order of their positions: what comes behind a
  * large payload on its way to a segment waits for it.
  */
-export class Intake {
-  readonly #state: EngineState;
-  readonly #options: IntakeOptions;
+export class Admission {
+  readonly #parts: StreamFiles;
+  readonly #options: AdmissionOptions;
   readonly #maxUnwrittenBytes: number;
   /** Payload on its way to a segment, or behind such in its stream. */
   #heldBytes = 0;
 
-  constructor({ state }: EngineParts, options: IntakeOptions) {
-    this.#state = state;
+  constructor(parts: StreamFiles, options: AdmissionOptions) {
+    this.#parts = parts;
     this.#options = options;
     this.#maxUnwrittenBytes = Math.max(options.tailCacheBytes, MIN_UNWRITTEN_LIMIT_BYTES);
   }
 
   /** Why a change with `length` bytes of payload is not taken now; `null` when it is. */
   admit(length: number): Rejection | null {
-    if (this.#state.failure !== null) return "storage-unavailable";
+    if (this.#parts.state.failure !== null) return "storage-unavailable";
     const journal = this.#options.journal;
     const { rejection } = journal.refusal;
     if (rejection !== null) return rejection;
@@ -74,15 +70,16 @@ export class Intake {
    * come.
    */
   get trouble(): string | null {
-    const { journal, room, flusher } = this.#options;
+    const { journal, diskSpace, flusher } = this.#options;
     const { rejection } = journal.refusal;
-    if (room.isFull || rejection === "storage-full" || (flusher.lacksRoom && this.#isBehind)) return "the disk is full";
+    if (diskSpace.isFull || rejection === "storage-full" || (flusher.lacksRoom && this.#isBehind))
+      return "the disk is full";
     return rejection === "overloaded" || (flusher.isBusy && this.#isBehind) ? "no more files can be opened" : null;
   }
 
   /** Whether too many bytes wait in memory for their segments. */
   get #isBehind(): boolean {
-    return this.#options.cache.unwrittenBytes > this.#maxUnwrittenBytes;
+    return this.#parts.cache.unwrittenBytes > this.#maxUnwrittenBytes;
   }
 
   /** Takes an admitted change; it settles later. */
@@ -101,17 +98,9 @@ export class Intake {
   trim(stream: FileStream, place: Place, atMs: number, settle: Settle, companion: JournalEntry | null): void {
     const { generation } = stream;
     const { position, segmentStart } = place;
-    this.#handIn({
-      kind: RecordKind.trim,
-      stream,
-      change: emptyChange(atMs),
-      position,
-      segmentStart,
-      bypassed: null,
-      generation,
-      settle,
-      companion,
-    });
+    const kind = RecordKind.trim;
+    const change = emptyChange(atMs);
+    this.#handIn({ kind, stream, change, position, segmentStart, bypassed: null, generation, settle, companion });
   }
 
   /**
@@ -119,7 +108,7 @@ export class Intake {
    * at `expectedTail` then, because some of that has failed and nobody was told yet.
    */
   barrier(stream: FileStream, settle: (how: Settlement) => void, expectedTail?: Position): void {
-    if (this.#state.failure !== null) return settle("storage-unavailable");
+    if (this.#parts.state.failure !== null) return settle("storage-unavailable");
     if (stream.pending === 0 && stream.held === null) return settle("durable");
     const isVoid = expectedTail !== undefined && expectedTail !== stream.reservedTail;
     const entry = this.#entry(stream, null, emptyChange(0), settle);
@@ -134,17 +123,8 @@ export class Intake {
     companion: JournalEntry | null = null,
   ): JournalEntry {
     const { position, segmentStart } = stream.reserve(change.payload.length, change.atMs, this.#options.segmentRoll);
-    return {
-      kind,
-      stream,
-      change,
-      position,
-      segmentStart,
-      bypassed: null,
-      generation: stream.generation,
-      settle,
-      companion,
-    };
+    const { generation } = stream;
+    return { kind, stream, change, position, segmentStart, bypassed: null, generation, settle, companion };
   }
 
   #handIn(entry: JournalEntry): void {
@@ -183,7 +163,7 @@ export class Intake {
       // out.
       if (entry.generation !== stream.generation) return void this.#release(stream, entry);
       stream.held = [];
-      const written = this.#options.writer.bypass(stream, entry.segmentStart, entry.position, change.payload);
+      const written = this.#parts.writer.bypass(stream, entry.segmentStart, entry.position, change.payload);
       written
         .then(() => crc32InTurns(change.payload))
         .then(
@@ -209,10 +189,13 @@ export class Intake {
   #bypassFailed(entry: JournalEntry, segmentBefore: ReservedSegment, error: Error): void {
     const { stream } = entry;
     const how = settlementOf(error);
-    if (how === "storage-unavailable") this.#state.fail(error);
+    if (how === "storage-unavailable") this.#parts.state.fail(error);
     if (how === "storage-full")
-      this.#options.room.lacked({ position: entry.position - entry.segmentStart, length: entry.change.payload.length });
-    // What was handed in before it settles first, as the order of the calls wants; what comes behind is held until
+      this.#options.diskSpace.lacked({
+        position: entry.position - entry.segmentStart,
+        length: entry.change.payload.length,
+      });
+    // What was submitted before it settles first, as the order of the calls wants; what comes behind is held until
     // then.
     this.#options.journal.enqueue(
       this.#entry(stream, null, emptyChange(0), () => this.#failBypassed(entry, segmentBefore, how)),
@@ -226,7 +209,7 @@ export class Intake {
       stream.reservedSegment = segmentBefore;
     }
     // What was written of it is cut off before the segment is next written to.
-    stream.fitted.delete(entry.segmentStart);
+    stream.disk.fitted.delete(entry.segmentStart);
     this.#heldBytes -= entry.change.payload.length;
     const waiting = takeHeld(stream);
     entry.settle?.(how);

@@ -2,30 +2,14 @@ import type { Retry } from "../../../ops/retry.js";
 import { DamagedStreamError } from "../../storage.js";
 import { noticeOf } from "../segments/damage-log.js";
 import type { FileStream } from "../memory/file-stream.js";
-import type { EngineParts } from "../disk/engine-state.js";
 import { isPassing } from "../disk/files.js";
 import type { Journal } from "../journal/journal.js";
-import { KeptJournal } from "../journal/kept-journal.js";
-import type { SegmentWriter } from "../segments/segment-writer.js";
-import type { Trash } from "../segments/trash.js";
-import type { UnsyncedShards } from "../segments/unsynced-shards.js";
+import { KeptJournal, type DoneFile } from "../journal/kept-journal.js";
+import type { StreamFiles } from "../segments/stream-files.js";
 
 /** A journal file that is no longer written. */
-export interface SealedFile {
-  readonly sequence: number;
-  readonly path: string;
-  /** Whether it is what was kept of one: then it is no file that could be used again. */
-  readonly isKept?: boolean;
-  readonly streams: ReadonlySet<FileStream>;
+export interface SealedFile extends DoneFile {
   close(): Promise<void>;
-}
-
-/** What a checkpointer works with beside what all parts do. */
-export interface CheckpointOptions {
-  readonly writer: SegmentWriter;
-  readonly shards: UnsyncedShards;
-  readonly trash: Trash;
-  readonly journal: Journal;
 }
 
 /** Streams handed to the writer at the same time: it decides how many of them it does at once. */
@@ -40,17 +24,17 @@ const MAX_UNTOLD = 10_000;
  * back. Files are done in order, one at a time.
  */
 export class Checkpointer {
-  readonly #parts: EngineParts;
-  readonly #options: CheckpointOptions;
+  readonly #parts: StreamFiles;
+  readonly #journal: Journal;
   readonly #kept: KeptJournal;
   /** Damaged streams whose directories could not be told. */
   #untold = new Set<FileStream>();
   #last: Promise<void> = Promise.resolve();
   readonly #retry: Retry;
 
-  constructor(parts: EngineParts, options: CheckpointOptions) {
+  constructor(parts: StreamFiles, journal: Journal) {
     this.#parts = parts;
-    this.#options = options;
+    this.#journal = journal;
     this.#retry = parts.state.retry();
     this.#kept = new KeptJournal(parts);
   }
@@ -69,13 +53,13 @@ export class Checkpointer {
   }
 
   /** Resolves when all files are done, or left to the next start. */
-  settled(): Promise<void> {
+  idle(): Promise<void> {
     return this.#last;
   }
 
   async #run(file: SealedFile): Promise<void> {
     const { clock, files, layout, log } = this.#parts;
-    const { journal } = this.#options;
+    const journal = this.#journal;
     const startedMs = clock.nowMs();
     let harmed: readonly FileStream[] = [];
     // Each is tried until it is done, and never again: a file that is freed may be in use the next moment.
@@ -102,7 +86,7 @@ export class Checkpointer {
       } catch (error) {
         const failure = error instanceof Error ? error : new Error(String(error));
         // Nobody waits for the progress of one that has failed.
-        this.#options.journal.checkpointAt(null);
+        this.#journal.checkpointAt(null);
         if (!isPassing(failure)) {
           this.#parts.state.fail(failure);
           return false;
@@ -126,16 +110,16 @@ export class Checkpointer {
    * Makes all that the file holds permanent; returns the streams whose files can't take it, so that it must be kept.
    */
   async #persistAll(file: SealedFile): Promise<readonly FileStream[]> {
-    const { journal, shards, trash, writer } = this.#options;
+    const { shards, trash, writer, state } = this.#parts;
     const rest = file.streams.values();
     let begun = 0;
     let isOver = false;
     const worker = async (): Promise<void> => {
       for (const stream of rest) {
-        if (this.#parts.state.isOver) return;
+        if (state.isOver) return;
         begun += 1;
         // What is under way counts: of a few streams, none ends long before the others.
-        if (!isOver) journal.checkpointAt(begun / file.streams.size);
+        if (!isOver) this.#journal.checkpointAt(begun / file.streams.size);
         if (stream.deleted) await trash.removed(stream);
         else if (!stream.isPersisted) await writer.persist(stream);
       }
@@ -165,10 +149,10 @@ export class Checkpointer {
 
   /** Has the stream's own directory say what is missing from it: then the stream may leave memory. */
   async #noteDamage(stream: FileStream): Promise<void> {
-    if (stream.damage === null || stream.hasNotice) return;
+    if (stream.damage === null || stream.disk.hasNotice) return;
     const { log } = this.#parts;
     try {
-      await this.#options.writer.postNotice(stream, noticeOf(stream.damage));
+      await this.#parts.writer.postNotice(stream, noticeOf(stream.damage));
       this.#untold.delete(stream);
     } catch (error) {
       // Whatever keeps its files from being written may keep this from them, too.

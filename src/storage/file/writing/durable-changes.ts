@@ -3,18 +3,15 @@ import type { FileStream } from "../memory/file-stream.js";
 import type { Flusher } from "../segments/flusher.js";
 import { applyRecord, type Consequences } from "../journal/apply-record.js";
 import type { JournalEntry } from "../journal/journal-entry.js";
-import type { References } from "./fork-ties.js";
+import type { ForkTies } from "./fork-ties.js";
 import type { StreamLoader } from "../segments/stream-loader.js";
-import type { TailCache } from "../memory/tail-cache.js";
-import type { Trash } from "../segments/trash.js";
+import type { StreamFiles } from "../segments/stream-files.js";
 
-/** What changes are applied to. */
-export interface DurableChangesOptions {
+/** Who follows changes. */
+export interface DurableChangesOptions extends Pick<StreamFiles, "cache" | "trash"> {
   readonly loader: Pick<StreamLoader, "leave">;
-  readonly cache: TailCache;
   readonly flusher: Flusher;
-  readonly references: References;
-  readonly trash: Pick<Trash, "take">;
+  readonly forkTies: ForkTies;
 }
 
 /** Brings what has become durable into the state that readers see, and tells those who watch. */
@@ -63,19 +60,19 @@ export class DurableChanges implements Consequences<FileStream, JournalEntry> {
   }
 
   unlinked(stream: FileStream): void {
-    this.#options.references.collect(stream);
+    this.#options.forkTies.collect(stream);
   }
 
   softDeleted(stream: FileStream): void {
     stream.observer?.deleted();
-    this.#options.references.collect(stream);
+    this.#options.forkTies.collect(stream);
   }
 
   deleted(stream: FileStream): void {
-    const { loader, flusher, references, trash } = this.#options;
+    const { loader, flusher, forkTies, trash } = this.#options;
     stream.deleted = true;
     trash.take(stream);
-    references.drop(stream);
+    forkTies.drop(stream);
     loader.leave(stream);
     flusher.drop(stream);
     stream.observer?.deleted();

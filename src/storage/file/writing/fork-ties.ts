@@ -9,19 +9,19 @@ import {
 } from "../../storage.js";
 import type { FileStream, Place } from "../memory/file-stream.js";
 import { emptyChange } from "../journal/frame-encoder.js";
-import type { Intake } from "./admission.js";
+import type { Admission } from "./admission.js";
 import type { JournalEntry } from "../journal/journal-entry.js";
 import { sidecarPath } from "../format/layout.js";
 import { Lineage } from "../memory/lineage.js";
 import { RecordKind, type RecordKindCode } from "../format/record.js";
 import type { StreamLoader } from "../segments/stream-loader.js";
 
-/** What the references work with. */
-export interface ReferencesOptions {
+/** Where sources are found, and where changes of them go. */
+export interface ForkTiesOptions {
   /** The streams in memory, by name. */
   readonly streams: ReadonlyMap<string, FileStream>;
   readonly loader: StreamLoader;
-  readonly intake: Intake;
+  readonly admission: Admission;
   readonly clock: Clock;
 }
 
@@ -35,10 +35,10 @@ interface ForkTieEvents {
  * that its bytes stay until the last fork is gone. Each fork is known to its direct source, which is in turn a fork of
  * its own source; the records of both sides of a change are written together.
  */
-export class References extends EventEmitter<ForkTieEvents> {
-  readonly #options: ReferencesOptions;
+export class ForkTies extends EventEmitter<ForkTieEvents> {
+  readonly #options: ForkTiesOptions;
 
-  constructor(options: ReferencesOptions) {
+  constructor(options: ForkTiesOptions) {
     super();
     this.#options = options;
   }
@@ -52,7 +52,7 @@ export class References extends EventEmitter<ForkTieEvents> {
   }
 
   /** Ties a new fork to its source, which learns of it by the companion that is returned. */
-  begin(fork: FileStream, source: FileStream | null): JournalEntry | null {
+  tie(fork: FileStream, source: FileStream | null): JournalEntry | null {
     if (source === null) return null;
     tie(fork, source);
     source.pendingForks += 1;
@@ -60,7 +60,7 @@ export class References extends EventEmitter<ForkTieEvents> {
   }
 
   /** The creation of a fork of `source` has settled. */
-  settled(source: FileStream | null): void {
+  created(source: FileStream | null): void {
     if (source === null) return;
     source.pendingForks -= 1;
     this.collect(source);
@@ -98,12 +98,12 @@ export class References extends EventEmitter<ForkTieEvents> {
     return parent !== null && isWeaned ? companionOf(parent, RecordKind.link, fork, 0) : null;
   }
 
-  /** Hands in the deletion of a stream; one with forks is kept for them. */
+  /** Submits the deletion of a stream; one with forks is kept for them. */
   delete(stream: FileStream, settle: (how: Settlement) => void): Rejection | null {
-    const { intake, clock } = this.#options;
+    const { admission, clock } = this.#options;
     if (stream.forkCount === 0) return this.#remove(stream, settle);
-    const rejection = intake.admit(0);
-    if (rejection === null) intake.put(stream, RecordKind.softDelete, emptyChange(clock.nowMs()), settle);
+    const rejection = admission.admit(0);
+    if (rejection === null) admission.put(stream, RecordKind.softDelete, emptyChange(clock.nowMs()), settle);
     return rejection;
   }
 
@@ -117,11 +117,11 @@ export class References extends EventEmitter<ForkTieEvents> {
   }
 
   #remove(stream: FileStream, settle: (how: Settlement) => void): Rejection | null {
-    const { intake, clock } = this.#options;
-    const rejection = intake.admit(0);
+    const { admission, clock } = this.#options;
+    const rejection = admission.admit(0);
     if (rejection !== null) return rejection;
     const unlinking = stream.parent === null ? null : companionOf(stream.parent, RecordKind.unlink, stream, 0);
-    intake.put(stream, RecordKind.delete, emptyChange(clock.nowMs()), settle, unlinking);
+    admission.put(stream, RecordKind.delete, emptyChange(clock.nowMs()), settle, unlinking);
     return null;
   }
 
@@ -162,11 +162,11 @@ export function isUntied(stream: FileStream): boolean {
 }
 
 /** A change of the source that is written together with one of the fork. */
-function companionOf(source: FileStream, kind: RecordKindCode, fork: FileStream, position: Position): JournalEntry {
+function companionOf(stream: FileStream, kind: RecordKindCode, fork: FileStream, position: Position): JournalEntry {
   const change = { ...emptyChange(0), payload: Buffer.from(fork.id) };
   return {
     kind,
-    stream: source,
+    stream,
     change,
     position,
     segmentStart: 0,

@@ -120,7 +120,7 @@ test("the list has every sound stream, and neither claims nor damage nor strange
   mkdirSync(join(layout.streams, "00", "stranger"), { recursive: true });
   writeFileSync(join(layout.streams, "00", "file"), "");
   const names: string[] = [];
-  for await (const { name, touchedAtMs } of listStreams({ files, layout, clock: new ManualClock(), unneeded: () => assert.fail() })) {
+  for await (const { name, touchedAtMs } of listStreams({ files, layout, clock: new ManualClock() }, () => assert.fail())) {
     names.push(name);
     assert.equal(touchedAtMs, 9);
   }
@@ -134,7 +134,7 @@ test("the list pauses after a few, so that it disturbs nobody", async () => {
   const clock = new ManualClock();
   let found = 0;
   const whole = (async () => {
-    for await (const _ of listStreams({ files: watched, layout, clock, unneeded: () => assert.fail() })) found += 1;
+    for await (const _ of listStreams({ files: watched, layout, clock }, () => assert.fail())) found += 1;
   })();
   await watched.idle();
   assert.ok(found > 0 && found <= 16, `${found} without a pause`);

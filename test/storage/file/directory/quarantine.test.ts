@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, test } from "node:test";
-import { Damaged } from "../../../../src/storage/file/directory/quarantine.js";
+import { Quarantine } from "../../../../src/storage/file/directory/quarantine.js";
 import { systemFiles } from "../../../../src/storage/file/disk/files.js";
 import { keptSidecarPath, Layout } from "../../../../src/storage/file/format/layout.js";
 import { decodeSidecar, encodeNotice, encodeSidecar, refusalIn } from "../../../../src/storage/file/format/sidecar.js";
@@ -10,49 +10,49 @@ import { MutableState } from "../../../../src/storage/state.js";
 import { configOf } from "../../../helpers/engine.js";
 import { tempDir } from "../../../helpers/temp-dir.js";
 
-function setUp(): { damaged: Damaged; layout: Layout; path: string } {
+function setUp(): { quarantine: Quarantine; layout: Layout; path: string } {
   const layout = new Layout(tempDir());
   const path = join(layout.streamDirectory("s"), "meta.json");
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, "one");
-  return { damaged: new Damaged(systemFiles(true), layout), layout, path };
+  return { quarantine: new Quarantine({ files: systemFiles(true), layout }), layout, path };
 }
 
 describe("what is damaged", () => {
   test("is moved to its own place below damaged/, and never over what is there", async () => {
-    const { damaged, layout, path } = setUp();
-    const kept = await damaged.move(path);
+    const { quarantine, layout, path } = setUp();
+    const kept = await quarantine.move(path);
     assert.equal(kept, path.replace(layout.root, layout.damaged));
     writeFileSync(path, "two");
-    assert.equal(await damaged.move(path), `${kept}.2`);
+    assert.equal(await quarantine.move(path), `${kept}.2`);
     assert.deepEqual([readFileSync(kept, "utf8"), readFileSync(`${kept}.2`, "utf8"), existsSync(path)], ["one", "two", false]);
   });
 
   test("is copied once, however often", async () => {
-    const { damaged, path } = setUp();
-    const first = await damaged.copy(path, Buffer.from("one"));
-    assert.equal(await damaged.copy(path, Buffer.from("one")), first);
-    assert.equal(await damaged.copy(path, Buffer.from("two")), `${first}.2`);
+    const { quarantine, path } = setUp();
+    const first = await quarantine.copy(path, Buffer.from("one"));
+    assert.equal(await quarantine.copy(path, Buffer.from("one")), first);
+    assert.equal(await quarantine.copy(path, Buffer.from("two")), `${first}.2`);
     assert.equal(readFileSync(path, "utf8"), "one");
   });
 
   test("may be a directory, beside another one", async () => {
-    const { damaged, path } = setUp();
-    const kept = await damaged.move(dirname(path));
+    const { quarantine, path } = setUp();
+    const kept = await quarantine.move(dirname(path));
     mkdirSync(dirname(path));
-    assert.equal(await damaged.move(dirname(path)), `${kept}.2`);
+    assert.equal(await quarantine.move(dirname(path)), `${kept}.2`);
     assert.equal(readFileSync(join(kept, "meta.json"), "utf8"), "one");
   });
 
   test("is a reason to refuse a stream, whose sidecar is kept", async () => {
-    const { damaged, path } = setUp();
-    await damaged.refuse(dirname(path), "its end is lost");
-    assert.deepEqual(await copiesOf(damaged, path), [Buffer.from("one")]);
+    const { quarantine, path } = setUp();
+    await quarantine.refuse(dirname(path), "its end is lost");
+    assert.deepEqual(await copiesOf(quarantine, path), [Buffer.from("one")]);
     assert.deepEqual(decodeSidecar(readFileSync(path)), { kind: "damaged", problem: "its end is lost", isFinal: true, isNotice: false });
   });
 
   test("is a reason to close a stream with forks, once: they go on reading it", async () => {
-    const { damaged, path } = setUp();
+    const { quarantine, path } = setUp();
     const identity = {
       id: "a",
       name: "s",
@@ -65,17 +65,17 @@ describe("what is damaged", () => {
     };
     const open = encodeSidecar({ ...identity, state: new MutableState(), forks: new Map([["b", 5]]) });
     writeFileSync(path, open);
-    await damaged.refuse(dirname(path), "its end is lost", { batch: 7 });
-    assert.deepEqual(await copiesOf(damaged, path), [open]);
+    await quarantine.refuse(dirname(path), "its end is lost", { batch: 7 });
+    assert.deepEqual(await copiesOf(quarantine, path), [open]);
     const read = decodeSidecar(readFileSync(path));
     assert.ok(read.kind === "sound" && read.sidecar.state.closed && read.sidecar.forks?.get("b") === 5);
     assert.equal(read.sidecar.batch, 7);
-    await damaged.refuse(dirname(path), "its end is lost");
-    assert.deepEqual(await copiesOf(damaged, path), [open]);
+    await quarantine.refuse(dirname(path), "its end is lost");
+    assert.deepEqual(await copiesOf(quarantine, path), [open]);
   });
 
   test("is a reason to refuse a stream with forks, too, whose directory is only taken: there is nothing to read", async () => {
-    const { damaged, path } = setUp();
+    const { quarantine, path } = setUp();
     const identity = {
       id: "a",
       name: "s",
@@ -88,12 +88,12 @@ describe("what is damaged", () => {
     };
     const claim = encodeSidecar({ ...identity, state: new MutableState(), forks: null });
     writeFileSync(path, claim);
-    await damaged.refuse(dirname(path), "its creation is lost", { isSource: true });
-    assert.deepEqual([refusalIn(readFileSync(path)), await copiesOf(damaged, path)], ["its creation is lost", [claim]]);
+    await quarantine.refuse(dirname(path), "its creation is lost", { isSource: true });
+    assert.deepEqual([refusalIn(readFileSync(path)), await copiesOf(quarantine, path)], ["its creation is lost", [claim]]);
   });
 
   test("is a reason to refuse a stream in whose sidecar's place a notice stands: the sidecar beside it is kept, too", async () => {
-    const { damaged, path } = setUp();
+    const { quarantine, path } = setUp();
     const identity = {
       id: "a",
       name: "s",
@@ -109,14 +109,14 @@ describe("what is damaged", () => {
     const notice = encodeNotice(identity, "its files can't be written");
     writeFileSync(path, notice);
     writeFileSync(keptSidecarPath(dirname(path)), own);
-    await damaged.refuse(dirname(path), "its end is lost");
-    assert.deepEqual(await copiesOf(damaged, path), [notice, own]);
+    await quarantine.refuse(dirname(path), "its end is lost");
+    assert.deepEqual(await copiesOf(quarantine, path), [notice, own]);
     assert.equal(refusalIn(readFileSync(path)), "its end is lost");
   });
 });
 
-async function copiesOf(damaged: Damaged, path: string): Promise<Buffer[]> {
+async function copiesOf(quarantine: Quarantine, path: string): Promise<Buffer[]> {
   const copies: Buffer[] = [];
-  for await (const copy of damaged.copiesOf(path)) copies.push(copy);
+  for await (const copy of quarantine.copiesOf(path)) copies.push(copy);
   return copies;
 }

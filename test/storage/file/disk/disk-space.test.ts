@@ -3,14 +3,14 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { EngineState } from "../../../../src/storage/file/disk/engine-state.js";
-import { Room } from "../../../../src/storage/file/disk/disk-space.js";
+import { DiskSpace } from "../../../../src/storage/file/disk/disk-space.js";
 import { keptLog } from "../../../helpers/engine.js";
 import { fileRooms, type FileRooms } from "../../../helpers/file-rooms.js";
 import { SkewedClock, SKEWS } from "../../../helpers/skewed-clock.js";
 import { Barrier, diskError } from "../../../helpers/watched-files.js";
 
 interface WatchedRoom {
-  readonly room: Room;
+  readonly diskSpace: DiskSpace;
   readonly state: EngineState;
   readonly probePath: string;
   readonly told: string[];
@@ -18,20 +18,18 @@ interface WatchedRoom {
   second(): Promise<void>;
 }
 
-function roomOf({ files, layout, clock }: FileRooms): WatchedRoom {
+function spaceOf({ files, layout, clock }: FileRooms): WatchedRoom {
   const told: string[] = [];
   const note = (message: string): void => void told.push(message);
   const log = { debug: note, info: note, warn: note, error: note };
   const probePath = join(layout.trash, "probe");
-  const state = new EngineState({ clock, log: keptLog().log, onFault: (error) => told.push(error.message) }).on("space", () =>
-    told.push("found"),
-  );
-  const room = new Room({ files, layout, clock, log, state });
+  const state = new EngineState({ clock, log: keptLog().log }, (error) => told.push(error.message)).on("space", () => told.push("found"));
+  const diskSpace = new DiskSpace({ files, layout, clock, log, state });
   const second = async (): Promise<void> => {
     clock.advance(1000);
     await files.idle();
   };
-  return { room, state, probePath, told, second };
+  return { diskSpace, state, probePath, told, second };
 }
 
 const FULL = "the disk is full: appends are refused until there is room";
@@ -39,20 +37,20 @@ const AGAIN = "there is room again: appends are taken";
 
 test("a full disk is looked at every second, and said once to be full and once to have room", async () => {
   const rooms = fileRooms();
-  const { room, probePath, told, second } = roomOf(rooms);
+  const { diskSpace, probePath, told, second } = spaceOf(rooms);
   rooms.files.gate = ({ kind }) => (kind === "write" ? diskError("ENOSPC") : undefined);
-  assert.equal(room.isFull, false);
-  room.lacked({ position: 0, length: 10 });
-  room.lacked({ position: 0, length: 10 });
+  assert.equal(diskSpace.isFull, false);
+  diskSpace.lacked({ position: 0, length: 10 });
+  diskSpace.lacked({ position: 0, length: 10 });
   for (let count = 1; count <= 3; count += 1) {
     await second();
     assert.equal(rooms.files.count("write", /probe$/), count);
-    assert.equal(room.isFull, true);
+    assert.equal(diskSpace.isFull, true);
     assert.ok(!existsSync(probePath));
   }
   rooms.files.gate = null;
   await second();
-  assert.equal(room.isFull, false);
+  assert.equal(diskSpace.isFull, false);
   assert.ok(!existsSync(probePath));
   assert.deepEqual(told, [FULL, AGAIN, "found"]);
   await second();
@@ -62,70 +60,70 @@ test("a full disk is looked at every second, and said once to be full and once t
 for (const { name, skewMs } of SKEWS) {
   test(`a full disk is looked at whenever the timer fires, ${name}`, async () => {
     const rooms = fileRooms(new SkewedClock(skewMs));
-    const { room, told } = roomOf(rooms);
+    const { diskSpace, told } = spaceOf(rooms);
     rooms.files.gate = ({ kind }) => (kind === "write" ? diskError("ENOSPC") : undefined);
-    room.lacked({ position: 0, length: 10 });
+    diskSpace.lacked({ position: 0, length: 10 });
     for (let looks = 1; looks <= 3; looks += 1) {
       rooms.clock.advance(Math.max(0, 1000 + skewMs));
       rooms.files.gate = looks < 3 ? rooms.files.gate : null;
       await rooms.files.idle();
     }
-    assert.deepEqual([room.isFull, told], [false, [FULL, AGAIN, "found"]]);
+    assert.deepEqual([diskSpace.isFull, told], [false, [FULL, AGAIN, "found"]]);
   });
 }
 
 test("as much is tried as the smallest refused write had, where it was refused, and never more than 16 MiB", async () => {
   const MIB = 1024 * 1024;
   const rooms = fileRooms();
-  const { room, second } = roomOf(rooms);
+  const { diskSpace, second } = spaceOf(rooms);
   const written = (): number => rooms.files.operations.filter(({ kind }) => kind === "write").reduce((sum, { bytes }) => sum + bytes, 0);
-  room.lacked({ position: 5, length: 1024 * MIB });
+  diskSpace.lacked({ position: 5, length: 1024 * MIB });
   await second();
   assert.equal(written(), 16 * MIB);
-  room.lacked({ position: 0, length: 3 * MIB + 1 });
-  room.lacked({ position: 0, length: 5 * MIB });
+  diskSpace.lacked({ position: 0, length: 3 * MIB + 1 });
+  diskSpace.lacked({ position: 0, length: 5 * MIB });
   await second();
   assert.equal(written(), 19 * MIB + 1);
 });
 
 test("a refusal while it is looked, is looked into again", async () => {
   const rooms = fileRooms();
-  const { room, told, second } = roomOf(rooms);
+  const { diskSpace, told, second } = spaceOf(rooms);
   const disk = new Barrier();
   rooms.files.gate = ({ kind }) => (kind === "write" ? disk.opened : undefined);
-  room.lacked({ position: 0, length: 10 });
+  diskSpace.lacked({ position: 0, length: 10 });
   await second();
-  room.lacked({ position: 0, length: 10 });
+  diskSpace.lacked({ position: 0, length: 10 });
   disk.open();
   await rooms.files.idle();
-  assert.equal(room.isFull, true);
+  assert.equal(diskSpace.isFull, true);
   await second();
   assert.deepEqual(told, [FULL, AGAIN, "found"]);
 });
 
 test("a disk that fails under it is a fault", async () => {
   const rooms = fileRooms();
-  const { room, told, second } = roomOf(rooms);
+  const { diskSpace, told, second } = spaceOf(rooms);
   rooms.files.gate = ({ kind }) => (kind === "write" ? diskError("EIO") : undefined);
-  room.lacked({ position: 0, length: 10 });
+  diskSpace.lacked({ position: 0, length: 10 });
   await second();
   assert.deepEqual(told, [FULL, "EIO: as the test wants it"]);
 });
 
 test("at the end of the engine it waits for the look under way, leaves nothing and looks no more", async () => {
   const rooms = fileRooms();
-  const { room, state, probePath, told, second } = roomOf(rooms);
+  const { diskSpace, state, probePath, told, second } = spaceOf(rooms);
   const disk = new Barrier();
   rooms.files.gate = ({ kind }) => (kind === "write" ? disk.opened : undefined);
-  room.lacked({ position: 0, length: 10 });
+  diskSpace.lacked({ position: 0, length: 10 });
   await second();
   state.end();
-  const stopped = room.settled();
+  const stopped = diskSpace.idle();
   assert.ok(existsSync(probePath));
   disk.open();
   await stopped;
   assert.ok(!existsSync(probePath));
-  room.lacked({ position: 0, length: 10 });
+  diskSpace.lacked({ position: 0, length: 10 });
   await second();
   assert.equal(rooms.files.count("open", /probe$/), 1);
   assert.ok(!told.includes("found"));

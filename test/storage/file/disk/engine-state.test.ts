@@ -15,7 +15,7 @@ function watched(): Watched {
   const clock = new ManualClock();
   const { log, lines } = keptLog();
   const told: string[] = [];
-  const state = new EngineState({ clock, log, onFault: ({ message }) => told.push(`fault ${message}`) });
+  const state = new EngineState({ clock, log }, ({ message }) => told.push(`fault ${message}`));
   state.on("phase", () => told.push(phaseOf(state)));
   return { state, clock, log: lines, told };
 }

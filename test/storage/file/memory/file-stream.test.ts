@@ -35,11 +35,11 @@ describe("places", () => {
     const stream = streamWith([60]);
     stream.reserve(50, 0, rollAt(100));
     const { generation } = stream;
-    stream.fitted.add(0);
+    stream.disk.fitted.add(0);
     stream.unreserve();
     assert.ok(stream.generation > generation);
     assert.equal(stream.boundSequence, -1);
-    assert.equal(stream.fitted.size, 0);
+    assert.equal(stream.disk.fitted.size, 0);
     assert.deepEqual(stream.reserve(10, 0, rollAt(100)), { position: 60, segmentStart: 0 });
   });
 });
@@ -211,7 +211,7 @@ test("a stream from a sidecar is as the sidecar says, and its bytes have yet to 
 
 test("a noted read is a change to make permanent, and its time never goes back", () => {
   const stream = streamWith([1]);
-  stream.persistedBatch = stream.lastBatch;
+  stream.disk.persistedBatch = stream.lastBatch;
   stream.touch(50, 7);
   stream.touch(40, 8);
   assert.equal(stream.state.touchedAtMs, 50);

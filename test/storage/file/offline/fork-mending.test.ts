@@ -7,9 +7,11 @@ import { ForkRelations } from "../../../../src/storage/file/survey/fork-relation
 import { surveyJournal } from "../../../../src/storage/file/survey/journal-survey.js";
 import { sidecarPath } from "../../../../src/storage/file/format/layout.js";
 import { openOffline } from "../../../../src/storage/file/offline/offline.js";
-import type { Sidecar } from "../../../../src/storage/file/format/sidecar.js";
+import { decodeSidecar, type Sidecar } from "../../../../src/storage/file/format/sidecar.js";
 import { checkStream, type CheckedStream } from "../../../../src/storage/file/survey/stream-check.js";
 import { StreamFactFinder } from "../../../../src/storage/file/survey/stream-facts.js";
+import type { RepairLine } from "../../../../src/storage/file/offline/repair.js";
+import { repairSteps } from "../../../helpers/repair-steps.js";
 import { closedFamily } from "../../../helpers/closed-directory.js";
 import { changeSidecar } from "../../../helpers/engine.js";
 
@@ -23,19 +25,21 @@ async function mended(harm: (metaOf: (name: string) => string) => void, apply: b
   const directory = await openOffline((await closedFamily()).dir, false);
   const { layout } = directory;
   harm((name) => sidecarPath(layout.streamDirectory(name)));
-  const check = (path: string): Promise<CheckedStream> =>
-    checkStream({ ...directory, trimmedTo: 0, readSegments: false, onBytes: () => undefined }, path);
   const facts = new StreamFactFinder(directory, await surveyJournal(directory));
   const relations = new ForkRelations(layout);
   for (const name of ["source", "left", "leaf"]) {
-    const known = facts.factsIn(layout.streamDirectory(name), (await check(layout.streamDirectory(name))).sidecar);
+    const known = facts.factsIn(layout.streamDirectory(name), (await checkStream(directory, layout.streamDirectory(name))).sidecar);
     if (known !== null) relations.note(known);
   }
   const replaced = new Map<string, Sidecar>();
-  const replace = async ({ name }: CheckedStream, sidecar: Sidecar): Promise<void> => void replaced.set(String(name), sidecar);
+  const replaceSidecar = async ({ name }: CheckedStream, bytes: Buffer): Promise<void> => {
+    const read = decodeSidecar(bytes);
+    if (read.kind === "sound") replaced.set(String(name), read.sidecar);
+  };
   const lines: string[] = [];
-  for await (const { finding, mend } of mendForks({ layout, apply, planned: new Map(), check, replace }, facts, relations))
-    lines.push(`${finding.stream}: ${mend}`);
+  const say = ({ kind, stream, what }: RepairLine): void =>
+    void lines.push(`${stream}: ${kind === "left" ? null : what.slice(0, what.indexOf(":"))}`);
+  await mendForks(Object.assign(repairSteps({ ...directory, apply, say }), { replaceSidecar }), facts, relations);
   return { lines, replaced };
 }
 

@@ -2,12 +2,13 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { Damaged } from "../../../../src/storage/file/directory/quarantine.js";
+import { Quarantine } from "../../../../src/storage/file/directory/quarantine.js";
 import { Layout, lossesPath, sidecarPath } from "../../../../src/storage/file/format/layout.js";
 import { acceptanceOf, type Acceptance } from "../../../../src/storage/file/offline/loss-acceptance.js";
 import { decodeLosses } from "../../../../src/storage/file/survey/losses.js";
 import { decodeSidecar, encodeRefusal, type Sidecar } from "../../../../src/storage/file/format/sidecar.js";
 import { checkStream } from "../../../../src/storage/file/survey/stream-check.js";
+import { repairSteps } from "../../../helpers/repair-steps.js";
 import { append, created, openEngine } from "../../../helpers/engine.js";
 import { WatchedFiles } from "../../../helpers/watched-files.js";
 
@@ -24,12 +25,11 @@ async function refused(): Promise<Refused> {
   await storage.close();
   const files = new WatchedFiles();
   const layout = new Layout(dir);
-  const damaged = new Damaged(files, layout);
   const directory = layout.streamDirectory("s");
-  await damaged.refuse(directory, "it may have lost its end", { batch: 50 });
+  await new Quarantine({ files, layout }).refuse(directory, "it may have lost its end", { batch: 50 });
   const accept = async (isSource = false): Promise<Acceptance | string> => {
-    const checked = await checkStream({ files, layout, trimmedTo: 0, readSegments: false, onBytes: () => undefined }, directory);
-    return acceptanceOf({ files, layout, damaged, nowMs: 77, lastBatch: 60, isSource: () => isSource }, checked);
+    const steps = Object.assign(repairSteps({ files, layout, nowMs: 77 }), { isSource: () => isSource });
+    return acceptanceOf(steps, await checkStream({ files, layout }, directory), 60);
   };
   return { directory, accept };
 }
@@ -91,7 +91,7 @@ describe("an accepted loss", () => {
     const { directory, accept } = await refused();
     const before = readFileSync(sidecarPath(directory));
     await run(await accept());
-    await new Damaged(new WatchedFiles(), new Layout(join(directory, "../../.."))).replaceSidecar(directory, before);
+    await new Quarantine({ files: new WatchedFiles(), layout: new Layout(join(directory, "../../..")) }).replaceSidecar(directory, before);
     await run(await accept());
     const losses = decodeLosses(readFileSync(lossesPath(directory)));
     assert.equal(typeof losses === "string" ? 0 : losses.accepted.length, 1);

@@ -38,7 +38,7 @@ function relatives(streams: readonly StreamFacts[], starts: readonly number[], {
     lostIndexes: [],
     findings: [],
   };
-  return relativesOf({ relations, isOnlyLost }, checked, undefined);
+  return relativesOf(relations, isOnlyLost, checked, undefined);
 }
 
 const ALONE = { id: null, forkedFrom: null, keepsInherited: false, forks: null, lastPoint: 0 };

@@ -25,17 +25,17 @@ async function rebuild(
   const directory = layout.streamDirectory("s");
   mkdirSync(directory, { recursive: true });
   for (const [start, text] of Object.entries(segments)) writeFileSync(segmentPath(directory, Number(start)), text);
-  const checked = await checkStream({ files, layout, trimmedTo: 0, readSegments: false, onBytes: () => undefined }, directory);
+  const checked = await checkStream({ files, layout }, directory);
   const identity = { id: "known", name: "s", config: configOf({ contentType: "text/plain", ttlSeconds: 5 }) };
   const journaled = journal === null ? undefined : journaledStream(identity, directory, journal);
-  return rebuildSidecar({ files, syncs: true, newId: () => "new", nowMs: 7 }, checked, journaled, { ...ALONE, ...relatives });
+  return rebuildSidecar({ files, apply: true, nowMs: 7 }, checked, journaled, { ...ALONE, ...relatives });
 }
 
 function extentOf(rebuilt: RebuiltSidecar | string): unknown {
   if (typeof rebuilt === "string") return rebuilt;
   const { id, config, state, segments } = rebuilt.sidecar;
   return {
-    id,
+    id: /^[0-9a-f]{24}$/.test(id) ? "new" : id,
     contentType: config.contentType,
     tail: state.tail,
     closed: state.closed,
@@ -91,11 +91,8 @@ describe("a sidecar made anew", () => {
     const layout = new Layout(tempDir());
     const directory = layout.streamDirectory("s");
     mkdirSync(join(directory, "0000000000000000.seg"), { recursive: true });
-    const checked = await checkStream({ files, layout, trimmedTo: 0, readSegments: false, onBytes: () => undefined }, directory);
-    assert.match(
-      String(await rebuildSidecar({ files, syncs: false, newId: () => "", nowMs: 0 }, checked, undefined, ALONE)),
-      /can't be read: EISDIR/,
-    );
+    const checked = await checkStream({ files, layout }, directory);
+    assert.match(String(await rebuildSidecar({ files, apply: false, nowMs: 0 }, checked, undefined, ALONE)), /can't be read: EISDIR/);
   });
 
   test("of a fork takes what it shares from its source, and its own bytes from its files", async () => {

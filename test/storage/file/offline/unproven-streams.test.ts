@@ -29,8 +29,7 @@ async function unproven(engine: Engine, ...frames: number[]): Promise<string[]> 
   async function* streams(): AsyncGenerator<CheckedStream> {
     for (const name of ["quiet", "closed", "busy", "late"]) {
       const path = layout.streamDirectory(name);
-      if ((await files.list(path)).length > 0)
-        yield await checkStream({ ...directory, trimmedTo: 0, readSegments: false, onBytes: () => undefined }, path);
+      if ((await files.list(path)).length > 0) yield await checkStream(directory, path);
     }
   }
   return (await unprovenStreams(survey, new StreamFactFinder(directory, survey), streams())).map(({ name }) => name).sort();

@@ -42,7 +42,7 @@ function opening(failing: (name: string) => Error | undefined = () => undefined,
   const records = new Map(NAMES.map((name) => [name, new StreamRecords({ id: name, name, config: configOf() })]));
   const rooms = fileRooms(clock);
   const { state, told, faults } = rooms;
-  const unopened = new UnopenedStreams({ ...rooms, maxUnwrittenBytes: 1e6 }, records, 1);
+  const unopened = new UnopenedStreams(rooms.parts, 1e6, records, 1);
   const opened: string[] = [];
   const open = async (name: string): Promise<void> => {
     const error = failing(name);

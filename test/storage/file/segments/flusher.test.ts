@@ -15,8 +15,8 @@ interface WatchedFlusher {
 }
 
 function flusherOf(rooms: FileRooms): WatchedFlusher {
-  const { parts, writer, cache, files, faults } = rooms;
-  const flusher = new Flusher(parts, writer, cache, 1000);
+  const { parts, files, faults } = rooms;
+  const flusher = new Flusher(parts, 1000);
   const add = async (stream: FileStream, length: number): Promise<void> => {
     rooms.advance(stream, bytesOf(length));
     flusher.add(stream);

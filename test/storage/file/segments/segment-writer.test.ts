@@ -62,7 +62,7 @@ describe("flushing", () => {
   test("leaves a segment's length alone while it is not known yet how long it is", async () => {
     const rooms = fileRooms();
     const stream = rooms.stream();
-    stream.recovering = true;
+    stream.disk.recovering = true;
     mkdirSync(stream.directory, { recursive: true });
     writeFileSync(segmentPath(stream.directory, 0), "?????bypassed");
     rooms.advance(stream, Buffer.from("short"));
@@ -259,12 +259,12 @@ describe("persisting", () => {
       rooms.files.gate = (operation) => (operation.kind === kind ? diskError("EACCES") : undefined);
       await assert.rejects(rooms.writer.postNotice(stream, "something"), DamagedStreamError, kind);
       assert.deepEqual(readFileSync(sidecarPath(stream.directory)), before, kind);
-      assert.equal(stream.hasNotice, false);
+      assert.equal(stream.disk.hasNotice, false);
     }
     rooms.files.gate = null;
     await rooms.writer.postNotice(stream, "something");
-    assert.equal(stream.hasNotice, true);
-    stream.hasNotice = false;
+    assert.equal(stream.disk.hasNotice, true);
+    stream.disk.hasNotice = false;
     await rooms.writer.postNotice(stream, "something else");
     assert.deepEqual(readFileSync(keptSidecarPath(stream.directory)), before, "a notice is never kept for the sidecar");
   });
@@ -427,7 +427,7 @@ describe("a large payload", () => {
     rooms.advance(stream, Buffer.from("small"));
     const { position, segmentStart } = stream.reserve(5000, 0, rollAt(8192));
     await rooms.writer.bypass(stream, segmentStart, position, bytesOf(5000));
-    stream.fitted.clear();
+    stream.disk.fitted.clear();
     await rooms.writer.flush(stream);
     assert.deepEqual(segmentOf(stream), Buffer.concat([Buffer.from("small"), bytesOf(5000)]));
   });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { existsSync, writeFileSync } from "node:fs";
 import { describe, test, type TestContext } from "node:test";
-import { Damage } from "../../../../src/storage/file/segments/damage-log.js";
+import { DamageLog } from "../../../../src/storage/file/segments/damage-log.js";
 import type { FileStream } from "../../../../src/storage/file/memory/file-stream.js";
 import { encodeSidecar } from "../../../../src/storage/file/format/sidecar.js";
 import { sidecarPath } from "../../../../src/storage/file/format/layout.js";
@@ -24,10 +24,10 @@ const NOTHING_UNOPENED = { has: () => false, open: () => Promise.resolve(null) }
 async function loading(t: TestContext, lastBatch = 100): Promise<Loading> {
   const rooms = fileRooms();
   t.after(() => ended(rooms));
-  const { layout, trash } = rooms;
+  const { layout } = rooms;
   const { log, lines } = keptLog();
   const streams = new Map<string, FileStream>();
-  const damage = new Damage({ log, layout });
+  const damageLog = new DamageLog({ log, layout });
   const stream = rooms.stream("s");
   rooms.advance(stream, bytesOf(10));
   await rooms.writer.persist(stream);
@@ -35,7 +35,7 @@ async function loading(t: TestContext, lastBatch = 100): Promise<Loading> {
     rooms,
     streams,
     lines,
-    loader: new StreamLoader(rooms.parts, { streams, unopened: NOTHING_UNOPENED, trash, damage, journal: { lastBatch } }),
+    loader: new StreamLoader(rooms.parts, { streams, unopened: NOTHING_UNOPENED, damageLog, journal: { lastBatch } }),
   };
 }
 

@@ -20,7 +20,7 @@ async function closedDirectory(): Promise<Layout> {
 }
 
 function check(layout: Layout, directory: string, files = systemFiles(false), readSegments = true): Promise<CheckedStream> {
-  return checkStream({ files, layout, trimmedTo: 0, readSegments, onBytes: () => undefined }, directory);
+  return checkStream({ files, layout }, directory, { readSegments });
 }
 
 describe("the check of a stream's directory", () => {
@@ -32,10 +32,10 @@ describe("the check of a stream's directory", () => {
       bytes += count;
       steps.push(done);
     };
-    const { findings, sidecarBytes } = await checkStream(
-      { files: systemFiles(false), layout, trimmedTo: 0, readSegments: true, onBytes },
-      layout.streamDirectory("s"),
-    );
+    const { findings, sidecarBytes } = await checkStream({ files: systemFiles(false), layout }, layout.streamDirectory("s"), {
+      readSegments: true,
+      onBytes,
+    });
     assert.deepEqual(findings, []);
     assert.equal(bytes, 6000 + (sidecarBytes?.length ?? 0));
     assert.ok(steps.at(-1) === 6000 / 6001 && steps[0] === 0);

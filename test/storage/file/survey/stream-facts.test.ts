@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { cpSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, test } from "node:test";
-import { Damaged } from "../../../../src/storage/file/directory/quarantine.js";
+import { Quarantine } from "../../../../src/storage/file/directory/quarantine.js";
 import { surveyJournal } from "../../../../src/storage/file/survey/journal-survey.js";
 import { sidecarPath } from "../../../../src/storage/file/format/layout.js";
 import { openOffline } from "../../../../src/storage/file/offline/offline.js";
@@ -67,7 +67,7 @@ test("a stream that is refused may have the ids that were kept of it", async () 
   const { files, layout } = await openOffline(dir, false);
   const directory = layout.streamDirectory("one");
   const options = { files, layout, trimmedTo: 0, readSegments: false, onBytes: () => undefined };
-  await new Damaged(files, layout).refuse(directory, "why not");
+  await new Quarantine({ files, layout }).refuse(directory, "why not");
   assert.deepEqual(await idsOf({ files, layout }, await checkStream(options, directory), undefined), [id]);
   rmSync(join(dirname(layout.streams), "damaged"), { recursive: true });
   assert.deepEqual(await idsOf({ files, layout }, await checkStream(options, directory), undefined), []);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { FileStream } from "../../../../src/storage/file/memory/file-stream.js";
-import { Intake } from "../../../../src/storage/file/writing/admission.js";
+import { Admission } from "../../../../src/storage/file/writing/admission.js";
 import type { Journal } from "../../../../src/storage/file/journal/journal.js";
 import { RecordKind } from "../../../../src/storage/file/format/record.js";
 import type { Settlement } from "../../../../src/storage/storage.js";
@@ -11,39 +11,37 @@ import { Barrier, diskError } from "../../../helpers/watched-files.js";
 
 const SEGMENT = /\.seg$/;
 
-interface TestIntake {
-  readonly intake: Intake;
+interface TestAdmission {
+  readonly admission: Admission;
   readonly journal: Journal;
   /** Hands in `size` bytes; `told` gets `label` and how it settles. */
   put(stream: FileStream, label: string, size: number): void;
   readonly faults: readonly Error[];
 }
 
-async function intakeOf(rooms: FileRooms): Promise<TestIntake> {
+async function admissionOf(rooms: FileRooms): Promise<TestAdmission> {
   const journal = rooms.journal({
     apply: ({ stream, change, segmentStart }, batch) => stream.advance(change, change.payload.length, segmentStart, batch),
     batchSettled: () => {},
   });
   await journal.open();
-  const intake = new Intake(rooms.parts, {
+  const admission = new Admission(rooms.parts, {
     journal,
-    writer: rooms.writer,
-    cache: rooms.cache,
     segmentRoll: rollAt(SMALL.segmentBytes),
     flusher: { lacksRoom: false, isBusy: false },
-    room: rooms.room,
+    diskSpace: rooms.diskSpace,
     bypassBytes: SMALL.journalBypassBytes,
     tailCacheBytes: SMALL.tailCacheBytes,
   });
   const put = (stream: FileStream, label: string, size: number): void =>
-    intake.put(stream, RecordKind.append, recordOf(bytesOf(size)), (how: Settlement) => rooms.told.push(`${label} ${how}`));
-  return { intake, journal, put, faults: rooms.faults };
+    admission.put(stream, RecordKind.append, recordOf(bytesOf(size)), (how: Settlement) => rooms.told.push(`${label} ${how}`));
+  return { admission, journal, put, faults: rooms.faults };
 }
 
 describe("large payloads", () => {
   test("go past the journal, and what comes behind them waits its turn", async () => {
     const rooms = fileRooms();
-    const { intake, journal, put } = await intakeOf(rooms);
+    const { admission, journal, put } = await admissionOf(rooms);
     const stream = rooms.stream();
     const disk = [new Barrier(), new Barrier()];
     let writes = 0;
@@ -52,7 +50,7 @@ describe("large payloads", () => {
     put(stream, "large", 5000);
     put(stream, "behind", 10);
     put(stream, "large too", 6000);
-    intake.barrier(stream, (how) => rooms.told.push(`barrier ${how}`));
+    admission.barrier(stream, (how) => rooms.told.push(`barrier ${how}`));
     await rooms.files.idle();
     assert.deepEqual(rooms.told, ["small durable"]);
     disk[0]?.open();
@@ -68,7 +66,7 @@ describe("large payloads", () => {
 
   test("of one stream hold up no other", async () => {
     const rooms = fileRooms();
-    const { journal, put } = await intakeOf(rooms);
+    const { journal, put } = await admissionOf(rooms);
     const [slow, other] = [rooms.stream("slow"), rooms.stream("other")];
     const disk = new Barrier();
     rooms.files.gate = ({ kind, path }) => (kind === "write" && SEGMENT.test(path) ? disk.opened : undefined);
@@ -83,7 +81,7 @@ describe("large payloads", () => {
 
   test("that find no room fail with what is behind them, after what was before them, and give back their place", async () => {
     const rooms = fileRooms();
-    const { journal, put, faults } = await intakeOf(rooms);
+    const { journal, put, faults } = await admissionOf(rooms);
     const stream = rooms.stream();
     const journalDisk = new Barrier();
     rooms.files.gate = ({ kind, path }) => {
@@ -110,7 +108,7 @@ describe("large payloads", () => {
 
   test("behind what failed write nothing: their stream's directory may be on its way out", async () => {
     const rooms = fileRooms();
-    const { journal, put } = await intakeOf(rooms);
+    const { journal, put } = await admissionOf(rooms);
     const stream = rooms.stream();
     const disk = new Barrier();
     let writes = 0;
@@ -138,7 +136,7 @@ describe("large payloads", () => {
 
   test("that the disk fails for are a fault", async () => {
     const rooms = fileRooms();
-    const { journal, put, faults } = await intakeOf(rooms);
+    const { journal, put, faults } = await admissionOf(rooms);
     const stream = rooms.stream();
     rooms.files.gate = ({ kind, path }) => (kind === "sync" && SEGMENT.test(path) ? diskError("EIO") : undefined);
     put(stream, "large", 5000);
@@ -152,13 +150,13 @@ describe("large payloads", () => {
 describe("a large payload that fails", () => {
   test("does not take along the note of a read, which changed nothing", async () => {
     const rooms = fileRooms();
-    const { intake, journal, put } = await intakeOf(rooms);
+    const { admission, journal, put } = await admissionOf(rooms);
     const stream = rooms.stream();
     rooms.files.gate = ({ kind, path }) => (kind === "write" && SEGMENT.test(path) ? diskError("EMFILE") : undefined);
     const before = rooms.files.count("writeThen", /./);
     put(stream, "large", 5000);
     put(stream, "behind", 10);
-    intake.put(stream, RecordKind.touch, recordOf("", { atMs: 7 }), null);
+    admission.put(stream, RecordKind.touch, recordOf("", { atMs: 7 }), null);
     await rooms.files.idle();
     assert.deepEqual(rooms.told, ["large overloaded", "behind overloaded"]);
     assert.equal(rooms.files.count("writeThen", /./), before + 1);
@@ -167,15 +165,15 @@ describe("a large payload that fails", () => {
 
   test("as a creation takes along the note of a read: a stream that never was has none", async () => {
     const rooms = fileRooms();
-    const { intake, journal } = await intakeOf(rooms);
+    const { admission, journal } = await admissionOf(rooms);
     const stream = rooms.stream();
     rooms.files.gate = ({ kind, path }) => (kind === "write" && SEGMENT.test(path) ? diskError("ENOSPC") : undefined);
     const before = rooms.files.count("writeThen", /./);
-    intake.put(stream, RecordKind.create, recordOf(bytesOf(5000)), (how) => {
+    admission.put(stream, RecordKind.create, recordOf(bytesOf(5000)), (how) => {
       stream.deleted = true;
       rooms.told.push(how);
     });
-    intake.put(stream, RecordKind.touch, recordOf("", { atMs: 7 }), null);
+    admission.put(stream, RecordKind.touch, recordOf("", { atMs: 7 }), null);
     await rooms.files.idle();
     await journal.drain();
     assert.deepEqual([rooms.told, stream.held], [["storage-full"], null]);
@@ -187,15 +185,15 @@ describe("a large payload that fails", () => {
 describe("a barrier", () => {
   test("on a stream at rest settles at once", async () => {
     const rooms = fileRooms();
-    const { intake, journal } = await intakeOf(rooms);
-    intake.barrier(rooms.stream(), (how) => rooms.told.push(how));
+    const { admission, journal } = await admissionOf(rooms);
+    admission.barrier(rooms.stream(), (how) => rooms.told.push(how));
     assert.deepEqual(rooms.told, ["durable"]);
     await journal.close();
   });
 
   test("fails where it was decided on what has failed, and nobody was told yet", async () => {
     const rooms = fileRooms();
-    const { intake, journal, put } = await intakeOf(rooms);
+    const { admission, journal, put } = await admissionOf(rooms);
     const stream = rooms.stream();
     const disk = new Barrier();
     rooms.files.gate = ({ kind, path }) => {
@@ -207,8 +205,8 @@ describe("a barrier", () => {
     await rooms.files.idle();
     assert.deepEqual(rooms.told, ["small storage-full"]);
     const tell = (label: string) => (how: Settlement) => void rooms.told.push(`${label} ${how}`);
-    intake.barrier(stream, tell("on both"), 5010);
-    intake.barrier(stream, tell("on nothing"), 0);
+    admission.barrier(stream, tell("on both"), 5010);
+    admission.barrier(stream, tell("on nothing"), 0);
     disk.open();
     await rooms.files.idle();
     assert.deepEqual(rooms.told.slice(1), ["large storage-full", "on both storage-full", "on nothing durable"]);
@@ -217,9 +215,9 @@ describe("a barrier", () => {
 
   test("after a failure of the disk says so", async () => {
     const rooms = fileRooms();
-    const { intake, journal } = await intakeOf(rooms);
+    const { admission, journal } = await admissionOf(rooms);
     rooms.state.fail(diskError("EIO"));
-    intake.barrier(rooms.stream(), (how) => rooms.told.push(how));
+    admission.barrier(rooms.stream(), (how) => rooms.told.push(how));
     assert.deepEqual(rooms.told, ["storage-unavailable"]);
     await journal.close();
   });
@@ -230,33 +228,33 @@ describe("admission", () => {
 
   test("is refused after a failure of the disk, whatever the size", async () => {
     const rooms = fileRooms();
-    const { intake, journal } = await intakeOf(rooms);
-    assert.equal(intake.admit(0), null);
+    const { admission, journal } = await admissionOf(rooms);
+    assert.equal(admission.admit(0), null);
     rooms.state.fail(diskError("EIO"));
-    assert.equal(intake.admit(0), "storage-unavailable");
+    assert.equal(admission.admit(0), "storage-unavailable");
     await journal.close();
   });
 
   test("is refused when too much waits for the disk; what is larger than the bound is taken alone", async () => {
     const rooms = fileRooms();
-    const { intake, journal, put } = await intakeOf(rooms);
-    assert.equal(intake.admit(65 * MIB), null);
+    const { admission, journal, put } = await admissionOf(rooms);
+    assert.equal(admission.admit(65 * MIB), null);
     const disk = new Barrier();
     rooms.files.gate = ({ kind }) => (kind === "write" || kind === "writeThen" ? disk.opened : undefined);
     put(rooms.stream("a"), "large", 4096);
-    assert.equal(intake.admit(64 * MIB - 4096), null);
-    assert.equal(intake.admit(64 * MIB - 4095), "overloaded");
+    assert.equal(admission.admit(64 * MIB - 4096), null);
+    assert.equal(admission.admit(64 * MIB - 4095), "overloaded");
     put(rooms.stream("b"), "small", 1000);
-    assert.equal(intake.admit(64 * MIB - 4096), "overloaded");
+    assert.equal(admission.admit(64 * MIB - 4096), "overloaded");
     disk.open();
     await rooms.files.idle();
-    assert.equal(intake.admit(65 * MIB), null);
+    assert.equal(admission.admit(65 * MIB), null);
     await journal.close();
   });
 
   test("counts what waits behind a large payload", async () => {
     const rooms = fileRooms();
-    const { intake, journal, put } = await intakeOf(rooms);
+    const { admission, journal, put } = await admissionOf(rooms);
     const stream = rooms.stream();
     for (const code of [null, "ENOSPC"]) {
       const disk = new Barrier();
@@ -266,12 +264,12 @@ describe("admission", () => {
           : undefined;
       put(stream, "large", 4096);
       for (let index = 0; index < 16; index += 1) put(stream, "behind", 4095);
-      assert.equal(intake.admit(64 * MIB - 17 * 4096 + 16), null);
-      assert.equal(intake.admit(64 * MIB - 17 * 4096 + 17), "overloaded");
+      assert.equal(admission.admit(64 * MIB - 17 * 4096 + 16), null);
+      assert.equal(admission.admit(64 * MIB - 17 * 4096 + 17), "overloaded");
       disk.open();
       await rooms.files.idle();
       assert.equal(rooms.told.length, 17);
-      assert.equal(intake.admit(65 * MIB), null);
+      assert.equal(admission.admit(65 * MIB), null);
       rooms.told.length = 0;
     }
     await journal.close();
@@ -279,27 +277,27 @@ describe("admission", () => {
 
   test("is refused when too many bytes wait for their segments", async () => {
     const rooms = fileRooms();
-    const { intake, journal } = await intakeOf(rooms);
+    const { admission, journal } = await admissionOf(rooms);
     const stream = rooms.stream();
     for (let index = 0; index < 17; index += 1) rooms.advance(stream, Buffer.alloc(MIB));
-    assert.equal(intake.admit(0), "overloaded");
+    assert.equal(admission.admit(0), "overloaded");
     await rooms.writer.flush(stream);
-    assert.equal(intake.admit(0), null);
+    assert.equal(admission.admit(0), null);
     await journal.close();
   });
 
   test("is refused while the disk is full", async () => {
     const rooms = fileRooms();
-    const { intake, journal, put } = await intakeOf(rooms);
+    const { admission, journal, put } = await admissionOf(rooms);
     rooms.files.gate = ({ kind }) => (kind === "writeThen" ? diskError("ENOSPC") : undefined);
     put(rooms.stream(), "x", 1);
     await rooms.files.idle();
-    assert.equal(intake.admit(0), "storage-full");
-    assert.equal(intake.trouble, "the disk is full");
+    assert.equal(admission.admit(0), "storage-full");
+    assert.equal(admission.trouble, "the disk is full");
     rooms.clock.advance(1000);
     await rooms.files.idle();
-    assert.equal(intake.admit(0), null);
-    assert.equal(intake.trouble, null);
+    assert.equal(admission.admit(0), null);
+    assert.equal(admission.trouble, null);
     await journal.close();
   });
 });

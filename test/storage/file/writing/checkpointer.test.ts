@@ -27,7 +27,7 @@ async function checkpointer(
   const journal = rooms.journal({ firstSequence: 100, olderFiles: 3 });
   await journal.open();
   const { log, lines } = keptLog();
-  const made = new Checkpointer({ ...rooms.parts, log }, { writer: rooms.writer, shards: rooms.shards, trash: rooms.trash, journal });
+  const made = new Checkpointer({ ...rooms.parts, log }, journal);
   const seal = (sequence: number, streams: readonly FileStream[]): SealedFile => {
     const path = rooms.layout.journalFile(sequence);
     writeFileSync(path, journalBytes(sequence, [streams.map((stream) => ({ stream, payload: "x" }))]));
@@ -44,7 +44,7 @@ describe("a checkpoint", () => {
     for (const [index, stream] of streams.entries()) rooms.advance(stream, bytesOf(100, index));
     const file = seal(1, streams);
     await made.add(file);
-    assert.ok(streams.every(({ isPersisted, hasSidecar }) => isPersisted && hasSidecar));
+    assert.ok(streams.every(({ isPersisted, disk }) => isPersisted && disk.hasSidecar));
     assert.ok(!existsSync(file.path));
     const operations = rooms.files.operations.map(({ kind, path }) => `${kind} ${path}`);
     const freed = operations.findIndex((line) => line === `rename ${file.path}` || line === `unlink ${file.path}`);
@@ -182,7 +182,7 @@ describe("a checkpoint", () => {
     assert.ok(!existsSync(file.path));
     const kept = readFileSync(rooms.layout.keptJournalFile(1), "latin1");
     assert.ok(kept.includes('"name":"bad"') && !kept.includes('"name":"good"'), "what the bad one lacks, and nothing else");
-    assert.ok(bad.hasNotice);
+    assert.ok(bad.disk.hasNotice);
     assert.ok(existsSync(sidecarPath(good.directory)));
     assert.deepEqual(faults, []);
     await end();
@@ -196,7 +196,7 @@ describe("a checkpoint", () => {
     mkdirSync(`${sidecarPath(bad.directory)}.new`, { recursive: true });
     for (const sequence of [1, 2]) await made.add(seal(sequence, [bad, good]));
     assert.deepEqual(readdirSync(rooms.layout.journal).filter((name) => name.endsWith(".kept")).length, 2);
-    assert.equal(bad.hasNotice, false);
+    assert.equal(bad.disk.hasNotice, false);
     assert.ok(good.isPersisted);
     assert.deepEqual(faults, []);
     assert.equal(log.filter(({ message }) => message === "a stream's directory can't be told that it is damaged").length, 1);
@@ -244,7 +244,7 @@ describe("a checkpoint", () => {
     const file = seal(1, [stream]);
     void made.add(file);
     rooms.state.end();
-    await made.settled();
+    await made.idle();
     assert.ok(existsSync(file.path));
     assert.deepEqual(faults, []);
     rooms.files.gate = null;
@@ -282,7 +282,7 @@ describe("a checkpoint", () => {
     await rooms.files.idle();
     rooms.files.gate = null;
     rooms.state.end();
-    await made.settled();
+    await made.idle();
     assert.ok(!existsSync(file.path));
     await end();
   });

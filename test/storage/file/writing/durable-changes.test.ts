@@ -4,7 +4,7 @@ import { DurableChanges } from "../../../../src/storage/file/writing/durable-cha
 import { Flusher } from "../../../../src/storage/file/segments/flusher.js";
 import type { FileStream } from "../../../../src/storage/file/memory/file-stream.js";
 import { RecordKind } from "../../../../src/storage/file/format/record.js";
-import { References } from "../../../../src/storage/file/writing/fork-ties.js";
+import { ForkTies } from "../../../../src/storage/file/writing/fork-ties.js";
 import { bytesOf, recordOf } from "../../../helpers/engine.js";
 import { fileRooms, type FileRooms } from "../../../helpers/file-rooms.js";
 
@@ -21,13 +21,13 @@ function changesIn(): Changes {
   const left: FileStream[] = [];
   const collected: FileStream[] = [];
   // Only told of what happens here: nothing is handed in.
-  const references = Object.assign(Object.create(References.prototype) as References, {
+  const forkTies = Object.assign(Object.create(ForkTies.prototype) as ForkTies, {
     drop: () => undefined,
     collect: (stream: FileStream) => collected.push(stream),
   });
-  const flusher = new Flusher(rooms.parts, writer, cache, 1e6);
+  const flusher = new Flusher({ ...rooms.parts, writer }, 1e6);
   const loader = { leave: (stream: FileStream): void => void left.push(stream) };
-  return { rooms, left, collected, changes: new DurableChanges({ loader, cache, flusher, references, trash: rooms.trash }) };
+  return { rooms, left, collected, changes: new DurableChanges({ loader, cache, flusher, forkTies, trash: rooms.trash }) };
 }
 
 function watched(stream: FileStream): string[] {

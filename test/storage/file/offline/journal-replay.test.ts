@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { Damaged } from "../../../../src/storage/file/directory/quarantine.js";
-import { settleJournal, shortStreams } from "../../../../src/storage/file/offline/journal-settlement.js";
+import { replayJournal, shortStreams } from "../../../../src/storage/file/offline/journal-replay.js";
 import { surveyJournal } from "../../../../src/storage/file/survey/journal-survey.js";
 import { readMarker } from "../../../../src/storage/file/directory/directory.js";
 import { Layout, sidecarPath } from "../../../../src/storage/file/format/layout.js";
-import { append, crash, created, keptLog, loaded, openEngine, openOnFiles, readAll, remove } from "../../../helpers/engine.js";
+import { append, crash, created, loaded, openEngine, openOnFiles, readAll, remove } from "../../../helpers/engine.js";
+import { repairSteps } from "../../../helpers/repair-steps.js";
 import { WatchedFiles } from "../../../helpers/watched-files.js";
 
 test("a settled journal holds nothing, counts on, and nothing of it is kept", async (t) => {
@@ -23,11 +23,7 @@ test("a settled journal holds nothing, counts on, and nothing of it is kept", as
   assert.ok(directoryId !== null);
   const before = await surveyJournal({ files, layout, directoryId });
   assert.deepEqual(shortStreams(before), []);
-  const left = await settleJournal(
-    { files, layout, directoryId, log: keptLog().log, damaged: new Damaged(files, layout), isSource: () => false },
-    before,
-    { short: [], lastBatch: before.lastBatch },
-  );
+  const left = await replayJournal(repairSteps({ files, layout, directoryId }), before, { short: [], lastBatch: before.lastBatch });
   assert.deepEqual(left, []);
   const after = await surveyJournal({ files, layout, directoryId });
   assert.deepEqual([after.files.length, after.streams.size, after.lastBatch], [1, 0, before.lastBatch + 1]);
@@ -53,11 +49,7 @@ test("records of a stream whose sidecar is spoiled are kept for the next start, 
   const sidecar = sidecarPath(layout.streamDirectory("s"));
   renameSync(sidecar, join(dir, "away"));
   const survey = await surveyJournal({ files, layout, directoryId });
-  const left = await settleJournal(
-    { files, layout, directoryId, log: keptLog().log, damaged: new Damaged(files, layout), isSource: () => false },
-    survey,
-    { short: [], lastBatch: survey.lastBatch },
-  );
+  const left = await replayJournal(repairSteps({ files, layout, directoryId }), survey, { short: [], lastBatch: survey.lastBatch });
   assert.deepEqual(
     left.map(({ name, damage }) => [name, damage?.problem]),
     [["s", "it is missing"]],

@@ -1,29 +1,16 @@
 import { systemClock } from "../../../ops/clock.js";
-import type { Log } from "../../../ops/log.js";
-import type { Damaged } from "../directory/quarantine.js";
 import type { FileStream } from "../memory/file-stream.js";
 import { encodeBinding } from "../journal/frame-encoder.js";
 import { EngineState } from "../disk/engine-state.js";
-import { readWhole, replaceFile, type Files } from "../disk/files.js";
+import { readWhole } from "../disk/files.js";
+import { replaceFile } from "../disk/replacement.js";
 import type { Survey, SurveyedFile } from "../survey/journal-survey.js";
 import { ownSidecar, type JournaledStream } from "../survey/journaled-stream.js";
-import type { Layout } from "../format/layout.js";
 import { decodeRecords, encodeFrame, SECTOR_BYTES, type Frame } from "../format/record.js";
 import { keepStreams, NO_RECORDS, writeKept, type WantedStream } from "../journal/kept-journal.js";
 import { recover } from "../recovery/recovery.js";
-import type { SegmentWriter } from "../segments/segment-writer.js";
 import { streamFiles } from "../segments/stream-files.js";
-
-/** What a settlement works with. */
-export interface SettlementOptions {
-  readonly files: Files;
-  readonly layout: Layout;
-  readonly directoryId: Buffer;
-  readonly damaged: Damaged;
-  /** Whether the stream of this id has forks. */
-  readonly isSource: (id: string) => boolean;
-  readonly log: Log;
-}
+import type { RepairSteps } from "./repair-steps.js";
 
 /** A stream whose records are not all there, or may not be. */
 export interface ShortStream {
@@ -35,7 +22,7 @@ export interface ShortStream {
   readonly isLostWithAll: boolean;
 }
 
-/** What a settlement decides. */
+/** What a replay decides. */
 export interface Decisions {
   /** The streams that are refused from now on. */
   readonly short: readonly ShortStream[];
@@ -89,29 +76,25 @@ function shortStream(stream: JournaledStream): ShortStream {
  * Until the last step the journal stays as it is: when it is damaged no server starts on it, and doing it all again
  * does the same. Returns the streams whose records are kept because their files can't take them.
  */
-export async function settleJournal(
-  options: SettlementOptions,
+export async function replayJournal(
+  steps: RepairSteps,
   survey: Survey,
   { short, lastBatch }: Decisions,
 ): Promise<FileStream[]> {
-  const { files, layout, damaged } = options;
+  const { files, layout, directoryId } = steps.options;
   const isWhole = survey.damages.length === 0 && survey.superseded.size === 0;
   const journal = isWhole ? survey.files : only(survey.files, ({ id }) => !survey.superseded.has(id));
-  const left = await applyAll({ ...options, lastBatch }, journal, short);
+  const left = await applyAll(steps, journal, { short, lastBatch });
   const next = Math.max(...survey.files.map(({ sequence }) => sequence)) + 1;
-  const empty = encodeFrame(
-    { sequence: next, batch: lastBatch + 1, directoryId: options.directoryId, handles: 0, fileBytes: SECTOR_BYTES },
-    0,
-    NO_RECORDS,
-  );
+  const identity = { sequence: next, batch: lastBatch + 1, directoryId, handles: 0, fileBytes: SECTOR_BYTES };
+  const empty = encodeFrame(identity, 0, NO_RECORDS);
   await replaceFile(files, layout.journalFile(next), empty);
   await files.syncDirectory(layout.journal);
   const isKept = survey.damages.length > 0 || short.length > 0;
   const leftIds = new Set(left.map(({ id }) => id));
   for (const file of journal) {
-    const isWhole = survey.damages.every((damage) => damage.file !== file.path);
-    if ((await keepLeft({ ...options, survey }, file, leftIds, isWhole)) === file.path) continue;
-    if (isKept) await damaged.move(file.path);
+    if ((await keepLeft(steps, survey, file, leftIds)) === file.path) continue;
+    if (isKept) await steps.quarantine.move(file.path);
     else await files.unlink(file.path);
   }
   await files.syncDirectory(layout.journal);
@@ -120,17 +103,18 @@ export async function settleJournal(
 
 /** Keeps what a file has of these streams; returns where, `null` when it has nothing of them. */
 async function keepLeft(
-  { files, layout, damaged, survey }: SettlementOptions & { readonly survey: Survey },
+  { options: { files, layout }, quarantine }: RepairSteps,
+  survey: Survey,
   { path, sequence, frames, bindings }: SurveyedFile,
   ids: ReadonlySet<string>,
-  isWhole: boolean,
 ): Promise<string | null> {
   const kept =
     ids.size === 0 ? [] : keepStreams(withBindings(await frames(), bindings, survey), ({ id }) => ids.has(id));
   if (kept.length === 0) return null;
   const target = layout.keptJournalFile(sequence);
-  if (target === path && !isWhole) await damaged.copy(path, (await readWhole(files, path)) ?? NO_RECORDS);
-  await writeKept({ files, layout, sequence }, kept);
+  const isWhole = survey.damages.every(({ file }) => file !== path);
+  if (target === path && !isWhole) await quarantine.copy(path, (await readWhole(files, path)) ?? NO_RECORDS);
+  await writeKept(files, layout, sequence, kept);
   return target;
 }
 
@@ -149,11 +133,8 @@ function withBindings(
         missing.push(encodeBinding(handle, known, Math.min(position, streams.get(known.id)?.tail ?? position)));
       bound.add(handle);
     }
-    return {
-      ...frame,
-      recordCount: frame.recordCount + missing.length,
-      records: Buffer.concat([...missing, frame.records]),
-    };
+    const records = Buffer.concat([...missing, frame.records]);
+    return { ...frame, recordCount: frame.recordCount + missing.length, records };
   });
 }
 
@@ -163,17 +144,14 @@ function withBindings(
  * `lastBatch`.
  */
 export async function applyKept(
-  options: SettlementOptions,
+  steps: RepairSteps,
   kept: Survey,
   ids: ReadonlySet<string>,
   lastBatch: number,
 ): Promise<void> {
   const short = shortStreams(kept).filter(({ id }) => ids.has(id));
-  await applyAll(
-    { ...options, lastBatch },
-    only(kept.files, ({ id }) => ids.has(id)),
-    short,
-  );
+  const journal = only(kept.files, ({ id }) => ids.has(id));
+  await applyAll(steps, journal, { short, lastBatch });
 }
 
 /**
@@ -200,48 +178,38 @@ export function behindKept(kept: Survey, present: Survey): JournaledStream[] {
 
 /** Applies all records, and refuses those that have lost some. */
 async function applyAll(
-  options: SettlementOptions & { readonly lastBatch: number },
+  steps: RepairSteps,
   journal: readonly SurveyedFile[],
-  short: readonly ShortStream[],
+  { short, lastBatch }: Decisions,
 ): Promise<FileStream[]> {
-  const { files, layout, directoryId, damaged, log, lastBatch } = options;
+  const { files, layout, directoryId, log } = steps.options;
   const shortened = new Set(short.filter((stream) => !stream.isLostWithAll).map(({ directory }) => directory));
   const lost = new Set(short.filter((stream) => stream.isLostWithAll).map(({ directory }) => directory));
   const clock = systemClock();
   let failed: Error | null = null;
   const fault = (error: Error): void => void (failed ??= error);
-  const state = new EngineState({ clock, log, onFault: fault }).on("blocked", fault);
-  const parts = { files, layout, clock, log, state };
-  const own = streamFiles(parts, { tailCacheBytes: CACHE_BYTES });
-  const { unopened } = await recover({
-    ...parts,
-    ...own,
-    directoryId,
-    maxUnwrittenBytes: CACHE_BYTES / 2,
-    journal,
-    lastBatch,
-  });
+  const state = new EngineState({ clock, log }, fault).on("blocked", fault);
+  const own = streamFiles({ files, layout, clock, log, state }, { tailCacheBytes: CACHE_BYTES });
+  const { unopened } = await recover({ ...own, directoryId, maxUnwrittenBytes: CACHE_BYTES / 2, journal, lastBatch });
   const left: FileStream[] = [];
   for (const name of unopened.names()) {
     const stream = await unopened.open(name);
     if (stream === null || lost.has(stream.directory)) continue;
     // What is before a gap is theirs like everything else.
     if (shortened.has(stream.directory)) stream.damage = null;
-    if (stream.damage === null) await settle(own.writer, stream);
+    if (stream.damage === null) {
+      stream.unreserve();
+      await own.writer.persist(stream);
+    }
     // Also where the files only now turn out not to take it.
     if (stream.damage !== null) left.push(stream);
   }
   await own.shards.sync();
   state.stop();
-  await own.trash.settled();
+  await own.trash.idle();
   await own.pool.closeAll();
   if (failed !== null) throw failed;
   for (const { id, directory, reason } of short)
-    await damaged.refuse(directory, reason, { batch: lastBatch, isSource: options.isSource(id) });
+    await steps.quarantine.refuse(directory, reason, { batch: lastBatch, isSource: steps.isSource(id) });
   return left;
-}
-
-async function settle(writer: SegmentWriter, stream: FileStream): Promise<void> {
-  stream.unreserve();
-  await writer.persist(stream);
 }

@@ -1,0 +1,37 @@
+import assert from "node:assert/strict";
+import { existsSync, readFileSync } from "node:fs";
+import { describe, test } from "node:test";
+import { keptSidecarPath, sidecarPath } from "../../../../src/storage/file/format/layout.js";
+import { claimedSidecar, decodeSidecar, isNotice } from "../../../../src/storage/file/format/sidecar.js";
+import { SidecarWriter } from "../../../../src/storage/file/segments/sidecar-writer.js";
+import { fileRooms } from "../../../helpers/file-rooms.js";
+
+describe("a stream's directory", () => {
+  test("is taken once, with its entry", async () => {
+    const rooms = fileRooms();
+    const writer = new SidecarWriter(rooms.parts, rooms.shards);
+    const stream = rooms.stream();
+    await writer.claim(stream);
+    const read = decodeSidecar(readFileSync(sidecarPath(stream.directory)));
+    assert.deepEqual(read, { kind: "sound", sidecar: claimedSidecar(stream) });
+    const { hasDirectory, hasSidecar, hasEntry } = stream.disk;
+    assert.deepEqual([hasDirectory, hasSidecar, hasEntry], [true, true, true]);
+    const count = rooms.files.operations.length;
+    await writer.claim(stream);
+    assert.equal(rooms.files.operations.length, count);
+  });
+
+  test("keeps the sidecar beside a notice until the next takes its place", async () => {
+    const rooms = fileRooms();
+    const writer = new SidecarWriter(rooms.parts, rooms.shards);
+    const stream = rooms.stream();
+    await writer.claim(stream);
+    const before = readFileSync(sidecarPath(stream.directory));
+    await writer.postNotice(stream, "why");
+    assert.ok(isNotice(readFileSync(sidecarPath(stream.directory))) && stream.disk.hasNotice);
+    assert.deepEqual(readFileSync(keptSidecarPath(stream.directory)), before);
+    await writer.write(stream, claimedSidecar(stream));
+    await writer.put(stream);
+    assert.ok(!existsSync(keptSidecarPath(stream.directory)) && !stream.disk.hasNotice);
+  });
+});

@@ -70,7 +70,7 @@ export class HttpServer {
     // A missing Host is refused by the dispatcher, in words.
     const options = { ...limits, requireHostHeader: false, insecureHTTPParser: false };
     const serve: Serve = (req, connection) => dispatcher.handleDirect(req, connection);
-    this.#server = new PatientServer(options, serve, (socket) => this.#endBehindLast(socket));
+    this.#server = new PatientServer(options, serve, (socket) => this.#endAfterLast(socket));
     // Past this count Node would silently drop headers; their size is bounded above.
     this.#server.maxHeadersCount = 0;
     this.#listenForRequests();
@@ -116,7 +116,7 @@ export class HttpServer {
     if (this.#ends.isDeaf(req.socket)) req.on("data", () => this.#ends.isDeaf(req.socket));
   }
 
-  #endBehindLast(socket: Socket): void {
+  #endAfterLast(socket: Socket): void {
     if (this.#clientErrors.isWaiting(socket)) return;
     // A stopping server does not wait for what its clients still send.
     if (this.#isStopping) return Socket.prototype.destroySoon.call(socket);
@@ -159,15 +159,15 @@ export class HttpServer {
 class PatientServer extends Server<typeof DirectRequest, typeof OwnResponse<DirectRequest>> {
   readonly #connections = new Map<Socket, DirectConnection | null>();
 
-  /** `endBehindLast` is called for a connection whose last answer is out. */
-  constructor(options: ServerOptions, serve: Serve, endBehindLast: (socket: Socket) => void) {
+  /** `endAfterLast` is called for a connection whose last answer is out. */
+  constructor(options: ServerOptions, serve: Serve, endAfterLast: (socket: Socket) => void) {
     super({ ...options, IncomingMessage: DirectRequest, ServerResponse: OwnResponse });
     // A client that has ended its side may wait for its answers: Node ends this side after the last of them.
     Object.assign(this, { httpAllowHalfOpen: true });
     const connections = this.#connections;
     // One function of each kind for all connections.
     function end(this: Socket): void {
-      endBehindLast(this);
+      endAfterLast(this);
     }
     function clientEnded(this: Socket): void {
       // From here on Node must know of the requests that wait for an answer.

@@ -4,21 +4,21 @@ import type { ListedStream, MaybePromise, Storage } from "../storage/storage.js"
 import { deadlineOf, TOUCH_INTERVAL_MS, type TtlMode } from "./rules/expiry.js";
 import { isExcess, type RetentionLimits } from "./loaded/retention.js";
 
-/** What a sweep needs. */
+/** The options of a sweep. */
 export interface SweepOptions {
   readonly storage: Storage;
   readonly clock: Clock;
   readonly log: Log;
   readonly ttlMode: TtlMode;
   readonly retention: RetentionLimits;
-  /** Looks at a stream that has expired, or of which more is kept than should be: finding it is enough. */
+  /** Finds a stream that has expired or holds more than retention keeps: finding it is enough. */
   readonly look: (name: string) => MaybePromise<void>;
 }
 
-/** Between the end of one sweep and the next. */
+/** The pause between the end of one sweep and the next. */
 const PAUSE_MS = 60_000;
 
-/** Looks through all streams on disk for what has expired or is no longer kept: nobody may ever ask for it again. */
+/** Searches the streams on disk for expired and excess data, because nobody may ever ask for those streams again. */
 export class Sweep {
   readonly #options: SweepOptions;
   #timer: Timer | null = null;

@@ -184,13 +184,13 @@ export class Responder {
     this.send(exchange, 204, PREFLIGHT_HEADERS, null);
   }
 
-  /** Tells a client that waits for it to send its body. */
+  /** Asks a client that waits for `100 Continue` to send its body. */
   sendContinue(exchange: Exchange): void {
     exchange.awaitsContinue = false;
     exchange.res.writeContinue();
   }
 
-  /** Begins an answer that lasts as long as its connection: bytes written after it are sent unchanged. */
+  /** Begins an answer that ends with its connection: bytes written after it are sent unchanged. */
   beginEndless(exchange: Exchange, headers: readonly string[]): void {
     const { res } = exchange;
     // Framed in chunks, a buffer could not be the same for all readers.

@@ -55,7 +55,7 @@ function answer({ responder }: Context, exchange: Exchange, outcome: AppendOutco
   const headers = ["Stream-Next-Offset", outcome.nextOffset];
   if (outcome.closed) headers.push("Stream-Closed", "true");
   if (producer !== null) headers.push("Producer-Epoch", String(producer.epoch), "Producer-Seq", String(producer.seq));
-  // Only for a producer does the status tell whether its data is new.
+  // Only for a producer does the status say whether its data is new.
   const isNewToProducer = producer !== null && outcome.hasData && !outcome.duplicate;
   responder.send(exchange, isNewToProducer ? 200 : 204, headers, isNewToProducer ? EMPTY_BODY : null);
 }

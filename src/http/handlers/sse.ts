@@ -17,10 +17,7 @@ export interface SseQuery {
   readonly cursor: string | null;
 }
 
-/**
- * `GET` with `live=sse`: everything from an offset on, as events, for as long as the connection lasts (docs/api.md,
- * Follow).
- */
+/** `GET` with `live=sse`: everything from an offset on, as events, until the connection ends (docs/api.md, Follow). */
 export function sse(
   context: Context,
   feeds: SseFeeds,

@@ -22,7 +22,7 @@ export interface Chunk {
   readonly closed: boolean;
 }
 
-/** A stream that chunks are read of. */
+/** A stream to read chunks from. */
 export interface ChunkSource {
   readonly stored: StoredStream;
   readonly isJson: boolean;
@@ -33,20 +33,20 @@ export interface ChunkSource {
   release(): void;
 }
 
-/** How much is asked for. */
+/** How much to read. */
 export interface ChunkRequest {
-  /** About so many bytes. */
+  /** About how many bytes. */
   readonly maxBytes: number;
-  /** An append of bytes that is longer is cut at `maxBytes`; any other comes whole. */
+  /** An append of bytes longer than this is cut at `maxBytes`; any other is read whole. */
   readonly longestBytes: number;
-  /** Gives memory for what comes from the disk; nobody else keeps it. */
+  /** Allocates memory for bytes from the disk; nobody else keeps it. */
   readonly allocate: Allocate | undefined;
 }
 
 const NO_BYTES = Buffer.alloc(0);
 
 /**
- * Reads durable bytes from `from` on, up to where an append or a JSON message ended. Throws what storage's `read`
+ * Reads durable bytes from `from` on, up to the end of an append or of a JSON message. Throws what `Storage.read`
  * throws.
  */
 export function readChunk(
@@ -80,7 +80,7 @@ function readUpTo(
   return readWhole(storage, source, from, bytes, isJson ? maxBytes : end - from);
 }
 
-/** The longer way: gathers pieces up to `maxBytes`, and in JSON streams ends at the end of a message. */
+/** Reads in several steps: gathers pieces up to `maxBytes`, and in JSON streams ends at the end of a message. */
 async function readWhole(
   storage: Storage,
   source: ChunkSource,
@@ -108,10 +108,7 @@ async function readWhole(
   }
 }
 
-/**
- * What follows `bytes`; `null` when it was dropped meanwhile or is damaged, and what was read before is worth an
- * answer.
- */
+/** Reads what follows `bytes`; `null` when that was dropped or is damaged, and `bytes` alone can be served. */
 async function readMore(
   storage: Storage,
   source: ChunkSource,
@@ -129,7 +126,7 @@ async function readMore(
   }
 }
 
-/** As much of `bytes` as may be served by itself. */
+/** The part of `bytes` that can be served alone. */
 function wholePart({ isJson }: ChunkSource, bytes: Buffer): Buffer {
   return isJson ? bytes.subarray(0, wholeMessagesLength(bytes)) : bytes;
 }

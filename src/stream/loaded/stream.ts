@@ -156,8 +156,8 @@ export class Stream implements StreamObserver {
   }
 
   /**
-   * Restarts a sliding TTL, because somebody reads the stream. Answer the read when this is over: then no crash can undo
-   * the restart.
+   * Restarts a sliding TTL, because somebody reads the stream. Answer the read when this is over: then no crash can
+   * undo the restart.
    */
   touch(): MaybePromise<void> {
     if (this.#ttl !== null) return this.#ttl.touch();
@@ -224,8 +224,8 @@ export class Stream implements StreamObserver {
   }
 
   /**
-   * Appends, closes, or both; `answer` gets the outcome when it is durable (docs/api.md, Append). Returns a promise only
-   * where it waits for more than storage: one for each append would cost more than storing it.
+   * Appends, closes, or both; `answer` gets the outcome when it is durable (docs/api.md, Append). Returns a promise
+   * only where it waits for more than storage: one for each append would cost more than storing it.
    */
   append(command: AppendCommand, answer: AnswerAppend): MaybePromise<void> {
     const nowMs = this.#context.clock.nowMs();
@@ -241,7 +241,9 @@ export class Stream implements StreamObserver {
     }
   }
 
-  /** Why an append with data is refused for its head alone, once that is durable; `null` when it depends on the data. */
+  /**
+   * Why an append with data is refused for its head alone, once that is durable; `null` when it depends on the data.
+   */
   refusalOf(head: AppendHead): MaybePromise<Refused | null> {
     const refusal = refuseByHead(this.#reserved, this.#format, head, this.#context.clock.nowMs());
     return refusal === null ? null : this.#refuseWhenDurable(refusal);

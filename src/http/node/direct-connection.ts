@@ -1,8 +1,8 @@
 // Answers small requests straight to the socket, without Node's ServerResponse.
 //
 // Private names: `parser` of a socket, and `onIncoming` and `incoming` of that. Node makes a ServerResponse for every
-// request before anybody else sees the request; only the parser knows of it earlier, and that takes a third off the time
-// of a small request. Where a version of Node lacks them, every request gets its ServerResponse.
+// request before anybody else sees the request; only the parser knows of it earlier, and that takes a third off the
+// time of a small request. Where a version of Node lacks them, every request gets its ServerResponse.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";

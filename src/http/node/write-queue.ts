@@ -1,8 +1,8 @@
 // Counts the bytes of a connection that the client has not taken.
 //
 // Private names: `_handle` of a socket, with `_parent` under TLS, and `writeQueueSize` of that. Node's public
-// `writableLength` shrinks only when a whole write is out, so that a client which slowly reads a large answer would seem
-// to stand still, and would be cut off. Where a version of Node lacks them, only `writableLength` counts.
+// `writableLength` shrinks only when a whole write is out, so that a client which slowly reads a large answer would
+// seem to stand still, and would be cut off. Where a version of Node lacks them, only `writableLength` counts.
 
 import type { Socket } from "node:net";
 

@@ -44,6 +44,7 @@ export class WaitingRooms {
     if (wait.exchange.isGone) return inFlight.end(wait.exchange);
     if (stream.closed || inFlight.closing || wait.exchange.hasClientEnded)
       return answerNothingNew(this.#context, stream, wait);
+    inFlight.requestLog?.liveReadBegins(wait.exchange);
     let room = this.#rooms.get(stream);
     if (room === undefined) {
       room = new WaitingRoom(this.#context, stream, () => this.#rooms.delete(stream));

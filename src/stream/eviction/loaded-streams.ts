@@ -1,4 +1,5 @@
 import type { Clock, Timer } from "../../ops/clock.js";
+import { reportEviction } from "../../ops/diagnostics.js";
 import type { Log } from "../../ops/log.js";
 import type { Storage } from "../../storage/storage.js";
 import { LoadedProducers } from "../loaded/loaded-producers.js";
@@ -116,13 +117,18 @@ export class LoadedStreams {
 
   #evictOne(hand: ClockHand): boolean {
     const idle = hand.findIdle();
-    if (idle !== null) void this.#evict(idle);
+    if (idle !== null) void this.#evictAlone(idle);
     return idle !== null;
   }
 
-  async #evict(stream: Stream): Promise<void> {
+  async #evictAlone(stream: Stream): Promise<void> {
+    reportEviction(await this.#evict(stream), this.#streams.size);
+  }
+
+  /** Returns how many streams were evicted: 1 or 0. */
+  async #evict(stream: Stream): Promise<number> {
     const { storage, log } = this.#options;
-    if (this.#leaving.has(stream) || this.get(stream.name) !== stream) return;
+    if (this.#leaving.has(stream) || this.get(stream.name) !== stream) return 0;
     const { countedProducers } = stream;
     this.#leaving.add(stream);
     this.#leavingProducers += countedProducers;
@@ -130,13 +136,15 @@ export class LoadedStreams {
       await storage.persist(stream.stored);
     } catch (fault) {
       log.error("a stream could not be written to its files", { stream: stream.name, fault: String(fault) });
-      return;
+      return 0;
     } finally {
       this.#leaving.delete(stream);
       this.#leavingProducers -= countedProducers;
     }
-    if (!stream.idle || stream.recentlyUsed || this.get(stream.name) !== stream) return;
-    if (storage.release(stream.stored)) this.drop(stream);
+    if (!stream.idle || stream.recentlyUsed || this.get(stream.name) !== stream) return 0;
+    if (!storage.release(stream.stored)) return 0;
+    this.drop(stream);
+    return 1;
   }
 
   /** Looks at every loaded stream once and evicts those that were not used since the last round. */
@@ -144,16 +152,20 @@ export class LoadedStreams {
     const streams = this.#streams.values();
     // Streams that are loaded meanwhile wait for the next round.
     let left = this.#streams.size;
+    let evicted = 0;
     const worker = async (): Promise<void> => {
       for (const stream of streams) {
         if (this.#stopped || (left -= 1) < 0) return;
-        if (!stream.recentlyUsed && stream.readyToLeave()) await this.#evict(stream);
-        else stream.recentlyUsed = false;
+        if (!stream.recentlyUsed && stream.readyToLeave()) {
+          const count = await this.#evict(stream);
+          evicted += count;
+        } else stream.recentlyUsed = false;
         // Streams with nothing to write are evicted without a pause; requests must not wait for thousands of them.
         if (left % IDLE_BURST === 0) await new Promise<void>((resolve) => setImmediate(resolve));
       }
     };
     await Promise.all(Array.from({ length: EVICTED_AT_ONCE }, worker));
+    reportEviction(evicted, this.#streams.size);
     this.#allHand.rest();
     this.#producersHand.rest();
     if (!this.#stopped) this.start();

@@ -125,14 +125,11 @@ function listenForSurprises(surroundings: Surroundings, log: Log, fault: FaultEx
   };
 }
 
-interface StopRequest {
-  /** The first signal. */
-  readonly asked: Promise<StopSignal>;
-  /** Gives signals back to the platform. */
-  release(): void;
-}
-
-function listenForStop(surroundings: Surroundings, clock: Pick<Clock, "nowMs">): StopRequest {
+/** `asked` resolves to the first signal; `release` gives signals back to the platform. */
+function listenForStop(
+  surroundings: Surroundings,
+  clock: Pick<Clock, "nowMs">,
+): { readonly asked: Promise<StopSignal>; release(): void } {
   let firstAtMs: number | null = null;
   let ask: (signal: StopSignal) => void = () => {};
   const asked = new Promise<StopSignal>((resolve) => (ask = resolve));

@@ -16,26 +16,20 @@ import type { Responder } from "./answer/respond.js";
 import { StagedEnds } from "./staged-end.js";
 
 /**
- * What a request may cost before it is understood, and how long a connection may wait for one. Times in milliseconds,
- * sizes in bytes.
+ * What a request may cost before it is understood, and how long a connection may wait for one: in every server, except
+ * in tests that shorten them. Times in milliseconds, sizes in bytes.
  */
-export interface RequestLimits {
-  readonly maxHeaderSize: number;
-  readonly headersTimeout: number;
-  readonly requestTimeout: number;
-  readonly keepAliveTimeout: number;
-  /** How often Node checks for requests that are too late. */
-  readonly connectionsCheckingInterval: number;
-}
-
-/** The limits of every server, except in tests that shorten them. */
-export const REQUEST_LIMITS: RequestLimits = {
+export const REQUEST_LIMITS = {
   maxHeaderSize: 16 * 1024,
   headersTimeout: 20_000,
   requestTimeout: 120_000,
   keepAliveTimeout: KEEP_ALIVE_SECONDS * 1000,
+  /** How often Node checks for requests that are too late. */
   connectionsCheckingInterval: 5_000,
 };
+
+/** Limits of this kind. */
+export type RequestLimits = Readonly<typeof REQUEST_LIMITS>;
 
 /** Connections that may wait to be accepted, as far as the kernel allows: thousands of readers come back at once. */
 const LISTEN_BACKLOG = 4096;
@@ -77,11 +71,8 @@ export class HttpServer {
     this.#listenForRequests();
     this.#listenForFaults();
     const tooMany = problem("overloaded", { detail: "Too many connections are open." });
-    this.#gate = new ConnectionGate(this.#server, {
-      limit: connectionLimit,
-      refuse: (socket) => this.#clientErrors.close(socket, tooMany),
-      log,
-    });
+    const refuse = (socket: Socket): void => this.#clientErrors.close(socket, tooMany);
+    this.#gate = new ConnectionGate(this.#server, connectionLimit, log, refuse);
   }
 
   #listenForRequests(): void {

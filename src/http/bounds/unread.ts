@@ -98,14 +98,8 @@ export class UnreadAnswers {
 
   constructor({ maxSmallBytes, maxLargeBytes, chunkBytes, clock }: UnreadOptions) {
     this.#clock = clock;
-    this.#small = {
-      room: new SharedRoom({ maxBytes: maxSmallBytes, minShareBytes: SMALL_ANSWER_BYTES, clock }),
-      shared: new SharedBytes(),
-    };
-    this.#large = {
-      room: new SharedRoom({ maxBytes: maxLargeBytes, minShareBytes: chunkBytes, clock }),
-      shared: new SharedBytes(),
-    };
+    this.#small = { room: new SharedRoom(maxSmallBytes, SMALL_ANSWER_BYTES, clock), shared: new SharedBytes() };
+    this.#large = { room: new SharedRoom(maxLargeBytes, chunkBytes, clock), shared: new SharedBytes() };
   }
 
   /** Bytes of answers in memory. */

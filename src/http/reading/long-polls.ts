@@ -169,7 +169,7 @@ function cursorFor({ clock, random }: Context, { cursor }: Wait): string {
 
 /** Answers a long-poll with a chunk, and with a cursor of its own unless one is given. */
 export function answerNews(context: Context, wait: Wait, chunk: ServedChunk, cursor = cursorFor(context, wait)): void {
-  answerChunk(context, wait.exchange, chunk, { cursor, named: wait.fromNow ? "now" : "place" });
+  answerChunk(context, wait.exchange, chunk, wait.fromNow ? "now" : "place", cursor);
 }
 
 /** 204: the reader has all there is, and of a closed stream all there will ever be. */

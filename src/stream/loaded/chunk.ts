@@ -33,27 +33,20 @@ export interface ChunkSource {
   release(): void;
 }
 
-/** How much to read. */
-export interface ChunkRequest {
-  /** About how many bytes. */
-  readonly maxBytes: number;
-  /** An append of bytes longer than this is cut at `maxBytes`; any other is read whole. */
-  readonly longestBytes: number;
-  /** Allocates memory for bytes from the disk; nobody else keeps it. */
-  readonly allocate: Allocate | undefined;
-}
-
 const NO_BYTES = Buffer.alloc(0);
 
 /**
- * Reads durable bytes from `from` on, up to the end of an append or of a JSON message. Throws what `Storage.read`
- * throws.
+ * Reads about `maxBytes` durable bytes from `from` on, up to the end of an append or of a JSON message. An append of
+ * bytes that is longer than `longestBytes` is cut at `maxBytes`; any other is read whole. `allocate` gives memory for
+ * bytes from the disk, which nobody else keeps. Throws what `Storage.read` throws.
  */
 export function readChunk(
   storage: Storage,
   source: ChunkSource,
   from: Position,
-  { maxBytes, longestBytes, allocate }: ChunkRequest,
+  maxBytes: number,
+  longestBytes: number,
+  allocate: Allocate | undefined,
 ): MaybePromise<Chunk> {
   const { stored, isJson, tail } = source;
   if (from >= tail) return chunkOf(source, from, NO_BYTES);

@@ -259,7 +259,8 @@ export class Stream implements StreamObserver {
   /** Answers a request for what was done before: it changes nothing, but it restarts a sliding TTL. */
   #answerRepeated(hasData: boolean, producer: ProducerEcho | null): MaybePromise<AppendOutcome> {
     // Waits first for the change that it repeats: that may fail while the touch is being noted.
-    const answer = this.#answerWhenDurable((tail, closed) => this.#appended(tail, closed, true, hasData, producer));
+    const { tail, closed } = this.#reserved;
+    const answer = this.whenDurable(() => this.#appended(tail, closed, true, hasData, producer));
     const touched = this.touch();
     return touched instanceof Promise ? touched.then(() => answer) : answer;
   }
@@ -297,12 +298,6 @@ export class Stream implements StreamObserver {
     producer: ProducerEcho | null,
   ): AppendOutcome {
     return { kind: "appended", duplicate, hasData, nextOffset: this.offsetAt(tail), closed, producer };
-  }
-
-  /** Answers from the reserved state, but not before that state is durable. */
-  #answerWhenDurable(answer: (tail: Position, closed: boolean) => AppendOutcome): MaybePromise<AppendOutcome> {
-    const { tail, closed } = this.#reserved;
-    return this.whenDurable(() => answer(tail, closed));
   }
 
   /** Makes an answer once everything submitted before is durable; a refusal when some of that failed. */
@@ -354,9 +349,9 @@ export class Stream implements StreamObserver {
    * DeletedStreamError, StorageBusyError and, unless `from` is "start", TrimmedStreamError.
    */
   read(from: ReadFrom, maxBytes: number, allocate?: Allocate, longestBytes = Infinity): MaybePromise<Chunk> {
-    const request = { maxBytes, longestBytes, allocate };
-    if (from !== "start") return readChunk(this.#context.storage, this, from, request);
-    return fromBeginning(this, (earliest) => readChunk(this.#context.storage, this, earliest, request));
+    const { storage } = this.#context;
+    if (from !== "start") return readChunk(storage, this, from, maxBytes, longestBytes, allocate);
+    return fromBeginning(this, (earliest) => readChunk(storage, this, earliest, maxBytes, longestBytes, allocate));
   }
 }
 

@@ -1,7 +1,7 @@
 import { isJsonContentType, sameMediaType, type StreamFormat } from "../../protocol/content-type.js";
 import { frameJson, JsonFramer } from "../../protocol/json/json-frame.js";
 import { formatTimestamp } from "../../protocol/timestamp.js";
-import type { AppendRecord, Position, ProducerMark, ProducerStamp, StreamConfig } from "../../storage/storage.js";
+import type { AppendRecord, Position, ProducerStamp, StreamConfig } from "../../storage/storage.js";
 import type { AppendCommand, AppendHead, Body, CreateCommand } from "./command.js";
 import { refuseContentType } from "./content-type-refusal.js";
 import { refuse, type ProducerEcho, type Refused } from "./outcome.js";
@@ -103,17 +103,13 @@ function decideOnClosed(state: DecisionState, command: AppendHead, hasData: bool
     stamp.epoch === closedBy.epoch &&
     stamp.seq === closedBy.seq;
   if (hasData && !isTheCloser) return refuseClosed(state.closedAtMs);
-  return { kind: "settled", producer: stamp === null ? null : echoOf(state.markOf(stamp.id), stamp) };
+  return { kind: "settled", producer: stamp === null ? null : (state.markOf(stamp.id) ?? stamp) };
 }
 
 function refuseClosed(closedAtMs: number | null): Refused {
   if (closedAtMs === null) return refuse("stream-closed", { closed: true });
   const closedAt = formatTimestamp(closedAtMs);
   return refuse("stream-closed", { closed: true, detail: `It was closed at ${closedAt}.`, facts: { closedAt } });
-}
-
-function echoOf(mark: ProducerMark | undefined, stamp: ProducerStamp): ProducerEcho {
-  return mark ?? stamp;
 }
 
 function refuseType(format: StreamFormat, { contentType }: AppendHead): Refused | null {

@@ -197,7 +197,7 @@ describe("a request that its head does not disqualify is decided when the body i
 /** A server whose requests have bodies for `user`, and what they say to `answer`. */
 async function bodiesFor(
   context: TestContext,
-  userOf: (responder: Responder, exchange: Exchange) => BodyUse,
+  userOf: (responder: Responder, exchange: Exchange) => Pick<BodyUse, "refusal" | "use">,
 ): Promise<{ parts: HttpParts; open: () => Promise<RawConnection> }> {
   const parts = httpParts();
   const { inFlight, responder } = parts;
@@ -208,7 +208,8 @@ async function bodiesFor(
     server.on(event, (req, res) => {
       const exchange = new Exchange(req, res, { path: "/", query: "" }, readHeaders(req.rawHeaders), event === "checkContinue");
       inFlight.begin(exchange);
-      void receiveBody(bodyContext, exchange, userOf(responder, exchange));
+      const use = { context: bodyContext, exchange, name: "a", head: { contentType: null }, isJson: false };
+      void receiveBody({ ...use, ...userOf(responder, exchange) });
     });
   }
   await once(server.listen(0, "127.0.0.1"), "listening");
@@ -227,7 +228,6 @@ async function bodiesFor(
 
 test("a fault while a request's head is judged is answered once, and the body is not used", async (context) => {
   const { parts, open } = await bodiesFor(context, () => ({
-    isJson: false,
     refusal: () => Promise.reject(new Error("no luck")),
     use: () => assert.fail("it was answered"),
   }));
@@ -243,7 +243,6 @@ test("a body that ends, or whose client goes, while its head is judged is not re
   const looks: ((refusal: Refused) => void)[] = [];
   let looked: () => void = () => undefined;
   const { parts, open } = await bodiesFor(context, (responder, exchange) => ({
-    isJson: false,
     refusal: () => {
       looked();
       return new Promise((resolve) => looks.push(resolve));

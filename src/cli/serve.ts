@@ -81,9 +81,9 @@ function linesTo(output: Output): (line: string) => void {
   return (line) => void output.write(`${line}\n`);
 }
 
+/** `report` ends the process; `reported` is the status that it ends with, `null` where there was no fault. */
 interface FaultExit {
   report(what: string, status: number, fault: string): void;
-  /** The status that the process ends with; `null` where there was no fault. */
   reported(): number | null;
 }
 

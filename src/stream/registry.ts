@@ -57,7 +57,7 @@ export class Registry {
     };
     this.#retentionTimer = new RetentionTimer(clock, retention, () => this.#trimAged());
     this.#expiries = new ExpiryQueue(clock, (stream) => this.#expire(stream));
-    this.#sweep = new Sweep({ storage, clock, log, ttlMode, retention, look: (name) => this.#look(name) });
+    this.#sweep = new Sweep(this.#context, log, (name) => this.#look(name));
   }
 
   /** How many streams are in memory. */

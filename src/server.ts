@@ -9,6 +9,7 @@ import { Dispatcher } from "./http/dispatch.js";
 import { HttpServer, REQUEST_LIMITS, type RequestLimits } from "./http/http-server.js";
 import { InFlight } from "./http/answer/in-flight.js";
 import { ReadBuffers } from "./http/answer/read-buffers.js";
+import { RequestLog } from "./http/answer/request-log.js";
 import { Responder } from "./http/answer/respond.js";
 import { UnreadAnswers } from "./http/bounds/unread.js";
 import { systemClock, type Clock } from "./ops/clock.js";
@@ -207,7 +208,7 @@ class Service {
 function contextOf(settings: Settings, registry: Registry, clock: Clock, log: Log): Context {
   const { maxAppendBytes, chunkBytes, corsOrigin } = settings;
   const limits = { maxSmallBytes: MAX_SMALL_BYTES, maxLargeBytes: MAX_LARGE_BYTES, clock };
-  const inFlight = new InFlight();
+  const inFlight = new InFlight(RequestLog.of(log, clock, settings.prefix));
   const bodyMemory = new BodyMemory({ ...limits, maxBodyBytes: maxAppendBytes });
   const unread = new UnreadAnswers({ ...limits, chunkBytes });
   const responder = new Responder({ cors: new CorsPolicy(corsOrigin), inFlight, unread, clock, log });

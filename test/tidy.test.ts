@@ -6,6 +6,7 @@ import { IMPORT_CHECKS } from "./tidy/imports.js";
 import { LANGUAGE_CHECKS } from "./tidy/language.js";
 import { LAYOUT_CHECKS, TESTED_ELSEWHERE } from "./tidy/layout.js";
 import { PACKAGE_CHECKS } from "./tidy/packages.js";
+import { PRIVATE_NAME_CHECKS } from "./tidy/private-names.js";
 import { ROOM_CHECKS } from "./tidy/rooms.js";
 import { SIZE_CHECKS } from "./tidy/size.js";
 import { readTree, treeOf, type Offence } from "./tidy/tree.js";
@@ -19,6 +20,7 @@ const CHECKS = [
   ...LAYOUT_CHECKS,
   ...PACKAGE_CHECKS,
   ...WAIT_CHECKS,
+  ...PRIVATE_NAME_CHECKS,
   ...CITATION_CHECKS,
 ];
 

@@ -5,7 +5,7 @@ import { defaultSettings, formatValue, OPTIONS } from "../options.js";
 import type { OptionName, OptionSpec, OptionValue, Settings } from "../options.js";
 import { nearest } from "./nearest.js";
 import { parseValue, quoted } from "./value.js";
-import type { Verb } from "./verb.js";
+import type { Invocation, Verb } from "./verb.js";
 
 /** The directory that is served when none is named. */
 export const DEFAULT_DIR = "./data";
@@ -13,14 +13,9 @@ export const DEFAULT_DIR = "./data";
 /** What a command line asks for. `line` says in one line what is wrong and what would be right. */
 export type Command<V> = Run<V> | { readonly kind: "help" } | { readonly kind: "version" } | UsageError;
 
-interface Run<V> {
+interface Run<V> extends Omit<Invocation, "version"> {
   readonly kind: "run";
   readonly verb: V;
-  readonly dir: string;
-  readonly settings: Settings;
-  readonly switches: ReadonlySet<string>;
-  /** The values given to switches that take one. */
-  readonly values?: ReadonlyMap<string, readonly string[]>;
   /**
    * The refusal to print if `dir` does not exist, because it may be meant as a command; `null` where it may be created.
    */

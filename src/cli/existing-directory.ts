@@ -1,9 +1,7 @@
 import { basename, dirname, resolve } from "node:path";
 import { errorCode, systemFiles } from "../storage/file/disk/files.js";
 
-/**
- * Whether there is a directory at `path`; true as well where the system does not tell: whoever opens it finds out why.
- */
+/** Whether there is a directory at `path`; true as well where the system does not say: opening it will show why. */
 export async function isDirectory(path: string): Promise<boolean> {
   const files = systemFiles(false);
   const whole = resolve(path);

@@ -58,7 +58,7 @@ function flagOf(spec: OptionSpec): string {
   return `--${spec.flag} ${spec.placeholder ?? spec.choices?.join("|") ?? PLACEHOLDERS[spec.kind]}`;
 }
 
-/** The second column begins behind the longest flag. */
+/** The second column begins after the longest flag. */
 function columns(left: string, right: string): string {
   return `  ${left.padEnd(30)}${right}`;
 }

@@ -1,11 +1,11 @@
 import { resolve } from "node:path";
 import { systemClock } from "../ops/clock.js";
 import { createLog, oneLine } from "../ops/log.js";
-import { explainUnusable, type DataDirectory } from "../storage/file/directory/directory.js";
+import { explainUnusable } from "../storage/file/directory/directory.js";
 import { DirectoryError, lockDirectory } from "../storage/file/directory/lock.js";
 import { openOffline } from "../storage/file/offline/offline.js";
 import { repairDirectory, type RepairLine, type RepairSummary } from "../storage/file/offline/repair.js";
-import { EXIT, type Invocation, type Output, type Surroundings } from "./verb.js";
+import { EXIT, type Invocation, type Surroundings } from "./verb.js";
 
 /**
  * Says what is safe to do about a damaged directory, and with `--yes` does it: a line for each thing, then a summary.
@@ -17,13 +17,15 @@ export async function repair({ dir, switches, values }: Invocation, { stdout, st
   const force = switches.has("force-unlock");
   const apply = switches.has("yes");
   const asJson = switches.has("json");
-  const accepted = values?.get("accept-loss") ?? [];
+  const acceptLoss = values?.get("accept-loss") ?? [];
   const log = createLog({ level: "warn", format: "text", write: (line) => void stderr.write(`${line}\n`) });
   try {
     const directory = await openOffline(root, force);
     const unlock = apply ? await lockDirectory(directory.files, directory.layout.lock, { force, log }) : null;
     try {
-      const summary = await run(directory, { apply, accepted, log, stdout, asJson });
+      const say = (line: RepairLine): void => void stdout.write(`${asJson ? JSON.stringify(line) : lineOf(line)}\n`);
+      const nowMs = systemClock().nowMs();
+      const summary = await repairDirectory({ ...directory, apply, acceptLoss, nowMs, log, say });
       stdout.write(`${asJson ? JSON.stringify(summary) : summaryOf(summary, apply)}\n`);
       return summary.toDo + summary.left === 0 ? EXIT.done : EXIT.unusable;
     } finally {
@@ -35,19 +37,6 @@ export async function repair({ dir, switches, values }: Invocation, { stdout, st
     stderr.write(`streamdir: ${oneLine(error.message)}\n`);
     return EXIT.unusable;
   }
-}
-
-interface RunOptions {
-  readonly apply: boolean;
-  readonly accepted: readonly string[];
-  readonly log: ReturnType<typeof createLog>;
-  readonly stdout: Output;
-  readonly asJson: boolean;
-}
-
-function run(directory: DataDirectory, { apply, accepted, log, stdout, asJson }: RunOptions): Promise<RepairSummary> {
-  const say = (line: RepairLine): void => void stdout.write(`${asJson ? JSON.stringify(line) : lineOf(line)}\n`);
-  return repairDirectory({ ...directory, apply, acceptLoss: accepted, nowMs: systemClock().nowMs(), log, say });
 }
 
 function lineOf({ kind, stream, file, what }: RepairLine): string {

@@ -81,9 +81,9 @@ function linesTo(output: Output): (line: string) => void {
   return (line) => void output.write(`${line}\n`);
 }
 
+/** `report` ends the process; `reported` is the status that it ends with, `null` where there was no fault. */
 interface FaultExit {
   report(what: string, status: number, fault: string): void;
-  /** The status that the process ends with; `null` where there was no fault. */
   reported(): number | null;
 }
 
@@ -125,14 +125,11 @@ function listenForSurprises(surroundings: Surroundings, log: Log, fault: FaultEx
   };
 }
 
-interface StopRequest {
-  /** The first signal. */
-  readonly asked: Promise<StopSignal>;
-  /** Gives signals back to the platform. */
-  release(): void;
-}
-
-function listenForStop(surroundings: Surroundings, clock: Pick<Clock, "nowMs">): StopRequest {
+/** `asked` resolves to the first signal; `release` gives signals back to the platform. */
+function listenForStop(
+  surroundings: Surroundings,
+  clock: Pick<Clock, "nowMs">,
+): { readonly asked: Promise<StopSignal>; release(): void } {
   let firstAtMs: number | null = null;
   let ask: (signal: StopSignal) => void = () => {};
   const asked = new Promise<StopSignal>((resolve) => (ask = resolve));

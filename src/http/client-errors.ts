@@ -6,7 +6,7 @@ import { STREAM_METHODS } from "./encoding/cors.js";
 import { OwnResponse } from "./node/own-response.js";
 import { problem, type Problem, type ProblemCode } from "./encoding/problems.js";
 import type { Responder } from "./answer/respond.js";
-import type { StagedEnds } from "./node/staged-end.js";
+import type { StagedEnds } from "./staged-end.js";
 
 /** A request line longer than this is not searched for its method. */
 const MAX_REQUEST_LINE_BYTES = 8 * 1024;

@@ -1,43 +1,35 @@
 // The node:http server: limits, connections, and how they end.
 
-import { Server, type IncomingMessage, type ServerOptions, type ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import type { Clock } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
-import { answerUnderWay } from "./node/answer-under-way.js";
 import { ClientErrors } from "./client-errors.js";
 import { ConnectionGate, type ConnectionLimit } from "./bounds/connection-limit.js";
 import { STREAM_METHODS } from "./encoding/cors.js";
-import { DirectConnection, type Serve } from "./node/direct-connection.js";
-import { DirectRequest } from "./node/direct-request.js";
+import type { DirectRequest } from "./node/direct-request.js";
+import { PatientServer } from "./node/patient-server.js";
 import type { Arrival, Dispatcher } from "./dispatch.js";
 import { KEEP_ALIVE_SECONDS } from "./encoding/head.js";
-import { OwnResponse } from "./node/own-response.js";
 import { problem } from "./encoding/problems.js";
 import type { Responder } from "./answer/respond.js";
-import { StagedEnds } from "./node/staged-end.js";
+import { StagedEnds } from "./staged-end.js";
 
 /**
- * What a request may cost before it is understood, and how long a connection may wait for one. Times in milliseconds,
- * sizes in bytes.
+ * What a request may cost before it is understood, and how long a connection may wait for one: in every server, except
+ * in tests that shorten them. Times in milliseconds, sizes in bytes.
  */
-export interface RequestLimits {
-  readonly maxHeaderSize: number;
-  readonly headersTimeout: number;
-  readonly requestTimeout: number;
-  readonly keepAliveTimeout: number;
-  /** How often Node checks for requests that are too late. */
-  readonly connectionsCheckingInterval: number;
-}
-
-/** The limits of every server, except in tests that shorten them. */
-export const REQUEST_LIMITS: RequestLimits = {
+export const REQUEST_LIMITS = {
   maxHeaderSize: 16 * 1024,
   headersTimeout: 20_000,
   requestTimeout: 120_000,
   keepAliveTimeout: KEEP_ALIVE_SECONDS * 1000,
+  /** How often Node checks for requests that are too late. */
   connectionsCheckingInterval: 5_000,
 };
+
+/** Limits of this kind. */
+export type RequestLimits = Readonly<typeof REQUEST_LIMITS>;
 
 /** Connections that may wait to be accepted, as far as the kernel allows: thousands of readers come back at once. */
 const LISTEN_BACKLOG = 4096;
@@ -69,18 +61,18 @@ export class HttpServer {
     this.#clientErrors = new ClientErrors(responder, this.#ends, (socket) => this.#server.answerUnderWay(socket));
     // A missing Host is refused by the dispatcher, in words.
     const options = { ...limits, requireHostHeader: false, insecureHTTPParser: false };
-    const serve: Serve = (req, connection) => dispatcher.handleDirect(req, connection);
-    this.#server = new PatientServer(options, serve, (socket) => this.#endBehindLast(socket));
+    this.#server = new PatientServer(
+      options,
+      (req, connection) => dispatcher.handleDirect(req, connection),
+      (socket) => this.#endAfterLast(socket),
+    );
     // Past this count Node would silently drop headers; their size is bounded above.
     this.#server.maxHeadersCount = 0;
     this.#listenForRequests();
     this.#listenForFaults();
     const tooMany = problem("overloaded", { detail: "Too many connections are open." });
-    this.#gate = new ConnectionGate(this.#server, {
-      limit: connectionLimit,
-      refuse: (socket) => this.#clientErrors.close(socket, tooMany),
-      log,
-    });
+    const refuse = (socket: Socket): void => this.#clientErrors.close(socket, tooMany);
+    this.#gate = new ConnectionGate(this.#server, connectionLimit, log, refuse);
   }
 
   #listenForRequests(): void {
@@ -116,7 +108,7 @@ export class HttpServer {
     if (this.#ends.isDeaf(req.socket)) req.on("data", () => this.#ends.isDeaf(req.socket));
   }
 
-  #endBehindLast(socket: Socket): void {
+  #endAfterLast(socket: Socket): void {
     if (this.#clientErrors.isWaiting(socket)) return;
     // A stopping server does not wait for what its clients still send.
     if (this.#isStopping) return Socket.prototype.destroySoon.call(socket);
@@ -149,66 +141,5 @@ export class HttpServer {
   destroyConnections(): void {
     this.#server.closeAllConnections();
     this.#gate.destroyTurnedAway();
-  }
-}
-
-/**
- * Tracks which connections are idle. Node takes a connection for idle as soon as its answer has been submitted, and
- * cuts the answer off when the server is closed. Here it is idle once the answer is out, and before its first request.
- */
-class PatientServer extends Server<typeof DirectRequest, typeof OwnResponse<DirectRequest>> {
-  readonly #connections = new Map<Socket, DirectConnection | null>();
-
-  /** `endBehindLast` is called for a connection whose last answer is out. */
-  constructor(options: ServerOptions, serve: Serve, endBehindLast: (socket: Socket) => void) {
-    super({ ...options, IncomingMessage: DirectRequest, ServerResponse: OwnResponse });
-    // A client that has ended its side may wait for its answers: Node ends this side after the last of them.
-    Object.assign(this, { httpAllowHalfOpen: true });
-    const connections = this.#connections;
-    // One function of each kind for all connections.
-    function end(this: Socket): void {
-      endBehindLast(this);
-    }
-    function clientEnded(this: Socket): void {
-      // From here on Node must know of the requests that wait for an answer.
-      connections.get(this)?.handOver();
-      const answer = answerUnderWay(this);
-      if (answer instanceof OwnResponse) answer.onClientEnd?.();
-    }
-    function forget(this: Socket): void {
-      connections.get(this)?.closed();
-      connections.delete(this);
-    }
-    this.on("connection", (socket) => {
-      // What Node calls there would close it at once.
-      socket.destroySoon = end;
-      connections.set(socket, DirectConnection.open(socket, serve, this.keepAliveTimeout));
-      socket.on("close", forget);
-      // Before Node's own.
-      socket.prependListener("end", clientEnded);
-    });
-    this.on("timeout", (socket) => {
-      const connection = connections.get(socket);
-      if (connection) connection.timedOut();
-      else socket.destroy();
-    });
-  }
-
-  /**
-   * The answer that a connection is busy with, from the request's head until its last byte is out; `null` when there is
-   * none.
-   */
-  answerUnderWay(socket: Socket): ServerResponse | null {
-    this.#connections.get(socket)?.handOver();
-    return answerUnderWay(socket);
-  }
-
-  /** Called by `close`. */
-  override closeIdleConnections(): void {
-    for (const [socket, connection] of this.#connections) {
-      if (connection?.isBusy === true || answerUnderWay(socket) !== null) continue;
-      if (socket.writableLength > 0) socket.destroySoon();
-      else socket.destroy();
-    }
   }
 }

@@ -13,6 +13,8 @@ export type LogFields = Readonly<Record<string, string | number | boolean | null
 
 /** The log of a server. */
 export interface Log {
+  /** Whether it keeps debug messages. Without it there are none about single requests and batches. */
+  readonly isDebug?: boolean;
   debug(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;
   warn(message: string, fields?: LogFields): void;
@@ -45,7 +47,7 @@ export function createLog({ level, format, write, clock = systemClock() }: LogOp
       write(encode({ time: new Date(clock.nowMs()).toISOString(), level: severity, message, fields }));
     };
   };
-  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+  return { isDebug: level === "debug", debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
 }
 
 /** `text` with each character that breaks a line, moves a cursor or can't be seen written as `\uXXXX`. */

@@ -26,8 +26,7 @@ export class ReadFreshness {
    * The `Cache-Control` of a read. `remainingMs` is the stream's remaining lifetime in milliseconds, `null` when it has
    * no end: no cache serves the stream beyond it. Authenticated reads are private.
    */
-  cacheControl(options: { readonly authenticated: boolean; readonly remainingMs: number | null }): string {
-    const { authenticated, remainingMs } = options;
+  cacheControl(authenticated: boolean, remainingMs: number | null): string {
     if (remainingMs === null) return authenticated ? this.#private : this.#public;
     const remainingSeconds = Math.floor(remainingMs / 1000);
     return remainingSeconds <= 0 ? NO_STORE : this.#within(authenticated ? "private" : "public", remainingSeconds);

@@ -1,11 +1,11 @@
 import type { AppendRecord, Position, ProducerMark, ProducerStamp, StreamState } from "./storage.js";
 
-/** Most producers that one stream remembers; one more pushes out the least recently active. */
+/** The most producers that one stream remembers; one more replaces the least recently active. */
 export const MAX_PRODUCERS = 4096;
 
 /**
- * A stream's state as records make it. Applying the same records in the same order gives the same state, in normal
- * running, in what is reserved ahead of the disk, and in recovery.
+ * A stream's state, built from its records. The same records in the same order always give the same state, while the
+ * server runs and in recovery.
  */
 export class MutableState implements StreamState {
   tail: Position;
@@ -16,12 +16,12 @@ export class MutableState implements StreamState {
   producers: Map<string, ProducerMark> | null = null;
   touchedAtMs = 0;
 
-  /** Before any record; a fork begins where its source's bytes end for it. */
+  /** The state before any record. A fork begins at its point, where the bytes that it shares end. */
   constructor(tail: Position = 0) {
     this.tail = tail;
   }
 
-  /** Applies `record` to the state; `length` is its payload's length, also where the payload itself is elsewhere. */
+  /** Applies `record`; `length` is the length of its payload, which itself is not needed. */
   apply(record: Omit<AppendRecord, "payload">, length: number): void {
     this.tail += length;
     if (record.seq !== null) this.lastSeq = record.seq;
@@ -49,8 +49,8 @@ export class MutableState implements StreamState {
 
   #mark(stamp: ProducerStamp, atMs: number): void {
     const producers = (this.producers ??= new Map());
-    // Deleting first moves the producer to the end: the map's order is the order of activity. One alone is there
-    // already.
+    // Deleting first moves the producer to the end: the map is in the order of activity. A single producer needs no
+    // move.
     if (producers.size > 1) producers.delete(stamp.id);
     producers.set(stamp.id, { epoch: stamp.epoch, seq: stamp.seq, atMs });
     if (producers.size <= MAX_PRODUCERS) return;

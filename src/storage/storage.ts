@@ -1,6 +1,6 @@
 /**
- * What the stream layer asks of any storage engine. An engine knows positions, bytes and the small state that must be
- * durable together with them; it knows no HTTP and decides no protocol rule.
+ * The interface between the stream layer and a storage engine. An engine knows positions, bytes, and the small state
+ * that must be durable together with them. It knows no HTTP and decides no protocol rule.
  */
 
 /** A byte's place in a stream, counted from 0 at creation. At most 2^53 - 1. */
@@ -9,10 +9,10 @@ export type Position = number;
 /** A value now or a little later: reads that memory can answer do not wait. */
 export type MaybePromise<T> = T | Promise<T>;
 
-/** Gets memory for `bytes` bytes, with anything in it. */
+/** Allocates memory for `bytes` bytes; its contents may be anything. */
 export type Allocate = (bytes: number) => Buffer;
 
-/** From where a stream was forked. */
+/** The place where a stream was forked from another. */
 export interface ForkOrigin {
   /** The source's name and the id of its incarnation. */
   readonly name: string;
@@ -21,12 +21,14 @@ export interface ForkOrigin {
   readonly point: Position;
   /** Where the source's earliest retained byte was, and where the segment of the byte before it began. */
   readonly earliest: { readonly position: Position; readonly segmentStart: Position };
-  /** How the point was asked for: an offset token (`null` for the tail), and so many bytes or messages behind it. */
+  /**
+   * How the point was requested: an offset token (`null` for the tail), and the number of bytes or messages after it.
+   */
   readonly offset: string | null;
   readonly subOffset: number;
 }
 
-/** What is fixed when a stream is created. Times in milliseconds since 1970 UTC. */
+/** The configuration of a stream, fixed at its creation. Times in milliseconds since 1970 UTC. */
 export interface StreamConfig {
   readonly contentType: string;
   readonly createdAtMs: number;
@@ -50,26 +52,28 @@ export interface ProducerMark {
   readonly atMs: number;
 }
 
-/** What appends change. An engine makes it durable together with the bytes. */
+/** The state of a stream that appends change. An engine makes it durable together with the bytes. */
 export interface StreamState {
   readonly tail: Position;
   readonly closed: boolean;
-  /** `null` while it is open, and where nobody knows: a repair closes what it can't know all of. */
+  /** `null` while it is open, and where the time is unknown, as after a repair closed the stream. */
   readonly closedAtMs: number | null;
   /** The producer's append that closed the stream, if one did. */
   readonly closedBy: ProducerStamp | null;
   readonly lastSeq: string | null;
   /** By producer id, least recently active first; `null` until the first one. */
   readonly producers: ReadonlyMap<string, ProducerMark> | null;
-  /** When the stream was last written or, as far as the engine was told, read. */
+  /** When the stream was last appended to, or read as far as `touch` noted it. */
   readonly touchedAtMs: number;
 }
 
 /** One change of a stream: bytes, closure, producer and sequence become durable together or not at all. */
 export interface AppendRecord {
-  /** The bytes as they are served; empty when nothing is appended. The engine keeps them: never write to them again. */
+  /**
+   * The bytes as they are served; empty when nothing is appended. The engine keeps them, so never write to them again.
+   */
   readonly payload: Buffer;
-  /** How many messages the payload is: 1 in a stream of bytes, and where there is none. */
+  /** How many messages the payload holds: 1 in a stream of bytes, and where it is empty. */
   readonly messages: number;
   readonly closes: boolean;
   readonly producer: ProducerStamp | null;
@@ -78,16 +82,16 @@ export interface AppendRecord {
 }
 
 /**
- * How a change ended: `durable`; or not there at all, because too much is open (`overloaded`), the disk is full
+ * How a change ended: `durable`, or without any effect because too many files are open (`overloaded`), the disk is full
  * (`storage-full`), the engine has stopped accepting writes (`storage-unavailable`) or the stream's files can't be
  * written (`stream-damaged`).
  */
 export type Settlement = "durable" | "overloaded" | "storage-full" | "storage-unavailable" | "stream-damaged";
 
-/** Why the engine does not take a change now. `overloaded`: too much waits for the disk already. */
+/** Why the engine does not accept a change now. `overloaded`: too much is waiting for the disk already. */
 export type Rejection = "overloaded" | "storage-full" | "storage-unavailable" | "stream-damaged" | "tail-moved";
 
-/** Told of every advance of a stream's durable state, whoever caused it, in order. */
+/** Observes every advance of a stream's durable state, in order. */
 export interface StreamObserver {
   /** `from..to` became durable (equal when only the state changed); `closed` is the state after it. */
   advanced(from: Position, to: Position, closed: boolean): void;
@@ -97,7 +101,7 @@ export interface StreamObserver {
   deleted(): void;
 }
 
-/** What would go first when the beginning of a stream is dropped. */
+/** The part of a stream that retention drops first. */
 export interface OldestPart {
   /** Where it ends. */
   readonly end: Position;
@@ -105,26 +109,29 @@ export interface OldestPart {
   readonly newestAtMs: number;
 }
 
-/** What became of a stream: `kept` is deleted, but forks still need its bytes; `gone` has none any more. */
+/**
+ * Whether a stream lives. A `kept` stream is deleted, but its forks still need its bytes; a `gone` one has no bytes any
+ * more.
+ */
 export type Standing = "live" | "kept" | "gone";
 
-/** A stream that the engine holds in memory. All of it shows only what is durable. */
+/** A stream that the engine holds in memory. It shows only what is durable. */
 export interface StoredStream {
   /** Unique to this incarnation of the name; letters and digits. */
   readonly id: string;
   readonly name: string;
   readonly config: StreamConfig;
   readonly state: StreamState;
-  /** Where the earliest retained byte is. */
+  /** The position of the earliest retained byte. */
   readonly earliest: Position;
   /** `null` when nothing is retained. */
   readonly oldest: OldestPart | null;
   /** Whether the creation is durable yet. */
   readonly created: boolean;
   readonly standing: Standing;
-  /** Streams that were forked from it and are not gone, and those on their way. */
+  /** How many forks it has that are not gone, with those that are being created. */
   readonly forkCount: number;
-  /** How many streams stand between it and one that was not forked. */
+  /** The length of its chain of sources: 0 for a stream that was not forked. */
   readonly forkDepth: number;
   observer: StreamObserver | null;
   /** Start of the segment that holds the byte before `position`: the first part of its offset token. */
@@ -149,19 +156,19 @@ export interface ListedStream {
   readonly oldest: OldestPart | null;
 }
 
-/** Where a stream can be read again behind what is damaged; its tail, where nothing follows yet. */
+/** The first position after damage where a stream can be read again; its tail, where nothing follows yet. */
 export interface ReadablePlace {
   readonly stream: StoredStream;
   readonly position: Position;
 }
 
-/** A stream's files are not what was written: what they hold is never served. The engine has logged it. */
+/** Thrown where a stream's files are damaged. Damaged bytes are never served, and the engine has logged the place. */
 export class DamagedStreamError extends Error {
   override readonly name = "DamagedStreamError";
   readonly stream: string;
   readonly file: string;
   readonly problem: string;
-  /** The first byte of the file that may be meant, `null` where it is about the whole file. */
+  /** The first byte of the file that may be damaged; `null` where the whole file is. */
   readonly offset: number | null;
   /** `null` where nothing of the stream can be read. */
   readonly readable: ReadablePlace | null;
@@ -182,12 +189,12 @@ export class DamagedStreamError extends Error {
   }
 }
 
-/** The stream was deleted while it was read: what its reader had left to read is gone. */
+/** Thrown where a stream was deleted while it was read: the rest is gone. */
 export class DeletedStreamError extends Error {
   override readonly name = "DeletedStreamError";
 }
 
-/** What was to be read is before the earliest retained byte: retention has dropped it. */
+/** Thrown where the bytes to read are before the earliest retained byte: retention has dropped them. */
 export class TrimmedStreamError extends Error {
   override readonly name = "TrimmedStreamError";
   readonly stream: StoredStream;
@@ -198,30 +205,34 @@ export class TrimmedStreamError extends Error {
   }
 }
 
-/** Something can't be read now, because too many files are open or it changes too fast; a little later it can. */
+/**
+ * Thrown where a read can't be done now, because too many files are open or the stream is trimmed too fast. A retry
+ * succeeds a little later.
+ */
 export class StorageBusyError extends Error {
   override readonly name = "StorageBusyError";
 }
 
-/** Whether the engine takes writes; `reason` says why not. */
+/** Whether the engine accepts writes; `reason` says why not. */
 export interface StorageHealth {
   readonly writable: boolean;
   readonly reason: string | null;
-  /** Streams in which damage was found since the start, and that were not deleted; of very many, those found last. */
+  /**
+   * How many streams were found damaged since the start and have not been deleted. If there are very many, only those
+   * found last count.
+   */
   readonly damagedStreams: number;
 }
 
-/**
- * The engine. Methods that return nothing report through `settle`, in the order in which they were called per stream.
- */
+/** A storage engine. Changes report through `settle`, for each stream in the order in which they were submitted. */
 export interface Storage {
-  /** Whether it can be told at once that there is no stream of this name; false also where `load` has to look. */
+  /** Whether it is certain, without the disk, that no stream has this name; false also where `load` has to look. */
   lacks(name: string): boolean;
   /** The stream of this name, or `null`. Throws {@link DamagedStreamError}. */
   load(name: string): Promise<StoredStream | null>;
   /**
-   * Makes a stream. The name must be free: `load` has found nothing, or the deletion of what had it is durable; throws
-   * where it is not. The source of a fork is a live stream that was loaded; the fork and the source's knowledge of it
+   * Creates a stream. The name must be free: `load` found nothing, or the deletion of its last stream is durable.
+   * Throws where it is not. The source of a fork must be live and loaded; the fork, and the entry for it in its source,
    * become durable together.
    */
   create(
@@ -230,7 +241,7 @@ export interface Storage {
     initial: AppendRecord,
     settle: (how: Settlement) => void,
   ): StoredStream | Rejection;
-  /** Appends `record` if the stream's tail, with all that was handed in before, is `expectedTail`. */
+  /** Appends `record` if the stream's tail, after everything submitted before, is `expectedTail`. */
   append(
     stream: StoredStream,
     record: AppendRecord,
@@ -238,44 +249,41 @@ export interface Storage {
     settle: (how: Settlement) => void,
   ): Rejection | null;
   /**
-   * Calls `settle` when all that was handed in for the stream before is settled; as a failure where that leaves the
-   * stream with another tail than `expectedTail`, on which the caller has decided.
+   * Calls `settle` when everything submitted for the stream before has settled; with a failure where the tail is then
+   * not `expectedTail`, on which the caller's decision was based.
    */
   barrier(stream: StoredStream, settle: (how: Settlement) => void, expectedTail?: Position): void;
-  /** Notes a read, so that a sliding lifetime survives a restart. False when it is not taken now. */
+  /** Notes a read, so that a sliding TTL survives a restart. False when the engine does not accept the note now. */
   touch(stream: StoredStream, atMs: number): boolean;
   /**
-   * Deletes a stream; the name is free when this is durable. One with forks is `kept` until the last is gone, and then
-   * goes by itself.
+   * Deletes a stream; the name is free when this is durable. A stream with forks is `kept` until the last fork is gone,
+   * and is then removed by the engine.
    */
   delete(stream: StoredStream, settle: (how: Settlement) => void): Rejection | null;
-  /** Deletes a stream that `load` can't give out because it is damaged; the name is free when this is durable. */
+  /** Deletes a stream that can't be loaded because it is damaged; the name is free when this is durable. */
   deleteDamaged(name: string): Promise<Settlement | Rejection>;
-  /**
-   * Drops whole segments that end at or before `before`, oldest first; later, when it is not taken now. Nothing goes
-   * that a fork needs.
-   */
+  /** Drops whole segments that end at or before `before`, oldest first, now or later. Keeps what a fork needs. */
   trim(stream: StoredStream, before: Position): void;
   /**
-   * Durable bytes from `from` on: at least one, at most `maxBytes`, fewer where that is cheaper; what ends early ends
-   * where an append ended. `from` is below the tail. Throws {@link DamagedStreamError},
-   * {@link DeletedStreamError}, {@link TrimmedStreamError} and {@link StorageBusyError}. What has to come from the disk
-   * comes to memory from `allocate`, which the engine does not keep.
+   * Reads durable bytes from `from` on, which must be below the tail: at least one, at most `maxBytes`, fewer where
+   * that is cheaper. A shorter read ends where an append ended. Throws {@link DamagedStreamError}, {@link
+   * DeletedStreamError}, {@link TrimmedStreamError} and {@link StorageBusyError}. Bytes from the disk are read into
+   * memory from `allocate`, which the engine does not keep.
    */
   read(stream: StoredStream, from: Position, maxBytes: number, allocate?: Allocate): MaybePromise<Buffer>;
   /**
-   * Where a read from `from` of about `maxBytes` ends that is not to cut an append in two: at the last end of an append
-   * that it reaches, or at the first behind `from` where that is farther. `null` where no more is known than that it
-   * does not reach the tail. `from + maxBytes` is before the tail. Throws what `read` throws.
+   * Where a read of about `maxBytes` from `from` should end, so that it cuts no append in two: at the last end of an
+   * append within `maxBytes`, or else at the first one after `from`. `null` where the engine knows only that this is
+   * before the tail. `from + maxBytes` must be before the tail. Throws what `read` throws.
    */
   endOfRead(stream: StoredStream, from: Position, maxBytes: number): MaybePromise<Position | null>;
-  /** Every stream that was not deleted, in no order, slowly enough to disturb nobody. */
+  /** Lists every stream that was not deleted, in no particular order, slowly enough not to disturb requests. */
   list(): AsyncIterable<ListedStream>;
-  /** Makes all that is durable in the stream permanent in its own files, so that it can be released. */
+  /** Writes everything durable of the stream to its own files, so that it can be released. */
   persist(stream: StoredStream): Promise<void>;
-  /** Lets go of a stream from memory at once; false when it holds something that `persist` has not written. */
+  /** Removes a stream from memory; false when it holds something that `persist` has not written. */
   release(stream: StoredStream): boolean;
   health(): StorageHealth;
-  /** Makes everything permanent and gives the directory back. */
+  /** Writes everything to the streams' own files and releases the directory. */
   close(): Promise<void>;
 }

@@ -8,9 +8,9 @@ import type { Registry } from "./registry.js";
 import { Stream } from "./loaded/stream.js";
 
 /**
- * Why an append is refused for what its head says: what it would be told now if its body were there. `null` when that
- * takes the body; then all is decided when it is there, for the stream may have changed. Without `hasData` nobody knows
- * yet whether the body will be empty. Throws as `Registry.find`.
+ * Why an append is refused for its head alone, before its body has arrived; `null` when the answer depends on the body.
+ * In that case everything is decided again with the body, because the stream may have changed. Without `hasData` the
+ * body may turn out to be empty. Throws what `Registry.find` throws.
  */
 export function refusalOfAppend(
   registry: Registry,
@@ -24,7 +24,7 @@ export function refusalOfAppend(
   });
 }
 
-/** The same for a create: no body is needed to tell what has the name, and whether the source can be forked. */
+/** Why a create is refused for its head alone: because of what has the name, or because its source can't be forked. */
 export async function refusalOfCreate(registry: Registry, name: string, head: CreateHead): Promise<Refused | null> {
   const found = await registry.find(name);
   if (found instanceof Stream) {

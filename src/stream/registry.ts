@@ -25,7 +25,7 @@ import { KEEP_ALL, RetentionTimer, type RetentionLimits } from "./loaded/retenti
 import { refuseRejected, Stream, type StreamContext } from "./loaded/stream.js";
 import { Sweep } from "./sweep.js";
 
-/** How streams live, and how many of them in memory. */
+/** The options of a registry. */
 export interface RegistryOptions extends LoadedStreamsOptions {
   readonly ttlMode: TtlMode;
   /** How much of each stream is kept; all of it when absent. */
@@ -33,7 +33,8 @@ export interface RegistryOptions extends LoadedStreamsOptions {
 }
 
 /**
- * The streams by name. It loads them on first use, and is where a name changes hands: creation, deletion and expiry.
+ * Finds, creates and deletes streams by name. It loads a stream on first use, and decides when a name changes hands: at
+ * creation, deletion and expiry.
  */
 export class Registry {
   readonly #context: StreamContext;
@@ -56,15 +57,15 @@ export class Registry {
     };
     this.#retentionTimer = new RetentionTimer(clock, retention, () => this.#trimAged());
     this.#expiries = new ExpiryQueue(clock, (stream) => this.#expire(stream));
-    this.#sweep = new Sweep({ storage, clock, log, ttlMode, retention, look: (name) => this.#look(name) });
+    this.#sweep = new Sweep(this.#context, log, (name) => this.#look(name));
   }
 
-  /** Streams in memory. */
+  /** How many streams are in memory. */
   get loadedCount(): number {
     return this.#streams.size;
   }
 
-  /** Producers that the streams in memory remember. */
+  /** How many producers the streams in memory remember. */
   get producerCount(): number {
     return this.#streams.producers.count;
   }
@@ -88,9 +89,7 @@ export class Registry {
     this.#retentionTimer.stop();
   }
 
-  /**
-   * The stream as readers see it, or why there is none. A created or deleted one is waited for until that is durable.
-   */
+  /** The stream as readers see it, or why there is none. Waits until a creation or deletion under way is durable. */
   find(name: string): MaybePromise<Stream | Refused> {
     const stream = this.#streams.get(name);
     if (stream === null) return this.#findOnDisk(name);
@@ -141,9 +140,9 @@ export class Registry {
   }
 
   /**
-   * Goes on when the deletion of a stream is settled: with why its name has nothing to change, or `null` when it is the
-   * next stream's by then. All who wait go on at once, in the order in which they came: the first creation makes the
-   * next stream.
+   * Calls `next` when the deletion of a stream has settled: with the reason why the name has no stream to change, or
+   * with `null` when the name has a new stream. All waiting requests continue in the order in which they came, so the
+   * first creation makes the new stream.
    */
   #afterDeletion<T>(stream: Stream, next: (refused: Refused | null) => MaybePromise<T>): Promise<T> {
     return stream.deletion.then((refused) => {
@@ -153,12 +152,12 @@ export class Registry {
     });
   }
 
-  /** Creates the stream of this name, or finds it there as asked for (docs/api.md, Create a stream). */
+  /** Creates the stream of this name, or finds one with the same configuration (docs/api.md, Create a stream). */
   create(name: string, command: CreateCommand): Promise<CreateOutcome> {
     return this.#create(name, command, null);
   }
 
-  /** `base` is the place that was found for a fork. */
+  /** `base` is the place of a fork, once it has been found. */
   async #create(name: string, command: CreateCommand, base: ForkBase<Stream> | null): Promise<CreateOutcome> {
     let stream = this.#streams.get(name);
     while (stream === null) {
@@ -206,7 +205,7 @@ export class Registry {
         forkedFrom: null,
       });
     }
-    // The source may have gone, or dropped its beginning, while its place, or what has the name, was looked for.
+    // The source may have been deleted, or trimmed, while the place was searched for or a deletion was waited for.
     const isThere =
       base !== null &&
       base.source.phase === "live" &&
@@ -268,7 +267,7 @@ export class Registry {
   async delete(name: string): Promise<DeleteOutcome> {
     let stream = this.#streams.get(name);
     try {
-      // One that is found is deleted at once: what was asked of the name later comes later.
+      // A stream in memory is deleted at once, so that later requests for the name see the deletion.
       while (stream === null) {
         const loaded = await this.#load(name, true);
         if (isRefused(loaded)) return loaded;
@@ -276,7 +275,7 @@ export class Registry {
         if (loaded === null && stream === null) return NOT_FOUND;
       }
     } catch (error) {
-      // One that is damaged can't be loaded, but it can be got rid of.
+      // A damaged stream can't be loaded, but it can be deleted.
       if (!(error instanceof DamagedStreamError)) throw error;
       const how = await this.#context.storage.deleteDamaged(name);
       return how === "durable" ? { kind: "deleted" } : refuseRejected(how);
@@ -286,7 +285,7 @@ export class Registry {
     return current instanceof Stream ? ((await this.#remove(current)) ?? { kind: "deleted" }) : current;
   }
 
-  /** Submits the deletion of a stream; returns how it ends: with `null` when it is durable, else with why it failed. */
+  /** Submits the deletion of a stream. Resolves to `null` when it is durable, else to why it failed. */
   #remove(stream: Stream): Promise<Refused | null> {
     const hasForks = stream.stored.forkCount > 0;
     stream.deletion = new Promise((resolve) => {
@@ -308,14 +307,14 @@ export class Registry {
     stream.deleted();
   }
 
-  /** It lives on, unless its creation failed before that. */
+  /** The deletion failed: the stream lives on, unless its creation has failed too. */
   #notRemoved(stream: Stream): void {
     if (stream.phase === "gone") return;
     stream.phase = "live";
     this.#expiries.add(stream);
   }
 
-  /** Its time is over: gone for everybody at once, and from disk as soon as that is durable. */
+  /** Deletes a stream whose time is over. Readers no longer find it from now on. */
   #expire(stream: Stream): void {
     if (!stream.isCurrent) return;
     void this.#remove(stream);
@@ -324,8 +323,8 @@ export class Registry {
   }
 
   /**
-   * The stream of this name, brought into memory; `null` when there is none, or when it is there meanwhile. One that is
-   * to go needs no room.
+   * Loads the stream of this name; `null` when there is none, or when it was loaded meanwhile. A stream that is loaded
+   * to be deleted needs no room.
    */
   #load(name: string, isToGo = false): MaybePromise<Stream | Refused | null> {
     const underway = this.#loading.get(name);
@@ -342,7 +341,7 @@ export class Registry {
     if (stored === null || this.#streams.get(name) !== null) return null;
     this.#streams.hasRoomForStream();
     const hasRoom = isToGo || this.#streams.hasRoomForProducers(stored.state.producers?.size ?? 0);
-    // What storage has to keep in memory anyhow may be used as well.
+    // If storage has to keep it in memory anyway, it may as well be used.
     if (!hasRoom && storage.release(stored)) return TOO_MANY_PRODUCERS;
     const stream = new Stream(this.#context, stored, null);
     this.#streams.add(stream);
@@ -350,13 +349,13 @@ export class Registry {
     return stream;
   }
 
-  /** Finding a stream that has expired expires it. */
+  /** Finds a stream, which expires it if its time is over, and trims it. */
   async #look(name: string): Promise<void> {
     try {
       const found = await this.find(name);
       if (found instanceof Stream) found.trimExcess();
     } catch (error) {
-      // That is none of the search's business: the engine has told of it.
+      // The engine has logged the damage; the sweep goes on.
       if (!(error instanceof DamagedStreamError)) throw error;
     }
   }

@@ -1,35 +1,32 @@
-import type { Clock, Timer } from "../ops/clock.js";
+import type { Timer } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
-import type { ListedStream, MaybePromise, Storage } from "../storage/storage.js";
-import { deadlineOf, TOUCH_INTERVAL_MS, type TtlMode } from "./rules/expiry.js";
-import { isExcess, type RetentionLimits } from "./loaded/retention.js";
+import type { ListedStream, MaybePromise } from "../storage/storage.js";
+import type { StreamContext } from "./loaded/stream.js";
+import { deadlineOf, TOUCH_INTERVAL_MS } from "./rules/expiry.js";
+import { isExcess } from "./loaded/retention.js";
 
-/** What a sweep needs. */
-export interface SweepOptions {
-  readonly storage: Storage;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly ttlMode: TtlMode;
-  readonly retention: RetentionLimits;
-  /** Looks at a stream that has expired, or of which more is kept than should be: finding it is enough. */
-  readonly look: (name: string) => MaybePromise<void>;
-}
+type SweepContext = Pick<StreamContext, "storage" | "clock" | "ttlMode" | "retention">;
 
-/** Between the end of one sweep and the next. */
+/** The pause between the end of one sweep and the next. */
 const PAUSE_MS = 60_000;
 
-/** Looks through all streams on disk for what has expired or is no longer kept: nobody may ever ask for it again. */
+/** Searches the streams on disk for expired and excess data, because nobody may ever ask for those streams again. */
 export class Sweep {
-  readonly #options: SweepOptions;
+  readonly #context: SweepContext;
+  readonly #log: Log;
+  readonly #look: (name: string) => MaybePromise<void>;
   #timer: Timer | null = null;
   #stopped = false;
 
-  constructor(options: SweepOptions) {
-    this.#options = options;
+  /** `look` finds a stream that has expired or holds more than retention keeps: finding it is enough. */
+  constructor(context: SweepContext, log: Log, look: (name: string) => MaybePromise<void>) {
+    this.#context = context;
+    this.#log = log;
+    this.#look = look;
   }
 
   start(): void {
-    this.#timer = this.#options.clock.after(0, () => void this.#run());
+    this.#timer = this.#context.clock.after(0, () => void this.#run());
   }
 
   stop(): void {
@@ -38,20 +35,20 @@ export class Sweep {
   }
 
   async #run(): Promise<void> {
-    const { storage, clock, log, look } = this.#options;
+    const { storage, clock } = this.#context;
     try {
       for await (const listed of storage.list()) {
         if (this.#stopped) return;
-        if (this.#isDue(listed)) await look(listed.name);
+        if (this.#isDue(listed)) await this.#look(listed.name);
       }
     } catch (fault) {
-      log.error("the search for what has expired was cut short", { fault: String(fault) });
+      this.#log.error("the search for what has expired was cut short", { fault: String(fault) });
     }
     if (!this.#stopped) this.#timer = clock.after(PAUSE_MS, () => void this.#run());
   }
 
   #isDue({ config, touchedAtMs, oldest, tail }: ListedStream): boolean {
-    const { clock, ttlMode, retention } = this.#options;
+    const { clock, ttlMode, retention } = this.#context;
     const nowMs = clock.nowMs();
     return (
       deadlineOf(config, touchedAtMs + TOUCH_INTERVAL_MS, ttlMode) <= nowMs || isExcess(oldest, tail, retention, nowMs)

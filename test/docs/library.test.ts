@@ -86,3 +86,8 @@ test("a wrong start is refused with a code of the page", async () => {
   for (const code of ["invalid-option", "directory-unusable", "port-unusable"])
     assert.match(PAGE.text, new RegExp(`^\\| \`${code}\``, "m"));
 });
+
+test("the diagnostics example prints the batch of its create", async (context) => {
+  const printed = await runExample(context, PAGE.onlyBlock("Diagnostics"), { at: "await server.close", before: "" });
+  assert.match(printed, /^batch 1 true true$/m);
+});

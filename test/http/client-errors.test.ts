@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { ClientErrors } from "../../src/http/client-errors.js";
-import { StagedEnds } from "../../src/http/node/staged-end.js";
+import { StagedEnds } from "../../src/http/staged-end.js";
 import { httpParts } from "../helpers/http-parts.js";
 import { REQUEST_PATHS, takePath } from "../helpers/request-paths.js";
 import { socketPair } from "../helpers/socket-pair.js";

@@ -45,7 +45,8 @@ class BodyServer {
         this.taken.push(Buffer.isBuffer(body) ? body.length : 0);
         responder.send(exchange, 204, [], null);
       };
-      void receiveBody(bodyContext, exchange, { isJson: false, refusal: () => null, use });
+      const head = { contentType: null };
+      void receiveBody({ context: bodyContext, exchange, name: "a", head, isJson: false, refusal: () => null, use });
     });
   }
 

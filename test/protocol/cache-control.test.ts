@@ -7,8 +7,8 @@ const MINUTE_MS = 60_000;
 function assertTable(maxAgeMs: number, table: readonly (readonly [remainingMs: number | null, value: string])[]): void {
   const freshness = new ReadFreshness(maxAgeMs);
   for (const [remainingMs, value] of table) {
-    assert.equal(freshness.cacheControl({ authenticated: false, remainingMs }), value);
-    assert.equal(freshness.cacheControl({ authenticated: true, remainingMs }), value.replace("public", "private"));
+    assert.equal(freshness.cacheControl(false, remainingMs), value);
+    assert.equal(freshness.cacheControl(true, remainingMs), value.replace("public", "private"));
   }
 }
 

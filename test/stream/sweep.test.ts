@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { ListedStream, Storage } from "../../src/storage/storage.js";
 import { KEEP_ALL } from "../../src/stream/loaded/retention.js";
-import { Sweep, type SweepOptions } from "../../src/stream/sweep.js";
+import type { StreamContext } from "../../src/stream/loaded/stream.js";
+import { Sweep } from "../../src/stream/sweep.js";
 import { configOf, keptLog } from "../helpers/engine.js";
 import { ManualClock } from "../helpers/manual-clock.js";
 
@@ -17,20 +18,13 @@ function listed(name: string, more: Partial<ListedStream> = {}): ListedStream {
   return { name, config: configOf(), touchedAtMs: 0, tail: 100, oldest: { end: 50, newestAtMs: 0 }, ...more };
 }
 
-function sweepOver(list: () => AsyncIterable<ListedStream>, more: Partial<SweepOptions> = {}): Swept {
+function sweepOver(list: () => AsyncIterable<ListedStream>, more: Partial<Pick<StreamContext, "ttlMode" | "retention">> = {}): Swept {
   const clock = new ManualClock(100_000);
   const { log, lines } = keptLog();
   const looked: string[] = [];
   const storage = { list } as Storage; // a sweep only lists
-  const sweep = new Sweep({
-    storage,
-    clock,
-    log,
-    ttlMode: "sliding",
-    retention: KEEP_ALL,
-    look: (name) => void looked.push(name),
-    ...more,
-  });
+  const context = { storage, clock, ttlMode: "sliding" as const, retention: KEEP_ALL, ...more };
+  const sweep = new Sweep(context, log, (name) => void looked.push(name));
   return { sweep, clock, looked, lines };
 }
 

@@ -4,7 +4,6 @@ import { sources, type Check, type Offence, type Tree, type TreeFile } from "./t
 /** Files of src that are tested elsewhere than in the test of their name, and where. */
 export const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
   "src/storage/file/disk/file-errors.ts": "test/storage/file/disk/files.test.ts has the errors of real calls",
-  "src/stream/loaded/chunk.ts": "test/stream/loaded/stream.test.ts reads the chunks of streams",
   "src/storage/file/segments/index-writer.ts": "test/storage/file/segments/segment-writer.test.ts has it write beside the segments",
   "src/storage/file/segments/stream-files.ts": "test/helpers/file-rooms.ts makes them for every test of a room",
   "src/storage/storage.ts": "the interface: test/contract/ is its test, for every engine",

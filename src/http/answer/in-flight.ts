@@ -1,7 +1,10 @@
 import type { Exchange } from "../exchange/exchange.js";
+import type { RequestLog } from "./request-log.js";
 
 /** The requests that have no answer yet. */
 export class InFlight {
+  /** Logs what becomes of them; `null` when nobody wants to know. */
+  readonly requestLog: RequestLog | null;
   /**
    * Each knows its slot. A Set would do, but V8 keeps its outgrown tables linked: with a request added and deleted all
    * the time, one old table holds every later request until the next full collection.
@@ -9,6 +12,10 @@ export class InFlight {
   readonly #exchanges: Exchange[] = [];
   #closing = false;
   #onEmpty: (() => void) | null = null;
+
+  constructor(requestLog: RequestLog | null = null) {
+    this.requestLog = requestLog;
+  }
 
   /** Requests without an answer. */
   get size(): number {
@@ -23,6 +30,7 @@ export class InFlight {
   /** Adds a request. */
   begin(exchange: Exchange): void {
     exchange.slot = this.#exchanges.push(exchange) - 1;
+    this.requestLog?.begin(exchange);
   }
 
   /** Removes a request that has its answer, or whose client has gone. A second call does nothing. */
@@ -30,6 +38,7 @@ export class InFlight {
     if (exchange.slot < 0) return;
     this.#vacate(exchange.slot);
     exchange.slot = -1;
+    this.requestLog?.end(exchange);
     exchange.body?.release();
     exchange.body = null;
     if (this.#exchanges.length === 0) this.#onEmpty?.();

@@ -68,6 +68,7 @@ export class Responder {
         problem("overloaded", { detail: "Too many bytes of answers wait for their readers." }),
       );
     }
+    this.#inFlight.requestLog?.note(exchange, status, null);
     this.#inFlight.end(exchange);
     if (exchange.isGone) return;
     exchange.decide();
@@ -155,6 +156,7 @@ export class Responder {
   /** Answers with a problem document. */
   refuse(exchange: Exchange, refusal: Problem): void {
     const { status } = PROBLEMS[refusal.code];
+    this.#inFlight.requestLog?.note(exchange, status, refusal.code);
     const headers = problemHeaders(refusal);
     const body = problemBody(refusal);
     // A client that waits for `100 Continue` may send its body all the same.
@@ -184,18 +186,20 @@ export class Responder {
     this.send(exchange, 204, PREFLIGHT_HEADERS, null);
   }
 
-  /** Tells a client that waits for it to send its body. */
+  /** Asks a client that waits for `100 Continue` to send its body. */
   sendContinue(exchange: Exchange): void {
     exchange.awaitsContinue = false;
     exchange.res.writeContinue();
   }
 
-  /** Begins an answer that lasts as long as its connection: bytes written after it are sent unchanged. */
+  /** Begins an answer that ends with its connection: bytes written after it are sent unchanged. */
   beginEndless(exchange: Exchange, headers: readonly string[]): void {
     const { res } = exchange;
     // Framed in chunks, a buffer could not be the same for all readers.
     res.removeHeader("Transfer-Encoding");
     this.#begin(exchange, 200, headers, null, true);
+    this.#inFlight.requestLog?.note(exchange, 200, null);
+    this.#inFlight.requestLog?.liveReadBegins(exchange);
   }
 
   /** A complete answer for a connection without a valid request. */

@@ -55,12 +55,8 @@ export class BodyMemory {
 
   constructor({ maxSmallBytes, maxLargeBytes, maxBodyBytes, clock }: BodyMemoryOptions) {
     this.#clock = clock;
-    this.#small = new SharedRoom({ maxBytes: maxSmallBytes, minShareBytes: SMALL_BODY_BYTES, clock });
-    this.#large = new SharedRoom({
-      maxBytes: Math.max(maxLargeBytes, maxBodyBytes),
-      minShareBytes: maxBodyBytes,
-      clock,
-    });
+    this.#small = new SharedRoom(maxSmallBytes, SMALL_BODY_BYTES, clock);
+    this.#large = new SharedRoom(Math.max(maxLargeBytes, maxBodyBytes), maxBodyBytes, clock);
   }
 
   /** Bytes of bodies in memory. */

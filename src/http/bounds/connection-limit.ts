@@ -30,25 +30,24 @@ export function connectionLimitFor(freeDescriptors: number): ConnectionLimit {
   return { served: open - turnedAway, turnedAway };
 }
 
-/** The options of the gate. */
-export interface ConnectionGateOptions {
-  readonly limit: ConnectionLimit;
-  /** Answers a connection that is one too many, and ends it. */
-  readonly refuse: (socket: Socket) => void;
-  readonly log: Log;
-}
-
 /** Limits the connections of a server: passes on to its listeners only as many as the limit allows. */
 export class ConnectionGate {
-  readonly #options: ConnectionGateOptions;
+  readonly #limit: ConnectionLimit;
+  readonly #log: Log;
+  readonly #refuse: (socket: Socket) => void;
   /** The oldest first. */
   readonly #turnedAway = new Set<Socket>();
   #served = 0;
   #hasWarned = false;
 
-  /** Puts itself in front of the present connection listeners of `server`. */
-  constructor(server: Server, options: ConnectionGateOptions) {
-    this.#options = options;
+  /**
+   * Puts itself in front of the present connection listeners of `server`. `refuse` answers a connection that is one too
+   * many, and ends it.
+   */
+  constructor(server: Server, limit: ConnectionLimit, log: Log, refuse: (socket: Socket) => void) {
+    this.#limit = limit;
+    this.#log = log;
+    this.#refuse = refuse;
     // Listeners of this event take a socket.
     const listeners = server.listeners("connection") as ((socket: Socket) => void)[];
     server.removeAllListeners("connection");
@@ -67,31 +66,30 @@ export class ConnectionGate {
   }
 
   #admits(): boolean {
-    const { limit, log } = this.#options;
-    if (this.#served < limit.served) {
+    if (this.#served < this.#limit.served) {
       this.#served += 1;
       return true;
     }
-    if (!this.#hasWarned) log.warn("too many connections: others are turned away", { served: this.#served });
+    if (!this.#hasWarned) this.#log.warn("too many connections: others are turned away", { served: this.#served });
     this.#hasWarned = true;
     return false;
   }
 
   #left(): void {
     this.#served -= 1;
-    if (this.#served < this.#options.limit.served / 2) this.#hasWarned = false;
+    if (this.#served < this.#limit.served / 2) this.#hasWarned = false;
   }
 
   #turnAway(socket: Socket): void {
     const [oldest] = this.#turnedAway;
     // The oldest has had the most time to take its refusal.
-    if (oldest !== undefined && this.#turnedAway.size >= this.#options.limit.turnedAway) this.#cut(oldest);
+    if (oldest !== undefined && this.#turnedAway.size >= this.#limit.turnedAway) this.#cut(oldest);
     this.#turnedAway.add(socket);
     socket.on("error", () => this.#cut(socket));
     socket.on("close", () => this.#turnedAway.delete(socket));
     // Drops what the client sends: unread bytes would cause a reset, and the client would lose its answer.
     socket.resume();
-    this.#options.refuse(socket);
+    this.#refuse(socket);
   }
 
   #cut(socket: Socket): void {

@@ -12,7 +12,7 @@ export class SharedBytes {
     return countOf(memory, length + bytes) - countOf(memory, length);
   }
 
-  /** Adds an answer, and tells what {@link addedBy} said. */
+  /** Adds an answer; returns what {@link addedBy} would have. */
   add(memory: ArrayBufferLike | null, bytes: number): number {
     const added = this.addedBy(memory, bytes);
     if (memory !== null) this.#lengths.set(memory, (this.#lengths.get(memory) ?? 0) + bytes);

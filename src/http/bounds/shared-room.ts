@@ -48,14 +48,6 @@ export abstract class Holder {
   abstract giveWay(cause: Cause): void;
 }
 
-/** What a room is made of. Sizes in bytes. */
-export interface SharedRoomOptions {
-  readonly maxBytes: number;
-  /** What one client may always have, but at most half of the room. */
-  readonly minShareBytes: number;
-  readonly clock: Clock;
-}
-
 /**
  * Memory that all clients share. One client may have all of it. When another finds no room, holders are evicted: first
  * those that stand still, then those of clients beyond an equal share. Nothing is counted by client before that.
@@ -71,7 +63,8 @@ export class SharedRoom<H extends Holder = Holder> {
   readonly #refused = new Set<string>();
   #refusedUntilMs = 0;
 
-  constructor({ maxBytes, minShareBytes, clock }: SharedRoomOptions) {
+  /** One client may always have `minShareBytes`, but at most half of the room. */
+  constructor(maxBytes: number, minShareBytes: number, clock: Clock) {
     this.#maxBytes = maxBytes;
     this.#minShareBytes = minShareBytes;
     this.#clock = clock;

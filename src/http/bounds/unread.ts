@@ -2,6 +2,7 @@
 
 import type { Socket } from "node:net";
 import type { Clock, Timer } from "../../ops/clock.js";
+import { unsentBytesOf } from "../node/write-queue.js";
 import { clientAddressOf } from "./client-address.js";
 import { Holder, SharedRoom } from "./shared-room.js";
 import { SharedBytes } from "./shared-bytes.js";
@@ -32,33 +33,6 @@ interface UnreadRoom {
   readonly shared: SharedBytes;
 }
 
-/** How many written bytes the system has not taken. */
-interface WriteQueue {
-  readonly writeQueueSize?: number;
-}
-
-/** Node's private field for it; there is no public one. Under TLS only the connection below has it. */
-interface QueuedSocket {
-  readonly _handle?: (WriteQueue & { readonly _parent?: WriteQueue }) | null;
-}
-
-/** Shrinks whenever the client takes something, even part of a single write. */
-function leftOf(socket: Socket): number {
-  const { _handle: handle } = socket as Socket & QueuedSocket; // as its type says
-  return socket.writableLength + (handle?._parent?.writeQueueSize ?? handle?.writeQueueSize ?? 0);
-}
-
-/** The parts of an unread answer. */
-interface UnreadAnswerOptions {
-  readonly socket: Socket;
-  readonly unreadRoom: UnreadRoom;
-  readonly bytes: number;
-  /** Memory that other answers may share; `null` for a copy. */
-  readonly memory: ArrayBufferLike | null;
-  readonly nowMs: number;
-  readonly onRelease: () => void;
-}
-
 /** An answer that its client has not fully taken. */
 export class UnreadAnswer extends Holder {
   readonly #in: UnreadRoom;
@@ -69,16 +43,17 @@ export class UnreadAnswer extends Holder {
   #takenAtMs: number;
   #isReleased = false;
 
-  constructor({ socket, unreadRoom, bytes, memory, nowMs, onRelease }: UnreadAnswerOptions) {
+  /** `body` is what was sent, whose memory other answers may share; or the length of a copy. */
+  constructor(socket: Socket, unreadRoom: UnreadRoom, body: Buffer | number, nowMs: number, onRelease: () => void) {
     super(socket);
     this.#in = unreadRoom;
-    this.#memory = memory;
-    this.#bytes = bytes;
+    this.#memory = typeof body === "number" ? null : body.buffer;
+    this.#bytes = typeof body === "number" ? body : body.length;
     this.#onRelease = onRelease;
-    this.#leftBytes = leftOf(socket);
+    this.#leftBytes = unsentBytesOf(socket);
     this.#takenAtMs = nowMs;
     this.movedAtMs = nowMs;
-    unreadRoom.room.take(unreadRoom.shared.add(memory, bytes));
+    unreadRoom.room.take(unreadRoom.shared.add(this.#memory, this.#bytes));
     unreadRoom.room.enter(this);
   }
 
@@ -93,7 +68,7 @@ export class UnreadAnswer extends Holder {
 
   /** Cuts the connection of a client that takes nothing. */
   look(nowMs: number): void {
-    const leftBytes = leftOf(this.socket);
+    const leftBytes = unsentBytesOf(this.socket);
     const takenBytes = this.#leftBytes - leftBytes;
     this.#leftBytes = leftBytes;
     if (takenBytes > 0) {
@@ -123,14 +98,8 @@ export class UnreadAnswers {
 
   constructor({ maxSmallBytes, maxLargeBytes, chunkBytes, clock }: UnreadOptions) {
     this.#clock = clock;
-    this.#small = {
-      room: new SharedRoom({ maxBytes: maxSmallBytes, minShareBytes: SMALL_ANSWER_BYTES, clock }),
-      shared: new SharedBytes(),
-    };
-    this.#large = {
-      room: new SharedRoom({ maxBytes: maxLargeBytes, minShareBytes: chunkBytes, clock }),
-      shared: new SharedBytes(),
-    };
+    this.#small = { room: new SharedRoom(maxSmallBytes, SMALL_ANSWER_BYTES, clock), shared: new SharedBytes() };
+    this.#large = { room: new SharedRoom(maxLargeBytes, chunkBytes, clock), shared: new SharedBytes() };
   }
 
   /** Bytes of answers in memory. */
@@ -154,15 +123,8 @@ export class UnreadAnswers {
    * client has.
    */
   add(socket: Socket, body: Buffer | number): UnreadAnswer {
-    const [bytes, memory] = typeof body === "number" ? [body, null] : [body.length, body.buffer];
-    const answer = new UnreadAnswer({
-      socket,
-      unreadRoom: this.#roomFor(bytes),
-      bytes,
-      memory,
-      nowMs: this.#clock.nowMs(),
-      onRelease: this.#onRelease,
-    });
+    const room = this.#roomFor(typeof body === "number" ? body : body.length);
+    const answer = new UnreadAnswer(socket, room, body, this.#clock.nowMs(), this.#onRelease);
     this.#timer ??= this.#clock.after(LOOK_MS, () => this.#look());
     return answer;
   }

@@ -1,5 +1,6 @@
 // Reads request bodies, and refuses requests that their heads disqualify.
 
+import { isJsonContentType } from "../../protocol/content-type.js";
 import { BodyBlocks } from "../../protocol/json/body-blocks.js";
 import { JsonFramer } from "../../protocol/json/json-frame.js";
 import { chain } from "../../stream/loaded/chain.js";
@@ -14,17 +15,34 @@ import { fail, guard } from "./guard.js";
 import { problem, type Problem } from "../encoding/problems.js";
 import type { Cause } from "../bounds/shared-room.js";
 
-/** What the reader of a body asks of its user. */
-export interface BodyUse {
+/** A request with a body, from its head on until its body has been used. */
+export abstract class BodyUse<Head extends { readonly contentType: string | null } = { contentType: string | null }> {
+  readonly context: Context;
+  readonly exchange: Exchange;
+  /** The stream's. */
+  readonly name: string;
+  readonly head: Head;
+
+  constructor(context: Context, exchange: Exchange, name: string, head: Head) {
+    this.context = context;
+    this.exchange = exchange;
+    this.name = name;
+    this.head = head;
+  }
+
   /** Whether the body is declared as JSON: one that arrives in parts is checked and framed as it arrives. */
-  readonly isJson: boolean;
+  get isJson(): boolean {
+    return isJsonContentType(this.head.contentType ?? "");
+  }
+
   /**
    * Why the request is refused whatever its body is; `null` when it depends on the body. Without `hasData` the body may
    * yet turn out to be empty. May throw what `use` would throw.
    */
-  refusal(hasData: boolean): MaybePromise<Refused | null>;
+  abstract refusal(hasData: boolean): MaybePromise<Refused | null>;
+
   /** Takes the body, whole. */
-  use(body: Body): MaybePromise<void>;
+  abstract use(body: Body): MaybePromise<void>;
 }
 
 const NO_BYTES: Buffer = Buffer.alloc(0);
@@ -46,14 +64,15 @@ const TOO_SLOW = problem("request-timeout", {
  * whose head or size is reason enough is refused here, before its body is read. When the client goes away, `user` never
  * gets the body.
  */
-export function receiveBody(context: Context, exchange: Exchange, user: BodyUse): MaybePromise<void> {
+export function receiveBody(user: BodyUse): MaybePromise<void> {
+  const { context, exchange } = user;
   const { headers } = exchange;
   if (!headers.hasBody) return user.use(NO_BYTES);
   const { maxAppendBytes } = context.settings;
   if (headers.contentLength !== null && headers.contentLength > maxAppendBytes) {
     return context.responder.refuse(exchange, tooLarge(maxAppendBytes));
   }
-  const upload = new Upload(context, exchange, user);
+  const upload = new Upload(user);
   return exchange.awaitsContinue ? upload.startIfWelcome() : upload.start();
 }
 
@@ -75,7 +94,8 @@ class Upload extends HeldBody implements BodySink {
   #isJudged = false;
   #isOver = false;
 
-  constructor(context: Context, exchange: Exchange, user: BodyUse) {
+  constructor(user: BodyUse) {
+    const { context, exchange } = user;
     super(exchange.req.socket, exchange.headers.contentLength ?? 0);
     this.#context = context;
     this.#exchange = exchange;

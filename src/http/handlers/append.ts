@@ -1,9 +1,8 @@
-import { isJsonContentType } from "../../protocol/content-type.js";
 import type { AppendHead, Body } from "../../stream/rules/command.js";
 import { refusalOfAppend } from "../../stream/head-refusal.js";
 import type { AppendOutcome, Refused } from "../../stream/rules/outcome.js";
 import type { MaybePromise } from "../../stream/loaded/stream.js";
-import { receiveBody, type BodyUse } from "../context/body.js";
+import { BodyUse, receiveBody } from "../context/body.js";
 import type { Context } from "../context/context.js";
 import type { Exchange } from "../exchange/exchange.js";
 import { guard } from "../context/guard.js";
@@ -15,36 +14,19 @@ import { EMPTY_BODY } from "../answer/respond.js";
 export function append(context: Context, exchange: Exchange, name: string): MaybePromise<void> {
   const head = readAppendHead(exchange.headers);
   if (isProblem(head)) return context.responder.refuse(exchange, head);
-  return receiveBody(context, exchange, new Append(context, exchange, name, head));
+  return receiveBody(new Append(context, exchange, name, head));
 }
 
-/** An append request, until the stream has it. */
-class Append implements BodyUse {
-  readonly #context: Context;
-  readonly #exchange: Exchange;
-  readonly #name: string;
-  readonly #head: AppendHead;
-
-  constructor(context: Context, exchange: Exchange, name: string, head: AppendHead) {
-    this.#context = context;
-    this.#exchange = exchange;
-    this.#name = name;
-    this.#head = head;
+/** An append request. */
+class Append extends BodyUse<AppendHead> {
+  override refusal(hasData: boolean): MaybePromise<Refused | null> {
+    return refusalOfAppend(this.context.registry, this.name, this.head, hasData);
   }
 
-  /** A stream of another content type refuses it. */
-  get isJson(): boolean {
-    return isJsonContentType(this.#head.contentType ?? "");
-  }
-
-  refusal(hasData: boolean): MaybePromise<Refused | null> {
-    return refusalOfAppend(this.#context.registry, this.#name, this.#head, hasData);
-  }
-
-  use(body: Body): MaybePromise<void> {
-    const { contentType, closes, producer, seq } = this.#head;
-    return this.#context.registry.append(this.#name, { contentType, body, closes, producer, seq }, (outcome) => {
-      guard(this.#context, this.#exchange, () => answer(this.#context, this.#exchange, outcome));
+  override use(body: Body): MaybePromise<void> {
+    const { contentType, closes, producer, seq } = this.head;
+    return this.context.registry.append(this.name, { contentType, body, closes, producer, seq }, (outcome) => {
+      guard(this.context, this.exchange, () => answer(this.context, this.exchange, outcome));
     });
   }
 }
@@ -55,7 +37,7 @@ function answer({ responder }: Context, exchange: Exchange, outcome: AppendOutco
   const headers = ["Stream-Next-Offset", outcome.nextOffset];
   if (outcome.closed) headers.push("Stream-Closed", "true");
   if (producer !== null) headers.push("Producer-Epoch", String(producer.epoch), "Producer-Seq", String(producer.seq));
-  // Only for a producer does the status tell whether its data is new.
+  // Only for a producer does the status say whether its data is new.
   const isNewToProducer = producer !== null && outcome.hasData && !outcome.duplicate;
   responder.send(exchange, isNewToProducer ? 200 : 204, headers, isNewToProducer ? EMPTY_BODY : null);
 }

@@ -1,9 +1,8 @@
-import { isJsonContentType } from "../../protocol/content-type.js";
 import type { Body, CreateHead } from "../../stream/rules/command.js";
 import { refusalOfCreate } from "../../stream/head-refusal.js";
 import type { CreateOutcome, Refused } from "../../stream/rules/outcome.js";
 import type { MaybePromise } from "../../stream/loaded/stream.js";
-import { receiveBody, type BodyUse } from "../context/body.js";
+import { BodyUse, receiveBody } from "../context/body.js";
 import type { Context } from "../context/context.js";
 import type { Exchange } from "../exchange/exchange.js";
 import { locationOf } from "../answer/location.js";
@@ -15,36 +14,19 @@ import { EMPTY_BODY } from "../answer/respond.js";
 export function create(context: Context, exchange: Exchange, name: string): MaybePromise<void> {
   const head = readCreateHead(exchange.headers, context.settings.prefix);
   if (isProblem(head)) return context.responder.refuse(exchange, head);
-  return receiveBody(context, exchange, new Create(context, exchange, name, head));
+  return receiveBody(new Create(context, exchange, name, head));
 }
 
-/** A create request, until the registry has it. */
-class Create implements BodyUse {
-  readonly #context: Context;
-  readonly #exchange: Exchange;
-  readonly #name: string;
-  readonly #head: CreateHead;
-
-  constructor(context: Context, exchange: Exchange, name: string, head: CreateHead) {
-    this.#context = context;
-    this.#exchange = exchange;
-    this.#name = name;
-    this.#head = head;
+/** A create request. The body of a fork that may inherit JSON is framed once it is complete. */
+class Create extends BodyUse<CreateHead> {
+  override refusal(): Promise<Refused | null> {
+    return refusalOfCreate(this.context.registry, this.name, this.head);
   }
 
-  /** False for a fork that may inherit it: then the body is framed once it is complete. */
-  get isJson(): boolean {
-    return isJsonContentType(this.#head.contentType ?? "");
-  }
-
-  refusal(): Promise<Refused | null> {
-    return refusalOfCreate(this.#context.registry, this.#name, this.#head);
-  }
-
-  async use(body: Body): Promise<void> {
-    const { contentType, ttlSeconds, expiresAtMs, closed, fork } = this.#head;
+  override async use(body: Body): Promise<void> {
+    const { contentType, ttlSeconds, expiresAtMs, closed, fork } = this.head;
     const command = { contentType, ttlSeconds, expiresAtMs, closed, fork, body };
-    answer(this.#context, this.#exchange, await this.#context.registry.create(this.#name, command));
+    answer(this.context, this.exchange, await this.context.registry.create(this.name, command));
   }
 }
 

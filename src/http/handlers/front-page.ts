@@ -2,6 +2,7 @@
 
 import { firstRequest } from "../../ops/first-request.js";
 import { packageVersion } from "../../ops/version.js";
+import type { Settings } from "../../options.js";
 import { preferredType } from "../../protocol/accept.js";
 import type { Context } from "../context/context.js";
 import type { Exchange } from "../exchange/exchange.js";
@@ -9,19 +10,6 @@ import { originOf } from "../answer/location.js";
 import { problem } from "../encoding/problems.js";
 
 const PROTOCOL_URL = "https://github.com/durable-streams/durable-streams/blob/main/PROTOCOL.md";
-
-/** The contents of the page, in the form of its JSON. */
-interface Facts {
-  readonly server: string;
-  readonly version: string;
-  /** The URL to which a stream's name is appended. */
-  readonly streams: string;
-  readonly documentation: string;
-  readonly protocol: string;
-  readonly health: string;
-  /** A first command to try. */
-  readonly try: string;
-}
 
 const RENDERERS = {
   "text/plain": textOf,
@@ -41,29 +29,30 @@ export class FrontPage {
 
   /** Answers GET and HEAD. */
   answer(exchange: Exchange): void {
-    const { responder, inFlight } = this.#context;
+    const { responder, inFlight, settings } = this.#context;
     if (inFlight.closing) return responder.refuse(exchange, problem("shutting-down"));
     const type = preferredType(exchange.req.headers.accept, ["text/plain", "text/html", "application/json"]);
     const contentType = type === "application/json" ? type : `${type}; charset=utf-8`;
     const headers = ["Content-Type", contentType, "Vary", "Accept", "Cache-Control", "no-store"];
-    responder.send(exchange, 200, headers, Buffer.from(RENDERERS[type](this.#facts(exchange))));
+    responder.send(exchange, 200, headers, Buffer.from(RENDERERS[type](factsOf(exchange, this.#version, settings))));
   }
+}
 
-  #facts(exchange: Exchange): Facts {
-    const { prefix, readOnly } = this.#context.settings;
-    const origin = originOf(exchange);
-    const streams = `${origin}${prefix}`;
-    return {
-      server: "streamdir",
-      version: this.#version,
-      streams,
-      documentation:
-        "https://www.npmjs.com/package/streamdir" + (this.#version === "unknown" ? "" : `/v/${this.#version}`),
-      protocol: PROTOCOL_URL,
-      health: `${origin}/health`,
-      try: firstRequest(streams, readOnly),
-    };
-  }
+/** The contents of the page, in the form of its JSON. `streams` is the URL to which a stream's name is appended. */
+type Facts = ReturnType<typeof factsOf>;
+
+function factsOf(exchange: Exchange, version: string, { prefix, readOnly }: Settings) {
+  const origin = originOf(exchange);
+  const streams = `${origin}${prefix}`;
+  return {
+    server: "streamdir",
+    version,
+    streams,
+    documentation: "https://www.npmjs.com/package/streamdir" + (version === "unknown" ? "" : `/v/${version}`),
+    protocol: PROTOCOL_URL,
+    health: `${origin}/health`,
+    try: firstRequest(streams, readOnly),
+  };
 }
 
 function textOf({ version, streams, documentation, protocol, health, try: attempt }: Facts): string {

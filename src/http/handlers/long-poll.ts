@@ -1,18 +1,12 @@
 // Handles `GET` with `live=long-poll`.
 
-import type { ParsedOffset } from "../../protocol/offset.js";
+import type { LiveQuery } from "../request/query.js";
 import type { MaybePromise } from "../../stream/loaded/stream.js";
 import type { Context } from "../context/context.js";
 import type { Exchange } from "../exchange/exchange.js";
-import { whenRead, withReadPlace } from "../reading/read-place.js";
+import { whenThere, withReadPlace } from "../reading/read-place.js";
 import { serve } from "../reading/served-chunk.js";
 import { answerNews, type WaitingRooms } from "../reading/long-polls.js";
-
-/** What a long-poll asks for. */
-export interface LongPollQuery {
-  readonly offset: ParsedOffset;
-  readonly cursor: string | null;
-}
 
 /** `GET` with `live=long-poll`: what follows an offset, as soon as there is something (docs/api.md, Wait for more). */
 export function longPoll(
@@ -20,11 +14,11 @@ export function longPoll(
   rooms: WaitingRooms,
   exchange: Exchange,
   name: string,
-  query: LongPollQuery,
+  query: LiveQuery,
 ): MaybePromise<void> {
   const { settings, clock } = context;
   return withReadPlace(context, exchange, name, query.offset, (stream, from) =>
-    whenRead(stream, stream.read(from, settings.chunkBytes), (chunk) => {
+    whenThere(stream, stream.read(from, settings.chunkBytes), (chunk) => {
       const wait = { exchange, position: chunk.to, cursor: query.cursor, fromNow: query.offset.kind === "now" };
       if (chunk.from === chunk.to) rooms.enter(stream, wait);
       else answerNews(context, wait, serve(stream, chunk, clock.nowMs()));

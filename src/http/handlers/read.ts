@@ -19,10 +19,8 @@ export function read(
   const { settings, clock, readBuffers } = context;
   return withReadPlace(context, exchange, name, asked, (stream, from) =>
     chain(stream.read(from, settings.chunkBytes, readBuffers.allocatorFor(exchange)), (chunk) => {
-      answerChunk(context, exchange, serve(stream, chunk, clock.nowMs()), {
-        cursor: null,
-        named: offset === null ? "stream" : asked.kind === "now" ? "now" : "place",
-      });
+      const named = offset === null ? "stream" : asked.kind === "now" ? "now" : "place";
+      answerChunk(context, exchange, serve(stream, chunk, clock.nowMs()), named);
       readBuffers.takeBackAfter(exchange, chunk.bytes);
     }),
   );

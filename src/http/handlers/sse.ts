@@ -2,35 +2,27 @@
 
 import type { ParsedOffset } from "../../protocol/offset.js";
 import { parseOffset } from "../../protocol/offset.js";
+import type { LiveQuery } from "../request/query.js";
 import type { MaybePromise } from "../../stream/loaded/stream.js";
 import type { Context } from "../context/context.js";
 import type { Exchange } from "../exchange/exchange.js";
-import { whenRead, withReadPlace } from "../reading/read-place.js";
+import { whenThere, withReadPlace } from "../reading/read-place.js";
 import type { SseFeeds } from "../reading/sse-feed.js";
 
 /** Read before an answer begins, to find out whether there is something to send. */
 const PROBE_BYTES = 4096;
 
-/** What an SSE read asks for. */
-export interface SseQuery {
-  readonly offset: ParsedOffset;
-  readonly cursor: string | null;
-}
-
-/**
- * `GET` with `live=sse`: everything from an offset on, as events, for as long as the connection lasts (docs/api.md,
- * Follow).
- */
+/** `GET` with `live=sse`: everything from an offset on, as events, until the connection ends (docs/api.md, Follow). */
 export function sse(
   context: Context,
   feeds: SseFeeds,
   exchange: Exchange,
   name: string,
-  { offset, cursor }: SseQuery,
+  { offset, cursor }: LiveQuery,
 ): MaybePromise<void> {
   return withReadPlace(context, exchange, name, offset, (stream, from) =>
     // An answer that has begun can't be refused any more, and the client would reconnect again and again.
-    whenRead(stream, stream.read(from, PROBE_BYTES, undefined, PROBE_BYTES), () =>
+    whenThere(stream, stream.read(from, PROBE_BYTES, undefined, PROBE_BYTES), () =>
       feeds.open(stream, { exchange, from, cursor }),
     ),
   );

@@ -1,4 +1,8 @@
 // Answers small requests straight to the socket, without Node's ServerResponse.
+//
+// Private names: `parser` of a socket, and `onIncoming` and `incoming` of that. Node makes a ServerResponse for every
+// request before anybody else sees the request; only the parser knows of it earlier, and that takes a third off the
+// time of a small request. Where a version of Node lacks them, every request gets its ServerResponse.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -27,10 +31,7 @@ export type Serve = (req: DirectRequest, connection: DirectConnection) => boolea
  */
 type OnIncoming = (req: DirectRequest, keepAlive: boolean) => number;
 
-/**
- * Node's private fields for a connection's parser, and for what the parser does with a request; there are no public
- * ones.
- */
+/** A socket with Node's private members for its parser, and for what the parser does with a request. */
 interface ParsedSocket {
   readonly parser?: { onIncoming?: OnIncoming | null; incoming: DirectRequest | null } | null;
 }

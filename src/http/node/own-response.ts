@@ -1,8 +1,11 @@
 // Node's ServerResponse, with less memory for long answers.
+//
+// Private names: `_header` and `_headerSent` of an answer. Node keeps the text of a head until the answer ends, nearly
+// 1 KB for each SSE reader, and has no way to release it. Where a version of Node lacks them, nothing is released.
 
 import { ServerResponse, type IncomingMessage } from "node:http";
 
-/** Node's private field for the text of a head; there is no public one. */
+/** An answer with Node's private members for the text of its head. */
 interface HeadKeeper {
   _header: string | null;
   readonly _headerSent: boolean;

@@ -44,6 +44,7 @@ export class WaitingRooms {
     if (wait.exchange.isGone) return inFlight.end(wait.exchange);
     if (stream.closed || inFlight.closing || wait.exchange.hasClientEnded)
       return answerNothingNew(this.#context, stream, wait);
+    inFlight.requestLog?.liveReadBegins(wait.exchange);
     let room = this.#rooms.get(stream);
     if (room === undefined) {
       room = new WaitingRoom(this.#context, stream, () => this.#rooms.delete(stream));
@@ -168,7 +169,7 @@ function cursorFor({ clock, random }: Context, { cursor }: Wait): string {
 
 /** Answers a long-poll with a chunk, and with a cursor of its own unless one is given. */
 export function answerNews(context: Context, wait: Wait, chunk: ServedChunk, cursor = cursorFor(context, wait)): void {
-  answerChunk(context, wait.exchange, chunk, { cursor, named: wait.fromNow ? "now" : "place" });
+  answerChunk(context, wait.exchange, chunk, wait.fromNow ? "now" : "place", cursor);
 }
 
 /** 204: the reader has all there is, and of a closed stream all there will ever be. */

@@ -17,16 +17,11 @@ export interface ServedChunk {
   readonly placeHeaders: readonly string[];
 }
 
-/** What one reader's answer has beyond the chunk. */
-export interface ReaderOptions {
-  /** For live reads. */
-  readonly cursor: string | null;
-  /**
-   * What the request's URL names: a place; `now`, which is another one each time, as no cache can know; or the stream
-   * alone, which HEAD names too, and caches answer HEAD with what they keep of GET.
-   */
-  readonly named: "place" | "now" | "stream";
-}
+/**
+ * What the request's URL names: a place; `now`, which is another one each time, as no cache can know; or the stream
+ * alone, which HEAD names too, and caches answer HEAD with what they keep of GET.
+ */
+export type Named = "place" | "now" | "stream";
 
 /** Prepares a chunk for its readers. */
 export function serve(stream: Stream, chunk: Chunk, nowMs: number): ServedChunk {
@@ -43,25 +38,20 @@ export function serve(stream: Stream, chunk: Chunk, nowMs: number): ServedChunk 
   };
 }
 
-/** Answers one reader with a chunk; with 304 when it has that chunk already. */
+/** Answers one reader with a chunk; with 304 when it has that chunk already. A live read has a `cursor`. */
 export function answerChunk(
   { responder, readFreshness }: Context,
   exchange: Exchange,
   chunk: ServedChunk,
-  { cursor, named }: ReaderOptions,
+  named: Named,
+  cursor: string | null = null,
 ): void {
   const { ifNoneMatch, authenticated } = exchange.headers;
   const headers = [...chunk.placeHeaders];
   if (cursor !== null) headers.push("Stream-Cursor", cursor);
   const isKept = named !== "now";
-  if (isKept)
-    headers.push(
-      "ETag",
-      chunk.etag,
-      "Cache-Control",
-      readFreshness.cacheControl({ authenticated, remainingMs: chunk.remainingMs }),
-    );
-  else headers.push("Cache-Control", "no-store");
+  if (isKept) headers.push("ETag", chunk.etag);
+  headers.push("Cache-Control", isKept ? readFreshness.cacheControl(authenticated, chunk.remainingMs) : "no-store");
   // Caches must ask each time: otherwise a HEAD would get the end of this read, or of a shorter one, as the tail.
   if (named === "stream") headers.push("Vary", "*");
   if (isKept && ifNoneMatch !== null && etagMatches(ifNoneMatch, chunk.etag))

@@ -53,7 +53,7 @@ export class SseBatch {
     this.#events = events;
   }
 
-  /** Whether it tells a reader anything. */
+  /** Whether it has nothing for a reader. */
   get isEmpty(): boolean {
     return this.#events.length === 0 && !this.closed;
   }

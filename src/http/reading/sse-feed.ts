@@ -44,8 +44,8 @@ export class SseFeed implements ReaderHost, SilentReaders {
   }
 
   /** Adds a reader of this stream. Start it once the head of its answer is written. */
-  add(options: Omit<SseReaderOptions, "context" | "host" | "stream">): SseReader {
-    const reader = new SseReader({ context: this.#context, host: this, stream: this.#stream, ...options });
+  add(options: SseReaderOptions): SseReader {
+    const reader = new SseReader(this.#context, this, this.#stream, options);
     this.#readers.add(reader);
     return reader;
   }
@@ -165,12 +165,8 @@ export class SseFeeds {
     exchange.forgetHeaders();
     const cursorAhead = isGreaterCursor(first, current) ? first : null;
     // When the server stops, all requests in flight end together.
-    const reader = this.#feedOf(stream).add({
-      exchange,
-      from,
-      cursorAhead,
-      retryMs: retryDelayMs(inFlight.size, random),
-    });
+    const retryMs = retryDelayMs(inFlight.size, random);
+    const reader = this.#feedOf(stream).add({ exchange, from, cursorAhead, retryMs });
     this.#heartbeat.start();
     reader.start();
   }

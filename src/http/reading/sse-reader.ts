@@ -22,11 +22,8 @@ export interface ReaderHost {
   left(reader: SseReader): void;
 }
 
-/** The options of an SSE reader. */
+/** What one reader differs in from others of its stream. */
 export interface SseReaderOptions {
-  readonly context: Context;
-  readonly host: ReaderHost;
-  readonly stream: Stream;
   readonly exchange: Exchange;
   readonly from: ReadFrom;
   /** A cursor ahead of the present one, for a client whose own was not older; `null` for all others. */
@@ -72,7 +69,8 @@ export class SseReader {
   /** The answer that the client has yet to take; `null` while its connection keeps up. */
   #unread: UnreadAnswer | null = null;
 
-  constructor({ context, host, stream, exchange, from, cursorAhead, retryMs }: SseReaderOptions) {
+  constructor(context: Context, host: ReaderHost, stream: Stream, options: SseReaderOptions) {
+    const { exchange, from, cursorAhead, retryMs } = options;
     const { clock, random, settings } = context;
     this.#context = context;
     this.#host = host;

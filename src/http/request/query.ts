@@ -8,6 +8,13 @@ export interface ReadQuery {
   readonly cursor: string | null;
 }
 
+/** What a live read asks for. */
+export interface LiveQuery {
+  readonly offset: ParsedOffset;
+  /** The client's own cursor; `null` when it sent none. */
+  readonly cursor: string | null;
+}
+
 const NO_PARAMETERS: ReadQuery = { offset: null, live: null, cursor: null };
 
 /** The parameters as they were sent, decoded. */

@@ -41,23 +41,22 @@ interface KnownHeader {
   /** In lower case, and as most clients write it that do not send lower case. */
   readonly name: string;
   readonly title: string;
+  /** A bit of its own where the header may come once; 0 where it may be repeated. */
+  readonly onceBit: number;
   readonly take: (headers: RequestHeaders, value: string) => void;
 }
 
-function header(name: string, take: KnownHeader["take"]): KnownHeader {
-  return { name, title: name.replace(/\b[a-z]/g, (letter) => letter.toUpperCase()), take };
+function header(name: string, take: KnownHeader["take"], onceBit = 0): KnownHeader {
+  return { name, title: name.replace(/\b[a-z]/g, (letter) => letter.toUpperCase()), onceBit, take };
 }
 
-/** A header that may come once; `get` is what came before. */
-function singleton(
-  name: string,
-  get: (headers: RequestHeaders) => string | null,
-  set: KnownHeader["take"],
-): KnownHeader {
-  return header(name, (headers, value) => {
-    if (get(headers) !== null) headers.repeated = name;
-    set(headers, value);
-  });
+let nextBit = 1;
+
+/** A header that may come once. */
+function once(name: string, take: KnownHeader["take"]): KnownHeader {
+  const bit = nextBit;
+  nextBit <<= 1;
+  return header(name, take, bit);
 }
 
 /** A list that came in several headers, in one. */
@@ -67,11 +66,7 @@ function listed(before: string | null, value: string): string {
 
 /** Each has functions of its own: looking a field up by its name costs more than everything else here. */
 const KNOWN_HEADERS: readonly KnownHeader[] = [
-  singleton(
-    "host",
-    ({ host }) => host,
-    (headers, value) => void (headers.host = value),
-  ),
+  once("host", (headers, value) => void (headers.host = value)),
   header("origin", (headers, value) => void (headers.origin ??= value)),
   header("authorization", (headers) => void (headers.authenticated = true)),
   header("expect", (headers) => void (headers.expects = true)),
@@ -85,61 +80,17 @@ const KNOWN_HEADERS: readonly KnownHeader[] = [
   header("last-event-id", (headers, value) => void (headers.lastEventId ??= value)),
   header("x-forwarded-host", (headers, value) => void (headers.forwardedHost ??= value)),
   header("x-forwarded-proto", (headers, value) => void (headers.forwardedProto ??= value)),
-  singleton(
-    "content-type",
-    ({ contentType }) => contentType,
-    (headers, value) => void (headers.contentType = value),
-  ),
-  singleton(
-    "stream-ttl",
-    ({ streamTtl }) => streamTtl,
-    (headers, value) => void (headers.streamTtl = value),
-  ),
-  singleton(
-    "stream-expires-at",
-    ({ streamExpiresAt }) => streamExpiresAt,
-    (headers, value) => void (headers.streamExpiresAt = value),
-  ),
-  singleton(
-    "stream-closed",
-    ({ streamClosed }) => streamClosed,
-    (headers, value) => void (headers.streamClosed = value),
-  ),
-  singleton(
-    "stream-seq",
-    ({ streamSeq }) => streamSeq,
-    (headers, value) => void (headers.streamSeq = value),
-  ),
-  singleton(
-    "stream-forked-from",
-    ({ streamForkedFrom }) => streamForkedFrom,
-    (headers, value) => void (headers.streamForkedFrom = value),
-  ),
-  singleton(
-    "stream-fork-offset",
-    ({ streamForkOffset }) => streamForkOffset,
-    (headers, value) => void (headers.streamForkOffset = value),
-  ),
-  singleton(
-    "stream-fork-sub-offset",
-    ({ streamForkSubOffset }) => streamForkSubOffset,
-    (headers, value) => void (headers.streamForkSubOffset = value),
-  ),
-  singleton(
-    "producer-id",
-    ({ producerId }) => producerId,
-    (headers, value) => void (headers.producerId = value),
-  ),
-  singleton(
-    "producer-epoch",
-    ({ producerEpoch }) => producerEpoch,
-    (headers, value) => void (headers.producerEpoch = value),
-  ),
-  singleton(
-    "producer-seq",
-    ({ producerSeq }) => producerSeq,
-    (headers, value) => void (headers.producerSeq = value),
-  ),
+  once("content-type", (headers, value) => void (headers.contentType = value)),
+  once("stream-ttl", (headers, value) => void (headers.streamTtl = value)),
+  once("stream-expires-at", (headers, value) => void (headers.streamExpiresAt = value)),
+  once("stream-closed", (headers, value) => void (headers.streamClosed = value)),
+  once("stream-seq", (headers, value) => void (headers.streamSeq = value)),
+  once("stream-forked-from", (headers, value) => void (headers.streamForkedFrom = value)),
+  once("stream-fork-offset", (headers, value) => void (headers.streamForkOffset = value)),
+  once("stream-fork-sub-offset", (headers, value) => void (headers.streamForkSubOffset = value)),
+  once("producer-id", (headers, value) => void (headers.producerId = value)),
+  once("producer-epoch", (headers, value) => void (headers.producerEpoch = value)),
+  once("producer-seq", (headers, value) => void (headers.producerSeq = value)),
 ];
 
 /** The known headers by the length of their names: that alone rules out most of a browser's. */
@@ -154,11 +105,16 @@ const BY_LENGTH: readonly (readonly KnownHeader[])[] = Array.from(
  */
 export function readHeaders(rawHeaders: readonly string[]): RequestHeaders {
   const headers = new RequestHeaders();
+  let seen = 0;
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? "";
     const candidates = BY_LENGTH[name.length];
-    if (candidates !== undefined && candidates.length > 0)
-      knownAs(name, candidates)?.take(headers, rawHeaders[at + 1] ?? "");
+    if (candidates === undefined || candidates.length === 0) continue;
+    const known = knownAs(name, candidates);
+    if (known === undefined) continue;
+    if ((seen & known.onceBit) !== 0) headers.repeated = known.name;
+    seen |= known.onceBit;
+    known.take(headers, rawHeaders[at + 1] ?? "");
   }
   return headers;
 }

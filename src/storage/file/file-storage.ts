@@ -1,3 +1,4 @@
+import { reportRecovery } from "../../ops/diagnostics.js";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import type {
@@ -168,8 +169,7 @@ export class FileStorage implements Storage {
   /** Opens, behind the start, what the journal goes on with, and frees the journal's older files. */
   #goOn({ unopened, records, bytes, sealed }: Recovered, startedMs: number): void {
     const { log, clock } = this.#parts;
-    if (records > 0)
-      log.info("recovered from the journal", { streams: unopened.size, records, bytes, ms: clock.nowMs() - startedMs });
+    reportRecovery(log, unopened.size, records, bytes, clock.nowMs() - startedMs);
     const opened = unopened.openAll((name) => this.#loader.find(name));
     for (const file of sealed) this.#checkpoint(opened.then((areAll) => (areAll ? sealedFile(file) : null)));
   }

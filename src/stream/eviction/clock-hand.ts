@@ -1,22 +1,22 @@
 import type { Stream } from "../loaded/stream.js";
 
-/** Streams looked at when room is needed for one more. */
+/** How many streams one search looks at. */
 const MAX_LOOKS = 64;
 
-/** Finds idle streams by the clock algorithm: one that was used since the hand last came by is passed by once. */
+/** Finds idle streams by the clock algorithm: it passes a stream once if it was used since the last look. */
 export class ClockHand {
   readonly #begin: () => IterableIterator<Stream>;
   readonly #mayLeave: (stream: Stream) => boolean;
-  /** Where the search goes on. Kept for one round at most: an iterator that stands still keeps what was in its map. */
+  /** Where the search continues. Kept for one round at most: an unfinished iterator keeps what was in its map. */
   #at: IterableIterator<Stream> | null = null;
 
-  /** `begin` gives the streams to look at, from the first one on; `mayLeave` is asked of those that were not used. */
+  /** `begin` iterates over the streams, from the first one on; `mayLeave` is called for those that were not used. */
   constructor(begin: () => IterableIterator<Stream>, mayLeave: (stream: Stream) => boolean) {
     this.#begin = begin;
     this.#mayLeave = mayLeave;
   }
 
-  /** A stream that may leave memory; `null` when none is found within a few looks. */
+  /** A stream that may be evicted; `null` when a short search finds none. */
   findIdle(): Stream | null {
     for (let looks = MAX_LOOKS; looks > 0; looks -= 1) {
       const stream = this.#next();
@@ -27,7 +27,7 @@ export class ClockHand {
     return null;
   }
 
-  /** The next search begins at the beginning. */
+  /** Makes the next search start at the first stream. */
   rest(): void {
     this.#at = null;
   }

@@ -1,46 +1,49 @@
 import type { Clock, Timer } from "../../ops/clock.js";
+import { reportEviction } from "../../ops/diagnostics.js";
 import type { Log } from "../../ops/log.js";
 import type { Storage } from "../../storage/storage.js";
 import { LoadedProducers } from "../loaded/loaded-producers.js";
 import type { Stream } from "../loaded/stream.js";
 import { ClockHand } from "./clock-hand.js";
 
-/** Between two rounds over the loaded streams, which evict idle ones. */
+/** The pause between two rounds, each of which evicts idle streams. */
 const IDLE_ROUND_MS = 30_000;
-/** Idle streams evicted at the same time, and streams looked at before requests have their turn. */
+/**
+ * How many idle streams are evicted at the same time, and how many streams are looked at in one turn of the event loop.
+ */
 const EVICTED_AT_ONCE = 8;
 const IDLE_BURST = 64;
 
-/** How much may be in memory. */
+/** The limits of what may be in memory, and what eviction works with. */
 export interface LoadedStreamsOptions {
   readonly storage: Storage;
   readonly clock: Clock;
   readonly log: Log;
-  /** Streams kept in memory; beyond it idle ones are evicted, and without an idle one new names are refused. */
+  /** Streams kept in memory. Beyond it idle streams are evicted; where none is idle, new names are refused. */
   readonly maxLoadedStreams: number;
-  /** Producers kept in memory; beyond it idle streams are evicted, and at twice as many new producers are refused. */
+  /** Producers kept in memory. Beyond it idle streams are evicted; at twice as many, new producers are refused. */
   readonly maxLoadedProducers: number;
 }
 
 /**
- * The streams in memory, by name. Evicts idle ones: those that nobody used for a while, and where there are too many,
- * any.
+ * Holds the streams in memory, by name, and evicts idle ones: those that nobody has used for a while, or any when there
+ * are too many.
  */
 export class LoadedStreams {
-  /** Those that all these streams remember. */
+  /** The producers that these streams remember. */
   readonly producers = new LoadedProducers<Stream>();
   readonly #options: LoadedStreamsOptions;
   readonly #left: (stream: Stream) => void;
   readonly #streams = new Map<string, Stream>();
   readonly #allHand: ClockHand;
   readonly #producersHand: ClockHand;
-  /** Those that are being evicted, and how many producers they have. */
+  /** The streams that are being evicted, and how many producers they have. */
   readonly #leaving = new Set<Stream>();
   #leavingProducers = 0;
   #timer: Timer | null = null;
   #stopped = false;
 
-  /** `left` is called with each stream that leaves memory. */
+  /** `left` is called with each stream that is removed. */
   constructor(options: LoadedStreamsOptions, left: (stream: Stream) => void) {
     this.#options = options;
     this.#left = left;
@@ -49,12 +52,12 @@ export class LoadedStreams {
     this.#producersHand = new ClockHand(() => this.producers.streams.values(), mayLeave);
   }
 
-  /** How many there are. */
+  /** How many streams are in memory. */
   get size(): number {
     return this.#streams.size;
   }
 
-  /** The stream of this name; one that was kept for its forks leaves when the last of them is gone. */
+  /** The stream of this name. A stream that was kept for its forks is removed here when the last of them is gone. */
   get(name: string): Stream | null {
     const stream = this.#streams.get(name) ?? null;
     if (stream?.phase !== "kept" || stream.stored.standing === "kept") return stream;
@@ -62,25 +65,25 @@ export class LoadedStreams {
     return null;
   }
 
-  /** All of them; some may leave meanwhile. */
+  /** All streams; some may be removed during the iteration. */
   values(): IterableIterator<Stream> {
     return this.#streams.values();
   }
 
-  /** Takes a stream in: no other has its name. */
+  /** Adds a stream, whose name must be free. */
   add(stream: Stream): void {
     this.#streams.set(stream.name, stream);
     this.producers.note(stream);
   }
 
-  /** A stream leaves memory. */
+  /** Removes a stream. */
   drop(stream: Stream): void {
     this.#streams.delete(stream.name);
     this.producers.forget(stream);
     this.#left(stream);
   }
 
-  /** Begins to evict, now and then, what nobody uses. */
+  /** Starts the rounds that evict idle streams. */
   start(): void {
     this.#timer = this.#options.clock.after(IDLE_ROUND_MS, () => void this.#round());
   }
@@ -90,16 +93,14 @@ export class LoadedStreams {
     this.#timer?.cancel();
   }
 
-  /** Whether one more stream may be in memory; begins to evict an idle one when there are too many. */
+  /** Whether one more stream may be in memory. Starts evicting an idle one when there are too many. */
   hasRoomForStream(): boolean {
     const { maxLoadedStreams } = this.#options;
     const excess = this.#streams.size + 1 - maxLoadedStreams - this.#leaving.size;
     return excess <= 0 || this.#evictOne(this.#allHand) || excess <= maxLoadedStreams;
   }
 
-  /**
-   * The same for `count` more producers. However many one stream has, there is room for them where nobody else has any.
-   */
+  /** Whether `count` more producers may be in memory. A stream with any number of them fits where no other has one. */
   hasRoomForProducers(count: number): boolean {
     const { maxLoadedProducers } = this.#options;
     const total = this.producers.count + count;
@@ -116,13 +117,18 @@ export class LoadedStreams {
 
   #evictOne(hand: ClockHand): boolean {
     const idle = hand.findIdle();
-    if (idle !== null) void this.#evict(idle);
+    if (idle !== null) void this.#evictAlone(idle);
     return idle !== null;
   }
 
-  async #evict(stream: Stream): Promise<void> {
+  async #evictAlone(stream: Stream): Promise<void> {
+    reportEviction(await this.#evict(stream), this.#streams.size);
+  }
+
+  /** Returns how many streams were evicted: 1 or 0. */
+  async #evict(stream: Stream): Promise<number> {
     const { storage, log } = this.#options;
-    if (this.#leaving.has(stream) || this.get(stream.name) !== stream) return;
+    if (this.#leaving.has(stream) || this.get(stream.name) !== stream) return 0;
     const { countedProducers } = stream;
     this.#leaving.add(stream);
     this.#leavingProducers += countedProducers;
@@ -130,30 +136,36 @@ export class LoadedStreams {
       await storage.persist(stream.stored);
     } catch (fault) {
       log.error("a stream could not be written to its files", { stream: stream.name, fault: String(fault) });
-      return;
+      return 0;
     } finally {
       this.#leaving.delete(stream);
       this.#leavingProducers -= countedProducers;
     }
-    if (!stream.idle || stream.recentlyUsed || this.get(stream.name) !== stream) return;
-    if (storage.release(stream.stored)) this.drop(stream);
+    if (!stream.idle || stream.recentlyUsed || this.get(stream.name) !== stream) return 0;
+    if (!storage.release(stream.stored)) return 0;
+    this.drop(stream);
+    return 1;
   }
 
-  /** Passes over every loaded stream once and evicts those that nobody used since the last round. */
+  /** Looks at every loaded stream once and evicts those that were not used since the last round. */
   async #round(): Promise<void> {
     const streams = this.#streams.values();
-    // Those that come meanwhile are looked at in the next round.
+    // Streams that are loaded meanwhile wait for the next round.
     let left = this.#streams.size;
+    let evicted = 0;
     const worker = async (): Promise<void> => {
       for (const stream of streams) {
         if (this.#stopped || (left -= 1) < 0) return;
-        if (!stream.recentlyUsed && stream.readyToLeave()) await this.#evict(stream);
-        else stream.recentlyUsed = false;
-        // One with nothing to write is evicted without any wait; requests are not to wait for thousands of them.
+        if (!stream.recentlyUsed && stream.readyToLeave()) {
+          const count = await this.#evict(stream);
+          evicted += count;
+        } else stream.recentlyUsed = false;
+        // Streams with nothing to write are evicted without a pause; requests must not wait for thousands of them.
         if (left % IDLE_BURST === 0) await new Promise<void>((resolve) => setImmediate(resolve));
       }
     };
     await Promise.all(Array.from({ length: EVICTED_AT_ONCE }, worker));
+    reportEviction(evicted, this.#streams.size);
     this.#allHand.rest();
     this.#producersHand.rest();
     if (!this.#stopped) this.start();

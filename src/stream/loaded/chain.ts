@@ -1,6 +1,8 @@
 import type { MaybePromise } from "../../storage/storage.js";
 
-/** Goes on with a value at once when it is there, and when it comes when it is not: what memory answers never waits. */
+/**
+ * Calls `next` with a value: at once if it is there, so that an answer from memory never waits, else when it resolves.
+ */
 export function chain<T, U>(value: MaybePromise<T>, next: (value: T) => MaybePromise<U>): MaybePromise<U> {
   return value instanceof Promise ? value.then(next) : next(value);
 }

@@ -22,7 +22,7 @@ export interface Chunk {
   readonly closed: boolean;
 }
 
-/** A stream that chunks are read of. */
+/** A stream to read chunks from. */
 export interface ChunkSource {
   readonly stored: StoredStream;
   readonly isJson: boolean;
@@ -33,27 +33,20 @@ export interface ChunkSource {
   release(): void;
 }
 
-/** How much is asked for. */
-export interface ChunkRequest {
-  /** About so many bytes. */
-  readonly maxBytes: number;
-  /** An append of bytes that is longer is cut at `maxBytes`; any other comes whole. */
-  readonly longestBytes: number;
-  /** Gives memory for what comes from the disk; nobody else keeps it. */
-  readonly allocate: Allocate | undefined;
-}
-
 const NO_BYTES = Buffer.alloc(0);
 
 /**
- * Reads durable bytes from `from` on, up to where an append or a JSON message ended. Throws what storage's `read`
- * throws.
+ * Reads about `maxBytes` durable bytes from `from` on, up to the end of an append or of a JSON message. An append of
+ * bytes that is longer than `longestBytes` is cut at `maxBytes`; any other is read whole. `allocate` gives memory for
+ * bytes from the disk, which nobody else keeps. Throws what `Storage.read` throws.
  */
 export function readChunk(
   storage: Storage,
   source: ChunkSource,
   from: Position,
-  { maxBytes, longestBytes, allocate }: ChunkRequest,
+  maxBytes: number,
+  longestBytes: number,
+  allocate: Allocate | undefined,
 ): MaybePromise<Chunk> {
   const { stored, isJson, tail } = source;
   if (from >= tail) return chunkOf(source, from, NO_BYTES);
@@ -80,7 +73,7 @@ function readUpTo(
   return readWhole(storage, source, from, bytes, isJson ? maxBytes : end - from);
 }
 
-/** The longer way: gathers pieces up to `maxBytes`, and in JSON streams ends at the end of a message. */
+/** Reads in several steps: gathers pieces up to `maxBytes`, and in JSON streams ends at the end of a message. */
 async function readWhole(
   storage: Storage,
   source: ChunkSource,
@@ -108,10 +101,7 @@ async function readWhole(
   }
 }
 
-/**
- * What follows `bytes`; `null` when it was dropped meanwhile or is damaged, and what was read before is worth an
- * answer.
- */
+/** Reads what follows `bytes`; `null` when that was dropped or is damaged, and `bytes` alone can be served. */
 async function readMore(
   storage: Storage,
   source: ChunkSource,
@@ -129,7 +119,7 @@ async function readMore(
   }
 }
 
-/** As much of `bytes` as may be served by itself. */
+/** The part of `bytes` that can be served alone. */
 function wholePart({ isJson }: ChunkSource, bytes: Buffer): Buffer {
   return isJson ? bytes.subarray(0, wholeMessagesLength(bytes)) : bytes;
 }

@@ -1,16 +1,16 @@
-/** A stream in memory, as its producers are counted. */
+/** A stream in memory whose producers are counted. */
 export interface CountedStream {
-  /** Producers that it remembers, and how many of them are counted. */
+  /** How many producers it remembers, and how many of them have been counted. */
   readonly producerCount: number;
   countedProducers: number;
 }
 
 /**
- * How many producers the streams in memory remember, all together. A stream's are never forgotten while it is in
- * memory, and are in its files when it leaves: to have fewer of them in memory, streams have to leave.
+ * Counts the producers that all streams in memory remember. A stream keeps its producers while it is in memory, and its
+ * files have them when it is evicted: only eviction reduces the count.
  */
 export class LoadedProducers<S extends CountedStream> {
-  /** Those that have producers, as they came. */
+  /** The streams that have producers, in the order in which they got the first. */
   readonly #streams = new Set<S>();
   #count = 0;
 
@@ -19,12 +19,12 @@ export class LoadedProducers<S extends CountedStream> {
     return this.#count;
   }
 
-  /** The streams that have some. */
+  /** The streams that have producers. */
   get streams(): ReadonlySet<S> {
     return this.#streams;
   }
 
-  /** Counts the producers that a stream in memory has now. */
+  /** Updates the count with the producers that a stream has now. */
   note(stream: S): void {
     const { producerCount } = stream;
     if (producerCount === stream.countedProducers) return;
@@ -33,7 +33,7 @@ export class LoadedProducers<S extends CountedStream> {
     stream.countedProducers = producerCount;
   }
 
-  /** The stream has left memory. */
+  /** Stops counting a stream, which is no longer in memory. */
   forget(stream: S): void {
     if (!this.#streams.delete(stream)) return;
     this.#count -= stream.countedProducers;

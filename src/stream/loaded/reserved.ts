@@ -2,20 +2,22 @@ import type { AppendRecord, Position, ProducerMark, ProducerStamp, StreamState }
 import type { ProducerMemory } from "../rules/producers.js";
 
 /**
- * A stream's state as it will be once everything handed to storage is durable. Decisions are made on it, so that a
- * request need not wait for the one before it. It is an overlay: with nothing pending it is the durable state.
+ * Predicts a stream's state once everything submitted to storage is durable. Decisions use it, so that a request need
+ * not wait for the one before. With nothing pending it equals the durable state.
  */
 export class ReservedState implements ProducerMemory {
   readonly #durable: StreamState;
   #pending = 0;
-  /** Raised when a change fails: those handed in before that and not settled yet fail as well. */
+  /** Raised when a change fails: changes submitted before that and not settled yet fail as well. */
   #generation = 0;
   #tail: Position;
   #closed: boolean;
   #closedAtMs: number | null;
   #closedBy: ProducerStamp | null;
   #lastSeq: string | null;
-  /** The newest mark that was counted in, and whose it is; only more producers than one take a map. */
+  /**
+   * The newest pending mark, and the id of its producer. The map exists only when more than one producer is pending.
+   */
   #mark: ProducerMark | null = null;
   #producerId = "";
   #marks: Map<string, ProducerMark> | null = null;
@@ -50,7 +52,7 @@ export class ReservedState implements ProducerMemory {
     return this.#lastSeq;
   }
 
-  /** Changes handed to storage and not settled. */
+  /** Changes submitted to storage and not settled. */
   get pending(): number {
     return this.#pending;
   }
@@ -70,7 +72,7 @@ export class ReservedState implements ProducerMemory {
     return pending ?? this.#durable.producers?.get(id);
   }
 
-  /** Counts `record` in: it has been handed to storage. Returns what `settle` needs to know of it. */
+  /** Applies `record`, which has been submitted to storage. Returns the generation to call `settle` with. */
   reserve(record: AppendRecord): number {
     this.#pending += 1;
     this.#tail += record.payload.length;
@@ -96,8 +98,8 @@ export class ReservedState implements ProducerMemory {
   }
 
   /**
-   * Storage has settled the change that `reserve` gave `generation` for. When nothing is pending any more the durable
-   * state is the truth. So it is as soon as a change failed: nothing may be decided on what it would have done.
+   * Storage has settled the change for which `reserve` returned `generation`. When nothing is pending, or when a change
+   * has failed, the durable state counts again: nothing may be decided on a change that failed.
    */
   settle(generation: number, isDurable: boolean): void {
     this.#pending -= 1;

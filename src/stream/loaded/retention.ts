@@ -3,20 +3,26 @@ import type { OldestPart, Position, Storage, StoredStream } from "../../storage/
 
 /** How much of each stream is kept; `Infinity` for all. */
 export interface RetentionLimits {
-  /** The newest bytes, at least so many. */
+  /** At least this many of the newest bytes. */
   readonly maxBytes: number;
-  /** What was appended within this time. */
+  /** Everything that was appended within this time. */
   readonly maxAgeMs: number;
 }
 
-/** All is kept. */
+/** Keeps everything. */
 export const KEEP_ALL: RetentionLimits = { maxBytes: Infinity, maxAgeMs: Infinity };
 
-/** Only whole segments go: with so many of them within a limit, at most one part in eight more than it is kept. */
+/**
+ * The number of segments within a limit. Only whole segments are dropped, so at most an eighth more than the limit is
+ * kept.
+ */
 const SEGMENTS_PER_LIMIT = 8;
 const MIN_SEGMENT_BYTES = 4096;
 
-/** When a stream begins a new segment, so that a limit means something; `segmentBytes` is what it would be without. */
+/**
+ * The size and the age at which a stream begins a new segment, small enough for the limits to work. `segmentBytes` is
+ * the size without limits.
+ */
 export function segmentRollOf(
   limits: RetentionLimits,
   segmentBytes: number,
@@ -25,13 +31,13 @@ export function segmentRollOf(
   return { segmentBytes: Math.min(segmentBytes, sizedBytes), segmentAgeMs: limits.maxAgeMs / SEGMENTS_PER_LIMIT };
 }
 
-/** Whether the oldest part of a stream that ends at `tail` is more than `limits` keep. */
+/** Whether the oldest part of a stream that ends at `tail` is beyond what `limits` keep. */
 export function isExcess(oldest: OldestPart | null, tail: Position, limits: RetentionLimits, nowMs: number): boolean {
   if (oldest === null) return false;
   return tail - oldest.end >= limits.maxBytes || nowMs - oldest.newestAtMs > limits.maxAgeMs;
 }
 
-/** Drops what `limits` do not keep of a stream. */
+/** Drops the beginning of a stream beyond what `limits` keep. */
 export function trimExcess(storage: Storage, stored: StoredStream, limits: RetentionLimits, clock: Clock): void {
   if (limits.maxBytes === Infinity && limits.maxAgeMs === Infinity) return;
   const nowMs = clock.nowMs();
@@ -40,11 +46,11 @@ export function trimExcess(storage: Storage, stored: StoredStream, limits: Reten
   storage.trim(stored, Math.max(tail - limits.maxBytes, stored.endOfOlderThan(nowMs - limits.maxAgeMs)));
 }
 
-/** Between two rounds: a quarter of a segment's age, within reason. */
+/** The bounds of the pause between two rounds, which is a quarter of a segment's age. */
 const MIN_ROUND_MS = 250;
 const MAX_ROUND_MS = 30_000;
 
-/** Calls `round` again and again, often enough for `limits` to hold; never, when nothing ages. */
+/** Calls `round` often enough to keep the limit of age; never when there is none. */
 export class RetentionTimer {
   readonly #clock: Clock;
   readonly #round: () => void;

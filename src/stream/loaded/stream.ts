@@ -1,19 +1,17 @@
 import { formatOf, type StreamFormat } from "../../protocol/content-type.js";
 import { checkOf, type ParsedOffset, type TokenPlace } from "../../protocol/offset.js";
 import type { Clock } from "../../ops/clock.js";
-import {
-  DamagedStreamError,
-  TrimmedStreamError,
-  type Allocate,
-  type AppendRecord,
-  type MaybePromise,
-  type Position,
-  type Rejection,
-  type Settlement,
-  type Storage,
-  type StoredStream,
-  type StreamConfig,
-  type StreamObserver,
+import type {
+  Allocate,
+  AppendRecord,
+  MaybePromise,
+  Position,
+  Rejection,
+  Settlement,
+  Storage,
+  StoredStream,
+  StreamConfig,
+  StreamObserver,
 } from "../../storage/storage.js";
 import { fromBeginning } from "../rules/beginning.js";
 import { chain } from "./chain.js";
@@ -24,13 +22,13 @@ import { deadlineOf, slides, type TtlMode } from "../rules/expiry.js";
 import { LiveFeed, type Advance } from "./live.js";
 import type { LoadedProducers } from "./loaded-producers.js";
 import { isTokenOf, offsetIn } from "../rules/offset-tokens.js";
+import { placeOf, type ReadFrom } from "./offset-place.js";
 import {
   refuse,
   TOO_MANY_PRODUCERS,
   type AnswerAppend,
   type AppendOutcome,
   type ProducerEcho,
-  type RefusalCode,
   type Refused,
 } from "../rules/outcome.js";
 import { ReservedState } from "./reserved.js";
@@ -38,6 +36,7 @@ import { trimExcess, type RetentionLimits } from "./retention.js";
 import { SlidingTtl } from "./sliding-ttl.js";
 
 export type { Chunk } from "./chunk.js";
+export type { ReadFrom } from "./offset-place.js";
 export {
   DamagedStreamError,
   DeletedStreamError,
@@ -48,51 +47,48 @@ export {
   type Position,
 } from "../../storage/storage.js";
 
-/** Where a read begins: at a position, or where the stream does, wherever that is by the time it is read. */
-export type ReadFrom = Position | "start";
-
 /**
- * Where an incarnation of a name stands. `creating`, `deleting` and `keeping` are handed to storage and not durable
- * yet; `kept` is deleted, but its forks keep its bytes and its name.
+ * The phase of one incarnation of a name. `creating`, `deleting` and `keeping` have been submitted to storage and are
+ * not durable yet. A `kept` stream is deleted, but its forks still need its bytes and its name.
  */
 export type StreamPhase = "creating" | "live" | "deleting" | "keeping" | "kept" | "gone";
 
-/** What all streams of a server share. */
+/** The parts that all streams of a server share. */
 export interface StreamContext {
   readonly storage: Storage;
   readonly clock: Clock;
   readonly ttlMode: TtlMode;
   readonly retention: RetentionLimits;
   readonly producers: LoadedProducers<Stream>;
-  /** Whether one more producer may be remembered by a stream in memory. */
+  /** Whether a stream in memory may remember one more producer. */
   readonly hasRoomForProducer: () => boolean;
 }
 
-/** That of streams that were deleted before they came into memory. One for all: most have none. */
+/** The deletion of a stream that was loaded as deleted. All streams share it: most are never deleted. */
 const NO_DELETION = Promise.resolve(null);
 
 /** One stream in memory: decides appends, reads chunks, wakes live readers. */
 export class Stream implements StreamObserver {
   readonly stored: StoredStream;
   phase: StreamPhase;
-  /** Whether somebody looked at it since the registry last did. */
+  /** Whether it was used since the last eviction round. */
   recentlyUsed = true;
-  /** How its last deletion ends: with `null` when it is durable, else with why it failed. */
+  /** Resolves when its last deletion is over: to `null` when that is durable, else to why it failed. */
   deletion: Promise<Refused | null> = NO_DELETION;
-  /** Its producers, as far as they are counted among those of all. */
+  /** How many of its producers {@link LoadedProducers} has counted. */
   countedProducers = 0;
   readonly #context: StreamContext;
   readonly #reserved: ReservedState;
   readonly #format: StreamFormat;
-  /** Where its use puts its end off; and else when it ends, whatever happens. */
+  /** Its TTL, where use restarts it; `null` for a stream that expires at a fixed time or never. */
   readonly #ttl: SlidingTtl | null;
   readonly #fixedDeadlineMs: number;
-  /** What its tokens say of it; -1 until the first. */
+  /** The check in its offset tokens; -1 until the first token. */
   #check = -1;
   #feed: LiveFeed | null = null;
   #users = 0;
 
-  /** `initial` is the creation that was handed to storage, `null` for a stream that storage had already. */
+  /** `initial` is the creation that was submitted to storage; `null` for a stream that was loaded. */
   constructor(context: StreamContext, stored: StoredStream, initial: AppendRecord | null) {
     this.#context = context;
     this.stored = stored;
@@ -130,17 +126,17 @@ export class Stream implements StreamObserver {
     return this.stored.state.closed;
   }
 
-  /** Producers that it durably remembers. */
+  /** How many producers it durably remembers. */
   get producerCount(): number {
     return this.stored.state.producers?.size ?? 0;
   }
 
-  /** Closure as it will be when everything handed to storage is durable. */
+  /** Whether the stream will be closed when everything submitted to storage is durable. */
   get reservedClosed(): boolean {
     return this.#reserved.closed;
   }
 
-  /** The tail as it will be when everything handed to storage is durable. */
+  /** The tail when everything submitted to storage is durable. */
   get reservedTail(): Position {
     return this.#reserved.tail;
   }
@@ -153,44 +149,42 @@ export class Stream implements StreamObserver {
     return this.deadlineMs <= nowMs;
   }
 
-  /** Milliseconds until the stream expires if nobody touches it, `null` when it does not. */
+  /** Milliseconds until the stream expires if nobody uses it; `null` when it never does. */
   remainingMs(nowMs: number): number | null {
     const deadlineMs = this.deadlineMs;
     return deadlineMs === Infinity ? null : Math.max(0, deadlineMs - nowMs);
   }
 
   /**
-   * Restarts a sliding TTL: somebody reads the stream. The read may be answered when this is over, so that no crash can
-   * take back what it did for the stream's life.
+   * Restarts a sliding TTL, because somebody reads the stream. Answer the read when this is over: then no crash can
+   * undo the restart.
    */
   touch(): MaybePromise<void> {
     if (this.#ttl !== null) return this.#ttl.touch();
   }
 
-  /** Whether the name stands for this stream, as far as has been decided. */
+  /** Whether the name still belongs to this stream: it is live, or is being created. */
   get isCurrent(): boolean {
     return this.phase === "creating" || this.phase === "live";
   }
 
-  /** Whether nothing is on its way to storage. */
+  /** Whether storage has settled everything that was submitted. */
   get #isSettled(): boolean {
     return this.#reserved.pending === 0 && (this.phase === "live" || this.phase === "kept");
   }
 
-  /** Whether the registry may let go of the stream. */
+  /** Whether the stream may be evicted. */
   get idle(): boolean {
     return this.#users === 0 && this.#isSettled && (this.#ttl === null || this.#ttl.isNoted);
   }
 
-  /**
-   * Whether the registry may let go of the stream now. Where storage has yet to know of its use for that, it is told.
-   */
+  /** Whether the stream may be evicted now. Notes its last use in storage first, where storage does not know it yet. */
   readyToLeave(): boolean {
     if (this.phase === "live" && this.#users === 0) this.#ttl?.note();
     return this.idle;
   }
 
-  /** Keeps the stream in memory until `release`; for whoever holds it across an await. */
+  /** Keeps the stream in memory until `release`. Call it before an await after which the stream is still used. */
   retain(): void {
     this.#users += 1;
   }
@@ -230,8 +224,8 @@ export class Stream implements StreamObserver {
   }
 
   /**
-   * Appends, closes, or both; `answer` gets the outcome when it is durable (docs/api.md, Append). A promise for each
-   * append would cost more than to store it; one comes only where something else than storage has to be waited for.
+   * Appends, closes, or both; `answer` gets the outcome when it is durable (docs/api.md, Append). Returns a promise
+   * only where it waits for more than storage: one for each append would cost more than storing it.
    */
   append(command: AppendCommand, answer: AnswerAppend): MaybePromise<void> {
     const nowMs = this.#context.clock.nowMs();
@@ -248,7 +242,7 @@ export class Stream implements StreamObserver {
   }
 
   /**
-   * Why an append with data is refused for its head alone, once that is durable; `null` when it takes the data to tell.
+   * Why an append with data is refused for its head alone, once that is durable; `null` when it depends on the data.
    */
   refusalOf(head: AppendHead): MaybePromise<Refused | null> {
     const refusal = refuseByHead(this.#reserved, this.#format, head, this.#context.clock.nowMs());
@@ -262,10 +256,11 @@ export class Stream implements StreamObserver {
     );
   }
 
-  /** The request asks for what was done before: nothing changes but the stream's life. */
+  /** Answers a request for what was done before: it changes nothing, but it restarts a sliding TTL. */
   #answerRepeated(hasData: boolean, producer: ProducerEcho | null): MaybePromise<AppendOutcome> {
-    // First of all it is tied to what it cites: that may fail while the note of the touch is on its way.
-    const answer = this.#answerWhenDurable((tail, closed) => this.#appended(tail, closed, true, hasData, producer));
+    // Waits first for the change that it repeats: that may fail while the touch is being noted.
+    const { tail, closed } = this.#reserved;
+    const answer = this.whenDurable(() => this.#appended(tail, closed, true, hasData, producer));
     const touched = this.touch();
     return touched instanceof Promise ? touched.then(() => answer) : answer;
   }
@@ -289,7 +284,7 @@ export class Stream implements StreamObserver {
     this.#ttl?.begin(record.atMs);
   }
 
-  /** Drops what retention does not keep. */
+  /** Drops the beginning of the stream beyond what retention keeps. */
   trimExcess(): void {
     const { storage, retention, clock } = this.#context;
     if (this.phase === "live") trimExcess(storage, this.stored, retention, clock);
@@ -305,13 +300,7 @@ export class Stream implements StreamObserver {
     return { kind: "appended", duplicate, hasData, nextOffset: this.offsetAt(tail), closed, producer };
   }
 
-  /** Answers from the reserved state, but not before that state is durable. */
-  #answerWhenDurable(answer: (tail: Position, closed: boolean) => AppendOutcome): MaybePromise<AppendOutcome> {
-    const { tail, closed } = this.#reserved;
-    return this.whenDurable(() => answer(tail, closed));
-  }
-
-  /** Makes an answer once all that was handed in before is durable; a refusal when that failed. */
+  /** Makes an answer once everything submitted before is durable; a refusal when some of that failed. */
   whenDurable<T>(answer: () => T): MaybePromise<T | Refused> {
     if (this.#isSettled) return answer();
     const { tail } = this.#reserved;
@@ -328,14 +317,12 @@ export class Stream implements StreamObserver {
     else if (this.phase === "creating") this.phase = "live";
   }
 
-  /** The token of a position: a position has one for ever. */
+  /** The offset token of a position; it never changes. */
   offsetAt(position: Position): string {
     return offsetIn(this.stored, position, this.#ownCheck);
   }
 
-  /**
-   * Whether the stream could have given out a token; one that it could not have is of another incarnation of its name.
-   */
+  /** Whether a token is this stream's own; any other is of an earlier incarnation of the name. */
   isOwnToken(place: TokenPlace): boolean {
     return isTokenOf(this.stored, place, this.#ownCheck);
   }
@@ -345,72 +332,30 @@ export class Stream implements StreamObserver {
     return this.#check;
   }
 
-  /** The token of the earliest byte that is kept. */
+  /** The offset token of the earliest retained byte. */
   get earliestOffset(): string {
     return this.offsetAt(this.stored.earliest);
   }
 
   /** Where reading begins for an offset token, or why it can't (docs/api.md, Read). */
   locate(offset: ParsedOffset): MaybePromise<ReadFrom | Refused> {
-    switch (offset.kind) {
-      case "start":
-        return "start";
-      case "now":
-        return this.tail;
-      case "at":
-        return this.#locateAt(offset);
-    }
-  }
-
-  #locateAt(place: TokenPlace): MaybePromise<Position | Refused> {
-    const { partStart, byteInPart } = place;
-    const position = partStart + byteInPart;
-    const { earliest } = this.stored;
-    if (!this.isOwnToken(place)) {
-      return refuse("offset-gone", {
-        earliestOffset: this.earliestOffset,
-        detail: "The offset is of a stream that had this name before, or of one that this stream was forked from.",
-      });
-    }
-    if (position < earliest) return refuse("offset-gone", { earliestOffset: this.earliestOffset });
-    if (!this.stored.hasSegment(partStart, byteInPart)) {
-      return refuse("invalid-offset", { detail: "The offset was not given out by this stream." });
-    }
-    if (!this.isJson || byteInPart === 0 || position === this.tail || position === earliest) return position;
-    const before = this.#context.storage.read(this.stored, position - 1, 1);
-    if (Buffer.isBuffer(before)) return atMessageBoundary(before, position);
-    return before.then(
-      (byte) => atMessageBoundary(byte, position),
-      (error: unknown) => {
-        // The stream begins later meanwhile: perhaps at this very place.
-        if (error instanceof TrimmedStreamError && position <= this.stored.earliest) return this.#locateAt(place);
-        // The message before is damaged, and ends here.
-        if (error instanceof DamagedStreamError && error.readable?.position === position) return position;
-        throw error;
-      },
-    );
+    return placeOf(this.#context.storage, this, offset);
   }
 
   /**
-   * Reads durable bytes from `from` on, about `maxBytes` of them: up to where an append or a JSON message ended. One
-   * that is longer comes whole; of bytes only up to `longestBytes`, and cut at `maxBytes` above that. Most that comes
-   * from the disk comes to memory from `allocate`, which nobody else keeps. Throws DamagedStreamError,
-   * DeletedStreamError, StorageBusyError and, unless it is from the start, TrimmedStreamError.
+   * Reads about `maxBytes` durable bytes from `from` on, up to the end of an append or of a JSON message. One that is
+   * longer is read whole, except that an append of bytes longer than `longestBytes` is cut at `maxBytes`. Most bytes
+   * from the disk are read into memory from `allocate`, which nobody else keeps. Throws DamagedStreamError,
+   * DeletedStreamError, StorageBusyError and, unless `from` is "start", TrimmedStreamError.
    */
   read(from: ReadFrom, maxBytes: number, allocate?: Allocate, longestBytes = Infinity): MaybePromise<Chunk> {
-    const request = { maxBytes, longestBytes, allocate };
-    if (from !== "start") return readChunk(this.#context.storage, this, from, request);
-    return fromBeginning(this, (earliest) => readChunk(this.#context.storage, this, earliest, request));
+    const { storage } = this.#context;
+    if (from !== "start") return readChunk(storage, this, from, maxBytes, longestBytes, allocate);
+    return fromBeginning(this, (earliest) => readChunk(storage, this, earliest, maxBytes, longestBytes, allocate));
   }
-}
-
-function atMessageBoundary(byteBefore: Buffer, position: Position): Position | Refused {
-  const NEWLINE = 10;
-  return byteBefore[0] === NEWLINE ? position : refuse("invalid-offset", { detail: "The offset is inside a message." });
 }
 
 /** The refusal for a change that storage does not take now. */
 export function refuseRejected(rejection: Rejection): Refused {
-  const code: RefusalCode = rejection === "tail-moved" ? "overloaded" : rejection;
-  return refuse(code);
+  return refuse(rejection === "tail-moved" ? "overloaded" : rejection);
 }

@@ -6,21 +6,21 @@ import {
   type StoredStream,
 } from "../../storage/storage.js";
 
-/** A stream whose beginning may be dropped while somebody reads it. */
+/** A stream whose beginning retention may drop while it is read. */
 export interface TrimmedAtTimes {
   readonly stored: Pick<StoredStream, "name" | "earliest">;
   retain(): void;
   release(): void;
 }
 
-/** Each finds that what it was to read is gone: retention is faster than the disk for as long. */
+/** Each try fails because the beginning was dropped meanwhile: retention is faster than the disk. */
 const MAX_TRIES = 100;
 
 /**
- * Does `work` from where a stream begins. When that is dropped before the work is done, the stream begins elsewhere,
- * and the work is done from there: whoever asks for the beginning is never told that it is gone. The stream stays in
- * memory meanwhile. `work` throws TrimmedStreamError where its place is gone; StorageBusyError comes of too many of
- * these.
+ * Calls `work` with the position where a stream begins. When retention drops that position before the work is done,
+ * `work` is called again with the new one: a reader of the beginning never fails because it is gone. The stream stays
+ * in memory meanwhile. `work` throws TrimmedStreamError where its position is gone; after too many of these this throws
+ * StorageBusyError.
  */
 export function fromBeginning<T>(
   stream: TrimmedAtTimes,

@@ -2,21 +2,23 @@ import type { JsonFrame } from "../../protocol/json/json-frame.js";
 import type { ParsedOffset } from "../../protocol/offset.js";
 import type { ProducerStamp } from "../../storage/storage.js";
 
-/** What a create says of the stream that is to be forked (protocol: Forks). */
+/** The part of a create that names the stream to fork and the place (docs/api.md, Fork a stream). */
 export interface ForkRequest {
   /** The source's name. */
   readonly source: string;
   /** `Stream-Fork-Offset` as sent and as read; `null` for the source's tail. */
   readonly offset: string | null;
   readonly place: ParsedOffset | null;
-  /** So many bytes, or messages of a JSON stream, behind the offset. */
+  /** How many bytes, or messages of a JSON stream, after the offset. */
   readonly subOffset: number;
 }
 
-/** A body as it was sent; or, where it was checked as it came, as a JSON stream stores it. The latter was not empty. */
+/**
+ * A body as it was sent, or, if it was checked while it arrived, as a JSON stream stores it. The latter was not empty.
+ */
 export type Body = Buffer | JsonFrame;
 
-/** What the head of a request to create a stream says (docs/api.md, Create a stream). */
+/** The head of a request to create a stream (docs/api.md, Create a stream). */
 export interface CreateHead {
   /** As sent; `null` when the header is absent. */
   readonly contentType: string | null;
@@ -33,7 +35,7 @@ export interface CreateCommand extends CreateHead {
   readonly body: Body;
 }
 
-/** What the head of a request to append, to close, or both says (docs/api.md, Append). */
+/** The head of a request to append, to close, or both (docs/api.md, Append). */
 export interface AppendHead {
   readonly contentType: string | null;
   readonly closes: boolean;

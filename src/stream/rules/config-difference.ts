@@ -4,15 +4,15 @@ import type { ForkOrigin, StreamConfig } from "../../storage/storage.js";
 import type { CreateHead, ForkRequest } from "./command.js";
 import { refuse, type Refused } from "./outcome.js";
 
-/** A header by which a create asks for another stream than the one that is there. */
+/** A header in which a create differs from the existing stream. */
 interface Difference {
   readonly header: string;
-  /** What is there and what was asked for; `null` where that is nobody's business. */
+  /** The existing value and the requested one; `null` where they are not shown. */
   readonly values: readonly [there: string, asked: string] | null;
 }
 
 /**
- * Why a PUT is refused that asks for another stream than the one that is there (docs/api.md, Create a stream); `null`
+ * Why a create is refused whose configuration is not that of the existing stream (docs/api.md, Create a stream); `null`
  * where it is the same.
  */
 export function refuseConfig(config: StreamConfig, closed: boolean, head: CreateHead): Refused | null {
@@ -41,7 +41,7 @@ function differencesOf(config: StreamConfig, closed: boolean, head: CreateHead):
   if (!isInherited && config.expiresAtMs !== head.expiresAtMs)
     note("Stream-Expires-At", momentOf(config.expiresAtMs), momentOf(head.expiresAtMs));
   if (closed !== head.closed) note("Stream-Closed", closed ? "true" : null, head.closed ? "true" : null);
-  // Another stream's name is not told to whoever asks for this one.
+  // The name of another stream is not shown.
   if (fork !== null && config.forkedFrom?.name !== fork.source)
     differences.push({ header: "Stream-Forked-From", values: null });
   else if (fork !== null && config.forkedFrom !== null && !isSamePlace(config.forkedFrom, fork))
@@ -49,7 +49,7 @@ function differencesOf(config: StreamConfig, closed: boolean, head: CreateHead):
   return differences;
 }
 
-/** The same words mean the same place; so does another token of the point itself. */
+/** Whether a request names the same place: in the same words, or with another token of the point itself. */
 function isSamePlace({ point, offset, subOffset }: ForkOrigin, request: ForkRequest): boolean {
   if (offset === request.offset && subOffset === request.subOffset) return true;
   const { place } = request;

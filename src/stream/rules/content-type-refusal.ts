@@ -1,12 +1,12 @@
 import { mediaTypeOf } from "../../protocol/content-type.js";
 import { refuse, type Refused } from "./outcome.js";
 
-/** What curl sends with `--data` when it is not told otherwise. */
+/** The content type that curl sends with `--data` by default. */
 const FORM = "application/x-www-form-urlencoded";
-/** So much is repeated of what a request says; a stream's own is never longer. */
+/** The longest part of the request's content type that is repeated; a stream's own is never longer. */
 const MAX_SHOWN_CHARS = 256;
 
-/** The refusal of a request of another content type than the stream's, or than that of the source of a fork. */
+/** The refusal of a request whose content type is not that of the stream, or of the source of a fork. */
 export function refuseContentType(whose: "stream" | "source", expected: string, sent: string): Refused {
   const received = sent.slice(0, MAX_SHOWN_CHARS);
   const hint = mediaTypeOf(sent) === FORM ? `, which is curl's default: give it -H 'Content-Type: ${expected}'` : "";

@@ -1,13 +1,13 @@
 import { isJsonContentType, sameMediaType, type StreamFormat } from "../../protocol/content-type.js";
 import { frameJson, JsonFramer } from "../../protocol/json/json-frame.js";
 import { formatTimestamp } from "../../protocol/timestamp.js";
-import type { AppendRecord, Position, ProducerMark, ProducerStamp, StreamConfig } from "../../storage/storage.js";
+import type { AppendRecord, Position, ProducerStamp, StreamConfig } from "../../storage/storage.js";
 import type { AppendCommand, AppendHead, Body, CreateCommand } from "./command.js";
 import { refuseContentType } from "./content-type-refusal.js";
 import { refuse, type ProducerEcho, type Refused } from "./outcome.js";
 import { judgeProducer, type ProducerMemory } from "./producers.js";
 
-/** The state that a decision looks at. */
+/** The state that a decision depends on. */
 export interface DecisionState extends ProducerMemory {
   readonly tail: Position;
   readonly closed: boolean;
@@ -16,7 +16,7 @@ export interface DecisionState extends ProducerMemory {
   readonly lastSeq: string | null;
 }
 
-/** Hand `record` to storage; or answer without a change (`settled`), or refuse. */
+/** Submit `record` to storage (`accept`), answer without a change (`settled`), or refuse. */
 export type AppendDecision =
   | { readonly kind: "accept"; readonly record: AppendRecord }
   | { readonly kind: "settled"; readonly producer: ProducerEcho | null }
@@ -26,13 +26,13 @@ export type AppendDecision =
 export interface FramedBody {
   readonly kind: "framed";
   readonly bytes: Buffer;
-  /** 1 in a stream of bytes, and where there is nothing. */
+  /** 1 in a stream of bytes, and where there are no bytes. */
   readonly messages: number;
 }
 
 const NOTHING: FramedBody = { kind: "framed", bytes: Buffer.alloc(0), messages: 1 };
 
-/** Of a body that is framed only when it is there so much at a time, in bytes. */
+/** How many bytes of a complete body are framed in one turn of the event loop. */
 const FRAMED_AT_ONCE_BYTES = 256 * 1024;
 
 /**
@@ -68,8 +68,8 @@ export function decideAppend(
 }
 
 /**
- * Why an append with data is refused whatever its data is and whatever is appended before it; `null` when that is to be
- * seen: a gap before its sequence number may be on its way, and JSON is looked at before the producer.
+ * Why an append is refused whatever its data is, and whatever is appended before it; `null` when that is not certain
+ * yet: the append that fills a gap of sequence numbers may be under way, and JSON is checked before the producer.
  */
 export function refuseByHead(
   state: DecisionState,
@@ -92,7 +92,7 @@ export function holdsData(body: Body): boolean {
   return !Buffer.isBuffer(body) || body.length > 0;
 }
 
-/** Closing again is fine, whoever asks; so is the retry of the very append that closed the stream. */
+/** Anyone may close a stream again, and the append that closed it may be retried. */
 function decideOnClosed(state: DecisionState, command: AppendHead, hasData: boolean): AppendDecision {
   const stamp = command.producer;
   const closedBy = state.closedBy;
@@ -103,7 +103,7 @@ function decideOnClosed(state: DecisionState, command: AppendHead, hasData: bool
     stamp.epoch === closedBy.epoch &&
     stamp.seq === closedBy.seq;
   if (hasData && !isTheCloser) return refuseClosed(state.closedAtMs);
-  return { kind: "settled", producer: stamp === null ? null : echoOf(state.markOf(stamp.id), stamp) };
+  return { kind: "settled", producer: stamp === null ? null : (state.markOf(stamp.id) ?? stamp) };
 }
 
 function refuseClosed(closedAtMs: number | null): Refused {
@@ -112,17 +112,13 @@ function refuseClosed(closedAtMs: number | null): Refused {
   return refuse("stream-closed", { closed: true, detail: `It was closed at ${closedAt}.`, facts: { closedAt } });
 }
 
-function echoOf(mark: ProducerMark | undefined, stamp: ProducerStamp): ProducerEcho {
-  return mark ?? stamp;
-}
-
 function refuseType(format: StreamFormat, { contentType }: AppendHead): Refused | null {
   if (contentType === null) return refuse("content-type-missing");
   if (sameMediaType(contentType, format.contentType)) return null;
   return refuseContentType("stream", format.contentType, contentType);
 }
 
-/** The bytes as they are stored: JSON streams keep a message on each line, others keep the body as it is. */
+/** Frames a body as it is stored: JSON streams keep a message on each line, others keep the body unchanged. */
 export function frameBody(
   { isJson, contentType }: StreamFormat,
   body: Body,
@@ -142,8 +138,8 @@ export function frameBody(
 }
 
 /**
- * A create whose content type nobody knew while its body came: a fork inherits it. For a JSON stream a large body is
- * framed in pieces between turns of the event loop, so that nobody else waits.
+ * Frames the body of a fork, which inherits a content type that was not known while the body arrived. A large JSON body
+ * is framed in several turns of the event loop, so that no other request waits for it.
  */
 export async function framedInTurns({ contentType }: StreamConfig, command: CreateCommand): Promise<CreateCommand> {
   const { body } = command;

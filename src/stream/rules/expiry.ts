@@ -5,8 +5,8 @@ import type { StreamConfig } from "../../storage/storage.js";
 export type TtlMode = "sliding" | "fixed";
 
 /**
- * How far a stored last access may lie behind the true one. Reads are noted in storage at most this often, so a
- * stream that comes from storage gets this much longer: it never expires early.
+ * How much older than the true last use the stored one may be. Reads are noted in storage at most this often, so a
+ * loaded stream lives this much longer: it never expires early.
  */
 export const TOUCH_INTERVAL_MS = 500;
 
@@ -22,7 +22,7 @@ export function slides(config: StreamConfig, mode: TtlMode): boolean {
   return mode === "sliding" && config.ttlSeconds !== null;
 }
 
-/** What expires. */
+/** An item that expires. */
 export interface Expiring {
   /** In milliseconds since 1970. It may move later between two looks, never earlier. */
   readonly deadlineMs: number;
@@ -30,12 +30,12 @@ export interface Expiring {
 
 const TICK_MS = 250;
 /**
- * Most work without a pause, in items looked at, and what it counts when one expires: appends wait at most for that,
- * however many are due. That is 2,000 expiries a second, which the disk does beside everything else.
+ * The most work in one turn of the event loop, in items looked at, and how many looks an expiry counts as. It limits
+ * how long appends wait, and allows 2,000 expiries a second, which the disk can take beside everything else.
  */
 const MAX_LOOKS = 400;
 const EXPIRY_LOOKS = 20;
-/** The pause, while more is due. */
+/** The pause between two turns while more is due. */
 const BUSY_PAUSE_MS = 10;
 
 /**
@@ -61,7 +61,7 @@ export class ExpiryQueue<T extends Expiring> {
     return this.#bucketOf.size;
   }
 
-  /** Puts `item` in, if it ever expires. */
+  /** Adds `item`, if it ever expires. */
   add(item: T): void {
     if (item.deadlineMs === Infinity) return;
     const tick = Math.max(Math.ceil(item.deadlineMs / TICK_MS), this.#tick);
@@ -113,14 +113,14 @@ export class ExpiryQueue<T extends Expiring> {
     return this.#tick <= nowTick;
   }
 
-  /** The first tick that has a bucket: after a long pause it is found faster than by counting up. */
+  /** The first tick that has a bucket; after a long pause this is faster than counting up. */
   #earliestTick(limit: number): number {
     let earliest = limit;
     for (const tick of this.#buckets.keys()) earliest = Math.min(earliest, tick);
     return earliest;
   }
 
-  /** Returns what it counts. */
+  /** Returns how many looks this counts as. */
   #look(item: T, nowMs: number): number {
     this.remove(item);
     if (item.deadlineMs > nowMs) {

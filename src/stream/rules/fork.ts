@@ -15,16 +15,16 @@ import { refuseContentType } from "./content-type-refusal.js";
 import { offsetIn } from "./offset-tokens.js";
 import { refuse, type Refused } from "./outcome.js";
 
-/** What a fork needs to know of its source. */
+/** The source of a fork. */
 export interface ForkSource extends TrimmedAtTimes {
   readonly stored: StoredStream;
   readonly isJson: boolean;
   /** End of the durable bytes. */
   readonly tail: Position;
-  /** Whether it could have given out this token. */
+  /** Whether a token is this stream's own. */
   isOwnToken(place: TokenPlace): boolean;
   locate(offset: ParsedOffset): MaybePromise<Position | "start" | Refused>;
-  /** Durable bytes; of a JSON stream whole messages. */
+  /** Reads durable bytes; of a JSON stream, whole messages. */
   read(from: Position, maxBytes: number): MaybePromise<{ readonly bytes: Buffer }>;
 }
 
@@ -37,11 +37,11 @@ export interface ForkBase<S> {
 /** Most forks of one stream that are not gone, and most forks of forks in a row. */
 const MAX_FORKS = 100_000;
 const MAX_FORK_DEPTH = 1000;
-/** How far behind the fork offset the messages of a sub-offset are looked for, and how much of it is read at a time. */
+/** How far after the fork offset a sub-offset may reach, and how much is read at a time to find it. */
 const MAX_SCAN_BYTES = 64 * 1024 * 1024;
 const SCAN_STEP_BYTES = 1024 * 1024;
 
-/** Where a fork of `source` begins, or why there can't be one (docs/api.md, Fork a stream; the source is there). */
+/** Where a fork of an existing `source` begins, or why there can't be one (docs/api.md, Fork a stream). */
 export async function forkOrigin(
   source: ForkSource,
   request: ForkRequest,
@@ -53,13 +53,13 @@ export async function forkOrigin(
   const point = await forkPoint(source, request);
   if (typeof point !== "number") return point;
   const earliest = { position: stored.earliest, segmentStart: stored.segmentStartBefore(stored.earliest) };
-  // It may have gone while it was looked for.
+  // Retention may have dropped it during the search.
   if (point < earliest.position) return refuse("offset-gone", { earliestOffset: offsetIn(stored, earliest.position) });
   const { offset, subOffset } = request;
   return { name: stored.name, id: stored.id, point, earliest, offset, subOffset };
 }
 
-/** Why there can't be a fork of `source` at any place; `null` when there can. */
+/** Why a stream can't be forked at all; `null` when it can. */
 export function refuseFork({ config, forkCount, forkDepth }: StoredStream, contentType: string | null): Refused | null {
   if (contentType !== null && !sameMediaType(contentType, config.contentType)) {
     return refuseContentType("source", config.contentType, contentType);
@@ -75,30 +75,30 @@ async function forkPoint(source: ForkSource, { place, subOffset }: ForkRequest):
     return refuse("invalid-offset", { detail: "The offset was not given out by the source." });
   const from = place === null ? source.tail : await source.locate(place);
   if (from === "start") return fromBeginning(source, (earliest) => keptPoint(source, earliest, subOffset));
-  return typeof from === "number" ? pointBehind(source, from, subOffset) : from;
+  return typeof from === "number" ? pointAfter(source, from, subOffset) : from;
 }
 
-/** The same, if it is still kept when it is found. */
+/** The fork point after `from`; throws TrimmedStreamError when retention drops it during the search. */
 async function keptPoint(source: ForkSource, from: Position, subOffset: number): Promise<Position | Refused> {
-  const point = await pointBehind(source, from, subOffset);
+  const point = await pointAfter(source, from, subOffset);
   if (typeof point === "number" && point < source.stored.earliest) throw new TrimmedStreamError(source.stored);
   return point;
 }
 
-/** The position `subOffset` bytes, or messages of a JSON stream, behind `from`. */
-async function pointBehind(source: ForkSource, from: Position, subOffset: number): Promise<Position | Refused> {
+/** The position `subOffset` bytes, or messages of a JSON stream, after `from`. */
+async function pointAfter(source: ForkSource, from: Position, subOffset: number): Promise<Position | Refused> {
   if (subOffset === 0) return from;
-  if (source.isJson) return behindMessages(source, from, subOffset);
+  if (source.isJson) return afterMessages(source, from, subOffset);
   return from + subOffset <= source.tail ? from + subOffset : pastTheTail();
 }
 
-/** The position behind `count` messages from `from` on. */
-async function behindMessages(source: ForkSource, from: Position, count: number): Promise<Position | Refused> {
+/** The position after `count` messages from `from` on. */
+async function afterMessages(source: ForkSource, from: Position, count: number): Promise<Position | Refused> {
   let left = count;
   for (let at = from; at < source.tail;) {
     if (at - from >= MAX_SCAN_BYTES)
       return refuse("invalid-fork", {
-        detail: "The sub-offset is too far behind the fork offset: give a later offset.",
+        detail: "The sub-offset is too far after the fork offset: give a later offset.",
       });
     const { bytes } = await source.read(at, SCAN_STEP_BYTES);
     const found = messagesLength(bytes, left);
@@ -114,7 +114,8 @@ function pastTheTail(): Refused {
 }
 
 /**
- * The configuration of a fork: what the request leaves open is inherited. A lifetime is inherited whole or not at all.
+ * The configuration of a fork, which inherits what the request leaves out. TTL and expiry are inherited together or not
+ * at all.
  */
 export function forkConfig(
   source: StreamConfig,
@@ -132,7 +133,7 @@ export function forkConfig(
   };
 }
 
-/** Why a stream can't be forked that can't be found. */
+/** The refusal of a fork whose source was not found. */
 export function refuseSource(refusal: Refused): Refused {
   if (refusal.code === "stream-gone") return refuse("fork-source-gone");
   return refusal.code === "stream-not-found"

@@ -2,17 +2,15 @@ import { checkOf, formatOffset, isCheckOf, isStart, type TokenPlace } from "../.
 import type { Position, StoredStream } from "../../storage/storage.js";
 
 /**
- * The token of a position of a stream: it names the part of the byte before it, so that a position has one token for
- * ever, and the incarnation that wrote that byte. `ownCheck` is that of the stream itself, for who has it at hand.
+ * The offset token of a position. It names the segment of the byte before the position, so that it never changes, and
+ * the incarnation that wrote that byte. `ownCheck` is the check of the stream itself, where the caller has it.
  */
 export function offsetIn(stored: StoredStream, position: Position, ownCheck = checkOf(stored.id)): string {
   const segmentStart = stored.segmentStartBefore(position);
   return formatOffset(segmentStart, position - segmentStart, checkBefore(stored, position, ownCheck));
 }
 
-/**
- * Whether a place, wherever it is, is named by a token of this incarnation or, before a fork's point, of its source's.
- */
+/** Whether a place is that of a token of this incarnation or, before a fork's point, of its source. */
 export function isTokenOf(stored: StoredStream, place: TokenPlace, ownCheck = checkOf(stored.id)): boolean {
   return isStart(place) || isCheckOf(place.check, checkBefore(stored, place.partStart + place.byteInPart, ownCheck));
 }

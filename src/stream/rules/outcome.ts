@@ -1,5 +1,6 @@
 /**
- * Every expected answer of the stream layer, as a value. What throws instead is a fault of ours or of the machine.
+ * The expected answers of the stream layer, as values. What is thrown instead is a fault of the program or of the
+ * machine.
  */
 
 /** Why a request was refused. The names are the `code` of the problem document that the client gets. */
@@ -29,17 +30,17 @@ export type RefusalCode =
   | "storage-unavailable"
   | "stream-damaged";
 
-/** A refusal and what its answer carries. It changed nothing. */
+/** A refusal, and what its answer carries. A refused request changed nothing. */
 export interface Refused {
   readonly kind: "refused";
   readonly code: RefusalCode;
-  /** One sentence for a human, where the code alone does not say it all. */
+  /** One sentence for people, where the code does not say enough. */
   readonly detail?: string;
-  /** What a program can use of the detail: members of the problem document. */
+  /** The values in the detail, for programs: members of the problem document. */
   readonly facts?: Readonly<Record<string, string | number | readonly string[]>>;
   /** The stream's tail as an offset token. */
   readonly nextOffset?: string;
-  /** The earliest byte that is kept, as an offset token. */
+  /** The earliest retained byte, as an offset token. */
   readonly earliestOffset?: string;
   readonly closed?: boolean;
   readonly producerEpoch?: number;
@@ -64,7 +65,7 @@ export interface Appended {
   readonly producer: ProducerEcho | null;
 }
 
-/** The stream exists as asked for: made now (`created`), or already there with the same configuration. */
+/** The stream exists as requested: it was created now, or already existed with the same configuration. */
 export interface Created {
   readonly kind: "created";
   readonly created: boolean;
@@ -80,7 +81,10 @@ export interface Deleted {
 
 /** How an append or a close ends. */
 export type AppendOutcome = Appended | Refused;
-/** Gets the outcome of an append, once and perhaps at once. It must not throw: many may be told in a row. */
+/**
+ * Receives the outcome of an append, once, perhaps before the call returns. It must not throw: many are called in a
+ * row.
+ */
 export type AnswerAppend = (outcome: AppendOutcome) => void;
 /** How a create ends. */
 export type CreateOutcome = Created | Refused;
@@ -92,5 +96,5 @@ export function refuse(code: RefusalCode, more: Omit<Refused, "kind" | "code"> =
   return { kind: "refused", code, ...more };
 }
 
-/** The streams in memory remember as many producers as they may, and none of them is idle. */
+/** The refusal of a new producer when memory has no room for more, and no stream is idle. */
 export const TOO_MANY_PRODUCERS: Refused = refuse("overloaded", { detail: "Too many producers are in use." });

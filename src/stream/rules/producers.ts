@@ -5,7 +5,7 @@ import { refuse, type Refused } from "./outcome.js";
 /** A producer that has been silent for this long may be forgotten when a stream has no room for a new one. */
 export const PRODUCER_IDLE_MS = 24 * 3600 * 1000;
 
-/** What a stream remembers of its producers, as `judgeProducer` needs it. */
+/** What a stream remembers of its producers. */
 export interface ProducerMemory {
   markOf(id: string): ProducerMark | undefined;
   readonly producerCount: number;
@@ -13,15 +13,15 @@ export interface ProducerMemory {
   readonly oldestProducerAtMs: number;
 }
 
-/** `accept` the append, answer it as the `duplicate` it is, or refuse it. */
+/** Whether an append is new (`accept`), a `duplicate`, or refused. */
 export type ProducerVerdict =
   { readonly kind: "accept" } | { readonly kind: "duplicate"; readonly mark: ProducerMark } | Refused;
 
 const ACCEPT: ProducerVerdict = { kind: "accept" };
 
 /**
- * The rule of idempotent producers: sequence numbers of an epoch follow each other without a gap from 0, a higher
- * epoch fences the lower ones, and what was accepted before is a duplicate.
+ * Applies the rule of idempotent producers: the sequence numbers of an epoch count up from 0 without a gap, a higher
+ * epoch fences lower ones, and a number that was accepted before is a duplicate.
  */
 export function judgeProducer(memory: ProducerMemory, stamp: ProducerStamp, nowMs: number): ProducerVerdict {
   const mark = memory.markOf(stamp.id);

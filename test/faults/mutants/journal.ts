@@ -13,8 +13,8 @@ export const JOURNAL_MUTANTS: readonly Mutant[] = [
   {
     fault: "a duplicate is answered before its original is durable",
     file: "stream/loaded/stream.ts",
-    code: "const answer = this.#answerWhenDurable((tail, closed) => this.#appended(tail, closed, true, hasData, producer));",
-    becomes: "const answer = this.#appended(this.#reserved.tail, this.#reserved.closed, true, hasData, producer);",
+    code: "const answer = this.whenDurable(() => this.#appended(tail, closed, true, hasData, producer));",
+    becomes: "const answer = this.#appended(tail, closed, true, hasData, producer);",
     seed: 3,
   },
   {

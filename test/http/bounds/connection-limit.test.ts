@@ -31,7 +31,7 @@ interface Gated {
 async function gated(t: TestContext, limit: ConnectionLimit): Promise<Gated> {
   const server = createServer((_req, res) => res.end("served"));
   const { log, lines } = keptLog();
-  const gate = new ConnectionGate(server, { limit, refuse: (socket) => socket.end("refused"), log });
+  const gate = new ConnectionGate(server, limit, log, (socket) => socket.end("refused"));
   await once(server.listen(0, "127.0.0.1"), "listening");
   const sockets: net.Socket[] = [];
   t.after(async () => {

@@ -35,7 +35,7 @@ class TestRoom extends SharedRoom<TestHolder> {
   readonly clock: ManualClock;
 
   constructor(clock = new ManualClock(), minShareBytes = 10) {
-    super({ maxBytes: 100, minShareBytes, clock });
+    super(100, minShareBytes, clock);
     this.clock = clock;
   }
 

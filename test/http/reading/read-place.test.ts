@@ -7,7 +7,7 @@ import { guard } from "../../../src/http/context/guard.js";
 import { longPoll } from "../../../src/http/handlers/long-poll.js";
 import { read } from "../../../src/http/handlers/read.js";
 import { sse } from "../../../src/http/handlers/sse.js";
-import { whenRead, withReadPlace } from "../../../src/http/reading/read-place.js";
+import { whenThere, withReadPlace } from "../../../src/http/reading/read-place.js";
 import { SseFeeds } from "../../../src/http/reading/sse-feed.js";
 import { WaitingRooms } from "../../../src/http/reading/long-polls.js";
 import type { ParsedOffset } from "../../../src/protocol/offset.js";
@@ -80,7 +80,7 @@ describe("a chunk that a read waits for", () => {
   test("is used at once where it is there", () => {
     const log: string[] = [];
     assert.equal(
-      whenRead(streamThatNotes(log), chunk, () => void log.push("used")),
+      whenThere(streamThatNotes(log), chunk, () => void log.push("used")),
       undefined,
     );
     assert.deepEqual(log, ["used"]);
@@ -88,13 +88,13 @@ describe("a chunk that a read waits for", () => {
 
   test("is waited for, and used before the stream may leave memory", async () => {
     const log: string[] = [];
-    await whenRead(streamThatNotes(log), Promise.resolve(chunk), () => void log.push("used"));
+    await whenThere(streamThatNotes(log), Promise.resolve(chunk), () => void log.push("used"));
     assert.deepEqual(log, ["retain", "used", "release"]);
   });
 
   test("that can't be read lets the stream go", async () => {
     const log: string[] = [];
-    await assert.rejects(async () => whenRead(streamThatNotes(log), Promise.reject(new Error("EIO")), () => void log.push("used")), /EIO/);
+    await assert.rejects(async () => whenThere(streamThatNotes(log), Promise.reject(new Error("EIO")), () => void log.push("used")), /EIO/);
     assert.deepEqual(log, ["retain", "release"]);
   });
 });

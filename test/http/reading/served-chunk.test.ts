@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import type { Context } from "../../../src/http/context/context.js";
 import type { Exchange } from "../../../src/http/exchange/exchange.js";
 import { readHeaders } from "../../../src/http/request/request-headers.js";
-import { answerChunk, serve } from "../../../src/http/reading/served-chunk.js";
+import { answerChunk, serve, type Named } from "../../../src/http/reading/served-chunk.js";
 import { ReadFreshness } from "../../../src/protocol/cache-control.js";
 import type { Chunk, Stream } from "../../../src/stream/loaded/stream.js";
 
@@ -25,7 +25,7 @@ function chunkOf(text: string, more: Partial<Chunk> = {}): Chunk {
 }
 
 /** What one reader is answered. */
-function answerTo(headers: Record<string, string>, stream: Stream, chunk: Chunk, options: Partial<Parameters<typeof answerChunk>[3]> = {}) {
+function answerTo(headers: Record<string, string>, stream: Stream, chunk: Chunk, named: Named = "place", cursor: string | null = null) {
   const answers: { status: number; headers: Record<string, string>; body: Buffer | null }[] = [];
   const send = (_exchange: Exchange, status: number, flat: readonly string[], body: Buffer | null): void => {
     const record: Record<string, string> = {};
@@ -38,7 +38,8 @@ function answerTo(headers: Record<string, string>, stream: Stream, chunk: Chunk,
     { responder: { send }, readFreshness: new ReadFreshness(60_000) } as unknown as Context,
     exchange as unknown as Exchange,
     serve(stream, chunk, 0),
-    { cursor: null, named: "place", ...options },
+    named,
+    cursor,
   );
   const [answer] = answers;
   assert.ok(answer !== undefined);
@@ -68,16 +69,16 @@ describe("a chunk of a read is served", () => {
   });
 
   test("with a cursor to live readers", () =>
-    assert.equal(answerTo({}, streamOf("text/plain"), chunkOf("a"), { cursor: "7" }).headers["Stream-Cursor"], "7"));
+    assert.equal(answerTo({}, streamOf("text/plain"), chunkOf("a"), "place", "7").headers["Stream-Cursor"], "7"));
 
   test("never from now out of a cache", () => {
-    const { status, headers } = answerTo({ "If-None-Match": "*" }, streamOf("text/plain"), chunkOf("a"), { named: "now" });
+    const { status, headers } = answerTo({ "If-None-Match": "*" }, streamOf("text/plain"), chunkOf("a"), "now");
     assert.deepEqual([status, headers["Cache-Control"], headers["ETag"]], [200, "no-store", undefined]);
   });
 
   test("to be asked for each time where its URL is HEAD's, too", () => {
     for (const ifNoneMatch of ["", '"id:@1:@2"']) {
-      const { headers } = answerTo({ "If-None-Match": ifNoneMatch }, streamOf("text/plain"), chunkOf("a"), { named: "stream" });
+      const { headers } = answerTo({ "If-None-Match": ifNoneMatch }, streamOf("text/plain"), chunkOf("a"), "stream");
       assert.equal(headers["Vary"], "*");
     }
     assert.equal(answerTo({}, streamOf("text/plain"), chunkOf("a")).headers["Vary"], undefined);
@@ -88,7 +89,7 @@ describe("a chunk of a read is served", () => {
   });
 
   test("not again to who has it", () => {
-    const { status, headers, body } = answerTo({ "If-None-Match": '"id:@1:@2"' }, streamOf("text/plain"), chunkOf("a"), { cursor: "7" });
+    const { status, headers, body } = answerTo({ "If-None-Match": '"id:@1:@2"' }, streamOf("text/plain"), chunkOf("a"), "place", "7");
     assert.deepEqual(
       [status, body, headers["ETag"], headers["Stream-Cursor"], headers["Content-Type"]],
       [304, null, '"id:@1:@2"', "7", undefined],

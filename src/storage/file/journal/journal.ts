@@ -1,3 +1,4 @@
+import { reportBatch } from "../../../ops/diagnostics.js";
 import type { Settlement } from "../../storage.js";
 import type { Retry } from "../../../ops/retry.js";
 import { shareOf } from "./batch-share.js";
@@ -242,6 +243,7 @@ export class Journal {
     const tookMs = this.#parts.clock.nowMs() - startedMs;
     if (tookMs > SLOW_SYNC_MS) this.#parts.log.warn("the disk is slow", { syncMs: tookMs });
     if (error !== null) return this.#failed(sent, error);
+    reportBatch(this.#parts.log, sent.entries.length, sent.frame.length, tookMs);
     this.#refusal.endAll();
     this.#sealLeft();
     // The next batch is on its way to the disk while this one is answered; what writes nothing settles after it, and

@@ -1,3 +1,4 @@
+import { reportCheckpoint } from "../../../ops/diagnostics.js";
 import type { Retry } from "../../../ops/retry.js";
 import { DamagedStreamError } from "../../storage.js";
 import { noticeOf } from "../segments/damage-log.js";
@@ -74,7 +75,7 @@ export class Checkpointer {
     } finally {
       journal.checkpointAt(null);
     }
-    log.debug("checkpoint", { file: file.sequence, streams: file.streams.size, ms: clock.nowMs() - startedMs });
+    reportCheckpoint(log, file.sequence, file.streams.size, clock.nowMs() - startedMs);
   }
 
   /** Tries a step until it is done; false when it is left to the next start. */

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { describe, test } from "node:test";
-import { StagedEnds } from "../../../src/http/node/staged-end.js";
-import { ManualClock } from "../../helpers/manual-clock.js";
-import type { RawConnection } from "../../helpers/raw-connection.js";
-import { REQUEST_PATHS, takePath } from "../../helpers/request-paths.js";
-import { socketPair } from "../../helpers/socket-pair.js";
-import { requestBytes, startServer } from "../../helpers/test-server.js";
+import { StagedEnds } from "../../src/http/staged-end.js";
+import { ManualClock } from "../helpers/manual-clock.js";
+import type { RawConnection } from "../helpers/raw-connection.js";
+import { REQUEST_PATHS, takePath } from "../helpers/request-paths.js";
+import { socketPair } from "../helpers/socket-pair.js";
+import { requestBytes, startServer } from "../helpers/test-server.js";
 
 const MiB = 1024 * 1024;
 

@@ -1,7 +1,7 @@
 // Ends connections without losing the last answer.
 
 import type { Socket } from "node:net";
-import type { Clock } from "../../ops/clock.js";
+import type { Clock } from "../ops/clock.js";
 
 /** How long, and for how many bytes, a client may go on sending after its last answer. */
 const MAX_DEAF_MS = 5_000;

@@ -1,0 +1,73 @@
+// A node:http server that knows which of its connections are idle.
+//
+// Private name: `httpAllowHalfOpen`, a member of Node's HTTP server that has no option. Without it Node would end a
+// connection as soon as the client ends its side, and the client would lose the answers that it still waits for. A
+// version of Node that ignores it does just that: such a client sends its requests again.
+
+import { Server, type ServerOptions, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { answerUnderWay } from "./answer-under-way.js";
+import { DirectConnection, type Serve } from "./direct-connection.js";
+import { DirectRequest } from "./direct-request.js";
+import { OwnResponse } from "./own-response.js";
+
+/**
+ * Tracks which connections are idle. Node takes a connection for idle as soon as its answer has been submitted, and
+ * cuts the answer off when the server is closed. Here it is idle once the answer is out, and before its first request.
+ */
+export class PatientServer extends Server<typeof DirectRequest, typeof OwnResponse<DirectRequest>> {
+  readonly #connections = new Map<Socket, DirectConnection | null>();
+
+  /** `endAfterLast` is called for a connection whose last answer is out. */
+  constructor(options: ServerOptions, serve: Serve, endAfterLast: (socket: Socket) => void) {
+    super({ ...options, IncomingMessage: DirectRequest, ServerResponse: OwnResponse });
+    // Otherwise Node would end this side with the client's, while the client may wait for its answers.
+    Object.assign(this, { httpAllowHalfOpen: true });
+    const connections = this.#connections;
+    // One function of each kind for all connections.
+    function end(this: Socket): void {
+      endAfterLast(this);
+    }
+    function clientEnded(this: Socket): void {
+      // From here on Node must know of the requests that wait for an answer.
+      connections.get(this)?.handOver();
+      const answer = answerUnderWay(this);
+      if (answer instanceof OwnResponse) answer.onClientEnd?.();
+    }
+    function forget(this: Socket): void {
+      connections.get(this)?.closed();
+      connections.delete(this);
+    }
+    this.on("connection", (socket) => {
+      // What Node calls there would close it at once.
+      socket.destroySoon = end;
+      connections.set(socket, DirectConnection.open(socket, serve, this.keepAliveTimeout));
+      socket.on("close", forget);
+      // Before Node's own.
+      socket.prependListener("end", clientEnded);
+    });
+    this.on("timeout", (socket) => {
+      const connection = connections.get(socket);
+      if (connection) connection.timedOut();
+      else socket.destroy();
+    });
+  }
+
+  /**
+   * The answer that a connection is busy with, from the request's head until its last byte is out; `null` when there is
+   * none.
+   */
+  answerUnderWay(socket: Socket): ServerResponse | null {
+    this.#connections.get(socket)?.handOver();
+    return answerUnderWay(socket);
+  }
+
+  /** Called by `close`. */
+  override closeIdleConnections(): void {
+    for (const [socket, connection] of this.#connections) {
+      if (connection?.isBusy === true || answerUnderWay(socket) !== null) continue;
+      if (socket.writableLength > 0) socket.destroySoon();
+      else socket.destroy();
+    }
+  }
+}

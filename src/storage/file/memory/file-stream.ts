@@ -58,6 +58,7 @@ export class FileStream implements StoredStream {
   #newest: Segment | null = null;
   readonly cached = new CachedTail();
   observer: StreamObserver | null = null;
+  // What is reserved ahead of what is durable: the admission and the journal keep that.
   /** Entries submitted and not settled. */
   pending = 0;
   /** Raised when pending entries fail: what was submitted before no longer fits. */
@@ -91,6 +92,7 @@ export class FileStream implements StoredStream {
   readonly directory: string;
   created = false;
   deleted = false;
+  // What forks need of it, and it of its source: the fork ties keep that.
   /** The stream that it was forked from, once the lineage is set. */
   parent: FileStream | null = null;
   /** Streams in memory that were forked from it, and so need it there. */

@@ -81,14 +81,11 @@ export async function acceptanceOf(
  * The last sidecar that was kept when the stream was refused: it holds the most of the journal. `null` when there is
  * none.
  */
-export async function keptSidecar(
-  { quarantine, options: { layout } }: RepairSteps,
-  directory: string,
-): Promise<Sidecar | null> {
+export async function keptSidecar({ quarantine, options }: RepairSteps, directory: string): Promise<Sidecar | null> {
   let best: Sidecar | null = null;
   for await (const copy of quarantine.copiesOf(sidecarPath(directory))) {
     const read = decodeSidecar(copy);
-    if (read.kind !== "sound" || layout.streamDirectory(read.sidecar.name) !== directory) continue;
+    if (read.kind !== "sound" || options.layout.streamDirectory(read.sidecar.name) !== directory) continue;
     if (best === null || read.sidecar.batch >= best.batch) best = read.sidecar;
   }
   return best;

@@ -178,7 +178,7 @@ export class FileStorage implements Storage {
   #opened(stream: FileStream): void {
     if (stream.damage !== null) this.#barred(stream, stream.damage);
     else if (stream.written < stream.state.tail) this.#flusher.add(stream);
-    if (stream.softDeleted && stream.forkCount === 0) void this.#collectNamed(stream.name);
+    if (stream.ties.softDeleted && stream.forkCount === 0) void this.#collectNamed(stream.name);
   }
 
   #checkpoint(coming: SealedFile | Promise<SealedFile | null>): void {
@@ -335,8 +335,8 @@ export class FileStorage implements Storage {
       stream.pending > 0 ||
       stream.held !== null ||
       stream.observer !== null ||
-      stream.dependents > 0 ||
-      stream.pendingForks > 0;
+      stream.ties.dependents > 0 ||
+      stream.ties.pendingForks > 0;
     const isOnDisk = stream.damage === null ? stream.isPersisted && stream.disk.hasSidecar : stream.disk.hasNotice;
     if (isInUse || !isOnDisk) return false;
     this.#flusher.drop(stream);

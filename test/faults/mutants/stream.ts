@@ -5,8 +5,8 @@ export const STREAM_MUTANTS: readonly Mutant[] = [
   {
     fault: "a deleted fork holds its source",
     file: "storage/file/writing/fork-ties.ts",
-    code: "const unlinking = stream.parent === null ? null",
-    becomes: "const unlinking = stream.parent === null || stream !== null ? null",
+    code: "const unlinking = stream.ties.parent === null ? null",
+    becomes: "const unlinking = stream.ties.parent === null || stream !== null ? null",
     seed: 13,
   },
   {
@@ -19,7 +19,7 @@ export const STREAM_MUTANTS: readonly Mutant[] = [
   {
     fault: "a deleted source stays after its last fork",
     file: "storage/file/writing/fork-ties.ts",
-    code: "if (!stream.softDeleted || stream.deleted || stream.collecting || stream.forkCount > 0) return;",
+    code: "if (!stream.ties.softDeleted || stream.deleted || stream.ties.collecting || stream.forkCount > 0) return;",
     becomes: "return;",
     seed: 24,
   },

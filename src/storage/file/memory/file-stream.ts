@@ -17,6 +17,7 @@ import { endOf, partsOf, type Part, type Segment } from "./segment.js";
 import type { Sidecar } from "../format/sidecar.js";
 import type { SmallSet } from "./small-set.js";
 import { StreamDisk } from "./stream-disk.js";
+import { StreamTies } from "./stream-ties.js";
 import { appended, CachedTail } from "./tail-cache.js";
 
 /** A position, and the start of the segment that its byte (or the byte before it) is in. */
@@ -92,21 +93,8 @@ export class FileStream implements StoredStream {
   readonly directory: string;
   created = false;
   deleted = false;
-  // What forks need of it, and it of its source: the fork ties keep that.
-  /** The stream that it was forked from, once the lineage is set. */
-  parent: FileStream | null = null;
-  /** Streams in memory that were forked from it, and so need it there. */
-  dependents = 0;
-  /** Its forks that are not gone, by id: where the bytes end that each needs. `null` until the first. */
-  forks: Map<string, Position> | null;
-  /** How many of them need bytes that are there: nothing is dropped meanwhile, so it needs no other count. */
-  #pins = 0;
-  /** Forks on their way to the disk. */
-  pendingForks = 0;
-  /** Deleted, but for what its forks need. */
-  softDeleted: boolean;
-  /** Whether its last deletion is on its way. */
-  collecting = false;
+  /** What forks need of it, and it of its source: the fork ties keep that. */
+  readonly ties: StreamTies<FileStream>;
   /** What is in its own files: whoever writes those keeps it. */
   readonly disk: StreamDisk;
   /** Whether the stream layer has it. */
@@ -119,18 +107,16 @@ export class FileStream implements StoredStream {
     this.config = identity.config;
     this.directory = directory;
     this.state = sidecar?.state ?? new MutableState(identity.config.forkedFrom?.point);
-    this.forks = sidecar?.forks ?? null;
-    this.softDeleted = sidecar?.softDeleted ?? false;
     this.earliestPlace = sidecar?.earliest ?? identity.config.forkedFrom?.earliest ?? ORIGIN;
     this.segments = (sidecar?.segments ?? []).map(({ start, length, crc, firstAtMs, newestAtMs, index: entry }) => {
       const index = entry === "one" ? null : entry === null ? UNKNOWN_INDEX : AppendIndex.of(entry, length);
       return { start, length, crc, firstAtMs, newestAtMs, index, unchecked: { length, crc, checking: null } };
     });
-    for (const neededBefore of this.forks?.values() ?? []) if (neededBefore > this.earliest) this.#pins += 1;
     this.written = this.state.tail;
     this.reservedTail = this.state.tail;
     this.reservedSegment = this.#lastSegment();
     this.lastBatch = sidecar?.batch ?? 0;
+    this.ties = new StreamTies(sidecar, this.earliest);
     this.disk = new StreamDisk(sidecar);
   }
 
@@ -144,15 +130,15 @@ export class FileStream implements StoredStream {
 
   get standing(): Standing {
     if (this.deleted) return "gone";
-    return this.softDeleted ? "kept" : "live";
+    return this.ties.softDeleted ? "kept" : "live";
   }
 
   get forkCount(): number {
-    return this.pendingForks + (this.forks?.size ?? 0);
+    return this.ties.forkCount;
   }
 
   get forkDepth(): number {
-    return this.parent === null ? 0 : this.parent.forkDepth + 1;
+    return this.ties.parent === null ? 0 : this.ties.parent.forkDepth + 1;
   }
 
   get oldest(): OldestPart | null {
@@ -180,7 +166,7 @@ export class FileStream implements StoredStream {
   /** Where the stream would begin without the segments that end at or before `before`; `null` when there is none. */
   trimPlace(before: Position): Place | null {
     let place: Place | null = null;
-    if (this.pendingForks > 0 || this.#pins > 0) return place;
+    if (this.ties.holdsTrims) return place;
     for (const { segmentStart, end } of this.#parts()) {
       // What is on its way may be meant for the last one: it has not ended.
       const isOpen = end === this.state.tail && this.reservedTail > end;
@@ -308,26 +294,19 @@ export class FileStream implements StoredStream {
 
   /** The fork `id` needs the bytes before `neededBefore`. */
   link(id: string, neededBefore: Position, batch: number): void {
-    this.#unpin(id);
-    (this.forks ??= new Map()).set(id, neededBefore);
-    if (neededBefore > this.earliest) this.#pins += 1;
+    this.ties.link(id, neededBefore, this.earliest);
     this.lastBatch = batch;
   }
 
   /** The fork `id` is gone. */
   unlink(id: string, batch: number): void {
-    this.#unpin(id);
-    this.forks?.delete(id);
+    this.ties.unlink(id, this.earliest);
     this.lastBatch = batch;
-  }
-
-  #unpin(id: string): void {
-    if ((this.forks?.get(id) ?? 0) > this.earliest) this.#pins -= 1;
   }
 
   /** It is deleted, but for what its forks need. */
   softDelete(batch: number): void {
-    this.softDeleted = true;
+    this.ties.softDeleted = true;
     this.lastBatch = batch;
   }
 

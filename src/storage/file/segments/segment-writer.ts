@@ -245,8 +245,9 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
     // Taken now, before any wait: state and batch belong together.
     const batch = stream.lastBatch;
     const state = stream.state.clone();
-    const { id, name, config, earliestPlace: earliest, softDeleted } = stream;
-    const forks = stream.forks === null ? null : new Map(stream.forks);
+    const { id, name, config, earliestPlace: earliest } = stream;
+    const { softDeleted } = stream.ties;
+    const forks = stream.ties.forks === null ? null : new Map(stream.ties.forks);
     const { tail } = state;
     const marked = this.#indexes.marksOf(stream);
     await this.#sidecars.makeDirectory(stream);

@@ -55,14 +55,14 @@ export class ForkTies extends EventEmitter<ForkTieEvents> {
   tie(fork: FileStream, source: FileStream | null): JournalEntry | null {
     if (source === null) return null;
     tie(fork, source);
-    source.pendingForks += 1;
+    source.ties.pendingForks += 1;
     return companionOf(source, RecordKind.link, fork, fork.lineage.end);
   }
 
   /** The creation of a fork of `source` has settled. */
   created(source: FileStream | null): void {
     if (source === null) return;
-    source.pendingForks -= 1;
+    source.ties.pendingForks -= 1;
     this.collect(source);
   }
 
@@ -84,16 +84,17 @@ export class ForkTies extends EventEmitter<ForkTieEvents> {
 
   /** A stream leaves memory, or is gone: its source may leave too. */
   drop(fork: FileStream): void {
-    const source = fork.parent;
+    const source = fork.ties.parent;
     if (source === null) return;
-    fork.parent = null;
-    source.dependents -= 1;
-    if (source.dependents === 0 && !source.handedOut) this.emit("unneeded", source);
+    fork.ties.parent = null;
+    source.ties.dependents -= 1;
+    if (source.ties.dependents === 0 && !source.handedOut) this.emit("unneeded", source);
   }
 
   /** What a trim up to `place` means for the source: a fork that keeps nothing inherited needs nothing of it. */
   weaning(fork: FileStream, place: Place): JournalEntry | null {
-    const { parent, lineage, earliest } = fork;
+    const { lineage, earliest } = fork;
+    const { parent } = fork.ties;
     const isWeaned = earliest < lineage.end && place.position >= lineage.end;
     return parent !== null && isWeaned ? companionOf(parent, RecordKind.link, fork, 0) : null;
   }
@@ -112,15 +113,16 @@ export class ForkTies extends EventEmitter<ForkTieEvents> {
    * later.
    */
   collect(stream: FileStream): void {
-    if (!stream.softDeleted || stream.deleted || stream.collecting || stream.forkCount > 0) return;
-    stream.collecting = this.#remove(stream, () => (stream.collecting = false)) === null;
+    if (!stream.ties.softDeleted || stream.deleted || stream.ties.collecting || stream.forkCount > 0) return;
+    stream.ties.collecting = this.#remove(stream, () => (stream.ties.collecting = false)) === null;
   }
 
   #remove(stream: FileStream, settle: (how: Settlement) => void): Rejection | null {
     const { admission, clock } = this.#options;
     const rejection = admission.admit(0);
     if (rejection !== null) return rejection;
-    const unlinking = stream.parent === null ? null : companionOf(stream.parent, RecordKind.unlink, stream, 0);
+    const unlinking =
+      stream.ties.parent === null ? null : companionOf(stream.ties.parent, RecordKind.unlink, stream, 0);
     admission.put(stream, RecordKind.delete, emptyChange(clock.nowMs()), settle, unlinking);
     return null;
   }
@@ -151,14 +153,14 @@ export class ForkTies extends EventEmitter<ForkTieEvents> {
 
 /** Both are in memory, and stay there together. */
 function tie(fork: FileStream, source: FileStream): void {
-  fork.parent = source;
+  fork.ties.parent = source;
   fork.lineage = Lineage.of(source, fork.config.forkedFrom?.point ?? 0);
-  source.dependents += 1;
+  source.ties.dependents += 1;
 }
 
 /** Whether a fork's source was not found, or not looked for yet. */
 export function isUntied(stream: FileStream): boolean {
-  return stream.config.forkedFrom !== null && stream.parent === null && !stream.deleted;
+  return stream.config.forkedFrom !== null && stream.ties.parent === null && !stream.deleted;
 }
 
 /** A change of the source that is written together with one of the fork. */

@@ -162,7 +162,7 @@ describe("forks", () => {
     await loaded(storage, "one");
     const reloaded = await loaded(storage, "source");
     assert.ok(reloaded instanceof FileStream);
-    assert.equal(reloaded.dependents, 1);
+    assert.equal(reloaded.ties.dependents, 1);
   });
 
   test("hold retention back while they need what would go, and no longer", async (t) => {

@@ -188,7 +188,7 @@ export class Journal {
     this.#schedule();
   }
 
-  /** Forgets a stream that memory lets go of; its handle in the file being written stays taken. */
+  /** Forgets a stream that memory evicts; its handle in the file being written stays taken. */
   forget(stream: FileStream): void {
     this.#active?.streams.delete(stream);
   }

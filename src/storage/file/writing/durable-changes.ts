@@ -25,7 +25,7 @@ export class DurableChanges implements Consequences<FileStream, JournalEntry> {
 
   /** A change, and the one of another stream that came with it, is durable as part of `batch`. */
   apply(entry: JournalEntry, batch: number): void {
-    // A source that its last fork lets go of leaves memory, unless it has something that its files do not have yet.
+    // A source leaves memory with its last fork, unless it has something that its files do not have yet.
     if (entry.companion !== null) this.apply(entry.companion, batch);
     void applyRecord(entry.stream, entry, batch, this);
   }

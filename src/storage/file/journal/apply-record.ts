@@ -53,6 +53,12 @@ export function applyRecord<Stream extends RecordedStream, Change extends Record
       return then.softDeleted?.(stream);
     case RecordKind.delete:
       return then.deleted?.(stream);
+    // A binding only names its stream. The compiler finds a kind that is forgotten here.
+    case RecordKind.bind:
+    case null:
+      return;
+    default:
+      return record.kind satisfies never;
   }
 }
 

@@ -123,8 +123,9 @@ export class JournalSupply {
 
   /** The next file, however long it takes. */
   async force(): Promise<JournalFile> {
-    await this.#working;
-    // This is the try.
+    // This is the try: one that is to come must not begin while this one waits for its turn, nor after that.
+    this.#retry.cancel();
+    while (this.#working !== null) await this.#working;
     this.#retry.cancel();
     const next = this.#next ?? (await this.#make());
     this.#hand();

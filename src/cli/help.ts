@@ -6,6 +6,12 @@ import type { Verb } from "./verb.js";
 
 const PLACEHOLDERS: Readonly<Record<OptionKind, string>> = {
   text: "TEXT",
+  file: "FILE",
+  hosts: "HOSTS",
+  networks: "NETWORKS",
+  listen: "ADDRESSES",
+  rate: "RATE",
+  mode: "MODE",
   path: "PATH",
   origins: "ORIGINS",
   integer: "N",

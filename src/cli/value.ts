@@ -47,10 +47,7 @@ function read(spec: OptionSpec, text: string): OptionValue | undefined {
       // Seconds to some, milliseconds to others: a duration without its unit is never guessed at. None is none in all
       // units.
       return text === "0" && spec.min === 0 ? 0 : readQuantity(UNITS.duration, text, undefined);
-    case "text":
-    case "path":
-    case "origins":
-    case "choice":
+    default:
       return text;
   }
 }

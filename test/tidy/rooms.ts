@@ -22,6 +22,7 @@ export const FLOORS: readonly string[] = [
   "src/http/bounds/",
   "src/http/node/",
   "src/http/encoding/",
+  "src/auth/rights/",
   "src/stream/",
   "src/stream/eviction/",
   "src/stream/loaded/",
@@ -42,6 +43,8 @@ export const FLOORS: readonly string[] = [
   "src/protocol/json/",
   "src/protocol/",
   "src/options.ts",
+  "src/options/",
+  "src/net/",
 ];
 
 /** The measures of the rooms. */

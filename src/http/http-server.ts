@@ -13,6 +13,8 @@ import type { Arrival, Dispatcher } from "./dispatch.js";
 import { KEEP_ALIVE_SECONDS } from "./encoding/head.js";
 import { problem } from "./encoding/problems.js";
 import type { Responder } from "./answer/respond.js";
+import { Listener } from "./listen/listener.js";
+import type { ListenPlan } from "./listen/plan.js";
 import { StagedEnds } from "./staged-end.js";
 
 /**
@@ -30,9 +32,6 @@ export const REQUEST_LIMITS = {
 
 /** Limits of this kind. */
 export type RequestLimits = Readonly<typeof REQUEST_LIMITS>;
-
-/** Connections that may wait to be accepted, as far as the kernel allows: thousands of readers come back at once. */
-const LISTEN_BACKLOG = 4096;
 
 /** The options of an HTTP server. */
 export interface HttpServerOptions {
@@ -52,6 +51,7 @@ export class HttpServer {
   readonly #clientErrors: ClientErrors;
   readonly #server: PatientServer;
   readonly #gate: ConnectionGate;
+  #listeners: readonly Listener[] = [];
   #isStopping = false;
 
   constructor({ dispatcher, responder, clock, log, limits = REQUEST_LIMITS, connectionLimit }: HttpServerOptions) {
@@ -72,7 +72,7 @@ export class HttpServer {
     this.#listenForFaults();
     const tooMany = problem("overloaded", { detail: "Too many connections are open." });
     const refuse = (socket: Socket): void => this.#clientErrors.close(socket, tooMany);
-    this.#gate = new ConnectionGate(this.#server, connectionLimit, log, refuse);
+    this.#gate = new ConnectionGate(connectionLimit, log, refuse);
   }
 
   #listenForRequests(): void {
@@ -116,25 +116,36 @@ export class HttpServer {
     for (const req of this.#dispatcher.waitingOn(socket)) this.#drop(req);
   }
 
-  /** Starts listening; resolves to the port. Rejects with the platform's error. */
-  listen(host: string, port: number): Promise<number> {
-    return new Promise((resolve, reject) => {
-      this.#server.once("error", reject);
-      this.#server.listen({ host, port, backlog: LISTEN_BACKLOG }, () => {
-        this.#server.off("error", reject);
-        this.#server.on("error", (error) => this.#log.error("the HTTP server has a fault", { fault: error.message }));
-        const address = this.#server.address();
-        resolve(typeof address === "object" && address !== null ? address.port : port);
-      });
-    });
+  /** Listens on all addresses of the plan, or on none. Throws {@link ListenError}. */
+  async listen({ addresses, unixMode, onlyLoopback }: Omit<ListenPlan, "tls">): Promise<readonly Listener[]> {
+    const options = {
+      unixMode,
+      onlyLoopback,
+      onConnection: (socket: Socket) => this.#accept(socket),
+      onFault: (error: Error) => this.#log.error("the HTTP server has a fault", { fault: error.message }),
+    };
+    const opened = await Promise.allSettled(addresses.map((address) => Listener.open(address, options)));
+    this.#listeners = opened.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
+    const failed = opened.find((result) => result.status === "rejected");
+    if (failed === undefined) return this.#listeners;
+    const closed = this.close();
+    this.destroyConnections();
+    await closed;
+    throw failed.reason;
+  }
+
+  #accept(socket: Socket): void {
+    if (this.#gate.admit(socket, true)) this.#server.emit("connection", socket);
   }
 
   /** Stops accepting, and closes idle connections. Resolves when the last one is gone. */
-  close(): Promise<void> {
+  async close(): Promise<void> {
     this.#isStopping = true;
     // A connection that still sends an answer would otherwise be kept for the next request.
     this.#server.keepAliveTimeout = 1;
-    return new Promise((resolve) => void this.#server.close(() => resolve()));
+    const gone = this.#listeners.map((listener) => listener.close());
+    this.#server.close();
+    await Promise.all(gone);
   }
 
   /** Cuts all connections. */

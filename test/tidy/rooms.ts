@@ -13,6 +13,7 @@ export const FLOORS: readonly string[] = [
   "src/index.ts",
   "src/server.ts",
   "src/http/",
+  "src/http/listen/",
   "src/http/handlers/",
   "src/http/reading/",
   "src/http/context/",

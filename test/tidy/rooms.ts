@@ -21,6 +21,7 @@ export const FLOORS: readonly string[] = [
   "src/http/exchange/",
   "src/http/request/",
   "src/http/bounds/",
+  "src/http/http2/",
   "src/http/node/",
   "src/http/encoding/",
   "src/auth/rights/",

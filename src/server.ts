@@ -8,6 +8,7 @@ import { CorsPolicy } from "./http/encoding/cors.js";
 import { Dispatcher } from "./http/dispatch.js";
 import { HttpServer, REQUEST_LIMITS, type RequestLimits } from "./http/http-server.js";
 import { InFlight } from "./http/answer/in-flight.js";
+import { CertificateError } from "./http/listen/certificate.js";
 import { ListenError, type Listener } from "./http/listen/listener.js";
 import { beyondLoopback, planOf, type ListenPlan } from "./http/listen/plan.js";
 import { ReadBuffers } from "./http/answer/read-buffers.js";
@@ -51,6 +52,11 @@ export interface RunningServer {
   readonly port: number;
   /** Where it listens, as `--listen` writes it: with the real ports. */
   readonly listening: readonly string[];
+  /**
+   * Reads the certificate again, as it does by itself when its files change; false where they can't be used: then the
+   * old one is kept, and the log has the reason.
+   */
+  reloadCertificate(): Promise<boolean>;
   /**
    * Stops: refuses new requests, lets those in flight finish for at most `shutdownTimeoutMs`, ends live reads, and
    * releases the directory.
@@ -101,12 +107,14 @@ export async function startServer(options: ServerOptions, limits: RequestLimits)
   const service = await Service.open(options, settings);
   const { http, listeners } = await listen(service, plan, limits).catch(async (error: unknown) => {
     await service.stop();
+    if (error instanceof CertificateError) throw new StartError("invalid-option", error.message);
     throw error instanceof ListenError ? listenFault(error) : error;
   });
   return {
     url: urlOf(listeners, plan, settings.prefix),
     port: listeners.find(({ port }) => port !== null)?.port ?? 0,
     listening: listeners.map(({ text }) => text),
+    reloadCertificate: () => http.reloadCertificate(),
     close: once(async () => {
       const connectionsEnd = http.close();
       await service.drain(connectionsEnd);

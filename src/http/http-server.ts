@@ -2,6 +2,7 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
 import type { Clock } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
 import { ClientErrors } from "./client-errors.js";
@@ -13,8 +14,11 @@ import type { Arrival, Dispatcher } from "./dispatch.js";
 import { KEEP_ALIVE_SECONDS } from "./encoding/head.js";
 import { problem } from "./encoding/problems.js";
 import type { Responder } from "./answer/respond.js";
+import type { Sessions } from "./http2/sessions.js";
+import { http2Sessions } from "./http2-requests.js";
 import { Listener } from "./listen/listener.js";
 import type { ListenPlan } from "./listen/plan.js";
+import { TlsDoor } from "./listen/tls-door.js";
 import { StagedEnds } from "./staged-end.js";
 
 /**
@@ -51,12 +55,18 @@ export class HttpServer {
   readonly #clientErrors: ClientErrors;
   readonly #server: PatientServer;
   readonly #gate: ConnectionGate;
+  readonly #clock: Clock;
+  readonly #sessions: Sessions;
+  /** Where connections by TCP become TLS connections; `null` in a server without TLS. */
+  #door: TlsDoor | null = null;
   #listeners: readonly Listener[] = [];
   #isStopping = false;
 
   constructor({ dispatcher, responder, clock, log, limits = REQUEST_LIMITS, connectionLimit }: HttpServerOptions) {
     this.#dispatcher = dispatcher;
     this.#log = log;
+    this.#clock = clock;
+    this.#sessions = http2Sessions({ dispatcher, clock, log, limits });
     this.#ends = new StagedEnds(clock);
     this.#clientErrors = new ClientErrors(responder, this.#ends, (socket) => this.#server.answerUnderWay(socket));
     // A missing Host is refused by the dispatcher, in words.
@@ -116,12 +126,15 @@ export class HttpServer {
     for (const req of this.#dispatcher.waitingOn(socket)) this.#drop(req);
   }
 
-  /** Listens on all addresses of the plan, or on none. Throws {@link ListenError}. */
-  async listen({ addresses, unixMode, onlyLoopback }: Omit<ListenPlan, "tls">): Promise<readonly Listener[]> {
+  /** Listens on all addresses of the plan, or on none. Throws {@link ListenError} and {@link CertificateError}. */
+  async listen({ addresses, unixMode, onlyLoopback, tls }: ListenPlan): Promise<readonly Listener[]> {
+    const onSecure = (socket: TLSSocket, protocol: "h2" | "http/1.1"): void => this.#serveSecurely(socket, protocol);
+    if (tls !== null)
+      this.#door = await TlsDoor.open({ files: tls, clock: this.#clock, log: this.#log, onSecure });
     const options = {
       unixMode,
       onlyLoopback,
-      onConnection: (socket: Socket) => this.#accept(socket),
+      onConnection: (socket: Socket, listener: Listener) => this.#accept(socket, listener),
       onFault: (error: Error) => this.#log.error("the HTTP server has a fault", { fault: error.message }),
     };
     const opened = await Promise.allSettled(addresses.map((address) => Listener.open(address, options)));
@@ -134,8 +147,22 @@ export class HttpServer {
     throw failed.reason;
   }
 
-  #accept(socket: Socket): void {
-    if (this.#gate.admit(socket, true)) this.#server.emit("connection", socket);
+  /** Who reaches a Unix socket is on this machine: there is no TLS. */
+  #accept(socket: Socket, { isUnix }: Listener): void {
+    const door = isUnix ? null : this.#door;
+    if (!this.#gate.admit(socket, door === null)) return;
+    if (door === null) this.#server.emit("connection", socket);
+    else door.accept(socket);
+  }
+
+  #serveSecurely(socket: TLSSocket, protocol: "h2" | "http/1.1"): void {
+    if (protocol === "h2") this.#sessions.accept(socket);
+    else this.#server.emit("connection", socket);
+  }
+
+  /** Reads the certificate again; true where that is in use now, or there is none. */
+  reloadCertificate(): Promise<boolean> {
+    return this.#door?.reload() ?? Promise.resolve(true);
   }
 
   /** Stops accepting, and closes idle connections. Resolves when the last one is gone. */
@@ -144,13 +171,16 @@ export class HttpServer {
     // A connection that still sends an answer would otherwise be kept for the next request.
     this.#server.keepAliveTimeout = 1;
     const gone = this.#listeners.map((listener) => listener.close());
+    this.#door?.close();
     this.#server.close();
+    this.#sessions.close();
     await Promise.all(gone);
   }
 
   /** Cuts all connections. */
   destroyConnections(): void {
     this.#server.closeAllConnections();
+    this.#sessions.destroy();
     this.#gate.destroyTurnedAway();
   }
 }

@@ -33,7 +33,7 @@ async function connectionHandledBy(
     connectionLimit: connectionLimitFor(Infinity),
   });
   const addresses = [{ kind: "tcp", host: "127.0.0.1", port: 0 }] as const;
-  const [listener] = await server.listen({ addresses, unixMode: 0o600, onlyLoopback: true });
+  const [listener] = await server.listen({ addresses, unixMode: 0o600, onlyLoopback: true, tls: null });
   const connection = await RawConnection.open(listener?.port ?? 0);
   context.after(async () => {
     await connection.close();

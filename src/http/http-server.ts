@@ -129,8 +129,7 @@ export class HttpServer {
   /** Listens on all addresses of the plan, or on none. Throws {@link ListenError} and {@link CertificateError}. */
   async listen({ addresses, unixMode, onlyLoopback, tls }: ListenPlan): Promise<readonly Listener[]> {
     const onSecure = (socket: TLSSocket, protocol: "h2" | "http/1.1"): void => this.#serveSecurely(socket, protocol);
-    if (tls !== null)
-      this.#door = await TlsDoor.open({ files: tls, clock: this.#clock, log: this.#log, onSecure });
+    if (tls !== null) this.#door = await TlsDoor.open({ files: tls, clock: this.#clock, log: this.#log, onSecure });
     const options = {
       unixMode,
       onlyLoopback,

@@ -60,7 +60,9 @@ export class Sessions {
         enablePush: false,
       },
     });
-    this.#server.on("sessionError", (error) => options.log.debug("an HTTP/2 connection broke", { fault: error.message }));
+    this.#server.on("sessionError", (error) =>
+      options.log.debug("an HTTP/2 connection broke", { fault: error.message }),
+    );
     // The types leave out the last argument, which Node documents.
     this.#server.on("stream", (stream, headers, _flags, rawHeaders: readonly string[] = []) =>
       this.#begin(stream, headers, rawHeaders),
@@ -107,7 +109,8 @@ export class Sessions {
 
   #look(): void {
     const { clock, limits } = this.#options;
-    this.#timer = this.#sessions.size === 0 ? null : clock.after(limits.connectionsCheckingInterval, () => this.#look());
+    this.#timer =
+      this.#sessions.size === 0 ? null : clock.after(limits.connectionsCheckingInterval, () => this.#look());
     const nowMs = clock.nowMs();
     for (const session of this.#sessions.values()) session.look(nowMs);
   }

@@ -19,7 +19,12 @@ export class StreamRequest implements Inbound {
   headers: IncomingHttpHeaders;
   rawHeaders: readonly string[];
 
-  constructor(stream: ServerHttp2Stream, line: StreamLine, headers: IncomingHttpHeaders, rawHeaders: readonly string[]) {
+  constructor(
+    stream: ServerHttp2Stream,
+    line: StreamLine,
+    headers: IncomingHttpHeaders,
+    rawHeaders: readonly string[],
+  ) {
     this.#stream = stream;
     this.socket = line;
     this.headers = headers;

@@ -1,7 +1,7 @@
 /**
  * A first shell command to try, any number of times: it creates a stream that holds a word, or reads the page of a
- * read-only server. `url` is the URL to which a stream's name is appended; a server that only has a Unix socket is asked
- * by that.
+ * read-only server. `url` is the URL to which a stream's name is appended; `socketPath` that of a server that only has
+ * a Unix socket.
  */
 export function firstRequest(url: string, isReadOnly: boolean, socketPath: string | null = null): string {
   const curl = socketPath === null ? "curl" : `curl --unix-socket ${quoted(socketPath)}`;

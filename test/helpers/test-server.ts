@@ -2,7 +2,7 @@ import type { Timer } from "../../src/ops/clock.js";
 import { REQUEST_LIMITS, type RequestLimits } from "../../src/http/http-server.js";
 import { startServer as startWithin, type RunningServer, type ServerOptions } from "../../src/server.js";
 import { ManualClock } from "./manual-clock.js";
-import { RawConnection, type Answer } from "./raw-connection.js";
+import { RawConnection, transport, type Answer } from "./raw-connection.js";
 import { tempDir } from "./temp-dir.js";
 
 /** Whatever calls back when a test is over. */
@@ -95,7 +95,7 @@ export async function startServer(
   const faults: string[] = [];
   const note = (message: string, fields?: object): void => void faults.push(`${message} ${JSON.stringify(fields)}`);
   const log = { debug() {}, info() {}, warn: note, error: note };
-  const server = await startWithin({ port: 0, clock, log, ...options, dir }, { ...REQUEST_LIMITS, ...limits });
+  const server = await startWithin({ port: 0, clock, log, ...transport.options(), ...options, dir }, { ...REQUEST_LIMITS, ...limits });
   const testServer = new TestServer(server, clock, dir, faults);
   scope.after(() => testServer.stop());
   return testServer;

@@ -3,6 +3,11 @@ import { sources, type Check, type Offence, type Tree, type TreeFile } from "./t
 
 /** Files of src that are tested elsewhere than in the test of their name, and where. */
 export const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
+  "src/http/http2/codes.ts": "test/http/http2/sessions.test.ts has the codes that clients see",
+  "src/http/http2/session.ts": "test/http/http2/sessions.test.ts has connections by the frames that come over them",
+  "src/http/http2/stream-answer.ts": "test/http/http2-requests.test.ts has requests by what clients see of their answers",
+  "src/http/http2/stream-line.ts": "test/http/http2-requests.test.ts, and sessions.test.ts has how lines end",
+  "src/http/http2/stream-request.ts": "test/http/http2-requests.test.ts has requests by what clients see of their answers",
   "src/storage/file/disk/file-errors.ts": "test/storage/file/disk/files.test.ts has the errors of real calls",
   "src/storage/file/segments/index-writer.ts": "test/storage/file/segments/segment-writer.test.ts has it write beside the segments",
   "src/storage/file/segments/stream-files.ts": "test/helpers/file-rooms.ts makes them for every test of a room",

@@ -3,20 +3,14 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { connectionLimitFor } from "./http/bounds/connection-limit.js";
 import type { Context } from "./http/context/context.js";
-import { BodyMemory } from "./http/bounds/body-memory.js";
-import { CorsPolicy } from "./http/encoding/cors.js";
+import { Authority } from "./auth/authority.js";
+import { contextOf } from "./server/context-of.js";
 import { Dispatcher } from "./http/dispatch.js";
 import { HttpServer, REQUEST_LIMITS, type RequestLimits } from "./http/http-server.js";
-import { InFlight } from "./http/answer/in-flight.js";
-import { ReadBuffers } from "./http/answer/read-buffers.js";
-import { RequestLog } from "./http/answer/request-log.js";
-import { Responder } from "./http/answer/respond.js";
-import { UnreadAnswers } from "./http/bounds/unread.js";
 import { systemClock, type Clock } from "./ops/clock.js";
 import { createLog, oneLine, type Log } from "./ops/log.js";
 import { keepTickClass } from "./ops/tick-class.js";
 import { defaultSettings, faultOf, OPTIONS, type OptionName, type Settings } from "./options.js";
-import { ReadFreshness } from "./protocol/cache-control.js";
 import { FileStorage, type FileStorageOptions } from "./storage/file/file-storage.js";
 import { systemFiles } from "./storage/file/disk/files.js";
 import { DirectoryError } from "./storage/file/directory/lock.js";
@@ -75,13 +69,6 @@ export class StartError extends Error {
   }
 }
 
-/**
- * Most bytes of request bodies in memory at a time, and of answers that their clients have not taken: of small ones,
- * and of others.
- */
-const MAX_SMALL_BYTES = 64 * 1024 * 1024;
-const MAX_LARGE_BYTES = 256 * 1024 * 1024;
-
 /** Opens the directory and listens. Throws {@link StartError}. */
 export function createServer(options: ServerOptions): Promise<RunningServer> {
   return startServer(options, REQUEST_LIMITS);
@@ -89,7 +76,7 @@ export function createServer(options: ServerOptions): Promise<RunningServer> {
 
 /** {@link createServer} for tests, with `limits` short enough to wait for. */
 export async function startServer(options: ServerOptions, limits: RequestLimits): Promise<RunningServer> {
-  const service = await Service.open(options);
+  const service = await Service.open(options, false);
   const { host, port: wantedPort, prefix } = service.context.settings;
   const { http, port } = await listen(service, host, wantedPort, limits).catch(async (error: unknown) => {
     await service.stop();
@@ -129,7 +116,7 @@ async function listen(
 
 /** Opens the directory, for a server of your own: `host` and `port` are not used. Throws {@link StartError}. */
 export async function createHandler(options: ServerOptions): Promise<StreamHandler> {
-  const service = await Service.open(options);
+  const service = await Service.open(options, true);
   const handle = (req: IncomingMessage, res: ServerResponse, next?: () => void): void => {
     service.dispatcher.handle(req, res, { next });
   };
@@ -152,7 +139,7 @@ class Service {
     this.#storage = storage;
   }
 
-  static async open(options: ServerOptions): Promise<Service> {
+  static async open(options: ServerOptions, isEmbedded: boolean): Promise<Service> {
     const settings = settingsOf(options);
     const clock = options.clock ?? systemClock();
     const log = options.log ?? logToStderr(settings, clock);
@@ -160,6 +147,7 @@ class Service {
     const { dir, forceUnlock = false } = options;
     const retention = { maxBytes: settings.retentionBytes, maxAgeMs: settings.retentionAgeMs };
     const roll = segmentRollOf(retention, settings.segmentBytes);
+    const authority = settings.auth === "" ? null : await Authority.open({ file: settings.auth, clock, log });
     const storage = await openStorage({
       ...settings,
       ...roll,
@@ -181,7 +169,7 @@ class Service {
     });
     registry.start();
     void keepTickClass();
-    return new Service(contextOf(settings, registry, clock, log), storage);
+    return new Service(contextOf(settings, { registry, authority, clock, log, isEmbedded }), storage);
   }
 
   /** Refuses new requests, ends live reads, and waits for all answers and for `connectionsEnd`, up to the time-out. */
@@ -202,31 +190,6 @@ class Service {
     this.stopTimers();
     await this.#storage.close();
   }
-}
-
-/** What the handlers of requests work with. */
-function contextOf(settings: Settings, registry: Registry, clock: Clock, log: Log): Context {
-  const { maxAppendBytes, chunkBytes, corsOrigin } = settings;
-  const limits = { maxSmallBytes: MAX_SMALL_BYTES, maxLargeBytes: MAX_LARGE_BYTES, clock };
-  const inFlight = new InFlight(RequestLog.of(log, clock, settings.prefix));
-  const bodyMemory = new BodyMemory({ ...limits, maxBodyBytes: maxAppendBytes });
-  const unread = new UnreadAnswers({ ...limits, chunkBytes });
-  const responder = new Responder({ cors: new CorsPolicy(corsOrigin), inFlight, unread, clock, log });
-  const readBuffers = new ReadBuffers(chunkBytes, clock);
-  const readFreshness = new ReadFreshness(settings.readMaxAgeMs);
-  return {
-    settings,
-    registry,
-    clock,
-    log,
-    random: Math.random,
-    responder,
-    inFlight,
-    bodyMemory,
-    unread,
-    readBuffers,
-    readFreshness,
-  };
 }
 
 async function openStorage(options: FileStorageOptions): Promise<FileStorage> {

@@ -66,5 +66,5 @@ function flagOf(spec: OptionSpec): string {
 
 /** The second column begins after the longest flag. */
 function columns(left: string, right: string): string {
-  return `  ${left.padEnd(30)}${right}`;
+  return `  ${left.padEnd(33)}${right}`;
 }

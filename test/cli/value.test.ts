@@ -101,7 +101,7 @@ describe("the value of an option is refused", () => {
     [OPTIONS.logFormat, "xml", "must be auto, text or json"],
     [OPTIONS.host, "", "must be a text that is not empty"],
     [OPTIONS.prefix, "v1", "must begin and end with / and hold plain path characters, like /v1/stream/"],
-    [OPTIONS.corsOrigin, "example.com", "must be * or origins like https://example.com, separated by commas"],
+    [OPTIONS.corsOrigin, "example.com", "must be *, auto, or origins like https://example.com, separated by commas"],
   ];
   for (const [spec, text, words] of rows) {
     test(`${spec.flag} ${JSON.stringify(text)}: ${words}`, () => {

@@ -1,3 +1,6 @@
+import { Access } from "../../src/http/access/access.js";
+import { SitePolicy } from "../../src/http/access/site-policy.js";
+import { CorsPolicy } from "../../src/http/encoding/cors.js";
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -117,6 +120,11 @@ export class ExchangeServer {
   }
 }
 
+/** Lets everybody in. */
+function openSite(): SitePolicy {
+  return new SitePolicy({ cors: new CorsPolicy("*"), allowHost: "", checksHosts: false });
+}
+
 /** Starts an exchange server for a test. */
 export async function startExchanges(
   scope: TestScope,
@@ -142,6 +150,8 @@ export async function startExchanges(
     random: () => 0,
     readBuffers: new ReadBuffers(all.chunkBytes, clock),
     readFreshness: new ReadFreshness(all.readMaxAgeMs),
+    access: new Access({ authority: null, site: openSite(), clock, prefix: all.prefix }),
+    authority: null,
   };
   const server = createServer({ requireHostHeader: false });
   const exchanges = new ExchangeServer(server, context, engine, lines);

@@ -41,6 +41,7 @@ export class InFlight {
     this.requestLog?.end(exchange);
     exchange.body?.release();
     exchange.body = null;
+    exchange.standing?.release();
     if (this.#exchanges.length === 0) this.#onEmpty?.();
   }
 

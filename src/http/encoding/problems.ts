@@ -7,8 +7,10 @@ export type HttpCode =
   | "bad-request"
   | "body-incomplete"
   | "body-too-large"
+  | "credential-missing"
   | "expectation-failed"
   | "header-too-large"
+  | "host-not-allowed"
   | "internal-error"
   | "invalid-content-type"
   | "invalid-expires-at"
@@ -16,11 +18,17 @@ export type HttpCode =
   | "invalid-name"
   | "invalid-producer"
   | "invalid-query"
+  | "invalid-ticket-request"
+  | "invalid-token"
   | "invalid-ttl"
   | "method-not-allowed"
+  | "no-ticket-key"
+  | "not-allowed"
+  | "origin-not-allowed"
   | "read-only"
   | "request-timeout"
   | "shutting-down"
+  | "token-in-query"
   | "ttl-and-expires-at"
   | "unknown-path"
   | "unknown-transfer-coding";
@@ -40,6 +48,8 @@ export interface ProblemKind {
   readonly status: number;
   readonly title: string;
   readonly retryAfterSeconds?: number;
+  /** For `WWW-Authenticate` (RFC 6750, 3). */
+  readonly challenge?: string;
 }
 
 /** The one place where a refusal becomes a status. docs/errors.md explains each row. */
@@ -60,7 +70,21 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
   "invalid-producer": { status: 400, title: "The producer headers are not valid" },
   "invalid-query": { status: 400, title: "The query is not valid" },
   "invalid-ttl": { status: 400, title: "Stream-TTL is not a plain decimal" },
+  "invalid-ticket-request": { status: 400, title: "The request for a ticket is not valid" },
+  "token-in-query": {
+    status: 400,
+    title: "A token does not belong into a URL",
+    challenge: 'Bearer error="invalid_request"',
+  },
   "ttl-and-expires-at": { status: 400, title: "Stream-TTL and Stream-Expires-At exclude each other" },
+  "credential-missing": { status: 401, title: "A credential is needed", challenge: "Bearer" },
+  "invalid-token": { status: 401, title: "The credential is not valid", challenge: 'Bearer error="invalid_token"' },
+  "not-allowed": {
+    status: 403,
+    title: "The credential does not allow it",
+    challenge: 'Bearer error="insufficient_scope"',
+  },
+  "origin-not-allowed": { status: 403, title: "Pages of this origin may not change anything here" },
   "stale-epoch": { status: 403, title: "A newer epoch of the producer has taken over" },
   "stream-not-found": { status: 404, title: "The stream does not exist" },
   "unknown-path": { status: 404, title: "Nothing is served at this path" },
@@ -79,7 +103,9 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
   "offset-gone": { status: 410, title: "The offset is before the earliest retained byte" },
   "stream-gone": { status: 410, title: "The stream was deleted; its forks live on" },
   "body-too-large": { status: 413, title: "The body is larger than the server accepts" },
+  "no-ticket-key": { status: 409, title: "The server has no key to sign tickets with" },
   "expectation-failed": { status: 417, title: "The only expectation served is 100-continue" },
+  "host-not-allowed": { status: 421, title: "The server does not answer to this host name" },
   "header-too-large": { status: 431, title: "The request's head is too large" },
   "internal-error": { status: 500, title: "The server failed" },
   "stream-damaged": { status: 500, title: "The stream's stored bytes are damaged" },
@@ -103,8 +129,9 @@ export function isProblem<T extends object>(result: T | Problem): result is Prob
 /** The headers that are a problem's own, as a flat list of names and values. */
 export function problemHeaders(refusal: Problem): string[] {
   const headers = ["Content-Type", "application/problem+json", "Cache-Control", "no-store"];
-  const { retryAfterSeconds } = PROBLEMS[refusal.code];
+  const { retryAfterSeconds, challenge } = PROBLEMS[refusal.code];
   if (retryAfterSeconds !== undefined) headers.push("Retry-After", String(retryAfterSeconds));
+  if (challenge !== undefined) headers.push("WWW-Authenticate", challenge);
   if (refusal.allow !== undefined) headers.push("Allow", refusal.allow);
   if (refusal.nextOffset !== undefined) headers.push("Stream-Next-Offset", refusal.nextOffset);
   if (refusal.earliestOffset !== undefined) headers.push("Stream-Earliest-Offset", refusal.earliestOffset);

@@ -3,6 +3,7 @@ import type { HeldBody } from "../bounds/body-memory.js";
 import { DirectConnection, type LoneExchange } from "../node/direct-connection.js";
 import { DirectRequest } from "../node/direct-request.js";
 import { OwnResponse } from "../node/own-response.js";
+import type { Standing } from "./standing.js";
 import { RequestHeaders } from "../request/request-headers.js";
 import type { Target } from "../request/target.js";
 
@@ -21,6 +22,8 @@ export class Exchange implements LoneExchange {
   arriving = false;
   /** Its slot among the requests in flight; negative when it is not among them. */
   slot = -1;
+  /** With what right it is served; `null` where everybody has every right. */
+  standing: Standing | null = null;
   /** Its body, once some of it is in memory. */
   body: HeldBody | null = null;
   #isDecided = false;
@@ -73,6 +76,11 @@ export class Exchange implements LoneExchange {
   /** Marks its answer as decided. */
   decide(): void {
     this.#isDecided = true;
+  }
+
+  /** Whether the answer is for its client alone. */
+  get isPrivate(): boolean {
+    return this.standing === null ? this.headers.authorization !== null : this.standing.isPrivate;
   }
 
   /** Whether nobody is left to answer. */

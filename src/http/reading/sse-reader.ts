@@ -100,7 +100,8 @@ export class SseReader {
     this.#out.on("drain", () => this.#unblock());
     this.#exchange.res.on("close", () => this.#drop());
     this.#exchange.onClientEnd(() => this.#clientEnded());
-    this.#read();
+    this.#exchange.standing?.onEnd(() => this.finish());
+    if (this.#state !== "over") this.#read();
   }
 
   /** Sends a batch that other readers get too; `current` is the present cursor. */

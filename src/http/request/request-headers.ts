@@ -4,8 +4,7 @@ export class RequestHeaders {
   origin: string | null = null;
   forwardedHost: string | null = null;
   forwardedProto: string | null = null;
-  /** Whether there is an `Authorization`. */
-  authenticated = false;
+  authorization: string | null = null;
   /** Whether there is an `Expect`. */
   expects = false;
   /** From `Content-Length`. */
@@ -68,7 +67,7 @@ function listed(before: string | null, value: string): string {
 const KNOWN_HEADERS: readonly KnownHeader[] = [
   once("host", (headers, value) => void (headers.host = value)),
   header("origin", (headers, value) => void (headers.origin ??= value)),
-  header("authorization", (headers) => void (headers.authenticated = true)),
+  once("authorization", (headers, value) => void (headers.authorization = value)),
   header("expect", (headers) => void (headers.expects = true)),
   header("content-length", (headers, value) => void (headers.contentLength = Number(value))),
   header(

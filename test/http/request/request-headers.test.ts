@@ -46,7 +46,7 @@ describe("request headers are read", () => {
     const expected = {
       host: "a",
       origin: "b",
-      authenticated: true,
+      authorization: "Bearer c",
       contentType: "d",
       contentLength: 5,
       ifNoneMatch: "e",

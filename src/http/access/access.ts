@@ -1,0 +1,102 @@
+// Decides whether a request may be served, before anything is looked up for it.
+
+import type { Authority } from "../../auth/authority.js";
+import type { Authentication, Caller } from "../../auth/rights/caller.js";
+import type { Credentials } from "../../auth/rights/credentials.js";
+import type { Clock } from "../../ops/clock.js";
+import { chain } from "../../stream/loaded/chain.js";
+import type { MaybePromise } from "../../stream/loaded/stream.js";
+import { isProblem, problem, type Problem } from "../encoding/problems.js";
+import type { Exchange } from "../exchange/exchange.js";
+import { readTicket } from "../request/ticket-query.js";
+import { HeldRight, LiveRights } from "./live-rights.js";
+import { neededRight } from "./needed-right.js";
+import type { SitePolicy } from "./site-policy.js";
+
+/** What access is decided from. */
+export interface AccessOptions {
+  /** `null` without an auth file: then everybody who reaches the server may do anything. */
+  readonly authority: Authority | null;
+  readonly site: SitePolicy;
+  readonly clock: Clock;
+  /** In front of a fork's source. */
+  readonly prefix: string;
+}
+
+/** Decides who may do what (docs/auth.md). */
+export class Access {
+  readonly site: SitePolicy;
+  readonly #authority: Authority | null;
+  readonly #liveRights: LiveRights | null;
+  readonly #prefix: string;
+
+  constructor({ authority, site, clock, prefix }: AccessOptions) {
+    this.site = site;
+    this.#authority = authority;
+    this.#liveRights = authority === null ? null : new LiveRights(authority, clock);
+    this.#prefix = prefix;
+  }
+
+  /** Whether there is an auth file. */
+  get isGuarded(): boolean {
+    return this.#authority !== null;
+  }
+
+  /** Why a request on the stream `name` is refused; `null` when it may go on. Existence plays no part. */
+  refusalOf(exchange: Exchange, name: string): MaybePromise<Problem | null> {
+    const { method = "" } = exchange.req;
+    const isChange = method !== "GET" && method !== "HEAD";
+    const refusal = isChange ? this.site.refusalOfOrigin(exchange) : null;
+    if (refusal !== null || this.#authority === null) return refusal;
+    const credentials = credentialsOf(exchange);
+    if (isProblem(credentials)) return credentials;
+    const isAmbient = isChange && isByCertificate(credentials);
+    const refused = isAmbient ? this.site.refusalOfOrigin(exchange, true) : null;
+    if (refused !== null) return refused;
+    const found = this.#authority.authenticate(credentials, name);
+    if (!(found instanceof Promise)) return this.#judge(exchange, name, found);
+    return found.then((authentication) => this.#judge(exchange, name, authentication));
+  }
+
+  #judge(exchange: Exchange, name: string, found: Authentication): Problem | null {
+    if ("kind" in found) return problem(found.code, { detail: found.detail });
+    const { req, headers } = exchange;
+    const right = neededRight(found, { method: req.method ?? "", headers, name, prefix: this.#prefix });
+    if (typeof right === "string") return lackOf(found, right);
+    if (this.#liveRights !== null) exchange.standing = new HeldRight(this.#liveRights, found, name);
+    return null;
+  }
+
+  /**
+   * Who sent a request that names no stream in its path, or why it is refused. Without a credential of the caller's own
+   * there is nobody.
+   */
+  callerOf(exchange: Exchange): MaybePromise<Caller | Problem> {
+    const refusal = this.site.refusalOfOrigin(exchange);
+    if (refusal !== null) return refusal;
+    const credentials = credentialsOf(exchange);
+    if (isProblem(credentials)) return credentials;
+    const refused = isByCertificate(credentials) ? this.site.refusalOfOrigin(exchange, true) : null;
+    if (refused !== null || this.#authority === null) return refused ?? problem("unknown-path");
+    return chain(this.#authority.authenticate(credentials, null), (found) => {
+      if ("kind" in found) return problem(found.code, { detail: found.detail });
+      return found.id === null ? problem("credential-missing") : found;
+    });
+  }
+}
+
+/** Why `caller` may not: who sent nothing may send a credential, who sent one needs another. */
+export function lackOf(caller: Caller, operation: string): Problem {
+  if (caller.id === null) return problem("credential-missing");
+  return problem("not-allowed", { detail: `The credential does not allow ${operation} on this stream.` });
+}
+
+function credentialsOf({ headers, target }: Exchange): Credentials | Problem {
+  const ticket = readTicket(target.query);
+  if (isProblem(ticket)) return ticket;
+  return { authorization: headers.authorization, ticket: ticket.value, certificateName: null };
+}
+
+function isByCertificate({ authorization, ticket, certificateName }: Credentials): boolean {
+  return authorization === null && ticket === null && certificateName !== null;
+}

@@ -88,7 +88,7 @@ export interface AppendRecord {
  */
 export type Settlement = "durable" | "overloaded" | "storage-full" | "storage-unavailable" | "stream-damaged";
 
-/** Why the engine does not accept a change now. `overloaded`: too much is waiting for the disk already. */
+/** Why a change is refused. `overloaded`: too much waits for the disk; `tail-moved`: the tail is not as expected. */
 export type Rejection = "overloaded" | "storage-full" | "storage-unavailable" | "stream-damaged" | "tail-moved";
 
 /** Observes every advance of a stream's durable state, in order. */

@@ -214,7 +214,7 @@ export class FileStorage implements Storage {
     const rejection = this.#admission.admit(initial.payload.length);
     if (rejection !== null) return rejection;
     const source = this.#forkTies.sourceOf(config);
-    // The source begins later than the fork would, or is about to: the place has to be looked for again.
+    // The source was trimmed past where the fork would begin: the caller has to find the place again.
     const begins = Math.max(source?.earliest ?? 0, source?.pendingTrim?.position ?? 0);
     if (config.forkedFrom !== null && begins > config.forkedFrom.earliest.position) return "overloaded";
     const id = newStreamId();
@@ -287,7 +287,7 @@ export class FileStorage implements Storage {
 
   async deleteDamaged(name: string): Promise<Settlement | Rejection> {
     const known = this.#streams.get(name) ?? null;
-    // It is well again: a moment later it can be loaded. Not so a fork whose source is lost.
+    // It is sound again, and can be loaded in a moment. A fork whose source is lost never can.
     if (known !== null && known.damage === null && !isUntied(known)) return "overloaded";
     return this.#damageLog.delete(name, known, (stream, settle) => this.delete(stream, settle));
   }

@@ -93,15 +93,15 @@ export class LoadedStreams {
     this.#timer?.cancel();
   }
 
-  /** Whether one more stream may be in memory. Starts evicting an idle one when there are too many. */
-  hasRoomForStream(): boolean {
+  /** Starts to evict an idle stream when there are too many; returns whether one more may be in memory. */
+  makeRoomForStream(): boolean {
     const { maxLoadedStreams } = this.#options;
     const excess = this.#streams.size + 1 - maxLoadedStreams - this.#leaving.size;
     return excess <= 0 || this.#evictOne(this.#allHand) || excess <= maxLoadedStreams;
   }
 
-  /** Whether `count` more producers may be in memory. A stream with any number of them fits where no other has one. */
-  hasRoomForProducers(count: number): boolean {
+  /** The same for `count` more producers; any number fits where no stream has one. */
+  makeRoomForProducers(count: number): boolean {
     const { maxLoadedProducers } = this.#options;
     const total = this.producers.count + count;
     if (total <= maxLoadedProducers || this.producers.count === 0) return true;

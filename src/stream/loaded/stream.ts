@@ -216,7 +216,7 @@ export class Stream implements StreamObserver {
   }
 
   settled(): void {
-    this.#feed?.flush();
+    this.#feed?.emitAdvance();
   }
 
   deleted(): void {
@@ -234,7 +234,7 @@ export class Stream implements StreamObserver {
     switch (decision.kind) {
       case "accept":
         return this.#store(decision.record, hasData, answer);
-      case "settled":
+      case "unchanged":
         return chain(this.#answerRepeated(hasData, decision.producer), answer);
       case "refused":
         return chain(this.#refuseWhenDurable(decision), answer);

@@ -94,8 +94,8 @@ export function sidecarPath(streamDirectory: string): string {
   return join(streamDirectory, "meta.json");
 }
 
-/** Where a stream's sidecar is kept when a notice took its place: that records of the stream were set aside. */
-export function keptSidecarPath(streamDirectory: string): string {
+/** Where a stream's sidecar is while a notice has its place. */
+export function coveredSidecarPath(streamDirectory: string): string {
   return `${sidecarPath(streamDirectory)}.damaged`;
 }
 

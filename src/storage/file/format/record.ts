@@ -386,6 +386,6 @@ function writeUint64(target: Buffer, offset: number, value: number): void {
   target.writeUInt32LE(Math.floor(value / TWO_TO_32), offset + 4);
 }
 
-function readUint64(source: Buffer, offset: number): number {
-  return source.readUInt32LE(offset) + source.readUInt32LE(offset + 4) * TWO_TO_32;
+function readUint64(bytes: Buffer, offset: number): number {
+  return bytes.readUInt32LE(offset) + bytes.readUInt32LE(offset + 4) * TWO_TO_32;
 }

@@ -37,7 +37,7 @@ export class JournalSupply {
   #nextSequence: number;
   #trouble: Error | null = null;
   /** What room was last looked for. */
-  #wanted: Lack = { position: 0, length: 0 };
+  #wanted: Lack = { offset: 0, length: 0 };
   readonly #retry: Retry;
   #closed = false;
   /** Why the checkpoint could not free a sealed file when it last tried. */
@@ -142,7 +142,7 @@ export class JournalSupply {
   /** Gets the next file ready, unless too many wait for their checkpoint. */
   prepare(): void {
     if (this.#next !== null || this.isExhausted) return;
-    this.#work({ position: 0, length: firstAllocationBytes(this.#options.fileBytes) }, async () => {
+    this.#work({ offset: 0, length: firstAllocationBytes(this.#options.fileBytes) }, async () => {
       this.#next = await this.#make();
     });
   }

@@ -156,7 +156,7 @@ export class UnopenedStreams {
     const { own, isTold, isVacant, problem } = await orUnreadable(identity.name, directory, () =>
       readBase(files, identity.id, directory),
     );
-    // Files that no sidecar vouches for are in the way of nobody: the journal has all that the stream ever was.
+    // The journal has the whole stream: files without a sidecar are leftovers.
     if (own === null && isCreatedHere && isVacant) {
       await trash.discard(directory, `${identity.id}-leftovers`);
       return newStream(identity, directory, null);

@@ -1,18 +1,18 @@
 import type { Position } from "../../storage.js";
-import { MAX_INLINE_INDEX_BYTES, UNKNOWN_INDEX, type AppendIndex, type IndexEntry } from "../format/append-index.js";
+import { MAX_INLINE_INDEX_BYTES, UNKNOWN_INDEX, type AppendIndex, type StoredIndex } from "../format/append-index.js";
 import { crc32 } from "../format/crc32.js";
 import type { FileStream } from "../memory/file-stream.js";
 import { writeOrCutOff } from "../disk/files.js";
 import { indexPath } from "../format/layout.js";
 import type { Segment } from "../memory/segment.js";
 import type { SegmentPool } from "./segment-pool.js";
-import type { SegmentEntry } from "../format/sidecar.js";
+import type { StoredSegment } from "../format/sidecar.js";
 
 /** An index, and how far it was at a time. */
 export interface MarkedIndex {
   readonly start: Position;
   readonly index: AppendIndex | null;
-  readonly mark: SegmentEntry["index"];
+  readonly mark: StoredSegment["index"];
 }
 
 /**
@@ -56,8 +56,8 @@ export class IndexWriter {
   async flushAll(
     stream: FileStream,
     marked: readonly MarkedIndex[],
-  ): Promise<ReadonlyMap<Position, SegmentEntry["index"]>> {
-    const entries = new Map<Position, SegmentEntry["index"]>();
+  ): Promise<ReadonlyMap<Position, StoredSegment["index"]>> {
+    const entries = new Map<Position, StoredSegment["index"]>();
     for (const { start, index, mark } of marked) {
       if (index === null || mark === null || mark === "one" || mark.inline !== null) {
         entries.set(start, mark);
@@ -80,7 +80,7 @@ export class IndexWriter {
   }
 
   /** An index as a sidecar has it now, but for the checksum of its file. */
-  #markOf(index: AppendIndex | null): IndexEntry | "one" | null {
+  #markOf(index: AppendIndex | null): StoredIndex | "one" | null {
     if (index === null) return "one";
     if (index === UNKNOWN_INDEX) return null;
     const { messages, atMs, length } = index.mark;

@@ -13,7 +13,7 @@ import {
   type ScannedFile,
 } from "../journal/journal-scanner.js";
 import { isSuperseded, meetStream, ownSidecar, type FirstRecord, type JournaledStream } from "./journaled-stream.js";
-import type { JournalSource } from "../recovery/recovery.js";
+import type { SoundJournalFile } from "../recovery/recovery.js";
 import type { DataDirectory } from "../directory/directory.js";
 import { DirectoryError } from "../directory/lock.js";
 import { decodeRecords, RecordKind, type Frame, type JournalRecord, type StreamIdentity } from "../format/record.js";
@@ -23,7 +23,7 @@ import type { Position } from "../../storage.js";
  * One file of the journal: its sound frames, also those behind damage, are read again each time, so that they are not
  * all in memory.
  */
-export interface SurveyedFile extends JournalSource {
+export interface SurveyedFile extends SoundJournalFile {
   readonly bytes: number;
 }
 

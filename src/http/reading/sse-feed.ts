@@ -86,10 +86,7 @@ export class SseFeed implements ReaderHost, SilentReaders {
     if (!this.#isReading) this.#share();
   }
 
-  /**
-   * Reads what is new once, for all followers. When that fails, each follower reads by itself and meets the fault in
-   * its own request.
-   */
+  /** Reads once for all followers. When that fails, each reads by itself, and its own request meets the fault. */
   #share(): void {
     const from = this.#place();
     const ends = this.#ends.filter((end) => end > from);

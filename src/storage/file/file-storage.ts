@@ -87,9 +87,7 @@ export class FileStorage implements Storage {
   readonly #changes: DurableChanges;
   #closing: Promise<void> | null = null;
 
-  /**
-   * Takes a directory, recovers what the last process left there, and goes on from it. Throws {@link DirectoryError}.
-   */
+  /** Takes a directory, recovers what the last process left, and goes on from it. Throws {@link DirectoryError}. */
   static async open(options: FileStorageOptions): Promise<FileStorage> {
     const { clock, log, forceUnlock: force = false, files = systemFiles(options.fsync) } = options;
     const layout = new Layout(options.dir);
@@ -371,9 +369,7 @@ export class FileStorage implements Storage {
     await this.#unlock();
   }
 
-  /**
-   * Hands the last journal file to its checkpoint, if there is room. What comes too late fails, lest it is waited for.
-   */
+  /** Hands the last journal file to its checkpoint, if there is room. What comes too late fails, so nobody waits. */
   async #seal(): Promise<void> {
     try {
       const sealed = await this.#journal.roll();

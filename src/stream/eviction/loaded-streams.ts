@@ -8,9 +8,7 @@ import { ClockHand } from "./clock-hand.js";
 
 /** The pause between two rounds, each of which evicts idle streams. */
 const IDLE_ROUND_MS = 30_000;
-/**
- * How many idle streams are evicted at the same time, and how many streams are looked at in one turn of the event loop.
- */
+/** How many idle streams are evicted at once, and how many streams one turn of the event loop looks at. */
 const EVICTED_AT_ONCE = 8;
 const IDLE_BURST = 64;
 
@@ -25,10 +23,7 @@ export interface LoadedStreamsOptions {
   readonly maxLoadedProducers: number;
 }
 
-/**
- * Holds the streams in memory, by name, and evicts idle ones: those that nobody has used for a while, or any when there
- * are too many.
- */
+/** Holds the streams in memory, by name, and evicts those that are idle for a while, or any when there are too many. */
 export class LoadedStreams {
   /** The producers that these streams remember. */
   readonly producers = new LoadedProducers<Stream>();

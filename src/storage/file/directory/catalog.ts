@@ -39,10 +39,7 @@ export interface SidecarBase {
   readonly problem: string;
 }
 
-/**
- * Looks for what the journal's records of the stream `id` go on from. Throws what is neither the files' fault nor
- * passes.
- */
+/** What the journal's records of stream `id` go on from. Throws what is no fault of the files' and does not pass. */
 export async function readBase(files: Files, id: string, directory: string): Promise<SidecarBase> {
   const read = await readSidecarIn(files, directory);
   if (read === null) return { own: null, read, isTold: false, isVacant: true, problem: "it is missing" };

@@ -40,10 +40,7 @@ export class DescriptorReserve {
     this.replenish();
   }
 
-  /**
-   * Calls `open`, giving up a spare, and more where others take them; throws what `open` throws when that does not
-   * help.
-   */
+  /** Calls `open` and gives up spares until it succeeds; throws what it throws when none helps. */
   spend<T>(open: () => T): T {
     this.#makeWay?.();
     for (;;) {

@@ -82,9 +82,7 @@ export function isLockSocket(fileName: string): boolean {
   return fileName.endsWith(SOCKET_SUFFIX) && claimIdOf(fileName) !== null;
 }
 
-/**
- * The id in the name of a claim, of its socket, or of what was to become one of them; `null` when it is no such name.
- */
+/** The id in the name of a claim, of its socket, or of a draft of either; `null` when it is no such name. */
 export function claimIdOf(fileName: string): string | null {
   return /^lock\.([0-9a-f]{16})(\.sock)?(\.new)?$/.exec(fileName)?.[1] ?? null;
 }

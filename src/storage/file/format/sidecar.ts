@@ -94,9 +94,7 @@ export function encodeSidecar(sidecar: Sidecar): Buffer {
   ]);
 }
 
-/**
- * What stands in place of the sidecar of a stream whose journal records could not be applied: no start forgets that.
- */
+/** Stands in place of the sidecar of a stream whose records could not be applied: no start forgets that. */
 export function encodeNotice({ id, name }: Pick<Sidecar, "id" | "name">, damage: string): Buffer {
   return seal([
     ["format", FORMAT],

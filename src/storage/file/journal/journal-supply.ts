@@ -73,9 +73,7 @@ export class JournalSupply {
     return this.isExhausted && isDiskFull(this.#checkpointTrouble);
   }
 
-  /**
-   * Whether no file can come before the process may open some again, here or in the checkpoint. It is tried until then.
-   */
+  /** Whether no file can come before the process may open some again, here or in the checkpoint. It goes on trying. */
   get isBusy(): boolean {
     return isBusy(this.#trouble) || (this.isExhausted && isBusy(this.#checkpointTrouble));
   }
@@ -90,10 +88,7 @@ export class JournalSupply {
     this.#pace.checkpointAt(done);
   }
 
-  /**
-   * Whether the file being written, of which so much is `filled`, is to wait for the checkpoint that frees the next
-   * one.
-   */
+  /** Whether the file being written, `filled` so far, is to wait for the checkpoint that frees the next one. */
   isAhead(filled: number): boolean {
     if (this.isExhausted && !this.isStuck) return !this.#pace.allows(filled, this.#sealed - MAX_SEALED_FILES + 1);
     this.#pace.reset();

@@ -353,9 +353,7 @@ export class Journal {
     return this.#lackRoom();
   }
 
-  /**
-   * Nothing can be written now: what waits goes on waiting, unless the disk is full, or no file can be opened for long.
-   */
+  /** Nothing can be written now: entries wait, unless the disk is full, or no file can be opened for long. */
   #lackRoom(): null {
     const { lack, isStuck, isBusy } = this.#supply;
     if (isStuck) this.#refuse(isBusy ? "file" : "checkpoint-room");

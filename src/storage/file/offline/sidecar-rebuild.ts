@@ -59,9 +59,7 @@ interface Extent {
   readonly segments: readonly StoredSegment[];
 }
 
-/**
- * A fork that shares bytes has its own right behind them. What comes before any other first segment has been dropped.
- */
+/** A fork that shares bytes has its own after them. What came before any other first segment has been dropped. */
 function extentOf(segments: readonly StoredSegment[], { forkedFrom, keepsInherited }: Relatives): Extent | string {
   const point = keepsInherited ? forkedFrom?.point : undefined;
   const start = segments[0]?.start ?? point ?? 0;

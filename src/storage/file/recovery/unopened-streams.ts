@@ -23,9 +23,7 @@ import { appended } from "../memory/tail-cache.js";
 
 /** Streams opened at the same time. */
 const CONCURRENCY = 8;
-/**
- * Streams that each of them opens in one turn: those that need nothing from the disk must not keep requests waiting.
- */
+/** Streams that each opens in one turn: those that need nothing from the disk must not keep requests waiting. */
 const BURST = 4;
 /** How soon it is tried again after too many files were open, or the disk was full. */
 const RETRY_MS = 100;
@@ -171,10 +169,7 @@ export class UnopenedStreams {
     return stream;
   }
 
-  /**
-   * Whether its files take now what they could not take before is seen before anybody reads the stream, or appends to
-   * it.
-   */
+  /** Tries whether its files take now what they could not take before, ahead of any read or append. */
   async #prove(stream: FileStream): Promise<void> {
     stream.unreserve();
     await ifRoom(this.#parts.writer.persist(stream));
@@ -203,10 +198,7 @@ export class UnopenedStreams {
       this.#parts.cache.append(stream, segmentStart, position, Buffer.from(change.payload));
   }
 
-  /**
-   * The payload is in its segment, synced before its record was written: what comes before it is written, and it is
-   * counted in.
-   */
+  /** Writes what is before a large payload, and counts that: it was in its segment, synced, before its record was. */
   async #joinBypassed(stream: FileStream, position: number, bypassed: BypassedPayload): Promise<void> {
     const { cache, writer } = this.#parts;
     await writer.flushTo(stream, position);

@@ -41,18 +41,12 @@ export class IndexWriter {
     index.noteWritten(limit, crc32(bytes, index.crc));
   }
 
-  /**
-   * How far the indexes of a stream's segments are now: short ones whole, the others without the checksum of their
-   * files.
-   */
+  /** How far the indexes of a stream's segments are: short ones whole, others without their file's checksum. */
   marksOf(stream: FileStream): readonly MarkedIndex[] {
     return stream.segments.map(({ start, index }) => ({ start, index, mark: this.#markOf(index) }));
   }
 
-  /**
-   * Brings indexes as far as they were marked to their files; returns them as the sidecar has them, by their segments'
-   * starts.
-   */
+  /** Brings indexes to their files as far as they were marked; returns them as the sidecar has them, by start. */
   async flushAll(
     stream: FileStream,
     marked: readonly MarkedIndex[],
@@ -69,9 +63,7 @@ export class IndexWriter {
     return entries;
   }
 
-  /**
-   * Makes what was written permanent, but for the entries of the files in the directory; returns the segments it is of.
-   */
+  /** Makes what was written permanent, but for the files' directory entries; returns the segments it is of. */
   async sync(stream: FileStream): Promise<readonly Segment[]> {
     const indexed = stream.segments.filter(({ index }) => index?.isUnsynced === true);
     for (const { start } of indexed)

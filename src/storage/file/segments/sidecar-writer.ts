@@ -24,9 +24,7 @@ export class SidecarWriter {
     disk.hasDirectory = true;
   }
 
-  /**
-   * Takes the directory for a stream whose creation may not be durable yet, so that its files can't be anyone else's.
-   */
+  /** Takes the directory for a stream whose creation may not be durable yet: its files can't be anyone else's. */
   async claim(stream: FileStream): Promise<void> {
     const { files, layout } = this.#parts;
     await this.makeDirectory(stream);

@@ -92,9 +92,7 @@ export class JournaledStream implements RecordedStream {
     this.tail = isUnwritten ? this.firstPosition : own.state.tail;
   }
 
-  /**
-   * Goes on as recovery does: a record counts when it begins where the stream ends. What its sidecar holds is no news.
-   */
+  /** Goes on as recovery does: a record counts where the stream ends, unless the sidecar holds it already. */
   follow(record: JournalRecord, file: string, { batch, offset }: Frame): void {
     if (this.gap !== null || batch <= (ownSidecar(this)?.batch ?? 0)) return;
     if (leavesGap(record, this.tail)) this.gap = { file, offset, position: record.position, tail: this.tail };

@@ -161,9 +161,7 @@ async function acceptedLosses(
 
 type Tell = (file: string, problem: string, offset?: number | null) => void;
 
-/**
- * What a read gave, or in words why it gave nothing: a file that can't be read is a finding, not the end of the work.
- */
+/** What a read gave, or why it gave nothing: a file that can't be read is a finding, not the end of the work. */
 export async function attempt<T>(read: () => Promise<T>): Promise<T | string> {
   try {
     return await read();
@@ -173,10 +171,7 @@ export async function attempt<T>(read: () => Promise<T>): Promise<T | string> {
   }
 }
 
-/**
- * Nothing may be built in its place: it is meant as it is, or the sidecar before it was sound and the stream lost
- * records.
- */
+/** Nothing may be built in its place: it is meant so, or the stream lost records after a sound sidecar. */
 function isFinal(read: Extract<SidecarResult, { kind: "damaged" }>, before: Buffer | null): boolean {
   return read.isFinal || (read.isNotice && before !== null && decodeSidecar(before).kind === "sound");
 }

@@ -131,10 +131,7 @@ export class Exchange implements LoneExchange {
     return this.#res === null || this.#res instanceof OwnResponse;
   }
 
-  /**
-   * Releases the request's headers once a long answer has begun: a browser sends 1 KB of them, and Node keeps three
-   * copies.
-   */
+  /** Releases the headers once a long answer has begun: a browser sends 1 KB, and Node keeps three copies. */
   forgetHeaders(): void {
     this.headers = NO_HEADERS;
     // An embedding server may still read them.

@@ -37,10 +37,7 @@ export class WaitingRooms {
     this.#context = context;
   }
 
-  /**
-   * Answers when the stream moves on, closes or ends, or when the time is over; at once if there is no point in
-   * waiting.
-   */
+  /** Answers when the stream moves on, closes or ends, or the time is over; at once if waiting is no use. */
   enter(stream: Stream, wait: Wait): void {
     const { inFlight } = this.#context;
     if (wait.exchange.isGone) return inFlight.end(wait.exchange);

@@ -17,10 +17,7 @@ export interface ServedChunk {
   readonly placeHeaders: readonly string[];
 }
 
-/**
- * What the request's URL names: a place; `now`, which is another one each time, as no cache can know; or the stream
- * alone, which HEAD names too, and caches answer HEAD with what they keep of GET.
- */
+/** What the URL names: a place; `now`, another place each time; or the stream alone, which a HEAD names too. */
 export type Named = "place" | "now" | "stream";
 
 /** Prepares a chunk for its readers. */

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { describe, test } from "node:test";
 import { Quarantine } from "../../../../src/storage/file/directory/quarantine.js";
 import { systemFiles } from "../../../../src/storage/file/disk/files.js";
-import { keptSidecarPath, Layout } from "../../../../src/storage/file/format/layout.js";
+import { coveredSidecarPath, Layout } from "../../../../src/storage/file/format/layout.js";
 import { decodeSidecar, encodeNotice, encodeSidecar, refusalIn } from "../../../../src/storage/file/format/sidecar.js";
 import { MutableState } from "../../../../src/storage/state.js";
 import { configOf } from "../../../helpers/engine.js";
@@ -108,7 +108,7 @@ describe("what is damaged", () => {
     const own = encodeSidecar({ ...identity, state: new MutableState() });
     const notice = encodeNotice(identity, "its files can't be written");
     writeFileSync(path, notice);
-    writeFileSync(keptSidecarPath(dirname(path)), own);
+    writeFileSync(coveredSidecarPath(dirname(path)), own);
     await quarantine.refuse(dirname(path), "its end is lost");
     assert.deepEqual(await copiesOf(quarantine, path), [notice, own]);
     assert.equal(refusalIn(readFileSync(path)), "its end is lost");

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "n
 import { describe, test } from "node:test";
 import { crc32 } from "../../../../src/storage/file/format/crc32.js";
 import type { FileStream } from "../../../../src/storage/file/memory/file-stream.js";
-import { indexPath, keptSidecarPath, segmentPath, sidecarPath } from "../../../../src/storage/file/format/layout.js";
+import { indexPath, coveredSidecarPath, segmentPath, sidecarPath } from "../../../../src/storage/file/format/layout.js";
 import { decodeSidecar, type Sidecar } from "../../../../src/storage/file/format/sidecar.js";
 import { DamagedStreamError } from "../../../../src/storage/storage.js";
 import { bytesOf, rollAt } from "../../../helpers/engine.js";
@@ -266,7 +266,7 @@ describe("persisting", () => {
     assert.equal(stream.disk.hasNotice, true);
     stream.disk.hasNotice = false;
     await rooms.writer.postNotice(stream, "something else");
-    assert.deepEqual(readFileSync(keptSidecarPath(stream.directory)), before, "a notice is never kept for the sidecar");
+    assert.deepEqual(readFileSync(coveredSidecarPath(stream.directory)), before, "a notice is never kept for the sidecar");
   });
 
   test("of a notice for a stream that is deleted meanwhile leaves nothing", async () => {
@@ -287,7 +287,7 @@ describe("persisting", () => {
     await rooms.writer.persist(stream);
     assert.equal(stream.isPersisted, true);
     assert.equal(sidecarOf(stream).state.tail, 10);
-    assert.ok(!existsSync(keptSidecarPath(stream.directory)));
+    assert.ok(!existsSync(coveredSidecarPath(stream.directory)));
   });
 
   test("without the right to a directory is that stream's trouble, wherever it is met; a failed sync is everybody's", async () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { SseBatch, type Stretch } from "../../../src/http/reading/sse-batch.js";
+import { SseStretch, type Stretch } from "../../../src/http/reading/sse-stretch.js";
 import type { Stream } from "../../../src/stream/loaded/stream.js";
 import { parseEventStream } from "../../protocol/event-stream-parser.js";
 
@@ -9,16 +9,16 @@ function streamOf(contentType: string): Stream {
   return { config: { contentType }, offsetAt: (position: number) => `@${position}` } as Stream; // all that a batch asks for
 }
 
-function batchOf(contentType: string, text: string, stretch: Partial<Stretch> = {}): SseBatch {
+function batchOf(contentType: string, text: string, stretch: Partial<Stretch> = {}): SseStretch {
   const bytes = Buffer.from(text, "latin1");
   const from = stretch.from ?? 0;
   const ends = bytes.length === 0 ? [] : [from + bytes.length];
-  return new SseBatch(streamOf(contentType), { from, bytes, ends, upToDate: true, closed: false, ...stretch });
+  return new SseStretch(streamOf(contentType), { from, bytes, ends, upToDate: true, closed: false, ...stretch });
 }
 
 /** Events as `type data`; bytes stay bytes. */
-function eventsOf(batch: SseBatch, cursor = "7"): string[] {
-  return parseEventStream(batch.frame(cursor).toString("latin1")).map(({ type, data }) => `${type} ${data}`);
+function eventsOf(batch: SseStretch, cursor = "7"): string[] {
+  return parseEventStream(batch.encoded(cursor).toString("latin1")).map(({ type, data }) => `${type} ${data}`);
 }
 
 function control(fields: object): string {
@@ -74,17 +74,17 @@ describe("a batch of SSE events", () => {
 
   test("is encoded once for each cursor", () => {
     const batch = batchOf("text/plain", "a");
-    assert.equal(batch.frame("7"), batch.frame("7"));
-    assert.notEqual(batch.frame("8"), batch.frame("7"));
-    assert.match(batch.frame("8").toString(), /"streamCursor":"8"/);
+    assert.equal(batch.encoded("7"), batch.encoded("7"));
+    assert.notEqual(batch.encoded("8"), batch.encoded("7"));
+    assert.match(batch.encoded("8").toString(), /"streamCursor":"8"/);
   });
 
   test("keeps few texts, however many cursors there are", () => {
     const batch = batchOf("text/plain", "a");
-    const frames = Array.from({ length: 100 }, (_, cursor) => batch.frame(String(cursor)));
-    const kept = frames.filter((frame, cursor) => frame === batch.frame(String(cursor)));
+    const frames = Array.from({ length: 100 }, (_, cursor) => batch.encoded(String(cursor)));
+    const kept = frames.filter((frame, cursor) => frame === batch.encoded(String(cursor)));
     assert.ok(kept.length > 0 && kept.length < 50, String(kept.length));
-    assert.match(batch.frame("99").toString(), /"streamCursor":"99"/);
+    assert.match(batch.encoded("99").toString(), /"streamCursor":"99"/);
   });
 });
 

@@ -1,7 +1,7 @@
 // Encodes a stretch of a stream as events, once for all readers.
 
 import { sseEncodingOf } from "../../protocol/content-type.js";
-import { encodeControlEvent, encodeDataEvent } from "../../protocol/sse-frame.js";
+import { encodeControlEvent, encodeDataEvent } from "../../protocol/sse-events.js";
 import { completeTextLength } from "../../protocol/utf8.js";
 import type { Position, Stream } from "../../stream/loaded/stream.js";
 
@@ -23,8 +23,8 @@ interface EncodedData {
   readonly nextOffset: string;
 }
 
-/** Most encodings of one batch that are kept. Readers differ only in their cursors, and most cursors are the same. */
-const MAX_KEPT_FRAMES = 16;
+/** Most encodings of one stretch in memory. Readers differ only in their cursors, and most cursors are the same. */
+const MAX_ENCODINGS = 16;
 const CARRIAGE_RETURN = 0x0d;
 
 /** Whether an append is one event however long it is: some clients decode each event of binary data by itself. */
@@ -33,15 +33,15 @@ export function hasWholeAppends({ config }: Stream): boolean {
 }
 
 /** A stretch of a stream as events (docs/api.md, Follow), encoded once however many readers get it. */
-export class SseBatch {
+export class SseStretch {
   readonly from: Position;
-  /** A reader's position after it: what is held back comes with the next batch. */
+  /** A reader's position after it: what is held back comes with the next stretch. */
   readonly to: Position;
   readonly closed: boolean;
   readonly #upToDate: boolean;
   readonly #endOffset: string;
   readonly #events: readonly EncodedData[];
-  readonly #frames = new Map<string, Buffer>();
+  readonly #encodings = new Map<string, Buffer>();
 
   constructor(stream: Stream, stretch: Stretch) {
     const { events, to } = encodeStretch(stream, stretch);
@@ -58,13 +58,13 @@ export class SseBatch {
     return this.#events.length === 0 && !this.closed;
   }
 
-  /** All its events in one buffer, for readers with this cursor. An empty batch still says where the reader stands. */
-  frame(cursor: string): Buffer {
-    const kept = this.#frames.get(cursor);
-    if (kept !== undefined) return kept;
-    const frame = this.#encode(cursor);
-    if (this.#frames.size < MAX_KEPT_FRAMES) this.#frames.set(cursor, frame);
-    return frame;
+  /** All its events, for readers with this cursor. An empty stretch still says where the reader stands. */
+  encoded(cursor: string): Buffer {
+    const known = this.#encodings.get(cursor);
+    if (known !== undefined) return known;
+    const encoding = this.#encode(cursor);
+    if (this.#encodings.size < MAX_ENCODINGS) this.#encodings.set(cursor, encoding);
+    return encoding;
   }
 
   #encode(cursor: string): Buffer {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { encodeControlEvent, encodeDataEvent, encodeRetry, retryDelayMs, SSE_COMMENT } from "../../src/protocol/sse-frame.js";
+import { encodeControlEvent, encodeDataEvent, encodeRetry, retryDelayMs, SSE_COMMENT } from "../../src/protocol/sse-events.js";
 import { parseEventStream } from "./event-stream-parser.js";
 import { seededRandom, seedOfRun } from "./seeded-random.js";
 

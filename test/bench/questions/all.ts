@@ -4,6 +4,7 @@ import { largeAppends, longPoll, oneAtATime } from "./disk-bound.js";
 import { fanOut1000, fanOut8000, mixed } from "./live.js";
 import { idleLongPolls, idleSse, slowReader, tenGiB } from "./memory.js";
 import { checkpoint, costBySize, costByStreams } from "./no-cliff.js";
+import { appendsWithTokens, readsWithTokens } from "./rights.js";
 import { cachedReads, revalidation, smallReads, warmReads } from "./reads.js";
 
 /** Every question, in the order of the table. */
@@ -18,6 +19,8 @@ export const QUESTIONS: readonly Question[] = [
   warmReads,
   cachedReads,
   revalidation,
+  readsWithTokens,
+  appendsWithTokens,
   fanOut1000,
   fanOut8000,
   longPoll,

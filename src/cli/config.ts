@@ -3,9 +3,9 @@
 import { basename } from "node:path";
 import { defaultSettings, formatValue, OPTIONS } from "../options.js";
 import type { OptionName, OptionSpec, OptionValue, Settings } from "../options.js";
-import { nearest } from "./nearest.js";
-import { parseValue, quoted } from "./value.js";
-import type { Invocation, Verb } from "./verb.js";
+import { nearest } from "./terms/nearest.js";
+import { parseValue, quoted } from "./terms/value.js";
+import type { Invocation, Verb } from "./terms/verb.js";
 
 /** The directory that is served when none is named. */
 export const DEFAULT_DIR = "./data";

@@ -7,9 +7,12 @@ import { boundHeapGrowth } from "./heap.js";
 import { helpText } from "./help.js";
 import { repair } from "./repair.js";
 import { serve } from "./serve.js";
-import { EXIT } from "./verb.js";
+import { runTool } from "./tools/run-tool.js";
+import { TOKEN_TOOL } from "./tools/token.js";
+import type { Tool } from "./tools/tool.js";
+import { EXIT } from "./terms/verb.js";
 import { verify } from "./verify.js";
-import type { Verb } from "./verb.js";
+import type { Verb } from "./terms/verb.js";
 
 const FORCE_UNLOCK = {
   flag: "force-unlock",
@@ -43,11 +46,17 @@ const VERBS: readonly [Verb, ...Verb[]] = [
   },
 ];
 
+/** The commands that have a directory or a server of their own. */
+const TOOLS: readonly Tool[] = [TOKEN_TOOL];
+
 async function main(): Promise<number> {
+  const [word, ...rest] = process.argv.slice(2);
+  const tool = TOOLS.find(({ name }) => name === word);
+  if (tool !== undefined) return runTool(tool, rest, process);
   const command = parseCommand(process.argv.slice(2), process.env, VERBS);
   switch (command.kind) {
     case "help":
-      process.stdout.write(helpText(VERBS));
+      process.stdout.write(helpText(VERBS, TOOLS));
       return EXIT.done;
     case "version":
       process.stdout.write(`${packageVersion()}\n`);

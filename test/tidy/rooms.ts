@@ -10,6 +10,8 @@ const MAX_ROOM_FILES = 14;
  */
 export const FLOORS: readonly string[] = [
   "src/cli/",
+  "src/cli/tools/",
+  "src/cli/terms/",
   "src/index.ts",
   "src/server.ts",
   "src/server/",

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { parseValue, quoted } from "../../src/cli/value.js";
-import { OPTIONS } from "../../src/options.js";
-import type { OptionSpec, OptionValue } from "../../src/options.js";
+import { parseValue, quoted } from "../../../src/cli/terms/value.js";
+import { OPTIONS } from "../../../src/options.js";
+import type { OptionSpec, OptionValue } from "../../../src/options.js";
 
 const KiB = 1024;
 const MiB = 1024 * KiB;

@@ -1,8 +1,8 @@
 // Reads and checks the value of one option, as text.
 
-import { oneLine } from "../ops/log.js";
-import { faultOf, formatValue, UNITS } from "../options.js";
-import type { OptionSpec, OptionValue } from "../options.js";
+import { oneLine } from "../../ops/log.js";
+import { faultOf, formatValue, UNITS } from "../../options.js";
+import type { OptionSpec, OptionValue } from "../../options.js";
 
 /** A value, or what is wrong with it: words that follow the name of its flag or variable. */
 export type ParsedValue =

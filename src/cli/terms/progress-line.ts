@@ -1,6 +1,6 @@
 // Shows on a terminal how far an offline command is.
 
-import type { VerifyProgress } from "../storage/file/offline/verify.js";
+import type { VerifyProgress } from "../../storage/file/offline/verify.js";
 import type { Output } from "./verb.js";
 
 /** The least time between two changes of the line, in milliseconds. */

@@ -40,7 +40,7 @@ export function diskError(code: string): Error {
 const SHARD = /[\\/]streams[\\/][0-9a-f]{2}$/;
 
 /** Rounds of the event loop without a file operation after which storage is taken to be idle. */
-const QUIET_TURNS = 8;
+export const QUIET_TURNS = 8;
 
 /** A file system that tells what was done to it, and where a test can fail, hold up or stop everything. */
 export class WatchedFiles implements Files {

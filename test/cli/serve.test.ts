@@ -246,7 +246,7 @@ async function halfAppend(t: TestContext, url: URL): Promise<Socket> {
   t.after(() => socket.destroy());
   socket.on("error", () => {}); // the server ends it, one way or another
   socket.write(
-    `POST ${url.pathname}half HTTP/1.1\r\nHost: a\r\nContent-Type: text/plain\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n`,
+    `POST ${url.pathname}half HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n`,
   );
   const [answer] = await once(socket, "data");
   assert.match(String(answer), /^HTTP\/1\.1 100 /);

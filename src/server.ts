@@ -7,7 +7,11 @@ import { Authority } from "./auth/authority.js";
 import { contextOf } from "./server/context-of.js";
 import { Dispatcher } from "./http/dispatch.js";
 import { HttpServer, REQUEST_LIMITS, type RequestLimits } from "./http/http-server.js";
+import { CertificateError } from "./http/listen/certificate.js";
+import { ListenError, type Listener } from "./http/listen/listener.js";
+import { beyondLoopback, planOf, type ListenPlan } from "./http/listen/plan.js";
 import { systemClock, type Clock } from "./ops/clock.js";
+import { formatListen } from "./net/listen-address.js";
 import { createLog, oneLine, type Log } from "./ops/log.js";
 import { keepTickClass } from "./ops/tick-class.js";
 import { defaultSettings, faultOf, OPTIONS, type OptionName, type Settings } from "./options.js";
@@ -38,7 +42,15 @@ export interface ServerOptions extends Partial<Settings> {
 export interface RunningServer {
   /** The URL to which a stream's name is appended, like `http://127.0.0.1:4437/v1/stream/`. */
   readonly url: string;
+  /** The first port that it listens on; 0 for one that only has Unix sockets. */
   readonly port: number;
+  /** Where it listens, as `--listen` writes it: with the real ports. */
+  readonly listening: readonly string[];
+  /**
+   * Reads the certificate again, as it does by itself when its files change; false where they can't be used: then the
+   * old one is kept, and the log has the reason.
+   */
+  reloadCertificate(): Promise<boolean>;
   /**
    * Stops: refuses new requests, lets those in flight finish for at most `shutdownTimeoutMs`, ends live reads, and
    * releases the directory.
@@ -76,16 +88,20 @@ export function createServer(options: ServerOptions): Promise<RunningServer> {
 
 /** {@link createServer} for tests, with `limits` short enough to wait for. */
 export async function startServer(options: ServerOptions, limits: RequestLimits): Promise<RunningServer> {
-  const service = await Service.open(options, false);
-  const { host, port: wantedPort, prefix } = service.context.settings;
-  const { http, port } = await listen(service, host, wantedPort, limits).catch(async (error: unknown) => {
+  const settings = settingsOf(options);
+  const plan = planOf(settings);
+  if ("fault" in plan) throw new StartError("invalid-option", `Cannot start: ${plan.fault}`);
+  const service = await Service.open(options, settings, false);
+  const { http, listeners } = await listen(service, plan, limits).catch(async (error: unknown) => {
     await service.stop();
-    throw portFault(host, wantedPort, error);
+    if (error instanceof CertificateError) throw new StartError("invalid-option", error.message);
+    throw error instanceof ListenError ? listenFault(error) : error;
   });
-  const url = `http://${host.includes(":") ? `[${host}]` : host}:${port}${prefix}`;
   return {
-    url,
-    port,
+    url: urlOf(listeners, plan, settings.prefix),
+    port: listeners.find(({ port }) => port !== null)?.port ?? 0,
+    listening: listeners.map(({ text }) => text),
+    reloadCertificate: () => http.reloadCertificate(),
     close: once(async () => {
       const connectionsEnd = http.close();
       await service.drain(connectionsEnd);
@@ -103,20 +119,27 @@ export async function startServer(options: ServerOptions, limits: RequestLimits)
 
 async function listen(
   { context, dispatcher }: Service,
-  host: string,
-  wantedPort: number,
+  plan: ListenPlan,
   limits: RequestLimits,
-): Promise<{ readonly http: HttpServer; readonly port: number }> {
+): Promise<{ readonly http: HttpServer; readonly listeners: readonly Listener[] }> {
   const { responder, clock, log } = context;
   // After the storage, which has opened the files that it always needs.
   const connectionLimit = connectionLimitFor(await freeDescriptors(systemFiles(false)));
   const http = new HttpServer({ dispatcher, responder, clock, log, limits, connectionLimit });
-  return { http, port: await http.listen(host, wantedPort) };
+  return { http, listeners: await http.listen(plan) };
+}
+
+/** The URL of the first address that has one. A Unix socket has none: its clients name any host. */
+function urlOf(listeners: readonly Listener[], { tls }: ListenPlan, prefix: string): string {
+  const first = listeners.find(({ isUnix }) => !isUnix);
+  return first === undefined
+    ? `http://localhost${prefix}`
+    : `${tls === null ? "http" : "https"}://${first.authority}${prefix}`;
 }
 
 /** Opens the directory, for a server of your own: `host` and `port` are not used. Throws {@link StartError}. */
 export async function createHandler(options: ServerOptions): Promise<StreamHandler> {
-  const service = await Service.open(options, true);
+  const service = await Service.open(options, settingsOf(options), true);
   const handle = (req: IncomingMessage, res: ServerResponse, next?: () => void): void => {
     service.dispatcher.handle(req, res, { next });
   };
@@ -139,8 +162,7 @@ class Service {
     this.#storage = storage;
   }
 
-  static async open(options: ServerOptions, isEmbedded: boolean): Promise<Service> {
-    const settings = settingsOf(options);
+  static async open(options: ServerOptions, settings: Settings, isEmbedded: boolean): Promise<Service> {
     const clock = options.clock ?? systemClock();
     const log = options.log ?? logToStderr(settings, clock);
     const onFault = options.onFault ?? ((error) => log.error("the storage has failed", { fault: error.message }));
@@ -276,16 +298,29 @@ const PORT_FAULTS: Readonly<Record<string, string>> = {
   EACCES: "this user may not use the port",
   EADDRINUSE: "the port is in use",
   EADDRNOTAVAIL: "the address is not this machine's",
-  EMFILE: TOO_FEW_FILES,
   ENOTFOUND: "the host is not known",
 };
 
-function portFault(host: string, port: number, error: unknown): unknown {
-  if (!(error instanceof Error) || !("code" in error) || typeof error.code !== "string") return error;
-  return new StartError(
-    "port-unusable",
-    `Cannot listen on ${host} port ${port}: ${PORT_FAULTS[error.code] ?? error.message}`,
-  );
+const LISTEN_FAULTS: Readonly<Record<string, string>> = {
+  EACCES: "this user may not make a socket there",
+  EADDRINUSE: "a server listens there, or a file that is no socket is in its place",
+  EBADF: "it is not open in this process",
+  EINVAL: "it is no socket that listens",
+  EMFILE: TOO_FEW_FILES,
+  ENOENT: "its folder does not exist",
+  ENOTSOCK: "it is no socket",
+};
+
+function listenFault({ address, cause }: ListenError): StartError {
+  if (cause === null) return new StartError("invalid-option", beyondLoopback(address));
+  const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
+  const why = LISTEN_FAULTS[code] ?? (cause instanceof Error ? cause.message : String(cause));
+  if (address.kind === "tcp")
+    return new StartError(
+      "port-unusable",
+      `Cannot listen on ${address.host} port ${address.port}: ${PORT_FAULTS[code] ?? why}`,
+    );
+  return new StartError("port-unusable", `Cannot listen on ${formatListen(address)}: ${why}`);
 }
 
 function logToStderr({ logLevel, logFormat }: Settings, clock: Clock): Log {

@@ -168,7 +168,9 @@ function readFlag(arg: string, rest: string[], values: Values, switches: KnownSw
   if (text === undefined) return `${written} needs a value, like ${written}=${formatValue(spec, spec.default)}`;
   const parsed = parseValue(spec, text);
   if (parsed.kind === "fault") return `${written} ${parsed.words}`;
-  values[name] = parsed.value;
+  const before = spec.kind === "listen" ? values[name] : undefined;
+  // Each of several addresses may have a flag of its own.
+  values[name] = before === undefined ? parsed.value : `${before},${parsed.value}`;
   return null;
 }
 

@@ -6,7 +6,7 @@ import type { Clock } from "../ops/clock.js";
 import { createLog, oneLine } from "../ops/log.js";
 import type { Log } from "../ops/log.js";
 import { firstRequest } from "../ops/first-request.js";
-import { createServer, StartError } from "../server.js";
+import { createServer, StartError, type RunningServer } from "../server.js";
 import { EXIT } from "./terms/verb.js";
 import type { Invocation, OtherSignal, Output, StopSignal, Surroundings } from "./terms/verb.js";
 
@@ -58,9 +58,10 @@ export async function serve(
       log,
       onFault: (error) => fault.report("the storage has failed", EXIT.fault, error.message),
     });
-    const ready = { version, dir: resolve(dir), url: server.url, try: firstRequest(server.url, settings.readOnly) };
+    const ready = readyOf(server, resolve(dir), version, settings.readOnly);
     if (format === "json") createLog({ level: "info", format, write: linesTo(stdout), clock }).info("serving", ready);
-    else linesTo(stdout)(`streamdir ${version} serves ${oneLine(ready.dir)} at ${ready.url} - try: ${ready.try}`);
+    else
+      linesTo(stdout)(`streamdir ${version} serves ${oneLine(ready.dir)} at ${placesOf(server)} - try: ${ready.try}`);
 
     log.info("stopping", { signal: await stop.asked });
     await server.close();
@@ -75,6 +76,20 @@ export async function serve(
     stop.release();
     surprises.release();
   }
+}
+
+/** What the line says that the server is ready with. */
+function readyOf({ url, port, listening }: RunningServer, dir: string, version: string, readOnly: boolean) {
+  const [first = ""] = listening;
+  const socketPath = port === 0 && first.startsWith("unix:") ? first.slice("unix:".length) : null;
+  const more = listening.length > 1 || port === 0 ? { listening: listening.join(",") } : {};
+  return { version, dir, url, ...more, try: firstRequest(url, readOnly, socketPath) };
+}
+
+/** All addresses: the URL in place of the first that has one. */
+function placesOf({ url, port, listening }: RunningServer): string {
+  const first = port === 0 ? -1 : listening.findIndex((text) => text.endsWith(`:${port}`) || text.startsWith("fd:"));
+  return oneLine(listening.map((text, at) => (at === first ? url : text)).join(" and ") || url);
 }
 
 function linesTo(output: Output): (line: string) => void {

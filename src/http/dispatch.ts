@@ -21,6 +21,8 @@ import { read } from "./handlers/read.js";
 import { lastEventOffset, sse } from "./handlers/sse.js";
 import { issueTicket } from "./handlers/tickets.js";
 import { faultOfHead } from "./exchange/head-fault.js";
+import type { StreamAnswer } from "./http2/stream-answer.js";
+import type { StreamRequest } from "./http2/stream-request.js";
 import { Pipeline } from "./pipeline.js";
 import { isProblem, problem, type Problem } from "./encoding/problems.js";
 import { parseReadQuery } from "./request/query.js";
@@ -88,6 +90,16 @@ export class Dispatcher {
     this.#begin(exchange, faultOfHead(exchange));
     exchange.arriving = false;
     return true;
+  }
+
+  /** Like {@link handle}, for a stream of HTTP/2, which waits for no other. */
+  handleStream(req: StreamRequest, res: StreamAnswer, refusal: Problem | null): void {
+    const headers = readHeaders(req.rawHeaders, req.hasBody);
+    const { expect } = req.headers;
+    const awaitsContinue = expect?.toLowerCase() === "100-continue";
+    const exchange = new Exchange(req, res, splitTarget(req.url ?? ""), headers, awaitsContinue);
+    const unknown = expect === undefined || awaitsContinue ? null : problem("expectation-failed");
+    this.#begin(exchange, refusal ?? unknown ?? faultOfHead(exchange));
   }
 
   /** The requests of a connection that wait for the answers before theirs. */

@@ -2,6 +2,7 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
 import type { Clock } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
 import { ClientErrors } from "./client-errors.js";
@@ -13,6 +14,11 @@ import type { Arrival, Dispatcher } from "./dispatch.js";
 import { KEEP_ALIVE_SECONDS } from "./encoding/head.js";
 import { problem } from "./encoding/problems.js";
 import type { Responder } from "./answer/respond.js";
+import type { Sessions } from "./http2/sessions.js";
+import { http2Sessions } from "./http2-requests.js";
+import { Listener } from "./listen/listener.js";
+import type { ListenPlan } from "./listen/plan.js";
+import { TlsDoor } from "./listen/tls-door.js";
 import { StagedEnds } from "./staged-end.js";
 
 /**
@@ -30,9 +36,6 @@ export const REQUEST_LIMITS = {
 
 /** Limits of this kind. */
 export type RequestLimits = Readonly<typeof REQUEST_LIMITS>;
-
-/** Connections that may wait to be accepted, as far as the kernel allows: thousands of readers come back at once. */
-const LISTEN_BACKLOG = 4096;
 
 /** The options of an HTTP server. */
 export interface HttpServerOptions {
@@ -52,11 +55,18 @@ export class HttpServer {
   readonly #clientErrors: ClientErrors;
   readonly #server: PatientServer;
   readonly #gate: ConnectionGate;
+  readonly #clock: Clock;
+  readonly #sessions: Sessions;
+  /** Where connections by TCP become TLS connections; `null` in a server without TLS. */
+  #door: TlsDoor | null = null;
+  #listeners: readonly Listener[] = [];
   #isStopping = false;
 
   constructor({ dispatcher, responder, clock, log, limits = REQUEST_LIMITS, connectionLimit }: HttpServerOptions) {
     this.#dispatcher = dispatcher;
     this.#log = log;
+    this.#clock = clock;
+    this.#sessions = http2Sessions({ dispatcher, clock, log, limits });
     this.#ends = new StagedEnds(clock);
     this.#clientErrors = new ClientErrors(responder, this.#ends, (socket) => this.#server.answerUnderWay(socket));
     // A missing Host is refused by the dispatcher, in words.
@@ -72,7 +82,7 @@ export class HttpServer {
     this.#listenForFaults();
     const tooMany = problem("overloaded", { detail: "Too many connections are open." });
     const refuse = (socket: Socket): void => this.#clientErrors.close(socket, tooMany);
-    this.#gate = new ConnectionGate(this.#server, connectionLimit, log, refuse);
+    this.#gate = new ConnectionGate(connectionLimit, log, refuse);
   }
 
   #listenForRequests(): void {
@@ -116,30 +126,60 @@ export class HttpServer {
     for (const req of this.#dispatcher.waitingOn(socket)) this.#drop(req);
   }
 
-  /** Starts listening; resolves to the port. Rejects with the platform's error. */
-  listen(host: string, port: number): Promise<number> {
-    return new Promise((resolve, reject) => {
-      this.#server.once("error", reject);
-      this.#server.listen({ host, port, backlog: LISTEN_BACKLOG }, () => {
-        this.#server.off("error", reject);
-        this.#server.on("error", (error) => this.#log.error("the HTTP server has a fault", { fault: error.message }));
-        const address = this.#server.address();
-        resolve(typeof address === "object" && address !== null ? address.port : port);
-      });
-    });
+  /** Listens on all addresses of the plan, or on none. Throws {@link ListenError} and {@link CertificateError}. */
+  async listen({ addresses, unixMode, onlyLoopback, tls }: ListenPlan): Promise<readonly Listener[]> {
+    const onSecure = (socket: TLSSocket, protocol: "h2" | "http/1.1"): void => this.#serveSecurely(socket, protocol);
+    if (tls !== null) this.#door = await TlsDoor.open({ files: tls, clock: this.#clock, log: this.#log, onSecure });
+    const options = {
+      unixMode,
+      onlyLoopback,
+      onConnection: (socket: Socket, listener: Listener) => this.#accept(socket, listener),
+      onFault: (error: Error) => this.#log.error("the HTTP server has a fault", { fault: error.message }),
+    };
+    const opened = await Promise.allSettled(addresses.map((address) => Listener.open(address, options)));
+    this.#listeners = opened.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
+    const failed = opened.find((result) => result.status === "rejected");
+    if (failed === undefined) return this.#listeners;
+    const closed = this.close();
+    this.destroyConnections();
+    await closed;
+    throw failed.reason;
+  }
+
+  /** Who reaches a Unix socket is on this machine: there is no TLS. */
+  #accept(socket: Socket, { isUnix }: Listener): void {
+    const door = isUnix ? null : this.#door;
+    if (!this.#gate.admit(socket, door === null)) return;
+    if (door === null) this.#server.emit("connection", socket);
+    else door.accept(socket);
+  }
+
+  #serveSecurely(socket: TLSSocket, protocol: "h2" | "http/1.1"): void {
+    if (protocol === "h2") this.#sessions.accept(socket);
+    else this.#server.emit("connection", socket);
+  }
+
+  /** Reads the certificate again; true where that is in use now, or there is none. */
+  reloadCertificate(): Promise<boolean> {
+    return this.#door?.reload() ?? Promise.resolve(true);
   }
 
   /** Stops accepting, and closes idle connections. Resolves when the last one is gone. */
-  close(): Promise<void> {
+  async close(): Promise<void> {
     this.#isStopping = true;
     // A connection that still sends an answer would otherwise be kept for the next request.
     this.#server.keepAliveTimeout = 1;
-    return new Promise((resolve) => void this.#server.close(() => resolve()));
+    const gone = this.#listeners.map((listener) => listener.close());
+    this.#door?.close();
+    this.#server.close();
+    this.#sessions.close();
+    await Promise.all(gone);
   }
 
   /** Cuts all connections. */
   destroyConnections(): void {
     this.#server.closeAllConnections();
+    this.#sessions.destroy();
     this.#gate.destroyTurnedAway();
   }
 }

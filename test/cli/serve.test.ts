@@ -69,7 +69,14 @@ function serveFake({
   const started: ServerOptions[] = [];
   const start = (options: ServerOptions): Promise<RunningServer> => {
     started.push(options);
-    return Promise.resolve({ url: "http://127.0.0.1:4567/v1/stream/", port: 4567, close, closeNow() {} });
+    return Promise.resolve({
+      url: "http://127.0.0.1:4567/v1/stream/",
+      port: 4567,
+      listening: ["127.0.0.1:4567"],
+      reloadCertificate: () => Promise.resolve(true),
+      close,
+      closeNow() {},
+    });
   };
   const invocation = { dir: "some-dir", settings: { ...defaultSettings(), ...settings }, version: "1.2.3", switches: new Set<string>() };
   return { status: serve(invocation, surroundings, { start, clock }), surroundings, started, clock };

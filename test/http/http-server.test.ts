@@ -32,7 +32,9 @@ async function connectionHandledBy(
     log: createLog({ level: "silent", format: "text", clock, write: () => undefined }),
     connectionLimit: connectionLimitFor(Infinity),
   });
-  const connection = await RawConnection.open(await server.listen("127.0.0.1", 0));
+  const addresses = [{ kind: "tcp", host: "127.0.0.1", port: 0 }] as const;
+  const [listener] = await server.listen({ addresses, unixMode: 0o600, onlyLoopback: true, tls: null });
+  const connection = await RawConnection.open(listener?.port ?? 0);
   context.after(async () => {
     await connection.close();
     await server.close();

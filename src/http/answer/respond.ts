@@ -10,6 +10,7 @@ import { ClosingLines, lengthHeader, linesOf, statusLine } from "../encoding/hea
 import type { InFlight } from "./in-flight.js";
 import { linger } from "./linger.js";
 import { problem, problemBody, problemHeaders, PROBLEMS, type Problem } from "../encoding/problems.js";
+import { StreamAnswer } from "../http2/stream-answer.js";
 import { SMALL_ANSWER_BYTES, type UnreadAnswers } from "../bounds/unread.js";
 
 /** A body that exists and is empty. */
@@ -135,7 +136,7 @@ export class Responder {
       return this.#answerDirectly(direct, answer);
     this.#begin(exchange, status, headers, body, false);
     const { req, res } = exchange;
-    res.end(length > 0 ? body : undefined);
+    res.end(body !== null && length > 0 ? body : undefined);
     if (req.socket.writableLength === 0) return;
     // A slow client keeps its answer in memory, so that memory is bounded, in time and in total.
     const unread = this.#unread.add(req.socket, body ?? 0);
@@ -169,7 +170,9 @@ export class Responder {
     this.#inFlight.end(exchange);
     if (exchange.isGone) return;
     this.#begin(exchange, status, headers, body, true);
-    exchange.res.write(body);
+    const { res } = exchange;
+    if (res instanceof StreamAnswer) return res.endEarly(body);
+    res.write(body);
     linger(exchange, this.#clock);
   }
 

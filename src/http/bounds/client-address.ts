@@ -1,6 +1,6 @@
 // Tells which client a connection belongs to.
 
-import type { Socket } from "node:net";
+import type { Line } from "../node/message.js";
 
 /**
  * Stands for clients without an address: those of a Unix socket, and those that were gone before their address was
@@ -17,7 +17,7 @@ const PREFIX_GROUPS = 4;
  * address, because one client has all the rest. All connections through one proxy, and all of a Unix socket, count for
  * one client.
  */
-export function clientAddressOf({ remoteAddress }: Pick<Socket, "remoteAddress">): string {
+export function clientAddressOf({ remoteAddress }: Pick<Line, "remoteAddress">): string {
   if (remoteAddress === undefined) return NO_ADDRESS;
   if (!remoteAddress.includes(":")) return remoteAddress;
   return MAPPED_IPV4.exec(remoteAddress)?.[1] ?? prefixOf(remoteAddress);

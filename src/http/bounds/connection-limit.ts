@@ -1,6 +1,6 @@
 // Limits the connections of a server, so that its files keep enough descriptors.
 
-import type { Server, Socket } from "node:net";
+import type { Socket } from "node:net";
 import type { Log } from "../../ops/log.js";
 
 /**
@@ -30,7 +30,7 @@ export function connectionLimitFor(freeDescriptors: number): ConnectionLimit {
   return { served: open - turnedAway, turnedAway };
 }
 
-/** Limits the connections of a server: passes on to its listeners only as many as the limit allows. */
+/** Limits the connections of a server, on all its addresses together. */
 export class ConnectionGate {
   readonly #limit: ConnectionLimit;
   readonly #log: Log;
@@ -40,24 +40,28 @@ export class ConnectionGate {
   #served = 0;
   #hasWarned = false;
 
-  /**
-   * Puts itself in front of the present connection listeners of `server`. `refuse` answers a connection that is one too
-   * many, and ends it.
-   */
-  constructor(server: Server, limit: ConnectionLimit, log: Log, refuse: (socket: Socket) => void) {
+  /** One function for all connections. */
+  readonly #onLeft = (): void => this.#left();
+
+  /** `refuse` answers a connection that is one too many, and ends it. */
+  constructor(limit: ConnectionLimit, log: Log, refuse: (socket: Socket) => void) {
     this.#limit = limit;
     this.#log = log;
     this.#refuse = refuse;
-    // Listeners of this event take a socket.
-    const listeners = server.listeners("connection") as ((socket: Socket) => void)[];
-    server.removeAllListeners("connection");
-    // One function for all connections.
-    const left = (): void => this.#left();
-    server.on("connection", (socket: Socket) => {
-      if (!this.#admits()) return this.#turnAway(socket);
-      socket.on("close", left);
-      for (const listener of listeners) listener.call(server, socket);
-    });
+  }
+
+  /**
+   * Whether a new connection is served. One too many is answered and ended; one that is not `isPlain` is cut instead,
+   * as an answer would need the handshake that is to be spared.
+   */
+  admit(socket: Socket, isPlain: boolean): boolean {
+    if (this.#admits()) {
+      socket.on("close", this.#onLeft);
+      return true;
+    }
+    if (isPlain) this.#turnAway(socket);
+    else socket.destroy();
+    return false;
   }
 
   /** Cuts the connections that have not taken their refusal yet. */

@@ -1,7 +1,7 @@
 // Shares a bounded amount of memory between clients, fairly.
 
-import type { Socket } from "node:net";
 import type { Clock } from "../../ops/clock.js";
+import type { Line } from "../node/message.js";
 import { clientAddressOf } from "./client-address.js";
 
 /** A client that moved fewer bytes than this in this time stands still: less than 1 KiB a second. */
@@ -20,11 +20,11 @@ export abstract class Holder {
   slot = -1;
   /** When it last moved enough bytes. */
   movedAtMs = 0;
-  readonly socket: Socket;
+  readonly socket: Line;
   #movedBytes = 0;
   #client: string | null = null;
 
-  constructor(socket: Socket) {
+  constructor(socket: Line) {
     this.socket = socket;
   }
 

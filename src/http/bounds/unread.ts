@@ -1,7 +1,7 @@
 // Bounds the memory and the time of answers that their clients do not take.
 
-import type { Socket } from "node:net";
 import type { Clock, Timer } from "../../ops/clock.js";
+import type { Line } from "../node/message.js";
 import { unsentBytesOf } from "../node/write-queue.js";
 import { clientAddressOf } from "./client-address.js";
 import { Holder, SharedRoom } from "./shared-room.js";
@@ -44,7 +44,7 @@ export class UnreadAnswer extends Holder {
   #isReleased = false;
 
   /** `body` is what was sent, whose memory other answers may share; or the length of a copy. */
-  constructor(socket: Socket, unreadRoom: UnreadRoom, body: Buffer | number, nowMs: number, onRelease: () => void) {
+  constructor(socket: Line, unreadRoom: UnreadRoom, body: Buffer | number, nowMs: number, onRelease: () => void) {
     super(socket);
     this.#in = unreadRoom;
     this.#memory = typeof body === "number" ? null : body.buffer;
@@ -108,7 +108,7 @@ export class UnreadAnswers {
   }
 
   /** Whether a client may be sent `body`: false when there is no room for its kind and nothing to evict. */
-  admits(body: Buffer, socket: Socket): boolean {
+  admits(body: Buffer, socket: Line): boolean {
     const { length } = body;
     if (length <= TINY_ANSWER_BYTES) return true;
     const { room, shared } = this.#roomFor(length);
@@ -122,7 +122,7 @@ export class UnreadAnswers {
    * Counts an answer whose client has not taken all of `body`, or of a copy of so many bytes. Release it once the
    * client has.
    */
-  add(socket: Socket, body: Buffer | number): UnreadAnswer {
+  add(socket: Line, body: Buffer | number): UnreadAnswer {
     const room = this.#roomFor(typeof body === "number" ? body : body.length);
     const answer = new UnreadAnswer(socket, room, body, this.#clock.nowMs(), this.#onRelease);
     this.#timer ??= this.#clock.after(LOOK_MS, () => this.#look());

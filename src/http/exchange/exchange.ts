@@ -1,7 +1,10 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ServerResponse } from "node:http";
 import type { HeldBody } from "../bounds/body-memory.js";
 import { DirectConnection, type LoneExchange } from "../node/direct-connection.js";
 import { DirectRequest } from "../node/direct-request.js";
+import { StreamAnswer } from "../http2/stream-answer.js";
+import { StreamRequest } from "../http2/stream-request.js";
+import type { Inbound, Outbound } from "../node/message.js";
 import { OwnResponse } from "../node/own-response.js";
 import type { Standing } from "./standing.js";
 import { RequestHeaders } from "../request/request-headers.js";
@@ -11,7 +14,7 @@ const NO_HEADERS: RequestHeaders = Object.freeze(new RequestHeaders());
 
 /** One request and its answer. */
 export class Exchange implements LoneExchange {
-  readonly req: IncomingMessage;
+  readonly req: Inbound;
   readonly target: Target;
   headers: RequestHeaders;
   /** Whether the client has promised a body that has not been read to its end. */
@@ -27,16 +30,16 @@ export class Exchange implements LoneExchange {
   /** Its body, once some of it is in memory. */
   body: HeldBody | null = null;
   #isDecided = false;
-  #res: ServerResponse | null;
+  #res: Outbound | null;
   /** Takes the answer while there is no `#res`. */
   readonly #direct: DirectConnection | null;
   #onGone: (() => void) | null = null;
   #onClientEnd: (() => void) | null = null;
 
-  /** `answer` is Node's response, or the connection where one is created on demand. */
+  /** `answer` is what the answer goes out by, or the connection where that is created on demand. */
   constructor(
-    req: IncomingMessage,
-    answer: ServerResponse | DirectConnection,
+    req: Inbound,
+    answer: Outbound | DirectConnection,
     target: Target,
     headers: RequestHeaders,
     awaitsContinue: boolean,
@@ -56,8 +59,8 @@ export class Exchange implements LoneExchange {
     return this.#res === null ? this.#direct : null;
   }
 
-  /** Node's own answer, made when it is first asked for. */
-  get res(): ServerResponse {
+  /** What the answer goes out by; Node's own is made when it is first asked for. */
+  get res(): Outbound {
     if (this.#res === null) this.#direct?.handOver();
     if (this.#res === null) throw new Error("Node has made no answer");
     return this.#res;
@@ -105,7 +108,7 @@ export class Exchange implements LoneExchange {
    */
   onClientEnd(react: () => void): void {
     this.#onClientEnd = react;
-    if (this.#res instanceof OwnResponse) this.#res.onClientEnd = react;
+    if (this.#res instanceof OwnResponse || this.#res instanceof StreamAnswer) this.#res.onClientEnd = react;
   }
 
   /** Whether its answer is the last one of its connection: bytes after an `Upgrade` may belong to another protocol. */
@@ -128,13 +131,13 @@ export class Exchange implements LoneExchange {
 
   /** Whether it came to our own server: in an embedding server other code may keep or change what is sent. */
   get isOwn(): boolean {
-    return this.#res === null || this.#res instanceof OwnResponse;
+    return this.#res === null || this.#res instanceof OwnResponse || this.#res instanceof StreamAnswer;
   }
 
   /** Releases the headers once a long answer has begun: a browser sends 1 KB, and Node keeps three copies. */
   forgetHeaders(): void {
     this.headers = NO_HEADERS;
     // An embedding server may still read them.
-    if (this.req instanceof DirectRequest) this.req.forgetHeaders();
+    if (this.req instanceof DirectRequest || this.req instanceof StreamRequest) this.req.forgetHeaders();
   }
 }

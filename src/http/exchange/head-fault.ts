@@ -1,7 +1,7 @@
 // Checks the head of a request against HTTP, whatever the request asks for.
 
-import type { IncomingMessage } from "node:http";
 import { isIPv6 } from "node:net";
+import type { Inbound } from "../node/message.js";
 import type { Exchange } from "./exchange.js";
 import { problem, type Problem } from "../encoding/problems.js";
 
@@ -13,15 +13,17 @@ const BRACKETED_HOST = /^\[(?:([0-9A-F:.]+)|v[0-9A-F]+\.[\w.~!$&'()*+,;=:-]+)\](
 
 /** What is wrong with the head of a request, whatever it asks for; `null` for nothing. */
 export function faultOfHead({ req, headers }: Pick<Exchange, "req" | "headers">): Problem | null {
-  const { repeated, host, transferEncoding } = headers;
+  const { repeated, host, authority, transferEncoding } = headers;
   if (repeated !== null) return problem("invalid-header", { detail: `The header ${repeated} came more than once.` });
   if (host !== null && !isValidHost(host))
     return problem("bad-request", { detail: "The Host header is not a host with an optional port." });
+  if (authority !== null && authority !== host)
+    return problem("bad-request", { detail: "Host and :authority name different hosts." });
   if (host === null && isHttp11(req)) return problem("bad-request", { detail: "HTTP/1.1 needs a Host header." });
   return transferEncoding === null ? null : faultOfTransferEncoding(transferEncoding, req);
 }
 
-function isHttp11({ httpVersionMajor, httpVersionMinor }: IncomingMessage): boolean {
+function isHttp11({ httpVersionMajor, httpVersionMinor }: Inbound): boolean {
   return httpVersionMajor === 1 && httpVersionMinor === 1;
 }
 
@@ -36,7 +38,7 @@ function isValidHost(host: string): boolean {
  * The parser finds the end of a body by the last coding alone. Under any other coding the bytes are not those that were
  * meant, and unless `chunked` comes last nobody knows where they end (RFC 9112, 6.1 and 6.3).
  */
-function faultOfTransferEncoding(transferEncoding: string, req: IncomingMessage): Problem | null {
+function faultOfTransferEncoding(transferEncoding: string, req: Inbound): Problem | null {
   if (!isHttp11(req)) return problem("bad-request", { detail: "Only HTTP/1.1 has Transfer-Encoding." });
   const codings = transferEncoding
     .toLowerCase()

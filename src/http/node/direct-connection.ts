@@ -4,15 +4,16 @@
 // request before anybody else sees the request; only the parser knows of it earlier, and that takes a third off the
 // time of a small request. Where a version of Node lacks them, every request gets its ServerResponse.
 
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { answerUnderWay } from "./answer-under-way.js";
 import { DirectRequest } from "./direct-request.js";
+import type { Inbound } from "./message.js";
 import { KEEP_ALIVE_SECONDS } from "../encoding/head.js";
 
 /** The handler of a request that has its connection to itself. */
 export interface LoneExchange {
-  readonly req: IncomingMessage;
+  readonly req: Inbound;
   /** From now on the answer goes through Node's own object. */
   takeResponse(res: ServerResponse): void;
   /** The client has gone. */

@@ -3,6 +3,11 @@
 // Private name: `httpAllowHalfOpen`, a member of Node's HTTP server that has no option. Without it Node would end a
 // connection as soon as the client ends its side, and the client would lose the answers that it still waits for. A
 // version of Node that ignores it does just that: such a client sends its requests again.
+//
+// It does not listen itself: connections come by the event `connection`, which is public. What is not promised is that
+// Node begins to check for late requests at its own event `listening`, so that is emitted here. A version of Node that
+// begins elsewhere does not cut off a late request; connections that are idle are still ended, and all end with the
+// server.
 
 import { Server, type ServerOptions, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -23,6 +28,7 @@ export class PatientServer extends Server<typeof DirectRequest, typeof OwnRespon
     super({ ...options, IncomingMessage: DirectRequest, ServerResponse: OwnResponse });
     // Otherwise Node would end this side with the client's, while the client may wait for its answers.
     Object.assign(this, { httpAllowHalfOpen: true });
+    this.emit("listening");
     const connections = this.#connections;
     // One function of each kind for all connections.
     function end(this: Socket): void {
@@ -57,6 +63,10 @@ export class PatientServer extends Server<typeof DirectRequest, typeof OwnRespon
   answerUnderWay(socket: Socket): ServerResponse | null {
     this.#connections.get(socket)?.handOver();
     return answerUnderWay(socket);
+  }
+
+  override closeAllConnections(): void {
+    for (const socket of this.#connections.keys()) socket.destroy();
   }
 
   /** Called by `close`. */

@@ -4,7 +4,7 @@
 // `writableLength` shrinks only when a whole write is out, so that a client which slowly reads a large answer would
 // seem to stand still, and would be cut off. Where a version of Node lacks them, only `writableLength` counts.
 
-import type { Socket } from "node:net";
+import type { Line } from "./message.js";
 
 /** How many written bytes the system has not taken. */
 interface WriteQueue {
@@ -17,7 +17,8 @@ interface QueuedSocket {
 }
 
 /** How many written bytes of a connection are not sent yet: shrinks even when the client takes part of one write. */
-export function unsentBytesOf(socket: Socket): number {
-  const { _handle: handle } = socket as Socket & QueuedSocket; // as its type says
+export function unsentBytesOf(socket: Line): number {
+  if (socket.unsentBytes !== undefined) return socket.unsentBytes;
+  const { _handle: handle } = socket as Line & QueuedSocket; // as its type says
   return socket.writableLength + (handle?._parent?.writeQueueSize ?? handle?.writeQueueSize ?? 0);
 }

@@ -1,6 +1,5 @@
 // One SSE connection: its backlog, its pace and its end.
 
-import type { Writable } from "node:stream";
 import type { Timer } from "../../ops/clock.js";
 import { isGreaterCursor, nextCursor } from "../../protocol/cursor.js";
 import { encodeRetry, SSE_COMMENT } from "../../protocol/sse-events.js";
@@ -8,6 +7,7 @@ import type { Chunk, Position, ReadFrom, Stream } from "../../stream/loaded/stre
 import type { Context } from "../context/context.js";
 import type { Exchange } from "../exchange/exchange.js";
 import { guard, isExpected } from "../context/guard.js";
+import type { Outbound } from "../node/message.js";
 import { OwnResponse } from "../node/own-response.js";
 import { hasWholeAppends, SseStretch } from "./sse-stretch.js";
 import type { UnreadAnswer } from "../bounds/unread.js";
@@ -89,9 +89,9 @@ export class SseReader {
    * Where events are written once the head is out: the answer would only pass them on, and waits for the same `drain`.
    * An embedding server may have no socket.
    */
-  get #out(): Writable {
-    const { req, res } = this.#exchange;
-    return res instanceof OwnResponse ? req.socket : res;
+  get #out(): Pick<Outbound, "writable" | "write" | "on"> {
+    const { res } = this.#exchange;
+    return res instanceof OwnResponse ? res.req.socket : res;
   }
 
   /** Starts sending. The head of the answer must have been written. */

@@ -1,6 +1,9 @@
 /** What a request's headers say, as far as the protocol reads them. `null` is an absent header. */
 export class RequestHeaders {
+  /** From `Host`, or from `:authority` where HTTP/2 has that instead. */
   host: string | null = null;
+  /** The `:authority` of a request of HTTP/2 that also has a `Host`: they must be the same (RFC 9113, 8.3.1). */
+  authority: string | null = null;
   origin: string | null = null;
   forwardedHost: string | null = null;
   forwardedProto: string | null = null;
@@ -26,12 +29,15 @@ export class RequestHeaders {
   producerId: string | null = null;
   producerEpoch: string | null = null;
   producerSeq: string | null = null;
+  /** Whether a body of unknown length follows without a coding, as in HTTP/2. */
+  isBodyOpen = false;
   /** The name of a header that may come once and came again. */
   repeated: string | null = null;
 
   /** Whether a body follows. */
   get hasBody(): boolean {
-    return this.transferEncoding !== null || (this.contentLength !== null && this.contentLength > 0);
+    if (this.contentLength !== null && this.transferEncoding === null) return this.contentLength > 0;
+    return this.transferEncoding !== null || this.isBodyOpen;
   }
 }
 
@@ -65,6 +71,7 @@ function listed(before: string | null, value: string): string {
 
 /** Each has functions of its own: looking a field up by its name costs more than everything else here. */
 const KNOWN_HEADERS: readonly KnownHeader[] = [
+  header(":authority", (headers, value) => void (headers.authority = value)),
   once("host", (headers, value) => void (headers.host = value)),
   header("origin", (headers, value) => void (headers.origin ??= value)),
   once("authorization", (headers, value) => void (headers.authorization = value)),
@@ -100,9 +107,9 @@ const BY_LENGTH: readonly (readonly KnownHeader[])[] = Array.from(
 
 /**
  * Reads `IncomingMessage.rawHeaders`, names and values in turn, in one pass. Node's own `headers` would build an object
- * of all of them, and join or drop repeated ones.
+ * of all of them, and join or drop repeated ones. `isBodyOpen`: a body follows, whatever the headers say.
  */
-export function readHeaders(rawHeaders: readonly string[]): RequestHeaders {
+export function readHeaders(rawHeaders: readonly string[], isBodyOpen = false): RequestHeaders {
   const headers = new RequestHeaders();
   let seen = 0;
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
@@ -115,6 +122,8 @@ export function readHeaders(rawHeaders: readonly string[]): RequestHeaders {
     seen |= known.onceBit;
     known.take(headers, rawHeaders[at + 1] ?? "");
   }
+  headers.isBodyOpen = isBodyOpen;
+  headers.host ??= headers.authority;
   return headers;
 }
 

@@ -8,6 +8,7 @@ import { ReadBuffers } from "../../../src/http/answer/read-buffers.js";
 import { bareExchange } from "../../helpers/bare-exchange.js";
 import { directExchange } from "../../helpers/direct-exchange.js";
 import { ManualClock } from "../../helpers/manual-clock.js";
+import { nodeAnswer } from "../../helpers/node-answer.js";
 import { requestBytes, startServer } from "../../helpers/test-server.js";
 
 const MIB = 1024 * 1024;
@@ -32,7 +33,7 @@ describe("memory for reads", () => {
     buffers.takeBackAfter(exchange, first);
     const second = allocated(buffers, MIB);
     assert.notEqual(second.buffer, first.buffer);
-    exchange.res.emit("close");
+    nodeAnswer(exchange).emit("close");
     const third = allocated(buffers, MIB - 1);
     assert.equal(third.buffer, first.buffer);
     assert.equal(third.length, MIB - 1);
@@ -44,7 +45,7 @@ describe("memory for reads", () => {
     const first = allocated(buffers, MIB);
     const exchange = answer();
     buffers.takeBackAfter(exchange, first.subarray(0, MIB - 100));
-    exchange.res.emit("close");
+    nodeAnswer(exchange).emit("close");
     assert.equal(allocated(buffers, MIB).buffer, first.buffer);
   });
 
@@ -63,7 +64,7 @@ describe("memory for reads", () => {
     const memory = allocated(buffers, MIB);
     const answers = [answer(), answer()];
     for (const exchange of answers) buffers.takeBackAfter(exchange, memory);
-    for (const exchange of answers) exchange.res.emit("close");
+    for (const exchange of answers) nodeAnswer(exchange).emit("close");
     assert.notEqual(allocated(buffers, MIB).buffer, allocated(buffers, MIB).buffer);
   });
 
@@ -72,7 +73,7 @@ describe("memory for reads", () => {
     const foreign = Buffer.allocUnsafeSlow(MIB);
     const exchange = answer();
     buffers.takeBackAfter(exchange, foreign);
-    assert.equal(exchange.res.listenerCount("close"), 0);
+    assert.equal(nodeAnswer(exchange).listenerCount("close"), 0);
     assert.notEqual(allocated(buffers, MIB).buffer, foreign.buffer);
   });
 
@@ -91,7 +92,7 @@ describe("memory for reads", () => {
       const buffers = new ReadBuffers(bufferBytes, new ManualClock());
       const exchange = answer();
       buffers.takeBackAfter(exchange, allocated(buffers, bufferBytes));
-      assert.equal(exchange.res.listenerCount("close"), isLent ? 1 : 0);
+      assert.equal(nodeAnswer(exchange).listenerCount("close"), isLent ? 1 : 0);
     }
   });
 
@@ -106,7 +107,7 @@ describe("memory for reads", () => {
       for (const memory of lent) {
         const exchange = answer();
         buffers.takeBackAfter(exchange, memory);
-        exchange.res.emit("close");
+        nodeAnswer(exchange).emit("close");
       }
       const known = new Set(lent.map(({ buffer }) => buffer));
       const again = Array.from({ length: 20 }, () => allocated(buffers, bufferBytes));
@@ -124,7 +125,7 @@ describe("memory for reads", () => {
     const memory = allocated(buffers, MIB);
     const exchange = answer();
     buffers.takeBackAfter(exchange, memory);
-    exchange.res.emit("close");
+    nodeAnswer(exchange).emit("close");
     clock.advance(10_000);
     assert.notEqual(allocated(buffers, MIB).buffer, memory.buffer);
   });

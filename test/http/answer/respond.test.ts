@@ -10,6 +10,7 @@ import { EMPTY_BODY, type Responder } from "../../../src/http/answer/respond.js"
 import { connectDirectly } from "../../helpers/direct-exchange.js";
 import type { LogLine } from "../../helpers/engine.js";
 import { httpParts, type HttpParts } from "../../helpers/http-parts.js";
+import { nodeAnswer, socketOf } from "../../helpers/node-answer.js";
 import { connectionTo, RawConnection, type Answer } from "../../helpers/raw-connection.js";
 
 type Answering = (responder: Responder, exchange: Exchange, inFlight: InFlight, parts: HttpParts) => void;
@@ -79,7 +80,7 @@ describe("an HTTP answer", () => {
     const connection = await connectTo(
       context,
       (responder, exchange) => {
-        const { res } = exchange;
+        const res = nodeAnswer(exchange);
         exchange.arriving = true;
         res.on("finish", () => events.push("answered"));
         responder.send(exchange, 200, [], Buffer.from("hello"));
@@ -100,7 +101,7 @@ describe("an HTTP answer", () => {
         exchange.arriving = true;
         responder.send(exchange, 200, [], Buffer.from("hello"));
         responder.answerWaiting();
-        ended.push(exchange.res.writableEnded);
+        ended.push(nodeAnswer(exchange).writableEnded);
         responder.answerWaiting();
       },
       OwnResponse,
@@ -129,7 +130,7 @@ describe("an HTTP answer", () => {
       const answer: Answering = (responder, exchange) => {
         exchange.arriving = true;
         responder.send(exchange, 200, [], Buffer.alloc(bytes));
-        ended.push(exchange.res.writableEnded);
+        ended.push(nodeAnswer(exchange).writableEnded);
       };
       const connection = await connectTo(context, answer, kind);
       connection.write(GET);
@@ -173,7 +174,7 @@ describe("an HTTP answer", () => {
   test("that its client took slowly leaves no timer to the next one", async (context) => {
     const timeouts: (number | undefined)[] = [];
     const connection = await connectTo(context, (responder, exchange) => {
-      timeouts.push(exchange.req.socket.timeout);
+      timeouts.push(socketOf(exchange).timeout);
       responder.send(exchange, 200, [], Buffer.alloc(6 * 1024 * 1024));
     });
     connection.write(GET + GET);
@@ -309,7 +310,7 @@ describe("an answer that goes straight to its connection says what Node's own wo
     const isCut = new Promise<void>((resolve) => (cut = resolve));
     const unreadBytes: number[] = [];
     const connection = await directTo(context, (responder, exchange, _inFlight, { unread, clock }) => {
-      const { socket } = exchange.req;
+      const socket = socketOf(exchange);
       socket.once("close", cut);
       // The system takes some MiB while nobody reads.
       while (socket.writableLength === 0) socket.write(line);
@@ -362,7 +363,7 @@ describe("an HTTP answer that can't be sent", () => {
     const connection = await connectTo(
       context,
       (responder, exchange) => {
-        exchange.res.writeHead(200, { "Content-Length": "10" });
+        nodeAnswer(exchange).writeHead(200, { "Content-Length": "10" });
         responder.send(exchange, 200, [], Buffer.from("hello"));
       },
       OwnResponse,
@@ -406,8 +407,8 @@ describe("the answer of a refusal", () => {
 test("an endless answer is not framed: what is written is what goes out, and its end is the connection's", async (context) => {
   const connection = await connectTo(context, (responder, exchange) => {
     responder.beginEndless(exchange, ["Content-Type", "text/event-stream"]);
-    exchange.res.write("one");
-    exchange.res.write("two");
+    nodeAnswer(exchange).write("one");
+    nodeAnswer(exchange).write("two");
     exchange.res.end();
   });
   connection.write(GET);

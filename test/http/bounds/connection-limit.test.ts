@@ -28,10 +28,16 @@ interface Gated {
 }
 
 /** A server behind a gate: it answers a request with `served`. */
-async function gated(t: TestContext, limit: ConnectionLimit): Promise<Gated> {
+async function gated(t: TestContext, limit: ConnectionLimit, isTls = false): Promise<Gated> {
   const server = createServer((_req, res) => res.end("served"));
   const { log, lines } = keptLog();
-  const gate = new ConnectionGate(server, limit, log, (socket) => socket.end("refused"));
+  const gate = new ConnectionGate(limit, log, (socket) => socket.end("refused"));
+  // Listeners of this event take a socket.
+  const [serve] = server.listeners("connection") as ((socket: net.Socket) => void)[];
+  server.removeAllListeners("connection");
+  server.on("connection", (socket: net.Socket) => {
+    if (gate.admit(socket, !isTls)) serve?.call(server, socket);
+  });
   await once(server.listen(0, "127.0.0.1"), "listening");
   const sockets: net.Socket[] = [];
   t.after(async () => {
@@ -92,6 +98,13 @@ describe("the gate that limits connections", () => {
     assert.equal(await endedText(connect()), "refused");
     assert.equal(log.length, 2);
     for (const socket of [three, four]) socket.destroy();
+  });
+
+  test("cuts what is one too many without an answer where that would need a handshake", async (t) => {
+    const { connect, log } = await gated(t, { served: 1, turnedAway: 1 }, true);
+    assert.match(await answered(connect().socket), /served$/);
+    assert.equal(await connect().text, "");
+    assert.equal(log.length, 1);
   });
 
   test("has few on their way out: who came first is cut for the next", async (t) => {

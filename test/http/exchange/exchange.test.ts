@@ -7,6 +7,7 @@ import { OwnResponse } from "../../../src/http/node/own-response.js";
 import { readHeaders } from "../../../src/http/request/request-headers.js";
 import { bareExchange } from "../../helpers/bare-exchange.js";
 import { directExchange } from "../../helpers/direct-exchange.js";
+import { nodeAnswer, socketOf } from "../../helpers/node-answer.js";
 
 function exchangeWith(...rawHeaders: string[]): Exchange {
   // An exchange only carries the two.
@@ -31,7 +32,7 @@ describe("an exchange on a connection of its own", () => {
     const { client, exchange } = await directExchange(context);
     assert.notEqual(exchange.direct, null);
     assert.equal(exchange.isAnswered, false);
-    const { res } = exchange;
+    const res = nodeAnswer(exchange);
     assert.equal(exchange.res, res);
     assert.equal(exchange.direct, null);
     res.writeHead(200, { "Content-Length": 5 });
@@ -61,7 +62,7 @@ describe("an exchange on a connection of its own", () => {
 
   test("gets a destroyed answer of Node's where its client has gone before", async (context) => {
     const { client, exchange } = await directExchange(context);
-    const { socket } = exchange.req;
+    const socket = socketOf(exchange);
     // Nobody may answer any more, but a handler may still be on its way to do so.
     socket.removeAllListeners("close");
     const closed = once(socket, "close");

@@ -8,7 +8,7 @@ describe("a fault in a request's work is logged", () => {
   test("with where it came from, and what was asked", () => {
     const { log, lines } = keptLog();
     const exchange = bareExchange({ url: "/a?b" });
-    exchange.req.method = "GET";
+    Object.assign(exchange.req, { method: "GET" });
     logFault(log, exchange, new Error("oh"));
     const [line] = lines;
     assert.deepEqual(

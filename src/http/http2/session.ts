@@ -1,0 +1,100 @@
+// One connection of HTTP/2, and the streams that are open on it.
+
+import type { ServerHttp2Session } from "node:http2";
+import type { TLSSocket } from "node:tls";
+import { ENHANCE_YOUR_CALM } from "./codes.js";
+import { ResetBudget } from "./reset-budget.js";
+import type { StreamAnswer } from "./stream-answer.js";
+
+/** How long a client may take nothing of an answer, not even its end. */
+const MAX_STALL_MS = 60_000;
+
+/** How long a connection may take, in milliseconds. */
+export interface SessionLimits {
+  /** For its first frame, and for the head of a request. */
+  readonly headersTimeout: number;
+  /** For a request with its body. */
+  readonly requestTimeout: number;
+  /** Without a request. */
+  readonly keepAliveTimeout: number;
+}
+
+/** A stream whose client has not sent all of its request, or has not taken all of its answer. */
+export interface OpenStream {
+  readonly answer: StreamAnswer;
+  readonly beganAtMs: number;
+  /** When it was first seen with its answer whole and not sent. */
+  answeredAtMs: number | null;
+  /** Whether the client has sent all of its request. */
+  readonly isReceived: () => boolean;
+  readonly destroy: () => void;
+}
+
+/** Watches one connection: cuts what is idle, too slow, or breaks off too much. */
+export class Session {
+  readonly socket: TLSSocket;
+  readonly #session: ServerHttp2Session;
+  readonly #limits: SessionLimits;
+  readonly #open = new Set<OpenStream>();
+  readonly #resets: ResetBudget;
+  /** Whether the client has sent its settings, as every client does first. */
+  #isGreeted = false;
+  #idleSinceMs: number;
+
+  constructor(session: ServerHttp2Session, socket: TLSSocket, limits: SessionLimits, nowMs: number) {
+    this.#session = session;
+    this.socket = socket;
+    this.#limits = limits;
+    this.#idleSinceMs = nowMs;
+    this.#resets = new ResetBudget(nowMs);
+    session.once("remoteSettings", () => (this.#isGreeted = true));
+    // A client that has ended its side can't take more than what its windows allow by now: it is going.
+    socket.once("end", () => this.#clientEnded());
+  }
+
+  /** A stream has begun. */
+  add(stream: OpenStream): void {
+    this.#open.add(stream);
+  }
+
+  /** A stream is over; one that `isBroken` was so before it had its answer. */
+  remove(stream: OpenStream | null, isBroken: boolean, nowMs: number): void {
+    if (stream !== null) this.#open.delete(stream);
+    if (this.#open.size === 0) this.#idleSinceMs = nowMs;
+    if (isBroken && !this.#resets.spend(nowMs)) this.#session.destroy(undefined, ENHANCE_YOUR_CALM);
+  }
+
+  /** Ends what takes too long. */
+  look(nowMs: number): void {
+    const { headersTimeout, keepAliveTimeout } = this.#limits;
+    const idleMs = this.#open.size === 0 ? nowMs - this.#idleSinceMs : 0;
+    if (!this.#isGreeted && nowMs - this.#idleSinceMs >= headersTimeout) return this.destroy();
+    if (idleMs >= 2 * keepAliveTimeout) return this.destroy();
+    // Says goodbye first; a client that does not go by itself is cut as above.
+    if (idleMs >= keepAliveTimeout) return this.close();
+    for (const stream of this.#open) this.#lookAt(stream, nowMs);
+  }
+
+  #lookAt(stream: OpenStream, nowMs: number): void {
+    if (stream.answer.writableEnded) {
+      stream.answeredAtMs ??= nowMs;
+      if (nowMs - stream.answeredAtMs >= MAX_STALL_MS) stream.destroy();
+    } else if (!stream.isReceived() && nowMs - stream.beganAtMs >= this.#limits.requestTimeout) stream.destroy();
+  }
+
+  #clientEnded(): void {
+    this.close();
+    for (const { answer } of this.#open) answer.onClientEnd?.();
+  }
+
+  /** Takes no more streams; ends the connection when those that are open are over. */
+  close(): void {
+    if (!this.#session.closed) this.#session.close();
+  }
+
+  /** Cuts the connection. */
+  destroy(): void {
+    this.#session.destroy();
+    this.socket.destroy();
+  }
+}

@@ -1,0 +1,130 @@
+// HTTP/2 by node:http2: its bounds, its connections, and how they end.
+
+import { createServer, type Http2Server, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
+import type { TLSSocket } from "node:tls";
+import type { Clock, Timer } from "../../ops/clock.js";
+import type { Log } from "../../ops/log.js";
+import { Session, type OpenStream, type SessionLimits } from "./session.js";
+import { StreamAnswer } from "./stream-answer.js";
+import { StreamLine } from "./stream-line.js";
+import { StreamRequest } from "./stream-request.js";
+
+/** Streams that one connection may have open at the same time. A page that follows 100 streams has room for more. */
+const MAX_STREAMS = 256;
+/**
+ * What Node resets a stream for: a head of more bytes, or of more headers. Less than that and still too much is refused
+ * in words, by the bound that HTTP/1.1 has.
+ */
+const MAX_HEADER_LIST_BYTES = 48 * 1024;
+const MAX_HEADERS = 512;
+/** What one connection may take of memory, in megabytes, before its new streams are refused. */
+const MAX_SESSION_MEMORY_MB = 10;
+/** Entries of one frame of settings, and frames that make no sense, before the connection is ended. */
+const MAX_SETTINGS = 32;
+const MAX_INVALID_FRAMES = 100;
+/** Streams that are refused as too many before the connection is ended. */
+const MAX_REJECTED_STREAMS = 100;
+/** How much of a body may be on its way before the server has taken it. */
+const WINDOW_BYTES = 256 * 1024;
+
+/** The options of HTTP/2. */
+export interface SessionsOptions {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly limits: SessionLimits & { readonly connectionsCheckingInterval: number };
+  /** Takes each request. Never throws. */
+  readonly serve: (req: StreamRequest, res: StreamAnswer) => void;
+}
+
+/** All connections of HTTP/2. */
+export class Sessions {
+  readonly #options: SessionsOptions;
+  readonly #server: Http2Server;
+  readonly #sessions = new Map<ServerHttp2Session, Session>();
+  #isStopping = false;
+  #timer: Timer | null = null;
+
+  constructor(options: SessionsOptions) {
+    this.#options = options;
+    // Without TLS of its own: connections come with theirs done.
+    this.#server = createServer({
+      maxSessionMemory: MAX_SESSION_MEMORY_MB,
+      maxSettings: MAX_SETTINGS,
+      maxHeaderListPairs: MAX_HEADERS,
+      maxSessionInvalidFrames: MAX_INVALID_FRAMES,
+      maxSessionRejectedStreams: MAX_REJECTED_STREAMS,
+      settings: {
+        maxConcurrentStreams: MAX_STREAMS,
+        maxHeaderListSize: MAX_HEADER_LIST_BYTES,
+        initialWindowSize: WINDOW_BYTES,
+        enablePush: false,
+      },
+    });
+    this.#server.on("sessionError", (error) =>
+      options.log.debug("an HTTP/2 connection broke", { fault: error.message }),
+    );
+    // The types leave out the last argument, which Node documents.
+    this.#server.on("stream", (stream, headers, _flags, rawHeaders: readonly string[] = []) =>
+      this.#begin(stream, headers, rawHeaders),
+    );
+  }
+
+  /** Takes a connection whose client speaks HTTP/2. */
+  accept(socket: TLSSocket): void {
+    const { clock, limits } = this.#options;
+    this.#server.once("session", (session) => {
+      this.#sessions.set(session, new Session(session, socket, limits, clock.nowMs()));
+      session.on("close", () => this.#forget(session));
+    });
+    this.#server.emit("connection", socket);
+    if (this.#isStopping) this.close();
+    this.#timer ??= clock.after(limits.connectionsCheckingInterval, () => this.#look());
+  }
+
+  #forget(session: ServerHttp2Session): void {
+    this.#sessions.get(session)?.socket.destroySoon();
+    this.#sessions.delete(session);
+  }
+
+  #begin(stream: ServerHttp2Stream, headers: StreamRequest["headers"], rawHeaders: readonly string[]): void {
+    const { clock, serve } = this.#options;
+    const session = stream.session === undefined ? undefined : this.#sessions.get(stream.session as ServerHttp2Session); // it is a server's
+    // It is gone already, perhaps with its connection.
+    if (session === undefined) return void stream.on("error", () => undefined).destroy();
+    const line = new StreamLine(stream, session.socket);
+    const res = new StreamAnswer(stream, line, headers[":method"] === "HEAD");
+    if (line.destroyed) return session.remove(null, true, clock.nowMs());
+    const req = new StreamRequest(stream, line, headers, rawHeaders);
+    const open: OpenStream = {
+      answer: res,
+      beganAtMs: clock.nowMs(),
+      answeredAtMs: null,
+      isReceived: () => !req.hasBody || stream.readableEnded,
+      destroy: () => line.destroy(),
+    };
+    session.add(open);
+    stream.on("close", () => session.remove(open, !res.writableEnded || stream.aborted, clock.nowMs()));
+    serve(req, res);
+  }
+
+  #look(): void {
+    const { clock, limits } = this.#options;
+    this.#timer =
+      this.#sessions.size === 0 ? null : clock.after(limits.connectionsCheckingInterval, () => this.#look());
+    const nowMs = clock.nowMs();
+    for (const session of this.#sessions.values()) session.look(nowMs);
+  }
+
+  /** Tells all clients to go; each connection ends when its open streams are over. */
+  close(): void {
+    this.#isStopping = true;
+    for (const session of this.#sessions.values()) session.close();
+  }
+
+  /** Cuts all connections. */
+  destroy(): void {
+    this.#timer?.cancel();
+    this.#timer = null;
+    for (const session of this.#sessions.values()) session.destroy();
+  }
+}

@@ -1,0 +1,142 @@
+import { EventEmitter } from "node:events";
+import type { OutgoingHttpHeaders, ServerHttp2Stream } from "node:http2";
+import type { Outbound } from "../node/message.js";
+import { NO_ERROR } from "./codes.js";
+import type { StreamLine } from "./stream-line.js";
+
+/**
+ * Most bytes that are written to a stream at once. A write counts as taken only when all of it is, and a client that
+ * slowly reads a large answer must not seem to stand still.
+ */
+const SLICE_BYTES = 32 * 1024;
+
+const WITHOUT_BODY = { endStream: true } as const;
+
+/** An answer that goes out on a stream of HTTP/2. Its events are `close` and `drain`. */
+export class StreamAnswer extends EventEmitter implements Outbound {
+  /** HTTP/2 ends connections by other means. */
+  shouldKeepAlive = true;
+  /** Called when the client has ended its side of the connection. */
+  onClientEnd: (() => void) | null = null;
+  readonly #stream: ServerHttp2Stream;
+  readonly #line: StreamLine;
+  readonly #isToHead: boolean;
+  #queue: Buffer[] = [];
+  #isEnded = false;
+  #isRestRefused = false;
+  #head: OutgoingHttpHeaders | null = null;
+
+  /** `isToHead`: it answers a HEAD, so that its body is left out. */
+  constructor(stream: ServerHttp2Stream, line: StreamLine, isToHead: boolean) {
+    super();
+    this.#isToHead = isToHead;
+    this.#stream = stream;
+    this.#line = line;
+    // What is wrong with a stream ends that stream: `close` follows.
+    stream.on("error", () => undefined);
+    stream.on("drain", () => {
+      if (this.#queue.length === 0) this.emit("drain");
+    });
+    stream.on("close", () => {
+      this.#queue = [];
+      this.#line.queuedBytes = 0;
+      this.emit("close");
+    });
+  }
+
+  get headersSent(): boolean {
+    return this.#stream.headersSent || this.#head !== null;
+  }
+
+  get destroyed(): boolean {
+    return this.#line.destroyed;
+  }
+
+  get writable(): boolean {
+    return this.#line.writable && !this.#isEnded;
+  }
+
+  /** Whether all of it is written, though perhaps not sent. */
+  get writableEnded(): boolean {
+    return this.#isEnded;
+  }
+
+  /** HTTP/2 frames every answer by itself: there is no such header to remove. */
+  removeHeader(): void {}
+
+  /** `headers`: names and values in turn. Names may be repeated. */
+  writeHead(status: number, headers: readonly string[]): void {
+    const head: OutgoingHttpHeaders = { ":status": status };
+    for (let at = 0; at + 1 < headers.length; at += 2) {
+      const name = (headers[at] ?? "").toLowerCase();
+      const value = headers[at + 1] ?? "";
+      const before = head[name];
+      // A list of several headers and one header with the list mean the same (RFC 9110, 5.3).
+      head[name] = before === undefined ? value : `${String(before)}, ${value}`;
+    }
+    this.#head = head;
+  }
+
+  /** Sends the head; with `isAll` it is the whole answer. */
+  #sendHead(isAll: boolean): void {
+    const head = this.#head;
+    this.#head = null;
+    if (head !== null && !this.destroyed) this.#stream.respond(head, isAll ? WITHOUT_BODY : undefined);
+  }
+
+  write(chunk: Buffer): boolean {
+    this.#sendHead(false);
+    if (!this.#stream.writable) return false;
+    if (this.#queue.length === 0 && chunk.length <= SLICE_BYTES) return this.#stream.write(chunk);
+    this.#enqueue(chunk);
+    return false;
+  }
+
+  end(chunk?: Buffer): void {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    const hasBody = chunk !== undefined && chunk.length > 0 && !this.#isToHead;
+    this.#sendHead(!hasBody);
+    if (!this.#stream.writable) return;
+    if (hasBody && (this.#queue.length > 0 || chunk.length > SLICE_BYTES)) this.#enqueue(chunk);
+    else if (hasBody) this.#stream.end(chunk);
+    else if (this.#queue.length === 0) this.#stream.end();
+    this.#closeAfterEnd();
+  }
+
+  /** Ends it although the client still sends its body, of which nothing more is read (RFC 9113, 8.1). */
+  endEarly(chunk: Buffer): void {
+    this.#isRestRefused = true;
+    this.end(chunk);
+  }
+
+  #closeAfterEnd(): void {
+    if (!this.#isRestRefused || this.destroyed) return;
+    if (this.#stream.writableFinished) this.#stream.close(NO_ERROR);
+    else this.#stream.once("finish", () => this.#stream.close(NO_ERROR));
+  }
+
+  #enqueue(chunk: Buffer): void {
+    const isFirst = this.#queue.length === 0;
+    for (let at = 0; at < chunk.length; at += SLICE_BYTES) this.#queue.push(chunk.subarray(at, at + SLICE_BYTES));
+    this.#line.queuedBytes += chunk.length;
+    if (isFirst) this.#writeNext();
+  }
+
+  #writeNext(): void {
+    const [slice] = this.#queue;
+    if (slice === undefined) return;
+    this.#stream.write(slice, () => {
+      if (this.#queue.length === 0) return;
+      this.#queue.shift();
+      this.#line.queuedBytes -= slice.length;
+      if (this.#queue.length > 0) this.#writeNext();
+      else if (this.#isEnded) this.#stream.end();
+      else this.emit("drain");
+    });
+  }
+
+  writeContinue(): void {
+    if (!this.destroyed && !this.headersSent) this.#stream.additionalHeaders({ ":status": 100 });
+  }
+}

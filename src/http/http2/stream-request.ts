@@ -1,0 +1,64 @@
+import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
+import type { Inbound } from "../node/message.js";
+import type { StreamLine } from "./stream-line.js";
+
+/** Names and values in turn that a request has no more. */
+const NO_HEADERS: readonly string[] = Object.freeze([]);
+const NO_HEADER_OBJECT: IncomingHttpHeaders = Object.freeze({});
+
+/** A request that came on a stream of HTTP/2. */
+export class StreamRequest implements Inbound {
+  readonly httpVersionMajor = 2;
+  readonly httpVersionMinor = 0;
+  readonly method: string | undefined;
+  readonly url: string | undefined;
+  readonly socket: StreamLine;
+  /** Whether a body follows the head. */
+  readonly hasBody: boolean;
+  readonly #stream: ServerHttp2Stream;
+  headers: IncomingHttpHeaders;
+  rawHeaders: readonly string[];
+
+  constructor(
+    stream: ServerHttp2Stream,
+    line: StreamLine,
+    headers: IncomingHttpHeaders,
+    rawHeaders: readonly string[],
+  ) {
+    this.#stream = stream;
+    this.socket = line;
+    this.headers = headers;
+    this.rawHeaders = rawHeaders;
+    this.method = headers[":method"];
+    this.url = headers[":path"];
+    this.hasBody = !stream.endAfterHeaders;
+  }
+
+  on(event: "data" | "end" | "error" | "close", listener: (chunk: Buffer) => void): void {
+    if (event !== "error") this.#stream.on(event, listener);
+    else
+      this.#stream.on("close", () => {
+        if (!this.#stream.readableEnded) listener(NO_BYTES);
+      });
+  }
+
+  pause(): void {
+    this.#stream.pause();
+  }
+
+  resume(): void {
+    this.#stream.resume();
+  }
+
+  destroy(): void {
+    this.socket.destroy();
+  }
+
+  /** Releases its headers. */
+  forgetHeaders(): void {
+    this.rawHeaders = NO_HEADERS;
+    this.headers = NO_HEADER_OBJECT;
+  }
+}
+
+const NO_BYTES: Buffer = Buffer.alloc(0);

@@ -1,0 +1,67 @@
+// Reads and checks what TLS needs: a certificate, its key, and the authority of clients.
+
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import { createSecureContext } from "node:tls";
+import { WatchedFile } from "../../ops/watched-file.js";
+import type { TlsFiles } from "./plan.js";
+
+const MAX_PEM_BYTES = 1024 * 1024;
+const DAY_MS = 24 * 60 * 60 * 1000;
+/** How long before its end a certificate is worth a warning: automatic renewals are done by then. */
+const WARN_DAYS = 14;
+
+/** What TLS needs, in PEM, and checked. */
+export interface Certificate {
+  readonly cert: string;
+  readonly key: string;
+  /** `null` where clients are not asked for a certificate. */
+  readonly clientCa: string | null;
+  /** When the certificate ends. */
+  readonly endsAtMs: number;
+}
+
+/** Why a certificate can't be used, in one line. */
+export class CertificateError extends Error {}
+
+/** Reads the files, and checks that they belong together. Throws {@link CertificateError}. */
+export async function readCertificate(files: TlsFiles): Promise<Certificate> {
+  const [cert, key, clientCa] = await Promise.all([
+    read(files.cert),
+    read(files.key),
+    files.clientCa === null ? null : read(files.clientCa),
+  ]);
+  const parsed = parse(files.cert, () => new X509Certificate(cert));
+  const privateKey = parse(files.key, () => createPrivateKey(key));
+  if (!parsed.checkPrivateKey(privateKey))
+    throw new CertificateError(`The key in ${files.key} is not that of the certificate in ${files.cert}`);
+  if (clientCa !== null) parse(files.clientCa ?? "", () => new X509Certificate(clientCa));
+  // All that the chain has beside its first certificate, and what OpenSSL finds too weak.
+  parse(files.cert, () => createSecureContext({ cert, key, ...(clientCa === null ? {} : { ca: clientCa }) }));
+  return { cert, key, clientCa, endsAtMs: Date.parse(parsed.validTo) };
+}
+
+async function read(path: string): Promise<string> {
+  try {
+    return await WatchedFile.read(path, MAX_PEM_BYTES);
+  } catch (error) {
+    throw new CertificateError(`Cannot read ${path}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function parse<T>(path: string, make: () => T): T {
+  try {
+    return make();
+  } catch (error) {
+    throw new CertificateError(`Cannot use ${path}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** What to warn of about a certificate at `nowMs`; `null` for nothing. */
+export function endsSoon({ endsAtMs }: Pick<Certificate, "endsAtMs">, nowMs: number): string | null {
+  if (endsAtMs <= nowMs) return "the TLS certificate has expired";
+  return endsAtMs - nowMs < WARN_DAYS * DAY_MS ? "the TLS certificate ends soon" : null;
+}

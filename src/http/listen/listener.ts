@@ -1,0 +1,122 @@
+// Opens one address, and takes connections there.
+
+import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
+import { isLoopbackAddress } from "../../net/host-name.js";
+import { formatListen, type ListenAddress } from "../../net/listen-address.js";
+import { removeStaleSocket, withMode } from "./socket-file.js";
+
+/** Connections that may wait to be accepted, as far as the kernel allows: thousands of readers come back at once. */
+const LISTEN_BACKLOG = 4096;
+
+/** Where a server listens once it does: a port, or the path of a Unix socket; `null` where the platform does not say. */
+export type BoundAddress = AddressInfo | string | null;
+
+/** What is wrong with an address that can't be listened on. */
+export class ListenError extends Error {
+  readonly address: ListenAddress;
+
+  /** The platform's error; or `null` for an address that is refused because it can be reached from beyond loopback. */
+  constructor(address: ListenAddress, cause: Error | null) {
+    super(cause?.message ?? "can be reached from beyond loopback", { cause });
+    this.address = address;
+  }
+}
+
+/** Whether others than this machine's own programs may reach an address. One that is not known counts as reachable. */
+export function isBeyondLoopback(bound: BoundAddress): boolean {
+  if (typeof bound === "string") return false;
+  return bound === null || !isLoopbackAddress(bound.address);
+}
+
+/** How {@link Listener.open} treats its connections. */
+export interface ListenerOptions {
+  /** The permissions of a Unix socket. */
+  readonly unixMode: number;
+  /** Whether addresses are refused that can be reached from beyond loopback. */
+  readonly onlyLoopback: boolean;
+  readonly onConnection: (socket: Socket, listener: Listener) => void;
+  /** A fault of a listener that is open. */
+  readonly onFault: (error: Error) => void;
+}
+
+/** An address that is open. */
+export class Listener {
+  readonly address: ListenAddress;
+  readonly bound: BoundAddress;
+  readonly #server: Server;
+
+  private constructor(address: ListenAddress, server: Server, bound: BoundAddress) {
+    this.address = address;
+    this.#server = server;
+    this.bound = bound;
+  }
+
+  /**
+   * Listens at `address`. An address that is refused takes no connection: it is closed before the first. Throws
+   * {@link ListenError}.
+   */
+  static async open(address: ListenAddress, options: ListenerOptions): Promise<Listener> {
+    const { unixMode, onlyLoopback, onConnection, onFault } = options;
+    // As node:http makes them.
+    const server = createServer({ allowHalfOpen: true, noDelay: true });
+    try {
+      if (address.kind === "unix") await removeStaleSocket(address.path);
+      return await new Promise<Listener>((resolve, reject) => {
+        server.once("error", reject);
+        server.once("listening", () => {
+          const bound = server.address();
+          const listener = new Listener(address, server, bound);
+          if (onlyLoopback && isBeyondLoopback(bound))
+            return void server.close(() => reject(new ListenError(address, null)));
+          server.off("error", reject);
+          server.on("error", onFault);
+          server.on("connection", (socket) => onConnection(socket, listener));
+          resolve(listener);
+        });
+        begin(server, address, unixMode);
+      });
+    } catch (error) {
+      throw error instanceof Error && !(error instanceof ListenError) ? new ListenError(address, error) : error;
+    }
+  }
+
+  /** Whether it takes connections by TCP, or by a Unix socket. */
+  get isUnix(): boolean {
+    return typeof this.bound === "string";
+  }
+
+  /** The port, where it has one. */
+  get port(): number | null {
+    return typeof this.bound === "object" ? (this.bound?.port ?? null) : null;
+  }
+
+  /** Host and port as a URL has them; for the listener of a file descriptor, those that it is bound to. */
+  get authority(): string {
+    if (typeof this.bound !== "object" || this.bound === null) return "localhost";
+    const host = this.address.kind === "tcp" ? this.address.host : this.bound.address;
+    return formatListen({ kind: "tcp", host, port: this.bound.port });
+  }
+
+  /** As `--listen` writes it, with the real port. */
+  get text(): string {
+    if (this.address.kind === "tcp") return formatListen({ ...this.address, port: this.port ?? this.address.port });
+    return formatListen(this.address);
+  }
+
+  /** Stops listening; resolves when the last of its connections is gone. */
+  close(): Promise<void> {
+    return new Promise((resolve) => void this.#server.close(() => resolve()));
+  }
+}
+
+function begin(server: Server, address: ListenAddress, unixMode: number): void {
+  const backlog = LISTEN_BACKLOG;
+  switch (address.kind) {
+    case "tcp":
+      return void server.listen({ host: address.host, port: address.port, backlog });
+    case "unix":
+      return withMode(address.path, unixMode, () => void server.listen({ path: address.path, backlog }));
+    case "fd":
+      return void server.listen({ fd: address.fd, backlog });
+  }
+}

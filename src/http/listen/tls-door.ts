@@ -1,0 +1,117 @@
+// Makes TLS connections of plain ones, and keeps the certificate up to date.
+
+import type { Socket } from "node:net";
+import { createServer, type Server, type TLSSocket, type TlsOptions } from "node:tls";
+import type { Clock } from "../../ops/clock.js";
+import type { Log } from "../../ops/log.js";
+import { WatchedFile } from "../../ops/watched-file.js";
+import { endsSoon, readCertificate, type Certificate } from "./certificate.js";
+import type { TlsFiles } from "./plan.js";
+
+/** How long a client may take for its handshake. */
+const HANDSHAKE_TIMEOUT_MS = 10_000;
+/** The best first. */
+const PROTOCOLS = ["h2", "http/1.1"];
+
+/** What a door is opened with. */
+export interface TlsDoorOptions {
+  readonly files: TlsFiles;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Takes a connection whose handshake is done. */
+  readonly onSecure: (socket: TLSSocket, protocol: "h2" | "http/1.1") => void;
+  /** How often the files are looked at. */
+  readonly intervalMs?: number;
+}
+
+/** Where connections become TLS connections. */
+export class TlsDoor {
+  readonly #options: TlsDoorOptions;
+  readonly #server: Server;
+  readonly #watched: WatchedFile;
+  #loading: Promise<boolean> = Promise.resolve(true);
+
+  private constructor(options: TlsDoorOptions, certificate: Certificate) {
+    this.#options = options;
+    const { files, log, onSecure } = options;
+    this.#server = createServer({
+      ...contextOf(certificate),
+      ALPNProtocols: PROTOCOLS,
+      handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
+      requestCert: files.clientCa !== null,
+      // A client without a certificate may have another credential; one with a wrong certificate is cut below.
+      rejectUnauthorized: false,
+    });
+    this.#server.on("tlsClientError", (error, socket) => {
+      log.debug("a TLS handshake failed", { fault: error.message });
+      socket.destroy();
+    });
+    this.#server.on("secureConnection", (socket) => {
+      const fault = faultOfClient(socket);
+      if (fault === null) return onSecure(socket, socket.alpnProtocol === "h2" ? "h2" : "http/1.1");
+      log.debug("a client's certificate was refused", { fault });
+      socket.on("error", () => undefined).destroy();
+    });
+    const paths = [files.cert, files.key, ...(files.clientCa === null ? [] : [files.clientCa])];
+    this.#watched = new WatchedFile(paths, () => void this.reload(), options.intervalMs);
+  }
+
+  /** Reads the files. Throws {@link CertificateError}. */
+  static async open(options: TlsDoorOptions): Promise<TlsDoor> {
+    const certificate = await readCertificate(options.files);
+    warnOf(certificate, options);
+    return new TlsDoor(options, certificate);
+  }
+
+  /** Takes a connection whose client begins with its handshake. */
+  accept(socket: Socket): void {
+    this.#server.emit("connection", socket);
+  }
+
+  /**
+   * Reads the files again; false where they do not belong together: then the old ones are kept. Connections that are
+   * open keep what they began with.
+   */
+  reload(): Promise<boolean> {
+    this.#loading = this.#loading.then(() => this.#load());
+    return this.#loading;
+  }
+
+  async #load(): Promise<boolean> {
+    const { files, log } = this.#options;
+    try {
+      const certificate = await readCertificate(files);
+      // Its ticket keys are new: a session that began under another authority is not resumed.
+      this.#server.setSecureContext(contextOf(certificate));
+      log.info("the TLS certificate was read again", { endsAt: new Date(certificate.endsAtMs).toISOString() });
+      warnOf(certificate, this.#options);
+      return true;
+    } catch (error) {
+      const fault = error instanceof Error ? error.message : String(error);
+      log.error("the TLS certificate is not changed: its files can't be used", { fault });
+      return false;
+    }
+  }
+
+  /** Looks at the files no more. */
+  close(): void {
+    this.#watched.close();
+  }
+}
+
+function contextOf({ cert, key, clientCa }: Certificate): TlsOptions {
+  return { cert, key, minVersion: "TLSv1.2", ...(clientCa === null ? {} : { ca: clientCa }) };
+}
+
+function warnOf(certificate: Certificate, { clock, log, files }: TlsDoorOptions): void {
+  const warning = endsSoon(certificate, clock.nowMs());
+  if (warning !== null) log.warn(warning, { file: files.cert, endsAt: new Date(certificate.endsAtMs).toISOString() });
+}
+
+/** What is wrong with the certificate of a client that has one; `null` for nothing, and for a client without. */
+function faultOfClient(socket: TLSSocket): string | null {
+  if (socket.authorized || Object.keys(socket.getPeerCertificate()).length === 0) return null;
+  const { authorizationError } = socket;
+  // Without `clientCa` nobody is asked.
+  return authorizationError === undefined || authorizationError === null ? null : String(authorizationError);
+}

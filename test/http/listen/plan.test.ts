@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { beyondLoopback, planOf, type ListenSettings } from "../../../src/http/listen/plan.js";
+import { defaultSettings } from "../../../src/options.js";
+
+function plan(settings: Partial<ListenSettings>): ReturnType<typeof planOf> {
+  return planOf({ ...defaultSettings(), ...settings });
+}
+
+test("without listen, host and port say where to listen", () => {
+  assert.deepEqual(plan({ host: "::1", port: 0 }), {
+    addresses: [{ kind: "tcp", host: "::1", port: 0 }],
+    unixMode: 0o600,
+    onlyLoopback: true,
+    tls: null,
+  });
+});
+
+test("listen names all addresses, and host and port are left out", () => {
+  const settings = { listen: "127.0.0.1:0,unix:/run/a.sock,fd:3", unixMode: "660" };
+  assert.deepEqual(plan(settings), {
+    addresses: [
+      { kind: "tcp", host: "127.0.0.1", port: 0 },
+      { kind: "unix", path: "/run/a.sock" },
+      { kind: "fd", fd: 3 },
+    ],
+    unixMode: 0o660,
+    onlyLoopback: true,
+    tls: null,
+  });
+  for (const other of [{ host: "::1" }, { port: 0 }]) {
+    const refused = plan({ ...settings, ...other });
+    assert.match("fault" in refused ? refused.fault : "", /^listen says where to listen instead of host and port/);
+  }
+});
+
+test("a server may be reached from beyond loopback when it knows who may do what, or when anybody may", () => {
+  for (const settings of [{ auth: "/etc/auth.json" }, { insecure: true }]) {
+    const allowed = plan(settings);
+    assert.equal("fault" in allowed || allowed.onlyLoopback, false);
+  }
+  assert.match(beyondLoopback({ kind: "tcp", host: "::", port: 80 }), /^Cannot listen on \[::\]:80: .*--auth.*--insecure/);
+});
+
+test("TLS needs a certificate and its key, and client certificates need TLS", () => {
+  const whole = plan({ tlsCert: "c.pem", tlsKey: "k.pem" });
+  assert.deepEqual("fault" in whole ? null : whole.tls, { cert: "c.pem", key: "k.pem", clientCa: null });
+  const mutual = plan({ tlsCert: "c.pem", tlsKey: "k.pem", clientCa: "ca.pem" });
+  assert.deepEqual("fault" in mutual ? null : mutual.tls, { cert: "c.pem", key: "k.pem", clientCa: "ca.pem" });
+  for (const settings of [{ tlsCert: "c.pem" }, { tlsKey: "k.pem" }, { clientCa: "ca.pem" }]) {
+    const refused = plan(settings);
+    assert.match("fault" in refused ? refused.fault : "", /belong together|needs tlsCert and tlsKey/);
+  }
+});

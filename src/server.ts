@@ -47,10 +47,10 @@ export interface RunningServer {
   /** Where it listens, as `--listen` writes it: with the real ports. */
   readonly listening: readonly string[];
   /**
-   * Reads the certificate again, as it does by itself when its files change; false where they can't be used: then the
-   * old one is kept, and the log has the reason.
+   * Reads the auth file and the certificate again, as it does by itself when they change; false where one of them can't
+   * be used: then the old one is kept, and the log has the reason.
    */
-  reloadCertificate(): Promise<boolean>;
+  reload(): Promise<boolean>;
   /**
    * Stops: refuses new requests, lets those in flight finish for at most `shutdownTimeoutMs`, ends live reads, and
    * releases the directory.
@@ -101,7 +101,10 @@ export async function startServer(options: ServerOptions, limits: RequestLimits)
     url: urlOf(listeners, plan, settings.prefix),
     port: listeners.find(({ port }) => port !== null)?.port ?? 0,
     listening: listeners.map(({ text }) => text),
-    reloadCertificate: () => http.reloadCertificate(),
+    reload: async () => {
+      const reloaded = await Promise.all([service.context.authority?.reload() ?? true, http.reloadCertificate()]);
+      return !reloaded.includes(false);
+    },
     close: once(async () => {
       const connectionsEnd = http.close();
       await service.drain(connectionsEnd);
@@ -205,6 +208,7 @@ class Service {
 
   stopTimers(): void {
     this.context.registry.stop();
+    this.context.authority?.close();
   }
 
   /** Makes everything permanent and releases the directory. */

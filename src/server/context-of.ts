@@ -11,6 +11,8 @@ import { BodyMemory } from "../http/bounds/body-memory.js";
 import { UnreadAnswers } from "../http/bounds/unread.js";
 import type { Context } from "../http/context/context.js";
 import { CorsPolicy } from "../http/encoding/cors.js";
+import type { Exchange } from "../http/exchange/exchange.js";
+import { certificateNameOf } from "../http/http2/certificate-name.js";
 import type { Clock } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
 import type { Settings } from "../options.js";
@@ -62,8 +64,19 @@ export function contextOf(settings: Settings, parts: ContextParts): Context {
     unread,
     readBuffers: new ReadBuffers(chunkBytes, clock),
     readFreshness: new ReadFreshness(settings.readMaxAgeMs),
-    access: new Access({ authority, site, clock, prefix }),
+    access: new Access({ authority, site, clock, prefix, certificateNameOf: certificateReader(settings) }),
     authority,
+  };
+}
+
+/** Reads the certificates of connections, each once: Node decodes it anew each time. */
+function certificateReader({ clientCa }: Settings): (exchange: Exchange) => string | null {
+  if (clientCa === "") return () => null;
+  const names = new WeakMap<object, string | null>();
+  return ({ req: { socket } }) => {
+    let name = names.get(socket);
+    if (name === undefined) names.set(socket, (name = certificateNameOf(socket)));
+    return name;
   };
 }
 

@@ -73,7 +73,7 @@ function serveFake({
       url: "http://127.0.0.1:4567/v1/stream/",
       port: 4567,
       listening: ["127.0.0.1:4567"],
-      reloadCertificate: () => Promise.resolve(true),
+      reload: () => Promise.resolve(true),
       close,
       closeNow() {},
     });

@@ -150,7 +150,7 @@ export async function startExchanges(
     random: () => 0,
     readBuffers: new ReadBuffers(all.chunkBytes, clock),
     readFreshness: new ReadFreshness(all.readMaxAgeMs),
-    access: new Access({ authority: null, site: openSite(), clock, prefix: all.prefix }),
+    access: new Access({ authority: null, site: openSite(), clock, prefix: all.prefix, certificateNameOf: () => null }),
     authority: null,
   };
   const server = createServer({ requireHostHeader: false });

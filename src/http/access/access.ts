@@ -21,6 +21,8 @@ export interface AccessOptions {
   readonly clock: Clock;
   /** In front of a fork's source. */
   readonly prefix: string;
+  /** The name that the client's certificate proves; always `null` where clients are not asked for one. */
+  readonly certificateNameOf: (exchange: Exchange) => string | null;
 }
 
 /** Decides who may do what (docs/auth.md). */
@@ -29,12 +31,14 @@ export class Access {
   readonly #authority: Authority | null;
   readonly #liveRights: LiveRights | null;
   readonly #prefix: string;
+  readonly #certificateNameOf: (exchange: Exchange) => string | null;
 
-  constructor({ authority, site, clock, prefix }: AccessOptions) {
+  constructor({ authority, site, clock, prefix, certificateNameOf }: AccessOptions) {
     this.site = site;
     this.#authority = authority;
     this.#liveRights = authority === null ? null : new LiveRights(authority, clock);
     this.#prefix = prefix;
+    this.#certificateNameOf = certificateNameOf;
   }
 
   /** Whether there is an auth file. */
@@ -48,7 +52,7 @@ export class Access {
     const isChange = method !== "GET" && method !== "HEAD";
     const refusal = isChange ? this.site.refusalOfOrigin(exchange) : null;
     if (refusal !== null || this.#authority === null) return refusal;
-    const credentials = credentialsOf(exchange);
+    const credentials = this.#credentialsOf(exchange);
     if (isProblem(credentials)) return credentials;
     const isAmbient = isChange && isByCertificate(credentials);
     const refused = isAmbient ? this.site.refusalOfOrigin(exchange, true) : null;
@@ -56,6 +60,13 @@ export class Access {
     const found = this.#authority.authenticate(credentials, name);
     if (!(found instanceof Promise)) return this.#judge(exchange, name, found);
     return found.then((authentication) => this.#judge(exchange, name, authentication));
+  }
+
+  #credentialsOf(exchange: Exchange): Credentials | Problem {
+    const ticket = readTicket(exchange.target.query);
+    if (isProblem(ticket)) return ticket;
+    const { authorization } = exchange.headers;
+    return { authorization, ticket: ticket.value, certificateName: this.#certificateNameOf(exchange) };
   }
 
   #judge(exchange: Exchange, name: string, found: Authentication): Problem | null {
@@ -74,7 +85,7 @@ export class Access {
   callerOf(exchange: Exchange): MaybePromise<Caller | Problem> {
     const refusal = this.site.refusalOfOrigin(exchange);
     if (refusal !== null) return refusal;
-    const credentials = credentialsOf(exchange);
+    const credentials = this.#credentialsOf(exchange);
     if (isProblem(credentials)) return credentials;
     const refused = isByCertificate(credentials) ? this.site.refusalOfOrigin(exchange, true) : null;
     if (refused !== null || this.#authority === null) return refused ?? problem("unknown-path");
@@ -89,12 +100,6 @@ export class Access {
 export function lackOf(caller: Caller, operation: string): Problem {
   if (caller.id === null) return problem("credential-missing");
   return problem("not-allowed", { detail: `The credential does not allow ${operation} on this stream.` });
-}
-
-function credentialsOf({ headers, target }: Exchange): Credentials | Problem {
-  const ticket = readTicket(target.query);
-  if (isProblem(ticket)) return ticket;
-  return { authorization: headers.authorization, ticket: ticket.value, certificateName: null };
 }
 
 function isByCertificate({ authorization, ticket, certificateName }: Credentials): boolean {

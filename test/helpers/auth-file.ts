@@ -23,6 +23,7 @@ export class AuthFile {
   readonly #jwtSecret = randomBytes(32);
   readonly #ticketSecret = randomBytes(32);
   #jwtGrants: readonly FileGrant[] = [];
+  #trustsJwtGrants = false;
   #publicGrants: readonly FileGrant[] = [];
   #certificateGrants: readonly FileGrant[] = [];
   #revoked: Record<string, unknown>[] = [];
@@ -44,6 +45,11 @@ export class AuthFile {
   /** What the issuer's JWTs may do. */
   grantJwts(grants: readonly FileGrant[]): void {
     this.#jwtGrants = grants;
+  }
+
+  /** The issuer may grant by the claim `authorization_details`. */
+  trustJwtGrants(): void {
+    this.#trustsJwtGrants = true;
   }
 
   grantPublic(grants: readonly FileGrant[]): void {
@@ -76,11 +82,13 @@ export class AuthFile {
   /** Writes it, for the server to read. */
   write(): void {
     const jwtSecret = this.#jwtSecret.toString("base64url");
+    const issuer = { iss: ISSUER, aud: AUDIENCE, algs: ["HS256"], secret: jwtSecret };
+    const grants = this.#jwtGrants.length === 0 ? {} : { grants: this.#jwtGrants };
     const file = {
       ...(this.#tokens.length === 0 ? {} : { tokens: this.#tokens }),
-      ...(this.#jwtGrants.length === 0
+      ...(this.#jwtGrants.length === 0 && !this.#trustsJwtGrants
         ? {}
-        : { issuers: [{ iss: ISSUER, aud: AUDIENCE, algs: ["HS256"], secret: jwtSecret, grants: this.#jwtGrants }] }),
+        : { issuers: [{ ...issuer, ...grants, ...(this.#trustsJwtGrants ? { trustGrants: true } : {}) }] }),
       ...(this.#certificateGrants.length === 0 ? {} : { certificates: { grants: this.#certificateGrants } }),
       ...(this.#publicGrants.length === 0 ? {} : { public: this.#publicGrants }),
       ...(this.#revoked.length === 0 ? {} : { revoked: this.#revoked }),

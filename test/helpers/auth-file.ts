@@ -24,6 +24,7 @@ export class AuthFile {
   readonly #ticketSecret = randomBytes(32);
   #jwtGrants: readonly FileGrant[] = [];
   #trustsJwtGrants = false;
+  #hasTicketKey = true;
   #publicGrants: readonly FileGrant[] = [];
   #certificateGrants: readonly FileGrant[] = [];
   #revoked: Record<string, unknown>[] = [];
@@ -32,7 +33,7 @@ export class AuthFile {
   token(id: string, grants: readonly FileGrant[], expires?: string): string {
     const secret = randomBytes(32).toString("base64url");
     const sha256 = createHash("sha256").update(secret).digest("hex");
-    this.#tokens.push({ id, sha256, grants, ...(expires === undefined ? {} : { expires }) });
+    this.#tokens.push({ id, sha256, created: "2025-12-31T00:00:00Z", grants, ...(expires === undefined ? {} : { expires }) });
     return `sd_${id}_${secret}`;
   }
 
@@ -92,8 +93,18 @@ export class AuthFile {
       ...(this.#certificateGrants.length === 0 ? {} : { certificates: { grants: this.#certificateGrants } }),
       ...(this.#publicGrants.length === 0 ? {} : { public: this.#publicGrants }),
       ...(this.#revoked.length === 0 ? {} : { revoked: this.#revoked }),
-      ticketKeys: [{ id: "k1", secret: this.#ticketSecret.toString("base64url") }],
+      ...(this.#hasTicketKey ? { ticketKeys: [{ id: "k1", secret: this.#ticketSecret.toString("base64url") }] } : {}),
     };
     writeFileSync(this.path, JSON.stringify(file, null, 2), { mode: 0o600 });
+  }
+
+  /** Tickets can't be signed. */
+  withoutTicketKey(): void {
+    this.#hasTicketKey = false;
+  }
+
+  /** Makes it no JSON. */
+  spoil(): void {
+    writeFileSync(this.path, '{\n  "tokens": [}\n');
   }
 }

@@ -4,7 +4,7 @@ import { importsOf, judgeNodes } from "./syntax.js";
 import { sources, type Check, type Offence, type Tree, type TreeFile } from "./tree.js";
 
 /** What any room above them may import. */
-const LEAVES = ["src/protocol/", "src/ops/", "src/options.ts"];
+const LEAVES = ["src/protocol/", "src/ops/", "src/options.ts", "src/options/", "src/net/"];
 
 /** What any engine implements, and the one way in which its records make a stream's state. */
 const STORAGE_INTERFACE = ["src/storage/storage.ts", "src/storage/state.ts"];
@@ -22,20 +22,26 @@ interface Room {
 const ROOMS: readonly Room[] = [
   { room: "bin/", may: ["bin/", "dist/cli/main.js"] },
   ...OFFLINE.map((room) => ({ room, may: ["src/cli/", "src/storage/", ...LEAVES] })),
-  { room: "src/cli/", may: ["src/cli/", "src/server.ts", ...LEAVES] },
+  { room: "src/cli/", may: ["src/cli/", "src/server.ts", "src/auth/", ...LEAVES] },
   { room: "src/index.ts", may: ["src/server.ts", ...LEAVES] },
-  { room: "src/server.ts", may: ["src/http/", "src/stream/", "src/storage/", ...LEAVES] },
-  { room: "src/http/", may: ["src/http/", "src/stream/", ...LEAVES] },
+  { room: "src/server.ts", may: ["src/http/", "src/auth/", "src/stream/", "src/storage/", ...LEAVES] },
+  { room: "src/http/", may: ["src/http/", "src/auth/", "src/stream/", ...LEAVES] },
+  { room: "src/auth/", may: ["src/auth/", "src/ops/", "src/protocol/", "src/net/"] },
   { room: "src/stream/", may: ["src/stream/", ...STORAGE_INTERFACE, ...LEAVES] },
   { room: "src/storage/storage.ts", may: LEAVES },
   { room: "src/storage/state.ts", may: ["src/storage/storage.ts", ...LEAVES] },
   { room: "src/storage/", may: ["src/storage/", ...LEAVES] },
   { room: "src/protocol/", may: ["src/protocol/"] },
   { room: "src/ops/", may: ["src/ops/"] },
-  { room: "src/options.ts", may: [] },
+  { room: "src/options.ts", may: ["src/options/", "src/net/"] },
+  { room: "src/options/", may: ["src/options/", "src/net/", "src/protocol/"] },
+  { room: "src/net/", may: ["src/net/"] },
 ];
 
 const FILES_DOOR = "src/storage/file/disk/files.ts";
+
+/** The door to small files of configuration, which are no part of the storage that faults are put in. */
+const CONFIGURATION_DOOR = "src/ops/watched-file.ts";
 
 /** The measures of who may know whom. */
 export const IMPORT_CHECKS: readonly Check[] = [
@@ -48,6 +54,7 @@ export const IMPORT_CHECKS: readonly Check[] = [
       "src/protocol/offset.ts": 'import { log } from "../ops/log.js";\n',
       "src/cli/serve.ts": 'const files = await import("../storage/file/file-storage.js");\n',
       "src/options.ts": 'let x: import("./ops/log.js").Log;\n',
+      "src/auth/authority.ts": 'import "../http/dispatch.js";\n',
       "src/loose.ts": "export {};\n",
       "bin/streamdir.js": 'import "../dist/server.js";\n',
     },
@@ -57,6 +64,7 @@ export const IMPORT_CHECKS: readonly Check[] = [
       "src/protocol/offset.ts:1",
       "src/cli/serve.ts:1",
       "src/options.ts:1",
+      "src/auth/authority.ts:1",
       "src/loose.ts:1",
       "bin/streamdir.js:1",
     ],
@@ -77,7 +85,7 @@ export const IMPORT_CHECKS: readonly Check[] = [
     fine: { "src/a.ts": 'import "node:fs";\nimport "./b.js";\n', "test/a.test.ts": 'import ts from "typescript";\n' },
   },
   {
-    title: "only storage/file/disk/files.ts touches node:fs",
+    title: "only storage/file/disk/files.ts and ops/watched-file.ts touch node:fs",
     find: doorsToFiles,
     planted: {
       "src/cli/config.ts": '// files\nimport { readFileSync } from "node:fs";\n',
@@ -86,6 +94,7 @@ export const IMPORT_CHECKS: readonly Check[] = [
     found: ["src/cli/config.ts:2", "src/ops/log.ts:1", "src/ops/log.ts:2"],
     fine: {
       [FILES_DOOR]: 'import fs from "node:fs";\n',
+      [CONFIGURATION_DOOR]: 'import fs from "node:fs";\n',
       "src/a.ts": '// not node:fs\nimport "node:os";\n',
       "test/a.test.ts": 'import "node:fs";\n',
     },
@@ -149,10 +158,10 @@ function packages(tree: Tree): Offence[] {
 }
 
 function doorsToFiles(tree: Tree): Offence[] {
-  const others = sources(tree).filter((file) => file.path !== FILES_DOOR);
+  const others = sources(tree).filter((file) => file.path !== FILES_DOOR && file.path !== CONFIGURATION_DOOR);
   return judgeNodes(others, (node) => {
     if (!ts.isStringLiteralLike(node) || !/^(node:)?fs(\/promises)?$/.test(node.text)) return null;
-    return `names "${node.text}"; only ${FILES_DOOR} does, so that faults can be put in there: ask it instead`;
+    return `names "${node.text}"; only ${FILES_DOOR} does, so that faults can be put in there, and ${CONFIGURATION_DOOR} for configuration: ask one of them`;
   });
 }
 

@@ -1,0 +1,181 @@
+// Reads, watches and replaces small files of configuration: the auth file, key sets, certificates.
+
+import { isUtf8 } from "node:buffer";
+import { randomBytes } from "node:crypto";
+import { statSync } from "node:fs";
+import type { BigIntStats } from "node:fs";
+import { open, readlink, rename, stat, unlink } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+
+const DEFAULT_INTERVAL_MS = 2000;
+const NEW_FILE_MODE = 0o600;
+const PERMISSION_BITS = 0o7777;
+const OTHERS_MAY_READ = 0o004;
+/** A chain of symbolic links longer than this is a circle, as the system has it. */
+const MAX_LINKS = 40;
+const LOCK_POLL_MS = 25;
+const LOCK_PATIENCE_MS = 5000;
+
+/**
+ * Small files, and who wants to know when one of them becomes another: by a write, a rename over it, or a symbolic link
+ * on its way that points elsewhere. Watching starts in the constructor, so that a change during the first read is seen.
+ * It never keeps the process alive.
+ */
+export class WatchedFile {
+  readonly #paths: readonly string[];
+  readonly #onChange: () => void;
+  readonly #timer: NodeJS.Timeout;
+  #looks: string;
+  #isLooking = false;
+  #isClosed = false;
+
+  /** `onChange` is called at most once an interval, however many files changed. A missing file may appear later. */
+  constructor(paths: readonly string[], onChange: () => void, intervalMs = DEFAULT_INTERVAL_MS) {
+    this.#paths = paths;
+    this.#onChange = onChange;
+    this.#looks = paths.map((path) => lookOf(tryStat(path))).join("\n");
+    this.#timer = setInterval(() => void this.#compare(), intervalMs);
+    this.#timer.unref();
+  }
+
+  /** The text of a file; rejects when it can't be read, has more than `maxBytes`, or is not UTF-8. */
+  static async read(path: string, maxBytes: number): Promise<string> {
+    const file = await open(path, "r");
+    try {
+      const buffer = Buffer.alloc(maxBytes + 1);
+      let length = 0;
+      for (;;) {
+        const { bytesRead } = await file.read(buffer, length, buffer.length - length, null);
+        length += bytesRead;
+        if (length > maxBytes) throw new Error(`${path} has more than ${maxBytes} bytes`);
+        if (bytesRead === 0) break;
+      }
+      const bytes = buffer.subarray(0, length);
+      if (!isUtf8(bytes)) throw new Error(`${path} is not UTF-8`);
+      return bytes.toString();
+    } finally {
+      await file.close();
+    }
+  }
+
+  /** Whether every user of the machine may read a file; `false` when it can't be told. */
+  static async isReadableByAll(path: string): Promise<boolean> {
+    const found = await stat(path).catch(() => null); // whoever reads it learns why it can't be
+    return found !== null && (found.mode & OTHERS_MAY_READ) !== 0;
+  }
+
+  /** Ends watching; `onChange` is not called after it. */
+  close(): void {
+    this.#isClosed = true;
+    clearInterval(this.#timer);
+  }
+
+  async #compare(): Promise<void> {
+    if (this.#isLooking) return;
+    this.#isLooking = true;
+    const found = await Promise.all(this.#paths.map(lookAt));
+    this.#isLooking = false;
+    const looks = found.map(lookOf).join("\n");
+    if (looks === this.#looks || this.#isClosed) return;
+    this.#looks = looks;
+    this.#onChange();
+  }
+}
+
+/**
+ * Puts `text` in a file's place, whole and durable or not at all. A new file can be read by its owner alone; another
+ * keeps its permissions, and its place where `path` is a symbolic link.
+ */
+export async function replaceFile(path: string, text: string): Promise<void> {
+  const target = await targetOf(path);
+  const found = await stat(target).catch(() => null); // a new file; another fault is the open's
+  const temporary = join(dirname(target), `.${basename(target)}.${randomBytes(6).toString("hex")}`);
+  const file = await open(temporary, "wx", NEW_FILE_MODE);
+  try {
+    if (found !== null) {
+      // Only root may give a file away; for others the owner is themselves already, or stays as it can.
+      await file.chown(found.uid, found.gid).catch(() => undefined);
+      await file.chmod(found.mode & PERMISSION_BITS);
+    }
+    await file.writeFile(text);
+    await file.sync();
+    await file.close();
+    await rename(temporary, target);
+  } catch (error) {
+    await file.close();
+    await unlink(temporary).catch(() => undefined); // what failed is told by what is thrown
+    throw error;
+  }
+  await syncDirectory(dirname(target));
+}
+
+/**
+ * Runs `change` while no other process does so for the same file: `FILE.lock` stands beside it meanwhile. Waits
+ * for its turn; rejects when that takes too long, with what to do about a lock that a dead process left.
+ */
+export async function withFileLock<T>(
+  path: string,
+  change: () => Promise<T>,
+  patienceMs = LOCK_PATIENCE_MS,
+): Promise<T> {
+  const lock = `${await targetOf(path)}.lock`;
+  await takeLock(lock, performance.now() + patienceMs);
+  try {
+    return await change();
+  } finally {
+    await unlink(lock);
+  }
+}
+
+async function takeLock(lock: string, untilMs: number): Promise<void> {
+  for (;;) {
+    try {
+      const file = await open(lock, "wx", NEW_FILE_MODE);
+      return await file.close();
+    } catch (error) {
+      if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+    }
+    if (performance.now() > untilMs)
+      throw new Error(`${lock} is there: another command changes the file; if none runs, remove ${lock}`);
+    await new Promise((resolve) => setTimeout(resolve, LOCK_POLL_MS));
+  }
+}
+
+/** Where the symbolic links at `path` end. Unlike `realpath`, also where there is no file yet. */
+async function targetOf(path: string): Promise<string> {
+  let target = resolve(path);
+  for (let links = 0; links < MAX_LINKS; links++) {
+    const next = await readlink(target).catch(() => null); // no link: it is the file itself, or there is none
+    if (next === null) return target;
+    target = resolve(dirname(target), next);
+  }
+  throw new Error(`${path} is a circle of symbolic links`);
+}
+
+async function syncDirectory(path: string): Promise<void> {
+  const directory = await open(path, "r");
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
+  }
+}
+
+async function lookAt(path: string): Promise<BigIntStats | null> {
+  return stat(path, { bigint: true }).catch(() => null); // not there, or not to be seen: it may be later
+}
+
+function tryStat(path: string): BigIntStats | null {
+  try {
+    return statSync(path, { bigint: true });
+  } catch {
+    return null; // not there, or not to be seen: it may be later
+  }
+}
+
+/** What differs when a file has another content or is another file. */
+function lookOf(found: BigIntStats | null): string {
+  if (found === null) return "none";
+  const { dev, ino, size, mtimeNs, ctimeNs } = found;
+  return `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
+}

@@ -1,0 +1,162 @@
+import assert from "node:assert/strict";
+import { chmodSync, existsSync, readdirSync, readFileSync, renameSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, describe, test, type TestContext } from "node:test";
+import { replaceFile, WatchedFile, withFileLock } from "../../src/ops/watched-file.js";
+import { tempDir } from "../helpers/temp-dir.js";
+
+const INTERVAL_MS = 5;
+
+// A watch never keeps the process alive.
+const alive = setInterval(() => {}, 60_000);
+after(() => clearInterval(alive));
+
+/** Runs `change`, and waits until a watch of `path` tells of it. */
+async function changeSeen(context: TestContext, path: string, change: () => void): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const watched = new WatchedFile([path], resolve, INTERVAL_MS);
+    context.after(() => watched.close());
+    change();
+  });
+}
+
+describe("a watched file", () => {
+  test("tells of a write, also of the same length", async (context) => {
+    const path = join(tempDir(), "a.json");
+    writeFileSync(path, "1");
+    await changeSeen(context, path, () => writeFileSync(path, "2"));
+  });
+
+  test("tells of a file that takes its place", async (context) => {
+    const path = join(tempDir(), "a.json");
+    writeFileSync(path, "1");
+    writeFileSync(`${path}.new`, "2");
+    await changeSeen(context, path, () => renameSync(`${path}.new`, path));
+  });
+
+  test("tells of a directory on its way that becomes another, as a mounted secret does", async (context) => {
+    const dir = tempDir();
+    const version = (name: string): void => {
+      replaceDirectory(join(dir, name));
+      symlinkSync(name, join(dir, `${name}.link`));
+    };
+    version("one");
+    version("two");
+    renameSync(join(dir, "one.link"), join(dir, "data"));
+    await changeSeen(context, join(dir, "data", "a.json"), () => renameSync(join(dir, "two.link"), join(dir, "data")));
+  });
+
+  test("tells of a file that appears, and of one that goes", async (context) => {
+    const path = join(tempDir(), "a.json");
+    await changeSeen(context, path, () => writeFileSync(path, "1"));
+    await changeSeen(context, path, () => renameSync(path, `${path}.gone`));
+  });
+
+  test("says nothing once it is closed", async () => {
+    const path = join(tempDir(), "a.json");
+    const closed = new WatchedFile([path], () => assert.fail("it is closed"), INTERVAL_MS);
+    closed.close();
+    await new Promise<void>((resolve) => {
+      const other = new WatchedFile([path], () => (other.close(), resolve()), INTERVAL_MS);
+      writeFileSync(path, "1");
+    });
+  });
+});
+
+function replaceDirectory(path: string): void {
+  const file = join(path, "a.json");
+  symlinkSync(tempDir(), path);
+  writeFileSync(file, "1");
+}
+
+describe("the read of a small file", () => {
+  test("gives its text", async () => {
+    const path = join(tempDir(), "a.json");
+    writeFileSync(path, "grün");
+    assert.equal(await WatchedFile.read(path, 5), "grün");
+  });
+
+  test("refuses one that is longer than its bound, is not UTF-8, or is not there", async () => {
+    const path = join(tempDir(), "a.json");
+    writeFileSync(path, "12345");
+    await assert.rejects(WatchedFile.read(path, 4), /a\.json has more than 4 bytes/);
+    writeFileSync(path, Buffer.from([0xff]));
+    await assert.rejects(WatchedFile.read(path, 4), /a\.json is not UTF-8/);
+    await assert.rejects(WatchedFile.read(`${path}.none`, 4), /ENOENT/);
+    await assert.rejects(WatchedFile.read("/dev/zero", 4), /more than 4 bytes/);
+  });
+
+  test("knows whether everybody may read it", async () => {
+    const path = join(tempDir(), "a.json");
+    writeFileSync(path, "1", { mode: 0o600 });
+    assert.equal(await WatchedFile.isReadableByAll(path), false);
+    chmodSync(path, 0o644);
+    assert.equal(await WatchedFile.isReadableByAll(path), true);
+    assert.equal(await WatchedFile.isReadableByAll(`${path}.none`), false);
+  });
+});
+
+describe("the replacement of a file", () => {
+  test("makes one that only its owner reads, and leaves nothing beside it", async () => {
+    const dir = tempDir();
+    await replaceFile(join(dir, "a.json"), "1");
+    assert.equal(readFileSync(join(dir, "a.json"), "utf8"), "1");
+    assert.equal(statSync(join(dir, "a.json")).mode & 0o777, 0o600);
+    assert.deepEqual(readdirSync(dir), ["a.json"]);
+  });
+
+  test("keeps the permissions, and a symbolic link", async () => {
+    const dir = tempDir();
+    writeFileSync(join(dir, "real.json"), "1");
+    chmodSync(join(dir, "real.json"), 0o640);
+    symlinkSync("real.json", join(dir, "a.json"));
+    await replaceFile(join(dir, "a.json"), "2");
+    assert.equal(readFileSync(join(dir, "real.json"), "utf8"), "2");
+    assert.equal(statSync(join(dir, "real.json")).mode & 0o777, 0o640);
+  });
+
+  test("follows a link to a file that is not there yet, and no circle", async () => {
+    const dir = tempDir();
+    symlinkSync("real.json", join(dir, "a.json"));
+    await replaceFile(join(dir, "a.json"), "1");
+    assert.equal(readFileSync(join(dir, "real.json"), "utf8"), "1");
+    symlinkSync("b.json", join(dir, "b.json"));
+    await assert.rejects(replaceFile(join(dir, "b.json"), "1"), /circle/);
+  });
+
+  test("leaves no temporary file when it fails", async () => {
+    const dir = tempDir();
+    symlinkSync(tempDir(), join(dir, "a.json"));
+    await assert.rejects(replaceFile(join(dir, "a.json"), "1"), /EISDIR|ENOTEMPTY|EEXIST/);
+    assert.deepEqual(readdirSync(dir), ["a.json"]);
+  });
+});
+
+describe("the lock of a file", () => {
+  test("lets one change after another be made", async () => {
+    const path = join(tempDir(), "count");
+    await replaceFile(path, "0");
+    const addOne = () => withFileLock(path, async () => replaceFile(path, String(Number(await WatchedFile.read(path, 9)) + 1)));
+    await Promise.all(Array.from({ length: 5 }, addOne));
+    assert.equal(readFileSync(path, "utf8"), "5");
+    assert.equal(existsSync(`${path}.lock`), false);
+  });
+
+  test("is gone after a change that failed", async () => {
+    const path = join(tempDir(), "a.json");
+    await assert.rejects(
+      withFileLock(path, () => Promise.reject(new Error("no"))),
+      /no/,
+    );
+    assert.equal(existsSync(`${path}.lock`), false);
+  });
+
+  test("that a dead process left is named, with what to do", async () => {
+    const path = join(tempDir(), "a.json");
+    writeFileSync(`${path}.lock`, "");
+    await assert.rejects(
+      withFileLock(path, () => Promise.resolve(), 0),
+      /if none runs, remove .*a\.json\.lock/,
+    );
+  });
+});

@@ -22,6 +22,7 @@ export const FLOORS: readonly string[] = [
   "src/http/bounds/",
   "src/http/node/",
   "src/http/encoding/",
+  "src/auth/",
   "src/auth/jwt/",
   "src/auth/rights/",
   "src/stream/",

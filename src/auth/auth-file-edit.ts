@@ -1,4 +1,4 @@
-import { AuthFileError } from "./auth-file.js";
+import { AuthFileError } from "./checked-json.js";
 
 /** STUB */
 export interface ListedToken {

@@ -29,6 +29,7 @@ export const FLOORS: readonly string[] = [
   "src/http/node/",
   "src/http/encoding/",
   "src/auth/",
+  "src/auth/jwt/",
   "src/auth/rights/",
   "src/stream/",
   "src/stream/eviction/",

@@ -1,6 +1,6 @@
 // `streamdir token`: makes, lists and revokes the credentials of an auth file.
 
-import { AuthFileError } from "../../auth/auth-file.js";
+import { AuthFileError } from "../../auth/checked-json.js";
 import {
   addTicketKey,
   addToken,

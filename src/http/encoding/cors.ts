@@ -90,8 +90,8 @@ export class CorsPolicy {
   readonly forAnyone: CommonHeaders;
 
   /**
-   * `setting` is `*`, `loopback` for the pages of this machine, or origins separated by commas. With `hidesUrls` no page
-   * passes on the URL that it was read from, which may hold a ticket.
+   * `setting` is `*`, `loopback` for the pages of this machine, or origins separated by commas. With `hidesUrls` no
+   * page passes on the URL that it was read from, which may hold a ticket.
    */
   constructor(setting: string, hidesUrls = false) {
     const security = hidesUrls ? [...SECURITY, "Referrer-Policy", "no-referrer"] : SECURITY;

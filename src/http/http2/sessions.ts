@@ -88,7 +88,8 @@ export class Sessions {
 
   #begin(stream: ServerHttp2Stream, headers: StreamRequest["headers"], rawHeaders: readonly string[]): void {
     const { clock, serve } = this.#options;
-    const session = stream.session === undefined ? undefined : this.#sessions.get(stream.session as ServerHttp2Session); // it is a server's
+    const own = stream.session as ServerHttp2Session | undefined; // it is a server's
+    const session = own === undefined ? undefined : this.#sessions.get(own);
     // It is gone already, perhaps with its connection.
     if (session === undefined) return void stream.on("error", () => undefined).destroy();
     const line = new StreamLine(stream, session.socket);

@@ -176,7 +176,8 @@ describe("a ticket that the server issued", () => {
       for (const [title, allow, body, status, code] of refusals) {
         const token = allow === null ? undefined : tokens.get(allow);
         const answer = await ask(server, token === undefined ? {} : { Authorization: `Bearer ${token}` }, body);
-        assert.deepEqual([answer.status, (JSON.parse(answer.text) as { code: string }).code], [status, code], `${title}: ${answer.text}`); // a problem
+        assert.equal(answer.status, status, `${title}: ${answer.text}`);
+        assert.ok(answer.text.includes(`"code":"${code}"`), `${title}: ${answer.text}`);
       }
     });
 

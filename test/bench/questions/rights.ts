@@ -32,7 +32,8 @@ function withRights(id: string, title: string, requestTo: (path: string, headers
     load: `100 B, ${CONNECTIONS} connections, ${TOKENS} tokens; beside the same server without --auth`,
     async ask(rig) {
       const { port: ours, headers } = await guardedServer(rig);
-      const { port: open } = await rig.server();
+      // As with an auth file: the headers for pages are the same.
+      const { port: open } = await rig.server("--cors-origin", "*");
       const headersOf = (index: number): Record<string, string> => ({ ...headers[index % TOKENS] });
       await askEach(
         ours,

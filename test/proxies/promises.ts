@@ -12,7 +12,7 @@ export type StartBefore = (scope: TestScope, originPort: number) => Promise<stri
 /** What a client of the real server may count on behind every proxy that is documented. */
 export function proxyPromises(startBefore: StartBefore): void {
   const start = async (scope: TestScope, args: readonly string[] = []): Promise<string> => {
-    const server = new RealServer(scope, args);
+    const server = new RealServer(scope, ["--trust-proxy", "loopback", ...args]);
     await server.start();
     return startBefore(scope, Number(new URL(server.url).port));
   };
@@ -56,6 +56,12 @@ export function proxyPromises(startBefore: StartBefore): void {
     const largest = Buffer.alloc(16 * 1024 * 1024, "x");
     assert.equal((await ask(`${url}s`, "PUT", { headers: TEXT, body: largest })).status, 201);
     assert.equal((await ask(`${url}s`, "GET")).body.length, largest.length);
+  });
+
+  test("a client can't say by itself where it finds its stream", async (context) => {
+    const url = await start(context);
+    const headers = { ...TEXT, "X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https" };
+    assert.equal((await ask(`${url}s`, "PUT", { headers })).headers["location"], `${url}s`);
   });
 
   test("names come through as they are, and an answer says where the client finds its stream", async (context) => {

@@ -1,8 +1,9 @@
 import { formatValue, OPTIONS } from "../options.js";
 import type { OptionKind, OptionSpec } from "../options.js";
 import { DEFAULT_DIR } from "./config.js";
-import { EXIT } from "./verb.js";
-import type { Verb } from "./verb.js";
+import { EXIT } from "./command/verb.js";
+import type { Tool } from "./command/task.js";
+import type { Verb } from "./command/verb.js";
 
 const PLACEHOLDERS: Readonly<Record<OptionKind, string>> = {
   text: "TEXT",
@@ -24,7 +25,10 @@ const PLACEHOLDERS: Readonly<Record<OptionKind, string>> = {
 type DescribedVerb = Pick<Verb, "name" | "summary" | "switches">;
 
 /** What `--help` prints, at most 100 columns wide. The first verb is the one meant when none is named. */
-export function helpText(verbs: readonly [DescribedVerb, ...DescribedVerb[]]): string {
+export function helpText(
+  verbs: readonly [DescribedVerb, ...DescribedVerb[]],
+  tools: readonly Pick<Tool, "name" | "summary">[] = [],
+): string {
   const [{ name: implied }] = verbs;
   const specs: readonly OptionSpec[] = Object.values(OPTIONS);
   const groups = [...new Set(specs.map(({ group }) => group))];
@@ -39,6 +43,7 @@ export function helpText(verbs: readonly [DescribedVerb, ...DescribedVerb[]]): s
       columns(name, summary),
       ...switches.map(({ flag, value, help }) => columns(`  --${flag}${value === undefined ? "" : ` ${value}`}`, help)),
     ]),
+    ...tools.flatMap(({ name, summary }) => [columns(name, summary), columns("", `streamdir ${name} --help says how`)]),
     "",
     "Flags, each with the environment variable that also sets it; a flag wins:",
     ...groups.flatMap((group) => ["", `${group}:`, ...specs.filter((spec) => spec.group === group).flatMap(rowsOf)]),

@@ -7,8 +7,8 @@ import { createLog, oneLine } from "../ops/log.js";
 import type { Log } from "../ops/log.js";
 import { firstRequest } from "../ops/first-request.js";
 import { createServer, StartError } from "../server.js";
-import { EXIT } from "./verb.js";
-import type { Invocation, OtherSignal, Output, StopSignal, Surroundings } from "./verb.js";
+import { EXIT } from "./command/verb.js";
+import type { Invocation, OtherSignal, Output, StopSignal, Surroundings } from "./command/verb.js";
 
 /** What a test replaces. */
 export interface ServeParts {

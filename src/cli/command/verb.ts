@@ -1,6 +1,6 @@
 // What the verbs of the command share: exit statuses, signals, and what they are run with.
 
-import type { Settings } from "../options.js";
+import type { Settings } from "../../options.js";
 
 /** The exit statuses of the command. A second signal ends it with 128 + the signal's number instead. */
 export const EXIT = {

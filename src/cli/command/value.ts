@@ -1,8 +1,8 @@
 // Reads and checks the value of one option, as text.
 
-import { oneLine } from "../ops/log.js";
-import { faultOf, formatValue, UNITS } from "../options.js";
-import type { OptionSpec, OptionValue } from "../options.js";
+import { oneLine } from "../../ops/log.js";
+import { faultOf, formatValue, UNITS } from "../../options.js";
+import type { OptionSpec, OptionValue } from "../../options.js";
 
 /** A value, or what is wrong with it: words that follow the name of its flag or variable. */
 export type ParsedValue =
@@ -31,6 +31,12 @@ export function parseValue(spec: OptionSpec, text: string): ParsedValue {
 export function quoted(text: string): string {
   const shown = text.length > MAX_QUOTED_CHARS ? `${text.slice(0, MAX_QUOTED_CHARS)}...` : text;
   return oneLine(JSON.stringify(shown));
+}
+
+/** Milliseconds of a duration with its unit, like `30d`: 1 or more; `null` for anything else. */
+export function parseDuration(text: string): number | null {
+  const ms = readQuantity(UNITS.duration, text, undefined);
+  return ms !== undefined && ms >= 1 && Number.isSafeInteger(ms) ? ms : null;
 }
 
 /** `undefined` when `text` isn't written as the kind of the option asks; bounds are not checked. */

@@ -60,7 +60,7 @@ export class Authority {
     this.#watchedFile = new WatchedFile([file], () => void this.reload(), watchIntervalMs);
   }
 
-  /** Reads and checks the file whole. Rejects with {@link AuthFileError}, one line, if it is wrong. */
+  /** Reads and checks the file whole; rejects with a one-line {@link AuthFileError} that has file and line. */
   static async open(options: AuthorityOptions): Promise<Authority> {
     const authority = new Authority(options);
     try {

@@ -1,9 +1,9 @@
 import { formatValue, OPTIONS } from "../options.js";
 import type { OptionKind, OptionSpec } from "../options.js";
 import { DEFAULT_DIR } from "./config.js";
-import { EXIT } from "./terms/verb.js";
-import type { Tool } from "./tools/tool.js";
-import type { Verb } from "./terms/verb.js";
+import { EXIT } from "./command/verb.js";
+import type { Tool } from "./command/task.js";
+import type { Verb } from "./command/verb.js";
 
 const PLACEHOLDERS: Readonly<Record<OptionKind, string>> = {
   text: "TEXT",
@@ -43,9 +43,8 @@ export function helpText(
       columns(name, summary),
       ...switches.map(({ flag, value, help }) => columns(`  --${flag}${value === undefined ? "" : ` ${value}`}`, help)),
     ]),
+    ...tools.flatMap(({ name, summary }) => [columns(name, summary), columns("", `streamdir ${name} --help says how`)]),
     "",
-    ...tools.flatMap(({ name, summary }) => [columns(name, summary), columns("", `streamdir ${name} --help`)]),
-    ...(tools.length === 0 ? [] : [""]),
     "Flags, each with the environment variable that also sets it; a flag wins:",
     ...groups.flatMap((group) => ["", `${group}:`, ...specs.filter((spec) => spec.group === group).flatMap(rowsOf)]),
     "",

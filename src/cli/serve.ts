@@ -8,8 +8,8 @@ import type { Log } from "../ops/log.js";
 import { firstRequest } from "../ops/first-request.js";
 import { createServer, StartError, type RunningServer } from "../server.js";
 import type { Settings } from "../options.js";
-import { EXIT } from "./terms/verb.js";
-import type { Invocation, OtherSignal, Output, StopSignal, Surroundings } from "./terms/verb.js";
+import { EXIT } from "./command/verb.js";
+import type { Invocation, OtherSignal, Output, StopSignal, Surroundings } from "./command/verb.js";
 
 /** What a test replaces. */
 export interface ServeParts {

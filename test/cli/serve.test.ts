@@ -8,7 +8,7 @@ import { join, resolve } from "node:path";
 import { describe, test } from "node:test";
 import type { TestContext } from "node:test";
 import { serve } from "../../src/cli/serve.js";
-import type { Output, StopSignal, Surroundings } from "../../src/cli/terms/verb.js";
+import type { Output, StopSignal, Surroundings } from "../../src/cli/command/verb.js";
 import { defaultSettings } from "../../src/options.js";
 import type { Settings } from "../../src/options.js";
 import { StartError } from "../../src/server.js";

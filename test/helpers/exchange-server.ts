@@ -155,7 +155,14 @@ export async function startExchanges(
     readFreshness: new ReadFreshness(all.readMaxAgeMs),
     clients: new Clients(""),
     liveReaders: new LiveReaders(all),
-    access: new Access({ authority: null, site: openSite(), rates: new RequestRates("off", clock), clock, prefix: all.prefix, certificateNameOf: () => null }),
+    access: new Access({
+      authority: null,
+      site: openSite(),
+      rates: new RequestRates("off", clock),
+      clock,
+      prefix: all.prefix,
+      certificateNameOf: () => null,
+    }),
     authority: null,
   };
   const server = createServer({ requireHostHeader: false });

@@ -3,6 +3,17 @@ import { sources, type Check, type Offence, type Tree, type TreeFile } from "./t
 
 /** Files of src that are tested elsewhere than in the test of their name, and where. */
 export const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
+  "src/options/faults.ts": "test/options.test.ts checks values of each kind",
+  "src/options/spec.ts": "test/options.test.ts writes values of each kind",
+  "src/options/access.ts": "rows of the table: test/options.test.ts",
+  "src/options/behaviour.ts": "rows of the table: test/options.test.ts",
+  "src/options/limits.ts": "rows of the table: test/options.test.ts",
+  "src/options/log.ts": "rows of the table: test/options.test.ts",
+  "src/options/network.ts": "rows of the table: test/options.test.ts",
+  "src/options/storage.ts": "rows of the table: test/options.test.ts",
+  "src/options/tls.ts": "rows of the table: test/options.test.ts",
+  "src/auth/rights/operation.ts": "test/auth/auth-file.test.ts has what is no operation",
+  "src/server/context-of.ts": "test/http/access has each setting that it looks at",
   "src/storage/file/disk/file-errors.ts": "test/storage/file/disk/files.test.ts has the errors of real calls",
   "src/storage/file/segments/index-writer.ts": "test/storage/file/segments/segment-writer-persist.test.ts has it write beside the segments",
   "src/storage/file/segments/stream-files.ts": "test/helpers/file-rooms.ts makes them for every test of a room",

@@ -58,5 +58,8 @@ class KeyAccount implements Account {
 
 function tooMuch({ requests, bytes }: Rate, retryAfterSeconds: number): Problem {
   const ofBytes = bytes === null ? "" : `, and ${bytes} bytes`;
-  return problem("rate-limited", { retryAfterSeconds, detail: `The limit is ${requests} requests a second${ofBytes}.` });
+  return problem("rate-limited", {
+    retryAfterSeconds,
+    detail: `The limit is ${requests} requests a second${ofBytes}.`,
+  });
 }

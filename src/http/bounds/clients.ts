@@ -19,11 +19,7 @@ type Origin = Pick<Line, "remoteAddress" | "localAddress" | "destroyed">;
 /** A request, as far as it says who sent it. */
 export interface Sent {
   readonly req: { readonly socket: Origin };
-  readonly headers: {
-    forwardedFor: string | null;
-    forwardedHost: string | null;
-    forwardedProto: string | null;
-  };
+  readonly headers: { forwardedFor: string | null; forwardedHost: string | null; forwardedProto: string | null };
   /** The address that it counts for ({@link clientAddressOf}). */
   client: string;
 }
@@ -69,7 +65,8 @@ export class Clients {
 
   /**
    * The client that a list of proxies ends at: the last address that is not trusted, as each proxy adds the one that it
-   * was asked by. Where all are trusted, or what comes before is no address, the first that was passed; `null` for none.
+   * was asked by. Where all are trusted, or what comes before is no address: the first that was passed; `null` for
+   * none.
    */
   #clientIn(forwardedFor: string): string | null {
     let client: string | null = null;

@@ -44,7 +44,9 @@ interface Gated {
 async function gated(t: TestContext, limit: ConnectionLimit, { isTls = false, maxPerClient = Infinity } = {}): Promise<Gated> {
   const server = createServer((_req, res) => res.end("served"));
   const { log, lines } = keptLog();
-  const gate = new ConnectionGate(limit, new ConnectionsByClient(maxPerClient, new Clients("127.0.0.9")), log, (socket, crowd) => socket.end(`refused ${crowd}`));
+  const gate = new ConnectionGate(limit, new ConnectionsByClient(maxPerClient, new Clients("127.0.0.9")), log, (socket, crowd) =>
+    socket.end(`refused ${crowd}`),
+  );
   // Listeners of this event take a socket.
   const [serve] = server.listeners("connection") as ((socket: net.Socket) => void)[];
   server.removeAllListeners("connection");

@@ -26,7 +26,12 @@ describe("a rate of requests", () => {
 
   test("counts each key by itself", () => {
     const limiter = new RateLimiter({ requests: 1, bytes: null });
-    for (const key of ["a", "b", ""]) assert.deepEqual([0, 1].map(() => limiter.admit(key, null, START_MS)), [0, 1], key);
+    for (const key of ["a", "b", ""])
+      assert.deepEqual(
+        [0, 1].map(() => limiter.admit(key, null, START_MS)),
+        [0, 1],
+        key,
+      );
   });
 
   test("takes nothing for a request that is refused", () => {
@@ -40,13 +45,19 @@ describe("a rate of requests", () => {
     const limiter = new RateLimiter(null);
     for (let count = 0; count < 100; count += 1) assert.equal(limiter.admit("a", null, START_MS), 0);
     assert.equal(limiter.size, 0);
-    assert.deepEqual([0, 1, 2].map(() => limiter.admit("a", { requests: 2, bytes: null }, START_MS)), [0, 0, 1]);
+    assert.deepEqual(
+      [0, 1, 2].map(() => limiter.admit("a", { requests: 2, bytes: null }, START_MS)),
+      [0, 0, 1],
+    );
   });
 
   test("follows a rate that has changed", () => {
     const limiter = new RateLimiter(null);
     assert.equal(limiter.admit("a", { requests: 100, bytes: null }, START_MS), 0);
-    assert.deepEqual([0, 1].map(() => limiter.admit("a", { requests: 1, bytes: null }, START_MS)), [0, 1]);
+    assert.deepEqual(
+      [0, 1].map(() => limiter.admit("a", { requests: 1, bytes: null }, START_MS)),
+      [0, 1],
+    );
   });
 
   test("is not held up by a clock that goes back", () => {
@@ -117,7 +128,10 @@ describe("the keys that are remembered", () => {
     for (const key of ["a", "b", "c", "a", "d"]) limiter.admit(key, null, START_MS);
     assert.equal(limiter.size, 3);
     // c, a and d are known, and have used theirs; b begins anew.
-    assert.deepEqual(["c", "a", "d"].map((key) => limiter.admit(key, null, START_MS)), [1, 1, 1]);
+    assert.deepEqual(
+      ["c", "a", "d"].map((key) => limiter.admit(key, null, START_MS)),
+      [1, 1, 1],
+    );
     assert.equal(limiter.admit("b", null, START_MS), 0);
   });
 
@@ -131,7 +145,7 @@ describe("the keys that are remembered", () => {
         assert.equal(limiter.admit(key, null, START_MS), known.has(key) ? 1 : 0);
         known.delete(key);
         known.add(key);
-        if (known.size > maxKeys) known.delete([...known][0] ?? "")
+        if (known.size > maxKeys) known.delete([...known][0] ?? "");
       }
       assert.equal(limiter.size, maxKeys);
     }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ProgressLine } from "../../../src/cli/terms/progress-line.js";
+import { ProgressLine } from "../../src/cli/progress-line.js";
 
 function lineOn(isTTY: boolean): { line: ProgressLine; written: string[]; clock: { ms: number } } {
   const written: string[] = [];

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { nearest } from "../../../src/cli/terms/nearest.js";
+import { nearest } from "../../../src/cli/command/nearest.js";
 
 describe("the nearest word", () => {
   const known = ["host", "port", "prefix", "ttl", "tail-cache-bytes", "sse-lifetime", "log-level", "log-format"];

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { parseValue, quoted } from "../../../src/cli/terms/value.js";
+import { parseDuration, parseValue, quoted } from "../../../src/cli/command/value.js";
 import { OPTIONS } from "../../../src/options.js";
 import type { OptionSpec, OptionValue } from "../../../src/options.js";
 
@@ -114,4 +114,19 @@ describe("input as a refusal quotes it", () => {
   test("keeps a text on one line", () => assert.equal(quoted('a\nb"\u2028'), '"a\\nb\\"\\u2028"'));
   test("cuts a long text", () => assert.equal(quoted("x".repeat(61)), `"${"x".repeat(60)}..."`));
   test("shows a text of the longest length whole", () => assert.equal(quoted("x".repeat(60)), `"${"x".repeat(60)}"`));
+});
+
+test("a duration of a task has its unit, and is some", () => {
+  for (const [text, ms] of [
+    ["30d", 2_592_000_000],
+    ["1.5h", 5_400_000],
+    ["1ms", 1],
+    ["0s", null],
+    ["5", null],
+    ["", null],
+    ["-1s", null],
+    ["1e9d", null],
+    ["9".repeat(30) + "d", null],
+  ] as const)
+    assert.equal(parseDuration(text), ms, text);
 });

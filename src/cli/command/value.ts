@@ -33,6 +33,12 @@ export function quoted(text: string): string {
   return oneLine(JSON.stringify(shown));
 }
 
+/** Milliseconds of a duration with its unit, like `30d`: 1 or more; `null` for anything else. */
+export function parseDuration(text: string): number | null {
+  const ms = readQuantity(UNITS.duration, text, undefined);
+  return ms !== undefined && ms >= 1 && Number.isSafeInteger(ms) ? ms : null;
+}
+
 /** `undefined` when `text` isn't written as the kind of the option asks; bounds are not checked. */
 function read(spec: OptionSpec, text: string): OptionValue | undefined {
   if (spec.canBeOff === true && text === "off") return Infinity;

@@ -4,10 +4,9 @@ import type { Clock } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
 import { STREAM_METHODS } from "./encoding/cors.js";
 import { problem, type Problem } from "./encoding/problems.js";
-import { Sessions } from "./http2/sessions.js";
+import { Sessions, type SessionsOptions } from "./http2/sessions.js";
 import type { StreamRequest } from "./http2/stream-request.js";
 import type { Dispatcher } from "./dispatch.js";
-import type { RequestLimits } from "./http-server.js";
 
 /** What a header counts for beside its name and its value (RFC 9113, 6.5.2). */
 const HEADER_BYTES = 32;
@@ -17,7 +16,7 @@ export interface Http2Options {
   readonly dispatcher: Pick<Dispatcher, "handleStream">;
   readonly clock: Clock;
   readonly log: Log;
-  readonly limits: RequestLimits;
+  readonly limits: SessionsOptions["limits"] & { readonly maxHeaderSize: number };
 }
 
 /** The connections of HTTP/2, whose requests go to the dispatcher. */

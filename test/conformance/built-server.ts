@@ -5,9 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { Over } from "./over.js";
 import { RecordingProxy } from "./recording-proxy.js";
 
-const READY = /http:\/\/127\.0\.0\.1:\d+(?=\/v1\/stream\/)/;
+const READY = /https?:\/\/127\.0\.0\.1:\d+(?=\/v1\/stream\/)/;
 const READY_WITHIN_MS = 20_000;
 const STOPPED_WITHIN_MS = 20_000;
 
@@ -35,10 +36,11 @@ export class BuiltServer {
   static async start(): Promise<BuiltServer> {
     const directory = await mkdtemp(join(tmpdir(), "streamdir-conformance-"));
     const said: string[] = [];
-    const child = launch(directory, said);
+    const over = Over.asked();
+    const child = launch(directory, said, over?.flags(directory) ?? []);
     try {
       const origin = await readyLine(child, said);
-      return new BuiltServer(origin, await recordingOf(origin), child, said, directory);
+      return new BuiltServer(origin, over === null ? await recordingOf(origin) : null, child, said, directory);
     } catch (fault) {
       child.kill("SIGKILL");
       await rm(directory, { recursive: true, force: true });
@@ -85,10 +87,10 @@ async function recordingOf(origin: string): Promise<RecordingProxy | null> {
 }
 
 /** Starts the command and keeps the last lines that it says on either output. */
-function launch(directory: string, said: string[]): ChildProcess {
+function launch(directory: string, said: string[], flags: readonly string[]): ChildProcess {
   // CONFORMANCE_BIN: the same tests against another server's command.
   const command = process.env["CONFORMANCE_BIN"] ?? fileURLToPath(new URL("../../bin/streamdir.js", import.meta.url));
-  const args = [command, directory, "--port", "0", "--long-poll-timeout", `${LONG_POLL_TIMEOUT_MS}ms`];
+  const args = [command, join(directory, "data"), "--port", "0", "--long-poll-timeout", `${LONG_POLL_TIMEOUT_MS}ms`, ...flags];
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("STREAMDIR_")));
   const child = spawn(process.execPath, args, { env, stdio: ["ignore", "pipe", "pipe"] });
   for (const output of [child.stdout, child.stderr]) {

@@ -35,8 +35,8 @@ export class ChromiumPage {
     });
   }
 
-  /** Starts a browser; it is ended when the test is over. */
-  static async open(scope: TestScope): Promise<ChromiumPage> {
+  /** Starts a browser with `flags` of its own; it is ended when the test is over. */
+  static async open(scope: TestScope, flags: readonly string[] = []): Promise<ChromiumPage> {
     const args = [
       "--headless",
       "--no-sandbox",
@@ -44,6 +44,7 @@ export class ChromiumPage {
       "--disable-dev-shm-usage",
       "--remote-debugging-pipe",
       `--user-data-dir=${tempDir()}`,
+      ...flags,
     ];
     // In a process group of its own, so that its helpers end with it.
     const child = spawn(PROGRAM, args, { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"], detached: true });

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { connect, type AddressInfo, type Socket } from "node:net";
 import type { TestContext } from "node:test";
+import type { Settings } from "../../src/options.js";
 
 /** One answer, as it came over the wire. */
 export interface Answer {
@@ -20,6 +21,20 @@ interface Head {
   readonly statusText: string;
   readonly headers: Record<string, string>;
 }
+
+/** How raw connections reach a server; a test may have them, and the servers of test-server.ts, use another way. */
+export const transport = {
+  /** Resolves when the connection is there. */
+  async connect(port: number, from: string): Promise<Socket> {
+    const socket = connect({ port, host: "127.0.0.1", localAddress: from, allowHalfOpen: true });
+    await once(socket, "connect");
+    return socket;
+  },
+  /** What a server is started with. */
+  options(): Partial<Settings> {
+    return {};
+  },
+};
 
 /** A TCP connection on which a test writes what it likes and reads what comes back. */
 export class RawConnection {
@@ -47,9 +62,7 @@ export class RawConnection {
 
   /** A new connection to a port of this machine; every address of 127.0.0.0/8 is a client's of its own. */
   static async open(port: number, from = "127.0.0.1"): Promise<RawConnection> {
-    const socket = connect({ port, host: "127.0.0.1", localAddress: from, allowHalfOpen: true });
-    await once(socket, "connect");
-    return new RawConnection(socket);
+    return new RawConnection(await transport.connect(port, from));
   }
 
   /** Sends bytes; text is sent as latin1, so that every byte can be written down. */

@@ -2,7 +2,7 @@ import type { Timer } from "../../src/ops/clock.js";
 import { REQUEST_LIMITS, type RequestLimits } from "../../src/http/http-server.js";
 import { startServer as startWithin, type RunningServer, type ServerOptions } from "../../src/server.js";
 import { ManualClock } from "./manual-clock.js";
-import { RawConnection, type Answer } from "./raw-connection.js";
+import { RawConnection, transport, type Answer } from "./raw-connection.js";
 import { tempDir } from "./temp-dir.js";
 
 /** Whatever calls back when a test is over. */
@@ -96,7 +96,7 @@ export async function startServer(
   const note = (message: string, fields?: object): void => void faults.push(`${message} ${JSON.stringify(fields)}`);
   const log = { debug() {}, info() {}, warn: note, error: note };
   const server = await startWithin(
-    { port: 0, insecure: true, corsOrigin: "*", clock, log, ...options, dir },
+    { port: 0, insecure: true, corsOrigin: "*", clock, log, ...transport.options(), ...options, dir },
     { ...REQUEST_LIMITS, ...limits },
   );
   const testServer = new TestServer(server, clock, dir, faults);

@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import { ClientErrors } from "../../src/http/client-errors.js";
 import { StagedEnds } from "../../src/http/staged-end.js";
 import { httpParts } from "../helpers/http-parts.js";
-import { REQUEST_PATHS, takePath } from "../helpers/request-paths.js";
+import { ALL_PATHS, takePath } from "../helpers/request-paths.js";
 import { socketPair } from "../helpers/socket-pair.js";
 import { follow, nextPair } from "../helpers/sse-client.js";
 import { requestBytes, startServer } from "../helpers/test-server.js";
@@ -55,7 +55,7 @@ describe("a client that goes on sending after HTTP broke", () => {
 
 describe("a body that breaks after its answer leaves the answer whole", () => {
   const BROKEN_BODY = `${HOST}Transfer-Encoding: chunked\r\n\r\nnonsense\r\n`;
-  for (const path of REQUEST_PATHS) {
+  for (const path of ALL_PATHS) {
     test(`where the request was refused by its head, on the ${path} path`, async (context) => {
       takePath(context, path);
       const server = await startServer(context);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { ServerOptions } from "../../src/server.js";
 import type { Answer } from "../helpers/raw-connection.js";
-import { REQUEST_PATHS, takePath } from "../helpers/request-paths.js";
+import { ALL_PATHS, takePath } from "../helpers/request-paths.js";
 import { startServer } from "../helpers/test-server.js";
 
 function codeOf(answer: Answer): string {
@@ -52,7 +52,7 @@ describe("a page that is stored in a stream has no origin, and runs and loads no
     ["asked about", "HEAD", "a", 200],
     ["missing", "GET", "b", 404],
   ];
-  for (const path of REQUEST_PATHS) {
+  for (const path of ALL_PATHS) {
     for (const [title, method, target, status, headers = {}] of reads) {
       test(`${title}, on the ${path} path`, async (context) => {
         takePath(context, path);

@@ -3,7 +3,7 @@ import { describe, test, type TestContext } from "node:test";
 import type { ServerOptions } from "../../src/server.js";
 import { RawConnection } from "../helpers/raw-connection.js";
 import { RealServer } from "../helpers/real-server.js";
-import { REQUEST_PATHS, takePath } from "../helpers/request-paths.js";
+import { ALL_PATHS, takePath } from "../helpers/request-paths.js";
 import { nextPair } from "../helpers/sse-client.js";
 import { requestBytes, startServer, type TestServer } from "../helpers/test-server.js";
 
@@ -23,7 +23,7 @@ async function statuses(connection: RawConnection, count: number): Promise<numbe
   return found;
 }
 
-for (const path of REQUEST_PATHS) {
+for (const path of ALL_PATHS) {
   describe(`a client that ends its side behind its request, on the ${path} path`, () => {
     async function serverWithText(context: TestContext, options: Partial<ServerOptions> = {}): Promise<TestServer> {
       takePath(context, path);

@@ -13,7 +13,7 @@ import { readHeaders } from "../../src/http/request/request-headers.js";
 import { createLog } from "../../src/ops/log.js";
 import { httpParts } from "../helpers/http-parts.js";
 import { RawConnection } from "../helpers/raw-connection.js";
-import { REQUEST_PATHS, takePath } from "../helpers/request-paths.js";
+import { ALL_PATHS, takePath } from "../helpers/request-paths.js";
 import { requestBytes, startServer } from "../helpers/test-server.js";
 
 /** Unlike every other time that the server waits. */
@@ -107,7 +107,7 @@ describe("a connection of the HTTP server", () => {
     assert.deepEqual([status, headers["connection"], text], [200, "close", "hello"]);
   });
 
-  for (const path of REQUEST_PATHS) {
+  for (const path of ALL_PATHS) {
     test(`that asks for another protocol has nothing done that comes behind it, on the ${path} path`, async (context) => {
       takePath(context, path);
       const server = await startServer(context, { longPollTimeoutMs: TIMEOUT_MS });

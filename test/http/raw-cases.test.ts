@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import { describe, test, type TestContext } from "node:test";
 import { PARSER_VERSION } from "../helpers/http-parser.js";
 import { connectionTo, type RawConnection } from "../helpers/raw-connection.js";
-import { REQUEST_PATHS, takePath } from "../helpers/request-paths.js";
+import { ALL_PATHS, takePath } from "../helpers/request-paths.js";
 import { startServer } from "../helpers/test-server.js";
 
 /** What a server makes of a case: the status and, of ours, the code; then whether the connection stays open. */
@@ -187,7 +187,7 @@ for (const [what, cases] of Object.entries({
   "what is not HTTP": NOT_HTTP,
   "the last of a connection": LAST_ONES,
 })) {
-  for (const path of REQUEST_PATHS) {
+  for (const path of ALL_PATHS) {
     describe(`${what}, on the ${path} path`, () => {
       for (const [title, bytes, ours] of cases) {
         test(title, async (context) => {

@@ -4,7 +4,7 @@ import { describe, test } from "node:test";
 import { StagedEnds } from "../../src/http/staged-end.js";
 import { ManualClock } from "../helpers/manual-clock.js";
 import type { RawConnection } from "../helpers/raw-connection.js";
-import { REQUEST_PATHS, takePath } from "../helpers/request-paths.js";
+import { ALL_PATHS, takePath } from "../helpers/request-paths.js";
 import { socketPair } from "../helpers/socket-pair.js";
 import { requestBytes, startServer } from "../helpers/test-server.js";
 
@@ -59,7 +59,7 @@ describe("a connection that ends in stages", () => {
   });
 });
 
-for (const path of REQUEST_PATHS) {
+for (const path of ALL_PATHS) {
   describe(`a client that sends on behind its last request, on the ${path} path,`, () => {
     /** Sends `bytes` a little at a time until they are out or the connection is gone. */
     async function sendSlowly({ socket }: RawConnection, bytes: Buffer): Promise<void> {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, mock, test, type TestContext } from "node:test";
 import type { RequestLimits } from "../../src/http/http-server.js";
 import type { RawConnection } from "../helpers/raw-connection.js";
-import { REQUEST_PATHS, takePath } from "../helpers/request-paths.js";
+import { ALL_PATHS, takePath } from "../helpers/request-paths.js";
 import { requestBytes, startServer, type TestServer } from "../helpers/test-server.js";
 
 /** A fiftieth of what a server has: this test waits for each. */
@@ -105,7 +105,7 @@ async function impatientServer(context: TestContext, limits = SHORT): Promise<Te
 /** On the server's own clock, and unlike every other time there. */
 const LONG_POLL_MS = 123_456;
 
-for (const path of REQUEST_PATHS) {
+for (const path of ALL_PATHS) {
   describe(`a client that takes its time is ended, on the ${path} path:`, { concurrency: true }, () => {
     before(() => takePath({ mock }, path));
     after(() => mock.restoreAll());
@@ -133,7 +133,7 @@ for (const path of REQUEST_PATHS) {
   });
 }
 
-for (const path of REQUEST_PATHS) {
+for (const path of ALL_PATHS) {
   describe(`a client that is refused and goes on sending, on the ${path} path`, () => {
     const TOO_LONG = `${POST}Content-Length: 1000000\r\n\r\n`;
 

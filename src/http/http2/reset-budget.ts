@@ -1,16 +1,12 @@
-import { ENHANCE_YOUR_CALM } from "./codes.js";
-
 /** How many streams a client may break off: at once, and for each second after that. */
 const MAX_RESETS = 512;
 const RESETS_PER_SECOND = 32;
 
-/** Why a connection is ended. */
-export const TOO_MANY_RESETS: number = ENHANCE_YOUR_CALM;
-
 /**
- * Counts the streams that one connection breaks off before they have their answers. Each costs the server a request and
+ * Counts the streams of one connection that are reset. Each costs the server a request and
  * the client a few bytes, and does not count for the most that may be open at a time ("rapid reset", CVE-2023-44487). A
- * client that makes the server reset them counts as well.
+ * client that makes the server reset them counts as well. The library below has such a limit too; but once it has said
+ * goodbye, Node reads no more of the connection and leaves it open.
  */
 export class ResetBudget {
   #left = MAX_RESETS;

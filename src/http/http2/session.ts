@@ -40,6 +40,8 @@ export class Session {
   /** Whether the client has sent its settings, as every client does first. */
   #isGreeted = false;
   #idleSinceMs: number;
+  /** Whether the client has ended its side. */
+  #isLeft = false;
 
   constructor(session: ServerHttp2Session, socket: TLSSocket, limits: SessionLimits, nowMs: number) {
     this.#session = session;
@@ -57,11 +59,18 @@ export class Session {
     this.#open.add(stream);
   }
 
-  /** A stream is over; one that `isBroken` was so before it had its answer. */
+  /** A stream is over; one that `isBroken` has been reset. */
   remove(stream: OpenStream | null, isBroken: boolean, nowMs: number): void {
     if (stream !== null) this.#open.delete(stream);
-    if (this.#open.size === 0) this.#idleSinceMs = nowMs;
-    if (isBroken && !this.#resets.spend(nowMs)) this.#session.destroy(undefined, ENHANCE_YOUR_CALM);
+    if (this.#open.size === 0) this.#becomeIdle(nowMs);
+    if (isBroken && !this.#resets.spend(nowMs))
+      this.#session.destroy(new Error("too many streams were broken off"), ENHANCE_YOUR_CALM);
+  }
+
+  #becomeIdle(nowMs: number): void {
+    this.#idleSinceMs = nowMs;
+    // Node may wait for ever for a write to a client that has gone. What the streams had to say is on its way.
+    if (this.#isLeft) setImmediate(() => this.socket.destroySoon());
   }
 
   /** Ends what takes too long. */
@@ -83,8 +92,10 @@ export class Session {
   }
 
   #clientEnded(): void {
+    this.#isLeft = true;
     this.close();
     for (const { answer } of this.#open) answer.onClientEnd?.();
+    if (this.#open.size === 0) this.#becomeIdle(this.#idleSinceMs);
   }
 
   /** Takes no more streams; ends the connection when those that are open are over. */

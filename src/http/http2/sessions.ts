@@ -4,6 +4,7 @@ import { createServer, type Http2Server, type ServerHttp2Session, type ServerHtt
 import type { TLSSocket } from "node:tls";
 import type { Clock, Timer } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
+import { NO_ERROR } from "./codes.js";
 import { Session, type OpenStream, type SessionLimits } from "./session.js";
 import { StreamAnswer } from "./stream-answer.js";
 import { StreamLine } from "./stream-line.js";
@@ -88,8 +89,8 @@ export class Sessions {
 
   #begin(stream: ServerHttp2Stream, headers: StreamRequest["headers"], rawHeaders: readonly string[]): void {
     const { clock, serve } = this.#options;
-    const own = stream.session as ServerHttp2Session | undefined; // it is a server's
-    const session = own === undefined ? undefined : this.#sessions.get(own);
+    // It is a server's.
+    const session = this.#sessions.get(stream.session as ServerHttp2Session);
     // It is gone already, perhaps with its connection.
     if (session === undefined) return void stream.on("error", () => undefined).destroy();
     const line = new StreamLine(stream, session.socket);
@@ -104,7 +105,7 @@ export class Sessions {
       destroy: () => line.destroy(),
     };
     session.add(open);
-    stream.on("close", () => session.remove(open, !res.writableEnded || stream.aborted, clock.nowMs()));
+    stream.on("close", () => session.remove(open, stream.rstCode !== NO_ERROR, clock.nowMs()));
     serve(req, res);
   }
 

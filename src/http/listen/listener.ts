@@ -8,7 +8,7 @@ import { removeStaleSocket, withMode } from "./socket-file.js";
 /** Connections that may wait to be accepted, as far as the kernel allows: thousands of readers come back at once. */
 const LISTEN_BACKLOG = 4096;
 
-/** Where a server listens: a port, or the path of a Unix socket; `null` where the platform does not say. */
+/** Where a server listens once it does: a port, or the path of a Unix socket; `null` where that is not known. */
 export type BoundAddress = AddressInfo | string | null;
 
 /** What is wrong with an address that can't be listened on. */

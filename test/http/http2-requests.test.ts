@@ -1,0 +1,165 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { describe, test } from "node:test";
+import { CODE, FLAG, frame, FRAME, headerBlock } from "../helpers/frames.js";
+import { ask, startSecure } from "../helpers/secure-server.js";
+
+const TEXT = { "content-type": "text/plain" };
+
+function codeOf(body: string): string {
+  return (JSON.parse(body) as { code: string }).code; // every problem document has one
+}
+
+describe("over HTTP/2", () => {
+  test("a stream lives as over HTTP/1.1", async (context) => {
+    const server = await startSecure(context);
+    const session = server.session();
+    const made = await ask(session, "PUT", "a", { headers: TEXT, body: "one" });
+    assert.deepEqual([made.status, made.headers["location"]], [201, `https://127.0.0.1:${server.test.port}/v1/stream/a`]);
+    assert.equal((await ask(session, "POST", "a", { headers: TEXT, body: "two" })).status, 204);
+    const read = await ask(session, "GET", "a?offset=-1");
+    assert.deepEqual([read.status, read.body, read.headers["content-length"]], [200, "onetwo", "6"]);
+    assert.equal((await ask(session, "GET", "a?offset=-1", { headers: { "if-none-match": String(read.headers["etag"]) } })).status, 304);
+    const head = await ask(session, "HEAD", "a");
+    assert.deepEqual([head.status, head.body, head.headers["stream-next-offset"]], [200, "", read.headers["stream-next-offset"]]);
+    assert.equal((await ask(session, "DELETE", "a")).status, 204);
+    assert.equal((await ask(session, "GET", "a")).status, 404);
+    assert.deepEqual(server.test.faults, []);
+  });
+
+  test("a large body arrives whole, and so does a large answer", async (context) => {
+    const server = await startSecure(context);
+    const session = server.session();
+    const body = Buffer.alloc(3 * 1024 * 1024, "0123456789");
+    await ask(session, "PUT", "a", { headers: { "content-type": "application/octet-stream" }, body });
+    let text = "";
+    for (let offset = "-1"; ;) {
+      const read = await ask(session, "GET", `a?offset=${offset}`);
+      text += read.body;
+      offset = String(read.headers["stream-next-offset"]);
+      if (read.headers["stream-up-to-date"] !== undefined) break;
+    }
+    assert.ok(text === body.toString());
+  });
+
+  test("a body may come without its length, and in pieces", async (context) => {
+    const server = await startSecure(context);
+    const session = server.session();
+    await ask(session, "PUT", "a", { headers: TEXT });
+    const stream = session.request({ ":method": "POST", ":path": "/v1/stream/a", ...TEXT }, { endStream: false });
+    for (const piece of ["one,", "two,", "three"]) {
+      stream.write(piece);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    stream.end();
+    const [response] = (await once(stream, "response")) as [Record<string, unknown>]; // the event's argument
+    assert.equal(response[":status"], 204);
+    assert.equal((await ask(session, "GET", "a?offset=-1")).body, "one,two,three");
+  });
+
+  test("a refusal comes before the body has, and the rest of it is not read", async (context) => {
+    const server = await startSecure(context, { maxAppendBytes: 1024 });
+    const session = server.session();
+    await ask(session, "PUT", "a", { headers: TEXT });
+    const stream = session.request(
+      { ":method": "POST", ":path": "/v1/stream/a", ...TEXT, "content-length": "100000" },
+      { endStream: false },
+    );
+    stream.on("error", () => undefined).resume();
+    const closed = once(stream, "close");
+    const [response] = (await once(stream, "response")) as [Record<string, unknown>]; // the event's argument
+    assert.equal(response[":status"], 413);
+    await closed;
+    assert.equal(stream.rstCode, CODE.none);
+    assert.equal((await ask(session, "GET", "a?offset=-1")).body, "");
+  });
+
+  test("a client that breaks off its body leaves nothing behind", async (context) => {
+    const server = await startSecure(context);
+    const session = server.session();
+    await ask(session, "PUT", "a", { headers: TEXT });
+    const stream = session.request({ ":method": "POST", ":path": "/v1/stream/a", ...TEXT }, { endStream: false });
+    stream.on("error", () => undefined).write("part");
+    await ask(session, "GET", "/health");
+    stream.close(CODE.cancel);
+    await once(stream, "close");
+    assert.equal((await ask(session, "GET", "a?offset=-1")).body, "");
+  });
+
+  test("100-continue asks for the body, and other expectations are refused", async (context) => {
+    const server = await startSecure(context);
+    const session = server.session();
+    await ask(session, "PUT", "a", { headers: TEXT });
+    const headers = { ":method": "POST", ":path": "/v1/stream/a", ...TEXT, expect: "100-continue" };
+    const stream = session.request(headers, { endStream: false });
+    await once(stream, "continue");
+    stream.end("x");
+    const [response] = (await once(stream, "response")) as [Record<string, unknown>]; // the event's argument
+    assert.equal(response[":status"], 204);
+    const other = await ask(session, "POST", "a", { headers: { ...TEXT, expect: "a miracle" }, body: "x" });
+    assert.deepEqual([other.status, codeOf(other.body)], [417, "expectation-failed"]);
+  });
+
+  test("a live read gets each event as it is appended, and long-polls their answer", async (context) => {
+    const server = await startSecure(context);
+    const session = server.session();
+    await ask(session, "PUT", "a", { headers: TEXT });
+    const stream = session.request({ ":path": "/v1/stream/a?offset=now&live=sse" });
+    let text = "";
+    stream.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
+    await once(stream, "data");
+    const poll = ask(session, "GET", "a?offset=now&live=long-poll");
+    await ask(session, "GET", "/health");
+    await ask(session, "POST", "a", { headers: TEXT, body: "hello" });
+    assert.equal((await poll).body, "hello");
+    while (!text.includes("data:hello\n")) await once(stream, "data");
+    const large = "y".repeat(200 * 1024);
+    await ask(session, "POST", "a", { headers: TEXT, body: large });
+    while (!text.includes(`data:${large}\n`)) await once(stream, "data");
+    stream.close(CODE.cancel);
+    await once(stream, "close");
+    assert.equal((await ask(session, "GET", "/health")).status, 200);
+  });
+
+  test("CONNECT is refused", async (context) => {
+    const server = await startSecure(context);
+    const client = await server.frames();
+    client.write(
+      frame(
+        FRAME.headers,
+        FLAG.endHeaders,
+        1,
+        headerBlock([
+          [":method", "CONNECT"],
+          [":authority", "localhost:1"],
+        ]),
+      ),
+    );
+    const { payload } = await client.frame(({ type, stream }) => type === FRAME.headers && stream === 1);
+    assert.ok(payload.length > 0);
+    await client.frame(({ type, stream, flags }) => type === FRAME.data && stream === 1 && (flags & FLAG.endStream) !== 0);
+  });
+
+  test("Host and :authority must be the same", async (context) => {
+    const server = await startSecure(context);
+    const session = server.session();
+    const differing = await ask(session, "GET", "a", { headers: { ":authority": "one.example", host: "two.example" } });
+    assert.deepEqual([differing.status, codeOf(differing.body)], [400, "bad-request"]);
+    assert.equal((await ask(session, "GET", "a", { headers: { ":authority": "one.example", host: "one.example" } })).status, 404);
+  });
+
+  test("a client that says goodbye keeps its live reads until it ends them", async (context) => {
+    const server = await startSecure(context);
+    const session = server.session();
+    await ask(session, "PUT", "a", { headers: TEXT });
+    const stream = session.request({ ":path": "/v1/stream/a?offset=now&live=sse" });
+    await once(stream, "response");
+    const closed = once(session, "close");
+    session.close();
+    const chunk = once(stream, "data");
+    await ask(server.session(), "POST", "a", { headers: TEXT, body: "x" });
+    await chunk;
+    stream.close(CODE.cancel);
+    await closed;
+  });
+});

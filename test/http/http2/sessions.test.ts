@@ -1,0 +1,192 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { describe, test } from "node:test";
+import { CODE, FLAG, frame, FRAME, headerBlock, requestHeaders, setting, uint32 } from "../../helpers/frames.js";
+import { ask, startSecure } from "../../helpers/secure-server.js";
+
+const GET = FLAG.endHeaders | FLAG.endStream;
+const OPEN_READ = requestHeaders("GET", "/v1/stream/a?offset=-1&live=sse");
+
+/** Odd numbers from 1 on, as a client gives them to its streams. */
+function ids(count: number): number[] {
+  return Array.from({ length: count }, (_, at) => 2 * at + 1);
+}
+
+describe("a connection of HTTP/2 is bounded:", () => {
+  test("it has 256 streams, and more are refused", async (context) => {
+    const server = await startSecure(context);
+    await ask(server.session(), "PUT", "a", { headers: { "content-type": "text/plain" } });
+    const client = await server.frames();
+    client.write(...ids(257).map((id) => frame(FRAME.headers, GET, id, OPEN_READ)));
+    assert.equal(await client.reset(2 * 256 + 1), CODE.refused);
+    await client.frame(({ type, stream }) => type === FRAME.headers && stream === 2 * 255 + 1);
+    assert.ok(await server.isServing());
+  });
+
+  test("who opens streams only to reset them is told to calm down", async (context) => {
+    const server = await startSecure(context);
+    const client = await server.frames();
+    const cancel = uint32(CODE.cancel);
+    const rounds = ids(2_000).map((id) =>
+      Buffer.concat([frame(FRAME.headers, GET, id, requestHeaders("GET", "/v1/stream/a?offset=-1")), frame(FRAME.reset, 0, id, cancel)]),
+    );
+    client.write(...rounds);
+    const code = await client.goaway();
+    assert.ok(code === null || code === CODE.calm, `ended with ${code}`);
+    await client.ended();
+    assert.ok(await server.isServing());
+  });
+
+  test("who makes the server reset streams is told to calm down", async (context) => {
+    const server = await startSecure(context);
+    const client = await server.frames();
+    const wrong = requestHeaders("POST", "/v1/stream/a", [["content-length", "5"]]);
+    for (const id of ids(1_500)) client.write(frame(FRAME.headers, FLAG.endHeaders, id, wrong), frame(FRAME.window, 0, id, uint32(0)));
+    const code = await client.goaway();
+    assert.notEqual(code, CODE.none);
+    await client.ended();
+    assert.ok(await server.isServing());
+  });
+
+  test("a head of more than 16 KiB is refused in words, and one of more than 48 KiB without", async (context) => {
+    const server = await startSecure(context);
+    const { status, body } = await ask(server.session(), "GET", "a", { headers: { "x-much": "x".repeat(17 * 1024) } });
+    assert.equal(status, 431);
+    assert.equal((JSON.parse(body) as { code: string }).code, "header-too-large");
+    const client = await server.frames();
+    await client.frame(({ type, flags }) => type === FRAME.settings && flags === FLAG.ack);
+    client.write(frame(FRAME.settings, FLAG.ack, 0));
+    const much = headerBlock(Array.from({ length: 8 }, (_, at) => [`x-${at}`, "x".repeat(7 * 1024)]));
+    const block = Buffer.concat([requestHeaders("GET", "/v1/stream/a"), much]);
+    client.write(frame(FRAME.headers, FLAG.endStream, 1, block.subarray(0, 16_000)));
+    for (let at = 16_000; at < block.length; at += 16_000)
+      client.write(frame(FRAME.continuation, at + 16_000 < block.length ? 0 : FLAG.endHeaders, 1, block.subarray(at, at + 16_000)));
+    const { payload } = await client.frame(({ type }) => type === FRAME.reset || type === FRAME.goaway);
+    assert.equal(payload.readUInt32BE(payload.length === 4 ? 0 : 4), CODE.calm);
+    assert.ok(await server.isServing());
+  });
+
+  for (const [title, flood] of [
+    ["PING", () => frame(FRAME.ping, 0, 0, Buffer.alloc(8))],
+    ["SETTINGS", () => frame(FRAME.settings, 0, 0, setting(4, 65_535))],
+  ] as const)
+    test(`who floods it with ${title} and reads no answer costs no memory, and is cut in the end`, async (context) => {
+      const server = await startSecure(context);
+      const client = await server.frames();
+      client.socket.pause();
+      const bytes = Buffer.concat(Array.from({ length: 10_000 }, flood));
+      const before = process.memoryUsage().rss;
+      for (let round = 0; round < 100; round += 1) client.write(bytes);
+      assert.ok(await server.isServing());
+      assert.ok(process.memoryUsage().rss - before < 256 * 1024 * 1024);
+      for (let round = 0; round < 40; round += 1) server.test.clock.advance(5_000);
+      await client.ended();
+      assert.ok(await server.isServing());
+    });
+
+  test("empty frames of a body are counted, and too many end it", async (context) => {
+    const server = await startSecure(context);
+    const client = await server.frames();
+    client.write(frame(FRAME.headers, FLAG.endHeaders, 1, requestHeaders("POST", "/v1/stream/a", [["content-type", "text/plain"]])));
+    const empty = Buffer.concat(Array.from({ length: 1_000 }, () => frame(FRAME.data, 0, 1)));
+    for (let round = 0; round < 10; round += 1) client.write(empty);
+    assert.notEqual(await client.goaway(), CODE.none);
+    assert.ok(await server.isServing());
+  });
+
+  test("a frame of 100 settings ends it", async (context) => {
+    const server = await startSecure(context);
+    const settings = Buffer.concat(Array.from({ length: 100 }, () => setting(4, 65_535)));
+    const client = await server.frames({ settings });
+    assert.notEqual(await client.goaway(), CODE.none);
+  });
+
+  test("a head in too many parts ends it", async (context) => {
+    const server = await startSecure(context);
+    const client = await server.frames();
+    client.write(frame(FRAME.headers, FLAG.endStream, 1, requestHeaders("GET", "/v1/stream/a")));
+    for (let count = 0; count < 20_000; count += 1) client.write(frame(FRAME.continuation, 0, 1, headerBlock([["x", "y"]])));
+    assert.notEqual(await client.goaway(), CODE.none);
+    assert.ok(await server.isServing());
+  });
+});
+
+describe("a connection of HTTP/2 that takes too long is ended:", () => {
+  test("who says nothing after the handshake is cut after 20 s", async (context) => {
+    const server = await startSecure(context);
+    const client = await server.frames({ greets: false });
+    await server.test.clock.armed(5_000);
+    server.test.clock.advance(19_000);
+    assert.equal(client.socket.destroyed, false);
+    server.test.clock.advance(6_000);
+    await client.ended();
+  });
+
+  test("an idle one is said goodbye to after 75 s", async (context) => {
+    const server = await startSecure(context);
+    const session = server.session();
+    await ask(session, "GET", "/health");
+    const gone = once(session, "goaway");
+    server.test.clock.advance(74_000);
+    server.test.clock.advance(6_000);
+    assert.equal((await gone)[0], CODE.none);
+  });
+
+  test("one with an open stream is not idle", async (context) => {
+    const server = await startSecure(context, { sseLifetimeMs: 3_600_000 });
+    const session = server.session();
+    await ask(session, "PUT", "a", { headers: { "content-type": "text/plain" } });
+    const stream = session.request({ ":path": "/v1/stream/a?offset=now&live=sse" });
+    await once(stream, "response");
+    for (let round = 0; round < 40; round += 1) server.test.clock.advance(5_000);
+    assert.equal((await ask(session, "GET", "/health")).status, 200);
+    assert.equal(stream.closed, false);
+    stream.close();
+  });
+
+  test("a body that is not there after 120 s is not waited for", async (context) => {
+    const server = await startSecure(context);
+    const session = server.session();
+    const stream = session.request({ ":method": "POST", ":path": "/v1/stream/a", "content-type": "text/plain" }, { endStream: false });
+    stream.write("part");
+    stream.on("error", () => undefined);
+    const closed = once(stream, "close");
+    await ask(session, "GET", "/health");
+    for (let round = 0; round < 26; round += 1) server.test.clock.advance(5_000);
+    await closed;
+    assert.equal(stream.rstCode, CODE.cancel);
+    assert.equal((await ask(session, "GET", "/health")).status, 200);
+  });
+
+  test("an answer that gets no window is cut after a minute, and others on the connection are served", async (context) => {
+    const server = await startSecure(context);
+    const body = "x".repeat(512 * 1024);
+    await ask(server.session(), "PUT", "a", { headers: { "content-type": "text/plain" }, body });
+    const client = await server.frames({ settings: setting(4, 0) });
+    client.write(...ids(20).map((id) => frame(FRAME.headers, GET, id, requestHeaders("GET", "/v1/stream/a?offset=-1"))));
+    await client.frame(({ type, stream }) => type === FRAME.headers && stream === 39);
+    for (let round = 0; round < 62; round += 1) server.test.clock.advance(1_000);
+    assert.equal(await client.reset(1), CODE.cancel);
+    client.write(frame(FRAME.headers, GET, 101, requestHeaders("HEAD", "/v1/stream/a")));
+    await client.frame(({ type, stream }) => type === FRAME.headers && stream === 101);
+    assert.ok(await server.isServing());
+  });
+});
+
+describe("a server that stops", () => {
+  test("says goodbye, finishes what is asked, and ends live reads between events", async (context) => {
+    const server = await startSecure(context);
+    const session = server.session();
+    await ask(session, "PUT", "a", { headers: { "content-type": "text/plain" }, body: "x" });
+    const stream = session.request({ ":path": "/v1/stream/a?offset=-1&live=sse" });
+    let text = "";
+    stream.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
+    await once(stream, "data");
+    const [goaway, ended] = [once(session, "goaway"), once(stream, "end")];
+    await server.test.server.close();
+    assert.equal((await goaway)[0], CODE.none);
+    await ended;
+    assert.equal(stream.rstCode, CODE.none);
+    assert.match(text, /\n\n$/);
+  });
+});

@@ -1,4 +1,4 @@
-/** Why a JWT is refused; docs/auth.md lists the codes. */
+/** Why a JWT is refused. */
 export type JwtFaultCode =
   | "malformed"
   | "too-long"

@@ -2,6 +2,7 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { connectionLimitFor } from "./http/bounds/connection-limit.js";
+import { ConnectionsByClient } from "./http/bounds/connections-by-client.js";
 import type { Context } from "./http/context/context.js";
 import { Authority } from "./auth/authority.js";
 import { contextOf } from "./server/context-of.js";
@@ -125,10 +126,11 @@ async function listen(
   plan: ListenPlan,
   limits: RequestLimits,
 ): Promise<{ readonly http: HttpServer; readonly listeners: readonly Listener[] }> {
-  const { responder, clock, log } = context;
+  const { responder, clock, log, settings, clients } = context;
   // After the storage, which has opened the files that it always needs.
-  const connectionLimit = connectionLimitFor(await freeDescriptors(systemFiles(false)));
-  const http = new HttpServer({ dispatcher, responder, clock, log, limits, connectionLimit });
+  const connectionLimit = connectionLimitFor(await freeDescriptors(systemFiles(false)), settings.maxConnections);
+  const connectionsByClient = new ConnectionsByClient(settings.maxConnectionsPerClient, clients);
+  const http = new HttpServer({ dispatcher, responder, clock, log, limits, connectionLimit, connectionsByClient });
   return { http, listeners: await http.listen(plan) };
 }
 

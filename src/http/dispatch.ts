@@ -108,6 +108,7 @@ export class Dispatcher {
   }
 
   #begin(exchange: Exchange, refusal: Problem | null): void {
+    this.#context.clients.identify(exchange);
     this.#context.inFlight.begin(exchange);
     const { responder } = this.#context;
     guard(this.#context, exchange, () =>

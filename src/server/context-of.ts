@@ -2,12 +2,15 @@
 
 import type { Authority } from "../auth/authority.js";
 import { Access } from "../http/access/access.js";
+import { RequestRates } from "../http/access/request-rates.js";
 import { SitePolicy } from "../http/access/site-policy.js";
 import { InFlight } from "../http/answer/in-flight.js";
 import { ReadBuffers } from "../http/answer/read-buffers.js";
 import { RequestLog } from "../http/answer/request-log.js";
 import { Responder } from "../http/answer/respond.js";
 import { BodyMemory } from "../http/bounds/body-memory.js";
+import { Clients } from "../http/bounds/clients.js";
+import { LiveReaders } from "../http/bounds/live-readers.js";
 import { UnreadAnswers } from "../http/bounds/unread.js";
 import type { Context } from "../http/context/context.js";
 import { CorsPolicy } from "../http/encoding/cors.js";
@@ -52,6 +55,7 @@ export function contextOf(settings: Settings, parts: ContextParts): Context {
     allowHost: settings.allowHost,
     checksHosts: checksHosts(settings, parts.isEmbedded),
   });
+  const rates = new RequestRates(settings.rateLimit, clock);
   return {
     settings,
     registry,
@@ -64,7 +68,9 @@ export function contextOf(settings: Settings, parts: ContextParts): Context {
     unread,
     readBuffers: new ReadBuffers(chunkBytes, clock),
     readFreshness: new ReadFreshness(settings.readMaxAgeMs),
-    access: new Access({ authority, site, clock, prefix, certificateNameOf: certificateReader(settings) }),
+    clients: new Clients(settings.trustProxy),
+    liveReaders: new LiveReaders(settings),
+    access: new Access({ authority, site, rates, clock, prefix, certificateNameOf: certificateReader(settings) }),
     authority,
   };
 }

@@ -4,6 +4,9 @@ import { CorsPolicy } from "../../src/http/encoding/cors.js";
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { RequestRates } from "../../src/http/access/request-rates.js";
+import { Clients } from "../../src/http/bounds/clients.js";
+import { LiveReaders } from "../../src/http/bounds/live-readers.js";
 import type { Context } from "../../src/http/context/context.js";
 import { Exchange } from "../../src/http/exchange/exchange.js";
 import { ReadBuffers } from "../../src/http/answer/read-buffers.js";
@@ -150,7 +153,16 @@ export async function startExchanges(
     random: () => 0,
     readBuffers: new ReadBuffers(all.chunkBytes, clock),
     readFreshness: new ReadFreshness(all.readMaxAgeMs),
-    access: new Access({ authority: null, site: openSite(), clock, prefix: all.prefix, certificateNameOf: () => null }),
+    clients: new Clients(""),
+    liveReaders: new LiveReaders(all),
+    access: new Access({
+      authority: null,
+      site: openSite(),
+      rates: new RequestRates("off", clock),
+      clock,
+      prefix: all.prefix,
+      certificateNameOf: () => null,
+    }),
     authority: null,
   };
   const server = createServer({ requireHostHeader: false });

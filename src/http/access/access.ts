@@ -11,6 +11,7 @@ import type { Exchange } from "../exchange/exchange.js";
 import { readTicket } from "../request/ticket-query.js";
 import { HeldRight, LiveRights } from "./live-rights.js";
 import { neededRight } from "./needed-right.js";
+import type { RequestRates } from "./request-rates.js";
 import type { SitePolicy } from "./site-policy.js";
 
 /** What access is decided from. */
@@ -18,6 +19,7 @@ export interface AccessOptions {
   /** `null` without an auth file: then everybody who reaches the server may do anything. */
   readonly authority: Authority | null;
   readonly site: SitePolicy;
+  readonly rates: RequestRates;
   readonly clock: Clock;
   /** In front of a fork's source. */
   readonly prefix: string;
@@ -28,13 +30,15 @@ export interface AccessOptions {
 /** Decides who may do what (docs/auth.md). */
 export class Access {
   readonly site: SitePolicy;
+  readonly #rates: RequestRates;
   readonly #authority: Authority | null;
   readonly #liveRights: LiveRights | null;
   readonly #prefix: string;
   readonly #certificateNameOf: (exchange: Exchange) => string | null;
 
-  constructor({ authority, site, clock, prefix, certificateNameOf }: AccessOptions) {
+  constructor({ authority, site, rates, clock, prefix, certificateNameOf }: AccessOptions) {
     this.site = site;
+    this.#rates = rates;
     this.#authority = authority;
     this.#liveRights = authority === null ? null : new LiveRights(authority, clock);
     this.#prefix = prefix;
@@ -51,7 +55,8 @@ export class Access {
     const { method = "" } = exchange.req;
     const isChange = method !== "GET" && method !== "HEAD";
     const refusal = isChange ? this.site.refusalOfOrigin(exchange) : null;
-    if (refusal !== null || this.#authority === null) return refusal;
+    if (refusal !== null) return refusal;
+    if (this.#authority === null) return this.#rates.refusalOf(exchange, null, null);
     const credentials = this.#credentialsOf(exchange);
     if (isProblem(credentials)) return credentials;
     const isAmbient = isChange && isByCertificate(credentials);
@@ -70,10 +75,13 @@ export class Access {
   }
 
   #judge(exchange: Exchange, name: string, found: Authentication): Problem | null {
-    if ("kind" in found) return problem(found.code, { detail: found.detail });
+    if ("kind" in found)
+      return this.#rates.refusalOf(exchange, null, null) ?? problem(found.code, { detail: found.detail });
     const { req, headers } = exchange;
     const right = neededRight(found, { method: req.method ?? "", headers, name, prefix: this.#prefix });
-    if (typeof right === "string") return lackOf(found, right);
+    if (typeof right === "string") return this.#rates.refusalOf(exchange, found, null) ?? lackOf(found, right);
+    const refusal = this.#rates.refusalOf(exchange, found, right);
+    if (refusal !== null) return refusal;
     if (this.#liveRights !== null) exchange.standing = new HeldRight(this.#liveRights, found, name);
     return null;
   }
@@ -90,6 +98,8 @@ export class Access {
     const refused = isByCertificate(credentials) ? this.site.refusalOfOrigin(exchange, true) : null;
     if (refused !== null || this.#authority === null) return refused ?? problem("unknown-path");
     return chain(this.#authority.authenticate(credentials, null), (found) => {
+      const tooMuch = this.#rates.refusalOf(exchange, "kind" in found ? null : found, null);
+      if (tooMuch !== null) return tooMuch;
       if ("kind" in found) return problem(found.code, { detail: found.detail });
       return found.id === null ? problem("credential-missing") : found;
     });

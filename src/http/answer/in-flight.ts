@@ -42,6 +42,8 @@ export class InFlight {
     exchange.body?.release();
     exchange.body = null;
     exchange.standing?.release();
+    exchange.onLeave?.();
+    exchange.onLeave = null;
     if (this.#exchanges.length === 0) this.#onEmpty?.();
   }
 

@@ -6,6 +6,8 @@ import type { Settings } from "../../options.js";
 import type { Registry } from "../../stream/registry.js";
 import type { BodyMemory } from "../bounds/body-memory.js";
 import type { Access } from "../access/access.js";
+import type { Clients } from "../bounds/clients.js";
+import type { LiveReaders } from "../bounds/live-readers.js";
 import type { InFlight } from "../answer/in-flight.js";
 import type { ReadBuffers } from "../answer/read-buffers.js";
 import type { Responder } from "../answer/respond.js";
@@ -23,6 +25,8 @@ export interface Context {
   readonly inFlight: InFlight;
   readonly bodyMemory: BodyMemory;
   readonly unread: UnreadAnswers;
+  readonly clients: Clients;
+  readonly liveReaders: LiveReaders;
   readonly readBuffers: ReadBuffers;
   readonly readFreshness: ReadFreshness;
   readonly access: Access;

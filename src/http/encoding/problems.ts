@@ -25,6 +25,7 @@ export type HttpCode =
   | "no-ticket-key"
   | "not-allowed"
   | "origin-not-allowed"
+  | "rate-limited"
   | "read-only"
   | "request-timeout"
   | "shutting-down"
@@ -41,6 +42,8 @@ export interface Problem extends Omit<Refused, "code"> {
   readonly code: ProblemCode;
   /** The methods that the resource has, for a 405. */
   readonly allow?: string;
+  /** After how many seconds to retry, where that is not the same for all of its code. */
+  readonly retryAfterSeconds?: number;
 }
 
 /** How a problem is answered: the status, the title for people, and after how many seconds to retry. */
@@ -106,6 +109,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
   "body-too-large": { status: 413, title: "The body is larger than the server accepts" },
   "expectation-failed": { status: 417, title: "The only expectation served is 100-continue" },
   "host-not-allowed": { status: 421, title: "The server does not answer to this host name" },
+  "rate-limited": { status: 429, title: "The client has sent or read too much" },
   "header-too-large": { status: 431, title: "The request's head is too large" },
   "internal-error": { status: 500, title: "The server failed" },
   "stream-damaged": { status: 500, title: "The stream's stored bytes are damaged" },
@@ -129,7 +133,8 @@ export function isProblem<T extends object>(result: T | Problem): result is Prob
 /** The headers that are a problem's own, as a flat list of names and values. */
 export function problemHeaders(refusal: Problem): string[] {
   const headers = ["Content-Type", "application/problem+json", "Cache-Control", "no-store"];
-  const { retryAfterSeconds, challenge } = PROBLEMS[refusal.code];
+  const { challenge } = PROBLEMS[refusal.code];
+  const retryAfterSeconds = refusal.retryAfterSeconds ?? PROBLEMS[refusal.code].retryAfterSeconds;
   if (retryAfterSeconds !== undefined) headers.push("Retry-After", String(retryAfterSeconds));
   if (challenge !== undefined) headers.push("WWW-Authenticate", challenge);
   if (refusal.allow !== undefined) headers.push("Allow", refusal.allow);

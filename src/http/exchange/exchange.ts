@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { HeldBody } from "../bounds/body-memory.js";
+import { clientAddressOf } from "../bounds/client-address.js";
 import { DirectConnection, type LoneExchange } from "../node/direct-connection.js";
 import { DirectRequest } from "../node/direct-request.js";
 import { StreamAnswer } from "../http2/stream-answer.js";
@@ -11,6 +12,11 @@ import { RequestHeaders } from "../request/request-headers.js";
 import type { Target } from "../request/target.js";
 
 const NO_HEADERS: RequestHeaders = Object.freeze(new RequestHeaders());
+
+/** Where the bytes of a request and of its answer are charged. */
+export interface Account {
+  charge(bytes: number): void;
+}
 
 /** One request and its answer. */
 export class Exchange implements LoneExchange {
@@ -27,8 +33,13 @@ export class Exchange implements LoneExchange {
   slot = -1;
   /** With what right it is served; `null` where everybody has every right. */
   standing: Standing | null = null;
+  /** Where its bytes are charged; `null` where they are not limited, and for live readers. */
+  account: Account | null = null;
+  /** Called once when it is over, for a live reader that is counted until then. */
+  onLeave: (() => void) | null = null;
   /** Its body, once some of it is in memory. */
   body: HeldBody | null = null;
+  #client: string | null = null;
   #isDecided = false;
   #res: Outbound | null;
   /** Takes the answer while there is no `#res`. */
@@ -79,6 +90,20 @@ export class Exchange implements LoneExchange {
   /** Marks its answer as decided. */
   decide(): void {
     this.#isDecided = true;
+  }
+
+  /** The address that it counts for: the connection's, or what a trusted proxy says. */
+  get client(): string {
+    return (this.#client ??= clientAddressOf(this.req.socket));
+  }
+
+  set client(address: string) {
+    this.#client = address;
+  }
+
+  /** Who sent it, for what is counted: the caller's id, or its address. */
+  get sender(): string {
+    return this.standing?.callerId ?? this.client;
   }
 
   /** Whether the answer is for its client alone. */

@@ -7,7 +7,7 @@ import type { MaybePromise, Position, Stream } from "../../stream/loaded/stream.
 import type { Context } from "../context/context.js";
 import type { Exchange } from "../exchange/exchange.js";
 import { guard } from "../context/guard.js";
-import { problem, type Problem } from "../encoding/problems.js";
+import { isProblem, problem, type Problem } from "../encoding/problems.js";
 import { answerChunk, serve, type ServedChunk } from "./served-chunk.js";
 
 /**
@@ -43,6 +43,10 @@ export class WaitingRooms {
     if (wait.exchange.isGone) return inFlight.end(wait.exchange);
     if (stream.closed || inFlight.closing || wait.exchange.hasClientEnded)
       return answerNothingNew(this.#context, stream, wait);
+    const left = this.#context.liveReaders.enter(wait.exchange.sender);
+    if (isProblem(left)) return this.#context.responder.refuse(wait.exchange, left);
+    wait.exchange.onLeave = left;
+    wait.exchange.account = null;
     inFlight.requestLog?.liveReadBegins(wait.exchange);
     let room = this.#rooms.get(stream);
     if (room === undefined) {

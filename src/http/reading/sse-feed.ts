@@ -6,7 +6,7 @@ import { retryDelayMs } from "../../protocol/sse-events.js";
 import type { Advance } from "../../stream/loaded/live.js";
 import type { Chunk, Position, ReadFrom, Stream } from "../../stream/loaded/stream.js";
 import type { Context } from "../context/context.js";
-import { problem } from "../encoding/problems.js";
+import { isProblem, problem } from "../encoding/problems.js";
 import { hasWholeAppends, SseStretch } from "./sse-stretch.js";
 import { SseHeartbeat, type SilentReaders } from "./sse-heartbeat.js";
 import { SseReader, type ReaderHost, type SseReaderOptions } from "./sse-reader.js";
@@ -162,6 +162,9 @@ export class SseFeeds {
     const { responder, inFlight, clock, random } = this.#context;
     if (exchange.isGone) return inFlight.end(exchange);
     if (inFlight.closing) return responder.refuse(exchange, problem("shutting-down"));
+    const left = this.#context.liveReaders.enter(exchange.sender);
+    if (isProblem(left)) return responder.refuse(exchange, left);
+    exchange.onLeave = left;
     const current = nextCursor(clock.nowMs(), null, random);
     const first = nextCursor(clock.nowMs(), cursor, random);
     responder.beginEndless(exchange, headersOf(stream, from, first));

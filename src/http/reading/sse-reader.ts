@@ -204,10 +204,10 @@ export class SseReader {
     const out = this.#out;
     // The client has ended its side: Node ends this one as soon as all waiting bytes are out.
     if (!out.writable) return this.#block();
-    const { req, res } = this.#exchange;
+    const { res } = this.#exchange;
     const events = stretch.isEmpty && this.#hasToldPlace ? null : this.#eventsOf(stretch, current);
     // The client reconnects for it, and finds room or not.
-    if (events !== null && !this.#context.unread.admits(events, req.socket)) return this.finish();
+    if (events !== null && !this.#context.unread.admits(events, this.#exchange)) return this.finish();
     this.position = stretch.to;
     this.#next = stretch.to;
     if (events === null) return;
@@ -216,7 +216,7 @@ export class SseReader {
     if (!this.#hasToldPlace) this.#begun();
     if (stretch.closed) return this.finish();
     if (isRoomLeft) return;
-    this.#unread ??= this.#context.unread.add(req.socket, events);
+    this.#unread ??= this.#context.unread.add(this.#exchange, events);
     this.#block();
   }
 

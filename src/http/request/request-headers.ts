@@ -5,6 +5,8 @@ export class RequestHeaders {
   /** The `:authority` of a request of HTTP/2 that also has a `Host`: they must be the same (RFC 9113, 8.3.1). */
   authority: string | null = null;
   origin: string | null = null;
+  /** The addresses that proxies asked for, each adding the one that asked it; several headers are one list. */
+  forwardedFor: string | null = null;
   forwardedHost: string | null = null;
   forwardedProto: string | null = null;
   authorization: string | null = null;
@@ -84,6 +86,7 @@ const KNOWN_HEADERS: readonly KnownHeader[] = [
   header("upgrade", (headers) => void (headers.upgrades = true)),
   header("if-none-match", (headers, value) => void (headers.ifNoneMatch = listed(headers.ifNoneMatch, value))),
   header("last-event-id", (headers, value) => void (headers.lastEventId ??= value)),
+  header("x-forwarded-for", (headers, value) => void (headers.forwardedFor = listed(headers.forwardedFor, value))),
   header("x-forwarded-host", (headers, value) => void (headers.forwardedHost ??= value)),
   header("x-forwarded-proto", (headers, value) => void (headers.forwardedProto ??= value)),
   once("content-type", (headers, value) => void (headers.contentType = value)),

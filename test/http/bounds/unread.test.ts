@@ -165,7 +165,7 @@ describe("what a client takes of one long write", () => {
       let isCut = false;
       // All that is asked of one.
       const socket = { writableLength: MIB, _handle: handleOf(queue), destroy: () => (isCut = true) } as unknown as Socket;
-      unread.add(socket, MIB);
+      unread.add({ req: { socket }, client: "192.0.2.1" }, MIB);
       for (let round = 0; round < 10; round += 1) {
         clock.advance(50_000);
         queue.writeQueueSize -= 1;

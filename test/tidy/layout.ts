@@ -17,7 +17,6 @@ export const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
   "src/options/network.ts": "rows of the table: test/options.test.ts",
   "src/options/storage.ts": "rows of the table: test/options.test.ts",
   "src/options/tls.ts": "rows of the table: test/options.test.ts",
-  "src/auth/rights/operation.ts": "test/auth/auth-file.test.ts has what is no operation",
   "src/server/context-of.ts": "test/http/access has each setting that it looks at",
   "src/storage/file/disk/file-errors.ts": "test/storage/file/disk/files.test.ts has the errors of real calls",
   "src/storage/file/segments/index-writer.ts": "test/storage/file/segments/segment-writer-persist.test.ts has it write beside the segments",

@@ -65,8 +65,7 @@ export class Clients {
 
   /**
    * The client that a list of proxies ends at: the last address that is not trusted, as each proxy adds the one that it
-   * was asked by. Where all are trusted, or what comes before is no address: the first that was passed; `null` for
-   * none.
+   * was asked by. Where all are trusted, or what is before is no address, the first passed; `null` for none.
    */
   #clientIn(forwardedFor: string): string | null {
     let client: string | null = null;

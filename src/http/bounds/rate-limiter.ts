@@ -6,7 +6,7 @@ import type { Rate } from "../../net/rate.js";
 const MAX_KEYS = 100_000;
 const INITIAL_KEYS = 256;
 const NONE = -1;
-/** Buckets count in thousandths: so each millisecond adds a whole number, and nothing is rounded. */
+/** The buckets count thousandths: so each millisecond adds a whole number, and nothing is rounded. */
 const PARTS = 1000;
 
 /**

@@ -13,6 +13,8 @@ import type { MixedOrder, MixedReport } from "./mixed-process.js";
 import type { RivalFigure } from "./question.js";
 import type { ReadersOrder, ReadersReport } from "./readers-process.js";
 import type { RoundTripOrder, RoundTripReport } from "./round-trip-process.js";
+import type { SecureOrder, SecureReport } from "./secure-load-process.js";
+import type { SecureYardstickOrder } from "./secure-yardstick.js";
 import { bodyOf, requestOf, type RequestShape, type Traffic } from "./traffic.js";
 import { isForWrk, loadByWrk } from "./wrk.js";
 import type { Answer, Answers } from "./yardstick.js";
@@ -31,6 +33,12 @@ export interface Effort {
   readonly measureMs: number;
   /** Only tries: what is large is made small. */
   readonly isQuick: boolean;
+}
+
+/** A bare server. */
+export interface Bare {
+  readonly port: number;
+  stop(): Promise<void>;
 }
 
 /** Ours and the yardstick's, and the median of the pairs' ratios. */
@@ -113,9 +121,23 @@ export class Rig implements TestScope {
     return JSON.parse(stdout) as T; // it prints nothing else
   }
 
+  /** Appends and follows over TLS, from a process of its own. */
+  secureLoad(order: SecureOrder): Promise<SecureReport> {
+    return this.#report<SecureReport>("secure-load-process.ts", order);
+  }
+
   /** Starts the yardstick of live reads. */
-  async fanOutYardstick(): Promise<{ readonly port: number; stop(): Promise<void> }> {
-    const started = this.#script("fan-out-yardstick.ts", null, NODE_FLAGS);
+  fanOutYardstick(): Promise<Bare> {
+    return this.#bare("fan-out-yardstick.ts", null);
+  }
+
+  /** Starts the yardstick of what goes over TLS. */
+  secureYardstick(order: SecureYardstickOrder): Promise<Bare> {
+    return this.#bare("secure-yardstick.ts", order);
+  }
+
+  async #bare(file: string, argument: unknown): Promise<Bare> {
+    const started = this.#script(file, argument, NODE_FLAGS);
     const port = Number((await started.stdoutLine(/^port/)).slice(5));
     const stop = async (): Promise<void> => {
       started.kill("SIGKILL");

@@ -25,7 +25,10 @@ export const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
 };
 
 /** Tests in a folder of src that are of no file of it, and of what. Those of test/http are of what is told over HTTP. */
-export const TESTS_OF_NO_SOURCE: Readonly<Record<string, string>> = { "test/cli/bin.test.ts": "bin/streamdir.js" };
+export const TESTS_OF_NO_SOURCE: Readonly<Record<string, string>> = {
+  "test/cli/bin.test.ts": "bin/streamdir.js",
+  "test/http/http2/event-sources.test.ts": "what a browser does with one connection",
+};
 
 const TOP_LEVEL = /^(package(-lock)?\.json|tsconfig(\.\w+)?\.json|src|test|bin|data|docs|LICENSE|README\.md|CHANGELOG\.md|\..+)$/;
 const VAGUE_NAMES = /^(utils?|helpers?|managers?|misc|common)$/;

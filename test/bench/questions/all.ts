@@ -5,6 +5,7 @@ import { fanOut1000, fanOut8000, mixed } from "./live.js";
 import { idleLongPolls, idleSse, slowReader, tenGiB } from "./memory.js";
 import { checkpoint, costBySize, costByStreams } from "./no-cliff.js";
 import { appendsWithTokens, readsWithTokens } from "./rights.js";
+import { appendsHttp2, appendsHttps, sseHttp2, sseHttps } from "./secure.js";
 import { cachedReads, revalidation, smallReads, warmReads } from "./reads.js";
 
 /** Every question, in the order of the table. */
@@ -25,6 +26,10 @@ export const QUESTIONS: readonly Question[] = [
   fanOut8000,
   longPoll,
   mixed,
+  appendsHttps,
+  appendsHttp2,
+  sseHttps,
+  sseHttp2,
   idleSse,
   idleLongPolls,
   slowReader,

@@ -61,7 +61,11 @@ export function helpText(
 }
 
 function rowsOf(spec: OptionSpec): string[] {
-  return [columns(flagOf(spec), spec.help), columns("", `${spec.env}, default ${formatValue(spec, spec.default)}`)];
+  return [columns(flagOf(spec), spec.help), columns("", `${spec.env}${defaultOf(spec)}`)];
+}
+
+function defaultOf(spec: OptionSpec): string {
+  return spec.default === "" ? "" : `, default ${formatValue(spec, spec.default)}`;
 }
 
 function flagOf(spec: OptionSpec): string {

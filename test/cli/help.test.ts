@@ -38,7 +38,8 @@ describe("the help text", () => {
       const first = lines[at] ?? "";
       assert.equal(first.slice(35), spec.help);
       assert.match(first.slice(0, 35), / $/, "the second column stands apart");
-      assert.equal(lines[at + 1], `${" ".repeat(35)}${spec.env}, default ${formatValue(spec, spec.default)}`);
+      const shown = spec.default === "" ? "" : `, default ${formatValue(spec, spec.default)}`;
+      assert.equal(lines[at + 1], `${" ".repeat(35)}${spec.env}${shown}`);
     });
     test(`shows --${spec.flag} under ${spec.group}`, () => {
       const at = lines.findIndex((line) => line.includes(spec.env));

@@ -13,6 +13,7 @@ import { defaultSettings } from "../../src/options.js";
 import type { Settings } from "../../src/options.js";
 import { StartError } from "../../src/server.js";
 import type { RunningServer, ServerOptions } from "../../src/server.js";
+import { AuthFile } from "../helpers/auth-file.js";
 import { startStreamdir } from "../helpers/process.js";
 import type { TestProcess } from "../helpers/process.js";
 import { tempDir } from "../helpers/temp-dir.js";
@@ -261,6 +262,28 @@ async function halfAppend(t: TestContext, url: URL): Promise<Socket> {
 }
 
 describe("the command, serving", () => {
+  test("reads the auth file again at SIGHUP, as often as it comes, and goes on", async (t) => {
+    const file = new AuthFile();
+    file.token("first", [{ streams: ["**"], allow: ["create"] }]);
+    file.write();
+    const command = startStreamdir(t, [tempDir(), "--port", "0", "--log-format", "json", "--auth", file.path]);
+    const { url } = JSON.parse(await command.stdoutLine(/"serving"/)) as { url: string }; // its own line
+    const token = file.token("second", [{ streams: ["**"], allow: ["create"] }]);
+    const create = (): Promise<Response> =>
+      fetch(`${url}a`, { method: "PUT", headers: { Authorization: `Bearer ${token}`, "Content-Type": "text/plain" } });
+    assert.equal((await create()).status, 401);
+    file.write();
+    command.kill("SIGHUP");
+    await command.stderrLine(/auth file was taken/);
+    assert.equal((await create()).status, 201);
+    file.spoil();
+    command.kill("SIGHUP");
+    assert.match(await command.stderrLine(/auth file is not taken/), /auth\.json:2/);
+    assert.equal((await create()).status, 200);
+    command.kill("SIGTERM");
+    assert.equal((await command.ended).status, 0);
+  });
+
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"] as const) {
     test(`is ready, serves, and ends with 0 at ${signal}`, async (t) => {
       const dir = tempDir();

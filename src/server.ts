@@ -2,25 +2,20 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { connectionLimitFor } from "./http/bounds/connection-limit.js";
+import { ConnectionsByClient } from "./http/bounds/connections-by-client.js";
 import type { Context } from "./http/context/context.js";
-import { BodyMemory } from "./http/bounds/body-memory.js";
-import { CorsPolicy } from "./http/encoding/cors.js";
+import { Authority } from "./auth/authority.js";
+import { contextOf } from "./server/context-of.js";
 import { Dispatcher } from "./http/dispatch.js";
 import { HttpServer, REQUEST_LIMITS, type RequestLimits } from "./http/http-server.js";
-import { InFlight } from "./http/answer/in-flight.js";
 import { CertificateError } from "./http/listen/certificate.js";
 import { ListenError, type Listener } from "./http/listen/listener.js";
 import { beyondLoopback, planOf, type ListenPlan } from "./http/listen/plan.js";
-import { ReadBuffers } from "./http/answer/read-buffers.js";
-import { RequestLog } from "./http/answer/request-log.js";
-import { Responder } from "./http/answer/respond.js";
-import { UnreadAnswers } from "./http/bounds/unread.js";
 import { systemClock, type Clock } from "./ops/clock.js";
 import { formatListen } from "./net/listen-address.js";
 import { createLog, oneLine, type Log } from "./ops/log.js";
 import { keepTickClass } from "./ops/tick-class.js";
 import { defaultSettings, faultOf, OPTIONS, type OptionName, type Settings } from "./options.js";
-import { ReadFreshness } from "./protocol/cache-control.js";
 import { FileStorage, type FileStorageOptions } from "./storage/file/file-storage.js";
 import { systemFiles } from "./storage/file/disk/files.js";
 import { DirectoryError } from "./storage/file/directory/lock.js";
@@ -53,10 +48,10 @@ export interface RunningServer {
   /** Where it listens, as `--listen` writes it: with the real ports. */
   readonly listening: readonly string[];
   /**
-   * Reads the certificate again, as it does by itself when its files change; false where they can't be used: then the
-   * old one is kept, and the log has the reason.
+   * Reads the auth file and the certificate again, as it does by itself when they change; false where one of them can't
+   * be used: then the old one is kept, and the log has the reason.
    */
-  reloadCertificate(): Promise<boolean>;
+  reload(): Promise<boolean>;
   /**
    * Stops: refuses new requests, lets those in flight finish for at most `shutdownTimeoutMs`, ends live reads, and
    * releases the directory.
@@ -87,13 +82,6 @@ export class StartError extends Error {
   }
 }
 
-/**
- * Most bytes of request bodies in memory at a time, and of answers that their clients have not taken: of small ones,
- * and of others.
- */
-const MAX_SMALL_BYTES = 64 * 1024 * 1024;
-const MAX_LARGE_BYTES = 256 * 1024 * 1024;
-
 /** Opens the directory and listens. Throws {@link StartError}. */
 export function createServer(options: ServerOptions): Promise<RunningServer> {
   return startServer(options, REQUEST_LIMITS);
@@ -104,7 +92,7 @@ export async function startServer(options: ServerOptions, limits: RequestLimits)
   const settings = settingsOf(options);
   const plan = planOf(settings);
   if ("fault" in plan) throw new StartError("invalid-option", `Cannot start: ${plan.fault}`);
-  const service = await Service.open(options, settings);
+  const service = await Service.open(options, settings, false);
   const { http, listeners } = await listen(service, plan, limits).catch(async (error: unknown) => {
     await service.stop();
     if (error instanceof CertificateError) throw new StartError("invalid-option", error.message);
@@ -114,7 +102,10 @@ export async function startServer(options: ServerOptions, limits: RequestLimits)
     url: urlOf(listeners, plan, settings.prefix),
     port: listeners.find(({ port }) => port !== null)?.port ?? 0,
     listening: listeners.map(({ text }) => text),
-    reloadCertificate: () => http.reloadCertificate(),
+    reload: async () => {
+      const reloaded = await Promise.all([service.context.authority?.reload() ?? true, http.reloadCertificate()]);
+      return !reloaded.includes(false);
+    },
     close: once(async () => {
       const connectionsEnd = http.close();
       await service.drain(connectionsEnd);
@@ -135,10 +126,11 @@ async function listen(
   plan: ListenPlan,
   limits: RequestLimits,
 ): Promise<{ readonly http: HttpServer; readonly listeners: readonly Listener[] }> {
-  const { responder, clock, log } = context;
+  const { responder, clock, log, settings, clients } = context;
   // After the storage, which has opened the files that it always needs.
-  const connectionLimit = connectionLimitFor(await freeDescriptors(systemFiles(false)));
-  const http = new HttpServer({ dispatcher, responder, clock, log, limits, connectionLimit });
+  const connectionLimit = connectionLimitFor(await freeDescriptors(systemFiles(false)), settings.maxConnections);
+  const connectionsByClient = new ConnectionsByClient(settings.maxConnectionsPerClient, clients);
+  const http = new HttpServer({ dispatcher, responder, clock, log, limits, connectionLimit, connectionsByClient });
   return { http, listeners: await http.listen(plan) };
 }
 
@@ -152,7 +144,7 @@ function urlOf(listeners: readonly Listener[], { tls }: ListenPlan, prefix: stri
 
 /** Opens the directory, for a server of your own: `host` and `port` are not used. Throws {@link StartError}. */
 export async function createHandler(options: ServerOptions): Promise<StreamHandler> {
-  const service = await Service.open(options);
+  const service = await Service.open(options, settingsOf(options), true);
   const handle = (req: IncomingMessage, res: ServerResponse, next?: () => void): void => {
     service.dispatcher.handle(req, res, { next });
   };
@@ -175,13 +167,14 @@ class Service {
     this.#storage = storage;
   }
 
-  static async open(options: ServerOptions, settings = settingsOf(options)): Promise<Service> {
+  static async open(options: ServerOptions, settings: Settings, isEmbedded: boolean): Promise<Service> {
     const clock = options.clock ?? systemClock();
     const log = options.log ?? logToStderr(settings, clock);
     const onFault = options.onFault ?? ((error) => log.error("the storage has failed", { fault: error.message }));
     const { dir, forceUnlock = false } = options;
     const retention = { maxBytes: settings.retentionBytes, maxAgeMs: settings.retentionAgeMs };
     const roll = segmentRollOf(retention, settings.segmentBytes);
+    const authority = settings.auth === "" ? null : await Authority.open({ file: settings.auth, clock, log });
     const storage = await openStorage({
       ...settings,
       ...roll,
@@ -203,7 +196,7 @@ class Service {
     });
     registry.start();
     void keepTickClass();
-    return new Service(contextOf(settings, registry, clock, log), storage);
+    return new Service(contextOf(settings, { registry, authority, clock, log, isEmbedded }), storage);
   }
 
   /** Refuses new requests, ends live reads, and waits for all answers and for `connectionsEnd`, up to the time-out. */
@@ -217,6 +210,7 @@ class Service {
 
   stopTimers(): void {
     this.context.registry.stop();
+    this.context.authority?.close();
   }
 
   /** Makes everything permanent and releases the directory. */
@@ -224,31 +218,6 @@ class Service {
     this.stopTimers();
     await this.#storage.close();
   }
-}
-
-/** What the handlers of requests work with. */
-function contextOf(settings: Settings, registry: Registry, clock: Clock, log: Log): Context {
-  const { maxAppendBytes, chunkBytes, corsOrigin } = settings;
-  const limits = { maxSmallBytes: MAX_SMALL_BYTES, maxLargeBytes: MAX_LARGE_BYTES, clock };
-  const inFlight = new InFlight(RequestLog.of(log, clock, settings.prefix));
-  const bodyMemory = new BodyMemory({ ...limits, maxBodyBytes: maxAppendBytes });
-  const unread = new UnreadAnswers({ ...limits, chunkBytes });
-  const responder = new Responder({ cors: new CorsPolicy(corsOrigin), inFlight, unread, clock, log });
-  const readBuffers = new ReadBuffers(chunkBytes, clock);
-  const readFreshness = new ReadFreshness(settings.readMaxAgeMs);
-  return {
-    settings,
-    registry,
-    clock,
-    log,
-    random: Math.random,
-    responder,
-    inFlight,
-    bodyMemory,
-    unread,
-    readBuffers,
-    readFreshness,
-  };
 }
 
 async function openStorage(options: FileStorageOptions): Promise<FileStorage> {

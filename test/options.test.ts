@@ -69,7 +69,7 @@ describe("faultOf", () => {
   }
   for (const wrong of ["", "example.com", "https://a/", "https://a, https://b", "*,https://a", "https://a\r\nx: y", "https://", 1]) {
     test(`an origin may not be ${JSON.stringify(wrong)}`, () => {
-      assert.equal(faultOf(OPTIONS.corsOrigin, wrong), "must be * or origins like https://example.com, separated by commas");
+      assert.equal(faultOf(OPTIONS.corsOrigin, wrong), "must be *, auto, or origins like https://example.com, separated by commas");
     });
   }
 });

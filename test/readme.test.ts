@@ -163,7 +163,8 @@ test("the createHandler example serves streams beside its own pages", async (con
 
 test("the table of options is the table of the code", () => {
   const specs: readonly OptionSpec[] = Object.values(OPTIONS);
-  const rows = specs.map((spec) => `| \`--${spec.flag}\` | \`${spec.env}\` | \`${formatValue(spec, spec.default)}\` | ${spec.help} |`);
+  const shown = (spec: OptionSpec): string => (spec.default === "" ? "" : `\`${formatValue(spec, spec.default)}\``);
+  const rows = specs.map((spec) => `| \`--${spec.flag}\` | \`${spec.env}\` | ${shown(spec)} | ${spec.help} |`);
   const table = ["| flag | variable | default | what |", "|---|---|---|---|", ...rows].join("\n");
   README.assertTable("README.md", "options", table);
 });

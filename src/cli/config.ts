@@ -3,9 +3,9 @@
 import { basename } from "node:path";
 import { defaultSettings, formatValue, OPTIONS } from "../options.js";
 import type { OptionName, OptionSpec, OptionValue, Settings } from "../options.js";
-import { nearest } from "./nearest.js";
-import { parseValue, quoted } from "./value.js";
-import type { Invocation, Verb } from "./verb.js";
+import { nearest } from "./command/nearest.js";
+import { parseValue, quoted } from "./command/value.js";
+import type { Invocation, Verb } from "./command/verb.js";
 
 /** The directory that is served when none is named. */
 export const DEFAULT_DIR = "./data";
@@ -57,12 +57,13 @@ const FLAGS: ReadonlyMap<string, Flag> = new Map(ROWS.flatMap(([name, spec]) => 
 /**
  * What `args` (without the program's name) and `env` ask for. A flag wins over its variable, and the last of equal
  * flags over the others; a wrong variable is refused even where a flag wins. The first of `verbs` is the one that is
- * meant when no verb is named.
+ * meant when no verb is named. `tools` are read elsewhere: here they are only words that are no directory.
  */
 export function parseCommand<V extends Pick<Verb, "name" | "switches">>(
   args: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
   verbs: readonly [V, ...V[]],
+  tools: readonly { readonly name: string }[] = [],
 ): Command<V> {
   const informing = args.slice(0, args.includes("--") ? args.indexOf("--") : args.length);
   if (informing.includes("--help") || informing.includes("-h")) return { kind: "help" };
@@ -73,7 +74,7 @@ export function parseCommand<V extends Pick<Verb, "name" | "switches">>(
   const known = new Map(verb.switches?.map(({ flag, value }) => [`--${flag}`, value ?? null]));
   const line = readArguments(named === undefined ? args : args.slice(1), known);
   if (line.kind === "usage-error") return line;
-  const names = verbs.map(({ name }) => name);
+  const names = [...verbs, ...tools].map(({ name }) => name);
   const refusal = refusalOfWords(line.words, named === undefined ? names : null);
   if (refusal !== null) return refused(refusal);
   const fromEnv = readEnvironment(env);

@@ -1,8 +1,9 @@
 import { formatValue, OPTIONS } from "../options.js";
 import type { OptionKind, OptionSpec } from "../options.js";
 import { DEFAULT_DIR } from "./config.js";
-import { EXIT } from "./verb.js";
-import type { Verb } from "./verb.js";
+import { EXIT } from "./command/verb.js";
+import type { Tool } from "./command/task.js";
+import type { Verb } from "./command/verb.js";
 
 const PLACEHOLDERS: Readonly<Record<OptionKind, string>> = {
   text: "TEXT",
@@ -24,7 +25,10 @@ const PLACEHOLDERS: Readonly<Record<OptionKind, string>> = {
 type DescribedVerb = Pick<Verb, "name" | "summary" | "switches">;
 
 /** What `--help` prints, at most 100 columns wide. The first verb is the one meant when none is named. */
-export function helpText(verbs: readonly [DescribedVerb, ...DescribedVerb[]]): string {
+export function helpText(
+  verbs: readonly [DescribedVerb, ...DescribedVerb[]],
+  tools: readonly Pick<Tool, "name" | "summary">[] = [],
+): string {
   const [{ name: implied }] = verbs;
   const specs: readonly OptionSpec[] = Object.values(OPTIONS);
   const groups = [...new Set(specs.map(({ group }) => group))];
@@ -39,6 +43,7 @@ export function helpText(verbs: readonly [DescribedVerb, ...DescribedVerb[]]): s
       columns(name, summary),
       ...switches.map(({ flag, value, help }) => columns(`  --${flag}${value === undefined ? "" : ` ${value}`}`, help)),
     ]),
+    ...tools.flatMap(({ name, summary }) => [columns(name, summary), columns("", `streamdir ${name} --help says how`)]),
     "",
     "Flags, each with the environment variable that also sets it; a flag wins:",
     ...groups.flatMap((group) => ["", `${group}:`, ...specs.filter((spec) => spec.group === group).flatMap(rowsOf)]),
@@ -56,7 +61,11 @@ export function helpText(verbs: readonly [DescribedVerb, ...DescribedVerb[]]): s
 }
 
 function rowsOf(spec: OptionSpec): string[] {
-  return [columns(flagOf(spec), spec.help), columns("", `${spec.env}, default ${formatValue(spec, spec.default)}`)];
+  return [columns(flagOf(spec), spec.help), columns("", `${spec.env}${defaultOf(spec)}`)];
+}
+
+function defaultOf(spec: OptionSpec): string {
+  return spec.default === "" ? "" : `, default ${formatValue(spec, spec.default)}`;
 }
 
 function flagOf(spec: OptionSpec): string {
@@ -66,5 +75,5 @@ function flagOf(spec: OptionSpec): string {
 
 /** The second column begins after the longest flag. */
 function columns(left: string, right: string): string {
-  return `  ${left.padEnd(30)}${right}`;
+  return `  ${left.padEnd(33)}${right}`;
 }

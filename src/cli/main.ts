@@ -7,9 +7,13 @@ import { boundHeapGrowth } from "./heap.js";
 import { helpText } from "./help.js";
 import { repair } from "./repair.js";
 import { serve } from "./serve.js";
-import { EXIT } from "./verb.js";
+import { parseTask } from "./command/task.js";
+import { taskHelp } from "./command/task-help.js";
+import type { Tool } from "./command/task.js";
+import { TOKEN } from "./token.js";
+import { EXIT } from "./command/verb.js";
 import { verify } from "./verify.js";
-import type { Verb } from "./verb.js";
+import type { Verb } from "./command/verb.js";
 
 const FORCE_UNLOCK = {
   flag: "force-unlock",
@@ -43,11 +47,33 @@ const VERBS: readonly [Verb, ...Verb[]] = [
   },
 ];
 
+/** What the command can do with flags of its own, and no directory. */
+const TOOLS: readonly Tool[] = [TOKEN];
+
 async function main(): Promise<number> {
-  const command = parseCommand(process.argv.slice(2), process.env, VERBS);
+  const args = process.argv.slice(2);
+  const tool = TOOLS.find(({ name }) => name === args[0]);
+  return tool === undefined ? runVerb(args) : runTool(tool, args.slice(1));
+}
+
+async function runTool(tool: Tool, args: readonly string[]): Promise<number> {
+  const command = parseTask(tool, args, process.env);
   switch (command.kind) {
     case "help":
-      process.stdout.write(helpText(VERBS));
+      process.stdout.write(taskHelp(tool, command.task));
+      return EXIT.done;
+    case "usage-error":
+      return refuse(command.line);
+    case "run":
+      return command.task.run(command.given, process);
+  }
+}
+
+async function runVerb(args: readonly string[]): Promise<number> {
+  const command = parseCommand(args, process.env, VERBS, TOOLS);
+  switch (command.kind) {
+    case "help":
+      process.stdout.write(helpText(VERBS, TOOLS));
       return EXIT.done;
     case "version":
       process.stdout.write(`${packageVersion()}\n`);

@@ -1,7 +1,7 @@
 // Shows on a terminal how far an offline command is.
 
 import type { VerifyProgress } from "../storage/file/offline/verify.js";
-import type { Output } from "./verb.js";
+import type { Output } from "./command/verb.js";
 
 /** The least time between two changes of the line, in milliseconds. */
 const PAUSE_MS = 100;

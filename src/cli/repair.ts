@@ -5,7 +5,7 @@ import { explainUnusable } from "../storage/file/directory/directory.js";
 import { DirectoryError, lockDirectory } from "../storage/file/directory/lock.js";
 import { openOffline } from "../storage/file/offline/offline.js";
 import { repairDirectory, type RepairLine, type RepairSummary } from "../storage/file/offline/repair.js";
-import { EXIT, type Invocation, type Surroundings } from "./verb.js";
+import { EXIT, type Invocation, type Surroundings } from "./command/verb.js";
 
 /**
  * Says what is safe to do about a damaged directory, and with `--yes` does it: a line for each thing, then a summary.

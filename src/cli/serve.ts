@@ -7,8 +7,9 @@ import { createLog, oneLine } from "../ops/log.js";
 import type { Log } from "../ops/log.js";
 import { firstRequest } from "../ops/first-request.js";
 import { createServer, StartError, type RunningServer } from "../server.js";
-import { EXIT } from "./verb.js";
-import type { Invocation, OtherSignal, Output, StopSignal, Surroundings } from "./verb.js";
+import type { Settings } from "../options.js";
+import { EXIT } from "./command/verb.js";
+import type { Invocation, OtherSignal, Output, StopSignal, Surroundings } from "./command/verb.js";
 
 /** What a test replaces. */
 export interface ServeParts {
@@ -21,6 +22,7 @@ const SIGNAL_EXIT = { SIGHUP: 129, SIGINT: 130, SIGQUIT: 131, SIGTERM: 143 } as 
   Record<StopSignal, number>
 >;
 const STOP_SIGNALS = Object.keys(SIGNAL_EXIT) as StopSignal[]; // keys forgets what they are
+const STOP_BESIDE_RELOAD = STOP_SIGNALS.filter((signal) => signal !== "SIGHUP");
 const OTHER_SIGNALS: readonly OtherSignal[] = [
   "SIGALRM",
   "SIGIO",
@@ -39,16 +41,18 @@ const NPM_ECHO_MS = 200;
  * resolves to the exit status. A second signal, or a fault, ends the process from within.
  */
 export async function serve(
-  { dir, settings, switches, version }: Invocation,
+  invocation: Invocation,
   surroundings: Surroundings,
   { start = createServer, clock = systemClock() }: ServeParts = {},
 ): Promise<number> {
+  const { dir, settings, switches, version } = invocation;
   const { stdout, stderr } = surroundings;
   const format = settings.logFormat === "auto" ? (stderr.isTTY === true ? "text" : "json") : settings.logFormat;
   const log = createLog({ level: settings.logLevel, format, write: linesTo(stderr), clock });
   // A process never ends without a word, even if its log is silent.
   const fault = exitAtFault(createLog({ level: "error", format, write: linesTo(stderr), clock }), surroundings);
-  const stop = listenForStop(surroundings, clock);
+  const reload = listenForReload(surroundings, settings);
+  const stop = listenForStop(surroundings, clock, reload === null ? STOP_SIGNALS : STOP_BESIDE_RELOAD);
   const surprises = listenForSurprises(surroundings, log, fault);
   try {
     const server = await start({
@@ -58,7 +62,8 @@ export async function serve(
       log,
       onFault: (error) => fault.report("the storage has failed", EXIT.fault, error.message),
     });
-    const ready = readyOf(server, resolve(dir), version, settings.readOnly);
+    reload?.answerWith(server);
+    const ready = readyOf(server, invocation);
     if (format === "json") createLog({ level: "info", format, write: linesTo(stdout), clock }).info("serving", ready);
     else
       linesTo(stdout)(`streamdir ${version} serves ${oneLine(ready.dir)} at ${placesOf(server)} - try: ${ready.try}`);
@@ -74,16 +79,19 @@ export async function serve(
     return error.code === "invalid-option" ? EXIT.usage : EXIT.unusable;
   } finally {
     stop.release();
+    reload?.release();
     surprises.release();
   }
 }
 
 /** What the line says that the server is ready with. */
-function readyOf({ url, port, listening }: RunningServer, dir: string, version: string, readOnly: boolean) {
+function readyOf({ url, port, listening }: RunningServer, { version, settings, dir }: Invocation) {
   const [first = ""] = listening;
   const socketPath = port === 0 && first.startsWith("unix:") ? first.slice("unix:".length) : null;
   const more = listening.length > 1 || port === 0 ? { listening: listening.join(",") } : {};
-  return { version, dir, url, ...more, try: firstRequest(url, readOnly, socketPath) };
+  const { readOnly, auth } = settings;
+  const attempt = firstRequest(url, { readOnly, needsToken: auth !== "", socketPath });
+  return { version, dir: resolve(dir), url, ...more, try: attempt };
 }
 
 /** All addresses: the URL in place of the first that has one. */
@@ -140,10 +148,26 @@ function listenForSurprises(surroundings: Surroundings, log: Log, fault: FaultEx
   };
 }
 
+/**
+ * SIGHUP reads the files again that the server reads by itself when they change; `null` where there is none: then it is
+ * the terminal that has gone.
+ */
+function listenForReload(
+  surroundings: Surroundings,
+  { auth, tlsCert }: Settings,
+): { answerWith(server: RunningServer): void; release(): void } | null {
+  if (auth === "" && tlsCert === "") return null;
+  let server: RunningServer | null = null;
+  const listener = (): void => void server?.reload();
+  surroundings.on("SIGHUP", listener);
+  return { answerWith: (started) => void (server = started), release: () => void surroundings.off("SIGHUP", listener) };
+}
+
 /** `asked` resolves to the first signal; `release` gives signals back to the platform. */
 function listenForStop(
   surroundings: Surroundings,
   clock: Pick<Clock, "nowMs">,
+  signals: readonly StopSignal[],
 ): { readonly asked: Promise<StopSignal>; release(): void } {
   let firstAtMs: number | null = null;
   let ask: (signal: StopSignal) => void = () => {};
@@ -156,11 +180,11 @@ function listenForStop(
       surroundings.exit(SIGNAL_EXIT[signal]);
     }
   };
-  for (const signal of STOP_SIGNALS) surroundings.on(signal, listener);
+  for (const signal of signals) surroundings.on(signal, listener);
   return {
     asked,
     release() {
-      for (const signal of STOP_SIGNALS) surroundings.off(signal, listener);
+      for (const signal of signals) surroundings.off(signal, listener);
     },
   };
 }

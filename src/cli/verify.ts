@@ -5,7 +5,7 @@ import { openOffline } from "../storage/file/offline/offline.js";
 import { DirectoryError } from "../storage/file/directory/lock.js";
 import { verifyDirectory, type Finding, type VerifySummary } from "../storage/file/offline/verify.js";
 import { ProgressLine } from "./progress-line.js";
-import { EXIT, type Invocation, type Surroundings } from "./verb.js";
+import { EXIT, type Invocation, type Surroundings } from "./command/verb.js";
 
 /**
  * Compares everything in a directory with its checksums and changes nothing: a line for each finding, then a summary.

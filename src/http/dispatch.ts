@@ -5,7 +5,7 @@ import type { Socket } from "node:net";
 import { decodeName } from "../protocol/names.js";
 import type { MaybePromise } from "../stream/loaded/stream.js";
 import type { Context } from "./context/context.js";
-import { READ_METHODS, STREAM_METHODS } from "./encoding/cors.js";
+import { READ_METHODS, STREAM_METHODS, TICKET_METHODS } from "./encoding/cors.js";
 import type { DirectConnection } from "./node/direct-connection.js";
 import { DirectRequest } from "./node/direct-request.js";
 import { Exchange } from "./exchange/exchange.js";
@@ -19,6 +19,7 @@ import { health } from "./handlers/health.js";
 import { longPoll } from "./handlers/long-poll.js";
 import { read } from "./handlers/read.js";
 import { lastEventOffset, sse } from "./handlers/sse.js";
+import { issueTicket } from "./handlers/tickets.js";
 import { faultOfHead } from "./exchange/head-fault.js";
 import type { StreamAnswer } from "./http2/stream-answer.js";
 import type { StreamRequest } from "./http2/stream-request.js";
@@ -32,6 +33,8 @@ import { WaitingRooms } from "./reading/long-polls.js";
 
 const HEALTH_PATH = "/health";
 const ROOT_PATH = "/";
+/** Below the prefix. */
+const TICKETS = "__ds/tickets";
 
 /** How a request arrived. */
 export interface Arrival {
@@ -105,6 +108,7 @@ export class Dispatcher {
   }
 
   #begin(exchange: Exchange, refusal: Problem | null): void {
+    this.#context.clients.identify(exchange);
     this.#context.inFlight.begin(exchange);
     const { responder } = this.#context;
     guard(this.#context, exchange, () =>
@@ -127,6 +131,8 @@ export class Dispatcher {
     const { prefix } = settings;
     const { path } = exchange.target;
     if (path === HEALTH_PATH) return this.#routePage(exchange, () => health(this.#context, exchange));
+    const stranger = this.#context.access.site.refusalOfHost(exchange);
+    if (stranger !== null) return responder.refuse(exchange, stranger);
     if (path === ROOT_PATH && prefix !== ROOT_PATH)
       return this.#routePage(exchange, () => this.#frontPage.answer(exchange));
     if (exchange.req.method === "OPTIONS" && (path === "*" || this.#isOurs(exchange.target)))
@@ -135,6 +141,8 @@ export class Dispatcher {
       return responder.refuse(exchange, problem("unknown-path", { detail: `Streams are below ${prefix}.` }));
     if (inFlight.closing) return responder.refuse(exchange, problem("shutting-down"));
     if (path.length === prefix.length && this.#asksForPage(exchange)) return this.#frontPage.answer(exchange);
+    if (path.length === prefix.length + TICKETS.length && path.endsWith(TICKETS) && this.#context.access.isGuarded)
+      return this.#routeTickets(exchange);
     const decoded = decodeName(path.slice(prefix.length));
     if ("fault" in decoded) return responder.refuse(exchange, problem("invalid-name", { detail: decoded.fault }));
     return this.#routeStream(exchange, decoded.name);
@@ -164,15 +172,43 @@ export class Dispatcher {
   #routeStream(exchange: Exchange, name: string): MaybePromise<void> {
     const { responder, settings } = this.#context;
     const { method } = exchange.req;
-    if (method === "GET") return this.#routeRead(exchange, name);
-    if (method === "HEAD") return head(this.#context, exchange, name);
+    if (method === "GET" || method === "HEAD") return this.#whereAllowed(exchange, name);
     if (method === "POST" || method === "PUT" || method === "DELETE") {
       if (settings.readOnly) return responder.refuse(exchange, problem("read-only", { allow: READ_METHODS }));
-      if (method === "POST") return append(this.#context, exchange, name);
-      return method === "PUT" ? create(this.#context, exchange, name) : remove(this.#context, exchange, name);
+      return this.#whereAllowed(exchange, name);
     }
     const allow = settings.readOnly ? READ_METHODS : STREAM_METHODS;
     return responder.refuse(exchange, problem("method-not-allowed", { allow }));
+  }
+
+  /** Nothing is looked up, and no body read, before it is known that the client may ask. */
+  #whereAllowed(exchange: Exchange, name: string): MaybePromise<void> {
+    const refusal = this.#context.access.refusalOf(exchange, name);
+    if (refusal === null) return this.#serve(exchange, name);
+    if (!(refusal instanceof Promise)) return this.#context.responder.refuse(exchange, refusal);
+    return refusal.then((late) =>
+      late === null ? this.#serve(exchange, name) : this.#context.responder.refuse(exchange, late),
+    );
+  }
+
+  #serve(exchange: Exchange, name: string): MaybePromise<void> {
+    switch (exchange.req.method) {
+      case "POST":
+        return append(this.#context, exchange, name);
+      case "PUT":
+        return create(this.#context, exchange, name);
+      case "DELETE":
+        return remove(this.#context, exchange, name);
+      case "HEAD":
+        return head(this.#context, exchange, name);
+      default:
+        return this.#routeRead(exchange, name);
+    }
+  }
+
+  #routeTickets(exchange: Exchange): MaybePromise<void> {
+    if (exchange.req.method === "POST") return issueTicket(this.#context, exchange);
+    return this.#context.responder.refuse(exchange, problem("method-not-allowed", { allow: TICKET_METHODS }));
   }
 
   #routeRead(exchange: Exchange, name: string): MaybePromise<void> {

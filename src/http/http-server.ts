@@ -6,13 +6,14 @@ import type { TLSSocket } from "node:tls";
 import type { Clock } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
 import { ClientErrors } from "./client-errors.js";
-import { ConnectionGate, type ConnectionLimit } from "./bounds/connection-limit.js";
+import { ConnectionGate, type ConnectionLimit, type Crowd } from "./bounds/connection-limit.js";
+import type { ConnectionsByClient } from "./bounds/connections-by-client.js";
 import { STREAM_METHODS } from "./encoding/cors.js";
 import type { DirectRequest } from "./node/direct-request.js";
 import { PatientServer } from "./node/patient-server.js";
 import type { Arrival, Dispatcher } from "./dispatch.js";
 import { KEEP_ALIVE_SECONDS } from "./encoding/head.js";
-import { problem } from "./encoding/problems.js";
+import { problem, type Problem } from "./encoding/problems.js";
 import type { Responder } from "./answer/respond.js";
 import type { Sessions } from "./http2/sessions.js";
 import { http2Sessions } from "./http2-requests.js";
@@ -45,7 +46,14 @@ export interface HttpServerOptions {
   readonly log: Log;
   readonly limits?: RequestLimits;
   readonly connectionLimit: ConnectionLimit;
+  readonly connectionsByClient: ConnectionsByClient;
 }
+
+/** Why a connection is not served. */
+const TOO_MANY: Readonly<Record<Crowd, Problem>> = {
+  all: problem("overloaded", { detail: "Too many connections are open." }),
+  client: problem("overloaded", { detail: "Too many connections of this address are open." }),
+};
 
 /** A node:http server that passes its requests to the dispatcher, and answers what is not HTTP. */
 export class HttpServer {
@@ -62,7 +70,8 @@ export class HttpServer {
   #listeners: readonly Listener[] = [];
   #isStopping = false;
 
-  constructor({ dispatcher, responder, clock, log, limits = REQUEST_LIMITS, connectionLimit }: HttpServerOptions) {
+  constructor(options: HttpServerOptions) {
+    const { dispatcher, responder, clock, log, limits = REQUEST_LIMITS } = options;
     this.#dispatcher = dispatcher;
     this.#log = log;
     this.#clock = clock;
@@ -70,9 +79,8 @@ export class HttpServer {
     this.#ends = new StagedEnds(clock);
     this.#clientErrors = new ClientErrors(responder, this.#ends, (socket) => this.#server.answerUnderWay(socket));
     // A missing Host is refused by the dispatcher, in words.
-    const options = { ...limits, requireHostHeader: false, insecureHTTPParser: false };
     this.#server = new PatientServer(
-      options,
+      { ...limits, requireHostHeader: false, insecureHTTPParser: false },
       (req, connection) => dispatcher.handleDirect(req, connection),
       (socket) => this.#endAfterLast(socket),
     );
@@ -80,9 +88,8 @@ export class HttpServer {
     this.#server.maxHeadersCount = 0;
     this.#listenForRequests();
     this.#listenForFaults();
-    const tooMany = problem("overloaded", { detail: "Too many connections are open." });
-    const refuse = (socket: Socket): void => this.#clientErrors.close(socket, tooMany);
-    this.#gate = new ConnectionGate(connectionLimit, log, refuse);
+    const refuse = (socket: Socket, crowd: Crowd): void => this.#clientErrors.close(socket, TOO_MANY[crowd]);
+    this.#gate = new ConnectionGate(options.connectionLimit, options.connectionsByClient, log, refuse);
   }
 
   #listenForRequests(): void {

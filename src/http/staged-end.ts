@@ -34,10 +34,7 @@ export class StagedEnds {
     return true;
   }
 
-  /**
-   * Ends this side of a connection after `lastBytes`, and the connection when the client has ended its own or takes too
-   * long.
-   */
+  /** Ends this side of a connection after `lastBytes`; all of it once the client ended its own, or took too long. */
   end(socket: Socket, lastBytes = ""): void {
     if (this.#ending.has(socket)) return;
     this.deafen(socket);

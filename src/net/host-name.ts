@@ -1,11 +1,15 @@
 // Tells the names of this machine from those of others.
 
-import { isIPv4, isIPv6 } from "node:net";
+import { isIPv4, isIPv6, SocketAddress } from "node:net";
 
-/** The name or address in a `Host` header or an origin's authority, without its port and brackets, in lower case. */
+/**
+ * The name or address in a `Host` header or an origin's authority, without its port and brackets, in lower case; an
+ * IPv6 address in its one canonical form.
+ */
 export function hostNameOf(authority: string): string {
   const [, bracketed, named] = /^(?:\[([^\]]*)\]|([^:]*))(?::\d*)?$/.exec(authority) ?? [];
-  return (bracketed ?? named ?? authority).toLowerCase().replace(/\.$/, "");
+  const name = (bracketed ?? named ?? authority).toLowerCase().replace(/\.$/, "");
+  return isIPv6(name) && !name.includes("%") ? new SocketAddress({ address: name, family: "ipv6" }).address : name;
 }
 
 /**

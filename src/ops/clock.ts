@@ -1,4 +1,4 @@
-/** The source of time, which tests replace. */
+/** Tells the time; tests replace it. */
 export interface Clock {
   /** Milliseconds since 1970 UTC; never goes back while the process lives. */
   nowMs(): number;

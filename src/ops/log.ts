@@ -31,7 +31,7 @@ export interface LogOptions {
   readonly clock?: Pick<Clock, "nowMs">;
 }
 
-interface Entry {
+interface Line {
   readonly time: string;
   readonly level: string;
   readonly message: string;
@@ -61,13 +61,13 @@ function escapeUnits(character: string): string {
   }).join("");
 }
 
-function jsonLine({ time, level, message, fields }: Entry): string {
+function jsonLine({ time, level, message, fields }: Line): string {
   const head = { time, level, msg: message };
   // The head goes first for the reader, and again last so that no field overrides it.
   return oneLine(JSON.stringify({ ...head, ...fields, ...head }));
 }
 
-function textLine({ time, level, message, fields }: Entry): string {
+function textLine({ time, level, message, fields }: Line): string {
   const pairs = Object.entries(fields).map(([name, value]) => ` ${oneLine(name)}=${textValue(value)}`);
   return `${time} ${level.padEnd(5)} ${oneLine(message)}${pairs.join("")}`;
 }

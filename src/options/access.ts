@@ -9,7 +9,7 @@ export const ACCESS_OPTIONS = {
     default: "auto",
     placeholder: "ORIGINS",
     group: "Access",
-    help: "origins that browsers may call from; auto: * with auth, else loopback pages",
+    help: "browsers' origins; auto: * with auth, else loopback pages only",
   },
   auth: {
     flag: "auth",
@@ -18,7 +18,7 @@ export const ACCESS_OPTIONS = {
     default: "",
     placeholder: "FILE",
     group: "Access",
-    help: "JSON file that says who may do what; read again on SIGHUP and when it changes",
+    help: "JSON file that says who may do what (docs/auth.md)",
   },
   insecure: {
     flag: "insecure",
@@ -26,7 +26,7 @@ export const ACCESS_OPTIONS = {
     kind: "flag",
     default: false,
     group: "Access",
-    help: "without auth, serve anybody who reaches the server, also from beyond loopback",
+    help: "without auth, serve also those who come from beyond loopback",
   },
   allowHost: {
     flag: "allow-host",
@@ -35,7 +35,7 @@ export const ACCESS_OPTIONS = {
     default: "",
     placeholder: "HOSTS",
     group: "Access",
-    help: "host names that requests may be for, beside loopback's; separated by commas",
+    help: "host names beside loopback's that requests may be for",
   },
   trustProxy: {
     flag: "trust-proxy",

@@ -17,7 +17,7 @@ export const BEHAVIOUR_OPTIONS = {
     default: "sliding",
     choices: ["sliding", "fixed"],
     group: "Behaviour",
-    help: "sliding: reads and appends restart a Stream-TTL; fixed: nothing does",
+    help: "sliding: reads and appends restart a TTL; fixed: nothing does",
   },
   longPollTimeoutMs: {
     flag: "long-poll-timeout",
@@ -47,7 +47,7 @@ export const BEHAVIOUR_OPTIONS = {
     min: 10,
     max: HOUR,
     group: "Behaviour",
-    help: "a comment goes to an SSE reader that was sent nothing for so long",
+    help: "an SSE reader that was sent nothing for so long gets a comment",
   },
   readMaxAgeMs: {
     flag: "read-max-age",

@@ -28,7 +28,7 @@ export const NETWORK_OPTIONS = {
     default: "",
     placeholder: "ADDRESSES",
     group: "Network",
-    help: "HOST:PORT, unix:PATH or fd:N, separated by commas; instead of host and port",
+    help: "HOST:PORT, unix:PATH, fd:N, by commas; instead of host and port",
   },
   unixMode: {
     flag: "unix-mode",

@@ -39,7 +39,7 @@ export const STORAGE_OPTIONS = {
     min: 4 * KiB,
     max: GiB,
     group: "Storage",
-    help: "an append of this size goes to its segment first, past the journal",
+    help: "an append of this size goes to its segment, past the journal",
   },
   retentionBytes: {
     flag: "retention-bytes",

@@ -9,7 +9,7 @@ export const TLS_OPTIONS = {
     default: "",
     placeholder: "FILE",
     group: "TLS",
-    help: "certificate chain in PEM: HTTPS with HTTP/2 and HTTP/1.1; read again as auth is",
+    help: "certificate chain in PEM, for HTTPS with HTTP/2 and HTTP/1.1",
   },
   tlsKey: {
     flag: "tls-key",
@@ -27,6 +27,6 @@ export const TLS_OPTIONS = {
     default: "",
     placeholder: "FILE",
     group: "TLS",
-    help: "CA in PEM whose client certificates count; their common name is the sub",
+    help: "CA in PEM of client certificates; their common name is the sub",
   },
 } as const satisfies Record<string, OptionSpec>;

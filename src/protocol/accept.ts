@@ -28,10 +28,7 @@ function rangeOf(text: string): MediaRange {
   return { range: range.toLowerCase(), quality: Number(quality) || 0 };
 }
 
-/**
- * The quality of a type, and its place in the header; a type that only a wild card matches comes after those that are
- * named.
- */
+/** A type's quality and place in the header; one that only a wild card matches comes after the named ones. */
 function rankOf(offer: string, ranges: readonly MediaRange[]): { readonly quality: number; readonly place: number } {
   const wildCards = [`${offer.slice(0, offer.indexOf("/"))}/*`, "*/*"];
   const place = ranges.findIndex(({ range }) => range === offer);

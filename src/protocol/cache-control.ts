@@ -12,9 +12,7 @@ export class ReadFreshness {
   readonly #public: string;
   readonly #private: string;
 
-  /**
-   * `maxAgeMs` is how long a cache may serve a read without asking, in milliseconds; below a second it asks each time.
-   */
+  /** `maxAgeMs` is how long a cache may serve a read without asking; below a second it asks each time. */
   constructor(maxAgeMs: number) {
     this.#freshSeconds = Math.floor(maxAgeMs / 1000);
     this.#staleSeconds = this.#freshSeconds * STALE_FACTOR;

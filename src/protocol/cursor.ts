@@ -1,8 +1,6 @@
 // The cursors of live reads, by which caches tell one request from the next.
 
-/**
- * The instant that cursors count from: 2024-10-09T00:00:00Z (docs/api.md, Wait for more), in milliseconds since 1970.
- */
+/** The instant that cursors count from: 2024-10-09T00:00:00Z (docs/api.md, Wait for more), in Unix milliseconds. */
 export const CURSOR_EPOCH_MS = Date.UTC(2024, 9, 9);
 
 /** Length of one cursor interval, in milliseconds. */

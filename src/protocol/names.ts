@@ -30,6 +30,13 @@ export function decodeName(encodedPath: string): NameResult {
   return isPlainAscii(encodedPath) ? checkName(encodedPath, encodedPath.length) : decodeBytes(encodedPath);
 }
 
+/** Checks a stream's name that is not encoded, like one in JSON. */
+export function checkedName(name: string): NameResult {
+  // A lone surrogate has no UTF-8: Buffer would put another character in its place.
+  if (/\p{Surrogate}/u.test(name)) return BAD_UTF8;
+  return hasControl(name) ? CONTROL : checkName(name, Buffer.byteLength(name));
+}
+
 /** Whether a path is printable ASCII without `%`: then it is the name itself, and has no control character. */
 function isPlainAscii(text: string): boolean {
   for (let at = 0; at < text.length; at++) {

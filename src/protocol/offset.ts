@@ -27,10 +27,7 @@ const ZEROS = "0".repeat(FIELD_DIGITS);
 /** The number of values of the check, the last digits of a token. The highest only occurs as a check plus one. */
 const CHECKS = 1_000_000;
 
-/**
- * The token of the start. It is the same in every stream, because nothing before it could belong to another
- * incarnation.
- */
+/** The token of the start: the same in every stream, as nothing before it could be another incarnation's. */
 export const START_TOKEN = `${ZEROS}_${ZEROS}`;
 
 /** Most bytes of a part: together with a check they are still exact numbers. */
@@ -66,10 +63,7 @@ export function checkOf(incarnation: string): number {
   return crc32(incarnation) % (CHECKS - 1);
 }
 
-/**
- * Whether a token's check is that of an incarnation. Some clients add 1 to a token to get past it; that names the same
- * place.
- */
+/** Whether a token's check is an incarnation's. Some clients add 1 to get past it: that is the same place. */
 export function isCheckOf(check: number, incarnationCheck: number): boolean {
   return check === incarnationCheck || check === incarnationCheck + 1;
 }

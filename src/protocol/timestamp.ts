@@ -38,10 +38,7 @@ export function parseTimestamp(text: string): number | null {
   return ms >= MIN_TIMESTAMP_MS && ms <= MAX_TIMESTAMP_MS ? ms : null;
 }
 
-/**
- * Writes milliseconds since 1970 in UTC, always with three digits of fraction; beyond the years 0000 to 9999, their
- * end.
- */
+/** Writes Unix milliseconds in UTC, with three digits of fraction; beyond the years 0000 to 9999, their end. */
 export function formatTimestamp(ms: number): string {
   return new Date(Math.max(MIN_TIMESTAMP_MS, Math.min(MAX_TIMESTAMP_MS, ms))).toISOString();
 }

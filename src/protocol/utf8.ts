@@ -7,9 +7,7 @@ export class Utf8Check {
   /** The start of a character whose rest has not arrived. */
   #cut = NO_BYTES;
 
-  /**
-   * Where the text stopped being UTF-8, counted from the beginning of the refused part; negative in the part before it.
-   */
+  /** Where the text stopped being UTF-8, from the beginning of the refused part; negative in the part before it. */
   faultAt = 0;
 
   /** Whether all parts so far make whole characters. */

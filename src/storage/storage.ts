@@ -21,9 +21,7 @@ export interface ForkOrigin {
   readonly point: Position;
   /** Where the source's earliest retained byte was, and where the segment of the byte before it began. */
   readonly earliest: { readonly position: Position; readonly segmentStart: Position };
-  /**
-   * How the point was requested: an offset token (`null` for the tail), and the number of bytes or messages after it.
-   */
+  /** How the point was requested: an offset token (`null` for the tail), and the bytes or messages after it. */
   readonly offset: string | null;
   readonly subOffset: number;
 }
@@ -69,9 +67,7 @@ export interface StreamState {
 
 /** One change of a stream: bytes, closure, producer and sequence become durable together or not at all. */
 export interface AppendRecord {
-  /**
-   * The bytes as they are served; empty when nothing is appended. The engine keeps them, so never write to them again.
-   */
+  /** The bytes as they are served; empty when nothing is appended. The engine keeps them: never write to them again. */
   readonly payload: Buffer;
   /** How many messages the payload holds: 1 in a stream of bytes, and where it is empty. */
   readonly messages: number;
@@ -88,7 +84,7 @@ export interface AppendRecord {
  */
 export type Settlement = "durable" | "overloaded" | "storage-full" | "storage-unavailable" | "stream-damaged";
 
-/** Why the engine does not accept a change now. `overloaded`: too much is waiting for the disk already. */
+/** Why a change is refused. `overloaded`: too much waits for the disk; `tail-moved`: the tail is not as expected. */
 export type Rejection = "overloaded" | "storage-full" | "storage-unavailable" | "stream-damaged" | "tail-moved";
 
 /** Observes every advance of a stream's durable state, in order. */
@@ -109,10 +105,7 @@ export interface OldestPart {
   readonly newestAtMs: number;
 }
 
-/**
- * Whether a stream lives. A `kept` stream is deleted, but its forks still need its bytes; a `gone` one has no bytes any
- * more.
- */
+/** Whether a stream lives: `kept` is deleted, but its forks need its bytes; `gone` has no bytes any more. */
 export type Standing = "live" | "kept" | "gone";
 
 /** A stream that the engine holds in memory. It shows only what is durable. */
@@ -136,10 +129,7 @@ export interface StoredStream {
   observer: StreamObserver | null;
   /** Start of the segment that holds the byte before `position`: the first part of its offset token. */
   segmentStartBefore(position: Position): Position;
-  /**
-   * The id of the incarnation that wrote the byte before `position`: before a fork's point its source's, or that one's
-   * source's.
-   */
+  /** The incarnation that wrote the byte before `position`: before a fork's point, its source's or one further up. */
   writerBefore(position: Position): string;
   /** Whether a segment begins at `start` and has at least `length` durable bytes. */
   hasSegment(start: Position, length: number): boolean;
@@ -217,10 +207,7 @@ export class StorageBusyError extends Error {
 export interface StorageHealth {
   readonly writable: boolean;
   readonly reason: string | null;
-  /**
-   * How many streams were found damaged since the start and have not been deleted. If there are very many, only those
-   * found last count.
-   */
+  /** Damaged streams found since the start and not deleted. Of very many, only those found last count. */
   readonly damagedStreams: number;
 }
 

@@ -53,7 +53,7 @@ export class Registry {
       ttlMode,
       retention,
       producers: streams.producers,
-      hasRoomForProducer: () => streams.hasRoomForProducers(1),
+      hasRoomForProducer: () => streams.makeRoomForProducers(1),
     };
     this.#retentionTimer = new RetentionTimer(clock, retention, () => this.#trimAged());
     this.#expiries = new ExpiryQueue(clock, (stream) => this.#expire(stream));
@@ -233,7 +233,7 @@ export class Registry {
   #createAs(name: string, { body, closed }: CreateCommand, config: StreamConfig): MaybePromise<CreateOutcome> {
     const framed = frameBody(formatOf(config.contentType), body, "create");
     if (framed.kind === "refused") return framed;
-    if (!this.#streams.hasRoomForStream()) return refuse("overloaded", { detail: "Too many streams are in use." });
+    if (!this.#streams.makeRoomForStream()) return refuse("overloaded", { detail: "Too many streams are in use." });
     return this.#storeNew(name, config, {
       payload: framed.bytes,
       messages: framed.messages,
@@ -339,9 +339,9 @@ export class Registry {
     const { storage } = this.#context;
     const stored = await storage.load(name);
     if (stored === null || this.#streams.get(name) !== null) return null;
-    this.#streams.hasRoomForStream();
-    const hasRoom = isToGo || this.#streams.hasRoomForProducers(stored.state.producers?.size ?? 0);
-    // If storage has to keep it in memory anyway, it may as well be used.
+    this.#streams.makeRoomForStream();
+    const hasRoom = isToGo || this.#streams.makeRoomForProducers(stored.state.producers?.size ?? 0);
+    // Where storage has to keep it in memory anyway, it can be used.
     if (!hasRoom && storage.release(stored)) return TOO_MANY_PRODUCERS;
     const stream = new Stream(this.#context, stored, null);
     this.#streams.add(stream);

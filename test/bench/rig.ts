@@ -152,17 +152,16 @@ export class Rig implements TestScope {
 
   /** Puts the same load on ours, on the yardstick and on the rivals in turn; `valueOf` says what counts. */
   async compare(
-    { ours, yardstick, rivals = [] }: Ports,
+    { ours, yardstick, yardstickTraffic, rivals = [] }: Ports,
     traffic: (round: number) => Traffic,
     connections: number,
     valueOf: (report: LoadReport) => number,
   ): Promise<Compared> {
     const { pairs, warmUpMs, measureMs } = this.effort;
-    const sides = [{ name: "ours", port: ours }, { name: "the yardstick", port: yardstick }, ...rivals].map((side: Opponent, index) => ({
-      ...side,
-      isRival: index >= 2,
-      values: [] as number[],
-    }));
+    const bare = yardstickTraffic === undefined ? {} : { traffic: yardstickTraffic };
+    const sides = [{ name: "ours", port: ours }, { name: "the yardstick", port: yardstick, ...bare }, ...rivals].map(
+      (side: Opponent, index) => ({ ...side, isRival: index >= 2, values: [] as number[] }),
+    );
     const turns = Math.max(1, Math.round(measureMs / TURN_MS));
     for (let pair = 0; pair < pairs; pair += 1) {
       const figures = new Map(sides.map((side) => [side, [] as number[]]));
@@ -184,11 +183,11 @@ export class Rig implements TestScope {
       }
       for (const [side, ofPair] of figures) if (ofPair.length > 0) side.values.push(mean(ofPair));
     }
-    const [own = [], bare = [], ...others] = sides.map(({ values }) => values);
+    const [own = [], bareValues = [], ...others] = sides.map(({ values }) => values);
     return {
       ours: median(own),
-      yardstick: median(bare),
-      ratio: median(own.map((value, pair) => value / (bare[pair] ?? NaN))),
+      yardstick: median(bareValues),
+      ratio: median(own.map((value, pair) => value / (bareValues[pair] ?? NaN))),
       rivals: others
         .map((values, index) => ({ name: rivals[index]?.name ?? "", value: median(values) }))
         .filter(({ value }) => !Number.isNaN(value)),
@@ -224,6 +223,8 @@ function mean(values: readonly number[]): number {
 export interface Ports {
   readonly ours: number;
   readonly yardstick: number;
+  /** What the yardstick is asked; without, the same as ours. */
+  readonly yardstickTraffic?: Traffic;
   readonly rivals?: readonly Opponent[];
 }
 

@@ -15,10 +15,10 @@ test("a script has each request as it is sent, whatever its bytes", () => {
   const [first, second] = scriptOf([readOf("/a"), appendTo("/b", 'x"\\\n\xe9')])
     .split("\n")
     .slice(1, 3);
-  assert.equal(first, '"GET /a HTTP/1.1\\013\\010Host: s\\013\\010Content-Length: 0\\013\\010\\013\\010",');
+  assert.equal(first, '"GET /a HTTP/1.1\\013\\010Host: localhost\\013\\010Content-Length: 0\\013\\010\\013\\010",');
   assert.equal(
     second,
-    '"POST /b HTTP/1.1\\013\\010Host: s\\013\\010Content-Type: text/plain\\013\\010Content-Length: 6\\013\\010\\013\\010x\\034\\092\\010\\195\\169"',
+    '"POST /b HTTP/1.1\\013\\010Host: localhost\\013\\010Content-Type: text/plain\\013\\010Content-Length: 6\\013\\010\\013\\010x\\034\\092\\010\\195\\169"',
   );
 });
 

@@ -26,9 +26,9 @@ describe("the help text", () => {
   });
 
   test("names each verb with what it does", () => {
-    assert.ok(lines.includes(`  ${"serve".padEnd(30)}serve it`));
-    assert.ok(lines.includes(`  ${"salute".padEnd(30)}salute it`));
-    assert.ok(lines.includes(`  ${"  --whom NAME".padEnd(30)}who is greeted`));
+    assert.ok(lines.includes(`  ${"serve".padEnd(33)}serve it`));
+    assert.ok(lines.includes(`  ${"salute".padEnd(33)}salute it`));
+    assert.ok(lines.includes(`  ${"  --whom NAME".padEnd(33)}who is greeted`));
     assert.ok(lines.includes("Commands (serve when none is named):"));
   });
 
@@ -36,9 +36,10 @@ describe("the help text", () => {
     test(`shows --${spec.flag} in two columns with its help, variable and default`, () => {
       const at = lines.findIndex((line) => new RegExp(`^  --(\\[no-\\])?${spec.flag}(?![\\w-])`).test(line));
       const first = lines[at] ?? "";
-      assert.equal(first.slice(32), spec.help);
-      assert.match(first.slice(0, 32), / $/, "the second column stands apart");
-      assert.equal(lines[at + 1], `${" ".repeat(32)}${spec.env}, default ${formatValue(spec, spec.default)}`);
+      assert.equal(first.slice(35), spec.help);
+      assert.match(first.slice(0, 35), / $/, "the second column stands apart");
+      const shown = spec.default === "" ? "" : `, default ${formatValue(spec, spec.default)}`;
+      assert.equal(lines[at + 1], `${" ".repeat(35)}${spec.env}${shown}`);
     });
     test(`shows --${spec.flag} under ${spec.group}`, () => {
       const at = lines.findIndex((line) => line.includes(spec.env));

@@ -8,11 +8,12 @@ import { join, resolve } from "node:path";
 import { describe, test } from "node:test";
 import type { TestContext } from "node:test";
 import { serve } from "../../src/cli/serve.js";
-import type { Output, StopSignal, Surroundings } from "../../src/cli/verb.js";
+import type { Output, StopSignal, Surroundings } from "../../src/cli/command/verb.js";
 import { defaultSettings } from "../../src/options.js";
 import type { Settings } from "../../src/options.js";
 import { StartError } from "../../src/server.js";
 import type { RunningServer, ServerOptions } from "../../src/server.js";
+import { AuthFile } from "../helpers/auth-file.js";
 import { startStreamdir } from "../helpers/process.js";
 import type { TestProcess } from "../helpers/process.js";
 import { tempDir } from "../helpers/temp-dir.js";
@@ -73,7 +74,7 @@ function serveFake({
       url: "http://127.0.0.1:4567/v1/stream/",
       port: 4567,
       listening: ["127.0.0.1:4567"],
-      reloadCertificate: () => Promise.resolve(true),
+      reload: () => Promise.resolve(true),
       close,
       closeNow() {},
     });
@@ -253,7 +254,7 @@ async function halfAppend(t: TestContext, url: URL): Promise<Socket> {
   t.after(() => socket.destroy());
   socket.on("error", () => {}); // the server ends it, one way or another
   socket.write(
-    `POST ${url.pathname}half HTTP/1.1\r\nHost: a\r\nContent-Type: text/plain\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n`,
+    `POST ${url.pathname}half HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n`,
   );
   const [answer] = await once(socket, "data");
   assert.match(String(answer), /^HTTP\/1\.1 100 /);
@@ -261,6 +262,28 @@ async function halfAppend(t: TestContext, url: URL): Promise<Socket> {
 }
 
 describe("the command, serving", () => {
+  test("reads the auth file again at SIGHUP, as often as it comes, and goes on", async (t) => {
+    const file = new AuthFile();
+    file.token("first", [{ streams: ["**"], allow: ["create"] }]);
+    file.write();
+    const command = startStreamdir(t, [tempDir(), "--port", "0", "--log-format", "json", "--auth", file.path]);
+    const { url } = JSON.parse(await command.stdoutLine(/"serving"/)) as { url: string }; // its own line
+    const token = file.token("second", [{ streams: ["**"], allow: ["create"] }]);
+    const create = (): Promise<Response> =>
+      fetch(`${url}a`, { method: "PUT", headers: { Authorization: `Bearer ${token}`, "Content-Type": "text/plain" } });
+    assert.equal((await create()).status, 401);
+    file.write();
+    command.kill("SIGHUP");
+    await command.stderrLine(/auth file was taken/);
+    assert.equal((await create()).status, 201);
+    file.spoil();
+    command.kill("SIGHUP");
+    assert.match(await command.stderrLine(/auth file is not taken/), /auth\.json:2/);
+    assert.equal((await create()).status, 200);
+    command.kill("SIGTERM");
+    assert.equal((await command.ended).status, 0);
+  });
+
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"] as const) {
     test(`is ready, serves, and ends with 0 at ${signal}`, async (t) => {
       const dir = tempDir();

@@ -18,7 +18,7 @@ function peakBytes(pid: number): number {
 async function sendByBytes(server: RealServer, name: string, contentType: string, text: string): Promise<number> {
   const { port, pathname } = new URL(`${server.url}${name}`);
   const connection = await RawConnection.open(Number(port));
-  connection.write(`POST ${pathname} HTTP/1.1\r\nHost: a\r\nContent-Type: ${contentType}\r\nTransfer-Encoding: chunked\r\n\r\n`);
+  connection.write(`POST ${pathname} HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${contentType}\r\nTransfer-Encoding: chunked\r\n\r\n`);
   const pieces = 64 * 1024;
   for (let from = 0; from < text.length; from += pieces) {
     const chunks = text.slice(from, from + pieces).replaceAll(/./gs, "1\r\n$&\r\n");

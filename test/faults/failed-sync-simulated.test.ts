@@ -40,7 +40,7 @@ async function createAndCrash(seed: number, code: FaultCode, length: number): Pr
   const outcome = await process.registry.create("a", command);
   // Whatever follows the failure has time to do harm, and somebody looks.
   await process.registry.find("a");
-  for (let turns = 0; turns < 200; turns += 1) await new Promise((resolve) => setImmediate(resolve));
+  await disk.scheduler.idle();
   disk.crash(seed % 2 === 0 ? "kill" : "power");
   const next = start(disk);
   await next.open();

@@ -43,7 +43,16 @@ export async function runCampaign({ from, requests, stopsEarly = false, failure,
   // The warnings are of a slow disk.
   const log: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: note };
   // Not what is durable is looked at here, and a long-poll is not to be waited for.
-  const server = await createServer({ dir: tempDir(), port: 0, fsync: "no", journalBytes: JOURNAL_BYTES, longPollTimeoutMs: 20, log });
+  const server = await createServer({
+    dir: tempDir(),
+    port: 0,
+    fsync: "no",
+    journalBytes: JOURNAL_BYTES,
+    longPollTimeoutMs: 20,
+    insecure: true,
+    corsOrigin: "*",
+    log,
+  });
   const failures: FailedSeed[] = [];
   let seed = from;
   let sent = 0;

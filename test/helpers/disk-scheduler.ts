@@ -1,5 +1,6 @@
 import type { Clock } from "../../src/ops/clock.js";
 import type { Random } from "./random.js";
+import { QUIET_TURNS } from "./watched-files.js";
 
 /** How long a call takes that the disk is slow with, in milliseconds. */
 const SLOW_MS = [100, 400, 1000, 2500, 10_000];
@@ -18,6 +19,8 @@ export class DiskScheduler {
   clock: Clock | null = null;
   #turn = 0;
   #waiting = 0;
+  /** Tasks taken in so far. */
+  #added = 0;
   #clears = 0;
   #scheduled = false;
 
@@ -35,6 +38,15 @@ export class DiskScheduler {
     });
   }
 
+  /** Waits until nothing waits, and nobody asks for more. Tasks that wait for the clock do not count. */
+  async idle(): Promise<void> {
+    for (let quiet = 0; quiet < QUIET_TURNS;) {
+      const before = this.#added;
+      await new Promise<void>((resolve) => setImmediate(resolve));
+      quiet = this.#waiting === 0 && this.#added === before ? quiet + 1 : 0;
+    }
+  }
+
   /** Forgets everything that waits. */
   clear(): void {
     this.#tasks.clear();
@@ -48,6 +60,7 @@ export class DiskScheduler {
     if (tasks === undefined) this.#tasks.set(due, [task]);
     else tasks.push(task);
     this.#waiting += 1;
+    this.#added += 1;
     this.#schedule();
   }
 

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import type { Log, LogFields } from "../../src/ops/log.js";
+import type { TestContext } from "node:test";
 import { FileStorage, type FileStorageOptions } from "../../src/storage/file/file-storage.js";
 import { FileStream, type SegmentRoll } from "../../src/storage/file/memory/file-stream.js";
 import { claimIdOf } from "../../src/storage/file/format/layout.js";
@@ -74,6 +75,13 @@ export function makeEngine(options: Partial<FileStorageOptions> & { files?: Watc
 /** An open engine. */
 export function openEngine(options: Parameters<typeof makeEngine>[0] = {}): Promise<Engine> {
   return makeEngine(options).open();
+}
+
+/** An open engine that is closed when the test is over. */
+export async function openFor(t: TestContext, options: Parameters<typeof makeEngine>[0] = {}): Promise<Engine> {
+  const engine = await openEngine(options);
+  t.after(() => engine.storage.close());
+  return engine;
 }
 
 /** Ends an engine as kill -9 does; returns a copy of what it leaves on disk. */
@@ -243,4 +251,13 @@ export async function readAll(storage: Storage, stream: StoredStream, from = str
     at += piece.length;
   }
   return Buffer.concat(pieces);
+}
+
+/** Checks that the stream of this name has these bytes and no others; returns it. */
+export async function assertBytes({ storage }: Engine, name: string, expected: Buffer): Promise<StoredStream> {
+  const stream = await loaded(storage, name);
+  assert.equal(stream.state.tail, expected.length);
+  for (const maxBytes of [1009, 100_000])
+    assert.ok((await readAll(storage, stream, 0, maxBytes)).equals(expected), `${name} reads as written`);
+  return stream;
 }

@@ -1,6 +1,12 @@
+import { Access } from "../../src/http/access/access.js";
+import { SitePolicy } from "../../src/http/access/site-policy.js";
+import { CorsPolicy } from "../../src/http/encoding/cors.js";
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { RequestRates } from "../../src/http/access/request-rates.js";
+import { Clients } from "../../src/http/bounds/clients.js";
+import { LiveReaders } from "../../src/http/bounds/live-readers.js";
 import type { Context } from "../../src/http/context/context.js";
 import { Exchange } from "../../src/http/exchange/exchange.js";
 import { ReadBuffers } from "../../src/http/answer/read-buffers.js";
@@ -117,6 +123,11 @@ export class ExchangeServer {
   }
 }
 
+/** Lets everybody in. */
+function openSite(): SitePolicy {
+  return new SitePolicy({ cors: new CorsPolicy("*"), allowHost: "", checksHosts: false });
+}
+
 /** Starts an exchange server for a test. */
 export async function startExchanges(
   scope: TestScope,
@@ -142,6 +153,17 @@ export async function startExchanges(
     random: () => 0,
     readBuffers: new ReadBuffers(all.chunkBytes, clock),
     readFreshness: new ReadFreshness(all.readMaxAgeMs),
+    clients: new Clients(""),
+    liveReaders: new LiveReaders(all),
+    access: new Access({
+      authority: null,
+      site: openSite(),
+      rates: new RequestRates("off", clock),
+      clock,
+      prefix: all.prefix,
+      certificateNameOf: () => null,
+    }),
+    authority: null,
   };
   const server = createServer({ requireHostHeader: false });
   const exchanges = new ExchangeServer(server, context, engine, lines);

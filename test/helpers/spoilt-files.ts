@@ -15,3 +15,17 @@ export function flipBit(path: string, offset: number): void {
   bytes.writeUInt8(bytes.readUInt8(offset) ^ 4, offset);
   writeFileSync(path, bytes);
 }
+
+/** Turns every bit of a file's byte at `offset` around. */
+export function turnByte(path: string, offset: number): void {
+  const bytes = readFileSync(path);
+  bytes[offset] = (bytes[offset] ?? 0) ^ 0xff;
+  writeFileSync(path, bytes);
+}
+
+/** Writes nonsense over the middle of a file: more than one byte is wrong. */
+export function spoil(path: string): void {
+  const bytes = readFileSync(path);
+  bytes.fill("?", 60, 110);
+  writeFileSync(path, bytes);
+}

@@ -1,20 +1,30 @@
 import assert from "node:assert/strict";
 import { type TestContext } from "node:test";
 import { parseOffset, type ParsedOffset } from "../../src/protocol/offset.js";
-import type { ProducerStamp, StreamConfig } from "../../src/storage/storage.js";
+import type { ProducerStamp, StoredStream, StreamConfig } from "../../src/storage/storage.js";
 import type { AppendCommand } from "../../src/stream/rules/command.js";
 import type { TtlMode } from "../../src/stream/rules/expiry.js";
 import { LoadedProducers } from "../../src/stream/loaded/loaded-producers.js";
 import type { AppendOutcome } from "../../src/stream/rules/outcome.js";
 import { KEEP_ALL } from "../../src/stream/loaded/retention.js";
 import { Stream } from "../../src/stream/loaded/stream.js";
-import { append, created, loaded, openEngine, reopen, settled, type Engine } from "./engine.js";
+import { append, created, loaded, openEngine, openFor, reopen, settled, type Engine } from "./engine.js";
 import { placeOf } from "./tokens.js";
 
 /** A stream, and the engine that it is in. */
 export interface TestStream {
   readonly engine: Engine;
   readonly stream: Stream;
+}
+
+/** The stream that an engine has stored, as the registry loads it. */
+export function streamIn(
+  { storage, clock }: Pick<Engine, "storage" | "clock">,
+  stored: StoredStream,
+  ttlMode: TtlMode = "sliding",
+): Stream {
+  const producers = new LoadedProducers<Stream>();
+  return new Stream({ storage, clock, ttlMode, retention: KEEP_ALL, producers, hasRoomForProducer: () => true }, stored, null);
 }
 
 /** A stream that is durable, in an engine of its own. */
@@ -24,24 +34,9 @@ export async function streamOf(
   initial: Buffer | string = "",
   ttlMode: TtlMode = "sliding",
 ): Promise<TestStream> {
-  const engine = await openEngine();
-  t.after(() => engine.storage.close());
+  const engine = await openFor(t);
   const stored = await created(engine.storage, "s", initial, { contentType: "text/plain", createdAtMs: engine.clock.nowMs(), ...config });
-  return {
-    engine,
-    stream: new Stream(
-      {
-        storage: engine.storage,
-        clock: engine.clock,
-        ttlMode,
-        retention: KEEP_ALL,
-        producers: new LoadedProducers<Stream>(),
-        hasRoomForProducer: () => true,
-      },
-      stored,
-      null,
-    ),
-  };
+  return { engine, stream: streamIn(engine, stored, ttlMode) };
 }
 
 /** A stream with these appends, each a segment of its own, of which memory has nothing; `trim` drops what is before a place. */
@@ -54,22 +49,14 @@ export async function streamOnDisk(
   for (const payload of appends) await append(first.storage, written, payload);
   const engine = await reopen(first);
   t.after(() => engine.storage.close());
-  const { storage, clock, files } = engine;
+  const { storage, files } = engine;
   const stored = await loaded(storage, "s");
   const trim = async (before: number): Promise<void> => {
     storage.trim(stored, before);
     await settled(storage, stored);
     await files.idle();
   };
-  return {
-    engine,
-    trim,
-    stream: new Stream(
-      { storage, clock, ttlMode: "sliding", retention: KEEP_ALL, producers: new LoadedProducers(), hasRoomForProducer: () => true },
-      stored,
-      null,
-    ),
-  };
+  return { engine, trim, stream: streamIn(engine, stored) };
 }
 
 /** A stream of messages. */

@@ -84,7 +84,7 @@ export class TestServer {
   }
 }
 
-/** Starts a server for a test. */
+/** Starts a server for a test, which asks nobody for a name or an origin; test/http/access has those that do. */
 export async function startServer(
   scope: TestScope,
   options: Partial<ServerOptions> = {},
@@ -95,7 +95,10 @@ export async function startServer(
   const faults: string[] = [];
   const note = (message: string, fields?: object): void => void faults.push(`${message} ${JSON.stringify(fields)}`);
   const log = { debug() {}, info() {}, warn: note, error: note };
-  const server = await startWithin({ port: 0, clock, log, ...transport.options(), ...options, dir }, { ...REQUEST_LIMITS, ...limits });
+  const server = await startWithin(
+    { port: 0, insecure: true, corsOrigin: "*", clock, log, ...transport.options(), ...options, dir },
+    { ...REQUEST_LIMITS, ...limits },
+  );
   const testServer = new TestServer(server, clock, dir, faults);
   scope.after(() => testServer.stop());
   return testServer;

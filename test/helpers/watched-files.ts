@@ -13,6 +13,15 @@ export interface Operation {
 /** Looks at an operation before it happens: an error fails it, a promise makes it wait. */
 export type Gate = (operation: Operation) => Error | Promise<void> | undefined;
 
+/** The path of a journal file, and that of a segment. */
+export const JOURNAL = /\.journal$/;
+export const SEGMENT = /\.seg$/;
+
+/** Fails operations of these kinds on paths that match. */
+export function failing(code: string, kinds: readonly string[], path: RegExp): Gate {
+  return (operation) => (kinds.includes(operation.kind) && path.test(operation.path) ? diskError(code) : undefined);
+}
+
 /** What the system's error of this name has: its code, and its number where there is one. */
 export function errorOf(code: string): { readonly code: string; readonly errno?: number } {
   const number = new Map(Object.entries(system.errno)).get(code);
@@ -31,7 +40,7 @@ export function diskError(code: string): Error {
 const SHARD = /[\\/]streams[\\/][0-9a-f]{2}$/;
 
 /** Rounds of the event loop without a file operation after which storage is taken to be idle. */
-const QUIET_TURNS = 8;
+export const QUIET_TURNS = 8;
 
 /** A file system that tells what was done to it, and where a test can fail, hold up or stop everything. */
 export class WatchedFiles implements Files {

@@ -13,7 +13,7 @@ const TIMEOUT_MS = 12_345;
 const WAIT = requestBytes("GET", "a?live=long-poll&offset=now");
 const POST = requestBytes("POST", "a", { headers: TEXT, body: "more" });
 const CHUNKED =
-  "POST /v1/stream/a HTTP/1.1\r\nHost: a\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nmore\r\n0\r\n\r\n";
+  "POST /v1/stream/a HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nmore\r\n0\r\n\r\n";
 
 /** The statuses of the next answers, and then nothing but the end. */
 async function statuses(connection: RawConnection, count: number): Promise<number[]> {

@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { describe, test, type TestContext } from "node:test";
+import { Clients } from "../../src/http/bounds/clients.js";
+import { ConnectionsByClient } from "../../src/http/bounds/connections-by-client.js";
 import { connectionLimitFor } from "../../src/http/bounds/connection-limit.js";
 import type { DirectConnection } from "../../src/http/node/direct-connection.js";
 import type { Dispatcher } from "../../src/http/dispatch.js";
@@ -31,6 +33,7 @@ async function connectionHandledBy(
     clock,
     log: createLog({ level: "silent", format: "text", clock, write: () => undefined }),
     connectionLimit: connectionLimitFor(Infinity),
+    connectionsByClient: new ConnectionsByClient(Infinity, new Clients("")),
   });
   const addresses = [{ kind: "tcp", host: "127.0.0.1", port: 0 }] as const;
   const [listener] = await server.listen({ addresses, unixMode: 0o600, onlyLoopback: true, tls: null });

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { AcceptedSockets } from "../helpers/accepted-sockets.js";
 import { requestBytes, startServer } from "../helpers/test-server.js";
+import { until } from "../helpers/until.js";
 
 const TEXT = { "Content-Type": "text/plain" };
 const TIMEOUT_MS = 12_345;
@@ -65,6 +67,7 @@ describe("requests pipelined on one connection", () => {
 
   test("are refused when too many wait, and read no faster than they are answered", async (context) => {
     const server = await startServer(context, { longPollTimeoutMs: TIMEOUT_MS });
+    const accepted = new AcceptedSockets(context);
     await server.send("PUT", "a");
     const connection = await server.connect();
     connection.write(WAIT);
@@ -76,8 +79,12 @@ describe("requests pipelined on one connection", () => {
     );
     // More than the system would buffer between the two.
     connection.write(requestBytes("GET", "a").toString().repeat(400_000));
-    for (let round = 0; round < 20; round += 1) await server.send("HEAD", "a");
-    assert.ok(connection.socket.writableLength > 0, "the client could send all of it");
+    const { socket } = connection;
+    const itsEnd = accepted.otherEndOf(socket);
+    await until(() => itsEnd.isPaused() || socket.writableLength === 0);
+    await server.send("HEAD", "a");
+    assert.ok(itsEnd.isPaused(), "the server reads on");
+    assert.ok(socket.writableLength > 0, "the client could send all of it");
     server.clock.advance(TIMEOUT_MS);
     assert.equal((await connection.answer()).status, 204);
     for (let at = 0; at < MAX_WAITING; at += 1) assert.equal((await connection.answer()).status, 200);

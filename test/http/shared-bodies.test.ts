@@ -8,10 +8,12 @@ import type { Context } from "../../src/http/context/context.js";
 import { Exchange } from "../../src/http/exchange/exchange.js";
 import { readHeaders } from "../../src/http/request/request-headers.js";
 import type { Body } from "../../src/stream/rules/command.js";
+import { AcceptedSockets } from "../helpers/accepted-sockets.js";
 import { httpParts, type HttpParts, type HttpPartsOptions } from "../helpers/http-parts.js";
 import { RawConnection } from "../helpers/raw-connection.js";
-import { startServer } from "../helpers/test-server.js";
+import { requestBytes, startServer } from "../helpers/test-server.js";
 import { placeOf } from "../helpers/tokens.js";
+import { until } from "../helpers/until.js";
 
 const BYTES = { "Content-Type": "application/octet-stream" };
 const MIB = 1024 * 1024;
@@ -76,8 +78,8 @@ class BodyServer {
   }
 
   /** Resolves when the bodies in memory are so many bytes. */
-  async holds(bytes: number): Promise<void> {
-    while (this.parts.bodyMemory.bytes !== bytes) await new Promise((resolve) => setImmediate(resolve));
+  holds(bytes: number): Promise<void> {
+    return until(() => this.parts.bodyMemory.bytes === bytes);
   }
 }
 
@@ -162,7 +164,7 @@ describe("memory for request bodies, over HTTP", () => {
     assert.deepEqual([ended.status, codeOf(ended)], [503, "overloaded"]);
     await server.holds(750 * KIB - 3);
     for (const connection of greedy) server.send(connection, 250 * KIB, 1);
-    while (server.taken.length < 4) await new Promise((resolve) => setImmediate(resolve));
+    await until(() => server.taken.length >= 4);
     assert.equal(server.parts.bodyMemory.bytes, 0);
   });
 
@@ -180,28 +182,28 @@ describe("memory for request bodies, over HTTP", () => {
 
 test("sixteen request bodies that do not end leave others alone", async (context) => {
   const server = await startServer(context);
+  const accepted = new AcceptedSockets(context);
   await server.send("PUT", "a", { headers: BYTES });
-  const body = Buffer.alloc(16 * MIB - 1);
-  const begin = (): Promise<RawConnection> =>
-    server.begin("POST", "a", { headers: { ...BYTES, "Content-Length": String(16 * MIB) }, body });
+  const parts = { headers: { ...BYTES, "Content-Length": String(16 * MIB) }, body: Buffer.alloc(16 * MIB - 1) };
+  const begin = (): Promise<RawConnection> => server.begin("POST", "a", parts);
   // There is room for sixteen; the others are refused.
   const unfinished = await Promise.all(Array.from({ length: 20 }, begin));
-  const statuses: number[] = [];
+  const statuses = new Map<RawConnection, number>();
   for (const connection of unfinished) {
     connection.answer().then(
-      ({ status }) => statuses.push(status),
+      ({ status }) => statuses.set(connection, status),
       () => undefined,
     );
   }
-  const areSent = (): boolean => unfinished.every(({ socket }) => socket.writableLength === 0);
-  while (statuses.length < 4 || !areSent()) await server.send("HEAD", "a");
-  // What the system has taken the server reads in these turns.
-  for (let round = 0; round < 100; round += 1) await server.send("HEAD", "a");
-  assert.deepEqual(statuses, [503, 503, 503, 503]);
+  await until(() => statuses.size >= 4);
+  const sentBytes = requestBytes("POST", "a", parts).length;
+  const isRead = ({ socket }: RawConnection): boolean => accepted.otherEndOf(socket).bytesRead === sentBytes;
+  await until(() => unfinished.every((connection) => statuses.has(connection) || isRead(connection)));
+  assert.deepEqual([...statuses.values()], [503, 503, 503, 503]);
   assert.equal((await server.send("POST", "a", { headers: BYTES, body: Buffer.alloc(100) })).status, 204);
   assert.equal((await server.send("POST", "a", { headers: BYTES, body: Buffer.alloc(MIB), from: "127.0.0.2" })).status, 204);
-  while (statuses.length < 5) await server.send("HEAD", "a");
-  assert.equal(statuses[4], 503);
+  await until(() => statuses.size >= 5);
+  assert.equal([...statuses.values()][4], 503);
   const tail = (await server.send("HEAD", "a")).headers["stream-next-offset"];
   assert.equal(placeOf(tail), `0_${MIB + 100}`);
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { ask } from "../helpers/real-server.js";
-import { lacksCaddy, startCaddy } from "./caddy.js";
+import { lacksCaddy, startCaddy, startCaddyProcess } from "./caddy.js";
 import { Crowd } from "./crowd.js";
 import { Origin } from "./origin.js";
 import { proxyPromises } from "./promises.js";
@@ -19,6 +19,16 @@ describe("behind Caddy as docs/Caddyfile has it", { skip: lacksCaddy, timeout: 1
     assert.equal(origin.reads, 3);
     const appended = await ask(`${origin.url}s`, "POST", { headers: TEXT, body: "two" });
     assert.equal((await ask(`${url}s`, "HEAD")).headers["stream-next-offset"], appended.headers["stream-next-offset"]);
+  });
+
+  test("a ticket is in no log", async (context) => {
+    const origin = await Origin.start(context);
+    await origin.stop();
+    const { url, process } = await startCaddyProcess(context, origin.port);
+    const headers = { Referer: `${url}s?ticket=v1.secret` };
+    assert.equal((await ask(`${url}s?offset=-1&ticket=v1.secret`, "GET", { headers })).status, 502);
+    assert.match(await process.stderrLine(/connection refused/), /"uri":"\/v1\/stream\/s\?offset=-1&ticket=REDACTED"/);
+    assert.ok(!process.stderrText().includes("v1.secret"));
   });
 
   test("a thousand long-poll readers get every byte and the close", async (context) => {

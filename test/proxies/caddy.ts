@@ -1,8 +1,9 @@
-import { writeFileSync } from "node:fs";
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { unless } from "../helpers/machine.js";
-import type { TestScope } from "../helpers/process.js";
+import type { TestProcess, TestScope } from "../helpers/process.js";
 import { tempDir } from "../helpers/temp-dir.js";
 import { freePort } from "./origin.js";
 import { startProxy } from "./proxy-process.js";
@@ -14,17 +15,27 @@ export const lacksCaddy = unless(["caddy", "version"], "run Caddy (the package c
 
 /** Starts Caddy with docs/Caddyfile in front of a streamdir on this machine; gives what a stream's name is appended to. */
 export async function startCaddy(scope: TestScope, originPort: number): Promise<string> {
+  return (await startCaddyProcess(scope, originPort)).url;
+}
+
+/** {@link startCaddy}, with the process, which says on standard error what it logs. */
+export async function startCaddyProcess(
+  scope: TestScope,
+  originPort: number,
+): Promise<{ readonly url: string; readonly process: TestProcess }> {
   const [port, dir] = [await freePort(), tempDir()];
   const site = `http://127.0.0.1:${port}`;
   const config = join(dir, "Caddyfile");
   // It would listen on all addresses, and on a port of its own to be administered.
-  writeFileSync(config, `{\n\tadmin off\n\tdefault_bind 127.0.0.1\n}\nimport ${DOCUMENTED}\n`);
+  const documented = readFileSync(DOCUMENTED, "utf8");
+  assert.match(documented, /^\{$/m, "docs/Caddyfile has a block of global options");
+  writeFileSync(config, documented.replace(/^\{$/m, "{\n\tadmin off\n\tdefault_bind 127.0.0.1"));
   const env = { STREAMDIR_SITE: site, STREAMDIR_UPSTREAM: `127.0.0.1:${originPort}`, HOME: dir, XDG_DATA_HOME: dir, XDG_CONFIG_HOME: dir };
-  await startProxy(scope, {
+  const process = await startProxy(scope, {
     command: "caddy",
     args: ["run", "--config", config, "--adapter", "caddyfile"],
     env,
     ready: /serving initial configuration/,
   });
-  return `${site}/v1/stream/`;
+  return { url: `${site}/v1/stream/`, process };
 }

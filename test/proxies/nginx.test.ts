@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { describe, test } from "node:test";
 import { ask, RealServer } from "../helpers/real-server.js";
 import { EventFollower } from "./follow.js";
@@ -80,6 +82,26 @@ describe("behind nginx as docs/nginx.conf has it", { skip: lacksNginx, timeout: 
     }
     assert.equal(origin.reads, 2);
     assert.match(String((await ask(`${url}s?offset=-1`, "GET")).headers["cache-control"]), /^public,/);
+  });
+
+  test("a ticket is in no log, and in no cache", async (context) => {
+    const origin = await Origin.start(context);
+    const nginx = await Nginx.start(context, origin.port);
+    await ask(`${origin.url}s`, "PUT", { headers: TEXT, body: "one" });
+    const queries = ["offset=-1", "offset=-1&ticket=v1.secret", "ticket=v1.secret&offset=-1"];
+    const headers = { Referer: "http://page.example/?ticket=v1.secret" };
+    for (const query of [...queries, ...queries]) assert.equal((await ask(`${nginx.url}s?${query}`, "GET", { headers })).body, "one");
+    assert.equal(origin.reads, 1 + 2 * 2);
+    await origin.stop();
+    assert.equal((await ask(`${nginx.url}s?offset=-1&ticket=v1.secret`, "GET", { headers })).status, 502);
+    assert.match(nginx.accessLog(), /"GET \/v1\/stream\/s HTTP\/1.1" 502 /);
+    const files = readdirSync(nginx.dir, { recursive: true, encoding: "utf8" }).map((name) => join(nginx.dir, name));
+    const texts = files.filter((file) => statSync(file).isFile()).map((file) => readFileSync(file, "latin1"));
+    assert.ok(
+      texts.some((text) => text.includes("KEY: /v1/stream/s?offset=-1\n")),
+      "what has no ticket is in the cache",
+    );
+    for (const text of [...texts, nginx.process.stderrText()]) assert.ok(!text.includes("v1.secret"), text);
   });
 
   test("each origin of pages has answers of its own", async (context) => {

@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { unless } from "../helpers/machine.js";
-import type { TestScope } from "../helpers/process.js";
+import type { TestProcess, TestScope } from "../helpers/process.js";
 import { ask } from "../helpers/real-server.js";
 import { tempDir } from "../helpers/temp-dir.js";
 import { freePort } from "./origin.js";
@@ -13,6 +13,8 @@ const DOCUMENTED = fileURLToPath(new URL("../../docs/nginx.conf", import.meta.ur
 
 /** Why a test with nginx is left out, if it is. */
 export const lacksNginx = unless(["nginx", "-v"], "run nginx (the package nginx)");
+
+const [ACCESS_LOG, ERROR_LOG] = ["access.log", "error.log"];
 
 /** What stands in nginx's http block. `dir` is a directory for files of its own. */
 export type HttpBlock = (places: { readonly port: number; readonly originPort: number; readonly dir: string }) => string;
@@ -25,6 +27,7 @@ export const documentedBlock: HttpBlock = ({ port, originPort, dir }) => {
     ["listen 80;", `listen 127.0.0.1:${port};`],
     ["/var/cache/streamdir ", `${join(dir, "history")} `],
     ["/var/cache/streamdir-live ", `${join(dir, "live")} `],
+    ["/var/log/nginx/streamdir.log ", `${join(dir, ACCESS_LOG)} `],
   ] as const;
   for (const [documented, here] of places) {
     assert.equal(text.split(documented).length, 2, `docs/nginx.conf says once: ${documented}`);
@@ -36,10 +39,15 @@ export const documentedBlock: HttpBlock = ({ port, originPort, dir }) => {
 /** nginx as Debian has it, in front of a streamdir on this machine. */
 export class Nginx {
   readonly port: number;
+  /** Where all of its files are. */
+  readonly dir: string;
+  readonly process: TestProcess;
   readonly #statusPort: number;
 
-  private constructor(port: number, statusPort: number) {
+  private constructor(port: number, dir: string, statusPort: number, process: TestProcess) {
+    this.process = process;
     this.port = port;
+    this.dir = dir;
     this.#statusPort = statusPort;
   }
 
@@ -50,13 +58,22 @@ export class Nginx {
     mkdirSync(join(dir, "temp"));
     writeFileSync(join(dir, "site.conf"), block({ port, originPort, dir }));
     writeFileSync(main, mainFile(dir, statusPort));
-    await startProxy(scope, { command: "nginx", args: ["-e", "stderr", "-p", dir, "-c", main], ready: /start worker process \d/ });
-    return new Nginx(port, statusPort);
+    const process = await startProxy(scope, {
+      command: "nginx",
+      args: ["-e", "stderr", "-p", dir, "-c", main],
+      ready: /start worker process \d/,
+    });
+    return new Nginx(port, dir, statusPort, process);
   }
 
   /** What a stream's name is appended to. */
   get url(): string {
     return `http://127.0.0.1:${this.port}/v1/stream/`;
+  }
+
+  /** What the access log says. */
+  accessLog(): string {
+    return readFileSync(join(this.dir, ACCESS_LOG), "utf8");
   }
 
   /** Resolves when `count` requests wait for their answers. */
@@ -81,6 +98,7 @@ function mainFile(dir: string, statusPort: number): string {
     "worker_processes 2;",
     "worker_rlimit_nofile 8192;",
     "error_log stderr notice;",
+    `error_log ${join(dir, ERROR_LOG)} info;`,
     "events { worker_connections 4096; }",
     "http {",
     "  access_log off;",

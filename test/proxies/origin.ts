@@ -11,8 +11,12 @@ export class Origin {
   /** Methods and targets, in the order in which they came. */
   readonly requests: string[];
 
-  private constructor(port: number, requests: string[]) {
+  /** Ends it before the test is over. */
+  readonly stop: () => Promise<void>;
+
+  private constructor(port: number, requests: string[], stop: () => Promise<void>) {
     this.port = port;
+    this.stop = stop;
     this.requests = requests;
   }
 
@@ -25,12 +29,13 @@ export class Origin {
       handler(req, res);
     });
     await once(server.listen(0, "127.0.0.1"), "listening");
-    scope.after(async () => {
+    const stop = async (): Promise<void> => {
       server.close();
       await handler.close();
       server.closeAllConnections();
-    });
-    return new Origin((server.address() as AddressInfo).port, requests); // it listens on a port
+    };
+    scope.after(stop);
+    return new Origin((server.address() as AddressInfo).port, requests, stop); // it listens on a port
   }
 
   /** What a stream's name is appended to, past every proxy. */

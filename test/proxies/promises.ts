@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { Agent } from "node:http";
 import { test } from "node:test";
 import type { TestScope } from "../helpers/process.js";
 import { ask, RealServer } from "../helpers/real-server.js";
@@ -12,7 +13,7 @@ export type StartBefore = (scope: TestScope, originPort: number) => Promise<stri
 /** What a client of the real server may count on behind every proxy that is documented. */
 export function proxyPromises(startBefore: StartBefore): void {
   const start = async (scope: TestScope, args: readonly string[] = []): Promise<string> => {
-    const server = new RealServer(scope, args);
+    const server = new RealServer(scope, ["--trust-proxy", "127.0.0.1", ...args]);
     await server.start();
     return startBefore(scope, Number(new URL(server.url).port));
   };
@@ -56,6 +57,22 @@ export function proxyPromises(startBefore: StartBefore): void {
     const largest = Buffer.alloc(16 * 1024 * 1024, "x");
     assert.equal((await ask(`${url}s`, "PUT", { headers: TEXT, body: largest })).status, 201);
     assert.equal((await ask(`${url}s`, "GET")).body.length, largest.length);
+  });
+
+  test("each client is counted by itself, and can't say who it is", async (context) => {
+    const url = await start(context, ["--rate-limit", "1"]);
+    // Of 127.0.0.0/8 the server trusts only the proxy's own address.
+    const from = (localAddress: string): { agent: Agent } => ({ agent: new Agent({ localAddress }) });
+    const forged = { "X-Forwarded-For": "127.0.0.77", "X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "gopher" };
+    const created = await ask(`${url}s`, "PUT", { headers: { ...TEXT, ...forged }, ...from("127.0.0.5") });
+    assert.deepEqual([created.status, created.headers["location"]], [201, `${url}s`]);
+    const statuses = new Set<number>();
+    for (let count = 0; count < 20; count += 1) {
+      const headers = { "X-Forwarded-For": `127.0.1.${count}` };
+      statuses.add((await ask(`${url}s`, "HEAD", { headers, ...from("127.0.0.5") })).status);
+    }
+    assert.ok(statuses.has(429), "one client has one bucket, whatever it says");
+    assert.equal((await ask(`${url}s`, "HEAD", from("127.0.0.6"))).status, 200);
   });
 
   test("names come through as they are, and an answer says where the client finds its stream", async (context) => {

@@ -32,6 +32,8 @@ const SLOW = [
   "readme.test.ts",
   "storage/file/directory/lock-races.test.ts",
   "storage/file/directory/lock.test.ts",
+  "storage/file/offline/repair-crashed.test.ts",
+  "storage/file/offline/repair-forks.test.ts",
   "storage/file/offline/repair.test.ts",
   "tidy.test.ts",
 ];

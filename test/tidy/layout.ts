@@ -8,10 +8,26 @@ export const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
   "src/http/http2/stream-answer.ts": "test/http/http2-requests.test.ts has requests by what clients see of their answers",
   "src/http/http2/stream-line.ts": "test/http/http2-requests.test.ts, and sessions.test.ts has how lines end",
   "src/http/http2/stream-request.ts": "test/http/http2-requests.test.ts has requests by what clients see of their answers",
+  "src/options/faults.ts": "test/options.test.ts checks values of each kind",
+  "src/options/spec.ts": "test/options.test.ts writes values of each kind",
+  "src/options/access.ts": "rows of the table: test/options.test.ts",
+  "src/options/behaviour.ts": "rows of the table: test/options.test.ts",
+  "src/options/limits.ts": "rows of the table: test/options.test.ts",
+  "src/options/log.ts": "rows of the table: test/options.test.ts",
+  "src/options/network.ts": "rows of the table: test/options.test.ts",
+  "src/options/storage.ts": "rows of the table: test/options.test.ts",
+  "src/options/tls.ts": "rows of the table: test/options.test.ts",
+  "src/server/context-of.ts": "test/http/access has each setting that it looks at",
   "src/storage/file/disk/file-errors.ts": "test/storage/file/disk/files.test.ts has the errors of real calls",
-  "src/storage/file/segments/index-writer.ts": "test/storage/file/segments/segment-writer.test.ts has it write beside the segments",
+  "src/storage/file/segments/index-writer.ts": "test/storage/file/segments/segment-writer-persist.test.ts has it write beside the segments",
   "src/storage/file/segments/stream-files.ts": "test/helpers/file-rooms.ts makes them for every test of a room",
   "src/storage/storage.ts": "the interface: test/contract/ is its test, for every engine",
+};
+
+/** Tests in a folder of src that are of no file of it, and of what. Those of test/http are of what is told over HTTP. */
+export const TESTS_OF_NO_SOURCE: Readonly<Record<string, string>> = {
+  "test/cli/bin.test.ts": "bin/streamdir.js",
+  "test/http/http2/event-sources.test.ts": "what a browser does with one connection",
 };
 
 const TOP_LEVEL = /^(package(-lock)?\.json|tsconfig(\.\w+)?\.json|src|test|bin|data|docs|LICENSE|README\.md|CHANGELOG\.md|\..+)$/;
@@ -43,6 +59,30 @@ export const LAYOUT_CHECKS: readonly Check[] = [
       "test/http/body.test.ts": "",
       "src/types.ts": 'import type { B } from "./b.js";\nexport interface A {}\nexport type { C } from "./c.js";\n',
       "src/index.ts": 'export { a } from "./http/body.js";\n',
+    },
+  },
+  {
+    title: "a test in a folder of src is of a file there, or of a theme of one: a.test.ts, a-theme.test.ts",
+    find: strayTests,
+    planted: {
+      "src/storage/journal.ts": "",
+      "src/http/body.ts": "",
+      "test/storage/rotation.test.ts": "",
+      "test/storage/journalled.test.ts": "",
+      "test/http/context/raw.test.ts": "",
+      "src/http/context/guard.ts": "",
+    },
+    found: ["test/storage/rotation.test.ts:1", "test/storage/journalled.test.ts:1", "test/http/context/raw.test.ts:1"],
+    fine: {
+      "src/storage/journal.ts": "",
+      "src/storage/open-files.ts": "",
+      "test/storage/journal.test.ts": "",
+      "test/storage/journal-full-disk.test.ts": "",
+      "test/storage/open-files-limit.test.ts": "",
+      "src/http/body.ts": "",
+      "test/http/timeouts.test.ts": "",
+      "test/faults/histories.test.ts": "",
+      "test/readme.test.ts": "",
     },
   },
   {
@@ -95,6 +135,22 @@ function untested(tree: Tree): Offence[] {
       ? []
       : [{ at: `${file.path}:1`, says: `has no test; write ${test}, or name the test that it has in TESTED_ELSEWHERE` }];
   });
+}
+
+function strayTests(tree: Tree): Offence[] {
+  const named = sources(tree).map(({ path }) => path.replace(/^src\//, "test/").replace(/\.ts$/, ""));
+  const rooms = new Set(named.map(folderOf).filter((folder) => folder !== "test" && folder !== "test/http"));
+  return tree
+    .filter(({ path }) => path.endsWith(".test.ts") && rooms.has(folderOf(path)) && !(path in TESTS_OF_NO_SOURCE))
+    .filter(({ path }) => !named.some((name) => path === `${name}.test.ts` || path.startsWith(`${name}-`)))
+    .map(({ path }) => ({
+      at: `${path}:1`,
+      says: "is of no file of src; begin its name with that of the file whose theme it has, or list it in TESTS_OF_NO_SOURCE",
+    }));
+}
+
+function folderOf(path: string): string {
+  return path.slice(0, path.lastIndexOf("/"));
 }
 
 function uncounted(tree: Tree): Offence[] {

@@ -5,7 +5,9 @@ import type { Check, Offence, Tree } from "./tree.js";
 const DEPENDENCIES: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   "package.json": { dependencies: [], devDependencies: ["@types/node", "c8", "tsx", "typescript"] },
   "test/bench/package.json": { devDependencies: ["@durable-streams/server"] },
-  "test/conformance/package.json": { devDependencies: ["@durable-streams/client", "@durable-streams/server-conformance-tests", "vitest"] },
+  "test/conformance/package.json": {
+    devDependencies: ["@durable-streams/client", "@durable-streams/server-conformance-tests", "undici", "vitest"],
+  },
   "test/packages/package.json": {
     devDependencies: [
       "@durable-streams/aisdk-transport",
@@ -63,7 +65,7 @@ export const PACKAGE_CHECKS: readonly Check[] = [
     fine: {
       "package.json": '{ "dependencies": {}, "devDependencies": { "typescript": "1", "tsx": "1", "c8": "1", "@types/node": "1" } }\n',
       "test/conformance/package.json":
-        '{ "private": true, "devDependencies": { "vitest": "4", "@durable-streams/client": "0", "@durable-streams/server-conformance-tests": "0" } }\n',
+        '{ "private": true, "devDependencies": { "vitest": "4", "@durable-streams/client": "0", "@durable-streams/server-conformance-tests": "0", "undici": "0" } }\n',
     },
   },
   {

@@ -3,7 +3,7 @@ import { lastLineOf, lineOf, nodesIn, syntaxOf } from "./syntax.js";
 import { sources, type Check, type Offence, type Tree, type TreeFile } from "./tree.js";
 
 const MAX_COLUMNS = { src: 120, test: 140 };
-const MAX_FILE_LINES = 400;
+const MAX_FILE_LINES = { src: 400, test: 500 };
 const MAX_FUNCTION_LINES = 70;
 /** From this length on a literal excuses its line. */
 const MIN_LONG_LITERAL = 100;
@@ -25,11 +25,18 @@ export const SIZE_CHECKS: readonly Check[] = [
     },
   },
   {
-    title: `no file of src is longer than ${MAX_FILE_LINES} lines`,
+    title: `no file of src is longer than ${MAX_FILE_LINES.src} lines`,
     find: longFiles,
-    planted: { "src/long.ts": "// line\n".repeat(MAX_FILE_LINES + 1) },
+    planted: { "src/long.ts": "// line\n".repeat(MAX_FILE_LINES.src + 1) },
     found: ["src/long.ts:401"],
-    fine: { "src/full.ts": "// line\n".repeat(MAX_FILE_LINES), "test/long.test.ts": "// line\n".repeat(900) },
+    fine: { "src/full.ts": "// line\n".repeat(MAX_FILE_LINES.src), "test/long.test.ts": "// line\n".repeat(900) },
+  },
+  {
+    title: `no program or test under test is longer than ${MAX_FILE_LINES.test} lines`,
+    find: longTests,
+    planted: { "test/long.test.ts": "// line\n".repeat(MAX_FILE_LINES.test + 1), "test/long.mjs": "// line\n".repeat(600) },
+    found: ["test/long.test.ts:501", "test/long.mjs:600"],
+    fine: { "test/full.test.ts": "// line\n".repeat(MAX_FILE_LINES.test), "test/mcp/package-lock.json": "{\n".repeat(900) },
   },
   {
     title: `no function of src is longer than ${MAX_FUNCTION_LINES} lines`,
@@ -81,12 +88,18 @@ function linesOfLongLiterals(file: TreeFile): Set<number> {
 }
 
 function longFiles(tree: Tree): Offence[] {
-  return sources(tree).flatMap((file) => {
+  return longerThan(MAX_FILE_LINES.src, sources(tree), "find the second noun in it and give it a file");
+}
+
+function longTests(tree: Tree): Offence[] {
+  const programs = tree.filter(({ path }) => /^test\/.*\.m?[jt]s$/.test(path));
+  return longerThan(MAX_FILE_LINES.test, programs, "give a theme of it a file, a.test.ts and a-theme.test.ts");
+}
+
+function longerThan(most: number, files: Tree, advice: string): Offence[] {
+  return files.flatMap((file) => {
     const lines = file.text.replace(/\n$/, "").split("\n").length;
-    if (lines <= MAX_FILE_LINES) return [];
-    return [
-      { at: `${file.path}:${lines}`, says: `has ${lines} lines; at most ${MAX_FILE_LINES}: find the second noun in it and give it a file` },
-    ];
+    return lines <= most ? [] : [{ at: `${file.path}:${lines}`, says: `has ${lines} lines; at most ${most}: ${advice}` }];
   });
 }
 

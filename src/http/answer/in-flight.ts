@@ -41,6 +41,9 @@ export class InFlight {
     this.requestLog?.end(exchange);
     exchange.body?.release();
     exchange.body = null;
+    exchange.standing?.release();
+    exchange.onLeave?.();
+    exchange.onLeave = null;
     if (this.#exchanges.length === 0) this.#onEmpty?.();
   }
 

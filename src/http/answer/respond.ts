@@ -63,12 +63,13 @@ export class Responder {
    * HEAD). Does nothing when nobody is left to answer.
    */
   send(exchange: Exchange, status: number, headers: readonly string[], body: Buffer | null): void {
-    if (body !== null && !this.#unread.admits(body, exchange.req.socket)) {
+    if (body !== null && !this.#unread.admits(body, exchange)) {
       return this.refuse(
         exchange,
         problem("overloaded", { detail: "Too many bytes of answers wait for their readers." }),
       );
     }
+    if (body !== null) exchange.account?.charge(body.length);
     this.#inFlight.requestLog?.note(exchange, status, null);
     this.#inFlight.end(exchange);
     if (exchange.isGone) return;
@@ -139,7 +140,7 @@ export class Responder {
     res.end(body !== null && length > 0 ? body : undefined);
     if (req.socket.writableLength === 0) return;
     // A slow client keeps its answer in memory, so that memory is bounded, in time and in total.
-    const unread = this.#unread.add(req.socket, body ?? 0);
+    const unread = this.#unread.add(exchange, body ?? 0);
     res.once("close", () => unread.release());
   }
 
@@ -150,7 +151,7 @@ export class Responder {
     text += this.#closingLines.at(this.#clock.nowMs());
     if (body !== null && body.length > 0 && exchange.req.method !== "HEAD") text += body.toString("latin1");
     if (direct.answer(exchange, text)) return;
-    const unread = this.#unread.add(exchange.req.socket, text.length);
+    const unread = this.#unread.add(exchange, text.length);
     direct.whenTaken(() => unread.release());
   }
 

@@ -1,7 +1,7 @@
 // Bounds the memory of request bodies.
 
 import type { Clock } from "../../ops/clock.js";
-import type { Line } from "../node/message.js";
+import type { Sender } from "./client-address.js";
 import { Holder, SharedRoom } from "./shared-room.js";
 
 /** A body up to this size counts as small: small bodies have memory that larger ones can't take. */
@@ -24,8 +24,8 @@ export abstract class HeldBody extends Holder {
   heldBytes = 0;
   room: SharedRoom<HeldBody> | null = null;
 
-  constructor(socket: Line, promisedBytes: number) {
-    super(socket);
+  constructor(sender: Sender, promisedBytes: number) {
+    super(sender);
     this.promisedBytes = promisedBytes;
   }
 

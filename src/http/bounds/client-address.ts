@@ -12,9 +12,16 @@ const MAPPED_IPV4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
 const GROUPS = 8;
 const PREFIX_GROUPS = 4;
 
+/** Who sent a request, and on what. */
+export interface Sender {
+  readonly req: { readonly socket: Line };
+  /** The address that it counts for. */
+  readonly client: string;
+}
+
 /**
- * The client that a connection is charged to when memory is shared: its IPv4 address, or the first 64 bits of its IPv6
- * address, because one client has all the rest. All connections through one proxy, and all of a Unix socket, count for
+ * The client that a connection counts for: its IPv4 address, or the first 64 bits of its IPv6 address, because one
+ * client has all the rest. All connections through one proxy that is not trusted, and all of a Unix socket, count for
  * one client.
  */
 export function clientAddressOf({ remoteAddress }: Pick<Line, "remoteAddress">): string {

@@ -2,6 +2,7 @@
 
 import type { Socket } from "node:net";
 import type { Log } from "../../ops/log.js";
+import type { ConnectionsByClient } from "./connections-by-client.js";
 
 /**
  * Descriptors reserved for files where the process may open many: 256 for segments, and 64 for the journal and for
@@ -21,20 +22,25 @@ export interface ConnectionLimit {
 
 /**
  * How many connections leave enough of `freeDescriptors` (what the process may still open) to the files: idle clients
- * must not keep the server from its own files. Where there are few, half of them go to connections.
+ * must not keep the server from its own files. Where there are few, half of them go to connections. At most
+ * `maxConnections` are served in any case.
  */
-export function connectionLimitFor(freeDescriptors: number): ConnectionLimit {
-  if (freeDescriptors === Infinity) return { served: Infinity, turnedAway: TURNED_AWAY_AT_ONCE };
+export function connectionLimitFor(freeDescriptors: number, maxConnections = Infinity): ConnectionLimit {
+  if (freeDescriptors === Infinity) return { served: maxConnections, turnedAway: TURNED_AWAY_AT_ONCE };
   const open = Math.max(2, freeDescriptors - Math.min(Math.floor(freeDescriptors / 2), FILES));
   const turnedAway = Math.min(TURNED_AWAY_AT_ONCE, Math.floor(open / 4) + 1);
-  return { served: open - turnedAway, turnedAway };
+  return { served: Math.min(open - turnedAway, maxConnections), turnedAway };
 }
+
+/** Whose connections are too many. */
+export type Crowd = "all" | "client";
 
 /** Limits the connections of a server, on all its addresses together. */
 export class ConnectionGate {
   readonly #limit: ConnectionLimit;
   readonly #log: Log;
-  readonly #refuse: (socket: Socket) => void;
+  readonly #byClient: ConnectionsByClient;
+  readonly #refuse: (socket: Socket, crowd: Crowd) => void;
   /** The oldest first. */
   readonly #turnedAway = new Set<Socket>();
   #served = 0;
@@ -44,8 +50,14 @@ export class ConnectionGate {
   readonly #onLeft = (): void => this.#left();
 
   /** `refuse` answers a connection that is one too many, and ends it. */
-  constructor(limit: ConnectionLimit, log: Log, refuse: (socket: Socket) => void) {
+  constructor(
+    limit: ConnectionLimit,
+    byClient: ConnectionsByClient,
+    log: Log,
+    refuse: (socket: Socket, crowd: Crowd) => void,
+  ) {
     this.#limit = limit;
+    this.#byClient = byClient;
     this.#log = log;
     this.#refuse = refuse;
   }
@@ -55,11 +67,12 @@ export class ConnectionGate {
    * as an answer would need the handshake that is to be spared.
    */
   admit(socket: Socket, isPlain: boolean): boolean {
-    if (this.#admits()) {
+    const isOfClient = !this.#byClient.admit(socket);
+    if (!isOfClient && this.#admits()) {
       socket.on("close", this.#onLeft);
       return true;
     }
-    if (isPlain) this.#turnAway(socket);
+    if (isPlain) this.#turnAway(socket, isOfClient ? "client" : "all");
     else socket.destroy();
     return false;
   }
@@ -84,7 +97,7 @@ export class ConnectionGate {
     if (this.#served < this.#limit.served / 2) this.#hasWarned = false;
   }
 
-  #turnAway(socket: Socket): void {
+  #turnAway(socket: Socket, crowd: Crowd): void {
     const [oldest] = this.#turnedAway;
     // The oldest has had the most time to take its refusal.
     if (oldest !== undefined && this.#turnedAway.size >= this.#limit.turnedAway) this.#cut(oldest);
@@ -93,7 +106,7 @@ export class ConnectionGate {
     socket.on("close", () => this.#turnedAway.delete(socket));
     // Drops what the client sends: unread bytes would cause a reset, and the client would lose its answer.
     socket.resume();
-    this.#refuse(socket);
+    this.#refuse(socket, crowd);
   }
 
   #cut(socket: Socket): void {

@@ -2,7 +2,7 @@
 
 import type { Clock } from "../../ops/clock.js";
 import type { Line } from "../node/message.js";
-import { clientAddressOf } from "./client-address.js";
+import type { Sender } from "./client-address.js";
 
 /** A client that moved fewer bytes than this in this time stands still: less than 1 KiB a second. */
 const STILL_MS = 10_000;
@@ -21,16 +21,17 @@ export abstract class Holder {
   /** When it last moved enough bytes. */
   movedAtMs = 0;
   readonly socket: Line;
+  readonly #sender: Sender;
   #movedBytes = 0;
-  #client: string | null = null;
 
-  constructor(socket: Line) {
-    this.socket = socket;
+  constructor(sender: Sender) {
+    this.#sender = sender;
+    this.socket = sender.req.socket;
   }
 
   /** The client it is charged to. */
   get client(): string {
-    return (this.#client ??= clientAddressOf(this.socket));
+    return this.#sender.client;
   }
 
   /** The client sent or took `bytes`. */

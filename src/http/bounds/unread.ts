@@ -1,9 +1,8 @@
 // Bounds the memory and the time of answers that their clients do not take.
 
 import type { Clock, Timer } from "../../ops/clock.js";
-import type { Line } from "../node/message.js";
 import { unsentBytesOf } from "../node/write-queue.js";
-import { clientAddressOf } from "./client-address.js";
+import type { Sender } from "./client-address.js";
 import { Holder, SharedRoom } from "./shared-room.js";
 import { SharedBytes } from "./shared-bytes.js";
 
@@ -44,13 +43,13 @@ export class UnreadAnswer extends Holder {
   #isReleased = false;
 
   /** `body` is what was sent, whose memory other answers may share; or the length of a copy. */
-  constructor(socket: Line, unreadRoom: UnreadRoom, body: Buffer | number, nowMs: number, onRelease: () => void) {
-    super(socket);
+  constructor(sender: Sender, unreadRoom: UnreadRoom, body: Buffer | number, nowMs: number, onRelease: () => void) {
+    super(sender);
     this.#in = unreadRoom;
     this.#memory = typeof body === "number" ? null : body.buffer;
     this.#bytes = typeof body === "number" ? body : body.length;
     this.#onRelease = onRelease;
-    this.#leftBytes = unsentBytesOf(socket);
+    this.#leftBytes = unsentBytesOf(this.socket);
     this.#takenAtMs = nowMs;
     this.movedAtMs = nowMs;
     unreadRoom.room.take(unreadRoom.shared.add(this.#memory, this.#bytes));
@@ -108,12 +107,12 @@ export class UnreadAnswers {
   }
 
   /** Whether a client may be sent `body`: false when there is no room for its kind and nothing to evict. */
-  admits(body: Buffer, socket: Line): boolean {
+  admits(body: Buffer, { client }: Pick<Sender, "client">): boolean {
     const { length } = body;
     if (length <= TINY_ANSWER_BYTES) return true;
     const { room, shared } = this.#roomFor(length);
     if (room.fits(length) || room.fits(shared.addedBy(body.buffer, length))) return true;
-    room.makeRoom(length, clientAddressOf(socket), null);
+    room.makeRoom(length, client, null);
     // The body may have shared memory with what was evicted.
     return room.fits(shared.addedBy(body.buffer, length));
   }
@@ -122,9 +121,9 @@ export class UnreadAnswers {
    * Counts an answer whose client has not taken all of `body`, or of a copy of so many bytes. Release it once the
    * client has.
    */
-  add(socket: Line, body: Buffer | number): UnreadAnswer {
+  add(sender: Sender, body: Buffer | number): UnreadAnswer {
     const room = this.#roomFor(typeof body === "number" ? body : body.length);
-    const answer = new UnreadAnswer(socket, room, body, this.#clock.nowMs(), this.#onRelease);
+    const answer = new UnreadAnswer(sender, room, body, this.#clock.nowMs(), this.#onRelease);
     this.#timer ??= this.#clock.after(LOOK_MS, () => this.#look());
     return answer;
   }

@@ -72,6 +72,7 @@ export function receiveBody(user: BodyUse): MaybePromise<void> {
   if (headers.contentLength !== null && headers.contentLength > maxAppendBytes) {
     return context.responder.refuse(exchange, tooLarge(maxAppendBytes));
   }
+  if (headers.contentLength !== null) exchange.account?.charge(headers.contentLength);
   const upload = new Upload(user);
   return exchange.awaitsContinue ? upload.startIfWelcome() : upload.start();
 }
@@ -96,7 +97,7 @@ class Upload extends HeldBody implements BodySink {
 
   constructor(user: BodyUse) {
     const { context, exchange } = user;
-    super(exchange.req.socket, exchange.headers.contentLength ?? 0);
+    super(exchange, exchange.headers.contentLength ?? 0);
     this.#context = context;
     this.#exchange = exchange;
     this.#user = user;
@@ -159,6 +160,7 @@ class Upload extends HeldBody implements BodySink {
     if (this.#isOver) return true;
     const { bodyMemory, settings } = this.#context;
     this.#length += chunk.length;
+    if (this.#exchange.headers.contentLength === null) this.#exchange.account?.charge(chunk.length);
     if (this.#length > settings.maxAppendBytes) return this.#refuse(tooLarge(settings.maxAppendBytes));
     if (!bodyMemory.hold(this, chunk.length)) return this.#refuse(NO_ROOM);
     if (this.#length === chunk.length) this.#first = chunk;

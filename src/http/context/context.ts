@@ -1,9 +1,13 @@
+import type { Authority } from "../../auth/authority.js";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import type { ReadFreshness } from "../../protocol/cache-control.js";
 import type { Settings } from "../../options.js";
 import type { Registry } from "../../stream/registry.js";
 import type { BodyMemory } from "../bounds/body-memory.js";
+import type { Access } from "../access/access.js";
+import type { Clients } from "../bounds/clients.js";
+import type { LiveReaders } from "../bounds/live-readers.js";
 import type { InFlight } from "../answer/in-flight.js";
 import type { ReadBuffers } from "../answer/read-buffers.js";
 import type { Responder } from "../answer/respond.js";
@@ -21,6 +25,11 @@ export interface Context {
   readonly inFlight: InFlight;
   readonly bodyMemory: BodyMemory;
   readonly unread: UnreadAnswers;
+  readonly clients: Clients;
+  readonly liveReaders: LiveReaders;
   readonly readBuffers: ReadBuffers;
   readonly readFreshness: ReadFreshness;
+  readonly access: Access;
+  /** `null` without an auth file. */
+  readonly authority: Authority | null;
 }

@@ -1,5 +1,6 @@
 // The headers that let pages of other origins call, and that make stored content harmless in a browser.
 
+import { hostNameOf, isLoopbackName } from "../../net/host-name.js";
 import { CommonHeaders } from "./head.js";
 
 /** The methods of a stream. */
@@ -7,6 +8,9 @@ export const STREAM_METHODS = "GET, HEAD, PUT, POST, DELETE, OPTIONS";
 
 /** The methods that change nothing. */
 export const READ_METHODS = "GET, HEAD, OPTIONS";
+
+/** The methods of the place where tickets are issued. */
+export const TICKET_METHODS = "POST, OPTIONS";
 
 const REQUEST_HEADERS = [
   "Authorization",
@@ -71,32 +75,62 @@ export const PREFLIGHT_HEADERS: readonly string[] = [
   PREFLIGHT_MAX_AGE,
 ];
 
-/** Which origins a browser may call from, as the headers that every answer carries. */
+/** Most loopback origins whose headers are kept; those of more are made each time. */
+const MAX_KEPT = 64;
+const ORIGIN = /^https?:\/\/(.+)$/;
+
+/** Which origins a browser may call from, and the headers that tell it so. */
 export class CorsPolicy {
-  /** `null` when any origin may call. */
-  readonly #byOrigin: ReadonlyMap<string, CommonHeaders> | null;
+  /** `*`, `loopback`, or the origins themselves. */
+  readonly #allowed: "*" | "loopback" | ReadonlySet<string>;
+  readonly #byOrigin = new Map<string, CommonHeaders>();
+  readonly #forAll: readonly string[];
   readonly #default: CommonHeaders;
   /** For an answer to an unknown client: it says nothing about a stream, and a page should learn why it was refused. */
-  readonly forAnyone: CommonHeaders = new CommonHeaders([...SECURITY, ...allowing("*")]);
+  readonly forAnyone: CommonHeaders;
 
-  /** `setting` is `*` or origins separated by commas (option `corsOrigin`). */
-  constructor(setting: string) {
-    if (setting === "*") {
-      this.#byOrigin = null;
-      this.#default = this.forAnyone;
-      return;
-    }
+  /**
+   * `setting` is `*`, `loopback` for the pages of this machine, or origins separated by commas. With `hidesUrls` no
+   * page passes on the URL that it was read from, which may hold a ticket.
+   */
+  constructor(setting: string, hidesUrls = false) {
+    const security = hidesUrls ? [...SECURITY, "Referrer-Policy", "no-referrer"] : SECURITY;
+    this.forAnyone = new CommonHeaders([...security, ...allowing("*")]);
+    const isListed = setting !== "*" && setting !== "loopback";
+    const listed = isListed ? setting.split(",").map((origin) => origin.trim().toLowerCase()) : [];
+    this.#allowed = isListed ? new Set(listed) : setting;
     // The answer depends on who asks: a cache must not give one origin's to another.
-    const forAll = [...SECURITY, "Vary", "Origin"];
-    this.#default = new CommonHeaders(forAll);
-    const origins = setting.split(",").map((origin) => origin.trim().toLowerCase());
-    this.#byOrigin = new Map(origins.map((origin) => [origin, new CommonHeaders([...forAll, ...allowing(origin)])]));
+    this.#forAll = [...security, "Vary", "Origin"];
+    this.#default = setting === "*" ? this.forAnyone : new CommonHeaders(this.#forAll);
+    for (const origin of listed) this.#byOrigin.set(origin, this.#allowing(origin));
+  }
+
+  /** Whether pages of `origin`, as a browser sends it, may call. */
+  allows(origin: string): boolean {
+    if (this.#allowed === "*") return true;
+    if (this.#allowed !== "loopback") return this.#allowed.has(origin);
+    const authority = ORIGIN.exec(origin)?.[1];
+    return authority !== undefined && isLoopbackName(hostNameOf(authority));
+  }
+
+  /** Whether pages of `origin` were named, and not let in with all others. */
+  names(origin: string): boolean {
+    return this.#allowed !== "*" && this.allows(origin);
   }
 
   /** The headers for an answer to a request whose `Origin` is `origin`. */
   headersFor(origin: string | null): CommonHeaders {
-    if (this.#byOrigin === null || origin === null) return this.#default;
-    return this.#byOrigin.get(origin) ?? this.#default;
+    if (origin === null || this.#allowed === "*") return this.#default;
+    const kept = this.#byOrigin.get(origin);
+    if (kept !== undefined) return kept;
+    if (!this.allows(origin)) return this.#default;
+    const headers = this.#allowing(origin);
+    if (this.#byOrigin.size < MAX_KEPT) this.#byOrigin.set(origin, headers);
+    return headers;
+  }
+
+  #allowing(origin: string): CommonHeaders {
+    return new CommonHeaders([...this.#forAll, ...allowing(origin)]);
   }
 }
 

@@ -7,8 +7,10 @@ export type HttpCode =
   | "bad-request"
   | "body-incomplete"
   | "body-too-large"
+  | "credential-missing"
   | "expectation-failed"
   | "header-too-large"
+  | "host-not-allowed"
   | "internal-error"
   | "invalid-content-type"
   | "invalid-expires-at"
@@ -16,11 +18,18 @@ export type HttpCode =
   | "invalid-name"
   | "invalid-producer"
   | "invalid-query"
+  | "invalid-ticket-request"
+  | "invalid-token"
   | "invalid-ttl"
   | "method-not-allowed"
+  | "no-ticket-key"
+  | "not-allowed"
+  | "origin-not-allowed"
+  | "rate-limited"
   | "read-only"
   | "request-timeout"
   | "shutting-down"
+  | "token-in-query"
   | "ttl-and-expires-at"
   | "unknown-path"
   | "unknown-transfer-coding";
@@ -33,6 +42,8 @@ export interface Problem extends Omit<Refused, "code"> {
   readonly code: ProblemCode;
   /** The methods that the resource has, for a 405. */
   readonly allow?: string;
+  /** After how many seconds to retry, where that is not the same for all of its code. */
+  readonly retryAfterSeconds?: number;
 }
 
 /** How a problem is answered: the status, the title for people, and after how many seconds to retry. */
@@ -40,6 +51,8 @@ export interface ProblemKind {
   readonly status: number;
   readonly title: string;
   readonly retryAfterSeconds?: number;
+  /** For `WWW-Authenticate` (RFC 6750, 3). */
+  readonly challenge?: string;
 }
 
 /** The one place where a refusal becomes a status. docs/errors.md explains each row. */
@@ -59,8 +72,22 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
   "invalid-offset": { status: 400, title: "The offset is not valid" },
   "invalid-producer": { status: 400, title: "The producer headers are not valid" },
   "invalid-query": { status: 400, title: "The query is not valid" },
+  "invalid-ticket-request": { status: 400, title: "The request for a ticket is not valid" },
   "invalid-ttl": { status: 400, title: "Stream-TTL is not a plain decimal" },
+  "token-in-query": {
+    status: 400,
+    title: "A token does not belong into a URL",
+    challenge: 'Bearer error="invalid_request"',
+  },
   "ttl-and-expires-at": { status: 400, title: "Stream-TTL and Stream-Expires-At exclude each other" },
+  "credential-missing": { status: 401, title: "A credential is needed", challenge: "Bearer" },
+  "invalid-token": { status: 401, title: "The credential is not valid", challenge: 'Bearer error="invalid_token"' },
+  "not-allowed": {
+    status: 403,
+    title: "The credential does not allow it",
+    challenge: 'Bearer error="insufficient_scope"',
+  },
+  "origin-not-allowed": { status: 403, title: "Pages of this origin may not change anything here" },
   "stale-epoch": { status: 403, title: "A newer epoch of the producer has taken over" },
   "stream-not-found": { status: 404, title: "The stream does not exist" },
   "unknown-path": { status: 404, title: "Nothing is served at this path" },
@@ -71,6 +98,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
   "content-type-mismatch": { status: 409, title: "The stream has another content type" },
   "fork-source-gone": { status: 409, title: "The stream to fork was deleted" },
   "name-held-by-forks": { status: 409, title: "The name's deleted stream is kept by its forks" },
+  "no-ticket-key": { status: 409, title: "The server has no key to sign tickets with" },
   "producer-gap": { status: 409, title: "A Producer-Seq is missing" },
   "stream-closed": { status: 409, title: "The stream is closed" },
   "stream-seq-regression": { status: 409, title: "Stream-Seq is not greater than the last one" },
@@ -80,6 +108,8 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
   "stream-gone": { status: 410, title: "The stream was deleted; its forks live on" },
   "body-too-large": { status: 413, title: "The body is larger than the server accepts" },
   "expectation-failed": { status: 417, title: "The only expectation served is 100-continue" },
+  "host-not-allowed": { status: 421, title: "The server does not answer to this host name" },
+  "rate-limited": { status: 429, title: "The client has sent or read too much" },
   "header-too-large": { status: 431, title: "The request's head is too large" },
   "internal-error": { status: 500, title: "The server failed" },
   "stream-damaged": { status: 500, title: "The stream's stored bytes are damaged" },
@@ -103,8 +133,10 @@ export function isProblem<T extends object>(result: T | Problem): result is Prob
 /** The headers that are a problem's own, as a flat list of names and values. */
 export function problemHeaders(refusal: Problem): string[] {
   const headers = ["Content-Type", "application/problem+json", "Cache-Control", "no-store"];
-  const { retryAfterSeconds } = PROBLEMS[refusal.code];
+  const { challenge } = PROBLEMS[refusal.code];
+  const retryAfterSeconds = refusal.retryAfterSeconds ?? PROBLEMS[refusal.code].retryAfterSeconds;
   if (retryAfterSeconds !== undefined) headers.push("Retry-After", String(retryAfterSeconds));
+  if (challenge !== undefined) headers.push("WWW-Authenticate", challenge);
   if (refusal.allow !== undefined) headers.push("Allow", refusal.allow);
   if (refusal.nextOffset !== undefined) headers.push("Stream-Next-Offset", refusal.nextOffset);
   if (refusal.earliestOffset !== undefined) headers.push("Stream-Earliest-Offset", refusal.earliestOffset);

@@ -1,15 +1,22 @@
 import type { ServerResponse } from "node:http";
 import type { HeldBody } from "../bounds/body-memory.js";
+import { clientAddressOf } from "../bounds/client-address.js";
 import { DirectConnection, type LoneExchange } from "../node/direct-connection.js";
 import { DirectRequest } from "../node/direct-request.js";
 import { StreamAnswer } from "../http2/stream-answer.js";
 import { StreamRequest } from "../http2/stream-request.js";
 import type { Inbound, Outbound } from "../node/message.js";
 import { OwnResponse } from "../node/own-response.js";
+import type { Standing } from "./standing.js";
 import { RequestHeaders } from "../request/request-headers.js";
 import type { Target } from "../request/target.js";
 
 const NO_HEADERS: RequestHeaders = Object.freeze(new RequestHeaders());
+
+/** Where the bytes of a request and of its answer are charged. */
+export interface Account {
+  charge(bytes: number): void;
+}
 
 /** One request and its answer. */
 export class Exchange implements LoneExchange {
@@ -24,8 +31,15 @@ export class Exchange implements LoneExchange {
   arriving = false;
   /** Its slot among the requests in flight; negative when it is not among them. */
   slot = -1;
+  /** With what right it is served; `null` where everybody has every right. */
+  standing: Standing | null = null;
+  /** Where its bytes are charged; `null` where they are not limited, and for live readers. */
+  account: Account | null = null;
+  /** Called once when it is over, for a live reader that is counted until then. */
+  onLeave: (() => void) | null = null;
   /** Its body, once some of it is in memory. */
   body: HeldBody | null = null;
+  #client: string | null = null;
   #isDecided = false;
   #res: Outbound | null;
   /** Takes the answer while there is no `#res`. */
@@ -78,6 +92,25 @@ export class Exchange implements LoneExchange {
     this.#isDecided = true;
   }
 
+  /** The address that it counts for: the connection's, or what a trusted proxy says. */
+  get client(): string {
+    return (this.#client ??= clientAddressOf(this.req.socket));
+  }
+
+  set client(address: string) {
+    this.#client = address;
+  }
+
+  /** Who sent it, for what is counted: the caller's id, or its address. */
+  get sender(): string {
+    return this.standing?.callerId ?? this.client;
+  }
+
+  /** Whether the answer is for its client alone. */
+  get isPrivate(): boolean {
+    return this.standing === null ? this.headers.authorization !== null : this.standing.isPrivate;
+  }
+
   /** Whether nobody is left to answer. */
   get isGone(): boolean {
     return this.#res === null ? this.req.socket.destroyed : this.#res.destroyed;
@@ -126,10 +159,7 @@ export class Exchange implements LoneExchange {
     return this.#res === null || this.#res instanceof OwnResponse || this.#res instanceof StreamAnswer;
   }
 
-  /**
-   * Releases the request's headers once a long answer has begun: a browser sends 1 KB of them, and Node keeps three
-   * copies.
-   */
+  /** Releases the headers once a long answer has begun: a browser sends 1 KB, and Node keeps three copies. */
   forgetHeaders(): void {
     this.headers = NO_HEADERS;
     // An embedding server may still read them.

@@ -41,7 +41,7 @@ export class FrontPage {
 /** The contents of the page, in the form of its JSON. `streams` is the URL to which a stream's name is appended. */
 type Facts = ReturnType<typeof factsOf>;
 
-function factsOf(exchange: Exchange, version: string, { prefix, readOnly }: Settings) {
+function factsOf(exchange: Exchange, version: string, { prefix, readOnly, auth }: Settings) {
   const origin = originOf(exchange);
   const streams = `${origin}${prefix}`;
   return {
@@ -51,7 +51,7 @@ function factsOf(exchange: Exchange, version: string, { prefix, readOnly }: Sett
     documentation: "https://www.npmjs.com/package/streamdir" + (version === "unknown" ? "" : `/v/${version}`),
     protocol: PROTOCOL_URL,
     health: `${origin}/health`,
-    try: firstRequest(streams, readOnly),
+    try: firstRequest(streams, { readOnly, needsToken: auth !== "" }),
   };
 }
 

@@ -7,10 +7,7 @@
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
-/**
- * The answer that a connection is busy with, from the request's head until its last byte is out; `null` when there is
- * none.
- */
+/** The answer that a connection is busy with, from the request's head to the last byte; `null` without one. */
 export function answerUnderWay(socket: Socket): ServerResponse | null {
   const { _httpMessage: answer } = socket as Socket & { _httpMessage?: ServerResponse | null }; // as its type says
   return answer ?? null;

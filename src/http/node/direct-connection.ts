@@ -20,16 +20,10 @@ export interface LoneExchange {
   abandon(): void;
 }
 
-/**
- * Handles a request, after registering itself with the connection; false where the request needs Node's own answer from
- * the beginning.
- */
+/** Registers a request with the connection and handles it; false where it needs Node's own answer. */
 export type Serve = (req: DirectRequest, connection: DirectConnection) => boolean;
 
-/**
- * Called with a request whose head is complete; the number tells the parser whether its connection changes to another
- * protocol.
- */
+/** Called with a complete head; the number tells the parser whether the connection changes its protocol. */
 type OnIncoming = (req: DirectRequest, keepAlive: boolean) => number;
 
 /** A socket with Node's private members for its parser, and for what the parser does with a request. */

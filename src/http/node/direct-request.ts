@@ -35,10 +35,7 @@ export class DirectRequest extends IncomingMessage {
   #sink: BodySink | null = null;
   /** Whether some of the body is in the stream. */
   #isStreaming = false;
-  /**
-   * Whether somebody has asked the stream for the body. What came before is gathered: the stream keeps each chunk as it
-   * is.
-   */
+  /** Whether somebody asked the stream for the body. What came before is gathered: the stream keeps chunks apart. */
   #isAsked = false;
   #unasked: BodyBlocks | null = null;
   /** Whether the sink has had all of the body. */

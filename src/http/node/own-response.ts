@@ -22,9 +22,7 @@ export class OwnResponse<Request extends IncomingMessage = IncomingMessage> exte
   /** Whether all of it is written, though it only ends when the client has sent its body. */
   isWhole = false;
 
-  /**
-   * Releases the text of a head that has been sent, nearly 1 KB: from then on Node only checks whether there is one.
-   */
+  /** Releases the text of a sent head, nearly 1 KB: from then on Node only checks whether there is one. */
   forgetHead(): void {
     const keeper = this as this & HeadKeeper; // as its type says
     if (keeper._headerSent) keeper._header = SENT;

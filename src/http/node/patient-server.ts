@@ -59,10 +59,7 @@ export class PatientServer extends Server<typeof DirectRequest, typeof OwnRespon
     });
   }
 
-  /**
-   * The answer that a connection is busy with, from the request's head until its last byte is out; `null` when there is
-   * none.
-   */
+  /** The answer that a connection is busy with, from the request's head to the last byte; `null` without one. */
   answerUnderWay(socket: Socket): ServerResponse | null {
     this.#connections.get(socket)?.handOver();
     return answerUnderWay(socket);

@@ -7,7 +7,7 @@ import type { MaybePromise, Position, Stream } from "../../stream/loaded/stream.
 import type { Context } from "../context/context.js";
 import type { Exchange } from "../exchange/exchange.js";
 import { guard } from "../context/guard.js";
-import { problem } from "../encoding/problems.js";
+import { isProblem, problem, type Problem } from "../encoding/problems.js";
 import { answerChunk, serve, type ServedChunk } from "./served-chunk.js";
 
 /**
@@ -15,6 +15,8 @@ import { answerChunk, serve, type ServedChunk } from "./served-chunk.js";
  * otherwise each of them would ask. Clients and other caches never see it.
  */
 const COLLAPSING_SECONDS = "2";
+
+const RIGHT_ENDED = problem("invalid-token", { detail: "The right to read has ended." });
 
 /** A long-poll that has caught up. */
 export interface Wait {
@@ -35,15 +37,16 @@ export class WaitingRooms {
     this.#context = context;
   }
 
-  /**
-   * Answers when the stream moves on, closes or ends, or when the time is over; at once if there is no point in
-   * waiting.
-   */
+  /** Answers when the stream moves on, closes or ends, or the time is over; at once if waiting is no use. */
   enter(stream: Stream, wait: Wait): void {
     const { inFlight } = this.#context;
     if (wait.exchange.isGone) return inFlight.end(wait.exchange);
     if (stream.closed || inFlight.closing || wait.exchange.hasClientEnded)
       return answerNothingNew(this.#context, stream, wait);
+    const left = this.#context.liveReaders.enter(wait.exchange.sender);
+    if (isProblem(left)) return this.#context.responder.refuse(wait.exchange, left);
+    wait.exchange.onLeave = left;
+    wait.exchange.account = null;
     inFlight.requestLog?.liveReadBegins(wait.exchange);
     let room = this.#rooms.get(stream);
     if (room === undefined) {
@@ -73,7 +76,9 @@ class WaitingRoom {
     this.#onEmpty = onEmpty;
     this.#leave = stream.follow(
       () => this.#wake(),
-      () => this.#turnAway(),
+      () => {
+        for (const waiter of this.#waiters) this.#turnAway(waiter, problem("stream-not-found"));
+      },
     );
   }
 
@@ -84,6 +89,7 @@ class WaitingRoom {
     wait.exchange.onGone(() => this.#drop(waiter));
     // The client may be gone already, and would be kept until the time is over.
     wait.exchange.onClientEnd(() => this.#timeOut(waiter));
+    wait.exchange.standing?.onEnd(() => this.#turnAway(waiter, RIGHT_ENDED));
   }
 
   close(): void {
@@ -104,11 +110,10 @@ class WaitingRoom {
     answerNothingNew(this.#context, this.#stream, waiter.wait);
   }
 
-  #turnAway(): void {
-    for (const waiter of this.#waiters) {
-      this.#take(waiter);
-      this.#context.responder.refuse(waiter.wait.exchange, problem("stream-not-found"));
-    }
+  #turnAway(waiter: Waiter, refusal: Problem): void {
+    if (!this.#waiters.has(waiter)) return;
+    this.#take(waiter);
+    this.#context.responder.refuse(waiter.wait.exchange, refusal);
   }
 
   /** All wait at the tail, so one read serves all of them, and one cursor makes them one reader to a cache. */
@@ -185,7 +190,7 @@ function answerNothingNew(context: Context, stream: Stream, wait: Wait): void {
       "no-store",
     ];
     // To nginx before 1.23 the first of the two headers counts.
-    if (!fromNow && !exchange.headers.authenticated) headers.unshift("X-Accel-Expires", COLLAPSING_SECONDS);
+    if (!fromNow && !exchange.isPrivate) headers.unshift("X-Accel-Expires", COLLAPSING_SECONDS);
     if (stream.closed) headers.push("Stream-Closed", "true");
     else headers.push("Stream-Cursor", cursorFor(context, wait));
     context.responder.send(exchange, 204, headers, null);

@@ -17,10 +17,7 @@ export interface ServedChunk {
   readonly placeHeaders: readonly string[];
 }
 
-/**
- * What the request's URL names: a place; `now`, which is another one each time, as no cache can know; or the stream
- * alone, which HEAD names too, and caches answer HEAD with what they keep of GET.
- */
+/** What the URL names: a place; `now`, another place each time; or the stream alone, which a HEAD names too. */
 export type Named = "place" | "now" | "stream";
 
 /** Prepares a chunk for its readers. */
@@ -46,14 +43,16 @@ export function answerChunk(
   named: Named,
   cursor: string | null = null,
 ): void {
-  const { ifNoneMatch, authenticated } = exchange.headers;
+  const { ifNoneMatch } = exchange.headers;
+  const { isPrivate } = exchange;
   const headers = [...chunk.placeHeaders];
   if (cursor !== null) headers.push("Stream-Cursor", cursor);
   const isKept = named !== "now";
   if (isKept) headers.push("ETag", chunk.etag);
-  headers.push("Cache-Control", isKept ? readFreshness.cacheControl(authenticated, chunk.remainingMs) : "no-store");
+  headers.push("Cache-Control", isKept ? readFreshness.cacheControl(isPrivate, chunk.remainingMs) : "no-store");
   // Caches must ask each time: otherwise a HEAD would get the end of this read, or of a shorter one, as the tail.
   if (named === "stream") headers.push("Vary", "*");
+  else if (isPrivate) headers.push("Vary", "Authorization");
   if (isKept && ifNoneMatch !== null && etagMatches(ifNoneMatch, chunk.etag))
     return responder.send(exchange, 304, headers, null);
   headers.push("Content-Type", chunk.contentType);

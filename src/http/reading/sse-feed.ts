@@ -2,16 +2,16 @@
 
 import { sseEncodingOf } from "../../protocol/content-type.js";
 import { isGreaterCursor, nextCursor } from "../../protocol/cursor.js";
-import { retryDelayMs } from "../../protocol/sse-frame.js";
+import { retryDelayMs } from "../../protocol/sse-events.js";
 import type { Advance } from "../../stream/loaded/live.js";
 import type { Chunk, Position, ReadFrom, Stream } from "../../stream/loaded/stream.js";
 import type { Context } from "../context/context.js";
-import { problem } from "../encoding/problems.js";
-import { hasWholeAppends, SseBatch } from "./sse-batch.js";
+import { isProblem, problem } from "../encoding/problems.js";
+import { hasWholeAppends, SseStretch } from "./sse-stretch.js";
 import { SseHeartbeat, type SilentReaders } from "./sse-heartbeat.js";
 import { SseReader, type ReaderHost, type SseReaderOptions } from "./sse-reader.js";
 
-/** Most events in one shared batch; with more of them readers get the bytes in chunks. */
+/** Most events in one shared stretch; with more of them readers get the bytes in chunks. */
 const MAX_SHARED_EVENTS = 1024;
 
 /** A client that wants the events of a stream. */
@@ -86,10 +86,7 @@ export class SseFeed implements ReaderHost, SilentReaders {
     if (!this.#isReading) this.#share();
   }
 
-  /**
-   * Reads what is new once, for all followers. When that fails, each follower reads by itself and meets the fault in
-   * its own request.
-   */
+  /** Reads once for all followers. When that fails, each reads by itself, and its own request meets the fault. */
   #share(): void {
     const from = this.#place();
     const ends = this.#ends.filter((end) => end > from);
@@ -97,7 +94,7 @@ export class SseFeed implements ReaderHost, SilentReaders {
     const isLong = to - from > this.#context.settings.chunkBytes;
     const isTooMuch =
       (isLong && !(ends.length === 1 && hasWholeAppends(this.#stream))) || ends.length > MAX_SHARED_EVENTS;
-    // Only a closure came, and half a character was held back: at the end of the stream it is sent as it is.
+    // A closure alone: half a character that was held back is now sent as it is.
     const isRest = ends.length === 0 && from < this.#stream.tail;
     if (isTooMuch || isRest) return this.#scatter();
     this.#ends = [];
@@ -123,10 +120,16 @@ export class SseFeed implements ReaderHost, SilentReaders {
   #spread({ from, to, bytes }: Chunk, ends: readonly Position[]): void {
     const { clock, random } = this.#context;
     const upToDate = to === this.#stream.tail;
-    const batch = new SseBatch(this.#stream, { from, bytes, ends, upToDate, closed: upToDate && this.#stream.closed });
+    const stretch = new SseStretch(this.#stream, {
+      from,
+      bytes,
+      ends,
+      upToDate,
+      closed: upToDate && this.#stream.closed,
+    });
     const nowMs = clock.nowMs();
     const current = nextCursor(nowMs, null, random);
-    for (const reader of this.#following) reader.follow(batch, current, nowMs);
+    for (const reader of this.#following) reader.follow(stretch, current, nowMs);
   }
 
   /** The position of the followers. */
@@ -159,6 +162,9 @@ export class SseFeeds {
     const { responder, inFlight, clock, random } = this.#context;
     if (exchange.isGone) return inFlight.end(exchange);
     if (inFlight.closing) return responder.refuse(exchange, problem("shutting-down"));
+    const left = this.#context.liveReaders.enter(exchange.sender);
+    if (isProblem(left)) return responder.refuse(exchange, left);
+    exchange.onLeave = left;
     const current = nextCursor(clock.nowMs(), null, random);
     const first = nextCursor(clock.nowMs(), cursor, random);
     responder.beginEndless(exchange, headersOf(stream, from, first));

@@ -2,21 +2,21 @@
 
 import type { Timer } from "../../ops/clock.js";
 import { isGreaterCursor, nextCursor } from "../../protocol/cursor.js";
-import { encodeRetry, SSE_COMMENT } from "../../protocol/sse-frame.js";
+import { encodeRetry, SSE_COMMENT } from "../../protocol/sse-events.js";
 import type { Chunk, Position, ReadFrom, Stream } from "../../stream/loaded/stream.js";
 import type { Context } from "../context/context.js";
 import type { Exchange } from "../exchange/exchange.js";
 import { guard, isExpected } from "../context/guard.js";
 import type { Outbound } from "../node/message.js";
 import { OwnResponse } from "../node/own-response.js";
-import { hasWholeAppends, SseBatch } from "./sse-batch.js";
+import { hasWholeAppends, SseStretch } from "./sse-stretch.js";
 import type { UnreadAnswer } from "../bounds/unread.js";
 
 /** What a reader reports. */
 export interface ReaderHost {
-  /** It has caught up, and takes shared batches from now on. */
+  /** It has caught up, and takes shared stretches from now on. */
   caughtUp(reader: SseReader): void;
-  /** It no longer takes shared batches: it has fallen behind, or its connection is full. */
+  /** It no longer takes shared stretches: it has fallen behind, or its connection is full. */
   fellBehind(reader: SseReader): void;
   /** It is over. */
   left(reader: SseReader): void;
@@ -33,9 +33,8 @@ export interface SseReaderOptions {
 }
 
 /**
- * About how many bytes of the backlog go into one event: the cost of a reader that does not read. At least one
- * character's. A longer append comes whole; one of text that is longer than a chunk is cut, and only here: clients can
- * join it again, and to encode its lines takes long.
+ * About how many bytes of the backlog are one event, at least one character: what a reader that stands still costs. A
+ * longer append is whole, but text longer than a chunk is cut: to encode it takes long, and clients can join it again.
  */
 const BACKLOG_EVENT_BYTES = 64 * 1024;
 const MIN_EVENT_BYTES = 4;
@@ -48,7 +47,7 @@ const MAX_END_MS = 5_000;
 
 /**
  * One SSE connection (docs/api.md, Follow). It reads the backlog at the pace of its client. Once it has caught up, it
- * takes the batches that all such readers share. It keeps a position, not a backlog.
+ * takes the stretches that all such readers share. It keeps a position, not a backlog.
  */
 export class SseReader {
   /** The position up to which the client has been sent the stream. */
@@ -87,7 +86,7 @@ export class SseReader {
   }
 
   /**
-   * Where frames are written once the head is out: the answer would only pass them on, and waits for the same `drain`.
+   * Where events are written once the head is out: the answer would only pass them on, and waits for the same `drain`.
    * An embedding server may have no socket.
    */
   get #out(): Pick<Outbound, "writable" | "write" | "on"> {
@@ -100,13 +99,14 @@ export class SseReader {
     this.#out.on("drain", () => this.#unblock());
     this.#exchange.res.on("close", () => this.#drop());
     this.#exchange.onClientEnd(() => this.#clientEnded());
-    this.#read();
+    this.#exchange.standing?.onEnd(() => this.finish());
+    if (this.#state !== "over") this.#read();
   }
 
-  /** Sends a batch that other readers get too; `current` is the present cursor. */
-  follow(batch: SseBatch, current: string, nowMs: number): void {
-    if (this.position === batch.from) this.#send(batch, current, nowMs);
-    // It joined in between, and has some of the batch already.
+  /** Sends a stretch that other readers get too; `current` is the present cursor. */
+  follow(stretch: SseStretch, current: string, nowMs: number): void {
+    if (this.position === stretch.from) this.#send(stretch, current, nowMs);
+    // It joined in between, and has some of the stretch already.
     else this.readAlone();
   }
 
@@ -193,36 +193,36 @@ export class SseReader {
     const stretch = { from, bytes, ends: to > from ? [to] : [], upToDate, closed: upToDate && this.#stream.closed };
     const { clock, random } = this.#context;
     const nowMs = clock.nowMs();
-    this.#send(new SseBatch(this.#stream, stretch), nextCursor(nowMs, null, random), nowMs);
+    this.#send(new SseStretch(this.#stream, stretch), nextCursor(nowMs, null, random), nowMs);
     if (!upToDate || this.#state !== "reading") return;
     if (this.#exchange.hasClientEnded) return this.finish();
     this.#state = "following";
     this.#host.caughtUp(this);
   }
 
-  #send(batch: SseBatch, current: string, nowMs: number): void {
+  #send(stretch: SseStretch, current: string, nowMs: number): void {
     const out = this.#out;
     // The client has ended its side: Node ends this one as soon as all waiting bytes are out.
     if (!out.writable) return this.#block();
-    const { req, res } = this.#exchange;
-    const frame = batch.isEmpty && this.#hasToldPlace ? null : this.#frameOf(batch, current);
+    const { res } = this.#exchange;
+    const events = stretch.isEmpty && this.#hasToldPlace ? null : this.#eventsOf(stretch, current);
     // The client reconnects for it, and finds room or not.
-    if (frame !== null && !this.#context.unread.admits(frame, req.socket)) return this.finish();
-    this.position = batch.to;
-    this.#next = batch.to;
-    if (frame === null) return;
+    if (events !== null && !this.#context.unread.admits(events, this.#exchange)) return this.finish();
+    this.position = stretch.to;
+    this.#next = stretch.to;
+    if (events === null) return;
     this.sentAtMs = nowMs;
-    const isRoomLeft = (this.#hasToldPlace ? out : res).write(frame);
+    const isRoomLeft = (this.#hasToldPlace ? out : res).write(events);
     if (!this.#hasToldPlace) this.#begun();
-    if (batch.closed) return this.finish();
+    if (stretch.closed) return this.finish();
     if (isRoomLeft) return;
-    this.#unread ??= this.#context.unread.add(req.socket, frame);
+    this.#unread ??= this.#context.unread.add(this.#exchange, events);
     this.#block();
   }
 
-  #frameOf(batch: SseBatch, current: string): Buffer {
-    const frame = batch.frame(this.#cursorAt(current));
-    return this.#hasToldPlace ? frame : Buffer.concat([encodeRetry(this.#retryMs), frame]);
+  #eventsOf(stretch: SseStretch, current: string): Buffer {
+    const events = stretch.encoded(this.#cursorAt(current));
+    return this.#hasToldPlace ? events : Buffer.concat([encodeRetry(this.#retryMs), events]);
   }
 
   /** The head is out, and the first event. */

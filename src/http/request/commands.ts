@@ -89,7 +89,7 @@ function presentText(value: string | null): string | null {
   return value === "" ? null : value;
 }
 
-/** Any other value than `true` counts as absent. */
-function isTrue(value: string | null): boolean {
+/** Whether a `Stream-Closed` closes: any other value than `true` counts as absent. */
+export function isTrue(value: string | null): boolean {
   return value !== null && (value === "true" || value.toLowerCase() === "true");
 }

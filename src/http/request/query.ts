@@ -40,19 +40,19 @@ export function parseReadQuery(query: string): ReadQuery | Problem {
 
 function readPair(parameters: Parameters, pair: string): Problem | null {
   const equals = pair.indexOf("=");
-  const key = decode(equals === -1 ? pair : pair.slice(0, equals));
+  const key = decodeQueryText(equals === -1 ? pair : pair.slice(0, equals));
   if (key !== "offset" && key !== "live" && key !== "cursor") return null;
   if (parameters[key] !== null)
     return problem("invalid-query", { detail: `The parameter ${key} came more than once.` });
-  const value = decode(equals === -1 ? "" : pair.slice(equals + 1));
+  const value = decodeQueryText(equals === -1 ? "" : pair.slice(equals + 1));
   if (value === null)
     return problem("invalid-query", { detail: `The parameter ${key} has an invalid percent-encoding.` });
   parameters[key] = value;
   return null;
 }
 
-/** `null` when the percent-encoding is not valid. */
-function decode(text: string): string | null {
+/** A key or a value of a query in plain text; `null` when its percent-encoding is not valid. */
+export function decodeQueryText(text: string): string | null {
   if (!text.includes("%") && !text.includes("+")) return text;
   try {
     return decodeURIComponent(text.replaceAll("+", " "));

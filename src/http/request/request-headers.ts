@@ -5,10 +5,11 @@ export class RequestHeaders {
   /** The `:authority` of a request of HTTP/2 that also has a `Host`: they must be the same (RFC 9113, 8.3.1). */
   authority: string | null = null;
   origin: string | null = null;
+  /** The addresses that proxies asked for, each adding the one that asked it; several headers are one list. */
+  forwardedFor: string | null = null;
   forwardedHost: string | null = null;
   forwardedProto: string | null = null;
-  /** Whether there is an `Authorization`. */
-  authenticated = false;
+  authorization: string | null = null;
   /** Whether there is an `Expect`. */
   expects = false;
   /** From `Content-Length`. */
@@ -75,7 +76,7 @@ const KNOWN_HEADERS: readonly KnownHeader[] = [
   header(":authority", (headers, value) => void (headers.authority = value)),
   once("host", (headers, value) => void (headers.host = value)),
   header("origin", (headers, value) => void (headers.origin ??= value)),
-  header("authorization", (headers) => void (headers.authenticated = true)),
+  once("authorization", (headers, value) => void (headers.authorization = value)),
   header("expect", (headers) => void (headers.expects = true)),
   header("content-length", (headers, value) => void (headers.contentLength = Number(value))),
   header(
@@ -85,6 +86,7 @@ const KNOWN_HEADERS: readonly KnownHeader[] = [
   header("upgrade", (headers) => void (headers.upgrades = true)),
   header("if-none-match", (headers, value) => void (headers.ifNoneMatch = listed(headers.ifNoneMatch, value))),
   header("last-event-id", (headers, value) => void (headers.lastEventId ??= value)),
+  header("x-forwarded-for", (headers, value) => void (headers.forwardedFor = listed(headers.forwardedFor, value))),
   header("x-forwarded-host", (headers, value) => void (headers.forwardedHost ??= value)),
   header("x-forwarded-proto", (headers, value) => void (headers.forwardedProto ??= value)),
   once("content-type", (headers, value) => void (headers.contentType = value)),

@@ -7,10 +7,7 @@ export interface Target {
 
 const SLASH = 0x2f;
 
-/**
- * Splits `IncomingMessage.url`. The absolute form that proxies send (`http://host/path`, RFC 9112, 3.2.2) gives its
- * path.
- */
+/** Splits `IncomingMessage.url`. The absolute form that proxies send (RFC 9112, 3.2.2) gives its path. */
 export function splitTarget(url: string): Target {
   const target = url.charCodeAt(0) === SLASH ? url : withoutAuthority(url);
   const mark = target.indexOf("?");

@@ -56,9 +56,7 @@ function faultOf(body: Buffer): JsonFrame {
   return framer.fault();
 }
 
-/**
- * Frames a body as it arrives, in parts of any size. Each part costs the time of its own bytes; the end costs nothing.
- */
+/** Frames a body as it arrives, in parts of any size. Each part costs the time of its own bytes; the end nothing. */
 export class JsonFramer {
   readonly #scanner = new JsonScanner();
   readonly #utf8 = new Utf8Check();

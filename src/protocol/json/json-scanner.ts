@@ -105,10 +105,7 @@ export class JsonScanner {
     return this.#messageDepth === 0 ? 1 : this.#messages;
   }
 
-  /**
-   * Scans `text`, writes what is stored of it to the beginning of `out`, and returns how long that is, at most
-   * {@link framedRoom}.
-   */
+  /** Scans `text` and writes what is stored of it to `out`; returns its length, at most {@link framedRoom}. */
   scan(text: Buffer, out: Buffer): number {
     let state = this.#state;
     let length = 0;

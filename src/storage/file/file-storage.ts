@@ -87,9 +87,7 @@ export class FileStorage implements Storage {
   readonly #changes: DurableChanges;
   #closing: Promise<void> | null = null;
 
-  /**
-   * Takes a directory, recovers what the last process left there, and goes on from it. Throws {@link DirectoryError}.
-   */
+  /** Takes a directory, recovers what the last process left, and goes on from it. Throws {@link DirectoryError}. */
   static async open(options: FileStorageOptions): Promise<FileStorage> {
     const { clock, log, forceUnlock: force = false, files = systemFiles(options.fsync) } = options;
     const layout = new Layout(options.dir);
@@ -214,7 +212,7 @@ export class FileStorage implements Storage {
     const rejection = this.#admission.admit(initial.payload.length);
     if (rejection !== null) return rejection;
     const source = this.#forkTies.sourceOf(config);
-    // The source begins later than the fork would, or is about to: the place has to be looked for again.
+    // The source was trimmed past where the fork would begin: the caller has to find the place again.
     const begins = Math.max(source?.earliest ?? 0, source?.pendingTrim?.position ?? 0);
     if (config.forkedFrom !== null && begins > config.forkedFrom.earliest.position) return "overloaded";
     const id = newStreamId();
@@ -287,7 +285,7 @@ export class FileStorage implements Storage {
 
   async deleteDamaged(name: string): Promise<Settlement | Rejection> {
     const known = this.#streams.get(name) ?? null;
-    // It is well again: a moment later it can be loaded. Not so a fork whose source is lost.
+    // It is sound again, and can be loaded in a moment. A fork whose source is lost never can.
     if (known !== null && known.damage === null && !isUntied(known)) return "overloaded";
     return this.#damageLog.delete(name, known, (stream, settle) => this.delete(stream, settle));
   }
@@ -371,9 +369,7 @@ export class FileStorage implements Storage {
     await this.#unlock();
   }
 
-  /**
-   * Hands the last journal file to its checkpoint, if there is room. What comes too late fails, lest it is waited for.
-   */
+  /** Hands the last journal file to its checkpoint, if there is room. What comes too late fails, so nobody waits. */
   async #seal(): Promise<void> {
     try {
       const sealed = await this.#journal.roll();

@@ -8,9 +8,7 @@ import { ClockHand } from "./clock-hand.js";
 
 /** The pause between two rounds, each of which evicts idle streams. */
 const IDLE_ROUND_MS = 30_000;
-/**
- * How many idle streams are evicted at the same time, and how many streams are looked at in one turn of the event loop.
- */
+/** How many idle streams are evicted at once, and how many streams one turn of the event loop looks at. */
 const EVICTED_AT_ONCE = 8;
 const IDLE_BURST = 64;
 
@@ -25,10 +23,7 @@ export interface LoadedStreamsOptions {
   readonly maxLoadedProducers: number;
 }
 
-/**
- * Holds the streams in memory, by name, and evicts idle ones: those that nobody has used for a while, or any when there
- * are too many.
- */
+/** Holds the streams in memory, by name, and evicts those that are idle for a while, or any when there are too many. */
 export class LoadedStreams {
   /** The producers that these streams remember. */
   readonly producers = new LoadedProducers<Stream>();
@@ -93,15 +88,15 @@ export class LoadedStreams {
     this.#timer?.cancel();
   }
 
-  /** Whether one more stream may be in memory. Starts evicting an idle one when there are too many. */
-  hasRoomForStream(): boolean {
+  /** Starts to evict an idle stream when there are too many; returns whether one more may be in memory. */
+  makeRoomForStream(): boolean {
     const { maxLoadedStreams } = this.#options;
     const excess = this.#streams.size + 1 - maxLoadedStreams - this.#leaving.size;
     return excess <= 0 || this.#evictOne(this.#allHand) || excess <= maxLoadedStreams;
   }
 
-  /** Whether `count` more producers may be in memory. A stream with any number of them fits where no other has one. */
-  hasRoomForProducers(count: number): boolean {
+  /** The same for `count` more producers; any number fits where no stream has one. */
+  makeRoomForProducers(count: number): boolean {
     const { maxLoadedProducers } = this.#options;
     const total = this.producers.count + count;
     if (total <= maxLoadedProducers || this.producers.count === 0) return true;

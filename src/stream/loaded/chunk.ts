@@ -23,7 +23,7 @@ export interface Chunk {
 }
 
 /** A stream to read chunks from. */
-export interface ChunkSource {
+export interface ServedStream {
   readonly stored: StoredStream;
   readonly isJson: boolean;
   /** End of the durable bytes. */
@@ -42,90 +42,90 @@ const NO_BYTES = Buffer.alloc(0);
  */
 export function readChunk(
   storage: Storage,
-  source: ChunkSource,
+  stream: ServedStream,
   from: Position,
   maxBytes: number,
   longestBytes: number,
   allocate: Allocate | undefined,
 ): MaybePromise<Chunk> {
-  const { stored, isJson, tail } = source;
-  if (from >= tail) return chunkOf(source, from, NO_BYTES);
-  if (tail - from <= maxBytes) return readUpTo(storage, source, from, tail, maxBytes, allocate);
-  if (isJson) return readUpTo(storage, source, from, from + maxBytes, maxBytes, allocate);
+  const { stored, isJson, tail } = stream;
+  if (from >= tail) return chunkOf(stream, from, NO_BYTES);
+  if (tail - from <= maxBytes) return readUpTo(storage, stream, from, tail, maxBytes, allocate);
+  if (isJson) return readUpTo(storage, stream, from, from + maxBytes, maxBytes, allocate);
   return chain(storage.endOfRead(stored, from, maxBytes), (found) => {
     const end = found === null || found - from > Math.max(maxBytes, longestBytes) ? from + maxBytes : found;
-    return readUpTo(storage, source, from, end, end - from, allocate);
+    return readUpTo(storage, stream, from, end, end - from, allocate);
   });
 }
 
 function readUpTo(
   storage: Storage,
-  source: ChunkSource,
+  stream: ServedStream,
   from: Position,
   end: Position,
   maxBytes: number,
   allocate: Allocate | undefined,
 ): MaybePromise<Chunk> {
-  const { stored, isJson } = source;
+  const { stored, isJson } = stream;
   const bytes = storage.read(stored, from, end - from, allocate);
   const enough = Buffer.isBuffer(bytes) && bytes.length === end - from;
-  if (enough && (!isJson || end === source.tail)) return chunkOf(source, from, bytes);
-  return readWhole(storage, source, from, bytes, isJson ? maxBytes : end - from);
+  if (enough && (!isJson || end === stream.tail)) return chunkOf(stream, from, bytes);
+  return readWhole(storage, stream, from, bytes, isJson ? maxBytes : end - from);
 }
 
 /** Reads in several steps: gathers pieces up to `maxBytes`, and in JSON streams ends at the end of a message. */
 async function readWhole(
   storage: Storage,
-  source: ChunkSource,
+  stream: ServedStream,
   from: Position,
   first: MaybePromise<Buffer>,
   maxBytes: number,
 ): Promise<Chunk> {
-  source.retain();
+  stream.retain();
   try {
     let bytes = await first;
     let wantedBytes = maxBytes;
-    while (from + bytes.length < source.tail) {
+    while (from + bytes.length < stream.tail) {
       if (bytes.length >= wantedBytes) {
-        const whole = wholePart(source, bytes);
-        if (whole.length > 0) return chunkOf(source, from, whole);
+        const whole = wholePart(stream, bytes);
+        if (whole.length > 0) return chunkOf(stream, from, whole);
         wantedBytes *= 2;
       }
-      const more = await readMore(storage, source, from, bytes, wantedBytes);
-      if (more === null) return chunkOf(source, from, wholePart(source, bytes));
+      const more = await readMore(storage, stream, from, bytes, wantedBytes);
+      if (more === null) return chunkOf(stream, from, wholePart(stream, bytes));
       bytes = Buffer.concat([bytes, more]);
     }
-    return chunkOf(source, from, bytes);
+    return chunkOf(stream, from, bytes);
   } finally {
-    source.release();
+    stream.release();
   }
 }
 
 /** Reads what follows `bytes`; `null` when that was dropped or is damaged, and `bytes` alone can be served. */
 async function readMore(
   storage: Storage,
-  source: ChunkSource,
+  stream: ServedStream,
   from: Position,
   bytes: Buffer,
   wantedBytes: number,
 ): Promise<Buffer | null> {
   const at = from + bytes.length;
   try {
-    return await storage.read(source.stored, at, Math.min(wantedBytes - bytes.length, source.tail - at));
+    return await storage.read(stream.stored, at, Math.min(wantedBytes - bytes.length, stream.tail - at));
   } catch (error) {
     const isLost = error instanceof TrimmedStreamError || error instanceof DamagedStreamError;
-    if (isLost && wholePart(source, bytes).length > 0) return null;
+    if (isLost && wholePart(stream, bytes).length > 0) return null;
     throw error;
   }
 }
 
 /** The part of `bytes` that can be served alone. */
-function wholePart({ isJson }: ChunkSource, bytes: Buffer): Buffer {
+function wholePart({ isJson }: ServedStream, bytes: Buffer): Buffer {
   return isJson ? bytes.subarray(0, wholeMessagesLength(bytes)) : bytes;
 }
 
-function chunkOf(source: ChunkSource, from: Position, bytes: Buffer): Chunk {
+function chunkOf(stream: ServedStream, from: Position, bytes: Buffer): Chunk {
   const to = from + bytes.length;
-  const upToDate = to === source.tail;
-  return { kind: "chunk", from, to, bytes, upToDate, closed: upToDate && source.closed };
+  const upToDate = to === stream.tail;
+  return { kind: "chunk", from, to, bytes, upToDate, closed: upToDate && stream.closed };
 }

@@ -40,8 +40,8 @@ export class LiveFeed extends EventEmitter<LiveEvents> {
     this.#closed = closed;
   }
 
-  /** Emits what was noted since the last flush as one `advance`. */
-  flush(): void {
+  /** Emits what was noted since the last one as one `advance`. */
+  emitAdvance(): void {
     const ends = this.#ends;
     if (ends === null) return;
     this.#ends = null;

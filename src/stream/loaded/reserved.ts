@@ -15,9 +15,7 @@ export class ReservedState implements ProducerMemory {
   #closedAtMs: number | null;
   #closedBy: ProducerStamp | null;
   #lastSeq: string | null;
-  /**
-   * The newest pending mark, and the id of its producer. The map exists only when more than one producer is pending.
-   */
+  /** The newest pending mark and its producer's id. The map exists only when several producers are pending. */
   #mark: ProducerMark | null = null;
   #producerId = "";
   #marks: Map<string, ProducerMark> | null = null;

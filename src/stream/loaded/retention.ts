@@ -12,10 +12,7 @@ export interface RetentionLimits {
 /** Keeps everything. */
 export const KEEP_ALL: RetentionLimits = { maxBytes: Infinity, maxAgeMs: Infinity };
 
-/**
- * The number of segments within a limit. Only whole segments are dropped, so at most an eighth more than the limit is
- * kept.
- */
+/** Segments within a limit. Only whole ones are dropped, so at most an eighth more than the limit is kept. */
 const SEGMENTS_PER_LIMIT = 8;
 const MIN_SEGMENT_BYTES = 4096;
 

@@ -155,10 +155,7 @@ export class Stream implements StreamObserver {
     return deadlineMs === Infinity ? null : Math.max(0, deadlineMs - nowMs);
   }
 
-  /**
-   * Restarts a sliding TTL, because somebody reads the stream. Answer the read when this is over: then no crash can
-   * undo the restart.
-   */
+  /** Restarts a sliding TTL for a read. Answer the read when this is over: no crash can undo the restart then. */
   touch(): MaybePromise<void> {
     if (this.#ttl !== null) return this.#ttl.touch();
   }
@@ -216,7 +213,7 @@ export class Stream implements StreamObserver {
   }
 
   settled(): void {
-    this.#feed?.flush();
+    this.#feed?.emitAdvance();
   }
 
   deleted(): void {
@@ -234,16 +231,14 @@ export class Stream implements StreamObserver {
     switch (decision.kind) {
       case "accept":
         return this.#store(decision.record, hasData, answer);
-      case "settled":
+      case "unchanged":
         return chain(this.#answerRepeated(hasData, decision.producer), answer);
       case "refused":
         return chain(this.#refuseWhenDurable(decision), answer);
     }
   }
 
-  /**
-   * Why an append with data is refused for its head alone, once that is durable; `null` when it depends on the data.
-   */
+  /** Why an append with data is refused for its head alone, once durable; `null` when it depends on the data. */
   refusalOf(head: AppendHead): MaybePromise<Refused | null> {
     const refusal = refuseByHead(this.#reserved, this.#format, head, this.#context.clock.nowMs());
     return refusal === null ? null : this.#refuseWhenDurable(refusal);

@@ -13,9 +13,7 @@ export interface ForkRequest {
   readonly subOffset: number;
 }
 
-/**
- * A body as it was sent, or, if it was checked while it arrived, as a JSON stream stores it. The latter was not empty.
- */
+/** A body as it was sent, or, when it was checked while it arrived, as a JSON stream stores it, and not empty. */
 export type Body = Buffer | JsonFrame;
 
 /** The head of a request to create a stream (docs/api.md, Create a stream). */

@@ -16,10 +16,10 @@ export interface DecisionState extends ProducerMemory {
   readonly lastSeq: string | null;
 }
 
-/** Submit `record` to storage (`accept`), answer without a change (`settled`), or refuse. */
+/** Submit `record` to storage (`accept`), answer without a change (`unchanged`), or refuse. */
 export type AppendDecision =
   | { readonly kind: "accept"; readonly record: AppendRecord }
-  | { readonly kind: "settled"; readonly producer: ProducerEcho | null }
+  | { readonly kind: "unchanged"; readonly producer: ProducerEcho | null }
   | Refused;
 
 /** A body as it is stored. */
@@ -52,7 +52,7 @@ export function decideAppend(
   if (framed.kind === "refused") return framed;
   if (command.producer !== null) {
     const verdict = judgeProducer(state, command.producer, nowMs);
-    if (verdict.kind === "duplicate") return { kind: "settled", producer: verdict.mark };
+    if (verdict.kind === "duplicate") return { kind: "unchanged", producer: verdict.mark };
     if (verdict.kind === "refused") return verdict;
   }
   if (command.seq !== null && state.lastSeq !== null && command.seq <= state.lastSeq) {
@@ -103,7 +103,7 @@ function decideOnClosed(state: DecisionState, command: AppendHead, hasData: bool
     stamp.epoch === closedBy.epoch &&
     stamp.seq === closedBy.seq;
   if (hasData && !isTheCloser) return refuseClosed(state.closedAtMs);
-  return { kind: "settled", producer: stamp === null ? null : (state.markOf(stamp.id) ?? stamp) };
+  return { kind: "unchanged", producer: stamp === null ? null : (state.markOf(stamp.id) ?? stamp) };
 }
 
 function refuseClosed(closedAtMs: number | null): Refused {

@@ -113,10 +113,7 @@ function pastTheTail(): Refused {
   return refuse("invalid-fork", { detail: "The sub-offset is past the source's tail." });
 }
 
-/**
- * The configuration of a fork, which inherits what the request leaves out. TTL and expiry are inherited together or not
- * at all.
- */
+/** A fork's configuration, which inherits what the request leaves out; TTL and expiry only together. */
 export function forkConfig(
   source: StreamConfig,
   { contentType, ttlSeconds, expiresAtMs }: CreateHead,

@@ -1,7 +1,4 @@
-/**
- * The expected answers of the stream layer, as values. What is thrown instead is a fault of the program or of the
- * machine.
- */
+/** The expected answers of the stream layer, as values. What is thrown is a fault of the program or the machine. */
 
 /** Why a request was refused. The names are the `code` of the problem document that the client gets. */
 export type RefusalCode =
@@ -81,10 +78,7 @@ export interface Deleted {
 
 /** How an append or a close ends. */
 export type AppendOutcome = Appended | Refused;
-/**
- * Receives the outcome of an append, once, perhaps before the call returns. It must not throw: many are called in a
- * row.
- */
+/** Receives an append's outcome once, perhaps before the call returns. Must not throw: many are called in a row. */
 export type AnswerAppend = (outcome: AppendOutcome) => void;
 /** How a create ends. */
 export type CreateOutcome = Created | Refused;

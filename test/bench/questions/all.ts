@@ -4,6 +4,7 @@ import { largeAppends, longPoll, oneAtATime } from "./disk-bound.js";
 import { fanOut1000, fanOut8000, mixed } from "./live.js";
 import { idleLongPolls, idleSse, slowReader, tenGiB } from "./memory.js";
 import { checkpoint, costBySize, costByStreams } from "./no-cliff.js";
+import { appendsWithTokens, readsWithTokens } from "./rights.js";
 import { appendsHttp2, appendsHttps, sseHttp2, sseHttps } from "./secure.js";
 import { cachedReads, revalidation, smallReads, warmReads } from "./reads.js";
 
@@ -19,6 +20,8 @@ export const QUESTIONS: readonly Question[] = [
   warmReads,
   cachedReads,
   revalidation,
+  readsWithTokens,
+  appendsWithTokens,
   fanOut1000,
   fanOut8000,
   longPoll,

@@ -1,9 +1,23 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { test, type TestContext } from "node:test";
 import { ChromiumPage, lacksChromium } from "../../helpers/chromium.js";
 import { servePage } from "../../helpers/page-examples.js";
 
-const PAGE = new URL("../../../docs/recipes/event-source.html", import.meta.url).href;
+const PAGE = readFileSync(new URL("../../../docs/recipes/event-source.html", import.meta.url));
+
+/** A web server of this machine, as the README of the recipes has one; resolves to the page's URL. */
+async function serveRecipe(context: TestContext): Promise<string> {
+  const server = createServer((_req, res) => res.setHeader("Content-Type", "text/html; charset=utf-8").end(PAGE));
+  const listening = once(server, "listening");
+  server.listen(0, "127.0.0.1");
+  await listening;
+  context.after(() => void server.close().closeAllConnections());
+  return `http://localhost:${(server.address() as AddressInfo).port}/event-source.html`; // of a port
+}
 
 test(
   "the page shows messages, text and bytes as they come, over several connections, and stops at the end",
@@ -11,6 +25,7 @@ test(
   async (context) => {
     // Each connection ends at once when the reader has all there is: the page has to come back.
     const streams = await servePage(context, { sseLifetimeMs: 200 });
+    const page = await serveRecipe(context);
     const browser = await ChromiumPage.open(context);
     const parts = "JSON.stringify(Array.from(document.querySelectorAll('li'), (item) => item.textContent))";
     const cases = [
@@ -24,7 +39,7 @@ test(
       const [first = "", second = ""] = bodies;
       await fetch(url, { method: "PUT", headers, body: first });
       await browser.goTo("about:blank");
-      await browser.goTo(`${PAGE}#${url}`);
+      await browser.goTo(`${page}#${url}`);
       await browser.until("document.querySelector('#state')?.textContent === 'reconnecting'");
       await fetch(url, { method: "POST", headers: { ...headers, "Stream-Closed": "true" }, body: second });
       await browser.until("document.querySelector('#state').textContent === 'closed'");

@@ -12,9 +12,7 @@ class TestBody extends HeldBody {
   cause: Cause | null = null;
 
   constructor(promisedBytes: number, client = "192.0.2.1") {
-    const socket = new Socket();
-    Object.defineProperty(socket, "remoteAddress", { value: client });
-    super(socket, promisedBytes);
+    super({ req: { socket: new Socket() }, client }, promisedBytes);
   }
 
   override giveWay(cause: Cause): void {

@@ -3,6 +3,8 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import net, { type AddressInfo } from "node:net";
 import { describe, test, type TestContext } from "node:test";
+import { Clients } from "../../../src/http/bounds/clients.js";
+import { ConnectionsByClient } from "../../../src/http/bounds/connections-by-client.js";
 import { ConnectionGate, connectionLimitFor, type ConnectionLimit } from "../../../src/http/bounds/connection-limit.js";
 import { keptLog, type LogLine } from "../../helpers/engine.js";
 
@@ -19,19 +21,32 @@ test("connections leave 320 descriptors to files, and half of them where there a
   for (const [free, served, turnedAway] of cases) assert.deepEqual(connectionLimitFor(free), { served, turnedAway }, `${free} free`);
 });
 
+test("connections are never more than the option says", () => {
+  const cases = [
+    [Infinity, 10, 10],
+    [20_000, 10, 10],
+    [30, 10, 10],
+    [30, 100, 11],
+    [1000, Infinity, 664],
+  ] as const;
+  for (const [free, max, served] of cases) assert.equal(connectionLimitFor(free, max).served, served, `${free} free, ${max} at most`);
+});
+
 interface Gated {
   readonly server: Server;
   readonly gate: ConnectionGate;
   readonly log: readonly LogLine[];
   /** A new connection, and all that it is sent. */
-  connect(): { readonly socket: net.Socket; readonly text: Promise<string> };
+  connect(from?: string): { readonly socket: net.Socket; readonly text: Promise<string> };
 }
 
 /** A server behind a gate: it answers a request with `served`. */
-async function gated(t: TestContext, limit: ConnectionLimit, isTls = false): Promise<Gated> {
+async function gated(t: TestContext, limit: ConnectionLimit, { isTls = false, maxPerClient = Infinity } = {}): Promise<Gated> {
   const server = createServer((_req, res) => res.end("served"));
   const { log, lines } = keptLog();
-  const gate = new ConnectionGate(limit, log, (socket) => socket.end("refused"));
+  const gate = new ConnectionGate(limit, new ConnectionsByClient(maxPerClient, new Clients("127.0.0.9")), log, (socket, crowd) =>
+    socket.end(`refused ${crowd}`),
+  );
   // Listeners of this event take a socket.
   const [serve] = server.listeners("connection") as ((socket: net.Socket) => void)[];
   server.removeAllListeners("connection");
@@ -46,9 +61,9 @@ async function gated(t: TestContext, limit: ConnectionLimit, isTls = false): Pro
     gate.destroyTurnedAway();
     await new Promise((resolve) => server.close(resolve));
   });
-  const connect = (): ReturnType<Gated["connect"]> => {
+  const connect = (from = "127.0.0.1"): ReturnType<Gated["connect"]> => {
     const { port } = server.address() as AddressInfo; // it listens on a port
-    const socket = net.connect({ port, host: "127.0.0.1", allowHalfOpen: true });
+    const socket = net.connect({ port, host: "127.0.0.1", localAddress: from, allowHalfOpen: true });
     sockets.push(socket);
     let said = "";
     socket.setEncoding("latin1").on("data", (chunk: string) => (said += chunk));
@@ -76,7 +91,7 @@ describe("the gate that limits connections", () => {
     assert.match(await answered(second.socket), /served$/);
     const third = connect();
     third.socket.write(REQUEST.repeat(3));
-    assert.equal(await third.text, "refused");
+    assert.equal(await third.text, "refused all");
     const thirdClosed = once(third.socket, "close");
     third.socket.end();
     await thirdClosed;
@@ -91,25 +106,42 @@ describe("the gate that limits connections", () => {
     const { connect, log } = await gated(t, { served: 2, turnedAway: 2 });
     const [one, two] = [connect(), connect()];
     for (const { socket } of [one, two]) assert.match(await answered(socket), /served$/);
-    for (let round = 0; round < 2; round += 1) assert.equal(await endedText(connect()), "refused");
+    for (let round = 0; round < 2; round += 1) assert.equal(await endedText(connect()), "refused all");
     assert.equal(log.length, 1);
     for (const { socket } of [one, two]) socket.destroy();
     const [three, four] = [await served(connect), await served(connect)];
-    assert.equal(await endedText(connect()), "refused");
+    assert.equal(await endedText(connect()), "refused all");
     assert.equal(log.length, 2);
     for (const socket of [three, four]) socket.destroy();
   });
 
   test("cuts what is one too many without an answer where that would need a handshake", async (t) => {
-    const { connect, log } = await gated(t, { served: 1, turnedAway: 1 }, true);
+    const { connect, log } = await gated(t, { served: 1, turnedAway: 1 }, { isTls: true });
     assert.match(await answered(connect().socket), /served$/);
     assert.equal(await connect().text, "");
     assert.equal(log.length, 1);
   });
 
+  test("refuses who has too many by itself, and forgets a refused connection at once", async (t) => {
+    const { connect } = await gated(t, { served: 3, turnedAway: 2 }, { maxPerClient: 1 });
+    const first = connect("127.0.0.2");
+    assert.match(await answered(first.socket), /served$/);
+    for (let round = 0; round < 4; round += 1) assert.equal(await endedText(connect("127.0.0.2")), "refused client");
+    for (const from of ["127.0.0.3", "127.0.0.4"]) assert.match(await answered(connect(from).socket), /served$/);
+    assert.equal(await endedText(connect("127.0.0.5")), "refused all");
+    first.socket.destroy();
+    await served(() => connect("127.0.0.5"));
+  });
+
+  test("does not count a trusted proxy's connections for it", async (t) => {
+    const { connect } = await gated(t, { served: 3, turnedAway: 2 }, { maxPerClient: 1 });
+    for (let count = 0; count < 3; count += 1) assert.match(await answered(connect("127.0.0.9").socket), /served$/);
+    assert.equal(await endedText(connect("127.0.0.9")), "refused all");
+  });
+
   test("has few on their way out: who came first is cut for the next", async (t) => {
     const { connect, server } = await gated(t, { served: 0, turnedAway: 2 });
-    for (let count = 0; count < 5; count += 1) assert.equal(await connect().text, "refused");
+    for (let count = 0; count < 5; count += 1) assert.equal(await connect().text, "refused all");
     const open = (): Promise<number> => new Promise((resolve) => server.getConnections((_error, count) => resolve(count)));
     while ((await open()) > 2) await new Promise((resolve) => setImmediate(resolve));
     assert.equal(await open(), 2);

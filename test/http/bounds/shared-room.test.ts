@@ -12,9 +12,7 @@ class TestHolder extends Holder {
   readonly #bytes: number;
 
   constructor(room: TestRoom, client: string, bytes: number) {
-    const socket = new Socket();
-    Object.defineProperty(socket, "remoteAddress", { value: client });
-    super(socket);
+    super({ req: { socket: new Socket() }, client });
     this.#room = room;
     this.#bytes = bytes;
     this.movedAtMs = room.clock.nowMs();

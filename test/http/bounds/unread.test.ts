@@ -5,11 +5,14 @@ import { connect, type AddressInfo, type Socket } from "node:net";
 import { describe, test, type TestContext } from "node:test";
 import { Exchange } from "../../../src/http/exchange/exchange.js";
 import { OwnResponse } from "../../../src/http/node/own-response.js";
+import { unsentBytesOf } from "../../../src/http/node/write-queue.js";
 import { readHeaders } from "../../../src/http/request/request-headers.js";
 import { splitTarget } from "../../../src/http/request/target.js";
 import type { ServerOptions } from "../../../src/server.js";
+import { AcceptedSockets } from "../../helpers/accepted-sockets.js";
 import { httpParts, type HttpParts } from "../../helpers/http-parts.js";
 import { requestBytes, startServer, type TestServer } from "../../helpers/test-server.js";
+import { until } from "../../helpers/until.js";
 
 const MIB = 1024 * 1024;
 /** More than the system takes from the server while nobody reads. */
@@ -26,32 +29,46 @@ async function withStream(context: TestContext, options: Partial<ServerOptions> 
 /** A client that reads when it is told to, and only counts what comes. */
 class Reader {
   readonly #socket: Socket;
+  readonly #accepted: AcceptedSockets;
   #bytes = 0;
 
-  private constructor(socket: Socket) {
+  private constructor(socket: Socket, accepted: AcceptedSockets) {
     this.#socket = socket;
+    this.#accepted = accepted;
     socket.on("data", (chunk: Buffer) => (this.#bytes += chunk.length));
     // A reset is how a server cuts what it still has to send.
     socket.on("error", () => undefined);
   }
 
-  /** Sends requests, and reads no further than the first bytes of an answer. */
+  /** What the server has written for the client, and the system has not taken. */
+  get #unsentBytes(): number {
+    return unsentBytesOf(this.#accepted.otherEndOf(this.#socket));
+  }
+
+  /** Sends requests, and reads no further than the first bytes of an answer, of which the system does not take all. */
   static async stalled(context: TestContext, port: number, targets: readonly string[], from = "127.0.0.1"): Promise<Reader> {
+    const accepted = new AcceptedSockets(context);
     const socket = connect({ port, host: "127.0.0.1", localAddress: from });
     context.after(() => void socket.destroy());
-    const reader = new Reader(socket);
+    const reader = new Reader(socket, accepted);
     socket.write(Buffer.concat(targets.map((target) => requestBytes("GET", target))));
     await once(socket, "data");
     socket.pause();
+    await until(() => reader.#unsentBytes > 0);
     return reader;
   }
 
-  /** Takes so many bytes more, at least, and stops reading. */
+  /** Resolves when the server has written so many bytes in all for it, taken or not. */
+  hasBeenWritten(bytes: number): Promise<void> {
+    return until(() => this.#accepted.otherEndOf(this.#socket).bytesWritten >= bytes);
+  }
+
+  /** Takes so many bytes more, at least, and stops reading; resolves when the server has seen that some were taken. */
   async take(bytes: number): Promise<void> {
+    const unsentBefore = this.#unsentBytes;
     const wanted = this.#bytes + bytes;
-    this.#socket.resume();
-    while (this.#bytes < wanted) await once(this.#socket, "data");
-    this.#socket.pause();
+    assert.ok(await this.getsAll(wanted), "the connection was cut");
+    await until(() => this.#unsentBytes < unsentBefore);
   }
 
   /** Reads all that comes until at least `bytes` have come in all; false when the connection ends before. */
@@ -77,11 +94,6 @@ async function statusOf(port: number, target: string, from = "127.0.0.1"): Promi
   return Number(first.toString("latin1", 9, 12));
 }
 
-/** Lets the server do what it has to do. */
-async function turns(server: TestServer): Promise<void> {
-  for (let round = 0; round < 20; round += 1) await server.send("HEAD", "s");
-}
-
 describe("a reader that does not take its answer", () => {
   for (const [stallMs, getsAll] of [
     [59_000, true],
@@ -90,9 +102,7 @@ describe("a reader that does not take its answer", () => {
     test(`that takes nothing of its answer for ${stallMs} ms is ${getsAll ? "waited for" : "cut"}`, async (context) => {
       const server = await withStream(context);
       const reader = await Reader.stalled(context, server.port, ["s"]);
-      await turns(server);
       server.clock.advance(stallMs);
-      await turns(server);
       assert.equal(await reader.getsAll(CHUNK_BYTES), getsAll);
     });
   }
@@ -101,7 +111,6 @@ describe("a reader that does not take its answer", () => {
     const server = await withStream(context);
     const reader = await Reader.stalled(context, server.port, ["s"]);
     for (let round = 0; round < 3; round += 1) {
-      await turns(server);
       server.clock.advance(40_000);
       await reader.take(3 * MIB);
     }
@@ -111,7 +120,6 @@ describe("a reader that does not take its answer", () => {
   test("of events that takes none is cut as well, however long its connection may last", async (context) => {
     const server = await withStream(context, { sseLifetimeMs: 3_600_000 });
     const reader = await Reader.stalled(context, server.port, ["s?live=sse&offset=-1"]);
-    await turns(server);
     server.clock.advance(61_000);
     assert.equal(await reader.getsAll(CHUNK_BYTES), false);
   });
@@ -120,15 +128,13 @@ describe("a reader that does not take its answer", () => {
     const server = await withStream(context);
     const reader = await Reader.stalled(context, server.port, [...new Array<string>(8).fill("s"), "s?live=long-poll&offset=now"]);
     for (let round = 0; round < 8; round += 1) {
-      await turns(server);
+      await reader.hasBeenWritten((round + 1) * CHUNK_BYTES);
       server.clock.advance(20_000);
       assert.equal(await reader.getsAll((round + 1) * CHUNK_BYTES), true);
     }
     const pollMs = 3_600_000;
     await server.clock.armed(pollMs);
-    server.clock.advance(pollMs - 1);
-    await turns(server);
-    server.clock.advance(1);
+    server.clock.advance(pollMs);
     assert.equal(await reader.getsAll(8 * CHUNK_BYTES + 9 * 200), true);
   });
 });
@@ -159,7 +165,7 @@ describe("what a client takes of one long write", () => {
       let isCut = false;
       // All that is asked of one.
       const socket = { writableLength: MIB, _handle: handleOf(queue), destroy: () => (isCut = true) } as unknown as Socket;
-      unread.add(socket, MIB);
+      unread.add({ req: { socket }, client: "192.0.2.1" }, MIB);
       for (let round = 0; round < 10; round += 1) {
         clock.advance(50_000);
         queue.writeQueueSize -= 1;
@@ -224,7 +230,7 @@ describe("memory for answers that are not taken", () => {
     const { parts, readers } = await fill(context);
     assert.equal(parts.clock.pendingCount, 1);
     assert.equal(await cutCount(readers), 0);
-    while (parts.unread.bytes > 0) await new Promise((resolve) => setImmediate(resolve));
+    await until(() => parts.unread.bytes === 0);
     assert.equal(parts.clock.pendingCount, 0);
   });
 });

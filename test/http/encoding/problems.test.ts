@@ -54,6 +54,7 @@ describe("the headers of a problem", () => {
   const cases: readonly (readonly [title: string, refusal: Parameters<typeof problemHeaders>[0], own: readonly string[]])[] = [
     ["nothing of its own", problem("invalid-name"), []],
     ["when to try again", problem("storage-full"), ["Retry-After", "30"]],
+    ["when this client may try again", problem("rate-limited", { retryAfterSeconds: 7 }), ["Retry-After", "7"]],
     ["the methods there are", problem("method-not-allowed", { allow: "GET" }), ["Allow", "GET"]],
     [
       "where a closed stream ends",

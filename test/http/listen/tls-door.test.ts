@@ -137,6 +137,6 @@ test("a server whose certificate can't be used does not start, and its directory
   const options = { dir, port: 0, logLevel: "silent", tlsCert: "/nowhere/cert.pem", tlsKey: "/nowhere/key.pem" } as const;
   await assert.rejects(start(options, REQUEST_LIMITS), (error) => error instanceof StartError && error.code === "invalid-option");
   const server = await start({ dir, port: 0, logLevel: "silent" }, REQUEST_LIMITS);
-  assert.equal(await server.reloadCertificate(), true);
+  assert.equal(await server.reload(), true);
   await server.close();
 });

@@ -100,13 +100,13 @@ class FakeStream {
       this.#ends.push(this.tail);
       this.feed.note(from, this.tail, this.closed);
     }
-    this.feed.flush();
+    this.feed.emitAdvance();
   }
 
   close(): void {
     this.closed = true;
     this.feed.note(this.tail, this.tail, true);
-    this.feed.flush();
+    this.feed.emitAdvance();
   }
 
   #chunk(from: number, maxBytes: number): Chunk {

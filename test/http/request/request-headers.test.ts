@@ -27,6 +27,7 @@ describe("request headers are read", () => {
         "Content-Length: 5",
         "If-None-Match: e",
         "Last-Event-ID: f",
+        "X-Forwarded-For: q",
         "X-Forwarded-Host: g",
         "X-Forwarded-Proto: h",
         "Stream-TTL: 1",
@@ -46,11 +47,12 @@ describe("request headers are read", () => {
     const expected = {
       host: "a",
       origin: "b",
-      authenticated: true,
+      authorization: "Bearer c",
       contentType: "d",
       contentLength: 5,
       ifNoneMatch: "e",
       lastEventId: "f",
+      forwardedFor: "q",
       forwardedHost: "g",
       forwardedProto: "h",
       streamTtl: "1",
@@ -78,6 +80,10 @@ describe("request headers are read", () => {
 
   test("several If-None-Match are one list", () => {
     assert.equal(readHeaders(raw('If-None-Match: "a"', 'if-none-match: "b"')).ifNoneMatch, '"a", "b"');
+  });
+
+  test("several X-Forwarded-For are one list", () => {
+    assert.equal(readHeaders(raw("X-Forwarded-For: a, b", "x-forwarded-for: c")).forwardedFor, "a, b, c");
   });
 
   test("several Transfer-Encodings are one list", () => {

@@ -15,7 +15,7 @@ test("what became durable together is one advance, with the end of each append",
   feed.note(15, 40, false);
   feed.note(40, 41, false);
   assert.deepEqual(heard, []);
-  feed.flush();
+  feed.emitAdvance();
   assert.deepEqual(heard, [{ from: 10, ends: [15, 40, 41], to: 41, closed: false }]);
 });
 
@@ -26,7 +26,7 @@ test("advances follow each other without a gap", () => {
     [5, 9],
   ] as const) {
     feed.note(from, to, false);
-    feed.flush();
+    feed.emitAdvance();
   }
   assert.deepEqual(
     heard.map(({ from, to }) => [from, to]),
@@ -40,10 +40,10 @@ test("advances follow each other without a gap", () => {
 test("a closure without data has no end of an append", () => {
   const { feed, heard } = listening();
   feed.note(7, 7, true);
-  feed.flush();
+  feed.emitAdvance();
   feed.note(0, 3, false);
   feed.note(3, 3, true);
-  feed.flush();
+  feed.emitAdvance();
   assert.deepEqual(heard, [
     { from: 7, ends: [], to: 7, closed: true },
     { from: 0, ends: [3], to: 3, closed: true },
@@ -52,10 +52,10 @@ test("a closure without data has no end of an append", () => {
 
 test("nothing noted is nothing told", () => {
   const { feed, heard } = listening();
-  feed.flush();
+  feed.emitAdvance();
   feed.note(0, 1, false);
-  feed.flush();
-  feed.flush();
+  feed.emitAdvance();
+  feed.emitAdvance();
   assert.equal(heard.length, 1);
 });
 
@@ -65,9 +65,9 @@ test("thousands may listen, and one that leaves while it is told disturbs no oth
   let heard = 0;
   for (let index = 0; index < 5000; index += 1) feed.once("advance", () => (heard += 1));
   feed.note(0, 1, false);
-  feed.flush();
+  feed.emitAdvance();
   feed.note(1, 2, false);
-  feed.flush();
+  feed.emitAdvance();
   assert.equal(heard, 5000);
   assert.equal(warn.mock.callCount(), 0);
 });

@@ -1,13 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { START_TOKEN } from "../../../src/protocol/offset.js";
-import { LoadedProducers } from "../../../src/stream/loaded/loaded-producers.js";
-import { KEEP_ALL } from "../../../src/stream/loaded/retention.js";
-import { Stream } from "../../../src/stream/loaded/stream.js";
 import { appendTo } from "../../helpers/append.js";
 import { bytesOf } from "../../helpers/engine.js";
 import { tokenIn } from "../../helpers/tokens.js";
-import { at, commandOf, JSON_CONFIG, jsonOf, streamOf, type TestStream } from "../../helpers/streams.js";
+import { at, commandOf, JSON_CONFIG, jsonOf, streamIn, streamOf, type TestStream } from "../../helpers/streams.js";
 
 describe("offsets", () => {
   /** Four segments of 1000, 4000, 3500 and 9000 bytes. */
@@ -40,18 +37,7 @@ describe("offsets", () => {
     assert.ok(engine.storage.release(stream.stored));
     const stored = await engine.storage.load("s");
     assert.ok(stored !== null);
-    const again = new Stream(
-      {
-        storage: engine.storage,
-        clock: engine.clock,
-        ttlMode: "sliding",
-        retention: KEEP_ALL,
-        producers: new LoadedProducers<Stream>(),
-        hasRoomForProducer: () => true,
-      },
-      stored,
-      null,
-    );
+    const again = streamIn(engine, stored);
     assert.deepEqual(
       positions.map((position) => again.offsetAt(position)),
       tokens,
@@ -134,18 +120,7 @@ describe("offsets", () => {
       }
       const stored = await engine.storage.load("s");
       assert.ok(stored !== null);
-      const json = new Stream(
-        {
-          storage: engine.storage,
-          clock: engine.clock,
-          ttlMode: "sliding",
-          retention: KEEP_ALL,
-          producers: new LoadedProducers<Stream>(),
-          hasRoomForProducer: () => true,
-        },
-        stored,
-        null,
-      );
+      const json = streamIn(engine, stored);
       // {"a":1},\n is 9 bytes, 2,\n and 3,\n are 3 each.
       for (let position = 0; position <= 15; position += 1) {
         const located = await json.locate(at(tokenIn(json.id, position)));

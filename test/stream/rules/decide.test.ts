@@ -39,10 +39,10 @@ function commandOf(body: string, more: Partial<AppendCommand> = {}): AppendComma
   return { contentType: "text/plain", body: Buffer.from(body), closes: false, producer: null, seq: null, ...more };
 }
 
-/** `accept` with the payload, `settled`, or the code of the refusal. */
+/** `accept` with the payload, `unchanged`, or the code of the refusal. */
 function gist(decision: AppendDecision): string {
   if (decision.kind === "accept") return `accept ${decision.record.payload}`;
-  return decision.kind === "settled" ? "settled" : decision.code;
+  return decision.kind === "unchanged" ? "unchanged" : decision.code;
 }
 
 describe("an append", () => {
@@ -72,7 +72,7 @@ describe("an append", () => {
     ["without a sequence is accepted after one with", stateOf({ lastSeq: "z" }), commandOf("x"), "accept x"],
     ["with a first sequence is accepted", stateOf(), commandOf("x", { seq: "" }), "accept x"],
     ["of a producer's next is accepted", stateOf({ marks: known }), commandOf("x", { producer: PRODUCER }), "accept x"],
-    ["of a producer's last is a duplicate", stateOf({ marks: known }), commandOf("x", { producer: { ...PRODUCER, seq: 2 } }), "settled"],
+    ["of a producer's last is a duplicate", stateOf({ marks: known }), commandOf("x", { producer: { ...PRODUCER, seq: 2 } }), "unchanged"],
     ["that leaves a gap is refused", stateOf({ marks: known }), commandOf("x", { producer: { ...PRODUCER, seq: 5 } }), "producer-gap"],
     // The order of the checks.
     [
@@ -97,7 +97,7 @@ describe("an append", () => {
       "is a duplicate before its sequence is looked at",
       stateOf({ marks: known, lastSeq: "z" }),
       commandOf("x", { seq: "a", producer: { ...PRODUCER, seq: 2 } }),
-      "settled",
+      "unchanged",
     ],
     [
       "of a producer's next with an old sequence is refused",
@@ -124,7 +124,7 @@ describe("an append", () => {
 
   test("that is a duplicate echoes the highest accepted sequence number", () => {
     const decision = decideAppend(stateOf({ marks: known }), TEXT_FORMAT, commandOf("x", { producer: { ...PRODUCER, seq: 0 } }), NOW_MS);
-    assert.deepEqual(decision, { kind: "settled", producer: known.p });
+    assert.deepEqual(decision, { kind: "unchanged", producer: known.p });
   });
 });
 
@@ -180,18 +180,18 @@ describe("a closed stream", () => {
     [
       "answers its closing producer's retry, whatever its body is now",
       commandOf("other", { producer: closedBy, closes: true }),
-      { kind: "settled", producer: marks.p },
+      { kind: "unchanged", producer: marks.p },
     ],
-    ["may be closed again by anybody", commandOf("", { closes: true }), { kind: "settled", producer: null }],
+    ["may be closed again by anybody", commandOf("", { closes: true }), { kind: "unchanged", producer: null }],
     [
       "may be closed again by a producer that it knows",
       commandOf("", { closes: true, producer: { id: "q", epoch: 0, seq: 9 } }),
-      { kind: "settled", producer: marks.q },
+      { kind: "unchanged", producer: marks.q },
     ],
     [
       "may be closed again by a producer that it does not know",
       commandOf("", { closes: true, producer: { id: "z", epoch: 0, seq: 0 } }),
-      { kind: "settled", producer: { id: "z", epoch: 0, seq: 0 } },
+      { kind: "unchanged", producer: { id: "z", epoch: 0, seq: 0 } },
     ],
   ] as const) {
     test(what, () => assert.deepEqual(decideAppend(closed, TEXT_FORMAT, command, NOW_MS), answer));

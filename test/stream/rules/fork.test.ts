@@ -3,11 +3,10 @@ import { describe, test, type TestContext } from "node:test";
 import { parseOffset } from "../../../src/protocol/offset.js";
 import type { CreateCommand, ForkRequest } from "../../../src/stream/rules/command.js";
 import { forkConfig, forkOrigin, type ForkSource } from "../../../src/stream/rules/fork.js";
-import { LoadedProducers } from "../../../src/stream/loaded/loaded-producers.js";
-import { KEEP_ALL } from "../../../src/stream/loaded/retention.js";
 import { Stream, TrimmedStreamError } from "../../../src/stream/loaded/stream.js";
+import { streamIn } from "../../helpers/streams.js";
 import { tokenIn } from "../../helpers/tokens.js";
-import { append, bytesOf, configOf, created, openEngine } from "../../helpers/engine.js";
+import { append, bytesOf, configOf, created, openFor } from "../../helpers/engine.js";
 
 const ZERO = "0000000000000000_0000000000000000";
 
@@ -18,22 +17,10 @@ function requestOf(more: Partial<ForkRequest> = {}): ForkRequest {
 
 /** A stream with these appends, in segments of about 4 KiB. */
 async function sourceOf(t: TestContext, contentType: string, appends: readonly (string | Buffer)[]): Promise<Stream> {
-  const engine = await openEngine();
-  t.after(() => engine.storage.close());
+  const engine = await openFor(t);
   const stored = await created(engine.storage, "source", "", { contentType });
   for (const payload of appends) await append(engine.storage, stored, payload);
-  return new Stream(
-    {
-      storage: engine.storage,
-      clock: engine.clock,
-      ttlMode: "sliding",
-      retention: KEEP_ALL,
-      producers: new LoadedProducers<Stream>(),
-      hasRoomForProducer: () => true,
-    },
-    stored,
-    null,
-  );
+  return streamIn(engine, stored);
 }
 
 /** The fork point, or the code of the refusal. */

@@ -2,7 +2,7 @@ import { basename, join } from "node:path";
 import { DamagedStreamError, StorageBusyError, type ListedStream } from "../../storage.js";
 import type { EngineParts } from "../disk/engine-state.js";
 import { errorCode, isBusy, isPathFault, isSystemError, readWhole, type Files } from "../disk/files.js";
-import { keptSidecarPath, sidecarPath } from "../format/layout.js";
+import { coveredSidecarPath, sidecarPath } from "../format/layout.js";
 import { endOf } from "../memory/segment.js";
 import { damaged, decodeSidecar, type Sidecar, type SidecarResult } from "../format/sidecar.js";
 
@@ -39,10 +39,7 @@ export interface SidecarBase {
   readonly problem: string;
 }
 
-/**
- * Looks for what the journal's records of the stream `id` go on from. Throws what is neither the files' fault nor
- * passes.
- */
+/** What the journal's records of stream `id` go on from. Throws what is no fault of the files' and does not pass. */
 export async function readBase(files: Files, id: string, directory: string): Promise<SidecarBase> {
   const read = await readSidecarIn(files, directory);
   if (read === null) return { own: null, read, isTold: false, isVacant: true, problem: "it is missing" };
@@ -57,7 +54,7 @@ export async function readBase(files: Files, id: string, directory: string): Pro
     };
   }
   const { problem, isNotice, isFinal } = read;
-  const before = isNotice ? await readSidecarAt(files, keptSidecarPath(directory)) : read;
+  const before = isNotice ? await readSidecarAt(files, coveredSidecarPath(directory)) : read;
   const own = before?.kind === "sound" && before.sidecar.id === id ? before.sidecar : null;
   // A notice without a sidecar beside it is of a stream that never had one.
   return { own, read, isTold: isNotice || isFinal, isVacant: before === null, problem };
@@ -94,7 +91,7 @@ export async function readSidecar(
 
 /** Whether a file is of a stream that was there. */
 function isOfStream(file: string): boolean {
-  return file.endsWith(".seg") || file === basename(keptSidecarPath(""));
+  return file.endsWith(".seg") || file === basename(coveredSidecarPath(""));
 }
 
 /** What is wrong with a sidecar of a batch that the journal does not know: what came last in the journal is gone. */

@@ -65,9 +65,7 @@ export async function writeMarker(files: Files, layout: Layout, id: Buffer): Pro
   await syncEntries(files, layout);
 }
 
-/**
- * The directory, and those above it, may be new themselves: their entries must not be lost with all that is in them.
- */
+/** The directory and those above it may be new: their entries must not be lost with all that is in them. */
 async function syncEntries(files: Files, { root }: Layout): Promise<void> {
   await files.syncDirectory(root);
   for (let path = resolve(root); path !== dirname(path); path = dirname(path)) {
@@ -96,10 +94,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EMFILE: TOO_FEW_FILES,
 };
 
-/**
- * Says what is wrong with a directory that the system won't let us use, in one line; with the file, where it is about
- * one in it.
- */
+/** Says in one line why the system won't let us use a directory, or a file in it. */
 export function explainUnusable(root: string, error: unknown): unknown {
   // What has a code is the system's word; anything else is a fault of ours, or says what is wrong by itself.
   if (errorCode(error) === "") return error;

@@ -110,10 +110,7 @@ export class Claim {
     }
   }
 
-  /**
-   * Unless somebody forced it meanwhile: then it is theirs. One that can't be read now is left: the next start finds it
-   * stale.
-   */
+  /** Unless somebody forced it meanwhile: it is theirs. One that can't be read stays; the next start finds it stale. */
   async #removeLock(): Promise<boolean> {
     const { files, path } = this.#options;
     try {

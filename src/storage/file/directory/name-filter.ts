@@ -1,7 +1,4 @@
-/**
- * Bits for each name at first, and when there should be more: then one name in 400, and one in 40, is taken for
- * another.
- */
+/** Bits per name of a new filter, and of one too full: one name in 400, and one in 40, is taken for another. */
 const BITS_PER_NAME = 16;
 const CROWDED_BITS_PER_NAME = 8;
 /** Bits that a name sets. */

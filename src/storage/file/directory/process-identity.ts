@@ -7,10 +7,7 @@ export interface ProcessIdentity {
   readonly host: string;
   /** When the process started, so that a process id used again is not taken for its first user. */
   readonly startedAt: string | null;
-  /**
-   * The id that the machine has from one start to the next: two that are the same are of one machine, whatever it is
-   * called.
-   */
+  /** The machine's id from one start to the next: the same id is the same machine, whatever it is called. */
   readonly boot: string | null;
   /** In which namespace the process id counts: each container has its own. */
   readonly pidNamespace: string | null;

@@ -1,7 +1,7 @@
 import { dirname, join, relative } from "node:path";
 import { errorCode, readWhole, type Files } from "../disk/files.js";
 import { replaceFile } from "../disk/replacement.js";
-import { keptSidecarPath, sidecarPath, type Layout } from "../format/layout.js";
+import { coveredSidecarPath, sidecarPath, type Layout } from "../format/layout.js";
 import type { DataDirectory } from "./directory.js";
 import { decodeSidecar, encodeRefusal, encodeSidecar, isNotice } from "../format/sidecar.js";
 
@@ -44,9 +44,9 @@ export class Quarantine {
   }
 
   /**
-   * Has a stream refused until somebody decides, and keeps its sidecar. One with forks is closed instead: they need it,
-   * and nothing is appended to it either; but not where its directory is only taken: there is nothing to serve. Either
-   * way it asks for nothing more that the journal had up to `batch`. It `isSource` where forks name it.
+   * Has a stream refused until somebody decides, and keeps its sidecar here. A stream that its forks need (it lists
+   * them, or `isSource`) is closed instead, unless it is only claimed. Either way it asks the journal for nothing up to
+   * `batch`.
    */
   async refuse(
     streamDirectory: string,
@@ -55,9 +55,8 @@ export class Quarantine {
   ): Promise<void> {
     const path = sidecarPath(streamDirectory);
     const bytes = await readWhole(this.#files, path);
-    // What a notice stands for is beside it.
     const kept =
-      bytes !== null && isNotice(bytes) ? await readWhole(this.#files, keptSidecarPath(streamDirectory)) : null;
+      bytes !== null && isNotice(bytes) ? await readWhole(this.#files, coveredSidecarPath(streamDirectory)) : null;
     const read = bytes === null ? null : decodeSidecar(kept ?? bytes);
     const sidecar = read?.kind === "sound" ? { ...read.sidecar, batch: Math.max(read.sidecar.batch, batch) } : null;
     if (sidecar !== null && !sidecar.claimed && (isSource || sidecar.forks !== null)) {

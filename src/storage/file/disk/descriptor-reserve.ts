@@ -1,5 +1,5 @@
 /** Opens and closes a descriptor that nobody reads, at once. Opening throws the system's error. */
-export interface SpareSource {
+export interface SpareFiles {
   open(): number;
   close(descriptor: number): void;
 }
@@ -16,13 +16,13 @@ const SHARE_OF_LIMIT = 1 / 8;
  * and when a file is closed while spares are missing, its descriptor becomes one again in the same way.
  */
 export class DescriptorReserve {
-  readonly #source: SpareSource;
+  readonly #files: SpareFiles;
   readonly #spares: number[] = [];
   #wanted = 0;
   #makeWay: (() => void) | null = null;
 
-  constructor(source: SpareSource) {
-    this.#source = source;
+  constructor(files: SpareFiles) {
+    this.#files = files;
   }
 
   /** Whether spares are missing. */
@@ -40,16 +40,13 @@ export class DescriptorReserve {
     this.replenish();
   }
 
-  /**
-   * Calls `open`, giving up a spare, and more where others take them; throws what `open` throws when that does not
-   * help.
-   */
+  /** Calls `open` and gives up spares until it succeeds; throws what it throws when none helps. */
   spend<T>(open: () => T): T {
     this.#makeWay?.();
     for (;;) {
       const spare = this.#spares.pop();
       if (spare === undefined) return open();
-      this.#source.close(spare);
+      this.#files.close(spare);
       try {
         return open();
       } catch (error) {
@@ -64,7 +61,7 @@ export class DescriptorReserve {
   /** Takes the spares that are missing, for as far as descriptors are free. */
   replenish(): void {
     try {
-      while (this.isShort) this.#spares.push(this.#source.open());
+      while (this.isShort) this.#spares.push(this.#files.open());
     } catch {
       // Whoever closes the next file tries again.
     }
@@ -74,6 +71,6 @@ export class DescriptorReserve {
   release(): void {
     this.#wanted = 0;
     this.#makeWay = null;
-    for (const spare of this.#spares.splice(0)) this.#source.close(spare);
+    for (const spare of this.#spares.splice(0)) this.#files.close(spare);
   }
 }

@@ -1,12 +1,11 @@
-import type { Position } from "../../storage.js";
 import { join } from "node:path";
 import type { Retry } from "../../../ops/retry.js";
 import type { EngineParts } from "./engine-state.js";
 import { isPassing, type OpenFile } from "./files.js";
 
-/** A write that found no room: so many bytes at a place of a file. */
+/** A write that found no room: so many bytes at an offset of a file. */
 export interface Lack {
-  readonly position: Position;
+  readonly offset: number;
   readonly length: number;
 }
 
@@ -18,8 +17,8 @@ const PROBE_STEP_BYTES = 1024 * 1024;
 
 /**
  * Knows that the disk is full: from the first write that was refused for lack of room until a file of its own takes as
- * many bytes at the same position, which is tried every second and ends with the state's `space` event. A limit on the
- * size of files is found by the position, a full disk or a quota by the bytes.
+ * many bytes at the same offset, which is tried every second and ends with the state's `space` event. A limit on the
+ * size of files is found by the offset, a full disk or a quota by the bytes.
  */
 export class DiskSpace {
   readonly #parts: EngineParts;
@@ -92,9 +91,9 @@ export class DiskSpace {
   }
 }
 
-async function fill(file: OpenFile, { position, length }: Lack): Promise<void> {
+async function fill(file: OpenFile, { offset, length }: Lack): Promise<void> {
   const zeros = Buffer.alloc(Math.min(length, PROBE_STEP_BYTES));
-  const end = position + Math.min(length, MAX_PROBE_BYTES);
-  for (let at = position; at < end; at += zeros.length)
+  const end = offset + Math.min(length, MAX_PROBE_BYTES);
+  for (let at = offset; at < end; at += zeros.length)
     await file.write(zeros.subarray(0, Math.min(zeros.length, end - at)), at);
 }

@@ -3,10 +3,7 @@ import { getSystemErrorMap } from "node:util";
 
 /** The names of the system's error numbers. */
 const ERROR_NAMES = new Map(Object.entries(system.errno).map(([name, number]) => [number, name]));
-/**
- * The error numbers that libuv, and so `error.code`, has a name for: of all others it makes "Unknown system error
- * -122".
- */
+/** The error numbers that libuv names in `error.code`; all others are "Unknown system error -122" or the like. */
 const CODED_ERRORS = getSystemErrorMap();
 
 /** The system's code of a file error (`ENOENT`, `EDQUOT`, ...), also where libuv has none; `""` for anything else. */
@@ -22,10 +19,7 @@ export function isSystemError(error: unknown): boolean {
   return error instanceof Error && errorNumber(error) !== null;
 }
 
-/**
- * The file that a refused call was about, of a rename the place that was to be taken; `null` where the system does not
- * say.
- */
+/** The file of a refused call, of a rename the place that was to be taken; `null` where the system gives none. */
 export function errorPath(error: unknown): string | null {
   if (!(error instanceof Error)) return null;
   if ("dest" in error && typeof error.dest === "string") return error.dest;
@@ -46,9 +40,7 @@ export function isDiskFull(error: unknown): boolean {
 
 const BUSY_CODES = new Set(["EMFILE", "ENFILE", "ENOMEM", "EAGAIN"]);
 
-/**
- * Whether an error says that the process or the machine has too much open: the same call may succeed a little later.
- */
+/** Whether the process or the machine has too much open: the same call may succeed a little later. */
 export function isBusy(error: unknown): boolean {
   return BUSY_CODES.has(errorCode(error));
 }
@@ -60,10 +52,7 @@ export function isPassing(error: unknown): boolean {
 
 const PATH_CODES = new Set(["EISDIR", "ENOTDIR", "ENOTEMPTY", "ELOOP", "EACCES", "EPERM", "ENAMETOOLONG"]);
 
-/**
- * Whether an error says that something else is at a path than the file that should be there, or that it may not be
- * used.
- */
+/** Whether something else is at a path than the file that should be there, or the file may not be used. */
 export function isPathFault(error: unknown): boolean {
   return PATH_CODES.has(errorCode(error));
 }

@@ -175,9 +175,7 @@ async function linkTarget(path: string): Promise<string | null> {
   }
 }
 
-/**
- * The socket gets its name when it listens and its mode is set: nobody finds it half made and takes it for a leftover.
- */
+/** The socket gets its name when it listens and its mode is set: nobody takes it half made for a leftover. */
 async function listenPrivately(path: string, accept: (connection: Socket) => void): Promise<Listener> {
   const unready = replacementPath(path);
   const listener = await onShortPath(unready, (short) => listenOn(short, accept));
@@ -242,10 +240,7 @@ interface SystemFileOptions {
   readonly durable: boolean;
   readonly reserve: DescriptorReserve;
   readonly syncsWrites: boolean;
-  /**
-   * It is closed without a thread, which costs ten times the call: all of it is synced, and nothing is left to be
-   * waited for.
-   */
+  /** Closed without a thread, which costs ten times the call: all of it is synced, and nothing has to be waited for. */
   readonly closesAtOnce: boolean;
 }
 

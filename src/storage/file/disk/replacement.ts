@@ -1,10 +1,7 @@
 import { replacementPath } from "../format/layout.js";
 import { isDiskFull, type Files } from "./files.js";
 
-/**
- * Puts `bytes` in place of the file at `path` so that a crash leaves the old or the new, whole; the caller syncs the
- * directory.
- */
+/** Replaces the file at `path`: a crash leaves the old or the new one whole; the caller syncs the directory. */
 export async function replaceFile(files: Files, path: string, bytes: Buffer): Promise<void> {
   await writeReplacement(files, path, bytes);
   await putReplacement(files, path);

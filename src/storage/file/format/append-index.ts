@@ -20,7 +20,7 @@ export interface IndexMark extends IndexBase {
 }
 
 /** An index as its segment's sidecar knows it. */
-export interface IndexEntry extends Omit<IndexMark, "end"> {
+export interface StoredIndex extends Omit<IndexMark, "end"> {
   /** The index itself; `null` where it is in its file, whose first `length` bytes have the CRC-32 `crc`. */
   readonly inline: Uint8Array | null;
   readonly crc: number;
@@ -75,19 +75,19 @@ export class AppendIndex {
   }
 
   /** The index that a sidecar has for a segment of so many bytes. */
-  static of(entry: IndexEntry, segmentLength: number): AppendIndex {
-    const index = new AppendIndex(entry.atMs);
+  static of(stored: StoredIndex, segmentLength: number): AppendIndex {
+    const index = new AppendIndex(stored.atMs);
     index.#end = segmentLength;
-    index.#messages = entry.messages;
-    index.#length = entry.length;
-    if (entry.inline !== null) {
-      index.#pending = entry.inline;
+    index.#messages = stored.messages;
+    index.#length = stored.length;
+    if (stored.inline !== null) {
+      index.#pending = stored.inline;
       return index;
     }
-    index.#written = entry.length;
-    index.#crc = entry.crc;
+    index.#written = stored.length;
+    index.#crc = stored.crc;
     index.isEntered = true;
-    index.unchecked = { length: entry.length, crc: entry.crc };
+    index.unchecked = { length: stored.length, crc: stored.crc };
     return index;
   }
 

@@ -82,9 +82,7 @@ export function isLockSocket(fileName: string): boolean {
   return fileName.endsWith(SOCKET_SUFFIX) && claimIdOf(fileName) !== null;
 }
 
-/**
- * The id in the name of a claim, of its socket, or of what was to become one of them; `null` when it is no such name.
- */
+/** The id in the name of a claim, of its socket, or of a draft of either; `null` when it is no such name. */
 export function claimIdOf(fileName: string): string | null {
   return /^lock\.([0-9a-f]{16})(\.sock)?(\.new)?$/.exec(fileName)?.[1] ?? null;
 }
@@ -94,8 +92,8 @@ export function sidecarPath(streamDirectory: string): string {
   return join(streamDirectory, "meta.json");
 }
 
-/** Where a stream's sidecar is kept when a notice took its place: that records of the stream were set aside. */
-export function keptSidecarPath(streamDirectory: string): string {
+/** Where a stream's sidecar is while a notice has its place. */
+export function coveredSidecarPath(streamDirectory: string): string {
   return `${sidecarPath(streamDirectory)}.damaged`;
 }
 

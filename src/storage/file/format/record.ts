@@ -161,21 +161,13 @@ export interface FrameIdentity {
   readonly sequence: number;
   readonly batch: number;
   readonly directoryId: Buffer;
-  /**
-   * How many handles the file has given out, those of this frame included: damage between two frames has hidden no
-   * more.
-   */
+  /** Handles that the file has given out, this frame's included: damage between two frames has hidden no more. */
   readonly handles: number;
-  /**
-   * How long the file is at least, whatever comes: a shorter one was cut off. In bytes, rounded down to whole sectors;
-   * 0 where nobody can say.
-   */
+  /** The least length of the file in bytes, in whole sectors; a shorter one was cut off. 0 where nobody can say. */
   readonly fileBytes: number;
 }
 
-/**
- * Fills in the header of the frame at the start of `target` once its records are there; `length` includes the header.
- */
+/** Fills in the header of the frame at the start of `target`, after its records; `length` includes the header. */
 export function sealFrame(target: Buffer, length: number, records: number, frame: FrameIdentity): void {
   target.writeUInt32LE(FRAME_MAGIC, 0);
   target.writeUInt32LE(length, 4);
@@ -386,6 +378,6 @@ function writeUint64(target: Buffer, offset: number, value: number): void {
   target.writeUInt32LE(Math.floor(value / TWO_TO_32), offset + 4);
 }
 
-function readUint64(source: Buffer, offset: number): number {
-  return source.readUInt32LE(offset) + source.readUInt32LE(offset + 4) * TWO_TO_32;
+function readUint64(bytes: Buffer, offset: number): number {
+  return bytes.readUInt32LE(offset) + bytes.readUInt32LE(offset + 4) * TWO_TO_32;
 }

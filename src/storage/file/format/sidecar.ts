@@ -1,13 +1,13 @@
 import type { Position, ProducerMark, ProducerStamp, StreamConfig } from "../../storage.js";
 import { MutableState } from "../../state.js";
-import type { IndexEntry } from "./append-index.js";
+import type { StoredIndex } from "./append-index.js";
 import { crc32 } from "./crc32.js";
 
 /** The version of the disk format. Another one is refused, never guessed at. */
 export const FORMAT = 1;
 
 /** A segment as the sidecar knows it: synced bytes only. */
-export interface SegmentEntry {
+export interface StoredSegment {
   readonly start: Position;
   readonly length: number;
   readonly crc: number;
@@ -15,7 +15,7 @@ export interface SegmentEntry {
   readonly firstAtMs: number;
   readonly newestAtMs: number;
   /** Where its appends end: `"one"` for one append of one message, `null` where that is lost. */
-  readonly index: IndexEntry | "one" | null;
+  readonly index: StoredIndex | "one" | null;
 }
 
 /** What a sidecar says. */
@@ -30,7 +30,7 @@ export interface Sidecar {
   readonly forks: Map<string, Position> | null;
   /** Deleted, but for what its forks need. */
   readonly softDeleted: boolean;
-  readonly segments: readonly SegmentEntry[];
+  readonly segments: readonly StoredSegment[];
   /** The journal's batch up to which all of this is complete. */
   readonly batch: number;
   /** The directory is taken for a stream that only the journal knows yet: without its record there is no stream. */
@@ -94,9 +94,7 @@ export function encodeSidecar(sidecar: Sidecar): Buffer {
   ]);
 }
 
-/**
- * What stands in place of the sidecar of a stream whose journal records could not be applied: no start forgets that.
- */
+/** Stands in place of the sidecar of a stream whose records could not be applied: no start forgets that. */
 export function encodeNotice({ id, name }: Pick<Sidecar, "id" | "name">, damage: string): Buffer {
   return seal([
     ["format", FORMAT],
@@ -183,7 +181,7 @@ interface SidecarJson extends StreamConfig {
   readonly softDeleted: boolean;
   readonly forks: readonly { readonly id: string; readonly neededBefore: Position }[];
   readonly earliest: Sidecar["earliest"];
-  readonly segments: readonly (Omit<SegmentEntry, "crc" | "index"> & {
+  readonly segments: readonly (Omit<StoredSegment, "crc" | "index"> & {
     readonly crc32: string;
     readonly index: IndexJson;
   })[];
@@ -193,9 +191,9 @@ interface SidecarJson extends StreamConfig {
 type IndexJson =
   | "one"
   | null
-  | (Pick<IndexEntry, "messages" | "atMs" | "length"> & ({ readonly bytes: string } | { readonly crc32: string }));
+  | (Pick<StoredIndex, "messages" | "atMs" | "length"> & ({ readonly bytes: string } | { readonly crc32: string }));
 
-function indexToJson(index: SegmentEntry["index"]): IndexJson {
+function indexToJson(index: StoredSegment["index"]): IndexJson {
   if (index === null || index === "one") return index;
   const { messages, atMs, length, inline, crc } = index;
   return inline === null
@@ -203,7 +201,7 @@ function indexToJson(index: SegmentEntry["index"]): IndexJson {
     : { messages, atMs, length, bytes: Buffer.from(inline).toString("base64") };
 }
 
-function indexFromJson(json: IndexJson): SegmentEntry["index"] {
+function indexFromJson(json: IndexJson): StoredSegment["index"] {
   if (json === null || json === "one") return json;
   const { messages, atMs, length } = json;
   if ("crc32" in json) return { messages, atMs, length, inline: null, crc: parseInt(json.crc32, 16) };

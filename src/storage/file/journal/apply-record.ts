@@ -20,9 +20,7 @@ export interface Consequences<Stream, Change> {
   deleted?(stream: Stream): void;
 }
 
-/**
- * Applies a change to its stream: the one place that knows what each kind of record does. Throws what `then` throws.
- */
+/** Applies a change to its stream: only this knows what each kind of record does. Throws what `then` throws. */
 export function applyRecord<Stream extends RecordedStream, Change extends RecordedChange>(
   stream: Stream,
   record: Change,

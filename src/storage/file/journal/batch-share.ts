@@ -2,9 +2,8 @@
 const MIN_SHARE = 8;
 
 /**
- * How many of the `queued` entries the next batch takes, when `last` are answered meanwhile: as many, and half of what
- * is above that. Clients that wait for their answers would otherwise all come to be in every second batch, and while
- * that is on its way to the disk there is nothing to do; so they come to be in both alike.
+ * How many of the `queued` entries the next batch takes while `last` are answered: as many, and half of the rest. If it
+ * took all, waiting clients would gather in every second batch, with nothing to do while that is synced.
  */
 export function shareOf(queued: number, last: number): number {
   const excess = queued - last;

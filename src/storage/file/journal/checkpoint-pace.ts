@@ -1,17 +1,13 @@
 /**
  * Lets the last journal file that there may be fill no faster than the checkpoint frees the oldest. Appends slow down
- * while it runs: otherwise they would all stand still from the moment that the last file is full until the checkpoint
- * ends.
+ * meanwhile, rather than all stop when that file is full.
  */
 export class CheckpointPace {
   #done: number | null = null;
-  /** How far the two were when the file began to wait for the checkpoint: from here both reach their ends together. */
+  /** How far file and checkpoint were when the file began to wait: from there both reach their ends together. */
   #from: { readonly done: number; readonly filled: number; readonly checkpoints: number } | null = null;
 
-  /**
-   * So much of the oldest file is done, from 0 to 1; `null` while no checkpoint is under way, which nobody need wait
-   * for.
-   */
+  /** So much of the oldest file is done, from 0 to 1; `null` while no checkpoint is under way. */
   checkpointAt(done: number | null): void {
     this.#done = done;
     if (done === null) this.reset();

@@ -27,9 +27,7 @@ export class FrameEncoder {
   #end = FRAME_HEADER_BYTES;
   #records = 0;
 
-  /**
-   * `syncs` tells whether a file keeps the length that it was allocated, whatever comes: its frames vouch for it then.
-   */
+  /** `syncs`: a file keeps its allocated length whatever comes, so its frames vouch for it. */
   constructor(directoryId: Buffer, syncs: boolean) {
     this.#directoryId = directoryId;
     this.#syncs = syncs;
@@ -56,7 +54,7 @@ export class FrameEncoder {
     this.#records = 0;
     let taken = 0;
     for (const entry of queue) {
-      // What has nothing to write never makes a batch where something behind it has.
+      // Entries without a record make no batch of their own while one with a record waits behind them.
       if (taken >= most && this.#records > 0) break;
       if (entry.kind !== null && entry.generation === entry.stream.generation && !this.#take(entry, file)) break;
       taken += 1;

@@ -13,6 +13,6 @@ export interface JournalEntry {
   /** The stream's generation when the entry was made: one from before a failure is void, and settles as failed. */
   readonly generation: number;
   readonly settle: ((how: Settlement) => void) | null;
-  /** A change of another stream that is written with this one: both are durable, or neither is. It settles with it. */
+  /** A change of another stream that is in the same frame: both become durable, or neither. It has no own turn. */
   readonly companion: JournalEntry | null;
 }

@@ -91,12 +91,12 @@ export class JournalFile {
 
   /** Writes the next step of zeros and makes them permanent. Frames never go there before it is done. */
   async allocate(): Promise<void> {
-    const { position, length } = this.nextAllocation;
+    const { offset, length } = this.nextAllocation;
     try {
-      await this.#plainFile.write(ZEROS.subarray(0, length), position);
+      await this.#plainFile.write(ZEROS.subarray(0, length), offset);
     } catch (error) {
       // What there was room for goes back: the checkpoint that frees the journal needs it more.
-      if (isDiskFull(error)) await this.#plainFile.truncate(position);
+      if (isDiskFull(error)) await this.#plainFile.truncate(offset);
       throw error;
     }
     await this.#plainFile.sync();
@@ -105,7 +105,7 @@ export class JournalFile {
 
   /** Where the next step of zeros goes. */
   get nextAllocation(): Lack {
-    return { position: this.#allocatedBytes, length: firstAllocationBytes(this.#limitBytes - this.#allocatedBytes) };
+    return { offset: this.#allocatedBytes, length: firstAllocationBytes(this.#limitBytes - this.#allocatedBytes) };
   }
 
   /** Closes the file; again does nothing more. */

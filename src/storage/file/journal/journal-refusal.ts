@@ -2,10 +2,7 @@ import type { Clock } from "../../../ops/clock.js";
 import type { Log } from "../../../ops/log.js";
 import { Retry } from "../../../ops/retry.js";
 
-/**
- * What a journal can lack: room for its next frame, room for the checkpoint that frees its files, or a file, as none
- * can be opened.
- */
+/** What a journal can lack: room for a frame, room for the checkpoint that frees its files, or a file it can open. */
 export type Lacked = "frame-room" | "checkpoint-room" | "file";
 
 /** How long entries wait for a file while none can be opened. Those that come after that do not wait. */

@@ -37,7 +37,7 @@ export class JournalSupply {
   #nextSequence: number;
   #trouble: Error | null = null;
   /** What room was last looked for. */
-  #wanted: Lack = { position: 0, length: 0 };
+  #wanted: Lack = { offset: 0, length: 0 };
   readonly #retry: Retry;
   #closed = false;
   /** Why the checkpoint could not free a sealed file when it last tried. */
@@ -73,9 +73,7 @@ export class JournalSupply {
     return this.isExhausted && isDiskFull(this.#checkpointTrouble);
   }
 
-  /**
-   * Whether no file can come before the process may open some again, here or in the checkpoint. It is tried until then.
-   */
+  /** Whether no file can come before the process may open some again, here or in the checkpoint. It goes on trying. */
   get isBusy(): boolean {
     return isBusy(this.#trouble) || (this.isExhausted && isBusy(this.#checkpointTrouble));
   }
@@ -90,10 +88,7 @@ export class JournalSupply {
     this.#pace.checkpointAt(done);
   }
 
-  /**
-   * Whether the file being written, of which so much is `filled`, is to wait for the checkpoint that frees the next
-   * one.
-   */
+  /** Whether the file being written, `filled` so far, is to wait for the checkpoint that frees the next one. */
   isAhead(filled: number): boolean {
     if (this.isExhausted && !this.isStuck) return !this.#pace.allows(filled, this.#sealed - MAX_SEALED_FILES + 1);
     this.#pace.reset();
@@ -142,7 +137,7 @@ export class JournalSupply {
   /** Gets the next file ready, unless too many wait for their checkpoint. */
   prepare(): void {
     if (this.#next !== null || this.isExhausted) return;
-    this.#work({ position: 0, length: firstAllocationBytes(this.#options.fileBytes) }, async () => {
+    this.#work({ offset: 0, length: firstAllocationBytes(this.#options.fileBytes) }, async () => {
       this.#next = await this.#make();
     });
   }

@@ -56,7 +56,7 @@ export class Journal {
   readonly #encoder: FrameEncoder;
   readonly #supply: JournalSupply;
   #active: JournalFile | null = null;
-  /** The file before the active one, until that holds a frame: without any, the count of batches would be lost. */
+  /** The file before the active one: sealed once that has a frame, or the count of batches could be lost. */
   #left: JournalFile | null = null;
   #batch: number;
   #queue: JournalEntry[] = [];
@@ -152,8 +152,8 @@ export class Journal {
   }
 
   /**
-   * Seals the file being written and goes on in a new one, which has an empty frame. `null` where the disk has failed,
-   * and where the file has no frame yet: none is left without one, for that is how lost frames look.
+   * Seals the file being written, unless it has no frame, and goes on in a new one after an empty frame: a file without
+   * a frame looks like one that lost its frames. Returns the sealed file; `null` without one, or when the disk failed.
    */
   async roll(): Promise<JournalFile | null> {
     await this.drain();
@@ -295,7 +295,7 @@ export class Journal {
     this.#writing = false;
     this.#batch = batch;
     file.offset = offset;
-    this.#lackFrame(entries, { position: offset, length: frame.length });
+    this.#lackFrame(entries, { offset, length: frame.length });
   }
 
   /** While there is no room for that either, those who asked wait, unless the journal is about to end. */
@@ -353,9 +353,7 @@ export class Journal {
     return this.#lackRoom();
   }
 
-  /**
-   * Nothing can be written now: what waits goes on waiting, unless the disk is full, or no file can be opened for long.
-   */
+  /** Nothing can be written now: entries wait, unless the disk is full, or no file can be opened for long. */
   #lackRoom(): null {
     const { lack, isStuck, isBusy } = this.#supply;
     if (isStuck) this.#refuse(isBusy ? "file" : "checkpoint-room");

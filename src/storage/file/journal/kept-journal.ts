@@ -83,10 +83,7 @@ export class KeptJournal {
   }
 }
 
-/**
- * What this process wrote, or has read before, is sound: else it is kept where it is, and the next start says what is
- * wrong.
- */
+/** Throws where the file is damaged by now: it stays where it is, and the next start says what is wrong. */
 function framesOf(path: string, bytes: Buffer, sequence: number, isKept: boolean): readonly Frame[] {
   const first = decodeFrame(bytes, 0);
   const expected = { sequence, directoryId: first?.directoryId ?? NO_RECORDS, lastBatch: null, isKept };

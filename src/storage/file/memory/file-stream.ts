@@ -66,7 +66,7 @@ export class FileStream implements StoredStream {
   generation = 0;
   reservedTail: Position;
   reservedSegment: ReservedSegment;
-  /** Bytes before this position are dropped, or about to be: it names the segment of the byte before it. */
+  /** Where the stream begins, and the segment of the byte before: what is before it was dropped, or is about to be. */
   earliestPlace: Place;
   /** Where it will begin when the trim on its way is on disk; `null` without one. */
   pendingTrim: Place | null = null;
@@ -168,7 +168,7 @@ export class FileStream implements StoredStream {
     let place: Place | null = null;
     if (this.ties.holdsTrims) return place;
     for (const { segmentStart, end } of this.#parts()) {
-      // What is on its way may be meant for the last one: it has not ended.
+      // Appends on their way may go to the last segment: it has not ended.
       const isOpen = end === this.state.tail && this.reservedTail > end;
       if (end > before || isOpen) break;
       place = { position: end, segmentStart };
@@ -187,7 +187,7 @@ export class FileStream implements StoredStream {
     if (position <= earliest && (position > segmentStart || position === earliest)) return segmentStart;
     if (position <= this.lineage.end && position > 0)
       return this.lineage.at(position - 1).owner.segmentStartBefore(position);
-    // One that a reader still holds while it is dropped sorts where it did before.
+    // A dropped segment's token, which a reader may still hold, has to sort as before.
     return this.segmentAt(position - 1)?.start ?? position;
   }
 
@@ -228,7 +228,7 @@ export class FileStream implements StoredStream {
       const used = position - start;
       const isFull =
         used + length > roll.bytes || (roll.ageMs < Infinity && atMs - this.reservedSegment.firstAtMs >= roll.ageMs);
-      // It goes, or it can't be read: whatever was reserved meanwhile and taken back.
+      // The segment is about to be dropped, or is damaged.
       const isLost =
         start < Math.max(this.earliest, this.pendingTrim?.position ?? 0) || this.damagedSegments?.has(start) === true;
       if (used === 0 || isFull || isLost) this.reservedSegment = { start: position, firstAtMs: atMs };
@@ -237,7 +237,7 @@ export class FileStream implements StoredStream {
     return { position, segmentStart: this.reservedSegment.start };
   }
 
-  /** What was reserved and not yet durable will never be; nor is the handle that its frame would have explained. */
+  /** What is reserved and not durable will never be, nor will the frame that says what the handle means. */
   unreserve(): void {
     this.generation += 1;
     this.unbind();
@@ -246,15 +246,12 @@ export class FileStream implements StoredStream {
     this.reservedSegment = this.#lastSegment();
   }
 
-  /** The frame that explained its handle will never be: the next says again which stream this is. */
+  /** The frame that says what the handle means failed: the next says it again. */
   unbind(): void {
     this.boundSequence = -1;
   }
 
-  /**
-   * What is reserved when nothing is on its way. `NaN` is a float, as each time is: V8 need not convert the object
-   * later.
-   */
+  /** The reserved segment when nothing is on its way. `NaN` is a float, as times are: V8 converts nothing later. */
   #lastSegment(): ReservedSegment {
     const last = this.#last;
     return last !== undefined && endOf(last) > this.earliest ? last : { start: this.state.tail, firstAtMs: NaN };

@@ -1,9 +1,7 @@
 import type { OldestPart, Position } from "../../storage.js";
 import type { AppendIndex } from "../format/append-index.js";
 
-/**
- * A segment of a stream: `length` bytes of it are durable, `crc` is that of the bytes already in the segment's file.
- */
+/** A segment of a stream: `length` bytes are durable, `crc` is that of the bytes already in its file. */
 export interface Segment {
   readonly start: Position;
   length: number;

@@ -1,6 +1,4 @@
-/**
- * A set of numbers that mostly has one member or none, in hundreds of thousands of streams: only more take a real set.
- */
+/** A set of numbers that mostly has at most one, in hundreds of thousands of streams: only more take a real set. */
 export class SmallSet {
   #only: number | null = null;
   #more: Set<number> | null = null;

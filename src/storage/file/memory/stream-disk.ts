@@ -26,10 +26,7 @@ export class StreamDisk {
   readonly entered: SmallSet;
   /** Segments whose file was found to have the length it should, by start. */
   readonly fitted = new SmallSet();
-  /**
-   * The last of the stream's file operations that run one after another; first, the way out of its directory of what
-   * had the name before.
-   */
+  /** The last of the file operations, which run one by one. The first clears out what had the name before. */
   work: Promise<void> = NO_WORK;
 
   /** `sidecar` is what the disk says of the stream; `null` for a new one. */

@@ -15,7 +15,7 @@ export class StreamTies<Stream> {
   softDeleted: boolean;
   /** Whether its last deletion is on its way. */
   collecting = false;
-  /** How many forks need bytes that are there: nothing is dropped meanwhile, so it needs no other count. */
+  /** Forks that need bytes which are still there. While there is one, nothing is dropped, so none stops to count. */
   #pins = 0;
 
   /** `sidecar` is what the disk says of the stream, which begins at `earliest`. */

@@ -258,9 +258,7 @@ export class TailCache {
   }
 }
 
-/**
- * What a new block begins with: a stream that has filled its last one will fill this one, too, and it need not grow.
- */
+/** How large a new block begins: a stream that filled its last one will fill this too, and it need not grow. */
 function firstBytes(last: TailBlock | undefined): number {
   return last !== undefined && last.bytes.length === MAX_BLOCK_BYTES ? MAX_BLOCK_BYTES : MIN_BLOCK_BYTES;
 }

@@ -165,9 +165,7 @@ function only(files: readonly SurveyedFile[], isWanted: WantedStream): SurveyedF
   }));
 }
 
-/**
- * Streams that are there, and whose files lack records that were set aside, or may lack some that were damaged there.
- */
+/** Streams that are there, but lack records that were set aside, or may lack some that were damaged there. */
 export function behindKept(kept: Survey, present: Survey): JournaledStream[] {
   const isGone = (id: string): boolean => present.streams.get(id)?.deleted === true;
   return [...kept.streams.values()].filter((stream) => {

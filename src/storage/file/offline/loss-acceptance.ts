@@ -77,10 +77,7 @@ export async function acceptanceOf(
   return { what: `serve ${JSON.stringify(name)} again with ${tail} bytes, as its loss is accepted: ${end}`, run };
 }
 
-/**
- * The last sidecar that was kept when the stream was refused: it holds the most of the journal. `null` when there is
- * none.
- */
+/** The last sidecar kept when the stream was refused: it holds the most of the journal. `null` without one. */
 export async function keptSidecar({ quarantine, options }: RepairSteps, directory: string): Promise<Sidecar | null> {
   let best: Sidecar | null = null;
   for await (const copy of quarantine.copiesOf(sidecarPath(directory))) {

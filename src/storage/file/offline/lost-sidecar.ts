@@ -28,9 +28,7 @@ export function knownOf(
   return kept.identity.id === id ? kept : present;
 }
 
-/**
- * Whether nothing is wrong with a stream but what a notice says: that its files lack records, which can be applied now.
- */
+/** Whether all that is wrong with a stream is a notice of records that its files lack, and can take now. */
 export function isToldOnly(journaled: JournaledStream | undefined, survey: Survey): boolean {
   return journaled !== undefined && journaled.isTold && isApplicable(journaled, survey);
 }

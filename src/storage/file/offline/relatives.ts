@@ -17,10 +17,7 @@ export interface Relatives {
   readonly lastPoint: Position;
 }
 
-/**
- * Finds the relatives of a stream whose sidecar is lost, perhaps the only one, or says in words why nobody can tell
- * whose they are.
- */
+/** Finds the relatives of a stream whose sidecar is lost, or says why nobody can tell whose they are. */
 export function relativesOf(
   relations: ForkRelations,
   isOnlyLost: boolean,

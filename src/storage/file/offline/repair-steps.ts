@@ -28,10 +28,7 @@ export interface RepairSummary {
 export interface RepairOptions extends DataDirectory {
   /** Whether anything is changed. */
   readonly apply: boolean;
-  /**
-   * The names of streams, or patterns of names, that are to be served with what there is although they may have lost
-   * their end.
-   */
+  /** Names of streams, or patterns, that are to be served as they are although they may have lost their end. */
   readonly acceptLoss?: readonly string[];
   readonly nowMs: number;
   readonly log: Log;

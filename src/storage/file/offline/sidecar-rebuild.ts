@@ -7,7 +7,7 @@ import { crcOf } from "../segments/segment-reader.js";
 import { newStreamId } from "../memory/stream-id.js";
 import type { Relatives } from "./relatives.js";
 import type { RepairOptions } from "./repair-steps.js";
-import { claimedSidecar, type Sidecar, type SegmentEntry } from "../format/sidecar.js";
+import { claimedSidecar, type Sidecar, type StoredSegment } from "../format/sidecar.js";
 import { attempt, type CheckedStream } from "../survey/stream-check.js";
 
 /** A sidecar made anew, and in words what it could not know. */
@@ -56,13 +56,11 @@ export async function rebuildSidecar(
 interface Extent {
   readonly earliest: Sidecar["earliest"];
   readonly tail: Position;
-  readonly segments: readonly SegmentEntry[];
+  readonly segments: readonly StoredSegment[];
 }
 
-/**
- * A fork that shares bytes has its own right behind them. What comes before any other first segment has been dropped.
- */
-function extentOf(segments: readonly SegmentEntry[], { forkedFrom, keepsInherited }: Relatives): Extent | string {
+/** A fork that shares bytes has its own after them. What came before any other first segment has been dropped. */
+function extentOf(segments: readonly StoredSegment[], { forkedFrom, keepsInherited }: Relatives): Extent | string {
   const point = keepsInherited ? forkedFrom?.point : undefined;
   const start = segments[0]?.start ?? point ?? 0;
   if (point !== undefined && start !== point)
@@ -123,8 +121,8 @@ async function segmentsOf(
   { files, apply, nowMs }: Options,
   { directory, starts }: CheckedStream,
   limit: Position,
-): Promise<SegmentEntry[] | string> {
-  const segments: SegmentEntry[] = [];
+): Promise<StoredSegment[] | string> {
+  const segments: StoredSegment[] = [];
   const used = starts.filter((start) => start < limit);
   for (const [index, start] of used.entries()) {
     const file = await files.open(segmentPath(directory, start), apply ? "write" : "read");

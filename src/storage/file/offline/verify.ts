@@ -263,10 +263,7 @@ async function isThere(
   }
 }
 
-/**
- * What is wrong between a directory and the stream that the journal says is there; `undefined` for one it does not
- * speak of.
- */
+/** What is wrong between a directory and its stream in the journal; `undefined` for a stream not in it. */
 export function problemWithOwner(
   { sidecar, sidecarState, starts }: CheckedStream,
   journaled: JournaledStream | undefined,

@@ -22,13 +22,13 @@ export interface RecoveryOptions extends StreamFiles {
   /** Bytes that may wait in memory for their segments. */
   readonly maxUnwrittenBytes: number;
   /** What to take in place of the journal's files: what is left of a damaged one. */
-  readonly journal?: readonly JournalSource[];
+  readonly journal?: readonly SoundJournalFile[];
   /** With that, the last batch that the journal is known to have had. */
   readonly lastBatch?: number;
 }
 
 /** A journal file that was read by somebody who knows what in it is sound. */
-export interface JournalSource {
+export interface SoundJournalFile {
   readonly path: string;
   readonly sequence: number;
   readonly frames: () => Promise<readonly Frame[]>;
@@ -88,10 +88,7 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
   };
 }
 
-/**
- * Removes what a process that was killed was about to keep, and what it had kept of a file that is still there: its
- * records are where they were.
- */
+/** Removes drafts of kept records, and kept records of a file that is still there: they are in that, too. */
 async function removeLeftovers({ files, layout }: RecoveryOptions): Promise<void> {
   const names = await files.list(layout.journal);
   const leftovers = names.filter((name) => {
@@ -103,8 +100,8 @@ async function removeLeftovers({ files, layout }: RecoveryOptions): Promise<void
 }
 
 /**
- * When the process was killed in the middle of a sync, or the sync failed, the system may show a last frame that is not
- * on the disk, or hide one behind it that is. Both are made so, and synced, before anything is built on it.
+ * After a kill in the middle of a sync, or a failed one, the system may show a last frame that is not on the disk, or
+ * hide a frame after it that is. Writes the last one again, and its end, before anything relies on it.
  */
 async function makeLastFrameLast({ files }: RecoveryOptions, noted: readonly RecoveredFile[]): Promise<void> {
   const last = noted.findLast(({ frames }) => frames > 0);
@@ -120,9 +117,7 @@ async function makeLastFrameLast({ files }: RecoveryOptions, noted: readonly Rec
   }
 }
 
-/**
- * Removes files that were made ready and never used: before later ones, a file without frames is one that lost them.
- */
+/** Removes files that were never used: before later ones they would look like files that lost their frames. */
 async function removeUnused({ files }: RecoveryOptions, noted: readonly RecoveredFile[]): Promise<void> {
   if (noted.every(({ frames }) => frames === 0)) return;
   for (const { path, frames } of noted) if (frames === 0) await files.unlink(path);
@@ -131,19 +126,19 @@ async function removeUnused({ files }: RecoveryOptions, noted: readonly Recovere
 /** Reads and checks every frame, and notes whose records are where: `known` takes the streams met, by id. */
 async function noteJournal(options: RecoveryOptions, known: Map<string, StreamRecords>): Promise<RecoveredFile[]> {
   const noted: RecoveredFile[] = [];
-  for (const source of options.journal ?? [])
-    noted.push(noteRecords({ ...source, standing: "next", frames: await source.frames() }, known));
+  for (const file of options.journal ?? [])
+    noted.push(noteRecords({ ...file, standing: "next", frames: await file.frames() }, known));
   if (options.journal !== undefined) return noted;
   for await (const { file, frames } of scanJournal(options, "strict"))
     noted.push(noteRecords({ ...file, frames, bindings: NO_BINDINGS }, known));
   return noted;
 }
 
-const NO_BINDINGS: JournalSource["bindings"] = new Map();
+const NO_BINDINGS: SoundJournalFile["bindings"] = new Map();
 
 /** Only heads are read: whole records are, and applied, when their streams are opened. */
 function noteRecords(
-  file: ListedFile & Pick<JournalSource, "bindings"> & { readonly frames: readonly Frame[] },
+  file: ListedFile & Pick<SoundJournalFile, "bindings"> & { readonly frames: readonly Frame[] },
   known: Map<string, StreamRecords>,
 ): RecoveredFile {
   const { path, sequence, frames, bindings } = file;
@@ -215,7 +210,7 @@ async function removeDeleted(
   const directory = options.layout.streamDirectory(identity.name);
   const read = await readSidecarOf(options.files, identity.name, directory);
   const holder = surviving.get(identity.name);
-  // One that has more than the journal does: its directory must not go for another's.
+  // The name's present stream has more than the journal: its directory stays.
   const isOwned = holder !== undefined && (!holder.isCreatedHere || holder.isBypassed);
   // Without a sidecar the files are leftovers: a stream with bytes that only its segments hold has one.
   const isMeant = (id: string): boolean =>

@@ -23,9 +23,7 @@ import { appended } from "../memory/tail-cache.js";
 
 /** Streams opened at the same time. */
 const CONCURRENCY = 8;
-/**
- * Streams that each of them opens in one turn: those that need nothing from the disk must not keep requests waiting.
- */
+/** Streams that each opens in one turn: those that need nothing from the disk must not keep requests waiting. */
 const BURST = 4;
 /** How soon it is tried again after too many files were open, or the disk was full. */
 const RETRY_MS = 100;
@@ -156,7 +154,7 @@ export class UnopenedStreams {
     const { own, isTold, isVacant, problem } = await orUnreadable(identity.name, directory, () =>
       readBase(files, identity.id, directory),
     );
-    // Files that no sidecar vouches for are in the way of nobody: the journal has all that the stream ever was.
+    // The journal has the whole stream: files without a sidecar are leftovers.
     if (own === null && isCreatedHere && isVacant) {
       await trash.discard(directory, `${identity.id}-leftovers`);
       return newStream(identity, directory, null);
@@ -171,10 +169,7 @@ export class UnopenedStreams {
     return stream;
   }
 
-  /**
-   * Whether its files take now what they could not take before is seen before anybody reads the stream, or appends to
-   * it.
-   */
+  /** Tries whether its files take now what they could not take before, ahead of any read or append. */
   async #prove(stream: FileStream): Promise<void> {
     stream.unreserve();
     await ifRoom(this.#parts.writer.persist(stream));
@@ -203,10 +198,7 @@ export class UnopenedStreams {
       this.#parts.cache.append(stream, segmentStart, position, Buffer.from(change.payload));
   }
 
-  /**
-   * The payload is in its segment, synced before its record was written: what comes before it is written, and it is
-   * counted in.
-   */
+  /** Writes what is before a large payload, and counts that: it was in its segment, synced, before its record was. */
   async #joinBypassed(stream: FileStream, position: number, bypassed: BypassedPayload): Promise<void> {
     const { cache, writer } = this.#parts;
     await writer.flushTo(stream, position);

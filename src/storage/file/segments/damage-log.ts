@@ -15,7 +15,7 @@ export function noticeOf({ file, problem }: DamagedStreamError): string {
   return `${basename(file)}: ${problem}; what it lacks is kept in the journal`;
 }
 
-/** No stream has this content type: what is deleted with it is whatever has the name. */
+/** A content type that no stream has: a deletion with it is of whatever has the name. */
 export const ANYBODYS = "";
 
 /** Streams that can't be served: says so once in the log, and gets them out of the way when they are deleted. */
@@ -90,10 +90,7 @@ export class DamageLog {
     return deletion;
   }
 
-  /**
-   * Nobody can say which incarnation of the name it was: one of its own takes the name, to be deleted with all there
-   * is.
-   */
+  /** Which incarnation it was, nobody can say: a new one takes the name, to be deleted with all that is there. */
   #unknown(name: string): FileStream {
     const id = newStreamId();
     const config = { contentType: ANYBODYS, createdAtMs: 0, ttlSeconds: null, expiresAtMs: null, forkedFrom: null };

@@ -10,9 +10,7 @@ import type { TailCache } from "../memory/tail-cache.js";
 const FULL_RETRY_MS = 1000;
 const BUSY_RETRY_MS = 100;
 
-/**
- * Writes bytes from memory to their segments before they are too many: those of the streams that have waited longest.
- */
+/** Writes bytes from memory to their segments before they are too many, the longest waiting streams first. */
 export class Flusher {
   readonly #state: EngineState;
   readonly #writer: SegmentWriter;

@@ -1,18 +1,18 @@
 import type { Position } from "../../storage.js";
-import { MAX_INLINE_INDEX_BYTES, UNKNOWN_INDEX, type AppendIndex, type IndexEntry } from "../format/append-index.js";
+import { MAX_INLINE_INDEX_BYTES, UNKNOWN_INDEX, type AppendIndex, type StoredIndex } from "../format/append-index.js";
 import { crc32 } from "../format/crc32.js";
 import type { FileStream } from "../memory/file-stream.js";
 import { writeOrCutOff } from "../disk/files.js";
 import { indexPath } from "../format/layout.js";
 import type { Segment } from "../memory/segment.js";
 import type { SegmentPool } from "./segment-pool.js";
-import type { SegmentEntry } from "../format/sidecar.js";
+import type { StoredSegment } from "../format/sidecar.js";
 
 /** An index, and how far it was at a time. */
 export interface MarkedIndex {
   readonly start: Position;
   readonly index: AppendIndex | null;
-  readonly mark: SegmentEntry["index"];
+  readonly mark: StoredSegment["index"];
 }
 
 /**
@@ -41,23 +41,17 @@ export class IndexWriter {
     index.noteWritten(limit, crc32(bytes, index.crc));
   }
 
-  /**
-   * How far the indexes of a stream's segments are now: short ones whole, the others without the checksum of their
-   * files.
-   */
+  /** How far the indexes of a stream's segments are: short ones whole, others without their file's checksum. */
   marksOf(stream: FileStream): readonly MarkedIndex[] {
     return stream.segments.map(({ start, index }) => ({ start, index, mark: this.#markOf(index) }));
   }
 
-  /**
-   * Brings indexes as far as they were marked to their files; returns them as the sidecar has them, by their segments'
-   * starts.
-   */
+  /** Brings indexes to their files as far as they were marked; returns them as the sidecar has them, by start. */
   async flushAll(
     stream: FileStream,
     marked: readonly MarkedIndex[],
-  ): Promise<ReadonlyMap<Position, SegmentEntry["index"]>> {
-    const entries = new Map<Position, SegmentEntry["index"]>();
+  ): Promise<ReadonlyMap<Position, StoredSegment["index"]>> {
+    const entries = new Map<Position, StoredSegment["index"]>();
     for (const { start, index, mark } of marked) {
       if (index === null || mark === null || mark === "one" || mark.inline !== null) {
         entries.set(start, mark);
@@ -69,9 +63,7 @@ export class IndexWriter {
     return entries;
   }
 
-  /**
-   * Makes what was written permanent, but for the entries of the files in the directory; returns the segments it is of.
-   */
+  /** Makes what was written permanent, but for the files' directory entries; returns the segments it is of. */
   async sync(stream: FileStream): Promise<readonly Segment[]> {
     const indexed = stream.segments.filter(({ index }) => index?.isUnsynced === true);
     for (const { start } of indexed)
@@ -80,7 +72,7 @@ export class IndexWriter {
   }
 
   /** An index as a sidecar has it now, but for the checksum of its file. */
-  #markOf(index: AppendIndex | null): IndexEntry | "one" | null {
+  #markOf(index: AppendIndex | null): StoredIndex | "one" | null {
     if (index === null) return "one";
     if (index === UNKNOWN_INDEX) return null;
     const { messages, atMs, length } = index.mark;

@@ -17,10 +17,7 @@ type PoolMode = "read" | "write";
 const MAX_OPEN_FILES = 256;
 /** The part of the process's limit that segments may take: connections and the journal need the rest. */
 const SHARE_OF_LIMIT = 1 / 4;
-/**
- * Large segments compared with their checksums at once: it takes the CPU, and the answers to appends must not wait for
- * it.
- */
+/** Large segments compared with their checksums at once: that takes the CPU, and appends must not wait for it. */
 const MAX_CHECKS = 1;
 
 /**

@@ -12,9 +12,7 @@ import type { TailCache } from "../memory/tail-cache.js";
 /** The most that is kept of what one read brought. */
 const MAX_KEPT_BYTES = 64 * 1024;
 
-/**
- * Reads like `readSegment`, and keeps what ends at the stream's tail for the next reader. Throws DamagedStreamError.
- */
+/** Reads like `readSegment`, and caches what ends at the stream's tail for the next. Throws DamagedStreamError. */
 export async function readThrough(
   pool: SegmentPool,
   cache: TailCache,
@@ -70,10 +68,7 @@ export function deletedMeanwhile({ name }: FileStream): DeletedStreamError {
   return new DeletedStreamError(`the stream ${JSON.stringify(name)} was deleted while it was read`);
 }
 
-/**
- * A file that is not what it should be: damage, unless it is no longer the stream's. What follows `damaged` can be
- * read.
- */
+/** A file that is not as it should be is damage, unless it left the stream. What follows `damaged` can be read. */
 function faultOf(
   stream: FileStream,
   segment: Segment,
@@ -92,9 +87,7 @@ function tooShort(stream: FileStream, segment: Segment, end: number, wanted: num
   return faultOf(stream, segment, `it ends at byte ${end}, before byte ${wanted}`, end);
 }
 
-/**
- * Readers that come while a comparison is under way wait for it. Damage is remembered; a failed read is tried again.
- */
+/** Readers wait for a comparison that is under way. Damage is remembered; a failed read is tried again. */
 function check(pool: SegmentPool, stream: FileStream, segment: Segment, unchecked: UncheckedBytes): Promise<void> {
   const comparison = (): Promise<Error | null> =>
     useSegment(pool, stream, segment, (file) => compare(file, stream, segment, unchecked));

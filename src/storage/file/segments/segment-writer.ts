@@ -137,9 +137,7 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
     return done;
   }
 
-  /**
-   * What the disk fails at is final: a sync that is tried again says that all is well, and brings nothing to the disk.
-   */
+  /** A fault of the disk is final: a sync tried again says that all is well, and brings nothing to the disk. */
   async #unlessFailed(stream: FileStream, run: () => Promise<void>): Promise<void> {
     this.#assertWorks();
     try {
@@ -283,10 +281,7 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
     for (const { index } of indexed) if (index !== null) index.isUnsynced = false;
   }
 
-  /**
-   * Makes the directory's entries of synced segments permanent: no sidecar or record may speak of one that could be
-   * gone.
-   */
+  /** Makes synced segments' directory entries permanent: no sidecar or record may speak of one that could be gone. */
   async #enter(stream: FileStream, segmentStarts: readonly Position[], indexed: readonly Segment[]): Promise<void> {
     const missing = segmentStarts.filter((start) => !stream.disk.entered.has(start));
     if (missing.length === 0 && indexed.every(({ index }) => index?.isEntered === true)) return;
@@ -300,10 +295,7 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
   }
 }
 
-/**
- * Something else in the place of one stream's file, or no right to it, is that stream's trouble and no fault of the
- * disk's.
- */
+/** Something else in the place of a stream's file, or no right to it, is the stream's trouble, not the disk's. */
 function ownTrouble(stream: FileStream, error: unknown): unknown {
   // What is missing can be made, unless the stream's directory is gone.
   if (!isPathFault(error) && errorCode(error) !== "ENOENT") return error;
@@ -321,9 +313,7 @@ async function unlessDamaged(work: Promise<void>): Promise<void> {
   });
 }
 
-/**
- * Waits for all of `work`, also when some of it fails: the next operation must not begin while this one still goes on.
- */
+/** Waits for all of `work`, also when some fails: the next operation must not begin while this one goes on. */
 async function allDone(work: readonly Promise<void>[]): Promise<void> {
   const failures = (await Promise.allSettled(work)).flatMap((ended): unknown[] =>
     ended.status === "rejected" ? [ended.reason] : [],

@@ -1,7 +1,7 @@
 import type { EngineParts } from "../disk/engine-state.js";
 import { readWhole, removeFile } from "../disk/files.js";
 import { putReplacement, replaceFile, writeReplacement } from "../disk/replacement.js";
-import { keptSidecarPath, sidecarPath } from "../format/layout.js";
+import { coveredSidecarPath, sidecarPath } from "../format/layout.js";
 import { claimedSidecar, encodeNotice, encodeSidecar, isNotice, type Sidecar } from "../format/sidecar.js";
 import type { FileStream } from "../memory/file-stream.js";
 import type { UnsyncedShards } from "./unsynced-shards.js";
@@ -24,9 +24,7 @@ export class SidecarWriter {
     disk.hasDirectory = true;
   }
 
-  /**
-   * Takes the directory for a stream whose creation may not be durable yet, so that its files can't be anyone else's.
-   */
+  /** Takes the directory for a stream whose creation may not be durable yet: its files can't be anyone else's. */
   async claim(stream: FileStream): Promise<void> {
     const { files, layout } = this.#parts;
     await this.makeDirectory(stream);
@@ -52,7 +50,7 @@ export class SidecarWriter {
     stream.disk.hasSidecar = true;
     if (!stream.disk.hasNotice) return;
     stream.disk.hasNotice = false;
-    await removeFile(files, keptSidecarPath(stream.directory));
+    await removeFile(files, coveredSidecarPath(stream.directory));
   }
 
   /** Tells in place of the sidecar that the stream is damaged: see {@link SegmentWriter.postNotice}. */
@@ -65,8 +63,8 @@ export class SidecarWriter {
     const sidecar = await readWhole(files, path);
     await writeReplacement(files, path, encodeNotice(stream, damage));
     // What a notice stands for is beside it, and nothing else.
-    if (sidecar === null) await removeFile(files, keptSidecarPath(directory));
-    else if (!isNotice(sidecar)) await replaceFile(files, keptSidecarPath(directory), sidecar);
+    if (sidecar === null) await removeFile(files, coveredSidecarPath(directory));
+    else if (!isNotice(sidecar)) await replaceFile(files, coveredSidecarPath(directory), sidecar);
     await files.syncDirectory(directory);
     await putReplacement(files, path);
     await files.syncDirectory(directory);

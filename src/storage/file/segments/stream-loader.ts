@@ -50,19 +50,14 @@ export class StreamLoader extends EventEmitter<LoaderEvents> {
     this.#directories = new StreamDirectories(parts);
   }
 
-  /**
-   * Whether there is certainly no stream of this name. One that is being opened is neither unopened nor in memory yet.
-   */
+  /** Whether there is certainly no such stream. One that is being opened is neither unopened nor in memory yet. */
   lacks(name: string): boolean {
     const { streams, unopened } = this.#options;
     if (streams.has(name) || this.#loads.has(name)) return false;
     return this.#directories.lacks(this.#parts.layout.streamDirectory(name)) && !unopened.has(name);
   }
 
-  /**
-   * The stream of this name, from memory or from disk; `null` when there is none. Throws DamagedStreamError and
-   * StorageBusyError.
-   */
+  /** The stream, from memory or disk; `null` without one. Throws DamagedStreamError and StorageBusyError. */
   async find(name: string): Promise<FileStream | null> {
     return this.#options.streams.get(name) ?? (this.#loads.get(name) ?? this.#startLoad(name)).found;
   }

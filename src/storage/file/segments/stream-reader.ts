@@ -14,9 +14,7 @@ import { endOf } from "../memory/segment.js";
 import { deletedMeanwhile, readThrough } from "./segment-reader.js";
 import type { StreamFiles } from "./stream-files.js";
 
-/**
- * Reads a stream's bytes wherever they are: in memory, in its own segments, or in those of the streams it comes from.
- */
+/** Reads a stream's bytes wherever they are: in memory, in its own segments, or in those of its sources. */
 export class StreamReader {
   readonly #parts: StreamFiles;
   readonly #damageLog: DamageLog;

@@ -7,10 +7,7 @@ import type { SegmentPool } from "./segment-pool.js";
 import { Turns } from "./turns.js";
 import type { UnsyncedShards } from "./unsynced-shards.js";
 
-/**
- * Directories on their way into the trash at the same time: thousands that expire together must not crowd out the
- * journal.
- */
+/** Directories moved to the trash at once: thousands that expire together must not crowd out the journal. */
 const MOVES_AT_ONCE = 2;
 /** How soon those are tried again that can't be moved because too many files are open, or the disk is full. */
 const RETRY_MS = 100;
@@ -18,10 +15,7 @@ const RETRY_MS = 100;
 /** One for all names: most are in nobody's way. */
 const VACANT = Promise.resolve();
 
-/**
- * Gets deleted streams out of the way by a rename, so that the name is free at once, and removes their files behind
- * that.
- */
+/** Gets deleted streams out of the way by a rename, which frees the name, and removes their files after it. */
 export class Trash {
   readonly #parts: EngineParts;
   readonly #pool: SegmentPool;
@@ -92,10 +86,7 @@ export class Trash {
     if (isMoved) this.#empty(target);
   }
 
-  /**
-   * Looks for a leftover in the target only where there is one: recovery discards thousands of directories that never
-   * were.
-   */
+  /** Removes a leftover only when the rename meets it: recovery discards thousands of directories that never were. */
   async #moveTo(directory: string, target: string): Promise<void> {
     const { files } = this.#parts;
     try {

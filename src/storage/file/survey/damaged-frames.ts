@@ -38,9 +38,7 @@ export interface LikelyFrames {
   readonly areWhole: boolean;
 }
 
-/**
- * Reads up to `most` damaged frames from byte `from` of a journal file on, before `limit`, while there seem to be any.
- */
+/** Reads up to `most` damaged frames of a journal file from byte `from` to `limit`, while there seem to be any. */
 export function likelyFrames(
   bytes: Buffer,
   from: number,
@@ -101,9 +99,7 @@ function ended(frame: Frame, length: number): Frame {
   };
 }
 
-/**
- * What the frame at the start of `bytes` may have been when one bit of it is wrong, of its length and its checksum too.
- */
+/** What the frame at the start of `bytes` may have been when one bit is wrong, also of its length or checksum. */
 function* withOneBitRight(bytes: Buffer): Generator<Buffer> {
   const written = bytes.readUInt32LE(4);
   const stored = bytes.readUInt32LE(8);

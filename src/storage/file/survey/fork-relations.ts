@@ -28,9 +28,7 @@ export interface ReferenceChange {
   readonly neededBefore: Position | null;
 }
 
-/**
- * Where a fork and its source disagree, or something is missing; `change` is `null` where no change of a list helps.
- */
+/** Where a fork and its source disagree, or one is missing; `change` is `null` where no change of a list helps. */
 export interface ForkProblem {
   readonly finding: Finding;
   readonly change: ReferenceChange | null;
@@ -63,10 +61,7 @@ export class ForkRelations {
     this.#forks.set(id, { id, name, source, point: forkedFrom.point, earliest });
   }
 
-  /**
-   * Takes note of a stream that is there, but whose sidecar is not; `ids` are those that it may have, none when nobody
-   * knows.
-   */
+  /** Notes a stream whose sidecar is lost; `ids` are those that it may have, none when nobody knows. */
   noteUnsound(ids: readonly string[]): void {
     this.#unsound.push(ids);
   }

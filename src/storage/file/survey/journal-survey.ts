@@ -13,17 +13,14 @@ import {
   type ScannedFile,
 } from "../journal/journal-scanner.js";
 import { isSuperseded, meetStream, ownSidecar, type FirstRecord, type JournaledStream } from "./journaled-stream.js";
-import type { JournalSource } from "../recovery/recovery.js";
+import type { SoundJournalFile } from "../recovery/recovery.js";
 import type { DataDirectory } from "../directory/directory.js";
 import { DirectoryError } from "../directory/lock.js";
 import { decodeRecords, RecordKind, type Frame, type JournalRecord, type StreamIdentity } from "../format/record.js";
 import type { Position } from "../../storage.js";
 
-/**
- * One file of the journal: its sound frames, also those behind damage, are read again each time, so that they are not
- * all in memory.
- */
-export interface SurveyedFile extends JournalSource {
+/** A file of the journal. Its sound frames, also those after damage, are read anew each time, to save memory. */
+export interface SurveyedFile extends SoundJournalFile {
   readonly bytes: number;
 }
 
@@ -67,10 +64,7 @@ export async function surveyKept(directory: DataDirectory): Promise<Survey> {
   return new Surveyor(directory, 0).survey(scanFiles(directory, listed));
 }
 
-/**
- * What is known of a file while it is read, and behind it: the next one's first frame may tell that it has lost its
- * last.
- */
+/** What is known of a file while it is read, and after: the next one's first frame may tell that it lost its last. */
 interface FileState extends ScannedFile, SurveyedFile {
   readonly byHandle: Map<number, JournaledStream>;
   readonly bindings: Map<number, StreamIdentity>;
@@ -158,9 +152,7 @@ class Surveyor {
     this.#damages.push(placeOf(path, damage, this.#isCutOff ? "anybody" : "nobody"));
   }
 
-  /**
-   * Looks at where the journal ends, now that all files are known: a sidecar, or what was kept, may have more than it.
-   */
+  /** Looks at where the journal ends, when all files are known: a sidecar, or kept records, may know more than it. */
   async #noteMissed(): Promise<void> {
     const newest = this.#states.findLast(({ standing, hasFrames }) => standing === "next" && hasFrames);
     const lastBatch = this.#lastBatch;
@@ -347,10 +339,7 @@ function placeOf(
   return { file, offset, problem, after, others, ...unknown };
 }
 
-/**
- * The last batch that what is damaged before `next` can have had. What ends a kept file has the batch of the frame
- * before it.
- */
+/** The last batch that damage before `next` can have had. The end of a kept file repeats the last one of that file. */
 function batchBefore(next: Frame | null, { isKept }: ExpectedJournal): number {
   if (next === null) return Infinity;
   return isKept === true && next.recordCount === 0 ? next.batch : next.batch - 1;

@@ -45,10 +45,7 @@ export class JournaledStream implements RecordedStream {
   readonly firstBatch: number;
   /** All it ever was is in the journal, from its creation on. */
   readonly createdHere: boolean;
-  /**
-   * All that it had before is lost, with its creation: that was in a damaged part of the journal, or in files that are
-   * gone.
-   */
+  /** Its creation is lost, with all before the first record: in a damaged part of the journal, or with its files. */
   readonly isBeginningLost: boolean;
   /** What its sidecar says, also where a notice stands in its place; `null` where there is none. */
   readonly sidecar: SidecarResult | null;
@@ -95,9 +92,7 @@ export class JournaledStream implements RecordedStream {
     this.tail = isUnwritten ? this.firstPosition : own.state.tail;
   }
 
-  /**
-   * Goes on as recovery does: a record counts when it begins where the stream ends. What its sidecar holds is no news.
-   */
+  /** Goes on as recovery does: a record counts where the stream ends, unless the sidecar holds it already. */
   follow(record: JournalRecord, file: string, { batch, offset }: Frame): void {
     if (this.gap !== null || batch <= (ownSidecar(this)?.batch ?? 0)) return;
     if (leavesGap(record, this.tail)) this.gap = { file, offset, position: record.position, tail: this.tail };
@@ -152,7 +147,7 @@ export async function meetStream(
   return new JournaledStream(first, directory, base, hasNothing && (await isEmpty(files, directory)));
 }
 
-/** A notice without a sidecar beside it is in the place of none. */
+/** A notice without a sidecar beside it stands for none. */
 function sidecarOf({ own, read, isTold, isVacant }: SidecarBase): SidecarResult | null {
   if (own !== null) return { kind: "sound", sidecar: own };
   return isTold && isVacant ? null : read;

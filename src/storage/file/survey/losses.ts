@@ -1,9 +1,7 @@
 import type { Position } from "../../storage.js";
 import { FORMAT, seal, unseal } from "../format/sidecar.js";
 
-/**
- * A loss that somebody has accepted: what the stream had from a position on may have been seen, and is given out again.
- */
+/** An accepted loss: positions from one on, which readers may have seen with other bytes, are given out again. */
 export interface AcceptedLoss {
   readonly position: Position;
   /** Why the stream was refused. */

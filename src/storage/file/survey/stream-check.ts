@@ -4,7 +4,7 @@ import { errorCode, isBusy, readWhole, type Files } from "../disk/files.js";
 import {
   indexPath,
   indexStartOf,
-  keptSidecarPath,
+  coveredSidecarPath,
   lossesPath,
   segmentPath,
   segmentStartOf,
@@ -14,7 +14,7 @@ import {
 import type { DataDirectory } from "../directory/directory.js";
 import { decodeLosses, type AcceptedLoss } from "./losses.js";
 import { crcOf } from "../segments/segment-reader.js";
-import { decodeSidecar, refusalIn, type SegmentEntry, type Sidecar, type SidecarResult } from "../format/sidecar.js";
+import { decodeSidecar, refusalIn, type StoredSegment, type Sidecar, type SidecarResult } from "../format/sidecar.js";
 
 /** Something that is not as it should be. */
 export interface Finding {
@@ -42,7 +42,7 @@ export interface LostIndex extends Fault {
 }
 
 /** A segment that is not what its sidecar says. */
-export interface LostSegment extends SegmentEntry, Fault {
+export interface LostSegment extends StoredSegment, Fault {
   readonly path: string;
 }
 
@@ -94,7 +94,7 @@ export async function checkStream(
   const read = typeof found === "string" || found === null ? null : decodeSidecar(found);
   const sidecar = read?.kind === "sound" ? read.sidecar : null;
   const isNotice = read?.kind === "damaged" && read.isNotice;
-  const before = isNotice ? await attempt(() => readWhole(files, keptSidecarPath(directory))) : found;
+  const before = isNotice ? await attempt(() => readWhole(files, coveredSidecarPath(directory))) : found;
   const bytes = typeof before === "string" ? null : before;
   const name = sidecar?.name ?? nameFrom(layout, directory, bytes);
   const findings: Finding[] = [];
@@ -161,9 +161,7 @@ async function acceptedLosses(
 
 type Tell = (file: string, problem: string, offset?: number | null) => void;
 
-/**
- * What a read gave, or in words why it gave nothing: a file that can't be read is a finding, not the end of the work.
- */
+/** What a read gave, or why it gave nothing: a file that can't be read is a finding, not the end of the work. */
 export async function attempt<T>(read: () => Promise<T>): Promise<T | string> {
   try {
     return await read();
@@ -173,10 +171,7 @@ export async function attempt<T>(read: () => Promise<T>): Promise<T | string> {
   }
 }
 
-/**
- * Nothing may be built in its place: it is meant as it is, or the sidecar before it was sound and the stream lost
- * records.
- */
+/** Nothing may be built in its place: it is meant so, or the stream lost records after a sound sidecar. */
 function isFinal(read: Extract<SidecarResult, { kind: "damaged" }>, before: Buffer | null): boolean {
   return read.isFinal || (read.isNotice && before !== null && decodeSidecar(before).kind === "sound");
 }
@@ -274,7 +269,7 @@ async function lostIndexesOf(
 async function faultOf(
   files: Files,
   path: string,
-  expected: Pick<SegmentEntry, "length" | "crc">,
+  expected: Pick<StoredSegment, "length" | "crc">,
   onStep: (bytes: number) => void,
 ): Promise<Fault | null> {
   const fault = await attempt(() => compare(files, path, expected, onStep));
@@ -284,7 +279,7 @@ async function faultOf(
 async function compare(
   files: Files,
   path: string,
-  { length, crc }: Pick<SegmentEntry, "length" | "crc">,
+  { length, crc }: Pick<StoredSegment, "length" | "crc">,
   onStep: (bytes: number) => void,
 ): Promise<Fault | null> {
   try {

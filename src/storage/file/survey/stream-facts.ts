@@ -45,18 +45,12 @@ export class StreamFactFinder {
     this.deleted = new Set(all.filter(({ deleted }) => deleted).map(({ identity }) => identity.id));
   }
 
-  /**
-   * Whether the journal says that the stream in a directory is deleted, and has none after it: what is there is
-   * nobody's.
-   */
+  /** Whether the journal deletes the stream in a directory and has none after it: what is there is nobody's. */
   isVacated(directory: string): boolean {
     return this.#vacated.has(directory) && !this.present.has(directory);
   }
 
-  /**
-   * The facts about the stream in a directory with this sidecar, `null` when it is not there, or not sound, or no
-   * stream.
-   */
+  /** The facts of the stream in a directory with this sidecar; `null` where no stream is, or it is not sound. */
   factsIn(directory: string, sidecar: Sidecar | null): StreamFacts | null {
     const journaled = this.present.get(directory);
     const isOwn =

@@ -34,12 +34,12 @@ const MAX_QUEUED_BYTES = 64 * 1024 * 1024;
 /** Payload that may wait for its segment before changes are refused, if the tail cache is smaller than that. */
 const MIN_UNWRITTEN_LIMIT_BYTES = 16 * 1024 * 1024;
 
-/** Of what was decided on changes that have failed. */
+/** For a barrier whose decision rests on changes that have failed: no stream ever has this generation. */
 const VOID_GENERATION = -1;
 
 /**
- * Takes changes in and brings them to the journal, a stream's in the order of their positions: what comes behind a
- * large payload on its way to a segment waits for it.
+ * Brings changes to the journal, a stream's in the order of their positions: those after a large payload on its way to
+ * a segment wait for it.
  */
 export class Admission {
   readonly #parts: StreamFiles;
@@ -65,10 +65,7 @@ export class Admission {
     return waitingBytes > 0 && waitingBytes + length > MAX_QUEUED_BYTES ? "overloaded" : null;
   }
 
-  /**
-   * Why changes, or at least large ones, are refused, in words; `null` when they are taken, or only too many of them
-   * come.
-   */
+  /** What the disk lacks, so that changes, or at least large ones, are refused; `null` when it lacks nothing. */
   get trouble(): string | null {
     const { journal, diskSpace, flusher } = this.#options;
     const { rejection } = journal.refusal;
@@ -103,10 +100,7 @@ export class Admission {
     this.#handIn({ kind, stream, change, position, segmentStart, bypassed: null, generation, settle, companion });
   }
 
-  /**
-   * Calls `settle` when all that was taken for the stream before has settled: as a failure when the stream will not end
-   * at `expectedTail` then, because some of that has failed and nobody was told yet.
-   */
+  /** Submits a barrier. It fails where the stream does not end at `expectedTail`: what that rested on has failed. */
   barrier(stream: FileStream, settle: (how: Settlement) => void, expectedTail?: Position): void {
     if (this.#parts.state.failure !== null) return settle("storage-unavailable");
     if (stream.pending === 0 && stream.held === null) return settle("durable");
@@ -138,7 +132,7 @@ export class Admission {
       next();
     };
     const go = (): void => leave(() => journal.enqueue(entry));
-    // That somebody read the stream does not depend on what failed, unless that was its creation.
+    // A touch does not depend on what failed, unless that was the creation.
     const fail = (how: Settlement): void => {
       if (entry.kind === RecordKind.touch && !entry.stream.deleted) go();
       else leave(() => entry.settle?.(how));
@@ -159,8 +153,7 @@ export class Admission {
     const { length } = change.payload;
     this.#heldBytes += length;
     const go = (): void => {
-      // What came before it failed, and so does this: its place is another's by now, or its directory is on its way
-      // out.
+      // What came before it failed, so this fails too: another may have its place by now.
       if (entry.generation !== stream.generation) return void this.#release(stream, entry);
       stream.held = [];
       const written = this.#parts.writer.bypass(stream, entry.segmentStart, entry.position, change.payload);
@@ -192,11 +185,10 @@ export class Admission {
     if (how === "storage-unavailable") this.#parts.state.fail(error);
     if (how === "storage-full")
       this.#options.diskSpace.lacked({
-        position: entry.position - entry.segmentStart,
+        offset: entry.position - entry.segmentStart,
         length: entry.change.payload.length,
       });
-    // What was submitted before it settles first, as the order of the calls wants; what comes behind is held until
-    // then.
+    // Changes settle in the order of their calls: those before this one first. Those after it are held until then.
     this.#options.journal.enqueue(
       this.#entry(stream, null, emptyChange(0), () => this.#failBypassed(entry, segmentBefore, how)),
     );

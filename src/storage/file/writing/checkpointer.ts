@@ -107,9 +107,7 @@ export class Checkpointer {
     await this.#retry.wait(RETRY_MS);
   }
 
-  /**
-   * Makes all that the file holds permanent; returns the streams whose files can't take it, so that it must be kept.
-   */
+  /** Makes all that the file holds permanent; returns the streams that can't take it, so that it must be kept. */
   async #persistAll(file: SealedFile): Promise<readonly FileStream[]> {
     const { shards, trash, writer, state } = this.#parts;
     const rest = file.streams.values();

@@ -25,7 +25,7 @@ export class DurableChanges implements Consequences<FileStream, JournalEntry> {
 
   /** A change, and the one of another stream that came with it, is durable as part of `batch`. */
   apply(entry: JournalEntry, batch: number): void {
-    // A source leaves memory with its last fork, unless it has something that its files do not have yet.
+    // The companion first: a source with a change that its files lack stays in memory when its last fork goes.
     if (entry.companion !== null) this.apply(entry.companion, batch);
     void applyRecord(entry.stream, entry, batch, this);
   }

@@ -66,10 +66,7 @@ export class ForkTies extends EventEmitter<ForkTieEvents> {
     this.collect(source);
   }
 
-  /**
-   * Finds the sources of a stream that was loaded, up to the first that is tied to its own. Throws {@link
-   * DamagedStreamError}.
-   */
+  /** Finds a loaded stream's sources, up to the first that is tied to its own. Throws {@link DamagedStreamError}. */
   async resolve(stream: FileStream): Promise<void> {
     while (isUntied(stream)) {
       const chain = [stream];
@@ -108,10 +105,7 @@ export class ForkTies extends EventEmitter<ForkTieEvents> {
     return rejection;
   }
 
-  /**
-   * Deletes a stream at last that was kept for its forks, when there is none any more. What is not taken now is swept
-   * later.
-   */
+  /** Deletes a stream that was kept for its forks when none is left. What is not taken now is swept later. */
   collect(stream: FileStream): void {
     if (!stream.ties.softDeleted || stream.deleted || stream.ties.collecting || stream.forkCount > 0) return;
     stream.ties.collecting = this.#remove(stream, () => (stream.ties.collecting = false)) === null;

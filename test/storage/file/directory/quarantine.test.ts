@@ -4,8 +4,8 @@ import { dirname, join } from "node:path";
 import { describe, test } from "node:test";
 import { Quarantine } from "../../../../src/storage/file/directory/quarantine.js";
 import { systemFiles } from "../../../../src/storage/file/disk/files.js";
-import { keptSidecarPath, Layout } from "../../../../src/storage/file/format/layout.js";
-import { decodeSidecar, encodeNotice, encodeSidecar, refusalIn } from "../../../../src/storage/file/format/sidecar.js";
+import { coveredSidecarPath, Layout } from "../../../../src/storage/file/format/layout.js";
+import { decodeSidecar, encodeNotice, encodeSidecar, refusalIn, type Sidecar } from "../../../../src/storage/file/format/sidecar.js";
 import { MutableState } from "../../../../src/storage/state.js";
 import { configOf } from "../../../helpers/engine.js";
 import { tempDir } from "../../../helpers/temp-dir.js";
@@ -16,6 +16,23 @@ function setUp(): { quarantine: Quarantine; layout: Layout; path: string } {
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, "one");
   return { quarantine: new Quarantine({ files: systemFiles(true), layout }), layout, path };
+}
+
+/** A sidecar of a stream that has nothing. */
+function sidecarOf(more: Partial<Sidecar> = {}): Sidecar {
+  return {
+    id: "a",
+    name: "s",
+    config: configOf(),
+    state: new MutableState(),
+    earliest: { position: 0, segmentStart: 0 },
+    forks: null,
+    softDeleted: false,
+    segments: [],
+    batch: 3,
+    claimed: false,
+    ...more,
+  };
 }
 
 describe("what is damaged", () => {
@@ -53,17 +70,7 @@ describe("what is damaged", () => {
 
   test("is a reason to close a stream with forks, once: they go on reading it", async () => {
     const { quarantine, path } = setUp();
-    const identity = {
-      id: "a",
-      name: "s",
-      config: configOf(),
-      earliest: { position: 0, segmentStart: 0 },
-      softDeleted: false,
-      segments: [],
-      batch: 3,
-      claimed: false,
-    };
-    const open = encodeSidecar({ ...identity, state: new MutableState(), forks: new Map([["b", 5]]) });
+    const open = encodeSidecar(sidecarOf({ forks: new Map([["b", 5]]) }));
     writeFileSync(path, open);
     await quarantine.refuse(dirname(path), "its end is lost", { batch: 7 });
     assert.deepEqual(await copiesOf(quarantine, path), [open]);
@@ -76,17 +83,7 @@ describe("what is damaged", () => {
 
   test("is a reason to refuse a stream with forks, too, whose directory is only taken: there is nothing to read", async () => {
     const { quarantine, path } = setUp();
-    const identity = {
-      id: "a",
-      name: "s",
-      config: configOf(),
-      earliest: { position: 0, segmentStart: 0 },
-      softDeleted: false,
-      segments: [],
-      batch: 0,
-      claimed: true,
-    };
-    const claim = encodeSidecar({ ...identity, state: new MutableState(), forks: null });
+    const claim = encodeSidecar(sidecarOf({ batch: 0, claimed: true }));
     writeFileSync(path, claim);
     await quarantine.refuse(dirname(path), "its creation is lost", { isSource: true });
     assert.deepEqual([refusalIn(readFileSync(path)), await copiesOf(quarantine, path)], ["its creation is lost", [claim]]);
@@ -94,21 +91,10 @@ describe("what is damaged", () => {
 
   test("is a reason to refuse a stream in whose sidecar's place a notice stands: the sidecar beside it is kept, too", async () => {
     const { quarantine, path } = setUp();
-    const identity = {
-      id: "a",
-      name: "s",
-      config: configOf(),
-      earliest: { position: 0, segmentStart: 0 },
-      forks: null,
-      softDeleted: false,
-      segments: [],
-      batch: 3,
-      claimed: false,
-    };
-    const own = encodeSidecar({ ...identity, state: new MutableState() });
-    const notice = encodeNotice(identity, "its files can't be written");
+    const own = encodeSidecar(sidecarOf());
+    const notice = encodeNotice(sidecarOf(), "its files can't be written");
     writeFileSync(path, notice);
-    writeFileSync(keptSidecarPath(dirname(path)), own);
+    writeFileSync(coveredSidecarPath(dirname(path)), own);
     await quarantine.refuse(dirname(path), "its end is lost");
     assert.deepEqual(await copiesOf(quarantine, path), [notice, own]);
     assert.equal(refusalIn(readFileSync(path)), "its end is lost");

@@ -40,8 +40,8 @@ test("a full disk is looked at every second, and said once to be full and once t
   const { diskSpace, probePath, told, second } = spaceOf(rooms);
   rooms.files.gate = ({ kind }) => (kind === "write" ? diskError("ENOSPC") : undefined);
   assert.equal(diskSpace.isFull, false);
-  diskSpace.lacked({ position: 0, length: 10 });
-  diskSpace.lacked({ position: 0, length: 10 });
+  diskSpace.lacked({ offset: 0, length: 10 });
+  diskSpace.lacked({ offset: 0, length: 10 });
   for (let count = 1; count <= 3; count += 1) {
     await second();
     assert.equal(rooms.files.count("write", /probe$/), count);
@@ -62,7 +62,7 @@ for (const { name, skewMs } of SKEWS) {
     const rooms = fileRooms(new SkewedClock(skewMs));
     const { diskSpace, told } = spaceOf(rooms);
     rooms.files.gate = ({ kind }) => (kind === "write" ? diskError("ENOSPC") : undefined);
-    diskSpace.lacked({ position: 0, length: 10 });
+    diskSpace.lacked({ offset: 0, length: 10 });
     for (let looks = 1; looks <= 3; looks += 1) {
       rooms.clock.advance(Math.max(0, 1000 + skewMs));
       rooms.files.gate = looks < 3 ? rooms.files.gate : null;
@@ -77,11 +77,11 @@ test("as much is tried as the smallest refused write had, where it was refused, 
   const rooms = fileRooms();
   const { diskSpace, second } = spaceOf(rooms);
   const written = (): number => rooms.files.operations.filter(({ kind }) => kind === "write").reduce((sum, { bytes }) => sum + bytes, 0);
-  diskSpace.lacked({ position: 5, length: 1024 * MIB });
+  diskSpace.lacked({ offset: 5, length: 1024 * MIB });
   await second();
   assert.equal(written(), 16 * MIB);
-  diskSpace.lacked({ position: 0, length: 3 * MIB + 1 });
-  diskSpace.lacked({ position: 0, length: 5 * MIB });
+  diskSpace.lacked({ offset: 0, length: 3 * MIB + 1 });
+  diskSpace.lacked({ offset: 0, length: 5 * MIB });
   await second();
   assert.equal(written(), 19 * MIB + 1);
 });
@@ -91,9 +91,9 @@ test("a refusal while it is looked, is looked into again", async () => {
   const { diskSpace, told, second } = spaceOf(rooms);
   const disk = new Barrier();
   rooms.files.gate = ({ kind }) => (kind === "write" ? disk.opened : undefined);
-  diskSpace.lacked({ position: 0, length: 10 });
+  diskSpace.lacked({ offset: 0, length: 10 });
   await second();
-  diskSpace.lacked({ position: 0, length: 10 });
+  diskSpace.lacked({ offset: 0, length: 10 });
   disk.open();
   await rooms.files.idle();
   assert.equal(diskSpace.isFull, true);
@@ -105,7 +105,7 @@ test("a disk that fails under it is a fault", async () => {
   const rooms = fileRooms();
   const { diskSpace, told, second } = spaceOf(rooms);
   rooms.files.gate = ({ kind }) => (kind === "write" ? diskError("EIO") : undefined);
-  diskSpace.lacked({ position: 0, length: 10 });
+  diskSpace.lacked({ offset: 0, length: 10 });
   await second();
   assert.deepEqual(told, [FULL, "EIO: as the test wants it"]);
 });
@@ -115,7 +115,7 @@ test("at the end of the engine it waits for the look under way, leaves nothing a
   const { diskSpace, state, probePath, told, second } = spaceOf(rooms);
   const disk = new Barrier();
   rooms.files.gate = ({ kind }) => (kind === "write" ? disk.opened : undefined);
-  diskSpace.lacked({ position: 0, length: 10 });
+  diskSpace.lacked({ offset: 0, length: 10 });
   await second();
   state.end();
   const stopped = diskSpace.idle();
@@ -123,7 +123,7 @@ test("at the end of the engine it waits for the look under way, leaves nothing a
   disk.open();
   await stopped;
   assert.ok(!existsSync(probePath));
-  diskSpace.lacked({ position: 0, length: 10 });
+  diskSpace.lacked({ offset: 0, length: 10 });
   await second();
   assert.equal(rooms.files.count("open", /probe$/), 1);
   assert.ok(!told.includes("found"));

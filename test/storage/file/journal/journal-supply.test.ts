@@ -169,7 +169,7 @@ test("a file that finds no room is not kept: neither what was written of it, nor
     rooms.files.gate = ({ kind }) => (kind === failing ? diskError("ENOSPC") : undefined);
     supply.prepare();
     await rooms.files.idle();
-    assert.deepEqual(supply.lack, { position: 0, length: 64 * 1024 });
+    assert.deepEqual(supply.lack, { offset: 0, length: 64 * 1024 });
     assert.deepEqual(readdirSync(rooms.layout.journal), ["0000000000000007.journal"]);
     assert.equal(rooms.files.count("open", /./) - rooms.files.count("close", /./), before);
     supply.roomFound();

@@ -1,21 +1,20 @@
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { DamagedStreamError, type StoredStream } from "../../../../src/storage/storage.js";
+import { DamagedStreamError } from "../../../../src/storage/storage.js";
 import { Layout, segmentPath, sidecarPath } from "../../../../src/storage/file/format/layout.js";
-import { DirectoryError } from "../../../../src/storage/file/directory/lock.js";
-import { decodeFrame, SECTOR_BYTES } from "../../../../src/storage/file/format/record.js";
+import { SECTOR_BYTES } from "../../../../src/storage/file/format/record.js";
 import {
   append,
+  assertBytes,
   bytesOf,
-  copyOf,
   crash,
   crashAndRecover,
   created,
   loaded,
-  makeEngine,
   openEngine,
+  openFor,
   readAll,
   recordOf,
   remove,
@@ -24,35 +23,9 @@ import {
   startCreate,
   type Engine,
 } from "../../../helpers/engine.js";
-import { crashedWithThreeFiles, journalFiles } from "../../../helpers/several-journal-files.js";
+import { framesOf, journalFiles } from "../../../helpers/several-journal-files.js";
+import { turnByte } from "../../../helpers/spoilt-files.js";
 import { Barrier, diskError, WatchedFiles } from "../../../helpers/watched-files.js";
-
-/** Where the frames of a journal file begin, and where the last one ends. */
-function framesOf(path: string): { offsets: number[]; end: number } {
-  const bytes = readFileSync(path);
-  const offsets: number[] = [];
-  let end = 0;
-  for (let frame = decodeFrame(bytes, 0); frame !== null; frame = decodeFrame(bytes, end)) {
-    offsets.push(end);
-    end = frame.nextOffset;
-  }
-  return { offsets, end };
-}
-
-/** Turns one byte of a file around. */
-function spoil(path: string, position: number): void {
-  const bytes = readFileSync(path);
-  bytes[position] = (bytes[position] ?? 0) ^ 0xff;
-  writeFileSync(path, bytes);
-}
-
-async function assertBytes(engine: Engine, name: string, expected: Buffer): Promise<StoredStream> {
-  const stream = await loaded(engine.storage, name);
-  assert.equal(stream.state.tail, expected.length);
-  for (const maxBytes of [1009, 100_000])
-    assert.ok((await readAll(engine.storage, stream, 0, maxBytes)).equals(expected), `${name} reads as written`);
-  return stream;
-}
 
 describe("recovery after kill -9", () => {
   test("everything that was acknowledged is there, and can be appended to", async (t) => {
@@ -145,8 +118,7 @@ describe("recovery after kill -9", () => {
     const dir = await crash(engine);
     const layout = new Layout(dir);
     assert.ok(existsSync(sidecarPath(layout.streamDirectory("unborn"))), "the directory was claimed");
-    const again = await openEngine({ dir });
-    t.after(() => again.storage.close());
+    const again = await openFor(t, { dir });
     await assertBytes(again, "s", Buffer.from("kept"));
     assert.equal(await again.storage.load("unborn"), null);
     const found = await loaded(again.storage, "s");
@@ -207,8 +179,7 @@ describe("recovery after kill -9", () => {
     assert.equal(await remove(engine.storage, stream), "durable");
     const dir = await crash(engine);
     assert.ok(existsSync(sidecarPath(new Layout(dir).streamDirectory("s"))));
-    const again = await openEngine({ dir });
-    t.after(() => again.storage.close());
+    const again = await openFor(t, { dir });
     assert.equal(await again.storage.load("s"), null);
     await again.files.idle();
     assert.ok(!existsSync(new Layout(dir).streamDirectory("s")));
@@ -222,9 +193,8 @@ describe("recovery after kill -9", () => {
     engine.files.gate = ({ kind, path }) => (kind === "rename" && path.includes("streams") ? new Barrier().opened : undefined);
     assert.equal(await remove(engine.storage, stream), "durable");
     const dir = await crash(engine);
-    spoil(sidecarPath(new Layout(dir).streamDirectory("s")), 60);
-    const again = await openEngine({ dir });
-    t.after(() => again.storage.close());
+    turnByte(sidecarPath(new Layout(dir).streamDirectory("s")), 60);
+    const again = await openFor(t, { dir });
     assert.equal(await again.storage.load("s"), null);
     await created(again.storage, "s", "new");
     await assertBytes(again, "s", Buffer.from("new"));
@@ -294,254 +264,4 @@ test("a deletion of a stream that could not be read counts for what is there whe
   assert.equal(await again.storage.load("s"), null);
   assert.deepEqual(await readAll(again.storage, await loaded(again.storage, "kept")), Buffer.from("here"));
   await again.storage.close();
-});
-
-describe("the end of the journal", () => {
-  test("a torn last frame ends it quietly, wherever it was torn", async () => {
-    const engine = await openEngine();
-    const stream = await created(engine.storage, "s");
-    for (const text of ["one", "two"]) await append(engine.storage, stream, text);
-    await append(engine.storage, stream, bytesOf(2000));
-    const dir = await crash(engine);
-    const { offsets } = framesOf(journalFiles(dir)[0] ?? "");
-    const last = offsets.at(-1) ?? 0;
-    for (const damage of [0, 4, 8, 12, 41, 600, 2000]) {
-      const copy = copyOf(dir);
-      spoil(journalFiles(copy)[0] ?? "", last + damage);
-      const again = await openEngine({ dir: copy });
-      await assertBytes(again, "s", Buffer.from("onetwo"));
-      assert.equal(await append(again.storage, await loaded(again.storage, "s"), "three"), "durable");
-      await again.storage.close();
-    }
-  });
-
-  test("a file cut off in the last frame ends it quietly", async (t) => {
-    const engine = await openEngine();
-    const stream = await created(engine.storage, "s", "one");
-    await append(engine.storage, stream, bytesOf(2000));
-    const dir = await crash(engine);
-    const path = journalFiles(dir)[0] ?? "";
-    truncateSync(path, (framesOf(path).offsets.at(-1) ?? 0) + 1000);
-    const again = await openEngine({ dir });
-    t.after(() => again.storage.close());
-    await assertBytes(again, "s", Buffer.from("one"));
-  });
-
-  test("damage in the middle is an error that names the file and the byte, and the file is kept", async () => {
-    const engine = await openEngine();
-    const stream = await created(engine.storage, "s");
-    for (const text of ["one", "two", "three"]) await append(engine.storage, stream, text);
-    const dir = await crash(engine);
-    const path = journalFiles(dir)[0] ?? "";
-    const { offsets } = framesOf(path);
-    const middle = offsets[2] ?? 0;
-    spoil(path, middle + 50);
-    const before = readFileSync(path);
-    for (let attempt = 0; attempt < 2; attempt += 1) {
-      await assert.rejects(makeEngine({ dir }).open(), (error: unknown) => {
-        assert.ok(error instanceof DirectoryError);
-        assert.ok(error.message.includes(path), error.message);
-        assert.match(error.message, new RegExp(`at byte ${middle}\\b`));
-        return true;
-      });
-    }
-    assert.ok(readFileSync(path).equals(before));
-    assert.ok(!existsSync(join(dir, "lock")), "a refused start gives the directory back");
-  });
-
-  test("a missing batch between two files is damage", async () => {
-    const { dir } = await crashedWithThreeFiles();
-    const [first = "", second = ""] = journalFiles(dir);
-    spoil(first, framesOf(first).offsets.at(-1) ?? 0);
-    await assert.rejects(makeEngine({ dir }).open(), (error: unknown) => error instanceof DirectoryError && error.message.includes(second));
-  });
-
-  test("a file that lost its only frame is damage, also when nothing before it tells", async () => {
-    const engine = await openEngine();
-    engine.files.gate = ({ kind, path }) => (kind === "rename" && path.includes("meta.json") ? new Barrier().opened : undefined);
-    const stream = await created(engine.storage, "s");
-    for (let index = 0; journalFiles(engine.dir).length < 2; index += 1) await append(engine.storage, stream, bytesOf(3000, index));
-    // More at once than a file holds: all of it is one frame.
-    for (let files = 2; files < 4; files += 1)
-      await Promise.all(Array.from({ length: 25 }, (_, index) => append(engine.storage, stream, bytesOf(3000, index))));
-    await append(engine.storage, stream, "!");
-    const dir = await crash(engine);
-    const [oldest = "", second = "", third = ""] = journalFiles(dir);
-    assert.equal(framesOf(second).offsets.length, 1);
-    assert.ok(framesOf(third).offsets.length > 0);
-    rmSync(oldest);
-    spoil(second, 3000);
-    const kept = readFileSync(second);
-    await assert.rejects(makeEngine({ dir }).open(), (error: unknown) => error instanceof DirectoryError && error.message.includes(second));
-    assert.deepEqual(readFileSync(second), kept);
-  });
-
-  test("files that were made ready and never used are removed", async (t) => {
-    const engine = await openEngine();
-    await created(engine.storage, "s", "text");
-    const dir = await crash(engine);
-    const unused = new Layout(dir).journalFile(9);
-    writeFileSync(unused, Buffer.alloc(64 * 1024));
-    const again = await openEngine({ dir });
-    t.after(() => again.storage.close());
-    assert.ok(!existsSync(unused));
-    await assertBytes(again, "s", Buffer.from("text"));
-  });
-
-  test("a journal from another directory is refused", async () => {
-    const [one, other] = [await openEngine(), await openEngine()];
-    await created(one.storage, "s");
-    await created(other.storage, "s");
-    const dir = await crash(one);
-    const foreign = await crash(other);
-    const path = journalFiles(dir)[0] ?? "";
-    writeFileSync(path, readFileSync(journalFiles(foreign)[0] ?? ""));
-    await assert.rejects(makeEngine({ dir }).open(), (error: unknown) => {
-      return error instanceof DirectoryError && error.message.includes(path) && /another directory/.test(error.message);
-    });
-  });
-
-  test("a directory whose journal is missing is refused", async () => {
-    const engine = await openEngine();
-    await created(engine.storage, "s");
-    const dir = await crash(engine);
-    for (const path of journalFiles(dir)) rmSync(path);
-    await assert.rejects(
-      makeEngine({ dir }).open(),
-      (error: unknown) => error instanceof DirectoryError && /journal.*missing/.test(error.message),
-    );
-  });
-
-  test("bytes of a client that look like a frame are not taken for one", async (t) => {
-    const engine = await openEngine();
-    const stream = await created(engine.storage, "s", "kept");
-    const path = journalFiles(engine.dir)[0] ?? "";
-    // A frame of this very file, as a client could guess it: only the directory's id is a secret.
-    const forged = Buffer.from(readFileSync(path).subarray(0, 40));
-    const { crc32 } = await import("node:zlib");
-    forged.fill(0x41, 32, 40);
-    forged.writeUInt32LE(crc32(forged.subarray(12)), 8);
-    const payload = Buffer.alloc(3 * SECTOR_BYTES);
-    // The payload of the next frame begins at byte 80 of its sector, or 160 with the record that binds its handle.
-    for (let at = 0; at + 40 <= payload.length; at += 1) if ((80 + at) % SECTOR_BYTES === 0) forged.copy(payload, at);
-    await append(engine.storage, stream, payload);
-    const dir = await crash(engine);
-    const copied = journalFiles(dir)[0] ?? "";
-    const last = framesOf(copied).offsets.at(-1) ?? 0;
-    spoil(copied, last + 60);
-    const again = await openEngine({ dir });
-    t.after(() => again.storage.close());
-    await assertBytes(again, "s", Buffer.from("kept"));
-  });
-});
-
-describe("damaged streams", () => {
-  /** A directory with three streams that are in their own files, closed in good order. */
-  async function closedDirectory(): Promise<string> {
-    const engine = await openEngine();
-    for (const name of ["bad", "good", "fine"]) await created(engine.storage, name, bytesOf(3000));
-    await engine.storage.close();
-    return engine.dir;
-  }
-
-  async function assertOnlyBadFails(dir: string, file: string, problem: RegExp): Promise<void> {
-    const engine = await openEngine({ dir });
-    await assert.rejects(
-      async () => readAll(engine.storage, await loaded(engine.storage, "bad")),
-      (error: unknown) => {
-        assert.ok(error instanceof DamagedStreamError, String(error));
-        assert.equal(error.stream, "bad");
-        assert.equal(error.file, file);
-        assert.match(error.message, problem);
-        return true;
-      },
-    );
-    for (const name of ["good", "fine"]) await assertBytes(engine, name, bytesOf(3000));
-    await engine.storage.close();
-  }
-
-  test("a segment that is too short is named, and the others serve", async () => {
-    const dir = await closedDirectory();
-    const segment = segmentPath(new Layout(dir).streamDirectory("bad"), 0);
-    truncateSync(segment, 2999);
-    await assertOnlyBadFails(dir, segment, /./);
-  });
-
-  test("a segment that is missing is named, and the others serve", async () => {
-    const dir = await closedDirectory();
-    const segment = segmentPath(new Layout(dir).streamDirectory("bad"), 0);
-    rmSync(segment);
-    await assertOnlyBadFails(dir, segment, /it is missing/);
-  });
-
-  test("a sidecar that is missing is named, and the others serve", async () => {
-    const dir = await closedDirectory();
-    const sidecar = sidecarPath(new Layout(dir).streamDirectory("bad"));
-    rmSync(sidecar);
-    await assertOnlyBadFails(dir, sidecar, /it is missing/);
-  });
-
-  test("a sidecar with a flipped bit is named, and the others serve", async () => {
-    const dir = await closedDirectory();
-    const sidecar = sidecarPath(new Layout(dir).streamDirectory("bad"));
-    spoil(sidecar, 60);
-    await assertOnlyBadFails(dir, sidecar, /./);
-  });
-
-  test("a sidecar of another stream is named, and the others serve", async () => {
-    const dir = await closedDirectory();
-    const layout = new Layout(dir);
-    const sidecar = sidecarPath(layout.streamDirectory("bad"));
-    writeFileSync(sidecar, readFileSync(sidecarPath(layout.streamDirectory("good"))));
-    await assertOnlyBadFails(dir, sidecar, /it is that of "good"/);
-  });
-
-  test("a flipped bit in a large payload that only its segment holds is found before it is served", async (t) => {
-    for (const place of [0, 4000, 8999]) {
-      const engine = await openEngine();
-      await append(engine.storage, await created(engine.storage, "bad", bytesOf(4500)), bytesOf(4500, 1));
-      const left = await crash(engine);
-      const directory = new Layout(left).streamDirectory("bad");
-      spoil(segmentPath(directory, place < 4500 ? 0 : 4500), place % 4500);
-      const again = await openEngine({ dir: left });
-      t.after(() => again.storage.close());
-      await assert.rejects(async () => readAll(again.storage, await loaded(again.storage, "bad")), DamagedStreamError);
-    }
-  });
-
-  for (const [problem, harm] of [
-    ["a missing sidecar", (path: string) => rmSync(path)],
-    ["a damaged sidecar", (path: string) => spoil(path, 100)],
-  ] as const) {
-    test(`${problem} of a stream in the journal is told, its records are kept, and the others serve`, async (t) => {
-      const dir = await closedDirectory();
-      const engine = await openEngine({ dir });
-      for (const name of ["bad", "good"]) await append(engine.storage, await loaded(engine.storage, name), "more");
-      const left = await crash(engine);
-      harm(sidecarPath(new Layout(left).streamDirectory("bad")));
-      const again = await openEngine({ dir: left });
-      t.after(() => again.storage.close());
-      await assert.rejects(again.storage.load("bad"), (error: unknown) => error instanceof DamagedStreamError && error.stream === "bad");
-      await assertBytes(again, "good", Buffer.concat([bytesOf(3000), Buffer.from("more")]));
-      await again.files.idle();
-      assert.ok(again.log.some(({ level, message }) => level === "error" && message === "a stream is damaged"));
-      assert.equal(readdirSync(join(left, "journal")).filter((name) => name.endsWith(".kept")).length, 1, "its records are kept");
-      await assert.rejects(again.storage.load("bad"), DamagedStreamError);
-    });
-  }
-
-  test("a journal that goes on behind the stream's end is damage of that stream only", async (t) => {
-    const dir = await closedDirectory();
-    const old = readFileSync(sidecarPath(new Layout(dir).streamDirectory("bad")));
-    const engine = await openEngine({ dir });
-    for (const name of ["bad", "good"]) await append(engine.storage, await loaded(engine.storage, name), "more");
-    const second = await reopen(engine);
-    for (const name of ["bad", "good"]) await append(second.storage, await loaded(second.storage, name), "!");
-    const left = await crash(second);
-    writeFileSync(sidecarPath(new Layout(left).streamDirectory("bad")), old);
-    const again = await openEngine({ dir: left });
-    t.after(() => again.storage.close());
-    await assert.rejects(again.storage.load("bad"), (error: unknown) => error instanceof DamagedStreamError && /3004/.test(error.message));
-    await assertBytes(again, "good", Buffer.concat([bytesOf(3000), Buffer.from("more!")]));
-  });
 });

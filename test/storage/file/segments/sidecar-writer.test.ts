@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { describe, test } from "node:test";
-import { keptSidecarPath, sidecarPath } from "../../../../src/storage/file/format/layout.js";
+import { coveredSidecarPath, sidecarPath } from "../../../../src/storage/file/format/layout.js";
 import { claimedSidecar, decodeSidecar, isNotice } from "../../../../src/storage/file/format/sidecar.js";
 import { SidecarWriter } from "../../../../src/storage/file/segments/sidecar-writer.js";
 import { fileRooms } from "../../../helpers/file-rooms.js";
@@ -29,9 +29,9 @@ describe("a stream's directory", () => {
     const before = readFileSync(sidecarPath(stream.directory));
     await writer.postNotice(stream, "why");
     assert.ok(isNotice(readFileSync(sidecarPath(stream.directory))) && stream.disk.hasNotice);
-    assert.deepEqual(readFileSync(keptSidecarPath(stream.directory)), before);
+    assert.deepEqual(readFileSync(coveredSidecarPath(stream.directory)), before);
     await writer.write(stream, claimedSidecar(stream));
     await writer.put(stream);
-    assert.ok(!existsSync(keptSidecarPath(stream.directory)) && !stream.disk.hasNotice);
+    assert.ok(!existsSync(coveredSidecarPath(stream.directory)) && !stream.disk.hasNotice);
   });
 });

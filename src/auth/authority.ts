@@ -1,0 +1,213 @@
+// Who sent a request, by the auth file: the one door of this room for HTTP.
+
+import type { Clock } from "../ops/clock.js";
+import type { Log } from "../ops/log.js";
+import { WatchedFile } from "../ops/watched-file.js";
+import { parseAuthFile } from "./auth-file.js";
+import type { AuthFile } from "./auth-file.js";
+import { AUTH_BOUNDS, REMEMBERED_BOUNDS } from "./bounds.js";
+import { AuthFileError } from "./checked-json.js";
+import { IssuerKeys, keyFilesOf } from "./issuer-keys.js";
+import { MAX_JWT_CHARS } from "./jwt/compact.js";
+import { KnownCaller } from "./known-caller.js";
+import { invalid, Policy } from "./policy.js";
+import { Remembered } from "./remembered.js";
+import type { Authentication, Caller, Unauthenticated } from "./rights/caller.js";
+import type { Credentials } from "./rights/credentials.js";
+import type { IssuedTicket, WantedTicket } from "./tickets.js";
+
+export { AuthFileError } from "./checked-json.js";
+
+/** The options of {@link Authority.open}. */
+export interface AuthorityOptions {
+  readonly file: string;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** How often the files are looked at, in milliseconds; 2 s when it is left out. */
+  readonly watchIntervalMs?: number;
+}
+
+const BEARER = "Bearer ";
+const BEARER_FORM = /^bearer +(\S+)$/i;
+const MAX_HEADER_CHARS = MAX_JWT_CHARS + 64;
+
+const MISSING: Unauthenticated = {
+  kind: "unauthenticated",
+  code: "credential-missing",
+  detail: "This needs a credential: send Authorization: Bearer TOKEN.",
+};
+const NO_BEARER = invalid("The Authorization header must be Bearer TOKEN, with one token.");
+
+/** Answers who sent a request, as the auth file has it now. */
+export class Authority {
+  readonly #options: AuthorityOptions;
+  readonly #keys: IssuerKeys;
+  readonly #headers = new Remembered(REMEMBERED_BOUNDS);
+  readonly #tickets = new Remembered(REMEMBERED_BOUNDS);
+  readonly #listeners = new Set<() => void>();
+  readonly #watchedFile: WatchedFile;
+  #watchedKeys: WatchedFile | null = null;
+  #policy = new Policy(NOTHING, new Map());
+  #loading: Promise<unknown> = Promise.resolve();
+  #hasWarned = false;
+  #isClosed = false;
+
+  private constructor(options: AuthorityOptions) {
+    const { file, clock, log, watchIntervalMs } = options;
+    this.#options = options;
+    this.#keys = new IssuerKeys({ authFile: file, clock, log, onKeyGone: () => this.#changed() });
+    // Before the first read: a change during it is seen.
+    this.#watchedFile = new WatchedFile([file], () => void this.reload(), watchIntervalMs);
+  }
+
+  /** Reads and checks the file whole; rejects with a one-line {@link AuthFileError} that has file and line. */
+  static async open(options: AuthorityOptions): Promise<Authority> {
+    const authority = new Authority(options);
+    try {
+      await authority.#load();
+      return authority;
+    } catch (error) {
+      authority.close();
+      throw error;
+    }
+  }
+
+  /**
+   * Who sent a request: at once nearly always; a promise, which never rejects, only where an issuer's keys must be
+   * fetched. `name` is the stream's name, `null` where the request names none. Never throws.
+   */
+  authenticate(credentials: Credentials, name: string | null): Authentication | Promise<Authentication> {
+    const { authorization, ticket, certificateName } = credentials;
+    if (authorization !== null) return this.#byHeader(authorization);
+    if (ticket !== null) return this.#byTicket(ticket, name);
+    if (certificateName !== null) return this.#policy.byCertificate(certificateName);
+    return this.#policy.publicCaller ?? MISSING;
+  }
+
+  /** What a caller is now, after the file changed: `null` when its credential no longer holds. */
+  renew(caller: Caller): Caller | null {
+    const basis = KnownCaller.basisOf(caller);
+    return basis === null ? null : this.#policy.renew(basis, this.#nowMs());
+  }
+
+  /**
+   * Issues a ticket for `name`, whose rights to it `caller` was asked for before: it never outlives the caller, nor 7
+   * days; without a wanted life it has 1 h.
+   */
+  issueTicket(caller: Caller, wanted: WantedTicket): IssuedTicket {
+    return this.#policy.tickets.issue(caller, KnownCaller.basisOf(caller), wanted, this.#nowMs());
+  }
+
+  /**
+   * Reads the files again, as on SIGHUP; broken ones keep the old, with a line in the log. Resolves to whether they
+   * were taken.
+   */
+  reload(): Promise<boolean> {
+    // One after the other: of two reads at the same time the older could win.
+    const done = this.#loading.then(() => this.#reload());
+    this.#loading = done.catch(() => undefined); // whoever asked is told
+    return done;
+  }
+
+  /** Calls `listener` after each change that was taken; returns the way to stop it. */
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** Stops watching the files and fetching keys. */
+  close(): void {
+    this.#isClosed = true;
+    this.#watchedFile.close();
+    this.#watchedKeys?.close();
+    this.#keys.close();
+  }
+
+  #byHeader(header: string): Authentication | Promise<Authentication> {
+    const known = this.#headers.find(header, null, this.#nowMs());
+    if (known !== null) return known;
+    const token = header.length > MAX_HEADER_CHARS ? undefined : BEARER_FORM.exec(header)?.[1];
+    if (token === undefined) return NO_BEARER;
+    const policy = this.#policy;
+    const found = policy.byBearer(token, this.#nowMs());
+    if (!(found instanceof Promise)) return this.#keep(header, token, found);
+    // While keys were fetched the file may have changed: then the new one decides.
+    return found.then((answer) =>
+      this.#policy === policy ? this.#keep(header, token, answer) : this.#byHeader(header),
+    );
+  }
+
+  /** Remembers only the usual spelling: others of the same token would push out other tokens. */
+  #keep(header: string, token: string, found: Authentication): Authentication {
+    if (found instanceof KnownCaller && header.length === BEARER.length + token.length && header.startsWith(BEARER))
+      this.#headers.keep(header, null, found);
+    return found;
+  }
+
+  #byTicket(ticket: string, name: string | null): Authentication {
+    const nowMs = this.#nowMs();
+    const known = name === null ? null : this.#tickets.find(ticket, name, nowMs);
+    if (known !== null) return known;
+    const found = this.#policy.byTicket(ticket, name, nowMs);
+    if (found instanceof KnownCaller) this.#tickets.keep(ticket, name, found);
+    return found;
+  }
+
+  async #reload(): Promise<boolean> {
+    if (this.#isClosed) return false;
+    const { file, log } = this.#options;
+    try {
+      await this.#load();
+    } catch (error) {
+      if (!(error instanceof AuthFileError)) throw error;
+      log.error("the auth file is not taken; what it said before still holds", { fault: error.message });
+      return false;
+    }
+    log.info("the auth file was taken", { file });
+    return true;
+  }
+
+  async #load(): Promise<void> {
+    const { file } = this.#options;
+    const parsed = parseAuthFile({ file, text: await this.#read() });
+    this.#watchKeys(keyFilesOf(parsed, file));
+    const issuers = await this.#keys.load(parsed);
+    this.#policy = new Policy(parsed, issuers);
+    this.#changed();
+  }
+
+  async #read(): Promise<string> {
+    const { file, log } = this.#options;
+    if (!this.#hasWarned && (await WatchedFile.isReadableByAll(file))) {
+      this.#hasWarned = true;
+      log.warn("every user of this machine may read the auth file; chmod 600 keeps it to its owner", { file });
+    }
+    try {
+      return await WatchedFile.read(file, AUTH_BOUNDS.fileBytes);
+    } catch (error) {
+      throw new AuthFileError(`${file}:1: can't be read: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+
+  /** Before they are read, and even if they are broken: so that their repair is seen. */
+  #watchKeys(paths: readonly string[]): void {
+    this.#watchedKeys?.close();
+    this.#watchedKeys =
+      paths.length === 0 || this.#isClosed
+        ? null
+        : new WatchedFile(paths, () => void this.reload(), this.#options.watchIntervalMs);
+  }
+
+  #changed(): void {
+    this.#headers.clear();
+    this.#tickets.clear();
+    for (const listener of this.#listeners) listener();
+  }
+
+  #nowMs(): number {
+    return this.#options.clock.nowMs();
+  }
+}
+
+/** What holds until the file was read. */
+const NOTHING: AuthFile = { tokens: [], issuers: [], certificates: null, ticketKeys: [], public: [], revoked: [] };

@@ -1,0 +1,132 @@
+// The rules for the claims of a JWT whose signature holds (RFC 7519, section 4.1; RFC 9396).
+
+import type { JsonTree } from "../../protocol/json/json-tree.js";
+import type { Grant } from "../rights/grant.js";
+import { isOperation } from "../rights/operation.js";
+import { faultOfPattern, isSub } from "../rights/pattern.js";
+import type { JsonMembers } from "./compact.js";
+import { jwtFault } from "./fault.js";
+import type { JwtFault } from "./fault.js";
+
+/** How far the clocks of an issuer and of this server may differ, in milliseconds. */
+export const JWT_LEEWAY_MS = 30_000;
+
+/** Most grants in `authorization_details`, and most patterns in one. */
+export const MAX_CLAIMED = 100;
+
+const OUR_TYPE = "urn:streamdir:grant";
+
+/** What an issuer's JWTs must be like. */
+export interface ClaimRules {
+  readonly aud: string;
+  /** Whether the issuer may grant by `authorization_details`. */
+  readonly trustGrants: boolean;
+}
+
+/** What a JWT says, once all of it was checked. */
+export interface Claims {
+  readonly kind: "claims";
+  readonly sub: string | null;
+  readonly jti: string | null;
+  /** Milliseconds since 1970; `null` where it does not say. */
+  readonly issuedAtMs: number | null;
+  /** When it ends, the leeway included. */
+  readonly endsAtMs: number;
+  /** The grants of `authorization_details`; none where the issuer may not grant. */
+  readonly grants: readonly Grant[];
+}
+
+/** Checks the claims; each rule is a function of its own below. Never throws. */
+export function checkClaims(claims: JsonMembers, rules: ClaimRules, nowMs: number): Claims | JwtFault {
+  const endsAtMs = endOf(claims, nowMs);
+  if (typeof endsAtMs !== "number") return endsAtMs;
+  const sub = subjectOf(claims);
+  const issuedAtMs = issueOf(claims, nowMs);
+  const jti = claims.get("jti")?.value;
+  const grants = rules.trustGrants ? grantsOf(claims) : [];
+  if (sub !== null && typeof sub === "object") return sub;
+  if (issuedAtMs !== null && typeof issuedAtMs === "object") return issuedAtMs;
+  if (jti !== undefined && jti.kind !== "string") return jwtFault("claims");
+  if ("kind" in grants) return grants;
+  const fault = faultOfStart(claims, nowMs) ?? faultOfAudience(claims, rules.aud);
+  return fault ?? { kind: "claims", sub, jti: jti?.value ?? null, issuedAtMs, endsAtMs, grants };
+}
+
+/** `exp` must be there, and not be past. */
+function endOf(claims: JsonMembers, nowMs: number): number | JwtFault {
+  const expMs = timeOf(claims, "exp");
+  if (typeof expMs !== "number") return expMs ?? jwtFault("claims");
+  const endsAtMs = expMs + JWT_LEEWAY_MS;
+  return nowMs < endsAtMs ? endsAtMs : jwtFault("over");
+}
+
+/** `nbf`, where it is there, must be past. */
+function faultOfStart(claims: JsonMembers, nowMs: number): JwtFault | null {
+  const startMs = timeOf(claims, "nbf");
+  if (typeof startMs !== "number") return startMs;
+  return startMs > nowMs + JWT_LEEWAY_MS ? jwtFault("too-early") : null;
+}
+
+/** `iat`, where it is there, must not lie in the future. */
+function issueOf(claims: JsonMembers, nowMs: number): number | null | JwtFault {
+  const issuedAtMs = timeOf(claims, "iat");
+  if (typeof issuedAtMs !== "number") return issuedAtMs;
+  return issuedAtMs > nowMs + JWT_LEEWAY_MS ? jwtFault("too-early") : issuedAtMs;
+}
+
+/** `aud` must be there, as a text or a list of texts, and name this server. */
+function faultOfAudience(claims: JsonMembers, wanted: string): JwtFault | null {
+  const aud = claims.get("aud")?.value;
+  const named = aud?.kind === "array" ? aud.items : aud === undefined ? [] : [aud];
+  if (!named.every((item) => item.kind === "string")) return jwtFault("claims");
+  return named.some((item) => item.kind === "string" && item.value === wanted) ? null : jwtFault("audience");
+}
+
+/** `sub`, where it is there, must be safe in a pattern. */
+function subjectOf(claims: JsonMembers): string | null | JwtFault {
+  const sub = claims.get("sub")?.value;
+  if (sub === undefined) return null;
+  return sub.kind === "string" && isSub(sub.value) ? sub.value : jwtFault("subject");
+}
+
+/** Our grants in `authorization_details` must be well-formed; those of other types are for others. */
+function grantsOf(claims: JsonMembers): readonly Grant[] | JwtFault {
+  const details = claims.get("authorization_details")?.value;
+  if (details === undefined) return [];
+  if (details.kind !== "array" || details.items.length > MAX_CLAIMED) return jwtFault("grants");
+  const grants: Grant[] = [];
+  for (const detail of details.items) {
+    const type = detail.kind === "object" ? detail.members.get("type")?.value : undefined;
+    if (detail.kind !== "object" || type?.kind !== "string") return jwtFault("grants");
+    if (type.value !== OUR_TYPE) continue;
+    const grant = grantOf(detail.members);
+    if (grant === null) return jwtFault("grants");
+    grants.push(grant);
+  }
+  return grants;
+}
+
+/** A field that is not known could narrow the grant: it is not taken without it. */
+function grantOf(members: JsonMembers): Grant | null {
+  if ([...members.keys()].some((key) => !["type", "streams", "allow"].includes(key))) return null;
+  const streams = textsOf(members.get("streams")?.value);
+  const allow = textsOf(members.get("allow")?.value)?.filter(isOperation);
+  if (streams === null || allow === undefined || allow.length !== textsOf(members.get("allow")?.value)?.length)
+    return null;
+  if (streams.some((pattern) => faultOfPattern(pattern, true) !== null)) return null;
+  return { streams, allow, rate: null };
+}
+
+function textsOf(list: JsonTree | undefined): string[] | null {
+  if (list?.kind !== "array" || list.items.length === 0 || list.items.length > MAX_CLAIMED) return null;
+  const texts = list.items.flatMap((item) => (item.kind === "string" ? [item.value] : []));
+  return texts.length === list.items.length ? texts : null;
+}
+
+/** A NumericDate in milliseconds; `null` where it is not there. */
+function timeOf(claims: JsonMembers, name: string): number | null | JwtFault {
+  const time = claims.get(name)?.value;
+  if (time === undefined) return null;
+  const isTime = time.kind === "number" && time.value >= 0 && time.value <= Number.MAX_SAFE_INTEGER / 1000;
+  return isTime ? time.value * 1000 : jwtFault("claims");
+}

@@ -1,0 +1,22 @@
+import type { JwtHeader } from "./compact.js";
+import { selectKey } from "./key-set.js";
+import type { Algorithm, VerificationKey } from "./verification-key.js";
+
+/** What came of the search for a key. */
+export type KeyAnswer = VerificationKey | "unknown" | "unavailable";
+
+/** Where the keys of an issuer are. */
+export interface KeySource {
+  /** The key for a JWT; a promise only where keys must be fetched, which never rejects. */
+  keyFor(header: JwtHeader, algs: readonly Algorithm[]): KeyAnswer | Promise<KeyAnswer>;
+  /** Whether the key with this print is still one of the issuer's, as far as is known. */
+  has(print: string): boolean;
+}
+
+/** Keys that stand in the auth file, or in a file beside it. */
+export function fixedKeys(keys: readonly VerificationKey[]): KeySource {
+  return {
+    keyFor: (header, algs) => selectKey(keys, header, algs) ?? "unknown",
+    has: (print) => keys.some((key) => key.print === print),
+  };
+}

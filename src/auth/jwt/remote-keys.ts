@@ -1,0 +1,118 @@
+// The keys of an issuer that publishes them at a URL: a cache, with a bound on how often it asks.
+
+import type { Clock } from "../../ops/clock.js";
+import type { Log } from "../../ops/log.js";
+import type { JwtHeader } from "./compact.js";
+import { fetchKeySet } from "./fetch-key-set.js";
+import type { KeySetPlace } from "./fetch-key-set.js";
+import { parseKeySet, selectKey } from "./key-set.js";
+import type { KeyAnswer, KeySource } from "./key-source.js";
+import type { Algorithm, VerificationKey } from "./verification-key.js";
+
+/** For how long keys are used without asking again, in milliseconds. */
+export const KEYS_FRESH_MS = 10 * 60_000;
+
+/** For how long keys are used while no others can be had, in milliseconds. */
+export const KEYS_KEPT_MS = 24 * 60 * 60_000;
+
+/** How soon an unknown `kid` or a failure makes it ask again, in milliseconds. */
+export const KEYS_COOLDOWN_MS = 30_000;
+
+/** How soon it asks again where there are no keys at all, in milliseconds. */
+export const KEYS_RETRY_MS = 5000;
+
+/** What {@link RemoteKeys} work with. */
+export interface RemoteKeysParts {
+  readonly place: KeySetPlace;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Called when a key that was there is gone: what it signed no longer holds. */
+  readonly onKeyGone: () => void;
+  /** Replaced by tests. */
+  readonly fetch?: typeof fetchKeySet;
+}
+
+/** Keys at a URL. One fetch at a time, which all who need it share. */
+export class RemoteKeys implements KeySource {
+  readonly #parts: RemoteKeysParts;
+  readonly #closing = new AbortController();
+  #keys: readonly VerificationKey[] = [];
+  #fetchedAtMs = -Infinity;
+  #askedAtMs = -Infinity;
+  #fetching: Promise<void> | null = null;
+  #isOut = false;
+
+  constructor(parts: RemoteKeysParts) {
+    this.#parts = parts;
+  }
+
+  /** Fetches the keys before anybody needs them. */
+  warm(): void {
+    if (this.#ageMs() >= KEYS_FRESH_MS) void this.#refresh();
+  }
+
+  keyFor(header: JwtHeader, algs: readonly Algorithm[]): KeyAnswer | Promise<KeyAnswer> {
+    const found = this.#find(header, algs);
+    const refreshed = this.#isWorthAsking(found) ? this.#refresh() : this.#fetching;
+    if (typeof found === "object" || refreshed === null) return found;
+    return refreshed.then(() => this.#find(header, algs));
+  }
+
+  has(print: string): boolean {
+    // Before the first answer nothing speaks against a key: it was verified with an earlier one.
+    return this.#fetchedAtMs === -Infinity || this.#keys.some((key) => key.print === print);
+  }
+
+  /** Ends a fetch that is under way. */
+  close(): void {
+    this.#closing.abort();
+  }
+
+  #find(header: JwtHeader, algs: readonly Algorithm[]): KeyAnswer {
+    if (this.#ageMs() >= KEYS_KEPT_MS) return "unavailable";
+    return selectKey(this.#keys, header, algs) ?? "unknown";
+  }
+
+  #ageMs(): number {
+    return this.#parts.clock.nowMs() - this.#fetchedAtMs;
+  }
+
+  #isWorthAsking(found: KeyAnswer): boolean {
+    const pauseMs = found === "unavailable" ? KEYS_RETRY_MS : KEYS_COOLDOWN_MS;
+    const isCool = this.#parts.clock.nowMs() - this.#askedAtMs >= pauseMs;
+    return isCool && (typeof found !== "object" || this.#ageMs() >= KEYS_FRESH_MS);
+  }
+
+  /** Never rejects. */
+  #refresh(): Promise<void> {
+    if (this.#fetching !== null) return this.#fetching;
+    this.#askedAtMs = this.#parts.clock.nowMs();
+    this.#fetching = this.#fetch().finally(() => (this.#fetching = null));
+    return this.#fetching;
+  }
+
+  async #fetch(): Promise<void> {
+    const { place, clock, log, fetch = fetchKeySet } = this.#parts;
+    try {
+      const result = parseKeySet(await fetch(place, clock, this.#closing.signal));
+      if (result.kind === "fault") throw new Error(`the answer ${result.words}`);
+      if (result.keys.length === 0) throw new Error("the answer has no key that can verify a JWT");
+      this.#take(result.keys);
+      if (this.#isOut) log.info("the keys of an issuer can be fetched again", { url: place.url });
+      this.#isOut = false;
+    } catch (error) {
+      if (this.#isOut || this.#closing.signal.aborted) return;
+      this.#isOut = true;
+      // Once an outage: what fails every 30 s would fill the log.
+      const fault = error instanceof Error ? error.message : String(error);
+      log.warn("the keys of an issuer can't be fetched", { url: place.url, fault });
+    }
+  }
+
+  #take(keys: readonly VerificationKey[]): void {
+    const before = this.#keys;
+    this.#keys = keys;
+    this.#fetchedAtMs = this.#parts.clock.nowMs();
+    if (before.some(({ print }) => !this.has(print))) this.#parts.onKeyGone();
+  }
+}

@@ -1,0 +1,41 @@
+import type { VerifiedJwt } from "./jwt/verify.js";
+import type { Caller, Right } from "./rights/caller.js";
+import type { Operation } from "./rights/operation.js";
+import type { Ticket } from "./ticket.js";
+
+/** What a caller is known by, without the secret that it showed. */
+export type Basis =
+  | { readonly kind: "public" }
+  | { readonly kind: "token"; readonly id: string; readonly hash: Buffer }
+  | { readonly kind: "jwt"; readonly jwt: VerifiedJwt; readonly sub: string | null; readonly jti: string | null }
+  | { readonly kind: "certificate"; readonly sub: string }
+  | { readonly kind: "ticket"; readonly ticket: Ticket; readonly name: string; readonly keyPrint: string };
+
+/** What decides what a caller may do. */
+export interface Rights {
+  rightTo(operation: Operation, name: string): Right | null;
+}
+
+/** A caller, and what it is known by. */
+export class KnownCaller implements Caller {
+  readonly id: string | null;
+  readonly endsAtMs: number;
+  readonly #rights: Rights;
+  readonly #basis: Basis;
+
+  constructor(id: string | null, endsAtMs: number, rights: Rights, basis: Basis) {
+    this.id = id;
+    this.endsAtMs = endsAtMs;
+    this.#rights = rights;
+    this.#basis = basis;
+  }
+
+  /** What `caller` is known by; `null` for one that was made elsewhere. */
+  static basisOf(caller: Caller): Basis | null {
+    return caller instanceof KnownCaller ? caller.#basis : null;
+  }
+
+  rightTo(operation: Operation, name: string): Right | null {
+    return this.#rights.rightTo(operation, name);
+  }
+}

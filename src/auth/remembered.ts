@@ -1,0 +1,70 @@
+import type { Caller } from "./rights/caller.js";
+
+/** A caller that was found, and for what. */
+interface Entry {
+  readonly caller: Caller;
+  /** The stream that it was found for; `null` where it counts for all. */
+  readonly name: string | null;
+  isUsed: boolean;
+}
+
+/** What bounds it. */
+export interface RememberedBounds {
+  readonly entries: number;
+  /** Of the texts, together. */
+  readonly chars: number;
+}
+
+/**
+ * Who showed which credential: so that a second request with it costs a look-up. Only those that were verified come in;
+ * a flood of wrong ones pushes nothing out. When it is full, those that were not used since the last round go first.
+ */
+export class Remembered {
+  readonly #bounds: RememberedBounds;
+  readonly #entries = new Map<string, Entry>();
+  #chars = 0;
+
+  constructor(bounds: RememberedBounds) {
+    this.#bounds = bounds;
+  }
+
+  /** Who showed `text` for `name`; `null` when it is not known, or over. Allocates nothing. */
+  find(text: string, name: string | null, nowMs: number): Caller | null {
+    const entry = this.#entries.get(text);
+    if (entry === undefined || entry.name !== name) return null;
+    if (nowMs >= entry.caller.endsAtMs) {
+      this.#forget(text);
+      return null;
+    }
+    entry.isUsed = true;
+    return entry.caller;
+  }
+
+  /** Remembers who showed `text`. */
+  keep(text: string, name: string | null, caller: Caller): void {
+    if (text.length > this.#bounds.chars) return;
+    this.#forget(text);
+    this.#entries.set(text, { caller, name, isUsed: false });
+    this.#chars += text.length;
+    while (this.#entries.size > this.#bounds.entries || this.#chars > this.#bounds.chars) this.#forgetOne();
+  }
+
+  clear(): void {
+    this.#entries.clear();
+    this.#chars = 0;
+  }
+
+  #forget(text: string): void {
+    if (this.#entries.delete(text)) this.#chars -= text.length;
+  }
+
+  /** The oldest goes, unless it was used: then it is the youngest again. */
+  #forgetOne(): void {
+    for (const [text, entry] of this.#entries) {
+      if (!entry.isUsed) return this.#forget(text);
+      entry.isUsed = false;
+      this.#entries.delete(text);
+      this.#entries.set(text, entry);
+    }
+  }
+}

@@ -1,0 +1,51 @@
+import { createHash } from "node:crypto";
+import type { RevocationEntry } from "./auth-file.js";
+
+/** What a credential is known by. */
+export type RevocationKind = RevocationEntry["kind"];
+
+const TAG_CHARS = 16;
+const TAG_LETTERS = { id: "i", sub: "s", jti: "j" } as const satisfies Record<RevocationKind, string>;
+
+/**
+ * What stands in a ticket for who asked for it: so that a revocation of the one ends the other, and the ticket, which
+ * is in a URL, names nobody.
+ */
+export function tagOf(kind: RevocationKind, value: string): string {
+  const hash = createHash("sha256").update(`${kind}:${value}`).digest("base64url");
+  return TAG_LETTERS[kind] + hash.slice(0, TAG_CHARS);
+}
+
+/** What no longer counts. */
+export class Revocations {
+  readonly #beforeMs = new Map<string, number>();
+  readonly #beforeMsByTag = new Map<string, number>();
+
+  constructor(entries: readonly RevocationEntry[]) {
+    for (const { kind, value, beforeMs } of entries) {
+      raise(this.#beforeMs, `${kind}:${value}`, beforeMs);
+      raise(this.#beforeMsByTag, tagOf(kind, value), beforeMs);
+    }
+  }
+
+  /**
+   * Whether what `value` names is revoked. `madeMs` is when it was made: where that is not known (`null`), every
+   * revocation counts.
+   */
+  has(kind: RevocationKind, value: string, madeMs: number | null): boolean {
+    return isBefore(madeMs, this.#beforeMs.get(`${kind}:${value}`));
+  }
+
+  /** The same by the tag in a ticket. */
+  hasTag(tag: string, madeMs: number | null): boolean {
+    return isBefore(madeMs, this.#beforeMsByTag.get(tag));
+  }
+}
+
+function raise(times: Map<string, number>, key: string, beforeMs: number): void {
+  times.set(key, Math.max(beforeMs, times.get(key) ?? -Infinity));
+}
+
+function isBefore(madeMs: number | null, beforeMs: number | undefined): boolean {
+  return beforeMs !== undefined && (madeMs === null || madeMs < beforeMs);
+}

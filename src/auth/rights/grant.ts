@@ -1,0 +1,45 @@
+// What grants allow: whom they are for is decided elsewhere.
+
+import type { Rate } from "../../net/rate.js";
+import { nameMatcher } from "../../protocol/name-pattern.js";
+import type { Right } from "./caller.js";
+import { patternFor } from "./pattern.js";
+import type { Operation } from "./operation.js";
+
+/** One grant, as the auth file or a JWT has it. */
+export interface Grant {
+  /** Patterns of names; `{sub}` stands for whoever the credential names. */
+  readonly streams: readonly string[];
+  readonly allow: readonly Operation[];
+  /** `null` where it has no rate of its own. */
+  readonly rate: Rate | null;
+}
+
+interface Row {
+  readonly allow: ReadonlySet<Operation>;
+  readonly matchers: readonly ((name: string) => boolean)[];
+  readonly right: Right;
+}
+
+/** The grants of one caller. A grant's number is its place in the list. */
+export class Grants {
+  readonly #rows: readonly Row[];
+
+  /** Patterns with `{sub}` are for `sub`; where that is `null`, they match nothing. */
+  constructor(grants: readonly Grant[], sub: string | null) {
+    this.#rows = grants.map(({ streams, allow, rate }, grant) => ({
+      allow: new Set(allow),
+      matchers: streams.flatMap((pattern) => patternFor(pattern, sub) ?? []).map(nameMatcher),
+      right: { grant, rate },
+    }));
+  }
+
+  /** The first grant that allows `operation` on the stream `name`, as a right; `null` where none does. */
+  rightTo(operation: Operation, name: string): Right | null {
+    for (const { allow, matchers, right } of this.#rows) {
+      if (!allow.has(operation)) continue;
+      for (const matches of matchers) if (matches(name)) return right;
+    }
+    return null;
+  }
+}

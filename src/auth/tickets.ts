@@ -1,0 +1,179 @@
+// Who has a ticket, and who gets one.
+
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import type { TicketKeyEntry } from "./auth-file.js";
+import { KnownCaller } from "./known-caller.js";
+import type { Basis, Rights } from "./known-caller.js";
+import { tagOf } from "./revocations.js";
+import type { Revocations } from "./revocations.js";
+import type { Caller, Right } from "./rights/caller.js";
+import { Grants } from "./rights/grant.js";
+import type { Operation } from "./rights/operation.js";
+import { DEFAULT_TICKET_LIFE_MS, MAX_TICKET_LIFE_MS, parseTicket, signTicket, ticketMac } from "./ticket.js";
+import type { Ticket } from "./ticket.js";
+import type { Tokens } from "./token.js";
+
+/** How far the clock of a backend that signs tickets may be ahead, in milliseconds. */
+export const TICKET_LEEWAY_MS = 60_000;
+
+/** The tag of tickets for those who showed no credential. */
+const PUBLIC_TAG = "p";
+const FULL_RIGHT: Right = { grant: 0, rate: null };
+
+interface Key {
+  readonly id: string;
+  readonly secret: Buffer;
+  /** Says whether the key is still the same. */
+  readonly print: string;
+  /** `null` where it may sign for everything. */
+  readonly limits: Grants | null;
+}
+
+/** What a ticket is asked for. */
+export interface WantedTicket {
+  readonly name: string;
+  readonly close: boolean;
+  /** `null` for the usual life. */
+  readonly lifetimeMs: number | null;
+}
+
+/** What comes of asking for a ticket. */
+export type IssuedTicket =
+  { readonly kind: "ticket"; readonly ticket: string; readonly expiresAtMs: number } | { readonly kind: "no-key" };
+
+/** What tickets depend on beside their keys. */
+export interface TicketGround {
+  readonly tokens: Tokens;
+  readonly revocations: Revocations;
+  /** `null` where nobody may do anything without a credential. */
+  readonly publicCaller: KnownCaller | null;
+}
+
+/** The tickets of an auth file. */
+export class Tickets {
+  readonly #keys: ReadonlyMap<string, Key>;
+  readonly #ground: TicketGround;
+  /** What is signed with where the key is not there. */
+  readonly #nobody = randomBytes(32);
+
+  constructor(entries: readonly TicketKeyEntry[], ground: TicketGround) {
+    this.#ground = ground;
+    this.#keys = new Map(
+      entries.map(({ id, secret, grants }) => [
+        id,
+        { id, secret, print: printOf(secret), limits: grants === null ? null : new Grants(grants, null) },
+      ]),
+    );
+  }
+
+  /** Whose ticket for the stream `name` it is; `null` when it does not count. */
+  authenticate(text: string, name: string, nowMs: number): KnownCaller | null {
+    const ticket = parseTicket(text);
+    if (ticket === null) return null;
+    const key = this.#keys.get(ticket.keyId);
+    const mac = ticketMac(key?.secret ?? this.#nobody, ticket, name);
+    if (!timingSafeEqual(mac, ticket.mac) || key === undefined) return null;
+    return this.#callerOf(ticket, key, name, nowMs);
+  }
+
+  /** Who had a ticket; `null` when it no longer counts. */
+  renew({ ticket, name, keyPrint }: Extract<Basis, { kind: "ticket" }>, nowMs: number): KnownCaller | null {
+    const key = this.#keys.get(ticket.keyId);
+    return key === undefined || key.print !== keyPrint ? null : this.#callerOf(ticket, key, name, nowMs);
+  }
+
+  /** Issues a ticket to one who was asked for its rights before. */
+  issue(caller: Caller, basis: Basis | null, { name, close, lifetimeMs }: WantedTicket, nowMs: number): IssuedTicket {
+    const key = this.#keyFor(basis, close ? ["read", "close"] : ["read"], name);
+    if (key === null) return { kind: "no-key" };
+    const lifeMs = Math.min(lifetimeMs ?? DEFAULT_TICKET_LIFE_MS, MAX_TICKET_LIFE_MS);
+    const expiresS = Math.floor(Math.min(nowMs + lifeMs, caller.endsAtMs) / 1000);
+    const kid =
+      basis?.kind === "ticket" ? basis.ticket.kid : [key.id, Math.floor(nowMs / 1000), ...tagsOf(basis)].join("~");
+    const ticket = signTicket(key.secret, { expiresS, close, kid }, name);
+    return { kind: "ticket", ticket, expiresAtMs: expiresS * 1000 };
+  }
+
+  /** The first key that may sign for it; for one who came with a ticket, the key of that one. */
+  #keyFor(basis: Basis | null, operations: readonly Operation[], name: string): Key | null {
+    for (const key of this.#keys.values()) {
+      if (basis?.kind === "ticket" && basis.ticket.keyId !== key.id) continue;
+      if (operations.every((operation) => key.limits === null || key.limits.rightTo(operation, name) !== null))
+        return key;
+    }
+    return null;
+  }
+
+  #callerOf(ticket: Ticket, key: Key, name: string, nowMs: number): KnownCaller | null {
+    const expiresMs = ticket.expiresS * 1000;
+    if (nowMs >= expiresMs || expiresMs > nowMs + MAX_TICKET_LIFE_MS + TICKET_LEEWAY_MS) return null;
+    const askers = this.#askersOf(ticket, nowMs);
+    if (askers === null) return null;
+    const rights = new TicketRights(ticket, name, [...askers, ...(key.limits === null ? [] : [key.limits])]);
+    if (rights.rightTo("read", name) === null) return null;
+    const endsAtMs = Math.min(expiresMs, ...askers.map((asker) => asker.endsAtMs));
+    // Each ticket is counted by itself: a backend has one key, and one token, for all of its users.
+    const id = `ticket ${key.id} ${printOf(ticket.mac).slice(0, 12)}`;
+    return new KnownCaller(id, endsAtMs, rights, { kind: "ticket", ticket, name, keyPrint: key.print });
+  }
+
+  /** Those whose rights bound the ticket's; `null` when one of those that asked for it no longer counts. */
+  #askersOf({ tags, issuedMs }: Ticket, nowMs: number): KnownCaller[] | null {
+    const { tokens, revocations, publicCaller } = this.#ground;
+    const askers: KnownCaller[] = [];
+    for (const tag of tags) {
+      if (revocations.hasTag(tag, issuedMs)) return null;
+      if (tag !== PUBLIC_TAG && !tag.startsWith("i")) continue;
+      const asker = tag === PUBLIC_TAG ? publicCaller : tokens.byTag(tag, nowMs);
+      if (asker === null) return null;
+      askers.push(asker);
+    }
+    return askers;
+  }
+}
+
+/** The rights of a ticket: to one stream, and to no more than those that it comes from. */
+class TicketRights implements Rights {
+  readonly #close: boolean;
+  readonly #name: string;
+  readonly #bounds: readonly Rights[];
+
+  constructor(ticket: Ticket, name: string, bounds: readonly Rights[]) {
+    this.#close = ticket.close;
+    this.#name = name;
+    this.#bounds = bounds;
+  }
+
+  rightTo(operation: Operation, name: string): Right | null {
+    if (name !== this.#name || !(operation === "read" || (operation === "close" && this.#close))) return null;
+    let first: Right | null = null;
+    for (const bound of this.#bounds) {
+      const right = bound.rightTo(operation, name);
+      if (right === null) return null;
+      first ??= right;
+    }
+    return first ?? FULL_RIGHT;
+  }
+}
+
+function tagsOf(basis: Basis | null): readonly string[] {
+  switch (basis?.kind) {
+    case "token":
+      return [tagOf("id", basis.id)];
+    case "jwt":
+      return [
+        ...(basis.sub === null ? [] : [tagOf("sub", basis.sub)]),
+        ...(basis.jti === null ? [] : [tagOf("jti", basis.jti)]),
+      ];
+    case "certificate":
+      return [tagOf("sub", basis.sub)];
+    case "public":
+      return [PUBLIC_TAG];
+    default:
+      return [];
+  }
+}
+
+function printOf(secret: Buffer): string {
+  return createHash("sha256").update(secret).digest("base64url");
+}

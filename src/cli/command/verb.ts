@@ -1,0 +1,76 @@
+// What the verbs of the command share: exit statuses, signals, and what they are run with.
+
+import type { Settings } from "../../options.js";
+
+/** The exit statuses of the command. A second signal ends it with 128 + the signal's number instead. */
+export const EXIT = {
+  /** It did what it was asked. */
+  done: 0,
+  /** The directory or the port can't be used. */
+  unusable: 1,
+  /** The command line or the environment is wrong (`EX_USAGE`). */
+  usage: 64,
+  /** A fault of the program itself; what was acknowledged is recovered by the next start (`EX_SOFTWARE`). */
+  crash: 70,
+  /** The storage reported a fault; what was acknowledged is recovered by the next start (`EX_IOERR`). */
+  fault: 74,
+} as const;
+
+/** A signal that asks the command to stop. */
+export type StopSignal = "SIGHUP" | "SIGINT" | "SIGQUIT" | "SIGTERM";
+
+/** A signal that has no meaning here, but would end the process without a word if it were not handled. */
+export type OtherSignal = "SIGALRM" | "SIGIO" | "SIGPWR" | "SIGSTKFLT" | "SIGUSR2" | "SIGVTALRM" | "SIGXCPU";
+
+/** Standard output or standard error. */
+export interface Output {
+  readonly isTTY?: boolean;
+  /** `written` is called when the text has left the process, or can't any more. */
+  write(text: string, written?: () => void): unknown;
+}
+
+/** What a verb uses of the process that it runs in; `process` is one. */
+export interface Surroundings {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly stdout: Output;
+  readonly stderr: Output;
+  on(event: StopSignal, listener: (signal: StopSignal) => void): unknown;
+  on(event: OtherSignal, listener: (signal: OtherSignal) => void): unknown;
+  on(event: "uncaughtException", listener: (fault: unknown) => void): unknown;
+  off(event: StopSignal, listener: (signal: StopSignal) => void): unknown;
+  off(event: OtherSignal, listener: (signal: OtherSignal) => void): unknown;
+  off(event: "uncaughtException", listener: (fault: unknown) => void): unknown;
+  exit(status: number): void;
+}
+
+/** What a verb is run with. */
+export interface Invocation {
+  /** As it was written; relative to the working directory. */
+  readonly dir: string;
+  readonly settings: Settings;
+  /** The verb's own switches that were given, without their dashes. */
+  readonly switches: ReadonlySet<string>;
+  /** The values given to switches that take one, in order; absent when none was given. */
+  readonly values?: ReadonlyMap<string, readonly string[]>;
+  /** The version of the package. */
+  readonly version: string;
+}
+
+/** A flag of one verb only. */
+export interface Switch {
+  /** Without its dashes. */
+  readonly flag: string;
+  /** What stands for its value in the help; it may be given several times. Absent where it takes none. */
+  readonly value?: string;
+  readonly help: string;
+}
+
+/** One thing that the command can do. */
+export interface Verb {
+  readonly name: string;
+  /** What it does, for `--help`. */
+  readonly summary: string;
+  readonly switches?: readonly Switch[];
+  /** Resolves to the exit status. Rejects only on a fault of the program. */
+  run(invocation: Invocation, surroundings: Surroundings): Promise<number>;
+}

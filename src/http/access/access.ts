@@ -1,0 +1,117 @@
+// Decides whether a request may be served, before anything is looked up for it.
+
+import type { Authority } from "../../auth/authority.js";
+import type { Authentication, Caller } from "../../auth/rights/caller.js";
+import type { Credentials } from "../../auth/rights/credentials.js";
+import type { Clock } from "../../ops/clock.js";
+import { chain } from "../../stream/loaded/chain.js";
+import type { MaybePromise } from "../../stream/loaded/stream.js";
+import { isProblem, problem, type Problem } from "../encoding/problems.js";
+import type { Exchange } from "../exchange/exchange.js";
+import { readTicket } from "../request/ticket-query.js";
+import { HeldRight, LiveRights } from "./live-rights.js";
+import { neededRight } from "./needed-right.js";
+import type { RequestRates } from "./request-rates.js";
+import type { SitePolicy } from "./site-policy.js";
+
+/** What access is decided from. */
+export interface AccessOptions {
+  /** `null` without an auth file: then everybody who reaches the server may do anything. */
+  readonly authority: Authority | null;
+  readonly site: SitePolicy;
+  readonly rates: RequestRates;
+  readonly clock: Clock;
+  /** In front of a fork's source. */
+  readonly prefix: string;
+  /** The name that the client's certificate proves; always `null` where clients are not asked for one. */
+  readonly certificateNameOf: (exchange: Exchange) => string | null;
+}
+
+/** Decides who may do what (docs/auth.md). */
+export class Access {
+  readonly site: SitePolicy;
+  readonly #rates: RequestRates;
+  readonly #authority: Authority | null;
+  readonly #liveRights: LiveRights | null;
+  readonly #prefix: string;
+  readonly #certificateNameOf: (exchange: Exchange) => string | null;
+
+  constructor({ authority, site, rates, clock, prefix, certificateNameOf }: AccessOptions) {
+    this.site = site;
+    this.#rates = rates;
+    this.#authority = authority;
+    this.#liveRights = authority === null ? null : new LiveRights(authority, clock);
+    this.#prefix = prefix;
+    this.#certificateNameOf = certificateNameOf;
+  }
+
+  /** Whether there is an auth file. */
+  get isGuarded(): boolean {
+    return this.#authority !== null;
+  }
+
+  /** Why a request on the stream `name` is refused; `null` when it may go on. Existence plays no part. */
+  refusalOf(exchange: Exchange, name: string): MaybePromise<Problem | null> {
+    const { method = "" } = exchange.req;
+    const isChange = method !== "GET" && method !== "HEAD";
+    const refusal = isChange ? this.site.refusalOfOrigin(exchange) : null;
+    if (refusal !== null) return refusal;
+    if (this.#authority === null) return this.#rates.refusalOf(exchange, null, null);
+    const credentials = this.#credentialsOf(exchange);
+    if (isProblem(credentials)) return credentials;
+    const isAmbient = isChange && isByCertificate(credentials);
+    const refused = isAmbient ? this.site.refusalOfOrigin(exchange, true) : null;
+    if (refused !== null) return refused;
+    const found = this.#authority.authenticate(credentials, name);
+    if (!(found instanceof Promise)) return this.#judge(exchange, name, found);
+    return found.then((authentication) => this.#judge(exchange, name, authentication));
+  }
+
+  #credentialsOf(exchange: Exchange): Credentials | Problem {
+    const ticket = readTicket(exchange.target.query);
+    if (isProblem(ticket)) return ticket;
+    const { authorization } = exchange.headers;
+    return { authorization, ticket: ticket.value, certificateName: this.#certificateNameOf(exchange) };
+  }
+
+  #judge(exchange: Exchange, name: string, found: Authentication): Problem | null {
+    if ("kind" in found)
+      return this.#rates.refusalOf(exchange, null, null) ?? problem(found.code, { detail: found.detail });
+    const { req, headers } = exchange;
+    const right = neededRight(found, { method: req.method ?? "", headers, name, prefix: this.#prefix });
+    if (typeof right === "string") return this.#rates.refusalOf(exchange, found, null) ?? lackOf(found, right);
+    const refusal = this.#rates.refusalOf(exchange, found, right);
+    if (refusal !== null) return refusal;
+    if (this.#liveRights !== null) exchange.standing = new HeldRight(this.#liveRights, found, name);
+    return null;
+  }
+
+  /**
+   * Who sent a request that names no stream in its path, or why it is refused. Without a credential of the caller's own
+   * there is nobody.
+   */
+  callerOf(exchange: Exchange): MaybePromise<Caller | Problem> {
+    const refusal = this.site.refusalOfOrigin(exchange);
+    if (refusal !== null) return refusal;
+    const credentials = this.#credentialsOf(exchange);
+    if (isProblem(credentials)) return credentials;
+    const refused = isByCertificate(credentials) ? this.site.refusalOfOrigin(exchange, true) : null;
+    if (refused !== null || this.#authority === null) return refused ?? problem("unknown-path");
+    return chain(this.#authority.authenticate(credentials, null), (found) => {
+      const tooMuch = this.#rates.refusalOf(exchange, "kind" in found ? null : found, null);
+      if (tooMuch !== null) return tooMuch;
+      if ("kind" in found) return problem(found.code, { detail: found.detail });
+      return found.id === null ? problem("credential-missing") : found;
+    });
+  }
+}
+
+/** Why `caller` may not: who sent nothing may send a credential, who sent one needs another. */
+export function lackOf(caller: Caller, operation: string): Problem {
+  if (caller.id === null) return problem("credential-missing");
+  return problem("not-allowed", { detail: `The credential does not allow ${operation} on this stream.` });
+}
+
+function isByCertificate({ authorization, ticket, certificateName }: Credentials): boolean {
+  return authorization === null && ticket === null && certificateName !== null;
+}

@@ -1,0 +1,117 @@
+// Encodes a stretch of a stream as events, once for all readers.
+
+import { sseEncodingOf } from "../../protocol/content-type.js";
+import { encodeControlEvent, encodeDataEvent } from "../../protocol/sse-events.js";
+import { completeTextLength } from "../../protocol/utf8.js";
+import type { Position, Stream } from "../../stream/loaded/stream.js";
+
+/** A stretch of a stream that is sent as events: `bytes` begin at `from`, and each of `ends` ends an event. */
+export interface Stretch {
+  readonly from: Position;
+  readonly bytes: Buffer;
+  /** Ascending; the last one is where `bytes` end. Empty when there are none. */
+  readonly ends: readonly Position[];
+  /** Whether it ends at the tail. */
+  readonly upToDate: boolean;
+  /** Whether it ends at the end of a closed stream. */
+  readonly closed: boolean;
+}
+
+/** A data event without the control event that follows it. */
+interface EncodedData {
+  readonly data: Buffer;
+  readonly nextOffset: string;
+}
+
+/** Most encodings of one stretch in memory. Readers differ only in their cursors, and most cursors are the same. */
+const MAX_ENCODINGS = 16;
+const CARRIAGE_RETURN = 0x0d;
+
+/** Whether an append is one event however long it is: some clients decode each event of binary data by itself. */
+export function hasWholeAppends({ config }: Stream): boolean {
+  return sseEncodingOf(config.contentType) === "base64";
+}
+
+/** A stretch of a stream as events (docs/api.md, Follow), encoded once however many readers get it. */
+export class SseStretch {
+  readonly from: Position;
+  /** A reader's position after it: what is held back comes with the next stretch. */
+  readonly to: Position;
+  readonly closed: boolean;
+  readonly #upToDate: boolean;
+  readonly #endOffset: string;
+  readonly #events: readonly EncodedData[];
+  readonly #encodings = new Map<string, Buffer>();
+
+  constructor(stream: Stream, stretch: Stretch) {
+    const { events, to } = encodeStretch(stream, stretch);
+    this.from = stretch.from;
+    this.to = to;
+    this.closed = stretch.closed;
+    this.#upToDate = stretch.upToDate;
+    this.#endOffset = stream.offsetAt(to);
+    this.#events = events;
+  }
+
+  /** Whether it has nothing for a reader. */
+  get isEmpty(): boolean {
+    return this.#events.length === 0 && !this.closed;
+  }
+
+  /** All its events, for readers with this cursor. An empty stretch still says where the reader stands. */
+  encoded(cursor: string): Buffer {
+    const known = this.#encodings.get(cursor);
+    if (known !== undefined) return known;
+    const encoding = this.#encode(cursor);
+    if (this.#encodings.size < MAX_ENCODINGS) this.#encodings.set(cursor, encoding);
+    return encoding;
+  }
+
+  #encode(cursor: string): Buffer {
+    const last = this.#events.length - 1;
+    if (last < 0) return this.#finalControl(cursor);
+    const parts = this.#events.flatMap(({ data, nextOffset }, at) => {
+      return [
+        data,
+        at === last
+          ? this.#finalControl(cursor)
+          : encodeControlEvent({ nextOffset, cursor, upToDate: false, closed: false }),
+      ];
+    });
+    return Buffer.concat(parts);
+  }
+
+  #finalControl(cursor: string): Buffer {
+    const { closed } = this;
+    return encodeControlEvent({
+      nextOffset: this.#endOffset,
+      cursor: closed ? null : cursor,
+      upToDate: this.#upToDate,
+      closed,
+    });
+  }
+}
+
+function encodeStretch(
+  stream: Stream,
+  { from, bytes, ends, upToDate, closed }: Stretch,
+): { events: EncodedData[]; to: Position } {
+  const encoding = sseEncodingOf(stream.config.contentType);
+  const events: EncodedData[] = [];
+  let start = from;
+  for (const [at, end] of ends.entries()) {
+    const piece = bytes.subarray(start - from, end - from);
+    const holdsBack = encoding === "text" && !(closed && at === ends.length - 1);
+    const length = holdsBack ? sendableLength(piece, upToDate) : piece.length;
+    if (length === 0) continue;
+    start += length;
+    events.push({ data: encodeDataEvent(piece.subarray(0, length), encoding), nextOffset: stream.offsetAt(start) });
+  }
+  return { events, to: start };
+}
+
+/** An incomplete character waits for its rest; so does a CR whose LF may follow in the next chunk. */
+function sendableLength(text: Buffer, upToDate: boolean): number {
+  const isCutLineEnd = !upToDate && text.length > 1 && text[text.length - 1] === CARRIAGE_RETURN;
+  return isCutLineEnd ? text.length - 1 : completeTextLength(text);
+}

@@ -1,0 +1,98 @@
+// Builds what the handlers of requests work with.
+
+import type { Authority } from "../auth/authority.js";
+import { Access } from "../http/access/access.js";
+import { RequestRates } from "../http/access/request-rates.js";
+import { SitePolicy } from "../http/access/site-policy.js";
+import { InFlight } from "../http/answer/in-flight.js";
+import { ReadBuffers } from "../http/answer/read-buffers.js";
+import { RequestLog } from "../http/answer/request-log.js";
+import { Responder } from "../http/answer/respond.js";
+import { BodyMemory } from "../http/bounds/body-memory.js";
+import { Clients } from "../http/bounds/clients.js";
+import { LiveReaders } from "../http/bounds/live-readers.js";
+import { UnreadAnswers } from "../http/bounds/unread.js";
+import type { Context } from "../http/context/context.js";
+import { CorsPolicy } from "../http/encoding/cors.js";
+import type { Exchange } from "../http/exchange/exchange.js";
+import { certificateNameOf } from "../http/http2/certificate-name.js";
+import type { Clock } from "../ops/clock.js";
+import type { Log } from "../ops/log.js";
+import type { Settings } from "../options.js";
+import { ReadFreshness } from "../protocol/cache-control.js";
+import type { Registry } from "../stream/registry.js";
+
+/**
+ * Most bytes of request bodies in memory at a time, and of answers that their clients have not taken: of small ones,
+ * and of others.
+ */
+const MAX_SMALL_BYTES = 64 * 1024 * 1024;
+const MAX_LARGE_BYTES = 256 * 1024 * 1024;
+
+/** What a context is built from, beside the settings. */
+export interface ContextParts {
+  readonly registry: Registry;
+  /** `null` without an auth file. */
+  readonly authority: Authority | null;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Whether somebody else's server listens. */
+  readonly isEmbedded: boolean;
+}
+
+/** What the handlers of requests work with. */
+export function contextOf(settings: Settings, parts: ContextParts): Context {
+  const { registry, authority, clock, log } = parts;
+  const { maxAppendBytes, chunkBytes, prefix } = settings;
+  const limits = { maxSmallBytes: MAX_SMALL_BYTES, maxLargeBytes: MAX_LARGE_BYTES, clock };
+  const inFlight = new InFlight(RequestLog.of(log, clock, prefix));
+  const bodyMemory = new BodyMemory({ ...limits, maxBodyBytes: maxAppendBytes });
+  const unread = new UnreadAnswers({ ...limits, chunkBytes });
+  const cors = new CorsPolicy(allowedOriginsOf(settings), authority !== null);
+  const responder = new Responder({ cors, inFlight, unread, clock, log });
+  const site = new SitePolicy({
+    cors,
+    allowHost: settings.allowHost,
+    checksHosts: checksHosts(settings, parts.isEmbedded),
+  });
+  const rates = new RequestRates(settings.rateLimit, clock);
+  return {
+    settings,
+    registry,
+    clock,
+    log,
+    random: Math.random,
+    responder,
+    inFlight,
+    bodyMemory,
+    unread,
+    readBuffers: new ReadBuffers(chunkBytes, clock),
+    readFreshness: new ReadFreshness(settings.readMaxAgeMs),
+    clients: new Clients(settings.trustProxy),
+    liveReaders: new LiveReaders(settings),
+    access: new Access({ authority, site, rates, clock, prefix, certificateNameOf: certificateReader(settings) }),
+    authority,
+  };
+}
+
+/** Reads the certificates of connections, each once: Node decodes it anew each time. */
+function certificateReader({ clientCa }: Settings): (exchange: Exchange) => string | null {
+  if (clientCa === "") return () => null;
+  const names = new WeakMap<object, string | null>();
+  return ({ req: { socket } }) => {
+    let name = names.get(socket);
+    if (name === undefined) names.set(socket, (name = certificateNameOf(socket)));
+    return name;
+  };
+}
+
+/** Without an auth file only the pages of this machine may call (docs/SECURITY.md). */
+function allowedOriginsOf({ corsOrigin, auth }: Settings): string {
+  if (corsOrigin !== "auto") return corsOrigin;
+  return auth === "" ? "loopback" : "*";
+}
+
+/** Who lists hosts means it; else names are checked where nothing but the loopback device keeps others out. */
+function checksHosts({ allowHost, auth, insecure }: Settings, isEmbedded: boolean): boolean {
+  return allowHost !== "" || (auth === "" && !insecure && !isEmbedded);
+}

@@ -1,0 +1,164 @@
+import assert from "node:assert/strict";
+import { chmodSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, describe, test } from "node:test";
+import { AUTH_BOUNDS } from "../../src/auth/bounds.js";
+import { Authority, AuthFileError } from "../../src/auth/authority.js";
+import { signTicket } from "../../src/auth/ticket.js";
+import { authDocument, bearer, openAuthority, TICKET_SECRET, tokenOf } from "../helpers/auth-files.js";
+import { claimsWith, jwtOf, JWT_NOW_MS, keySet } from "../helpers/jwt.js";
+import { ManualClock } from "../helpers/manual-clock.js";
+import { tempDir } from "../helpers/temp-dir.js";
+
+const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
+const TICKET = signTicket(TICKET_SECRET, { expiresS: JWT_NOW_MS / 1000 + 60, close: false, kid: "k1" }, "chat/42");
+const PUBLIC = { public: [{ streams: ["news"], allow: ["read"] }] };
+
+// A watch never keeps the process alive.
+const alive = setInterval(() => {}, 60_000);
+after(() => clearInterval(alive));
+
+describe("an authority", () => {
+  for (const [title, shown, id] of [
+    ["nothing", {}, "credential-missing"],
+    ["a token", bearer(tokenOf("ci")), "token ci"],
+    ["a token after bearer in small letters", { authorization: `bearer   ${tokenOf("ci")}` }, "token ci"],
+    ["a JWT", bearer(jwtOf("ES256")), "jwt https://id.example alice"],
+    ["a certificate", { certificateName: "x" }, "certificate x"],
+    ["a token and a wrong ticket", { ...bearer(tokenOf("ci")), ticket: "x" }, "token ci"],
+    ["a wrong token and a ticket", { ...bearer("x"), ticket: TICKET }, "invalid-token"],
+    ["a wrong ticket and a certificate", { ticket: "x", certificateName: "x" }, "invalid-token"],
+    ["an empty header", { authorization: "", ticket: TICKET }, "invalid-token"],
+    ["an empty ticket", { ticket: "" }, "invalid-token"],
+    ["no token", bearer(""), "invalid-token"],
+    ["two tokens", bearer(`${tokenOf("ci")} ${tokenOf("ci")}`), "invalid-token"],
+    ["two tokens that a comma joins", bearer(`${tokenOf("ci")}, Bearer x`), "invalid-token"],
+    ["another scheme", { authorization: `Basic ${tokenOf("ci")}` }, "invalid-token"],
+    ["a token alone", { authorization: tokenOf("ci") }, "invalid-token"],
+    ["a ticket in the header", bearer(TICKET), "invalid-token"],
+    ["an unknown token", bearer(tokenOf("other")), "invalid-token"],
+    ["a header that is too long", bearer("x".repeat(100_000)), "invalid-token"],
+  ] as const)
+    test(`shown ${title}, finds ${id}`, async (context) => {
+      const { who } = await openAuthority(context);
+      assert.equal(who(shown, "chat/42"), id);
+      assert.equal(who(shown, "chat/42"), id, "and again");
+    });
+
+  test("knows the public by its grants, and never falls back to it", async (context) => {
+    const { who, caller } = await openAuthority(context, authDocument(PUBLIC));
+    const everybody = caller({});
+    assert.equal(everybody.id, null);
+    assert.ok(everybody.rightTo("read", "news") !== null);
+    assert.equal(everybody.rightTo("read", "chat/42"), null);
+    assert.equal(who(bearer("x")), "invalid-token");
+  });
+
+  test("remembers a header until it ends, and none in another spelling", async (context) => {
+    const { caller, who, clock } = await openAuthority(context);
+    const shown = bearer(jwtOf("EdDSA"));
+    assert.equal(caller(shown), caller(shown));
+    const odd = { authorization: shown.authorization.replace("B", "b") };
+    assert.notEqual(caller(odd), caller(odd));
+    clock.advance(630_000);
+    assert.equal(who(shown), "invalid-token");
+  });
+
+  test("says nothing of the file in a refusal", async (context) => {
+    const { ask } = await openAuthority(context);
+    const detail = (token: string): string => {
+      const answer = ask(bearer(token));
+      return "kind" in answer ? answer.detail : "";
+    };
+    assert.equal(detail(tokenOf("ci").replace(/A$/, "B")), detail(tokenOf("other")));
+    const unknown = detail(jwtOf("EdDSA", claimsWith({ iss: "other" })));
+    assert.equal(detail(jwtOf("EdDSA").replace(/[^.]*$/, "")), unknown);
+  });
+});
+
+describe("the file of an authority", () => {
+  test("is read whole at the start, or refused with its line", async () => {
+    const file = join(tempDir(), "auth.json");
+    const options = { file, clock: new ManualClock(), log: SILENT };
+    await assert.rejects(
+      Authority.open(options),
+      (error) => error instanceof AuthFileError && /auth\.json:1: can't be read/.test(error.message),
+    );
+    writeFileSync(file, '{\n "tokens": 1 }', { mode: 0o600 });
+    await assert.rejects(Authority.open(options), new AuthFileError(`${file}:2: tokens must be a list, in [ ]`));
+    writeFileSync(file, " ".repeat(AUTH_BOUNDS.fileBytes + 1));
+    await assert.rejects(Authority.open(options), /more than 1048576 bytes/);
+  });
+
+  test("that all may read is told of, once", async (context) => {
+    const { file, authority, lines } = await openAuthority(context);
+    chmodSync(file, 0o644);
+    for (let round = 0; round < 2; round++) assert.equal(await authority.reload(), true);
+    assert.equal(lines.filter(({ level, message }) => level === "warn" && message.includes("chmod 600")).length, 1);
+  });
+
+  test("that is broken keeps what it said before, and says the line", async (context) => {
+    const { authority, write, who, lines } = await openAuthority(context);
+    authority.onChange(() => assert.fail("nothing changed"));
+    write('{\n "tokens": [\n');
+    assert.equal(await authority.reload(), false);
+    assert.equal(who(bearer(tokenOf("ci"))), "token ci");
+    const [line] = lines.filter(({ level }) => level === "error");
+    assert.match(String(line?.fault), /auth\.json:3: the file has the end where a value belongs$/);
+  });
+
+  test("ends what it no longer says, and tells those who listen", async (context) => {
+    const { authority, write, who, caller } = await openAuthority(context, authDocument(PUBLIC));
+    let changes = 0;
+    const stop = authority.onChange(() => void changes++);
+    const [ci, alice, everybody] = [caller(bearer(tokenOf("ci"))), caller(bearer(jwtOf("EdDSA"))), caller({})];
+    write(authDocument({ tokens: undefined }));
+    assert.equal(await authority.reload(), true);
+    assert.equal(changes, 1);
+    assert.equal(who(bearer(tokenOf("ci"))), "invalid-token");
+    assert.equal(authority.renew(ci), null);
+    assert.equal(authority.renew(everybody), null);
+    assert.equal(authority.renew(alice)?.id, alice.id);
+    assert.equal(authority.renew({ id: null, endsAtMs: 1, rightTo: () => null }), null);
+    stop();
+    await authority.reload();
+    assert.equal(changes, 1);
+  });
+
+  test("changes what a caller may do", async (context) => {
+    const { authority, write, caller } = await openAuthority(context);
+    const press = caller({ certificateName: "press" });
+    write(authDocument({ certificates: { grants: [{ streams: ["all"], allow: ["read"] }] } }));
+    await authority.reload();
+    const renewed = authority.renew(press);
+    assert.equal(renewed?.rightTo("append", "machines/press"), null);
+    assert.ok(renewed.rightTo("read", "all") !== null);
+  });
+
+  test("is read again when it changes, and when its keys do", async (context) => {
+    const { authority, file, dir, who } = await openAuthority(context, authDocument(), 5);
+    const change = async (make: () => void): Promise<void> => {
+      await new Promise<void>((resolve) => {
+        const stop = authority.onChange(() => (stop(), resolve()));
+        make();
+      });
+    };
+    await change(() => {
+      writeFileSync(`${file}.new`, JSON.stringify(authDocument({ tokens: undefined })), { mode: 0o600 });
+      renameSync(`${file}.new`, file);
+    });
+    assert.equal(who(bearer(tokenOf("ci"))), "invalid-token");
+    const keys = JSON.parse(keySet());
+    await change(() => writeFileSync(join(dir, "keys.json"), JSON.stringify({ keys: keys.keys.slice(0, 1) })));
+    assert.equal(who(bearer(jwtOf("EdDSA"))), "jwt https://id.example alice");
+    assert.equal(who(bearer(jwtOf("ES256"))), "invalid-token");
+  });
+
+  test("is taken in the order of the questions, and not after the end", async (context) => {
+    const { authority, write } = await openAuthority(context);
+    write("broken");
+    const first = authority.reload();
+    authority.close();
+    assert.deepEqual([await first, await authority.reload()], [false, false]);
+  });
+});

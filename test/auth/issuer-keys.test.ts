@@ -1,0 +1,102 @@
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test, type TestContext } from "node:test";
+import { AuthFileError } from "../../src/auth/checked-json.js";
+import { IssuerKeys, keyFilesOf } from "../../src/auth/issuer-keys.js";
+import { authDocument, bearer, openAuthority, parsed } from "../helpers/auth-files.js";
+import { canMakeCertificates, httpsIssuer } from "../helpers/https-issuer.js";
+import { jwkOf, jwtOf, keySet, PAIRS } from "../helpers/jwt.js";
+import { ManualClock } from "../helpers/manual-clock.js";
+import { tempDir } from "../helpers/temp-dir.js";
+
+const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
+const ISSUER = { iss: "https://id.example", aud: "streams", algs: ["EdDSA"], grants: [{ streams: ["a"], allow: ["read"] }] };
+
+function keysIn(context: TestContext, dir = tempDir()): { keys: IssuerKeys; dir: string } {
+  const keys = new IssuerKeys({ authFile: join(dir, "auth.json"), clock: new ManualClock(), log: SILENT, onKeyGone() {} });
+  context.after(() => keys.close());
+  return { keys, dir };
+}
+
+describe("keys in a file beside the auth file", () => {
+  for (const [title, text, words] of [
+    ["is not there", null, /auth\.json:1: issuers\[0\]\.jwks can't be read: ENOENT/],
+    ["is no JSON", "{\n]", /keys\.json:2: the set of keys has "\]"/],
+    ["is no set", "{}", /keys\.json:1: the set of keys must be an object with a list "keys"/],
+    ["has no key that fits", JSON.stringify({ keys: [jwkOf(PAIRS.RS256.publicKey)] }), /the set has no key for EdDSA/],
+    ["is too long", " ".repeat(256 * 1024 + 1), /jwks can't be read: .*more than 262144 bytes/],
+  ] as const)
+    test(`are refused when it ${title}`, async (context) => {
+      const { keys, dir } = keysIn(context);
+      if (text !== null) writeFileSync(join(dir, "keys.json"), text);
+      await assert.rejects(keys.load(parsed({ issuers: [{ ...ISSUER, jwks: "keys.json" }] })), (error: Error) => {
+        assert.ok(error instanceof AuthFileError);
+        assert.match(error.message, words);
+        return true;
+      });
+    });
+
+  test("are named, to be watched, as are those of CAs", () => {
+    const url = { ...ISSUER, iss: "b", jwks: "https://id.example/", jwksCa: "/etc/ca.pem" };
+    const document = parsed({ issuers: [{ ...ISSUER, jwks: "sub/keys.json" }, url, { ...url, iss: "c", jwksCa: undefined }] });
+    assert.deepEqual(keyFilesOf(document, "/a/auth.json"), ["/a/sub/keys.json", "/etc/ca.pem"]);
+  });
+
+  test("are refused when the file of a CA is not there", async (context) => {
+    const { keys } = keysIn(context);
+    const document = parsed({ issuers: [{ ...ISSUER, jwks: "https://localhost:1/", jwksCa: "ca.pem" }] });
+    await assert.rejects(keys.load(document), /issuers\[0\]\.jwksCa can't be read: ENOENT/);
+  });
+});
+
+describe("keys at a URL", { skip: canMakeCertificates() ? false : "openssl is missing" }, () => {
+  test("are fetched at the start, verify a JWT, and stay when the file changes", async (context) => {
+    let requests = 0;
+    const { url, caFile } = await httpsIssuer(context, (_request, response) => {
+      requests++;
+      response.end(keySet());
+    });
+    const issuer = { ...ISSUER, jwks: url, jwksCa: caFile };
+    const { authority, write, who } = await openAuthority(context, authDocument({ issuers: [issuer] }));
+    const shown = { ...bearer(jwtOf("EdDSA")), ticket: null, certificateName: null };
+    const answer = await authority.authenticate(shown, null);
+    assert.ok(!("kind" in answer), JSON.stringify(answer));
+    write(authDocument({ issuers: [{ ...issuer, aud: "other" }] }));
+    assert.equal(await authority.reload(), true);
+    assert.equal(authority.renew(answer), null);
+    assert.equal(who(shown), "invalid-token");
+    write(authDocument({ issuers: [issuer] }));
+    assert.equal(await authority.reload(), true);
+    assert.equal(who(shown), "jwt https://id.example alice");
+    assert.equal(requests, 1);
+  });
+
+  test("that can't be had refuse, with the reason, and a line in the log", async (context) => {
+    const { url, caFile } = await httpsIssuer(context, (_request, response) => {
+      response.writeHead(500);
+      response.end();
+    });
+    const { authority, lines } = await openAuthority(context, authDocument({ issuers: [{ ...ISSUER, jwks: url, jwksCa: caFile }] }));
+    const answer = await authority.authenticate({ ...bearer(jwtOf("EdDSA")), ticket: null, certificateName: null }, null);
+    assert.ok("kind" in answer && answer.code === "invalid-token");
+    assert.match(answer.detail, /keys of the JWT's issuer can't be had/);
+    assert.deepEqual(
+      lines.map(({ level, fault }) => [level, fault]),
+      [["warn", "the answer is 500, not 200"]],
+    );
+  });
+
+  test("follow the file if it changes while they are fetched", async (context) => {
+    let answerNow: () => void = () => {};
+    const asked = new Promise<void>((resolve) => (answerNow = resolve));
+    const { url, caFile } = await httpsIssuer(context, (_request, response) => void asked.then(() => response.end(keySet())));
+    const { authority, write } = await openAuthority(context, authDocument({ issuers: [{ ...ISSUER, jwks: url, jwksCa: caFile }] }));
+    const waiting = authority.authenticate({ ...bearer(jwtOf("EdDSA")), ticket: null, certificateName: null }, null);
+    write(authDocument({ issuers: [{ ...ISSUER, jwks: url, jwksCa: caFile }], revoked: [{ sub: "alice" }] }));
+    await authority.reload();
+    answerNow();
+    const answer = await waiting;
+    assert.ok("kind" in answer && answer.detail.includes("revoked"));
+  });
+});

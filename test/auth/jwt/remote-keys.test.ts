@@ -1,0 +1,149 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { KEYS_COOLDOWN_MS, KEYS_FRESH_MS, KEYS_KEPT_MS, KEYS_RETRY_MS, RemoteKeys } from "../../../src/auth/jwt/remote-keys.js";
+import { jwkOf, keySet, PAIRS } from "../../helpers/jwt.js";
+import { ManualClock } from "../../helpers/manual-clock.js";
+
+const ED = { alg: "EdDSA", kid: "EdDSA" };
+const ALGS = ["EdDSA", "ES256"] as const;
+const OTHER_SET = JSON.stringify({ keys: [jwkOf(PAIRS.EdDSA.publicKey, { kid: "new" })] });
+
+/** Keys whose fetches a test answers itself. */
+function remote() {
+  const clock = new ManualClock();
+  const warnings: string[] = [];
+  const log = {
+    debug() {},
+    info: (text: string) => void warnings.push(text),
+    warn: (text: string) => void warnings.push(text),
+    error() {},
+  };
+  const asked: { answer: (text: string) => void; fail: (error: Error) => void; signal: AbortSignal }[] = [];
+  let gone = 0;
+  const keys = new RemoteKeys({
+    place: { url: "https://id.example/keys", ca: null },
+    clock,
+    log,
+    onKeyGone: () => void gone++,
+    fetch: (_place, _clock, signal) => new Promise((answer, fail) => void asked.push({ answer, fail, signal })),
+  });
+  return { keys, clock, asked, warnings, goneCount: () => gone, find: (kid = "EdDSA") => keys.keyFor({ ...ED, kid }, ALGS) };
+}
+
+/** Answers the fetch that is under way, and waits until it was taken. */
+async function settle({ asked, find }: ReturnType<typeof remote>, text: string | Error): Promise<void> {
+  const waiting = find("nobody");
+  const last = asked.at(-1);
+  if (text instanceof Error) last?.fail(text);
+  else last?.answer(text);
+  await waiting;
+}
+
+describe("the keys of an issuer at a URL", () => {
+  test("are fetched once for all who wait for them, and then there", async () => {
+    const { find, asked } = remote();
+    const waiting = [find(), find(), find("other")];
+    assert.equal(asked.length, 1);
+    asked[0]?.answer(keySet());
+    const [one, two, other] = await Promise.all(waiting);
+    assert.ok(typeof one === "object" && one === two);
+    assert.equal(other, "unknown");
+    assert.equal(find(), one);
+    assert.equal(asked.length, 1);
+  });
+
+  test("are fetched before anybody asks when they are warmed", async () => {
+    const it = remote();
+    it.keys.warm();
+    it.keys.warm();
+    assert.equal(it.asked.length, 1);
+    await settle(it, keySet());
+    assert.equal(typeof it.find(), "object");
+  });
+
+  test("are asked for again in the background when they are old, and stay meanwhile", async () => {
+    const it = remote();
+    await settle(it, keySet());
+    it.clock.advance(KEYS_FRESH_MS - 1);
+    assert.equal(typeof it.find(), "object");
+    assert.equal(it.asked.length, 1);
+    it.clock.advance(1);
+    assert.equal(typeof it.find(), "object");
+    assert.equal(typeof it.find(), "object");
+    assert.equal(it.asked.length, 2);
+  });
+
+  test("are asked for again for an unknown kid, but not again at once", async () => {
+    const it = remote();
+    await settle(it, keySet());
+    assert.equal(it.find("new"), "unknown");
+    it.clock.advance(KEYS_COOLDOWN_MS);
+    const found = it.find("new");
+    assert.equal(it.asked.length, 2);
+    it.asked[1]?.answer(OTHER_SET);
+    assert.equal(typeof (await found), "object");
+    for (let at = 0; at < 100; at++) assert.equal(it.find(`flood-${at}`), "unknown");
+    assert.equal(it.asked.length, 2);
+  });
+
+  test("that are gone end what they signed", async () => {
+    const it = remote();
+    await settle(it, keySet());
+    const key = await it.find();
+    assert.ok(typeof key === "object" && it.keys.has(key.print));
+    const es = await it.keys.keyFor({ alg: "ES256", kid: "ES256" }, ALGS);
+    assert.ok(typeof es === "object");
+    it.clock.advance(KEYS_FRESH_MS);
+    it.find();
+    await settle(it, OTHER_SET);
+    assert.equal(it.goneCount(), 1);
+    assert.equal(it.keys.has(es.print), false);
+    assert.equal(it.keys.has(key.print), true, "the same key under another name is the same key");
+  });
+
+  test("are kept while no others can be had, for a day; the log says it once", async () => {
+    const it = remote();
+    await settle(it, keySet());
+    for (let round = 0; round < 3; round++) {
+      it.clock.advance(KEYS_FRESH_MS);
+      assert.equal(typeof it.find(), "object");
+      await settle(it, new Error("down"));
+    }
+    assert.deepEqual(it.warnings, ["the keys of an issuer can't be fetched"]);
+    it.clock.advance(KEYS_KEPT_MS);
+    const last = it.find();
+    it.asked.at(-1)?.fail(new Error("down"));
+    assert.equal(await last, "unavailable");
+    assert.equal(it.find(), "unavailable", "no new fetch for everyone who asks");
+    it.clock.advance(KEYS_RETRY_MS);
+    await settle(it, keySet());
+    assert.equal(typeof it.find(), "object");
+    assert.deepEqual(it.warnings, ["the keys of an issuer can't be fetched", "the keys of an issuer can be fetched again"]);
+  });
+
+  for (const [title, answer] of [
+    ["that is no set", "<html>"],
+    ["without a key that can verify", '{"keys":[]}'],
+  ] as const)
+    test(`are not replaced by an answer ${title}`, async () => {
+      const it = remote();
+      await settle(it, keySet());
+      it.clock.advance(KEYS_FRESH_MS);
+      it.find();
+      await settle(it, answer);
+      assert.equal(typeof it.find(), "object");
+      assert.equal(it.warnings.length, 1);
+    });
+
+  test("say nothing against a key before the first answer", () => assert.equal(remote().keys.has("any"), true));
+
+  test("break off a fetch when they are closed, without a word", async () => {
+    const it = remote();
+    const waiting = it.find();
+    it.keys.close();
+    assert.equal(it.asked[0]?.signal.aborted, true);
+    it.asked[0]?.fail(new Error("aborted"));
+    assert.equal(await waiting, "unavailable");
+    assert.deepEqual(it.warnings, []);
+  });
+});

@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { Remembered } from "../../src/auth/remembered.js";
+
+const caller = (endsAtMs = Infinity) => ({ id: "a", endsAtMs, rightTo: () => null });
+const ROOMY = { entries: 100, chars: 10_000 };
+
+describe("what is remembered", () => {
+  test("is found by its text and name until it ends", () => {
+    const remembered = new Remembered(ROOMY);
+    const ends = caller(10);
+    remembered.keep("a", null, ends);
+    remembered.keep("b", "stream", ends);
+    assert.equal(remembered.find("a", null, 9), ends);
+    assert.equal(remembered.find("b", "stream", 9), ends);
+    assert.equal(remembered.find("b", "other", 9), null);
+    assert.equal(remembered.find("a", "stream", 9), null);
+    assert.equal(remembered.find("a", null, 10), null);
+    assert.equal(remembered.find("a", null, 0), null, "it is gone");
+  });
+
+  test("is gone after a change", () => {
+    const remembered = new Remembered(ROOMY);
+    remembered.keep("a", null, caller());
+    remembered.clear();
+    assert.equal(remembered.find("a", null, 0), null);
+  });
+
+  test("stays within its number, and keeps what is used", () => {
+    const remembered = new Remembered({ entries: 3, chars: 1000 });
+    for (const text of ["a", "b", "c"]) remembered.keep(text, null, caller());
+    remembered.find("a", null, 0);
+    for (const text of ["d", "e"]) remembered.keep(text, null, caller());
+    const there = ["a", "b", "c", "d", "e"].filter((text) => remembered.find(text, null, 0) !== null);
+    assert.deepEqual(there, ["a", "d", "e"]);
+  });
+
+  test("takes the newest when all were used", () => {
+    const remembered = new Remembered({ entries: 2, chars: 1000 });
+    for (const text of ["a", "b", "c", "d"]) {
+      remembered.keep(text, null, caller());
+      assert.ok(remembered.find(text, null, 0) !== null || text > "b");
+    }
+  });
+
+  test("stays within its characters, also when one comes again", () => {
+    const remembered = new Remembered({ entries: 100, chars: 10 });
+    for (let round = 0; round < 5; round++) remembered.keep("aaaa", null, caller());
+    remembered.keep("bbbb", null, caller());
+    assert.ok(remembered.find("bbbb", null, 0) !== null);
+    remembered.keep("cccc", null, caller());
+    assert.equal(remembered.find("aaaa", null, 0), null);
+    remembered.keep("d".repeat(11), null, caller());
+    assert.ok(remembered.find("cccc", null, 0) !== null);
+  });
+});

@@ -1,0 +1,45 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { Grants, type Grant } from "../../../src/auth/rights/grant.js";
+import { OPERATIONS } from "../../../src/auth/rights/operation.js";
+
+const RATE = { requests: 5, bytes: null };
+const GRANTS: readonly Grant[] = [
+  { streams: ["chat/42", "users/{sub}/**"], allow: ["read", "append"], rate: RATE },
+  { streams: ["chat/**"], allow: ["read", "list"], rate: null },
+];
+
+describe("grants", () => {
+  const grants = new Grants(GRANTS, "alice");
+
+  for (const [operation, name, grant] of [
+    ["read", "chat/42", 0],
+    ["append", "chat/42", 0],
+    ["read", "chat/43", 1],
+    ["append", "chat/43", null],
+    ["list", "chat/42", 1],
+    ["read", "users/alice", 0],
+    ["append", "users/alice/a/b", 0],
+    ["read", "users/bob", null],
+    ["read", "users/{sub}", null],
+    ["read", "other", null],
+    ["delete", "chat/42", null],
+  ] as const)
+    test(`${grant === null ? "none allows" : `number ${grant} allows`} ${operation} on ${name}`, () =>
+      assert.equal(grants.rightTo(operation, name)?.grant ?? null, grant));
+
+  test("bring the rate of the one that allows", () => {
+    assert.equal(grants.rightTo("read", "chat/42")?.rate, RATE);
+    assert.equal(grants.rightTo("read", "chat/1")?.rate, null);
+  });
+
+  test("for {sub} match nothing for one who has no name", () => {
+    const nameless = new Grants(GRANTS, null);
+    assert.equal(nameless.rightTo("read", "users/{sub}"), null);
+    assert.equal(nameless.rightTo("read", "chat/42")?.grant, 0);
+  });
+
+  test("allow nothing where there are none", () => {
+    for (const operation of OPERATIONS) assert.equal(new Grants([], null).rightTo(operation, "a"), null);
+  });
+});

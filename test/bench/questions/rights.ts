@@ -1,0 +1,64 @@
+import { createHash, randomBytes } from "node:crypto";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { compared, type Question } from "../question.js";
+import { appendTo, askEach, creationOf, readOf, START, type Rig } from "../rig.js";
+import type { RequestShape } from "../traffic.js";
+
+const CONNECTIONS = 64;
+const STREAMS = 1000;
+const PATHS = Array.from({ length: STREAMS }, (_, index) => `/v1/stream/s${index}`);
+/** Tokens that take turns: each is found among all of them. */
+const TOKENS = 50;
+
+/** A server with an auth file; resolves to its port, and to the headers of each of its tokens. */
+async function guardedServer(rig: Rig): Promise<{ readonly port: number; readonly headers: readonly { Authorization: string }[] }> {
+  const secrets = Array.from({ length: TOKENS }, () => randomBytes(32).toString("base64url"));
+  const grants = [{ streams: ["other/**", "s*"], allow: ["read", "append", "create"] }];
+  const tokens = secrets.map((secret, index) => ({ id: `t${index}`, sha256: createHash("sha256").update(secret).digest("hex"), grants }));
+  const directory = rig.directory();
+  mkdirSync(directory);
+  const file = join(directory, "auth.json");
+  writeFileSync(file, JSON.stringify({ tokens }), { mode: 0o600 });
+  const { port } = await rig.server("--auth", file);
+  return { port, headers: secrets.map((secret, index) => ({ Authorization: `Bearer sd_t${index}_${secret}` })) };
+}
+
+/** The same requests with a token each to a server with an auth file, and without to one that asks for none. */
+function withRights(id: string, title: string, requestTo: (path: string, headers: Record<string, string>) => RequestShape): Question {
+  return {
+    id,
+    title,
+    load: `100 B, ${CONNECTIONS} connections, ${TOKENS} tokens; beside the same server without --auth`,
+    async ask(rig) {
+      const { port: ours, headers } = await guardedServer(rig);
+      // As with an auth file: the headers for pages are the same.
+      const { port: open } = await rig.server("--cors-origin", "*");
+      const headersOf = (index: number): Record<string, string> => ({ ...headers[index % TOKENS] });
+      await askEach(
+        ours,
+        PATHS.map((path, index) => creationOf(path, headersOf(index))),
+        PATHS.map((path, index) => appendTo(path, 100, headersOf(index))),
+      );
+      await askEach(
+        open,
+        PATHS.map((path) => creationOf(path)),
+        PATHS.map((path) => appendTo(path, 100)),
+      );
+      const result = await rig.compare(
+        { ours, yardstick: open, yardstickTraffic: { kind: "fixed", requests: PATHS.map((path) => requestTo(path, {})) } },
+        () => ({ kind: "fixed", requests: PATHS.map((path, index) => requestTo(path, headersOf(index))) }),
+        CONNECTIONS,
+        (report) => report.requestsPerSecond,
+      );
+      return { figures: [compared("", "requests/s", result, 0.95)] };
+    },
+  };
+}
+
+export const readsWithTokens = withRights("auth-reads", "small reads with a token", (path, headers) =>
+  readOf(`${path}?offset=${START}`, headers),
+);
+export const appendsWithTokens = withRights("auth-appends", "durable appends with a token, 1,000 streams", (path, headers) =>
+  appendTo(path, 100, headers),
+);

@@ -1,0 +1,87 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
+import { request } from "node:https";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { describe, test, type TestContext } from "node:test";
+import { OPERATIONS } from "../../../src/auth/rights/operation.js";
+import { AuthFile } from "../../helpers/auth-file.js";
+import { makeAuthority } from "../../helpers/certificates.js";
+import { tempDir } from "../../helpers/temp-dir.js";
+import { startServer } from "../../helpers/test-server.js";
+
+const AUTHORITY = makeAuthority();
+const STRANGERS = makeAuthority();
+
+type Ask = (
+  method: string,
+  target: string,
+  options?: { as?: string; by?: typeof AUTHORITY; headers?: Record<string, string>; body?: string },
+) => Promise<{ status: number; text: string }>;
+
+/** A server whose clients may have certificates: `users/NAME/…` is their own. */
+async function start(context: TestContext, corsOrigin = "auto"): Promise<{ ask: Ask; file: AuthFile }> {
+  const dir = tempDir();
+  const file = new AuthFile();
+  file.grantCertificates([{ streams: ["users/{sub}/**"], allow: OPERATIONS }]);
+  file.write();
+  const { cert, key } = AUTHORITY.issue({ names: ["localhost"], commonName: "localhost" });
+  const paths = { tlsCert: join(dir, "cert.pem"), tlsKey: join(dir, "key.pem"), clientCa: join(dir, "ca.pem") };
+  writeFileSync(paths.tlsCert, cert);
+  writeFileSync(paths.tlsKey, key);
+  writeFileSync(paths.clientCa, AUTHORITY.ca);
+  const { port } = await startServer(context, { auth: file.path, corsOrigin, ...paths });
+  const ask: Ask = async (method, target, { as, by = AUTHORITY, headers = {}, body } = {}) => {
+    const own = as === undefined ? {} : by.issue({ names: [], commonName: as, client: true });
+    const options = { host: "localhost", port, method, path: `/v1/stream/${target}`, ca: AUTHORITY.ca, agent: false, headers };
+    const sent = request({ ...options, ...own });
+    sent.end(body);
+    const [answer] = (await once(sent, "response")) as [IncomingMessage]; // the event's
+    return { status: answer.statusCode ?? 0, text: await text(answer) };
+  };
+  return { ask, file };
+}
+
+describe("a client certificate", () => {
+  test("is a credential, and its common name the sub", async (context) => {
+    const { ask } = await start(context);
+    assert.equal((await ask("PUT", "users/alice/a", { as: "alice", body: "x" })).status, 201);
+    assert.equal((await ask("GET", "users/alice/a", { as: "alice" })).text, "x");
+    assert.equal((await ask("GET", "users/alice/a", { as: "bob" })).status, 403);
+    assert.equal((await ask("GET", "users/alice/a")).status, 401);
+  });
+
+  for (const name of ["..", "*", "a/b", "**", "a..b"])
+    test(`with the name "${name}" is no sub`, async (context) => {
+      const { ask } = await start(context);
+      assert.equal((await ask("PUT", "users/a/b", { as: name, body: "x" })).status, 401);
+    });
+
+  test("that another authority has signed ends the connection", async (context) => {
+    const { ask } = await start(context);
+    await assert.rejects(ask("GET", "users/alice/a", { as: "alice", by: STRANGERS }));
+  });
+
+  test("comes after a token, also where that is wrong", async (context) => {
+    const { ask } = await start(context);
+    assert.equal((await ask("GET", "users/alice/a", { as: "alice", headers: { Authorization: "Bearer x" } })).status, 401);
+    assert.equal((await ask("GET", "users/alice/a?ticket=x", { as: "alice" })).status, 401);
+  });
+
+  const change = { as: "alice", headers: { "Content-Type": "text/plain", Origin: "https://example.com" }, body: "x" };
+  test("does not let any page change something: the browser adds it by itself", async (context) => {
+    for (const corsOrigin of ["auto", "*"]) {
+      const { ask } = await start(context, corsOrigin);
+      assert.equal((await ask("PUT", "users/alice/a", change)).status, 403);
+      const own = { ...change, headers: { ...change.headers, Origin: "https://localhost" } };
+      assert.equal((await ask("PUT", "users/alice/a", own)).status, 403, "a page of another port");
+    }
+  });
+
+  test("lets the pages that are named", async (context) => {
+    const { ask } = await start(context, "https://example.com");
+    assert.equal((await ask("PUT", "users/alice/a", change)).status, 201);
+  });
+});

@@ -1,0 +1,152 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { REQUEST_PATHS, takePath } from "../../helpers/request-paths.js";
+import { startServer, type TestServer } from "../../helpers/test-server.js";
+
+/** As the command starts it. */
+const BY_DEFAULT = { insecure: false, corsOrigin: "auto" };
+
+describe("without an auth file, a request is for a name of this machine", () => {
+  const rows: readonly [host: string, allowHost: string, status: number][] = [
+    ["localhost", "", 201],
+    ["LOCALHOST:4437", "", 201],
+    ["localhost.:80", "", 201],
+    ["app.localhost", "", 201],
+    ["127.0.0.1:4437", "", 201],
+    ["127.9.8.7", "", 201],
+    ["[::1]:4437", "", 201],
+    ["[::ffff:127.0.0.1]", "", 201],
+    ["rebound.example", "", 421],
+    ["rebound.example:4437", "", 421],
+    ["localhost.example", "", 421],
+    ["notlocalhost", "", 421],
+    ["127.0.0.1.example", "", 421],
+    ["0.0.0.0", "", 421],
+    ["192.0.2.1", "", 421],
+    ["[::2]", "", 421],
+    ["", "", 421],
+    ["streams.example", "streams.example", 201],
+    ["STREAMS.example:443", "streams.example", 201],
+    ["a.streams.example", "streams.example", 421],
+    ["a.streams.example", "x.example,*.streams.example", 201],
+    ["streams.example", "*.streams.example", 421],
+    ["[2001:db8::1]", "2001:db8::1", 201],
+  ];
+  for (const path of REQUEST_PATHS)
+    for (const allowHost of new Set(rows.map(([, allowed]) => allowed)))
+      test(`${path}: where "${allowHost}" is allowed`, async (context) => {
+        takePath(context, path);
+        const server = await startServer(context, { ...BY_DEFAULT, allowHost });
+        for (const [host, , status] of rows.filter(([, allowed]) => allowed === allowHost)) {
+          const answer = await server.send("PUT", encodeURIComponent(`a ${host}`), { headers: { Host: host } });
+          assert.equal(answer.status, status, `Host "${host}"`);
+          if (status === 421) assert.match(answer.text, /"code":"host-not-allowed"/);
+        }
+      });
+
+  for (const target of ["a", "/", "/other", "/v1/stream/"])
+    test(`GET of ${target} for another name is refused`, async (context) => {
+      const server = await startServer(context, BY_DEFAULT);
+      await server.send("PUT", "a", { headers: { Host: "localhost" } });
+      assert.equal((await server.send("GET", target, { headers: { Host: "rebound.example" } })).status, 421);
+    });
+
+  test("a health probe may have any", async (context) => {
+    const server = await startServer(context, BY_DEFAULT);
+    assert.equal((await server.send("GET", "/health", { headers: { Host: "pod-7.example" } })).status, 200);
+  });
+
+  test("the last one that was fine does not let in the next", async (context) => {
+    const server = await startServer(context, BY_DEFAULT);
+    for (const [host, status] of [
+      ["localhost", 201],
+      ["rebound.example", 421],
+      ["localhost", 200],
+    ] as const)
+      assert.equal((await server.send("PUT", "a", { headers: { Host: host } })).status, status);
+  });
+
+  test("with --insecure any will do, unless some are listed", async (context) => {
+    const open = await startServer(context, { ...BY_DEFAULT, insecure: true });
+    assert.equal((await open.send("PUT", "a", { headers: { Host: "streams.example" } })).status, 201);
+    const listed = await startServer(context, { ...BY_DEFAULT, insecure: true, allowHost: "streams.example" });
+    assert.equal((await listed.send("PUT", "a", { headers: { Host: "other.example" } })).status, 421);
+  });
+});
+
+/** Sends one request of each kind that changes something, and a read. */
+async function assertChanges(server: TestServer, site: { Host: string; Origin: string }, isAllowed: boolean): Promise<void> {
+  await server.send("PUT", "there", { headers: { Host: "localhost", "Content-Type": "text/plain" } });
+  const headers = { ...site, "Content-Type": "text/plain" };
+  for (const [method, target, body] of [
+    ["POST", "there", { body: "x" }],
+    ["POST", "absent", { body: "x" }],
+    ["PUT", "new", { body: "x" }],
+    ["DELETE", "there", {}],
+  ] as const) {
+    const answer = await server.send(method, target, { headers, ...body });
+    const what = `${site.Origin} at ${site.Host}: ${method} ${target}: ${answer.text}`;
+    assert.equal(answer.text.includes("origin-not-allowed"), !isAllowed, what);
+    if (!isAllowed) assert.equal(answer.status, 403, what);
+  }
+  const read = await server.send("GET", "there?offset=-1", { headers });
+  assert.equal(read.status, isAllowed ? 404 : 200, "a read is answered, and only the browser keeps it from the page");
+  if (!isAllowed) assert.equal(read.headers["access-control-allow-origin"], undefined);
+}
+
+describe("a page may change something", () => {
+  const rows: readonly [corsOrigin: string, origin: string, host: string, isAllowed: boolean][] = [
+    ["auto", "http://localhost:3000", "localhost:4437", true],
+    ["auto", "https://app.localhost", "localhost:4437", true],
+    ["auto", "http://127.0.0.1:8080", "localhost:4437", true],
+    ["auto", "http://[::1]", "localhost:4437", true],
+    ["auto", "https://example.com", "localhost:4437", false],
+    ["auto", "http://localhost.example", "localhost:4437", false],
+    ["auto", "null", "localhost:4437", false],
+    ["auto", "", "localhost:4437", false],
+    ["auto", "file://", "localhost:4437", false],
+    ["auto", "http://localhost@example.com", "localhost:4437", false],
+    ["auto", "https://streams.example", "streams.example", true],
+    ["auto", "https://streams.example:444", "streams.example", false],
+    ["https://a.example,https://b.example", "https://b.example", "localhost", true],
+    ["https://a.example,https://b.example", "https://c.example", "localhost", false],
+    ["https://a.example,https://b.example", "http://localhost", "localhost", true],
+    ["*", "https://example.com", "localhost", true],
+    ["*", "null", "localhost", true],
+  ];
+  for (const path of REQUEST_PATHS)
+    for (const corsOrigin of new Set(rows.map(([setting]) => setting)))
+      test(`${path}: with --cors-origin ${corsOrigin}`, async (context) => {
+        takePath(context, path);
+        const server = await startServer(context, { ...BY_DEFAULT, corsOrigin, allowHost: "streams.example" });
+        for (const [, origin, host, isAllowed] of rows.filter(([setting]) => setting === corsOrigin))
+          await assertChanges(server, { Host: host, Origin: origin }, isAllowed);
+      });
+
+  test("a rebound name makes no page one of ours, with --insecure", async (context) => {
+    const server = await startServer(context, { ...BY_DEFAULT, insecure: true });
+    const headers = { Host: "rebound.example", Origin: "http://rebound.example" };
+    assert.equal((await server.send("PUT", "a", { headers })).status, 403);
+  });
+
+  test("a preflight lists methods and headers to anybody, and lets in only who may", async (context) => {
+    const server = await startServer(context, BY_DEFAULT);
+    for (const [origin, allowed] of [
+      ["http://localhost:1", "http://localhost:1"],
+      ["https://example.com", undefined],
+    ] as const) {
+      const headers = { Host: "localhost", Origin: origin, "Access-Control-Request-Method": "PUT" };
+      const answer = await server.send("OPTIONS", "a", { headers });
+      assert.deepEqual([answer.status, answer.headers["access-control-allow-origin"]], [204, allowed]);
+      assert.match(answer.headers["access-control-allow-headers"] ?? "", /Producer-Id/);
+    }
+  });
+
+  test("thousands of origins take no memory for good", async (context) => {
+    const server = await startServer(context, BY_DEFAULT);
+    for (let port = 1; port < 200; port += 1) {
+      const answer = await server.send("GET", "a", { headers: { Host: "localhost", Origin: `http://localhost:${port}` } });
+      assert.equal(answer.headers["access-control-allow-origin"], `http://localhost:${port}`);
+    }
+  });
+});

@@ -1,0 +1,152 @@
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { describe, test } from "node:test";
+import { bytesOf, recordOf, rollAt } from "../../../helpers/engine.js";
+import { fileRooms } from "../../../helpers/file-rooms.js";
+import { fillUntilOneWaits, journalContent, journalWithoutFreeFiles, openJournal } from "../../../helpers/open-journal.js";
+import { SkewedClock, SKEWS } from "../../../helpers/skewed-clock.js";
+import { Barrier, diskError } from "../../../helpers/watched-files.js";
+
+describe("a full disk", () => {
+  test("fails what is written and what waits behind it, in order; then the place and the number are used again", async (t) => {
+    const rooms = fileRooms();
+    const journal = await openJournal(t, rooms);
+    const [one, two] = [rooms.stream("one"), rooms.stream("two")];
+    const disk = new Barrier();
+    rooms.files.gate = ({ kind }) => (kind === "writeThen" ? disk.opened.then(() => Promise.reject(diskError("ENOSPC"))) : undefined);
+    one.reserve(5, 0, rollAt(100));
+    journal.enqueue(rooms.entry(one, "a"));
+    await rooms.files.idle();
+    journal.enqueue(rooms.entry(two, "b"));
+    journal.enqueue(rooms.entry(one, "c"));
+    disk.open();
+    await journal.drain();
+    assert.deepEqual(rooms.told, ["a storage-full", "b storage-full", "c storage-full", "batch"]);
+    assert.equal(one.reservedTail, 0, "what was reserved is given back");
+    assert.equal(journal.refusal.rejection, "storage-full");
+    assert.equal(journal.queuedBytes, 0);
+    rooms.files.gate = ({ kind }) => (kind === "write" ? diskError("ENOSPC") : undefined);
+    rooms.clock.advance(1000);
+    await rooms.files.idle();
+    assert.equal(journal.refusal.rejection, "storage-full", "a frame of its size would not find room");
+    rooms.files.gate = null;
+    rooms.clock.advance(1000);
+    await rooms.files.idle();
+    assert.equal(journal.refusal.rejection, null, "before anything is appended");
+    journal.enqueue(rooms.entry(one, "d"));
+    await journal.drain();
+    assert.equal(journal.refusal.rejection, null);
+    assert.deepEqual(journalContent(rooms, 1), { batches: [1, 2], payloads: ["d"] });
+  });
+
+  for (const { name, skewMs } of SKEWS) {
+    test(`that takes no frame back is asked again whenever the timer fires, ${name}`, async (t) => {
+      const rooms = fileRooms(new SkewedClock(skewMs));
+      const journal = await openJournal(t, rooms);
+      const stream = rooms.stream();
+      rooms.files.gate = ({ kind }) => (kind === "writeThen" || kind === "read" ? diskError("ENOSPC") : undefined);
+      journal.enqueue(rooms.entry(stream, "a"));
+      for (let tries = 1; tries <= 3; tries += 1) {
+        await rooms.files.idle();
+        assert.deepEqual(rooms.told, [], "nobody is told before it is known what the disk has");
+        rooms.clock.advance(Math.max(0, 1000 + skewMs));
+      }
+      await rooms.files.idle();
+      rooms.files.gate = null;
+      rooms.clock.advance(Math.max(0, 1000 + skewMs));
+      await journal.drain();
+      assert.deepEqual(rooms.told, ["a storage-full", "batch"]);
+    });
+  }
+
+  test("that lets no checkpoint free a file refuses what waits for one, until one is freed", async (t) => {
+    const rooms = fileRooms();
+    const { journal, stream, sealed } = await journalWithoutFreeFiles(t, rooms);
+    rooms.told.length = 0;
+    await fillUntilOneWaits(rooms, journal, stream);
+    assert.equal(journal.refusal.rejection, null);
+    rooms.state.emit("blocked", diskError("ENOSPC"));
+    await journal.drain();
+    assert.equal(rooms.told.at(-2), " storage-full");
+    assert.equal(journal.refusal.rejection, "storage-full");
+    rooms.state.emit("space");
+    assert.equal(journal.refusal.rejection, "storage-full", "room is not a free file");
+    await journal.retire(sealed[0] ?? "");
+    assert.equal(journal.refusal.rejection, null);
+    rooms.told.length = 0;
+    journal.enqueue(rooms.entry(stream, "after"));
+    await journal.drain();
+    assert.deepEqual(
+      rooms.told.filter((line) => line.startsWith("after")),
+      ["after durable"],
+    );
+  });
+
+  test("of an engine that ends refuses what waits for a file, also when the checkpoint under way frees one too few", async (t) => {
+    const rooms = fileRooms();
+    const journal = await openJournal(t, rooms, { firstSequence: 100, olderFiles: 5 });
+    const stream = rooms.stream();
+    await fillUntilOneWaits(rooms, journal, stream);
+    writeFileSync(rooms.layout.journalFile(1), "checkpointed");
+    rooms.state.stop();
+    await journal.retire(rooms.layout.journalFile(1));
+    await rooms.files.idle();
+    assert.equal(stream.pending, 0, "it waits for ever");
+    assert.equal(rooms.told.at(-2), " storage-full");
+  });
+
+  test("of an engine that ends refuses what waits for a file that can't be opened now", async (t) => {
+    const rooms = fileRooms();
+    const journal = await openJournal(t, rooms);
+    const stream = rooms.stream();
+    rooms.files.gate = ({ kind, path }) => (kind === "open" && path.endsWith(".journal") ? diskError("EMFILE") : undefined);
+    await fillUntilOneWaits(rooms, journal, stream);
+    rooms.state.stop();
+    await rooms.files.idle();
+    assert.equal(stream.pending, 0, "it waits for ever");
+    rooms.files.gate = null;
+  });
+
+  test("of the checkpoint's, found while the last frame is on its way: that frame settles first", async (t) => {
+    const rooms = fileRooms();
+    const { journal, stream } = await journalWithoutFreeFiles(t, rooms);
+    rooms.state.emit("blocked", diskError("ENOSPC"));
+    for (let index = 0; index < 80 && journal.refusal.rejection === null; index += 1) {
+      const disk = rooms.files.holdJournal();
+      rooms.told.length = 0;
+      journal.enqueue(rooms.entry(stream, "ahead", { change: recordOf(bytesOf(3000)) }));
+      await rooms.files.idle();
+      const isOnItsWay = rooms.told.length === 0;
+      journal.enqueue(rooms.entry(stream, "behind", { change: recordOf(bytesOf(3000)) }));
+      disk.open();
+      rooms.files.gate = null;
+      await journal.drain();
+      if (isOnItsWay) assert.ok(rooms.told.includes("ahead durable"), rooms.told.join("; "));
+    }
+    assert.equal(journal.refusal.rejection, "storage-full");
+  });
+
+  test("found while a batch is on its way, that batch settles first", async (t) => {
+    const rooms = fileRooms();
+    const sealed: string[] = [];
+    const journal = await openJournal(t, rooms, { sealed: (file) => void sealed.push(file.path) });
+    const stream = rooms.stream();
+    const disk = new Barrier();
+    rooms.files.gate = ({ kind }) => (kind === "write" ? diskError("ENOSPC") : kind === "writeThen" ? disk.opened : undefined);
+    for (let index = 0; index < 17; index += 1)
+      journal.enqueue(rooms.entry(stream, `${index}`, { change: recordOf(bytesOf(3000, index)) }));
+    await rooms.files.idle();
+    journal.enqueue(rooms.entry(stream, "behind"));
+    assert.equal(journal.refusal.rejection, null);
+    disk.open();
+    await journal.drain();
+    const ends = rooms.told.filter((line) => / (durable|storage-full)$/.test(line));
+    assert.deepEqual(
+      ends.slice(0, 17),
+      Array.from({ length: 17 }, (_, index) => `${index} durable`),
+    );
+    assert.equal(ends[17], "behind storage-full");
+    assert.equal(journal.refusal.rejection, "storage-full");
+    rooms.files.gate = null;
+  });
+});

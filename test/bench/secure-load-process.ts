@@ -127,6 +127,8 @@ async function run({ port, over, appends, readers, warmUpMs, measureMs }: Secure
   const creation = isHttp2 && creator === null ? await createBySession(port) : creator;
   if (creation === null) throw new Error("nothing was created");
   await once(creation, "data");
+  // It may be closed as idle.
+  creation.removeAllListeners("close");
   const sizes = (all: number, each: number): number[] =>
     Array.from({ length: Math.ceil(all / each) }, (_, at) => Math.min(each, all - at * each));
   if (isHttp2) {

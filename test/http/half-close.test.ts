@@ -11,7 +11,7 @@ const TEXT = { "Content-Type": "text/plain" };
 /** Unlike every other time that the server waits. */
 const TIMEOUT_MS = 12_345;
 const WAIT = requestBytes("GET", "a?live=long-poll&offset=now");
-const POST = requestBytes("POST", "a", { headers: TEXT, body: "more" });
+const POST = requestBytes("POST", "a", { headers: { ...TEXT, Host: "localhost" }, body: "more" });
 const CHUNKED =
   "POST /v1/stream/a HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nmore\r\n0\r\n\r\n";
 

@@ -178,7 +178,7 @@ function isFinal(read: Extract<SidecarResult, { kind: "damaged" }>, before: Buff
 
 function isOurs(file: string): boolean {
   return (
-    /^(meta\.json(\.new|\.damaged)?|losses\.json(\.new)?)$/.test(file) ||
+    /^(meta\.json(\.damaged)?|losses\.json)(\.new)?$/.test(file) ||
     segmentStartOf(file) !== null ||
     indexStartOf(file) !== null
   );

@@ -70,6 +70,7 @@ describe("the check of a stream's directory", () => {
     const directory = layout.streamDirectory("s");
     writeFileSync(join(directory, "0000000000009000.seg"), "left");
     writeFileSync(join(directory, "meta.json.new"), "left");
+    writeFileSync(join(directory, "meta.json.damaged.new"), "left");
     assert.deepEqual((await check(layout, directory)).findings, []);
   });
 

@@ -15,8 +15,6 @@ test("a page in a browser follows 100 streams over one connection", { skip: lack
   const { mock } = context.mock.method(Sessions.prototype, "accept");
   const browser = await ChromiumPage.open(context, ["--ignore-certificate-errors"]);
   const base = `https://localhost:${server.test.port}/v1/stream/`;
-  // A browser that does not know yet what the server speaks opens several connections at once.
-  await browser.evaluate(`fetch(${JSON.stringify(base)} + "s0").then((answer) => answer.text())`);
   await browser.evaluate(`
     window.came = {};
     window.open = 0;

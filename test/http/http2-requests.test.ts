@@ -74,6 +74,30 @@ describe("over HTTP/2", () => {
     assert.equal((await ask(session, "GET", "a?offset=-1")).body, "");
   });
 
+  test("trailers are ignored, and what a request has no use for is not waited for", async (context) => {
+    const server = await startSecure(context);
+    const session = server.session();
+    await ask(session, "PUT", "a", { headers: TEXT });
+    const post = { ":method": "POST", ":path": "/v1/stream/a", ...TEXT };
+    const trailing = session.request(post, { endStream: false, waitForTrailers: true });
+    trailing.on("wantTrailers", () => trailing.sendTrailers({ "x-after": "1" })).resume();
+    trailing.end("x");
+    assert.equal(((await once(trailing, "response")) as [Record<string, unknown>])[0][":status"], 204);
+    for (const [method, path, status] of [
+      ["HEAD", "/nowhere", 404],
+      ["GET", "/v1/stream/a?offset=-1", 200],
+      ["DELETE", "/v1/stream/a", 204],
+    ] as const) {
+      const stream = session.request({ ":method": method, ":path": path }, { endStream: false });
+      stream.on("error", () => undefined).resume();
+      const closed = once(stream, "close");
+      stream.write("a part");
+      assert.equal(((await once(stream, "response")) as [Record<string, unknown>])[0][":status"], status);
+      await closed;
+      assert.equal(stream.rstCode, CODE.none);
+    }
+  });
+
   test("a client that breaks off its body leaves nothing behind", async (context) => {
     const server = await startSecure(context);
     const session = server.session();

@@ -97,11 +97,15 @@ export class StreamAnswer extends EventEmitter implements Outbound {
     this.#isEnded = true;
     const hasBody = chunk !== undefined && chunk.length > 0 && !this.#isToHead;
     this.#sendHead(!hasBody);
-    if (!this.#stream.writable) return;
-    if (hasBody && (this.#queue.length > 0 || chunk.length > SLICE_BYTES)) this.#enqueue(chunk);
-    else if (hasBody) this.#stream.end(chunk);
-    else if (this.#queue.length === 0) this.#stream.end();
+    // Node has ended its side already where it answers a HEAD.
+    if (this.#stream.writable) this.#sendRest(hasBody ? chunk : null);
     this.#closeAfterEnd();
+  }
+
+  #sendRest(chunk: Buffer | null): void {
+    if (chunk !== null && (this.#queue.length > 0 || chunk.length > SLICE_BYTES)) this.#enqueue(chunk);
+    else if (chunk !== null) this.#stream.end(chunk);
+    else if (this.#queue.length === 0) this.#stream.end();
   }
 
   /** Ends it although the client still sends its body, of which nothing more is read (RFC 9113, 8.1). */

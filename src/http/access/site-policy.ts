@@ -1,6 +1,7 @@
 // Keeps other sites' pages from using the server through their visitors' browsers.
 
 import { hostMatcher, hostNameOf, isLoopbackName } from "../../net/host-name.js";
+import { isOfUnixSocket } from "../bounds/clients.js";
 import type { CorsPolicy } from "../encoding/cors.js";
 import { problem, type Problem } from "../encoding/problems.js";
 import type { Exchange } from "../exchange/exchange.js";
@@ -36,7 +37,7 @@ export class SitePolicy {
     const { host } = headers;
     if (!this.#checksHosts || host === null || host === this.#lastHost) return null;
     // No browser reaches a Unix socket.
-    if (req.socket.remoteAddress === undefined) return null;
+    if (isOfUnixSocket(req.socket)) return null;
     if (this.#isOurs(host)) {
       this.#lastHost = host;
       return null;

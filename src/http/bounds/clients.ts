@@ -83,8 +83,8 @@ export class Clients {
 }
 
 /** A connection by TCP whose client is gone may have no remote address any more, but has a local one. */
-function isOfUnixSocket({ localAddress, destroyed }: Origin): boolean {
-  return localAddress === undefined && !destroyed;
+export function isOfUnixSocket({ remoteAddress, localAddress, destroyed }: Origin): boolean {
+  return remoteAddress === undefined && localAddress === undefined && !destroyed;
 }
 
 /** The address in a part of a text, in its one canonical form; `null` where it is none. */

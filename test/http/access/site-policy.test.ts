@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { SitePolicy } from "../../../src/http/access/site-policy.js";
+import { CorsPolicy } from "../../../src/http/encoding/cors.js";
+import type { Exchange } from "../../../src/http/exchange/exchange.js";
 import { REQUEST_PATHS, takePath } from "../../helpers/request-paths.js";
 import { startServer, type TestServer } from "../../helpers/test-server.js";
 
@@ -148,5 +151,19 @@ describe("a page may change something", () => {
       const answer = await server.send("GET", "a", { headers: { Host: "localhost", Origin: `http://localhost:${port}` } });
       assert.equal(answer.headers["access-control-allow-origin"], `http://localhost:${port}`);
     }
+  });
+});
+
+describe("a Host is not looked at", () => {
+  const policy = new SitePolicy({ cors: new CorsPolicy("*"), allowHost: "", checksHosts: true });
+  const refusalFor = (socket: object): string | null => {
+    const exchange = { req: { socket }, headers: { host: "rebound.example" } };
+    return policy.refusalOfHost(exchange as Exchange)?.code ?? null; // all that it looks at
+  };
+
+  test("where the connection came by a Unix socket, which no browser reaches", () => assert.equal(refusalFor({ destroyed: false }), null));
+  test("and it is where the client of a port has gone, and its address with it", () => {
+    assert.equal(refusalFor({ destroyed: false, localAddress: "127.0.0.1" }), "host-not-allowed");
+    assert.equal(refusalFor({ destroyed: true }), "host-not-allowed");
   });
 });

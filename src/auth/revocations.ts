@@ -16,6 +16,19 @@ export function tagOf(kind: RevocationKind, value: string): string {
   return TAG_LETTERS[kind] + hash.slice(0, TAG_CHARS);
 }
 
+const SECRET_LETTER = "h";
+
+/** What stands in a ticket for the secret of the token that asked for it: a new token of that name is another asker. */
+export function secretTagOf(id: string, hash: Buffer): string {
+  const print = createHash("sha256").update(`secret:${id}:`).update(hash).digest("base64url");
+  return SECRET_LETTER + print.slice(0, TAG_CHARS);
+}
+
+/** Whether a tag stands for a token's secret. */
+export function isSecretTag(tag: string): boolean {
+  return tag.startsWith(SECRET_LETTER);
+}
+
 /** What no longer counts. */
 export class Revocations {
   readonly #beforeMs = new Map<string, number>();

@@ -4,7 +4,7 @@ import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { TicketKeyEntry } from "./auth-file.js";
 import { KnownCaller } from "./known-caller.js";
 import type { Basis, Rights } from "./known-caller.js";
-import { tagOf } from "./revocations.js";
+import { isSecretTag, secretTagOf, tagOf } from "./revocations.js";
 import type { Revocations } from "./revocations.js";
 import type { Caller, Right } from "./rights/caller.js";
 import { Grants } from "./rights/grant.js";
@@ -122,7 +122,7 @@ export class Tickets {
     const { tokens, revocations, publicCaller } = this.#ground;
     const askers: KnownCaller[] = [];
     for (const tag of tags) {
-      if (revocations.hasTag(tag, issuedMs)) return null;
+      if (revocations.hasTag(tag, issuedMs) || (isSecretTag(tag) && !tokens.hasSecret(tag))) return null;
       if (tag !== PUBLIC_TAG && !tag.startsWith("i")) continue;
       const asker = tag === PUBLIC_TAG ? publicCaller : tokens.byTag(tag, nowMs);
       if (asker === null) return null;
@@ -159,7 +159,7 @@ class TicketRights implements Rights {
 function tagsOf(basis: Basis | null): readonly string[] {
   switch (basis?.kind) {
     case "token":
-      return [tagOf("id", basis.id)];
+      return [tagOf("id", basis.id), secretTagOf(basis.id, basis.hash)];
     case "jwt":
       return [
         ...(basis.sub === null ? [] : [tagOf("sub", basis.sub)]),

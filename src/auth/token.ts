@@ -5,7 +5,7 @@ import { base64UrlLength } from "../protocol/base64url.js";
 import { ID_PATTERN } from "./auth-file.js";
 import type { TokenEntry } from "./auth-file.js";
 import { KnownCaller } from "./known-caller.js";
-import { tagOf } from "./revocations.js";
+import { secretTagOf, tagOf } from "./revocations.js";
 import type { Revocations } from "./revocations.js";
 import { Grants } from "./rights/grant.js";
 
@@ -45,6 +45,7 @@ export function makeToken(id: string): { readonly token: string; readonly hash: 
 export class Tokens {
   readonly #byId: ReadonlyMap<string, TokenEntry>;
   readonly #byTag: ReadonlyMap<string, TokenEntry>;
+  readonly #secretTags: ReadonlySet<string>;
   readonly #revocations: Revocations;
   readonly #callers = new Map<TokenEntry, KnownCaller>();
   /** What the secret of an id that is not there is compared with. */
@@ -53,6 +54,7 @@ export class Tokens {
   constructor(entries: readonly TokenEntry[], revocations: Revocations) {
     this.#byId = new Map(entries.map((entry) => [entry.id, entry]));
     this.#byTag = new Map(entries.map((entry) => [tagOf("id", entry.id), entry]));
+    this.#secretTags = new Set(entries.map(({ id, hash }) => secretTagOf(id, hash)));
     this.#revocations = revocations;
   }
 
@@ -73,6 +75,11 @@ export class Tokens {
   byTag(tag: string, nowMs: number): KnownCaller | null {
     const entry = this.#byTag.get(tag);
     return entry === undefined ? null : this.#callerOf(entry, nowMs);
+  }
+
+  /** Whether a token still has the secret with this tag. */
+  hasSecret(tag: string): boolean {
+    return this.#secretTags.has(tag);
   }
 
   #callerOf(entry: TokenEntry, nowMs: number): KnownCaller | null {

@@ -94,7 +94,7 @@ describe("a ticket that the server issues", () => {
   test("has the rate of the token that asked, and its rights", async (context) => {
     const house = await openAuthority(context);
     const { ticket } = issue(house, house.caller(bearer(tokenOf("ci"))), { ...READ, close: true });
-    assert.match(ticket, /^v1\.\d+\.rc\.k1~\d+~i[\w-]{16}\.[\w-]{43}$/);
+    assert.match(ticket, /^v1\.\d+\.rc\.k1~\d+~i[\w-]{16}~h[\w-]{16}\.[\w-]{43}$/);
     const reader = house.caller({ ticket }, "chat/42");
     assert.deepEqual(reader.rightTo("read", "chat/42")?.rate, { requests: 50, bytes: 1024 * 1024 });
     assert.ok(reader.rightTo("close", "chat/42") !== null);
@@ -107,6 +107,12 @@ describe("a ticket that the server issues", () => {
     ["a token that is revoked", "token", { revoked: [{ id: "ci" }] }, false],
     ["a token that was revoked and is there again", "token", { revoked: [{ id: "ci", before: before(1) }] }, false],
     ["a token that is gone", "token", { tokens: undefined }, false],
+    [
+      "a token whose name another has now",
+      "token",
+      { tokens: [{ id: "ci", sha256: "0".repeat(64), grants: [{ streams: ["**"], allow: ["read"] }] }] },
+      false,
+    ],
     [
       "a token that is over",
       "token",

@@ -111,8 +111,10 @@ export class RemoteKeys implements KeySource {
 
   #take(keys: readonly VerificationKey[]): void {
     const before = this.#keys;
+    // Until now every key was taken for one of the issuer's: see `has`.
+    const isFirst = this.#fetchedAtMs === -Infinity;
     this.#keys = keys;
     this.#fetchedAtMs = this.#parts.clock.nowMs();
-    if (before.some(({ print }) => !this.has(print))) this.#parts.onKeyGone();
+    if (isFirst || before.some(({ print }) => !this.has(print))) this.#parts.onKeyGone();
   }
 }

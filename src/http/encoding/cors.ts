@@ -77,7 +77,7 @@ export const PREFLIGHT_HEADERS: readonly string[] = [
 
 /** Most loopback origins whose headers are kept; those of more are made each time. */
 const MAX_KEPT = 64;
-const ORIGIN = /^https?:\/\/(.+)$/;
+const ORIGIN = /^https?:\/\/((?:\[[\dA-Fa-f:.]+\]|[\w.-]+)(?::\d+)?)$/;
 
 /** Which origins a browser may call from, and the headers that tell it so. */
 export class CorsPolicy {

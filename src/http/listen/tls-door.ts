@@ -1,5 +1,6 @@
 // Makes TLS connections of plain ones, and keeps the certificate up to date.
 
+import { constants } from "node:crypto";
 import type { Socket } from "node:net";
 import { createServer, type Server, type TLSSocket, type TlsOptions } from "node:tls";
 import type { Clock } from "../../ops/clock.js";
@@ -100,7 +101,9 @@ export class TlsDoor {
 }
 
 function contextOf({ cert, key, clientCa }: Certificate): TlsOptions {
-  return { cert, key, minVersion: "TLSv1.2", ...(clientCa === null ? {} : { ca: clientCa }) };
+  // A second handshake could put another certificate in the place of the one that was checked in the first.
+  const secureOptions = constants.SSL_OP_NO_RENEGOTIATION;
+  return { cert, key, minVersion: "TLSv1.2", secureOptions, ...(clientCa === null ? {} : { ca: clientCa }) };
 }
 
 function warnOf(certificate: Certificate, { clock, log, files }: TlsDoorOptions): void {

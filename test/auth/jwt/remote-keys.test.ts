@@ -95,8 +95,9 @@ describe("the keys of an issuer at a URL", () => {
     assert.ok(typeof es === "object");
     it.clock.advance(KEYS_FRESH_MS);
     it.find();
+    const before = it.goneCount();
     await settle(it, OTHER_SET);
-    assert.equal(it.goneCount(), 1);
+    assert.equal(it.goneCount(), before + 1);
     assert.equal(it.keys.has(es.print), false);
     assert.equal(it.keys.has(key.print), true, "the same key under another name is the same key");
   });
@@ -134,6 +135,14 @@ describe("the keys of an issuer at a URL", () => {
       assert.equal(typeof it.find(), "object");
       assert.equal(it.warnings.length, 1);
     });
+
+  test("end what an earlier place's keys signed, once there is a first answer", async () => {
+    const it = remote();
+    assert.equal(it.keys.has("signed by a key of the earlier place"), true);
+    await settle(it, keySet());
+    assert.equal(it.goneCount(), 1);
+    assert.equal(it.keys.has("signed by a key of the earlier place"), false);
+  });
 
   test("say nothing against a key before the first answer", () => assert.equal(remote().keys.has("any"), true));
 

@@ -69,6 +69,19 @@ describe("without an auth file, a request is for a name of this machine", () => 
       assert.equal((await server.send("PUT", "a", { headers: { Host: host } })).status, status);
   });
 
+  test("whose client is gone, it is none for another either", async (context) => {
+    const server = await startServer(context, BY_DEFAULT);
+    for (let at = 0; at < 10; at++) {
+      const connection = await server.begin("PUT", `a${at}`, { headers: { Host: "rebound.example" } });
+      connection.socket.resetAndDestroy();
+      // The server is in the same process: it reads the request only after the reset.
+      const untilMs = performance.now() + 3;
+      while (performance.now() < untilMs);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    for (let at = 0; at < 10; at++) assert.equal((await server.send("GET", `a${at}`, { headers: { Host: "localhost" } })).status, 404);
+  });
+
   test("with --insecure any will do, unless some are listed", async (context) => {
     const open = await startServer(context, { ...BY_DEFAULT, insecure: true });
     assert.equal((await open.send("PUT", "a", { headers: { Host: "streams.example" } })).status, 201);
@@ -109,6 +122,9 @@ describe("a page may change something", () => {
     ["auto", "", "localhost:4437", false],
     ["auto", "file://", "localhost:4437", false],
     ["auto", "http://localhost@example.com", "localhost:4437", false],
+    ["auto", "http://example.com/.localhost", "localhost:4437", false],
+    ["auto", "http://example.com:80.localhost", "localhost:4437", false],
+    ["auto", "http://example.com#.localhost", "localhost:4437", false],
     ["auto", "https://streams.example", "streams.example", true],
     ["auto", "https://streams.example:444", "streams.example", false],
     ["https://a.example,https://b.example", "https://b.example", "localhost", true],

@@ -5,6 +5,7 @@ import type { TLSSocket } from "node:tls";
 import { ENHANCE_YOUR_CALM } from "./codes.js";
 import { ResetBudget } from "./reset-budget.js";
 import type { StreamAnswer } from "./stream-answer.js";
+import type { StreamRequest } from "./stream-request.js";
 
 /** How long a client may take nothing of an answer, not even its end. */
 const MAX_STALL_MS = 60_000;
@@ -20,14 +21,20 @@ export interface SessionLimits {
 }
 
 /** A stream whose client has not sent all of its request, or has not taken all of its answer. */
-export interface OpenStream {
+export class OpenStream {
+  readonly req: StreamRequest;
   readonly answer: StreamAnswer;
   readonly beganAtMs: number;
   /** When it was first seen with its answer whole and not sent. */
-  answeredAtMs: number | null;
-  /** Whether the client has sent all of its request. */
-  readonly isReceived: () => boolean;
-  readonly destroy: () => void;
+  answeredAtMs: number | null = null;
+  /** Its place among those of its connection; negative when it is not among them. */
+  slot = -1;
+
+  constructor(req: StreamRequest, answer: StreamAnswer, nowMs: number) {
+    this.req = req;
+    this.answer = answer;
+    this.beganAtMs = nowMs;
+  }
 }
 
 /** Watches one connection: cuts what is idle, too slow, or breaks off too much. */
@@ -35,7 +42,8 @@ export class Session {
   readonly socket: TLSSocket;
   readonly #session: ServerHttp2Session;
   readonly #limits: SessionLimits;
-  readonly #open = new Set<OpenStream>();
+  /** Each knows its place. A Set would let the garbage collector keep streams that are long over. */
+  readonly #open: OpenStream[] = [];
   readonly #resets: ResetBudget;
   /** Whether the client has sent its settings, as every client does first. */
   #isGreeted = false;
@@ -56,15 +64,25 @@ export class Session {
 
   /** A stream has begun. */
   add(stream: OpenStream): void {
-    this.#open.add(stream);
+    stream.slot = this.#open.push(stream) - 1;
   }
 
   /** A stream is over; one that `isBroken` has been reset. */
   remove(stream: OpenStream | null, isBroken: boolean, nowMs: number): void {
-    if (stream !== null) this.#open.delete(stream);
-    if (this.#open.size === 0) this.#becomeIdle(nowMs);
+    if (stream !== null && stream.slot >= 0) this.#vacate(stream);
+    if (this.#open.length === 0) this.#becomeIdle(nowMs);
     if (isBroken && !this.#resets.spend(nowMs))
       this.#session.destroy(new Error("too many streams were broken off"), ENHANCE_YOUR_CALM);
+  }
+
+  /** Moves the last one to its place. */
+  #vacate(stream: OpenStream): void {
+    const last = this.#open.pop();
+    if (last !== undefined && last !== stream) {
+      last.slot = stream.slot;
+      this.#open[stream.slot] = last;
+    }
+    stream.slot = -1;
   }
 
   #becomeIdle(nowMs: number): void {
@@ -76,26 +94,26 @@ export class Session {
   /** Ends what takes too long. */
   look(nowMs: number): void {
     const { headersTimeout, keepAliveTimeout } = this.#limits;
-    const idleMs = this.#open.size === 0 ? nowMs - this.#idleSinceMs : 0;
+    const idleMs = this.#open.length === 0 ? nowMs - this.#idleSinceMs : 0;
     if (!this.#isGreeted && nowMs - this.#idleSinceMs >= headersTimeout) return this.destroy();
     if (idleMs >= 2 * keepAliveTimeout) return this.destroy();
     // Says goodbye first; a client that does not go by itself is cut as above.
     if (idleMs >= keepAliveTimeout) return this.close();
-    for (const stream of this.#open) this.#lookAt(stream, nowMs);
+    for (const stream of [...this.#open]) this.#lookAt(stream, nowMs);
   }
 
   #lookAt(stream: OpenStream, nowMs: number): void {
     if (stream.answer.writableEnded) {
       stream.answeredAtMs ??= nowMs;
-      if (nowMs - stream.answeredAtMs >= MAX_STALL_MS) stream.destroy();
-    } else if (!stream.isReceived() && nowMs - stream.beganAtMs >= this.#limits.requestTimeout) stream.destroy();
+      if (nowMs - stream.answeredAtMs >= MAX_STALL_MS) stream.req.destroy();
+    } else if (!stream.req.isReceived && nowMs - stream.beganAtMs >= this.#limits.requestTimeout) stream.req.destroy();
   }
 
   #clientEnded(): void {
     this.#isLeft = true;
     this.close();
-    for (const { answer } of this.#open) answer.onClientEnd?.();
-    if (this.#open.size === 0) this.#becomeIdle(this.#idleSinceMs);
+    for (const { answer } of [...this.#open]) answer.onClientEnd?.();
+    if (this.#open.length === 0) this.#becomeIdle(this.#idleSinceMs);
   }
 
   /** Takes no more streams; ends the connection when those that are open are over. */

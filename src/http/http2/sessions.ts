@@ -5,7 +5,7 @@ import type { TLSSocket } from "node:tls";
 import type { Clock, Timer } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import { NO_ERROR } from "./codes.js";
-import { Session, type OpenStream, type SessionLimits } from "./session.js";
+import { OpenStream, Session, type SessionLimits } from "./session.js";
 import { StreamAnswer } from "./stream-answer.js";
 import { StreamLine } from "./stream-line.js";
 import { StreamRequest } from "./stream-request.js";
@@ -97,15 +97,12 @@ export class Sessions {
     const res = new StreamAnswer(stream, line, headers[":method"] === "HEAD");
     if (line.destroyed) return session.remove(null, true, clock.nowMs());
     const req = new StreamRequest(stream, line, headers, rawHeaders);
-    const open: OpenStream = {
-      answer: res,
-      beganAtMs: clock.nowMs(),
-      answeredAtMs: null,
-      isReceived: () => !req.hasBody || stream.readableEnded,
-      destroy: () => line.destroy(),
-    };
+    const open = new OpenStream(req, res, clock.nowMs());
     session.add(open);
-    stream.on("close", () => session.remove(open, stream.rstCode !== NO_ERROR, clock.nowMs()));
+    stream.on("close", () => {
+      session.remove(open, stream.rstCode !== NO_ERROR, clock.nowMs());
+      req.closed();
+    });
     serve(req, res);
   }
 

@@ -1,4 +1,3 @@
-import { EventEmitter } from "node:events";
 import type { OutgoingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import type { Outbound } from "../node/message.js";
 import { NO_ERROR } from "./codes.js";
@@ -10,10 +9,16 @@ import type { StreamLine } from "./stream-line.js";
  */
 const SLICE_BYTES = 32 * 1024;
 
+/** For the many answers that never have anything to wait. */
+const NOTHING: Buffer[] = [];
+
 const WITHOUT_BODY = { endStream: true } as const;
 
-/** An answer that goes out on a stream of HTTP/2. Its events are `close` and `drain`. */
-export class StreamAnswer extends EventEmitter implements Outbound {
+/** What is wrong with a stream ends that stream: `close` follows. */
+function ignore(): void {}
+
+/** An answer that goes out on a stream of HTTP/2. */
+export class StreamAnswer implements Outbound {
   /** HTTP/2 ends connections by other means. */
   shouldKeepAlive = true;
   /** Called when the client has ended its side of the connection. */
@@ -21,27 +26,34 @@ export class StreamAnswer extends EventEmitter implements Outbound {
   readonly #stream: ServerHttp2Stream;
   readonly #line: StreamLine;
   readonly #isToHead: boolean;
-  #queue: Buffer[] = [];
+  /** What waits for its turn to be written. */
+  #queue: Buffer[] = NOTHING;
+  #onDrain: (() => void) | null = null;
   #isEnded = false;
   #isRestRefused = false;
   #head: OutgoingHttpHeaders | null = null;
 
   /** `isToHead`: it answers a HEAD, so that its body is left out. */
   constructor(stream: ServerHttp2Stream, line: StreamLine, isToHead: boolean) {
-    super();
     this.#isToHead = isToHead;
     this.#stream = stream;
     this.#line = line;
-    // What is wrong with a stream ends that stream: `close` follows.
-    stream.on("error", () => undefined);
-    stream.on("drain", () => {
-      if (this.#queue.length === 0) this.emit("drain");
-    });
-    stream.on("close", () => {
-      this.#queue = [];
-      this.#line.queuedBytes = 0;
-      this.emit("close");
-    });
+    stream.on("error", ignore);
+  }
+
+  /** Its own listener of `drain` is the last that was set. */
+  on(event: "close" | "drain", listener: () => void): void {
+    if (event === "close") return void this.#stream.on("close", listener);
+    if (this.#onDrain === null) this.#stream.on("drain", () => this.#drained());
+    this.#onDrain = listener;
+  }
+
+  once(event: "close", listener: () => void): void {
+    this.#stream.once(event, listener);
+  }
+
+  #drained(): void {
+    if (this.#queue.length === 0) this.#onDrain?.();
   }
 
   get headersSent(): boolean {
@@ -122,9 +134,18 @@ export class StreamAnswer extends EventEmitter implements Outbound {
 
   #enqueue(chunk: Buffer): void {
     const isFirst = this.#queue.length === 0;
+    if (this.#queue === NOTHING) {
+      this.#queue = [];
+      this.#stream.on("close", () => this.#drop());
+    }
     for (let at = 0; at < chunk.length; at += SLICE_BYTES) this.#queue.push(chunk.subarray(at, at + SLICE_BYTES));
     this.#line.queuedBytes += chunk.length;
     if (isFirst) this.#writeNext();
+  }
+
+  #drop(): void {
+    this.#queue = [];
+    this.#line.queuedBytes = 0;
   }
 
   #writeNext(): void {
@@ -136,7 +157,7 @@ export class StreamAnswer extends EventEmitter implements Outbound {
       this.#line.queuedBytes -= slice.length;
       if (this.#queue.length > 0) this.#writeNext();
       else if (this.#isEnded) this.#stream.end();
-      else this.emit("drain");
+      else this.#onDrain?.();
     });
   }
 

@@ -16,6 +16,7 @@ export class StreamRequest implements Inbound {
   /** Whether a body follows the head. */
   readonly hasBody: boolean;
   readonly #stream: ServerHttp2Stream;
+  #onBroken: ((chunk: Buffer) => void) | null = null;
   headers: IncomingHttpHeaders;
   rawHeaders: readonly string[];
 
@@ -34,12 +35,19 @@ export class StreamRequest implements Inbound {
     this.hasBody = !stream.endAfterHeaders;
   }
 
+  /** Whether all of it has come. */
+  get isReceived(): boolean {
+    return !this.hasBody || this.#stream.readableEnded;
+  }
+
   on(event: "data" | "end" | "error" | "close", listener: (chunk: Buffer) => void): void {
-    if (event !== "error") this.#stream.on(event, listener);
-    else
-      this.#stream.on("close", () => {
-        if (!this.#stream.readableEnded) listener(NO_BYTES);
-      });
+    if (event === "error") this.#onBroken = listener;
+    else this.#stream.on(event, listener);
+  }
+
+  /** Called when its stream is closed. */
+  closed(): void {
+    if (!this.#stream.readableEnded) this.#onBroken?.(NO_BYTES);
   }
 
   pause(): void {

@@ -52,5 +52,5 @@ export interface Outbound {
   writeContinue(): void;
   removeHeader(name: string): void;
   on(event: "close" | "drain", listener: () => void): unknown;
-  once(event: "close" | "drain", listener: () => void): unknown;
+  once(event: "close", listener: () => void): unknown;
 }

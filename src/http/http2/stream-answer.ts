@@ -128,8 +128,10 @@ export class StreamAnswer implements Outbound {
 
   #closeAfterEnd(): void {
     if (!this.#isRestRefused || this.destroyed) return;
-    if (this.#stream.writableFinished) this.#stream.close(NO_ERROR);
-    else this.#stream.once("finish", () => this.#stream.close(NO_ERROR));
+    const close = (): void => this.#stream.close(NO_ERROR);
+    // The head of an answer to HEAD leaves at the end of the turn; a reset would overtake it.
+    if (this.#stream.writableFinished) setImmediate(close);
+    else this.#stream.once("finish", close);
   }
 
   #enqueue(chunk: Buffer): void {

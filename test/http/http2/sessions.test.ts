@@ -37,13 +37,12 @@ describe("a connection of HTTP/2 is bounded:", () => {
     assert.ok(await server.isServing());
   });
 
-  test("who makes the server reset streams is told to calm down", async (context) => {
+  test("who makes the server reset streams is cut", async (context) => {
     const server = await startSecure(context);
     const client = await server.frames();
-    const wrong = requestHeaders("POST", "/v1/stream/a", [["content-length", "5"]]);
-    for (const id of ids(1_500)) client.write(frame(FRAME.headers, FLAG.endHeaders, id, wrong), frame(FRAME.window, 0, id, uint32(0)));
-    const code = await client.goaway();
-    assert.notEqual(code, CODE.none);
+    const head = requestHeaders("POST", "/v1/stream/a", [["content-length", "5"]]);
+    const tooMuch = Buffer.from("more than that");
+    for (const id of ids(1_500)) client.write(frame(FRAME.headers, FLAG.endHeaders, id, head), frame(FRAME.data, 0, id, tooMuch));
     await client.ended();
     assert.ok(await server.isServing());
   });

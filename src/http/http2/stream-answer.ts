@@ -14,6 +14,15 @@ const NOTHING: Buffer[] = [];
 
 const WITHOUT_BODY = { endStream: true } as const;
 
+/** The names of headers as HTTP/2 writes them: there are only those that answers have. */
+const LOWER_CASE = new Map<string, string>();
+
+function lowerCase(name: string): string {
+  let found = LOWER_CASE.get(name);
+  if (found === undefined) LOWER_CASE.set(name, (found = name.toLowerCase()));
+  return found;
+}
+
 /** What is wrong with a stream ends that stream: `close` follows. */
 function ignore(): void {}
 
@@ -80,7 +89,7 @@ export class StreamAnswer implements Outbound {
   writeHead(status: number, headers: readonly string[]): void {
     const head: OutgoingHttpHeaders = { ":status": status };
     for (let at = 0; at + 1 < headers.length; at += 2) {
-      const name = (headers[at] ?? "").toLowerCase();
+      const name = lowerCase(headers[at] ?? "");
       const value = headers[at + 1] ?? "";
       const before = head[name];
       // A list of several headers and one header with the list mean the same (RFC 9110, 5.3).
@@ -97,8 +106,10 @@ export class StreamAnswer implements Outbound {
   }
 
   write(chunk: Buffer): boolean {
-    this.#sendHead(false);
-    if (!this.#stream.writable) return false;
+    if (this.#head !== null) {
+      this.#sendHead(false);
+      if (!this.#stream.writable) return false;
+    }
     if (this.#queue.length === 0 && chunk.length <= SLICE_BYTES) return this.#stream.write(chunk);
     this.#enqueue(chunk);
     return false;

@@ -34,7 +34,7 @@ export class StreamLine implements Line {
   }
 
   get writable(): boolean {
-    return this.#stream.writable && !this.#stream.closed;
+    return this.#stream.writable;
   }
 
   /** The end of a request's body is no sign of a client that leaves: only that of the connection is. */

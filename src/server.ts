@@ -39,6 +39,9 @@ export interface ServerOptions extends Partial<Settings> {
   readonly onFault?: (error: Error) => void;
 }
 
+/** Where a server with these settings will listen, for who only wants to know. */
+export { beyondLoopback, planOf } from "./http/listen/plan.js";
+
 /** A listening server. */
 export interface RunningServer {
   /** The URL to which a stream's name is appended, like `http://127.0.0.1:4437/v1/stream/`. */

@@ -5,10 +5,7 @@ import { defaultSettings, formatValue, OPTIONS } from "../options.js";
 import type { OptionName, OptionSpec, OptionValue, Settings } from "../options.js";
 import { nearest } from "./command/nearest.js";
 import { parseValue, quoted } from "./command/value.js";
-import type { Invocation, Verb } from "./command/verb.js";
-
-/** The directory that is served when none is named. */
-export const DEFAULT_DIR = "./data";
+import { DEFAULT_DIR, type Invocation, type Verb } from "./command/verb.js";
 
 /** What a command line asks for. `line` says in one line what is wrong and what would be right. */
 export type Command<V> = Run<V> | { readonly kind: "help" } | { readonly kind: "version" } | UsageError;

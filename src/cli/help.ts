@@ -1,7 +1,6 @@
 import { formatValue, OPTIONS } from "../options.js";
 import type { OptionKind, OptionSpec } from "../options.js";
-import { DEFAULT_DIR } from "./config.js";
-import { EXIT } from "./command/verb.js";
+import { DEFAULT_DIR, EXIT } from "./command/verb.js";
 import type { Tool } from "./command/task.js";
 import type { Verb } from "./command/verb.js";
 

@@ -7,6 +7,7 @@ import { boundHeapGrowth } from "./heap.js";
 import { helpText } from "./help.js";
 import { repair } from "./repair.js";
 import { serve } from "./serve.js";
+import { systemd } from "./systemd/systemd.js";
 import { parseTask } from "./command/task.js";
 import { taskHelp } from "./command/task-help.js";
 import type { Tool } from "./command/task.js";
@@ -44,6 +45,15 @@ const VERBS: readonly [Verb, ...Verb[]] = [
       FORCE_UNLOCK,
     ],
     run: repair,
+  },
+  {
+    name: "systemd",
+    summary: "print units for systemd that serve DIR with these flags",
+    switches: [
+      { flag: "user", value: "NAME", help: "who the service runs as; without, a user that systemd makes for it" },
+      { flag: "only", value: "UNIT", help: "print one of both: service or socket" },
+    ],
+    run: systemd,
   },
 ];
 

@@ -7,14 +7,16 @@ import { createLog, oneLine } from "../ops/log.js";
 import type { Log } from "../ops/log.js";
 import { firstRequest } from "../ops/first-request.js";
 import { createServer, StartError, type RunningServer } from "../server.js";
-import type { Settings } from "../options.js";
+import { OPTIONS, type Settings } from "../options.js";
+import { serviceNotifierOf } from "../ops/notify.js";
 import { EXIT } from "./command/verb.js";
+import { inheritedListen } from "./systemd/socket-activation.js";
 import type { Invocation, OtherSignal, Output, StopSignal, Surroundings } from "./command/verb.js";
 
 /** What a test replaces. */
 export interface ServeParts {
   readonly start?: typeof createServer;
-  readonly clock?: Pick<Clock, "nowMs">;
+  readonly clock?: Clock;
 }
 
 /** The exit status of a process that a second signal ended: 128 + the signal's number. */
@@ -54,9 +56,11 @@ export async function serve(
   const reload = listenForReload(surroundings, settings);
   const stop = listenForStop(surroundings, clock, reload === null ? STOP_SIGNALS : STOP_BESIDE_RELOAD);
   const surprises = listenForSurprises(surroundings, log, fault);
+  const notifier = serviceNotifierOf(surroundings.env, clock, log);
   try {
     const server = await start({
       ...settings,
+      ...inherited(settings, surroundings),
       dir: resolve(dir),
       forceUnlock: switches.has("force-unlock"),
       log,
@@ -67,8 +71,10 @@ export async function serve(
     if (format === "json") createLog({ level: "info", format, write: linesTo(stdout), clock }).info("serving", ready);
     else
       linesTo(stdout)(`streamdir ${version} serves ${oneLine(ready.dir)} at ${placesOf(server)} - try: ${ready.try}`);
+    notifier.ready(`serves ${ready.dir} at ${placesOf(server)}`);
 
     log.info("stopping", { signal: await stop.asked });
+    notifier.stopping();
     await server.close();
     return EXIT.done;
   } catch (error) {
@@ -81,7 +87,15 @@ export async function serve(
     stop.release();
     reload?.release();
     surprises.release();
+    notifier.close();
   }
+}
+
+/** The sockets that a service manager has opened, unless the options say where to listen. */
+function inherited({ host, port, listen }: Settings, { env }: Surroundings): { readonly listen?: string } {
+  if (listen !== "" || host !== OPTIONS.host.default || port !== OPTIONS.port.default) return {};
+  const sockets = inheritedListen(env, process.pid);
+  return sockets === null ? {} : { listen: sockets };
 }
 
 /** What the line says that the server is ready with. */

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { DEFAULT_DIR, parseCommand } from "../../src/cli/config.js";
+import { DEFAULT_DIR } from "../../src/cli/command/verb.js";
+import { parseCommand } from "../../src/cli/config.js";
 import { defaultSettings } from "../../src/options.js";
 import type { Settings } from "../../src/options.js";
 

@@ -66,7 +66,7 @@ function serveFake({
   surroundings?: FakeSurroundings;
   close?: () => Promise<void>;
 }) {
-  const clock = { ms: Date.parse(STARTED_AT), nowMs: () => clock.ms };
+  const clock = { ms: Date.parse(STARTED_AT), nowMs: () => clock.ms, after: () => ({ cancel() {} }) };
   const started: ServerOptions[] = [];
   const start = (options: ServerOptions): Promise<RunningServer> => {
     started.push(options);

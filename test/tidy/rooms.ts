@@ -10,6 +10,7 @@ const MAX_ROOM_FILES = 14;
  */
 export const FLOORS: readonly string[] = [
   "src/cli/",
+  "src/cli/systemd/",
   "src/cli/command/",
   "src/index.ts",
   "src/server.ts",

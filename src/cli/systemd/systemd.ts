@@ -1,0 +1,107 @@
+// The verb `systemd`: prints units for systemd that run the server with the options given.
+
+import { isIP } from "node:net";
+import { resolve } from "node:path";
+import { isLoopbackAddress } from "../../net/host-name.js";
+import { formatListen, type ListenAddress } from "../../net/listen-address.js";
+import type { Settings } from "../../options.js";
+import { beyondLoopback, planOf } from "../../server.js";
+import { quoted } from "../command/value.js";
+import { DEFAULT_DIR, EXIT, type Invocation, type Surroundings } from "../command/verb.js";
+import { serviceUnit, socketUnit, type UnitDirectory, type UnitsPlan } from "./units.js";
+
+/** What a test replaces: absolute paths of Node, and of the command. */
+export interface SystemdParts {
+  readonly node?: string;
+  readonly command?: string;
+}
+
+const UNITS = { service: serviceUnit, socket: socketUnit } as const;
+type UnitKind = keyof typeof UNITS;
+
+const USER = /^[A-Za-z_][A-Za-z0-9_-]{0,30}$/;
+const STATE = /^\/var\/lib\/([A-Za-z0-9_][\w.-]{0,100})$/;
+/** No unit file has a line break within a value, nor can systemd name one. */
+const CONTROL = /[\u0000-\u001f\u007f]/;
+
+/**
+ * Prints a service and a socket unit for the options given, or with `--only` one of them; resolves to the exit status.
+ * Nothing is read or changed. What the server would refuse at its start is refused here.
+ */
+export async function systemd(
+  { dir, settings, values = new Map() }: Invocation,
+  { stdout, stderr }: Surroundings,
+  { node = process.execPath, command = process.argv[1] ?? "" }: SystemdParts = {},
+): Promise<number> {
+  const refuse = (line: string): number => {
+    stderr.write(`streamdir: ${line}\n`);
+    return EXIT.usage;
+  };
+  const only = values.get("only")?.at(-1) ?? null;
+  if (only !== null && !isUnitKind(only)) return refuse(`--only must be service or socket, not ${quoted(only)}`);
+  const plan = unitsPlan(dir, settings, values.get("user")?.at(-1) ?? null, { node, command });
+  if (typeof plan === "string") return refuse(plan);
+  const kinds: readonly UnitKind[] = only === null ? ["service", "socket"] : [only];
+  const headed = kinds.map((kind) => `# /etc/systemd/system/streamdir.${kind}\n\n${UNITS[kind](plan)}`);
+  stdout.write(headed.join("\n"));
+  return EXIT.done;
+}
+
+function isUnitKind(word: string): word is UnitKind {
+  return Object.hasOwn(UNITS, word);
+}
+
+/** What the units are made of, or why there can be none. */
+function unitsPlan(
+  dir: string,
+  settings: Settings,
+  user: string | null,
+  programs: Required<SystemdParts>,
+): UnitsPlan | string {
+  const listening = planOf(settings);
+  if ("fault" in listening) return listening.fault;
+  if (user !== null && !USER.test(user)) return `--user must be a user's name, not ${quoted(user)}`;
+  const addresses: UnitsPlan["addresses"][number][] = [];
+  for (const address of listening.addresses) {
+    const read = addressOf(address, listening.onlyLoopback);
+    if (typeof read === "string") return read;
+    addresses.push(read);
+  }
+  const directory = directoryOf(dir);
+  if (directory.kind === "path" && user === null)
+    return `${quoted(directory.path)} needs its owner as --user NAME; without, name one like /var/lib/streamdir`;
+  const withPaths = withWholePaths(settings);
+  const texts = [...Object.values(withPaths).map(String), ...Object.values(programs), resolve(dir)];
+  if (texts.some((text) => CONTROL.test(text))) return "no path or value may have a control character in a unit";
+  return { settings: withPaths, ...programs, user, directory, addresses };
+}
+
+/** `address` as systemd has it, or why it has none. */
+function addressOf(address: ListenAddress, onlyLoopback: boolean): UnitsPlan["addresses"][number] | string {
+  switch (address.kind) {
+    case "fd":
+      return `${formatListen(address)} is what the units are for: name the addresses that systemd shall listen on`;
+    case "unix":
+      return { ...address, path: resolve(address.path) };
+    case "tcp": {
+      const host = address.host === "localhost" ? "127.0.0.1" : address.host;
+      const read = { ...address, host };
+      if (isIP(host) === 0) return `systemd listens on IP addresses: write one instead of ${quoted(host)}`;
+      if (address.port === 0) return "systemd needs a port, not 0";
+      return onlyLoopback && !isLoopbackAddress(host) ? beyondLoopback(read) : read;
+    }
+  }
+}
+
+function directoryOf(dir: string): UnitDirectory {
+  const path = resolve(dir === DEFAULT_DIR ? "/var/lib/streamdir" : dir);
+  const name = STATE.exec(path)?.[1];
+  return name === undefined ? { kind: "path", path } : { kind: "state", name };
+}
+
+/** A service has another working directory than who asks for its units. */
+function withWholePaths(settings: Settings): Settings {
+  const whole = (path: string): string => (path === "" ? "" : resolve(path));
+  const { auth, tlsCert, tlsKey, clientCa } = settings;
+  return { ...settings, auth: whole(auth), tlsCert: whole(tlsCert), tlsKey: whole(tlsKey), clientCa: whole(clientCa) };
+}

@@ -1,0 +1,179 @@
+// The service and the socket of `streamdir systemd`, as text.
+
+import { formatListen, type ListenAddress } from "../../net/listen-address.js";
+import { formatValue, OPTIONS, type OptionName, type OptionSpec, type Settings } from "../../options.js";
+import { EXIT } from "../command/verb.js";
+import { quoteItem, quoteValue, quoteWord } from "./quoting.js";
+
+/** Where the service has its streams: below `/var/lib`, where systemd makes it, or a directory that is there. */
+export type UnitDirectory =
+  { readonly kind: "state"; readonly name: string } | { readonly kind: "path"; readonly path: string };
+
+/** What the units are made of. */
+export interface UnitsPlan {
+  readonly settings: Settings;
+  /** Absolute path of Node, and of the command that it runs. */
+  readonly node: string;
+  readonly command: string;
+  /** Who the service runs as; `null` for a user that systemd makes for it. */
+  readonly user: string | null;
+  readonly directory: UnitDirectory;
+  /** By IP address or path. */
+  readonly addresses: readonly Exclude<ListenAddress, { readonly kind: "fd" }>[];
+}
+
+/** The files that only root need read: systemd gives the service a copy. */
+const CREDENTIALS = {
+  auth: "auth.json",
+  tlsCert: "tls-cert.pem",
+  tlsKey: "tls-key.pem",
+  clientCa: "client-ca.pem",
+} as const;
+/** What the socket unit says instead. */
+const OF_THE_SOCKET: readonly OptionName[] = ["host", "port", "listen", "unixMode"];
+const LISTEN_BACKLOG = 4096;
+/** More than the server may want for itself while it ends; systemd kills it then. */
+const STOP_MARGIN_SECONDS = 30;
+
+/** The unit of the service. It is renamed with its socket: both find each other by the name in front of the dot. */
+export function serviceUnit(plan: UnitsPlan): string {
+  const { settings, user, directory } = plan;
+  const credentials = credentialsOf(settings);
+  return lines(
+    "[Unit]",
+    "Description=streamdir, durable streams over HTTP",
+    "Requires=%p.socket",
+    "After=%p.socket",
+    ...(directory.kind === "path" ? [`RequiresMountsFor=${quoteItem(directory.path)}`] : []),
+    "",
+    "[Service]",
+    "Type=notify",
+    "# systemd-notify speaks for the server",
+    "NotifyAccess=all",
+    `ExecStart=${execStart(plan)}`,
+    ...reloadOf(settings),
+    ...credentials.map(({ name, path }) => `LoadCredential=${name}:${quoteValue(path)}`),
+    ...whoAndWhere(user, directory),
+    "# The program that tells systemd how the server is ends with it, not before",
+    "KillMode=mixed",
+    "Restart=on-failure",
+    "# Wrong options stay wrong",
+    `RestartPreventExitStatus=${EXIT.usage}`,
+    "# A start after a crash reads the journal, and says when it is ready",
+    "TimeoutStartSec=infinity",
+    `TimeoutStopSec=${Math.ceil(settings.shutdownTimeoutMs / 1000) + STOP_MARGIN_SECONDS}`,
+    "WatchdogSec=60",
+    "LimitNOFILE=262144",
+    "",
+    ...hardening(plan),
+    "",
+    "[Install]",
+    "WantedBy=multi-user.target",
+  );
+}
+
+/** The unit of the socket, which stays open when the service is started again: clients wait, and are not refused. */
+export function socketUnit({ settings, user, addresses }: UnitsPlan): string {
+  const isUnix = addresses.some(({ kind }) => kind === "unix");
+  return lines(
+    "[Unit]",
+    "Description=Where streamdir listens",
+    "",
+    "[Socket]",
+    ...addresses.map(
+      (address) => `ListenStream=${quoteValue(address.kind === "unix" ? address.path : formatListen(address))}`,
+    ),
+    ...(isUnix ? [`SocketMode=0${settings.unixMode}`, ...(user === null ? [] : [`SocketUser=${user}`])] : []),
+    `Backlog=${LISTEN_BACKLOG}`,
+    "NoDelay=yes",
+    "",
+    "[Install]",
+    "WantedBy=sockets.target",
+  );
+}
+
+function lines(...all: readonly string[]): string {
+  return `${all.join("\n")}\n`;
+}
+
+interface Credential {
+  readonly option: keyof typeof CREDENTIALS;
+  readonly name: string;
+  readonly path: string;
+}
+
+function credentialsOf(settings: Settings): Credential[] {
+  const names = Object.keys(CREDENTIALS) as Credential["option"][]; // keys forgets what they are
+  return names.flatMap((option) =>
+    settings[option] === "" ? [] : [{ option, name: CREDENTIALS[option], path: settings[option] }],
+  );
+}
+
+function execStart({ settings, node, command, directory }: UnitsPlan): string {
+  const words = [node, command, "serve"].map(quoteWord);
+  words.push(directory.kind === "state" ? `%S/${directory.name}` : quoteWord(directory.path));
+  // Object.entries forgets that its keys are the names of the table.
+  for (const [option, spec] of Object.entries(OPTIONS) as [OptionName, OptionSpec][]) {
+    const value = settings[option];
+    if (value === spec.default || OF_THE_SOCKET.includes(option)) continue;
+    if (Object.hasOwn(CREDENTIALS, option))
+      words.push(`--${spec.flag}=%d/${CREDENTIALS[option as Credential["option"]]}`); // hasOwn says so
+    else if (typeof value === "boolean") words.push(`--${value ? "" : "no-"}${spec.flag}`);
+    else words.push(quoteWord(`--${spec.flag}=${formatValue(spec, value)}`));
+  }
+  return words.join(" \\\n  ");
+}
+
+/** A server without such files takes SIGHUP for the end of its terminal. */
+function reloadOf(settings: Settings): string[] {
+  if (settings.auth === "" && settings.tlsCert === "") return [];
+  return [
+    "# Reads key sets again. systemd copies the files below when the service starts: after a change of one of them,",
+    "# restart the service. Its socket stays open, so no client is refused.",
+    "ExecReload=/bin/kill -HUP $MAINPID",
+  ];
+}
+
+function whoAndWhere(user: string | null, directory: UnitDirectory): string[] {
+  return [
+    user === null ? "DynamicUser=yes" : `User=${user}`,
+    ...(directory.kind === "state"
+      ? [`StateDirectory=${directory.name}`, "StateDirectoryMode=0700"]
+      : [`ReadWritePaths=${quoteItem(directory.path)}`]),
+  ];
+}
+
+/** Without MemoryDenyWriteExecute=, as V8 writes machine code. */
+function hardening({ node, command }: UnitsPlan): string[] {
+  const livesInHome = [node, command].some((path) => /^\/(?:home|root|run\/user)\//.test(path));
+  return [
+    "UMask=0077",
+    "NoNewPrivileges=yes",
+    "CapabilityBoundingSet=",
+    "AmbientCapabilities=",
+    "ProtectSystem=strict",
+    `ProtectHome=${livesInHome ? "read-only" : "yes"}`,
+    "PrivateTmp=yes",
+    "PrivateDevices=yes",
+    "PrivateMounts=yes",
+    "PrivateUsers=yes",
+    "DevicePolicy=closed",
+    "ProtectHostname=yes",
+    "ProtectClock=yes",
+    "ProtectKernelTunables=yes",
+    "ProtectKernelModules=yes",
+    "ProtectKernelLogs=yes",
+    "ProtectControlGroups=yes",
+    "ProtectProc=invisible",
+    "RemoveIPC=yes",
+    "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6",
+    "RestrictNamespaces=yes",
+    "RestrictRealtime=yes",
+    "RestrictSUIDSGID=yes",
+    "LockPersonality=yes",
+    "SystemCallArchitectures=native",
+    "SystemCallFilter=@system-service",
+    "SystemCallFilter=~@privileged @resources",
+    "SystemCallErrorNumber=EPERM",
+  ];
+}

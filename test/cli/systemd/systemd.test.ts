@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer as createNetServer, type AddressInfo } from "node:net";
+import { describe, test } from "node:test";
+import { unless } from "../../helpers/machine.js";
+import { startProgram, startStreamdir } from "../../helpers/process.js";
+import { ask } from "../../helpers/real-server.js";
+import { tempDir } from "../../helpers/temp-dir.js";
+import { fileURLToPath } from "node:url";
+
+const MAIN = fileURLToPath(new URL("../../../src/cli/main.ts", import.meta.url));
+
+describe("streamdir systemd", () => {
+  test("prints both units, or one of them", async (t) => {
+    const both = await startStreamdir(t, ["systemd"]).ended;
+    assert.deepEqual([both.status, both.stderr], [0, ""]);
+    const [service = "", socket = ""] = both.stdout.split(/\n(?=# \/etc\/systemd\/system\/streamdir\.socket\n)/);
+    assert.match(service, /^# \/etc\/systemd\/system\/streamdir\.service\n\n\[Unit\]\n/);
+    assert.match(service, /\n {2}%S\/streamdir\n/);
+    assert.match(socket, /\nListenStream=127\.0\.0\.1:4437\n/);
+    for (const [only, text] of [
+      ["service", service],
+      ["socket", socket],
+    ] as const) {
+      assert.equal((await startStreamdir(t, ["systemd", `--only=${only}`]).ended).stdout, text);
+    }
+  });
+
+  const refused: readonly [args: readonly string[], line: RegExp][] = [
+    [["--only", "timer"], /^--only must be service or socket, not "timer"$/],
+    [["--user", "a b"], /^--user must be a user's name, not "a b"$/],
+    [["--listen", "fd:3"], /^fd:3 is what the units are for: /],
+    [["--host", "db.example", "--insecure"], /^systemd listens on IP addresses: write one instead of "db\.example"$/],
+    [["--port", "0"], /^systemd needs a port, not 0$/],
+    [["--host", "0.0.0.0"], /^Cannot listen on 0\.0\.0\.0:4437: everybody who reaches it could read and write\./],
+    [["/srv/streams"], /^"\/srv\/streams" needs its owner as --user NAME; /],
+    [["--user", "me", "/srv/a\nb"], /^no path or value may have a control character in a unit$/],
+    [["--tls-cert", "/a.pem"], /^tlsCert and tlsKey belong together/],
+  ];
+  for (const [args, line] of refused) {
+    test(`refuses ${JSON.stringify(args.join(" "))}`, async (t) => {
+      const { status, stdout, stderr } = await startStreamdir(t, ["systemd", ...args]).ended;
+      assert.deepEqual([status, stdout], [64, ""]);
+      assert.match(stderr.replace(/^streamdir: /, "").trimEnd(), line);
+    });
+  }
+});
+
+test(
+  "systemd-socket-activate opens the port, and the first request is answered",
+  { skip: unless(["systemd-socket-activate", "--version"], "run systemd-socket-activate (the package systemd)") },
+  async (t) => {
+    const port = await freePort();
+    const node = [process.execPath, "--import", import.meta.resolve("tsx"), MAIN, "serve", tempDir(), "--log-format=json"];
+    const activated = startProgram(t, "systemd-socket-activate", ["-l", `127.0.0.1:${port}`, "-E", "UV_THREADPOOL_SIZE=32", ...node]);
+    await activated.stderrLine(/Listening on/);
+    const url = `http://127.0.0.1:${port}/v1/stream/s`;
+    assert.equal((await ask(url, "PUT", { headers: { "Content-Type": "text/plain" }, body: "by a socket" })).status, 201);
+    assert.equal((await ask(`${url}?offset=-1`, "GET")).body, "by a socket");
+    assert.equal(JSON.parse(await activated.stdoutLine(/"serving"/)).url, `http://127.0.0.1:${port}/v1/stream/`);
+  },
+);
+
+/** A port that nobody listens on now. */
+async function freePort(): Promise<number> {
+  const server = createNetServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo; // of a TCP server
+  await new Promise((resolve) => void server.close(resolve));
+  return port;
+}

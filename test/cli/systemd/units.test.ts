@@ -1,0 +1,149 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { serviceUnit, socketUnit, type UnitsPlan } from "../../../src/cli/systemd/units.js";
+import { defaultSettings, type Settings } from "../../../src/options.js";
+import { unless } from "../../helpers/machine.js";
+import { startProgram, startStreamdir, type TestScope } from "../../helpers/process.js";
+import { ask } from "../../helpers/real-server.js";
+import { tempDir } from "../../helpers/temp-dir.js";
+
+const lacksAnalyze = unless(["systemd-analyze", "--version"], "run systemd-analyze (the package systemd)");
+/** `systemd-analyze security` says ten times the exposure that it prints. */
+const MOST_EXPOSURE = 15;
+
+function planOf(settings: Partial<Settings> = {}, more: Partial<UnitsPlan> = {}): UnitsPlan {
+  return {
+    settings: { ...defaultSettings(), ...settings },
+    node: process.execPath,
+    // Any program that is there: verify looks whether it is.
+    command: "/bin/sh",
+    user: null,
+    directory: { kind: "state", name: "streamdir" },
+    addresses: [{ kind: "tcp", host: "127.0.0.1", port: 4437 }],
+    ...more,
+  };
+}
+
+const PLANS: Readonly<Record<string, UnitsPlan>> = {
+  "of the defaults": planOf(),
+  "with files that only root reads": planOf({
+    auth: "/etc/streamdir/auth.json",
+    tlsCert: "/etc/a b/cert.pem",
+    tlsKey: "/etc/100%/key.pem",
+    clientCa: "/etc/ca.pem",
+  }),
+  "for a user with a directory of its own": planOf({}, { user: "daemon", directory: { kind: "path", path: "/srv/my streams" } }),
+  "with values that need quotes": planOf({ prefix: "/$a%b/", readOnly: true, shutdownTimeoutMs: 1500 }),
+  "with several addresses": planOf(
+    { unixMode: "660" },
+    {
+      user: "daemon",
+      addresses: [
+        { kind: "tcp", host: "::1", port: 4437 },
+        { kind: "unix", path: "/run/streamdir/100%.sock" },
+      ],
+    },
+  ),
+};
+
+/** The values of a setting of a unit, continued lines joined. */
+function valuesOf(unit: string, setting: string): string[] {
+  const lines = unit.replaceAll(" \\\n  ", " ").split("\n");
+  return lines.flatMap((line) => (line.startsWith(`${setting}=`) ? [line.slice(setting.length + 1)] : []));
+}
+
+describe("units for systemd", () => {
+  for (const [title, plan] of Object.entries(PLANS)) {
+    test(`${title} pass systemd-analyze, hardened`, { skip: lacksAnalyze }, async (t) => {
+      const dir = tempDir();
+      const service = join(dir, "streamdir.service");
+      writeFileSync(service, serviceUnit(plan));
+      writeFileSync(join(dir, "streamdir.socket"), socketUnit(plan));
+      const verified = await startProgram(t, "systemd-analyze", ["verify", "--man=no", service, join(dir, "streamdir.socket")]).ended;
+      assert.deepEqual([verified.status, verified.stdout, verified.stderr], [0, "", ""]);
+      const judged = await startProgram(t, "systemd-analyze", [
+        "security",
+        "--no-pager",
+        "--offline=true",
+        `--threshold=${MOST_EXPOSURE}`,
+        service,
+      ]).ended;
+      assert.equal(judged.status, 0, judged.stdout);
+      assert.match(judged.stdout, /Overall exposure level for streamdir\.service: (?:0\.\d|1\.[0-5]) /);
+    });
+  }
+
+  test("have every option that is not at its default, as the command reads it", () => {
+    const [start = ""] = valuesOf(serviceUnit(PLANS["with values that need quotes"] ?? planOf()), "ExecStart");
+    assert.match(start, / serve %S\/streamdir /);
+    assert.ok(start.includes(' "--prefix=/$$a%%b/"'));
+    assert.ok(start.endsWith(" --read-only --shutdown-timeout=1500ms"), start);
+  });
+
+  test("name no file that is a credential, but its copy", () => {
+    const unit = serviceUnit(PLANS["with files that only root reads"] ?? planOf());
+    assert.deepEqual(valuesOf(unit, "LoadCredential"), [
+      "auth.json:/etc/streamdir/auth.json",
+      "tls-cert.pem:/etc/a b/cert.pem",
+      "tls-key.pem:/etc/100%%/key.pem",
+      "client-ca.pem:/etc/ca.pem",
+    ]);
+    const [start = ""] = valuesOf(unit, "ExecStart");
+    assert.ok(start.endsWith(" --auth=%d/auth.json --tls-cert=%d/tls-cert.pem --tls-key=%d/tls-key.pem --client-ca=%d/client-ca.pem"));
+    assert.deepEqual(valuesOf(unit, "ExecReload"), ["/bin/kill -HUP $MAINPID"]);
+    assert.deepEqual(valuesOf(serviceUnit(planOf()), "ExecReload"), []);
+  });
+
+  test("leave home readable for a Node that lives there", () => {
+    const unit = serviceUnit(planOf({}, { node: "/home/me/.nvm/node" }));
+    assert.deepEqual(valuesOf(unit, "ProtectHome"), ["read-only"]);
+  });
+
+  test("have each address in the socket alone", () => {
+    const unit = socketUnit(PLANS["with several addresses"] ?? planOf());
+    assert.deepEqual(valuesOf(unit, "ListenStream"), ["[::1]:4437", "/run/streamdir/100%%.sock"]);
+    assert.deepEqual([valuesOf(unit, "SocketMode"), valuesOf(unit, "SocketUser")], [["0660"], ["daemon"]]);
+    assert.deepEqual(valuesOf(socketUnit(planOf()), "SocketMode"), []);
+  });
+
+  test("let the server call what it calls", { skip: lacksAnalyze || unless(["strace", "true"], "trace (strace)") }, async (t) => {
+    const called = await systemCallsOfServer(t);
+    const refused = [...called].filter((name) => !allowedCalls().has(name));
+    assert.ok(called.has("fdatasync") && called.has("accept4") && called.size > 30, [...called].join(" "));
+    assert.deepEqual(refused, []);
+  });
+});
+
+/** The system calls of a server from its start to its end, with a stream made, written, read live, and deleted. */
+async function systemCallsOfServer(scope: TestScope): Promise<ReadonlySet<string>> {
+  const summary = join(tempDir(), "calls");
+  const server = startStreamdir(scope, ["serve", tempDir(), "--port=0", "--log-format=json", "--segment-bytes=64KiB"], {
+    under: ["strace", "-f", "-c", "-o", summary],
+  });
+  const { url } = JSON.parse(await server.stdoutLine(/"serving"/));
+  const headers = { "Content-Type": "text/plain" };
+  await ask(`${url}s`, "PUT", { headers });
+  for (let size = 1; size < 100_000; size *= 10) await ask(`${url}s`, "POST", { headers, body: "x".repeat(size) });
+  assert.equal((await ask(`${url}s?offset=-1`, "GET")).body.length, 11_111);
+  await ask(`${url}s`, "DELETE");
+  server.kill("SIGTERM");
+  await server.ended;
+  const names = readFileSync(summary, "utf8").matchAll(/^ *[\d.]+ .* ([a-z]\w+)$/gm);
+  return new Set([...names].map(([, name = ""]) => name).filter((name) => name !== "total"));
+}
+
+/** What `@system-service` allows without `@privileged` and `@resources`. */
+function allowedCalls(): ReadonlySet<string> {
+  const filters = new Map<string, string[]>();
+  let filter: string[] = [];
+  for (const line of execFileSync("systemd-analyze", ["syscall-filter", "--no-pager"], { encoding: "utf8" }).split("\n")) {
+    if (line.startsWith("@")) filters.set(line.trim(), (filter = []));
+    else if (/^ +[@a-z]/.test(line)) filter.push(line.trim());
+  }
+  const callsOf = (name: string): string[] => (name.startsWith("@") ? (filters.get(name) ?? []).flatMap(callsOf) : [name]);
+  const refused = new Set([...callsOf("@privileged"), ...callsOf("@resources")]);
+  return new Set(callsOf("@system-service").filter((name) => !refused.has(name)));
+}

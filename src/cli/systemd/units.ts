@@ -172,7 +172,8 @@ function hardening({ node, command }: UnitsPlan): string[] {
     "RestrictSUIDSGID=yes",
     "LockPersonality=yes",
     "SystemCallArchitectures=native",
-    "SystemCallFilter=@system-service",
+    // V8 asks for memory protection keys.
+    "SystemCallFilter=@system-service @pkey",
     "SystemCallFilter=~@privileged @resources",
     "SystemCallErrorNumber=EPERM",
   ];

@@ -111,7 +111,8 @@ describe("units for systemd", () => {
 
   test("let the server call what it calls", { skip: lacksAnalyze || unless(["strace", "true"], "trace (strace)") }, async (t) => {
     const called = await systemCallsOfServer(t);
-    const refused = [...called].filter((name) => !allowedCalls().has(name));
+    const allowed = allowedCalls();
+    const refused = [...called].filter((name) => !allowed.has(name));
     assert.ok(called.has("fdatasync") && called.has("accept4") && called.size > 30, [...called].join(" "));
     assert.deepEqual(refused, []);
   });
@@ -121,7 +122,7 @@ describe("units for systemd", () => {
 async function systemCallsOfServer(scope: TestScope): Promise<ReadonlySet<string>> {
   const summary = join(tempDir(), "calls");
   const server = startStreamdir(scope, ["serve", tempDir(), "--port=0", "--log-format=json", "--segment-bytes=64KiB"], {
-    under: ["strace", "-f", "-c", "-o", summary],
+    under: ["strace", "-D", "-f", "-c", "-o", summary],
   });
   const { url } = JSON.parse(await server.stdoutLine(/"serving"/));
   const headers = { "Content-Type": "text/plain" };
@@ -135,7 +136,7 @@ async function systemCallsOfServer(scope: TestScope): Promise<ReadonlySet<string
   return new Set([...names].map(([, name = ""]) => name).filter((name) => name !== "total"));
 }
 
-/** What `@system-service` allows without `@privileged` and `@resources`. */
+/** What the filter of the units lets through. */
 function allowedCalls(): ReadonlySet<string> {
   const filters = new Map<string, string[]>();
   let filter: string[] = [];
@@ -144,6 +145,13 @@ function allowedCalls(): ReadonlySet<string> {
     else if (/^ +[@a-z]/.test(line)) filter.push(line.trim());
   }
   const callsOf = (name: string): string[] => (name.startsWith("@") ? (filters.get(name) ?? []).flatMap(callsOf) : [name]);
-  const refused = new Set([...callsOf("@privileged"), ...callsOf("@resources")]);
-  return new Set(callsOf("@system-service").filter((name) => !refused.has(name)));
+  const [allowing = "", refusing = ""] = valuesOf(serviceUnit(planOf()), "SystemCallFilter");
+  assert.match(refusing, /^~/);
+  const refused = new Set(refusing.slice(1).split(" ").flatMap(callsOf));
+  return new Set(
+    allowing
+      .split(" ")
+      .flatMap(callsOf)
+      .filter((name) => !refused.has(name)),
+  );
 }

@@ -8,7 +8,7 @@ export type Basis =
   | { readonly kind: "public" }
   | { readonly kind: "token"; readonly id: string; readonly hash: Buffer }
   | { readonly kind: "jwt"; readonly jwt: VerifiedJwt; readonly sub: string | null; readonly jti: string | null }
-  | { readonly kind: "certificate"; readonly sub: string }
+  | { readonly kind: "certificate"; readonly sub: string; readonly endsAtMs: number }
   | { readonly kind: "ticket"; readonly ticket: Ticket; readonly name: string; readonly keyPrint: string };
 
 /** What decides what a caller may do. */

@@ -75,9 +75,12 @@ export class Policy {
     return this.tickets.authenticate(text, name, nowMs) ?? BAD_TICKET;
   }
 
-  /** Who has a certificate with this name, which a CA has signed. */
-  byCertificate(name: string): Authentication {
-    return this.#certificateCaller(name) ?? BAD_CERTIFICATE;
+  /**
+   * Who has a certificate with this name, which a CA has signed. Connections and the sessions that they resume outlive
+   * the certificate that they began with: it counts until it ends.
+   */
+  byCertificate(name: string, endsAtMs: number, nowMs: number): Authentication {
+    return this.#certificateCaller(name, endsAtMs, nowMs) ?? BAD_CERTIFICATE;
   }
 
   /** Who one with this basis is now; `null` when what it showed no longer counts. */
@@ -90,7 +93,7 @@ export class Policy {
       case "ticket":
         return this.tickets.renew(basis, nowMs);
       case "certificate":
-        return this.#certificateCaller(basis.sub);
+        return this.#certificateCaller(basis.sub, basis.endsAtMs, nowMs);
       case "jwt": {
         const caller = this.#byJwt(judgeAgain(basis.jwt, this.#issuers, nowMs));
         return caller instanceof KnownCaller ? caller : null;
@@ -112,11 +115,13 @@ export class Policy {
   }
 
   /** A certificate says not when it was made: every revocation of its name counts. */
-  #certificateCaller(sub: string): KnownCaller | null {
+  #certificateCaller(sub: string, endsAtMs: number, nowMs: number): KnownCaller | null {
+    if (nowMs >= endsAtMs) return null;
     if (this.#certificates === null || !isSub(sub) || this.#revocations.has("sub", sub, null)) return null;
-    return new KnownCaller(`certificate ${sub}`, NEVER_MS, new Grants(this.#certificates, sub), {
+    return new KnownCaller(`certificate ${sub}`, endsAtMs, new Grants(this.#certificates, sub), {
       kind: "certificate",
       sub,
+      endsAtMs,
     });
   }
 }

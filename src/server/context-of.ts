@@ -15,7 +15,7 @@ import { UnreadAnswers } from "../http/bounds/unread.js";
 import type { Context } from "../http/context/context.js";
 import { CorsPolicy } from "../http/encoding/cors.js";
 import type { Exchange } from "../http/exchange/exchange.js";
-import { certificateNameOf } from "../http/http2/certificate-name.js";
+import { certificateOf, type ClientCertificate } from "../http/http2/certificate-name.js";
 import type { Clock } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
 import type { Settings } from "../options.js";
@@ -70,19 +70,19 @@ export function contextOf(settings: Settings, parts: ContextParts): Context {
     readFreshness: new ReadFreshness(settings.readMaxAgeMs),
     clients: new Clients(settings.trustProxy),
     liveReaders: new LiveReaders(settings),
-    access: new Access({ authority, site, rates, clock, prefix, certificateNameOf: certificateReader(settings) }),
+    access: new Access({ authority, site, rates, clock, prefix, certificateOf: certificateReader(settings) }),
     authority,
   };
 }
 
 /** Reads the certificates of connections, each once: Node decodes it anew each time. */
-function certificateReader({ clientCa }: Settings): (exchange: Exchange) => string | null {
+function certificateReader({ clientCa }: Settings): (exchange: Exchange) => ClientCertificate | null {
   if (clientCa === "") return () => null;
-  const names = new WeakMap<object, string | null>();
+  const certificates = new WeakMap<object, ClientCertificate | null>();
   return ({ req: { socket } }) => {
-    let name = names.get(socket);
-    if (name === undefined) names.set(socket, (name = certificateNameOf(socket)));
-    return name;
+    let certificate = certificates.get(socket);
+    if (certificate === undefined) certificates.set(socket, (certificate = certificateOf(socket)));
+    return certificate;
   };
 }
 

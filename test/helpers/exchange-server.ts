@@ -161,7 +161,7 @@ export async function startExchanges(
       rates: new RequestRates("off", clock),
       clock,
       prefix: all.prefix,
-      certificateNameOf: () => null,
+      certificateOf: () => null,
     }),
     authority: null,
   };

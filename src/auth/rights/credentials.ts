@@ -6,4 +6,6 @@ export interface Credentials {
   readonly ticket: string | null;
   /** The common name of the client's certificate, which a CA of `clientCa` has signed. */
   readonly certificateName: string | null;
+  /** When that certificate ends, in milliseconds since 1970; never where it is left out. */
+  readonly certificateEndsAtMs?: number;
 }

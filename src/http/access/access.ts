@@ -8,6 +8,7 @@ import { chain } from "../../stream/loaded/chain.js";
 import type { MaybePromise } from "../../stream/loaded/stream.js";
 import { isProblem, problem, type Problem } from "../encoding/problems.js";
 import type { Exchange } from "../exchange/exchange.js";
+import type { ClientCertificate } from "../http2/certificate-name.js";
 import { readTicket } from "../request/ticket-query.js";
 import { HeldRight, LiveRights } from "./live-rights.js";
 import { neededRight } from "./needed-right.js";
@@ -23,8 +24,8 @@ export interface AccessOptions {
   readonly clock: Clock;
   /** In front of a fork's source. */
   readonly prefix: string;
-  /** The name that the client's certificate proves; always `null` where clients are not asked for one. */
-  readonly certificateNameOf: (exchange: Exchange) => string | null;
+  /** The certificate that the client has proved to be its own; always `null` where clients are not asked for one. */
+  readonly certificateOf: (exchange: Exchange) => ClientCertificate | null;
 }
 
 /** Decides who may do what (docs/auth.md). */
@@ -34,15 +35,15 @@ export class Access {
   readonly #authority: Authority | null;
   readonly #liveRights: LiveRights | null;
   readonly #prefix: string;
-  readonly #certificateNameOf: (exchange: Exchange) => string | null;
+  readonly #certificateOf: (exchange: Exchange) => ClientCertificate | null;
 
-  constructor({ authority, site, rates, clock, prefix, certificateNameOf }: AccessOptions) {
+  constructor({ authority, site, rates, clock, prefix, certificateOf }: AccessOptions) {
     this.site = site;
     this.#rates = rates;
     this.#authority = authority;
     this.#liveRights = authority === null ? null : new LiveRights(authority, clock);
     this.#prefix = prefix;
-    this.#certificateNameOf = certificateNameOf;
+    this.#certificateOf = certificateOf;
   }
 
   /** Whether there is an auth file. */
@@ -71,7 +72,9 @@ export class Access {
     const ticket = readTicket(exchange.target.query);
     if (isProblem(ticket)) return ticket;
     const { authorization } = exchange.headers;
-    return { authorization, ticket: ticket.value, certificateName: this.#certificateNameOf(exchange) };
+    const certificate = this.#certificateOf(exchange);
+    const shown = { authorization, ticket: ticket.value, certificateName: certificate?.name ?? null };
+    return certificate === null ? shown : { ...shown, certificateEndsAtMs: certificate.endsAtMs };
   }
 
   #judge(exchange: Exchange, name: string, found: Authentication): Problem | null {

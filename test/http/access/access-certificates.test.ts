@@ -10,10 +10,14 @@ import { OPERATIONS } from "../../../src/auth/rights/operation.js";
 import { AuthFile } from "../../helpers/auth-file.js";
 import { makeAuthority } from "../../helpers/certificates.js";
 import { tempDir } from "../../helpers/temp-dir.js";
-import { startServer } from "../../helpers/test-server.js";
+import { startServer, type TestServer } from "../../helpers/test-server.js";
 
 const AUTHORITY = makeAuthority();
 const STRANGERS = makeAuthority();
+
+const DAY_MS = 24 * 3600 * 1000;
+/** How far the time of certificates is ahead of the tests' clock. */
+const AHEAD_MS = Date.now() - Date.UTC(2026, 0, 1);
 
 type Ask = (
   method: string,
@@ -22,7 +26,7 @@ type Ask = (
 ) => Promise<{ status: number; text: string }>;
 
 /** A server whose clients may have certificates: `users/NAME/…` is their own. */
-async function start(context: TestContext, corsOrigin = "auto"): Promise<{ ask: Ask; file: AuthFile }> {
+async function start(context: TestContext, corsOrigin = "auto"): Promise<{ ask: Ask; file: AuthFile; server: TestServer }> {
   const dir = tempDir();
   const file = new AuthFile();
   file.grantCertificates([{ streams: ["users/{sub}/**"], allow: OPERATIONS }]);
@@ -32,7 +36,8 @@ async function start(context: TestContext, corsOrigin = "auto"): Promise<{ ask: 
   writeFileSync(paths.tlsCert, cert);
   writeFileSync(paths.tlsKey, key);
   writeFileSync(paths.clientCa, AUTHORITY.ca);
-  const { port } = await startServer(context, { auth: file.path, corsOrigin, ...paths });
+  const server = await startServer(context, { auth: file.path, corsOrigin, ...paths });
+  const { port } = server;
   const ask: Ask = async (method, target, { as, by = AUTHORITY, headers = {}, body } = {}) => {
     const own = as === undefined ? {} : by.issue({ names: [], commonName: as, client: true });
     const options = { host: "localhost", port, method, path: `/v1/stream/${target}`, ca: AUTHORITY.ca, agent: false, headers };
@@ -41,7 +46,7 @@ async function start(context: TestContext, corsOrigin = "auto"): Promise<{ ask: 
     const [answer] = (await once(sent, "response")) as [IncomingMessage]; // the event's
     return { status: answer.statusCode ?? 0, text: await text(answer) };
   };
-  return { ask, file };
+  return { ask, file, server };
 }
 
 describe("a client certificate", () => {
@@ -78,6 +83,21 @@ describe("a client certificate", () => {
       const own = { ...change, headers: { ...change.headers, Origin: "https://localhost" } };
       assert.equal((await ask("PUT", "users/alice/a", own)).status, 403, "a page of another port");
     }
+  });
+
+  test("counts until it ends, on a connection that is still open, and in what was asked for with it", async (context) => {
+    const { server, ask } = await start(context);
+    const asAlice = { as: "alice", headers: { "Content-Type": "text/plain" } };
+    assert.equal((await ask("PUT", "users/alice/a", asAlice)).status, 201);
+    server.clock.advance(88 * DAY_MS + AHEAD_MS);
+    const asked = await ask("POST", "__ds/tickets", {
+      ...asAlice,
+      body: JSON.stringify({ stream: "users/alice/a", expiresIn: 7 * 24 * 3600 }),
+    });
+    const { expiresAt } = JSON.parse(asked.text) as { expiresAt: string }; // its answer
+    assert.ok(Date.parse(expiresAt) <= server.clock.nowMs() + 3 * DAY_MS, expiresAt);
+    server.clock.advance(3 * DAY_MS);
+    assert.equal((await ask("GET", "users/alice/a", asAlice)).status, 401);
   });
 
   test("lets the pages that are named", async (context) => {

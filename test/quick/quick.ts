@@ -10,7 +10,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
  */
 
 const TEST = fileURLToPath(new URL("..", import.meta.url));
-const PROCESSES = 6;
+const PROCESSES = 3;
 
 /** What `npm test` leaves out too, what takes minutes, and what needs programs of others. */
 const LEFT_OUT = ["bench", "conformance", "docs/recipes", "faults", "fuzz", "mcp", "nodes", "openapi", "packages", "proxies", "scale"];
@@ -22,6 +22,8 @@ const SLOW = [
   "cli/repair.test.ts",
   "cli/serve-process.test.ts",
   "cli/serve.test.ts",
+  "cli/systemd/systemd.test.ts",
+  "cli/systemd/units.test.ts",
   "cli/token.test.ts",
   "cli/verify.test.ts",
   "docs/auth-chat.test.ts",
@@ -33,29 +35,43 @@ const SLOW = [
   "http/access/request-rates.test.ts",
   "http/access/site-policy.test.ts",
   "http/answer/linger.test.ts",
+  "http/answer/read-buffers.test.ts",
   "http/bounds/live-readers-ends.test.ts",
   "http/bounds/rate-limiter.test.ts",
   "http/bounds/unread.test.ts",
+  "http/client-errors.test.ts",
   "http/context/body-judgement.test.ts",
+  "http/context/body.test.ts",
   "http/dispatch.test.ts",
+  "http/forks.test.ts",
   "http/half-close.test.ts",
+  "http/handlers/front-page.test.ts",
+  "http/handlers/sse.test.ts",
   "http/handlers/tickets.test.ts",
+  "http/http-server.test.ts",
   "http/http2-requests.test.ts",
   "http/http2/event-sources.test.ts",
   "http/http2/sessions.test.ts",
   "http/listen/listener.test.ts",
   "http/node/patient-server.test.ts",
   "http/raw-cases.test.ts",
+  "http/retention.test.ts",
   "http/shared-bodies.test.ts",
+  "http/staged-end.test.ts",
   "http/timeouts.test.ts",
+  "ops/notify.test.ts",
+  "protocol/json/body-blocks.test.ts",
   "protocol/json/json-scanner.test.ts",
+  "protocol/json/json-tree.test.ts",
   "readme.test.ts",
+  "server.test.ts",
   "storage/file/directory/lock-races.test.ts",
   "storage/file/directory/lock.test.ts",
   "storage/file/disk/sockets.test.ts",
   "storage/file/offline/repair-crashed.test.ts",
   "storage/file/offline/repair-forks.test.ts",
   "storage/file/offline/repair.test.ts",
+  "storage/file/recovery/recovery.test.ts",
   "tidy.test.ts",
 ];
 

@@ -77,11 +77,10 @@ export class Authority {
    * fetched. `name` is the stream's name, `null` where the request names none. Never throws.
    */
   authenticate(credentials: Credentials, name: string | null): Authentication | Promise<Authentication> {
-    const { authorization, ticket, certificateName, certificateEndsAtMs = Infinity } = credentials;
+    const { authorization, ticket, certificate } = credentials;
     if (authorization !== null) return this.#byHeader(authorization);
     if (ticket !== null) return this.#byTicket(ticket, name);
-    if (certificateName !== null)
-      return this.#policy.byCertificate(certificateName, certificateEndsAtMs, this.#nowMs());
+    if (certificate !== null) return this.#policy.byCertificate(certificate, this.#nowMs());
     return this.#policy.publicCaller ?? MISSING;
   }
 

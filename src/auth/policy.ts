@@ -11,6 +11,7 @@ import { Revocations } from "./revocations.js";
 import type { Authentication, Unauthenticated } from "./rights/caller.js";
 import { Grants } from "./rights/grant.js";
 import type { Grant } from "./rights/grant.js";
+import type { ClientCertificate } from "./rights/credentials.js";
 import { isSub } from "./rights/pattern.js";
 import { Tickets } from "./tickets.js";
 import { parseToken, TOKEN_PREFIX, Tokens } from "./token.js";
@@ -79,7 +80,7 @@ export class Policy {
    * Who has a certificate with this name, which a CA has signed. Connections and the sessions that they resume outlive
    * the certificate that they began with: it counts until it ends.
    */
-  byCertificate(name: string, endsAtMs: number, nowMs: number): Authentication {
+  byCertificate({ name, endsAtMs }: ClientCertificate, nowMs: number): Authentication {
     return this.#certificateCaller(name, endsAtMs, nowMs) ?? BAD_CERTIFICATE;
   }
 

@@ -1,6 +1,7 @@
 // Builds what the handlers of requests work with.
 
 import type { Authority } from "../auth/authority.js";
+import type { ClientCertificate } from "../auth/rights/credentials.js";
 import { Access } from "../http/access/access.js";
 import { RequestRates } from "../http/access/request-rates.js";
 import { SitePolicy } from "../http/access/site-policy.js";
@@ -15,7 +16,7 @@ import { UnreadAnswers } from "../http/bounds/unread.js";
 import type { Context } from "../http/context/context.js";
 import { CorsPolicy } from "../http/encoding/cors.js";
 import type { Exchange } from "../http/exchange/exchange.js";
-import { certificateOf, type ClientCertificate } from "../http/http2/certificate-name.js";
+import { certificateOf } from "../http/http2/client-certificate.js";
 import type { Clock } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
 import type { Settings } from "../options.js";

@@ -5,7 +5,7 @@ import { after, describe, test } from "node:test";
 import { AUTH_BOUNDS } from "../../src/auth/bounds.js";
 import { Authority, AuthFileError } from "../../src/auth/authority.js";
 import { signTicket } from "../../src/auth/ticket.js";
-import { authDocument, bearer, openAuthority, TICKET_SECRET, tokenOf } from "../helpers/auth-files.js";
+import { authDocument, bearer, lasting, openAuthority, TICKET_SECRET, tokenOf } from "../helpers/auth-files.js";
 import { claimsWith, jwtOf, JWT_NOW_MS, keySet } from "../helpers/jwt.js";
 import { ManualClock } from "../helpers/manual-clock.js";
 import { tempDir } from "../helpers/temp-dir.js";
@@ -24,10 +24,10 @@ describe("an authority", () => {
     ["a token", bearer(tokenOf("ci")), "token ci"],
     ["a token after bearer in small letters", { authorization: `bearer   ${tokenOf("ci")}` }, "token ci"],
     ["a JWT", bearer(jwtOf("ES256")), "jwt https://id.example alice"],
-    ["a certificate", { certificateName: "x" }, "certificate x"],
+    ["a certificate", { certificate: lasting("x") }, "certificate x"],
     ["a token and a wrong ticket", { ...bearer(tokenOf("ci")), ticket: "x" }, "token ci"],
     ["a wrong token and a ticket", { ...bearer("x"), ticket: TICKET }, "invalid-token"],
-    ["a wrong ticket and a certificate", { ticket: "x", certificateName: "x" }, "invalid-token"],
+    ["a wrong ticket and a certificate", { ticket: "x", certificate: lasting("x") }, "invalid-token"],
     ["an empty header", { authorization: "", ticket: TICKET }, "invalid-token"],
     ["an empty ticket", { ticket: "" }, "invalid-token"],
     ["no token", bearer(""), "invalid-token"],
@@ -127,7 +127,7 @@ describe("the file of an authority", () => {
 
   test("changes what a caller may do", async (context) => {
     const { authority, write, caller } = await openAuthority(context);
-    const press = caller({ certificateName: "press" });
+    const press = caller({ certificate: lasting("press") });
     write(authDocument({ certificates: { grants: [{ streams: ["all"], allow: ["read"] }] } }));
     await authority.reload();
     const renewed = authority.renew(press);

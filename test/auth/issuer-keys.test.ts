@@ -59,7 +59,7 @@ describe("keys at a URL", { skip: canMakeCertificates() ? false : "openssl is mi
     });
     const issuer = { ...ISSUER, jwks: url, jwksCa: caFile };
     const { authority, write, who } = await openAuthority(context, authDocument({ issuers: [issuer] }));
-    const shown = { ...bearer(jwtOf("EdDSA")), ticket: null, certificateName: null };
+    const shown = { ...bearer(jwtOf("EdDSA")), ticket: null, certificate: null };
     const answer = await authority.authenticate(shown, null);
     assert.ok(!("kind" in answer), JSON.stringify(answer));
     write(authDocument({ issuers: [{ ...issuer, aud: "other" }] }));
@@ -78,7 +78,7 @@ describe("keys at a URL", { skip: canMakeCertificates() ? false : "openssl is mi
       response.end();
     });
     const { authority, lines } = await openAuthority(context, authDocument({ issuers: [{ ...ISSUER, jwks: url, jwksCa: caFile }] }));
-    const answer = await authority.authenticate({ ...bearer(jwtOf("EdDSA")), ticket: null, certificateName: null }, null);
+    const answer = await authority.authenticate({ ...bearer(jwtOf("EdDSA")), ticket: null, certificate: null }, null);
     assert.ok("kind" in answer && answer.code === "invalid-token");
     assert.match(answer.detail, /keys of the JWT's issuer can't be had/);
     assert.deepEqual(
@@ -92,7 +92,7 @@ describe("keys at a URL", { skip: canMakeCertificates() ? false : "openssl is mi
     const asked = new Promise<void>((resolve) => (answerNow = resolve));
     const { url, caFile } = await httpsIssuer(context, (_request, response) => void asked.then(() => response.end(keySet())));
     const { authority, write } = await openAuthority(context, authDocument({ issuers: [{ ...ISSUER, jwks: url, jwksCa: caFile }] }));
-    const waiting = authority.authenticate({ ...bearer(jwtOf("EdDSA")), ticket: null, certificateName: null }, null);
+    const waiting = authority.authenticate({ ...bearer(jwtOf("EdDSA")), ticket: null, certificate: null }, null);
     write(authDocument({ issuers: [{ ...ISSUER, jwks: url, jwksCa: caFile }], revoked: [{ sub: "alice" }] }));
     await authority.reload();
     answerNow();

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { authDocument, bearer, openAuthority, tokenOf } from "../helpers/auth-files.js";
+import { authDocument, bearer, lasting, openAuthority, tokenOf } from "../helpers/auth-files.js";
 import { claimsWith, jwtOf, JWT_NOW_MS, part } from "../helpers/jwt.js";
 
 const GRANT = { type: "urn:streamdir:grant", streams: ["jobs/*", "own/{sub}"], allow: ["create"] };
@@ -52,7 +52,7 @@ describe("who shows a JWT", () => {
 describe("who has a certificate", () => {
   test("may do what certificates may, in its name", async (context) => {
     const { caller } = await openAuthority(context);
-    const press = caller({ certificateName: "press-7" });
+    const press = caller({ certificate: lasting("press-7") });
     assert.equal(press.id, "certificate press-7");
     assert.ok(press.rightTo("append", "machines/press-7") !== null);
     assert.equal(press.rightTo("append", "machines/press-8"), null);
@@ -66,7 +66,7 @@ describe("who has a certificate", () => {
   ] as const)
     test(`is refused ${title}`, async (context) => {
       const { who } = await openAuthority(context, document);
-      assert.equal(who({ certificateName: name }), "invalid-token");
+      assert.equal(who({ certificate: lasting(name) }), "invalid-token");
     });
 });
 

@@ -4,7 +4,7 @@ import { signTicket, DEFAULT_TICKET_LIFE_MS, MAX_TICKET_LIFE_MS } from "../../sr
 import { TICKET_LEEWAY_MS } from "../../src/auth/tickets.js";
 import type { WantedTicket } from "../../src/auth/tickets.js";
 import type { Caller } from "../../src/auth/rights/caller.js";
-import { authDocument, bearer, openAuthority, TICKET_SECRET, TOKEN_HASH, tokenOf } from "../helpers/auth-files.js";
+import { authDocument, bearer, lasting, openAuthority, TICKET_SECRET, TOKEN_HASH, tokenOf } from "../helpers/auth-files.js";
 import { claimsWith, jwtOf, JWT_NOW_MS } from "../helpers/jwt.js";
 
 const NOW_S = JWT_NOW_MS / 1000;
@@ -149,7 +149,7 @@ describe("a ticket that the server issues", () => {
       const askers = {
         token: () => caller(bearer(tokenOf("ci"))),
         jwt: () => caller(bearer(jwtOf("EdDSA", claimsWith({ jti: "j1" })))),
-        certificate: () => caller({ certificateName: "alice" }),
+        certificate: () => caller({ certificate: lasting("alice") }),
         ticket: () => caller({ ticket: issue(house, askers.token()).ticket }, READ.name),
         public: () => caller({}),
       };

@@ -5,7 +5,7 @@ import { parseAuthFile, type AuthFile } from "../../src/auth/auth-file.js";
 import { Authority } from "../../src/auth/authority.js";
 import { hashSecret } from "../../src/auth/token.js";
 import type { Authentication, Caller } from "../../src/auth/rights/caller.js";
-import type { Credentials } from "../../src/auth/rights/credentials.js";
+import type { ClientCertificate, Credentials } from "../../src/auth/rights/credentials.js";
 import { JWT_NOW_MS, keySet, SECRET } from "./jwt.js";
 import { ManualClock } from "./manual-clock.js";
 import type { TestScope } from "./process.js";
@@ -53,6 +53,11 @@ export function parsed(document: unknown): AuthFile {
 /** What a log said. */
 export type LogLines = { readonly level: string; readonly message: string; readonly fault: unknown }[];
 
+/** A certificate with this common name, and no end. */
+export function lasting(name: string): ClientCertificate {
+  return { name, endsAtMs: Infinity };
+}
+
 /** An authority on a file of its own, with keys beside it. */
 export async function openAuthority(scope: TestScope, document: unknown = authDocument(), watchIntervalMs = 3_600_000) {
   const dir = tempDir();
@@ -71,7 +76,7 @@ export async function openAuthority(scope: TestScope, document: unknown = authDo
   const authority = await Authority.open({ file, clock, log, watchIntervalMs });
   scope.after(async () => authority.close());
   const ask = (shown: Partial<Credentials>, name: string | null = null): Authentication => {
-    const found = authority.authenticate({ authorization: null, ticket: null, certificateName: null, ...shown }, name);
+    const found = authority.authenticate({ authorization: null, ticket: null, certificate: null, ...shown }, name);
     assert.ok(!(found instanceof Promise), "it is known at once");
     return found;
   };

@@ -4,8 +4,14 @@ export interface Credentials {
   readonly authorization: string | null;
   /** The parameter `ticket` of the query, decoded. It comes before a certificate. */
   readonly ticket: string | null;
-  /** The common name of the client's certificate, which a CA of `clientCa` has signed. */
-  readonly certificateName: string | null;
-  /** When that certificate ends, in milliseconds since 1970; never where it is left out. */
-  readonly certificateEndsAtMs?: number;
+  /** What the client has proved to be its own, signed by a CA of `clientCa`. */
+  readonly certificate: ClientCertificate | null;
+}
+
+/** A client's certificate. */
+export interface ClientCertificate {
+  /** Its common name. */
+  readonly name: string;
+  /** When it ends, in milliseconds since 1970. */
+  readonly endsAtMs: number;
 }

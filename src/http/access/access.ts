@@ -2,13 +2,12 @@
 
 import type { Authority } from "../../auth/authority.js";
 import type { Authentication, Caller } from "../../auth/rights/caller.js";
-import type { Credentials } from "../../auth/rights/credentials.js";
+import type { ClientCertificate, Credentials } from "../../auth/rights/credentials.js";
 import type { Clock } from "../../ops/clock.js";
 import { chain } from "../../stream/loaded/chain.js";
 import type { MaybePromise } from "../../stream/loaded/stream.js";
 import { isProblem, problem, type Problem } from "../encoding/problems.js";
 import type { Exchange } from "../exchange/exchange.js";
-import type { ClientCertificate } from "../http2/certificate-name.js";
 import { readTicket } from "../request/ticket-query.js";
 import { HeldRight, LiveRights } from "./live-rights.js";
 import { neededRight } from "./needed-right.js";
@@ -72,9 +71,7 @@ export class Access {
     const ticket = readTicket(exchange.target.query);
     if (isProblem(ticket)) return ticket;
     const { authorization } = exchange.headers;
-    const certificate = this.#certificateOf(exchange);
-    const shown = { authorization, ticket: ticket.value, certificateName: certificate?.name ?? null };
-    return certificate === null ? shown : { ...shown, certificateEndsAtMs: certificate.endsAtMs };
+    return { authorization, ticket: ticket.value, certificate: this.#certificateOf(exchange) };
   }
 
   #judge(exchange: Exchange, name: string, found: Authentication): Problem | null {
@@ -115,6 +112,6 @@ export function lackOf(caller: Caller, operation: string): Problem {
   return problem("not-allowed", { detail: `The credential does not allow ${operation} on this stream.` });
 }
 
-function isByCertificate({ authorization, ticket, certificateName }: Credentials): boolean {
-  return authorization === null && ticket === null && certificateName !== null;
+function isByCertificate({ authorization, ticket, certificate }: Credentials): boolean {
+  return authorization === null && ticket === null && certificate !== null;
 }

@@ -2,11 +2,12 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
-import { request } from "node:https";
+import { Agent, request, type RequestOptions } from "node:https";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { describe, test, type TestContext } from "node:test";
 import { OPERATIONS } from "../../../src/auth/rights/operation.js";
+import type { Settings } from "../../../src/options.js";
 import { AuthFile } from "../../helpers/auth-file.js";
 import { makeAuthority } from "../../helpers/certificates.js";
 import { tempDir } from "../../helpers/temp-dir.js";
@@ -15,7 +16,8 @@ import { startServer, type TestServer } from "../../helpers/test-server.js";
 const AUTHORITY = makeAuthority();
 const STRANGERS = makeAuthority();
 
-const DAY_MS = 24 * 3600 * 1000;
+const HOUR_MS = 3600 * 1000;
+const DAY_MS = 24 * HOUR_MS;
 /** How far the time of certificates is ahead of the tests' clock. */
 const AHEAD_MS = Date.now() - Date.UTC(2026, 0, 1);
 
@@ -26,7 +28,11 @@ type Ask = (
 ) => Promise<{ status: number; text: string }>;
 
 /** A server whose clients may have certificates: `users/NAME/…` is their own. */
-async function start(context: TestContext, corsOrigin = "auto"): Promise<{ ask: Ask; file: AuthFile; server: TestServer }> {
+async function start(
+  context: TestContext,
+  corsOrigin = "auto",
+  settings: Partial<Settings> = {},
+): Promise<{ ask: Ask; file: AuthFile; server: TestServer }> {
   const dir = tempDir();
   const file = new AuthFile();
   file.grantCertificates([{ streams: ["users/{sub}/**"], allow: OPERATIONS }]);
@@ -36,7 +42,7 @@ async function start(context: TestContext, corsOrigin = "auto"): Promise<{ ask: 
   writeFileSync(paths.tlsCert, cert);
   writeFileSync(paths.tlsKey, key);
   writeFileSync(paths.clientCa, AUTHORITY.ca);
-  const server = await startServer(context, { auth: file.path, corsOrigin, ...paths });
+  const server = await startServer(context, { auth: file.path, corsOrigin, ...paths, ...settings });
   const { port } = server;
   const ask: Ask = async (method, target, { as, by = AUTHORITY, headers = {}, body } = {}) => {
     const own = as === undefined ? {} : by.issue({ names: [], commonName: as, client: true });
@@ -85,7 +91,7 @@ describe("a client certificate", () => {
     }
   });
 
-  test("counts until it ends, on a connection that is still open, and in what was asked for with it", async (context) => {
+  test("counts until it ends, and so does what was asked for with it", async (context) => {
     const { server, ask } = await start(context);
     const asAlice = { as: "alice", headers: { "Content-Type": "text/plain" } };
     assert.equal((await ask("PUT", "users/alice/a", asAlice)).status, 201);
@@ -98,6 +104,30 @@ describe("a client certificate", () => {
     assert.ok(Date.parse(expiresAt) <= server.clock.nowMs() + 3 * DAY_MS, expiresAt);
     server.clock.advance(3 * DAY_MS);
     assert.equal((await ask("GET", "users/alice/a", asAlice)).status, 401);
+  });
+
+  test("counts until it ends for a live read, and for a connection that began with it", async (context) => {
+    const { server } = await start(context, "auto", { sseLifetimeMs: DAY_MS, sseHeartbeatMs: HOUR_MS });
+    server.clock.advance(AHEAD_MS);
+    const own = AUTHORITY.issue({ names: [], commonName: "alice", client: true, until: new Date(Date.now() + 2 * HOUR_MS) });
+    const agent = new Agent({ keepAlive: true, maxSockets: 1, ...own, ca: AUTHORITY.ca });
+    context.after(() => agent.destroy());
+    const ask = async (method: string, target: string, more: RequestOptions = {}) => {
+      const options = { host: "localhost", port: server.port, method, path: `/v1/stream/users/alice/a${target}` };
+      const sent = request({ ...options, agent, headers: { "Content-Type": "text/plain" }, ...more }).end();
+      const [answer] = (await once(sent, "response")) as [IncomingMessage]; // the event's
+      return { answer, isReused: sent.reusedSocket };
+    };
+    const made = await ask("PUT", "");
+    assert.equal(made.answer.statusCode, 201);
+    await text(made.answer);
+    const live = await ask("GET", "?offset=-1&live=sse", { agent: false, ca: AUTHORITY.ca, ...own });
+    assert.equal(live.answer.statusCode, 200);
+    server.clock.advance(3 * HOUR_MS);
+    await text(live.answer);
+    const late = await ask("GET", "");
+    assert.deepEqual([late.answer.statusCode, late.isReused], [401, true]);
+    late.answer.resume();
   });
 
   test("lets the pages that are named", async (context) => {

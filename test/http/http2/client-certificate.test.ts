@@ -6,7 +6,7 @@ import { Socket } from "node:net";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { connect, type ConnectionOptions } from "node:tls";
-import { certificateNameOf } from "../../../src/http/http2/certificate-name.js";
+import { certificateOf } from "../../../src/http/http2/client-certificate.js";
 import { Dispatcher } from "../../../src/http/dispatch.js";
 import { makeAuthority } from "../../helpers/certificates.js";
 import { startSecure, testAuthority, type SecureServer } from "../../helpers/secure-server.js";
@@ -21,11 +21,11 @@ async function mutual(context: TestContext): Promise<{ readonly server: SecureSe
   const names: (string | null)[] = [];
   const { handle, handleStream } = Dispatcher.prototype;
   context.mock.method(Dispatcher.prototype, "handle", function (this: Dispatcher, ...args: Parameters<Dispatcher["handle"]>) {
-    names.push(certificateNameOf(args[0].socket));
+    names.push(certificateOf(args[0].socket)?.name ?? null);
     handle.apply(this, args);
   });
   context.mock.method(Dispatcher.prototype, "handleStream", function (this: Dispatcher, ...args: Parameters<Dispatcher["handleStream"]>) {
-    names.push(certificateNameOf(args[0].socket));
+    names.push(certificateOf(args[0].socket)?.name ?? null);
     handleStream.apply(this, args);
   });
   return { server: await startSecure(context, { clientCa }), names };
@@ -72,5 +72,5 @@ test("a client with another authority's certificate is cut", async (context) => 
 });
 
 test("a connection without TLS has no name", () => {
-  assert.equal(certificateNameOf(new Socket()), null);
+  assert.equal(certificateOf(new Socket()), null);
 });

@@ -40,7 +40,7 @@ export interface ServerOptions extends Partial<Settings> {
 }
 
 /** Where a server with these settings will listen, for who only wants to know. */
-export { beyondLoopback, planOf } from "./http/listen/plan.js";
+export { beyondLoopback, LISTEN_BACKLOG, planOf } from "./http/listen/plan.js";
 
 /** A listening server. */
 export interface RunningServer {

@@ -7,7 +7,7 @@ import { boundHeapGrowth } from "./heap.js";
 import { helpText } from "./help.js";
 import { repair } from "./repair.js";
 import { serve } from "./serve.js";
-import { systemd } from "./systemd/systemd.js";
+import { SYSTEMD } from "./systemd/systemd.js";
 import { parseTask } from "./command/task.js";
 import { taskHelp } from "./command/task-help.js";
 import type { Tool } from "./command/task.js";
@@ -46,15 +46,7 @@ const VERBS: readonly [Verb, ...Verb[]] = [
     ],
     run: repair,
   },
-  {
-    name: "systemd",
-    summary: "print units for systemd that serve DIR with these flags",
-    switches: [
-      { flag: "user", value: "NAME", help: "who the service runs as; without, a user that systemd makes for it" },
-      { flag: "only", value: "UNIT", help: "print one of both: service or socket" },
-    ],
-    run: systemd,
-  },
+  SYSTEMD,
 ];
 
 /** What the command can do with flags of its own, and no directory. */

@@ -15,7 +15,7 @@ const PROCESSES = 3;
 /** What `npm test` leaves out too, what takes minutes, and what needs programs of others. */
 const LEFT_OUT = ["bench", "conformance", "docs/recipes", "faults", "fuzz", "mcp", "nodes", "openapi", "packages", "proxies", "scale"];
 
-/** Tests that take seconds each: most start the command again and again, or wait for it. `npm run lint` has the last one. */
+/** Tests that take seconds each, alone or beside others. `npm run lint` has the last one. */
 const SLOW = [
   "cli/bin.test.ts",
   "cli/main.test.ts",
@@ -86,13 +86,14 @@ function testsIn(folder: string): string[] {
   });
 }
 
-const gone = [...SLOW, ...ALONE].filter((path) => !existsSync(join(TEST, path)));
+const NOT_QUICK = [...SLOW, ...ALONE];
+const gone = NOT_QUICK.filter((path) => !existsSync(join(TEST, path)));
 if (gone.length > 0)
   throw new Error(`not there any more: ${gone.join(", ")}; mend the list in ${relative(process.cwd(), fileURLToPath(import.meta.url))}`);
 
 const folders = process.argv.slice(2).map((folder) => `${relative(TEST, join(TEST, folder)).replaceAll(sep, "/")}/`);
 const files = testsIn("").filter((path) =>
-  folders.length === 0 ? !SLOW.includes(path) && !ALONE.includes(path) : folders.some((folder) => path.startsWith(folder)),
+  folders.length === 0 ? !NOT_QUICK.includes(path) : folders.some((folder) => path.startsWith(folder)),
 );
 const dir = mkdtempSync(join(tmpdir(), "streamdir-quick-"));
 try {

@@ -7,14 +7,8 @@ import { formatListen, type ListenAddress } from "../../net/listen-address.js";
 import type { Settings } from "../../options.js";
 import { beyondLoopback, planOf } from "../../server.js";
 import { quoted } from "../command/value.js";
-import { DEFAULT_DIR, EXIT, type Invocation, type Surroundings } from "../command/verb.js";
+import { DEFAULT_DIR, EXIT, type Invocation, type Surroundings, type Verb } from "../command/verb.js";
 import { serviceUnit, socketUnit, type UnitDirectory, type UnitsPlan } from "./units.js";
-
-/** What a test replaces: absolute paths of Node, and of the command. */
-export interface SystemdParts {
-  readonly node?: string;
-  readonly command?: string;
-}
 
 const UNITS = { service: serviceUnit, socket: socketUnit } as const;
 type UnitKind = keyof typeof UNITS;
@@ -24,14 +18,24 @@ const STATE = /^\/var\/lib\/([A-Za-z0-9_][\w.-]{0,100})$/;
 /** No unit file has a line break within a value, nor can systemd name one. */
 const CONTROL = /[\u0000-\u001f\u007f]/;
 
+/** The verb, for the table of the command. */
+export const SYSTEMD: Verb = {
+  name: "systemd",
+  summary: "print units for systemd that serve DIR with these flags",
+  switches: [
+    { flag: "user", value: "NAME", help: "who the service runs as; without, a user that systemd makes for it" },
+    { flag: "only", value: "UNIT", help: "print one of both: service or socket" },
+  ],
+  run: systemd,
+};
+
 /**
  * Prints a service and a socket unit for the options given, or with `--only` one of them; resolves to the exit status.
  * Nothing is read or changed. What the server would refuse at its start is refused here.
  */
-export async function systemd(
+async function systemd(
   { dir, settings, values = new Map() }: Invocation,
   { stdout, stderr }: Surroundings,
-  { node = process.execPath, command = process.argv[1] ?? "" }: SystemdParts = {},
 ): Promise<number> {
   const refuse = (line: string): number => {
     stderr.write(`streamdir: ${line}\n`);
@@ -39,7 +43,7 @@ export async function systemd(
   };
   const only = values.get("only")?.at(-1) ?? null;
   if (only !== null && !isUnitKind(only)) return refuse(`--only must be service or socket, not ${quoted(only)}`);
-  const plan = unitsPlan(dir, settings, values.get("user")?.at(-1) ?? null, { node, command });
+  const plan = unitsPlan(dir, settings, values.get("user")?.at(-1) ?? null);
   if (typeof plan === "string") return refuse(plan);
   const kinds: readonly UnitKind[] = only === null ? ["service", "socket"] : [only];
   const headed = kinds.map((kind) => `# /etc/systemd/system/streamdir.${kind}\n\n${UNITS[kind](plan)}`);
@@ -52,12 +56,7 @@ function isUnitKind(word: string): word is UnitKind {
 }
 
 /** What the units are made of, or why there can be none. */
-function unitsPlan(
-  dir: string,
-  settings: Settings,
-  user: string | null,
-  programs: Required<SystemdParts>,
-): UnitsPlan | string {
+function unitsPlan(dir: string, settings: Settings, user: string | null): UnitsPlan | string {
   const listening = planOf(settings);
   if ("fault" in listening) return listening.fault;
   if (user !== null && !USER.test(user)) return `--user must be a user's name, not ${quoted(user)}`;
@@ -67,6 +66,7 @@ function unitsPlan(
     if (typeof read === "string") return read;
     addresses.push(read);
   }
+  const programs = { node: process.execPath, command: process.argv[1] ?? "" };
   const directory = directoryOf(dir);
   if (directory.kind === "path" && user === null)
     return `${quoted(directory.path)} needs its owner as --user NAME; without, name one like /var/lib/streamdir`;

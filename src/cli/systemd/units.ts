@@ -2,6 +2,7 @@
 
 import { formatListen, type ListenAddress } from "../../net/listen-address.js";
 import { formatValue, OPTIONS, type OptionName, type OptionSpec, type Settings } from "../../options.js";
+import { LISTEN_BACKLOG } from "../../server.js";
 import { EXIT } from "../command/verb.js";
 import { quoteItem, quoteValue, quoteWord } from "./quoting.js";
 
@@ -31,14 +32,13 @@ const CREDENTIALS = {
 } as const;
 /** What the socket unit says instead. */
 const OF_THE_SOCKET: readonly OptionName[] = ["host", "port", "listen", "unixMode"];
-const LISTEN_BACKLOG = 4096;
 /** More than the server may want for itself while it ends; systemd kills it then. */
 const STOP_MARGIN_SECONDS = 30;
 
 /** The unit of the service. It is renamed with its socket: both find each other by the name in front of the dot. */
 export function serviceUnit(plan: UnitsPlan): string {
   const { settings, user, directory } = plan;
-  const credentials = credentialsOf(settings);
+  const credentials = writtenOptions(settings).filter(isCredential);
   return lines(
     "[Unit]",
     "Description=streamdir, durable streams over HTTP",
@@ -52,7 +52,7 @@ export function serviceUnit(plan: UnitsPlan): string {
     "NotifyAccess=all",
     `ExecStart=${execStart(plan)}`,
     ...reloadOf(settings),
-    ...credentials.map(({ name, path }) => `LoadCredential=${name}:${quoteValue(path)}`),
+    ...credentials.map((option) => `LoadCredential=${CREDENTIALS[option]}:${quoteValue(settings[option])}`),
     ...whoAndWhere(user, directory),
     "# The program that tells systemd how the server is ends with it, not before",
     "KillMode=mixed",
@@ -72,7 +72,7 @@ export function serviceUnit(plan: UnitsPlan): string {
   );
 }
 
-/** The unit of the socket, which stays open when the service is started again: clients wait, and are not refused. */
+/** The unit of the socket, which stays open when the service is started again: new connections wait for it. */
 export function socketUnit({ settings, user, addresses }: UnitsPlan): string {
   const isUnix = addresses.some(({ kind }) => kind === "unix");
   return lines(
@@ -96,28 +96,23 @@ function lines(...all: readonly string[]): string {
   return `${all.join("\n")}\n`;
 }
 
-interface Credential {
-  readonly option: keyof typeof CREDENTIALS;
-  readonly name: string;
-  readonly path: string;
+function isCredential(option: OptionName): option is keyof typeof CREDENTIALS {
+  return Object.hasOwn(CREDENTIALS, option);
 }
 
-function credentialsOf(settings: Settings): Credential[] {
-  const names = Object.keys(CREDENTIALS) as Credential["option"][]; // keys forgets what they are
-  return names.flatMap((option) =>
-    settings[option] === "" ? [] : [{ option, name: CREDENTIALS[option], path: settings[option] }],
-  );
+/** The options that the service is started with. */
+function writtenOptions(settings: Settings): OptionName[] {
+  const options = Object.keys(OPTIONS) as OptionName[]; // keys forgets what they are
+  return options.filter((option) => settings[option] !== OPTIONS[option].default && !OF_THE_SOCKET.includes(option));
 }
 
 function execStart({ settings, node, command, directory }: UnitsPlan): string {
   const words = [node, command, "serve"].map(quoteWord);
   words.push(directory.kind === "state" ? `%S/${directory.name}` : quoteWord(directory.path));
-  // Object.entries forgets that its keys are the names of the table.
-  for (const [option, spec] of Object.entries(OPTIONS) as [OptionName, OptionSpec][]) {
+  for (const option of writtenOptions(settings)) {
+    const spec: OptionSpec = OPTIONS[option];
     const value = settings[option];
-    if (value === spec.default || OF_THE_SOCKET.includes(option)) continue;
-    if (Object.hasOwn(CREDENTIALS, option))
-      words.push(`--${spec.flag}=%d/${CREDENTIALS[option as Credential["option"]]}`); // hasOwn says so
+    if (isCredential(option)) words.push(`--${spec.flag}=%d/${CREDENTIALS[option]}`);
     else if (typeof value === "boolean") words.push(`--${value ? "" : "no-"}${spec.flag}`);
     else words.push(quoteWord(`--${spec.flag}=${formatValue(spec, value)}`));
   }
@@ -129,7 +124,7 @@ function reloadOf(settings: Settings): string[] {
   if (settings.auth === "" && settings.tlsCert === "") return [];
   return [
     "# Reads key sets again. systemd copies the files below when the service starts: after a change of one of them,",
-    "# restart the service. Its socket stays open, so no client is refused.",
+    "# restart the service. Its socket stays open: new connections wait for it.",
     "ExecReload=/bin/kill -HUP $MAINPID",
   ];
 }

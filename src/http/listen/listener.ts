@@ -3,10 +3,8 @@
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { isLoopbackAddress } from "../../net/host-name.js";
 import { formatListen, type ListenAddress } from "../../net/listen-address.js";
+import { LISTEN_BACKLOG } from "./plan.js";
 import { removeStaleSocket, withMode } from "./socket-file.js";
-
-/** Connections that may wait to be accepted, as far as the kernel allows: thousands of readers come back at once. */
-const LISTEN_BACKLOG = 4096;
 
 /** Where a server listens once it does: a port, or the path of a Unix socket; `null` where that is not known. */
 export type BoundAddress = AddressInfo | string | null;

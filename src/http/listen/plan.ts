@@ -3,6 +3,9 @@
 import { formatListen, parseListen, type ListenAddress } from "../../net/listen-address.js";
 import { OPTIONS, type Settings } from "../../options.js";
 
+/** Connections that may wait to be accepted, as far as the kernel allows: thousands of readers come back at once. */
+export const LISTEN_BACKLOG = 4096;
+
 /** The settings that say where a server listens, and over what. */
 export type ListenSettings = Pick<
   Settings,

@@ -1,14 +1,28 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { createServer as createNetServer, type AddressInfo } from "node:net";
 import { describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { parseCommand } from "../../../src/cli/config.js";
+import { SYSTEMD } from "../../../src/cli/systemd/systemd.js";
 import { unless } from "../../helpers/machine.js";
+import { Page } from "../../helpers/page-examples.js";
 import { startProgram, startStreamdir } from "../../helpers/process.js";
 import { ask } from "../../helpers/real-server.js";
 import { tempDir } from "../../helpers/temp-dir.js";
-import { fileURLToPath } from "node:url";
+import { freePort } from "../../proxies/origin.js";
 
 const MAIN = fileURLToPath(new URL("../../../src/cli/main.ts", import.meta.url));
+
+/** What the verb says to these arguments, in this process. */
+async function systemd(args: readonly string[]): Promise<{ readonly status: number; readonly stdout: string; readonly stderr: string }> {
+  const command = parseCommand(["systemd", ...args], {}, [SYSTEMD]);
+  assert.ok(command.kind === "run");
+  const said = { stdout: "", stderr: "" };
+  const output = (name: keyof typeof said) => ({ write: (text: string) => void (said[name] += text) });
+  const nothing = (): void => {};
+  const surroundings = { env: {}, stdout: output("stdout"), stderr: output("stderr"), on: nothing, off: nothing, exit: nothing };
+  const status = await SYSTEMD.run({ ...command, version: "1.2.3" }, surroundings);
+  return { status, ...said };
+}
 
 describe("streamdir systemd", () => {
   test("prints both units, or one of them", async (t) => {
@@ -26,6 +40,14 @@ describe("streamdir systemd", () => {
     }
   });
 
+  for (const [, args = ""] of new Page("docs/operating.md").text.matchAll(/streamdir systemd ?([^`>\n]*)/g)) {
+    test(`is as docs/operating.md has it: ${args}`, async () => {
+      const { status, stdout, stderr } = await systemd(args.split(" ").filter((word) => word !== ""));
+      assert.deepEqual([status, stderr], [0, ""]);
+      assert.match(stdout, /^# \/etc\/systemd\/system\/streamdir\./);
+    });
+  }
+
   const refused: readonly [args: readonly string[], line: RegExp][] = [
     [["--only", "timer"], /^--only must be service or socket, not "timer"$/],
     [["--user", "a b"], /^--user must be a user's name, not "a b"$/],
@@ -38,8 +60,8 @@ describe("streamdir systemd", () => {
     [["--tls-cert", "/a.pem"], /^tlsCert and tlsKey belong together/],
   ];
   for (const [args, line] of refused) {
-    test(`refuses ${JSON.stringify(args.join(" "))}`, async (t) => {
-      const { status, stdout, stderr } = await startStreamdir(t, ["systemd", ...args]).ended;
+    test(`refuses ${JSON.stringify(args.join(" "))}`, async () => {
+      const { status, stdout, stderr } = await systemd(args);
       assert.deepEqual([status, stdout], [64, ""]);
       assert.match(stderr.replace(/^streamdir: /, "").trimEnd(), line);
     });
@@ -60,12 +82,3 @@ test(
     assert.equal(JSON.parse(await activated.stdoutLine(/"serving"/)).url, `http://127.0.0.1:${port}/v1/stream/`);
   },
 );
-
-/** A port that nobody listens on now. */
-async function freePort(): Promise<number> {
-  const server = createNetServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo; // of a TCP server
-  await new Promise((resolve) => void server.close(resolve));
-  return port;
-}

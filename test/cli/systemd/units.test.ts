@@ -11,7 +11,7 @@ import { ask } from "../../helpers/real-server.js";
 import { tempDir } from "../../helpers/temp-dir.js";
 
 const lacksAnalyze = unless(["systemd-analyze", "--version"], "run systemd-analyze (the package systemd)");
-/** `systemd-analyze security` says ten times the exposure that it prints. */
+/** `--threshold` takes ten times the exposure that is printed. */
 const MOST_EXPOSURE = 15;
 
 function planOf(settings: Partial<Settings> = {}, more: Partial<UnitsPlan> = {}): UnitsPlan {
@@ -27,7 +27,7 @@ function planOf(settings: Partial<Settings> = {}, more: Partial<UnitsPlan> = {})
   };
 }
 
-const PLANS: Readonly<Record<string, UnitsPlan>> = {
+const PLANS = {
   "of the defaults": planOf(),
   "with files that only root reads": planOf({
     auth: "/etc/streamdir/auth.json",
@@ -47,7 +47,7 @@ const PLANS: Readonly<Record<string, UnitsPlan>> = {
       ],
     },
   ),
-};
+} satisfies Readonly<Record<string, UnitsPlan>>;
 
 /** The values of a setting of a unit, continued lines joined. */
 function valuesOf(unit: string, setting: string): string[] {
@@ -77,14 +77,14 @@ describe("units for systemd", () => {
   }
 
   test("have every option that is not at its default, as the command reads it", () => {
-    const [start = ""] = valuesOf(serviceUnit(PLANS["with values that need quotes"] ?? planOf()), "ExecStart");
+    const [start = ""] = valuesOf(serviceUnit(PLANS["with values that need quotes"]), "ExecStart");
     assert.match(start, / serve %S\/streamdir /);
     assert.ok(start.includes(' "--prefix=/$$a%%b/"'));
     assert.ok(start.endsWith(" --read-only --shutdown-timeout=1500ms"), start);
   });
 
   test("name no file that is a credential, but its copy", () => {
-    const unit = serviceUnit(PLANS["with files that only root reads"] ?? planOf());
+    const unit = serviceUnit(PLANS["with files that only root reads"]);
     assert.deepEqual(valuesOf(unit, "LoadCredential"), [
       "auth.json:/etc/streamdir/auth.json",
       "tls-cert.pem:/etc/a b/cert.pem",
@@ -103,7 +103,7 @@ describe("units for systemd", () => {
   });
 
   test("have each address in the socket alone", () => {
-    const unit = socketUnit(PLANS["with several addresses"] ?? planOf());
+    const unit = socketUnit(PLANS["with several addresses"]);
     assert.deepEqual(valuesOf(unit, "ListenStream"), ["[::1]:4437", "/run/streamdir/100%%.sock"]);
     assert.deepEqual([valuesOf(unit, "SocketMode"), valuesOf(unit, "SocketUser")], [["0660"], ["daemon"]]);
     assert.deepEqual(valuesOf(socketUnit(planOf()), "SocketMode"), []);

@@ -5,14 +5,17 @@ import { connectionLimitFor } from "./http/bounds/connection-limit.js";
 import { ConnectionsByClient } from "./http/bounds/connections-by-client.js";
 import type { Context } from "./http/context/context.js";
 import { Authority } from "./auth/authority.js";
+import { closed, listenForAdmin, type Listening } from "./server/admin-listening.js";
 import { contextOf } from "./server/context-of.js";
 import { Dispatcher } from "./http/dispatch.js";
 import { HttpServer, REQUEST_LIMITS, type RequestLimits } from "./http/http-server.js";
 import { CertificateError } from "./http/listen/certificate.js";
-import { ListenError, type Listener } from "./http/listen/listener.js";
-import { beyondLoopback, planOf, type ListenPlan } from "./http/listen/plan.js";
-import { systemClock, type Clock } from "./ops/clock.js";
+import { ListenError } from "./http/listen/listener.js";
+import { adminPlanOf, beyondReach, planOf, urlOf, type ListenPlan } from "./http/listen/plan.js";
+import { StorageObservations } from "./metrics/storage-observations.js";
+import { stopwatchMs, systemClock, type Clock } from "./ops/clock.js";
 import { formatListen } from "./net/listen-address.js";
+import { LineQueue, type LineOutput } from "./ops/line-queue.js";
 import { createLog, oneLine, type Log } from "./ops/log.js";
 import { keepTickClass } from "./ops/tick-class.js";
 import { defaultSettings, faultOf, OPTIONS, type OptionName, type Settings } from "./options.js";
@@ -32,6 +35,8 @@ export interface ServerOptions extends Partial<Settings> {
   /** The server's log; standard error when absent. */
   readonly log?: Log;
   readonly clock?: Clock;
+  /** Where `accessLog` writes its lines; standard output when absent. */
+  readonly accessOutput?: LineOutput;
   /**
    * Called when the disk failed: no write is accepted any more, and the process should be restarted. When absent the
    * fault is only logged.
@@ -40,7 +45,7 @@ export interface ServerOptions extends Partial<Settings> {
 }
 
 /** Where a server with these settings will listen, for who only wants to know. */
-export { beyondLoopback, LISTEN_BACKLOG, planOf } from "./http/listen/plan.js";
+export { beyondReach, LISTEN_BACKLOG, planOf, type ListenPlan } from "./http/listen/plan.js";
 
 /** A listening server. */
 export interface RunningServer {
@@ -50,6 +55,8 @@ export interface RunningServer {
   readonly port: number;
   /** Where it listens, as `--listen` writes it: with the real ports. */
   readonly listening: readonly string[];
+  /** Where `--admin-listen` answers, with the real ports; empty without it. */
+  readonly adminListening: readonly string[];
   /**
    * Reads the auth file and the certificate again, as it does by itself when they change; false where one of them can't
    * be used: then the old one is kept, and the log has the reason.
@@ -96,7 +103,7 @@ export async function startServer(options: ServerOptions, limits: RequestLimits)
   const plan = planOf(settings);
   if ("fault" in plan) throw new StartError("invalid-option", `Cannot start: ${plan.fault}`);
   const service = await Service.open(options, settings, false);
-  const { http, listeners } = await listen(service, plan, limits).catch(async (error: unknown) => {
+  const { http, listeners, admin } = await listenAll(service, plan, limits).catch(async (error: unknown) => {
     await service.stop();
     if (error instanceof CertificateError) throw new StartError("invalid-option", error.message);
     throw error instanceof ListenError ? listenFault(error) : error;
@@ -105,44 +112,49 @@ export async function startServer(options: ServerOptions, limits: RequestLimits)
     url: urlOf(listeners, plan, settings.prefix),
     port: listeners.find(({ port }) => port !== null)?.port ?? 0,
     listening: listeners.map(({ text }) => text),
+    adminListening: admin?.listeners.map(({ text }) => text) ?? [],
     reload: async () => {
       const reloaded = await Promise.all([service.context.authority?.reload() ?? true, http.reloadCertificate()]);
       return !reloaded.includes(false);
     },
     close: once(async () => {
+      await service.leave();
       const connectionsEnd = http.close();
       await service.drain(connectionsEnd);
       http.destroyConnections();
       await connectionsEnd;
       await service.stop();
+      await (admin === null ? null : closed(admin.http));
     }),
     closeNow() {
-      void http.close();
-      http.destroyConnections();
+      for (const server of admin === null ? [http] : [http, admin.http]) void closed(server);
       service.stopTimers();
     },
   };
 }
 
-async function listen(
-  { context, dispatcher }: Service,
+async function listenAll(
+  service: Service,
   plan: ListenPlan,
   limits: RequestLimits,
-): Promise<{ readonly http: HttpServer; readonly listeners: readonly Listener[] }> {
+): Promise<Listening & { readonly admin: Listening | null }> {
+  const adminPlan = adminPlanOf(service.context.settings);
+  const admin = adminPlan === null ? null : await listenForAdmin(service.context, adminPlan, limits);
+  try {
+    return { ...(await listen(service, plan, limits)), admin };
+  } catch (error) {
+    if (admin !== null) await closed(admin.http);
+    throw error;
+  }
+}
+
+async function listen({ context, dispatcher }: Service, plan: ListenPlan, limits: RequestLimits): Promise<Listening> {
   const { responder, clock, log, settings, clients } = context;
   // After the storage, which has opened the files that it always needs.
   const connectionLimit = connectionLimitFor(await freeDescriptors(systemFiles(false)), settings.maxConnections);
   const connectionsByClient = new ConnectionsByClient(settings.maxConnectionsPerClient, clients);
   const http = new HttpServer({ dispatcher, responder, clock, log, limits, connectionLimit, connectionsByClient });
   return { http, listeners: await http.listen(plan) };
-}
-
-/** The URL of the first address that has one. A Unix socket has none: its clients name any host. */
-function urlOf(listeners: readonly Listener[], { tls }: ListenPlan, prefix: string): string {
-  const first = listeners.find(({ isUnix }) => !isUnix);
-  return first === undefined
-    ? `http://localhost${prefix}`
-    : `${tls === null ? "http" : "https"}://${first.authority}${prefix}`;
 }
 
 /** Opens the directory, for a server of your own: `host` and `port` are not used. Throws {@link StartError}. */
@@ -163,8 +175,10 @@ class Service {
   readonly context: Context;
   readonly dispatcher: Dispatcher;
   readonly #storage: FileStorage;
+  readonly #accessLines: LineQueue | null;
 
-  private constructor(context: Context, storage: FileStorage) {
+  private constructor(context: Context, storage: FileStorage, accessLines: LineQueue | null) {
+    this.#accessLines = accessLines;
     this.context = context;
     this.dispatcher = new Dispatcher(context);
     this.#storage = storage;
@@ -178,6 +192,7 @@ class Service {
     const retention = { maxBytes: settings.retentionBytes, maxAgeMs: settings.retentionAgeMs };
     const roll = segmentRollOf(retention, settings.segmentBytes);
     const authority = settings.auth === "" ? null : await Authority.open({ file: settings.auth, clock, log });
+    const observations = new StorageObservations();
     const storage = await openStorage({
       ...settings,
       ...roll,
@@ -187,6 +202,7 @@ class Service {
       clock,
       log,
       onFault,
+      observer: observations,
     });
     const registry = new Registry({
       storage,
@@ -199,7 +215,31 @@ class Service {
     });
     registry.start();
     void keepTickClass();
-    return new Service(contextOf(settings, { registry, authority, clock, log, isEmbedded }), storage);
+    const accessLines = settings.accessLog ? new LineQueue(options.accessOutput ?? process.stdout, clock) : null;
+    // With a clock of the caller's, times are those that it tells.
+    const nowMs = options.clock === undefined ? stopwatchMs : () => clock.nowMs();
+    return new Service(
+      contextOf(settings, {
+        registry,
+        observations,
+        authority,
+        clock,
+        log,
+        accessLines,
+        stopwatchMs: nowMs,
+        isEmbedded,
+      }),
+      storage,
+      accessLines,
+    );
+  }
+
+  /** Tells balancers that the server is about to stop, and serves on for `shutdownDelayMs`. */
+  async leave(): Promise<void> {
+    const { inFlight, clock, settings } = this.context;
+    inFlight.leave();
+    const { shutdownDelayMs } = settings;
+    if (shutdownDelayMs > 0) await new Promise<void>((resolve) => void clock.after(shutdownDelayMs, resolve));
   }
 
   /** Refuses new requests, ends live reads, and waits for all answers and for `connectionsEnd`, up to the time-out. */
@@ -220,6 +260,7 @@ class Service {
   async stop(): Promise<void> {
     this.stopTimers();
     await this.#storage.close();
+    await this.#accessLines?.close();
   }
 }
 
@@ -238,6 +279,7 @@ const PART_FAULTS: Readonly<Record<Exclude<keyof ServerOptions, OptionName>, (va
   forceUnlock: (value) => (value === undefined || typeof value === "boolean" ? null : "must be true or false"),
   log: (value) => faultOfMethods(value, ["debug", "info", "warn", "error"]),
   clock: (value) => faultOfMethods(value, ["nowMs", "after"]),
+  accessOutput: (value) => faultOfMethods(value, ["write"]),
   onFault: (value) => (value === undefined || typeof value === "function" ? null : "must be a function"),
 };
 
@@ -247,7 +289,8 @@ function faultOfMethods(value: unknown, methods: readonly string[]): string | nu
   const lacking = isObject ? methods.find((method) => typeof Reflect.get(value, method) !== "function") : undefined;
   if (isObject && lacking === undefined) return null;
   const why = lacking === undefined ? "" : `: ${lacking} is none`;
-  return `must have the methods ${methods.slice(0, -1).join(", ")} and ${methods.at(-1)}${why}`;
+  const list = methods.length === 1 ? "method" : `methods ${methods.slice(0, -1).join(", ")} and`;
+  return `must have the ${list} ${methods.at(-1)}${why}`;
 }
 
 function settingsOf(options: ServerOptions): Settings {
@@ -320,8 +363,8 @@ const LISTEN_FAULTS: Readonly<Record<string, string>> = {
   ENOTSOCK: "it is no socket",
 };
 
-function listenFault({ address, cause }: ListenError): StartError {
-  if (cause === null) return new StartError("invalid-option", beyondLoopback(address));
+function listenFault({ address, cause, reach }: ListenError): StartError {
+  if (cause === null) return new StartError("invalid-option", beyondReach(address, reach));
   const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
   const why = LISTEN_FAULTS[code] ?? (cause instanceof Error ? cause.message : String(cause));
   if (address.kind === "tcp")

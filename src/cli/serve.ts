@@ -64,6 +64,7 @@ export async function serve(
       dir: resolve(dir),
       forceUnlock: switches.has("force-unlock"),
       log,
+      accessOutput: stdout,
       onFault: (error) => fault.report("the storage has failed", EXIT.fault, error.message),
     });
     reload?.answerWith(server);
@@ -99,13 +100,14 @@ function inherited({ host, port, listen }: Settings, { env }: Surroundings): { r
 }
 
 /** What the line says that the server is ready with. */
-function readyOf({ url, port, listening }: RunningServer, { version, settings, dir }: Invocation) {
+function readyOf({ url, port, listening, adminListening }: RunningServer, { version, settings, dir }: Invocation) {
   const [first = ""] = listening;
   const socketPath = port === 0 && first.startsWith("unix:") ? first.slice("unix:".length) : null;
   const more = listening.length > 1 || port === 0 ? { listening: listening.join(",") } : {};
+  const admin = adminListening.length === 0 ? {} : { admin: adminListening.join(",") };
   const { readOnly, auth } = settings;
   const attempt = firstRequest(url, { readOnly, needsToken: auth !== "", socketPath });
-  return { version, dir: resolve(dir), url, ...more, try: attempt };
+  return { version, dir: resolve(dir), url, ...more, ...admin, try: attempt };
 }
 
 /** All addresses: the URL in place of the first that has one. */

@@ -3,7 +3,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { decodeName } from "../protocol/names.js";
+import { chain } from "../stream/loaded/chain.js";
 import type { MaybePromise } from "../stream/loaded/stream.js";
+import { KIND } from "../metrics/request-figures.js";
 import type { Context } from "./context/context.js";
 import { READ_METHODS, STREAM_METHODS, TICKET_METHODS } from "./encoding/cors.js";
 import type { DirectConnection } from "./node/direct-connection.js";
@@ -15,7 +17,8 @@ import { append } from "./handlers/append.js";
 import { create } from "./handlers/create.js";
 import { remove } from "./handlers/delete.js";
 import { head } from "./handlers/head.js";
-import { health } from "./handlers/health.js";
+import { health, livez, readyz } from "./handlers/health.js";
+import { metrics } from "./handlers/metrics.js";
 import { longPoll } from "./handlers/long-poll.js";
 import { read } from "./handlers/read.js";
 import { lastEventOffset, sse } from "./handlers/sse.js";
@@ -29,9 +32,14 @@ import { parseReadQuery } from "./request/query.js";
 import { readHeaders } from "./request/request-headers.js";
 import { SseFeeds } from "./reading/sse-feed.js";
 import { splitTarget, type Target } from "./request/target.js";
+import { staggerEnds } from "./reading/staggered-ends.js";
 import { WaitingRooms } from "./reading/long-polls.js";
 
 const HEALTH_PATH = "/health";
+/** Beside the streams: where these are below `/`, these names are streams'. */
+const LIVE_PATH = "/livez";
+const READY_PATH = "/readyz";
+const METRICS_PATH = "/metrics";
 const ROOT_PATH = "/";
 /** Below the prefix. */
 const TICKETS = "__ds/tickets";
@@ -46,8 +54,20 @@ export interface Arrival {
   readonly next?: (() => void) | undefined;
 }
 
+/** Takes the requests of a server, from each of their ways in. */
+export interface Sink {
+  /** Answers a request, now or later. Never throws. */
+  handle(req: IncomingMessage, res: ServerResponse, arrival?: Arrival): void;
+  /** The same for one that has its connection to itself; false where it needs Node's own answer. */
+  handleDirect(req: DirectRequest, connection: DirectConnection): boolean;
+  /** The same for a stream of HTTP/2. */
+  handleStream(req: StreamRequest, res: StreamAnswer, refusal: Problem | null): void;
+  /** The requests of a connection that wait for the answers before theirs. */
+  waitingOn(socket: Socket): readonly IncomingMessage[];
+}
+
 /** Leads each request to its handler. */
-export class Dispatcher {
+export class Dispatcher implements Sink {
   readonly #context: Context;
   readonly #pipeline = new Pipeline();
   readonly #frontPage: FrontPage;
@@ -116,10 +136,13 @@ export class Dispatcher {
     );
   }
 
-  /** Ends all live reads. Later requests are refused by {@link handle}, once `inFlight` is closing. */
+  /**
+   * Ends all live reads, within the time for a stop. Later requests are refused by {@link handle}, once `inFlight` is
+   * closing.
+   */
   endLiveReads(): void {
-    this.#waitingRooms.close();
-    this.#sseFeeds.close();
+    const ends = [...this.#sseFeeds.ends(), ...this.#waitingRooms.ends()];
+    staggerEnds(this.#context, ends, this.#context.settings.shutdownTimeoutMs);
   }
 
   #isOurs({ path }: Target): boolean {
@@ -130,17 +153,24 @@ export class Dispatcher {
     const { responder, inFlight, settings } = this.#context;
     const { prefix } = settings;
     const { path } = exchange.target;
-    if (path === HEALTH_PATH) return this.#routePage(exchange, () => health(this.#context, exchange));
+    if (path === HEALTH_PATH) return this.#routePage(exchange, KIND.health, () => health(this.#context, exchange));
+    if (path === LIVE_PATH && !path.startsWith(prefix))
+      return this.#routePage(exchange, KIND.health, () => livez(this.#context, exchange));
+    if (path === READY_PATH && !path.startsWith(prefix))
+      return this.#routePage(exchange, KIND.health, () => readyz(this.#context, exchange));
     const stranger = this.#context.access.site.refusalOfHost(exchange);
     if (stranger !== null) return responder.refuse(exchange, stranger);
     if (path === ROOT_PATH && prefix !== ROOT_PATH)
-      return this.#routePage(exchange, () => this.#frontPage.answer(exchange));
+      return this.#routePage(exchange, KIND.page, () => this.#frontPage.answer(exchange));
+    if (path === METRICS_PATH && settings.adminListen === "" && !path.startsWith(prefix))
+      return this.#routePage(exchange, KIND.metrics, () => this.#metrics(exchange));
     if (exchange.req.method === "OPTIONS" && (path === "*" || this.#isOurs(exchange.target)))
       return responder.preflight(exchange);
     if (!path.startsWith(prefix))
       return responder.refuse(exchange, problem("unknown-path", { detail: `Streams are below ${prefix}.` }));
     if (inFlight.closing) return responder.refuse(exchange, problem("shutting-down"));
-    if (path.length === prefix.length && this.#asksForPage(exchange)) return this.#frontPage.answer(exchange);
+    if (path.length === prefix.length && this.#asksForPage(exchange))
+      return this.#routePage(exchange, KIND.page, () => this.#frontPage.answer(exchange));
     if (path.length === prefix.length + TICKETS.length && path.endsWith(TICKETS) && this.#context.access.isGuarded)
       return this.#routeTickets(exchange);
     const decoded = decodeName(path.slice(prefix.length));
@@ -156,8 +186,17 @@ export class Dispatcher {
     return (method === "GET" || method === "HEAD") && target.query === "";
   }
 
-  #routePage(exchange: Exchange, answer: () => void): void {
+  #metrics(exchange: Exchange): MaybePromise<void> {
+    const { access, responder } = this.#context;
+    return chain(access.refusalOfAdmin(exchange), (refusal) => {
+      if (refusal !== null) responder.refuse(exchange, refusal);
+      else metrics(this.#context, responder, exchange);
+    });
+  }
+
+  #routePage(exchange: Exchange, kind: number, answer: () => MaybePromise<void>): MaybePromise<void> {
     const { responder } = this.#context;
+    exchange.kind = kind;
     switch (exchange.req.method) {
       case "GET":
       case "HEAD":
@@ -172,6 +211,8 @@ export class Dispatcher {
   #routeStream(exchange: Exchange, name: string): MaybePromise<void> {
     const { responder, settings } = this.#context;
     const { method } = exchange.req;
+    exchange.kind = kindOf(method);
+    exchange.name = name;
     if (method === "GET" || method === "HEAD") return this.#whereAllowed(exchange, name);
     if (method === "POST" || method === "PUT" || method === "DELETE") {
       if (settings.readOnly) return responder.refuse(exchange, problem("read-only", { allow: READ_METHODS }));
@@ -207,6 +248,7 @@ export class Dispatcher {
   }
 
   #routeTickets(exchange: Exchange): MaybePromise<void> {
+    exchange.kind = KIND.ticket;
     if (exchange.req.method === "POST") return issueTicket(this.#context, exchange);
     return this.#context.responder.refuse(exchange, problem("method-not-allowed", { allow: TICKET_METHODS }));
   }
@@ -215,6 +257,7 @@ export class Dispatcher {
     const query = parseReadQuery(exchange.target.query);
     if (isProblem(query)) return this.#context.responder.refuse(exchange, query);
     const { live, cursor } = query;
+    if (live !== null) exchange.kind = KIND[live];
     if (live === null) return read(this.#context, exchange, name, query.offset);
     const resumed = live === "sse" ? lastEventOffset(exchange.headers.lastEventId) : null;
     const offset = resumed ?? query.offset;
@@ -225,5 +268,23 @@ export class Dispatcher {
       );
     if (live === "sse") return sse(this.#context, this.#sseFeeds, exchange, name, { offset, cursor });
     return longPoll(this.#context, this.#waitingRooms, exchange, name, { offset, cursor });
+  }
+}
+
+/** What a request on a stream asks for, as far as its method says it; a live read is one once its query was read. */
+function kindOf(method: string | undefined): number {
+  switch (method) {
+    case "GET":
+      return KIND.read;
+    case "POST":
+      return KIND.append;
+    case "PUT":
+      return KIND.create;
+    case "DELETE":
+      return KIND.delete;
+    case "HEAD":
+      return KIND.head;
+    default:
+      return KIND.other;
   }
 }

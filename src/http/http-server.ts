@@ -11,7 +11,7 @@ import type { ConnectionsByClient } from "./bounds/connections-by-client.js";
 import { STREAM_METHODS } from "./encoding/cors.js";
 import type { DirectRequest } from "./node/direct-request.js";
 import { PatientServer } from "./node/patient-server.js";
-import type { Arrival, Dispatcher } from "./dispatch.js";
+import type { Arrival, Sink } from "./dispatch.js";
 import { KEEP_ALIVE_SECONDS } from "./encoding/head.js";
 import { problem, type Problem } from "./encoding/problems.js";
 import type { Responder } from "./answer/respond.js";
@@ -40,7 +40,7 @@ export type RequestLimits = Readonly<typeof REQUEST_LIMITS>;
 
 /** The options of an HTTP server. */
 export interface HttpServerOptions {
-  readonly dispatcher: Dispatcher;
+  readonly dispatcher: Sink;
   readonly responder: Responder;
   readonly clock: Clock;
   readonly log: Log;
@@ -57,7 +57,7 @@ const TOO_MANY: Readonly<Record<Crowd, Problem>> = {
 
 /** A node:http server that passes its requests to the dispatcher, and answers what is not HTTP. */
 export class HttpServer {
-  readonly #dispatcher: Dispatcher;
+  readonly #dispatcher: Sink;
   readonly #log: Log;
   readonly #ends: StagedEnds;
   readonly #clientErrors: ClientErrors;
@@ -134,12 +134,12 @@ export class HttpServer {
   }
 
   /** Listens on all addresses of the plan, or on none. Throws {@link ListenError} and {@link CertificateError}. */
-  async listen({ addresses, unixMode, onlyLoopback, tls }: ListenPlan): Promise<readonly Listener[]> {
+  async listen({ addresses, unixMode, reach, tls }: ListenPlan): Promise<readonly Listener[]> {
     const onSecure = (socket: TLSSocket, protocol: "h2" | "http/1.1"): void => this.#serveSecurely(socket, protocol);
     if (tls !== null) this.#door = await TlsDoor.open({ files: tls, clock: this.#clock, log: this.#log, onSecure });
     const options = {
       unixMode,
-      onlyLoopback,
+      reach,
       onConnection: (socket: Socket, listener: Listener) => this.#accept(socket, listener),
       onFault: (error: Error) => this.#log.error("the HTTP server has a fault", { fault: error.message }),
     };

@@ -59,6 +59,16 @@ export const BEHAVIOUR_OPTIONS = {
     group: "Behaviour",
     help: "how long caches may show a read; at 0 they ask each time",
   },
+  shutdownDelayMs: {
+    flag: "shutdown-delay",
+    env: "STREAMDIR_SHUTDOWN_DELAY",
+    kind: "duration",
+    default: 0,
+    min: 0,
+    max: HOUR,
+    group: "Behaviour",
+    help: "how long a stop serves on, while /readyz tells balancers",
+  },
   shutdownTimeoutMs: {
     flag: "shutdown-timeout",
     env: "STREAMDIR_SHUTDOWN_TIMEOUT",

@@ -21,4 +21,12 @@ export const LOG_OPTIONS = {
     group: "Log",
     help: "auto is text on a terminal, json elsewhere",
   },
+  accessLog: {
+    flag: "access-log",
+    env: "STREAMDIR_ACCESS_LOG",
+    kind: "flag",
+    default: false,
+    group: "Log",
+    help: "a line of JSON on standard output for each request",
+  },
 } as const satisfies Record<string, OptionSpec>;

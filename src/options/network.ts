@@ -30,6 +30,15 @@ export const NETWORK_OPTIONS = {
     group: "Network",
     help: "HOST:PORT, unix:PATH, fd:N, by commas; instead of host and port",
   },
+  adminListen: {
+    flag: "admin-listen",
+    env: "STREAMDIR_ADMIN_LISTEN",
+    kind: "listen",
+    default: "",
+    placeholder: "ADDRESSES",
+    group: "Network",
+    help: "where /metrics and the probes are for everybody who reaches it",
+  },
   unixMode: {
     flag: "unix-mode",
     env: "STREAMDIR_UNIX_MODE",

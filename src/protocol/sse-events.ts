@@ -33,6 +33,11 @@ export function encodeRetry(delayMs: number): Buffer {
   return Buffer.from(`retry: ${delayMs}\n`, "latin1");
 }
 
+/** The same with no event after it: only the delay counts. */
+export function encodeRetryAlone(delayMs: number): Buffer {
+  return Buffer.from(`retry: ${delayMs}\n\n`, "latin1");
+}
+
 const EMPTY_JSON_EVENT = "event: data\ndata:[\ndata:]\n\n";
 
 /**

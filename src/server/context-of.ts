@@ -5,9 +5,11 @@ import type { ClientCertificate } from "../auth/rights/credentials.js";
 import { Access } from "../http/access/access.js";
 import { RequestRates } from "../http/access/request-rates.js";
 import { SitePolicy } from "../http/access/site-policy.js";
+import { AccessLog } from "../http/answer/access-log.js";
 import { InFlight } from "../http/answer/in-flight.js";
 import { ReadBuffers } from "../http/answer/read-buffers.js";
 import { RequestLog } from "../http/answer/request-log.js";
+import { SlowRequests } from "../http/answer/slow-requests.js";
 import { Responder } from "../http/answer/respond.js";
 import { BodyMemory } from "../http/bounds/body-memory.js";
 import { Clients } from "../http/bounds/clients.js";
@@ -17,11 +19,15 @@ import type { Context } from "../http/context/context.js";
 import { CorsPolicy } from "../http/encoding/cors.js";
 import type { Exchange } from "../http/exchange/exchange.js";
 import { certificateOf } from "../http/http2/client-certificate.js";
+import { EventLoopMeter } from "../metrics/process-figures.js";
+import type { StorageObservations } from "../metrics/storage-observations.js";
 import type { Clock } from "../ops/clock.js";
+import type { LineQueue } from "../ops/line-queue.js";
 import type { Log } from "../ops/log.js";
 import type { Settings } from "../options.js";
 import { ReadFreshness } from "../protocol/cache-control.js";
 import type { Registry } from "../stream/registry.js";
+import { metricsReport } from "./metrics-report.js";
 
 /**
  * Most bytes of request bodies in memory at a time, and of answers that their clients have not taken: of small ones,
@@ -33,20 +39,30 @@ const MAX_LARGE_BYTES = 256 * 1024 * 1024;
 /** What a context is built from, beside the settings. */
 export interface ContextParts {
   readonly registry: Registry;
+  readonly observations: StorageObservations;
   /** `null` without an auth file. */
   readonly authority: Authority | null;
   readonly clock: Clock;
   readonly log: Log;
+  /** Where the lines of the access log go; `null` without one. */
+  readonly accessLines: LineQueue | null;
+  /** A clock with fractions of a millisecond that never goes back. */
+  readonly stopwatchMs: () => number;
   /** Whether somebody else's server listens. */
   readonly isEmbedded: boolean;
 }
 
 /** What the handlers of requests work with. */
 export function contextOf(settings: Settings, parts: ContextParts): Context {
-  const { registry, authority, clock, log } = parts;
+  const { registry, observations, authority, clock, log, accessLines, stopwatchMs } = parts;
   const { maxAppendBytes, chunkBytes, prefix } = settings;
   const limits = { maxSmallBytes: MAX_SMALL_BYTES, maxLargeBytes: MAX_LARGE_BYTES, clock };
-  const inFlight = new InFlight(RequestLog.of(log, clock, prefix));
+  const inFlight = new InFlight({
+    requestLog: RequestLog.of(log, prefix),
+    accessLog: accessLines === null ? null : new AccessLog(accessLines, clock),
+    slowRequests: new SlowRequests(log),
+    nowMs: stopwatchMs,
+  });
   const bodyMemory = new BodyMemory({ ...limits, maxBodyBytes: maxAppendBytes });
   const unread = new UnreadAnswers({ ...limits, chunkBytes });
   const cors = new CorsPolicy(allowedOriginsOf(settings), authority !== null);
@@ -56,6 +72,7 @@ export function contextOf(settings: Settings, parts: ContextParts): Context {
     allowHost: settings.allowHost,
     checksHosts: checksHosts(settings, parts.isEmbedded),
   });
+  const liveReaders = new LiveReaders(settings);
   const rates = new RequestRates(settings.rateLimit, clock);
   return {
     settings,
@@ -70,7 +87,15 @@ export function contextOf(settings: Settings, parts: ContextParts): Context {
     readBuffers: new ReadBuffers(chunkBytes, clock),
     readFreshness: new ReadFreshness(settings.readMaxAgeMs),
     clients: new Clients(settings.trustProxy),
-    liveReaders: new LiveReaders(settings),
+    liveReaders,
+    metricsReport: metricsReport({
+      registry,
+      inFlight,
+      liveReaders,
+      observations,
+      accessLines,
+      eventLoop: new EventLoopMeter(),
+    }),
     access: new Access({ authority, site, rates, clock, prefix, certificateOf: certificateReader(settings) }),
     authority,
   };

@@ -3,6 +3,8 @@
  * that must be durable together with them. It knows no HTTP and decides no protocol rule.
  */
 
+import type { StorageFigures } from "./figures.js";
+
 /** A byte's place in a stream, counted from 0 at creation. At most 2^53 - 1. */
 export type Position = number;
 
@@ -271,6 +273,8 @@ export interface Storage {
   /** Removes a stream from memory; false when it holds something that `persist` has not written. */
   release(stream: StoredStream): boolean;
   health(): StorageHealth;
+  /** Figures for whoever watches the engine; costs next to nothing. */
+  figures(): StorageFigures;
   /** Writes everything to the streams' own files and releases the directory. */
   close(): Promise<void>;
 }

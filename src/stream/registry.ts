@@ -23,13 +23,24 @@ import {
 } from "./rules/outcome.js";
 import { KEEP_ALL, RetentionTimer, type RetentionLimits } from "./loaded/retention.js";
 import { refuseRejected, Stream, type StreamContext } from "./loaded/stream.js";
-import { Sweep } from "./sweep.js";
+import { Sweep, type SweepFigures } from "./sweep.js";
+import type { StorageFigures } from "../storage/figures.js";
 
 /** The options of a registry. */
 export interface RegistryOptions extends LoadedStreamsOptions {
   readonly ttlMode: TtlMode;
   /** How much of each stream is kept; all of it when absent. */
   readonly retention?: RetentionLimits;
+}
+
+/** What became of streams since the start. */
+export interface RegistryFigures extends SweepFigures {
+  /** Streams in memory. */
+  readonly loaded: number;
+  /** Idle streams that left memory. */
+  readonly evicted: number;
+  /** Streams whose time was over. */
+  readonly expired: number;
 }
 
 /**
@@ -43,6 +54,7 @@ export class Registry {
   readonly #expiries: ExpiryQueue<Stream>;
   readonly #retentionTimer: RetentionTimer;
   readonly #sweep: Sweep;
+  #expired = 0;
 
   constructor(options: RegistryOptions) {
     const { storage, clock, log, ttlMode, retention = KEEP_ALL } = options;
@@ -68,6 +80,17 @@ export class Registry {
   /** How many producers the streams in memory remember. */
   get producerCount(): number {
     return this.#streams.producers.count;
+  }
+
+  /** What became of streams since the start, and how many there are. */
+  figures(): RegistryFigures {
+    const { size, evicted } = this.#streams;
+    return { loaded: size, evicted, expired: this.#expired, ...this.#sweep.figures };
+  }
+
+  /** The figures of the storage engine. */
+  storageFigures(): StorageFigures {
+    return this.#context.storage.figures();
   }
 
   health(): StorageHealth {
@@ -317,6 +340,7 @@ export class Registry {
   /** Deletes a stream whose time is over. Readers no longer find it from now on. */
   #expire(stream: Stream): void {
     if (!stream.isCurrent) return;
+    this.#expired += 1;
     void this.#remove(stream);
     if (stream.isCurrent) this.#expiries.add(stream);
     stream.deleted();

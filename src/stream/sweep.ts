@@ -10,6 +10,16 @@ type SweepContext = Pick<StreamContext, "storage" | "clock" | "ttlMode" | "reten
 /** The pause between the end of one sweep and the next. */
 const PAUSE_MS = 60_000;
 
+/** What the sweeps came to. */
+export interface SweepFigures {
+  /** How many have gone through all streams. */
+  readonly sweeps: number;
+  /** How long the last took, in milliseconds. */
+  readonly lastMs: number;
+  /** How many streams the last one found on disk; `null` before the first is over. */
+  readonly streams: number | null;
+}
+
 /** Searches the streams on disk for expired and excess data, because nobody may ever ask for those streams again. */
 export class Sweep {
   readonly #context: SweepContext;
@@ -17,12 +27,20 @@ export class Sweep {
   readonly #look: (name: string) => MaybePromise<void>;
   #timer: Timer | null = null;
   #stopped = false;
+  #sweeps = 0;
+  #lastMs = 0;
+  #found: number | null = null;
 
   /** `look` finds a stream that has expired or holds more than retention keeps: finding it is enough. */
   constructor(context: SweepContext, log: Log, look: (name: string) => MaybePromise<void>) {
     this.#context = context;
     this.#log = log;
     this.#look = look;
+  }
+
+  /** What the sweeps since the start came to. */
+  get figures(): SweepFigures {
+    return { sweeps: this.#sweeps, lastMs: this.#lastMs, streams: this.#found };
   }
 
   start(): void {
@@ -36,15 +54,25 @@ export class Sweep {
 
   async #run(): Promise<void> {
     const { storage, clock } = this.#context;
+    const startedMs = clock.nowMs();
+    let found = 0;
     try {
       for await (const listed of storage.list()) {
         if (this.#stopped) return;
+        found += 1;
         if (this.#isDue(listed)) await this.#look(listed.name);
       }
+      this.#over(found, clock.nowMs() - startedMs);
     } catch (fault) {
       this.#log.error("the search for what has expired was cut short", { fault: String(fault) });
     }
     if (!this.#stopped) this.#timer = clock.after(PAUSE_MS, () => void this.#run());
+  }
+
+  #over(found: number, tookMs: number): void {
+    this.#sweeps += 1;
+    this.#lastMs = tookMs;
+    this.#found = found;
   }
 
   #isDue({ config, touchedAtMs, oldest, tail }: ListedStream): boolean {

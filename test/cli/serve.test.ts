@@ -27,8 +27,8 @@ class FakeOutput implements Output {
 
   constructor(readonly isTTY: boolean) {}
 
-  write(text: string, written: () => void = () => {}): void {
-    this.text += text;
+  write(text: string | Buffer, written: () => void = () => {}): void {
+    this.text += text.toString();
     this.#waiting.push(written);
   }
 
@@ -74,6 +74,7 @@ function serveFake({
       url: "http://127.0.0.1:4567/v1/stream/",
       port: 4567,
       listening: ["127.0.0.1:4567"],
+      adminListening: [],
       reload: () => Promise.resolve(true),
       close,
       closeNow() {},
@@ -90,10 +91,10 @@ describe("serve", () => {
     const { started, surroundings, status } = serveFake({ settings: { port: 0, readOnly: true } });
     surroundings.emit("SIGTERM", "SIGTERM");
     assert.equal(await status, 0);
-    const [{ log, onFault, ...options } = { dir: "" }, ...others] = started;
+    const [{ log, onFault, accessOutput, ...options } = { dir: "" }, ...others] = started;
     assert.deepEqual(options, { ...defaultSettings(), port: 0, readOnly: true, dir: resolve("some-dir"), forceUnlock: false });
     assert.deepEqual(others, []);
-    assert.ok(log !== undefined && onFault !== undefined);
+    assert.ok(log !== undefined && onFault !== undefined && accessOutput === surroundings.stdout);
   });
 
   const ready = {

@@ -16,6 +16,7 @@ const PARTS: Record<Exclude<keyof ServerOptions, keyof Settings>, true> = {
   forceUnlock: true,
   log: true,
   clock: true,
+  accessOutput: true,
   onFault: true,
 };
 

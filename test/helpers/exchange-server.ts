@@ -164,6 +164,7 @@ export async function startExchanges(
       certificateOf: () => null,
     }),
     authority: null,
+    metricsReport: () => "",
   };
   const server = createServer({ requireHostHeader: false });
   const exchanges = new ExchangeServer(server, context, engine, lines);

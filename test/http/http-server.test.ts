@@ -36,7 +36,7 @@ async function connectionHandledBy(
     connectionsByClient: new ConnectionsByClient(Infinity, new Clients("")),
   });
   const addresses = [{ kind: "tcp", host: "127.0.0.1", port: 0 }] as const;
-  const [listener] = await server.listen({ addresses, unixMode: 0o600, onlyLoopback: true, tls: null });
+  const [listener] = await server.listen({ addresses, unixMode: 0o600, reach: "loopback", tls: null });
   const connection = await RawConnection.open(listener?.port ?? 0);
   context.after(async () => {
     await connection.close();

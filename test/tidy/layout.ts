@@ -17,10 +17,13 @@ export const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
   "src/options/network.ts": "rows of the table: test/options.test.ts",
   "src/options/storage.ts": "rows of the table: test/options.test.ts",
   "src/options/tls.ts": "rows of the table: test/options.test.ts",
+  "src/server/metrics-report.ts": "test/http/handlers/metrics.test.ts reads it as Prometheus does",
+  "src/server/admin-listening.ts": "test/http/admin-dispatch.test.ts listens on such an address",
   "src/server/context-of.ts": "test/http/access has each setting that it looks at",
   "src/storage/file/disk/file-errors.ts": "test/storage/file/disk/files.test.ts has the errors of real calls",
   "src/storage/file/segments/index-writer.ts": "test/storage/file/segments/segment-writer-persist.test.ts has it write beside the segments",
   "src/storage/file/segments/stream-files.ts": "test/helpers/file-rooms.ts makes them for every test of a room",
+  "src/storage/file/engine-figures.ts": "test/storage/file/file-storage-figures.test.ts has those of a real engine",
   "src/storage/storage.ts": "the interface: test/contract/ is its test, for every engine",
 };
 

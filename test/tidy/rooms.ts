@@ -35,6 +35,7 @@ export const FLOORS: readonly string[] = [
   "src/stream/eviction/",
   "src/stream/loaded/",
   "src/stream/rules/",
+  "src/metrics/",
   "src/storage/file/offline/",
   "src/storage/file/survey/",
   "src/storage/file/",

@@ -29,7 +29,7 @@ export type OtherSignal = "SIGALRM" | "SIGIO" | "SIGPWR" | "SIGSTKFLT" | "SIGUSR
 export interface Output {
   readonly isTTY?: boolean;
   /** `written` is called when the text has left the process, or can't any more. */
-  write(text: string, written?: () => void): unknown;
+  write(text: string | Buffer, written?: () => void): unknown;
 }
 
 /** What a verb uses of the process that it runs in; `process` is one. */

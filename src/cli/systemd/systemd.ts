@@ -5,7 +5,7 @@ import { resolve } from "node:path";
 import { isLoopbackAddress } from "../../net/host-name.js";
 import { formatListen, type ListenAddress } from "../../net/listen-address.js";
 import type { Settings } from "../../options.js";
-import { beyondLoopback, planOf } from "../../server.js";
+import { beyondReach, planOf, type ListenPlan } from "../../server.js";
 import { quoted } from "../command/value.js";
 import { DEFAULT_DIR, EXIT, type Invocation, type Surroundings, type Verb } from "../command/verb.js";
 import { serviceUnit, socketUnit, type UnitDirectory, type UnitsPlan } from "./units.js";
@@ -62,7 +62,7 @@ function unitsPlan(dir: string, settings: Settings, user: string | null): UnitsP
   if (user !== null && !USER.test(user)) return `--user must be a user's name, not ${quoted(user)}`;
   const addresses: UnitsPlan["addresses"][number][] = [];
   for (const address of listening.addresses) {
-    const read = addressOf(address, listening.onlyLoopback);
+    const read = addressOf(address, listening.reach);
     if (typeof read === "string") return read;
     addresses.push(read);
   }
@@ -77,7 +77,7 @@ function unitsPlan(dir: string, settings: Settings, user: string | null): UnitsP
 }
 
 /** `address` as systemd has it, or why it has none. */
-function addressOf(address: ListenAddress, onlyLoopback: boolean): UnitsPlan["addresses"][number] | string {
+function addressOf(address: ListenAddress, reach: ListenPlan["reach"]): UnitsPlan["addresses"][number] | string {
   switch (address.kind) {
     case "fd":
       return `${formatListen(address)} is what the units are for: name the addresses that systemd shall listen on`;
@@ -88,7 +88,7 @@ function addressOf(address: ListenAddress, onlyLoopback: boolean): UnitsPlan["ad
       const read = { ...address, host };
       if (isIP(host) === 0) return `systemd listens on IP addresses: write one instead of ${quoted(host)}`;
       if (address.port === 0) return "systemd needs a port, not 0";
-      return onlyLoopback && !isLoopbackAddress(host) ? beyondLoopback(read) : read;
+      return reach === "loopback" && !isLoopbackAddress(host) ? beyondReach(read, reach) : read;
     }
   }
 }

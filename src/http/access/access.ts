@@ -27,6 +27,9 @@ export interface AccessOptions {
   readonly certificateOf: (exchange: Exchange) => ClientCertificate | null;
 }
 
+/** What a grant of `admin` must be for: a name that only the server has. */
+const SERVER_NAME = "__ds/server";
+
 /** Decides who may do what (docs/auth.md). */
 export class Access {
   readonly site: SitePolicy;
@@ -75,6 +78,7 @@ export class Access {
   }
 
   #judge(exchange: Exchange, name: string, found: Authentication): Problem | null {
+    if (!("kind" in found)) exchange.callerId = found.id;
     if ("kind" in found)
       return this.#rates.refusalOf(exchange, null, null) ?? problem(found.code, { detail: found.detail });
     const { req, headers } = exchange;
@@ -84,6 +88,19 @@ export class Access {
     if (refusal !== null) return refusal;
     if (this.#liveRights !== null) exchange.standing = new HeldRight(this.#liveRights, found, name);
     return null;
+  }
+
+  /** Why a request that concerns the server itself is refused; `null` when it may go on. */
+  refusalOfAdmin(exchange: Exchange): MaybePromise<Problem | null> {
+    if (this.#authority === null) return null;
+    const credentials = this.#credentialsOf(exchange);
+    if (isProblem(credentials)) return credentials;
+    return chain(this.#authority.authenticate(credentials, null), (found) => {
+      const tooMuch = this.#rates.refusalOf(exchange, "kind" in found ? null : found, null);
+      if (tooMuch !== null) return tooMuch;
+      if ("kind" in found) return problem(found.code, { detail: found.detail });
+      return found.rightTo("admin", SERVER_NAME) === null ? lackOf(found, "admin") : null;
+    });
   }
 
   /**
@@ -109,7 +126,7 @@ export class Access {
 /** Why `caller` may not: who sent nothing may send a credential, who sent one needs another. */
 export function lackOf(caller: Caller, operation: string): Problem {
   if (caller.id === null) return problem("credential-missing");
-  return problem("not-allowed", { detail: `The credential does not allow ${operation} on this stream.` });
+  return problem("not-allowed", { detail: `The credential does not allow ${operation} here.` });
 }
 
 function isByCertificate({ authorization, ticket, certificate }: Credentials): boolean {

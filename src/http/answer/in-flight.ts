@@ -1,25 +1,57 @@
+import { stopwatchMs } from "../../ops/clock.js";
 import type { Exchange } from "../exchange/exchange.js";
+import { RequestFigures } from "../../metrics/request-figures.js";
+import type { AccessLog } from "./access-log.js";
 import type { RequestLog } from "./request-log.js";
+import type { SlowRequests } from "./slow-requests.js";
+
+/** Who is told of requests; what is left out is not. */
+export interface InFlightOptions {
+  /** Logs what becomes of them; `null` when nobody wants to know. */
+  readonly requestLog?: RequestLog | null;
+  /** Names them, and writes a line for each; `null` without one. */
+  readonly accessLog?: AccessLog | null;
+  readonly slowRequests?: SlowRequests | null;
+  /** A clock with fractions of a millisecond that never goes back. */
+  readonly nowMs?: () => number;
+}
 
 /** The requests that have no answer yet. */
 export class InFlight {
-  /** Logs what becomes of them; `null` when nobody wants to know. */
-  readonly requestLog: RequestLog | null;
+  readonly figures = new RequestFigures();
+  readonly #requestLog: RequestLog | null;
+  readonly #accessLog: AccessLog | null;
+  readonly #slowRequests: SlowRequests | null;
+  readonly #nowMs: () => number;
   /**
    * Each knows its slot. A Set would do, but V8 keeps its outgrown tables linked: with a request added and deleted all
    * the time, one old table holds every later request until the next full collection.
    */
   readonly #exchanges: Exchange[] = [];
   #closing = false;
+  #leaving = false;
   #onEmpty: (() => void) | null = null;
 
-  constructor(requestLog: RequestLog | null = null) {
-    this.requestLog = requestLog;
+  constructor({ requestLog = null, accessLog = null, slowRequests = null, nowMs = stopwatchMs }: InFlightOptions = {}) {
+    this.#accessLog = accessLog;
+    this.#slowRequests = slowRequests;
+    this.#requestLog = requestLog;
+    this.#nowMs = nowMs;
   }
 
   /** Requests without an answer. */
   get size(): number {
     return this.#exchanges.length;
+  }
+
+  /** Whether the server is about to stop: it serves, and asks for no new requests. */
+  get leaving(): boolean {
+    return this.#leaving || this.#closing;
+  }
+
+  /** The server is about to stop. */
+  leave(): void {
+    this.#leaving = true;
   }
 
   /** Whether the server is stopping: new requests are refused. */
@@ -30,7 +62,25 @@ export class InFlight {
   /** Adds a request. */
   begin(exchange: Exchange): void {
     exchange.slot = this.#exchanges.push(exchange) - 1;
-    this.requestLog?.begin(exchange);
+    exchange.beganAtMs = this.#nowMs();
+    if (this.#accessLog !== null) exchange.requestId = this.#accessLog.idFor(exchange);
+  }
+
+  /** A live read has caught up and waits for more, or its endless answer has begun. */
+  waits(exchange: Exchange): void {
+    exchange.isWaiting = true;
+    const nowMs = this.#nowMs();
+    const tookMs = nowMs - exchange.beganAtMs;
+    this.figures.took(exchange.kind, tookMs / 1000);
+    this.#accessLog?.began(exchange, tookMs, nowMs);
+    this.#requestLog?.liveReadBegins(exchange);
+  }
+
+  /** A body, or events, go to the client. */
+  sent(exchange: Exchange, body: Buffer | null): void {
+    if (body === null || exchange.req.method === "HEAD") return;
+    this.figures.sentBytes += body.length;
+    exchange.sentBytes += body.length;
   }
 
   /** Removes a request that has its answer, or whose client has gone. A second call does nothing. */
@@ -38,13 +88,28 @@ export class InFlight {
     if (exchange.slot < 0) return;
     this.#vacate(exchange.slot);
     exchange.slot = -1;
-    this.requestLog?.end(exchange);
+    this.#count(exchange);
     exchange.body?.release();
     exchange.body = null;
     exchange.standing?.release();
     exchange.onLeave?.();
     exchange.onLeave = null;
     if (this.#exchanges.length === 0) this.#onEmpty?.();
+  }
+
+  #count(exchange: Exchange): void {
+    const { kind, status, code, isWaiting } = exchange;
+    const nowMs = this.#nowMs();
+    const tookMs = nowMs - exchange.beganAtMs;
+    this.figures.answered(kind, status);
+    if (code !== null) this.figures.refused(code);
+    // Whoever left early says nothing of how long an answer takes.
+    if (!isWaiting && status !== 0) {
+      this.figures.took(kind, tookMs / 1000);
+      this.#slowRequests?.note(exchange, tookMs, nowMs);
+    }
+    this.#accessLog?.ended(exchange, tookMs, nowMs);
+    this.#requestLog?.end(exchange, tookMs);
   }
 
   /** Refuses requests from now on. Resolves when all earlier ones have their answers. */

@@ -2,6 +2,7 @@
 
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
+import { KIND } from "../../metrics/request-figures.js";
 import { PREFLIGHT_HEADERS, type CorsPolicy } from "../encoding/cors.js";
 import type { DirectConnection } from "../node/direct-connection.js";
 import type { Exchange } from "../exchange/exchange.js";
@@ -70,7 +71,9 @@ export class Responder {
       );
     }
     if (body !== null) exchange.account?.charge(body.length);
-    this.#inFlight.requestLog?.note(exchange, status, null);
+    exchange.status = status;
+    this.#inFlight.sent(exchange, body);
+    if (exchange.requestId !== null) exchange.nextOffset = valueOf(headers, "Stream-Next-Offset");
     this.#inFlight.end(exchange);
     if (exchange.isGone) return;
     exchange.decide();
@@ -148,6 +151,7 @@ export class Responder {
   #answerDirectly(direct: DirectConnection, { exchange, status, headers, body }: Answer): void {
     let text = this.#cors.headersFor(exchange.headers.origin).openingOf(status) + linesOf(headers);
     if (body !== null) text += `Content-Length: ${body.length}\r\n`;
+    if (exchange.requestId !== null) text += `X-Request-Id: ${exchange.requestId}\r\n`;
     text += this.#closingLines.at(this.#clock.nowMs());
     if (body !== null && body.length > 0 && exchange.req.method !== "HEAD") text += body.toString("latin1");
     if (direct.answer(exchange, text)) return;
@@ -158,7 +162,8 @@ export class Responder {
   /** Answers with a problem document. */
   refuse(exchange: Exchange, refusal: Problem): void {
     const { status } = PROBLEMS[refusal.code];
-    this.#inFlight.requestLog?.note(exchange, status, refusal.code);
+    exchange.status = status;
+    exchange.code = refusal.code;
     const headers = problemHeaders(refusal);
     const body = problemBody(refusal);
     // A client that waits for `100 Continue` may send its body all the same.
@@ -182,11 +187,13 @@ export class Responder {
     exchange.decide();
     const { res } = exchange;
     if (isLast || exchange.isLast || this.#inFlight.closing) res.shouldKeepAlive = false;
-    res.writeHead(status, [...list, ...own, ...lengthHeader(body?.length ?? null)]);
+    const id = exchange.requestId === null ? [] : ["X-Request-Id", exchange.requestId];
+    res.writeHead(status, [...list, ...own, ...id, ...lengthHeader(body?.length ?? null)]);
   }
 
   /** Answers a browser that asks what it may send. */
   preflight(exchange: Exchange): void {
+    exchange.kind = KIND.preflight;
     this.send(exchange, 204, PREFLIGHT_HEADERS, null);
   }
 
@@ -202,8 +209,8 @@ export class Responder {
     // Framed in chunks, a buffer could not be the same for all readers.
     res.removeHeader("Transfer-Encoding");
     this.#begin(exchange, 200, headers, null, true);
-    this.#inFlight.requestLog?.note(exchange, 200, null);
-    this.#inFlight.requestLog?.liveReadBegins(exchange);
+    exchange.status = 200;
+    this.#inFlight.waits(exchange);
   }
 
   /** A complete answer for a connection without a valid request. */
@@ -213,4 +220,10 @@ export class Responder {
     const own = linesOf([...problemHeaders(refusal), "Content-Length", String(body.length), "Connection", "close"]);
     return `${statusLine(status)}${this.#cors.forAnyone.text}${own}\r\n${body.toString()}`;
   }
+}
+
+/** The value of the header `name`, which is written as the handlers do; `null` without it. */
+function valueOf(headers: readonly string[], name: string): string | null {
+  const at = headers.indexOf(name);
+  return at < 0 ? null : (headers[at + 1] ?? null);
 }

@@ -13,13 +13,16 @@ export interface LiveReaderLimits {
   readonly maxLiveReadersPerClient: number;
 }
 
+/** How a reader waits for more. */
+export type LiveMode = "sse" | "long-poll";
+
 /** Counts the SSE readers and the waiting long-polls, in all and of each client. */
 export class LiveReaders {
   readonly #max: number;
   readonly #maxPerClient: number;
   /** Only of clients that have some, and only where they are limited. */
   readonly #byClient = new Map<string, number>();
-  #count = 0;
+  readonly #count = { sse: 0, "long-poll": 0 };
 
   constructor({ maxLiveReaders, maxLiveReadersPerClient }: LiveReaderLimits) {
     this.#max = maxLiveReaders;
@@ -28,7 +31,12 @@ export class LiveReaders {
 
   /** Live readers that are there now. */
   get size(): number {
-    return this.#count;
+    return this.#count.sse + this.#count["long-poll"];
+  }
+
+  /** Those that wait in one way. */
+  sizeOf(mode: LiveMode): number {
+    return this.#count[mode];
   }
 
   /** Clients that have some, as far as they are counted. */
@@ -37,26 +45,27 @@ export class LiveReaders {
   }
 
   /** Adds a reader of `client`, and returns what to call once when it is over; or why there is no room for it. */
-  enter(client: string): (() => void) | Problem {
-    if (this.#count >= this.#max) return TOO_MANY;
+  enter(client: string, mode: LiveMode): (() => void) | Problem {
+    if (this.size >= this.#max) return TOO_MANY;
     if (this.#maxPerClient === Infinity) {
-      this.#count += 1;
-      return this.#leave;
+      this.#count[mode] += 1;
+      return this.#leave[mode];
     }
     const ofClient = this.#byClient.get(client) ?? 0;
     if (ofClient >= this.#maxPerClient) return TOO_MANY_OF_CLIENT;
-    this.#count += 1;
+    this.#count[mode] += 1;
     this.#byClient.set(client, ofClient + 1);
-    return () => this.#leaveAs(client);
+    return () => this.#leaveAs(client, mode);
   }
 
-  /** One function for all readers of clients that are not counted. */
-  readonly #leave = (): void => {
-    this.#count -= 1;
+  /** One function for all readers of a mode whose clients are not counted. */
+  readonly #leave: Readonly<Record<LiveMode, () => void>> = {
+    sse: () => void (this.#count.sse -= 1),
+    "long-poll": () => void (this.#count["long-poll"] -= 1),
   };
 
-  #leaveAs(client: string): void {
-    this.#leave();
+  #leaveAs(client: string, mode: LiveMode): void {
+    this.#leave[mode]();
     const ofClient = this.#byClient.get(client) ?? 0;
     if (ofClient > 1) this.#byClient.set(client, ofClient - 1);
     else this.#byClient.delete(client);

@@ -160,6 +160,7 @@ class Upload extends HeldBody implements BodySink {
     if (this.#isOver) return true;
     const { bodyMemory, settings } = this.#context;
     this.#length += chunk.length;
+    this.#exchange.receivedBytes = this.#length;
     if (this.#exchange.headers.contentLength === null) this.#exchange.account?.charge(chunk.length);
     if (this.#length > settings.maxAppendBytes) return this.#refuse(tooLarge(settings.maxAppendBytes));
     if (!bodyMemory.hold(this, chunk.length)) return this.#refuse(NO_ROOM);

@@ -30,6 +30,8 @@ export interface Context {
   readonly readBuffers: ReadBuffers;
   readonly readFreshness: ReadFreshness;
   readonly access: Access;
+  /** All metrics, as `GET /metrics` answers them. */
+  readonly metricsReport: () => string;
   /** `null` without an auth file. */
   readonly authority: Authority | null;
 }

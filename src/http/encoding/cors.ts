@@ -27,6 +27,8 @@ const REQUEST_HEADERS = [
   "Stream-Forked-From",
   "Stream-Seq",
   "Stream-TTL",
+  "X-Request-Id",
+  "traceparent",
 ].join(", ");
 
 const RESPONSE_HEADERS = [

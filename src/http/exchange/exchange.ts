@@ -1,10 +1,12 @@
 import type { ServerResponse } from "node:http";
+import { KIND } from "../../metrics/request-figures.js";
 import type { HeldBody } from "../bounds/body-memory.js";
 import { clientAddressOf } from "../bounds/client-address.js";
 import { DirectConnection, type LoneExchange } from "../node/direct-connection.js";
 import { DirectRequest } from "../node/direct-request.js";
 import { StreamAnswer } from "../http2/stream-answer.js";
 import { StreamRequest } from "../http2/stream-request.js";
+import type { ProblemCode } from "../encoding/problems.js";
 import type { Inbound, Outbound } from "../node/message.js";
 import { OwnResponse } from "../node/own-response.js";
 import type { Standing } from "./standing.js";
@@ -29,6 +31,28 @@ export class Exchange implements LoneExchange {
   awaitsContinue: boolean;
   /** Whether it was its turn on arrival, and the event that brought it is still being handled. */
   arriving = false;
+  /** What it asks for: the index of a {@link RequestKind}. */
+  kind = KIND.other;
+  /** When it arrived, in milliseconds of the clock that {@link InFlight} measures with. */
+  beganAtMs = 0;
+  /** The status of its answer; 0 until that is decided. */
+  status = 0;
+  /** The code of the problem that it is refused with. */
+  code: ProblemCode | null = null;
+  /** What it is called across servers; `null` where requests are not named. */
+  requestId: string | null = null;
+  /** The stream that it is for; `null` where it is for none, or that is not known yet. */
+  name: string | null = null;
+  /** Who sent it, where a credential says so: the caller's id, never a secret. */
+  callerId: string | null = null;
+  /** The offset that its answer ends at, where that is known. */
+  nextOffset: string | null = null;
+  /** Bytes of its body that came. */
+  receivedBytes = 0;
+  /** Bytes of the answer's body, or of events, that were sent. */
+  sentBytes = 0;
+  /** Whether it has begun to wait for more: how long it lasts from there on says nothing of the server. */
+  isWaiting = false;
   /** Its slot among the requests in flight; negative when it is not among them. */
   slot = -1;
   /** With what right it is served; `null` where everybody has every right. */

@@ -1,37 +1,32 @@
 // Opens one address, and takes connections there.
 
-import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
-import { isLoopbackAddress } from "../../net/host-name.js";
+import { createServer, type Server, type Socket } from "node:net";
 import { formatListen, type ListenAddress } from "../../net/listen-address.js";
 import { LISTEN_BACKLOG } from "./plan.js";
+import { isBeyond, type BoundAddress, type Reach } from "./reach.js";
 import { removeStaleSocket, withMode } from "./socket-file.js";
-
-/** Where a server listens once it does: a port, or the path of a Unix socket; `null` where that is not known. */
-export type BoundAddress = AddressInfo | string | null;
 
 /** What is wrong with an address that can't be listened on. */
 export class ListenError extends Error {
   readonly address: ListenAddress;
 
-  /** The platform's error; or `null` for an address that is refused because it can be reached from beyond loopback. */
-  constructor(address: ListenAddress, cause: Error | null) {
-    super(cause?.message ?? "can be reached from beyond loopback", { cause });
-    this.address = address;
-  }
-}
+  /** Whom it was to be kept from. */
+  readonly reach: Reach;
 
-/** Whether others than this machine's own programs may reach an address. One that is not known counts as reachable. */
-export function isBeyondLoopback(bound: BoundAddress): boolean {
-  if (typeof bound === "string") return false;
-  return bound === null || !isLoopbackAddress(bound.address);
+  /** The platform's error; or `null` for an address that is refused because others can reach it than `reach`. */
+  constructor(address: ListenAddress, cause: Error | null, reach: Reach = "everybody") {
+    super(cause?.message ?? `can be reached from beyond ${reach}`, { cause });
+    this.address = address;
+    this.reach = reach;
+  }
 }
 
 /** How {@link Listener.open} treats its connections. */
 export interface ListenerOptions {
   /** The permissions of a Unix socket. */
   readonly unixMode: number;
-  /** Whether addresses are refused that can be reached from beyond loopback. */
-  readonly onlyLoopback: boolean;
+  /** Addresses are refused that others can reach. */
+  readonly reach: Reach;
   readonly onConnection: (socket: Socket, listener: Listener) => void;
   /** A fault of a listener that is open. */
   readonly onFault: (error: Error) => void;
@@ -54,7 +49,7 @@ export class Listener {
    * {@link ListenError}.
    */
   static async open(address: ListenAddress, options: ListenerOptions): Promise<Listener> {
-    const { unixMode, onlyLoopback, onConnection, onFault } = options;
+    const { unixMode, reach, onConnection, onFault } = options;
     // As node:http makes them.
     const server = createServer({ allowHalfOpen: true, noDelay: true });
     try {
@@ -64,8 +59,7 @@ export class Listener {
         server.once("listening", () => {
           const bound = server.address();
           const listener = new Listener(address, server, bound);
-          if (onlyLoopback && isBeyondLoopback(bound))
-            return void server.close(() => reject(new ListenError(address, null)));
+          if (isBeyond(bound, reach)) return void server.close(() => reject(new ListenError(address, null, reach)));
           server.off("error", reject);
           server.on("error", onFault);
           server.on("connection", (socket) => onConnection(socket, listener));

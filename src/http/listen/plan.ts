@@ -2,6 +2,7 @@
 
 import { formatListen, parseListen, type ListenAddress } from "../../net/listen-address.js";
 import { OPTIONS, type Settings } from "../../options.js";
+import type { Reach } from "./reach.js";
 
 /** Connections that may wait to be accepted, as far as the kernel allows: thousands of readers come back at once. */
 export const LISTEN_BACKLOG = 4096;
@@ -24,8 +25,8 @@ export interface TlsFiles {
 export interface ListenPlan {
   readonly addresses: readonly ListenAddress[];
   readonly unixMode: number;
-  /** Whether only this machine's own programs may reach it. */
-  readonly onlyLoopback: boolean;
+  /** Who may be able to reach it. */
+  readonly reach: Reach;
   /** `null` for a server without TLS. */
   readonly tls: TlsFiles | null;
 }
@@ -47,15 +48,42 @@ export function planOf(settings: ListenSettings): ListenPlan | PlanFault {
   return {
     addresses: (listen === "" ? null : parseListen(listen)) ?? [{ kind: "tcp", host, port }],
     unixMode: Number.parseInt(settings.unixMode, 8),
-    onlyLoopback: settings.auth === "" && !settings.insecure,
+    reach: settings.auth === "" && !settings.insecure ? "loopback" : "everybody",
     tls: tlsCert === "" ? null : { cert: tlsCert, key: tlsKey, clientCa: clientCa === "" ? null : clientCa },
   };
 }
 
-/** Why an address that can be reached from beyond loopback is refused. */
-export function beyondLoopback(address: ListenAddress): string {
+/** The addresses of `--admin-listen`, which ask for no credential; `null` without one. */
+export function adminPlanOf({ adminListen, unixMode, insecure }: AdminListenSettings): ListenPlan | null {
+  const addresses = adminListen === "" ? null : parseListen(adminListen);
+  if (addresses === null) return null;
+  return { addresses, unixMode: Number.parseInt(unixMode, 8), reach: insecure ? "everybody" : "private", tls: null };
+}
+
+/** The settings that say where a server may be watched. */
+export type AdminListenSettings = Pick<Settings, "adminListen" | "unixMode" | "insecure">;
+
+/** Why an address is refused that others can reach than `reach` says. */
+export function beyondReach(address: ListenAddress, reach: Reach): string {
+  if (reach === "private")
+    return (
+      `Cannot listen on ${formatListen(address)}: --admin-listen asks for no credential, and takes addresses of ` +
+      "loopback and of private networks. Say with --insecure that everybody who reaches it may see the metrics"
+    );
   return (
     `Cannot listen on ${formatListen(address)}: everybody who reaches it could read and write. ` +
     "Say with --auth who may do what, or with --insecure that anybody may"
   );
+}
+
+/** The URL of the first address that has one. A Unix socket has none: its clients name any host. */
+export function urlOf(
+  listeners: readonly { readonly isUnix: boolean; readonly authority: string }[],
+  { tls }: ListenPlan,
+  prefix: string,
+): string {
+  const first = listeners.find(({ isUnix }) => !isUnix);
+  return first === undefined
+    ? `http://localhost${prefix}`
+    : `${tls === null ? "http" : "https"}://${first.authority}${prefix}`;
 }

@@ -9,6 +9,7 @@ import type { Exchange } from "../exchange/exchange.js";
 import { guard } from "../context/guard.js";
 import { isProblem, problem, type Problem } from "../encoding/problems.js";
 import { answerChunk, serve, type ServedChunk } from "./served-chunk.js";
+import type { EndRead } from "./staggered-ends.js";
 
 /**
  * For this many seconds nginx serves the answer to the readers that waited in its cache for the same long-poll;
@@ -43,11 +44,11 @@ export class WaitingRooms {
     if (wait.exchange.isGone) return inFlight.end(wait.exchange);
     if (stream.closed || inFlight.closing || wait.exchange.hasClientEnded)
       return answerNothingNew(this.#context, stream, wait);
-    const left = this.#context.liveReaders.enter(wait.exchange.sender);
+    const left = this.#context.liveReaders.enter(wait.exchange.sender, "long-poll");
     if (isProblem(left)) return this.#context.responder.refuse(wait.exchange, left);
     wait.exchange.onLeave = left;
     wait.exchange.account = null;
-    inFlight.requestLog?.liveReadBegins(wait.exchange);
+    inFlight.waits(wait.exchange);
     let room = this.#rooms.get(stream);
     if (room === undefined) {
       room = new WaitingRoom(this.#context, stream, () => this.#rooms.delete(stream));
@@ -56,9 +57,9 @@ export class WaitingRooms {
     room.enter(wait);
   }
 
-  /** Answers all waiting long-polls: there is nothing new, and there will be nothing. */
-  close(): void {
-    for (const room of this.#rooms.values()) room.close();
+  /** How to answer each waiting long-poll that there is nothing new. */
+  *ends(): Generator<EndRead> {
+    for (const room of this.#rooms.values()) yield* room.ends();
   }
 }
 
@@ -92,8 +93,8 @@ class WaitingRoom {
     wait.exchange.standing?.onEnd(() => this.#turnAway(waiter, RIGHT_ENDED));
   }
 
-  close(): void {
-    for (const waiter of this.#waiters) this.#timeOut(waiter);
+  *ends(): Generator<EndRead> {
+    for (const waiter of this.#waiters) yield () => this.#timeOut(waiter);
   }
 
   /** Its connection is gone, or Node reports that its answer is out. */

@@ -9,6 +9,7 @@ import type { Context } from "../context/context.js";
 import { isProblem, problem } from "../encoding/problems.js";
 import { hasWholeAppends, SseStretch } from "./sse-stretch.js";
 import { SseHeartbeat, type SilentReaders } from "./sse-heartbeat.js";
+import type { EndRead } from "./staggered-ends.js";
 import { SseReader, type ReaderHost, type SseReaderOptions } from "./sse-reader.js";
 
 /** Most events in one shared stretch; with more of them readers get the bytes in chunks. */
@@ -53,6 +54,10 @@ export class SseFeed implements ReaderHost, SilentReaders {
   /** Ends all readers, each between two events. */
   close(): void {
     for (const reader of this.#readers) reader.finish();
+  }
+
+  *ends(): Generator<EndRead> {
+    for (const reader of this.#readers) yield (comeBackMs) => reader.dismiss(comeBackMs);
   }
 
   beat(sinceMs: number, nowMs: number): number {
@@ -162,11 +167,13 @@ export class SseFeeds {
     const { responder, inFlight, clock, random } = this.#context;
     if (exchange.isGone) return inFlight.end(exchange);
     if (inFlight.closing) return responder.refuse(exchange, problem("shutting-down"));
-    const left = this.#context.liveReaders.enter(exchange.sender);
+    const left = this.#context.liveReaders.enter(exchange.sender, "sse");
     if (isProblem(left)) return responder.refuse(exchange, left);
     exchange.onLeave = left;
     const current = nextCursor(clock.nowMs(), null, random);
     const first = nextCursor(clock.nowMs(), cursor, random);
+    if (exchange.requestId !== null)
+      exchange.nextOffset = stream.offsetAt(from === "start" ? stream.stored.earliest : from);
     responder.beginEndless(exchange, headersOf(stream, from, first));
     exchange.forgetHeaders();
     const cursorAhead = isGreaterCursor(first, current) ? first : null;
@@ -177,9 +184,9 @@ export class SseFeeds {
     reader.start();
   }
 
-  /** Ends all readers, each between two events. */
-  close(): void {
-    for (const feed of this.#feeds.values()) feed.close();
+  /** How to end each reader, between two events. */
+  *ends(): Generator<EndRead> {
+    for (const feed of this.#feeds.values()) yield* feed.ends();
   }
 
   #feedOf(stream: Stream): SseFeed {

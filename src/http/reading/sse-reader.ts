@@ -2,7 +2,7 @@
 
 import type { Timer } from "../../ops/clock.js";
 import { isGreaterCursor, nextCursor } from "../../protocol/cursor.js";
-import { encodeRetry, SSE_COMMENT } from "../../protocol/sse-events.js";
+import { encodeRetry, encodeRetryAlone, SSE_COMMENT } from "../../protocol/sse-events.js";
 import type { Chunk, Position, ReadFrom, Stream } from "../../stream/loaded/stream.js";
 import type { Context } from "../context/context.js";
 import type { Exchange } from "../exchange/exchange.js";
@@ -131,6 +131,14 @@ export class SseReader {
     this.#exchange.res.end();
   }
 
+  /** Ends the answer, and has the client wait for `comeBackMs` before it asks again; `null` says nothing. */
+  dismiss(comeBackMs: number | null): void {
+    const isQuiet = this.#state === "following" || this.#state === "reading";
+    if (comeBackMs !== null && isQuiet && this.#hasToldPlace && this.#out.writable)
+      this.#out.write(encodeRetryAlone(comeBackMs));
+    this.finish();
+  }
+
   /** The client may be gone: sends what there is, and waits for nothing. */
   #clientEnded(): void {
     if (this.#state === "following") this.finish();
@@ -146,6 +154,7 @@ export class SseReader {
   #leave(): boolean {
     if (this.#state === "over") return false;
     this.#state = "over";
+    if (this.#exchange.requestId !== null) this.#exchange.nextOffset = this.#stream.offsetAt(this.position);
     this.#timer.cancel();
     this.#host.left(this);
     this.#context.inFlight.end(this.#exchange);
@@ -212,6 +221,7 @@ export class SseReader {
     this.#next = stretch.to;
     if (events === null) return;
     this.sentAtMs = nowMs;
+    this.#context.inFlight.sent(this.#exchange, events);
     const isRoomLeft = (this.#hasToldPlace ? out : res).write(events);
     if (!this.#hasToldPlace) this.#begun();
     if (stretch.closed) return this.finish();

@@ -31,6 +31,9 @@ export class RequestHeaders {
   producerId: string | null = null;
   producerEpoch: string | null = null;
   producerSeq: string | null = null;
+  /** From `X-Request-Id` and `traceparent`, as they were sent. */
+  requestId: string | null = null;
+  traceparent: string | null = null;
   /** Whether a body of unknown length follows without a coding, as in HTTP/2. */
   isBodyOpen = false;
   /** The name of a header that may come once and came again. */
@@ -100,6 +103,8 @@ const KNOWN_HEADERS: readonly KnownHeader[] = [
   once("producer-id", (headers, value) => void (headers.producerId = value)),
   once("producer-epoch", (headers, value) => void (headers.producerEpoch = value)),
   once("producer-seq", (headers, value) => void (headers.producerSeq = value)),
+  header("x-request-id", (headers, value) => void (headers.requestId ??= value)),
+  header("traceparent", (headers, value) => void (headers.traceparent ??= value)),
 ];
 
 /** The known headers by the length of their names: that alone rules out most of a browser's. */

@@ -1,6 +1,8 @@
+import { EngineFigures } from "./engine-figures.js";
 import { reportRecovery } from "../../ops/diagnostics.js";
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
+import type { StorageFigures, StorageObserver } from "../figures.js";
 import type {
   Allocate,
   AppendRecord,
@@ -57,6 +59,7 @@ export interface FileStorageOptions extends StreamFilesOptions {
   readonly onFault: (error: Error) => void;
   /** The file system; the real one when absent. */
   readonly files?: Files;
+  readonly observer?: StorageObserver;
 }
 
 /** How long a clean end goes on bringing what the journal has to the streams' own files. */
@@ -85,6 +88,7 @@ export class FileStorage implements Storage {
   readonly #reader: StreamReader;
   readonly #forkTies: ForkTies;
   readonly #changes: DurableChanges;
+  readonly #figures: EngineFigures;
   #closing: Promise<void> | null = null;
 
   /** Takes a directory, recovers what the last process left, and goes on from it. Throws {@link DirectoryError}. */
@@ -127,6 +131,7 @@ export class FileStorage implements Storage {
       directoryId,
       fsync,
       fileBytes: journalBytes,
+      observer: options.observer ?? null,
       firstSequence: recovered.nextSequence,
       firstBatch: recovered.nextBatch,
       olderFiles: recovered.sealed.filter(({ isKept }) => isKept !== true).length,
@@ -150,7 +155,8 @@ export class FileStorage implements Storage {
     }));
     const forkTies = (this.#forkTies = new ForkTies({ streams, loader, admission, clock: parts.clock }));
     this.#changes = new DurableChanges({ ...parts, loader, flusher, forkTies });
-    this.#checkpointer = new Checkpointer(parts, journal);
+    this.#checkpointer = new Checkpointer(parts, journal, options.observer);
+    this.#figures = new EngineFigures({ journal, cache: parts.cache, changes: this.#changes, tailCacheBytes });
     parts.writer.on("damaged", (stream, found) => this.#barred(stream, found));
     loader.on("opened", (stream) => this.#opened(stream));
     forkTies.on("unneeded", (stream) => this.release(stream));
@@ -167,7 +173,9 @@ export class FileStorage implements Storage {
   /** Opens, behind the start, what the journal goes on with, and frees the journal's older files. */
   #goOn({ unopened, records, bytes, sealed }: Recovered, startedMs: number): void {
     const { log, clock } = this.#parts;
-    reportRecovery(log, unopened.size, records, bytes, clock.nowMs() - startedMs);
+    const tookMs = clock.nowMs() - startedMs;
+    this.#figures.recovered(tookMs, records);
+    reportRecovery(log, unopened.size, records, bytes, tookMs);
     const opened = unopened.openAll((name) => this.#loader.find(name));
     for (const file of sealed) this.#checkpoint(opened.then((areAll) => (areAll ? sealedFile(file) : null)));
   }
@@ -276,7 +284,12 @@ export class FileStorage implements Storage {
     if (place === null || stream.pendingTrim !== null || stream.deleted || this.#admission.admit(0) !== null) return;
     stream.pendingTrim = place;
     const weaning = this.#forkTies.weaning(stream, place);
-    this.#admission.trim(stream, place, this.#parts.clock.nowMs(), () => (stream.pendingTrim = null), weaning);
+    const { earliest } = stream;
+    const settle = (how: Settlement): void => {
+      stream.pendingTrim = null;
+      if (how === "durable") this.#figures.trimmed(place.position - earliest);
+    };
+    this.#admission.trim(stream, place, this.#parts.clock.nowMs(), settle, weaning);
   }
 
   barrier(stored: StoredStream, settle: (how: Settlement) => void, expectedTail?: Position): void {
@@ -347,6 +360,10 @@ export class FileStorage implements Storage {
   health(): StorageHealth {
     const reason = this.#parts.state.failure !== null ? "the disk failed" : this.#admission.trouble;
     return { writable: reason === null, reason, damagedStreams: this.#damageLog.streamCount };
+  }
+
+  figures(): StorageFigures {
+    return this.#figures.take();
   }
 
   close(): Promise<void> {

@@ -30,6 +30,8 @@ export class LoadedStreams {
   readonly #options: LoadedStreamsOptions;
   readonly #left: (stream: Stream) => void;
   readonly #streams = new Map<string, Stream>();
+  /** Idle streams that left memory since the start. */
+  evicted = 0;
   readonly #allHand: ClockHand;
   readonly #producersHand: ClockHand;
   /** The streams that are being evicted, and how many producers they have. */
@@ -139,6 +141,7 @@ export class LoadedStreams {
     if (!stream.idle || stream.recentlyUsed || this.get(stream.name) !== stream) return 0;
     if (!storage.release(stream.stored)) return 0;
     this.drop(stream);
+    this.evicted += 1;
     return 1;
   }
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
-import { LiveReaders } from "../../../src/http/bounds/live-readers.js";
+import { LiveReaders, type LiveMode } from "../../../src/http/bounds/live-readers.js";
 import type { RawConnection } from "../../helpers/raw-connection.js";
 import { REQUEST_PATHS, takePath, type RequestPath } from "../../helpers/request-paths.js";
 import { startServer, type TestServer } from "../../helpers/test-server.js";
@@ -14,8 +14,8 @@ type Kind = keyof typeof LIVE;
 function counted(context: TestContext): { entered: number; left: number } {
   const counts = { entered: 0, left: 0 };
   const enter = LiveReaders.prototype.enter;
-  context.mock.method(LiveReaders.prototype, "enter", function (this: LiveReaders, client: string) {
-    const left = enter.call(this, client);
+  context.mock.method(LiveReaders.prototype, "enter", function (this: LiveReaders, client: string, mode: LiveMode) {
+    const left = enter.call(this, client, mode);
     if (typeof left !== "function") return left;
     counts.entered += 1;
     return () => {

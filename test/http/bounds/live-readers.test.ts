@@ -4,13 +4,13 @@ import { LiveReaders } from "../../../src/http/bounds/live-readers.js";
 import { isProblem } from "../../../src/http/encoding/problems.js";
 
 function entered(readers: LiveReaders, client: string): () => void {
-  const left = readers.enter(client);
+  const left = readers.enter(client, "sse");
   assert.ok(!isProblem(left), "there is room");
   return left;
 }
 
 function refused(readers: LiveReaders, client: string): string {
-  const left = readers.enter(client);
+  const left = readers.enter(client, "sse");
   assert.ok(isProblem(left), "there is no room");
   assert.equal(left.code, "overloaded");
   return left.detail ?? "";

@@ -73,3 +73,10 @@ test("a server whose storage takes no writes says why", () => {
     '503 {"status":"unavailable","reason":"The storage accepts no writes."}',
   ]);
 });
+
+test("a server is alive and ready beside its streams, and where these are below / the names are theirs", async (context) => {
+  const server = await startServer(context);
+  for (const path of ["/livez", "/readyz"]) assert.equal((await server.send("GET", path)).text, '{"status":"ok"}');
+  const rooted = await startServer(context, { prefix: "/" });
+  for (const path of ["/livez", "/readyz"]) assert.equal((await rooted.send("GET", path)).status, 404);
+});

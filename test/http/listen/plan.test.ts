@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { beyondLoopback, planOf, type ListenSettings } from "../../../src/http/listen/plan.js";
+import { beyondReach, planOf, type ListenSettings } from "../../../src/http/listen/plan.js";
 import { defaultSettings } from "../../../src/options.js";
 
 function plan(settings: Partial<ListenSettings>): ReturnType<typeof planOf> {
@@ -11,7 +11,7 @@ test("without listen, host and port say where to listen", () => {
   assert.deepEqual(plan({ host: "::1", port: 0 }), {
     addresses: [{ kind: "tcp", host: "::1", port: 0 }],
     unixMode: 0o600,
-    onlyLoopback: true,
+    reach: "loopback",
     tls: null,
   });
 });
@@ -25,7 +25,7 @@ test("listen names all addresses, and host and port are left out", () => {
       { kind: "fd", fd: 3 },
     ],
     unixMode: 0o660,
-    onlyLoopback: true,
+    reach: "loopback",
     tls: null,
   });
   for (const other of [{ host: "::1" }, { port: 0 }]) {
@@ -37,9 +37,9 @@ test("listen names all addresses, and host and port are left out", () => {
 test("a server may be reached from beyond loopback when it knows who may do what, or when anybody may", () => {
   for (const settings of [{ auth: "/etc/auth.json" }, { insecure: true }]) {
     const allowed = plan(settings);
-    assert.equal("fault" in allowed || allowed.onlyLoopback, false);
+    assert.equal("fault" in allowed ? null : allowed.reach, "everybody");
   }
-  assert.match(beyondLoopback({ kind: "tcp", host: "::", port: 80 }), /^Cannot listen on \[::\]:80: .*--auth.*--insecure/);
+  assert.match(beyondReach({ kind: "tcp", host: "::", port: 80 }, "loopback"), /^Cannot listen on \[::\]:80: .*--auth.*--insecure/);
 });
 
 test("TLS needs a certificate and its key, and client certificates need TLS", () => {

@@ -161,3 +161,8 @@ function recordOf(entry: JournalEntry, kind: JournalRecord["kind"]): JournalReco
   const { stream, position, segmentStart, change, bypassed } = entry;
   return { kind, handle: stream.handle, position, segmentStart, change, identity: null, bypassed };
 }
+
+/** Whether an entry has something to write: not a barrier, nor what was decided on a change that failed. */
+export function writesRecord({ kind, generation, stream }: JournalEntry): boolean {
+  return kind !== null && generation === stream.generation;
+}

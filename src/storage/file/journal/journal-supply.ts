@@ -20,6 +20,14 @@ export interface JournalSupplyOptions {
   readonly fault: (error: Error) => void;
 }
 
+/** How much of its room the journal takes. */
+export interface JournalUsage {
+  /** Files that wait for their checkpoint. */
+  readonly sealedFiles: number;
+  /** Of all that may be written before the journal waits for a checkpoint, from 0 to 1. */
+  readonly fill: number;
+}
+
 /** Files that may wait for their checkpoint while another is written. */
 const MAX_SEALED_FILES = 3;
 /** How soon room is looked for again after the disk was full, and after too many files were open. */
@@ -55,6 +63,12 @@ export class JournalSupply {
   /** Why there was no room when it was last looked for; `null` while it is looked for, and when there was some. */
   get trouble(): Error | null {
     return this.#working === null ? this.#trouble : null;
+  }
+
+  /** The use of its room where the file being written is `filled` so far, from 0 to 1. */
+  usageWith(filled: number): JournalUsage {
+    const fill = (this.#sealed + Math.min(1, filled)) / (MAX_SEALED_FILES + 1);
+    return { sealedFiles: this.#sealed, fill: Math.min(1, fill) };
   }
 
   /** For what there was no room when it was last looked for; `null` where the disk was not full. */

@@ -1,15 +1,16 @@
 import { reportBatch } from "../../../ops/diagnostics.js";
+import type { StorageObserver } from "../../figures.js";
 import type { Settlement } from "../../storage.js";
 import type { Retry } from "../../../ops/retry.js";
 import { shareOf } from "./batch-share.js";
 import type { FileStream } from "../memory/file-stream.js";
 import type { EngineParts } from "../disk/engine-state.js";
 import { isDiskFull } from "../disk/files.js";
-import { FrameEncoder } from "./frame-encoder.js";
+import { FrameEncoder, writesRecord } from "./frame-encoder.js";
 import type { JournalEntry } from "./journal-entry.js";
 import type { JournalFile } from "./journal-file.js";
 import { JournalRefusal } from "./journal-refusal.js";
-import { JournalSupply } from "./journal-supply.js";
+import { JournalSupply, type JournalUsage } from "./journal-supply.js";
 import type { Lack, DiskSpace } from "../disk/disk-space.js";
 import { takeBack, type SentFrame } from "./sent-frame.js";
 
@@ -26,6 +27,7 @@ export interface JournalOptions {
   readonly firstBatch: number;
   /** Journal files from before, each still needed by the checkpoint or free to be used again. */
   readonly olderFiles: number;
+  readonly observer?: StorageObserver | null;
 }
 
 /** Who is told what became of the entries. */
@@ -95,6 +97,12 @@ export class Journal {
   /** Bytes of payload that wait for the disk. */
   get queuedBytes(): number {
     return this.#queuedBytes;
+  }
+
+  /** How much of its room it takes. */
+  get usage(): JournalUsage {
+    const file = this.#active;
+    return this.#supply.usageWith(file === null ? 0 : file.offset / this.#limitOf(file));
   }
 
   /** The last batch that is on disk or on its way there. */
@@ -231,6 +239,7 @@ export class Journal {
     this.#batch += 1;
     this.#writing = true;
     const startedMs = this.#parts.clock.nowMs();
+    this.#options.observer?.batchSent();
     const sent: SentFrame = { file, offset: file.offset, frame, entries, batch, isThere: false };
     file.file.writeThen(frame, file.offset, (error) => this.#written(sent, error, startedMs));
     file.offset = this.#encoder.endOf(file.offset, frame);
@@ -243,6 +252,7 @@ export class Journal {
     const tookMs = this.#parts.clock.nowMs() - startedMs;
     if (tookMs > SLOW_SYNC_MS) this.#parts.log.warn("the disk is slow", { syncMs: tookMs });
     if (error !== null) return this.#failed(sent, error);
+    this.#options.observer?.batchWritten(sent.entries.length, sent.frame.length);
     reportBatch(this.#parts.log, sent.entries.length, sent.frame.length, tookMs);
     this.#refusal.endAll();
     this.#sealLeft();
@@ -281,6 +291,7 @@ export class Journal {
   }
 
   #failed(sent: SentFrame, error: Error): void {
+    this.#options.observer?.batchFailed();
     if (!isDiskFull(error)) return this.#faulted(sent.entries, error);
     this.#refusal.begin("frame-room");
     this.#writing = true;
@@ -384,8 +395,4 @@ export class Journal {
     this.#batch += 1;
     file.offset = this.#encoder.endOf(0, frame);
   }
-}
-
-function writesRecord({ kind, generation, stream }: JournalEntry): boolean {
-  return kind !== null && generation === stream.generation;
 }

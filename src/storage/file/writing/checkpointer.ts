@@ -2,6 +2,7 @@ import { reportCheckpoint } from "../../../ops/diagnostics.js";
 import type { Retry } from "../../../ops/retry.js";
 import { DamagedStreamError } from "../../storage.js";
 import { noticeOf } from "../segments/damage-log.js";
+import type { StorageObserver } from "../../figures.js";
 import type { FileStream } from "../memory/file-stream.js";
 import { isPassing } from "../disk/files.js";
 import type { Journal } from "../journal/journal.js";
@@ -28,13 +29,15 @@ export class Checkpointer {
   readonly #parts: StreamFiles;
   readonly #journal: Journal;
   readonly #kept: KeptJournal;
+  readonly #observer: StorageObserver | null;
   /** Damaged streams whose directories could not be told. */
   #untold = new Set<FileStream>();
   #last: Promise<void> = Promise.resolve();
   readonly #retry: Retry;
 
-  constructor(parts: StreamFiles, journal: Journal) {
+  constructor(parts: StreamFiles, journal: Journal, observer: StorageObserver | null = null) {
     this.#parts = parts;
+    this.#observer = observer;
     this.#journal = journal;
     this.#retry = parts.state.retry();
     this.#kept = new KeptJournal(parts);
@@ -75,7 +78,9 @@ export class Checkpointer {
     } finally {
       journal.checkpointAt(null);
     }
-    reportCheckpoint(log, file.sequence, file.streams.size, clock.nowMs() - startedMs);
+    const tookMs = clock.nowMs() - startedMs;
+    this.#observer?.checkpointed(tookMs);
+    reportCheckpoint(log, file.sequence, file.streams.size, tookMs);
   }
 
   /** Tries a step until it is done; false when it is left to the next start. */

@@ -17,6 +17,8 @@ export interface DurableChangesOptions extends Pick<StreamFiles, "cache" | "tras
 /** Brings what has become durable into the state that readers see, and tells those who watch. */
 export class DurableChanges implements Consequences<FileStream, JournalEntry> {
   readonly #options: DurableChangesOptions;
+  /** Payload that became durable since the start. */
+  appendedBytes = 0;
   readonly #observersToSettle = new Set<StreamObserver>();
 
   constructor(options: DurableChangesOptions) {
@@ -44,6 +46,7 @@ export class DurableChanges implements Consequences<FileStream, JournalEntry> {
   appended(stream: FileStream, { change, position, segmentStart, bypassed }: JournalEntry): void {
     const { cache, flusher } = this.#options;
     const { length } = change.payload;
+    this.appendedBytes += length;
     if (length > 0 && stream.damage === null) {
       if (bypassed === null) cache.append(stream, segmentStart, position, change.payload);
       else cache.appendWritten(stream, segmentStart, position, change.payload, bypassed.crc);

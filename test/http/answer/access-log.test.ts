@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { test, type TestContext } from "node:test";
+import { AuthFile } from "../../helpers/auth-file.js";
+import { requestBytes, startServer, type TestServer } from "../../helpers/test-server.js";
+
+type Line = Readonly<Record<string, unknown>>;
+
+const TEXT = { "Content-Type": "text/plain" };
+
+/** A server whose access log the test reads. */
+async function logged(context: TestContext, auth = ""): Promise<{ server: TestServer; lines(): Line[]; text(): string }> {
+  let text = "";
+  const accessOutput = {
+    write: (bytes: Buffer, written: () => void) => {
+      text += bytes.toString();
+      written();
+    },
+  };
+  const server = await startServer(context, { accessLog: true, accessOutput, ...(auth === "" ? {} : { auth }) });
+  const lines = (): Line[] => {
+    server.clock.advance(100);
+    const read = text.split("\n").filter((line) => line !== "");
+    return read.map((line) => JSON.parse(line) as Line); // each is an object
+  };
+  return { server, lines, text: () => text };
+}
+
+test("a request of either path is a line with its id, which its answer has too", async (context) => {
+  const { server, lines } = await logged(context);
+  const created = await server.send("PUT", "a%20%22b", { headers: { ...TEXT, "X-Request-Id": "mine-1" }, body: "secret" });
+  assert.equal(created.headers["x-request-id"], "mine-1");
+  // This one takes the general path.
+  const appended = await server.send("POST", "a%20%22b", { headers: { ...TEXT, Connection: "close" }, body: "secret" });
+  const refused = await server.send("GET", "none?offset=-1&ticket=x", { headers: { "X-Request-Id": "not an id" } });
+  const [first, second, third, ...others] = lines();
+  assert.equal(others.length, 0);
+  const { time, ms, ...rest } = first ?? {};
+  assert.ok(typeof time === "string" && typeof ms === "number");
+  assert.deepEqual(rest, {
+    level: "info",
+    msg: "request",
+    id: "mine-1",
+    op: "create",
+    method: "PUT",
+    stream: 'a "b',
+    status: 201,
+    nextOffset: created.headers["stream-next-offset"],
+    bytesIn: 6,
+    bytesOut: 0,
+  });
+  assert.deepEqual([second?.["op"], second?.["status"], second?.["id"]], ["append", 204, appended.headers["x-request-id"]]);
+  assert.deepEqual(
+    [third?.["op"], third?.["status"], third?.["code"], third?.["offset"], third?.["stream"]],
+    ["read", 404, "stream-not-found", "-1", "none"],
+  );
+  assert.match(refused.headers["x-request-id"] ?? "", /^[0-9a-f]{12}-\d+$/);
+});
+
+test("a live read is a line when it begins and one when it ends", async (context) => {
+  const { server, lines } = await logged(context);
+  await server.send("PUT", "a", { headers: TEXT, body: "x" });
+  const reader = await server.begin("GET", "a?live=sse&offset=-1", {
+    headers: { traceparent: `00-${"ab".repeat(16)}-${"cd".repeat(8)}-01` },
+  });
+  const head = await reader.head();
+  assert.equal(head.headers["x-request-id"], "ab".repeat(16));
+  await reader.until("upToDate");
+  await server.send("DELETE", "a");
+  await reader.rest();
+  const live = lines().filter(({ op }) => op === "sse");
+  assert.deepEqual(
+    live.map(({ msg, status, id }) => [msg, status, id]),
+    [
+      ["live read begins", 200, "ab".repeat(16)],
+      ["request", 200, "ab".repeat(16)],
+    ],
+  );
+  assert.ok(Number(live[1]?.["bytesOut"]) > 0);
+});
+
+test("a line has the caller's id, and no secret, ticket or body", async (context) => {
+  const file = new AuthFile();
+  const token = file.token("writer", [{ streams: ["**"], allow: ["create", "append"] }]);
+  file.write();
+  const { server, lines, text } = await logged(context, file.path);
+  const headers = { ...TEXT, Authorization: `Bearer ${token}` };
+  await server.send("PUT", "a", { headers, body: "body-secret" });
+  assert.equal((await server.send("GET", "a", { headers })).status, 403);
+  const ticket = file.ticket("a", 10 ** 10);
+  await server.send("GET", `a?offset=${ticket}&ticket=${ticket}`);
+  assert.deepEqual(
+    lines().map((line) => line["token"]?.toString().startsWith("token writer") ?? false),
+    [true, true, false],
+  );
+  for (const secret of [token, "body-secret", ticket]) assert.ok(!text().includes(secret));
+});
+
+test("a request whose client leaves is a line", async (context) => {
+  const { server, lines } = await logged(context);
+  const connection = await server.connect();
+  connection.write(requestBytes("POST", "a", { headers: { ...TEXT, "Content-Length": "10" }, body: "half" }));
+  connection.socket.destroySoon();
+  let found: Line[] = [];
+  while ((found = lines()).length === 0) await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(found[0]?.["op"], "append");
+});

@@ -5,18 +5,18 @@ import { connectionLimitFor } from "./http/bounds/connection-limit.js";
 import { ConnectionsByClient } from "./http/bounds/connections-by-client.js";
 import type { Context } from "./http/context/context.js";
 import { Authority } from "./auth/authority.js";
+import { listenFault, StartError } from "./server/start-error.js";
 import { closed, listenForAdmin, type Listening } from "./server/admin-listening.js";
 import { contextOf } from "./server/context-of.js";
 import { Dispatcher } from "./http/dispatch.js";
 import { HttpServer, REQUEST_LIMITS, type RequestLimits } from "./http/http-server.js";
 import { CertificateError } from "./http/listen/certificate.js";
 import { ListenError } from "./http/listen/listener.js";
-import { adminPlanOf, beyondReach, planOf, urlOf, type ListenPlan } from "./http/listen/plan.js";
+import { adminPlanOf, planOf, urlOf, type ListenPlan } from "./http/listen/plan.js";
 import { StorageObservations } from "./metrics/storage-observations.js";
 import { stopwatchMs, systemClock, type Clock } from "./ops/clock.js";
-import { formatListen } from "./net/listen-address.js";
 import { LineQueue, type LineOutput } from "./ops/line-queue.js";
-import { createLog, oneLine, type Log } from "./ops/log.js";
+import { createLog, type Log } from "./ops/log.js";
 import { keepTickClass } from "./ops/tick-class.js";
 import { defaultSettings, faultOf, OPTIONS, type OptionName, type Settings } from "./options.js";
 import { FileStorage, type FileStorageOptions } from "./storage/file/file-storage.js";
@@ -47,6 +47,9 @@ export interface ServerOptions extends Partial<Settings> {
 /** Where a server with these settings will listen, for who only wants to know. */
 export { beyondReach, LISTEN_BACKLOG, planOf, type ListenPlan } from "./http/listen/plan.js";
 
+/** What {@link createServer} throws. */
+export { StartError } from "./server/start-error.js";
+
 /** A listening server. */
 export interface RunningServer {
   /** The URL to which a stream's name is appended, like `http://127.0.0.1:4437/v1/stream/`. */
@@ -63,8 +66,8 @@ export interface RunningServer {
    */
   reload(): Promise<boolean>;
   /**
-   * Stops: refuses new requests, lets those in flight finish for at most `shutdownTimeoutMs`, ends live reads, and
-   * releases the directory.
+   * Stops: serves on for `shutdownDelayMs`, gives each connection its last answer for at most `shutdownTimeoutMs`, ends
+   * live reads, and releases the directory.
    */
   close(): Promise<void>;
   /** Cuts all connections, for a process that is about to end. What was acknowledged is in the journal. */
@@ -81,17 +84,6 @@ export interface StreamHandler {
   close(): Promise<void>;
 }
 
-/** What {@link createServer} throws when it can't start; the message is one line. */
-export class StartError extends Error {
-  override readonly name = "StartError";
-  readonly code: "invalid-option" | "directory-unusable" | "port-unusable";
-
-  constructor(code: StartError["code"], message: string) {
-    super(oneLine(message));
-    this.code = code;
-  }
-}
-
 /** Opens the directory and listens. Throws {@link StartError}. */
 export function createServer(options: ServerOptions): Promise<RunningServer> {
   return startServer(options, REQUEST_LIMITS);
@@ -106,7 +98,7 @@ export async function startServer(options: ServerOptions, limits: RequestLimits)
   const { http, listeners, admin } = await listenAll(service, plan, limits).catch(async (error: unknown) => {
     await service.stop();
     if (error instanceof CertificateError) throw new StartError("invalid-option", error.message);
-    throw error instanceof ListenError ? listenFault(error) : error;
+    throw error instanceof ListenError ? listenFault(error, TOO_FEW_FILES) : error;
   });
   return {
     url: urlOf(listeners, plan, settings.prefix),
@@ -164,6 +156,8 @@ export async function createHandler(options: ServerOptions): Promise<StreamHandl
     service.dispatcher.handle(req, res, { next });
   };
   const close = once(async () => {
+    // Nobody here can know when the last connection is gone.
+    service.context.inFlight.refuseAll();
     await service.drain(Promise.resolve());
     await service.stop();
   });
@@ -242,12 +236,13 @@ class Service {
     if (shutdownDelayMs > 0) await new Promise<void>((resolve) => void clock.after(shutdownDelayMs, resolve));
   }
 
-  /** Refuses new requests, ends live reads, and waits for all answers and for `connectionsEnd`, up to the time-out. */
+  /** Ends live reads, and waits for all answers and for `connectionsEnd`, up to the time-out. */
   async drain(connectionsEnd: Promise<void>): Promise<void> {
     const { inFlight, clock, settings } = this.context;
-    const answered = inFlight.close();
+    const answered = inFlight.drain();
     this.dispatcher.endLiveReads();
     await within(clock, settings.shutdownTimeoutMs, Promise.all([answered, connectionsEnd]));
+    inFlight.refuseAll();
     inFlight.destroyAll();
   }
 
@@ -344,35 +339,6 @@ function shown(value: unknown): string {
     default:
       return String(value);
   }
-}
-
-const PORT_FAULTS: Readonly<Record<string, string>> = {
-  EACCES: "this user may not use the port",
-  EADDRINUSE: "the port is in use",
-  EADDRNOTAVAIL: "the address is not this machine's",
-  ENOTFOUND: "the host is not known",
-};
-
-const LISTEN_FAULTS: Readonly<Record<string, string>> = {
-  EACCES: "this user may not make a socket there",
-  EADDRINUSE: "a server listens there, or a file that is no socket is in its place",
-  EBADF: "it is not open in this process",
-  EINVAL: "it is no socket that listens",
-  EMFILE: TOO_FEW_FILES,
-  ENOENT: "its folder does not exist",
-  ENOTSOCK: "it is no socket",
-};
-
-function listenFault({ address, cause, reach }: ListenError): StartError {
-  if (cause === null) return new StartError("invalid-option", beyondReach(address, reach));
-  const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
-  const why = LISTEN_FAULTS[code] ?? (cause instanceof Error ? cause.message : String(cause));
-  if (address.kind === "tcp")
-    return new StartError(
-      "port-unusable",
-      `Cannot listen on ${address.host} port ${address.port}: ${PORT_FAULTS[code] ?? why}`,
-    );
-  return new StartError("port-unusable", `Cannot listen on ${formatListen(address)}: ${why}`);
 }
 
 function logToStderr({ logLevel, logFormat }: Settings, clock: Clock): Log {

@@ -5,6 +5,7 @@ import { createServer as createHttpServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, test, type TestContext } from "node:test";
+import { REQUEST_LIMITS } from "../src/http/http-server.js";
 import { createHandler, createServer, StartError, type ServerOptions, type StreamHandler } from "../src/server.js";
 import { RawConnection } from "./helpers/raw-connection.js";
 import { startNode } from "./helpers/process.js";
@@ -14,6 +15,7 @@ import { tempDir } from "./helpers/temp-dir.js";
 const TEXT = { "Content-Type": "text/plain" };
 const TIMEOUT_MS = 12_345;
 const SHUTDOWN_MS = 23_456;
+const DELAY_MS = 34_567;
 
 async function startError(options: Partial<ServerOptions>): Promise<StartError> {
   try {
@@ -190,6 +192,55 @@ describe("a server that stops", () => {
     await server.clock.armed(SHUTDOWN_MS);
     server.clock.advance(SHUTDOWN_MS);
     assert.equal(await upload.rest(), "");
+    await closed;
+  });
+
+  test("answers those that were connected before, each for the last time", async (context) => {
+    const server = await startServer(context);
+    await server.send("PUT", "a", { headers: TEXT, body: "hello" });
+    const [appending, reading, following] = [await server.connect(), await server.connect(), await server.connect()];
+    // Later connections are accepted later.
+    await server.send("HEAD", "a");
+    const closed = server.server.close();
+    appending.write(requestBytes("POST", "a", { headers: TEXT, body: " there" }));
+    const appended = await appending.answer();
+    assert.deepEqual([appended.status, appended.headers["connection"]], [204, "close"]);
+    reading.write(requestBytes("GET", "a"));
+    const read = await reading.answer();
+    assert.deepEqual([read.text, read.headers["connection"]], ["hello there", "close"]);
+    following.write(requestBytes("GET", "a?live=sse&offset=-1"));
+    const followed = await following.answer();
+    assert.deepEqual([followed.status, followed.headers["connection"]], [200, "close"]);
+    await closed;
+  });
+
+  test("waits a second for the first request of a connection", async (context) => {
+    const server = await startServer(context);
+    const silent = await server.connect();
+    await server.send("HEAD", "a");
+    const closed = server.server.close();
+    await server.clock.armed(REQUEST_LIMITS.firstRequestTimeout);
+    server.clock.advance(REQUEST_LIMITS.firstRequestTimeout);
+    assert.equal(await silent.rest(), "");
+    await closed;
+  });
+
+  test("serves on for as long as it is told to, and ends each connection with its next answer", async (context) => {
+    const server = await startServer(context, { shutdownDelayMs: DELAY_MS });
+    await server.send("PUT", "a", { headers: TEXT });
+    const [kept, idle] = [await server.connect(), await server.connect()];
+    kept.write(requestBytes("HEAD", "a"));
+    assert.equal((await kept.answer({ toHead: true })).headers["connection"], "keep-alive");
+    const closed = server.server.close();
+    await server.clock.armed(DELAY_MS);
+    for (const connection of [kept, await server.connect()]) {
+      connection.write(requestBytes("POST", "a", { headers: TEXT, body: "x" }));
+      const { status, headers } = await connection.answer();
+      assert.deepEqual([status, headers["connection"]], [204, "close"]);
+    }
+    idle.write(requestBytes("GET", "a"));
+    assert.equal((await idle.answer()).text, "xx");
+    server.clock.advance(DELAY_MS);
     await closed;
   });
 

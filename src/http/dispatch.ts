@@ -168,7 +168,7 @@ export class Dispatcher implements Sink {
       return responder.preflight(exchange);
     if (!path.startsWith(prefix))
       return responder.refuse(exchange, problem("unknown-path", { detail: `Streams are below ${prefix}.` }));
-    if (inFlight.closing) return responder.refuse(exchange, problem("shutting-down"));
+    if (inFlight.over) return responder.refuse(exchange, problem("shutting-down"));
     if (path.length === prefix.length && this.#asksForPage(exchange))
       return this.#routePage(exchange, KIND.page, () => this.#frontPage.answer(exchange));
     if (path.length === prefix.length + TICKETS.length && path.endsWith(TICKETS) && this.#context.access.isGuarded)

@@ -33,6 +33,8 @@ export const REQUEST_LIMITS = {
   keepAliveTimeout: KEEP_ALIVE_SECONDS * 1000,
   /** How often Node checks for requests that are too late. */
   connectionsCheckingInterval: 5_000,
+  /** How long a stop waits for the first request of a connection. */
+  firstRequestTimeout: 1_000,
 };
 
 /** Limits of this kind. */
@@ -64,6 +66,7 @@ export class HttpServer {
   readonly #server: PatientServer;
   readonly #gate: ConnectionGate;
   readonly #clock: Clock;
+  readonly #limits: RequestLimits;
   readonly #sessions: Sessions;
   /** Where connections by TCP become TLS connections; `null` in a server without TLS. */
   #door: TlsDoor | null = null;
@@ -75,6 +78,7 @@ export class HttpServer {
     this.#dispatcher = dispatcher;
     this.#log = log;
     this.#clock = clock;
+    this.#limits = limits;
     this.#sessions = http2Sessions({ dispatcher, clock, log, limits });
     this.#ends = new StagedEnds(clock);
     this.#clientErrors = new ClientErrors(responder, this.#ends, (socket) => this.#server.answerUnderWay(socket));
@@ -171,7 +175,10 @@ export class HttpServer {
     return this.#door?.reload() ?? Promise.resolve(true);
   }
 
-  /** Stops accepting, and closes idle connections. Resolves when the last one is gone. */
+  /**
+   * Stops accepting, and closes idle connections. One that has not asked yet is given time to: its client could not
+   * know that the server stops. Resolves when the last one is gone.
+   */
   async close(): Promise<void> {
     this.#isStopping = true;
     // A connection that still sends an answer would otherwise be kept for the next request.
@@ -180,7 +187,9 @@ export class HttpServer {
     this.#door?.close();
     this.#server.close();
     this.#sessions.close();
+    const timer = this.#clock.after(this.#limits.firstRequestTimeout, () => this.#server.closeUnusedConnections());
     await Promise.all(gone);
+    timer.cancel();
   }
 
   /** Cuts all connections. */

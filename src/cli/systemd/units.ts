@@ -32,11 +32,18 @@ const CREDENTIALS = {
 } as const;
 /** What the socket unit says instead. */
 const OF_THE_SOCKET: readonly OptionName[] = ["host", "port", "listen", "unixMode"];
+/**
+ * How long a stop serves on unless the flags say: clients that ask often learn from an answer that their connection
+ * ends, and none of them meets the end with a request on its way.
+ */
+const STOP_DELAY_MS = 1000;
 /** More than the server may want for itself while it ends; systemd kills it then. */
 const STOP_MARGIN_SECONDS = 30;
 
 /** The unit of the service. It is renamed with its socket: both find each other by the name in front of the dot. */
-export function serviceUnit(plan: UnitsPlan): string {
+export function serviceUnit(asked: UnitsPlan): string {
+  const shutdownDelayMs = asked.settings.shutdownDelayMs || STOP_DELAY_MS;
+  const plan = { ...asked, settings: { ...asked.settings, shutdownDelayMs } };
   const { settings, user, directory } = plan;
   const credentials = writtenOptions(settings).filter(isCredential);
   return lines(
@@ -61,7 +68,7 @@ export function serviceUnit(plan: UnitsPlan): string {
     `RestartPreventExitStatus=${EXIT.usage}`,
     "# A start after a crash reads the journal, and says when it is ready",
     "TimeoutStartSec=infinity",
-    `TimeoutStopSec=${Math.ceil(settings.shutdownTimeoutMs / 1000) + STOP_MARGIN_SECONDS}`,
+    `TimeoutStopSec=${Math.ceil((shutdownDelayMs + settings.shutdownTimeoutMs) / 1000) + STOP_MARGIN_SECONDS}`,
     "WatchdogSec=60",
     "LimitNOFILE=262144",
     "",

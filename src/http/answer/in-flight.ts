@@ -28,8 +28,7 @@ export class InFlight {
    * the time, one old table holds every later request until the next full collection.
    */
   readonly #exchanges: Exchange[] = [];
-  #closing = false;
-  #leaving = false;
+  #phase: "serving" | "leaving" | "draining" | "over" = "serving";
   #onEmpty: (() => void) | null = null;
 
   constructor({ requestLog = null, accessLog = null, slowRequests = null, nowMs = stopwatchMs }: InFlightOptions = {}) {
@@ -44,19 +43,24 @@ export class InFlight {
     return this.#exchanges.length;
   }
 
-  /** Whether the server is about to stop: it serves, and asks for no new requests. */
+  /** Whether the server is about to stop: it serves, and each answer is its connection's last. */
   get leaving(): boolean {
-    return this.#leaving || this.#closing;
+    return this.#phase !== "serving";
   }
 
   /** The server is about to stop. */
   leave(): void {
-    this.#leaving = true;
+    if (this.#phase === "serving") this.#phase = "leaving";
   }
 
-  /** Whether the server is stopping: new requests are refused. */
+  /** Whether the server is stopping: what has reached it is answered, and nothing waits. */
   get closing(): boolean {
-    return this.#closing;
+    return this.#phase === "draining" || this.#phase === "over";
+  }
+
+  /** Whether new requests are refused. */
+  get over(): boolean {
+    return this.#phase === "over";
   }
 
   /** Adds a request. */
@@ -112,9 +116,14 @@ export class InFlight {
     this.#requestLog?.end(exchange, tookMs);
   }
 
-  /** Refuses requests from now on. Resolves when all earlier ones have their answers. */
-  close(): Promise<void> {
-    this.#closing = true;
+  /** Refuses requests from now on. */
+  refuseAll(): void {
+    this.#phase = "over";
+  }
+
+  /** Resolves when all requests have their answers. */
+  drain(): Promise<void> {
+    if (this.#phase !== "over") this.#phase = "draining";
     if (this.#exchanges.length === 0) return Promise.resolve();
     return new Promise((resolve) => (this.#onEmpty = resolve));
   }

@@ -136,7 +136,7 @@ export class Responder {
     const length = body?.length ?? 0;
     const { direct } = exchange;
     // Otherwise Node would still handle a body that nobody reads.
-    if (direct !== null && length <= MAX_JOINED_BYTES && !exchange.bodyPending && !this.#inFlight.closing)
+    if (direct !== null && length <= MAX_JOINED_BYTES && !exchange.bodyPending && !this.#inFlight.leaving)
       return this.#answerDirectly(direct, answer);
     this.#begin(exchange, status, headers, body, false);
     const { req, res } = exchange;
@@ -186,7 +186,7 @@ export class Responder {
     const { list } = this.#cors.headersFor(exchange.headers.origin);
     exchange.decide();
     const { res } = exchange;
-    if (isLast || exchange.isLast || this.#inFlight.closing) res.shouldKeepAlive = false;
+    if (isLast || exchange.isLast || this.#inFlight.leaving) res.shouldKeepAlive = false;
     const id = exchange.requestId === null ? [] : ["X-Request-Id", exchange.requestId];
     res.writeHead(status, [...list, ...own, ...id, ...lengthHeader(body?.length ?? null)]);
   }

@@ -30,7 +30,7 @@ export class FrontPage {
   /** Answers GET and HEAD. */
   answer(exchange: Exchange): void {
     const { responder, inFlight, settings } = this.#context;
-    if (inFlight.closing) return responder.refuse(exchange, problem("shutting-down"));
+    if (inFlight.over) return responder.refuse(exchange, problem("shutting-down"));
     const type = preferredType(exchange.req.headers.accept, ["text/plain", "text/html", "application/json"]);
     const contentType = type === "application/json" ? type : `${type}; charset=utf-8`;
     const headers = ["Content-Type", contentType, "Vary", "Accept", "Cache-Control", "no-store"];

@@ -45,6 +45,7 @@ export class DirectConnection {
   readonly #serve: Serve;
   readonly #idleTimeoutMs: number;
   #lone: LoneExchange | null = null;
+  #hasAsked = false;
   /** Whether the socket has our timer, which must be gone before Node answers by itself. */
   #hasTimer = false;
 
@@ -72,7 +73,13 @@ export class DirectConnection {
     return this.#lone !== null;
   }
 
+  /** Whether a request has come. */
+  get hasAsked(): boolean {
+    return this.#hasAsked;
+  }
+
   #receive(req: DirectRequest, keepAlive: boolean): number {
+    this.#hasAsked = true;
     // It is pipelined after another: Node answers both.
     this.handOver();
     if (keepAlive && this.#isFree(req) && this.#serve(req, this)) return 0;

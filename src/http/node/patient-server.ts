@@ -69,10 +69,19 @@ export class PatientServer extends Server<typeof DirectRequest, typeof OwnRespon
     for (const socket of this.#connections.keys()) socket.destroy();
   }
 
-  /** Called by `close`. */
+  /** Called by `close`. A connection that has not asked yet is about to. */
   override closeIdleConnections(): void {
+    this.#closeIdle((socket, connection) => connection?.hasAsked ?? socket.bytesRead > 0);
+  }
+
+  /** Closes those too that have not asked for anything yet. */
+  closeUnusedConnections(): void {
+    this.#closeIdle(() => true);
+  }
+
+  #closeIdle(isChosen: (socket: Socket, connection: DirectConnection | null) => boolean): void {
     for (const [socket, connection] of this.#connections) {
-      if (connection?.isBusy === true || answerUnderWay(socket) !== null) continue;
+      if (connection?.isBusy === true || answerUnderWay(socket) !== null || !isChosen(socket, connection)) continue;
       if (socket.writableLength > 0) socket.destroySoon();
       else socket.destroy();
     }

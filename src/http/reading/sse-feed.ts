@@ -6,7 +6,7 @@ import { retryDelayMs } from "../../protocol/sse-events.js";
 import type { Advance } from "../../stream/loaded/live.js";
 import type { Chunk, Position, ReadFrom, Stream } from "../../stream/loaded/stream.js";
 import type { Context } from "../context/context.js";
-import { isProblem, problem } from "../encoding/problems.js";
+import { isProblem } from "../encoding/problems.js";
 import { hasWholeAppends, SseStretch } from "./sse-stretch.js";
 import { SseHeartbeat, type SilentReaders } from "./sse-heartbeat.js";
 import type { EndRead } from "./staggered-ends.js";
@@ -166,7 +166,6 @@ export class SseFeeds {
   open(stream: Stream, { exchange, from, cursor }: SseRequest): void {
     const { responder, inFlight, clock, random } = this.#context;
     if (exchange.isGone) return inFlight.end(exchange);
-    if (inFlight.closing) return responder.refuse(exchange, problem("shutting-down"));
     const left = this.#context.liveReaders.enter(exchange.sender, "sse");
     if (isProblem(left)) return responder.refuse(exchange, left);
     exchange.onLeave = left;
@@ -182,6 +181,8 @@ export class SseFeeds {
     const reader = this.#feedOf(stream).add({ exchange, from, cursorAhead, retryMs });
     this.#heartbeat.start();
     reader.start();
+    // Refused, an EventSource would not come back.
+    if (inFlight.closing) reader.dismiss(null);
   }
 
   /** How to end each reader, between two events. */

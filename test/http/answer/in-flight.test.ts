@@ -47,7 +47,7 @@ describe("requests in flight", () => {
     inFlight.begin(second);
     assert.equal(inFlight.closing, false);
     let isOver = false;
-    const closed = inFlight.close().then(() => (isOver = true));
+    const closed = inFlight.drain().then(() => (isOver = true));
     assert.equal(inFlight.closing, true);
     inFlight.end(first);
     await Promise.resolve();
@@ -56,7 +56,7 @@ describe("requests in flight", () => {
     await closed;
   });
 
-  test("are not waited for when there are none", () => new InFlight().close());
+  test("are not waited for when there are none", () => new InFlight().drain());
 
   test("can be cut", () => {
     const inFlight = new InFlight();

@@ -145,7 +145,7 @@ describe("an HTTP answer", () => {
   ] as const) {
     test(`of a server that stops is the connection's last${what}`, async (context) => {
       const connection = await connect(context, (responder, exchange, inFlight) => {
-        void inFlight.close();
+        void inFlight.drain();
         responder.send(exchange, 204, [], null);
       });
       connection.write(GET);

@@ -45,6 +45,8 @@ export class RunningProcess {
         ...segmentRollOf(retention, segmentBytes),
         maxInlineIndexBytes,
         ...rest,
+        // In half of the settings files become longer only where checkpoints are behind.
+        journalSmallBytes: rest.journalBytes > 10_000 ? rest.journalBytes / 4 : rest.journalBytes,
         clock,
         log,
         files,

@@ -4,6 +4,7 @@ import { FileStream } from "../../src/storage/file/memory/file-stream.js";
 import { Layout } from "../../src/storage/file/format/layout.js";
 import { Journal, type JournalListener, type JournalOptions } from "../../src/storage/file/journal/journal.js";
 import type { JournalEntry } from "../../src/storage/file/journal/journal-entry.js";
+import { SMALL_JOURNAL_BYTES } from "../../src/storage/file/journal/journal-size.js";
 import { EngineState, type EngineParts } from "../../src/storage/file/disk/engine-state.js";
 import { DiskSpace } from "../../src/storage/file/disk/disk-space.js";
 import { RecordKind } from "../../src/storage/file/format/record.js";
@@ -102,6 +103,7 @@ export function fileRooms(clock = new ManualClock()): FileRooms {
         directoryId: Buffer.from("01234567"),
         fsync: false,
         fileBytes: SMALL.journalBytes,
+        smallBytes: SMALL_JOURNAL_BYTES,
         firstSequence: 1,
         firstBatch: 1,
         olderFiles: 0,

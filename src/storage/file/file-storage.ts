@@ -1,8 +1,6 @@
 import { EngineFigures } from "./engine-figures.js";
 import { reportRecovery } from "../../ops/diagnostics.js";
-import type { Clock } from "../../ops/clock.js";
-import type { Log } from "../../ops/log.js";
-import type { StorageFigures, StorageObserver } from "../figures.js";
+import type { StorageFigures } from "../figures.js";
 import type {
   Allocate,
   AppendRecord,
@@ -24,7 +22,9 @@ import { explainUnusable, prepareDirectory, writeMarker } from "./directory/dire
 import { DurableChanges } from "./writing/durable-changes.js";
 import { EngineState } from "./disk/engine-state.js";
 import { FileStream, ownStream } from "./memory/file-stream.js";
-import { isPassing, systemFiles, type Files } from "./disk/files.js";
+import { isPassing, systemFiles } from "./disk/files.js";
+import type { FileStorageOptions } from "./file-storage-options.js";
+import { SMALL_JOURNAL_BYTES } from "./journal/journal-size.js";
 import { Flusher } from "./segments/flusher.js";
 import { emptyChange } from "./journal/frame-encoder.js";
 import { Admission } from "./writing/admission.js";
@@ -38,29 +38,7 @@ import { DiskSpace } from "./disk/disk-space.js";
 import { newStreamId } from "./memory/stream-id.js";
 import { StreamLoader } from "./segments/stream-loader.js";
 import { StreamReader } from "./segments/stream-reader.js";
-import { streamFiles, type StreamFiles, type StreamFilesOptions } from "./segments/stream-files.js";
-
-/** Where the engine keeps streams, and how. Sizes in bytes. */
-export interface FileStorageOptions extends StreamFilesOptions {
-  readonly dir: string;
-  /** Whether a change is settled only when it is on disk. */
-  readonly fsync: boolean;
-  /** A stream begins a new segment at about this size, or when the first byte of the last is this old. */
-  readonly segmentBytes: number;
-  readonly segmentAgeMs?: number;
-  readonly journalBytes: number;
-  /** An append of this size goes to its segment first; at most a quarter of `journalBytes` counts. */
-  readonly journalBypassBytes: number;
-  /** Whether the lock of a process that can't be seen from here is taken away. */
-  readonly forceUnlock?: boolean;
-  readonly clock: Clock;
-  readonly log: Log;
-  /** The disk failed: nothing is accepted any more, and the process should end for a clean recovery. */
-  readonly onFault: (error: Error) => void;
-  /** The file system; the real one when absent. */
-  readonly files?: Files;
-  readonly observer?: StorageObserver;
-}
+import { streamFiles, type StreamFiles } from "./segments/stream-files.js";
 
 /** How long a clean end goes on bringing what the journal has to the streams' own files. */
 const CLOSE_MS = 5000;
@@ -131,6 +109,7 @@ export class FileStorage implements Storage {
       directoryId,
       fsync,
       fileBytes: journalBytes,
+      smallBytes: options.journalSmallBytes ?? SMALL_JOURNAL_BYTES,
       observer: options.observer ?? null,
       firstSequence: recovered.nextSequence,
       firstBatch: recovered.nextBatch,

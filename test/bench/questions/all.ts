@@ -1,6 +1,7 @@
 import type { Question } from "../question.js";
 import { manyStreams, oneStream, producers, shortLives } from "./appends.js";
 import { largeAppends, longPoll, oneAtATime } from "./disk-bound.js";
+import { firstSeconds } from "./first-seconds.js";
 import { fanOut1000, fanOut8000, mixed } from "./live.js";
 import { idleLongPolls, idleSse, slowReader, tenGiB } from "./memory.js";
 import { checkpoint, costBySize, costByStreams } from "./no-cliff.js";
@@ -12,6 +13,7 @@ import { cachedReads, revalidation, smallReads, warmReads } from "./reads.js";
 export const QUESTIONS: readonly Question[] = [
   manyStreams,
   oneStream,
+  firstSeconds,
   producers,
   oneAtATime,
   shortLives,

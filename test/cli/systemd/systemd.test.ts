@@ -30,7 +30,7 @@ describe("streamdir systemd", () => {
     assert.deepEqual([both.status, both.stderr], [0, ""]);
     const [service = "", socket = ""] = both.stdout.split(/\n(?=# \/etc\/systemd\/system\/streamdir\.socket\n)/);
     assert.match(service, /^# \/etc\/systemd\/system\/streamdir\.service\n\n\[Unit\]\n/);
-    assert.match(service, /\n {2}%S\/streamdir\n/);
+    assert.match(service, /\n {2}%S\/streamdir \\\n {2}--shutdown-delay=1s\n/);
     assert.match(socket, /\nListenStream=127\.0\.0\.1:4437\n/);
     for (const [only, text] of [
       ["service", service],

@@ -7,13 +7,22 @@ import type { Lack } from "../disk/disk-space.js";
  * In small steps, so that no frame's sync waits long behind one of them.
  */
 const ALLOCATION_STEP_BYTES = 2 * 1024 * 1024;
-/** How far they are to be ahead. */
+/** How far they are to be ahead, or three quarters of what there is. */
 const ALLOCATED_AHEAD_BYTES = 4 * 1024 * 1024;
 const ZEROS = Buffer.alloc(ALLOCATION_STEP_BYTES);
 
 /** The first step of zeros in a file of `fileBytes`. */
 export function firstAllocationBytes(fileBytes: number): number {
   return Math.min(ALLOCATION_STEP_BYTES, fileBytes);
+}
+
+/** Which file it is, and how long. */
+export interface JournalFileSizes {
+  readonly sequence: number;
+  /** It never grows beyond these. */
+  readonly limitBytes: number;
+  /** So much of it is zeros when it is opened. */
+  readonly readyBytes: number;
 }
 
 /** One file of the journal while it is written. */
@@ -34,8 +43,12 @@ export class JournalFile {
   #allocatedBytes: number;
   #closing: Promise<void> | null = null;
 
-  /** Opens the file at `path`, new or used before, with room for the first frames. */
-  static async open(files: Files, path: string, sequence: number, limitBytes: number): Promise<JournalFile> {
+  /** Opens the file at `path`, new or used before, with room for the first `readyBytes`. */
+  static async open(
+    files: Files,
+    path: string,
+    { sequence, limitBytes, readyBytes }: JournalFileSizes,
+  ): Promise<JournalFile> {
     const plainFile = await files.open(path, "write");
     const file = await files.open(path, "log").catch(async (error: unknown) => {
       await plainFile.close();
@@ -43,7 +56,7 @@ export class JournalFile {
     });
     try {
       const opened = new JournalFile(sequence, path, file, plainFile, await plainFile.size(), limitBytes);
-      if (opened.wantsAllocation) await opened.allocate();
+      while (opened.allocatedBytes < readyBytes) await opened.allocate();
       return opened;
     } catch (error) {
       await file.close();
@@ -84,9 +97,10 @@ export class JournalFile {
     return this.#allocatedBytes >= this.#limitBytes;
   }
 
-  /** Whether more zeros should be on their way. */
-  get wantsAllocation(): boolean {
-    return !this.isAllocated && this.#allocatedBytes - this.offset < ALLOCATED_AHEAD_BYTES;
+  /** Whether more zeros should be on their way, in a file that is to grow to `sizeBytes`. */
+  wantsAllocation(sizeBytes: number): boolean {
+    if (this.isAllocated || this.#allocatedBytes >= sizeBytes) return false;
+    return this.#allocatedBytes - this.offset < Math.min(ALLOCATED_AHEAD_BYTES, (this.#allocatedBytes * 3) / 4);
   }
 
   /** Writes the next step of zeros and makes them permanent. Frames never go there before it is done. */

@@ -3,14 +3,17 @@ import type { Retry } from "../../../ops/retry.js";
 import { CheckpointPace } from "./checkpoint-pace.js";
 import { isBusy, isDiskFull, isPassing } from "../disk/files.js";
 import { firstAllocationBytes, JournalFile } from "./journal-file.js";
+import { journalSizeBytes } from "./journal-size.js";
 import { isSpare, sparePath } from "../format/layout.js";
 import type { Lack } from "../disk/disk-space.js";
 import type { EngineParts } from "../disk/engine-state.js";
 
 /** Where a supply of journal files goes on, and who hears of it. */
 export interface JournalSupplyOptions {
-  /** A file is full at about this size. */
+  /** No file grows beyond these. */
   readonly fileBytes: number;
+  /** What they take while checkpoints keep up. */
+  readonly smallBytes: number;
   readonly firstSequence: number;
   /** Journal files from before that wait for their checkpoint. */
   readonly olderFiles: number;
@@ -76,6 +79,12 @@ export class JournalSupply {
     return isDiskFull(this.trouble) ? this.#wanted : null;
   }
 
+  /** At how many bytes the file being written makes way for the next. */
+  sizeOf({ streams }: JournalFile): number {
+    const { fileBytes, smallBytes } = this.#options;
+    return journalSizeBytes({ fileBytes, smallBytes, streams: streams.size, isBehind: this.#sealed > 0 });
+  }
+
   /** Whether no next file is made before a checkpoint frees one. */
   get isExhausted(): boolean {
     return this.#next === null && this.#sealed >= MAX_SEALED_FILES;
@@ -120,7 +129,8 @@ export class JournalSupply {
     const { files, layout } = this.#parts;
     for (const name of await files.list(layout.journal))
       if (isSpare(name)) await files.unlink(join(layout.journal, name));
-    return this.#make();
+    // An idle server need not take more.
+    return this.#make(firstAllocationBytes(this.#options.fileBytes));
   }
 
   /** The next file, if it is ready; the one being written then counts as sealed. */
@@ -136,7 +146,7 @@ export class JournalSupply {
     this.#retry.cancel();
     while (this.#working !== null) await this.#working;
     this.#retry.cancel();
-    const next = this.#next ?? (await this.#make());
+    const next = this.#next ?? (await this.#make(firstAllocationBytes(this.#options.fileBytes)));
     this.#hand();
     return next;
   }
@@ -151,8 +161,10 @@ export class JournalSupply {
   /** Gets the next file ready, unless too many wait for their checkpoint. */
   prepare(): void {
     if (this.#next !== null || this.isExhausted) return;
-    this.#work({ offset: 0, length: firstAllocationBytes(this.#options.fileBytes) }, async () => {
-      this.#next = await this.#make();
+    const { fileBytes, smallBytes } = this.#options;
+    const length = Math.min(fileBytes, smallBytes);
+    this.#work({ offset: 0, length }, async () => {
+      this.#next = await this.#make(length);
     });
   }
 
@@ -220,7 +232,7 @@ export class JournalSupply {
     ready();
   }
 
-  async #make(): Promise<JournalFile> {
+  async #make(ready: number): Promise<JournalFile> {
     const { files, layout } = this.#parts;
     const sequence = this.#nextSequence;
     const path = layout.journalFile(sequence);
@@ -229,7 +241,8 @@ export class JournalSupply {
     this.#spares.pop();
     let file: JournalFile | null = null;
     try {
-      file = await JournalFile.open(files, path, sequence, this.#options.fileBytes);
+      const sizes = { sequence, limitBytes: this.#options.fileBytes, readyBytes: ready };
+      file = await JournalFile.open(files, path, sizes);
       await files.syncDirectory(layout.journal);
     } catch (error) {
       await file?.close();

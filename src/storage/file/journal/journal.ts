@@ -9,6 +9,7 @@ import { isDiskFull } from "../disk/files.js";
 import { FrameEncoder, writesRecord } from "./frame-encoder.js";
 import type { JournalEntry } from "./journal-entry.js";
 import type { JournalFile } from "./journal-file.js";
+import { limitBytes } from "./journal-size.js";
 import { JournalRefusal } from "./journal-refusal.js";
 import { JournalSupply, type JournalUsage } from "./journal-supply.js";
 import type { Lack, DiskSpace } from "../disk/disk-space.js";
@@ -20,8 +21,10 @@ export interface JournalOptions {
   readonly directoryId: Buffer;
   /** Whether what the file system says is synced is on disk. */
   readonly fsync: boolean;
-  /** A file is full at about this size. */
+  /** No file grows much beyond these. */
   readonly fileBytes: number;
+  /** What they take while checkpoints keep up. */
+  readonly smallBytes: number;
   /** The sequence of the first file to write, and the batch of its first frame. */
   readonly firstSequence: number;
   readonly firstBatch: number;
@@ -40,8 +43,6 @@ export interface JournalListener {
   sealed(file: JournalFile): void;
 }
 
-/** Payload that went past the journal counts towards a file's size at this fraction of it. */
-const BYPASS_WEIGHT = 1 / 16;
 /** Between two tries to take back a frame while the disk is full. */
 const FULL_RETRY_MS = 1000;
 /** A sync that takes longer than this is worth a line in the log. */
@@ -243,8 +244,9 @@ export class Journal {
     const sent: SentFrame = { file, offset: file.offset, frame, entries, batch, isThere: false };
     file.file.writeThen(frame, file.offset, (error) => this.#written(sent, error, startedMs));
     file.offset = this.#encoder.endOf(file.offset, frame);
-    if (file.wantsAllocation) this.#supply.extend(file);
-    else if (file.offset >= this.#limitOf(file) / 2) this.#supply.prepare();
+    const sizeBytes = this.#supply.sizeOf(file);
+    if (file.wantsAllocation(sizeBytes)) this.#supply.extend(file);
+    else if (file.offset >= this.#limitOf(file, sizeBytes) / 2) this.#supply.prepare();
   }
 
   #written(sent: SentFrame, error: Error | null, startedMs: number): void {
@@ -348,15 +350,15 @@ export class Journal {
   #writableFile(): JournalFile | null {
     let file = this.#active;
     if (file === null) return null;
-    if (file.offset > 0 && file.offset >= this.#limitOf(file)) {
+    if (file.offset > 0 && file.offset >= this.#limitOf(file, this.#supply.sizeOf(file))) {
       const next = this.#supply.take();
-      if (next === null) {
+      if (next !== null) {
+        this.#left = file;
+        this.#active = file = next;
+      } else {
         this.#supply.prepare();
-        return this.#lackRoom();
+        if (file.offset >= this.#limitOf(file)) return this.#lackRoom();
       }
-      this.#active = next;
-      this.#left = file;
-      file = next;
     }
     if (this.#supply.isAhead(file.offset / this.#limitOf(file))) return null;
     if (file.hasRoom(this.#encoder.maxFrameBytes)) return file;
@@ -384,9 +386,9 @@ export class Journal {
     this.#fail([], this.#refusal.last);
   }
 
-  #limitOf(file: JournalFile): number {
-    const { fileBytes } = this.#options;
-    return fileBytes - Math.min(this.#encoder.maxFrameBytes, fileBytes / 4) - file.bypassedBytes * BYPASS_WEIGHT;
+  /** Where a file that is to have `fileBytes` is full. */
+  #limitOf(file: JournalFile, fileBytes = this.#options.fileBytes): number {
+    return limitBytes(fileBytes, this.#encoder.maxFrameBytes, file.bypassedBytes);
   }
 
   async #writeEmptyFrame(file: JournalFile): Promise<void> {

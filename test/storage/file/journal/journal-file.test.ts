@@ -25,7 +25,7 @@ test("zeros are written ahead in steps, synced, up to the file's full size", asy
   }
   assert.deepEqual(sizes, [2 * MIB, 4 * MIB, 5 * MIB]);
   assert.equal(files.count("sync", /./), 3);
-  assert.equal(file.wantsAllocation, false);
+  assert.equal(file.wantsAllocation(5 * MIB), false);
 });
 
 test("a frame has room where zeros are, and anywhere once the file is complete", async (t) => {
@@ -44,20 +44,27 @@ test("a frame has room where zeros are, and anywhere once the file is complete",
 test("more zeros are wanted before those that are there are used up", async (t) => {
   const { file } = await fileOf(64 * MIB);
   t.after(() => file.close());
-  for (let step = 0; step < 2; step += 1) {
-    assert.equal(file.wantsAllocation, true);
+  for (const [allocatedMib, untilMib] of [
+    [2, 0.5],
+    [4, 1],
+    [6, 2],
+    [8, 4],
+  ] as const) {
     await file.allocate();
+    assert.equal(file.allocatedBytes, allocatedMib * MIB);
+    file.offset = untilMib * MIB;
+    assert.equal(file.wantsAllocation(64 * MIB), false);
+    file.offset += 1;
+    assert.equal(file.wantsAllocation(64 * MIB), true);
   }
-  assert.equal(file.wantsAllocation, false);
-  file.offset = 1;
-  assert.equal(file.wantsAllocation, true);
+  assert.equal(file.wantsAllocation(8 * MIB), false, "it makes way for the next one");
 });
 
 test("a file that is used again is complete already", async (t) => {
   const { file } = await fileOf(64 * 1024, 64 * 1024);
   t.after(() => file.close());
   assert.equal(file.isAllocated, true);
-  assert.equal(file.wantsAllocation, false);
+  assert.equal(file.wantsAllocation(64 * MIB), false);
 });
 
 test("a step that fails counts for nothing", async (t) => {

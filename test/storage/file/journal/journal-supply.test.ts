@@ -21,7 +21,10 @@ async function openSupply(context: TestContext, { olderFiles = 0, rooms = fileRo
   const { log, lines } = keptLog();
   const ready = (): void => void told.push("ready");
   const fault = (error: Error): void => void told.push(`fault ${error.message}`);
-  const supply = new JournalSupply({ ...parts, log }, { fileBytes: 64 * 1024, firstSequence: 7, olderFiles, ready, fault });
+  const supply = new JournalSupply(
+    { ...parts, log },
+    { fileBytes: 64 * 1024, smallBytes: 64 * 1024, firstSequence: 7, olderFiles, ready, fault },
+  );
   const first = await supply.open();
   context.after(async () => {
     await supply.close();

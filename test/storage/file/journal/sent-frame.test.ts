@@ -12,7 +12,7 @@ const AT = 1024;
 
 /** A frame that was sent to its place, of which so much has arrived there. */
 async function sentFrame(t: TestContext, rooms: FileRooms, arrivedBytes: number): Promise<SentFrame> {
-  const file = await JournalFile.open(rooms.files, rooms.layout.journalFile(1), 1, 64 * 1024);
+  const file = await JournalFile.open(rooms.files, rooms.layout.journalFile(1), { sequence: 1, limitBytes: 64 * 1024, readyBytes: 0 });
   t.after(() => file.close());
   const frame = bytesOf(512);
   if (arrivedBytes > 0) await file.file.write(frame.subarray(0, arrivedBytes), AT);

@@ -5,7 +5,7 @@ import { connect as connectPlain, createServer, type AddressInfo } from "node:ne
 import { join } from "node:path";
 import { describe, test, type TestContext } from "node:test";
 import { connect, type ConnectionOptions, type TLSSocket } from "node:tls";
-import { TlsDoor } from "../../../src/http/listen/tls-door.js";
+import { TlsDoor, type TlsDoorOptions } from "../../../src/http/listen/tls-door.js";
 import { startServer as start, StartError } from "../../../src/server.js";
 import { REQUEST_LIMITS } from "../../../src/http/http-server.js";
 import { makeAuthority, type Issued } from "../../helpers/certificates.js";
@@ -25,7 +25,12 @@ interface Opened {
 }
 
 /** A door behind a listener; each connection is told its protocol, and ended. */
-async function open(context: TestContext, issued = authority.issue(), ca: string | null = null): Promise<Opened> {
+async function open(
+  context: TestContext,
+  issued = authority.issue(),
+  ca: string | null = null,
+  onSecure: TlsDoorOptions["onSecure"] = (socket, protocol) => void socket.end(protocol),
+): Promise<Opened> {
   const dir = tempDir();
   const files = { cert: join(dir, "cert.pem"), key: join(dir, "key.pem"), clientCa: ca === null ? null : join(dir, "ca.pem") };
   const replace = ({ cert, key }: Issued): void => {
@@ -42,7 +47,7 @@ async function open(context: TestContext, issued = authority.issue(), ca: string
   const { log, lines } = keptLog();
   const clock = new ManualClock();
   clock.advance(Date.now() - clock.nowMs());
-  const door = await TlsDoor.open({ files, clock, log, onSecure: (socket, protocol) => void socket.end(protocol), intervalMs: 20 });
+  const door = await TlsDoor.open({ files, clock, log, onSecure, intervalMs: 20 });
   const listener = createServer({ allowHalfOpen: true }, (socket) => door.accept(socket)).listen(0, "127.0.0.1");
   await once(listener, "listening");
   const { port } = listener.address() as AddressInfo; // it listens on a port
@@ -72,6 +77,22 @@ function subjectOf(socket: TLSSocket): unknown {
 }
 
 describe("a TLS door", () => {
+  test("takes no second handshake: the certificate stays the one that was checked", async (context) => {
+    const { connect: client } = await open(context, authority.issue(), authority.ca, (socket) => {
+      // An attempt may also break the connection.
+      socket.on("error", () => undefined).pipe(socket);
+    });
+    const socket = await client({ maxVersion: "TLSv1.2", ...authority.issue({ names: [], commonName: "alice", client: true }) });
+    const second = await new Promise<string>((resolve) => {
+      socket.on("error", () => resolve("refused"));
+      socket.on("close", () => resolve("refused"));
+      socket.renegotiate({}, (error) => resolve(error instanceof Error ? "refused" : "done"));
+      // It is answered before what is sent after it.
+      socket.once("data", () => resolve("refused")).write("first");
+    });
+    assert.equal(second, "refused");
+  });
+
   test("prefers HTTP/2, and takes HTTP/1.1 from who speaks nothing else or says nothing", async (context) => {
     const { connect: client } = await open(context);
     assert.equal(await said(await client({ ALPNProtocols: ["http/1.1", "h2"] })), "h2");

@@ -8,7 +8,7 @@ import { RawConnection } from "../../helpers/raw-connection.js";
 
 const REQUEST = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
-test("a server that is closed cuts idle connections, and finishes the answer of a busy one", async (context) => {
+test("a server that is closed cuts idle connections, finishes the answer of a busy one, and waits for a first request", async (context) => {
   const server = new PatientServer(
     {},
     () => false,
@@ -16,18 +16,45 @@ test("a server that is closed cuts idle connections, and finishes the answer of 
   );
   await once(server.listen(0, "127.0.0.1"), "listening");
   const { port } = server.address() as AddressInfo; // it listens on a port
-  const idle = await RawConnection.open(port);
-  const busy = await RawConnection.open(port);
-  context.after(() => Promise.all([idle.close(), busy.close()]));
-  const asked = once(server, "request");
-  busy.write(REQUEST);
-  const [, res]: ServerResponse[] = await asked;
+  const [unused, idle, busy] = await Promise.all([RawConnection.open(port), RawConnection.open(port), RawConnection.open(port)]);
+  context.after(() => Promise.all([unused.close(), idle.close(), busy.close()]));
+  const ask = async (connection: RawConnection): Promise<ServerResponse | undefined> => {
+    const asked = once(server, "request");
+    connection.write(REQUEST);
+    const [, res]: ServerResponse[] = await asked;
+    return res;
+  };
+  (await ask(idle))?.end("done");
+  assert.equal((await idle.answer()).text, "done");
+  const res = await ask(busy);
   assert.ok(res !== undefined && res.socket !== null);
   assert.equal(server.answerUnderWay(res.socket), res);
+  server.keepAliveTimeout = 1;
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   await idle.rest();
   res.end("x");
   assert.equal((await busy.answer()).text, "x");
+  (await ask(unused))?.end("in time");
+  assert.equal((await unused.answer()).text, "in time");
+  const silent = await RawConnection.open(port).catch(() => null);
+  assert.equal(silent, null, "it takes no more connections");
+  await closed;
+});
+
+test("a server that is closed can be told to cut connections that never asked", async (context) => {
+  const server = new PatientServer(
+    {},
+    () => false,
+    (socket) => socket.destroy(),
+  );
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const accepted = once(server, "connection");
+  const unused = await RawConnection.open((server.address() as AddressInfo).port);
+  context.after(() => unused.close());
+  await accepted;
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  server.closeUnusedConnections();
+  assert.equal(await unused.rest(), "");
   await closed;
 });
 

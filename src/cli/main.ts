@@ -13,6 +13,7 @@ import { taskHelp } from "./command/task-help.js";
 import type { Tool } from "./command/task.js";
 import { TOKEN } from "./token.js";
 import { EXIT } from "./command/verb.js";
+import { upgrade } from "./upgrade.js";
 import { verify } from "./verify.js";
 import type { Verb } from "./command/verb.js";
 
@@ -45,6 +46,12 @@ const VERBS: readonly [Verb, ...Verb[]] = [
       FORCE_UNLOCK,
     ],
     run: repair,
+  },
+  {
+    name: "upgrade",
+    summary: "bring DIR to the format of this version; keep what that changes",
+    switches: [{ flag: "dry-run", help: "only say what would be done" }, FORCE_UNLOCK],
+    run: (invocation, surroundings) => upgrade(invocation, surroundings),
   },
   SYSTEMD,
 ];

@@ -1,5 +1,5 @@
 import { basename, dirname } from "node:path";
-import { readMarker } from "../../src/storage/file/directory/directory.js";
+import { readMarker } from "../../src/storage/file/directory/marker.js";
 import type { Files } from "../../src/storage/file/disk/files.js";
 import { indexStartOf, keptSequenceOf, Layout, segmentPath, segmentStartOf, sidecarPath } from "../../src/storage/file/format/layout.js";
 import { DirectoryError } from "../../src/storage/file/directory/lock.js";

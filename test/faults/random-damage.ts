@@ -1,4 +1,4 @@
-import { readMarker } from "../../src/storage/file/directory/directory.js";
+import { readMarker } from "../../src/storage/file/directory/marker.js";
 import type { FileStorage } from "../../src/storage/file/file-storage.js";
 import { Layout, sidecarPath } from "../../src/storage/file/format/layout.js";
 import { repairDirectory, type RepairLine, type RepairSummary } from "../../src/storage/file/offline/repair.js";

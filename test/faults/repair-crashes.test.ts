@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { readMarker } from "../../src/storage/file/directory/directory.js";
+import { readMarker } from "../../src/storage/file/directory/marker.js";
 import { FileStorage } from "../../src/storage/file/file-storage.js";
 import { Layout } from "../../src/storage/file/format/layout.js";
 import { repairDirectory } from "../../src/storage/file/offline/repair.js";

@@ -13,7 +13,20 @@ const TEST = fileURLToPath(new URL("..", import.meta.url));
 const PROCESSES = 3;
 
 /** What `npm test` leaves out too, what takes minutes, and what needs programs of others. */
-const LEFT_OUT = ["bench", "conformance", "docs/recipes", "faults", "fuzz", "mcp", "nodes", "openapi", "packages", "proxies", "scale"];
+const LEFT_OUT = [
+  "bench",
+  "conformance",
+  "containers",
+  "docs/recipes",
+  "faults",
+  "fuzz",
+  "mcp",
+  "nodes",
+  "openapi",
+  "packages",
+  "proxies",
+  "scale",
+];
 
 /** Tests that take seconds each, alone or beside others. `npm run lint` has the last one. */
 const SLOW = [
@@ -25,10 +38,12 @@ const SLOW = [
   "cli/systemd/systemd.test.ts",
   "cli/systemd/units.test.ts",
   "cli/token.test.ts",
+  "cli/upgrade.test.ts",
   "cli/verify.test.ts",
   "docs/auth-chat.test.ts",
   "docs/auth.test.ts",
   "docs/library.test.ts",
+  "docs/operating-commands.test.ts",
   "http/access/access-certificates.test.ts",
   "http/access/access.test.ts",
   "http/access/live-rights.test.ts",

@@ -10,7 +10,13 @@ const LEAVES = ["src/protocol/", "src/ops/", "src/options.ts", "src/options/", "
 const STORAGE_INTERFACE = ["src/storage/storage.ts", "src/storage/state.ts", "src/storage/figures.ts"];
 
 /** What works on a directory that no server has open: it names the file engine itself. */
-const OFFLINE = ["src/cli/verify.ts", "src/cli/repair.ts", "src/cli/progress-line.ts", "src/cli/existing-directory.ts"];
+const OFFLINE = [
+  "src/cli/verify.ts",
+  "src/cli/repair.ts",
+  "src/cli/upgrade.ts",
+  "src/cli/progress-line.ts",
+  "src/cli/existing-directory.ts",
+];
 
 interface Room {
   /** A folder, with `/` at its end, or a file. The first room of the table that a file is in counts. */

@@ -25,6 +25,7 @@ const DEPENDENCIES: Readonly<Record<string, Readonly<Record<string, readonly str
     ],
   },
   "test/format/package.json": { devDependencies: ["prettier"] },
+  "test/kubernetes/package.json": { devDependencies: ["kubernetes-models", "yaml"] },
   "test/mcp/package.json": { devDependencies: ["@modelcontextprotocol/sdk"] },
   "test/openapi/package.json": { devDependencies: ["@redocly/cli", "ajv", "ajv-formats", "yaml"] },
 };
@@ -33,6 +34,7 @@ const DEPENDENCIES: Readonly<Record<string, Readonly<Record<string, readonly str
 const EXACT = new Set([
   "test/conformance/package.json",
   "test/format/package.json",
+  "test/kubernetes/package.json",
   "test/mcp/package.json",
   "test/openapi/package.json",
   "test/packages/package.json",

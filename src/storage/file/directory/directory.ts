@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { dirname, join, resolve, sep } from "node:path";
-import { errorCode, errorPath, isDiskFull, isSystemError, readWhole, type Files } from "../disk/files.js";
-import { replaceFile } from "../disk/replacement.js";
+import { reasonOf } from "../disk/error-reasons.js";
+import { errorCode, errorPath, isDiskFull, readWhole, type Files } from "../disk/files.js";
 import { journalSequenceOf, type Layout } from "../format/layout.js";
 import { DirectoryError } from "./lock.js";
-import { TOO_FEW_FILES } from "../disk/open-files-limit.js";
+import { readMarker, replaceMarker } from "./marker.js";
 import { decodeFrame, DIRECTORY_ID_BYTES, SECTOR_BYTES } from "../format/record.js";
 import { FORMAT } from "../format/sidecar.js";
 
@@ -47,21 +47,9 @@ export async function makeShards(files: Files, layout: Layout): Promise<void> {
   await files.syncDirectory(layout.streams);
 }
 
-/** The id of a data directory; `null` when it has no marker. Throws {@link DirectoryError}. */
-export async function readMarker(files: Files, layout: Layout): Promise<Buffer | null> {
-  const marker = await readWhole(files, layout.marker).catch((error: unknown) => {
-    throw isSystemError(error) ? new DirectoryError(`${layout.marker} can't be read: ${reasonOf(error)}`) : error;
-  });
-  return marker === null ? null : parseMarker(layout, marker);
-}
-
 /** Marks the directory as a data directory: from now on it must have a journal. */
 export async function writeMarker(files: Files, layout: Layout, id: Buffer): Promise<void> {
-  await replaceFile(
-    files,
-    layout.marker,
-    Buffer.from(`${JSON.stringify({ format: FORMAT, directory: id.toString("hex") })}\n`),
-  );
+  await replaceMarker(files, layout, { format: FORMAT, directoryId: id, upgradingTo: null });
   await syncEntries(files, layout);
 }
 
@@ -78,22 +66,6 @@ async function syncEntries(files: Files, { root }: Layout): Promise<void> {
   }
 }
 
-const REASONS: Readonly<Record<string, string>> = {
-  EACCES: "permission denied",
-  EPERM: "permission denied",
-  EROFS: "the file system is read-only",
-  ENOENT: "it can't be made there",
-  EISDIR: "it is a directory",
-  ENOTDIR: "it is not a directory",
-  EEXIST: "it is not a directory",
-  ENOSPC: "the disk is full",
-  EDQUOT: "the disk quota is used up",
-  ENAMETOOLONG: "the path is too long",
-  EXDEV: "it lies on more than one file system",
-  ELOOP: "its links go in a circle",
-  EMFILE: TOO_FEW_FILES,
-};
-
 /** Says in one line why the system won't let us use a directory, or a file in it. */
 export function explainUnusable(root: string, error: unknown): unknown {
   // What has a code is the system's word; anything else is a fault of ours, or says what is wrong by itself.
@@ -103,22 +75,6 @@ export function explainUnusable(root: string, error: unknown): unknown {
   const isGeneral = isDiskFull(error) || errorCode(error) === "ENOTDIR";
   const place = path?.startsWith(`${root}${sep}`) !== true || isGeneral ? "" : `${path}: `;
   return new DirectoryError(`the directory ${root} can't be used: ${place}${reasonOf(error)}`);
-}
-
-/** Why the system refused a call, in words where there are any. */
-function reasonOf(error: unknown): string {
-  const code = errorCode(error);
-  return REASONS[code] ?? code;
-}
-
-function parseMarker(layout: Layout, bytes: Buffer): Buffer {
-  const match = /^\{"format":(\d+),"directory":"([0-9a-f]{16})"\}\n$/.exec(bytes.toString("utf8"));
-  const [, format, id] = match ?? [];
-  if (format === undefined || id === undefined) throw new DirectoryError(`${layout.marker} is damaged`);
-  if (Number(format) !== FORMAT) {
-    throw new DirectoryError(`${layout.marker} has format ${format}; this version knows format ${FORMAT}`);
-  }
-  return Buffer.from(id, "hex");
 }
 
 /** Without a marker there is nothing to lose here, or the marker itself was lost. */

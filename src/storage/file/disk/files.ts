@@ -16,6 +16,7 @@ import {
   rename,
   rm,
   rmdir,
+  stat,
   symlink,
   unlink,
   write,
@@ -305,6 +306,11 @@ function completed(call: (done: (error?: Error | null) => void) => void): Promis
   return new Promise((resolve, reject) =>
     call((error) => (error === null || error === undefined ? resolve() : reject(error))),
   );
+}
+
+/** The user that a file belongs to. */
+export async function ownerOf(path: string): Promise<number> {
+  return (await promised<{ uid: number }>((done) => stat(path, done))).uid;
 }
 
 /** Removes a file; fine when it is not there. */

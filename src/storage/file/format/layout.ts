@@ -67,6 +67,16 @@ export class Layout {
   }
 }
 
+/** Where an upgrade to a format keeps the files that it changed, as they were. */
+export function formerFilesPath(layout: Layout, format: number): string {
+  return join(layout.root, `before-format-${format}`);
+}
+
+/** Whether a name in the data directory is that of a directory with former files. */
+export function isFormerFiles(fileName: string): boolean {
+  return /^before-format-\d+$/.test(fileName);
+}
+
 /** Who asks for the lock at `path` under the id: 16 hex digits. */
 export function claimPath(lockPath: string, id: string): string {
   return `${lockPath}.${id}`;

@@ -1,4 +1,5 @@
-import { explainUnusable, readMarker, type DataDirectory } from "../directory/directory.js";
+import { explainUnusable, type DataDirectory } from "../directory/directory.js";
+import { findMarker, usableId } from "../directory/marker.js";
 import { systemFiles } from "../disk/files.js";
 import { Layout } from "../format/layout.js";
 import { assertUnlocked, DirectoryError } from "../directory/lock.js";
@@ -11,11 +12,11 @@ export async function openOffline(root: string, force: boolean): Promise<DataDir
   const files = systemFiles(true);
   const layout = new Layout(root);
   try {
-    const directoryId = await readMarker(files, layout);
-    if (directoryId === null)
+    const marker = await findMarker(files, layout);
+    if (marker === null)
       throw new DirectoryError(`${root} is not a data directory of streamdir: ${layout.marker} is missing`);
     await assertUnlocked(files, layout.lock, force);
-    return { files, layout, directoryId };
+    return { files, layout, directoryId: usableId(layout, marker) };
   } catch (error) {
     throw explainUnusable(root, error);
   }

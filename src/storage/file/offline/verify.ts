@@ -4,6 +4,7 @@ import { crc32 } from "../format/crc32.js";
 import { errorCode, isBusy, readFully, type Files } from "../disk/files.js";
 import {
   claimIdOf,
+  isFormerFiles,
   isSpare,
   journalSequenceOf,
   keptSequenceOf,
@@ -299,7 +300,9 @@ const TOP_LEVEL = new Set(["streamdir.json", "streamdir.json.new", "lock", "jour
 async function notesOn(files: Files, layout: Layout): Promise<string[]> {
   const notes: string[] = [];
   for (const name of await files.list(layout.root)) {
-    if (!TOP_LEVEL.has(name) && claimIdOf(name) === null) notes.push(`${join(layout.root, name)} is not streamdir's`);
+    if (isFormerFiles(name)) notes.push(`${join(layout.root, name)} keeps what an upgrade changed, as it was`);
+    else if (!TOP_LEVEL.has(name) && claimIdOf(name) === null)
+      notes.push(`${join(layout.root, name)} is not streamdir's`);
   }
   for (const name of await files.list(layout.journal)) {
     if (journalSequenceOf(name) === null && keptSequenceOf(name) === null && !isSpare(name))

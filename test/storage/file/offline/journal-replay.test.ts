@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { replayJournal, shortStreams } from "../../../../src/storage/file/offline/journal-replay.js";
 import { surveyJournal } from "../../../../src/storage/file/survey/journal-survey.js";
-import { readMarker } from "../../../../src/storage/file/directory/directory.js";
+import { readMarker } from "../../../../src/storage/file/directory/marker.js";
 import { Layout, sidecarPath } from "../../../../src/storage/file/format/layout.js";
 import { append, crash, created, loaded, openEngine, openOnFiles, readAll, remove } from "../../../helpers/engine.js";
 import { repairSteps } from "../../../helpers/repair-steps.js";

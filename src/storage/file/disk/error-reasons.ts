@@ -1,0 +1,24 @@
+import { errorCode } from "./file-errors.js";
+import { TOO_FEW_FILES } from "./open-files-limit.js";
+
+const REASONS: Readonly<Record<string, string>> = {
+  EACCES: "permission denied",
+  EPERM: "permission denied",
+  EROFS: "the file system is read-only",
+  ENOENT: "it can't be made there",
+  EISDIR: "it is a directory",
+  ENOTDIR: "it is not a directory",
+  EEXIST: "it is not a directory",
+  ENOSPC: "the disk is full",
+  EDQUOT: "the disk quota is used up",
+  ENAMETOOLONG: "the path is too long",
+  EXDEV: "it lies on more than one file system",
+  ELOOP: "its links go in a circle",
+  EMFILE: TOO_FEW_FILES,
+};
+
+/** Why the system refused a call, in words where there are any. */
+export function reasonOf(error: unknown): string {
+  const code = errorCode(error);
+  return REASONS[code] ?? code;
+}

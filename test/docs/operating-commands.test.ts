@@ -1,0 +1,136 @@
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { upgradeDirectory } from "../../src/storage/file/upgrade/upgrade.js";
+import { Layout } from "../../src/storage/file/format/layout.js";
+import { systemFiles } from "../../src/storage/file/disk/files.js";
+import { areAs, CHANGED, FORMER, madeUpTarget } from "../helpers/made-up-format.js";
+import { bash, Page } from "../helpers/page-examples.js";
+import { codeOf, RealServer } from "../helpers/real-server.js";
+import { fileIn, flipBit } from "../helpers/spoilt-files.js";
+import { tempDir } from "../helpers/temp-dir.js";
+
+const PAGE = new Page("docs/operating.md");
+const MAIN = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+const TEXT = { "Content-Type": "text/plain" };
+
+/** Stands in for what a test can't do to its machine, and runs the command from its sources; another machine is this one. */
+const PRELUDE = `
+systemctl() { :; }
+chown() { :; }
+ssh() { shift; eval "$*"; }
+streamdir() { ${JSON.stringify(process.execPath)} --import ${JSON.stringify(import.meta.resolve("tsx"))} ${JSON.stringify(MAIN)} "$@"; }
+`;
+
+/** The shell commands under a heading of any level, for another directory and other places. */
+function commandsUnder(heading: string, places: Readonly<Record<string, string>>): string[] {
+  const section = PAGE.text.split(/^#{2,3} /m).find((part) => part.startsWith(`${heading}\n`)) ?? "";
+  const blocks = [...section.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, code = ""]) => code);
+  assert.ok(blocks.length > 0, `commands under ${heading}`);
+  return blocks.map((block) => Object.entries(places).reduce((code, [documented, here]) => code.replaceAll(documented, here), block));
+}
+
+async function run(commands: string): Promise<string> {
+  return bash(PRELUDE + commands);
+}
+
+/** A server that has a stream with a producer, and was stopped. */
+async function stopped(server: RealServer): Promise<{ offset: string; producer: Record<string, string> }> {
+  await server.start();
+  const producer = { ...TEXT, "Producer-Id": "p", "Producer-Epoch": "0" };
+  await server.ask("PUT", "chat/7", { headers: TEXT, body: "one," });
+  const first = await server.ask("POST", "chat/7", { headers: { ...producer, "Producer-Seq": "0" }, body: "two," });
+  assert.equal(first.status, 200);
+  await server.stop();
+  return { offset: String(first.headers["stream-next-offset"]), producer };
+}
+
+describe("the commands of docs/operating.md", () => {
+  test("copy a directory, and restore it", async (t) => {
+    const place = tempDir();
+    const server = new RealServer(t, [], join(place, "data"));
+    const { offset } = await stopped(server);
+    mkdirSync(join(place, "backup"));
+    const places = { "/var/lib/streamdir": server.dir, "/backup": join(place, "backup"), "/srv/restored": join(place, "restored") };
+    const [copy = "", restore = ""] = commandsUnder("Copy and restore", places);
+    await run(copy);
+    await server.start();
+    const later = await server.ask("POST", "chat/7", { headers: TEXT, body: "three" });
+    await server.stop();
+
+    assert.match(await run(restore), /^nothing wrong in 1 streams/);
+    const restored = new RealServer(t, [], join(place, "restored"));
+    await restored.start();
+    assert.equal((await restored.ask("GET", "chat/7")).body, "one,two,");
+    assert.equal((await restored.ask("GET", `chat/7?offset=${offset}`)).status, 200);
+    const beyond = await restored.ask("GET", `chat/7?offset=${String(later.headers["stream-next-offset"])}`);
+    assert.deepEqual([beyond.status, codeOf(beyond)], [400, "invalid-offset"]);
+  });
+
+  test("move a directory, also one that a kill left: offsets and producers go on", async (t) => {
+    const place = tempDir();
+    const server = new RealServer(t, [], join(place, "data"));
+    const { offset, producer } = await stopped(server);
+    await server.start();
+    assert.equal((await server.ask("POST", "chat/7", { headers: { ...producer, "Producer-Seq": "1" }, body: "three," })).status, 200);
+    server.process.kill("SIGKILL");
+    await server.process.ended;
+    assert.ok(existsSync(join(server.dir, "lock")));
+
+    const [move = ""] = commandsUnder("Move a directory to another machine", {
+      "/var/lib/streamdir": server.dir,
+      "/srv/streams": join(place, "streams"),
+    });
+    assert.match(await run(move), /^nothing wrong in 1 streams.*\nnothing wrong in 1 streams/);
+    renameSync(server.dir, `${server.dir}.old`);
+    assert.deepEqual(
+      readdirSync(join(place, "streams")).filter((name) => name.startsWith("lock")),
+      [],
+    );
+    const moved = new RealServer(t, [], join(place, "streams"));
+    await moved.start();
+    assert.equal((await moved.ask("GET", `chat/7?offset=${offset}`)).body, "three,");
+    assert.equal((await moved.ask("POST", "chat/7", { headers: { ...producer, "Producer-Seq": "1" }, body: "three," })).status, 204);
+    assert.equal((await moved.ask("POST", "chat/7", { headers: { ...producer, "Producer-Seq": "2" }, body: "four" })).status, 200);
+    assert.equal((await moved.ask("GET", "chat/7")).body, "one,two,three,four");
+    await moved.stop();
+    await moved.verify();
+  });
+
+  test("lead back from an upgrade before its first start", async (t) => {
+    const server = new RealServer(t, []);
+    await stopped(server);
+    mkdirSync(join(server.dir, "damaged/b"), { recursive: true });
+    for (const [path, text] of Object.entries(FORMER)) writeFileSync(join(server.dir, path), text);
+    const options = { files: systemFiles(true), layout: new Layout(server.dir), apply: true, say: () => undefined };
+    await upgradeDirectory({ ...options, target: madeUpTarget() });
+    const textIn = (path: string): string | null =>
+      existsSync(join(server.dir, path)) ? readFileSync(join(server.dir, path), "utf8") : null;
+    assert.ok(areAs(CHANGED, textIn));
+    const [back = ""] = commandsUnder("Go back", { "/var/lib/streamdir": server.dir });
+    await run(back);
+    assert.ok(areAs(FORMER, textIn));
+    const verified = await run(`streamdir verify ${server.dir}`);
+    assert.match(verified, /^nothing wrong .*\nnote: .*before-format-2 keeps what an upgrade changed, as it was\n/);
+    await server.start();
+    assert.equal((await server.ask("GET", "chat/7")).body, "one,two,");
+    await server.stop();
+    await upgradeDirectory({ ...options, target: madeUpTarget() });
+    assert.ok(areAs(CHANGED, textIn));
+  });
+
+  test("look at a disk, and at damage", async (t) => {
+    const server = new RealServer(t, []);
+    await stopped(server);
+    const places = { "/var/lib/streamdir": server.dir };
+    const [disk = ""] = commandsUnder("The disk is full", places);
+    assert.match(await run(disk), /journal\n/);
+    flipBit(fileIn(server.dir, ".seg"), 2);
+    const [damage = ""] = commandsUnder("A stream is damaged", places);
+    // Both end with 1: they have found something.
+    const said = await run(damage.replaceAll(/^streamdir .*$/gm, "$& && false || [ $? = 1 ]"));
+    assert.match(said, /1 finding in 1 streams[\s\S]*left for you: docs\/repair.md says what to do/);
+  });
+});

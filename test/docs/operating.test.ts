@@ -1,0 +1,91 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { constants } from "node:os";
+import { describe, test } from "node:test";
+import { EXIT } from "../../src/cli/command/verb.js";
+import { PROBLEMS } from "../../src/http/encoding/problems.js";
+import { OPTIONS } from "../../src/options.js";
+import { Page } from "../helpers/page-examples.js";
+import { isSaid, sourceTexts } from "./source-texts.js";
+
+const PAGE = new Page("docs/operating.md").text;
+const SERVE = readFileSync(new URL("../../src/cli/serve.ts", import.meta.url), "utf8");
+const METRICS = readFileSync(new URL("../../docs/metrics.md", import.meta.url), "utf8");
+const SYMPTOMS = PAGE.slice(PAGE.indexOf("\n## When something is wrong\n"));
+
+function tableOf(name: string): string[][] {
+  const [, table = ""] = new RegExp(`<!-- ${name}:begin -->\n([\\s\\S]*?)<!-- ${name}:end -->`).exec(PAGE) ?? [];
+  const rows = table.split("\n").filter((line) => line.startsWith("| "));
+  return rows.slice(1).map((line) => line.split(" | ").map((cell) => cell.replaceAll(/^\| | \|$/g, "").trim()));
+}
+
+describe("docs/operating.md", () => {
+  test("has every exit status of the command, and no other", () => {
+    const described = tableOf("exits").flatMap(([status = ""]) => status.split(", ").map(Number));
+    const ofSecondSignal = ["SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM"] as const;
+    const expected = [...Object.values(EXIT), ...ofSecondSignal.map((signal) => 128 + constants.signals[signal])];
+    assert.deepEqual(described.sort(), expected.sort());
+    for (const status of ofSecondSignal.map((signal) => 128 + constants.signals[signal])) assert.ok(SERVE.includes(String(status)));
+  });
+
+  test("has every signal that the command handles", () => {
+    const [, section = ""] = PAGE.split("## Signals and exit statuses");
+    const named = new Set(SERVE.match(/\bSIG[A-Z0-9]+\b/g));
+    assert.ok(named.size > 10);
+    for (const signal of named) assert.ok(section.includes(signal), signal);
+  });
+
+  test("has every alert of docs/metrics.md", () => {
+    const alerts = [...METRICS.matchAll(/- alert: (\w+)/g)].map(([, alert]) => alert);
+    assert.deepEqual(
+      tableOf("alerts").map(([alert = ""]) => alert.replaceAll("`", "")),
+      alerts,
+    );
+  });
+
+  test("names only flags that there are", () => {
+    const flags = new Set<string>([
+      ...Object.values(OPTIONS).map(({ flag }) => flag),
+      "force-unlock",
+      "dry-run",
+      "yes",
+      "user",
+      "auth",
+      "only",
+    ]);
+    const outside = PAGE.replaceAll(/```[\s\S]*?```/g, "");
+    for (const [, flag = ""] of outside.matchAll(/`(?:streamdir [\w ]+)?--([a-z-]+)/g)) assert.ok(flags.has(flag), flag);
+  });
+
+  test("says of each log line and each line of standard error what a source says", () => {
+    const texts = sourceTexts();
+    const cells = [...SYMPTOMS.matchAll(/^\| `([^`]+)` \|/gm)].map(([, line = ""]) => line);
+    const prose = SYMPTOMS.replaceAll(/```[\s\S]*?```/g, "");
+    const quotes = [...prose.matchAll(/`([^`]+)`/g)]
+      .map(([, quoted = ""]) => quoted)
+      .filter((quoted) => / \w+ /.test(quoted) && !/^(streamdir|chown|chmod|iostat|ss|ulimit|journalctl|GET) |=/.test(quoted));
+    const shown = [...PAGE.matchAll(/^streamdir: (.*)$/gm)].map(([, line = ""]) => line);
+    const lines = new Set([...cells, ...quotes, ...shown]);
+    assert.ok(lines.size > 25, `${lines.size} lines`);
+    assert.deepEqual(
+      [...lines].filter((line) => !isSaid(line.replace(/^exiting: /, ""), texts)),
+      [],
+    );
+  });
+
+  test("has problems with their status", () => {
+    const named = [...PAGE.matchAll(/\b([45]\d\d) `([\w-]+)`/g)];
+    assert.ok(named.length > 8);
+    for (const [, status, code = ""] of named) {
+      assert.ok(Object.hasOwn(PROBLEMS, code), code);
+      assert.equal(new Map(Object.entries(PROBLEMS)).get(code)?.status, Number(status), code);
+    }
+  });
+
+  test("what is no text of the program is found", () => {
+    const texts = ["the disk is full: …", "an upgrade of … was cut short"];
+    for (const said of ["the disk is full: now", "an upgrade of /a was cut short", "the disk is full"])
+      assert.ok(isSaid(said, texts), said);
+    for (const other of ["the disk is empty: now", "an upgrade of /a was done", "…"]) assert.ok(!isSaid(other, texts), other);
+  });
+});

@@ -1,0 +1,100 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { parseCommand } from "../../src/cli/config.ts";
+import { instructionsOf, only } from "../containers/dockerfile.ts";
+import { faultsOf, objects } from "./manifest.mjs";
+
+const INSTRUCTIONS = instructionsOf(new URL("../../docs/Dockerfile", import.meta.url));
+/** What a stop takes beyond its options, to write out what is not in the streams' files yet: README, Options. */
+const WRITING_MS = 5000;
+
+describe("docs/kubernetes.yaml", () => {
+  const found = objects();
+  const { spec } = found.get("StatefulSet");
+  const pod = spec.template.spec;
+  const [container] = pod.containers;
+  const command = parseCommand(container.args.slice(1), {}, [{ name: "serve", summary: "", run: async () => 0 }]);
+
+  for (const [kind, object] of found) {
+    test(`has a ${kind} as its schema is`, () => assert.deepEqual(faultsOf(object), []));
+  }
+
+  test("has a StatefulSet of one pod that its Service finds", () => {
+    const service = found.get("Service");
+    assert.deepEqual([...found.keys()], ["Service", "StatefulSet"]);
+    assert.equal(spec.replicas, 1);
+    assert.equal(spec.serviceName, service.metadata.name);
+    assert.deepEqual(spec.selector.matchLabels, spec.template.metadata.labels);
+    assert.deepEqual(service.spec.selector, spec.template.metadata.labels);
+    assert.equal(pod.enableServiceLinks, false);
+  });
+
+  test("has a command of this version, and its ports", () => {
+    assert.equal(container.args[0], "streamdir");
+    assert.equal(command.kind, "run", JSON.stringify(command));
+    const port = Number(command.settings.listen.split(":").at(-1));
+    assert.deepEqual(container.ports, [{ name: "http", containerPort: port }]);
+    assert.equal(String(port), only(INSTRUCTIONS, "EXPOSE"));
+    const probes = [container.livenessProbe, container.readinessProbe, container.startupProbe].map(({ httpGet }) => httpGet);
+    assert.deepEqual(probes, [
+      { path: "/livez", port: "http" },
+      { path: "/readyz", port: "http" },
+      { path: "/livez", port: "http" },
+    ]);
+  });
+
+  test("waits for a stop for longer than one takes, and for a balancer to see it", () => {
+    const { shutdownDelayMs, shutdownTimeoutMs } = command.settings;
+    const { periodSeconds, failureThreshold } = container.readinessProbe;
+    assert.ok(pod.terminationGracePeriodSeconds * 1000 >= shutdownDelayMs + shutdownTimeoutMs + WRITING_MS);
+    assert.ok(shutdownDelayMs >= periodSeconds * failureThreshold * 1000, "the pod is not ready before it stops to serve");
+  });
+
+  test("runs as the user of the image, on a read-only root, and forces no lock", () => {
+    const [user, group] = only(INSTRUCTIONS, "USER").split(":").map(Number);
+    const { runAsNonRoot, runAsUser, runAsGroup, fsGroup } = pod.securityContext;
+    assert.deepEqual([runAsNonRoot, runAsUser, runAsGroup, fsGroup], [true, user, group, group]);
+    const { readOnlyRootFilesystem, allowPrivilegeEscalation, capabilities } = container.securityContext;
+    assert.deepEqual([readOnlyRootFilesystem, allowPrivilegeEscalation, capabilities], [true, false, { drop: ["ALL"] }]);
+    assert.ok(!container.args.includes("--force-unlock"));
+  });
+
+  test("has the directory on a volume of one pod, and the auth file where the command reads it, for the group", () => {
+    const [claim] = spec.volumeClaimTemplates;
+    assert.deepEqual(claim.spec.accessModes, ["ReadWriteOncePod"]);
+    const places = new Map(container.volumeMounts.map(({ name, mountPath }) => [name, mountPath]));
+    assert.equal(places.get(claim.metadata.name), command.dir);
+    assert.equal(command.dir, only(INSTRUCTIONS, "VOLUME"));
+    const [auth] = pod.volumes;
+    assert.equal(`${places.get(auth.name)}/auth.json`, command.settings.auth);
+    assert.equal(auth.secret.defaultMode, 0o440);
+  });
+});
+
+test("a manifest with a wrong value, one that lacks a field, and one with an unknown field are found", () => {
+  const change = (how) => {
+    const object = objects().get("StatefulSet");
+    how(object.spec);
+    return faultsOf(object).join("\n");
+  };
+  assert.equal(
+    change(() => undefined),
+    "",
+  );
+  assert.match(
+    change((spec) => (spec.replicas = "one")),
+    /replicas/,
+  );
+  assert.match(
+    change((spec) => delete spec.selector),
+    /selector/,
+  );
+  assert.match(
+    change((spec) => (spec.template.spec.containers[0].readOnly = true)),
+    /'"readOnly"' does not exist/,
+  );
+  assert.match(
+    change((spec) => (spec.template.spec.terminationGracePeriod = 5)),
+    /'"terminationGracePeriod"' does not exist/,
+  );
+});

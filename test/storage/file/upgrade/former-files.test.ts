@@ -1,0 +1,30 @@
+import assert from "node:assert/strict";
+import { linkSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { systemFiles } from "../../../../src/storage/file/disk/files.js";
+import { Layout } from "../../../../src/storage/file/format/layout.js";
+import { amountOf, keepFormerFiles } from "../../../../src/storage/file/upgrade/former-files.js";
+import { FORMER, madeUpTarget } from "../../../helpers/made-up-format.js";
+import { tempDir } from "../../../helpers/temp-dir.js";
+
+test("former files are copies, whole and of their own, and take the place of older ones", async () => {
+  const root = tempDir();
+  const directory = { files: systemFiles(true), layout: new Layout(root), directoryId: Buffer.alloc(8) };
+  const large = Buffer.alloc(2.5 * 1024 * 1024, "x");
+  mkdirSync(join(root, "damaged/b"), { recursive: true });
+  for (const [path, text] of Object.entries(FORMER)) writeFileSync(join(root, path), text);
+  writeFileSync(join(root, "damaged/a"), large);
+  writeFileSync(join(root, "streamdir.json"), "{}\n");
+  mkdirSync(join(root, "before-format-2/files/damaged"), { recursive: true });
+  linkSync(join(root, "damaged/b/c"), join(root, "before-format-2/files/damaged/stale"));
+  const [step] = madeUpTarget().steps;
+  assert.ok(step !== undefined);
+  assert.deepEqual(await amountOf(directory, step), { files: 3, bytes: large.length + 7 });
+  await keepFormerFiles(directory, step);
+  const copy = join(root, "before-format-2/files/damaged/a");
+  assert.ok(readFileSync(copy).equals(large));
+  assert.equal(statSync(copy).nlink, 1);
+  assert.throws(() => statSync(join(root, "before-format-2/files/damaged/stale")), /ENOENT/);
+  assert.equal(readFileSync(join(root, "before-format-2/streamdir.json"), "utf8"), "{}\n");
+});

@@ -56,7 +56,7 @@ const FLAGS: ReadonlyMap<string, Flag> = new Map(ROWS.flatMap(([name, spec]) => 
  * flags over the others; a wrong variable is refused even where a flag wins. The first of `verbs` is the one that is
  * meant when no verb is named. `tools` are read elsewhere: here they are only words that are no directory.
  */
-export function parseCommand<V extends Pick<Verb, "name" | "switches">>(
+export function parseCommand<V extends Pick<Verb, "name" | "second" | "switches">>(
   args: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
   verbs: readonly [V, ...V[]],
@@ -72,7 +72,10 @@ export function parseCommand<V extends Pick<Verb, "name" | "switches">>(
   const line = readArguments(named === undefined ? args : args.slice(1), known);
   if (line.kind === "usage-error") return line;
   const names = [...verbs, ...tools].map(({ name }) => name);
-  const refusal = refusalOfWords(line.words, named === undefined ? names : null);
+  const isPair = named?.second !== undefined;
+  const refusal = isPair
+    ? refusalOfPair(line.words, `${named.name} needs two directories: DIR ${named.second}`)
+    : refusalOfWords(line.words, named === undefined ? names : null);
   if (refusal !== null) return refused(refusal);
   const fromEnv = readEnvironment(env);
   if (fromEnv.kind === "usage-error") return fromEnv;
@@ -92,6 +95,7 @@ export function parseCommand<V extends Pick<Verb, "name" | "switches">>(
     settings,
     switches,
     lineUnlessThere: absence,
+    ...(isPair ? { second: line.words[1] ?? "" } : {}),
     ...(given.size > 0 ? { values: given } : {}),
   };
 }
@@ -202,6 +206,14 @@ function refusalOfWords(words: readonly string[], verbNames: readonly string[] |
   const meant = nearest(dir, verbNames ?? []);
   if (meant !== null) return `unknown command ${quoted(dir)}; did you mean streamdir ${meant}?`;
   return `only one directory can be named, not both ${quoted(dir)} and ${quoted(second)}`;
+}
+
+/** Why `words` are not two directories; `null` when they are. `needed` says that they have to be. */
+function refusalOfPair(words: readonly string[], needed: string): string | null {
+  const [first, second, third] = words;
+  if (first === undefined || second === undefined) return needed;
+  if (first === "" || second === "") return "the directory must not be empty";
+  return third === undefined ? null : `${needed}, and no third, ${quoted(third)}`;
 }
 
 /**

@@ -21,7 +21,7 @@ const PLACEHOLDERS: Readonly<Record<OptionKind, string>> = {
   flag: "",
 };
 
-type DescribedVerb = Pick<Verb, "name" | "summary" | "switches">;
+type DescribedVerb = Pick<Verb, "name" | "summary" | "second" | "switches">;
 
 /** What `--help` prints, at most 100 columns wide. The first verb is the one meant when none is named. */
 export function helpText(
@@ -38,8 +38,8 @@ export function helpText(
     `is no directory yet takes the command: streamdir ${implied} DIR.`,
     "",
     `Commands (${implied} when none is named):`,
-    ...verbs.flatMap(({ name, summary, switches = [] }) => [
-      columns(name, summary),
+    ...verbs.flatMap(({ name, summary, second, switches = [] }) => [
+      columns(second === undefined ? name : `${name} DIR ${second}`, summary),
       ...switches.map(({ flag, value, help }) => columns(`  --${flag}${value === undefined ? "" : ` ${value}`}`, help)),
     ]),
     ...tools.flatMap(({ name, summary }) => [columns(name, summary), columns("", `streamdir ${name} --help says how`)]),

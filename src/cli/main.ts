@@ -1,6 +1,7 @@
 /** The command `streamdir`: chooses the verb, prints what is asked for, and sets the exit status. */
 
 import { packageVersion } from "../ops/version.js";
+import { BACKUP } from "./backup.js";
 import { parseCommand } from "./config.js";
 import { isDirectory } from "./existing-directory.js";
 import { boundHeapGrowth } from "./heap.js";
@@ -47,6 +48,7 @@ const VERBS: readonly [Verb, ...Verb[]] = [
     ],
     run: repair,
   },
+  { ...BACKUP, switches: [FORCE_UNLOCK] },
   {
     name: "upgrade",
     summary: "bring DIR to the format of this version; keep what that changes",

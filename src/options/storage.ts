@@ -29,7 +29,7 @@ export const STORAGE_OPTIONS = {
     min: 64 * KiB,
     max: 4 * GiB,
     group: "Storage",
-    help: "the most that one journal file takes; up to four may wait for their checkpoints",
+    help: "the most that one journal file takes; there may be four",
   },
   journalBypassBytes: {
     flag: "journal-bypass-bytes",

@@ -245,3 +245,23 @@ describe("the environment", () => {
     });
   });
 });
+
+describe("a command that needs two directories", () => {
+  const PAIR = { name: "pair", second: "OTHER" };
+  const pair = (...args: string[]): unknown => {
+    const command = parseCommand(["pair", ...args], {}, [SERVE, PAIR]);
+    return command.kind === "run" ? [command.dir, command.second] : command.kind === "usage-error" ? command.line : null;
+  };
+
+  test("has both, flags between them or not", () => {
+    assert.deepEqual(pair("a", "b"), ["a", "b"]);
+    assert.deepEqual(pair("a", "--port", "0", "--", "b"), ["a", "b"]);
+    assert.deepEqual(pair("help", "help"), ["help", "help"]);
+  });
+
+  test("is refused with fewer, with more, and with one that is empty", () => {
+    const needed = "pair needs two directories: DIR OTHER";
+    assert.deepEqual([pair(), pair("a"), pair("a", "b", "c")], [needed, needed, `${needed}, and no third, "c"`]);
+    assert.deepEqual([pair("", "b"), pair("a", "")], Array(2).fill("the directory must not be empty"));
+  });
+});

@@ -10,6 +10,7 @@ describe("the help text", () => {
   const text = helpText([
     { name: "serve", summary: "serve it" },
     { name: "salute", summary: "salute it", switches: [{ flag: "whom", value: "NAME", help: "who is greeted" }] },
+    { name: "pair", summary: "pair them", second: "OTHER" },
   ]);
   const lines = text.split("\n");
 
@@ -21,13 +22,14 @@ describe("the help text", () => {
   });
 
   test("begins with the usage and ends with a line feed", () => {
-    assert.equal(lines[0], "Usage: streamdir [serve|salute] [DIR] [flags]");
+    assert.equal(lines[0], "Usage: streamdir [serve|salute|pair] [DIR] [flags]");
     assert.equal(lines.at(-1), "");
   });
 
   test("names each verb with what it does", () => {
     assert.ok(lines.includes(`  ${"serve".padEnd(33)}serve it`));
     assert.ok(lines.includes(`  ${"salute".padEnd(33)}salute it`));
+    assert.ok(lines.includes(`  ${"pair DIR OTHER".padEnd(33)}pair them`));
     assert.ok(lines.includes(`  ${"  --whom NAME".padEnd(33)}who is greeted`));
     assert.ok(lines.includes("Commands (serve when none is named):"));
   });

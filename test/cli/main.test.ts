@@ -8,7 +8,7 @@ describe("the command", () => {
   test("prints its help and ends with 0", async (t) => {
     const { status, stdout, stderr } = await startStreamdir(t, ["--help"]).ended;
     assert.deepEqual([status, stderr], [0, ""]);
-    assert.match(stdout, /^Usage: streamdir \[serve\|verify\|repair\|upgrade\|systemd\] \[DIR\] \[flags\]\n/);
+    assert.match(stdout, /^Usage: streamdir \[serve\|verify\|repair\|backup\|upgrade\|systemd\] \[DIR\] \[flags\]\n/);
   });
 
   test("prints the version of its package and ends with 0", async (t) => {

@@ -48,6 +48,21 @@ async function stopped(server: RealServer): Promise<{ offset: string; producer: 
 }
 
 describe("the commands of docs/operating.md", () => {
+  test("back up a directory whose server runs, and restore it", async (t) => {
+    const place = tempDir();
+    const server = new RealServer(t, [], join(place, "data"));
+    await server.start();
+    await server.ask("PUT", "chat/7", { headers: TEXT, body: "one," });
+    const places = { "/var/lib/streamdir": server.dir, "/backup/streams": join(place, "backup") };
+    const [backUp = "", restore = ""] = commandsUnder("Backup and restore", places);
+    assert.match(await run(backUp), /nothing wrong in \d+ streams/);
+    await server.ask("POST", "chat/7", { headers: TEXT, body: "two" });
+    await server.stop();
+    await run(restore);
+    await server.start();
+    assert.equal((await server.ask("GET", "chat/7")).body, "one,");
+  });
+
   test("copy a directory, and restore it", async (t) => {
     const place = tempDir();
     const server = new RealServer(t, [], join(place, "data"));

@@ -4,7 +4,7 @@ import { FileStream } from "../../src/storage/file/memory/file-stream.js";
 import { Layout } from "../../src/storage/file/format/layout.js";
 import { Journal, type JournalListener, type JournalOptions } from "../../src/storage/file/journal/journal.js";
 import type { JournalEntry } from "../../src/storage/file/journal/journal-entry.js";
-import { SMALL_JOURNAL_BYTES } from "../../src/storage/file/journal/journal-size.js";
+import { SMALL_JOURNAL_BYTES } from "../../src/storage/file/journal/journal-file.js";
 import { EngineState, type EngineParts } from "../../src/storage/file/disk/engine-state.js";
 import { DiskSpace } from "../../src/storage/file/disk/disk-space.js";
 import { RecordKind } from "../../src/storage/file/format/record.js";

@@ -3,23 +3,24 @@ import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
-import { Control } from "../../src/ops/control.js";
+import { Control, type Conversation, type Speaker } from "../../src/ops/control.js";
 import { packageVersion } from "../../src/ops/version.js";
 import { ManualClock } from "../helpers/manual-clock.js";
 import { tempDir } from "../helpers/temp-dir.js";
+import { until } from "../helpers/until.js";
 
 const GREETING = `${JSON.stringify({ streamdir: packageVersion(), protocol: 1, pid: process.pid })}\n`;
 
-interface Conversation {
+interface Begun {
   readonly clock: ManualClock;
   readonly client: Socket;
   /** All that is said until the connection ends. */
   readonly answer: Promise<string>;
 }
 
-async function begin(t: TestContext): Promise<Conversation> {
+async function begin(t: TestContext, conversations?: ReadonlyMap<string, Conversation>): Promise<Begun> {
   const clock = new ManualClock();
-  const control = new Control(clock);
+  const control = new Control(clock, conversations);
   const server = createServer((connection) => control.serve(connection));
   const path = join(tempDir(), "a");
   await new Promise<void>((resolve) => void server.listen(path, resolve));
@@ -79,4 +80,40 @@ test("who leaves before being greeted does no harm", async (t) => {
   client.destroy();
   await answer;
   await ended(clock);
+});
+
+test("a conversation goes on for longer than 5 s, in lines, until a side ends it", async (t) => {
+  const heard: string[] = [];
+  const speakers: Speaker[] = [];
+  const chat: Conversation = (speaker) => {
+    speakers.push(speaker);
+    return {
+      heard: (request) => {
+        heard.push(request);
+        if (request === "b") speaker.end({ ended: true });
+      },
+      left: () => void heard.push("left"),
+    };
+  };
+  const { client, clock, answer } = await begin(t, new Map([["chat", chat]]));
+  client.write('{"command":"chat"}\na\n');
+  await until(() => heard.length > 0);
+  clock.advance(10_000);
+  client.write("b\nc\n");
+  assert.equal(await answer, `${GREETING}{"ended":true}\n`);
+  await until(() => heard.includes("left"));
+  // Nobody hears this, and it does no harm.
+  speakers[0]?.say({ late: true });
+  assert.deepEqual(heard, ["a", "b", "left"]);
+});
+
+test("a conversation that ends at once, or hears a line that is too long, ends the connection", async (t) => {
+  const short: Conversation = (speaker) => (speaker.end({ error: "busy" }), null);
+  const one = await begin(t, new Map([["short", short]]));
+  one.client.write('{"command":"short"}\n');
+  assert.equal(await one.answer, `${GREETING}{"error":"busy"}\n`);
+  const long: Conversation = () => ({ heard: () => assert.fail("it was too long"), left: () => undefined });
+  const other = await begin(t, new Map([["long", long]]));
+  other.client.write(`{"command":"long"}\n${"x".repeat(5000)}`);
+  assert.equal(await other.answer, `${GREETING}{"error":"request-too-long"}\n`);
 });

@@ -30,6 +30,7 @@ const LEFT_OUT = [
 
 /** Tests that take seconds each, alone or beside others. `npm run lint` has the last one. */
 const SLOW = [
+  "cli/backup.test.ts",
   "cli/bin.test.ts",
   "cli/main.test.ts",
   "cli/repair.test.ts",

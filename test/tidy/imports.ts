@@ -9,8 +9,9 @@ const LEAVES = ["src/protocol/", "src/ops/", "src/options.ts", "src/options/", "
 /** What any engine implements, and the one way in which its records make a stream's state. */
 const STORAGE_INTERFACE = ["src/storage/storage.ts", "src/storage/state.ts", "src/storage/figures.ts"];
 
-/** What works on a directory that no server has open: it names the file engine itself. */
+/** What works on a directory beside its server, or without one: it names the file engine itself. */
 const OFFLINE = [
+  "src/cli/backup.ts",
   "src/cli/verify.ts",
   "src/cli/repair.ts",
   "src/cli/upgrade.ts",

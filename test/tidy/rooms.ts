@@ -37,6 +37,7 @@ export const FLOORS: readonly string[] = [
   "src/stream/rules/",
   "src/metrics/",
   "src/storage/file/offline/",
+  "src/storage/file/backup/",
   "src/storage/file/upgrade/",
   "src/storage/file/survey/",
   "src/storage/file/",

@@ -50,6 +50,8 @@ export interface Surroundings {
 export interface Invocation {
   /** As it was written; relative to the working directory. */
   readonly dir: string;
+  /** The second path, of a verb that has one; as it was written. */
+  readonly second?: string;
   readonly settings: Settings;
   /** The verb's own switches that were given, without their dashes. */
   readonly switches: ReadonlySet<string>;
@@ -74,6 +76,8 @@ export interface Verb {
   /** What it does, for `--help`. */
   readonly summary: string;
   readonly switches?: readonly Switch[];
+  /** What stands for the second path in the help, where it needs one; then the first can't be left out. */
+  readonly second?: string;
   /** Resolves to the exit status. Rejects only on a fault of the program. */
   run(invocation: Invocation, surroundings: Surroundings): Promise<number>;
 }

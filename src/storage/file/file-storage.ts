@@ -16,6 +16,7 @@ import type {
   StreamConfig,
 } from "../storage.js";
 import { listStreams } from "./directory/catalog.js";
+import { BackupDesk } from "./writing/backup-desk.js";
 import { Checkpointer, type SealedFile } from "./writing/checkpointer.js";
 import { DamageLog } from "./segments/damage-log.js";
 import { explainUnusable, prepareDirectory, writeMarker } from "./directory/directory.js";
@@ -24,7 +25,7 @@ import { EngineState } from "./disk/engine-state.js";
 import { FileStream, ownStream } from "./memory/file-stream.js";
 import { isPassing, systemFiles } from "./disk/files.js";
 import type { FileStorageOptions } from "./file-storage-options.js";
-import { SMALL_JOURNAL_BYTES } from "./journal/journal-size.js";
+import { SMALL_JOURNAL_BYTES } from "./journal/journal-file.js";
 import { Flusher } from "./segments/flusher.js";
 import { emptyChange } from "./journal/frame-encoder.js";
 import { Admission } from "./writing/admission.js";
@@ -48,6 +49,7 @@ interface Prepared {
   readonly parts: StreamFiles;
   readonly recovered: Recovered;
   readonly directoryId: Buffer;
+  readonly backupDesk: BackupDesk;
   readonly unlock: () => Promise<void>;
 }
 
@@ -75,21 +77,25 @@ export class FileStorage implements Storage {
     const layout = new Layout(options.dir);
     const state = new EngineState({ clock, log }, options.onFault);
     const parts = streamFiles({ files, layout, clock, log, state }, options);
+    const backupDesk = new BackupDesk(parts);
     let unlock = (): Promise<void> => Promise.resolve();
     try {
       await files.makeDirectory(layout.root);
-      unlock = await lockDirectory(files, layout.lock, { force, log });
+      unlock = await lockDirectory(files, layout.lock, { force, log, conversations: backupDesk.conversations });
       await parts.pool.respectLimit((error) => state.fail(error));
       const startedMs = clock.nowMs();
       const { id: directoryId, isNew } = await prepareDirectory(files, layout);
       const maxUnwrittenBytes = Math.floor(options.tailCacheBytes / 2);
       const recovered = await recover({ ...parts, directoryId, maxUnwrittenBytes });
       if (!isNew && recovered.nextBatch === 1) throw new DirectoryError(`the journal in ${layout.journal} is missing`);
-      const storage = new FileStorage(options, { parts, recovered, directoryId, unlock });
+      const storage = new FileStorage(options, { parts, recovered, directoryId, backupDesk, unlock });
       await storage.#journal.open(storage.#listener);
       if (isNew) await writeMarker(files, layout, directoryId);
       await parts.trash.emptyAll();
       storage.#goOn(recovered, startedMs);
+      const { nextBatch } = recovered;
+      // Nothing was applied since the start: the journal's first frame is durable, and holds nothing.
+      backupDesk.open({ directoryId, lastBatch: () => Math.max(nextBatch, storage.#changes.lastBatch) });
       return storage;
     } catch (error) {
       await parts.pool.closeAll();
@@ -98,7 +104,7 @@ export class FileStorage implements Storage {
     }
   }
 
-  private constructor(options: FileStorageOptions, { parts, recovered, directoryId, unlock }: Prepared) {
+  private constructor(options: FileStorageOptions, { parts, recovered, directoryId, backupDesk, unlock }: Prepared) {
     const { tailCacheBytes, journalBytes, fsync } = options;
     this.#parts = parts;
     this.#unlock = unlock;
@@ -107,6 +113,7 @@ export class FileStorage implements Storage {
     const journal = (this.#journal = new Journal(parts, {
       diskSpace,
       directoryId,
+      pin: backupDesk.pin,
       fsync,
       fileBytes: journalBytes,
       smallBytes: options.journalSmallBytes ?? SMALL_JOURNAL_BYTES,

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { dirname, join, resolve, sep } from "node:path";
 import { reasonOf } from "../disk/error-reasons.js";
-import { errorCode, errorPath, isDiskFull, readWhole, type Files } from "../disk/files.js";
+import { errorCode, errorPath, isDiskFull, readWhole, removeFile, type Files } from "../disk/files.js";
 import { journalSequenceOf, type Layout } from "../format/layout.js";
 import { DirectoryError } from "./lock.js";
 import { readMarker, replaceMarker } from "./marker.js";
@@ -25,7 +25,9 @@ export async function prepareDirectory(
 ): Promise<{ readonly id: Buffer; readonly isNew: boolean }> {
   const id = await readMarker(files, layout);
   if (id !== null) {
-    // The process that wrote the marker may have been killed before its entry was permanent.
+    // From now on it is no copy of another, which a backup may change. And
+    // the process that wrote the marker may have been killed before its entry was permanent.
+    await removeFile(files, layout.backup);
     await syncEntries(files, layout);
     await makeShards(files, layout);
     return { id, isNew: false };

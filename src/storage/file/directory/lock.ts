@@ -1,7 +1,7 @@
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { systemClock } from "../../../ops/clock.js";
-import { Control } from "../../../ops/control.js";
+import { Control, type Conversation } from "../../../ops/control.js";
 import type { Log } from "../../../ops/log.js";
 import { readWhole, removeFile, type Files } from "../disk/files.js";
 import { claimIdOf, claimPath, claimSocket } from "../format/layout.js";
@@ -22,6 +22,15 @@ export interface LockOptions extends ClaimOptions {
   readonly force: boolean;
   /** Lets others that ask for the lock get on. */
   readonly pause: () => Promise<void>;
+}
+
+/** How a lock is taken. */
+export interface LockTerms {
+  /** Takes away the lock of a process that can't be seen from here. */
+  readonly force: boolean;
+  readonly log: Log;
+  /** What its socket is for beside that, by command. */
+  readonly conversations?: ReadonlyMap<string, Conversation>;
 }
 
 /** A lock that was taken. */
@@ -57,9 +66,9 @@ const MAX_LOOKS = 3;
 export async function lockDirectory(
   files: Files,
   path: string,
-  { force, log }: { readonly force: boolean; readonly log: Log },
+  { force, log, conversations }: LockTerms,
 ): Promise<() => Promise<void>> {
-  const { claim, overridden } = await takeLock(await optionsFor(files, path, force));
+  const { claim, overridden } = await takeLock(await optionsFor(files, path, force, conversations));
   if (overridden !== null) {
     log.warn("the lock of another process was taken away: its server must not be running", {
       file: path,
@@ -85,8 +94,13 @@ export async function assertUnlocked(files: Files, path: string, force: boolean)
   if (rival !== null) throw inUse(rival, options);
 }
 
-async function optionsFor(files: Files, path: string, force: boolean): Promise<LockOptions> {
-  const control = new Control(systemClock());
+async function optionsFor(
+  files: Files,
+  path: string,
+  force: boolean,
+  conversations?: LockTerms["conversations"],
+): Promise<LockOptions> {
+  const control = new Control(systemClock(), conversations);
   return {
     files,
     path,

@@ -27,7 +27,10 @@ export async function findMarker(files: Files, layout: Layout, known = FORMAT): 
 /** The id of a data directory that this version can use; `null` without a marker. Throws {@link DirectoryError}. */
 export async function readMarker(files: Files, layout: Layout): Promise<Buffer | null> {
   const marker = await findMarker(files, layout);
-  return marker === null ? null : usableId(layout, marker);
+  if (marker !== null) return usableId(layout, marker);
+  if ((await readWhole(files, layout.backup)) !== null)
+    throw new DirectoryError(`${layout.root} is a backup that is not complete: run streamdir backup again`);
+  return null;
 }
 
 /** The id of a directory whose files this version can use. Throws {@link DirectoryError}. */

@@ -44,6 +44,7 @@ export class DiskSpace {
   /** A write found no room. The smallest of them is tried: as soon as that fits, something can be written again. */
   lacked(lack: Lack): void {
     this.#lackedMeanwhile = true;
+    this.#parts.state.emit("full");
     const isFirst = this.#lack === null;
     if (this.#lack === null || lack.length < this.#lack.length) this.#lack = lack;
     if (!isFirst) return;

@@ -19,6 +19,8 @@ interface EngineEvents {
   phase: [];
   /** A write has room again, after one found none. */
   space: [];
+  /** A write found no room. */
+  full: [];
   /** The journal can't be freed now, for a reason that passes: nobody need wait long for that. */
   blocked: [trouble: Error];
 }

@@ -6,6 +6,7 @@ import {
   fdatasync,
   fstat,
   ftruncate,
+  link,
   mkdir,
   mkdtemp,
   open,
@@ -20,82 +21,29 @@ import {
   symlink,
   unlink,
   write,
+  type Stats,
 } from "node:fs";
 import type { Socket } from "node:net";
 import { devNull, tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
-import type { Allocate } from "../../storage.js";
 import { DescriptorReserve } from "./descriptor-reserve.js";
 import { replacementPath } from "../format/layout.js";
-import { errorCode, isDiskFull } from "./file-errors.js";
-import { listenOn, MAX_SOCKET_PATH_BYTES, probe, type Listener, type Reach } from "./sockets.js";
+import { errorCode } from "./file-errors.js";
+import type { FileStatus, OpenFile, OpenMode, SystemFiles } from "./file-system.js";
+import { connectOn, listenOn, MAX_SOCKET_PATH_BYTES, probe, type Listener } from "./sockets.js";
 
 export { errorCode, errorPath, isBusy, isDiskFull, isPassing, isPathFault, isSystemError } from "./file-errors.js";
-
-/**
- * The only door to the file system. Everything that storage does to a disk goes through a `Files`, so that a simulated
- * disk can stand in its place and fail, reorder or lose what was not synced.
- */
-export interface Files {
-  /** Descriptors for what is to be written or synced, where no others are left; only the system's own disk has them. */
-  readonly reserve?: DescriptorReserve;
-  /**
-   * Opens a file: `read` needs it to exist, `write` makes it where it is missing, `log` also syncs each write, and so
-   * does `replacement`, which empties it first.
-   */
-  open(path: string, mode: OpenMode): Promise<OpenFile>;
-  /** Makes a file that must not exist yet. */
-  createNew(path: string): Promise<OpenFile>;
-  /** Names in a directory; empty when there is no such directory. */
-  list(directory: string): Promise<string[]>;
-  /** Makes a directory, and those above it. */
-  makeDirectory(path: string): Promise<void>;
-  rename(from: string, to: string): Promise<void>;
-  unlink(path: string): Promise<void>;
-  /** Removes a directory and all in it; fine when it is not there. */
-  removeTree(path: string): Promise<void>;
-  /** Makes creations, renames and removals in a directory permanent. */
-  syncDirectory(path: string): Promise<void>;
-  /** Where a symbolic link points to; `null` where there is none, or the system does not tell. */
-  linkTarget(path: string): Promise<string | null>;
-  /**
-   * Makes a Unix socket that only this user may connect to: whoever sees it at `path` finds a listener behind it.
-   * Removing it is the caller's.
-   */
-  listen(path: string, accept: (connection: Socket) => void): Promise<Listener>;
-  /** Finds out whether a process listens on the socket at `path`, in whatever container of this machine. */
-  reach(path: string): Promise<Reach>;
-}
+export type { Files, FileStatus, OpenFile, OpenMode, SystemFiles } from "./file-system.js";
+export { readFully, readProc, readWhole, removeFile, writeOrCutOff } from "./whole-files.js";
 
 /** Threads that the platform has for file operations: as many of them can be under way at a time. */
 export function poolThreads(): number {
   return Number(process.env["UV_THREADPOOL_SIZE"]) || 4;
 }
 
-/** How a file is opened. */
-export type OpenMode = "read" | "write" | "log" | "replacement";
-
 /** Whether a file that is opened so has each write synced. */
 export function syncsWrites(mode: OpenMode): boolean {
   return mode === "log" || mode === "replacement";
-}
-
-/** An open file. Positions and lengths in bytes. */
-export interface OpenFile {
-  /** Reads up to `length` bytes at `position` into `target` from `offset`; resolves to how many, 0 at the end. */
-  read(target: Buffer, offset: number, length: number, position: number): Promise<number>;
-  /** Writes all of `bytes` at `position`. */
-  write(bytes: Buffer, position: number): Promise<void>;
-  /**
-   * Like `write`, without a promise: `done` gets the error, or `null` when all is written (and synced, where {@link
-   * syncsWrites}).
-   */
-  writeThen(bytes: Buffer, position: number, done: (error: Error | null) => void): void;
-  /** Makes the file's bytes and length permanent. */
-  sync(): Promise<void>;
-  truncate(length: number): Promise<void>;
-  size(): Promise<number>;
-  close(): Promise<void>;
 }
 
 /**
@@ -111,7 +59,7 @@ function syncFailed(error: Error): SyncError {
 }
 
 /** The real file system. Without `durable` nothing waits for the disk: syncs do nothing. */
-export function systemFiles(durable: boolean): Files {
+export function systemFiles(durable: boolean): SystemFiles {
   const reserve = new DescriptorReserve({ open: () => openSync(devNull, "r"), close: closeSync });
   const dataSync = durable && constants.O_DSYNC !== undefined ? constants.O_DSYNC : 0;
   // Where the system has no O_DSYNC, a write to the log is followed by a sync of its own.
@@ -164,7 +112,26 @@ export function systemFiles(durable: boolean): Files {
     linkTarget,
     listen: listenPrivately,
     reach: (path) => onShortPath(path, probe),
+    status: statusOf,
+    link: (from, to) => completed((done) => link(from, to, done)),
+    connect: (path) => onShortPath(path, connectOn),
   };
+}
+
+async function statusOf(path: string): Promise<FileStatus | null> {
+  try {
+    const stats = await promised<Stats>((done) => stat(path, done));
+    return {
+      size: stats.size,
+      isDirectory: stats.isDirectory(),
+      device: stats.dev,
+      inode: stats.ino,
+      links: stats.nlink,
+    };
+  } catch (error) {
+    if (["ENOENT", "ENOTDIR"].includes(errorCode(error))) return null;
+    throw error;
+  }
 }
 
 async function linkTarget(path: string): Promise<string | null> {
@@ -311,72 +278,4 @@ function completed(call: (done: (error?: Error | null) => void) => void): Promis
 /** The user that a file belongs to. */
 export async function ownerOf(path: string): Promise<number> {
   return (await promised<{ uid: number }>((done) => stat(path, done))).uid;
-}
-
-/** Removes a file; fine when it is not there. */
-export async function removeFile(files: Files, path: string): Promise<void> {
-  try {
-    await files.unlink(path);
-  } catch (error) {
-    if (errorCode(error) !== "ENOENT") throw error;
-  }
-}
-
-/** Reads a whole file; `null` when there is none. */
-export async function readWhole(files: Files, path: string): Promise<Buffer | null> {
-  let file: OpenFile;
-  try {
-    file = await files.open(path, "read");
-  } catch (error) {
-    if (errorCode(error) === "ENOENT" || errorCode(error) === "ENOTDIR") return null;
-    throw error;
-  }
-  try {
-    return await readFully(file, 0, await file.size());
-  } finally {
-    await file.close();
-  }
-}
-
-/** Reads `length` bytes at `position`; fewer only where the file ends. */
-export async function readFully(
-  file: OpenFile,
-  position: number,
-  length: number,
-  allocate: Allocate = Buffer.allocUnsafeSlow,
-): Promise<Buffer> {
-  const target = allocate(length);
-  let filled = 0;
-  while (filled < length) {
-    const count = await file.read(target, filled, length - filled, position + filled);
-    if (count === 0) break;
-    filled += count;
-  }
-  return target.subarray(0, filled);
-}
-
-/** What the system says in a short file of /proc, `null` where it does not. Such files say that they are empty. */
-export async function readProc(files: Files, path: string): Promise<string | null> {
-  try {
-    const file = await files.open(path, "read");
-    try {
-      const target = Buffer.alloc(4096);
-      return target.toString("utf8", 0, await file.read(target, 0, target.length, 0));
-    } finally {
-      await file.close();
-    }
-  } catch (error) {
-    if (["ENOENT", "EACCES", "EPERM", "ESRCH"].includes(errorCode(error))) return null;
-    throw error;
-  }
-}
-
-/** What does not fit whole is cut off again: it would take the room that others still find. */
-export async function writeOrCutOff(file: OpenFile, bytes: Buffer, position: number): Promise<void> {
-  try {
-    await file.write(bytes, position);
-  } catch (error) {
-    if (isDiskFull(error) && (await file.size()) > position) await file.truncate(position);
-    throw error;
-  }
 }

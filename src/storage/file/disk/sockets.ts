@@ -61,6 +61,18 @@ export async function probe(path: string): Promise<Reach> {
   }
 }
 
+/** Connects to the socket at `path`; rejects with the system's error. */
+export function connectOn(path: string): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const connection = connect({ path });
+    connection.once("error", reject);
+    connection.once("connect", () => {
+      connection.off("error", reject);
+      resolve(connection);
+    });
+  });
+}
+
 /** Resolves to the error's code, `""` when there is none. */
 function connectTo(path: string): Promise<string> {
   return new Promise((resolve) => {

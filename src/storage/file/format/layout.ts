@@ -7,6 +7,7 @@ const MAX_ESCAPED_BYTES = 200;
 /** What is left of a longer one, before `~` and the SHA-256 of the name. */
 const CUT_ESCAPED_BYTES = 128;
 const SPARE_SUFFIX = ".spare";
+const PINNED_SUFFIX = ".pinned";
 const SOCKET_SUFFIX = ".sock";
 const KEPT_SUFFIX = ".kept";
 /** Nearly every name: nothing in it is to be escaped. */
@@ -17,6 +18,8 @@ export class Layout {
   readonly root: string;
   readonly lock: string;
   readonly marker: string;
+  /** Says that the directory is a backup, and of which one. */
+  readonly backup: string;
   readonly journal: string;
   readonly streams: string;
   readonly trash: string;
@@ -30,6 +33,7 @@ export class Layout {
     this.root = root;
     this.lock = join(root, "lock");
     this.marker = join(root, "streamdir.json");
+    this.backup = join(root, "backup.json");
     this.journal = join(root, "journal");
     this.streams = join(root, "streams");
     this.trash = join(root, "trash");
@@ -144,9 +148,19 @@ export function sparePath(journalFile: string): string {
   return `${journalFile}${SPARE_SUFFIX}`;
 }
 
-/** Whether a name in the journal's directory is that of a spare file. */
-export function isSpare(fileName: string): boolean {
-  return fileName.endsWith(SPARE_SUFFIX);
+/** Where a journal file stays for a backup that may still have to copy it, under a name that recovery does not read. */
+export function pinnedPath(journalFile: string): string {
+  return `${journalFile}${PINNED_SUFFIX}`;
+}
+
+/** Whether a name in the journal's directory is that of a file that recovery does not read: a spare or a pinned one. */
+export function isPutAside(fileName: string): boolean {
+  return fileName.endsWith(SPARE_SUFFIX) || fileName.endsWith(PINNED_SUFFIX);
+}
+
+/** The sequence in the name of a pinned file, `null` when it is no such name. */
+export function pinnedSequenceOf(fileName: string): number | null {
+  return fileName.endsWith(PINNED_SUFFIX) ? journalSequenceOf(fileName.slice(0, -PINNED_SUFFIX.length)) : null;
 }
 
 /** The sequence in a journal file's name, `null` when it is no such name. */

@@ -2,9 +2,9 @@ import { join } from "node:path";
 import type { Retry } from "../../../ops/retry.js";
 import { CheckpointPace } from "./checkpoint-pace.js";
 import { isBusy, isDiskFull, isPassing } from "../disk/files.js";
-import { firstAllocationBytes, JournalFile } from "./journal-file.js";
-import { journalSizeBytes } from "./journal-size.js";
-import { isSpare, sparePath } from "../format/layout.js";
+import { firstAllocationBytes, JournalFile, journalSizeBytes } from "./journal-file.js";
+import { isPutAside, sparePath } from "../format/layout.js";
+import type { JournalPin } from "./journal-pin.js";
 import type { Lack } from "../disk/disk-space.js";
 import type { EngineParts } from "../disk/engine-state.js";
 
@@ -14,9 +14,12 @@ export interface JournalSupplyOptions {
   readonly fileBytes: number;
   /** What they take while checkpoints keep up. */
   readonly smallBytes: number;
+  /** The sequence of the first file to write. */
   readonly firstSequence: number;
-  /** Journal files from before that wait for their checkpoint. */
+  /** Journal files from before, each still needed by the checkpoint or free to be used again. */
   readonly olderFiles: number;
+  /** Keeps files for a backup; absent where there can be none. */
+  readonly pin?: JournalPin | undefined;
   /** There is a next file, or more room in the one being written; or the disk is full, and there is none. */
   readonly ready: () => void;
   /** There is not, and no retry may help: the disk failed. */
@@ -81,8 +84,9 @@ export class JournalSupply {
 
   /** At how many bytes the file being written makes way for the next. */
   sizeOf({ streams }: JournalFile): number {
-    const { fileBytes, smallBytes } = this.#options;
-    return journalSizeBytes({ fileBytes, smallBytes, streams: streams.size, isBehind: this.#sealed > 0 });
+    const { fileBytes, smallBytes, pin } = this.#options;
+    const isBehind = this.#sealed > 0 || pin?.isTaken === true;
+    return journalSizeBytes({ fileBytes, smallBytes, streams: streams.size, isBehind });
   }
 
   /** Whether no next file is made before a checkpoint frees one. */
@@ -128,7 +132,7 @@ export class JournalSupply {
   async open(): Promise<JournalFile> {
     const { files, layout } = this.#parts;
     for (const name of await files.list(layout.journal))
-      if (isSpare(name)) await files.unlink(join(layout.journal, name));
+      if (isPutAside(name)) await files.unlink(join(layout.journal, name));
     // An idle server need not take more.
     return this.#make(firstAllocationBytes(this.#options.fileBytes));
   }
@@ -176,7 +180,9 @@ export class JournalSupply {
   /** What the sealed file at `path` holds is permanent elsewhere: the file may be used again. */
   async retire(path: string): Promise<void> {
     const { files } = this.#parts;
-    if (this.#spares.length === 0 && !this.#closed) {
+    if (!this.#closed && (await this.#options.pin?.keep(path)) === true) {
+      // A backup may still have to copy it.
+    } else if (this.#spares.length === 0 && !this.#closed) {
       // Out of recovery's sight: the files after it may go while it waits here.
       await files.rename(path, sparePath(path));
       this.#spares.push(sparePath(path));
@@ -198,6 +204,7 @@ export class JournalSupply {
       await this.#parts.files.unlink(this.#next.path);
     }
     for (const path of this.#spares) await this.#parts.files.unlink(path);
+    await this.#options.pin?.close();
   }
 
   /** One thing at a time, and nothing for a while after it failed. */
@@ -220,6 +227,7 @@ export class JournalSupply {
     const isNew = this.#trouble === null;
     this.#trouble = error;
     if (error === null) return ready();
+    if (isDiskFull(error)) this.#parts.state.emit("full");
     if (!isPassing(error)) return this.#options.fault(error);
     if (isNew) this.#parts.log.warn("the journal can't get more room now", { fault: error.message });
     if (this.#closed) return;

@@ -8,28 +8,20 @@ import type { EngineParts } from "../disk/engine-state.js";
 import { isDiskFull } from "../disk/files.js";
 import { FrameEncoder, writesRecord } from "./frame-encoder.js";
 import type { JournalEntry } from "./journal-entry.js";
-import type { JournalFile } from "./journal-file.js";
-import { limitBytes } from "./journal-size.js";
+import { limitBytes, type JournalFile } from "./journal-file.js";
 import { JournalRefusal } from "./journal-refusal.js";
-import { JournalSupply, type JournalUsage } from "./journal-supply.js";
+import { JournalSupply, type JournalSupplyOptions, type JournalUsage } from "./journal-supply.js";
 import type { Lack, DiskSpace } from "../disk/disk-space.js";
 import { takeBack, type SentFrame } from "./sent-frame.js";
 
 /** Where a journal goes on, and how. */
-export interface JournalOptions {
+export interface JournalOptions extends Omit<JournalSupplyOptions, "ready" | "fault"> {
   readonly diskSpace: DiskSpace;
   readonly directoryId: Buffer;
   /** Whether what the file system says is synced is on disk. */
   readonly fsync: boolean;
-  /** No file grows much beyond these. */
-  readonly fileBytes: number;
-  /** What they take while checkpoints keep up. */
-  readonly smallBytes: number;
-  /** The sequence of the first file to write, and the batch of its first frame. */
-  readonly firstSequence: number;
+  /** The batch of the first frame. */
   readonly firstBatch: number;
-  /** Journal files from before, each still needed by the checkpoint or free to be used again. */
-  readonly olderFiles: number;
   readonly observer?: StorageObserver | null;
 }
 

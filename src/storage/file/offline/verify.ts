@@ -5,7 +5,7 @@ import { errorCode, isBusy, readFully, type Files } from "../disk/files.js";
 import {
   claimIdOf,
   isFormerFiles,
-  isSpare,
+  isPutAside,
   journalSequenceOf,
   keptSequenceOf,
   segmentPath,
@@ -294,7 +294,17 @@ function* journalFindings(survey: Survey, { journal }: Layout): Generator<Findin
   }
 }
 
-const TOP_LEVEL = new Set(["streamdir.json", "streamdir.json.new", "lock", "journal", "streams", "trash", "damaged"]);
+const TOP_LEVEL = new Set([
+  "streamdir.json",
+  "streamdir.json.new",
+  "lock",
+  "journal",
+  "streams",
+  "trash",
+  "damaged",
+  "backup.json",
+  "backup.json.new",
+]);
 
 /** What is there and does no harm. */
 async function notesOn(files: Files, layout: Layout): Promise<string[]> {
@@ -305,7 +315,7 @@ async function notesOn(files: Files, layout: Layout): Promise<string[]> {
       notes.push(`${join(layout.root, name)} is not streamdir's`);
   }
   for (const name of await files.list(layout.journal)) {
-    if (journalSequenceOf(name) === null && keptSequenceOf(name) === null && !isSpare(name))
+    if (journalSequenceOf(name) === null && keptSequenceOf(name) === null && !isPutAside(name))
       notes.push(`${join(layout.journal, name)} is no journal file`);
   }
   const kept = await files.list(layout.damaged);

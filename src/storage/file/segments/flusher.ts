@@ -109,6 +109,7 @@ export class Flusher {
     this.#flushing = false;
     if (!isPassing(error)) return this.#state.fail(error);
     this.#trouble = error;
+    if (isDiskFull(error)) this.#state.emit("full");
     if (this.#state.isRunning)
       this.#retry.after(isBusy(error) ? BUSY_RETRY_MS : FULL_RETRY_MS, () => this.#flushSoon());
   }

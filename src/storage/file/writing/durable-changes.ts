@@ -19,6 +19,8 @@ export class DurableChanges implements Consequences<FileStream, JournalEntry> {
   readonly #options: DurableChangesOptions;
   /** Payload that became durable since the start. */
   appendedBytes = 0;
+  /** The last batch of which something was applied; 0 before the first. */
+  lastBatch = 0;
   readonly #observersToSettle = new Set<StreamObserver>();
 
   constructor(options: DurableChangesOptions) {
@@ -27,6 +29,7 @@ export class DurableChanges implements Consequences<FileStream, JournalEntry> {
 
   /** A change, and the one of another stream that came with it, is durable as part of `batch`. */
   apply(entry: JournalEntry, batch: number): void {
+    this.lastBatch = batch;
     // The companion first: a source with a change that its files lack stays in memory when its last fork goes.
     if (entry.companion !== null) this.apply(entry.companion, batch);
     void applyRecord(entry.stream, entry, batch, this);

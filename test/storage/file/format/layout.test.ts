@@ -9,7 +9,7 @@ import {
   escapeName,
   isKeptDraft,
   isLockSocket,
-  isSpare,
+  isPutAside,
   journalSequenceOf,
   keptSequenceOf,
   Layout,
@@ -27,6 +27,7 @@ test("everything has its place below the root", () => {
       root: "/data",
       lock: "/data/lock",
       marker: "/data/streamdir.json",
+      backup: "/data/backup.json",
       journal: "/data/journal",
       streams: "/data/streams",
       trash: "/data/trash",
@@ -57,9 +58,9 @@ test("a journal file's name gives its sequence, any other name none", () => {
 
 test("a spare file is known by its name, and recovery does not read it", () => {
   const spare = basename(sparePath(layout.journalFile(7)));
-  assert.equal(isSpare(spare), true);
+  assert.equal(isPutAside(spare), true);
   assert.equal(journalSequenceOf(spare), null);
-  assert.equal(isSpare(basename(layout.journalFile(7))), false);
+  assert.equal(isPutAside(basename(layout.journalFile(7))), false);
 });
 
 test("what is kept of a journal file has its sequence, in place and before, and is taken for no journal file", () => {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { readdirSync, writeFileSync } from "node:fs";
 import { test, type TestContext } from "node:test";
+import { JournalPin } from "../../../../src/storage/file/journal/journal-pin.js";
 import { JournalSupply } from "../../../../src/storage/file/journal/journal-supply.js";
 import { keptLog, type LogLine } from "../../../helpers/engine.js";
 import { fileRooms, type FileRooms } from "../../../helpers/file-rooms.js";
@@ -224,3 +225,33 @@ for (const kind of ["write", "syncDirectory"] as const) {
     await made.close();
   });
 }
+
+test("what was kept for a backup that ended with its process is removed when the journal opens", async (context) => {
+  const rooms = fileRooms();
+  writeFileSync(`${rooms.layout.journalFile(3)}.pinned`, "");
+  await openSupply(context, { rooms });
+  assert.deepEqual(
+    readdirSync(rooms.layout.journal).filter((name) => name.endsWith(".pinned")),
+    [],
+  );
+});
+
+test("files are as long as they may be while one waits for its checkpoint, and while a backup keeps them", async (context) => {
+  const rooms = fileRooms();
+  const pin = new JournalPin(rooms.parts);
+  const options = { fileBytes: 64 * 1024, smallBytes: 16 * 1024, firstSequence: 1, olderFiles: 0, pin, ready() {}, fault() {} };
+  const supply = new JournalSupply(rooms.parts, options);
+  const file = await supply.open();
+  context.after(async () => {
+    await supply.close();
+    await file.close();
+  });
+  assert.equal(supply.sizeOf(file), 16 * 1024);
+  const giveBack = pin.take(() => undefined);
+  assert.equal(supply.sizeOf(file), 64 * 1024);
+  giveBack?.();
+  assert.equal(supply.sizeOf(file), 16 * 1024);
+  const next = await supply.force();
+  context.after(() => next.close());
+  assert.equal(supply.sizeOf(next), 64 * 1024);
+});

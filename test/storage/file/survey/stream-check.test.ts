@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { cpSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, test } from "node:test";
-import { systemFiles } from "../../../../src/storage/file/disk/files.js";
+import { systemFiles, type Files } from "../../../../src/storage/file/disk/files.js";
 import { Layout } from "../../../../src/storage/file/format/layout.js";
 import { encodeRefusal } from "../../../../src/storage/file/format/sidecar.js";
 import { checkStream, type CheckedStream } from "../../../../src/storage/file/survey/stream-check.js";
@@ -19,7 +19,7 @@ async function closedDirectory(): Promise<Layout> {
   return new Layout(dir);
 }
 
-function check(layout: Layout, directory: string, files = systemFiles(false), readSegments = true): Promise<CheckedStream> {
+function check(layout: Layout, directory: string, files: Files = systemFiles(false), readSegments = true): Promise<CheckedStream> {
   return checkStream({ files, layout }, directory, { readSegments });
 }
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { journalSizeBytes, limitBytes, SMALL_JOURNAL_BYTES } from "../../../../src/storage/file/journal/journal-size.js";
+import { journalSizeBytes, limitBytes, SMALL_JOURNAL_BYTES } from "../../../../src/storage/file/journal/journal-file.js";
 
 const MIB = 1024 * 1024;
 

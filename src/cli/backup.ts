@@ -1,0 +1,64 @@
+// The verb `backup`: copies a directory, whether or not a server has it open.
+
+import { resolve } from "node:path";
+import { systemClock } from "../ops/clock.js";
+import { createLog, oneLine } from "../ops/log.js";
+import { backUp, type BackupSummary } from "../storage/file/backup/backup.js";
+import type { Trouble } from "../storage/file/backup/tally.js";
+import { DirectoryError } from "../storage/file/directory/lock.js";
+import { systemFiles } from "../storage/file/disk/files.js";
+import { ProgressLine } from "./progress-line.js";
+import { EXIT, type Invocation, type Surroundings, type Verb } from "./command/verb.js";
+
+/** The verb, for the table of the command. */
+export const BACKUP: Verb = {
+  name: "backup",
+  summary: "copy DIR as it is now, also while a server has it open; again, what is new",
+  second: "DEST",
+  run: backup,
+};
+
+/**
+ * Resolves to 0 when the backup is complete and sound; to 1 when it could not be made, or has what is damaged in the
+ * directory, too.
+ */
+async function backup({ dir, second = "", switches }: Invocation, { stdout, stderr }: Surroundings): Promise<number> {
+  const progress = new ProgressLine(stderr);
+  const tell = (line: string): void => {
+    progress.clear();
+    stderr.write(`${oneLine(line)}\n`);
+  };
+  try {
+    const summary = await backUp({
+      dir: resolve(dir),
+      dest: resolve(second),
+      files: systemFiles(true),
+      force: switches.has("force-unlock"),
+      clock: systemClock(),
+      log: createLog({ level: "warn", format: "text", write: tell }),
+      report: (trouble) => tell(lineOf(trouble)),
+      progress: (state) => progress.show(state),
+    });
+    progress.clear();
+    stdout.write(`${summaryOf(summary)}\n`);
+    return summary.troubles === 0 ? EXIT.done : EXIT.unusable;
+  } catch (error) {
+    if (!(error instanceof DirectoryError)) throw error;
+    tell(`streamdir: ${error.message}`);
+    return EXIT.unusable;
+  } finally {
+    progress.clear();
+  }
+}
+
+function lineOf({ stream, file, problem }: Trouble): string {
+  return `${stream === null ? "" : `stream ${JSON.stringify(stream)}: `}${file}: ${problem}`;
+}
+
+function summaryOf({ tally, troubles }: BackupSummary): string {
+  const { copiedBytes, linkedBytes, keptBytes, journalBytes } = tally;
+  const streams = `${tally.streams} streams, ${tally.changedStreams} of them new or changed`;
+  const bytes = `${copiedBytes} bytes copied, ${linkedBytes} linked, ${keptBytes} there already`;
+  const damage = troubles === 0 ? "" : `; ${troubles} damaged in the directory, and so in the backup`;
+  return `${streams}, ${tally.removedStreams} removed; ${bytes}, ${journalBytes} of the journal${damage}`;
+}

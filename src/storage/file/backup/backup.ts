@@ -1,0 +1,283 @@
+import { join, sep } from "node:path";
+import type { Clock } from "../../../ops/clock.js";
+import type { Log } from "../../../ops/log.js";
+import { explainUnusable } from "../directory/directory.js";
+import { readMarker } from "../directory/marker.js";
+import { readSidecarIn } from "../directory/catalog.js";
+import { DirectoryError } from "../directory/lock.js";
+import { errorPath, type SystemFiles } from "../disk/files.js";
+import { replaceFile } from "../disk/replacement.js";
+import { crc32 } from "../format/crc32.js";
+import { Layout, segmentPath, segmentStartOf, sidecarPath } from "../format/layout.js";
+import { claimedSidecar, encodeSidecar } from "../format/sidecar.js";
+import { Destination } from "./destination.js";
+import { copyWhole, readRange, unshare } from "./file-copy.js";
+import { JournalCopy, type LatePayload } from "./journal-copy.js";
+import { openSource, PinLostError, type Source } from "./source.js";
+import { StreamCopy, type CopyPlaces } from "./stream-copy.js";
+import { Tally, type Trouble } from "./tally.js";
+
+/** How far a backup is. */
+export interface BackupProgress {
+  readonly streams: number;
+  readonly bytes: number;
+  /** The part that is done, from 0 to 1. */
+  readonly done: number;
+}
+
+/** What to copy where, and who hears of it. */
+export interface BackupOptions {
+  readonly dir: string;
+  readonly dest: string;
+  readonly files: SystemFiles;
+  readonly force: boolean;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly report: (trouble: Trouble) => void;
+  readonly progress: (progress: BackupProgress) => void;
+}
+
+/** What became of a backup. */
+export interface BackupSummary {
+  readonly tally: Tally;
+  /** What was reported. */
+  readonly troubles: number;
+}
+
+/** Streams copied at the same time: reading one overlaps with the syncs of another. */
+const CONCURRENCY = 8;
+/** How often all streams are looked at again because the server could not keep the journal for so long. */
+const MAX_PASSES = 8;
+/** How often large payloads are looked for that are dropped or deleted before they are copied. */
+const MAX_ROUNDS = 50;
+
+/**
+ * Copies a directory as it is at one moment, whether or not a server has it open; again to the same place, only what is
+ * new. Throws {@link DirectoryError}.
+ *
+ * While the journal is pinned, streams are copied one by one, each as far as its sidecar says, and the journal last, up
+ * to one batch. A sidecar that was copied is never newer than that batch; and the journal has all that an older one
+ * lacks, because what it had when the pin began is still there. So the copy is what a crash would have left at that
+ * batch.
+ */
+export async function backUp(options: BackupOptions): Promise<BackupSummary> {
+  const { files, dir, dest, force, log } = options;
+  const from = new Layout(dir);
+  const directoryId = await idOf(files, from);
+  const destination = await Destination.open(dest, { files, from, directoryId, force, log });
+  try {
+    const places = { files, from, to: destination.layout, tally: new Tally() };
+    for (let pass = 1; ; pass += 1) {
+      const source = await openSource({ files, layout: from, directoryId, force, log });
+      try {
+        return await new Pass(options, { places, source, destination, directoryId }).run();
+      } catch (error) {
+        if (!(error instanceof PinLostError)) throw error;
+        if (pass === MAX_PASSES) throw new DirectoryError(`${dir}: ${LOSSES[error.message] ?? error.message}`);
+      } finally {
+        await source.close();
+      }
+      places.tally = new Tally();
+    }
+  } catch (error) {
+    const isSources = errorPath(error)?.startsWith(`${from.root}${sep}`) === true;
+    throw explainUnusable(isSources ? from.root : destination.layout.root, error);
+  } finally {
+    await destination.close();
+  }
+}
+
+const LOSSES: Readonly<Record<string, string>> = {
+  "journal-room": "more is written to it than can be copied meanwhile: run the backup again when there is less",
+  "disk-full": "its disk is full, so that the server keeps nothing for a backup: make room and run it again",
+};
+
+async function idOf(files: SystemFiles, layout: Layout): Promise<Buffer> {
+  try {
+    const id = await readMarker(files, layout);
+    if (id !== null) return id;
+  } catch (error) {
+    throw explainUnusable(layout.root, error);
+  }
+  throw new DirectoryError(`${layout.root} is not a data directory of streamdir: ${layout.marker} is missing`);
+}
+
+interface PassParts {
+  readonly places: CopyPlaces;
+  readonly source: Source;
+  readonly destination: Destination;
+  readonly directoryId: Buffer;
+}
+
+/** One look at everything, while the source is pinned. */
+class Pass {
+  readonly #options: BackupOptions;
+  readonly #parts: PassParts;
+  readonly #streams: StreamCopy;
+  readonly #journal: JournalCopy;
+  #total = 0;
+  #done = 0;
+  #troubles = 0;
+
+  constructor(options: BackupOptions, parts: PassParts) {
+    this.#options = options;
+    this.#parts = parts;
+    this.#streams = new StreamCopy(parts.places);
+    this.#journal = new JournalCopy(parts.places, parts.directoryId);
+  }
+
+  async run(): Promise<BackupSummary> {
+    const { places, destination } = this.#parts;
+    const { files, from, to, tally } = places;
+    await destination.begin();
+    await this.#journal.copyKept();
+    const shards = (await files.list(from.streams)).filter((shard) => /^[0-9a-f]{2}$/.test(shard));
+    for (const shard of shards) this.#total += (await files.list(join(from.streams, shard))).length;
+    await this.#copyStreams(shards);
+    const asOf = new Date(this.#options.clock.nowMs());
+    await this.#copyJournal();
+    await this.#copyStrays();
+    this.#tell();
+    await copyTree(places, from.damaged, to.damaged);
+    for (const shard of shards) await files.syncDirectory(join(to.streams, shard));
+    await destination.complete(asOf);
+    return { tally, troubles: this.#troubles };
+  }
+
+  async #copyStreams(shards: readonly string[]): Promise<void> {
+    const rest = this.#directories(shards);
+    const worker = async (): Promise<void> => {
+      for await (const directory of rest) {
+        this.#parts.source.assertPinned();
+        await this.#streams.copy(directory);
+        this.#done += 1;
+        const { streams, bytes } = this.#parts.places.tally;
+        this.#options.progress({ streams, bytes, done: Math.min(1, this.#done / Math.max(1, this.#total)) });
+      }
+    };
+    await allOf(Array.from({ length: CONCURRENCY }, worker));
+  }
+
+  /** The directories of streams; what the backup has beside them leaves it. */
+  async *#directories(shards: readonly string[]): AsyncGenerator<string> {
+    const { files, from, to, tally } = this.#parts.places;
+    for (const shard of shards) {
+      const there = new Set(await files.list(join(from.streams, shard)));
+      for (const name of await files.list(join(to.streams, shard))) {
+        if (there.has(name)) continue;
+        await files.removeTree(join(to.streams, shard, name));
+        tally.removedStreams += 1;
+      }
+      for (const name of there) yield join(from.streams, shard, name);
+    }
+  }
+
+  /**
+   * The journal, and the large payloads that it only names. One that is gone was dropped or deleted since: then the
+   * journal is copied a little further, up to where it says so.
+   */
+  async #copyJournal(): Promise<void> {
+    const { source } = this.#parts;
+    const { late } = this.#journal;
+    let absent: LatePayload[] = [];
+    for (let round = 1, seen = 0; round <= MAX_ROUNDS; round += 1) {
+      const batch = await source.batch();
+      // Where a file went meanwhile, why it went is the reason.
+      await this.#journal.copyTo(batch).finally(() => source.confirm());
+      // By now the journal says of those that were absent what became of them.
+      for (const payload of absent) if (!(await this.#hasPayload(payload))) this.#reportLost(payload);
+      absent = [];
+      for (const payload of late.slice(seen)) if (!(await this.#hasPayload(payload))) absent.push(payload);
+      seen = late.length;
+      if (absent.length === 0) return;
+    }
+    throw new DirectoryError("large appends are made and deleted too fast to be copied: run the backup again");
+  }
+
+  #reportLost({ identity, segmentStart }: LatePayload): void {
+    const file = segmentPath(this.#parts.places.from.streamDirectory(identity.name), segmentStart);
+    this.#report({ stream: identity.name, file, problem: "an append in it does not match its checksum" });
+  }
+
+  /** Whether the backup has the payload, or needs none; copies it where it has not. */
+  async #hasPayload({ identity, batch, position, segmentStart, length, crc }: LatePayload): Promise<boolean> {
+    const { files, from, to, tally } = this.#parts.places;
+    const { id, name } = identity;
+    if (this.#journal.isGone(id, position + length)) return true;
+    const target = to.streamDirectory(name);
+    const read = await readSidecarIn(files, target);
+    const own = read?.kind === "sound" && read.sidecar.id === id ? read.sidecar : null;
+    if (own !== null && !own.claimed && own.batch >= batch) return true;
+    // What is wrong with its files was reported.
+    if (own === null && !this.#journal.creates(target)) return true;
+    const path = segmentPath(from.streamDirectory(name), segmentStart);
+    const bytes = await readRange(files, path, position - segmentStart, length);
+    if (bytes === null || crc32(bytes) !== crc) return false;
+    if (own === null) {
+      await files.removeTree(target);
+      await files.makeDirectory(target);
+      await replaceFile(files, sidecarPath(target), encodeSidecar(claimedSidecar(identity)));
+    }
+    const copy = segmentPath(target, segmentStart);
+    if (((await files.status(copy))?.links ?? 1) > 1) await unshare(files, copy);
+    const file = await files.open(copy, "write");
+    try {
+      await file.write(bytes, position - segmentStart);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await files.syncDirectory(target);
+    tally.copiedBytes += length;
+    return true;
+  }
+
+  /** Directories without a sidecar whose streams the journal does not create: theirs is lost. */
+  async #copyStrays(): Promise<void> {
+    const { files } = this.#parts.places;
+    for (const directory of this.#streams.withoutSidecar) {
+      if (this.#journal.creates(this.#streams.targetOf(directory))) continue;
+      if ((await files.status(directory))?.isDirectory !== true) continue;
+      const names = await files.list(directory);
+      if (names.every((name) => segmentStartOf(name) === null)) continue;
+      await this.#streams.copyAsItIs(directory);
+      this.#report({ stream: null, file: sidecarPath(directory), problem: "it is missing" });
+    }
+  }
+
+  #tell(): void {
+    for (const { stream, file, problem, id, end } of this.#streams.found.missing)
+      if (!this.#journal.isGone(id, end)) this.#report({ stream, file, problem });
+    for (const trouble of this.#streams.found.damaged) this.#report(trouble);
+  }
+
+  #report(trouble: Trouble): void {
+    this.#troubles += 1;
+    this.#options.report(trouble);
+  }
+}
+
+/** Waits for all of `work`, also when some fails: nothing must go on behind the caller's back. */
+async function allOf(work: readonly Promise<void>[]): Promise<void> {
+  for (const ended of await Promise.allSettled(work)) if (ended.status === "rejected") throw ended.reason;
+}
+
+/** Copies what repairs have set aside. None of it ever changes: what is there with the same size is the same. */
+async function copyTree(
+  { files, tally }: Pick<CopyPlaces, "files" | "tally">,
+  from: string,
+  to: string,
+): Promise<void> {
+  const names = await files.list(from);
+  if (names.length === 0) return files.removeTree(to);
+  await files.makeDirectory(to);
+  for (const name of names) {
+    const source = await files.status(join(from, name));
+    if (source?.isDirectory === true) await copyTree({ files, tally }, join(from, name), join(to, name));
+    else if (source !== null && source.size !== (await files.status(join(to, name)))?.size) {
+      await copyWhole(files, join(from, name), join(to, name));
+      tally.copiedBytes += source.size;
+    }
+  }
+  await files.syncDirectory(to);
+}

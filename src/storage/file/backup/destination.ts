@@ -1,0 +1,130 @@
+import { join, resolve } from "node:path";
+import type { Log } from "../../../ops/log.js";
+import { explainUnusable, makeShards, writeMarker } from "../directory/directory.js";
+import { DirectoryError, lockDirectory } from "../directory/lock.js";
+import { readWhole, removeFile, type SystemFiles } from "../disk/files.js";
+import { replaceFile } from "../disk/replacement.js";
+import { claimIdOf, Layout } from "../format/layout.js";
+import { FORMAT } from "../format/sidecar.js";
+
+/** Which directory a backup is of, and for how long it may be kept from others. */
+export interface DestinationOptions {
+  readonly files: SystemFiles;
+  readonly from: Layout;
+  readonly directoryId: Buffer;
+  readonly force: boolean;
+  readonly log: Log;
+}
+
+/** When a backup was complete, and what it has. */
+export interface BackupMark {
+  readonly format: typeof FORMAT;
+  readonly directory: string;
+  /** It has all that was acknowledged before; `null` while it is not complete. */
+  readonly asOf: string | null;
+}
+
+/**
+ * The directory that a backup goes to. From its first change on until it is complete again it has `backup.json` and no
+ * `streamdir.json`: no server and no `verify` takes it for a data directory.
+ */
+export class Destination {
+  readonly layout: Layout;
+  readonly #options: DestinationOptions;
+  readonly #unlock: () => Promise<void>;
+
+  /** Takes the directory at `root`, and makes it. Throws {@link DirectoryError}. */
+  static async open(root: string, options: DestinationOptions): Promise<Destination> {
+    const { files, from, force, log } = options;
+    const layout = new Layout(resolve(root));
+    try {
+      await assertApart(files, layout.root, from.root);
+      await files.makeDirectory(layout.root);
+      const unlock = await lockDirectory(files, layout.lock, { force, log });
+      try {
+        await assertBackup(options, layout);
+      } catch (error) {
+        await unlock();
+        throw error;
+      }
+      return new Destination(layout, options, unlock);
+    } catch (error) {
+      throw explainUnusable(layout.root, error);
+    }
+  }
+
+  private constructor(layout: Layout, options: DestinationOptions, unlock: () => Promise<void>) {
+    this.layout = layout;
+    this.#options = options;
+    this.#unlock = unlock;
+  }
+
+  /** From now on it is no complete backup. */
+  async begin(): Promise<void> {
+    const { files } = this.#options;
+    const { layout } = this;
+    await this.#mark(null);
+    await files.syncDirectory(layout.root);
+    await removeFile(files, layout.marker);
+    for (const directory of [layout.journal, layout.streams, layout.trash]) await files.makeDirectory(directory);
+    await makeShards(files, layout);
+    await files.syncDirectory(layout.root);
+  }
+
+  /** All that it holds is permanent: now it is a data directory like the other. */
+  async complete(asOf: Date): Promise<void> {
+    const { files, directoryId } = this.#options;
+    await this.#mark(asOf.toISOString());
+    await files.syncDirectory(this.layout.root);
+    await writeMarker(files, this.layout, directoryId);
+  }
+
+  /** Gives it back. */
+  async close(): Promise<void> {
+    await this.#unlock();
+  }
+
+  #mark(asOf: string | null): Promise<void> {
+    const { files, directoryId } = this.#options;
+    const mark: BackupMark = { format: FORMAT, directory: directoryId.toString("hex"), asOf };
+    return replaceFile(files, this.layout.backup, Buffer.from(`${JSON.stringify(mark)}\n`));
+  }
+}
+
+/** Neither may be the other, or lie in it. Paths may have links: the directories above are asked for by the system. */
+async function assertApart(files: SystemFiles, to: string, from: string): Promise<void> {
+  if (await liesIn(files, to, from)) throw new DirectoryError(`the backup ${to} can't be ${from} or lie in it`);
+  if (await liesIn(files, from, to)) throw new DirectoryError(`the backup ${to} can't be above ${from}`);
+}
+
+async function liesIn(files: SystemFiles, path: string, root: string): Promise<boolean> {
+  const wanted = await files.status(root);
+  let at = path;
+  // What is not there yet will be made below what is.
+  while ((await files.status(at)) === null) at = resolve(at, "..");
+  for (let before = await files.status(at); before !== null && wanted !== null; at = `${at}/..`) {
+    if (before.inode === wanted.inode && before.device === wanted.device) return true;
+    const above = await files.status(`${at}/..`);
+    if (above?.inode === before.inode && above.device === before.device) return false;
+    before = above;
+  }
+  return false;
+}
+
+/** What is there already must be an earlier backup of the same directory. */
+async function assertBackup({ files, from, directoryId }: DestinationOptions, layout: Layout): Promise<void> {
+  const names = (await files.list(layout.root)).filter((name) => name !== "lock" && claimIdOf(name) === null);
+  const bytes = await readWhole(files, layout.backup);
+  // Killed before it had changed anything else.
+  if (bytes === null && names.every((name) => join(layout.root, name) === `${layout.backup}.new`)) return;
+  if (bytes === null) {
+    const why = names.includes("streamdir.json") ? "a server has had it open, or it never was one" : "it is not empty";
+    throw new DirectoryError(`${layout.root} is no backup: ${why}; name a directory that is new or empty`);
+  }
+  if (directoryIn(bytes) !== directoryId.toString("hex"))
+    throw new DirectoryError(`${layout.root} is a backup of another directory than ${from.root}`);
+}
+
+function directoryIn(bytes: Buffer): string | null {
+  return /^\{"format":1,"directory":"([0-9a-f]{16})",/.exec(bytes.toString("utf8"))?.[1] ?? null;
+}

@@ -1,0 +1,182 @@
+import { errorCode, readFully, removeFile, type OpenFile, type SystemFiles } from "../disk/files.js";
+import { crc32 } from "../format/crc32.js";
+import { replacementPath } from "../format/layout.js";
+import { crcOf } from "../segments/segment-reader.js";
+import type { Tally } from "./tally.js";
+
+const STEP_BYTES = 1024 * 1024;
+/** Why a file system gives a file no second name: another one, a limit, or it has no such thing. */
+const NO_LINKS = new Set(["EXDEV", "EPERM", "EACCES", "EMLINK", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"]);
+
+/** So many bytes from the start of a file, and their checksum. */
+export interface Extent {
+  readonly length: number;
+  readonly crc: number;
+}
+
+/** A file that only ever grows, and how much of it is wanted. */
+export interface GrowingFile {
+  readonly from: string;
+  readonly to: string;
+  readonly wanted: Extent;
+  /** What an earlier backup vouches for at `to`; `null` where none does. */
+  readonly known: Extent | null;
+  /** Whether nobody writes to it any more: a second name of it will have the same bytes for ever. */
+  readonly isSealed: boolean;
+}
+
+/** How a copy went; `damaged`: what was copied is not what was written. */
+export type CopyOutcome = "kept" | "changed" | "missing" | "damaged";
+
+/** Copies the wanted bytes of a file, or only what is new of them, and makes them permanent. */
+export async function copyGrowing(files: SystemFiles, file: GrowingFile, tally: Tally): Promise<CopyOutcome> {
+  const { from, to, wanted, known, isSealed } = file;
+  const there = await files.status(to);
+  const isKnown = known !== null && there !== null && there.size >= known.length;
+  if (isKnown && known.length === wanted.length && known.crc === wanted.crc) return kept(wanted, tally);
+  const source = await files.status(from);
+  if (source === null) return "missing";
+  if (source.inode === there?.inode && source.device === there.device) return kept(wanted, tally);
+  if (isSealed && source.size === wanted.length) {
+    if (there?.size === wanted.length && (await crcAt(files, to, wanted.length)) === wanted.crc)
+      return kept(wanted, tally);
+    if (await hasLinked(files, from, to)) {
+      tally.linkedBytes += wanted.length;
+      return "changed";
+    }
+  }
+  if (there !== null) {
+    const length = Math.min(there.size, wanted.length);
+    const begun = isKnown && known.length <= length ? known : { length, crc: await crcAt(files, to, length) };
+    if (there.links > 1) await unshare(files, to);
+    const outcome = await copyFrom(files, file, begun, tally);
+    if (outcome !== "damaged" || begun.length === 0) return outcome;
+    await files.unlink(to);
+  }
+  return copyFrom(files, file, { length: 0, crc: 0 }, tally);
+}
+
+function kept({ length }: Extent, tally: Tally): CopyOutcome {
+  tally.keptBytes += length;
+  return "kept";
+}
+
+/** A second name for the same file; false where the file system gives none. */
+async function hasLinked(files: SystemFiles, from: string, to: string): Promise<boolean> {
+  const unready = replacementPath(to);
+  try {
+    await removeFile(files, unready);
+    await files.link(from, unready);
+    await files.rename(unready, to);
+    return true;
+  } catch (error) {
+    if (errorCode(error) === "ENOENT" || NO_LINKS.has(errorCode(error))) return false;
+    throw error;
+  }
+}
+
+async function copyFrom(
+  files: SystemFiles,
+  { from, to, wanted }: GrowingFile,
+  begun: Extent,
+  tally: Tally,
+): Promise<CopyOutcome> {
+  const source = await opened(files, from);
+  if (source === null) return "missing";
+  try {
+    const target = await files.open(to, "write");
+    try {
+      const crc = await copyRange(source, target, begun, wanted.length);
+      if (crc !== wanted.crc) return "damaged";
+      if ((await target.size()) > wanted.length) await target.truncate(wanted.length);
+      return "changed";
+    } finally {
+      await target.sync();
+      await target.close();
+      tally.copiedBytes += wanted.length - begun.length;
+      tally.keptBytes += begun.length;
+    }
+  } finally {
+    await source.close();
+  }
+}
+
+/** Copies from where `begun` ends; resolves to the checksum of all, also where the source ends too early. */
+async function copyRange(source: OpenFile, target: OpenFile, begun: Extent, end: number): Promise<number> {
+  let { length: position, crc } = begun;
+  const buffer = Buffer.allocUnsafe(Math.min(STEP_BYTES, Math.max(1, end - position)));
+  while (position < end) {
+    const count = await source.read(buffer, 0, Math.min(buffer.length, end - position), position);
+    if (count === 0) break;
+    const bytes = buffer.subarray(0, count);
+    await target.write(bytes, position);
+    crc = crc32(bytes, crc);
+    position += count;
+  }
+  return position === end ? crc : -1;
+}
+
+async function opened(files: SystemFiles, path: string): Promise<OpenFile | null> {
+  try {
+    return await files.open(path, "read");
+  } catch (error) {
+    if (["ENOENT", "ENOTDIR"].includes(errorCode(error))) return null;
+    throw error;
+  }
+}
+
+async function crcAt(files: SystemFiles, path: string, length: number): Promise<number> {
+  const file = await files.open(path, "read");
+  try {
+    return await crcOf(file, length);
+  } finally {
+    await file.close();
+  }
+}
+
+/** Gives the file at `path` bytes of its own: what has other names is never written to. */
+export async function unshare(files: SystemFiles, path: string): Promise<void> {
+  await copyWhole(files, path, replacementPath(path));
+  await files.rename(replacementPath(path), path);
+}
+
+/** Copies a file whatever it holds, in place of what is at `to`; false where there is none. */
+export async function copyWhole(files: SystemFiles, from: string, to: string): Promise<boolean> {
+  const source = await opened(files, from);
+  if (source === null) return false;
+  try {
+    await removeFile(files, to);
+    const target = await files.createNew(to);
+    try {
+      const buffer = Buffer.allocUnsafe(STEP_BYTES);
+      for (let position = 0, count = 0; ; position += count) {
+        count = await source.read(buffer, 0, buffer.length, position);
+        if (count === 0) break;
+        await target.write(buffer.subarray(0, count), position);
+      }
+      await target.sync();
+    } finally {
+      await target.close();
+    }
+    return true;
+  } finally {
+    await source.close();
+  }
+}
+
+/** Bytes in the middle of a file; `null` where it does not have all of them. */
+export async function readRange(
+  files: SystemFiles,
+  path: string,
+  position: number,
+  length: number,
+): Promise<Buffer | null> {
+  const file = await opened(files, path);
+  if (file === null) return null;
+  try {
+    const bytes = await readFully(file, position, length);
+    return bytes.length === length ? bytes : null;
+  } finally {
+    await file.close();
+  }
+}

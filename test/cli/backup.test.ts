@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { createServer } from "../../src/server.js";
+import { closedDirectory, NO_LOG } from "../helpers/closed-directory.js";
+import { startStreamdir, type Ended, type TestScope } from "../helpers/process.js";
+import { fileIn, flipBit } from "../helpers/spoilt-files.js";
+import { tempDir } from "../helpers/temp-dir.js";
+
+function backup(scope: TestScope, ...args: string[]): Promise<Ended> {
+  return startStreamdir(scope, ["backup", ...args]).ended;
+}
+
+test("backup copies the directory of a running server, and a server starts on the copy", async (t) => {
+  const dir = tempDir();
+  const server = await createServer({ dir, port: 0, log: NO_LOG });
+  await fetch(`${server.url}a/b`, { method: "PUT", headers: { "Content-Type": "text/plain" }, body: "hello" });
+  const dest = join(tempDir(), "backup");
+  const { status, stdout, stderr } = await backup(t, dir, dest);
+  await server.close();
+  assert.equal(stderr, "");
+  assert.match(stdout, /^0 streams, 0 of them new or changed, 0 removed; 0 bytes copied, 0 linked, 0 there already, \d+ of the journal\n$/);
+  assert.equal(status, 0);
+  const verified = await startStreamdir(t, ["verify", dest]).ended;
+  assert.match(verified.stdout, /^nothing wrong in 0 streams, 1 journal files, \d+ bytes\n$/);
+  const copy = await createServer({ dir: dest, port: 0, log: NO_LOG });
+  assert.equal(await (await fetch(`${copy.url}a/b`)).text(), "hello");
+  await copy.close();
+  const again = await backup(t, dir, dest);
+  assert.equal(again.status, 1);
+  assert.match(
+    again.stderr,
+    /^streamdir: .* is no backup: a server has had it open, or it never was one; name a directory that is new or empty\n$/,
+  );
+});
+
+test("backup copies a directory that no server has open, and names what is damaged in it", async (t) => {
+  const dir = await closedDirectory();
+  const segment = fileIn(dir, ".seg");
+  const dest = join(tempDir(), "backup");
+  const sound = await backup(t, dir, dest);
+  assert.equal(
+    sound.stdout,
+    "1 streams, 1 of them new or changed, 0 removed; 5 bytes copied, 0 linked, 0 there already, 512 of the journal\n",
+  );
+  flipBit(segment, 2);
+  rmSync(join(dest, "streams"), { recursive: true });
+  const damaged = await backup(t, dir, dest);
+  assert.equal(damaged.status, 1);
+  assert.equal(damaged.stderr, `stream "a/b": ${segment}: it does not match its checksum\n`);
+  assert.match(damaged.stdout, /; 1 damaged in the directory, and so in the backup\n$/);
+});
+
+test("backup refuses what it can't do with a line that says why", async (t) => {
+  const dir = await closedDirectory();
+  const full = tempDir();
+  writeFileSync(join(full, "letters.txt"), "dear");
+  for (const [args, status, line] of [
+    [[], 64, /^streamdir: backup needs two directories: DIR DEST\n$/],
+    [[dir], 64, /^streamdir: backup needs two directories: DIR DEST\n$/],
+    [[dir, ""], 64, /^streamdir: the directory must not be empty\n$/],
+    [[dir, join(full, "a"), join(full, "b")], 64, /^streamdir: backup needs two directories: DIR DEST, and no third, ".*"\n$/],
+    [[dir, full], 1, /^streamdir: .* is no backup: it is not empty; name a directory that is new or empty\n$/],
+    [[dir, join(dir, "backup")], 1, /^streamdir: the backup .* can't be .* or lie in it\n$/],
+    [[join(full, "nothing"), join(full, "a")], 1, /^streamdir: .* is not a data directory of streamdir: .* is missing\n$/],
+  ] as const) {
+    const ended = await backup(t, ...args);
+    assert.equal(ended.status, status, ended.stderr);
+    assert.match(ended.stderr, line);
+  }
+  assert.deepEqual(readdirSync(full), ["letters.txt"]);
+});
+
+const MEMORY = "/dev/shm";
+const isOther = existsSync(MEMORY) && statSync(MEMORY).dev !== statSync(tempDir()).dev;
+
+test("backup copies to another file system what it could have linked", { skip: !isOther && "there is none here" }, async (t) => {
+  const dir = tempDir();
+  const server = await createServer({ dir, port: 0, journalBytes: 65536, segmentBytes: 4096, log: NO_LOG });
+  const headers = { "Content-Type": "text/plain" };
+  await fetch(`${server.url}a`, { method: "PUT", headers, body: "x".repeat(5000) });
+  await fetch(`${server.url}a`, { method: "POST", headers, body: "y".repeat(3000) });
+  await server.close();
+  const place = mkdtempSync(join(MEMORY, "streamdir-test-"));
+  t.after(() => rmSync(place, { recursive: true }));
+  const { status, stdout } = await backup(t, dir, join(place, "backup"));
+  assert.equal(status, 0);
+  assert.match(stdout, /; 8000 bytes copied, 0 linked, 0 there already,/);
+  const local = await backup(t, dir, join(tempDir(), "backup"));
+  assert.match(local.stdout, /; 3000 bytes copied, 5000 linked, 0 there already,/);
+});

@@ -63,7 +63,7 @@ export function withMeasured(page: string, lines: readonly string[]): string {
 
 function split(text: string, mark: string): [string, string] {
   const at = text.indexOf(mark);
-  if (at === -1) throw new Error(`docs/performance.md has no ${mark}`);
+  if (at === -1) throw new Error(`the page has no ${mark}`);
   return [text.slice(0, at), text.slice(at + mark.length)];
 }
 

@@ -1,4 +1,6 @@
+import { setMaxListeners } from "node:events";
 import http from "node:http";
+import { systemClock } from "../../src/ops/clock.js";
 import type { Random } from "../helpers/random.js";
 import { pause } from "../scale/server-under-load.js";
 import { Latencies } from "./latencies.js";
@@ -32,11 +34,14 @@ export class Crowd {
   readonly #random: Random;
   readonly #agent = new http.Agent({ keepAlive: true, maxSockets: 128 });
   readonly #isOver: AbortController = new AbortController();
+  readonly #clock = systemClock();
   #lives = 0;
 
   constructor(port: number, random: Random) {
     this.#base = `http://127.0.0.1:${port}/v1/stream/`;
     this.#random = random;
+    // Whoever waits hears of the end.
+    setMaxListeners(0, this.#isOver.signal);
   }
 
   /** Works until {@link stop}. */
@@ -149,10 +154,18 @@ export class Crowd {
   }
 
   /** Time passes, or all is over. */
-  async #wait(ms: number): Promise<void> {
+  #wait(ms: number): Promise<void> {
     const { signal } = this.#isOver;
-    if (signal.aborted) return;
-    await Promise.race([pause(ms), new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }))]);
+    return new Promise((resolve) => {
+      if (signal.aborted) return resolve();
+      const over = (): void => {
+        signal.removeEventListener("abort", over);
+        timer.cancel();
+        resolve();
+      };
+      const timer = this.#clock.after(ms, over);
+      signal.addEventListener("abort", over);
+    });
   }
 
   #ask(method: string, target: string, headers: Record<string, string> = {}, body = ""): Promise<Answer> {

@@ -8,7 +8,7 @@ import { connectionLimitFor } from "../../src/http/bounds/connection-limit.js";
 import type { DirectConnection } from "../../src/http/node/direct-connection.js";
 import type { Dispatcher } from "../../src/http/dispatch.js";
 import { Exchange } from "../../src/http/exchange/exchange.js";
-import { HttpServer } from "../../src/http/http-server.js";
+import { HttpServer, REQUEST_LIMITS } from "../../src/http/http-server.js";
 import { readHeaders } from "../../src/http/request/request-headers.js";
 import { createLog } from "../../src/ops/log.js";
 import { httpParts } from "../helpers/http-parts.js";
@@ -159,14 +159,18 @@ describe("a connection of the HTTP server", () => {
 });
 
 describe("a server that stops", () => {
-  test("lets go of connections that were never used, and of idle ones", async (context) => {
+  test("lets go of idle connections, and after a second of those that were never used", async (context) => {
     const server = await startServer(context);
     const unused = await server.connect();
     const idle = await server.begin("GET", "/health");
     await idle.answer();
-    const gone = [unused, idle].map(({ socket }) => once(socket, "close"));
     for (const { socket } of [unused, idle]) socket.on("end", () => socket.end());
-    await Promise.all([server.server.close(), ...gone]);
+    const idleGone = once(idle.socket, "close");
+    const closed = server.server.close();
+    await idleGone;
+    const unusedGone = once(unused.socket, "close");
+    server.clock.advance(REQUEST_LIMITS.firstRequestTimeout);
+    await Promise.all([closed, unusedGone]);
   });
 
   test("does not keep a connection for the next request after a long answer", async (context) => {

@@ -65,9 +65,11 @@ export class Access {
     const isAmbient = isChange && isByCertificate(credentials);
     const refused = isAmbient ? this.site.refusalOfOrigin(exchange, true) : null;
     if (refused !== null) return refused;
+    // The file may change while keys are fetched.
+    const changes = this.#liveRights?.changes ?? 0;
     const found = this.#authority.authenticate(credentials, name);
-    if (!(found instanceof Promise)) return this.#judge(exchange, name, found);
-    return found.then((authentication) => this.#judge(exchange, name, authentication));
+    if (!(found instanceof Promise)) return this.#judge(exchange, name, found, changes);
+    return found.then((authentication) => this.#judge(exchange, name, authentication, changes));
   }
 
   #credentialsOf(exchange: Exchange): Credentials | Problem {
@@ -77,7 +79,7 @@ export class Access {
     return { authorization, ticket: ticket.value, certificate: this.#certificateOf(exchange) };
   }
 
-  #judge(exchange: Exchange, name: string, found: Authentication): Problem | null {
+  #judge(exchange: Exchange, name: string, found: Authentication, changes: number): Problem | null {
     if (!("kind" in found)) exchange.callerId = found.id;
     if ("kind" in found)
       return this.#rates.refusalOf(exchange, null, null) ?? problem(found.code, { detail: found.detail });
@@ -86,7 +88,7 @@ export class Access {
     if (typeof right === "string") return this.#rates.refusalOf(exchange, found, null) ?? lackOf(found, right);
     const refusal = this.#rates.refusalOf(exchange, found, right);
     if (refusal !== null) return refusal;
-    if (this.#liveRights !== null) exchange.standing = new HeldRight(this.#liveRights, found, name);
+    if (this.#liveRights !== null) exchange.standing = new HeldRight(this.#liveRights, found, name, changes);
     return null;
   }
 

@@ -72,11 +72,12 @@ export class HeldRight implements Standing {
   readonly #rights: LiveRights;
   #react: (() => void) | null = null;
 
-  constructor(rights: LiveRights, caller: Caller, name: string) {
+  /** `caller` is who sent the request by the auth file as it was after so many changes. */
+  constructor(rights: LiveRights, caller: Caller, name: string, changesSeen: number) {
     this.#rights = rights;
     this.caller = caller;
     this.name = name;
-    this.changesSeen = rights.changes;
+    this.changesSeen = changesSeen;
   }
 
   get isPrivate(): boolean {

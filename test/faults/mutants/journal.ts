@@ -97,8 +97,8 @@ export const JOURNAL_MUTANTS: readonly Mutant[] = [
   {
     fault: "a journal file is sealed before the next one has a frame",
     file: "storage/file/journal/journal.ts",
-    code: "this.#left = file;\n      file = next;",
-    becomes: "this.#options.sealed(file);\n      file = next;",
+    code: "this.#left = file;\n        this.#active = file = next;",
+    becomes: "this.#listener?.sealed(file);\n        this.#active = file = next;",
     seed: 129,
   },
   {

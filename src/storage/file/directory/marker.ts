@@ -15,22 +15,22 @@ export interface Marker {
 
 /**
  * The marker of a data directory, also in the middle of an upgrade; `null` when there is none. Throws {@link
- * DirectoryError} when it is damaged, or of a newer format than `known`.
+ * DirectoryError} when it is damaged, of a newer format than `known`, or still to be written by a backup.
  */
 export async function findMarker(files: Files, layout: Layout, known = FORMAT): Promise<Marker | null> {
   const bytes = await readWhole(files, layout.marker).catch((error: unknown) => {
     throw isSystemError(error) ? new DirectoryError(`${layout.marker} can't be read: ${reasonOf(error)}`) : error;
   });
-  return bytes === null ? null : parseMarker(layout, bytes, known);
+  if (bytes !== null) return parseMarker(layout, bytes, known);
+  if ((await readWhole(files, layout.backup)) !== null)
+    throw new DirectoryError(`${layout.root} is a backup that is not complete: run streamdir backup again`);
+  return null;
 }
 
 /** The id of a data directory that this version can use; `null` without a marker. Throws {@link DirectoryError}. */
 export async function readMarker(files: Files, layout: Layout): Promise<Buffer | null> {
   const marker = await findMarker(files, layout);
-  if (marker !== null) return usableId(layout, marker);
-  if ((await readWhole(files, layout.backup)) !== null)
-    throw new DirectoryError(`${layout.root} is a backup that is not complete: run streamdir backup again`);
-  return null;
+  return marker === null ? null : usableId(layout, marker);
 }
 
 /** The id of a directory whose files this version can use. Throws {@link DirectoryError}. */

@@ -322,7 +322,7 @@ export class Client {
     );
     let outcome: AppendOutcome;
     try {
-      outcome = await appendByName(process.registry, name.name, { contentType, body, closes, producer: stamp, seq });
+      outcome = await appendByName(process.registry, name.name, { contentType, body, closes, producer: stamp, seq, ifMatch: null });
     } catch (error) {
       if (process.isAlive) ledger.ended(process, name, operation, true);
       throw error;

@@ -37,6 +37,7 @@ async function workUntilKilled(disk: SimulatedDisk, process: RunningProcess, eve
         closes: false,
         producer: null,
         seq: null,
+        ifMatch: null,
       });
     }
   };

@@ -49,7 +49,7 @@ export function createOf(more: Partial<CreateCommand> & { text?: string | Buffer
 
 /** A request to append `text`. */
 export function appendOf(text: string, more: Partial<AppendCommand> = {}): AppendCommand {
-  return { contentType: "text/plain", body: Buffer.from(text), closes: false, producer: null, seq: null, ...more };
+  return { contentType: "text/plain", body: Buffer.from(text), closes: false, producer: null, seq: null, ifMatch: null, ...more };
 }
 
 /** An outcome in short. */

@@ -64,7 +64,7 @@ export const JSON_CONFIG = { contentType: "application/json" };
 
 /** A request to append `body`. */
 export function commandOf(body: string | Buffer, more: Partial<AppendCommand> = {}): AppendCommand {
-  return { contentType: "text/plain", body: Buffer.from(body), closes: false, producer: null, seq: null, ...more };
+  return { contentType: "text/plain", body: Buffer.from(body), closes: false, producer: null, seq: null, ifMatch: null, ...more };
 }
 
 /** A request to append JSON. */

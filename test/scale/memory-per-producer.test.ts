@@ -40,7 +40,14 @@ async function appendOfEach(registry: Registry, stream: string): Promise<void> {
   for (let at = 0; at < PRODUCERS_EACH; at += 50) {
     const appends = Array.from({ length: 50 }, () => {
       const producer = { id: randomUUID(), epoch: 0, seq: 0 };
-      return appendByName(registry, stream, { contentType: "text/plain", body: Buffer.from("x"), closes: false, producer, seq: null });
+      return appendByName(registry, stream, {
+        contentType: "text/plain",
+        body: Buffer.from("x"),
+        closes: false,
+        producer,
+        seq: null,
+        ifMatch: null,
+      });
     });
     for (const outcome of await Promise.all(appends)) assert.equal(outcome.kind, "appended");
   }

@@ -44,7 +44,14 @@ async function appendToEach(registry: Registry, prefix: string, streams: number)
   for (let index = 0; index < streams; index += 50) {
     const names = Array.from({ length: 50 }, (_, offset) => `${prefix}/room-${index + offset}`);
     await Promise.all(names.map((name) => registry.create(name, { ...lifetime, closed: false, body: Buffer.alloc(0) })));
-    const append = { contentType: "text/plain", body: Buffer.from("y".repeat(100)), closes: false, producer: null, seq: null };
+    const append = {
+      contentType: "text/plain",
+      body: Buffer.from("y".repeat(100)),
+      closes: false,
+      producer: null,
+      seq: null,
+      ifMatch: null,
+    };
     for (const outcome of await Promise.all(names.map((name) => appendByName(registry, name, append))))
       assert.equal(outcome.kind, "appended");
   }

@@ -25,7 +25,7 @@ async function registryOf(t: TestContext): Promise<{ registry: Registry; engine:
 }
 
 function appendOf(more: Partial<AppendCommand> = {}): AppendCommand {
-  return { contentType: "text/plain", body: Buffer.from("x"), closes: false, producer: null, seq: null, ...more };
+  return { contentType: "text/plain", body: Buffer.from("x"), closes: false, producer: null, seq: null, ifMatch: null, ...more };
 }
 
 function createOf(more: Partial<CreateCommand> = {}): CreateCommand {

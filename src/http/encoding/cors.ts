@@ -15,6 +15,7 @@ export const TICKET_METHODS = "POST, OPTIONS";
 const REQUEST_HEADERS = [
   "Authorization",
   "Content-Type",
+  "If-Match",
   "If-None-Match",
   "Last-Event-ID",
   "Producer-Epoch",

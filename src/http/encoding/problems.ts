@@ -106,6 +106,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
   "too-many-producers": { status: 409, title: "The stream has too many active producers" },
   "offset-gone": { status: 410, title: "The offset is before the earliest retained byte" },
   "stream-gone": { status: 410, title: "The stream was deleted; its forks live on" },
+  "tail-moved": { status: 412, title: "The stream does not end where If-Match says" },
   "body-too-large": { status: 413, title: "The body is larger than the server accepts" },
   "expectation-failed": { status: 417, title: "The only expectation served is 100-continue" },
   "host-not-allowed": { status: 421, title: "The server does not answer to this host name" },

@@ -24,8 +24,8 @@ class Append extends BodyUse<AppendHead> {
   }
 
   override use(body: Body): MaybePromise<void> {
-    const { contentType, closes, producer, seq } = this.head;
-    return this.context.registry.append(this.name, { contentType, body, closes, producer, seq }, (outcome) => {
+    const { contentType, closes, producer, seq, ifMatch } = this.head;
+    return this.context.registry.append(this.name, { contentType, body, closes, producer, seq, ifMatch }, (outcome) => {
       guard(this.context, this.exchange, () => answer(this.context, this.exchange, outcome));
     });
   }

@@ -2,7 +2,7 @@ import { isValidContentType } from "../../protocol/content-type.js";
 import { parseDecimal } from "../../protocol/decimal.js";
 import { parseTimestamp } from "../../protocol/timestamp.js";
 import { decodeName } from "../../protocol/names.js";
-import { parseOffset } from "../../protocol/offset.js";
+import { parseOffset, START_TOKEN, type TokenPlace } from "../../protocol/offset.js";
 import type { AppendHead, CreateHead, ForkRequest } from "../../stream/rules/command.js";
 import { problem, type Problem } from "../encoding/problems.js";
 import type { RequestHeaders } from "./request-headers.js";
@@ -61,7 +61,20 @@ export function readAppendHead(headers: RequestHeaders): AppendHead | Problem {
   }
   const producer = readProducer(headers);
   if (producer !== null && "kind" in producer) return producer;
-  return { contentType: presentText(headers.contentType), closes: isTrue(headers.streamClosed), producer, seq };
+  const ifMatch = readIfMatch(headers.ifMatch);
+  if (ifMatch !== null && producer !== null)
+    return problem("invalid-header", { detail: "If-Match does not go with producer headers, which store once." });
+  if (ifMatch === "invalid")
+    return problem("invalid-header", { detail: `If-Match is one offset in double quotes, like "${START_TOKEN}".` });
+  const contentType = presentText(headers.contentType);
+  return { contentType, closes: isTrue(headers.streamClosed), producer, seq, ifMatch };
+}
+
+/** The place of an `If-Match`, which names one offset; `*` or a list could not say where the stream has to end. */
+function readIfMatch(value: string | null): TokenPlace | "invalid" | null {
+  if (value === null) return null;
+  const place = /^".*"$/.test(value) ? parseOffset(value.slice(1, -1)) : null;
+  return place?.kind === "at" ? place : "invalid";
 }
 
 /** The three producer headers come together or not at all. */

@@ -18,6 +18,7 @@ export class RequestHeaders {
   transferEncoding: string | null = null;
   /** Whether there is an `Upgrade`. */
   upgrades = false;
+  ifMatch: string | null = null;
   ifNoneMatch: string | null = null;
   lastEventId: string | null = null;
   contentType: string | null = null;
@@ -87,6 +88,7 @@ const KNOWN_HEADERS: readonly KnownHeader[] = [
     (headers, value) => void (headers.transferEncoding = listed(headers.transferEncoding, value)),
   ),
   header("upgrade", (headers) => void (headers.upgrades = true)),
+  once("if-match", (headers, value) => void (headers.ifMatch = value)),
   header("if-none-match", (headers, value) => void (headers.ifNoneMatch = listed(headers.ifNoneMatch, value))),
   header("last-event-id", (headers, value) => void (headers.lastEventId ??= value)),
   header("x-forwarded-for", (headers, value) => void (headers.forwardedFor = listed(headers.forwardedFor, value))),

@@ -226,7 +226,7 @@ export class Stream implements StreamObserver {
    */
   append(command: AppendCommand, answer: AnswerAppend): MaybePromise<void> {
     const nowMs = this.#context.clock.nowMs();
-    const decision = decideAppend(this.#reserved, this.#format, command, nowMs);
+    const decision = decideAppend(this.#reserved, this.#format, command, nowMs, this.#expectedTail(command));
     const hasData = holdsData(command.body);
     switch (decision.kind) {
       case "accept":
@@ -240,14 +240,23 @@ export class Stream implements StreamObserver {
 
   /** Why an append with data is refused for its head alone, once durable; `null` when it depends on the data. */
   refusalOf(head: AppendHead): MaybePromise<Refused | null> {
-    const refusal = refuseByHead(this.#reserved, this.#format, head, this.#context.clock.nowMs());
+    const nowMs = this.#context.clock.nowMs();
+    const refusal = refuseByHead(this.#reserved, this.#format, head, nowMs, this.#expectedTail(head));
     return refusal === null ? null : this.#refuseWhenDurable(refusal);
+  }
+
+  /** The position that an append's `If-Match` names; -1 for a token that is not this stream's. */
+  #expectedTail({ ifMatch }: AppendHead): Position | null {
+    if (ifMatch === null) return null;
+    return this.isOwnToken(ifMatch) ? ifMatch.partStart + ifMatch.byteInPart : -1;
   }
 
   #refuseWhenDurable(refusal: Refused): MaybePromise<Refused> {
     const { tail } = this.#reserved;
     return this.whenDurable(() =>
-      refusal.closed === true ? { ...refusal, nextOffset: this.offsetAt(tail) } : refusal,
+      refusal.closed === true || refusal.code === "tail-moved"
+        ? { ...refusal, nextOffset: this.offsetAt(tail) }
+        : refusal,
     );
   }
 

@@ -1,5 +1,5 @@
 import type { JsonFrame } from "../../protocol/json/json-frame.js";
-import type { ParsedOffset } from "../../protocol/offset.js";
+import type { ParsedOffset, TokenPlace } from "../../protocol/offset.js";
 import type { ProducerStamp } from "../../storage/storage.js";
 
 /** The part of a create that names the stream to fork and the place (docs/api.md, Fork a stream). */
@@ -39,6 +39,8 @@ export interface AppendHead {
   readonly closes: boolean;
   readonly producer: ProducerStamp | null;
   readonly seq: string | null;
+  /** Where the stream must end for it, from `If-Match`; `null` where that may be anywhere. */
+  readonly ifMatch: TokenPlace | null;
 }
 
 /** A request to append, to close, or both. */

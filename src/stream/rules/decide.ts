@@ -35,15 +35,19 @@ const NOTHING: FramedBody = { kind: "framed", bytes: Buffer.alloc(0), messages: 
 /** How many bytes of a complete body are framed in one turn of the event loop. */
 const FRAMED_AT_ONCE_BYTES = 256 * 1024;
 
+const TAIL_MOVED = refuse("tail-moved");
+
 /**
  * Answers an append or a close from the stream's state (docs/api.md, Append). The order of the checks is part of
- * the protocol: closed, content type, body, producer, `Stream-Seq`.
+ * the protocol: closed, content type, body, producer, `Stream-Seq`, `If-Match`. `expectedTail` is the position that
+ * `If-Match` names; -1 for one that this stream never had, `null` without the header.
  */
 export function decideAppend(
   state: DecisionState,
   format: StreamFormat,
   command: AppendCommand,
   nowMs: number,
+  expectedTail: Position | null = null,
 ): AppendDecision {
   const hasData = holdsData(command.body);
   if (!hasData && !command.closes) return refuse("empty-body");
@@ -60,6 +64,7 @@ export function decideAppend(
       detail: `Stream-Seq must be greater than ${JSON.stringify(state.lastSeq)}.`,
     });
   }
+  if (expectedTail !== null && expectedTail !== state.tail) return TAIL_MOVED;
   const { closes, producer, seq } = command;
   return {
     kind: "accept",
@@ -76,13 +81,17 @@ export function refuseByHead(
   format: StreamFormat,
   head: AppendHead,
   nowMs: number,
+  expectedTail: Position | null = null,
 ): Refused | null {
   if (state.closed) {
     const decision = decideOnClosed(state, head, true);
     return decision.kind === "refused" ? decision : null;
   }
   const refusal = refuseType(format, head);
-  if (refusal !== null || format.isJson || head.producer === null) return refusal;
+  if (refusal !== null || format.isJson) return refusal;
+  // A tail never comes back to where it was.
+  if (expectedTail !== null && expectedTail < state.tail && head.seq === null) return TAIL_MOVED;
+  if (head.producer === null) return null;
   const verdict = judgeProducer(state, head.producer, nowMs);
   return verdict.kind === "refused" && verdict.code === "stale-epoch" ? verdict : null;
 }

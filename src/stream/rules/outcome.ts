@@ -20,6 +20,7 @@ export type RefusalCode =
   | "producer-gap"
   | "too-many-producers"
   | "stream-seq-regression"
+  | "tail-moved"
   | "invalid-offset"
   | "offset-gone"
   | "overloaded"

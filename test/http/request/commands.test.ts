@@ -3,6 +3,7 @@ import { describe, test } from "node:test";
 import { isProblem } from "../../../src/http/encoding/problems.js";
 import { RequestHeaders } from "../../../src/http/request/request-headers.js";
 import { readAppendHead, readCreateHead } from "../../../src/http/request/commands.js";
+import type { TokenPlace } from "../../../src/protocol/offset.js";
 import type { AppendHead, CreateHead } from "../../../src/stream/rules/command.js";
 
 type Fields = Partial<Omit<RequestHeaders, "hasBody">>;
@@ -76,9 +77,14 @@ const CREATES: readonly (readonly [title: string, fields: Fields, expected: Part
   ),
 ];
 
-const APPEND: AppendHead = { contentType: null, closes: false, producer: null, seq: null };
+const APPEND: AppendHead = { contentType: null, closes: false, producer: null, seq: null, ifMatch: null };
 const PRODUCER = { producerId: "p", producerEpoch: "0", producerSeq: "7" };
 const APPENDS: readonly (readonly [title: string, fields: Fields, expected: Partial<AppendHead> | string])[] = [
+  ["an If-Match", { ifMatch: `"${OFFSET}"` }, { ifMatch: { kind: "at", partStart: 5, byteInPart: 7, check: 9 } as TokenPlace }],
+  ...["*", OFFSET, `W/"${OFFSET}"`, `"${OFFSET}", "${OFFSET}"`, '"-1"', '"now"', '""', ""].map(
+    (value) => [`the If-Match ${value}`, { ifMatch: value }, "invalid-header"] as const,
+  ),
+  ["an If-Match of a producer", { ifMatch: `"${OFFSET}"`, producerId: "p", producerEpoch: "0", producerSeq: "0" }, "invalid-header"],
   ["no headers", {}, {}],
   ["a content type that nobody can have is for the stream to compare", { contentType: "nonsense" }, { contentType: "nonsense" }],
   ["an empty content type is none", { contentType: "" }, {}],

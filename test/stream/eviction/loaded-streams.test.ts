@@ -57,6 +57,7 @@ class Memory {
       closes: false,
       producer: stamp,
       seq: null,
+      ifMatch: null,
       ...more,
     });
   }

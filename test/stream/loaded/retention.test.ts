@@ -87,6 +87,7 @@ async function append(registry: Registry, length: number): Promise<void> {
     closes: false,
     producer: null,
     seq: null,
+    ifMatch: null,
   });
   assert.equal(outcome.kind, "appended");
 }

@@ -36,7 +36,7 @@ function stateOf(more: Partial<DecisionState> & { marks?: Record<string, Produce
 }
 
 function commandOf(body: string, more: Partial<AppendCommand> = {}): AppendCommand {
-  return { contentType: "text/plain", body: Buffer.from(body), closes: false, producer: null, seq: null, ...more };
+  return { contentType: "text/plain", body: Buffer.from(body), closes: false, producer: null, seq: null, ifMatch: null, ...more };
 }
 
 /** `accept` with the payload, `unchanged`, or the code of the refusal. */
@@ -108,6 +108,35 @@ describe("an append", () => {
   ];
   for (const [what, state, command, answer] of table)
     test(what, () => assert.equal(gist(decideAppend(state, TEXT_FORMAT, command, NOW_MS)), answer));
+
+  const expecting: [what: string, state: DecisionState, command: AppendCommand, expectedTail: number, answer: string][] = [
+    ["where the stream ends is accepted", stateOf(), commandOf("x"), 100, "accept x"],
+    ["where it ended before is refused", stateOf(), commandOf("x"), 99, "tail-moved"],
+    ["beyond its end is refused", stateOf(), commandOf("x"), 101, "tail-moved"],
+    ["of another stream is refused", stateOf({ tail: 0 }), commandOf("x"), -1, "tail-moved"],
+    ["that only closes is refused elsewhere", stateOf(), commandOf("", { closes: true }), 99, "tail-moved"],
+    ["is looked at after the body", stateOf(), commandOf(""), 99, "empty-body"],
+    ["is looked at after the closure", stateOf({ closed: true }), commandOf("x"), 99, "stream-closed"],
+    ["lets a closure be repeated", stateOf({ closed: true }), commandOf("", { closes: true }), 99, "unchanged"],
+    ["is looked at after the type", stateOf(), commandOf("x", { contentType: "a/b" }), 99, "content-type-mismatch"],
+    ["is looked at after the sequence", stateOf({ lastSeq: "b" }), commandOf("x", { seq: "a" }), 99, "stream-seq-regression"],
+  ];
+  for (const [what, state, command, expectedTail, answer] of expecting)
+    test(`that expects a tail ${what}`, () => assert.equal(gist(decideAppend(state, TEXT_FORMAT, command, NOW_MS, expectedTail)), answer));
+
+  test("that expects an earlier tail is refused for its head alone, unless something else may be said of it first", () => {
+    const early = (state: DecisionState, more: Partial<AppendCommand>, expectedTail: number, format = TEXT_FORMAT): string | null =>
+      refuseByHead(state, format, commandOf("x", more), NOW_MS, expectedTail)?.code ?? null;
+    assert.equal(early(stateOf(), {}, 99), "tail-moved");
+    assert.equal(early(stateOf(), {}, -1), "tail-moved");
+    assert.equal(early(stateOf(), {}, 100), null);
+    // What is on its way may bring the stream there.
+    assert.equal(early(stateOf(), {}, 101), null);
+    assert.equal(early(stateOf({ lastSeq: "b" }), { seq: "a" }, 99), null);
+    assert.equal(early(stateOf(), { contentType: "application/json" }, 99, JSON_FORMAT), null);
+    assert.equal(early(stateOf(), { contentType: "a/b" }, 99), "content-type-mismatch");
+    assert.equal(early(stateOf({ closed: true }), {}, 99), "stream-closed");
+  });
 
   test("carries everything that becomes durable together", () => {
     const decision = decideAppend(

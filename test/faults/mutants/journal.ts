@@ -20,8 +20,8 @@ export const JOURNAL_MUTANTS: readonly Mutant[] = [
   {
     fault: "a refusal is answered before what it cites is durable",
     file: "stream/loaded/stream.ts",
-    code: "return this.whenDurable(() => refusal.closed === true ? { ...refusal, nextOffset: this.offsetAt(tail) } : refusal);",
-    becomes: "return refusal.closed === true ? { ...refusal, nextOffset: this.offsetAt(tail) } : refusal;",
+    code: 'return this.whenDurable(() => refusal.closed === true || refusal.code === "tail-moved" ? { ...refusal, nextOffset: this.offsetAt(tail) } : refusal, );',
+    becomes: 'return refusal.closed === true || refusal.code === "tail-moved" ? { ...refusal, nextOffset: this.offsetAt(tail) } : refusal;',
     seed: 21,
   },
   {

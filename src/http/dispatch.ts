@@ -254,7 +254,7 @@ export class Dispatcher implements Sink {
   }
 
   #routeRead(exchange: Exchange, name: string): MaybePromise<void> {
-    const query = parseReadQuery(exchange.target.query);
+    const query = parseReadQuery(exchange.target.query, this.#context.clock.nowMs());
     if (isProblem(query)) return this.#context.responder.refuse(exchange, query);
     const { live, cursor } = query;
     if (live !== null) exchange.kind = KIND[live];
@@ -264,7 +264,7 @@ export class Dispatcher implements Sink {
     if (offset === null)
       return this.#context.responder.refuse(
         exchange,
-        problem("invalid-offset", { detail: "A live read needs an offset." }),
+        problem("invalid-offset", { detail: "A live read needs an offset, or last or since." }),
       );
     if (live === "sse") return sse(this.#context, this.#sseFeeds, exchange, name, { offset, cursor });
     return longPoll(this.#context, this.#waitingRooms, exchange, name, { offset, cursor });

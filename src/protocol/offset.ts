@@ -17,6 +17,15 @@ export interface TokenPlace {
 export type ParsedOffset =
   { readonly kind: "start" } | { readonly kind: "now" } | ({ readonly kind: "at" } & TokenPlace);
 
+/** Where a read is asked to begin: at an offset, before the last messages, or at the first append since a time. */
+export type ReadStart =
+  ParsedOffset | { readonly kind: "last"; readonly count: number } | { readonly kind: "since"; readonly atMs: number };
+
+/** Whether a read begins at the same place whenever it is asked for. */
+export function isFixed({ kind }: ReadStart): boolean {
+  return kind === "start" || kind === "at";
+}
+
 const START: ParsedOffset = { kind: "start" };
 const NOW: ParsedOffset = { kind: "now" };
 

@@ -148,6 +148,14 @@ export interface ListedStream {
   readonly oldest: OldestPart | null;
 }
 
+/** A place found by the messages before it. */
+export interface FoundPlace {
+  /** Where an append begins. */
+  readonly position: Position;
+  /** How many of the append's messages come before the place. */
+  readonly skip: number;
+}
+
 /** The first position after damage where a stream can be read again; its tail, where nothing follows yet. */
 export interface ReadablePlace {
   readonly stream: StoredStream;
@@ -266,6 +274,18 @@ export interface Storage {
    * before the tail. `from + maxBytes` must be before the tail. Throws what `read` throws.
    */
   endOfRead(stream: StoredStream, from: Position, maxBytes: number): MaybePromise<Position | null>;
+  /**
+   * Where the last `count` messages begin (in a stream of bytes: appends), or the stream does. `countIn` counts those
+   * between two positions within one append, where a fork was made, and answers `null` to give up: so does this then.
+   * Throws {@link StorageBusyError}.
+   */
+  placeOfLast(
+    stream: StoredStream,
+    count: number,
+    countIn: (from: Position, to: Position) => MaybePromise<number | null>,
+  ): Promise<FoundPlace | null>;
+  /** Where the first append begins that was made at `atMs` or later; the tail where none was. Throws the same. */
+  placeSince(stream: StoredStream, atMs: number): Promise<Position>;
   /** Lists every stream that was not deleted, in no particular order, slowly enough not to disturb requests. */
   list(): AsyncIterable<ListedStream>;
   /** Writes everything durable of the stream to its own files, so that it can be released. */

@@ -1,5 +1,6 @@
 // Handles `GET` with `live=long-poll`.
 
+import { isFixed } from "../../protocol/offset.js";
 import type { LiveQuery } from "../request/query.js";
 import type { MaybePromise } from "../../stream/loaded/stream.js";
 import type { Context } from "../context/context.js";
@@ -19,7 +20,7 @@ export function longPoll(
   const { settings, clock } = context;
   return withReadPlace(context, exchange, name, query.offset, (stream, from) =>
     whenThere(stream, stream.read(from, settings.chunkBytes), (chunk) => {
-      const wait = { exchange, position: chunk.to, cursor: query.cursor, fromNow: query.offset.kind === "now" };
+      const wait = { exchange, position: chunk.to, cursor: query.cursor, isMoving: !isFixed(query.offset) };
       if (chunk.from === chunk.to) rooms.enter(stream, wait);
       else answerNews(context, wait, serve(stream, chunk, clock.nowMs()));
     }),

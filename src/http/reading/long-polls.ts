@@ -26,7 +26,8 @@ export interface Wait {
   readonly position: Position;
   /** The client's own cursor; `null` when it sent none. */
   readonly cursor: string | null;
-  readonly fromNow: boolean;
+  /** Whether what was asked for is another place each time. */
+  readonly isMoving: boolean;
 }
 
 /** Where the long-polls of all streams wait (docs/api.md, Wait for more). */
@@ -175,12 +176,12 @@ function cursorFor({ clock, random }: Context, { cursor }: Wait): string {
 
 /** Answers a long-poll with a chunk, and with a cursor of its own unless one is given. */
 export function answerNews(context: Context, wait: Wait, chunk: ServedChunk, cursor = cursorFor(context, wait)): void {
-  answerChunk(context, wait.exchange, chunk, wait.fromNow ? "now" : "place", cursor);
+  answerChunk(context, wait.exchange, chunk, wait.isMoving ? "moving" : "place", cursor);
 }
 
 /** 204: the reader has all there is, and of a closed stream all there will ever be. */
 function answerNothingNew(context: Context, stream: Stream, wait: Wait): void {
-  const { exchange, position, fromNow } = wait;
+  const { exchange, position, isMoving } = wait;
   guard(context, exchange, () => {
     const headers = [
       "Stream-Next-Offset",
@@ -191,7 +192,7 @@ function answerNothingNew(context: Context, stream: Stream, wait: Wait): void {
       "no-store",
     ];
     // To nginx before 1.23 the first of the two headers counts.
-    if (!fromNow && !exchange.isPrivate) headers.unshift("X-Accel-Expires", COLLAPSING_SECONDS);
+    if (!isMoving && !exchange.isPrivate) headers.unshift("X-Accel-Expires", COLLAPSING_SECONDS);
     if (stream.closed) headers.push("Stream-Closed", "true");
     else headers.push("Stream-Cursor", cursorFor(context, wait));
     context.responder.send(exchange, 204, headers, null);

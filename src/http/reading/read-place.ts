@@ -1,6 +1,6 @@
 // Finds the stream and the position where a read begins.
 
-import type { ParsedOffset } from "../../protocol/offset.js";
+import type { ReadStart } from "../../protocol/offset.js";
 import { chain } from "../../stream/loaded/chain.js";
 import type { Refused } from "../../stream/rules/outcome.js";
 import { Stream, type MaybePromise, type ReadFrom } from "../../stream/loaded/stream.js";
@@ -15,7 +15,7 @@ export function withReadPlace(
   context: Context,
   exchange: Exchange,
   name: string,
-  offset: ParsedOffset,
+  offset: ReadStart,
   use: (stream: Stream, from: ReadFrom) => MaybePromise<void>,
 ): MaybePromise<void> {
   return chain(context.registry.find(name), (found) => {

@@ -17,8 +17,8 @@ export interface ServedChunk {
   readonly placeHeaders: readonly string[];
 }
 
-/** What the URL names: a place; `now`, another place each time; or the stream alone, which a HEAD names too. */
-export type Named = "place" | "now" | "stream";
+/** What the URL names: a place; another place each time, like `now`; or the stream alone, which a HEAD names too. */
+export type Named = "place" | "moving" | "stream";
 
 /** Prepares a chunk for its readers. */
 export function serve(stream: Stream, chunk: Chunk, nowMs: number): ServedChunk {
@@ -47,7 +47,7 @@ export function answerChunk(
   const { isPrivate } = exchange;
   const headers = [...chunk.placeHeaders];
   if (cursor !== null) headers.push("Stream-Cursor", cursor);
-  const isKept = named !== "now";
+  const isKept = named !== "moving";
   if (isKept) headers.push("ETag", chunk.etag);
   headers.push("Cache-Control", isKept ? readFreshness.cacheControl(isPrivate, chunk.remainingMs) : "no-store");
   // Caches must ask each time: otherwise a HEAD would get the end of this read, or of a shorter one, as the tail.

@@ -5,6 +5,7 @@ import type {
   Allocate,
   AppendRecord,
   DamagedStreamError,
+  FoundPlace,
   ListedStream,
   MaybePromise,
   Position,
@@ -34,6 +35,7 @@ import { Layout } from "./format/layout.js";
 import { DirectoryError, lockDirectory } from "./directory/lock.js";
 import { RecordKind } from "./format/record.js";
 import { recover, sealedFile, type Recovered } from "./recovery/recovery.js";
+import { PlaceFinder, type CountMessages } from "./place-finder.js";
 import { isUntied, ForkTies } from "./writing/fork-ties.js";
 import { DiskSpace } from "./disk/disk-space.js";
 import { newStreamId } from "./memory/stream-id.js";
@@ -66,6 +68,7 @@ export class FileStorage implements Storage {
   readonly #damageLog: DamageLog;
   readonly #loader: StreamLoader;
   readonly #reader: StreamReader;
+  readonly #places: PlaceFinder;
   readonly #forkTies: ForkTies;
   readonly #changes: DurableChanges;
   readonly #figures: EngineFigures;
@@ -131,6 +134,7 @@ export class FileStorage implements Storage {
       journal,
     }));
     this.#reader = new StreamReader(parts, damageLog);
+    this.#places = new PlaceFinder(parts);
     const admission = (this.#admission = new Admission(parts, {
       journal,
       flusher,
@@ -301,6 +305,14 @@ export class FileStorage implements Storage {
 
   endOfRead(stored: StoredStream, from: Position, maxBytes: number): MaybePromise<Position | null> {
     return this.#reader.endOfRead(ownStream(stored), from, maxBytes);
+  }
+
+  placeOfLast(stored: StoredStream, count: number, countIn: CountMessages): Promise<FoundPlace | null> {
+    return this.#places.last(ownStream(stored), count, countIn);
+  }
+
+  placeSince(stored: StoredStream, atMs: number): Promise<Position> {
+    return this.#places.since(ownStream(stored), atMs);
   }
 
   /** Loading a stream that was only kept for its forks finds out that there are none any more. */

@@ -1,6 +1,6 @@
-// Finds where a read begins for an offset token.
+// Finds where a read begins.
 
-import type { ParsedOffset, TokenPlace } from "../../protocol/offset.js";
+import type { ReadStart, TokenPlace } from "../../protocol/offset.js";
 import {
   DamagedStreamError,
   TrimmedStreamError,
@@ -10,6 +10,7 @@ import {
   type StoredStream,
 } from "../../storage/storage.js";
 import { refuse, type Refused } from "../rules/outcome.js";
+import { placeOfLast, placeSince } from "./sought-place.js";
 
 /** Where a read begins: at a position, or at the start of the stream, wherever that is when it is read. */
 export type ReadFrom = Position | "start";
@@ -23,16 +24,14 @@ export interface TokenedStream {
   /** The offset token of the earliest retained byte. */
   readonly earliestOffset: string;
   isOwnToken(place: TokenPlace): boolean;
+  retain(): void;
+  release(): void;
 }
 
 const NEWLINE = 0x0a;
 
-/** Where reading begins for an offset token, or why it can't (docs/api.md, Read). */
-export function placeOf(
-  storage: Storage,
-  stream: TokenedStream,
-  offset: ParsedOffset,
-): MaybePromise<ReadFrom | Refused> {
+/** Where reading begins that is asked for, or why it can't (docs/api.md, Read). */
+export function placeOf(storage: Storage, stream: TokenedStream, offset: ReadStart): MaybePromise<ReadFrom | Refused> {
   switch (offset.kind) {
     case "start":
       return "start";
@@ -40,6 +39,10 @@ export function placeOf(
       return stream.tail;
     case "at":
       return positionOf(storage, stream, offset);
+    case "last":
+      return placeOfLast(storage, stream, offset.count);
+    case "since":
+      return placeSince(storage, stream, offset.atMs);
   }
 }
 

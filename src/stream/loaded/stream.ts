@@ -1,5 +1,5 @@
 import { formatOf, type StreamFormat } from "../../protocol/content-type.js";
-import { checkOf, type ParsedOffset, type TokenPlace } from "../../protocol/offset.js";
+import { checkOf, type ReadStart, type TokenPlace } from "../../protocol/offset.js";
 import type { Clock } from "../../ops/clock.js";
 import type {
   Allocate,
@@ -341,8 +341,8 @@ export class Stream implements StreamObserver {
     return this.offsetAt(this.stored.earliest);
   }
 
-  /** Where reading begins for an offset token, or why it can't (docs/api.md, Read). */
-  locate(offset: ParsedOffset): MaybePromise<ReadFrom | Refused> {
+  /** Where reading begins that is asked for, or why it can't (docs/api.md, Read). */
+  locate(offset: ReadStart): MaybePromise<ReadFrom | Refused> {
     return placeOf(this.#context.storage, this, offset);
   }
 

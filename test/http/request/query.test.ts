@@ -15,6 +15,10 @@ const READ: Readonly<Record<string, Partial<ReadQuery>>> = {
   [`offset=${TOKEN.replace("_", "%5F")}`]: { offset: AT_5 },
   "offset=%2D1": { offset: { kind: "start" } },
   "%6Fffset=-1": { offset: { kind: "start" } },
+  "last=1": { offset: { kind: "last", count: 1 } },
+  "last=1000000&live=sse": { offset: { kind: "last", count: 1_000_000 }, live: "sse" },
+  "since=2026-01-30T00:00:00Z": { offset: { kind: "since", atMs: Date.UTC(2026, 0, 30) } },
+  "since=2026-01-31T01%3A00:00%2B01:00": { offset: { kind: "since", atMs: Date.UTC(2026, 0, 31) } },
   "cursor=12&live=long-poll&offset=now": { offset: { kind: "now" }, live: "long-poll", cursor: "12" },
   "live=sse&offset=-1": { offset: { kind: "start" }, live: "sse" },
   "live=sse": { live: "sse" },
@@ -44,6 +48,15 @@ const REFUSED: Readonly<Record<string, string>> = {
   "live=sse&live=sse&offset=-1": "invalid-query",
   "cursor=1&cursor=1": "invalid-query",
   "live=": "invalid-query",
+  ...Object.fromEntries(["", "0", "-1", "01", "1.5", "1e3", "1000001", "x"].map((value) => [`last=${value}`, "invalid-query"])),
+  "last=1&last=1": "invalid-query",
+  "last=1&offset=-1": "invalid-query",
+  "since=2026-01-30T00:00:00Z&offset=-1": "invalid-query",
+  "since=2026-01-30T00:00:00Z&last=1": "invalid-query",
+  "since=": "invalid-query",
+  "since=yesterday": "invalid-query",
+  "since=2026-01-30T00:00:00+01:00": "invalid-query",
+  "since=2026-01-31T00:00:00.001Z": "invalid-query",
   live: "invalid-query",
   "live=SSE&offset=-1": "invalid-query",
   "live=websocket&offset=-1": "invalid-query",
@@ -51,14 +64,14 @@ const REFUSED: Readonly<Record<string, string>> = {
 
 describe("a query is read", () => {
   for (const [query, expected] of Object.entries(READ)) {
-    test(JSON.stringify(query), () => assert.deepEqual(parseReadQuery(query), { ...NOTHING, ...expected }));
+    test(JSON.stringify(query), () => assert.deepEqual(parseReadQuery(query, Date.UTC(2026, 0, 31)), { ...NOTHING, ...expected }));
   }
 });
 
 describe("a query is refused", () => {
   for (const [query, code] of Object.entries(REFUSED)) {
     test(JSON.stringify(query), () => {
-      const result = parseReadQuery(query);
+      const result = parseReadQuery(query, Date.UTC(2026, 0, 31));
       assert.ok(isProblem(result));
       assert.equal(result.code, code);
     });

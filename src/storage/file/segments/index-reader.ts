@@ -23,6 +23,15 @@ interface Blocks {
   readonly block: (at: number) => Uint8Array | Promise<Uint8Array>;
 }
 
+/** What an index is searched by: all three go up from append to append, times perhaps not by much. */
+export type IndexKey = keyof IndexBase;
+
+/** An append as a search finds it: what the index says before it, and at its end. */
+export interface FoundAppend {
+  readonly before: IndexBase;
+  readonly after: IndexBase;
+}
+
 /** Finds where appends end: in memory what is not in a file yet, in the segment's index file the rest. */
 export class IndexReader {
   readonly #parts: Pick<StreamFiles, "pool" | "log">;
@@ -41,24 +50,41 @@ export class IndexReader {
     if (index === UNKNOWN_INDEX) return null;
     const { lastFound } = index;
     if (lastFound !== null && lastFound.before <= byte && byte < lastFound.after) return lastFound;
-    const found = searchMemory(index, segment, byte);
-    return found ?? this.#searchFile(stream, segment, index, byte);
+    const found = searchMemory(index, segment, "end", byte);
+    if (found !== null) return neighboursOf(found);
+    return this.#searchFile(stream, segment, index, "end", byte).then((append) => {
+      if (append === null) return null;
+      index.lastFound = neighboursOf(append);
+      return index.lastFound;
+    });
+  }
+
+  /**
+   * The first append of a segment at whose end `key` is more than `value`: not yet at the segment's start, and
+   * certainly at its end. `null` where that is not known. A few reads find it, however many appends there are. Throws
+   * {@link StorageBusyError}.
+   */
+  firstAbove(stream: FileStream, segment: Segment, key: IndexKey, value: number): MaybePromise<FoundAppend | null> {
+    const { index } = segment;
+    const last = lastOf(segment);
+    if (last === null) return null;
+    if (index === null) return { before: firstBase(segment), after: last };
+    return searchMemory(index, segment, key, value) ?? this.#searchFile(stream, segment, index, key, value);
   }
 
   async #searchFile(
     stream: FileStream,
     segment: Segment,
     index: AppendIndex,
-    byte: number,
-  ): Promise<Neighbours | null> {
+    key: IndexKey,
+    value: number,
+  ): Promise<FoundAppend | null> {
     const path = indexPath(stream.directory, segment.start);
     try {
-      const found = await this.#parts.pool.use(path, "read", async (file) => {
+      return await this.#parts.pool.use(path, "read", async (file) => {
         await compare(file, index);
-        return searchBlocks(blocksOf(index, segment, file), index.end, byte);
+        return searchBlocks(blocksOf(index, segment, file), key, index.mark[key], value);
       });
-      index.lastFound = found;
-      return found;
     } catch (error) {
       if (isBusy(error)) throw new StorageBusyError(`${path} can't be opened now`, { cause: error });
       if (segment.index !== index || stream.deleted) return null;
@@ -86,25 +112,32 @@ async function compare(file: OpenFile, index: AppendIndex): Promise<void> {
   index.unchecked = null;
 }
 
-/** Searches what is in memory; `null` where the byte may be before that. */
-function searchMemory(index: AppendIndex, segment: Segment, byte: number): Neighbours | null {
+/** What the index of a segment says at its end; `null` where it is lost. */
+export function lastOf({ index, length, newestAtMs }: Segment): IndexBase | null {
+  if (index === null) return { end: length, atMs: newestAtMs, messages: 1 };
+  return index === UNKNOWN_INDEX ? null : index.mark;
+}
+
+function neighboursOf({ before, after }: FoundAppend): Neighbours {
+  return { before: before.end, after: after.end };
+}
+
+/** Searches what is in memory; `null` where the append may be before that. */
+function searchMemory(index: AppendIndex, segment: Segment, key: IndexKey, value: number): FoundAppend | null {
+  const keyIn = (at: number): number => baseOf(memoryBlock(index, at))?.[key] ?? Infinity;
   let low = Math.ceil(index.written / INDEX_BLOCK_BYTES);
   let high = Math.ceil(index.length / INDEX_BLOCK_BYTES) - 1;
-  if (low > high || (low > 0 && (baseIn(index, low)?.end ?? Infinity) > byte)) return null;
+  if (low > high || (low > 0 && keyIn(low) > value)) return null;
   while (low < high) {
     const middle = Math.ceil((low + high) / 2);
-    if ((baseIn(index, middle)?.end ?? Infinity) <= byte) low = middle;
+    if (keyIn(middle) <= value) low = middle;
     else high = middle - 1;
   }
-  return neighboursIn(memoryBlock(index, low), low === 0 ? firstBase(segment) : null, byte);
+  return firstIn(memoryBlock(index, low), low === 0 ? firstBase(segment) : null, key, value);
 }
 
 function memoryBlock(index: AppendIndex, at: number): Uint8Array {
   return index.bytes(at * INDEX_BLOCK_BYTES, Math.min(index.length, (at + 1) * INDEX_BLOCK_BYTES));
-}
-
-function baseIn(index: AppendIndex, at: number): IndexBase | null {
-  return baseOf(memoryBlock(index, at));
 }
 
 function firstBase({ firstAtMs }: Segment): IndexBase {
@@ -128,40 +161,53 @@ function blocksOf(index: AppendIndex, segment: Segment, file: OpenFile): Blocks 
 }
 
 /**
- * Finds the block with a byte, and in it the ends around it. Appends are often of a size: the first steps look where
- * the byte should be by that, the others halve what is left.
+ * Finds the block with the first append above a value, and in it that append. Appends are often of a size: the first
+ * steps look where it should be by that, the others halve what is left. `last` is the key at the segment's end.
  */
-async function searchBlocks({ count, first, block }: Blocks, end: number, byte: number): Promise<Neighbours> {
+async function searchBlocks(
+  { count, first, block }: Blocks,
+  key: IndexKey,
+  last: number,
+  value: number,
+): Promise<FoundAppend> {
   const MAX_GUESSES = 4;
   let [low, high] = [0, count - 1];
-  let [lowEnd, highEnd] = [0, end];
+  let [lowKey, highKey] = [first[key], last];
   for (let step = 0; low <= high; step += 1) {
-    const guess = low + Math.floor(((high - low + 1) * (byte - lowEnd)) / Math.max(1, highEnd - lowEnd));
+    const guess = low + Math.floor(((high - low + 1) * (value - lowKey)) / Math.max(1, highKey - lowKey));
     const at = step < MAX_GUESSES ? Math.min(high, Math.max(low, guess)) : Math.ceil((low + high) / 2);
     const bytes = await block(at);
     const base = at === 0 ? first : baseOf(bytes);
     if (base === null) break;
-    if (base.end > byte) {
+    if (base[key] > value) {
       high = at - 1;
-      highEnd = base.end;
+      highKey = base[key];
       continue;
     }
-    const found = neighboursIn(bytes, at === 0 ? first : null, byte);
+    const found = firstIn(bytes, at === 0 ? first : null, key, value);
     if (found !== null) return found;
     low = at + 1;
-    lowEnd = base.end;
+    lowKey = base[key];
   }
   throw new LostIndexError("it is not what was written");
 }
 
-/** The ends around a byte, where the first after it is in this block. */
-function neighboursIn(block: Uint8Array, first: IndexBase | null, byte: number): Neighbours | null {
-  let before = first?.end ?? baseOf(block)?.end ?? 0;
-  let after = -1;
-  scanBlock(block, first, (end) => {
-    if (end > byte) after = end;
-    else before = end;
-    return end <= byte;
+/** The first append of a block above a value; `null` where there is none in this block. */
+function firstIn(block: Uint8Array, first: IndexBase | null, key: IndexKey, value: number): FoundAppend | null {
+  const base = first ?? baseOf(block);
+  if (base === null) return null;
+  // Plain numbers: a block has a thousand appends.
+  const before = { ...base };
+  const after = { ...base };
+  let isFound = false;
+  scanBlock(block, first, (end, atMs, messages) => {
+    const reached = key === "end" ? end : key === "atMs" ? atMs : messages;
+    isFound = reached > value;
+    const target = isFound ? after : before;
+    target.end = end;
+    target.atMs = atMs;
+    target.messages = messages;
+    return !isFound;
   });
-  return after === -1 ? null : { before, after };
+  return isFound ? { before, after } : null;
 }

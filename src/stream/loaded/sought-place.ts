@@ -1,0 +1,116 @@
+// Finds where a read begins that asks for the last messages, or for what came since a time.
+
+import {
+  TrimmedStreamError,
+  type FoundPlace,
+  type MaybePromise,
+  type Position,
+  type Storage,
+  type StoredStream,
+} from "../../storage/storage.js";
+import { refuse, type Refused } from "../rules/outcome.js";
+
+/** A stream in which places are sought. */
+export interface SoughtStream {
+  readonly stored: StoredStream;
+  readonly isJson: boolean;
+  retain(): void;
+  release(): void;
+}
+
+/** How far into appends a place is searched for, and how much is read at a time. */
+const MAX_SCAN_BYTES = 64 * 1024 * 1024;
+const SCAN_STEP_BYTES = 256 * 1024;
+const NEWLINE = 0x0a;
+
+const TOO_FAR = refuse("invalid-offset", { detail: "The place is too far into an append: read from an offset." });
+
+/** Where the last `count` messages begin (in a stream of bytes: appends); "start" where there are no more. */
+export function placeOfLast(
+  storage: Storage,
+  stream: SoughtStream,
+  count: number,
+): Promise<Position | "start" | Refused> {
+  return whileRetained(stream, async () => {
+    const scan = new MessageScan(storage, stream.stored);
+    const countIn = (from: Position, to: Position): MaybePromise<number | null> =>
+      stream.isJson ? scan.countBetween(from, to) : 1;
+    const found = await storage.placeOfLast(stream.stored, count, countIn);
+    const position = found === null ? null : await scan.after(found);
+    return position === null ? TOO_FAR : orStart(stream, position);
+  });
+}
+
+/** Where the first append begins that was made at `atMs` or later; the tail where none was. */
+export function placeSince(storage: Storage, stream: SoughtStream, atMs: number): Promise<Position | "start"> {
+  return whileRetained(stream, async () => orStart(stream, await storage.placeSince(stream.stored, atMs)));
+}
+
+/** Retention may drop the beginning before it is read. */
+function orStart({ stored }: SoughtStream, position: Position): Position | "start" {
+  return position <= stored.earliest && position < stored.state.tail ? "start" : position;
+}
+
+async function whileRetained<T>(stream: SoughtStream, work: () => Promise<T>): Promise<T> {
+  stream.retain();
+  try {
+    return await work();
+  } finally {
+    stream.release();
+  }
+}
+
+/** Counts the messages of a JSON stream, each of which is a line, up to a bound. */
+class MessageScan {
+  readonly #storage: Storage;
+  readonly #stored: StoredStream;
+  #scannedBytes = 0;
+
+  constructor(storage: Storage, stored: StoredStream) {
+    this.#storage = storage;
+    this.#stored = stored;
+  }
+
+  /** How many messages are between two positions; `null` beyond the bound. */
+  async countBetween(from: Position, to: Position): Promise<number | null> {
+    let count = 0;
+    for (let at = from; at < to;) {
+      const bytes = await this.#read(at, to - at);
+      if (bytes === null) return null;
+      for (let end = bytes.indexOf(NEWLINE); end >= 0; end = bytes.indexOf(NEWLINE, end + 1)) count += 1;
+      at += bytes.length;
+    }
+    return count;
+  }
+
+  /** The position of a place; `null` beyond the bound. What was dropped meanwhile is before the stream's beginning. */
+  async after({ position, skip }: FoundPlace): Promise<Position | null> {
+    const stored = this.#stored;
+    try {
+      let left = skip;
+      let at = position;
+      while (left > 0 && at >= stored.earliest && at < stored.state.tail) {
+        const bytes = await this.#read(at, stored.state.tail - at);
+        if (bytes === null) return null;
+        let length = 0;
+        for (; left > 0; left -= 1) {
+          const end = bytes.indexOf(NEWLINE, length);
+          if (end < 0) break;
+          length = end + 1;
+        }
+        at += left > 0 ? bytes.length : length;
+      }
+      return Math.max(at, stored.earliest);
+    } catch (error) {
+      if (error instanceof TrimmedStreamError) return stored.earliest;
+      throw error;
+    }
+  }
+
+  async #read(at: Position, mostBytes: number): Promise<Buffer | null> {
+    if (this.#scannedBytes >= MAX_SCAN_BYTES) return null;
+    const bytes = await this.#storage.read(this.#stored, at, Math.min(mostBytes, SCAN_STEP_BYTES));
+    this.#scannedBytes += bytes.length;
+    return bytes;
+  }
+}

@@ -3,6 +3,7 @@
  * that must be durable together with them. It knows no HTTP and decides no protocol rule.
  */
 
+import type { EventEmitter } from "node:events";
 import type { StorageFigures } from "./figures.js";
 
 /** A byte's place in a stream, counted from 0 at creation. At most 2^53 - 1. */
@@ -121,6 +122,8 @@ export interface StoredStream {
   readonly earliest: Position;
   /** `null` when nothing is retained. */
   readonly oldest: OldestPart | null;
+  /** When the newest of its own bytes that are kept was appended; `null` where none are. */
+  readonly newestAtMs: number | null;
   /** Whether the creation is durable yet. */
   readonly created: boolean;
   readonly standing: Standing;
@@ -213,6 +216,28 @@ export class StorageBusyError extends Error {
   override readonly name = "StorageBusyError";
 }
 
+/** What becomes of streams, once it is durable, in the order in which it does. */
+export interface StreamEvents {
+  created: [stream: StoredStream];
+  closed: [stream: StoredStream];
+  deleted: [name: string];
+}
+
+/** The streams of an engine by name. */
+export interface StreamList {
+  readonly events: EventEmitter<StreamEvents>;
+  /**
+   * Up to `count` names from `from` on, in the order of their UTF-16 code units: of all streams, and perhaps of some
+   * that are no more. Rejects when the disk fails.
+   */
+  names(from: string, count: number): Promise<readonly string[]>;
+  /**
+   * The stream of this name as it is now, to look at: one that is not in memory does not come there. `null` where none
+   * lives, or its files are damaged. Throws {@link StorageBusyError}.
+   */
+  look(name: string): Promise<StoredStream | null>;
+}
+
 /** Whether the engine accepts writes; `reason` says why not. */
 export interface StorageHealth {
   readonly writable: boolean;
@@ -223,6 +248,7 @@ export interface StorageHealth {
 
 /** A storage engine. Changes report through `settle`, for each stream in the order in which they were submitted. */
 export interface Storage {
+  readonly streamList: StreamList;
   /** Whether it is certain, without the disk, that no stream has this name; false also where `load` has to look. */
   lacks(name: string): boolean;
   /** The stream of this name, or `null`. Throws {@link DamagedStreamError}. */

@@ -39,6 +39,7 @@ import { PlaceFinder, type CountMessages } from "./place-finder.js";
 import { isUntied, ForkTies } from "./writing/fork-ties.js";
 import { DiskSpace } from "./disk/disk-space.js";
 import { newStreamId } from "./memory/stream-id.js";
+import { FileStreamList } from "./stream-list.js";
 import { StreamLoader } from "./segments/stream-loader.js";
 import { StreamReader } from "./segments/stream-reader.js";
 import { streamFiles, type StreamFiles } from "./segments/stream-files.js";
@@ -57,6 +58,7 @@ interface Prepared {
 
 /** Keeps streams in a directory: a shared journal in front, segments and sidecars behind it. */
 export class FileStorage implements Storage {
+  readonly streamList: FileStreamList;
   readonly #parts: StreamFiles;
   readonly #unlock: () => Promise<void>;
   readonly #streams = new Map<string, FileStream>();
@@ -145,6 +147,8 @@ export class FileStorage implements Storage {
     }));
     const forkTies = (this.#forkTies = new ForkTies({ streams, loader, admission, clock: parts.clock }));
     this.#changes = new DurableChanges({ ...parts, loader, flusher, forkTies });
+    const { events } = this.#changes;
+    this.streamList = new FileStreamList(parts, { streams, unopened: recovered.unopened, loader, journal, events });
     this.#checkpointer = new Checkpointer(parts, journal, options.observer);
     this.#figures = new EngineFigures({ journal, cache: parts.cache, changes: this.#changes, tailCacheBytes });
     parts.writer.on("damaged", (stream, found) => this.#barred(stream, found));

@@ -202,6 +202,14 @@ export function escapeName(name: string): string {
   return escaped.toString("latin1", 0, end);
 }
 
+/**
+ * The name of the stream whose directory has this name in its shard; `null` where that is cut, or no name. Only what is
+ * in the directory says whether the stream is there.
+ */
+export function nameOfEntry(entry: string): string | null {
+  return entry.includes("~") ? null : unescapeName(entry);
+}
+
 function unescapeName(escaped: string): string | null {
   try {
     return decodeURIComponent(escaped);

@@ -146,6 +146,10 @@ export class FileStream implements StoredStream {
     return null;
   }
 
+  get newestAtMs(): number | null {
+    return this.#last?.newestAtMs ?? null;
+  }
+
   endOfOlderThan(atMs: number): Position {
     let end = this.earliest;
     for (const part of this.#parts()) {

@@ -1,6 +1,8 @@
-import type { StreamObserver } from "../../storage.js";
+import { EventEmitter } from "node:events";
+import type { StreamEvents, StreamObserver } from "../../storage.js";
 import type { FileStream } from "../memory/file-stream.js";
 import type { Flusher } from "../segments/flusher.js";
+import { RecordKind } from "../format/record.js";
 import { applyRecord, type Consequences } from "../journal/apply-record.js";
 import type { JournalEntry } from "../journal/journal-entry.js";
 import type { ForkTies } from "./fork-ties.js";
@@ -16,6 +18,8 @@ export interface DurableChangesOptions extends Pick<StreamFiles, "cache" | "tras
 
 /** Brings what has become durable into the state that readers see, and tells those who watch. */
 export class DurableChanges implements Consequences<FileStream, JournalEntry> {
+  /** For whoever follows all streams. */
+  readonly events = new EventEmitter<StreamEvents>().setMaxListeners(0);
   readonly #options: DurableChangesOptions;
   /** Payload that became durable since the start. */
   appendedBytes = 0;
@@ -46,8 +50,10 @@ export class DurableChanges implements Consequences<FileStream, JournalEntry> {
     stream.created = true;
   }
 
-  appended(stream: FileStream, { change, position, segmentStart, bypassed }: JournalEntry): void {
+  appended(stream: FileStream, { kind, change, position, segmentStart, bypassed }: JournalEntry): void {
     const { cache, flusher } = this.#options;
+    if (kind === RecordKind.create) this.events.emit("created", stream);
+    else if (change.closes) this.events.emit("closed", stream);
     const { length } = change.payload;
     this.appendedBytes += length;
     if (length > 0 && stream.damage === null) {
@@ -70,12 +76,15 @@ export class DurableChanges implements Consequences<FileStream, JournalEntry> {
   }
 
   softDeleted(stream: FileStream): void {
+    this.events.emit("deleted", stream.name);
     stream.observer?.deleted();
     this.#options.forkTies.collect(stream);
   }
 
   deleted(stream: FileStream): void {
     const { loader, flusher, forkTies, trash } = this.#options;
+    // One that was kept for its forks has been told of.
+    if (!stream.ties.softDeleted) this.events.emit("deleted", stream.name);
     stream.deleted = true;
     trash.take(stream);
     forkTies.drop(stream);

@@ -1,0 +1,67 @@
+/** Most names of a leaf; it is cut in two when there are more. */
+const MAX_LEAF_NAMES = 256;
+
+/** Where a name is, or would be. */
+interface Slot {
+  readonly leaf: number;
+  readonly at: number;
+  readonly isThere: boolean;
+}
+
+/** Names in the order of their UTF-16 code units. One costs its text and about 40 bytes. */
+export class SortedNames {
+  /** None is empty, but for the only one. */
+  readonly #leaves: string[][] = [[]];
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Adds a name; keeps a copy of it, as the text may be a piece of a longer one. */
+  add(name: string): void {
+    const { leaf: index, at, isThere } = this.#find(name);
+    if (isThere) return;
+    const leaf = this.#leaves[index] ?? [];
+    leaf.splice(at, 0, Buffer.from(name).toString());
+    this.#size += 1;
+    if (leaf.length > MAX_LEAF_NAMES) this.#leaves.splice(index + 1, 0, leaf.splice(leaf.length / 2));
+  }
+
+  remove(name: string): void {
+    const { leaf: index, at, isThere } = this.#find(name);
+    if (!isThere) return;
+    const leaf = this.#leaves[index] ?? [];
+    leaf.splice(at, 1);
+    this.#size -= 1;
+    if (leaf.length === 0 && this.#leaves.length > 1) this.#leaves.splice(index, 1);
+  }
+
+  /** Up to `count` names in order, from the first that is at `from` or after it. */
+  slice(from: string, count: number): string[] {
+    const { leaf, at } = this.#find(from);
+    const found: string[] = [];
+    for (let index = leaf, start = at; found.length < count && index < this.#leaves.length; index += 1, start = 0)
+      found.push(...(this.#leaves[index] ?? []).slice(start, start + count - found.length));
+    return found;
+  }
+
+  #find(name: string): Slot {
+    const leaf = Math.max(0, firstFrom(this.#leaves.length, (at) => (this.#leaves[at]?.[0] ?? "") > name) - 1);
+    const names = this.#leaves[leaf] ?? [];
+    const at = firstFrom(names.length, (index) => (names[index] ?? "") >= name);
+    return { leaf, at, isThere: names[at] === name };
+  }
+}
+
+/** The first index for which `isIn` is true, as it is for all after it; `length` where there is none. */
+function firstFrom(length: number, isIn: (at: number) => boolean): number {
+  let low = 0;
+  let high = length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (isIn(middle)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}

@@ -1,0 +1,186 @@
+import { join } from "node:path";
+import type { EventEmitter } from "node:events";
+import { DamagedStreamError, type StoredStream, type StreamEvents, type StreamList } from "../storage.js";
+import { readSidecar, readSidecarIn } from "./directory/catalog.js";
+import { nameOfEntry } from "./format/layout.js";
+import type { Sidecar } from "./format/sidecar.js";
+import { FileStream } from "./memory/file-stream.js";
+import { Lineage } from "./memory/lineage.js";
+import { SortedNames } from "./memory/sorted-names.js";
+import type { StreamFiles } from "./segments/stream-files.js";
+import type { StreamLoader } from "./segments/stream-loader.js";
+
+/** Where a list finds streams. */
+export interface StreamListOptions {
+  /** Those in memory, by name. */
+  readonly streams: ReadonlyMap<string, FileStream>;
+  /** Those that the journal goes on with and nobody has opened. */
+  readonly unopened: { has(name: string): boolean; names(): Iterable<string> };
+  readonly loader: Pick<StreamLoader, "find">;
+  readonly journal: { readonly lastBatch: number };
+  readonly events: EventEmitter<StreamEvents>;
+}
+
+/** Names that go into the index in one turn of the event loop. */
+const BURST = 256;
+
+/** Lists streams by name: the names are in memory once they are asked for, the rest is looked up for each. */
+export class FileStreamList implements StreamList {
+  readonly events: EventEmitter<StreamEvents>;
+  readonly #parts: Pick<StreamFiles, "files" | "layout">;
+  readonly #options: StreamListOptions;
+  #names: Promise<SortedNames> | null = null;
+
+  constructor(parts: Pick<StreamFiles, "files" | "layout">, options: StreamListOptions) {
+    this.#parts = parts;
+    this.#options = options;
+    this.events = options.events;
+  }
+
+  async names(from: string, count: number): Promise<readonly string[]> {
+    return (await this.#index()).slice(from, count);
+  }
+
+  async look(name: string): Promise<StoredStream | null> {
+    try {
+      const { streams, unopened, loader } = this.#options;
+      // It comes into memory soon anyway.
+      if (unopened.has(name)) await loader.find(name);
+      const known = streams.get(name);
+      if (known !== undefined) return await this.#inMemory(known);
+      const sidecar = await this.#readSidecar(name);
+      // It may have come into memory meanwhile, and what was read be old.
+      const since = streams.get(name);
+      if (since !== undefined) return await this.#inMemory(since);
+      if (sidecar === null || sidecar.claimed || sidecar.softDeleted) return null;
+      return await this.#withLineage(ofSidecar(sidecar, this.#parts.layout.streamDirectory(name)));
+    } catch (error) {
+      // Whoever asks for the stream itself is told.
+      if (error instanceof DamagedStreamError) return null;
+      throw error;
+    }
+  }
+
+  async #inMemory(stream: FileStream): Promise<StoredStream | null> {
+    if (!stream.created || stream.standing !== "live" || stream.damage !== null) return null;
+    // What only recovery has brought into memory does not know its source yet.
+    return stream.handedOut ? stream : this.#withLineage(copyOf(stream));
+  }
+
+  async #readSidecar(name: string): Promise<Sidecar | null> {
+    const { files, layout } = this.#parts;
+    const read = await readSidecar(files, name, layout.streamDirectory(name), this.#options.journal.lastBatch);
+    if (read instanceof DamagedStreamError) throw read;
+    return read;
+  }
+
+  /** A fork has its source's offsets up to its point: they need the source's segments. `null` where those are lost. */
+  async #withLineage(stream: FileStream): Promise<FileStream | null> {
+    const { forkedFrom } = stream.config;
+    if (forkedFrom === null) return stream;
+    const { point, name, id } = forkedFrom;
+    const isOwn = stream.state.tail > point && (stream.earliest === 0 || stream.earliest > point);
+    if (isOwn) return stream;
+    const source = await this.#source(name);
+    if (source?.id !== id) return null;
+    stream.lineage = Lineage.of(source, point);
+    return stream;
+  }
+
+  /** A fork's source, also a deleted one, with its lineage. */
+  async #source(name: string): Promise<FileStream | null> {
+    const { streams, unopened, loader } = this.#options;
+    if (unopened.has(name)) await loader.find(name);
+    const known = streams.get(name);
+    if (known?.handedOut === true) return known;
+    if (known !== undefined) return this.#withSources(copyOf(known));
+    const sidecar = await this.#readSidecar(name);
+    return sidecar === null ? null : this.#withSources(ofSidecar(sidecar, this.#parts.layout.streamDirectory(name)));
+  }
+
+  async #withSources(stream: FileStream): Promise<FileStream | null> {
+    const { forkedFrom } = stream.config;
+    if (forkedFrom === null) return stream;
+    const source = await this.#source(forkedFrom.name);
+    if (source?.id !== forkedFrom.id) return null;
+    stream.lineage = Lineage.of(source, forkedFrom.point);
+    return stream;
+  }
+
+  #index(): Promise<SortedNames> {
+    return (this.#names ??= this.#build().catch((error: unknown) => {
+      // The next one who asks tries again.
+      this.#names = null;
+      throw error;
+    }));
+  }
+
+  /** Reads the names of all directories; may have names that no stream has, and lacks none. */
+  async #build(): Promise<SortedNames> {
+    const { streams, unopened, events } = this.#options;
+    const names = new SortedNames();
+    const changes: (() => void)[] = [];
+    let isBuilt = false;
+    const follow = (change: () => void): void => void (isBuilt ? change() : changes.push(change));
+    const created = ({ name }: StoredStream): void => follow(() => names.add(name));
+    const deleted = (name: string): void => follow(() => names.remove(name));
+    events.on("created", created).on("deleted", deleted);
+    try {
+      await addInTurns(names, [...streams.keys(), ...unopened.names()]);
+      await this.#addDirectories(names);
+    } catch (error) {
+      events.off("created", created).off("deleted", deleted);
+      throw error;
+    }
+    // In the order in which they came: the last one is right.
+    for (const change of changes) change();
+    isBuilt = true;
+    return names;
+  }
+
+  async #addDirectories(names: SortedNames): Promise<void> {
+    const { files, layout } = this.#parts;
+    for (const shard of await files.list(layout.streams)) {
+      const directory = join(layout.streams, shard);
+      const entries = await files.list(directory);
+      const found: string[] = [];
+      for (const entry of entries) {
+        const name = nameOfEntry(entry) ?? (await this.#cutName(join(directory, entry)));
+        if (name !== null) found.push(name);
+      }
+      await addInTurns(names, found);
+    }
+  }
+
+  /** A long name is whole only in the sidecar. */
+  async #cutName(directory: string): Promise<string | null> {
+    const read = await readSidecarIn(this.#parts.files, directory);
+    return read?.kind === "sound" ? read.sidecar.name : null;
+  }
+}
+
+async function addInTurns(names: SortedNames, found: readonly string[]): Promise<void> {
+  for (const [at, name] of found.entries()) {
+    names.add(name);
+    if (at % BURST === BURST - 1) await new Promise<void>((resolve) => setImmediate(resolve));
+  }
+}
+
+/** A stream as its sidecar has it, which memory does not keep. */
+function ofSidecar(sidecar: Sidecar, directory: string): FileStream {
+  const stream = new FileStream(sidecar, directory, sidecar);
+  stream.created = true;
+  return stream;
+}
+
+/** The same stream, for a lineage of its own. */
+function copyOf(stream: FileStream): FileStream {
+  const copy = new FileStream(stream, stream.directory, null);
+  copy.state.tail = stream.state.tail;
+  copy.state.closed = stream.state.closed;
+  copy.state.touchedAtMs = stream.state.touchedAtMs;
+  copy.segments = stream.segments;
+  copy.earliestPlace = stream.earliestPlace;
+  copy.created = true;
+  return copy;
+}

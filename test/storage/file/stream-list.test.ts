@@ -1,0 +1,104 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { StoredStream } from "../../../src/storage/storage.js";
+import { offsetIn } from "../../../src/stream/rules/offset-tokens.js";
+import { append, created, forked, loaded, openFor, openEngine, recordOf, remove, reopen, type Engine } from "../../helpers/engine.js";
+import { Random } from "../../helpers/random.js";
+
+/** Everything that a list says of a stream. */
+function gist(stream: StoredStream | null): object | null {
+  if (stream === null) return null;
+  const { name, config, state, earliest, newestAtMs } = stream;
+  return {
+    name,
+    config,
+    tail: offsetIn(stream, state.tail),
+    earliest: offsetIn(stream, earliest),
+    closed: state.closed,
+    newestAtMs,
+    touchedAtMs: state.touchedAtMs,
+  };
+}
+
+async function listed({ storage }: Engine): Promise<string[]> {
+  const names = await storage.streamList.names("", 10_000);
+  const found = await Promise.all(names.map(async (name) => ((await storage.streamList.look(name)) === null ? [] : [name])));
+  return found.flat();
+}
+
+describe("the list of streams", () => {
+  test("has those in memory, in files and in the journal, in order, with long names, and none that is deleted", async (t) => {
+    const first = await openEngine();
+    const names = ["b", "a", "a/b", "Ä/ö", "x".repeat(1000), `${"y".repeat(300)}/z`, "%41", "tilde~name"];
+    for (const name of names) await created(first.storage, name, "x");
+    await remove(first.storage, await created(first.storage, "gone"));
+    assert.deepEqual(await listed(first), [...names].sort());
+    const second = await reopen(first);
+    t.after(() => second.storage.close());
+    await created(second.storage, "new");
+    assert.deepEqual(await listed(second), [...names, "new"].sort());
+    await remove(second.storage, await loaded(second.storage, "a"));
+    await created(second.storage, "newer");
+    assert.deepEqual(await listed(second), [...names.filter((name) => name !== "a"), "new", "newer"].sort());
+  });
+
+  test("keeps up while it is built and afterwards, whatever is made and deleted meanwhile", async (t) => {
+    const random = new Random(11);
+    const engine = await openFor(t);
+    const { storage } = engine;
+    const live = new Map<string, StoredStream>();
+    for (let at = 0; at < 60; at += 1) live.set(`s${at}`, await created(storage, `s${at}`));
+    let built: Promise<string[]> | null = null;
+    for (let step = 0; step < 200; step += 1) {
+      if (step === 20) built = listed(engine);
+      const name = `s${random.integer(0, 99)}`;
+      const stream = live.get(name);
+      if (stream === undefined) live.set(name, await created(storage, name));
+      else {
+        assert.equal(await remove(storage, stream), "durable");
+        live.delete(name);
+      }
+    }
+    await built;
+    assert.deepEqual(await listed(engine), [...live.keys()].sort());
+  });
+
+  test("says of a stream the same whether it is in memory or not, and brings none there", async (t) => {
+    const first = await openEngine();
+    const source = await created(first.storage, "s", "one");
+    await append(first.storage, source, recordOf("twotwo", { atMs: 777, closes: true }));
+    const fork = await forked(first.storage, source, "f", 5);
+    await forked(first.storage, fork, "g", 5);
+    await append(first.storage, await forked(first.storage, source, "h", 3), "own");
+    const names = ["f", "g", "h", "s"];
+    const look = (engine: Engine): Promise<(object | null)[]> =>
+      Promise.all(names.map(async (name) => gist(await engine.storage.streamList.look(name))));
+    const before = await look(first);
+    assert.ok(!before.includes(null));
+    const second = await reopen(first);
+    t.after(() => second.storage.close());
+    assert.deepEqual(await look(second), before);
+    // Nothing was loaded by that: each is read again from its file.
+    const reads = second.files.count("open", /meta\.json$/);
+    assert.deepEqual(await look(second), before);
+    assert.ok(second.files.count("open", /meta\.json$/) > reads);
+    for (const name of names) await loaded(second.storage, name);
+    assert.deepEqual(await look(second), before);
+  });
+
+  test("tells of what is made, closed and deleted, once it is durable", async (t) => {
+    const { storage } = await openFor(t);
+    const told: string[] = [];
+    storage.streamList.events
+      .on("created", ({ name, state }) => told.push(`created ${name} ${state.closed}`))
+      .on("closed", ({ name }) => told.push(`closed ${name}`))
+      .on("deleted", (name) => told.push(`deleted ${name}`));
+    const source = await created(storage, "s", "abc");
+    await append(storage, source, "d");
+    await append(storage, source, recordOf("", { closes: true }));
+    const fork = await forked(storage, source, "f", 2);
+    await remove(storage, source);
+    await remove(storage, fork);
+    assert.deepEqual(told, ["created s false", "closed s", "created f false", "deleted s", "deleted f"]);
+  });
+});

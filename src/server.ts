@@ -216,6 +216,7 @@ class Service {
     return new Service(
       contextOf(settings, {
         registry,
+        streamList: storage.streamList,
         observations,
         authority,
         clock,

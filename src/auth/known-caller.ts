@@ -14,6 +14,7 @@ export type Basis =
 /** What decides what a caller may do. */
 export interface Rights {
   rightTo(operation: Operation, name: string): Right | null;
+  mayAnywhere(operation: Operation): boolean;
 }
 
 /** A caller, and what it is known by. */
@@ -37,5 +38,9 @@ export class KnownCaller implements Caller {
 
   rightTo(operation: Operation, name: string): Right | null {
     return this.#rights.rightTo(operation, name);
+  }
+
+  mayAnywhere(operation: Operation): boolean {
+    return this.#rights.mayAnywhere(operation);
   }
 }

@@ -154,6 +154,10 @@ class TicketRights implements Rights {
     }
     return first ?? FULL_RIGHT;
   }
+
+  mayAnywhere(operation: Operation): boolean {
+    return this.rightTo(operation, this.#name) !== null;
+  }
 }
 
 function tagsOf(basis: Basis | null): readonly string[] {

@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { decodeName } from "../protocol/names.js";
 import { chain } from "../stream/loaded/chain.js";
-import type { MaybePromise } from "../stream/loaded/stream.js";
+import type { MaybePromise, Stream } from "../stream/loaded/stream.js";
 import { KIND } from "../metrics/request-figures.js";
 import type { Context } from "./context/context.js";
 import { READ_METHODS, STREAM_METHODS, TICKET_METHODS } from "./encoding/cors.js";
@@ -19,6 +19,7 @@ import { remove } from "./handlers/delete.js";
 import { head } from "./handlers/head.js";
 import { health, livez, readyz } from "./handlers/health.js";
 import { metrics } from "./handlers/metrics.js";
+import { list } from "./handlers/list.js";
 import { longPoll } from "./handlers/long-poll.js";
 import { read } from "./handlers/read.js";
 import { lastEventOffset, sse } from "./handlers/sse.js";
@@ -30,6 +31,7 @@ import { Pipeline } from "./pipeline.js";
 import { isProblem, problem, type Problem } from "./encoding/problems.js";
 import { parseReadQuery } from "./request/query.js";
 import { readHeaders } from "./request/request-headers.js";
+import { ListFeed } from "./reading/list-feed.js";
 import { SseFeeds } from "./reading/sse-feed.js";
 import { splitTarget, type Target } from "./request/target.js";
 import { staggerEnds } from "./reading/staggered-ends.js";
@@ -43,6 +45,7 @@ const METRICS_PATH = "/metrics";
 const ROOT_PATH = "/";
 /** Below the prefix. */
 const TICKETS = "__ds/tickets";
+const LIST = "__ds/streams";
 
 /** How a request arrived. */
 export interface Arrival {
@@ -73,12 +76,14 @@ export class Dispatcher implements Sink {
   readonly #frontPage: FrontPage;
   readonly #waitingRooms: WaitingRooms;
   readonly #sseFeeds: SseFeeds;
+  readonly #listFeed: ListFeed;
 
   constructor(context: Context) {
     this.#context = context;
     this.#frontPage = new FrontPage(context);
     this.#waitingRooms = new WaitingRooms(context);
     this.#sseFeeds = new SseFeeds(context);
+    this.#listFeed = new ListFeed(context);
   }
 
   /** Answers a request, now or later. Never throws. */
@@ -141,7 +146,7 @@ export class Dispatcher implements Sink {
    * closing.
    */
   endLiveReads(): void {
-    const ends = [...this.#sseFeeds.ends(), ...this.#waitingRooms.ends()];
+    const ends = [...this.#sseFeeds.ends(), ...this.#listFeed.ends(), ...this.#waitingRooms.ends()];
     staggerEnds(this.#context, ends, this.#context.settings.shutdownTimeoutMs);
   }
 
@@ -173,6 +178,7 @@ export class Dispatcher implements Sink {
       return this.#routePage(exchange, KIND.page, () => this.#frontPage.answer(exchange));
     if (path.length === prefix.length + TICKETS.length && path.endsWith(TICKETS) && this.#context.access.isGuarded)
       return this.#routeTickets(exchange);
+    if (path.length === prefix.length + LIST.length && path.endsWith(LIST)) return this.#routeList(exchange);
     const decoded = decodeName(path.slice(prefix.length));
     if ("fault" in decoded) return responder.refuse(exchange, problem("invalid-name", { detail: decoded.fault }));
     return this.#routeStream(exchange, decoded.name);
@@ -251,6 +257,12 @@ export class Dispatcher implements Sink {
     exchange.kind = KIND.ticket;
     if (exchange.req.method === "POST") return issueTicket(this.#context, exchange);
     return this.#context.responder.refuse(exchange, problem("method-not-allowed", { allow: TICKET_METHODS }));
+  }
+
+  #routeList(exchange: Exchange): MaybePromise<void> {
+    const readersOf = (stream: Stream): number =>
+      this.#sseFeeds.readersOf(stream) + this.#waitingRooms.readersOf(stream);
+    return this.#routePage(exchange, KIND.list, () => list(this.#context, this.#listFeed, readersOf, exchange));
   }
 
   #routeRead(exchange: Exchange, name: string): MaybePromise<void> {

@@ -14,6 +14,7 @@ export const REQUEST_KINDS = [
   "long-poll",
   "sse",
   "ticket",
+  "list",
   "page",
   "health",
   "metrics",

@@ -26,6 +26,7 @@ import type { LineQueue } from "../ops/line-queue.js";
 import type { Log } from "../ops/log.js";
 import type { Settings } from "../options.js";
 import { ReadFreshness } from "../protocol/cache-control.js";
+import type { StreamList } from "../storage/storage.js";
 import type { Registry } from "../stream/registry.js";
 import { metricsReport } from "./metrics-report.js";
 
@@ -39,6 +40,7 @@ const MAX_LARGE_BYTES = 256 * 1024 * 1024;
 /** What a context is built from, beside the settings. */
 export interface ContextParts {
   readonly registry: Registry;
+  readonly streamList: StreamList;
   readonly observations: StorageObservations;
   /** `null` without an auth file. */
   readonly authority: Authority | null;
@@ -77,6 +79,7 @@ export function contextOf(settings: Settings, parts: ContextParts): Context {
   return {
     settings,
     registry,
+    streamList: parts.streamList,
     clock,
     log,
     random: Math.random,

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Remembered } from "../../src/auth/remembered.js";
 
-const caller = (endsAtMs = Infinity) => ({ id: "a", endsAtMs, rightTo: () => null });
+const caller = (endsAtMs = Infinity) => ({ id: "a", endsAtMs, rightTo: () => null, mayAnywhere: () => false });
 const ROOMY = { entries: 100, chars: 10_000 };
 
 describe("what is remembered", () => {

@@ -150,6 +150,7 @@ export async function startExchanges(
     ...parts,
     settings: all,
     registry,
+    streamList: engine.storage.streamList,
     random: () => 0,
     readBuffers: new ReadBuffers(all.chunkBytes, clock),
     readFreshness: new ReadFreshness(all.readMaxAgeMs),

@@ -22,6 +22,8 @@ export interface Caller {
   readonly endsAtMs: number;
   /** What allows `operation` on the stream `name`; `null` when nothing does. */
   rightTo(operation: Operation, name: string): Right | null;
+  /** Whether there may be a stream on which something allows `operation`. */
+  mayAnywhere(operation: Operation): boolean;
 }
 
 /** Why there is no caller: the codes are those of the answers (docs/errors.md). */

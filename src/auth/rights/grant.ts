@@ -34,6 +34,11 @@ export class Grants {
     }));
   }
 
+  /** Whether some grant allows `operation`, on whatever streams. */
+  mayAnywhere(operation: Operation): boolean {
+    return this.#rows.some(({ allow, matchers }) => allow.has(operation) && matchers.length > 0);
+  }
+
   /** The first grant that allows `operation` on the stream `name`, as a right; `null` where none does. */
   rightTo(operation: Operation, name: string): Right | null {
     for (const { allow, matchers, right } of this.#rows) {

@@ -27,6 +27,15 @@ export interface AccessOptions {
   readonly certificateOf: (exchange: Exchange) => ClientCertificate | null;
 }
 
+/** Whoever asks for the list of streams. */
+export interface Lister {
+  mayRead(name: string): boolean;
+  /** Whether the list has the stream of this name for it: that needs `list`, and `read`. */
+  maySee(name: string): boolean;
+}
+
+const EVERYBODY: Lister = { mayRead: () => true, maySee: () => true };
+
 /** What a grant of `admin` must be for: a name that only the server has. */
 const SERVER_NAME = "__ds/server";
 
@@ -35,6 +44,7 @@ export class Access {
   readonly site: SitePolicy;
   readonly #rates: RequestRates;
   readonly #authority: Authority | null;
+  /** `null` where there is no authority, and only there. */
   readonly #liveRights: LiveRights | null;
   readonly #prefix: string;
   readonly #certificateOf: (exchange: Exchange) => ClientCertificate | null;
@@ -103,6 +113,31 @@ export class Access {
       if ("kind" in found) return problem(found.code, { detail: found.detail });
       return found.rightTo("admin", SERVER_NAME) === null ? lackOf(found, "admin") : null;
     });
+  }
+
+  /** Which streams the sender of a request for the list may see, or why it is refused. */
+  listerOf(exchange: Exchange): MaybePromise<Lister | Problem> {
+    const liveRights = this.#liveRights;
+    if (this.#authority === null || liveRights === null)
+      return this.#rates.refusalOf(exchange, null, null) ?? EVERYBODY;
+    const credentials = this.#credentialsOf(exchange);
+    if (isProblem(credentials)) return credentials;
+    const { changes } = liveRights;
+    return chain(this.#authority.authenticate(credentials, null), (found) => {
+      if (!("kind" in found)) exchange.callerId = found.id;
+      const tooMuch = this.#rates.refusalOf(exchange, "kind" in found ? null : found, null);
+      if (tooMuch !== null) return tooMuch;
+      if ("kind" in found) return problem(found.code, { detail: found.detail });
+      if (!found.mayAnywhere("list")) return lackOf(found, "list");
+      return this.#holdList(exchange, new HeldRight(liveRights, found, null, changes));
+    });
+  }
+
+  /** The right to the list is looked up name by name, with what the caller may at that moment. */
+  #holdList(exchange: Exchange, held: HeldRight): Lister {
+    exchange.standing = held;
+    const mayRead = (name: string): boolean => held.caller.rightTo("read", name) !== null;
+    return { mayRead, maySee: (name) => held.caller.rightTo("list", name) !== null && mayRead(name) };
   }
 
   /**

@@ -43,7 +43,7 @@ export class LiveRights {
   #review(right: HeldRight): void {
     const caller = this.#authority.renew(right.caller);
     right.changesSeen = this.changes;
-    if (caller === null || caller.rightTo("read", right.name) === null) return this.#end(right);
+    if (caller === null || !isHeldBy(caller, right.name)) return this.#end(right);
     right.caller = caller;
     this.#await(right);
   }
@@ -63,17 +63,22 @@ export class LiveRights {
   }
 }
 
+function isHeldBy(caller: Caller, name: string | null): boolean {
+  return name === null ? caller.mayAnywhere("list") : caller.rightTo("read", name) !== null;
+}
+
 /** The right with which one request is served. */
 export class HeldRight implements Standing {
   caller: Caller;
-  readonly name: string;
+  /** The stream that is read; `null` for the list of streams. */
+  readonly name: string | null;
   changesSeen: number;
   timer: Timer | null = null;
   readonly #rights: LiveRights;
   #react: (() => void) | null = null;
 
   /** `caller` is who sent the request by the auth file as it was after so many changes. */
-  constructor(rights: LiveRights, caller: Caller, name: string, changesSeen: number) {
+  constructor(rights: LiveRights, caller: Caller, name: string | null, changesSeen: number) {
     this.#rights = rights;
     this.caller = caller;
     this.name = name;

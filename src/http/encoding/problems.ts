@@ -21,6 +21,7 @@ export type HttpCode =
   | "invalid-ticket-request"
   | "invalid-token"
   | "invalid-ttl"
+  | "list-too-broad"
   | "method-not-allowed"
   | "no-ticket-key"
   | "not-allowed"
@@ -74,6 +75,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
   "invalid-query": { status: 400, title: "The query is not valid" },
   "invalid-ticket-request": { status: 400, title: "The request for a ticket is not valid" },
   "invalid-ttl": { status: 400, title: "Stream-TTL is not a plain decimal" },
+  "list-too-broad": { status: 400, title: "The list looks through too many streams" },
   "token-in-query": {
     status: 400,
     title: "A token does not belong into a URL",

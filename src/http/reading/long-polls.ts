@@ -58,6 +58,11 @@ export class WaitingRooms {
     room.enter(wait);
   }
 
+  /** How many wait for a stream. */
+  readersOf(stream: Stream): number {
+    return this.#rooms.get(stream)?.size ?? 0;
+  }
+
   /** How to answer each waiting long-poll that there is nothing new. */
   *ends(): Generator<EndRead> {
     for (const room of this.#rooms.values()) yield* room.ends();
@@ -82,6 +87,10 @@ class WaitingRoom {
         for (const waiter of this.#waiters) this.#turnAway(waiter, problem("stream-not-found"));
       },
     );
+  }
+
+  get size(): number {
+    return this.#waiters.size;
   }
 
   enter(wait: Wait): void {

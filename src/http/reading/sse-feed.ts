@@ -44,6 +44,11 @@ export class SseFeed implements ReaderHost, SilentReaders {
     );
   }
 
+  /** How many readers there are. */
+  get size(): number {
+    return this.#readers.size;
+  }
+
   /** Adds a reader of this stream. Start it once the head of its answer is written. */
   add(options: SseReaderOptions): SseReader {
     const reader = new SseReader(this.#context, this, this.#stream, options);
@@ -183,6 +188,11 @@ export class SseFeeds {
     reader.start();
     // Refused, an EventSource would not come back.
     if (inFlight.closing) reader.dismiss(null);
+  }
+
+  /** How many readers a stream has. */
+  readersOf(stream: Stream): number {
+    return this.#feeds.get(stream)?.size ?? 0;
   }
 
   /** How to end each reader, between two events. */

@@ -1,0 +1,227 @@
+// Tells those who follow the list of streams what is made, closed and deleted.
+
+import type { Timer } from "../../ops/clock.js";
+import { encodeRetry, encodeRetryAlone, retryDelayMs, SSE_COMMENT } from "../../protocol/sse-events.js";
+import type { StoredStream } from "../../storage/storage.js";
+import type { Lister } from "../access/access.js";
+import type { UnreadAnswer } from "../bounds/unread.js";
+import type { Context } from "../context/context.js";
+import { isProblem } from "../encoding/problems.js";
+import type { Exchange } from "../exchange/exchange.js";
+import type { ListQuery } from "../request/list-query.js";
+import { isAskedFor, placeOf } from "./list-page.js";
+import { SseHeartbeat, type SilentReaders } from "./sse-heartbeat.js";
+import type { EndRead } from "./staggered-ends.js";
+
+/** Events that are remembered for readers who are slow, or come back. */
+const MAX_REMEMBERED = 1024;
+/** How long a client may take to read the end of an answer. */
+const MAX_END_MS = 5_000;
+
+/** One thing that became of a stream. */
+interface ListEvent {
+  readonly name: string;
+  readonly text: string;
+}
+
+/** Those who follow the list. What they are told is remembered once for all; each has a place in that. */
+export class ListFeed implements SilentReaders {
+  readonly #context: Context;
+  readonly #heartbeat: SseHeartbeat;
+  readonly #readers = new Set<ListReader>();
+  /** Of this start: places of another one mean nothing. */
+  readonly #epoch: string;
+  #events: ListEvent[] | null = null;
+  /** The number of the first event that is remembered. */
+  #first = 0;
+
+  constructor(context: Context) {
+    this.#context = context;
+    this.#epoch = Math.floor(context.random() * 2 ** 48).toString(36);
+    this.#heartbeat = new SseHeartbeat(context.clock, context.settings.sseHeartbeatMs, () =>
+      this.#readers.size > 0 ? [this] : [],
+    );
+  }
+
+  /** Answers with what becomes of the streams that the query is for and the lister may see. */
+  open(exchange: Exchange, lister: Lister, query: ListQuery): void {
+    const { responder, inFlight, random } = this.#context;
+    if (exchange.isGone) return inFlight.end(exchange);
+    const left = this.#context.liveReaders.enter(exchange.sender, "sse");
+    if (isProblem(left)) return responder.refuse(exchange, left);
+    exchange.onLeave = left;
+    this.#follow();
+    const resumed = this.#placeOf(exchange.headers.lastEventId);
+    const headers = ["Content-Type", "text/event-stream", "Cache-Control", "no-cache", "X-Accel-Buffering", "no"];
+    responder.beginEndless(exchange, headers);
+    exchange.forgetHeaders();
+    const isAsked = isAskedFor(query);
+    const reader = new ListReader(this.#context, this, exchange, (name) => isAsked(name) && lister.maySee(name));
+    this.#readers.add(reader);
+    this.#heartbeat.start();
+    reader.start(encodeRetry(retryDelayMs(inFlight.size, random)), resumed);
+    if (inFlight.closing) reader.dismiss(null);
+  }
+
+  /** The number of the next event. */
+  get end(): number {
+    return this.#first + (this.#events?.length ?? 0);
+  }
+
+  /** An event by its number; `null` for one that is forgotten. */
+  at(number: number): ListEvent | null {
+    return this.#events?.[number - this.#first] ?? null;
+  }
+
+  /** The id of the place before an event. */
+  idOf(number: number): string {
+    return `${this.#epoch}-${number}`;
+  }
+
+  left(reader: ListReader): void {
+    this.#readers.delete(reader);
+    if (this.#readers.size === 0) this.#heartbeat.stop();
+  }
+
+  *ends(): Generator<EndRead> {
+    for (const reader of this.#readers) yield (comeBackMs) => reader.dismiss(comeBackMs);
+  }
+
+  beat(sinceMs: number, nowMs: number): number {
+    let oldestMs = Infinity;
+    for (const reader of this.#readers) {
+      if (reader.sentAtMs <= sinceMs) reader.beat(nowMs);
+      oldestMs = Math.min(oldestMs, reader.sentAtMs);
+    }
+    return oldestMs;
+  }
+
+  /** Nothing is remembered before somebody first follows. */
+  #follow(): void {
+    if (this.#events !== null) return;
+    this.#events = [];
+    this.#context.streamList.events
+      .on("created", (stream) => this.#tell("created", stream.name, placeOf(stream)))
+      .on("closed", (stream: StoredStream) => this.#tell("closed", stream.name, placeOf(stream)))
+      .on("deleted", (name) => this.#tell("deleted", name, { name }));
+  }
+
+  #tell(kind: string, name: string, data: object): void {
+    this.#events?.push({ name, text: `event: ${kind}\ndata:${JSON.stringify(data)}\n` });
+    if ((this.#events?.length ?? 0) > MAX_REMEMBERED) {
+      this.#events?.shift();
+      this.#first += 1;
+    }
+    for (const reader of this.#readers) reader.pump();
+  }
+
+  /** Where a client goes on that comes back; `null` where something between may be forgotten. */
+  #placeOf(lastEventId: string | null): number | null {
+    const [epoch, number = ""] = lastEventId?.split("-") ?? [];
+    const place = /^\d{1,15}$/.test(number) ? Number(number) : -1;
+    return epoch === this.#epoch && place >= this.#first && place <= this.end ? place : null;
+  }
+}
+
+/** One connection that follows the list. */
+class ListReader {
+  sentAtMs: number;
+  readonly #context: Context;
+  readonly #feed: ListFeed;
+  readonly #exchange: Exchange;
+  readonly #isFor: (name: string) => boolean;
+  #next = 0;
+  #isOver = false;
+  #timer: Timer;
+  /** What the client has yet to take; `null` while it keeps up. */
+  #unread: UnreadAnswer | null = null;
+
+  constructor(context: Context, feed: ListFeed, exchange: Exchange, isFor: (name: string) => boolean) {
+    this.#context = context;
+    this.#feed = feed;
+    this.#exchange = exchange;
+    this.#isFor = isFor;
+    this.sentAtMs = context.clock.nowMs();
+    this.#timer = context.clock.after(context.settings.sseLifetimeMs, () => this.finish());
+  }
+
+  /** Begins with a control event. `place` is where a client goes on that comes back. */
+  start(retry: Buffer, place: number | null): void {
+    const { res, standing } = this.#exchange;
+    res.on("drain", () => this.#drained());
+    res.on("close", () => this.#drop());
+    this.#exchange.onClientEnd(() => this.finish());
+    standing?.onEnd(() => this.finish());
+    this.#next = place ?? this.#feed.end;
+    this.#write(`${retry.toString()}${this.#control(place !== null)}`);
+    this.pump();
+  }
+
+  /** Sends what there is, as far as the client takes it. */
+  pump(): void {
+    while (!this.#isOver && this.#unread === null && this.#next < this.#feed.end) {
+      const event = this.#feed.at(this.#next);
+      if (event === null) {
+        // It was slower than what is remembered: it has to list again.
+        this.#next = this.#feed.end;
+        this.#write(this.#control(false));
+        continue;
+      }
+      this.#next += 1;
+      if (this.#isFor(event.name)) this.#write(`${event.text}id: ${this.#feed.idOf(this.#next)}\n\n`);
+    }
+  }
+
+  beat(nowMs: number): void {
+    this.sentAtMs = nowMs;
+    if (!this.#isOver && this.#unread === null && this.#exchange.res.writable) this.#exchange.res.write(SSE_COMMENT);
+  }
+
+  /** Ends the answer, between two events. */
+  finish(): void {
+    if (!this.#leave()) return;
+    this.#timer = this.#context.clock.after(MAX_END_MS, () => this.#exchange.req.socket.destroy());
+    this.#exchange.res.end();
+  }
+
+  dismiss(comeBackMs: number | null): void {
+    const isQuiet = !this.#isOver && this.#unread === null && this.#exchange.res.writable;
+    if (comeBackMs !== null && isQuiet) this.#exchange.res.write(encodeRetryAlone(comeBackMs));
+    this.finish();
+  }
+
+  #control(resumed: boolean): string {
+    return `event: control\ndata:${JSON.stringify({ resumed })}\nid: ${this.#feed.idOf(this.#next)}\n\n`;
+  }
+
+  #write(text: string): void {
+    const bytes = Buffer.from(text);
+    const { res } = this.#exchange;
+    if (!res.writable || !this.#context.unread.admits(bytes, this.#exchange)) return this.finish();
+    this.sentAtMs = this.#context.clock.nowMs();
+    this.#context.inFlight.sent(this.#exchange, bytes);
+    if (!res.write(bytes)) this.#unread ??= this.#context.unread.add(this.#exchange, bytes);
+  }
+
+  #drained(): void {
+    this.#unread?.release();
+    this.#unread = null;
+    this.pump();
+  }
+
+  #drop(): void {
+    this.#leave();
+    this.#timer.cancel();
+    this.#unread?.release();
+    this.#unread = null;
+  }
+
+  #leave(): boolean {
+    if (this.#isOver) return false;
+    this.#isOver = true;
+    this.#timer.cancel();
+    this.#feed.left(this);
+    this.#context.inFlight.end(this.#exchange);
+    return true;
+  }
+}

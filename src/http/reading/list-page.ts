@@ -1,0 +1,117 @@
+// Puts a page of the list of streams together.
+
+import { nameMatcher } from "../../protocol/name-pattern.js";
+import { formatTimestamp } from "../../protocol/timestamp.js";
+import { Stream } from "../../stream/loaded/stream.js";
+import { deadlineOf, TOUCH_INTERVAL_MS } from "../../stream/rules/expiry.js";
+import { offsetIn } from "../../stream/rules/offset-tokens.js";
+import type { StoredStream } from "../../storage/storage.js";
+import type { Lister } from "../access/access.js";
+import type { Context } from "../context/context.js";
+import { problem, type Problem } from "../encoding/problems.js";
+import type { ListQuery } from "../request/list-query.js";
+
+/** Live readers of a stream. */
+export type ReadersOf = (stream: Stream) => number;
+
+/** A page of the list (docs/api.md, List). */
+export interface ListPage {
+  readonly streams: readonly object[];
+  /** The `after` of the next page; `null` behind the last stream. */
+  readonly next: string | null;
+}
+
+/** Names that one page looks at; a stream that turns out not to be there counts as many as its file costs. */
+const MAX_LOOKS = 1_000_000;
+const LOOKS_PER_STREAM = 100;
+/** Names looked at in one turn of the event loop, and streams looked up at a time. */
+const BURST = 512;
+const CONCURRENCY = 16;
+/** The latest time that a timestamp can say. */
+const MAX_TIME_MS = 253_402_300_799_999;
+
+const TOO_BROAD = problem("list-too-broad", {
+  detail: `Among ${MAX_LOOKS} streams there is none to list: narrow it with prefix.`,
+});
+
+/** Whether a query is for streams of a name. */
+export function isAskedFor({ prefix, match }: ListQuery): (name: string) => boolean {
+  const matches = match === null ? null : nameMatcher(match);
+  return (name) => name.startsWith(prefix) && (matches === null || matches(name));
+}
+
+/** The page that is asked for, or why there is none. Throws what looking at a stream throws. */
+export async function listPage(
+  context: Context,
+  lister: Lister,
+  query: ListQuery,
+  readersOf: ReadersOf,
+): Promise<ListPage | Problem> {
+  const isWanted = isAskedFor(query);
+  const { limit, after } = query;
+  const beginning = commonPrefix(query);
+  const streams: object[] = [];
+  let last = "";
+  // No name has this character: it is the first that is after `after`.
+  let from = after === "" || after < beginning ? beginning : `${after}\0`;
+  for (let looks = 0; ;) {
+    const names = await context.streamList.names(from, BURST);
+    const wanted = names.filter((name) => isWanted(name) && lister.maySee(name));
+    for (let at = 0; at < wanted.length; at += CONCURRENCY) {
+      const group = wanted.slice(at, at + Math.min(CONCURRENCY, limit - streams.length));
+      const found = await Promise.all(group.map((name) => entryOf(context, lister, name, readersOf)));
+      for (const [index, entry] of found.entries()) {
+        if (entry === null) continue;
+        streams.push(entry);
+        last = group[index] ?? last;
+      }
+      if (streams.length >= limit) return { streams, next: last };
+      if (group.length < CONCURRENCY) at -= CONCURRENCY - group.length;
+    }
+    looks += names.length + wanted.length * LOOKS_PER_STREAM;
+    const final = names.at(-1);
+    if (final === undefined || names.length < BURST || !final.startsWith(beginning)) return { streams, next: null };
+    if (looks >= MAX_LOOKS) return streams.length > 0 ? { streams, next: last } : TOO_BROAD;
+    from = `${final}\0`;
+    await new Promise<void>((resolve) => setImmediate(resolve));
+  }
+}
+
+/** What all names begin with that can match: names before and after it need no look. */
+function commonPrefix({ prefix, match }: ListQuery): string {
+  const literal = (match ?? "").split("*", 1)[0] ?? "";
+  // `a/**` is also `a`.
+  const sure = literal.endsWith("/") ? literal.slice(0, -1) : literal;
+  return sure.startsWith(prefix) ? sure : prefix;
+}
+
+/** A stream as the list has it; `null` where there is none, or its time is over. */
+async function entryOf(context: Context, lister: Lister, name: string, readersOf: ReadersOf): Promise<object | null> {
+  const { streamList, clock, settings } = context;
+  const stored = await streamList.look(name);
+  if (stored === null) return null;
+  const stream = stored.observer instanceof Stream ? stored.observer : null;
+  const deadlineMs = stream?.deadlineMs ?? deadlineOf(stored.config, stored.state.touchedAtMs, settings.ttl);
+  if (deadlineMs + (stream === null ? TOUCH_INTERVAL_MS : 0) <= clock.nowMs()) return null;
+  const { createdAtMs, ttlSeconds, forkedFrom } = stored.config;
+  // A list never shows a name that the caller may not read.
+  const source = forkedFrom !== null && lister.mayRead(forkedFrom.name) ? forkedFrom.name : null;
+  return {
+    ...placeOf(stored),
+    earliestOffset: offsetIn(stored, stored.earliest),
+    bytes: stored.state.tail - stored.earliest,
+    createdAt: formatTimestamp(createdAtMs),
+    lastAppendAt: stored.newestAtMs === null ? null : formatTimestamp(stored.newestAtMs),
+    ttlSeconds,
+    expiresAt: deadlineMs <= MAX_TIME_MS ? formatTimestamp(deadlineMs) : null,
+    isFork: forkedFrom !== null,
+    forkedFrom: source,
+    liveReaders: stream === null ? 0 : readersOf(stream),
+  };
+}
+
+/** What the list and its events say of a stream. */
+export function placeOf(stored: StoredStream): object {
+  const { name, config, state } = stored;
+  return { name, contentType: config.contentType, closed: state.closed, nextOffset: offsetIn(stored, state.tail) };
+}

@@ -209,6 +209,8 @@ class Service {
       maxLoadedProducers: settings.maxLoadedProducers,
     });
     registry.start();
+    // The first list is not to wait for all names; whoever lists is told what fails.
+    storage.streamList.names("", 0).catch(() => undefined);
     void keepTickClass();
     const accessLines = settings.accessLog ? new LineQueue(options.accessOutput ?? process.stdout, clock) : null;
     // With a clock of the caller's, times are those that it tells.

@@ -26,7 +26,7 @@ import type { LineQueue } from "../ops/line-queue.js";
 import type { Log } from "../ops/log.js";
 import type { Settings } from "../options.js";
 import { ReadFreshness } from "../protocol/cache-control.js";
-import type { StreamList } from "../storage/storage.js";
+import type { StreamList } from "../stream/loaded/stream.js";
 import type { Registry } from "../stream/registry.js";
 import { metricsReport } from "./metrics-report.js";
 

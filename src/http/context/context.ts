@@ -3,7 +3,7 @@ import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import type { ReadFreshness } from "../../protocol/cache-control.js";
 import type { Settings } from "../../options.js";
-import type { StreamList } from "../../storage/storage.js";
+import type { StreamList } from "../../stream/loaded/stream.js";
 import type { Registry } from "../../stream/registry.js";
 import type { BodyMemory } from "../bounds/body-memory.js";
 import type { Access } from "../access/access.js";

@@ -2,7 +2,7 @@
 
 import type { Timer } from "../../ops/clock.js";
 import { encodeRetry, encodeRetryAlone, retryDelayMs, SSE_COMMENT } from "../../protocol/sse-events.js";
-import type { StoredStream } from "../../storage/storage.js";
+import type { StoredStream } from "../../stream/loaded/stream.js";
 import type { Lister } from "../access/access.js";
 import type { UnreadAnswer } from "../bounds/unread.js";
 import type { Context } from "../context/context.js";

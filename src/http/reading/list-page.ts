@@ -2,10 +2,9 @@
 
 import { nameMatcher } from "../../protocol/name-pattern.js";
 import { formatTimestamp } from "../../protocol/timestamp.js";
-import { Stream } from "../../stream/loaded/stream.js";
+import { Stream, type StoredStream } from "../../stream/loaded/stream.js";
 import { deadlineOf, TOUCH_INTERVAL_MS } from "../../stream/rules/expiry.js";
 import { offsetIn } from "../../stream/rules/offset-tokens.js";
-import type { StoredStream } from "../../storage/storage.js";
 import type { Lister } from "../access/access.js";
 import type { Context } from "../context/context.js";
 import { problem, type Problem } from "../encoding/problems.js";

@@ -45,6 +45,8 @@ export {
   type Allocate,
   type MaybePromise,
   type Position,
+  type StoredStream,
+  type StreamList,
 } from "../../storage/storage.js";
 
 /**

@@ -10,7 +10,12 @@ const PREFIX = "/v1/stream/";
 
 /** May do `rights`, each on the streams named. */
 function callerWith(rights: Readonly<Partial<Record<Operation, readonly string[]>>>): Caller {
-  return { id: "test", endsAtMs: Infinity, rightTo: (operation, name) => (rights[operation]?.includes(name) === true ? RIGHT : null) };
+  return {
+    id: "test",
+    endsAtMs: Infinity,
+    mayAnywhere: () => true,
+    rightTo: (operation, name) => (rights[operation]?.includes(name) === true ? RIGHT : null),
+  };
 }
 
 /** A request and all that it needs. */

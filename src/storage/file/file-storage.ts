@@ -129,12 +129,8 @@ export class FileStorage implements Storage {
     }));
     const flusher = (this.#flusher = new Flusher(parts, Math.floor(tailCacheBytes / 2)));
     const damageLog = (this.#damageLog = new DamageLog(parts));
-    const loader = (this.#loader = new StreamLoader(parts, {
-      streams,
-      unopened: recovered.unopened,
-      damageLog,
-      journal,
-    }));
+    const { unopened } = recovered;
+    const loader = (this.#loader = new StreamLoader(parts, { streams, unopened, damageLog, journal }));
     this.#reader = new StreamReader(parts, damageLog);
     this.#places = new PlaceFinder(parts);
     const admission = (this.#admission = new Admission(parts, {
@@ -148,7 +144,7 @@ export class FileStorage implements Storage {
     const forkTies = (this.#forkTies = new ForkTies({ streams, loader, admission, clock: parts.clock }));
     this.#changes = new DurableChanges({ ...parts, loader, flusher, forkTies });
     const { events } = this.#changes;
-    this.streamList = new FileStreamList(parts, { streams, unopened: recovered.unopened, loader, journal, events });
+    this.streamList = new FileStreamList(parts, { streams, unopened, loader, journal, events });
     this.#checkpointer = new Checkpointer(parts, journal, options.observer);
     this.#figures = new EngineFigures({ journal, cache: parts.cache, changes: this.#changes, tailCacheBytes });
     parts.writer.on("damaged", (stream, found) => this.#barred(stream, found));

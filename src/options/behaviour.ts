@@ -10,6 +10,14 @@ export const BEHAVIOUR_OPTIONS = {
     group: "Behaviour",
     help: "refuse PUT, POST and DELETE with 405",
   },
+  compress: {
+    flag: "compress",
+    env: "STREAMDIR_COMPRESS",
+    kind: "flag",
+    default: false,
+    group: "Behaviour",
+    help: "gzip for reads of text and JSON that ask for it; not for live reads",
+  },
   ttl: {
     flag: "ttl",
     env: "STREAMDIR_TTL",

@@ -1,6 +1,6 @@
-// Reads `Accept`.
+// Reads `Accept` and `Accept-Encoding`.
 
-/** A range of media types in an `Accept` header. */
+/** A range of media types, or a coding, and how much it is wanted. */
 interface MediaRange {
   readonly range: string;
   readonly quality: number;
@@ -21,6 +21,19 @@ export function preferredType<Offer extends string>(
   return ranked.reduce((best, next) =>
     next.quality > best.quality || (next.quality === best.quality && next.place < best.place) ? next : best,
   ).offer;
+}
+
+/**
+ * Whether an `Accept-Encoding` header asks for gzip (RFC 9110, 12.5.3): by name or with `*`, and no less than for no
+ * coding. An absent one, `null`, asks for nothing.
+ */
+export function acceptsGzip(acceptEncoding: string | null): boolean {
+  if (acceptEncoding === null) return false;
+  const codings = acceptEncoding.split(",").map(rangeOf);
+  const qualityOf = (...names: string[]): number | undefined =>
+    codings.find(({ range }) => names.includes(range))?.quality;
+  const quality = qualityOf("gzip", "x-gzip") ?? qualityOf("*") ?? 0;
+  return quality > 0 && quality >= (qualityOf("identity") ?? 0);
 }
 
 function rangeOf(text: string): MediaRange {

@@ -5,6 +5,8 @@ export const DEFAULT_CONTENT_TYPE = "application/octet-stream";
 
 const MAX_CONTENT_TYPE_LENGTH = 256;
 const JSON_MEDIA_TYPE = "application/json";
+/** JSON and XML by the endings of their names (RFC 6839), and JSON by line. */
+const TEXTUAL = /\+(?:json|xml)$|^application\/(?:x-ndjson|jsonl|xml)$/;
 
 const SPACE = 0x20;
 const QUOTE = 0x22;
@@ -56,6 +58,12 @@ export function sseEncodingOf(contentType: string): "json" | "text" | "base64" {
   const mediaType = mediaTypeOf(contentType);
   if (mediaType === JSON_MEDIA_TYPE) return "json";
   return mediaType.startsWith("text/") ? "text" : "base64";
+}
+
+/** Whether what a stream of this content type holds is text, JSON among it, which compresses well. */
+export function isTextual(contentType: string): boolean {
+  const mediaType = mediaTypeOf(contentType);
+  return mediaType.startsWith("text/") || mediaType === JSON_MEDIA_TYPE || TEXTUAL.test(mediaType);
 }
 
 /**

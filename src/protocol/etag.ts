@@ -6,6 +6,11 @@ export function formatEtag(id: string, startOffset: string, endOffset: string, c
   return closed ? `"${id}:${startOffset}:${endOffset}:closed"` : `"${id}:${startOffset}:${endOffset}"`;
 }
 
+/** The ETag of the same bytes under a coding, which are other bytes (RFC 9110, 8.8.3.3). */
+export function codedEtag(etag: string, coding: string): string {
+  return `${etag.slice(0, -1)}:${coding}"`;
+}
+
 /**
  * Whether an `If-None-Match` header names `etag` (docs/api.md, Read; RFC 9110, 13.1.2): `*`, or a list of quoted tags,
  * compared weakly, so that `W/` makes no difference. Ignores list members that are not quoted tags.

@@ -6,6 +6,7 @@ import { Access } from "../http/access/access.js";
 import { RequestRates } from "../http/access/request-rates.js";
 import { SitePolicy } from "../http/access/site-policy.js";
 import { AccessLog } from "../http/answer/access-log.js";
+import { Compression } from "../http/answer/compression.js";
 import { InFlight } from "../http/answer/in-flight.js";
 import { ReadBuffers } from "../http/answer/read-buffers.js";
 import { RequestLog } from "../http/answer/request-log.js";
@@ -87,6 +88,7 @@ export function contextOf(settings: Settings, parts: ContextParts): Context {
     inFlight,
     bodyMemory,
     unread,
+    compression: settings.compress ? new Compression() : null,
     readBuffers: new ReadBuffers(chunkBytes, clock),
     readFreshness: new ReadFreshness(settings.readMaxAgeMs),
     clients: new Clients(settings.trustProxy),

@@ -153,6 +153,7 @@ export async function startExchanges(
     streamList: engine.storage.streamList,
     random: () => 0,
     readBuffers: new ReadBuffers(all.chunkBytes, clock),
+    compression: null,
     readFreshness: new ReadFreshness(all.readMaxAgeMs),
     clients: new Clients(""),
     liveReaders: new LiveReaders(all),

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { preferredType } from "../../src/protocol/accept.js";
+import { acceptsGzip, preferredType } from "../../src/protocol/accept.js";
 
 const OFFERS = ["text/plain", "text/html", "application/json"] as const;
 
@@ -26,3 +26,31 @@ const ROWS: readonly [accept: string | undefined, expected: string][] = [
 ];
 for (const [accept, expected] of ROWS)
   test(`Accept: ${accept} is given ${expected}`, () => assert.equal(preferredType(accept, OFFERS), expected));
+
+const CODINGS: readonly [acceptEncoding: string | null, gzip: boolean][] = [
+  [null, false],
+  ["", false],
+  ["gzip", true],
+  ["GZIP", true],
+  ["x-gzip", true],
+  ["deflate, gzip;q=1.0, *;q=0.5", true],
+  ["gzip, deflate, br, zstd", true],
+  ["gzip;q=0", false],
+  ["gzip;q=0.000", false],
+  ["gzip ; q = 0.001", true],
+  ["gzip;q=nonsense", false],
+  ["*", true],
+  ["*;q=0", false],
+  ["gzip;q=0, *", false],
+  ["br, deflate", false],
+  ["identity", false],
+  ["identity, gzip;q=0.5", false],
+  ["identity;q=0.5, gzip", true],
+  ["gzip, identity", true],
+  ["gzipped", false],
+  [";;,,=", false],
+];
+for (const [acceptEncoding, gzip] of CODINGS)
+  test(`Accept-Encoding ${JSON.stringify(acceptEncoding)} ${gzip ? "asks" : "does not ask"} for gzip`, () => {
+    assert.equal(acceptsGzip(acceptEncoding), gzip);
+  });

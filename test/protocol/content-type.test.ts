@@ -4,6 +4,7 @@ import {
   formatOf,
   DEFAULT_CONTENT_TYPE,
   isJsonContentType,
+  isTextual,
   isValidContentType,
   mediaTypeOf,
   sameMediaType,
@@ -101,4 +102,24 @@ test("streams of one content type share one format, and a content type that no o
   assert.equal(formatOf("text/plain"), formatOf(["text", "plain"].join("/")));
   for (let kind = 0; kind < 1000; kind += 1) assert.deepEqual(formatOf(`text/x-${kind}`), { contentType: `text/x-${kind}`, isJson: false });
   assert.notEqual(formatOf("text/x-999"), formatOf("text/x-999"), "not more are kept than a bound");
+});
+
+test("text, JSON and XML are textual", () => {
+  const table: [contentType: string, textual: boolean][] = [
+    ["text/plain; charset=utf-8", true],
+    ["TEXT/html", true],
+    ["application/json", true],
+    ["Application/JSON;a=b", true],
+    ["application/ld+json", true],
+    ["image/svg+xml; a=b", true],
+    ["application/x-ndjson", true],
+    ["application/jsonl", true],
+    ["application/xml", true],
+    ["application/octet-stream", false],
+    ["application/jsonp", false],
+    ["application/json-seq", false],
+    ["image/png; a=+json", false],
+    ["application/gzip", false],
+  ];
+  for (const [contentType, textual] of table) assert.equal(isTextual(contentType), textual, contentType);
 });

@@ -9,6 +9,7 @@ import type { BodyMemory } from "../bounds/body-memory.js";
 import type { Access } from "../access/access.js";
 import type { Clients } from "../bounds/clients.js";
 import type { LiveReaders } from "../bounds/live-readers.js";
+import type { Compression } from "../answer/compression.js";
 import type { InFlight } from "../answer/in-flight.js";
 import type { ReadBuffers } from "../answer/read-buffers.js";
 import type { Responder } from "../answer/respond.js";
@@ -30,6 +31,8 @@ export interface Context {
   readonly clients: Clients;
   readonly liveReaders: LiveReaders;
   readonly readBuffers: ReadBuffers;
+  /** `null` without `--compress`. */
+  readonly compression: Compression | null;
   readonly readFreshness: ReadFreshness;
   readonly access: Access;
   /** All metrics, as `GET /metrics` answers them. */

@@ -13,6 +13,8 @@ export interface ServedChunk {
   readonly etag: string;
   /** Until the stream expires; `null` when it does not. */
   readonly remainingMs: number | null;
+  /** How the body is coded; `null` where a client can't ask for a coding. */
+  readonly coding: "gzip" | "identity" | null;
   /** The headers that say where the reader is after it: a flat list of names and values. */
   readonly placeHeaders: readonly string[];
 }
@@ -31,6 +33,7 @@ export function serve(stream: Stream, chunk: Chunk, nowMs: number): ServedChunk 
     body: stream.isJson ? jsonArrayOf(chunk.bytes) : chunk.bytes,
     etag: formatEtag(stream.id, stream.offsetAt(chunk.from), endOffset, chunk.closed),
     remainingMs: stream.remainingMs(nowMs),
+    coding: null,
     placeHeaders,
   };
 }
@@ -43,18 +46,29 @@ export function answerChunk(
   named: Named,
   cursor: string | null = null,
 ): void {
-  const { ifNoneMatch } = exchange.headers;
   const { isPrivate } = exchange;
   const headers = [...chunk.placeHeaders];
   if (cursor !== null) headers.push("Stream-Cursor", cursor);
   const isKept = named !== "moving";
   if (isKept) headers.push("ETag", chunk.etag);
   headers.push("Cache-Control", isKept ? readFreshness.cacheControl(isPrivate, chunk.remainingMs) : "no-store");
-  // Caches must ask each time: otherwise a HEAD would get the end of this read, or of a shorter one, as the tail.
-  if (named === "stream") headers.push("Vary", "*");
-  else if (isPrivate) headers.push("Vary", "Authorization");
-  if (isKept && ifNoneMatch !== null && etagMatches(ifNoneMatch, chunk.etag))
-    return responder.send(exchange, 304, headers, null);
+  const vary = varyOf(named, isPrivate, chunk.coding);
+  if (vary !== null) headers.push("Vary", vary);
+  if (isHeld(exchange, chunk, named)) return responder.send(exchange, 304, headers, null);
   headers.push("Content-Type", chunk.contentType);
+  if (chunk.coding === "gzip") headers.push("Content-Encoding", "gzip");
   responder.send(exchange, 200, headers, chunk.body);
+}
+
+/** Whether the client has the chunk already: it is answered with 304. */
+export function isHeld({ headers: { ifNoneMatch } }: Exchange, { etag }: ServedChunk, named: Named): boolean {
+  return named !== "moving" && ifNoneMatch !== null && etagMatches(ifNoneMatch, etag);
+}
+
+/** What else than the URL an answer depends on, for caches. */
+function varyOf(named: Named, isPrivate: boolean, coding: ServedChunk["coding"]): string | null {
+  // Caches must ask each time: otherwise a HEAD would get the end of this read, or of a shorter one, as the tail.
+  if (named === "stream") return "*";
+  if (coding === null) return isPrivate ? "Authorization" : null;
+  return isPrivate ? "Authorization, Accept-Encoding" : "Accept-Encoding";
 }

@@ -18,6 +18,7 @@ export class RequestHeaders {
   transferEncoding: string | null = null;
   /** Whether there is an `Upgrade`. */
   upgrades = false;
+  acceptEncoding: string | null = null;
   ifMatch: string | null = null;
   ifNoneMatch: string | null = null;
   lastEventId: string | null = null;
@@ -88,6 +89,7 @@ const KNOWN_HEADERS: readonly KnownHeader[] = [
     (headers, value) => void (headers.transferEncoding = listed(headers.transferEncoding, value)),
   ),
   header("upgrade", (headers) => void (headers.upgrades = true)),
+  header("accept-encoding", (headers, value) => void (headers.acceptEncoding = listed(headers.acceptEncoding, value))),
   once("if-match", (headers, value) => void (headers.ifMatch = value)),
   header("if-none-match", (headers, value) => void (headers.ifNoneMatch = listed(headers.ifNoneMatch, value))),
   header("last-event-id", (headers, value) => void (headers.lastEventId ??= value)),

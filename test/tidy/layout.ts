@@ -8,8 +8,6 @@ export const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
   "src/http/http2/stream-answer.ts": "test/http/http2-requests.test.ts has requests by what clients see of their answers",
   "src/http/http2/stream-line.ts": "test/http/http2-requests.test.ts, and sessions.test.ts has how lines end",
   "src/http/http2/stream-request.ts": "test/http/http2-requests.test.ts has requests by what clients see of their answers",
-  "src/http/reading/list-feed.ts": "test/http/handlers/list.test.ts follows the list as clients do",
-  "src/http/reading/list-page.ts": "test/http/handlers/list.test.ts has pages as clients see them",
   "src/http/request/list-query.ts": "test/http/handlers/list.test.ts has queries that are taken and refused",
   "src/options/faults.ts": "test/options.test.ts checks values of each kind",
   "src/options/spec.ts": "test/options.test.ts writes values of each kind",

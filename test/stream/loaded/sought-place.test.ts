@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { placeOfLast } from "../../../src/stream/loaded/sought-place.js";
 import { appendTo } from "../../helpers/append.js";
 import { JSON_CONFIG, jsonOf, streamOf } from "../../helpers/streams.js";
 
@@ -20,6 +21,22 @@ describe("a sought place", () => {
     assert.equal(await stream.locate({ kind: "last", count: 3001 }), "start");
     assert.equal(await stream.locate({ kind: "since", atMs: 0 }), "start");
     assert.equal(await stream.locate({ kind: "since", atMs: 1e15 }), stream.tail);
+  });
+
+  test("too far into one append is refused, before more is read than a bound", async (t) => {
+    const { engine, stream } = await streamOf(t, JSON_CONFIG);
+    const step = Buffer.alloc(256 * 1024, "x");
+    let readBytes = 0;
+    // The append that its first message takes more of than the bound.
+    const storage = Object.create(engine.storage, {
+      placeOfLast: { value: async () => ({ position: 0, skip: 1 }) },
+      read: { value: async () => ((readBytes += step.length), step) },
+    });
+    const stored = Object.create(stream.stored, { state: { value: { tail: 2 ** 30 } } });
+    const sought = { stored, isJson: true, retain() {}, release() {} };
+    const refused = await placeOfLast(storage, sought, 1);
+    assert.ok(typeof refused === "object" && refused.code === "invalid-offset");
+    assert.equal(readBytes, 64 * 1024 * 1024);
   });
 
   test("in an empty stream is its tail", async (t) => {

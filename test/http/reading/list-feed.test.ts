@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ListFeed } from "../../../src/http/reading/list-feed.js";
+import { startExchanges } from "../../helpers/exchange-server.js";
+
+const EVERYBODY = { mayRead: () => true, maySee: () => true };
+const QUERY = { prefix: "", match: null, after: "", limit: 100, live: true };
+const MAX_REMEMBERED = 1024;
+const CONTROL = /event: control\ndata:\{"resumed":false\}\nid: (\S+)\n\n$/;
+
+test("a reader who is slower than what is remembered is told to list again, and goes on from there", async (context) => {
+  const server = await startExchanges(context);
+  const { events } = server.context.streamList;
+  const { stored } = await server.stream("a");
+  const feed = new ListFeed(server.context);
+  const slow = await server.receive("GET", "slow");
+  const quick = await server.receive("GET", "quick");
+  for (const { exchange } of [slow, quick]) feed.open(exchange, EVERYBODY, QUERY);
+  await Promise.all([slow.connection.until("\n\n"), quick.connection.until("\n\n")]);
+  slow.connection.socket.pause();
+  let sent = 0;
+  const burst = async (): Promise<void> => {
+    for (let at = 0; at < MAX_REMEMBERED / 2; at += 1) events.emit("created", stored);
+    sent += MAX_REMEMBERED / 2;
+    await quick.connection.until(`id: ${feed.idOf(sent)}\n\n`);
+  };
+  while (slow.exchange.req.socket.writableLength === 0) await burst();
+  const taken = sent;
+  for (let times = 0; times < 3; times += 1) await burst();
+  slow.connection.socket.resume();
+  const text = await slow.connection.until(`"resumed":false}\nid: ${feed.idOf(sent)}\n\n`);
+  assert.match(text, CONTROL);
+  assert.ok(text.split("event: created").length - 1 <= taken);
+  events.emit("deleted", "a");
+  assert.equal(await slow.connection.until("\n\n"), `event: deleted\ndata:{"name":"a"}\nid: ${feed.idOf(sent + 1)}\n\n`);
+  // Who comes back within what is remembered misses nothing; who does not is told so.
+  for (const [from, resumed] of [
+    [sent + 1 - MAX_REMEMBERED, true],
+    [sent - MAX_REMEMBERED, false],
+    [sent + 2, false],
+  ] as const) {
+    const back = await server.receive("GET", "back", { headers: { "Last-Event-ID": feed.idOf(from) } });
+    feed.open(back.exchange, EVERYBODY, QUERY);
+    await back.connection.until(`event: control\ndata:{"resumed":${resumed}}\n`);
+    if (resumed) await back.connection.until(`id: ${feed.idOf(sent + 1)}\n\n`);
+  }
+});

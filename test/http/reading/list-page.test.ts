@@ -1,0 +1,46 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Context } from "../../../src/http/context/context.js";
+import { isProblem } from "../../../src/http/encoding/problems.js";
+import { listPage } from "../../../src/http/reading/list-page.js";
+import type { StreamList } from "../../../src/storage/storage.js";
+import { startExchanges } from "../../helpers/exchange-server.js";
+
+const EVERYBODY = { mayRead: () => true, maySee: () => true };
+const NOBODY = { mayRead: () => false, maySee: () => false };
+const QUERY = { prefix: "", match: null, after: "", limit: 10, live: false };
+
+/** A list of more names than one page looks at, of which no stream is there any more. */
+class GoneStreams implements Pick<StreamList, "names" | "look"> {
+  asked = 0;
+  looks = 0;
+
+  async names(from: string, count: number): Promise<readonly string[]> {
+    const first = from === "" ? 0 : Number(from.slice(0, 8)) + 1;
+    this.asked += count;
+    return Array.from({ length: count }, (_, at) => String(first + at).padStart(8, "0"));
+  }
+
+  async look(): Promise<null> {
+    this.looks += 1;
+    return null;
+  }
+}
+
+test("a page that finds nothing among a million names, or ten thousand files, says so", async (context) => {
+  const server = await startExchanges(context);
+  for (const [lister, looks] of [
+    [NOBODY, 0],
+    [EVERYBODY, 10_000],
+  ] as const) {
+    const gone = new GoneStreams();
+    // A page needs no more of a list than this.
+    const streamList = gone as unknown as StreamList;
+    const parts: Context = { ...server.context, streamList };
+    const page = await listPage(parts, lister, QUERY, () => 0);
+    assert.ok(isProblem(page));
+    assert.equal(page.code, "list-too-broad");
+    assert.ok(gone.looks >= looks && gone.looks <= looks + 512, String(gone.looks));
+    assert.ok(gone.asked <= 1_000_000 + 512, String(gone.asked));
+  }
+});

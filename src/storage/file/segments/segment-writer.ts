@@ -234,6 +234,7 @@ export class SegmentWriter extends EventEmitter<WriterEvents> {
     if (stream.deleted || stream.damage !== null) return;
     if (stream.disk.hasUnsyncedSidecar) {
       if (stream.earliest > 0) await this.#removeLeftovers(stream);
+      if (!stream.disk.hasNotice) await this.#sidecars.removeLeft(stream);
       await this.#files.syncDirectory(stream.directory);
       stream.disk.hasUnsyncedSidecar = false;
     }

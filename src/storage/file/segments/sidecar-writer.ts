@@ -1,7 +1,7 @@
 import type { EngineParts } from "../disk/engine-state.js";
 import { readWhole, removeFile } from "../disk/files.js";
 import { putReplacement, replaceFile, writeReplacement } from "../disk/replacement.js";
-import { coveredSidecarPath, sidecarPath } from "../format/layout.js";
+import { coveredSidecarPath, replacementPath, sidecarPath } from "../format/layout.js";
 import { claimedSidecar, encodeNotice, encodeSidecar, isNotice, type Sidecar } from "../format/sidecar.js";
 import type { FileStream } from "../memory/file-stream.js";
 import type { UnsyncedShards } from "./unsynced-shards.js";
@@ -51,6 +51,13 @@ export class SidecarWriter {
     if (!stream.disk.hasNotice) return;
     stream.disk.hasNotice = false;
     await removeFile(files, coveredSidecarPath(stream.directory));
+  }
+
+  /** Removes what a process that ended has left beside a sidecar. */
+  async removeLeft({ directory }: FileStream): Promise<void> {
+    const { files } = this.#parts;
+    await removeFile(files, replacementPath(sidecarPath(directory)));
+    await removeFile(files, coveredSidecarPath(directory));
   }
 
   /** Tells in place of the sidecar that the stream is damaged: see {@link SegmentWriter.postNotice}. */

@@ -26,6 +26,9 @@ export function faultOfPattern(pattern: string, hasSub: boolean): string | null 
   const segments = pattern.split("/");
   if (segments.includes("")) return "must have no empty segment, so no / at its start or end; names have none";
   if (segments.some((segment) => segment === "." || segment === "..")) return "must have no . or .. segment";
+  // `room-a-*`, for whom `a` names, would also have what `a-b` names.
+  if (hasSub && segments.some((segment) => segment.includes(SUB) && segment.includes("*")))
+    return "has {sub} and * in one segment, where one name could begin or end another; give {sub} a segment of its own";
   const braces = pattern.match(/\{[^/]*?\}/g)?.filter((found) => found !== SUB || !hasSub) ?? [];
   if (braces.length === 0) return null;
   return hasSub ? `has ${braces[0]}; only {sub} is filled in` : `has ${braces[0]}; nobody's name is filled in here`;

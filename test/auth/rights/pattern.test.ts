@@ -23,6 +23,8 @@ describe("a pattern of the auth file", () => {
 
   test("may have {sub}, spelt so, where somebody's name is filled in", () => {
     assert.equal(faultOfPattern("users/{sub}/{sub}-x/**", true), null);
+    for (const pattern of ["room-{sub}-*", "*{sub}", "a/*-{sub}/b", "**{sub}"])
+      assert.match(faultOfPattern(pattern, true) ?? "", /\{sub\} and \* in one segment/, pattern);
     assert.match(faultOfPattern("users/{Sub}", true) ?? "", /\{Sub\}; only \{sub\}/);
   });
 

@@ -51,6 +51,8 @@ export class SidecarWriter {
     if (!stream.disk.hasNotice) return;
     stream.disk.hasNotice = false;
     await removeFile(files, coveredSidecarPath(stream.directory));
+    // The journal forgets the stream now, and nobody would look for the file again.
+    await files.syncDirectory(stream.directory);
   }
 
   /** Removes what a process that ended has left beside a sidecar. */

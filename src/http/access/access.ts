@@ -3,6 +3,7 @@
 import type { Authority } from "../../auth/authority.js";
 import type { Authentication, Caller } from "../../auth/rights/caller.js";
 import type { ClientCertificate, Credentials } from "../../auth/rights/credentials.js";
+import type { Operation } from "../../auth/rights/operation.js";
 import type { Clock } from "../../ops/clock.js";
 import { chain } from "../../stream/loaded/chain.js";
 import type { MaybePromise } from "../../stream/loaded/stream.js";
@@ -32,9 +33,10 @@ export interface Lister {
   mayRead(name: string): boolean;
   /** Whether the list has the stream of this name for it: that needs `list`, and `read`. */
   maySee(name: string): boolean;
+  may(operation: Operation, name: string): boolean;
 }
 
-const EVERYBODY: Lister = { mayRead: () => true, maySee: () => true };
+const EVERYBODY: Lister = { mayRead: () => true, maySee: () => true, may: () => true };
 
 /** What a grant of `admin` must be for: a name that only the server has. */
 const SERVER_NAME = "__ds/server";
@@ -136,8 +138,9 @@ export class Access {
   /** The right to the list is looked up name by name, with what the caller may at that moment. */
   #holdList(exchange: Exchange, held: HeldRight): Lister {
     exchange.standing = held;
-    const mayRead = (name: string): boolean => held.caller.rightTo("read", name) !== null;
-    return { mayRead, maySee: (name) => held.caller.rightTo("list", name) !== null && mayRead(name) };
+    const may = (operation: Operation, name: string): boolean => held.caller.rightTo(operation, name) !== null;
+    const mayRead = (name: string): boolean => may("read", name);
+    return { mayRead, maySee: (name) => may("list", name) && mayRead(name), may };
   }
 
   /**

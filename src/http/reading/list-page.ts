@@ -1,5 +1,6 @@
 // Puts a page of the list of streams together.
 
+import type { Operation } from "../../auth/rights/operation.js";
 import { nameMatcher } from "../../protocol/name-pattern.js";
 import { formatTimestamp } from "../../protocol/timestamp.js";
 import { Stream, type StoredStream } from "../../stream/loaded/stream.js";
@@ -23,6 +24,8 @@ export interface ListPage {
 /** Names that one page looks at; a stream that turns out not to be there counts as many as its file costs. */
 const MAX_LOOKS = 1_000_000;
 const LOOKS_PER_STREAM = 100;
+/** What a caller may do with a stream that the list has. */
+const ON_STREAMS = ["read", "append", "close", "delete"] as const satisfies readonly Operation[];
 /** Names looked at in one turn of the event loop, and streams looked up at a time. */
 const BURST = 512;
 const CONCURRENCY = 16;
@@ -106,7 +109,14 @@ async function entryOf(context: Context, lister: Lister, name: string, readersOf
     isFork: forkedFrom !== null,
     forkedFrom: source,
     liveReaders: stream === null ? 0 : readersOf(stream),
+    producers: stored.state.producers?.size ?? 0,
+    may: ON_STREAMS.filter((operation) => isServed(operation, settings.readOnly) && lister.may(operation, name)),
   };
+}
+
+/** Whether the server does that at all. */
+function isServed(operation: Operation, readOnly: boolean): boolean {
+  return !readOnly || operation === "read";
 }
 
 /** What the list and its events say of a stream. */

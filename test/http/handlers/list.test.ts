@@ -46,7 +46,15 @@ describe("GET of the list", () => {
     const { streams, next } = await page(server, "");
     assert.equal(next, null);
     const expiresAt = new Date(server.clock.nowMs() + 5000).toISOString();
-    const common = { contentType: "text/plain", nextOffset: tail, earliestOffset: "0000000000000000_0000000000000000", bytes: 3 };
+    const may = ["read", "append", "close", "delete"];
+    const common = {
+      producers: 0,
+      may,
+      contentType: "text/plain",
+      nextOffset: tail,
+      earliestOffset: "0000000000000000_0000000000000000",
+      bytes: 3,
+    };
     const times = { createdAt, ttlSeconds: 5, expiresAt };
     assert.deepEqual(streams, [
       { ...common, ...times, name: "a/1", closed: false, lastAppendAt: createdAt, isFork: false, forkedFrom: null, liveReaders: 1 },
@@ -102,6 +110,30 @@ describe("GET of the list", () => {
     await churn;
   });
 
+  test("counts producers, and says what may be done with a stream", async (context) => {
+    const auth = new AuthFile();
+    const token = auth.token("t", [
+      { streams: ["**"], allow: ["list", "read", "create", "append"] },
+      { streams: ["b"], allow: ["close", "delete"] },
+    ]);
+    auth.write();
+    const server = await startServer(context, { auth: auth.path });
+    const headers = { ...TEXT, Authorization: `Bearer ${token}` };
+    for (const name of ["a", "b"]) await server.send("PUT", name, { headers });
+    for (const id of ["p", "q"]) {
+      const producer = { "Producer-Id": id, "Producer-Epoch": "0", "Producer-Seq": "0" };
+      await server.send("POST", "a", { headers: { ...headers, ...producer }, body: id });
+    }
+    const { streams } = await page(server, "", { headers });
+    assert.deepEqual(
+      streams.map(({ producers, may }) => [producers, may]),
+      [
+        [2, ["read", "append"]],
+        [0, ["read", "append", "close", "delete"]],
+      ],
+    );
+  });
+
   test("shows whom it may what they may list and read, and no source that they may not read", async (context) => {
     const auth = new AuthFile();
     const all = auth.token("all", [{ streams: ["**"], allow: ["list", "read", "create"] }]);
@@ -119,7 +151,8 @@ describe("GET of the list", () => {
     assert.equal((await server.send("PUT", "a/fork", fork)).status, 201);
     assert.deepEqual(await walk(server, "limit=1", as(all)), ["a/1", "a/fork", "b/1", "c/1", "d/1"]);
     assert.deepEqual(await walk(server, "limit=1", as(some)), ["a/1", "a/fork"]);
-    const [, forked] = (await page(server, "", as(some))).streams;
+    const [own, forked] = (await page(server, "", as(some))).streams;
+    assert.deepEqual(own?.["may"], ["read"]);
     assert.deepEqual([forked?.["isFork"], forked?.["forkedFrom"]], [true, null]);
     assert.doesNotMatch((await server.send("GET", LIST, as(some))).text, /b\/1|c\/1|d\/1/);
     for (const [parts, status, code] of [

@@ -20,6 +20,7 @@ import { head } from "./handlers/head.js";
 import { health, livez, readyz } from "./handlers/health.js";
 import { metrics } from "./handlers/metrics.js";
 import { list } from "./handlers/list.js";
+import { Page, PAGE_PATH } from "./handlers/page.js";
 import { longPoll } from "./handlers/long-poll.js";
 import { read } from "./handlers/read.js";
 import { lastEventOffset, sse } from "./handlers/sse.js";
@@ -46,6 +47,7 @@ const ROOT_PATH = "/";
 /** Below the prefix. */
 const TICKETS = "__ds/tickets";
 const LIST = "__ds/streams";
+const PAGE_FOLDER = PAGE_PATH.slice(0, -1);
 
 /** How a request arrived. */
 export interface Arrival {
@@ -74,13 +76,15 @@ export class Dispatcher implements Sink {
   readonly #context: Context;
   readonly #pipeline = new Pipeline();
   readonly #frontPage: FrontPage;
+  readonly #page: Page;
   readonly #waitingRooms: WaitingRooms;
   readonly #sseFeeds: SseFeeds;
   readonly #listFeed: ListFeed;
 
   constructor(context: Context) {
     this.#context = context;
-    this.#frontPage = new FrontPage(context);
+    this.#page = new Page(context);
+    this.#frontPage = new FrontPage(context, this.#page);
     this.#waitingRooms = new WaitingRooms(context);
     this.#sseFeeds = new SseFeeds(context);
     this.#listFeed = new ListFeed(context);
@@ -179,6 +183,7 @@ export class Dispatcher implements Sink {
     if (path.length === prefix.length + TICKETS.length && path.endsWith(TICKETS) && this.#context.access.isGuarded)
       return this.#routeTickets(exchange);
     if (path.length === prefix.length + LIST.length && path.endsWith(LIST)) return this.#routeList(exchange);
+    if (isPage(path.slice(prefix.length)) && this.#page.isFor(exchange)) return this.#routeUi(exchange);
     const decoded = decodeName(path.slice(prefix.length));
     if ("fault" in decoded) return responder.refuse(exchange, problem("invalid-name", { detail: decoded.fault }));
     return this.#routeStream(exchange, decoded.name);
@@ -265,6 +270,14 @@ export class Dispatcher implements Sink {
     return this.#routePage(exchange, KIND.list, () => list(this.#context, this.#listFeed, readersOf, exchange));
   }
 
+  #routeUi(exchange: Exchange): MaybePromise<void> {
+    const path = exchange.target.path.slice(this.#context.settings.prefix.length);
+    return this.#routePage(exchange, KIND.page, () => {
+      if (path === PAGE_FOLDER) this.#page.redirect(exchange);
+      else this.#page.answer(exchange, path.slice(PAGE_PATH.length));
+    });
+  }
+
   #routeRead(exchange: Exchange, name: string): MaybePromise<void> {
     const query = parseReadQuery(exchange.target.query, this.#context.clock.nowMs());
     if (isProblem(query)) return this.#context.responder.refuse(exchange, query);
@@ -281,6 +294,10 @@ export class Dispatcher implements Sink {
     if (live === "sse") return sse(this.#context, this.#sseFeeds, exchange, name, { offset, cursor });
     return longPoll(this.#context, this.#waitingRooms, exchange, name, { offset, cursor });
   }
+}
+
+function isPage(path: string): boolean {
+  return path.startsWith(PAGE_PATH) || path === PAGE_FOLDER;
 }
 
 /** What a request on a stream asks for, as far as its method says it; a live read is one once its query was read. */

@@ -10,6 +10,14 @@ export const BEHAVIOUR_OPTIONS = {
     group: "Behaviour",
     help: "refuse PUT, POST and DELETE with 405",
   },
+  ui: {
+    flag: "ui",
+    env: "STREAMDIR_UI",
+    kind: "flag",
+    default: false,
+    group: "Behaviour",
+    help: "the page at __ds/ui/ for everybody, not over loopback alone",
+  },
   compress: {
     flag: "compress",
     env: "STREAMDIR_COMPRESS",

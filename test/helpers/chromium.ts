@@ -15,6 +15,16 @@ interface Reply {
   readonly id?: number;
   readonly error?: { readonly message: string };
   readonly result?: Readonly<Record<string, unknown>>;
+  readonly method?: string;
+  readonly params?: unknown;
+}
+
+/** How a page is shown. */
+export interface Screen {
+  readonly width: number;
+  readonly height: number;
+  readonly isDark?: boolean;
+  readonly isTelephone?: boolean;
 }
 
 /** A page of a browser without a window, led over the DevTools protocol. */
@@ -23,6 +33,8 @@ export class ChromiumPage {
   readonly #waiting = new Map<number, (reply: Reply) => void>();
   #session: string | undefined;
   #lastId = 0;
+  /** Exceptions, and what the browser refused or complained of, since {@link watchFaults}. */
+  readonly faults: string[] = [];
 
   private constructor(child: ChildProcess) {
     this.#commands = child.stdio[3] as Writable; // as it was spawned
@@ -65,6 +77,38 @@ export class ChromiumPage {
     await this.#command("Page.navigate", { url });
   }
 
+  /** Notes faults from now on. */
+  async watchFaults(): Promise<void> {
+    await this.#command("Runtime.enable", {});
+    await this.#command("Log.enable", {});
+  }
+
+  /** Shows the page on a screen of this kind. */
+  async showOn({ width, height, isDark = false, isTelephone = false }: Screen): Promise<void> {
+    const metrics = { width, height, deviceScaleFactor: isTelephone ? 2 : 1, mobile: isTelephone };
+    await this.#command("Emulation.setDeviceMetricsOverride", metrics);
+    const features = [{ name: "prefers-color-scheme", value: isDark ? "dark" : "light" }];
+    await this.#command("Emulation.setEmulatedMedia", { features });
+  }
+
+  /** What the page looks like, as PNG. */
+  async screenshot(): Promise<Buffer> {
+    const { data } = await this.#command("Page.captureScreenshot", { format: "png" });
+    return Buffer.from(String(data), "base64");
+  }
+
+  /** Presses a key, as a person would. */
+  async press(key: string, modifiers = 0): Promise<void> {
+    const text = key.length === 1 ? key : key === "Enter" ? "\r" : undefined;
+    await this.#command("Input.dispatchKeyEvent", { type: "keyDown", key, code: key, modifiers, text });
+    await this.#command("Input.dispatchKeyEvent", { type: "keyUp", key, code: key, modifiers });
+  }
+
+  /** Types a text where the focus is. */
+  async type(text: string): Promise<void> {
+    await this.#command("Input.insertText", { text });
+  }
+
   /** Loads the page again. */
   async reload(): Promise<void> {
     // What was there before must not be taken for the new page.
@@ -105,7 +149,8 @@ export class ChromiumPage {
   }
 
   #receive(reply: Reply): void {
-    const { id } = reply;
+    const { id, method, params } = reply;
+    if (method === "Runtime.exceptionThrown" || method === "Log.entryAdded") this.faults.push(JSON.stringify(params));
     if (id === undefined) return;
     this.#waiting.get(id)?.(reply);
     this.#waiting.delete(id);

@@ -81,6 +81,8 @@ const SLOW = [
   "http/timeouts.test.ts",
   "ops/line-queue-stalled.test.ts",
   "ops/notify.test.ts",
+  "page/browser.test.ts",
+  "page/size.test.ts",
   "protocol/json/body-blocks.test.ts",
   "protocol/json/json-scanner.test.ts",
   "protocol/json/json-tree.test.ts",

@@ -7,7 +7,7 @@ import { PREFLIGHT_HEADERS, type CorsPolicy } from "../encoding/cors.js";
 import type { DirectConnection } from "../node/direct-connection.js";
 import type { Exchange } from "../exchange/exchange.js";
 import { logFault } from "../exchange/fault.js";
-import { ClosingLines, lengthHeader, linesOf, statusLine } from "../encoding/head.js";
+import { ClosingLines, lengthHeader, type CommonHeaders, linesOf, statusLine } from "../encoding/head.js";
 import type { InFlight } from "./in-flight.js";
 import { linger } from "./linger.js";
 import { problem, problemBody, problemHeaders, PROBLEMS, type Problem } from "../encoding/problems.js";
@@ -149,7 +149,7 @@ export class Responder {
 
   /** As one text: a small body is worth the copies. */
   #answerDirectly(direct: DirectConnection, { exchange, status, headers, body }: Answer): void {
-    let text = this.#cors.headersFor(exchange.headers.origin).openingOf(status) + linesOf(headers);
+    let text = this.#commonOf(exchange).openingOf(status) + linesOf(headers);
     if (body !== null) text += `Content-Length: ${body.length}\r\n`;
     if (exchange.requestId !== null) text += `X-Request-Id: ${exchange.requestId}\r\n`;
     text += this.#closingLines.at(this.#clock.nowMs());
@@ -183,12 +183,16 @@ export class Responder {
   }
 
   #begin(exchange: Exchange, status: number, own: readonly string[], body: Buffer | null, isLast: boolean): void {
-    const { list } = this.#cors.headersFor(exchange.headers.origin);
+    const { list } = this.#commonOf(exchange);
     exchange.decide();
     const { res } = exchange;
     if (isLast || exchange.isLast || this.#inFlight.leaving) res.shouldKeepAlive = false;
     const id = exchange.requestId === null ? [] : ["X-Request-Id", exchange.requestId];
     res.writeHead(status, [...list, ...own, ...id, ...lengthHeader(body?.length ?? null)]);
+  }
+
+  #commonOf({ commonHeaders, headers }: Exchange): CommonHeaders {
+    return commonHeaders ?? this.#cors.headersFor(headers.origin);
   }
 
   /** Answers a browser that asks what it may send. */

@@ -6,6 +6,7 @@ import { DirectConnection, type LoneExchange } from "../node/direct-connection.j
 import { DirectRequest } from "../node/direct-request.js";
 import { StreamAnswer } from "../http2/stream-answer.js";
 import { StreamRequest } from "../http2/stream-request.js";
+import type { CommonHeaders } from "../encoding/head.js";
 import type { ProblemCode } from "../encoding/problems.js";
 import type { Inbound, Outbound } from "../node/message.js";
 import { OwnResponse } from "../node/own-response.js";
@@ -57,6 +58,8 @@ export class Exchange implements LoneExchange {
   slot = -1;
   /** With what right it is served; `null` where everybody has every right. */
   standing: Standing | null = null;
+  /** In place of the headers of all answers; `null` for these. */
+  commonHeaders: CommonHeaders | null = null;
   /** Where its bytes are charged; `null` where they are not limited, and for live readers. */
   account: Account | null = null;
   /** Called once when it is over, for a live reader that is counted until then. */

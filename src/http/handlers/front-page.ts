@@ -6,6 +6,7 @@ import type { Settings } from "../../options.js";
 import { preferredType } from "../../protocol/accept.js";
 import type { Context } from "../context/context.js";
 import type { Exchange } from "../exchange/exchange.js";
+import { PAGE_PATH, type Page } from "./page.js";
 import { originOf } from "../answer/location.js";
 import { problem } from "../encoding/problems.js";
 
@@ -20,11 +21,13 @@ const RENDERERS = {
 /** `GET` of `/` and of the prefix: what server this is, and how to begin. JSON where the client asks for it. */
 export class FrontPage {
   readonly #context: Context;
+  readonly #page: Page;
   /** Read once: later there may be no descriptor left. */
   readonly #version = packageVersion();
 
-  constructor(context: Context) {
+  constructor(context: Context, page: Page) {
     this.#context = context;
+    this.#page = page;
   }
 
   /** Answers GET and HEAD. */
@@ -34,14 +37,15 @@ export class FrontPage {
     const type = preferredType(exchange.req.headers.accept, ["text/plain", "text/html", "application/json"]);
     const contentType = type === "application/json" ? type : `${type}; charset=utf-8`;
     const headers = ["Content-Type", contentType, "Vary", "Accept", "Cache-Control", "no-store"];
-    responder.send(exchange, 200, headers, Buffer.from(RENDERERS[type](factsOf(exchange, this.#version, settings))));
+    const facts = factsOf(exchange, this.#version, settings, this.#page.isFor(exchange));
+    responder.send(exchange, 200, headers, Buffer.from(RENDERERS[type](facts)));
   }
 }
 
 /** The contents of the page, in the form of its JSON. `streams` is the URL to which a stream's name is appended. */
 type Facts = ReturnType<typeof factsOf>;
 
-function factsOf(exchange: Exchange, version: string, { prefix, readOnly, auth }: Settings) {
+function factsOf(exchange: Exchange, version: string, { prefix, readOnly, auth }: Settings, hasPage: boolean) {
   const origin = originOf(exchange);
   const streams = `${origin}${prefix}`;
   return {
@@ -51,11 +55,12 @@ function factsOf(exchange: Exchange, version: string, { prefix, readOnly, auth }
     documentation: "https://www.npmjs.com/package/streamdir" + (version === "unknown" ? "" : `/v/${version}`),
     protocol: PROTOCOL_URL,
     health: `${origin}/health`,
+    page: hasPage ? `${streams}${PAGE_PATH}` : null,
     try: firstRequest(streams, { readOnly, needsToken: auth !== "" }),
   };
 }
 
-function textOf({ version, streams, documentation, protocol, health, try: attempt }: Facts): string {
+function textOf({ version, streams, documentation, protocol, health, page, try: attempt }: Facts): string {
   return `streamdir ${version}: append-only byte streams over HTTP
 
 Streams:        ${streams}NAME
@@ -63,10 +68,10 @@ Try:            ${attempt}
 Documentation:  ${documentation}
 Protocol:       ${protocol}
 Health:         ${health}
-`;
+${page === null ? "" : `See them:       ${page}\n`}`;
 }
 
-function htmlOf({ version, streams, documentation, protocol, health, try: attempt }: Facts): string {
+function htmlOf({ version, streams, documentation, protocol, health, page, try: attempt }: Facts): string {
   const link = (url: string): string => `<a href="${escaped(url)}">${escaped(url)}</a>`;
   return `<!doctype html>
 <html lang="en">
@@ -75,7 +80,7 @@ function htmlOf({ version, streams, documentation, protocol, health, try: attemp
 <title>streamdir ${escaped(version)}</title>
 <h1>streamdir ${escaped(version)}</h1>
 <p>Append-only byte streams over HTTP, at <code>${escaped(streams)}NAME</code>.
-<p>Try:
+${page === null ? "" : `<p>See them: ${link(page)}\n`}<p>Try:
 <pre>${escaped(attempt)}</pre>
 <p>Documentation: ${link(documentation)}
 <p>Protocol: ${link(protocol)}

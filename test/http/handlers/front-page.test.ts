@@ -63,7 +63,7 @@ describe("the front page", () => {
   test("gives each form the same facts, whatever the host and the prefix hold", async (context) => {
     const server = await startServer(context, { prefix: "/it's&a/" });
     const facts = await factsOf(server, "/it's&a/");
-    assert.deepEqual(Object.keys(facts), ["server", "version", "streams", "documentation", "protocol", "health", "try"]);
+    assert.deepEqual(Object.keys(facts), ["server", "version", "streams", "documentation", "protocol", "health", "page", "try"]);
     const headers = { Host: `127.0.0.1:${server.port}`, Accept: BROWSER };
     const { text } = await server.send("GET", "/", { headers });
     for (const fact of Object.values(facts)) {

@@ -1,0 +1,102 @@
+// Starts the page, and shows what its fragment says.
+
+import { Api, ApiError } from "./api.js";
+import { askCreate, askToken } from "./dialogs.js";
+import { byId, button, el } from "./dom.js";
+import { parseRoute, streamRoute } from "./route.js";
+import { ServerView } from "./server-view.js";
+import { StreamList } from "./stream-list.js";
+import { StreamView } from "./stream-view.js";
+
+/** @typedef {{ element: HTMLElement, start(): Promise<void>, stop(): void, togglePause?(): void }} View */
+
+const api = new Api();
+const list = new StreamList(api, showTrouble);
+/** @type {View | null} */
+let view = null;
+
+function show() {
+  const { place, name, query } = parseRoute(location.hash);
+  view?.stop();
+  view =
+    place === "server"
+      ? new ServerView(api)
+      : place === "stream"
+        ? new StreamView(api, name, query, () => list.entries)
+        : null;
+  list.selected = name;
+  document.body.dataset["place"] = place;
+  document.title = place === "stream" ? `${name} · streamdir` : "streamdir";
+  byId("main").replaceChildren(view?.element ?? home());
+  void view?.start();
+}
+
+function home() {
+  return el(
+    "section",
+    { className: "home" },
+    el("h1", {}, "streamdir"),
+    el("p", {}, "Named, append-only byte streams in a directory. Choose one, or make one and append to it."),
+    button("New stream", create, { className: "primary" }),
+    el(
+      "p",
+      { className: "keys" },
+      el("kbd", {}, "/"),
+      " find  ",
+      el("kbd", {}, "n"),
+      " new  ",
+      el("kbd", {}, "p"),
+      " pause  ",
+      el("kbd", {}, "g"),
+      " go to a place",
+    ),
+  );
+}
+
+function create() {
+  const typed = /** @type {HTMLInputElement} */ (byId("find")).value;
+  askCreate(api, (name) => (location.hash = streamRoute(name)), typed.includes("*") ? "" : typed);
+}
+
+function token() {
+  askToken(api, () => {
+    showTrouble(null);
+    list.reload();
+    show();
+  });
+}
+
+/** @param {unknown} error */
+function showTrouble(error) {
+  const isForeign = error instanceof ApiError && (error.status === 401 || error.status === 403);
+  byId("token").textContent = api.token === "" ? "Token" : "Token ✓";
+  byId("token").className = isForeign ? "primary" : "";
+  document.body.dataset["trouble"] = error === null ? "" : isForeign ? "right" : "server";
+}
+
+/** @param {KeyboardEvent} event */
+function key(event) {
+  const { target } = event;
+  const isTyping = target instanceof HTMLElement && target.closest("input, textarea, select, dialog") !== null;
+  if (event.key === "Escape" && target instanceof HTMLElement && isTyping) target.blur();
+  if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+  /** @type {Record<string, () => void>} */
+  const keys = {
+    "/": () => byId("find").focus(),
+    n: create,
+    p: () => view?.togglePause?.(),
+    g: () => document.getElementById("place")?.focus(),
+  };
+  const action = keys[event.key];
+  if (action === undefined) return;
+  event.preventDefault();
+  action();
+}
+
+byId("create").addEventListener("click", create);
+byId("token").addEventListener("click", token);
+addEventListener("hashchange", show);
+addEventListener("keydown", key);
+showTrouble(null);
+list.reload();
+show();

@@ -1,0 +1,186 @@
+// What changes streams, each behind a dialog.
+
+import { byId, button, el, notice } from "./dom.js";
+
+/**
+ * Asks in the page's dialog; `submit` may refuse by throwing, and the dialog stays.
+ * @param {string} title
+ * @param {string} label Of the button that does it.
+ * @param {Node[]} fields
+ * @param {() => Promise<void>} submit
+ * @param {{ isDangerous?: boolean }} [options]
+ */
+export function ask(title, label, fields, submit, { isDangerous = false } = {}) {
+  const dialog = /** @type {HTMLDialogElement} */ (byId("dialog"));
+  const fault = el("p", { className: "fault", role: "alert" });
+  const does = el("button", { type: "submit", className: isDangerous ? "danger" : "primary" }, label);
+  const send = async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    does.disabled = true;
+    try {
+      await submit();
+      dialog.close();
+    } catch (error) {
+      fault.textContent = error instanceof Error ? error.message : String(error);
+    }
+    does.disabled = false;
+  };
+  const cancel = button("Cancel", () => dialog.close(), isDangerous ? { autofocus: true } : {});
+  dialog.replaceChildren(
+    el(
+      "form",
+      { submit: send },
+      el("h2", {}, title),
+      ...fields,
+      fault,
+      el("div", { className: "buttons" }, cancel, does),
+    ),
+  );
+  dialog.showModal();
+}
+
+/**
+ * @param {string} label
+ * @param {HTMLElement} input
+ * @param {string} [hint]
+ */
+export function field(label, input, hint = "") {
+  return el("label", { className: "field" }, el("span", {}, label), input, hint === "" ? null : el("small", {}, hint));
+}
+
+/**
+ * @param {import("./api.js").Api} api
+ * @param {(name: string) => void} onDone
+ * @param {string} [beginning]
+ */
+export function askCreate(api, onDone, beginning = "") {
+  const name = el("input", {
+    required: true,
+    value: beginning,
+    placeholder: "chat/1",
+    autocomplete: "off",
+    spellcheck: false,
+  });
+  const type = el("input", { required: true, value: "application/json", autocomplete: "off" });
+  type.setAttribute("list", "types");
+  const types = el(
+    "datalist",
+    { id: "types" },
+    ...["application/json", "text/plain", "application/octet-stream"].map((value) => el("option", { value })),
+  );
+  const ttl = el("input", { type: "number", min: "0", placeholder: "for good" });
+  const first = el("textarea", { rows: 3, spellcheck: false, placeholder: '{"hello":"world"}' });
+  const fields = [
+    field("Name", name, "A slash makes a folder."),
+    field("Content type", type),
+    types,
+    field("Lives for (seconds unused)", ttl),
+    field("First message", first, "May stay empty."),
+  ];
+  ask("New stream", "Create", fields, async () => {
+    const headers = { "Content-Type": type.value, ...(ttl.value === "" ? {} : { "Stream-TTL": ttl.value }) };
+    await api.create(name.value, headers, first.value === "" ? undefined : first.value);
+    notice(`${name.value} created.`);
+    onDone(name.value);
+  });
+}
+
+/**
+ * @param {import("./api.js").Api} api
+ * @param {import("./api.js").Entry} entry
+ * @param {(name: string) => void} onDone
+ */
+export function askFork(api, entry, onDone) {
+  const name = el("input", { required: true, value: `${entry.name}-fork`, autocomplete: "off", spellcheck: false });
+  const at = el("input", { placeholder: "the tail, as it is now", autocomplete: "off", spellcheck: false });
+  const fields = [
+    el(
+      "p",
+      {},
+      "A stream that begins as a copy of ",
+      el("b", {}, entry.name),
+      " up to an offset, and takes no room for it.",
+    ),
+    field("Name of the fork", name),
+    field("Offset", at),
+  ];
+  ask("Fork", "Fork", fields, async () => {
+    const source = { "Stream-Forked-From": api.urlOf(entry.name).pathname };
+    await api.create(name.value, {
+      "Content-Type": entry.contentType,
+      ...source,
+      ...(at.value === "" ? {} : { "Stream-Fork-Offset": at.value }),
+    });
+    notice(`${name.value} forked.`);
+    onDone(name.value);
+  });
+}
+
+/**
+ * @param {import("./api.js").Api} api
+ * @param {import("./api.js").Entry} entry
+ * @param {() => void} onDone
+ */
+export function askClose(api, entry, onDone) {
+  const text = el(
+    "p",
+    {},
+    "Nothing can be appended to ",
+    el("b", {}, entry.name),
+    " any more. Readers are told that this is its end.",
+  );
+  ask(
+    "Close for good?",
+    "Close",
+    [text],
+    async () => {
+      await api.close(entry.name);
+      notice(`${entry.name} closed.`);
+      onDone();
+    },
+    { isDangerous: true },
+  );
+}
+
+/**
+ * @param {import("./api.js").Api} api
+ * @param {import("./api.js").Entry} entry
+ * @param {() => void} onDone
+ */
+export function askDelete(api, entry, onDone) {
+  const text = el(
+    "p",
+    {},
+    "All of ",
+    el("b", {}, entry.name),
+    " goes, and does not come back. Its forks keep what they have of it.",
+  );
+  ask(
+    "Delete?",
+    "Delete",
+    [text],
+    async () => {
+      await api.remove(entry.name);
+      notice(`${entry.name} deleted.`);
+      onDone();
+    },
+    { isDangerous: true },
+  );
+}
+
+/**
+ * @param {import("./api.js").Api} api
+ * @param {() => void} onDone
+ */
+export function askToken(api, onDone) {
+  const token = el("input", { type: "password", value: api.token, autocomplete: "off", spellcheck: false });
+  const text = el(
+    "p",
+    {},
+    "A token or a JWT. This tab keeps it until it is closed, and sends it to this server alone.",
+  );
+  ask("Token", "Use it", [text, field("Token", token, "Empty: none.")], async () => {
+    api.token = token.value.trim();
+    onDone();
+  });
+}

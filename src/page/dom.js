@@ -1,0 +1,85 @@
+// Makes elements. What a stream holds only ever becomes text.
+
+/**
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Record<string, unknown>} [properties] Functions listen to an event; names with a dash, and `role`, are attributes.
+ * @param {...(Node | string | null)} children
+ * @returns {HTMLElementTagNameMap[Tag]}
+ */
+export function el(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (typeof value === "function") element.addEventListener(name, /** @type {EventListener} */ (value));
+    else if (name.includes("-") || name === "role" || name === "for") element.setAttribute(name, String(value));
+    else Reflect.set(element, name, value);
+  }
+  element.append(...children.filter((child) => child !== null));
+  return element;
+}
+
+/**
+ * @param {string} tag
+ * @param {Record<string, string | number>} attributes
+ * @param {...(Node | string)} children
+ * @returns {SVGElement}
+ */
+export function svg(tag, attributes, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
+  element.append(...children);
+  return element;
+}
+
+/**
+ * @param {string} id
+ * @returns {HTMLElement}
+ */
+export function byId(id) {
+  const element = document.getElementById(id);
+  if (element === null) throw new Error(`The page has no #${id}.`);
+  return element;
+}
+
+let noticeTimer = 0;
+
+/**
+ * Says something for a few seconds.
+ * @param {string} text
+ * @param {"good" | "bad"} [mood]
+ */
+export function notice(text, mood = "good") {
+  const element = byId("notice");
+  element.textContent = text;
+  element.className = mood;
+  clearTimeout(noticeTimer);
+  noticeTimer = setTimeout(() => (element.textContent = ""), 6000);
+}
+
+/** @param {unknown} error */
+export function complain(error) {
+  notice(error instanceof Error ? error.message : String(error), "bad");
+}
+
+/**
+ * @param {string} text
+ * @param {string} what
+ */
+export async function copy(text, what) {
+  try {
+    await navigator.clipboard.writeText(text);
+    notice(`${what} copied.`);
+  } catch {
+    // Without TLS, beyond this machine, a browser allows no clipboard.
+    notice("This browser allows no copying here.", "bad");
+  }
+}
+
+/**
+ * @param {string} label
+ * @param {() => void} click
+ * @param {Record<string, unknown>} [properties]
+ */
+export function button(label, click, properties = {}) {
+  return el("button", { type: "button", click, ...properties }, label);
+}

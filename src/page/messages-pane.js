@@ -1,0 +1,308 @@
+// The messages of a stream: the newest first and live, or from a place on.
+
+import { button, complain, el } from "./dom.js";
+import { numberText } from "./figures.js";
+import { followStream } from "./live.js";
+import { fromBase64, kindOf, splitArray, splitBytes, splitLines } from "./messages.js";
+import { PAGE_MESSAGES, PageReader } from "./reader.js";
+import { Rows } from "./rows.js";
+
+/** @typedef {import("./rows.js").Mode} Mode */
+
+const RATE_MS = 1000;
+
+export class MessagesPane {
+  element = el("section", { className: "messages" });
+  #api;
+  #entry;
+  #query;
+  #go;
+  #ending = new AbortController();
+  /** @type {Rows} */
+  #rows;
+  #reader;
+  /** Messages (of bytes: bytes) from the oldest shown to the tail. */
+  #known = 0;
+  #count = PAGE_MESSAGES;
+  #came = 0;
+  #rate = 0;
+  /** @type {import("./live.js").LiveState | "reading"} */
+  #state = "reading";
+  #detail = "";
+  #status = el("span", { className: "status", role: "status" });
+  #pause = button("Pause", () => this.togglePause(), { "aria-keyshortcuts": "p" });
+  #more = button("Earlier messages", () => void this.#older());
+  #ticker = 0;
+
+  /**
+   * @param {import("./api.js").Api} api
+   * @param {import("./api.js").Entry} entry
+   * @param {Record<string, string>} query Where it is, and how it is shown.
+   * @param {(query: Record<string, string>, isQuiet?: boolean) => void} go Shows another place; quiet: writes it down alone.
+   */
+  constructor(api, entry, query, go) {
+    this.#api = api;
+    this.#entry = entry;
+    this.#query = query;
+    this.#go = go;
+    this.#reader = new PageReader(api, entry.name, entry.contentType, this.#ending.signal);
+    this.#rows = new Rows(this.#mode, () => this.#tell());
+    this.#rows.filter = query["filter"] ?? "";
+    this.element.append(this.#toolbar(), this.#rows.element, el("div", { className: "more" }, this.#more));
+  }
+
+  async start() {
+    try {
+      await (this.#isForward ? this.#forward(this.#place) : this.#begin());
+    } catch (error) {
+      if (!this.#ending.signal.aborted) complain(error);
+    }
+  }
+
+  stop() {
+    this.#ending.abort();
+    this.#rows.stop();
+    clearInterval(this.#ticker);
+  }
+
+  togglePause() {
+    if (this.#isForward) return;
+    this.#rows.isPaused = !this.#rows.isPaused;
+    this.#pause.textContent = this.#rows.isPaused ? "Resume" : "Pause";
+    this.#rows.resume();
+  }
+
+  /** @returns {Mode} */
+  get #mode() {
+    const kind = kindOf(this.#entry.contentType);
+    const asked = this.#query["show"];
+    if (asked === "text" || asked === "hex" || (asked === "json" && kind !== "bytes")) return asked;
+    return kind === "bytes" ? "hex" : kind;
+  }
+
+  get #isForward() {
+    return "at" in this.#query || "since" in this.#query;
+  }
+
+  /** @returns {Record<string, string>} */
+  get #place() {
+    const { at, since } = this.#query;
+    return since === undefined ? { offset: at ?? "-1" } : { since };
+  }
+
+  #toolbar() {
+    const modes = kindOf(this.#entry.contentType) === "bytes" ? ["text", "hex"] : ["json", "text", "hex"];
+    const mode = el(
+      "select",
+      { "aria-label": "Show as", change: () => this.#show(mode.value) },
+      ...modes.map((one) =>
+        el(
+          "option",
+          { value: one, selected: one === this.#mode },
+          one === "hex" ? "Hex" : one === "json" ? "JSON" : "Text",
+        ),
+      ),
+    );
+    const filter = el("input", {
+      type: "search",
+      placeholder: "Filter what is shown",
+      "aria-label": "Filter",
+      value: this.#query["filter"] ?? "",
+      input: () => this.#setFilter(filter.value),
+    });
+    return el(
+      "div",
+      { className: "toolbar" },
+      goTo(this.#query, this.#go),
+      filter,
+      mode,
+      this.#isForward ? null : this.#pause,
+      this.#status,
+    );
+  }
+
+  /** @param {string} mode */
+  #show(mode) {
+    this.#query = { ...this.#query, show: mode };
+    this.#rows.mode = this.#mode;
+    this.#go(this.#query, true);
+  }
+
+  /** @param {string} filter */
+  #setFilter(filter) {
+    this.#rows.filter = filter;
+    this.#query = { ...this.#query, filter };
+    this.#go(this.#query, true);
+  }
+
+  /** The newest page, and what comes. */
+  async #begin() {
+    const last = Number(this.#query["last"] ?? PAGE_MESSAGES) || PAGE_MESSAGES;
+    const page = await this.#reader.last(last, 0);
+    if (page === null) return;
+    this.#count = page.count;
+    this.#known = page.units;
+    this.#rows.addBelow(page.messages.reverse().slice(0, 1000));
+    this.#more.hidden =
+      kindOf(this.#entry.contentType) === "json" ? page.units < page.count : page.units >= this.#entry.bytes;
+    this.#setState(page.closed ? "closed" : "connecting", "");
+    if (page.closed) return;
+    this.#ticker = setInterval(() => this.#measure(), RATE_MS);
+    const follower = {
+      onData: (/** @type {string} */ data, /** @type {boolean} */ isBase64) => this.#take(data, isBase64),
+      onState: (/** @type {import("./live.js").LiveState} */ state, /** @type {string} */ detail) =>
+        this.#setState(state, detail),
+    };
+    await followStream(this.#api, this.#entry.name, page.next, this.#ending.signal, follower);
+  }
+
+  /**
+   * @param {string} data
+   * @param {boolean} isBase64
+   */
+  #take(data, isBase64) {
+    const isJson = kindOf(this.#entry.contentType) === "json";
+    const bytes = isBase64 ? fromBase64(data) : null;
+    const messages = isJson
+      ? splitArray(data)
+      : bytes !== null
+        ? splitContent(this.#entry.contentType, bytes)
+        : splitLines(data);
+    this.#came += messages.length;
+    this.#known += isJson ? messages.length : (bytes ?? new TextEncoder().encode(data)).length;
+    if (isJson) this.#count += messages.length;
+    else this.#count += 1;
+    this.#rows.addLive(messages);
+  }
+
+  #measure() {
+    this.#rate = this.#came;
+    this.#came = 0;
+    this.#tell();
+  }
+
+  async #older() {
+    this.#more.disabled = true;
+    try {
+      if (this.#isForward) return;
+      const count = this.#count + PAGE_MESSAGES;
+      const page = await this.#reader.last(count, this.#known);
+      if (page === null) {
+        this.#more.replaceWith(
+          el("p", {}, "What is before is too much for this page: go to an offset, or to the start."),
+        );
+        return;
+      }
+      this.#count = count;
+      const isWhole = page.units <= this.#known || page.messages.length === 0;
+      this.#known = Math.max(this.#known, page.units);
+      this.#rows.addBelow(page.messages.reverse());
+      this.#more.hidden = isWhole;
+    } catch (error) {
+      complain(error);
+    } finally {
+      this.#more.disabled = false;
+    }
+  }
+
+  /**
+   * One page from a place on, the oldest first.
+   * @param {Record<string, string>} place
+   */
+  async #forward(place) {
+    const chunk = await this.#reader.forward(place);
+    this.#addSome(chunk.messages, 0, chunk);
+  }
+
+  /**
+   * Some of an answer; the next step shows more of it, or reads on.
+   * @param {readonly import("./rows.js").Message[]} messages
+   * @param {number} from
+   * @param {import("./api.js").Chunk} chunk
+   */
+  #addSome(messages, from, chunk) {
+    const to = from + PAGE_MESSAGES;
+    this.#rows.addBelow(messages.slice(from, to));
+    const isDone = to >= messages.length;
+    this.#more.hidden = isDone && chunk.upToDate;
+    const next = button("More", () => {
+      if (!isDone) return this.#addSome(messages, to, chunk);
+      next.disabled = true;
+      this.#forward({ offset: chunk.next }).catch((error) => ((next.disabled = false), complain(error)));
+    });
+    next.hidden = this.#more.hidden;
+    this.#more.replaceWith(next);
+    this.#more = next;
+    this.#setState("reading", isDone && chunk.upToDate ? "up to the tail" : "");
+  }
+
+  /**
+   * @param {import("./live.js").LiveState | "reading"} state
+   * @param {string} detail
+   */
+  #setState(state, detail) {
+    this.#state = state;
+    this.#detail = detail;
+    this.#tell();
+  }
+
+  #tell() {
+    const rows = this.#rows;
+    const parts = [STATES[this.#state]];
+    if (this.#detail !== "") parts.push(this.#detail);
+    if (this.#state === "live" && !rows.isPaused && this.#rate > 0) parts.push(`${numberText(this.#rate)} messages/s`);
+    if (rows.isPaused) parts.push(`paused${rows.pending > 0 ? `, ${numberText(rows.pending)} new` : ""}`);
+    if (rows.skipped > 0) parts.push(`${numberText(rows.skipped)} passed unseen`);
+    parts.push(
+      rows.shown === rows.count
+        ? `${numberText(rows.count)} shown`
+        : `${numberText(rows.shown)} of ${numberText(rows.count)} shown`,
+    );
+    this.#status.textContent = parts.filter((part) => part !== "").join(" · ");
+    this.#status.dataset["state"] = this.#state;
+  }
+}
+
+const STATES = {
+  connecting: "connecting",
+  live: "live",
+  waiting: "trying again",
+  closed: "closed for good",
+  gone: "ended",
+  reading: "",
+};
+
+/**
+ * @param {string} contentType
+ * @param {Uint8Array} bytes
+ */
+function splitContent(contentType, bytes) {
+  return kindOf(contentType) === "text" ? splitLines(new TextDecoder().decode(bytes)) : splitBytes(bytes);
+}
+
+/**
+ * Where to go in the stream.
+ * @param {Record<string, string>} query
+ * @param {(query: Record<string, string>) => void} go
+ */
+function goTo(query, go) {
+  const kept = Object.fromEntries(Object.entries(query).filter(([key]) => key === "show" || key === "filter"));
+  const kinds = { last: "Last", at: "From offset", since: "Since" };
+  const now = query["since"] !== undefined ? "since" : query["at"] !== undefined ? "at" : "last";
+  const kind = el(
+    "select",
+    { "aria-label": "Go to", change: () => suit() },
+    ...Object.entries(kinds).map(([value, label]) => el("option", { value, selected: value === now }, label)),
+  );
+  const place = el("input", { id: "place", value: query[now] ?? "", "aria-label": "Place", spellcheck: false });
+  const suit = () =>
+    (place.placeholder =
+      { last: "100", at: "-1 is the start", since: new Date().toISOString().slice(0, 19) + "Z" }[kind.value] ?? "");
+  suit();
+  const submit = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    const value = place.value.trim() || (kind.value === "at" ? "-1" : "");
+    go({ ...kept, ...(value === "" ? {} : { [kind.value]: value }) });
+  };
+  return el("form", { className: "goto", submit }, kind, place, el("button", { type: "submit" }, "Go"));
+}

@@ -1,0 +1,88 @@
+// Cuts what a stream holds into messages to show.
+
+/**
+ * The values of a JSON array, each as it was written: numbers keep all their digits.
+ * @param {string} text
+ * @returns {string[]}
+ */
+export function splitArray(text) {
+  const values = [];
+  let start = text.indexOf("[") + 1;
+  if (start === 0) return [];
+  let depth = 0;
+  let quoted = false;
+  for (let at = start; at < text.length; at += 1) {
+    const character = text[at];
+    if (quoted) {
+      if (character === "\\") at += 1;
+      else if (character === '"') quoted = false;
+    } else if (character === '"') quoted = true;
+    else if (character === "{" || character === "[") depth += 1;
+    else if (depth > 0 && (character === "}" || character === "]")) depth -= 1;
+    else if (depth === 0 && (character === "," || character === "]")) {
+      const value = text.slice(start, at).trim();
+      if (value !== "") values.push(value);
+      start = at + 1;
+    }
+  }
+  return values;
+}
+
+/**
+ * Lines, the last without its end too.
+ * @param {string} text
+ * @returns {string[]}
+ */
+export function splitLines(text) {
+  const lines = text.split("\n");
+  if (lines.at(-1) === "") lines.pop();
+  return lines;
+}
+
+/** Bytes of a piece of a binary stream. */
+const PIECE_BYTES = 4096;
+
+/**
+ * @param {Uint8Array} bytes
+ * @returns {Uint8Array[]}
+ */
+export function splitBytes(bytes) {
+  const pieces = [];
+  for (let at = 0; at < bytes.length; at += PIECE_BYTES) pieces.push(bytes.subarray(at, at + PIECE_BYTES));
+  return pieces;
+}
+
+/**
+ * @param {string} base64
+ * @returns {Uint8Array}
+ */
+export function fromBase64(base64) {
+  return Uint8Array.from(atob(base64.replace(/\s/g, "")), (character) => character.charCodeAt(0));
+}
+
+/**
+ * What kind of messages a stream of a content type has.
+ * @param {string} contentType
+ * @returns {"json" | "text" | "bytes"}
+ */
+export function kindOf(contentType) {
+  const type = (contentType.split(";", 1)[0] ?? "").trim().toLowerCase();
+  if (type === "application/json") return "json";
+  return type.startsWith("text/") || /[+/](?:json|xml|x-ndjson|jsonl)$/.test(type) ? "text" : "bytes";
+}
+
+/**
+ * A dump: places, bytes, characters.
+ * @param {Uint8Array} bytes
+ * @returns {string}
+ */
+export function hexDump(bytes) {
+  const lines = [];
+  for (let at = 0; at < bytes.length; at += 16) {
+    const row = [...bytes.subarray(at, at + 16)];
+    const hex = row.map((byte, index) => byte.toString(16).padStart(2, "0") + (index === 7 ? " " : "")).join(" ");
+    const text = row.map((byte) => (byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : ".")).join("");
+    lines.push(`${at.toString(16).padStart(8, "0")}  ${hex.padEnd(48)}  ${text}`);
+  }
+  return lines.join("\n");
+}

@@ -1,0 +1,87 @@
+// Reads pages of messages, forwards from a place and backwards from the tail.
+
+import { kindOf, splitArray, splitBytes, splitLines } from "./messages.js";
+
+/** @typedef {import("./rows.js").Message} Message */
+
+/** Messages (in streams of bytes: appends) of a page. */
+export const PAGE_MESSAGES = 100;
+/** What is read for one page at most. */
+const MAX_PAGE_BYTES = 8 * 1024 * 1024;
+
+export class PageReader {
+  #api;
+  #name;
+  #kind;
+  #signal;
+
+  /**
+   * @param {import("./api.js").Api} api
+   * @param {string} name
+   * @param {string} contentType
+   * @param {AbortSignal} signal
+   */
+  constructor(api, name, contentType, signal) {
+    this.#api = api;
+    this.#name = name;
+    this.#kind = kindOf(contentType);
+    this.#signal = signal;
+  }
+
+  /**
+   * One answer from a place on, in the order of the stream.
+   * @param {import("./api.js").Fields} query
+   */
+  async forward(query) {
+    const chunk = await this.#api.read(this.#name, query, this.#signal);
+    return { ...chunk, messages: this.messagesOf(chunk.bytes) };
+  }
+
+  /**
+   * The last messages, in the order of the stream: fewer where they are large. `null` where those before the known ones
+   * are too much for a page.
+   * @param {number} count
+   * @param {number} before As many of the last that are known already are left out: messages in JSON, else bytes.
+   * @returns {Promise<{ messages: Message[], units: number, count: number, next: string, closed: boolean } | null>}
+   */
+  async last(count, before) {
+    /** @type {Uint8Array[]} */
+    const parts = [];
+    /** @type {Message[]} */
+    const values = [];
+    let chunk = await this.#api.read(this.#name, { last: String(count) }, this.#signal);
+    for (let bytes = 0; ;) {
+      bytes += chunk.bytes.length;
+      parts.push(chunk.bytes);
+      if (this.#kind === "json") values.push(...this.messagesOf(chunk.bytes));
+      if (chunk.upToDate) break;
+      if (bytes > MAX_PAGE_BYTES && count > 1) return before === 0 ? this.last(Math.ceil(count / 10), 0) : null;
+      chunk = await this.#api.read(this.#name, { offset: chunk.next }, this.#signal);
+    }
+    const all = joined(parts);
+    const units = this.#kind === "json" ? values.length : all.length;
+    const messages =
+      this.#kind === "json"
+        ? values.slice(0, Math.max(0, units - before))
+        : this.messagesOf(all.subarray(0, Math.max(0, units - before)));
+    return { messages, units, count, next: chunk.next, closed: chunk.closed };
+  }
+
+  /** @param {Uint8Array} bytes */
+  messagesOf(bytes) {
+    if (this.#kind === "bytes") return splitBytes(bytes);
+    const text = new TextDecoder().decode(bytes);
+    return this.#kind === "json" ? splitArray(text) : splitLines(text);
+  }
+}
+
+/** @param {Uint8Array[]} parts */
+function joined(parts) {
+  const whole = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}

@@ -1,0 +1,39 @@
+// Where the page is: the fragment of its URL. A token is never part of it.
+
+/** @typedef {{ place: "home" | "server" | "stream", name: string, query: Record<string, string> }} Route */
+
+/**
+ * @param {string} hash
+ * @returns {Route}
+ */
+export function parseRoute(hash) {
+  const [path = "", search = ""] = hash.replace(/^#\/?/, "").split("?", 2);
+  const query = Object.fromEntries(new URLSearchParams(search));
+  if (path === "server") return { place: "server", name: "", query };
+  if (!path.startsWith("s/")) return { place: "home", name: "", query };
+  try {
+    return { place: "stream", name: decodeURIComponent(path.slice(2)), query };
+  } catch {
+    // A broken link is no stream's.
+    return { place: "home", name: "", query: {} };
+  }
+}
+
+/**
+ * @param {string} name
+ * @param {Record<string, string>} [query] What is empty is left out.
+ * @returns {string}
+ */
+export function streamRoute(name, query = {}) {
+  const given = Object.entries(query).filter(([, value]) => value !== "");
+  const search = new URLSearchParams(given).toString();
+  return `#/s/${encodeName(name)}${search === "" ? "" : `?${search}`}`;
+}
+
+/**
+ * A name as a path.
+ * @param {string} name
+ */
+export function encodeName(name) {
+  return name.split("/").map(encodeURIComponent).join("/");
+}

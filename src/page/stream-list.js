@@ -1,0 +1,248 @@
+// The streams as a tree: found by typing, page by page, kept up to date.
+
+import { ApiError } from "./api.js";
+import { button, byId, complain, el } from "./dom.js";
+import { bytesText, numberText } from "./figures.js";
+import { pause, whileShown } from "./live.js";
+import { streamRoute } from "./route.js";
+import { listQueryOf, treeOf } from "./tree.js";
+
+/** @typedef {import("./api.js").Entry} Entry */
+/** @typedef {import("./tree.js").Node<Entry>} TreeNode */
+
+const PAGE_STREAMS = 200;
+const TYPING_MS = 150;
+/** Redrawn at most so often, whatever comes and goes. */
+const REDRAW_MS = 250;
+
+export class StreamList {
+  #api;
+  #onTrouble;
+  #tree = byId("tree");
+  #listed = byId("listed");
+  #find = /** @type {HTMLInputElement} */ (byId("find"));
+  /** @type {Entry[]} */
+  #entries = [];
+  /** @type {string | null} */
+  #next = null;
+  /** @type {(() => void)[] | null} What comes while a page is read, which may be older. */
+  #late = null;
+  #selected = "";
+  #ending = new AbortController();
+  #redraw = 0;
+  #typing = 0;
+  /** @type {Set<string>} Folders that were closed by hand. */
+  #closed = new Set();
+
+  /**
+   * @param {import("./api.js").Api} api
+   * @param {(error: unknown) => void} onTrouble
+   */
+  constructor(api, onTrouble) {
+    this.#api = api;
+    this.#onTrouble = onTrouble;
+    this.#find.addEventListener("input", () => {
+      clearTimeout(this.#typing);
+      this.#typing = setTimeout(() => this.reload(), TYPING_MS);
+    });
+    byId("side").addEventListener("keydown", (event) => this.#move(event));
+  }
+
+  /** @returns {readonly Entry[]} */
+  get entries() {
+    return this.#entries;
+  }
+
+  /** @param {string} name */
+  set selected(name) {
+    this.#selected = name;
+    for (const link of this.#links()) mark(link, link.dataset["name"] === name);
+  }
+
+  /** Begins again, with what is typed now. */
+  reload() {
+    this.#ending.abort();
+    this.#ending = new AbortController();
+    this.#entries = [];
+    this.#next = null;
+    void this.#run(this.#ending.signal);
+  }
+
+  /**
+   * Follows the list, and lists whenever something may have been missed.
+   * @param {AbortSignal} signal
+   */
+  async #run(signal) {
+    let delayMs = 500;
+    const query = listQueryOf(this.#find.value);
+    while (!signal.aborted) {
+      const shown = await whileShown(signal);
+      try {
+        await this.#load(signal, true);
+        await this.#api.follow(this.#api.listFeed(query), shown, ({ event, data }) => {
+          delayMs = 500;
+          if (event === "control") void this.#load(signal, true).catch(complain);
+          else {
+            const take = () => this.#take(event, JSON.parse(data), signal);
+            if (this.#late === null) take();
+            else this.#late.push(take);
+          }
+        });
+      } catch (error) {
+        if (signal.aborted) return;
+        if (shown.aborted) continue;
+        this.#onTrouble(error);
+        if (error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429) {
+          this.#listed.textContent = error.message;
+          this.#tree.replaceChildren();
+          return;
+        }
+        this.#listed.textContent = "The server can't be reached; trying again.";
+      }
+      await pause(delayMs, signal);
+      delayMs = Math.min(delayMs * 2, 10_000);
+    }
+  }
+
+  /**
+   * @param {AbortSignal} signal
+   * @param {boolean} fromStart
+   */
+  async #load(signal, fromStart) {
+    const after = fromStart ? "" : (this.#next ?? "");
+    const limit = fromStart ? Math.min(1000, Math.max(PAGE_STREAMS, this.#entries.length)) : PAGE_STREAMS;
+    /** @type {(() => void)[]} */
+    const late = (this.#late = this.#late ?? []);
+    const query = { ...listQueryOf(this.#find.value), limit: String(limit), ...(after === "" ? {} : { after }) };
+    try {
+      const { streams, next } = await this.#api.list(query, signal);
+      if (signal.aborted) return;
+      this.#entries = fromStart ? streams : [...this.#entries, ...streams];
+      this.#next = next;
+    } finally {
+      this.#late = null;
+    }
+    for (const take of late) take();
+    this.#onTrouble(null);
+    this.#draw();
+  }
+
+  /**
+   * @param {string} event
+   * @param {Entry} data
+   * @param {AbortSignal} signal
+   */
+  #take(event, data, signal) {
+    const at = this.#entries.findIndex(({ name }) => name >= data.name);
+    const known = this.#entries[at]?.name === data.name;
+    if (event === "deleted" && known) this.#entries.splice(at, 1);
+    else if (event === "closed" && known) this.#entries[at] = { .../** @type {Entry} */ (this.#entries[at]), ...data };
+    else if (event === "created") {
+      // What is beyond the pages that were read comes with them.
+      if (at < 0 && this.#next !== null) return;
+      const entry = { ...NEW, ...data };
+      if (known) this.#entries[at] = entry;
+      else this.#entries.splice(at < 0 ? this.#entries.length : at, 0, entry);
+    }
+    if (this.#redraw === 0) this.#redraw = setTimeout(() => signal.aborted || this.#draw(), REDRAW_MS);
+  }
+
+  #draw() {
+    clearTimeout(this.#redraw);
+    this.#redraw = 0;
+    const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset["name"] : undefined;
+    this.#tree.replaceChildren(this.#level(treeOf(this.#entries)));
+    if (focused !== undefined)
+      this.#links()
+        .find((link) => link.dataset["name"] === focused)
+        ?.focus();
+    const count = this.#entries.length;
+    const more =
+      this.#next === null
+        ? null
+        : button("More streams", () => void this.#load(this.#ending.signal, false).catch(complain));
+    const said =
+      count === 0
+        ? this.#find.value === ""
+          ? "No stream yet. Make the first one with New."
+          : "No stream is called so."
+        : `${numberText(count)} stream${count === 1 ? "" : "s"}${this.#next === null ? "" : ", and more"}`;
+    this.#listed.replaceChildren(el("span", {}, said), ...(more === null ? [] : [more]));
+  }
+
+  /**
+   * @param {TreeNode[]} nodes
+   * @returns {HTMLElement}
+   */
+  #level(nodes) {
+    return el(
+      "ul",
+      {},
+      ...nodes.map((node) =>
+        el(
+          "li",
+          {},
+          node.item === null ? null : this.#link(node, node.item),
+          node.children.length === 0 ? null : this.#folder(node),
+        ),
+      ),
+    );
+  }
+
+  /** @param {TreeNode} node */
+  #folder(node) {
+    const folder = el(
+      "details",
+      { open: !this.#closed.has(node.path) },
+      el("summary", {}, `${node.label}/`),
+      this.#level(node.children),
+    );
+    folder.addEventListener("toggle", () =>
+      folder.open ? this.#closed.delete(node.path) : this.#closed.add(node.path),
+    );
+    return folder;
+  }
+
+  /**
+   * @param {TreeNode} node
+   * @param {Entry} entry
+   */
+  #link({ label }, { name, bytes, closed, isFork }) {
+    const marks = [isFork ? "fork" : "", closed ? "closed" : ""].filter((one) => one !== "").join(", ");
+    const link = el(
+      "a",
+      { href: streamRoute(name), title: name, "data-name": name },
+      el("span", { className: "name" }, label),
+      el("span", { className: "hint" }, marks === "" ? bytesText(bytes) : marks),
+    );
+    mark(link, name === this.#selected);
+    return link;
+  }
+
+  #links() {
+    return [...this.#tree.querySelectorAll("a")];
+  }
+
+  /** @param {KeyboardEvent} event */
+  #move(event) {
+    if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
+    const links = this.#links().filter((link) => link.offsetParent !== null);
+    const at = links.findIndex((link) => link === document.activeElement);
+    const next = event.key === "ArrowDown" ? at + 1 : at - 1;
+    event.preventDefault();
+    if (next < 0) this.#find.focus();
+    else links[Math.min(next, links.length - 1)]?.focus();
+  }
+}
+
+/** What is not known yet of a stream that was just made. */
+const NEW = { bytes: 0, isFork: false, may: [], liveReaders: 0, producers: 0 };
+
+/**
+ * @param {HTMLElement} link
+ * @param {boolean} isSelected
+ */
+function mark(link, isSelected) {
+  if (isSelected) link.setAttribute("aria-current", "page");
+  else link.removeAttribute("aria-current");
+}

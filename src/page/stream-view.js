@@ -1,0 +1,193 @@
+// One stream: its messages, what it is, and how to read it.
+
+import { aboutView, codeView, requestsOf } from "./about.js";
+import { ApiError } from "./api.js";
+import { askClose, askDelete, askFork } from "./dialogs.js";
+import { button, complain, el, notice } from "./dom.js";
+import { bytesText } from "./figures.js";
+import { MessagesPane } from "./messages-pane.js";
+import { streamRoute } from "./route.js";
+
+/** @typedef {import("./api.js").Entry} Entry */
+
+/** What is downloaded by the page; more is for `streamdir cat`. */
+const MAX_DOWNLOAD_BYTES = 64 * 1024 * 1024;
+const TABS = { "": "Messages", about: "About", code: "Code" };
+
+export class StreamView {
+  element = el("section", { className: "stream" });
+  /** @type {MessagesPane | null} */
+  #pane = null;
+  #api;
+  #name;
+  #query;
+  #known;
+  #ending = new AbortController();
+
+  /**
+   * @param {import("./api.js").Api} api
+   * @param {string} name
+   * @param {Record<string, string>} query
+   * @param {() => readonly Entry[]} known
+   */
+  constructor(api, name, query, known) {
+    this.#api = api;
+    this.#name = name;
+    this.#query = query;
+    this.#known = known;
+  }
+
+  async start() {
+    try {
+      const entry = await this.#api.entry(this.#name, this.#ending.signal);
+      if (this.#ending.signal.aborted) return;
+      if (entry === null) return this.#missing("There is no stream of this name, or the list does not show it to you.");
+      await this.#draw(entry);
+    } catch (error) {
+      if (this.#ending.signal.aborted) return;
+      this.#missing(error instanceof ApiError ? error.message : String(error));
+    }
+  }
+
+  stop() {
+    this.#ending.abort();
+    this.#pane?.stop();
+  }
+
+  togglePause() {
+    this.#pane?.togglePause();
+  }
+
+  /** @param {string} why */
+  #missing(why) {
+    this.element.replaceChildren(el("h1", {}, this.#name), el("p", { className: "empty" }, why));
+  }
+
+  /** @param {Entry} entry */
+  async #draw(entry) {
+    const tab = this.#query["tab"] ?? "";
+    this.element.replaceChildren(this.#head(entry), this.#tabs(tab));
+    if (tab === "about") return this.element.append(await aboutView(this.#api, entry, this.#known()));
+    if (tab === "code") {
+      const requests = requestsOf(this.#api.urlOf(entry.name), this.#query, this.#api.token !== "", entry.contentType);
+      return this.element.append(codeView(requests));
+    }
+    const pane = (this.#pane = new MessagesPane(this.#api, entry, this.#query, (query, isQuiet = false) => {
+      this.#query = query;
+      const route = streamRoute(entry.name, query);
+      if (isQuiet) history.replaceState(null, "", route);
+      else location.hash = route;
+    }));
+    this.element.append(this.#composer(entry), pane.element);
+    await pane.start();
+  }
+
+  /** @param {Entry} entry */
+  #head(entry) {
+    const { name, contentType, bytes, closed, isFork, may } = entry;
+    const again = () => this.#again();
+    const may_ = (/** @type {string} */ operation) => ({
+      disabled: !may.includes(operation),
+      title: may.includes(operation) ? "" : `You may not ${operation} this stream.`,
+    });
+    const closing = closed ? { disabled: true, title: "It is closed." } : may_("close");
+    const actions = [
+      button("Fork", () => askFork(this.#api, entry, (made) => (location.hash = streamRoute(made)))),
+      button("Download", () => void this.#download(entry)),
+      button("Close", () => askClose(this.#api, entry, again), closing),
+      button("Delete", () => askDelete(this.#api, entry, () => (location.hash = "#/")), {
+        className: "danger",
+        ...may_("delete"),
+      }),
+    ];
+    const badges = [contentType, bytesText(bytes), isFork ? "fork" : "", closed ? "closed" : ""].filter(
+      (badge) => badge !== "",
+    );
+    return el(
+      "header",
+      { className: "head" },
+      el("h1", {}, name),
+      el("p", { className: "badges" }, ...badges.map((badge) => el("span", {}, badge))),
+      el("div", { className: "actions" }, ...actions),
+    );
+  }
+
+  /** @param {string} current */
+  #tabs(current) {
+    const links = Object.entries(TABS).map(([tab, label]) => {
+      const link = el("a", { href: streamRoute(this.#name, { ...this.#query, tab }) }, label);
+      if (tab === current) link.setAttribute("aria-current", "page");
+      return link;
+    });
+    return el("nav", { className: "tabs", "aria-label": "Views" }, ...links);
+  }
+
+  /** @param {Entry} entry */
+  #composer({ name, contentType, closed, may }) {
+    const isJson = contentType.split(";", 1)[0]?.trim().toLowerCase() === "application/json";
+    const isText = contentType.startsWith("text/");
+    const mayAppend = !closed && may.includes("append");
+    const why = closed ? "This stream is closed." : may.includes("append") ? "" : "You may not append to this stream.";
+    const text = el("textarea", {
+      rows: 2,
+      disabled: !mayAppend,
+      spellcheck: false,
+      placeholder: why || (isJson ? 'A JSON value, like {"hello":"world"}' : "What to append"),
+      "aria-label": "What to append",
+    });
+    const send = el(
+      "button",
+      { type: "submit", className: "primary", disabled: !mayAppend, title: why || "Control and Enter" },
+      "Append",
+    );
+    const form = el("form", { className: "composer" }, text, send);
+    form.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      if (text.value === "") return;
+      send.disabled = true;
+      try {
+        await this.#api.append(
+          name,
+          contentType,
+          isText && !text.value.endsWith("\n") ? `${text.value}\n` : text.value,
+        );
+        text.value = "";
+        text.focus();
+      } catch (error) {
+        complain(error);
+      }
+      send.disabled = false;
+    });
+    text.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
+    });
+    return form;
+  }
+
+  /** @param {Entry} entry */
+  async #download({ name, bytes, contentType }) {
+    if (bytes > MAX_DOWNLOAD_BYTES)
+      return notice(`${bytesText(bytes)} is more than this page downloads: use streamdir cat, or curl.`, "bad");
+    try {
+      /** @type {Uint8Array[]} */
+      const parts = [];
+      for (let offset = "-1", isDone = false; !isDone;) {
+        const chunk = await this.#api.read(name, { offset }, this.#ending.signal);
+        parts.push(chunk.bytes);
+        isDone = chunk.upToDate;
+        offset = chunk.next;
+        notice(`${bytesText(parts.reduce((sum, part) => sum + part.length, 0))} of ${bytesText(bytes)}`);
+      }
+      const url = URL.createObjectURL(new Blob(/** @type {BlobPart[]} */ (parts), { type: contentType }));
+      el("a", { href: url, download: name.replaceAll("/", "_") }).click();
+      setTimeout(() => URL.revokeObjectURL(url), 60_000);
+    } catch (error) {
+      complain(error);
+    }
+  }
+
+  #again() {
+    this.#pane?.stop();
+    void this.start();
+  }
+}

@@ -1,0 +1,51 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { fromBase64, hexDump, kindOf, splitArray, splitBytes, splitLines } from "../../src/page/messages.js";
+
+test("an array is cut into its values as they were written", () => {
+  for (const [text, values] of [
+    ["", []],
+    ["[]", []],
+    ["[\n]", []],
+    ["[1]", ["1"]],
+    ['[\n{"k":1},\n2\n]', ['{"k":1}', "2"]],
+    ["[12345678901234567890, 1e2 ,true,null]", ["12345678901234567890", "1e2", "true", "null"]],
+    ['["a,b]","\\"]","\\\\"]', ['"a,b]"', '"\\"]"', '"\\\\"']],
+    ['[[1,[2]],{"a":[1,2],"b":{}}]', ["[1,[2]]", '{"a":[1,2],"b":{}}']],
+  ] as const)
+    assert.deepEqual(splitArray(text), values, text);
+});
+
+test("text is cut into lines, and bytes into pieces", () => {
+  for (const [text, lines] of [
+    ["", []],
+    ["a", ["a"]],
+    ["a\n", ["a"]],
+    ["a\n\nb", ["a", "", "b"]],
+  ] as const)
+    assert.deepEqual(splitLines(text), lines);
+  assert.deepEqual(
+    splitBytes(new Uint8Array(9000)).map(({ length }) => length),
+    [4096, 4096, 808],
+  );
+  assert.deepEqual(fromBase64("AAEC\n/w=="), Uint8Array.of(0, 1, 2, 255));
+});
+
+test("a content type says what messages are", () => {
+  for (const [type, kind] of [
+    ["application/json; charset=utf-8", "json"],
+    ["text/plain", "text"],
+    ["application/ld+json", "text"],
+    ["application/x-ndjson", "text"],
+    ["image/png", "bytes"],
+    ["", "bytes"],
+  ] as const)
+    assert.equal(kindOf(type), kind, type);
+});
+
+test("a dump has places, bytes and characters", () => {
+  assert.equal(hexDump(new Uint8Array()), "");
+  const [first, second] = hexDump(Uint8Array.from({ length: 18 }, (_, at) => at + 0x3f)).split("\n");
+  assert.equal(first, "00000000  3f 40 41 42 43 44 45 46  47 48 49 4a 4b 4c 4d 4e  ?@ABCDEFGHIJKLMN");
+  assert.equal(second, `00000010  4f 50${" ".repeat(45)}OP`);
+});

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { formatValue, OPTIONS, type OptionSpec } from "../src/options.js";
-import { bash, Page, PAGE_ORIGIN, runExample, servePage as serve } from "./helpers/page-examples.js";
+import { bash, Page, PAGE_ORIGIN, runExample, servePage as serve, STREAMDIR_IN_SHELL } from "./helpers/page-examples.js";
+import { tempDir } from "./helpers/temp-dir.js";
 import { parseEventStream } from "./protocol/event-stream-parser.js";
 
 const README = new Page("README.md");
@@ -72,6 +73,13 @@ for (const heading of ["Branch a conversation", "Stored once"]) {
     for (let run = 0; run < 2; run += 1) await follow(steps);
   });
 }
+
+test("the terminal session prints what it says, and again", async (context) => {
+  const steps = stepsUnder("From a terminal", PLACE);
+  const place = `${STREAMDIR_IN_SHELL}export STREAMDIR_URL=${await serve(context)}; cd ${tempDir()}\n`;
+  for (let run = 0; run < 2; run += 1)
+    for (const { script, prints } of steps) assert.equal(await bash(place + script), prints.map((line) => `${line}\n`).join(""), script);
+});
 
 test("the forked conversation is read as one", async (context) => {
   const url = await serve(context);

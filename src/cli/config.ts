@@ -35,6 +35,8 @@ interface Flag {
 }
 
 const ENV_PREFIX = "STREAMDIR_";
+/** Variables of the client verbs: a server leaves them alone. */
+const CLIENT_VARIABLES: ReadonlySet<string> = new Set(["STREAMDIR_URL", "STREAMDIR_TOKEN"]);
 
 /**
  * Words that are, or may become, verbs: never taken for a directory by mistake, even if this version does not have
@@ -43,7 +45,6 @@ const ENV_PREFIX = "STREAMDIR_";
 const RESERVED_WORDS: ReadonlyMap<string, string> = new Map([
   ["help", "write streamdir --help"],
   ["version", "write streamdir --version"],
-  ["bench", "this version has no such command"],
 ]);
 
 // Object.entries forgets that its keys are the names of the table.
@@ -239,7 +240,7 @@ function readEnvironment(
 ): { readonly kind: "read"; readonly values: Values } | UsageError {
   const values: Values = {};
   for (const [variable, text] of Object.entries(env)) {
-    if (!variable.startsWith(ENV_PREFIX) || text === undefined) continue;
+    if (!variable.startsWith(ENV_PREFIX) || CLIENT_VARIABLES.has(variable) || text === undefined) continue;
     const name = NAMES_BY_ENV.get(variable);
     if (name === undefined) return refused(refusalOfVariable(variable));
     const parsed = parseValue(OPTIONS[name], text);

@@ -1,25 +1,9 @@
 import { formatValue, OPTIONS } from "../options.js";
-import type { OptionKind, OptionSpec } from "../options.js";
+import type { OptionSpec } from "../options.js";
+import { placeholderOf } from "./command/described.js";
 import { DEFAULT_DIR, EXIT } from "./command/verb.js";
 import type { Tool } from "./command/task.js";
 import type { Verb } from "./command/verb.js";
-
-const PLACEHOLDERS: Readonly<Record<OptionKind, string>> = {
-  text: "TEXT",
-  file: "FILE",
-  hosts: "HOSTS",
-  networks: "NETWORKS",
-  listen: "ADDRESSES",
-  rate: "RATE",
-  mode: "MODE",
-  path: "PATH",
-  origins: "ORIGINS",
-  integer: "N",
-  bytes: "SIZE",
-  duration: "TIME",
-  choice: "CHOICE",
-  flag: "",
-};
 
 type DescribedVerb = Pick<Verb, "name" | "summary" | "second" | "switches">;
 
@@ -27,6 +11,7 @@ type DescribedVerb = Pick<Verb, "name" | "summary" | "second" | "switches">;
 export function helpText(
   verbs: readonly [DescribedVerb, ...DescribedVerb[]],
   tools: readonly Pick<Tool, "name" | "summary">[] = [],
+  clientVerbs: readonly Pick<Tool, "name" | "summary">[] = [],
 ): string {
   const [{ name: implied }] = verbs;
   const specs: readonly OptionSpec[] = Object.values(OPTIONS);
@@ -39,10 +24,16 @@ export function helpText(
     "",
     `Commands (${implied} when none is named):`,
     ...verbs.flatMap(({ name, summary, second, switches = [] }) => [
-      columns(second === undefined ? name : `${name} DIR ${second}`, summary),
-      ...switches.map(({ flag, value, help }) => columns(`  --${flag}${value === undefined ? "" : ` ${value}`}`, help)),
+      commandColumns(second === undefined ? name : `${name} DIR ${second}`, summary),
+      ...switches.map(({ flag, value, help }) =>
+        commandColumns(`  --${flag}${value === undefined ? "" : ` ${value}`}`, help),
+      ),
     ]),
-    ...tools.flatMap(({ name, summary }) => [columns(name, summary), columns("", `streamdir ${name} --help says how`)]),
+    ...tools.map(({ name, summary }) => commandColumns(name, summary)),
+    ...(clientVerbs.length === 0 ? [] : ["", "Commands for a server that runs:"]),
+    ...clientVerbs.map(({ name, summary }) => commandColumns(name, summary)),
+    "",
+    "streamdir COMMAND --help says more of each.",
     "",
     "Flags, each with the environment variable that also sets it; a flag wins:",
     ...groups.flatMap((group) => ["", `${group}:`, ...specs.filter((spec) => spec.group === group).flatMap(rowsOf)]),
@@ -54,7 +45,7 @@ export function helpText(
     "A SIZE is written like 64MiB, 1.5KiB, 10MB or 4096; a TIME like 500ms, 1.5s, 2m or 1h.",
     `Exit status: ${EXIT.done} stopped, ${EXIT.unusable} directory or port unusable, ${EXIT.usage} wrong usage, ` +
       `${EXIT.crash} fault of the program,`,
-    `${EXIT.fault} storage fault.`,
+    `${EXIT.fault} storage fault. Of the commands for a server: docs/cli.md.`,
     "",
   ].join("\n");
 }
@@ -69,7 +60,12 @@ function defaultOf(spec: OptionSpec): string {
 
 function flagOf(spec: OptionSpec): string {
   if (spec.kind === "flag") return `--[no-]${spec.flag}`;
-  return `--${spec.flag} ${spec.placeholder ?? spec.choices?.join("|") ?? PLACEHOLDERS[spec.kind]}`;
+  return `--${spec.flag} ${placeholderOf(spec)}`;
+}
+
+/** Those of commands need less room. */
+function commandColumns(left: string, right: string): string {
+  return `  ${left.padEnd(24)}${right}`;
 }
 
 /** The second column begins after the longest flag. */

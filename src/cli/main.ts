@@ -1,70 +1,36 @@
 /** The command `streamdir`: chooses the verb, prints what is asked for, and sets the exit status. */
 
 import { packageVersion } from "../ops/version.js";
-import { BACKUP } from "./backup.js";
+import type { ClientTask } from "./client/session/session.js";
+import { COMMANDS, CLIENT_VERBS, TOOLS, VERBS } from "./commands.js";
 import { parseCommand } from "./config.js";
 import { isDirectory } from "./existing-directory.js";
 import { boundHeapGrowth } from "./heap.js";
 import { helpText } from "./help.js";
-import { repair } from "./repair.js";
-import { serve } from "./serve.js";
-import { SYSTEMD } from "./systemd/systemd.js";
-import { parseTask } from "./command/task.js";
-import { taskHelp } from "./command/task-help.js";
+import { parseLoneTask, parseTask } from "./command/task.js";
+import { loneTaskHelp, taskHelp } from "./command/task-help.js";
 import type { Tool } from "./command/task.js";
-import { TOKEN } from "./token.js";
 import { EXIT } from "./command/verb.js";
-import { upgrade } from "./upgrade.js";
-import { verify } from "./verify.js";
-import type { Verb } from "./command/verb.js";
-
-const FORCE_UNLOCK = {
-  flag: "force-unlock",
-  help: "take away the lock of a process that can't be seen from here and has surely ended",
-};
-
-/** What the command can do; the first is meant when none is named. */
-const VERBS: readonly [Verb, ...Verb[]] = [
-  {
-    name: "serve",
-    summary: "serve the streams of DIR over HTTP until a signal stops it",
-    switches: [FORCE_UNLOCK],
-    run: serve,
-  },
-  {
-    name: "verify",
-    summary: "compare all that DIR holds with its checksums; no server may have it open",
-    switches: [{ flag: "json", help: "a finding a line, and the summary, as JSON" }, FORCE_UNLOCK],
-    run: verify,
-  },
-  {
-    name: "repair",
-    summary: "say what can safely be done about what verify finds, and do it with --yes",
-    switches: [
-      { flag: "yes", help: "do it" },
-      { flag: "accept-loss", value: "NAME", help: "serve this stream although it may have lost its end; * and ** too" },
-      { flag: "json", help: "each thing, and the summary, as JSON" },
-      FORCE_UNLOCK,
-    ],
-    run: repair,
-  },
-  { ...BACKUP, switches: [FORCE_UNLOCK] },
-  {
-    name: "upgrade",
-    summary: "bring DIR to the format of this version; keep what that changes",
-    switches: [{ flag: "dry-run", help: "only say what would be done" }, FORCE_UNLOCK],
-    run: (invocation, surroundings) => upgrade(invocation, surroundings),
-  },
-  SYSTEMD,
-];
-
-/** What the command can do with flags of its own, and no directory. */
-const TOOLS: readonly Tool[] = [TOKEN];
 
 async function main(): Promise<number> {
   const args = process.argv.slice(2);
   const tool = TOOLS.find(({ name }) => name === args[0]);
-  return tool === undefined ? runVerb(args) : runTool(tool, args.slice(1));
+  if (tool !== undefined) return runTool(tool, args.slice(1));
+  const task = CLIENT_VERBS.find(({ name }) => name === args[0]);
+  return task === undefined ? runVerb(args) : runClient(task, args.slice(1));
+}
+
+async function runClient(task: ClientTask, args: readonly string[]): Promise<number> {
+  const command = parseLoneTask(task, args, process.env);
+  switch (command.kind) {
+    case "help":
+      process.stdout.write(loneTaskHelp(task));
+      return EXIT.done;
+    case "usage-error":
+      return refuse(command.line);
+    case "run":
+      return task.run(command.given, process);
+  }
 }
 
 async function runTool(tool: Tool, args: readonly string[]): Promise<number> {
@@ -81,10 +47,10 @@ async function runTool(tool: Tool, args: readonly string[]): Promise<number> {
 }
 
 async function runVerb(args: readonly string[]): Promise<number> {
-  const command = parseCommand(args, process.env, VERBS, TOOLS);
+  const command = parseCommand(args, process.env, VERBS, [...TOOLS, ...CLIENT_VERBS]);
   switch (command.kind) {
     case "help":
-      process.stdout.write(helpText(VERBS, TOOLS));
+      process.stdout.write(helpOf(args[0]));
       return EXIT.done;
     case "version":
       process.stdout.write(`${packageVersion()}\n`);
@@ -96,6 +62,14 @@ async function runVerb(args: readonly string[]): Promise<number> {
       boundHeapGrowth(process.execArgv);
       return command.verb.run({ ...command, version: packageVersion() }, process);
   }
+}
+
+/** Of one verb, or of the whole command: that has the options of the first verb, too. */
+function helpOf(name: string | undefined): string {
+  const [implied, ...others] = VERBS;
+  const isOther = name !== implied.name && others.some((verb) => verb.name === name);
+  const described = isOther ? COMMANDS.find((command) => command.name === name) : undefined;
+  return described === undefined ? helpText(VERBS, TOOLS, CLIENT_VERBS) : loneTaskHelp(described);
 }
 
 function refuse(line: string): number {

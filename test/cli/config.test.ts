@@ -171,10 +171,6 @@ describe("a command line is refused", () => {
     [["help"], '"help" is not a directory here: write streamdir --help; a directory of that name is ./help'],
     [["help", "serve"], '"help" is not a directory here: write streamdir --help; a directory of that name is ./help'],
     [["version"], '"version" is not a directory here: write streamdir --version; a directory of that name is ./version'],
-    ...["bench"].map((word): [string[], string] => [
-      ["--port", "0", word],
-      `"${word}" is not a directory here: this version has no such command; a directory of that name is ./${word}`,
-    ]),
   ];
   for (const [args, line] of rows) {
     test(`streamdir ${JSON.stringify(args.join(" "))}`, () => assert.deepEqual(parse(args), { kind: "usage-error", line }));
@@ -189,6 +185,7 @@ describe("the environment", () => {
     ["sets a switch with true", { STREAMDIR_READ_ONLY: "true" }, { readOnly: true }],
     ["sets a switch with 1", { STREAMDIR_READ_ONLY: "1" }, { readOnly: true }],
     ["leaves a switch with 0", { STREAMDIR_READ_ONLY: "0" }, { readOnly: false }],
+    ["may hold what client verbs use", { STREAMDIR_URL: "http://a", STREAMDIR_TOKEN: "x" }, {}],
     ["may hold what others use", { PATH: "/bin", STREAMDIRECTORY: "x", streamdir_port: "x" }, {}],
     ["may hold an unset variable", { STREAMDIR_PORT: undefined }, {}],
   ];

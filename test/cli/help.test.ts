@@ -27,10 +27,10 @@ describe("the help text", () => {
   });
 
   test("names each verb with what it does", () => {
-    assert.ok(lines.includes(`  ${"serve".padEnd(33)}serve it`));
-    assert.ok(lines.includes(`  ${"salute".padEnd(33)}salute it`));
-    assert.ok(lines.includes(`  ${"pair DIR OTHER".padEnd(33)}pair them`));
-    assert.ok(lines.includes(`  ${"  --whom NAME".padEnd(33)}who is greeted`));
+    assert.ok(lines.includes(`  ${"serve".padEnd(24)}serve it`));
+    assert.ok(lines.includes(`  ${"salute".padEnd(24)}salute it`));
+    assert.ok(lines.includes(`  ${"pair DIR OTHER".padEnd(24)}pair them`));
+    assert.ok(lines.includes(`  ${"  --whom NAME".padEnd(24)}who is greeted`));
     assert.ok(lines.includes("Commands (serve when none is named):"));
   });
 

@@ -11,6 +11,14 @@ describe("the command", () => {
     assert.match(stdout, /^Usage: streamdir \[serve\|verify\|repair\|backup\|upgrade\|systemd\] \[DIR\] \[flags\]\n/);
   });
 
+  test("prints the help of one command", async (t) => {
+    const { status, stdout } = await startStreamdir(t, ["verify", "--help"]).ended;
+    assert.equal(status, 0);
+    assert.match(stdout, /^Usage: streamdir verify \[DIR\] \[flags\]\n/);
+    const { stdout: served } = await startStreamdir(t, ["serve", "--help"]).ended;
+    assert.match(served, /^Usage: streamdir \[serve/);
+  });
+
   test("prints the version of its package and ends with 0", async (t) => {
     const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
     const { status, stdout, stderr } = await startStreamdir(t, ["--version"]).ended;
@@ -19,8 +27,8 @@ describe("the command", () => {
 
   const wrong: readonly [args: readonly string[], env: Readonly<Record<string, string>>, line: string][] = [
     [["--port", "x"], {}, '--port must be from 0 to 65535, not "x"'],
-    [["bench"], {}, '"bench" is not a directory here: this version has no such command; a directory of that name is ./bench'],
-    [["tail"], {}, '"tail" is neither a command nor a directory: write streamdir serve tail to make it'],
+    [["tail"], {}, "streamdir tail needs NAME"],
+    [["--port", "0", "tail"], {}, "a command stands before all flags: streamdir tail; a directory of that name is ./tail"],
     [[], { STREAMDIR_PROT: "1" }, 'unknown environment variable "STREAMDIR_PROT"; did you mean STREAMDIR_PORT?'],
   ];
   for (const [args, env, line] of wrong) {

@@ -2,18 +2,16 @@ import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { fileURLToPath } from "node:url";
 import { upgradeDirectory } from "../../src/storage/file/upgrade/upgrade.js";
 import { Layout } from "../../src/storage/file/format/layout.js";
 import { systemFiles } from "../../src/storage/file/disk/files.js";
 import { areAs, CHANGED, FORMER, madeUpTarget } from "../helpers/made-up-format.js";
-import { bash, Page } from "../helpers/page-examples.js";
+import { bash, Page, STREAMDIR_IN_SHELL } from "../helpers/page-examples.js";
 import { codeOf, RealServer } from "../helpers/real-server.js";
 import { fileIn, flipBit } from "../helpers/spoilt-files.js";
 import { tempDir } from "../helpers/temp-dir.js";
 
 const PAGE = new Page("docs/operating.md");
-const MAIN = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 const TEXT = { "Content-Type": "text/plain" };
 
 /** Stands in for what a test can't do to its machine, and runs the command from its sources; another machine is this one. */
@@ -21,8 +19,7 @@ const PRELUDE = `
 systemctl() { :; }
 chown() { :; }
 ssh() { shift; eval "$*"; }
-streamdir() { ${JSON.stringify(process.execPath)} --import ${JSON.stringify(import.meta.resolve("tsx"))} ${JSON.stringify(MAIN)} "$@"; }
-`;
+${STREAMDIR_IN_SHELL}`;
 
 /** The shell commands under a heading of any level, for another directory and other places. */
 function commandsUnder(heading: string, places: Readonly<Record<string, string>>): string[] {

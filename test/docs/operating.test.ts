@@ -23,7 +23,12 @@ describe("docs/operating.md", () => {
   test("has every exit status of the command, and no other", () => {
     const described = tableOf("exits").flatMap(([status = ""]) => status.split(", ").map(Number));
     const ofSecondSignal = ["SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM"] as const;
-    const expected = [...Object.values(EXIT), ...ofSecondSignal.map((signal) => 128 + constants.signals[signal])];
+    // docs/cli.md has those of the verbs for a server.
+    const { refused, missing, unreachable, tryAgain, noRight, ...ofServer } = EXIT;
+    const ofVerbs = new Page("docs/cli.md").text;
+    for (const status of [refused, missing, unreachable, tryAgain, noRight])
+      assert.ok(ofVerbs.includes(`| ${status} | \`EX_`), String(status));
+    const expected = [...Object.values(ofServer), ...ofSecondSignal.map((signal) => 128 + constants.signals[signal])];
     assert.deepEqual(described.sort(), expected.sort());
     for (const status of ofSecondSignal.map((signal) => 128 + constants.signals[signal])) assert.ok(SERVE.includes(String(status)));
   });

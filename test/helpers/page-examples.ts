@@ -4,12 +4,23 @@ import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
 import { createServer, type ServerOptions } from "../../src/server.js";
 import { startNode, type TestScope } from "./process.js";
 import { tempDir } from "./temp-dir.js";
 
 const ROOT = new URL("../../", import.meta.url);
 const INDEX = new URL("src/index.ts", ROOT).href;
+
+/** Makes `streamdir` in a shell example the command from its sources. */
+export const STREAMDIR_IN_SHELL = `streamdir() { ${[
+  process.execPath,
+  "--import",
+  import.meta.resolve("tsx"),
+  fileURLToPath(new URL("src/cli/main.ts", ROOT)),
+]
+  .map((word) => JSON.stringify(word))
+  .join(" ")} "$@"; }\n`;
 
 /** Where the pages' examples expect a server. */
 export const PAGE_ORIGIN = "http://127.0.0.1:4437";

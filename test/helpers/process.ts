@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import type { Readable } from "node:stream";
+import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 
 /** How a process ended, and everything it said. */
@@ -25,6 +25,10 @@ export interface TestProcess {
   kill(signal: NodeJS.Signals): void;
   /** Closes this end of its standard error, as a log reader does that dies. */
   leaveStderr(): void;
+  /** Closes this end of its standard output, as `head` does. */
+  leaveStdout(): void;
+  /** Its standard input; `null` unless it was asked for. */
+  readonly stdin: Writable | null;
 }
 
 /** Where a process is started. */
@@ -34,6 +38,8 @@ export interface StartOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** A command that sets something up and then becomes Node, like `prlimit --nofile=64`. */
   readonly under?: readonly string[];
+  /** Its standard input is what the test writes; without, there is none. */
+  readonly hasInput?: boolean;
 }
 
 /** Whatever calls back when a test is over: a test context, or `node:test` itself for a whole file. */
@@ -61,10 +67,13 @@ export function startProgram(
   scope: TestScope,
   command: string,
   args: readonly string[],
-  { cwd, env }: Omit<StartOptions, "under"> = {},
+  { cwd, env, hasInput = false }: Omit<StartOptions, "under"> = {},
 ): TestProcess {
   const inherited = Object.entries(process.env).filter(([name]) => !/^(STREAMDIR_|npm_)/i.test(name));
-  const child = spawn(command, args, { cwd, env: { ...Object.fromEntries(inherited), ...env }, stdio: ["ignore", "pipe", "pipe"] });
+  const settings = { cwd, env: { ...Object.fromEntries(inherited), ...env } };
+  const child = hasInput
+    ? spawn(command, args, { ...settings, stdio: ["pipe", "pipe", "pipe"] })
+    : spawn(command, args, { ...settings, stdio: ["ignore", "pipe", "pipe"] });
   const stdout = new Transcript(child.stdout);
   const stderr = new Transcript(child.stderr);
   const ended = once(child, "close").then(([status, signal]): Ended => {
@@ -84,6 +93,8 @@ export function startProgram(
     ended,
     kill: (signal) => void child.kill(signal),
     leaveStderr: () => void child.stderr.destroy(),
+    leaveStdout: () => void child.stdout.destroy(),
+    stdin: child.stdin,
   };
 }
 

@@ -29,6 +29,8 @@ interface Room {
 const ROOMS: readonly Room[] = [
   { room: "bin/", may: ["bin/", "dist/cli/main.js"] },
   ...OFFLINE.map((room) => ({ room, may: ["src/cli/", "src/storage/", ...LEAVES] })),
+  // What it knows of a server is what everybody can: the interface.
+  { room: "src/cli/client/", may: ["src/cli/client/", "src/cli/command/", ...LEAVES] },
   { room: "src/cli/", may: ["src/cli/", "src/server.ts", "src/auth/", ...LEAVES] },
   { room: "src/index.ts", may: ["src/server.ts", ...LEAVES] },
   { room: "src/server.ts", may: ["src/server/", "src/metrics/", "src/http/", "src/auth/", "src/stream/", "src/storage/", ...LEAVES] },
@@ -70,6 +72,7 @@ export const IMPORT_CHECKS: readonly Check[] = [
       "src/cli/serve.ts": 'const files = await import("../storage/file/file-storage.js");\n',
       "src/options.ts": 'let x: import("./ops/log.js").Log;\n',
       "src/auth/authority.ts": 'import "../http/dispatch.js";\n',
+      "src/cli/client/cat.ts": 'import "../../stream/registry.js";\n',
       "src/loose.ts": "export {};\n",
       "bin/streamdir.js": 'import "../dist/server.js";\n',
     },
@@ -80,6 +83,7 @@ export const IMPORT_CHECKS: readonly Check[] = [
       "src/cli/serve.ts:1",
       "src/options.ts:1",
       "src/auth/authority.ts:1",
+      "src/cli/client/cat.ts:1",
       "src/loose.ts:1",
       "bin/streamdir.js:1",
     ],

@@ -39,6 +39,17 @@ export function parseDuration(text: string): number | null {
   return ms !== undefined && ms >= 1 && Number.isSafeInteger(ms) ? ms : null;
 }
 
+/** Bytes of a size like `64KiB` or `4096`: 1 or more; `null` for anything else. */
+export function parseSize(text: string): number | null {
+  const bytes = readQuantity(UNITS.bytes, text, 1);
+  return bytes !== undefined && bytes >= 1 && Number.isSafeInteger(bytes) ? bytes : null;
+}
+
+/** A whole number without a sign; `null` for anything else. */
+export function parseWhole(text: string): number | null {
+  return /^\d+$/.test(text) && Number.isSafeInteger(Number(text)) ? Number(text) : null;
+}
+
 /** `undefined` when `text` isn't written as the kind of the option asks; bounds are not checked. */
 function read(spec: OptionSpec, text: string): OptionValue | undefined {
   if (spec.canBeOff === true && text === "off") return Infinity;

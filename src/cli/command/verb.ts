@@ -13,10 +13,20 @@ export const EXIT = {
   unusable: 1,
   /** The command line or the environment is wrong (`EX_USAGE`). */
   usage: 64,
+  /** A client verb: the server, or the verb itself, refuses the data or what is asked for (`EX_DATAERR`). */
+  refused: 65,
+  /** There is no such stream (`EX_NOINPUT`). */
+  missing: 66,
+  /** The server can't be reached (`EX_UNAVAILABLE`). */
+  unreachable: 69,
   /** A fault of the program itself; what was acknowledged is recovered by the next start (`EX_SOFTWARE`). */
   crash: 70,
   /** The storage reported a fault; what was acknowledged is recovered by the next start (`EX_IOERR`). */
   fault: 74,
+  /** The server can't do it now: try again later (`EX_TEMPFAIL`). */
+  tryAgain: 75,
+  /** The credential is missing or wrong, or has no right to it (`EX_NOPERM`). */
+  noRight: 77,
 } as const;
 
 /** A signal that asks the command to stop. */
@@ -28,8 +38,19 @@ export type OtherSignal = "SIGALRM" | "SIGIO" | "SIGPWR" | "SIGSTKFLT" | "SIGUSR
 /** Standard output or standard error. */
 export interface Output {
   readonly isTTY?: boolean;
-  /** `written` is called when the text has left the process, or can't any more. */
-  write(text: string | Buffer, written?: () => void): unknown;
+  /** `written` is called when the text has left the process, or with an error when it can't any more. */
+  write(text: string | Buffer, written?: (error?: Error | null) => void): unknown;
+}
+
+/** Standard input. One that is not read to its end keeps the process alive until it is destroyed. */
+export interface ClientInput extends AsyncIterable<Uint8Array> {
+  destroy?(): unknown;
+}
+
+/** What a client verb uses of the process that it runs in. */
+export interface ClientSurroundings extends Surroundings {
+  /** Asked for only by verbs that read it. */
+  readonly stdin: ClientInput;
 }
 
 /** What a verb uses of the process that it runs in; `process` is one. */
@@ -78,6 +99,8 @@ export interface Verb {
   readonly switches?: readonly Switch[];
   /** What stands for the second path in the help, where it needs one; then the first can't be left out. */
   readonly second?: string;
+  /** Whether the options of the server change what it does. */
+  readonly takesOptions?: true;
   /** Resolves to the exit status. Rejects only on a fault of the program. */
   run(invocation: Invocation, surroundings: Surroundings): Promise<number>;
 }

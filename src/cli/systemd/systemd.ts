@@ -26,6 +26,7 @@ export const SYSTEMD: Verb = {
     { flag: "user", value: "NAME", help: "who the service runs as; without, a user that systemd makes for it" },
     { flag: "only", value: "UNIT", help: "print one of both: service or socket" },
   ],
+  takesOptions: true,
   run: systemd,
 };
 

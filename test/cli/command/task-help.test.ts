@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { taskHelp } from "../../../src/cli/command/task-help.js";
+import { loneTaskHelp, taskHelp } from "../../../src/cli/command/task-help.js";
 import { TOKEN } from "../../../src/cli/token.js";
 
 describe("the help of a tool", () => {
@@ -23,4 +23,17 @@ describe("the help of a tool", () => {
     assert.match(text, /^ {2}--expires TIME {10}for how long/m);
     assert.match(text, /^ {26}STREAMDIR_AUTH also sets it$/m);
   });
+});
+
+test("the help of a task without a tool begins with its words", () => {
+  const words = [
+    { placeholder: "WHO", isRequired: true },
+    { placeholder: "WHERE", isRequired: false },
+  ];
+  const flags = [
+    { flag: "times", short: "n", kind: "integer" as const, placeholder: "N", isRequired: false, env: null, help: "how often" },
+  ];
+  const lines = loneTaskHelp({ name: "wave", summary: "wave a hand", words, flags }).split("\n");
+  assert.equal(lines[0], "Usage: streamdir wave WHO [WHERE] [flags]");
+  assert.ok(lines.includes(`  ${"-n, --times N".padEnd(24)}how often`));
 });

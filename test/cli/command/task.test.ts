@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { parseTask, type Given, type TaskFlag, type Tool } from "../../../src/cli/command/task.js";
+import { parseLoneTask, parseTask, type Given, type TaskFlag, type Tool } from "../../../src/cli/command/task.js";
 
 const flag = (name: string, kind: TaskFlag["kind"], more: Partial<TaskFlag> = {}): TaskFlag => ({
   flag: name,
@@ -78,4 +78,36 @@ describe("the flags of a task", () => {
     assert.deepEqual(parseTask(TOOL, ["--help"], {}), { kind: "help", task: null });
     assert.deepEqual(parseTask(TOOL, ["wave", "--to", "-h"], {}), { kind: "help", task: WAVE });
   });
+});
+
+describe("a task without a tool", () => {
+  const TASK = {
+    ...WAVE,
+    words: [
+      { placeholder: "WHO", isRequired: true },
+      { placeholder: "WHERE", isRequired: false },
+    ],
+    flags: [flag("times", "integer", { short: "n" }), flag("force", "bytes", { env: "FORCE" }), flag("hard", "flag", { short: "f" })],
+  };
+  const read = (line: string, env: Record<string, string> = {}) => parseLoneTask(TASK, line === "" ? [] : line.split(" "), env);
+
+  test("has words, short flags, whole numbers and sizes", () => {
+    const command = read("me -fn 3 --force=2KiB here");
+    assert.ok(command.kind === "run");
+    assert.deepEqual([command.given.word(0), command.given.word(1), command.given.word(2)], ["me", "here", ""]);
+    assert.deepEqual([command.given.number("times"), command.given.number("force"), command.given.has("hard")], [3, 2048, true]);
+    assert.deepEqual(read("-- --help").kind, "run");
+    assert.deepEqual(read("me --help"), { kind: "help" });
+  });
+
+  for (const [line, env, words] of [
+    ["", {}, "streamdir wave needs WHO"],
+    ["a b c", {}, 'streamdir wave takes no "c"; it has only WHO WHERE'],
+    ["a -n -5", {}, "-n needs a value: TIMES"],
+    ["a -n 1.5", {}, '-n must be a whole number, not "1.5"'],
+    ["a --force much", {}, '--force must be a size like 64KiB, not "much"'],
+    ["a", { FORCE: "much" }, 'FORCE must be a size like 64KiB, not "much"'],
+    ["a -x", {}, 'unknown flag "-x"; streamdir wave --help lists them'],
+  ] as const)
+    test(`is refused: ${line} ${JSON.stringify(env)}`, () => assert.deepEqual(read(line, env), { kind: "usage-error", line: words }));
 });

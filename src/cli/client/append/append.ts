@@ -1,0 +1,170 @@
+// The verb `append`: standard input to a stream, each byte of it once.
+
+import { isJsonContentType } from "../../../protocol/content-type.js";
+import { EXIT } from "../../command/verb.js";
+import { Meter } from "../session/meter.js";
+import { failure, type Failure } from "../remote/failure.js";
+import type { Answer } from "../remote/http-client.js";
+import {
+  clientTask,
+  flag,
+  freshId,
+  NAME,
+  nextOffsetOf,
+  streamCalled,
+  type Errand,
+  type Session,
+} from "../session/session.js";
+import { InputPieces, type Cutting } from "./input-pieces.js";
+import { Producer } from "./producer.js";
+import { formatMark, parseMark, type ResumeMark } from "./resume-mark.js";
+
+const DEFAULT_PIECE_BYTES = 1024 * 1024;
+const JSON_TYPE = "application/json";
+const TYPES: Readonly<Record<Cutting, string>> = {
+  bytes: "application/octet-stream",
+  lines: "text/plain",
+  json: JSON_TYPE,
+};
+
+const ERRAND: Errand = {
+  name: "append",
+  summary: "append standard input to a stream, as a producer: nothing is stored twice",
+  words: [NAME],
+  flags: [
+    flag("lines", "flag", "", "each append ends at the end of a line"),
+    flag("create", "flag", "", "make the stream if it is not there"),
+    flag("type", "text", "TYPE", "its content type; --json and --lines imply one"),
+    flag("close", "flag", "", "close the stream at the end of the input"),
+    flag("piece", "bytes", "SIZE", "most bytes of an append, but for longer lines; 1MiB when it is left out"),
+    flag("resume", "text", "MARK", "go on with the same input after a run that ended with this mark"),
+  ],
+  run: append,
+};
+
+/** The row of the table of verbs. In a JSON stream the input is one JSON value a line. */
+export const APPEND = clientTask(ERRAND);
+
+/** How far the input is stored. */
+interface Progress {
+  bytes: number;
+  lines: number;
+  appends: number;
+  /** Bytes of the piece that is under way. */
+  underWay: number;
+  nextOffset: string | null;
+}
+
+async function append(session: Session): Promise<Failure | null> {
+  const { given } = session;
+  const name = session.name(0);
+  if (typeof name !== "string") return name;
+  const written = given.text("resume");
+  const mark = written === null ? { id: freshId(), epoch: 0, seq: 0, at: 0, length: 0 } : parseMark(written);
+  if (mark === null) return failure(EXIT.usage, "--resume is not a mark that append has printed");
+  const contentType = await contentTypeOf(session, name);
+  if (typeof contentType !== "string") return contentType;
+  const cutting = cuttingOf(session, contentType);
+  if (cutting === null)
+    return failure(EXIT.refused, `${streamCalled(name)} takes ${contentType}, not JSON: see --lines`);
+  return send(session, { name, contentType, cutting, mark });
+}
+
+function cuttingOf({ given }: Session, contentType: string): Cutting | null {
+  if (isJsonContentType(contentType)) return "json";
+  if (given.has("lines")) return "lines";
+  return given.has("json") ? null : "bytes";
+}
+
+/** The stream's content type, once it is there. */
+async function contentTypeOf(session: Session, name: string): Promise<string | Failure> {
+  const { given, server } = session;
+  const implied = given.has("lines") ? "lines" : given.has("json") ? "json" : "bytes";
+  const type = given.text("type");
+  const target = server.target(name);
+  const about = streamCalled(name);
+  if (given.has("create")) {
+    const headers = { "Content-Type": type ?? TYPES[implied] };
+    const made = await session.expect([200, 201, 409], about, { method: "PUT", target, headers });
+    if (made.kind === "failure") return made;
+    // 409: it is there with a lifetime or a content type of its own, which the next answer says.
+    if (made.status !== 409) return made.header("content-type") ?? headers["Content-Type"];
+  }
+  const head = await session.expect([200], about, { method: "HEAD", target });
+  if (head.kind === "answer") return head.header("content-type") ?? TYPES.bytes;
+  // Who may append need not be allowed to read.
+  if (head.status === EXIT.noRight && type !== null) return type;
+  return head.status === EXIT.noRight ? { ...head, line: `${head.line}; --type says what only readers learn` } : head;
+}
+
+interface Sending {
+  readonly name: string;
+  readonly contentType: string;
+  readonly cutting: Cutting;
+  readonly mark: ResumeMark;
+}
+
+async function send(session: Session, { name, contentType, cutting, mark }: Sending): Promise<Failure | null> {
+  const { given, signal, surroundings } = session;
+  const maxBytes = given.number("piece") ?? DEFAULT_PIECE_BYTES;
+  const pieces = new InputPieces(surroundings.stdin, { cutting, maxBytes, skip: mark.at, firstBytes: mark.length });
+  signal.addEventListener("abort", () => pieces.stop(), { once: true });
+  const producer = new Producer(session.server, name, contentType, mark);
+  const progress: Progress = { bytes: mark.at, lines: 0, appends: 0, underWay: 0, nextOffset: null };
+  const meter = new Meter(surroundings.stderr);
+  const failed = await sendAll(session, { pieces, producer, progress, meter, name });
+  pieces.stop();
+  meter.clear();
+  if (failed !== null) return { ...failed, line: withMark(failed, progress, producer) };
+  const { bytes, lines, appends, nextOffset } = progress;
+  const facts = { name, bytes, lines, appends, nextOffset, closed: given.has("close") };
+  return session.conclude(`${bytes} bytes in ${appends} appends are stored`, facts);
+}
+
+interface SendingParts {
+  readonly pieces: InputPieces;
+  readonly producer: Producer;
+  readonly progress: Progress;
+  readonly meter: Meter;
+  readonly name: string;
+}
+
+async function sendAll(session: Session, parts: SendingParts): Promise<Failure | null> {
+  const { pieces, producer, progress, meter, name } = parts;
+  const about = streamCalled(name);
+  for (;;) {
+    const piece = await pieces.next();
+    if (session.signal.aborted) return failure(Number(session.signal.reason), "");
+    if (piece === null) break;
+    if (piece.kind === "fault") return failure(EXIT.refused, `line ${piece.line} of the input: ${piece.words}`);
+    if (piece.body.length > 0) {
+      progress.underWay = piece.bytes;
+      const answer = await producer.append(piece.body, false, about);
+      if (answer.kind === "failure") return answer;
+      count(progress, answer);
+    }
+    progress.bytes += piece.bytes;
+    progress.lines += piece.lines;
+    meter.show(name, progress.bytes);
+  }
+  if (!session.given.has("close")) return null;
+  const closed = await producer.append(Buffer.alloc(0), true, about);
+  if (closed.kind === "failure") return closed;
+  progress.nextOffset = nextOffsetOf(closed);
+  return null;
+}
+
+function count(progress: Progress, answer: Answer): void {
+  progress.appends += 1;
+  progress.underWay = 0;
+  progress.nextOffset = nextOffsetOf(answer);
+}
+
+/** What failed, how much is stored, and how to go on. */
+function withMark({ line, status }: Failure, { bytes, underWay }: Progress, { place }: Producer): string {
+  // What was refused is not there, and is to be put right before it is sent again.
+  const isRefused = status === EXIT.refused || status === EXIT.missing || status === EXIT.noRight;
+  const mark = formatMark({ ...place, at: bytes, length: isRefused ? 0 : underWay });
+  const why = line === "" ? "stopped" : line;
+  return `${why}; ${bytes} bytes of the input are stored: go on with the same input and --resume ${mark}`;
+}

@@ -1,0 +1,242 @@
+// Makes one stream of an archive, or finds that it is there.
+
+import { createHash } from "node:crypto";
+import { isJsonContentType } from "../../../protocol/content-type.js";
+import { Producer } from "../append/producer.js";
+import { EXIT } from "../../command/verb.js";
+import { refusal, type Failure } from "../remote/failure.js";
+import type { Answer } from "../remote/http-client.js";
+import { streamCalled, type Session } from "../session/session.js";
+import { StreamData } from "./stream-data.js";
+import { importerOf, type StreamHead } from "./stream-head.js";
+
+/** What became of a stream, or in a dry run would become of it. */
+export interface ImportOutcome {
+  readonly kind: "outcome";
+  readonly what: "imported" | "continued" | "there" | "refused";
+  /** Why it was refused; else `null`. */
+  readonly why: string | null;
+}
+
+/** `null` when a piece is stored, or not to be. */
+export type PieceOutcome = Failure | null;
+
+const LINE_FEED = 0x0a;
+/** No import counts so far: an append with this number is refused, and the refusal says which number is expected. */
+const PROBE_SEQ = Number.MAX_SAFE_INTEGER;
+
+/**
+ * The import of one stream. Its pieces are appends of a producer that is named by what they are, so that those which an
+ * earlier import has stored are not stored again.
+ */
+export class StreamImport {
+  readonly #session: Session;
+  readonly #head: StreamHead;
+  readonly #isDryRun: boolean;
+  readonly #made: Set<string>;
+  readonly #about: string;
+  #outcome: ImportOutcome = outcome("imported");
+  /** Pieces that are stored already. */
+  #stored = 0;
+  #producer: Producer | null = null;
+  /** The stream is there, and it is to be seen whether it is this one. */
+  #mustProbe = false;
+
+  /** `made` has the names that the import, or a dry run, has made so far. */
+  constructor(session: Session, head: StreamHead, isDryRun: boolean, made: Set<string>) {
+    this.#session = session;
+    this.#head = head;
+    this.#isDryRun = isDryRun;
+    this.#made = made;
+    this.#about = streamCalled(head.name);
+  }
+
+  /** Makes the stream, or finds out why not. Fails only where the whole import can't go on. */
+  async begin(): Promise<Failure | null> {
+    const { server } = this.#session;
+    const { name, fork } = this.#head;
+    if (this.#isDryRun) return this.#foresee();
+    const answer = await server.ask({ method: "PUT", target: server.target(name), headers: this.#creation() });
+    if (answer.kind === "failure") return answer;
+    if (answer.status === 404 && fork !== null)
+      return this.#refuse(`its source ${JSON.stringify(fork.from)} is not there`);
+    const refused = answer.status < 300 ? null : refusal(answer, this.#about);
+    if (refused?.code === "config-mismatch" || answer.status === 200) {
+      this.#mustProbe = true;
+      this.#outcome = outcome("there");
+      return this.#head.pieces.length === 0 ? this.#compare() : null;
+    }
+    if (refused !== null) return endsAll(refused) ? refused : this.#refuse(refused.line);
+    this.#produceFrom(0);
+    return null;
+  }
+
+  /** Stores the piece at a place in the head's list, unless it is there. */
+  async put(at: number, piece: Buffer): Promise<PieceOutcome> {
+    if (this.#mustProbe) {
+      const failed = await this.#probe(this.#bodyOf(piece));
+      if (failed !== null) return failed;
+    }
+    if (this.#producer === null || at < this.#stored) return null;
+    const answer = await this.#producer.append(this.#bodyOf(piece), false, this.#about);
+    if (answer.kind === "answer") return null;
+    if (endsAll(answer)) return answer;
+    this.#producer = null;
+    return this.#refuse(answer.line);
+  }
+
+  /** Closes the stream where it was closed, and says what became of it. */
+  async end(): Promise<ImportOutcome | Failure> {
+    if (this.#producer === null || !this.#head.closed) return this.#outcome;
+    const answer = await this.#producer.append(Buffer.alloc(0), true, this.#about);
+    if (answer.kind === "answer") return this.#outcome;
+    return endsAll(answer) ? answer : outcome("refused", answer.line);
+  }
+
+  async #foresee(): Promise<Failure | null> {
+    const { server } = this.#session;
+    const { name, fork } = this.#head;
+    const head = await server.ask({ method: "HEAD", target: server.target(name) });
+    if (head.kind === "failure") return head;
+    if (head.status === 200) return this.#compare();
+    if (head.status !== 404) return this.#refuse(refusal(head, this.#about).line);
+    if (fork !== null && !this.#made.has(fork.from)) {
+      const source = await server.ask({ method: "HEAD", target: server.target(fork.from) });
+      if (source.kind === "failure") return source;
+      if (source.status !== 200) return this.#refuse(`its source ${JSON.stringify(fork.from)} is not there`);
+    }
+    this.#made.add(name);
+    return null;
+  }
+
+  #creation(): Readonly<Record<string, string>> {
+    const { server } = this.#session;
+    const { contentType, ttlSeconds, expiresAt, fork } = this.#head;
+    return {
+      "Content-Type": contentType,
+      ...(ttlSeconds === null ? {} : { "Stream-TTL": String(ttlSeconds) }),
+      ...(expiresAt === null ? {} : { "Stream-Expires-At": expiresAt }),
+      ...(fork === null
+        ? {}
+        : {
+            "Stream-Forked-From": server.pathOf(fork.from),
+            "Stream-Fork-Offset": "-1",
+            "Stream-Fork-Sub-Offset": String(fork.at),
+          }),
+    };
+  }
+
+  /** Asks a stream that is there how much of this archive it has taken. */
+  async #probe(body: Buffer): Promise<Failure | null> {
+    this.#mustProbe = false;
+    const { server } = this.#session;
+    const answer = await server.ask({
+      method: "POST",
+      target: server.target(this.#head.name),
+      headers: {
+        "Content-Type": this.#head.contentType,
+        "Producer-Id": importerOf(this.#head),
+        "Producer-Epoch": "0",
+        "Producer-Seq": String(PROBE_SEQ),
+      },
+      body,
+    });
+    if (answer.kind === "failure") return answer;
+    const refused = refusal(answer, this.#about);
+    const expected = expectedSeq(answer);
+    if (refused.code !== "producer-gap")
+      return refused.code === "stream-closed" ? this.#compare() : this.#refuse(refused.line);
+    if (expected === 0) return this.#beginIfEmpty();
+    const isWhole = expected >= this.#head.pieces.length && !this.#head.closed;
+    this.#outcome = outcome(isWhole ? "there" : "continued");
+    this.#produceFrom(expected);
+    return null;
+  }
+
+  async #beginIfEmpty(): Promise<Failure | null> {
+    const first = await new StreamData(this.#session, this.#head.name, this.#head.contentType).next();
+    if (first?.kind === "failure") return first;
+    if (first !== null && first.bytes.length > 0) return this.#compare();
+    this.#outcome = outcome("imported");
+    this.#produceFrom(0);
+    return null;
+  }
+
+  /** Reads the stream that is there, and looks whether it is what the archive has. */
+  async #compare(): Promise<Failure | null> {
+    this.#mustProbe = false;
+    const { name, contentType, fork, sha256, bytes, closed } = this.#head;
+    const data = new StreamData(this.#session, name, contentType);
+    const hash = createHash("sha256");
+    let [inherited, seen, isClosed] = [fork?.at ?? 0, 0, false];
+    for (let part = await data.next(); part !== null; part = await data.next()) {
+      if (part.kind === "failure") return part;
+      const skipped = isJsonContentType(contentType)
+        ? linesLength(part.bytes, inherited)
+        : bytesLength(part.bytes, inherited);
+      inherited -= skipped.units;
+      hash.update(part.bytes.subarray(skipped.bytes));
+      seen += part.bytes.length - skipped.bytes;
+      isClosed = part.isClosed;
+    }
+    this.#outcome = outcome("there");
+    if (seen === bytes && hash.digest("hex") === sha256 && isClosed === closed) return null;
+    return this.#refuse("a stream of this name is there, with other data or a part of it");
+  }
+
+  #produceFrom(seq: number): void {
+    this.#stored = seq;
+    const place = { id: importerOf(this.#head), epoch: 0, seq };
+    this.#producer = new Producer(this.#session.server, this.#head.name, this.#head.contentType, place);
+  }
+
+  #bodyOf(piece: Buffer): Buffer {
+    if (!isJsonContentType(this.#head.contentType)) return piece;
+    // Each line is a message; the array around them is what the server takes away.
+    const body = Buffer.concat([Buffer.from("["), piece]);
+    for (let at = body.indexOf(LINE_FEED); at >= 0 && at < body.length - 1; at = body.indexOf(LINE_FEED, at + 1))
+      body[at] = 0x2c;
+    body[body.length - 1] = 0x5d;
+    return body;
+  }
+
+  #refuse(why: string): null {
+    this.#outcome = outcome("refused", why);
+    return null;
+  }
+}
+
+function outcome(what: ImportOutcome["what"], why: string | null = null): ImportOutcome {
+  return { kind: "outcome", what, why };
+}
+
+/** Whether a failure is not of one stream alone. */
+function endsAll({ status }: Failure): boolean {
+  return status !== EXIT.refused && status !== EXIT.missing && status !== EXIT.noRight;
+}
+
+function expectedSeq(answer: Answer): number {
+  const expected = Number(answer.header("producer-expected-seq") ?? "0");
+  return Number.isSafeInteger(expected) ? expected : 0;
+}
+
+interface Skipped {
+  readonly bytes: number;
+  readonly units: number;
+}
+
+function bytesLength(bytes: Buffer, units: number): Skipped {
+  const length = Math.min(bytes.length, units);
+  return { bytes: length, units: length };
+}
+
+function linesLength(bytes: Buffer, units: number): Skipped {
+  let [end, lines] = [0, 0];
+  while (lines < units) {
+    const found = bytes.indexOf(LINE_FEED, end);
+    if (found < 0) break;
+    end = found + 1;
+    lines += 1;
+  }
+  return { bytes: end, units: lines };
+}

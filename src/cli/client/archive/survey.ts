@@ -1,0 +1,128 @@
+// Reads a stream once before it is exported: tar needs to know how long a file is before it begins.
+
+import { createHash } from "node:crypto";
+import { crc32 } from "node:zlib";
+import { isJsonContentType } from "../../../protocol/content-type.js";
+import type { Failure } from "../remote/failure.js";
+import type { Session } from "../session/session.js";
+import type { ListedStream } from "../streams/listing.js";
+import { StreamData } from "./stream-data.js";
+import type { ArchivedPiece, StreamHead } from "./stream-head.js";
+
+/** What a first reading found. */
+export interface Surveyed {
+  readonly kind: "surveyed";
+  readonly head: StreamHead;
+  /** Where the data file begins: an offset, and bytes behind it. */
+  readonly from: string;
+  readonly skip: number;
+  /** Bytes of the whole stream, with what a fork has from its source. */
+  readonly whole: number;
+}
+
+/** The stream that a fork begins as, and how much of that is in the archive. */
+export interface Source {
+  readonly name: string;
+  readonly whole: number;
+}
+
+const LINE_FEED = 0x0a;
+
+/**
+ * Reads `stream` to its tail. Of a fork only what differs from its source is kept: what both begin with is the fork's
+ * for certain, whoever appended it.
+ */
+export async function survey(
+  session: Session,
+  stream: ListedStream,
+  source: Source | null,
+  onBytes: (bytes: number) => void,
+): Promise<Surveyed | Failure> {
+  const { name, contentType } = stream;
+  const data = new StreamData(session, name, contentType);
+  const shared = source === null ? null : new SharedBeginning(session, source, contentType);
+  const hash = createHash("sha256");
+  const pieces: ArchivedPiece[] = [];
+  let [from, skip, whole, closed] = ["-1", 0, 0, stream.closed];
+  for (;;) {
+    const part = await data.next();
+    if (part === null) break;
+    if (part.kind === "failure") return part;
+    const common = shared === null ? 0 : await shared.take(part.bytes);
+    if (typeof common !== "number") return common;
+    const own = part.bytes.subarray(common);
+    if (pieces.length === 0) [from, skip] = own.length === 0 ? [part.next, 0] : [part.from, common];
+    if (own.length > 0) {
+      hash.update(own);
+      pieces.push([own.length, crc32(own)]);
+    }
+    whole += part.bytes.length;
+    closed = part.isClosed;
+    onBytes(part.bytes.length);
+  }
+  const bytes = pieces.reduce((sum, [length]) => sum + length, 0);
+  const fork =
+    source === null || shared === null || shared.units === 0 ? null : { from: source.name, at: shared.units };
+  const { ttlSeconds } = stream;
+  // Where there is a TTL, the time of expiry is what the last use has made of it.
+  const expiresAt = ttlSeconds === null ? stream.expiresAt : null;
+  const sha256 = hash.digest("hex");
+  const head = { format: 1, name, contentType, ttlSeconds, expiresAt, closed, fork, bytes, pieces, sha256 } as const;
+  return { kind: "surveyed", head, from, skip, whole };
+}
+
+/** Finds how much a fork and its source begin with alike. */
+class SharedBeginning {
+  readonly #source: StreamData;
+  readonly #isJson: boolean;
+  /** How much of the source may still be compared. */
+  #left: number;
+  #bytes: Buffer = Buffer.alloc(0);
+  #hasEnded = false;
+  /** Messages that both have, or bytes. */
+  units = 0;
+
+  constructor(session: Session, { name, whole }: Source, contentType: string) {
+    this.#source = new StreamData(session, name, contentType);
+    this.#isJson = isJsonContentType(contentType);
+    this.#left = whole;
+  }
+
+  /** How many bytes of the fork's next part its source has too. */
+  async take(part: Buffer): Promise<number | Failure> {
+    let common = 0;
+    while (common < part.length && !this.#hasEnded) {
+      if (this.#bytes.length === 0) {
+        const next = await this.#source.next();
+        if (next?.kind === "failure") return next;
+        this.#bytes = next === null ? this.#bytes : next.bytes.subarray(0, this.#left);
+        this.#left -= this.#bytes.length;
+        this.#hasEnded = this.#bytes.length === 0;
+        continue;
+      }
+      const length = Math.min(this.#bytes.length, part.length - common);
+      const alike = alikeLength(this.#bytes.subarray(0, length), part.subarray(common, common + length));
+      common += alike;
+      this.#bytes = this.#bytes.subarray(alike);
+      this.#hasEnded = alike < length;
+    }
+    const whole = this.#isJson ? part.lastIndexOf(LINE_FEED, common - 1) + 1 : common;
+    const kept = common === 0 ? 0 : whole;
+    this.units += this.#isJson ? linesIn(part.subarray(0, kept)) : kept;
+    return kept;
+  }
+}
+
+/** How many bytes two buffers of one length begin with alike. */
+function alikeLength(one: Buffer, other: Buffer): number {
+  if (one.equals(other)) return one.length;
+  let at = 0;
+  while (one[at] === other[at]) at += 1;
+  return at;
+}
+
+function linesIn(bytes: Buffer): number {
+  let lines = 0;
+  for (let at = bytes.indexOf(LINE_FEED); at >= 0; at = bytes.indexOf(LINE_FEED, at + 1)) lines += 1;
+  return lines;
+}

@@ -1,0 +1,58 @@
+// What an answer to a read holds, message by message.
+
+import { isUtf8 } from "node:buffer";
+import { isJsonContentType } from "../../../protocol/content-type.js";
+import { frameJson } from "../../../protocol/json/json-frame.js";
+
+const LINE_FEED = 0x0a;
+/** What stands behind a framed message. */
+const FRAME_END = ",\n";
+
+/** The messages of a JSON answer, each as it was written but on one line; `null` where the body is no array. */
+export function messagesOf(body: Buffer): Buffer[] | null {
+  const framed = frameJson(body);
+  if (framed.kind === "invalid") return null;
+  if (framed.kind === "empty-array") return [];
+  const messages: Buffer[] = [];
+  for (let from = 0; from < framed.bytes.length;) {
+    const end = framed.bytes.indexOf(LINE_FEED, from);
+    messages.push(framed.bytes.subarray(from, end + 1 - FRAME_END.length));
+    from = end + 1;
+  }
+  return messages;
+}
+
+/** Messages as lines. */
+export function asLines(messages: readonly Buffer[]): Buffer {
+  return Buffer.concat(messages.flatMap((message) => [message, Buffer.from("\n")]));
+}
+
+/** The first `count` lines of `bytes`, and how many there are of them; the last may be unfinished. */
+export function firstLines(bytes: Buffer, count: number): { readonly bytes: Buffer; readonly lines: number } {
+  let end = 0;
+  let lines = 0;
+  while (lines < count) {
+    const found = bytes.indexOf(LINE_FEED, end);
+    if (found < 0) return { bytes, lines };
+    end = found + 1;
+    lines += 1;
+  }
+  return { bytes: bytes.subarray(0, end), lines };
+}
+
+/**
+ * A line of `--json`: what was read, and where to go on behind it; `null` where the answer has more, for only its end
+ * is a known offset. Bytes that are no text are in base64.
+ */
+export function jsonLine(offset: string | null, data: Buffer, contentType: string): string {
+  const place = `{"offset":${JSON.stringify(offset)},`;
+  if (isJsonContentType(contentType)) return `${place}"data":${data.toString()}}\n`;
+  if (isUtf8(data)) return `${place}"data":${JSON.stringify(data.toString())}}\n`;
+  return `${place}"base64":${JSON.stringify(data.toString("base64"))}}\n`;
+}
+
+/** Messages as a read answers with them. */
+export function asArray(messages: readonly Buffer[]): Buffer {
+  const parts = messages.flatMap((message, at) => [Buffer.from(at === 0 ? "" : ",\n"), message]);
+  return Buffer.concat([Buffer.from("["), ...parts, Buffer.from("]")]);
+}

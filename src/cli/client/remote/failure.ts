@@ -1,0 +1,85 @@
+// Why a verb can't go on: what it prints, and the status that it ends with.
+
+import { oneLine } from "../../../ops/log.js";
+import { EXIT } from "../../command/verb.js";
+import type { Answer } from "./http-client.js";
+
+/** Why a verb ends without having done what it was asked. */
+export interface Failure {
+  readonly kind: "failure";
+  /** The exit status. */
+  readonly status: number;
+  /** For people; empty where there is nothing to say. */
+  readonly line: string;
+  /** The `code` of the problem document; `null` where there is none. */
+  readonly code: string | null;
+}
+
+/** The statuses that say that the same request may be answered otherwise a while later. */
+const TRANSIENT = new Set([408, 429, 502, 503, 504, 507]);
+
+/** A failure of the client itself. */
+export function failure(status: number, line: string): Failure {
+  return { kind: "failure", status, line, code: null };
+}
+
+/** Whether the same request may be answered otherwise a while later. */
+export function isTransient({ status }: Answer): boolean {
+  return TRANSIENT.has(status);
+}
+
+/** What an answer that refuses says; `about` is what was asked for, like `stream "a"`. */
+export function refusal(answer: Answer, about: string): Failure {
+  const { code, title, detail } = problemOf(answer);
+  const said = title ?? wordsOf(answer.status);
+  const line = oneLine(`${about}: ${said}${detail === null ? "" : `: ${detail}`}${code === null ? "" : ` (${code})`}`);
+  return { kind: "failure", status: exitOf(answer.status, code), line, code };
+}
+
+interface ProblemWords {
+  readonly code: string | null;
+  readonly title: string | null;
+  readonly detail: string | null;
+}
+
+/** What a problem document says. One by a proxy, or none as after HEAD, has no code. */
+function problemOf({ body, header }: Answer): ProblemWords {
+  const document = header("content-type")?.startsWith("application/problem+json") === true ? parsed(body) : null;
+  const member = (name: string): string | null => {
+    const value = document?.[name];
+    return typeof value === "string" ? value : null;
+  };
+  return { code: member("code"), title: member("title"), detail: member("detail") };
+}
+
+function parsed(body: Buffer): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(body.toString());
+    // Every member is looked at before it is used.
+    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : null;
+  } catch {
+    return null; // cut short by whoever stands between: the status says enough
+  }
+}
+
+function exitOf(status: number, code: string | null): number {
+  if (status === 404 || (status === 410 && code !== "offset-gone")) return EXIT.missing;
+  if (status === 401 || (status === 403 && code !== "stale-epoch") || status === 421) return EXIT.noRight;
+  if (TRANSIENT.has(status)) return EXIT.tryAgain;
+  return status >= 500 || status < 400 ? EXIT.fault : EXIT.refused;
+}
+
+function wordsOf(status: number): string {
+  switch (status) {
+    case 404:
+      return "The stream does not exist";
+    case 410:
+      return "The stream is gone";
+    case 401:
+      return "The server asks for a token: see --token-file";
+    case 403:
+      return "The token has no right to this";
+    default:
+      return `The server answers with ${status}`;
+  }
+}

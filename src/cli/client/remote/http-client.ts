@@ -1,0 +1,124 @@
+// Sends one request and takes its whole answer.
+
+import http from "node:http";
+import https from "node:https";
+import { stopwatchMs } from "../../../ops/clock.js";
+import type { ServerAddress } from "./server-address.js";
+
+/** One request. */
+export interface Asked {
+  readonly method: "GET" | "HEAD" | "PUT" | "POST" | "DELETE";
+  /** Percent-encoded, with its query. */
+  readonly target: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: Buffer;
+}
+
+/** A whole answer. */
+export interface Answer {
+  readonly kind: "answer";
+  readonly status: number;
+  /** The value of a header, by its name in lower case; `null` where it is not there. */
+  header(name: string): string | null;
+  readonly body: Buffer;
+  /** From the first byte sent to the last taken, in milliseconds. */
+  readonly tookMs: number;
+}
+
+/** What becomes of a request: no answer, where the connection broke or could not be made. */
+export type Heard = Answer | { readonly kind: "silence"; readonly why: string } | { readonly kind: "too-long" };
+
+/** What sends requests; tests replace it. */
+export interface Client {
+  ask(asked: Asked): Promise<Heard>;
+  close(): void;
+}
+
+/** The longest answer. A read is longer than `--chunk-bytes` only for one append or message that is. */
+const MAX_ANSWER_BYTES = 256 * 1024 * 1024;
+/** Longer than a server lets a long-poll wait, but for those told otherwise: then the poll begins again. */
+const SILENCE_MS = 120_000;
+
+/** The options of {@link HttpClient}. */
+export interface HttpClientOptions {
+  readonly address: ServerAddress;
+  /** Sent as a bearer token; `null` for none. */
+  readonly token: string | null;
+  readonly userAgent: string;
+  /** Connections at a time. */
+  readonly connections: number;
+  /** Breaks what is under way. */
+  readonly signal: AbortSignal;
+}
+
+/** Requests to one server, over connections that are kept. */
+export class HttpClient implements Client {
+  readonly #options: HttpClientOptions;
+  readonly #agent: http.Agent;
+  readonly #headers: Readonly<Record<string, string>>;
+
+  constructor(options: HttpClientOptions) {
+    this.#options = options;
+    const { address, token, userAgent, connections } = options;
+    const settings = { keepAlive: true, maxSockets: connections };
+    this.#agent = address.isSecure ? new https.Agent(settings) : new http.Agent(settings);
+    const authorization = token === null ? {} : { Authorization: `Bearer ${token}` };
+    this.#headers = { "User-Agent": userAgent, ...authorization };
+  }
+
+  /** Resolves when the answer is whole, or there is none. Never rejects. */
+  ask({ method, target, headers, body }: Asked): Promise<Heard> {
+    const { address, signal } = this.#options;
+    const { host, port, socketPath, isSecure } = address;
+    const beganMs = stopwatchMs();
+    return new Promise((resolve) => {
+      const silence = (error: Error): void => resolve({ kind: "silence", why: whyOf(error) });
+      const request = (isSecure ? https : http).request(
+        {
+          method,
+          path: target,
+          agent: this.#agent,
+          signal,
+          headers: { ...this.#headers, ...headers, ...(body === undefined ? {} : { "Content-Length": body.length }) },
+          ...(socketPath === null ? { host, port } : { socketPath, host }),
+        },
+        (response) => takeIn(response, beganMs, resolve),
+      );
+      request.setTimeout(SILENCE_MS, () => request.destroy(new Error(`nothing came for ${SILENCE_MS / 1000} s`)));
+      request.on("error", silence);
+      request.end(body);
+    });
+  }
+
+  /** Ends the connections. */
+  close(): void {
+    this.#agent.destroy();
+  }
+}
+
+function takeIn(response: http.IncomingMessage, beganMs: number, resolve: (heard: Heard) => void): void {
+  const parts: Buffer[] = [];
+  let length = 0;
+  response.on("data", (part: Buffer) => {
+    length += part.length;
+    parts.push(part);
+    if (length <= MAX_ANSWER_BYTES) return;
+    resolve({ kind: "too-long" });
+    response.destroy();
+  });
+  response.on("error", (error) => resolve({ kind: "silence", why: whyOf(error) }));
+  response.on("end", () => {
+    const { statusCode: status = 0, headers } = response;
+    const header = (name: string): string | null => {
+      const value = headers[name];
+      return value === undefined ? null : String(value);
+    };
+    const tookMs = stopwatchMs() - beganMs;
+    resolve({ kind: "answer", status, header, body: Buffer.concat(parts, length), tookMs });
+  });
+}
+
+/** A few words: the code of the error where it has one, for its message repeats the address. */
+function whyOf(error: Error): string {
+  return "code" in error && typeof error.code === "string" ? error.code : error.message;
+}

@@ -1,0 +1,126 @@
+// A server as the client verbs see it: requests that are sent again until they have an answer.
+
+import type { Clock } from "../../../ops/clock.js";
+import { EXIT } from "../../command/verb.js";
+import { failure, isTransient, refusal, type Failure } from "./failure.js";
+import type { Answer, Asked, Client, Heard } from "./http-client.js";
+
+/** The options of {@link RemoteServer}. */
+export interface RemoteServerOptions {
+  readonly client: Client;
+  readonly clock: Clock;
+  /** 0 or more and less than 1. */
+  readonly random: () => number;
+  /** The server, as messages name it. */
+  readonly name: string;
+  readonly prefix: string;
+  /** How long a request is sent again, in milliseconds; `null` for the defaults. */
+  readonly patienceMs: number | null;
+  /** Says on standard error what happens meanwhile. */
+  readonly say: (line: string) => void;
+  readonly signal: AbortSignal;
+}
+
+/** How one request is sent again. */
+export interface Insistence {
+  /** Also for ever, once the server has answered. */
+  readonly forEver?: boolean;
+}
+
+/** How long a server that has answered before is waited for, in milliseconds. */
+const PATIENCE_MS = 60_000;
+const FIRST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 2_000;
+/** The longest `Retry-After` that is waited for, in seconds. */
+const MAX_RETRY_AFTER_S = 30;
+
+/**
+ * Sends each request until it is answered for good. Send only what may be sent twice. A server that does not answer the
+ * first request is not waited for, unless a patience is given: its address may be wrong.
+ */
+export class RemoteServer {
+  readonly #options: RemoteServerOptions;
+  #hasAnswered = false;
+  /** Silences and refusals since the last answer that counts. */
+  #attempts = 0;
+
+  constructor(options: RemoteServerOptions) {
+    this.#options = options;
+  }
+
+  /** How often requests have been sent again. */
+  repeats = 0;
+
+  /** The target of a stream, percent-encoded. */
+  target(name: string, query: Readonly<Record<string, string>> = {}): string {
+    const written = Object.entries(query).map(([key, value]) => `${key}=${encodeURIComponent(value)}`);
+    const path = name.split("/").map(encodeURIComponent).join("/");
+    return `${this.#options.prefix}${path}${written.length === 0 ? "" : `?${written.join("&")}`}`;
+  }
+
+  /** The path of a stream as a fork names its source. */
+  pathOf(name: string): string {
+    return this.target(name);
+  }
+
+  /**
+   * The answer, whatever its status, but for those that say to try again: these, and silence, end in a failure once
+   * the patience is over. When the verb is to end, the failure has no words.
+   */
+  async ask(asked: Asked, { forEver = false }: Insistence = {}): Promise<Answer | Failure> {
+    const { client, signal, clock, patienceMs, say, name } = this.#options;
+    let sinceMs: number | null = null;
+    for (;;) {
+      const heard = await client.ask(asked);
+      if (signal.aborted) return stopped(signal);
+      if (heard.kind === "too-long") return failure(EXIT.refused, `${name} sent an answer that is too long`);
+      if (heard.kind === "answer") this.#hasAnswered = true;
+      if (heard.kind === "answer" && !isTransient(heard)) {
+        if (sinceMs !== null) say(`${name} answers again`);
+        this.#attempts = 0;
+        return heard;
+      }
+      const nowMs = clock.nowMs();
+      const endless = forEver && this.#hasAnswered;
+      const patience = patienceMs ?? (this.#hasAnswered ? PATIENCE_MS : 0);
+      const final = this.#failureOf(heard, asked);
+      if (!endless && (sinceMs === null ? patience === 0 : nowMs - sinceMs >= patience)) return final;
+      if (sinceMs === null) say(`${final.line}; trying again`);
+      sinceMs ??= nowMs;
+      await this.#pause(heard);
+      if (signal.aborted) return stopped(signal);
+      this.repeats += 1;
+    }
+  }
+
+  #failureOf(heard: Exclude<Heard, { kind: "too-long" }>, { method }: Asked): Failure {
+    const { name } = this.#options;
+    if (heard.kind === "answer") return refusal(heard, `${method} at ${name}`);
+    return failure(EXIT.unreachable, `${name} does not answer (${heard.why})`);
+  }
+
+  /** Waits longer from time to time, and never as long as others do; ends early when the verb is to end. */
+  async #pause(heard: Heard): Promise<void> {
+    const { clock, random, signal } = this.#options;
+    const asked = heard.kind === "answer" ? Number(heard.header("retry-after") ?? "") : 0;
+    const askedMs = Math.min(Number.isFinite(asked) ? asked : 0, MAX_RETRY_AFTER_S) * 1000;
+    const ownMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** this.#attempts) * (0.5 + random() / 2);
+    this.#attempts = Math.min(this.#attempts + 1, 10);
+    await new Promise<void>((resolve) => {
+      const timer = clock.after(Math.max(askedMs, ownMs), () => {
+        signal.removeEventListener("abort", end);
+        resolve();
+      });
+      const end = (): void => {
+        timer.cancel();
+        resolve();
+      };
+      signal.addEventListener("abort", end, { once: true });
+    });
+  }
+}
+
+/** The failure of a verb that is to end: the reason of the signal is its exit status. */
+function stopped(signal: AbortSignal): Failure {
+  return failure(Number(signal.reason), "");
+}

@@ -1,0 +1,68 @@
+// Reads where a server is: `--server`.
+
+import { faultOfPrefix, OPTIONS } from "../../../options.js";
+import { isLoopbackName } from "../../../net/host-name.js";
+
+/** Where requests go. */
+export interface ServerAddress {
+  readonly isSecure: boolean;
+  /** Host name or address without brackets; `localhost` for a Unix socket. */
+  readonly host: string;
+  readonly port: number;
+  /** `null` for a server with a port. */
+  readonly socketPath: string | null;
+  /** What stands in front of a stream's name; begins and ends with `/`. */
+  readonly prefix: string;
+  /** Whether what is sent stays on this machine or is encrypted. */
+  readonly isPrivate: boolean;
+}
+
+/** The server when none is named: where `streamdir` listens by default. */
+export const DEFAULT_SERVER = `http://127.0.0.1:${OPTIONS.port.default}`;
+
+/** An address, or what is wrong with it: words that follow the name of its flag. */
+export type ParsedServer = ServerAddress | { readonly fault: string };
+
+/**
+ * Reads `URL` or `unix:PATH`. The URL's path is the prefix; without one it is `prefix`, or the server's default. A URL
+ * with a name or a password is refused: a secret in an argument is seen by all users of the machine.
+ */
+export function parseServer(text: string, prefix: string | null): ParsedServer {
+  if (text.startsWith("unix:") && text !== "unix:") return onSocket(text.slice("unix:".length), prefix);
+  if (!/^https?:\/\//.test(text)) return { fault: "must be a URL like http://127.0.0.1:4437, or unix:PATH" };
+  if (!URL.canParse(text)) return { fault: "is not a URL" };
+  const url = new URL(text);
+  if (url.username !== "" || url.password !== "") return { fault: "must have no password: see --token-file" };
+  if (url.search !== "" || url.hash !== "") return { fault: "must have no ? and no #" };
+  const isSecure = url.protocol === "https:";
+  const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
+  return checked({
+    isSecure,
+    host,
+    port: url.port === "" ? (isSecure ? 443 : 80) : Number(url.port),
+    socketPath: null,
+    prefix: prefix ?? (url.pathname === "/" ? OPTIONS.prefix.default : withSlash(url.pathname)),
+    isPrivate: isSecure || isLoopbackName(host),
+  });
+}
+
+function onSocket(socketPath: string, prefix: string | null): ParsedServer {
+  const place = { isSecure: false, host: "localhost", port: 80, socketPath, isPrivate: true };
+  return checked({ ...place, prefix: prefix ?? OPTIONS.prefix.default });
+}
+
+function checked(address: ServerAddress): ParsedServer {
+  return faultOfPrefix(address.prefix) === null
+    ? address
+    : { fault: "must have a prefix that begins and ends with /, like /v1/stream/" };
+}
+
+function withSlash(path: string): string {
+  return path.endsWith("/") ? path : `${path}/`;
+}
+
+/** An address as messages write it. */
+export function formatServer({ isSecure, host, port, socketPath }: ServerAddress): string {
+  if (socketPath !== null) return `unix:${socketPath}`;
+  return `${isSecure ? "https" : "http"}://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}

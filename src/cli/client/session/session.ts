@@ -1,0 +1,229 @@
+// What the client verbs have in common: their flags, the server that they speak to, and how they end.
+
+import { randomBytes } from "node:crypto";
+import { systemClock, type Clock } from "../../../ops/clock.js";
+import { oneLine } from "../../../ops/log.js";
+import { packageVersion } from "../../../ops/version.js";
+import { WatchedFile } from "../../../ops/watched-file.js";
+import { checkedName } from "../../../protocol/names.js";
+import type { Given, Task, TaskFlag, TaskWord } from "../../command/task.js";
+import { quoted } from "../../command/value.js";
+import { EXIT, type ClientSurroundings, type StopSignal } from "../../command/verb.js";
+import { DataOutput } from "./data-output.js";
+import { failure, refusal, type Failure } from "../remote/failure.js";
+import { HttpClient, type Answer, type Asked } from "../remote/http-client.js";
+import { RemoteServer, type Insistence } from "../remote/remote-server.js";
+import { DEFAULT_SERVER, formatServer, parseServer, type ServerAddress } from "../remote/server-address.js";
+
+/** A verb that speaks to a server. */
+export type ClientTask = Task<ClientSurroundings>;
+
+/** What a verb ends with when nothing went wrong. */
+export const DONE = null;
+
+/** What is particular to a verb. */
+export interface Errand {
+  readonly name: string;
+  readonly summary: string;
+  readonly words?: readonly TaskWord[];
+  readonly flags?: readonly TaskFlag[];
+  /** Connections at a time; 1 when absent. */
+  connections?(given: Given): number;
+  /** Resolves to {@link DONE}, or why it could not be done. */
+  run(session: Session): Promise<Failure | typeof DONE>;
+}
+
+/** The exit statuses of a verb that a signal ends: 128 + the signal's number. */
+const SIGNAL_EXIT = { SIGINT: 130, SIGTERM: 143 } as const satisfies Partial<Record<StopSignal, number>>;
+const STOP_SIGNALS = ["SIGINT", "SIGTERM"] as const;
+const MAX_TOKEN_BYTES = 64 * 1024;
+
+/** The word for a stream's name. */
+export const NAME: TaskWord = { placeholder: "NAME", isRequired: true };
+
+/** The flags of every client verb. */
+export const CONNECTION_FLAGS: readonly TaskFlag[] = [
+  {
+    ...flag("server", "text", "URL", `the server, or unix:PATH; STREAM_URL too; else ${DEFAULT_SERVER}`),
+    env: "STREAMDIR_URL",
+  },
+  { ...flag("prefix", "text", "PATH", "in front of names, when it is not the URL's path"), env: "STREAMDIR_PREFIX" },
+  flag("token-file", "text", "FILE", "holds the token; else STREAMDIR_TOKEN is the token itself"),
+  flag("wait", "duration", "TIME", "how long to try again; else 1m for a server that has answered"),
+  flag("json", "flag", "", "results as JSON, one value a line"),
+];
+
+/** A flag that may be left out, and has no variable. */
+export function flag(
+  name: string,
+  kind: TaskFlag["kind"],
+  placeholder: string,
+  help: string,
+  short?: string,
+): TaskFlag {
+  const row = { flag: name, kind, placeholder, isRequired: false, env: null, help };
+  return short === undefined ? row : { ...row, short };
+}
+
+/** Makes a row of the table of verbs. */
+export function clientTask(errand: Errand): ClientTask {
+  const { name, summary, words = [], flags = [] } = errand;
+  return {
+    name,
+    summary,
+    words,
+    flags: [...flags, ...CONNECTION_FLAGS],
+    run: (given, surroundings) => runErrand(errand, given, surroundings),
+  };
+}
+
+async function runErrand(errand: Errand, given: Given, surroundings: ClientSurroundings): Promise<number> {
+  const { stderr } = surroundings;
+  const ending = new AbortController();
+  const listeners = STOP_SIGNALS.map((signal) => [signal, () => ending.abort(SIGNAL_EXIT[signal])] as const);
+  for (const [signal, listener] of listeners) surroundings.on(signal, listener);
+  const end = ({ line, status }: Failure): number => {
+    if (line !== "") stderr.write(`streamdir: ${oneLine(line)}\n`);
+    return status;
+  };
+  try {
+    const opened = await openSession(errand, given, surroundings, ending.signal);
+    if ("kind" in opened) return end(opened);
+    try {
+      const failed = await errand.run(opened);
+      return failed === DONE ? EXIT.done : end(failed);
+    } finally {
+      opened.close();
+    }
+  } finally {
+    for (const [signal, listener] of listeners) surroundings.off(signal, listener);
+  }
+}
+
+async function openSession(
+  errand: Errand,
+  given: Given,
+  surroundings: ClientSurroundings,
+  signal: AbortSignal,
+): Promise<Session | Failure> {
+  const { env } = surroundings;
+  const written = given.text("server") ?? (env["STREAM_URL"] || DEFAULT_SERVER);
+  const address = parseServer(written, given.text("prefix"));
+  if ("fault" in address) return failure(EXIT.usage, `--server ${address.fault}, not ${quoted(written)}`);
+  const token = await tokenOf(given.text("token-file"), env["STREAMDIR_TOKEN"]);
+  if (typeof token === "object" && token !== null) return token;
+  const connections = errand.connections?.(given) ?? 1;
+  return new Session({ given, surroundings, address, token, connections, signal });
+}
+
+async function tokenOf(path: string | null, variable: string | undefined): Promise<string | null | Failure> {
+  const text = path === null ? (variable ?? "") : await read(path);
+  if (typeof text !== "string") return text;
+  const token = text.trim();
+  if (token === "") return path === null ? null : failure(EXIT.usage, `--token-file ${quoted(path)} is empty`);
+  if (/^[\x21-\x7e]+$/.test(token)) return token;
+  return failure(EXIT.usage, `${path === null ? "STREAMDIR_TOKEN" : "--token-file"} holds no token`);
+}
+
+async function read(path: string): Promise<string | Failure> {
+  try {
+    return await WatchedFile.read(path, MAX_TOKEN_BYTES);
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    return failure(EXIT.usage, `--token-file: ${error.message}`);
+  }
+}
+
+interface SessionParts {
+  readonly given: Given;
+  readonly surroundings: ClientSurroundings;
+  readonly address: ServerAddress;
+  readonly token: string | null;
+  readonly connections: number;
+  readonly signal: AbortSignal;
+}
+
+/** One run of a verb. */
+export class Session {
+  readonly given: Given;
+  readonly server: RemoteServer;
+  /** For data, and nothing else. */
+  readonly out: DataOutput;
+  readonly clock: Clock = systemClock();
+  /** Aborted by the signals that end the verb; its reason is the exit status. */
+  readonly signal: AbortSignal;
+  readonly surroundings: ClientSurroundings;
+  readonly serverName: string;
+  readonly #client: HttpClient;
+
+  constructor({ given, surroundings, address, token, connections, signal }: SessionParts) {
+    this.given = given;
+    this.surroundings = surroundings;
+    this.signal = signal;
+    this.out = new DataOutput(surroundings.stdout);
+    this.serverName = formatServer(address);
+    const userAgent = `streamdir/${packageVersion()}`;
+    this.#client = new HttpClient({ address, token, userAgent, connections, signal });
+    this.server = new RemoteServer({
+      client: this.#client,
+      clock: this.clock,
+      random: Math.random,
+      name: this.serverName,
+      prefix: address.prefix,
+      patienceMs: given.durationMs("wait"),
+      say: (line) => this.say(line),
+      signal,
+    });
+    if (token !== null && !address.isPrivate) this.say(`the token goes to ${this.serverName} unencrypted`);
+  }
+
+  /** Whether results are to be JSON. */
+  get asJson(): boolean {
+    return this.given.has("json");
+  }
+
+  /** Says something to people, on standard error. */
+  say(line: string): void {
+    this.surroundings.stderr.write(`streamdir: ${oneLine(line)}\n`);
+  }
+
+  /** The stream's name at a place among the words, or why it is none. */
+  name(at: number): string | Failure {
+    const word = this.given.word(at);
+    const checked = checkedName(word);
+    return "name" in checked ? checked.name : failure(EXIT.usage, `${quoted(word)}: ${checked.fault}`);
+  }
+
+  /** The answer, if its status is one of these; else why not. */
+  async expect(statuses: readonly number[], about: string, asked: Asked, insistence?: Insistence) {
+    const answer = await this.server.ask(asked, insistence);
+    return answer.kind === "failure" || statuses.includes(answer.status) ? answer : refusal(answer, about);
+  }
+
+  /** Ends with a result: `facts` as JSON where that is asked for. Without, people on a terminal read `line`. */
+  async conclude(line: string, facts: object): Promise<typeof DONE> {
+    if (this.asJson) await this.out.writeJson(facts);
+    else if (this.surroundings.stderr.isTTY === true) this.say(line);
+    return DONE;
+  }
+
+  /** Ends the connections. */
+  close(): void {
+    this.#client.close();
+  }
+}
+
+/** An id that nobody else has, for a producer or a stream. */
+export function freshId(): string {
+  return randomBytes(12).toString("hex");
+}
+
+/** The offset where a stream ends, as an answer says it. */
+export function nextOffsetOf(answer: Answer): string {
+  return answer.header("stream-next-offset") ?? "";
+}
+
+/** A stream as messages name it. */
+export function streamCalled(name: string): string {
+  return `stream ${JSON.stringify(name)}`;
+}

@@ -1,0 +1,67 @@
+// The verb `info`.
+
+import { refusal, type Failure } from "../remote/failure.js";
+import { clientTask, NAME, nextOffsetOf, streamCalled, type Session } from "../session/session.js";
+import { lookUp, type ListedStream } from "./listing.js";
+
+/** The row of the table of verbs. */
+export const INFO = clientTask({
+  name: "info",
+  summary: "say what a stream is: its content type, tail, lifetime and closure",
+  words: [NAME],
+  run: info,
+});
+
+async function info(session: Session): Promise<Failure | null> {
+  const name = session.name(0);
+  if (typeof name !== "string") return name;
+  const stream = await describe(session, name);
+  if ("kind" in stream) return stream;
+  if (session.asJson) await session.out.writeJson(stream);
+  else await session.out.write(linesOf(stream));
+  return null;
+}
+
+/** What the server says of a stream: the list says more than the stream's own head. */
+export async function describe(session: Session, name: string): Promise<ListedStream | Failure> {
+  const head = await session.server.ask({ method: "HEAD", target: session.server.target(name) });
+  if (head.kind === "failure") return head;
+  if (head.status !== 200) return refusal(head, streamCalled(name));
+  const listed = await lookUp(session, name);
+  if (listed !== null) return listed;
+  const ttl = head.header("stream-ttl");
+  return {
+    name,
+    contentType: head.header("content-type") ?? "application/octet-stream",
+    closed: head.header("stream-closed") === "true",
+    nextOffset: nextOffsetOf(head),
+    earliestOffset: head.header("stream-earliest-offset"),
+    bytes: null,
+    createdAt: null,
+    lastAppendAt: null,
+    ttlSeconds: ttl === null ? null : Number(ttl),
+    expiresAt: head.header("stream-expires-at"),
+    isFork: false,
+    forkedFrom: null,
+    liveReaders: null,
+  };
+}
+
+function linesOf(stream: ListedStream): string {
+  const rows: readonly (readonly [string, string | number | null])[] = [
+    ["name", stream.name],
+    ["content type", stream.contentType],
+    ["state", stream.closed ? "closed" : "open"],
+    ["tail", stream.nextOffset],
+    ["earliest", stream.earliestOffset],
+    ["bytes", stream.bytes],
+    ["created", stream.createdAt],
+    ["last append", stream.lastAppendAt],
+    ["TTL in seconds", stream.ttlSeconds],
+    ["expires", stream.expiresAt],
+    ["forked from", stream.forkedFrom],
+    ["live readers", stream.liveReaders],
+  ];
+  const known = rows.filter(([, value]) => value !== null);
+  return known.map(([what, value]) => `${what.padEnd(16)}${value}\n`).join("");
+}

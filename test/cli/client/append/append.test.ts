@@ -1,0 +1,113 @@
+import assert from "node:assert/strict";
+import { Readable } from "node:stream";
+import test, { after, describe } from "node:test";
+import { VerbServer } from "../../../helpers/client-verb.js";
+
+const server = new VerbServer({ after });
+
+describe("streamdir append", () => {
+  test("stores standard input to the byte, in the stream that it makes", async () => {
+    const input = Buffer.from(Array.from({ length: 5000 }, (_, at) => at % 256));
+    const { status, stdout } = await server.run(["append", "bytes", "--create", "--piece", "1KiB"], { stdin: input });
+    assert.deepEqual([status, stdout], [0, ""]);
+    assert.deepEqual((await server.run(["cat", "bytes"])).bytes, input);
+    assert.match(await server.done(["info", "bytes"]), /^content type {4}application\/octet-stream$/m);
+  });
+
+  test("with --lines ends each append at the end of a line, and says how much is stored", async () => {
+    const made = await server.done(
+      ["append", "logs/app", "--lines", "--create", "--piece", "8", "--json"],
+      "one\ntwo\nthree and more\nfour",
+    );
+    const { nextOffset, ...facts } = JSON.parse(made);
+    assert.deepEqual(facts, { name: "logs/app", bytes: 27, lines: 4, appends: 3, closed: false });
+    assert.match(nextOffset, /^\d{16}_\d{16}$/);
+    assert.equal(await server.done(["cat", "logs/app"]), "one\ntwo\nthree and more\nfour");
+  });
+
+  test("with --json takes one JSON value a line, to the digit", async () => {
+    const values = ['{"a":1.0}', "[1,[2]]", "[]", "12345678901234567890", '"x"', "null"];
+    await server.done(["append", "json", "--json", "--create"], `${values.join("\n")}\n\n  \n`);
+    assert.equal(await server.done(["cat", "json"]), `${values.join("\n")}\n`);
+  });
+
+  test("takes JSON values without being told, where the stream holds them", async () => {
+    await server.done(["create", "told", "--type", "application/json"]);
+    await server.done(["append", "told"], "1\n2");
+    assert.equal(await server.done(["cat", "told"]), "1\n2\n");
+  });
+
+  test("closes the stream at the end of the input", async () => {
+    await server.done(["append", "closed", "--lines", "--create", "--close"], "last words\n");
+    assert.match(await server.done(["info", "closed"]), /^state {11}closed$/m);
+  });
+
+  test("makes a stream once: one with a lifetime of its own is appended to", async () => {
+    await server.done(["create", "lives", "--type", "text/plain", "--ttl", "1h"]);
+    await server.done(["append", "lives", "--create", "--lines"], "a\n");
+    assert.equal(await server.done(["cat", "lives"]), "a\n");
+  });
+
+  test("stores nothing for an empty input", async () => {
+    await server.done(["append", "empty", "--lines", "--create"]);
+    assert.equal(await server.done(["cat", "empty"]), "");
+  });
+
+  for (const [title, name, args, stdin, status, line] of [
+    [
+      "a line that is no JSON",
+      "bad",
+      ["--json", "--create"],
+      "1\n2\n{\n",
+      65,
+      /^streamdir: line 3 of the input: The body is not valid JSON/,
+    ],
+    ["two values on a line", "two", ["--json", "--create"], "1,2\n", 65, /^streamdir: line 1 of the input: /],
+    ["a stream that is not there", "absent", [], "x", 66, /The stream does not exist$/m],
+    ["a mark that is none", "a", ["--resume", "x:1"], "x", 64, /--resume is not a mark/],
+    ["a name that is none", "a//b", [], "x", 64, /empty, '\.' or '\.\.' segment/],
+    ["JSON for bytes", "logs/app", ["--json"], "1", 65, /takes text\/plain, not JSON: see --lines$/m],
+  ] as const)
+    test(`ends with ${status} for ${title}`, async () => {
+      await server.run(["append", "logs/app", "--lines", "--create"]);
+      const ended = await server.run(["append", name, ...args], { stdin });
+      assert.deepEqual([ended.status, ended.stdout], [status, ""]);
+      assert.match(ended.stderr, line);
+    });
+
+  test("goes on after a mistake in the input, once it is put right", async () => {
+    const wrong = await server.run(["append", "right", "--json", "--create", "--piece", "4"], { stdin: "1\n2\noops\n4\n" });
+    const mark = /--resume (\S+)/.exec(wrong.stderr)?.[1] ?? "";
+    assert.match(wrong.stderr, /; 4 bytes of the input are stored: go on with the same input and --resume /);
+    await server.done(["append", "right", "--resume", mark], "1\n2\n3\n4\n");
+    assert.equal(await server.done(["cat", "right"]), "1\n2\n3\n4\n");
+  });
+
+  test("sends an append that may be stored as it was, and then the rest", async () => {
+    // The first run's append is stored, and its answer lost: seq 0 with 6 bytes.
+    await server.done(["append", "again", "--lines", "--create", "--resume", "p:0:0:0:6"], "a\nb\nc\n");
+    await server.done(["append", "again", "--lines", "--resume", "p:0:0:0:6"], "a\nb\nc\nd\n");
+    assert.equal(await server.done(["cat", "again"]), "a\nb\nc\nd\n");
+  });
+
+  test("ends with 130 at SIGINT, and says where to go on", async () => {
+    let interrupt = (): void => {};
+    const input = new Readable({ read: () => {} });
+    input.push("kept\nhalf");
+    const run = server.run(["append", "cut", "--lines", "--create"], {
+      stdin: input,
+      onStart: (signal) => (interrupt = () => signal("SIGINT")),
+    });
+    for (let text = ""; text !== "kept\n";) text = (await server.run(["cat", "cut"])).stdout;
+    interrupt();
+    const { status, stderr } = await run;
+    assert.equal(status, 130);
+    assert.match(stderr, /^streamdir: stopped; 5 bytes of the input are stored: .* --resume \w+:0:1:5:0\n$/);
+  });
+
+  test("shows a terminal how much is stored, on standard error", async () => {
+    const { stdout, stderr } = await server.run(["append", "shown", "--lines", "--create"], { stdin: "a\n", isTerminal: true });
+    assert.equal(stdout, "");
+    assert.match(stderr, /streamdir: 2 bytes in 1 appends are stored\n$/);
+  });
+});

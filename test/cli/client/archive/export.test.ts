@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import test, { after, describe } from "node:test";
+import { sourcesFirst } from "../../../../src/cli/client/archive/export.js";
+import type { ListedStream } from "../../../../src/cli/client/streams/listing.js";
+import { VerbServer } from "../../../helpers/client-verb.js";
+
+const server = new VerbServer({ after });
+
+function stream(name: string, forkedFrom: string | null = null): ListedStream {
+  const unknown = { earliestOffset: null, bytes: null, createdAt: null, lastAppendAt: null, ttlSeconds: null, expiresAt: null };
+  const facts = { contentType: "a/b", closed: false, nextOffset: "", liveReaders: null };
+  return { name, ...facts, ...unknown, isFork: forkedFrom !== null, forkedFrom };
+}
+
+describe("streamdir export", () => {
+  test("puts sources before their forks, and keeps the order of names beside that", () => {
+    const rows: readonly (readonly [readonly (readonly [string, string?])[], string])[] = [
+      [[["a"], ["b"]], "ab"],
+      [[["a", "c"], ["b"], ["c"]], "cab"],
+      [[["a", "b"], ["b", "c"], ["c"]], "cba"],
+      [[["a", "gone"], ["b"]], "ab"],
+      [
+        [
+          ["a", "b"],
+          ["b", "a"],
+        ],
+        "ba",
+      ],
+    ];
+    for (const [streams, order] of rows)
+      assert.equal(
+        sourcesFirst(streams.map(([name, from]) => stream(name, from)))
+          .map(({ name }) => name)
+          .join(""),
+        order,
+      );
+  });
+
+  test("ends with 66 for no stream, and with 64 on a terminal", async () => {
+    assert.equal((await server.run(["export", "none"])).status, 66);
+    const { status, stderr } = await server.run(["export", "none"], { isStdoutTerminal: true });
+    assert.equal(status, 64);
+    assert.match(stderr, /an archive is not for a terminal/);
+  });
+
+  test("--json says on standard error what was exported", async () => {
+    await server.done(["append", "a", "--lines", "--create"], "x\n");
+    const { stderr } = await server.run(["export", "a", "--json"]);
+    const { sha256, ...facts } = JSON.parse(stderr);
+    assert.deepEqual(facts, { name: "a", bytes: 2, fork: null });
+    assert.match(sha256, /^[0-9a-f]{64}$/);
+  });
+
+  test("ends with 0 when nobody reads the rest", async () => {
+    const { status } = await server.run(["export", "a"], { onStdout: () => Object.assign(new Error("gone"), { code: "EPIPE" }) });
+    assert.equal(status, 0);
+  });
+
+  test("of a pattern has forks behind their sources, with what is their own", async (t) => {
+    await server.done(["append", "f/z", "--json", "--create"], "1\n22\n333\n");
+    await server.done(["fork", "f/z", "f/a", "--skip", "2"]);
+    await server.done(["append", "f/a"], "4\n");
+    const { bytes } = await server.run(["export", "f/*"]);
+    const target = new VerbServer(t);
+    const { stdout } = await target.run(["import", "--json"], { stdin: bytes });
+    assert.deepEqual(
+      stdout
+        .trimEnd()
+        .split("\n")
+        .map((line) => JSON.parse(line)),
+      [
+        { name: "f/z", bytes: 9, what: "imported", why: null },
+        { name: "f/a", bytes: 2, what: "imported", why: null },
+      ],
+    );
+    assert.equal(await target.done(["cat", "f/a"]), "1\n22\n4\n");
+    assert.match(await target.done(["info", "f/a"]), /^forked from {5}f\/z$/m);
+  });
+});

@@ -1,0 +1,78 @@
+import assert from "node:assert/strict";
+import test, { after } from "node:test";
+import { describe as look } from "../../../../src/cli/client/streams/info.js";
+import { survey, type Source } from "../../../../src/cli/client/archive/survey.js";
+import { clientTask, type Session } from "../../../../src/cli/client/session/session.js";
+import { Given } from "../../../../src/cli/command/task.js";
+import { VerbServer } from "../../../helpers/client-verb.js";
+
+const server = new VerbServer({ after }, { chunkBytes: 1024 });
+
+/** Runs something with a session, as a verb has one. */
+async function inSession<T>(run: (session: Session) => Promise<T>): Promise<T> {
+  let result: T | undefined;
+  const task = clientTask({
+    name: "test",
+    summary: "",
+    run: async (session) => {
+      result = await run(session);
+      return null;
+    },
+  });
+  const output = { write: () => true };
+  const nothing = (): void => {};
+  const surroundings = { env: {}, stdin: process.stdin, stdout: output, stderr: output, on: nothing, off: nothing, exit: nothing };
+  assert.equal(await task.run(new Given(new Map([["server", [await server.url()]]])), surroundings), 0);
+  assert.ok(result !== undefined);
+  return result;
+}
+
+/** What a survey finds of `name`, as a fork of `source`. */
+function surveyed(name: string, source: Source | null) {
+  return inSession(async (session) => {
+    const stream = await look(session, name);
+    assert.ok(!("kind" in stream));
+    const found = await survey(session, stream, source, () => {});
+    assert.ok(found.kind === "surveyed");
+    return found;
+  });
+}
+
+const lines = (from: number, to: number): string => Array.from({ length: to - from }, (_, at) => `"line ${from + at}"\n`).join("");
+
+test("of a fork only what its source does not have is kept, message by message", async () => {
+  await server.done(["append", "s", "--json", "--create", "--piece", "100"], lines(0, 300));
+  const whole = Buffer.byteLength(lines(0, 300));
+  for (const at of [1, 150, 299, 300]) {
+    const name = `fork-${at}`;
+    await server.done(["fork", "s", name, "--skip", String(at)]);
+    await server.done(["append", name], '"line other"\n');
+    const { head } = await surveyed(name, { name: "s", whole });
+    assert.deepEqual(head.fork, { from: "s", at });
+    assert.equal(head.bytes, '"line other"\n'.length);
+  }
+});
+
+test("a fork that has what its source got later begins there only as far as the source is exported", async () => {
+  await server.done(["append", "grows", "--json", "--create"], lines(0, 10));
+  await server.done(["fork", "grows", "grown"]);
+  const { head } = await surveyed("grown", { name: "grows", whole: Buffer.byteLength(lines(0, 4)) });
+  assert.deepEqual(head.fork, { from: "grows", at: 4 });
+  assert.equal(head.bytes, Buffer.byteLength(lines(4, 10)));
+});
+
+test("a fork of bytes is cut at the byte", async () => {
+  await server.done(["append", "b", "--lines", "--create"], "one two\n");
+  await server.done(["fork", "b", "b-fork", "--skip", "4"]);
+  await server.done(["append", "b-fork", "--lines"], "three\n");
+  const { head, whole } = await surveyed("b-fork", { name: "b", whole: 8 });
+  // What both go on with alike counts as the source's.
+  assert.deepEqual([head.fork, head.bytes, whole], [{ from: "b", at: 5 }, 5, 10]);
+});
+
+test("a stream that has nothing in common is no fork in the archive", async () => {
+  await server.done(["append", "x", "--lines", "--create"], "x\n");
+  await server.done(["append", "y", "--lines", "--create"], "y\n");
+  const { head } = await surveyed("y", { name: "x", whole: 2 });
+  assert.deepEqual([head.fork, head.bytes], [null, 2]);
+});

@@ -1,0 +1,36 @@
+import assert from "node:assert/strict";
+import test, { describe } from "node:test";
+import { asArray, asLines, firstLines, jsonLine, messagesOf } from "../../../../src/cli/client/reading/messages.js";
+
+describe("the messages of an answer", () => {
+  test("are those of its array, to the byte", () => {
+    const messages = messagesOf(Buffer.from('[{"a":1.0},\n[1, 2],"x\\n"]'));
+    assert.deepEqual(messages?.map(String), ['{"a":1.0}', "[1, 2]", '"x\\n"']);
+    assert.equal(asLines(messages ?? []).toString(), '{"a":1.0}\n[1, 2]\n"x\\n"\n');
+    assert.equal(asArray(messages ?? []).toString(), '[{"a":1.0},\n[1, 2],\n"x\\n"]');
+  });
+
+  test("are none in an empty array, and not to be had from something else", () => {
+    assert.deepEqual(messagesOf(Buffer.from("[]")), []);
+    assert.equal(messagesOf(Buffer.from("[1,")), null);
+  });
+});
+
+test("the first lines are counted by their ends", () => {
+  const rows = [
+    ["a\nb\nc", 2, "a\nb\n", 2],
+    ["a\nb", 2, "a\nb", 1],
+    ["", 2, "", 0],
+  ] as const;
+  for (const [text, count, first, lines] of rows) {
+    const found = firstLines(Buffer.from(text), count);
+    assert.deepEqual([found.bytes.toString(), found.lines], [first, lines]);
+  }
+});
+
+test("a line of --json keeps JSON as it was written", () => {
+  const data = Buffer.from('{"n":1.0}');
+  assert.equal(jsonLine(null, data, "application/json"), '{"offset":null,"data":{"n":1.0}}\n');
+  assert.equal(jsonLine("1_2", data, "text/plain"), '{"offset":"1_2","data":"{\\"n\\":1.0}"}\n');
+  assert.equal(jsonLine("1_2", Buffer.from([0x80]), "text/plain"), '{"offset":"1_2","base64":"gA=="}\n');
+});

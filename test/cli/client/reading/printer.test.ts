@@ -1,0 +1,38 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { Printer } from "../../../../src/cli/client/reading/printer.js";
+import { DataOutput } from "../../../../src/cli/client/session/data-output.js";
+
+function printerOf(options: { asJson: boolean; limit: number | null }): { printer: Printer; text: () => string } {
+  let text = "";
+  const out = new DataOutput({
+    write: (bytes, written) => {
+      text += String(bytes);
+      written?.();
+    },
+  });
+  return { printer: new Printer({ out, ...options }), text: () => text };
+}
+
+test("only the last line of an answer has an offset", async () => {
+  const { printer, text } = printerOf({ asJson: true, limit: null });
+  const contentType = "application/json";
+  assert.equal(await printer.print({ body: Buffer.from("[1,2]"), contentType, next: "a" }), "more");
+  assert.equal(await printer.print({ body: Buffer.alloc(0), contentType: null, next: "a" }), "more");
+  assert.equal(await printer.print({ body: Buffer.from("[3]"), contentType: null, next: "b" }), "more");
+  assert.equal(text(), '{"offset":null,"data":1}\n{"offset":"a","data":2}\n{"offset":"b","data":3}\n');
+});
+
+test("a limit goes across answers, and cuts one where it ends", async () => {
+  const { printer, text } = printerOf({ asJson: true, limit: 3 });
+  const contentType = "application/json";
+  assert.equal(await printer.print({ body: Buffer.from("[1,2]"), contentType, next: "a" }), "more");
+  assert.equal(await printer.print({ body: Buffer.from("[3,4]"), contentType, next: "b" }), "enough");
+  assert.match(text(), /\{"offset":null,"data":3\}\n$/);
+});
+
+test("an answer that is no JSON is not printed", async () => {
+  const { printer, text } = printerOf({ asJson: false, limit: null });
+  assert.equal(await printer.print({ body: Buffer.from("<html>"), contentType: "application/json", next: "a" }), "unreadable");
+  assert.equal(text(), "");
+});

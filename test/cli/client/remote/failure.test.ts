@@ -1,0 +1,57 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { isTransient, refusal } from "../../../../src/cli/client/remote/failure.js";
+import type { Answer } from "../../../../src/cli/client/remote/http-client.js";
+
+function answered(status: number, document: object | string = ""): Answer {
+  const type = typeof document === "string" ? "text/html" : "application/problem+json";
+  const body = Buffer.from(typeof document === "string" ? document : JSON.stringify(document));
+  return { kind: "answer", status, header: (name) => (name === "content-type" ? type : null), body, tookMs: 0 };
+}
+
+for (const [status, code, exit] of [
+  [400, "invalid-json", 65],
+  [401, "credential-missing", 77],
+  [403, "not-allowed", 77],
+  [403, "stale-epoch", 65],
+  [404, "stream-not-found", 66],
+  [405, "read-only", 65],
+  [409, "stream-closed", 65],
+  [410, "stream-gone", 66],
+  [410, "offset-gone", 65],
+  [412, "tail-moved", 65],
+  [413, "body-too-large", 65],
+  [421, "host-not-allowed", 77],
+  [429, "rate-limited", 75],
+  [500, "internal-error", 74],
+  [503, "overloaded", 75],
+  [507, "storage-full", 75],
+] as const)
+  test(`${status} ${code} ends with ${exit}`, () => {
+    const { status: ended, line, code: told } = refusal(answered(status, { code, title: "No", detail: "Why" }), "it");
+    assert.deepEqual([ended, line, told], [exit, `it: No: Why (${code})`, code]);
+  });
+
+test("an answer without a problem document is told by its status", () => {
+  for (const [status, words] of [
+    [404, "The stream does not exist"],
+    [410, "The stream is gone"],
+    [401, "The server asks for a token: see --token-file"],
+    [403, "The token has no right to this"],
+    [302, "The server answers with 302"],
+  ] as const)
+    assert.deepEqual(refusal(answered(status), "it").line, `it: ${words}`);
+  const cut: Answer = { ...answered(500, {}), body: Buffer.from('{"code"') };
+  assert.equal(refusal(cut, "it").line, "it: The server answers with 500");
+});
+
+test("a refusal that a while may change is transient", () => {
+  assert.deepEqual(
+    [429, 502, 503, 504, 507].map((status) => isTransient(answered(status))),
+    [true, true, true, true, true],
+  );
+  assert.deepEqual(
+    [200, 404, 409, 500].map((status) => isTransient(answered(status))),
+    [false, false, false, false],
+  );
+});

@@ -1,0 +1,55 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import http from "node:http";
+import test, { describe, type TestContext } from "node:test";
+import { HttpClient } from "../../../../src/cli/client/remote/http-client.js";
+import { parseServer } from "../../../../src/cli/client/remote/server-address.js";
+
+async function clientTo(t: TestContext, listener: http.RequestListener, ending = new AbortController()): Promise<HttpClient> {
+  const server = http.createServer(listener);
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const place = server.address();
+  assert.ok(typeof place === "object" && place !== null);
+  const address = parseServer(`http://127.0.0.1:${place.port}`, null);
+  assert.ok(!("fault" in address));
+  const client = new HttpClient({ address, token: "t", userAgent: "test/1", connections: 1, signal: ending.signal });
+  t.after(() => {
+    client.close();
+    server.closeAllConnections();
+    server.close();
+  });
+  return client;
+}
+
+describe("a request", () => {
+  test("has its headers, its body and the token, and its answer is whole", async (t) => {
+    const client = await clientTo(t, (req, res) => {
+      const parts: Buffer[] = [];
+      req.on("data", (part: Buffer) => parts.push(part));
+      req.on("end", () => {
+        res.setHeader("X-Seen", `${req.method} ${req.url} ${req.headers.authorization} ${req.headers["x-a"]} ${req.headers["user-agent"]}`);
+        res.end(Buffer.concat(parts));
+      });
+    });
+    const heard = await client.ask({ method: "POST", target: "/a?b", headers: { "X-A": "1" }, body: Buffer.from("body") });
+    assert.ok(heard.kind === "answer");
+    assert.deepEqual([heard.status, heard.header("x-seen"), heard.body.toString()], [200, "POST /a?b Bearer t 1 test/1", "body"]);
+    assert.equal(heard.header("x-none"), null);
+    assert.ok(heard.tookMs >= 0);
+  });
+
+  test("whose answer is cut off has none", async (t) => {
+    const client = await clientTo(t, (_, res) => {
+      res.setHeader("Content-Length", "10");
+      res.write("half", () => res.destroy());
+    });
+    assert.equal((await client.ask({ method: "GET", target: "/" })).kind, "silence");
+  });
+
+  test("ends with the verb", async (t) => {
+    const ending = new AbortController();
+    const client = await clientTo(t, () => ending.abort(130), ending);
+    assert.equal((await client.ask({ method: "GET", target: "/" })).kind, "silence");
+  });
+});

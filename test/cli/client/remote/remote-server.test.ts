@@ -1,0 +1,104 @@
+import assert from "node:assert/strict";
+import test, { describe } from "node:test";
+import type { Heard } from "../../../../src/cli/client/remote/http-client.js";
+import { RemoteServer } from "../../../../src/cli/client/remote/remote-server.js";
+
+const SILENCE: Heard = { kind: "silence", why: "ECONNREFUSED" };
+const answer = (status: number, headers: Readonly<Record<string, string>> = {}): Heard => ({
+  kind: "answer",
+  status,
+  header: (name) => headers[name] ?? null,
+  body: Buffer.alloc(0),
+  tookMs: 0,
+});
+
+/** A server that is heard so, and then always as the last time; its pauses pass at once. */
+function serverHeard(heard: readonly Heard[], patienceMs: number | null = null) {
+  let nowMs = 0;
+  let asked = 0;
+  const pauses: number[] = [];
+  const said: string[] = [];
+  const ending = new AbortController();
+  const remote = new RemoteServer({
+    client: { ask: () => Promise.resolve(heard[Math.min(asked++, heard.length - 1)] ?? SILENCE), close: () => {} },
+    clock: {
+      nowMs: () => nowMs,
+      after(delayMs, run) {
+        pauses.push(delayMs);
+        nowMs += delayMs;
+        if (pauses.length === 50) ending.abort(130);
+        setImmediate(run);
+        return { cancel: () => {} };
+      },
+    },
+    random: () => 1,
+    name: "it",
+    prefix: "/v1/stream/",
+    patienceMs,
+    say: (line) => said.push(line),
+    signal: ending.signal,
+  });
+  return { remote, pauses, said, asked: () => asked };
+}
+
+const GET = { method: "GET", target: "/" } as const;
+
+describe("a request", () => {
+  test("is not sent again to a server that has never answered", async () => {
+    const { remote, asked } = serverHeard([SILENCE]);
+    const ended = await remote.ask(GET);
+    assert.ok(ended.kind === "failure");
+    assert.deepEqual([ended.status, ended.line, asked()], [69, "it does not answer (ECONNREFUSED)", 1]);
+  });
+
+  test("is sent again for a minute to one that has, at growing intervals", async () => {
+    const { remote, pauses } = serverHeard([answer(200), SILENCE]);
+    await remote.ask(GET);
+    const ended = await remote.ask(GET);
+    assert.ok(ended.kind === "failure" && ended.status === 69);
+    assert.deepEqual(pauses.slice(0, 7), [100, 200, 400, 800, 1600, 2000, 2000]);
+    const waitedMs = pauses.reduce((sum, pause) => sum + pause, 0);
+    assert.ok(waitedMs >= 60_000 && waitedMs <= 62_000, String(waitedMs));
+  });
+
+  test("is sent again as long as it is told to, also at the start", async () => {
+    const { remote, said, pauses } = serverHeard([SILENCE, SILENCE, answer(200)], 1000);
+    assert.equal((await remote.ask(GET)).kind, "answer");
+    assert.equal(pauses.length, 2);
+    assert.deepEqual(said, ["it does not answer (ECONNREFUSED); trying again", "it answers again"]);
+    assert.equal(remote.repeats, 2);
+  });
+
+  test("is sent for ever where that is asked for, until the verb is to end", async () => {
+    const { remote, pauses } = serverHeard([answer(204), SILENCE]);
+    await remote.ask(GET);
+    const ended = await remote.ask(GET, { forEver: true });
+    assert.ok(ended.kind === "failure");
+    assert.deepEqual([ended.status, ended.line, pauses.length], [130, "", 50]);
+  });
+
+  test("waits as long as the server asks, but not for ever", async () => {
+    const { remote, pauses } = serverHeard([answer(503, { "retry-after": "3" }), answer(429, { "retry-after": "999" }), answer(200)]);
+    assert.equal((await remote.ask(GET)).kind, "answer");
+    assert.deepEqual(pauses, [3000, 30_000]);
+  });
+
+  test("that is told to come later until the patience is over fails with 75", async () => {
+    const { remote } = serverHeard([answer(503)], 500);
+    const ended = await remote.ask(GET);
+    assert.ok(ended.kind === "failure");
+    assert.deepEqual([ended.status, ended.line], [75, "GET at it: The server answers with 503"]);
+  });
+
+  test("with an answer beyond all bounds fails", async () => {
+    const ended = await serverHeard([{ kind: "too-long" }]).remote.ask(GET);
+    assert.ok(ended.kind === "failure" && ended.status === 65);
+  });
+});
+
+test("a target is the name percent-encoded, segment by segment", () => {
+  const { remote } = serverHeard([SILENCE]);
+  assert.equal(remote.target("a b/ü?"), "/v1/stream/a%20b/%C3%BC%3F");
+  assert.equal(remote.target("a", { offset: "-1", match: "a/**" }), "/v1/stream/a?offset=-1&match=a%2F**");
+  assert.equal(remote.pathOf("a/b"), "/v1/stream/a/b");
+});

@@ -1,0 +1,42 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { formatServer, parseServer, type ServerAddress } from "../../../../src/cli/client/remote/server-address.js";
+
+const LOCAL: ServerAddress = { isSecure: false, host: "127.0.0.1", port: 4437, socketPath: null, prefix: "/v1/stream/", isPrivate: true };
+
+for (const [text, prefix, address] of [
+  ["http://127.0.0.1:4437", null, {}],
+  ["http://127.0.0.1:4437/", null, {}],
+  ["http://127.0.0.1:4437/v1/stream", null, {}],
+  ["http://127.0.0.1:4437/a/b/", null, { prefix: "/a/b/" }],
+  ["http://127.0.0.1:4437/a/", "/c/", { prefix: "/c/" }],
+  ["http://[::1]:80/", null, { host: "::1", port: 80 }],
+  ["https://a.example", null, { isSecure: true, host: "a.example", port: 443 }],
+  ["http://a.example", null, { host: "a.example", port: 80, isPrivate: false }],
+  ["unix:/run/a,b.sock", null, { host: "localhost", port: 80, socketPath: "/run/a,b.sock" }],
+  ["unix:s", "/p/", { host: "localhost", port: 80, socketPath: "s", prefix: "/p/" }],
+] as const)
+  test(`${text} ${prefix ?? ""} is an address`, () => assert.deepEqual(parseServer(text, prefix), { ...LOCAL, ...address }));
+
+for (const [text, fault] of [
+  ["", /must be a URL/],
+  ["127.0.0.1:4437", /must be a URL/],
+  ["unix:", /must be a URL/],
+  ["http://", /is not a URL/],
+  ["http://a@b/", /must have no password/],
+  ["http://a/?ticket=1", /no \?/],
+  ["http://a/%20/", /prefix/],
+] as const)
+  test(`${JSON.stringify(text)} is none`, () => {
+    const parsed = parseServer(text, null);
+    assert.ok("fault" in parsed);
+    assert.match(parsed.fault, fault);
+  });
+
+test("an address is written as it is given", () => {
+  for (const text of ["http://127.0.0.1:4437", "https://[::1]:8443", "unix:/run/s"]) {
+    const address = parseServer(text, null);
+    assert.ok(!("fault" in address));
+    assert.equal(formatServer(address), text);
+  }
+});

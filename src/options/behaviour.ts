@@ -24,7 +24,7 @@ export const BEHAVIOUR_OPTIONS = {
     kind: "flag",
     default: false,
     group: "Behaviour",
-    help: "gzip for reads of text and JSON that ask for it; not for live reads",
+    help: "gzip for reads of text and JSON that ask for it",
   },
   ttl: {
     flag: "ttl",

@@ -65,6 +65,7 @@ const SLOW = [
   "docs/library.test.ts",
   "docs/operating-commands.test.ts",
   "docs/operating.test.ts",
+  "docs/terminal.test.ts",
   "http/access/access-certificates.test.ts",
   "http/access/access.test.ts",
   "http/access/live-rights.test.ts",

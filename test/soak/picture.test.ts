@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { soakPictureOf } from "./picture.js";
 
 test("each panel goes from the left to the right, and no higher than its axis", () => {
-  const points = Array.from({ length: 13 }, (_, at) => ({ atMs: at * 300_000, value: at }));
-  const svg = soakPictureOf("An hour", [{ title: "memory <MiB>", unit: "MiB", points }], [{ atMs: 1_800_000, kind: "kill" }]);
+  const points = Array.from({ length: 13 }, (_, at) => ({ atMs: at * 299_500, value: at }));
+  const svg = soakPictureOf("An hour", [{ title: "memory <MiB>", unit: "MiB", points }], [{ atMs: 1_797_000, kind: "kill" }]);
   const line = /<polyline points="([^"]*)"/.exec(svg)?.[1]?.split(" ") ?? [];
   assert.equal(line.length, 13);
   assert.equal(line[0], "64,204");

@@ -51,10 +51,15 @@ function panelOf({ title, unit, points }: Panel, top: number, xOf: (atMs: number
     ),
     ...Array.from({ length: 7 }, (_, at) => {
       const minute = (minutes * at) / 6;
-      return `<text x="${xOf(minute * MINUTE_MS)}" y="${base + 18}" text-anchor="middle" fill="${INK}">${round(minute)}</text>`;
+      return `<text x="${xOf(minute * MINUTE_MS)}" y="${base + 18}" text-anchor="middle" fill="${INK}">${shown(minute)}</text>`;
     }),
     `<polyline points="${points.map(({ atMs, value }) => `${xOf(atMs)},${yOf(value)}`).join(" ")}" fill="none" stroke="${LINE}" stroke-width="1.5"/>`,
   ].join("\n");
+}
+
+/** A minute of the axis: whole, unless the whole time is short. The last sample is a little before its end. */
+function shown(minute: number): number {
+  return minute < 1 ? round(minute) : Math.round(minute);
 }
 
 /** The next round amount. */

@@ -1,12 +1,12 @@
 // Shows on a terminal how far an offline command is.
 
+import { MiB } from "../options/spec.js";
 import type { VerifyProgress } from "../storage/file/offline/verify.js";
 import type { Output } from "./command/verb.js";
 
 /** The least time between two changes of the line, in milliseconds. */
 const PAUSE_MS = 100;
 const WIDTH = 30;
-const MiB = 1024 * 1024;
 
 /** Shows on a terminal how far the work is; shows nothing elsewhere. */
 export class ProgressLine {

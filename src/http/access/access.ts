@@ -30,13 +30,10 @@ export interface AccessOptions {
 
 /** Whoever asks for the list of streams. */
 export interface Lister {
-  mayRead(name: string): boolean;
-  /** Whether the list has the stream of this name for it: that needs `list`, and `read`. */
-  maySee(name: string): boolean;
   may(operation: Operation, name: string): boolean;
 }
 
-const EVERYBODY: Lister = { mayRead: () => true, maySee: () => true, may: () => true };
+const EVERYBODY: Lister = { may: () => true };
 
 /** What a grant of `admin` must be for: a name that only the server has. */
 const SERVER_NAME = "__ds/server";
@@ -109,10 +106,8 @@ export class Access {
     if (this.#authority === null) return null;
     const credentials = this.#credentialsOf(exchange);
     if (isProblem(credentials)) return credentials;
-    return chain(this.#authority.authenticate(credentials, null), (found) => {
-      const tooMuch = this.#rates.refusalOf(exchange, "kind" in found ? null : found, null);
-      if (tooMuch !== null) return tooMuch;
-      if ("kind" in found) return problem(found.code, { detail: found.detail });
+    return chain(this.#authenticated(exchange, this.#authority, credentials), (found) => {
+      if (isProblem(found)) return found;
       return found.rightTo("admin", SERVER_NAME) === null ? lackOf(found, "admin") : null;
     });
   }
@@ -125,11 +120,8 @@ export class Access {
     const credentials = this.#credentialsOf(exchange);
     if (isProblem(credentials)) return credentials;
     const { changes } = liveRights;
-    return chain(this.#authority.authenticate(credentials, null), (found) => {
-      if (!("kind" in found)) exchange.callerId = found.id;
-      const tooMuch = this.#rates.refusalOf(exchange, "kind" in found ? null : found, null);
-      if (tooMuch !== null) return tooMuch;
-      if ("kind" in found) return problem(found.code, { detail: found.detail });
+    return chain(this.#authenticated(exchange, this.#authority, credentials), (found) => {
+      if (isProblem(found)) return found;
       if (!found.mayAnywhere("list")) return lackOf(found, "list");
       return this.#holdList(exchange, new HeldRight(liveRights, found, null, changes));
     });
@@ -138,9 +130,7 @@ export class Access {
   /** The right to the list is looked up name by name, with what the caller may at that moment. */
   #holdList(exchange: Exchange, held: HeldRight): Lister {
     exchange.standing = held;
-    const may = (operation: Operation, name: string): boolean => held.caller.rightTo(operation, name) !== null;
-    const mayRead = (name: string): boolean => may("read", name);
-    return { mayRead, maySee: (name) => may("list", name) && mayRead(name), may };
+    return { may: (operation, name) => held.caller.rightTo(operation, name) !== null };
   }
 
   /**
@@ -154,13 +144,29 @@ export class Access {
     if (isProblem(credentials)) return credentials;
     const refused = isByCertificate(credentials) ? this.site.refusalOfOrigin(exchange, true) : null;
     if (refused !== null || this.#authority === null) return refused ?? problem("unknown-path");
-    return chain(this.#authority.authenticate(credentials, null), (found) => {
-      const tooMuch = this.#rates.refusalOf(exchange, "kind" in found ? null : found, null);
-      if (tooMuch !== null) return tooMuch;
-      if ("kind" in found) return problem(found.code, { detail: found.detail });
-      return found.id === null ? problem("credential-missing") : found;
+    return chain(this.#authenticated(exchange, this.#authority, credentials), (found) =>
+      !isProblem(found) && found.id === null ? problem("credential-missing") : found,
+    );
+  }
+
+  /** Who sent a request that names no stream in its path, or why nobody may send it now. */
+  #authenticated(
+    exchange: Exchange,
+    authority: Authority,
+    credentials: Credentials,
+  ): MaybePromise<Caller | Problem> {
+    return chain(authority.authenticate(credentials, null), (found) => {
+      const isCaller = !("kind" in found);
+      if (isCaller) exchange.callerId = found.id;
+      const tooMuch = this.#rates.refusalOf(exchange, isCaller ? found : null, null);
+      return tooMuch ?? (isCaller ? found : problem(found.code, { detail: found.detail }));
     });
   }
+}
+
+/** Whether the list has the stream of this name for `lister`: that needs `list`, and `read`. */
+export function maySee(lister: Lister, name: string): boolean {
+  return lister.may("list", name) && lister.may("read", name);
 }
 
 /** Why `caller` may not: who sent nothing may send a credential, who sent one needs another. */

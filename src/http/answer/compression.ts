@@ -3,6 +3,7 @@
 import { availableParallelism } from "node:os";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
+import { Turns } from "../../ops/turns.js";
 
 /** A shorter answer goes out as it is: about this much fits into one packet anyway. */
 const MIN_BYTES = 1024;
@@ -19,9 +20,8 @@ const compress = promisify(gzip);
 
 /** Compresses answers with gzip, a bounded number at a time. */
 export class Compression {
-  #atWork = 0;
+  readonly #turns = new Turns(MAX_AT_WORK);
   #heldBytes = 0;
-  readonly #waiting: (() => void)[] = [];
 
   /** Whether an answer of this length can be compressed now. */
   takes(bytes: number): boolean {
@@ -34,15 +34,12 @@ export class Compression {
    */
   async gzip(body: Buffer, isWanted: () => boolean): Promise<Buffer | null> {
     this.#heldBytes += body.length;
-    if (this.#atWork === MAX_AT_WORK) await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    else this.#atWork += 1;
     try {
-      return isWanted() ? await compress(body, { level: LEVEL, chunkSize: PIECE_BYTES }) : null;
+      return await this.#turns.run(async () =>
+        isWanted() ? await compress(body, { level: LEVEL, chunkSize: PIECE_BYTES }) : null,
+      );
     } finally {
       this.#heldBytes -= body.length;
-      const next = this.#waiting.shift();
-      if (next === undefined) this.#atWork -= 1;
-      else next();
     }
   }
 }

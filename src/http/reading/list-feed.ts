@@ -3,7 +3,7 @@
 import type { Timer } from "../../ops/clock.js";
 import { encodeRetry, encodeRetryAlone, retryDelayMs, SSE_COMMENT } from "../../protocol/sse-events.js";
 import type { StoredStream } from "../../stream/loaded/stream.js";
-import type { Lister } from "../access/access.js";
+import { maySee, type Lister } from "../access/access.js";
 import type { UnreadAnswer } from "../bounds/unread.js";
 import type { Context } from "../context/context.js";
 import { isProblem } from "../encoding/problems.js";
@@ -56,7 +56,7 @@ export class ListFeed implements SilentReaders {
     responder.beginEndless(exchange, headers);
     exchange.forgetHeaders();
     const isAsked = isAskedFor(query);
-    const reader = new ListReader(this.#context, this, exchange, (name) => isAsked(name) && lister.maySee(name));
+    const reader = new ListReader(this.#context, this, exchange, (name) => isAsked(name) && maySee(lister, name));
     this.#readers.add(reader);
     this.#heartbeat.start();
     reader.start(encodeRetry(retryDelayMs(inFlight.size, random)), resumed);

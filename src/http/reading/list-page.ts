@@ -6,7 +6,7 @@ import { formatTimestamp } from "../../protocol/timestamp.js";
 import { Stream, type StoredStream } from "../../stream/loaded/stream.js";
 import { deadlineOf, TOUCH_INTERVAL_MS } from "../../stream/rules/expiry.js";
 import { offsetIn } from "../../stream/rules/offset-tokens.js";
-import type { Lister } from "../access/access.js";
+import { maySee, type Lister } from "../access/access.js";
 import type { Context } from "../context/context.js";
 import { problem, type Problem } from "../encoding/problems.js";
 import type { ListQuery } from "../request/list-query.js";
@@ -58,7 +58,7 @@ export async function listPage(
   let from = after === "" || after < beginning ? beginning : `${after}\0`;
   for (let looks = 0; ;) {
     const names = await context.streamList.names(from, BURST);
-    const wanted = names.filter((name) => isWanted(name) && lister.maySee(name));
+    const wanted = names.filter((name) => isWanted(name) && maySee(lister, name));
     for (let at = 0; at < wanted.length; at += CONCURRENCY) {
       const group = wanted.slice(at, at + Math.min(CONCURRENCY, limit - streams.length));
       const found = await Promise.all(group.map((name) => entryOf(context, lister, name, readersOf)));
@@ -97,7 +97,7 @@ async function entryOf(context: Context, lister: Lister, name: string, readersOf
   if (deadlineMs + (stream === null ? TOUCH_INTERVAL_MS : 0) <= clock.nowMs()) return null;
   const { createdAtMs, ttlSeconds, forkedFrom } = stored.config;
   // A list never shows a name that the caller may not read.
-  const source = forkedFrom !== null && lister.mayRead(forkedFrom.name) ? forkedFrom.name : null;
+  const source = forkedFrom !== null && lister.may("read", forkedFrom.name) ? forkedFrom.name : null;
   return {
     ...placeOf(stored),
     earliestOffset: offsetIn(stored, stored.earliest),

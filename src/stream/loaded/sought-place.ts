@@ -1,5 +1,6 @@
 // Finds where a read begins that asks for the last messages, or for what came since a time.
 
+import { messagesLength } from "../../protocol/json/json-frame.js";
 import {
   TrimmedStreamError,
   type FoundPlace,
@@ -21,7 +22,6 @@ export interface SoughtStream {
 /** How far into appends a place is searched for, and how much is read at a time. */
 const MAX_SCAN_BYTES = 64 * 1024 * 1024;
 const SCAN_STEP_BYTES = 256 * 1024;
-const NEWLINE = 0x0a;
 
 const TOO_FAR = refuse("invalid-offset", { detail: "The place is too far into an append: read from an offset." });
 
@@ -77,7 +77,7 @@ class MessageScan {
     for (let at = from; at < to;) {
       const bytes = await this.#read(at, to - at);
       if (bytes === null) return null;
-      for (let end = bytes.indexOf(NEWLINE); end >= 0; end = bytes.indexOf(NEWLINE, end + 1)) count += 1;
+      count += messagesLength(bytes, Infinity).count;
       at += bytes.length;
     }
     return count;
@@ -92,13 +92,9 @@ class MessageScan {
       while (left > 0 && at >= stored.earliest && at < stored.state.tail) {
         const bytes = await this.#read(at, stored.state.tail - at);
         if (bytes === null) return null;
-        let length = 0;
-        for (; left > 0; left -= 1) {
-          const end = bytes.indexOf(NEWLINE, length);
-          if (end < 0) break;
-          length = end + 1;
-        }
-        at += left > 0 ? bytes.length : length;
+        const passed = messagesLength(bytes, left);
+        left -= passed.count;
+        at += left > 0 ? bytes.length : passed.length;
       }
       return Math.max(at, stored.earliest);
     } catch (error) {

@@ -6,8 +6,8 @@ import { listPage } from "../../../src/http/reading/list-page.js";
 import type { StreamList } from "../../../src/storage/storage.js";
 import { startExchanges } from "../../helpers/exchange-server.js";
 
-const EVERYBODY = { mayRead: () => true, maySee: () => true, may: () => true };
-const NOBODY = { mayRead: () => false, maySee: () => false, may: () => false };
+const EVERYBODY = { may: () => true };
+const NOBODY = { may: () => false };
 const QUERY = { prefix: "", match: null, after: "", limit: 10, live: false };
 
 /** A list of more names than one page looks at, of which no stream is there any more. */

@@ -3,7 +3,7 @@
 import { isJsonContentType } from "../../../protocol/content-type.js";
 import { EXIT } from "../../command/verb.js";
 import { Meter } from "../session/meter.js";
-import { failure, type Failure } from "../remote/failure.js";
+import { failure, stopped, type Failure } from "../remote/failure.js";
 import type { Answer } from "../remote/http-client.js";
 import {
   clientTask,
@@ -134,7 +134,7 @@ async function sendAll(session: Session, parts: SendingParts): Promise<Failure |
   const about = streamCalled(name);
   for (;;) {
     const piece = await pieces.next();
-    if (session.signal.aborted) return failure(Number(session.signal.reason), "");
+    if (session.signal.aborted) return stopped(session.signal);
     if (piece === null) break;
     if (piece.kind === "fault") return failure(EXIT.refused, `line ${piece.line} of the input: ${piece.words}`);
     if (piece.body.length > 0) {

@@ -2,6 +2,7 @@
 
 import type { ClientInput } from "../../command/verb.js";
 import { frameJson } from "../../../protocol/json/json-frame.js";
+import { asArray } from "../reading/messages.js";
 
 /** Where an append may end: anywhere, at the end of a line, or behind a JSON value that has a line to itself. */
 export type Cutting = "bytes" | "lines" | "json";
@@ -150,7 +151,8 @@ export class InputPieces {
       if (framed.kind === "invalid") return { kind: "fault", line: first + at, words: framed.detail };
       values.push(text);
     }
-    return { kind: "piece", body: arrayOf(values), bytes: bytes.length, lines };
+    const body = values.length === 0 ? Buffer.alloc(0) : asArray(values);
+    return { kind: "piece", body, bytes: bytes.length, lines };
   }
 }
 
@@ -167,10 +169,4 @@ function linesOf(bytes: Buffer): Buffer[] {
 
 function isBlank(line: Buffer): boolean {
   return line.every((byte) => byte === 0x20 || byte === 0x09 || byte === 0x0d);
-}
-
-function arrayOf(values: readonly Buffer[]): Buffer {
-  if (values.length === 0) return Buffer.alloc(0);
-  const parts = values.flatMap((value, at) => [Buffer.from(at === 0 ? "[" : ",\n"), value]);
-  return Buffer.concat([...parts, Buffer.from("]")]);
 }

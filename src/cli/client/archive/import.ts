@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { EXIT } from "../../command/verb.js";
-import { failure, type Failure } from "../remote/failure.js";
+import { failure, stopped, type Failure } from "../remote/failure.js";
 import { Meter } from "../session/meter.js";
 import { clientTask, flag, type Session } from "../session/session.js";
 import { ArchiveReader } from "./archive-reader.js";
@@ -72,7 +72,7 @@ class Importer {
       return failure(EXIT.refused, found.words);
     } catch (error) {
       // What a signal breaks off is no fault of the input.
-      if (signal.aborted) return failure(Number(signal.reason), "");
+      if (signal.aborted) return stopped(signal);
       throw error;
     }
   }

@@ -2,6 +2,7 @@
 
 import { createHash } from "node:crypto";
 import { isJsonContentType } from "../../../protocol/content-type.js";
+import { messagesLength } from "../../../protocol/json/json-frame.js";
 import { Producer } from "../append/producer.js";
 import { EXIT } from "../../command/verb.js";
 import { refusal, type Failure } from "../remote/failure.js";
@@ -172,11 +173,11 @@ export class StreamImport {
     for (let part = await data.next(); part !== null; part = await data.next()) {
       if (part.kind === "failure") return part;
       const skipped = isJsonContentType(contentType)
-        ? linesLength(part.bytes, inherited)
+        ? messagesLength(part.bytes, inherited)
         : bytesLength(part.bytes, inherited);
-      inherited -= skipped.units;
-      hash.update(part.bytes.subarray(skipped.bytes));
-      seen += part.bytes.length - skipped.bytes;
+      inherited -= skipped.count;
+      hash.update(part.bytes.subarray(skipped.length));
+      seen += part.bytes.length - skipped.length;
       isClosed = part.isClosed;
     }
     this.#outcome = outcome("there");
@@ -220,23 +221,7 @@ function expectedSeq(answer: Answer): number {
   return Number.isSafeInteger(expected) ? expected : 0;
 }
 
-interface Skipped {
-  readonly bytes: number;
-  readonly units: number;
-}
-
-function bytesLength(bytes: Buffer, units: number): Skipped {
-  const length = Math.min(bytes.length, units);
-  return { bytes: length, units: length };
-}
-
-function linesLength(bytes: Buffer, units: number): Skipped {
-  let [end, lines] = [0, 0];
-  while (lines < units) {
-    const found = bytes.indexOf(LINE_FEED, end);
-    if (found < 0) break;
-    end = found + 1;
-    lines += 1;
-  }
-  return { bytes: end, units: lines };
+function bytesLength(bytes: Buffer, count: number): { readonly length: number; readonly count: number } {
+  const length = Math.min(bytes.length, count);
+  return { length, count: length };
 }

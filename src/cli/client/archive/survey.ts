@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { isJsonContentType } from "../../../protocol/content-type.js";
+import { messagesLength } from "../../../protocol/json/json-frame.js";
 import type { Failure } from "../remote/failure.js";
 import type { Session } from "../session/session.js";
 import type { ListedStream } from "../streams/listing.js";
@@ -108,7 +109,7 @@ class SharedBeginning {
     }
     const whole = this.#isJson ? part.lastIndexOf(LINE_FEED, common - 1) + 1 : common;
     const kept = common === 0 ? 0 : whole;
-    this.units += this.#isJson ? linesIn(part.subarray(0, kept)) : kept;
+    this.units += this.#isJson ? messagesLength(part.subarray(0, kept), Infinity).count : kept;
     return kept;
   }
 }
@@ -119,10 +120,4 @@ function alikeLength(one: Buffer, other: Buffer): number {
   let at = 0;
   while (one[at] === other[at]) at += 1;
   return at;
-}
-
-function linesIn(bytes: Buffer): number {
-  let lines = 0;
-  for (let at = bytes.indexOf(LINE_FEED); at >= 0; at = bytes.indexOf(LINE_FEED, at + 1)) lines += 1;
-  return lines;
 }

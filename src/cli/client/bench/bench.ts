@@ -5,7 +5,7 @@ import { EXIT } from "../../command/verb.js";
 import { stopwatchMs } from "../../../ops/clock.js";
 import { checkedName } from "../../../protocol/names.js";
 import { failure, type Failure } from "../remote/failure.js";
-import { readPage } from "../reading/pages.js";
+import { readToTail } from "../reading/pages.js";
 import { Meter } from "../session/meter.js";
 import { clientTask, flag, freshId, streamCalled, type Session } from "../session/session.js";
 import { Tally, type Figures } from "./figures.js";
@@ -118,24 +118,21 @@ function appendAll(
   });
 }
 
-async function readAll(
+function readAll(
   session: Session,
   name: string,
   tally: Tally,
   meter: Meter,
   total: number,
 ): Promise<Failure | null> {
-  for (let offset = "-1"; ;) {
-    const beganMs = stopwatchMs();
-    const page = await readPage(session, name, { offset });
-    if (page.kind === "gone") return page.failure;
-    if (page.kind === "failure") return page;
+  let beganMs = stopwatchMs();
+  return readToTail(session, name, "-1", (page) => {
     const nowMs = stopwatchMs();
     tally.add(nowMs, nowMs - beganMs, page.body.length);
     meter.show("read", tally.bytes, total);
-    if (page.isUpToDate) return null;
-    offset = page.next;
-  }
+    beganMs = nowMs;
+    return "more";
+  });
 }
 
 async function remove(session: Session, name: string): Promise<Failure | null> {

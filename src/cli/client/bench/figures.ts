@@ -1,5 +1,7 @@
 // What a benchmark counts: answers, bytes and how long each answer took.
 
+import { MiB } from "../../../options/spec.js";
+
 /** The figures of one phase. */
 export interface Figures {
   readonly count: number;
@@ -18,7 +20,6 @@ export interface Figures {
 /** Each bucket of times ends at so much more than the one before. */
 const STEP = 1.02;
 const SMALLEST_MS = 0.01;
-const MiB = 1024 * 1024;
 
 /** Counts answers in bounded memory: times are as precise as their bucket, 2 %. */
 export class Tally {

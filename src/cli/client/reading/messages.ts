@@ -2,7 +2,7 @@
 
 import { isUtf8 } from "node:buffer";
 import { isJsonContentType } from "../../../protocol/content-type.js";
-import { frameJson } from "../../../protocol/json/json-frame.js";
+import { frameJson, messagesLength } from "../../../protocol/json/json-frame.js";
 
 const LINE_FEED = 0x0a;
 /** What stands behind a framed message. */
@@ -29,15 +29,8 @@ export function asLines(messages: readonly Buffer[]): Buffer {
 
 /** The first `count` lines of `bytes`, and how many there are of them; the last may be unfinished. */
 export function firstLines(bytes: Buffer, count: number): { readonly bytes: Buffer; readonly lines: number } {
-  let end = 0;
-  let lines = 0;
-  while (lines < count) {
-    const found = bytes.indexOf(LINE_FEED, end);
-    if (found < 0) return { bytes, lines };
-    end = found + 1;
-    lines += 1;
-  }
-  return { bytes: bytes.subarray(0, end), lines };
+  const { length, count: lines } = messagesLength(bytes, count);
+  return { bytes: lines < count ? bytes : bytes.subarray(0, length), lines };
 }
 
 /**

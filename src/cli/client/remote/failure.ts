@@ -83,3 +83,8 @@ function wordsOf(status: number): string {
       return `The server answers with ${status}`;
   }
 }
+
+/** The failure of a verb that is to end: the reason of the signal is its exit status. */
+export function stopped(signal: AbortSignal): Failure {
+  return failure(Number(signal.reason), "");
+}

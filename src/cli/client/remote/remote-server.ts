@@ -2,7 +2,7 @@
 
 import type { Clock } from "../../../ops/clock.js";
 import { EXIT } from "../../command/verb.js";
-import { failure, isTransient, refusal, type Failure } from "./failure.js";
+import { failure, isTransient, refusal, stopped, type Failure } from "./failure.js";
 import type { Answer, Asked, Client, Heard } from "./http-client.js";
 
 /** The options of {@link RemoteServer}. */
@@ -118,9 +118,4 @@ export class RemoteServer {
       signal.addEventListener("abort", end, { once: true });
     });
   }
-}
-
-/** The failure of a verb that is to end: the reason of the signal is its exit status. */
-function stopped(signal: AbortSignal): Failure {
-  return failure(Number(signal.reason), "");
 }

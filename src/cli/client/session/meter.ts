@@ -1,10 +1,10 @@
 // Shows on a terminal how far a verb is, how fast, and how long it still takes.
 
+import { MiB } from "../../../options/spec.js";
 import type { Output } from "../../command/verb.js";
 
 /** The least time between two changes of the line, in milliseconds. */
 const PAUSE_MS = 200;
-const MiB = 1024 * 1024;
 
 /** A line on standard error that is written over itself; shows nothing where no terminal is. */
 export class Meter {

@@ -8,7 +8,7 @@ import { WatchedFile } from "../../../ops/watched-file.js";
 import { checkedName } from "../../../protocol/names.js";
 import type { Given, Task, TaskFlag, TaskWord } from "../../command/task.js";
 import { quoted } from "../../command/value.js";
-import { EXIT, type ClientSurroundings, type StopSignal } from "../../command/verb.js";
+import { EXIT, type ClientSurroundings, type Output, type StopSignal } from "../../command/verb.js";
 import { DataOutput } from "./data-output.js";
 import { failure, refusal, type Failure } from "../remote/failure.js";
 import { HttpClient, type Answer, type Asked } from "../remote/http-client.js";
@@ -83,7 +83,7 @@ async function runErrand(errand: Errand, given: Given, surroundings: ClientSurro
   const listeners = STOP_SIGNALS.map((signal) => [signal, () => ending.abort(SIGNAL_EXIT[signal])] as const);
   for (const [signal, listener] of listeners) surroundings.on(signal, listener);
   const end = ({ line, status }: Failure): number => {
-    if (line !== "") stderr.write(`streamdir: ${oneLine(line)}\n`);
+    if (line !== "") say(stderr, line);
     return status;
   };
   try {
@@ -184,7 +184,7 @@ export class Session {
 
   /** Says something to people, on standard error. */
   say(line: string): void {
-    this.surroundings.stderr.write(`streamdir: ${oneLine(line)}\n`);
+    say(this.surroundings.stderr, line);
   }
 
   /** The stream's name at a place among the words, or why it is none. */
@@ -211,6 +211,10 @@ export class Session {
   close(): void {
     this.#client.close();
   }
+}
+
+function say(stderr: Output, line: string): void {
+  stderr.write(`streamdir: ${oneLine(line)}\n`);
 }
 
 /** An id that nobody else has, for a producer or a stream. */

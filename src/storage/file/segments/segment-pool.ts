@@ -1,7 +1,7 @@
 import { dirname } from "node:path";
 import { isBusy, type Files, type OpenFile } from "../disk/files.js";
 import { openFilesLimit } from "../disk/open-files-limit.js";
-import { Turns } from "./turns.js";
+import { Turns } from "../../../ops/turns.js";
 
 interface PooledFile {
   readonly directory: string;

@@ -20,7 +20,7 @@ import { indexPath, indexStartOf, segmentPath, segmentStartOf } from "../format/
 import { endOf, type Segment } from "../memory/segment.js";
 import type { SegmentPool } from "./segment-pool.js";
 import { SidecarWriter } from "./sidecar-writer.js";
-import { Turns } from "./turns.js";
+import { Turns } from "../../../ops/turns.js";
 import type { TailCache } from "../memory/tail-cache.js";
 import type { UnsyncedShards } from "./unsynced-shards.js";
 

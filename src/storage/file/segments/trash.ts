@@ -4,7 +4,7 @@ import type { EngineParts } from "../disk/engine-state.js";
 import { errorCode, isDiskFull, isPassing } from "../disk/files.js";
 import type { FileStream } from "../memory/file-stream.js";
 import type { SegmentPool } from "./segment-pool.js";
-import { Turns } from "./turns.js";
+import { Turns } from "../../../ops/turns.js";
 import type { UnsyncedShards } from "./unsynced-shards.js";
 
 /** Directories moved to the trash at once: thousands that expire together must not crowd out the journal. */

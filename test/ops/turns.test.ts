@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Turns } from "../../../../src/storage/file/segments/turns.js";
+import { Turns } from "../../src/ops/turns.js";
 
 test("a few jobs run at a time, the others in order, and a job that fails gives its turn on", async () => {
   const turns = new Turns(2);

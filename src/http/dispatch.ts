@@ -20,7 +20,8 @@ import { head } from "./handlers/head.js";
 import { health, livez, readyz } from "./handlers/health.js";
 import { metrics } from "./handlers/metrics.js";
 import { list } from "./handlers/list.js";
-import { Page, PAGE_PATH } from "./handlers/page.js";
+import { answerFacts } from "./handlers/page-facts.js";
+import { Page, PAGE_FACTS_PATH, PAGE_PATH } from "./handlers/page.js";
 import { longPoll } from "./handlers/long-poll.js";
 import { read } from "./handlers/read.js";
 import { lastEventOffset, sse } from "./handlers/sse.js";
@@ -274,6 +275,7 @@ export class Dispatcher implements Sink {
     const path = exchange.target.path.slice(this.#context.settings.prefix.length);
     return this.#routePage(exchange, KIND.page, () => {
       if (path === PAGE_FOLDER) this.#page.redirect(exchange);
+      else if (path === PAGE_FACTS_PATH) return answerFacts(this.#context, exchange);
       else this.#page.answer(exchange, path.slice(PAGE_PATH.length));
     });
   }

@@ -2,6 +2,7 @@
 
 import { button, copy, el, svg } from "./dom.js";
 import { bytesText } from "./figures.js";
+import { kindOf } from "./messages.js";
 import { streamRoute } from "./route.js";
 
 /** @typedef {import("./api.js").Entry} Entry */
@@ -21,7 +22,7 @@ export async function aboutView(api, entry, known) {
   const facts = el("dl", { className: "facts" });
   for (const [label, value] of factsOf(entry)) facts.append(el("dt", {}, label), el("dd", {}, value));
   const sources = await sourcesOf(api, entry);
-  const { streams } = await api.list({ limit: String(MAX_SEARCHED) });
+  const { streams } = entry.bytes === null ? { streams: [] } : await api.list({ limit: String(MAX_SEARCHED) });
   const found = new Map([...streams, ...known].map((stream) => [stream.name, stream]));
   const forks = [...found.values()].filter(({ forkedFrom }) => forkedFrom === entry.name);
   return el(
@@ -41,7 +42,7 @@ function factsOf(entry) {
   return [
     ["Name", entry.name],
     ["Content type", entry.contentType],
-    ["Size", `${bytesText(entry.bytes)} (${entry.bytes.toLocaleString()} bytes)`],
+    ["Size", entry.bytes === null ? "—" : `${bytesText(entry.bytes)} (${entry.bytes.toLocaleString()} bytes)`],
     ["State", entry.closed ? "closed" : "open"],
     ["Tail", entry.nextOffset],
     ["Earliest byte", entry.earliestOffset],
@@ -49,8 +50,8 @@ function factsOf(entry) {
     ["Last append", time(entry.lastAppendAt)],
     ["Lives for", entry.ttlSeconds === null ? "—" : `${entry.ttlSeconds} s unused`],
     ["Expires", entry.expiresAt === null ? "never" : time(entry.expiresAt)],
-    ["Readers now", String(entry.liveReaders)],
-    ["Producers", String(entry.producers)],
+    ["Readers now", String(entry.liveReaders ?? "—")],
+    ["Producers", String(entry.producers ?? "—")],
     ["Forked from", entry.isFork ? (entry.forkedFrom ?? "a stream that you may not read") : "—"],
     ["You may", entry.may.join(", ") || "—"],
   ];
@@ -131,7 +132,7 @@ export function requestsOf(url, query, hasToken, contentType) {
   const quoted = `'${url.href.replaceAll("'", "%27")}`;
   const text = JSON.stringify(url.href);
   const fetchHeaders = hasToken ? `, {\n  headers: { Authorization: \`Bearer \${token}\` },\n}` : "";
-  const isJson = contentType.startsWith("application/json");
+  const isJson = kindOf(contentType) === "json";
   return [
     ["Read with curl", `curl -i${header} \\\n  ${quoted}?${place}'`],
     ["Follow with curl", `curl -N${header} \\\n  ${quoted}?${place}&live=sse'`],

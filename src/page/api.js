@@ -11,16 +11,21 @@ import { SseParser } from "./sse.js";
  * @property {boolean} closed
  * @property {string} nextOffset
  * @property {string} earliestOffset
- * @property {number} bytes
- * @property {string} createdAt
+ * @property {number | null} bytes `null` where only the list would say.
+ * @property {string | null} createdAt
  * @property {string | null} lastAppendAt
  * @property {number | null} ttlSeconds
  * @property {string | null} expiresAt
  * @property {boolean} isFork
  * @property {string | null} forkedFrom
- * @property {number} liveReaders
- * @property {number} producers
+ * @property {number | null} liveReaders
+ * @property {number | null} producers
  * @property {string[]} may
+ */
+
+/**
+ * The server, and what whoever asks may do: with one stream, or with some.
+ * @typedef {{ prefix: string, metrics: string | null, caller: string | null, allow: string[] }} Facts
  */
 
 /** @typedef {{ bytes: Uint8Array, next: string, upToDate: boolean, closed: boolean, contentType: string }} Chunk */
@@ -47,6 +52,8 @@ const ANSWER_MS = 20_000;
 export class Api {
   /** In front of names; ends with a slash. */
   base = new URL("../../", location.href);
+  /** @type {Promise<Facts> | null} */
+  #server = null;
 
   get token() {
     return sessionStorage.getItem(TOKEN_KEY) ?? "";
@@ -54,6 +61,7 @@ export class Api {
 
   /** Only this tab keeps it, until it is closed. */
   set token(token) {
+    this.#server = null;
     if (token === "") sessionStorage.removeItem(TOKEN_KEY);
     else sessionStorage.setItem(TOKEN_KEY, token);
   }
@@ -99,7 +107,7 @@ export class Api {
     }
     if (answer.ok) return answer;
     const problem = await answer.json().catch(() => ({}));
-    const detail = String(problem.detail ?? problem.title ?? `The server answered ${answer.status}.`);
+    const detail = String(problem.detail ?? problem.title ?? WORDS[answer.status] ?? `The answer is ${answer.status}.`);
     throw new ApiError(answer.status, String(problem.code ?? ""), detail);
   }
 
@@ -109,7 +117,25 @@ export class Api {
    * @returns {Promise<{ streams: Entry[], next: string | null }>}
    */
   async list(query, signal) {
-    return (await this.send("GET", this.#own("streams", query), { signal })).json();
+    return (await this.send("GET", this.urlOf("__ds/streams", query), { signal })).json();
+  }
+
+  /**
+   * What may be done with a stream, there or not.
+   * @param {string} [name] Without it: with some stream, or the server.
+   * @returns {Promise<Facts>}
+   */
+  async facts(name) {
+    return (await this.send("GET", this.urlOf("__ds/ui/facts", name === undefined ? {} : { stream: name }))).json();
+  }
+
+  /** The same without a name, asked for once while the token is the same. */
+  server() {
+    this.#server ??= this.facts().catch((error) => {
+      this.#server = null;
+      throw error;
+    });
+    return this.#server;
   }
 
   /**
@@ -121,6 +147,34 @@ export class Api {
   async entry(name, signal) {
     const { streams } = await this.list({ prefix: name, limit: "1" }, signal);
     return streams.find((stream) => stream.name === name) ?? null;
+  }
+
+  /**
+   * A stream, also for those who may read but not list.
+   * @param {string} name
+   * @param {AbortSignal} signal
+   * @returns {Promise<Entry>}
+   */
+  async look(name, signal) {
+    const listed = await this.entry(name, signal).catch((error) => {
+      if (error instanceof ApiError && (error.status === 401 || error.status === 403)) return null;
+      throw error;
+    });
+    if (listed !== null) return listed;
+    const [{ headers }, { allow }] = await Promise.all([
+      this.send("HEAD", this.urlOf(name), { signal }),
+      this.facts(name),
+    ]);
+    return {
+      ...UNLISTED,
+      name,
+      contentType: headers.get("content-type") ?? "",
+      closed: headers.has("stream-closed"),
+      nextOffset: headers.get("stream-next-offset") ?? "",
+      earliestOffset: headers.get("stream-earliest-offset") ?? "-1",
+      expiresAt: headers.get("stream-expires-at"),
+      may: allow,
+    };
   }
 
   /**
@@ -162,7 +216,7 @@ export class Api {
 
   /** @param {Fields} query */
   listFeed(query) {
-    return this.#own("streams", { ...query, live: "sse" });
+    return this.urlOf("__ds/streams", { ...query, live: "sse" });
   }
 
   /**
@@ -194,16 +248,36 @@ export class Api {
   }
 
   async metrics() {
-    return (await this.send("GET", new URL("/metrics", this.base))).text();
+    const { metrics } = await this.server();
+    if (metrics === null) throw new ApiError(404, "unknown-path", "They are not at this address.");
+    return (await this.send("GET", new URL(metrics, location.href))).text();
   }
 
   /**
-   * @param {string} path
-   * @param {Fields} query
+   * The path of a stream as the server has it, also behind a proxy that has it elsewhere.
+   * @param {string} name
    */
-  #own(path, query) {
-    const url = new URL(`__ds/${path}`, this.base);
-    url.search = new URLSearchParams(query).toString();
-    return url;
+  async pathOf(name) {
+    return (await this.server()).prefix + encodeName(name);
   }
 }
+
+/** What only the list says. */
+const UNLISTED = {
+  bytes: null,
+  createdAt: null,
+  lastAppendAt: null,
+  ttlSeconds: null,
+  isFork: false,
+  forkedFrom: null,
+  liveReaders: null,
+  producers: null,
+};
+
+/** For answers to HEAD, which have no words. @type {Record<number, string>} */
+const WORDS = {
+  401: "It needs a token.",
+  403: "The token does not allow that.",
+  404: "There is no stream of this name.",
+  410: "The stream is deleted.",
+};

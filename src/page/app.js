@@ -14,6 +14,8 @@ const api = new Api();
 const list = new StreamList(api, showTrouble);
 /** @type {View | null} */
 let view = null;
+/** @type {Pick<import("./api.js").Facts, "allow" | "metrics" | "caller">} */
+const NOBODY = { allow: [], metrics: null, caller: null };
 
 function show() {
   const { place, name, query } = parseRoute(location.hash);
@@ -29,6 +31,20 @@ function show() {
   document.title = place === "stream" ? `${name} · streamdir` : "streamdir";
   byId("main").replaceChildren(view?.element ?? home());
   void view?.start();
+  void greyOut();
+}
+
+/** Greys out what the token may do nowhere. */
+async function greyOut() {
+  // What is wrong is said where the streams are listed.
+  const { allow, metrics, caller } = await api.server().catch(() => NOBODY);
+  const may = metrics === null ? allow.filter((one) => one !== "admin") : allow;
+  byId("token").title = caller === null ? "" : `You are ${caller}.`;
+  for (const one of document.querySelectorAll("[data-needs]")) {
+    const isGrey = !may.includes(one.getAttribute("data-needs") ?? "");
+    if (one instanceof HTMLButtonElement) one.disabled = isGrey;
+    else one.setAttribute("aria-disabled", String(isGrey));
+  }
 }
 
 function home() {
@@ -37,7 +53,7 @@ function home() {
     { className: "home" },
     el("h1", {}, "streamdir"),
     el("p", {}, "Named, append-only byte streams in a directory. Choose one, or make one and append to it."),
-    button("New stream", create, { className: "primary" }),
+    button("New stream", create, { className: "primary", "data-needs": "create" }),
     el(
       "p",
       { className: "keys" },
@@ -54,6 +70,7 @@ function home() {
 }
 
 function create() {
+  if (byId("create").hasAttribute("disabled")) return;
   const typed = /** @type {HTMLInputElement} */ (byId("find")).value;
   askCreate(api, (name) => (location.hash = streamRoute(name)), typed.includes("*") ? "" : typed);
 }

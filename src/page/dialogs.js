@@ -105,7 +105,7 @@ export function askFork(api, entry, onDone) {
     field("Offset", at),
   ];
   ask("Fork", "Fork", fields, async () => {
-    const source = { "Stream-Forked-From": api.urlOf(entry.name).pathname };
+    const source = { "Stream-Forked-From": await api.pathOf(entry.name) };
     await api.create(name.value, {
       "Content-Type": entry.contentType,
       ...source,
@@ -122,24 +122,9 @@ export function askFork(api, entry, onDone) {
  * @param {() => void} onDone
  */
 export function askClose(api, entry, onDone) {
-  const text = el(
-    "p",
-    {},
-    "Nothing can be appended to ",
-    el("b", {}, entry.name),
-    " any more. Readers are told that this is its end.",
-  );
-  ask(
-    "Close for good?",
-    "Close",
-    [text],
-    async () => {
-      await api.close(entry.name);
-      notice(`${entry.name} closed.`);
-      onDone();
-    },
-    { isDangerous: true },
-  );
+  const words = ["Nothing can be appended to ", " any more. Readers are told that this is its end."];
+  const close = () => api.close(entry.name);
+  askDangerous("Close for good?", "Close", entry, words, close, "closed", onDone);
 }
 
 /**
@@ -148,24 +133,27 @@ export function askClose(api, entry, onDone) {
  * @param {() => void} onDone
  */
 export function askDelete(api, entry, onDone) {
-  const text = el(
-    "p",
-    {},
-    "All of ",
-    el("b", {}, entry.name),
-    " goes, and does not come back. Its forks keep what they have of it.",
-  );
-  ask(
-    "Delete?",
-    "Delete",
-    [text],
-    async () => {
-      await api.remove(entry.name);
-      notice(`${entry.name} deleted.`);
-      onDone();
-    },
-    { isDangerous: true },
-  );
+  const words = ["All of ", " goes, and does not come back. Its forks keep what they have of it."];
+  const remove = () => api.remove(entry.name);
+  askDangerous("Delete?", "Delete", entry, words, remove, "deleted", onDone);
+}
+
+/**
+ * @param {string} title
+ * @param {string} label
+ * @param {import("./api.js").Entry} entry
+ * @param {string[]} words Before and after the name.
+ * @param {() => Promise<unknown>} work
+ * @param {string} done
+ * @param {() => void} onDone
+ */
+function askDangerous(title, label, { name }, [before = "", after = ""], work, done, onDone) {
+  const submit = async () => {
+    await work();
+    notice(`${name} ${done}.`);
+    onDone();
+  };
+  ask(title, label, [el("p", {}, before, el("b", {}, name), after)], submit, { isDangerous: true });
 }
 
 /**

@@ -3,7 +3,7 @@
 import { button, complain, el } from "./dom.js";
 import { numberText } from "./figures.js";
 import { followStream } from "./live.js";
-import { fromBase64, kindOf, splitArray, splitBytes, splitLines } from "./messages.js";
+import { fromBase64, kindOf, splitArray, splitLines } from "./messages.js";
 import { PAGE_MESSAGES, PageReader } from "./reader.js";
 import { Rows } from "./rows.js";
 
@@ -144,7 +144,9 @@ export class MessagesPane {
     this.#known = page.units;
     this.#rows.addBelow(page.messages.reverse().slice(0, 1000));
     this.#more.hidden =
-      kindOf(this.#entry.contentType) === "json" ? page.units < page.count : page.units >= this.#entry.bytes;
+      kindOf(this.#entry.contentType) === "json"
+        ? page.units < page.count
+        : page.units >= (this.#entry.bytes ?? Infinity);
     this.#setState(page.closed ? "closed" : "connecting", "");
     if (page.closed) return;
     this.#ticker = setInterval(() => this.#measure(), RATE_MS);
@@ -163,11 +165,7 @@ export class MessagesPane {
   #take(data, isBase64) {
     const isJson = kindOf(this.#entry.contentType) === "json";
     const bytes = isBase64 ? fromBase64(data) : null;
-    const messages = isJson
-      ? splitArray(data)
-      : bytes !== null
-        ? splitContent(this.#entry.contentType, bytes)
-        : splitLines(data);
+    const messages = isJson ? splitArray(data) : bytes !== null ? this.#reader.messagesOf(bytes) : splitLines(data);
     this.#came += messages.length;
     this.#known += isJson ? messages.length : (bytes ?? new TextEncoder().encode(data)).length;
     if (isJson) this.#count += messages.length;
@@ -184,7 +182,6 @@ export class MessagesPane {
   async #older() {
     this.#more.disabled = true;
     try {
-      if (this.#isForward) return;
       const count = this.#count + PAGE_MESSAGES;
       const page = await this.#reader.last(count, this.#known);
       if (page === null) {
@@ -271,14 +268,6 @@ const STATES = {
   gone: "ended",
   reading: "",
 };
-
-/**
- * @param {string} contentType
- * @param {Uint8Array} bytes
- */
-function splitContent(contentType, bytes) {
-  return kindOf(contentType) === "text" ? splitLines(new TextDecoder().decode(bytes)) : splitBytes(bytes);
-}
 
 /**
  * Where to go in the stream.

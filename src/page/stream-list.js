@@ -213,7 +213,7 @@ export class StreamList {
       "a",
       { href: streamRoute(name), title: name, "data-name": name },
       el("span", { className: "name" }, label),
-      el("span", { className: "hint" }, marks === "" ? bytesText(bytes) : marks),
+      el("span", { className: "hint" }, marks === "" ? bytesText(bytes ?? 0) : marks),
     );
     mark(link, name === this.#selected);
     return link;

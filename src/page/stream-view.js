@@ -5,6 +5,7 @@ import { ApiError } from "./api.js";
 import { askClose, askDelete, askFork } from "./dialogs.js";
 import { button, complain, el, notice } from "./dom.js";
 import { bytesText } from "./figures.js";
+import { kindOf } from "./messages.js";
 import { MessagesPane } from "./messages-pane.js";
 import { streamRoute } from "./route.js";
 
@@ -39,10 +40,9 @@ export class StreamView {
 
   async start() {
     try {
-      const entry = await this.#api.entry(this.#name, this.#ending.signal);
-      if (this.#ending.signal.aborted) return;
-      if (entry === null) return this.#missing("There is no stream of this name, or the list does not show it to you.");
-      await this.#draw(entry);
+      const entry = await this.#api.look(this.#name, this.#ending.signal);
+      const { allow } = await this.#api.server();
+      if (!this.#ending.signal.aborted) await this.#draw(entry, allow);
     } catch (error) {
       if (this.#ending.signal.aborted) return;
       this.#missing(error instanceof ApiError ? error.message : String(error));
@@ -63,10 +63,13 @@ export class StreamView {
     this.element.replaceChildren(el("h1", {}, this.#name), el("p", { className: "empty" }, why));
   }
 
-  /** @param {Entry} entry */
-  async #draw(entry) {
+  /**
+   * @param {Entry} entry
+   * @param {string[]} allow What may be done with some stream.
+   */
+  async #draw(entry, allow) {
     const tab = this.#query["tab"] ?? "";
-    this.element.replaceChildren(this.#head(entry), this.#tabs(tab));
+    this.element.replaceChildren(this.#head(entry, allow), this.#tabs(tab));
     if (tab === "about") return this.element.append(await aboutView(this.#api, entry, this.#known()));
     if (tab === "code") {
       const requests = requestsOf(this.#api.urlOf(entry.name), this.#query, this.#api.token !== "", entry.contentType);
@@ -82,27 +85,37 @@ export class StreamView {
     await pane.start();
   }
 
-  /** @param {Entry} entry */
-  #head(entry) {
+  /**
+   * @param {Entry} entry
+   * @param {string[]} allow
+   */
+  #head(entry, allow) {
     const { name, contentType, bytes, closed, isFork, may } = entry;
     const again = () => this.#again();
-    const may_ = (/** @type {string} */ operation) => ({
-      disabled: !may.includes(operation),
-      title: may.includes(operation) ? "" : `You may not ${operation} this stream.`,
-    });
-    const closing = closed ? { disabled: true, title: "It is closed." } : may_("close");
+    const unless = (/** @type {boolean} */ isAllowed, /** @type {string} */ title) =>
+      isAllowed ? {} : { disabled: true, title };
+    const closing = closed
+      ? unless(false, "It is closed.")
+      : unless(may.includes("close"), "You may not close this stream.");
     const actions = [
-      button("Fork", () => askFork(this.#api, entry, (made) => (location.hash = streamRoute(made)))),
+      button(
+        "Fork",
+        () => askFork(this.#api, entry, (made) => (location.hash = streamRoute(made))),
+        unless(allow.includes("create"), "You may not create streams."),
+      ),
       button("Download", () => void this.#download(entry)),
       button("Close", () => askClose(this.#api, entry, again), closing),
       button("Delete", () => askDelete(this.#api, entry, () => (location.hash = "#/")), {
         className: "danger",
-        ...may_("delete"),
+        ...unless(may.includes("delete"), "You may not delete this stream."),
       }),
     ];
-    const badges = [contentType, bytesText(bytes), isFork ? "fork" : "", closed ? "closed" : ""].filter(
-      (badge) => badge !== "",
-    );
+    const badges = [
+      contentType,
+      bytes === null ? "" : bytesText(bytes),
+      isFork ? "fork" : "",
+      closed ? "closed" : "",
+    ].filter((badge) => badge !== "");
     return el(
       "header",
       { className: "head" },
@@ -124,15 +137,14 @@ export class StreamView {
 
   /** @param {Entry} entry */
   #composer({ name, contentType, closed, may }) {
-    const isJson = contentType.split(";", 1)[0]?.trim().toLowerCase() === "application/json";
-    const isText = contentType.startsWith("text/");
+    const kind = kindOf(contentType);
     const mayAppend = !closed && may.includes("append");
     const why = closed ? "This stream is closed." : may.includes("append") ? "" : "You may not append to this stream.";
     const text = el("textarea", {
       rows: 2,
       disabled: !mayAppend,
       spellcheck: false,
-      placeholder: why || (isJson ? 'A JSON value, like {"hello":"world"}' : "What to append"),
+      placeholder: why || (kind === "json" ? 'A JSON value, like {"hello":"world"}' : "What to append"),
       "aria-label": "What to append",
     });
     const send = el(
@@ -149,7 +161,7 @@ export class StreamView {
         await this.#api.append(
           name,
           contentType,
-          isText && !text.value.endsWith("\n") ? `${text.value}\n` : text.value,
+          kind === "text" && !text.value.endsWith("\n") ? `${text.value}\n` : text.value,
         );
         text.value = "";
         text.focus();
@@ -166,17 +178,20 @@ export class StreamView {
 
   /** @param {Entry} entry */
   async #download({ name, bytes, contentType }) {
-    if (bytes > MAX_DOWNLOAD_BYTES)
-      return notice(`${bytesText(bytes)} is more than this page downloads: use streamdir cat, or curl.`, "bad");
+    const tooMuch = () => notice("That is more than this page downloads: use streamdir cat, or curl.", "bad");
+    if (bytes !== null && bytes > MAX_DOWNLOAD_BYTES) return tooMuch();
     try {
       /** @type {Uint8Array[]} */
       const parts = [];
+      let size = 0;
       for (let offset = "-1", isDone = false; !isDone;) {
         const chunk = await this.#api.read(name, { offset }, this.#ending.signal);
         parts.push(chunk.bytes);
+        size += chunk.bytes.length;
+        if (size > MAX_DOWNLOAD_BYTES) return tooMuch();
         isDone = chunk.upToDate;
         offset = chunk.next;
-        notice(`${bytesText(parts.reduce((sum, part) => sum + part.length, 0))} of ${bytesText(bytes)}`);
+        notice(bytes === null ? bytesText(size) : `${bytesText(size)} of ${bytesText(bytes)}`);
       }
       const url = URL.createObjectURL(new Blob(/** @type {BlobPart[]} */ (parts), { type: contentType }));
       el("a", { href: url, download: name.replaceAll("/", "_") }).click();

@@ -1,138 +1,15 @@
 // The page in a real browser, each thing that it is for.
 
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
-import { describe, test, type TestContext } from "node:test";
-import { freePort } from "../bench/rivals/rival.js";
+import { describe, test } from "node:test";
 import { AuthFile } from "../helpers/auth-file.js";
-import { ChromiumPage, lacksChromium, type Screen } from "../helpers/chromium.js";
-import { startStreamdir } from "../helpers/process.js";
-import { tempDir } from "../helpers/temp-dir.js";
+import { lacksChromium, type Screen } from "../helpers/chromium.js";
+import { DESK, JSON_TYPE, ROWS, TELEPHONE, TEXT, World } from "./world.js";
 
-const DESK: Screen = { width: 1200, height: 760 };
-const TELEPHONE: Screen = { width: 390, height: 844, isTelephone: true };
-const JSON_TYPE = { "Content-Type": "application/json" };
-const TEXT = { "Content-Type": "text/plain" };
-
-/** What a world differs in from others. */
-interface WorldOptions {
-  /** Of the server. */
-  readonly flags?: readonly string[];
-  readonly screen?: Screen;
-}
-
-/** A server, and a browser that has its page open. */
-class World {
-  readonly page: ChromiumPage;
-  readonly dir: string;
-  readonly port: number;
-  readonly #context: TestContext;
-  readonly #flags: readonly string[];
-  #server: ReturnType<typeof startStreamdir>;
-
-  private constructor(context: TestContext, page: ChromiumPage, dir: string, port: number, flags: readonly string[]) {
-    this.#context = context;
-    this.page = page;
-    this.dir = dir;
-    this.port = port;
-    this.#flags = flags;
-    this.#server = this.#start();
-  }
-
-  static async open(context: TestContext, { flags = [], screen = DESK }: WorldOptions = {}): Promise<World> {
-    const world = new World(context, await ChromiumPage.open(context), tempDir(), await freePort(), flags);
-    await world.ready();
-    await world.page.watchFaults();
-    await world.page.showOn(screen);
-    return world;
-  }
-
-  async ready(): Promise<void> {
-    await this.#server.stdoutLine(/serv/);
-  }
-
-  async killAndStartAgain(): Promise<void> {
-    this.#server.kill("SIGKILL");
-    await this.#server.ended;
-    this.#server = this.#start();
-    await this.ready();
-  }
-
-  #start(): ReturnType<typeof startStreamdir> {
-    return startStreamdir(this.#context, ["serve", this.dir, "--port", String(this.port), ...this.#flags], {});
-  }
-
-  url(name = ""): string {
-    return `http://127.0.0.1:${this.port}/v1/stream/${name}`;
-  }
-
-  async send(method: string, name: string, headers: Readonly<Record<string, string>> = {}, body?: string | Buffer): Promise<Response> {
-    const answer = await fetch(this.url(name), { method, headers, ...(body === undefined ? {} : { body }) });
-    assert.ok(answer.ok, `${method} ${name}: ${answer.status} ${answer.ok ? "" : await answer.text()}`);
-    return answer;
-  }
-
-  async open(hash = ""): Promise<void> {
-    await this.page.goTo("about:blank");
-    await this.page.goTo(`${this.url()}__ds/ui/${hash}`);
-    await this.page.until("document.readyState === 'complete' && document.querySelector('#main').childElementCount > 0");
-  }
-
-  /** Waits until a condition is true in the page; says what the page shows when that takes too long. */
-  async until(condition: string): Promise<void> {
-    const isLate = once(AbortSignal.timeout(DEADLINE_MS), "abort").then(() => "late");
-    if ((await Promise.race([this.page.until(condition), isLate])) !== "late") return;
-    const shown = await this.page.evaluate("location.hash + ' ' + document.body.innerText");
-    assert.fail(`${condition} is not so: ${String(shown).slice(0, 2000)} ${this.page.faults.join(" ").slice(0, 2000)}`);
-  }
-
-  /** Waits until the text of an element has a part. */
-  async sees(selector: string, part: string): Promise<void> {
-    await this.until(`(document.querySelector(${JSON.stringify(selector)})?.textContent ?? '').includes(${JSON.stringify(part)})`);
-  }
-
-  async texts(selector: string): Promise<unknown> {
-    return this.page.evaluate(`Array.from(document.querySelectorAll(${JSON.stringify(selector)}), (one) => one.textContent)`);
-  }
-
-  /** Clicks what has this text. */
-  async click(label: string): Promise<void> {
-    await this.clickOn(
-      `Array.from(document.querySelectorAll("button, a, summary")).find((one) => one.textContent === ${JSON.stringify(label)} && one.offsetParent !== null && !one.disabled)`,
-    );
-  }
-
-  /** Clicks the element that an expression gives. */
-  async clickOn(expression: string): Promise<void> {
-    const found = `(${expression} ?? null)`;
-    await this.until(`${found} !== null`);
-    await this.page.evaluate(`${found}.click()`);
-  }
-
-  async fill(selector: string, value: string): Promise<void> {
-    await this.page.evaluate(
-      `{ const field = document.querySelector(${JSON.stringify(selector)}); field.focus(); field.value = ""; field.dispatchEvent(new Event("input", { bubbles: true })); }`,
-    );
-    if (value !== "") await this.page.type(value);
-  }
-
-  /** Nothing went wrong in the browser, but for what may be refused. */
-  hasNoFaults(allowed = /favicon/): void {
-    assert.deepEqual(
-      this.page.faults.filter((fault) => !allowed.test(fault)),
-      [],
-    );
-  }
-}
-
-/** A generous deadline: machines that test are slow. */
-const DEADLINE_MS = Number(process.env["PAGE_DEADLINE_MS"] ?? 60_000);
-const ROWS = ".rows .row:not([hidden]) .body";
-
-describe("the page in Chromium", { skip: lacksChromium, timeout: 240_000 }, () => {
-  for (const screen of [DESK, TELEPHONE])
-    test(`makes a first stream without anything else, ${screen.width} wide`, async (context) => {
+for (const screen of [DESK, TELEPHONE]) {
+  describe(`the page in Chromium, ${screen.width} wide`, { skip: lacksChromium, timeout: 240_000 }, () => {
+    test("makes a first stream without anything else", async (context) => {
       const world = await World.open(context, { screen });
       await world.open();
       await world.sees("#listed", "No stream yet");
@@ -156,256 +33,270 @@ describe("the page in Chromium", { skip: lacksChromium, timeout: 240_000 }, () =
       world.hasNoFaults();
     });
 
-  test("shows streams as a tree, finds them by typing, and follows what becomes of them", async (context) => {
-    const world = await World.open(context);
-    for (const name of ["chat/1", "chat/2", "jobs/a/log", "jobs/b/log", "top"]) await world.send("PUT", name, TEXT, name);
-    await world.open();
-    await world.sees("#listed", "5 streams");
-    assert.deepEqual(await world.texts("#tree summary"), ["chat/", "jobs/"]);
-    assert.deepEqual(await world.texts("#tree .name"), ["1", "2", "a/log", "b/log", "top"]);
-    await world.page.press("/");
-    await world.page.type("LOG".toLowerCase());
-    await world.sees("#listed", "2 streams");
-    assert.deepEqual(await world.texts("#tree a span.name"), ["a/log", "b/log"]);
-    for (const [typed, said] of [
-      ["jobs/a", "1 stream"],
-      ["chat/*", "2 streams"],
-      ["nothing", "No stream is called so."],
-      ["", "5 streams"],
-    ] as const) {
-      await world.fill("#find", typed);
-      await world.sees("#listed", said);
-    }
-    await world.send("PUT", "chat/15", TEXT);
-    await world.sees("#listed", "6 streams");
-    assert.deepEqual(await world.texts("#tree .name"), ["1", "15", "2", "a/log", "b/log", "top"]);
-    await world.send("DELETE", "top");
-    await world.sees("#listed", "5 streams");
-    // By the keyboard alone.
-    await world.page.evaluate("document.querySelector('#find').focus()");
-    await world.page.press("ArrowDown");
-    await world.page.press("ArrowDown");
-    await world.page.press("Enter");
-    await world.sees("h1", "chat/15");
-    world.hasNoFaults();
-  });
+    test("shows streams as a tree, finds them by typing, and follows what becomes of them", async (context) => {
+      const world = await World.open(context, { screen });
+      for (const name of ["chat/1", "chat/2", "jobs/a/log", "jobs/b/log", "top"]) await world.send("PUT", name, TEXT, name);
+      await world.open();
+      await world.sees("#listed", "5 streams");
+      assert.deepEqual(await world.texts("#tree summary"), ["chat/", "jobs/"]);
+      assert.deepEqual(await world.texts("#tree .name"), ["1", "2", "a/log", "b/log", "top"]);
+      await world.page.press("/");
+      await world.page.type("LOG".toLowerCase());
+      await world.sees("#listed", "2 streams");
+      assert.deepEqual(await world.texts("#tree a span.name"), ["a/log", "b/log"]);
+      for (const [typed, said] of [
+        ["jobs/a", "1 stream"],
+        ["chat/*", "2 streams"],
+        ["nothing", "No stream is called so."],
+        ["", "5 streams"],
+      ] as const) {
+        await world.fill("#find", typed);
+        await world.sees("#listed", said);
+      }
+      await world.send("PUT", "chat/15", TEXT);
+      await world.sees("#listed", "6 streams");
+      assert.deepEqual(await world.texts("#tree .name"), ["1", "15", "2", "a/log", "b/log", "top"]);
+      await world.send("DELETE", "top");
+      await world.sees("#listed", "5 streams");
+      // By the keyboard alone.
+      await world.page.evaluate("document.querySelector('#find').focus()");
+      await world.page.press("ArrowDown");
+      await world.page.press("ArrowDown");
+      await world.page.press("Enter");
+      await world.sees("h1", "chat/15");
+      world.hasNoFaults();
+    });
 
-  test("pages through many streams", async (context) => {
-    const world = await World.open(context);
-    for (let at = 0; at < 250; at += 1) await world.send("PUT", `s/${String(at).padStart(3, "0")}`, TEXT);
-    await world.open();
-    await world.sees("#listed", "200 streams, and more");
-    await world.click("More streams");
-    await world.sees("#listed", "250 streams");
-    world.hasNoFaults();
-  });
+    test("pages through many streams", async (context) => {
+      const world = await World.open(context, { screen });
+      for (let at = 0; at < 250; at += 1) await world.send("PUT", `s/${String(at).padStart(3, "0")}`, TEXT);
+      await world.open();
+      await world.sees("#listed", "200 streams, and more");
+      await world.click("More streams");
+      await world.sees("#listed", "250 streams");
+      world.hasNoFaults();
+    });
 
-  test("shows a stream the newest first, a page at a time, as JSON, text and bytes", async (context) => {
-    const world = await World.open(context);
-    const messages = Array.from({ length: 250 }, (_, at) => ({ at, nested: { list: [1, 2, at] } }));
-    await world.send("PUT", "j", JSON_TYPE, JSON.stringify(messages));
-    await world.open("#/s/j");
-    await world.sees(".status", "100 shown");
-    await world.sees(`${ROWS}`, "at: 249");
-    await world.click("Earlier messages");
-    await world.sees(".status", "200 shown");
-    await world.click("Earlier messages");
-    await world.sees(".status", "250 shown");
-    const numbers = await world.page.evaluate(
-      `Array.from(document.querySelectorAll(${JSON.stringify(ROWS)}), (row) => Number(/at: (\\d+)/.exec(row.textContent)[1]))`,
-    );
-    assert.deepEqual(numbers, messages.map(({ at }) => at).reverse());
-    await world.page.evaluate("document.querySelector('.rows summary').click()");
-    await world.sees(".rows details[open]", '"nested": ');
-    await world.page.evaluate(
-      "{ const mode = document.querySelector('select[aria-label=\"Show as\"]'); mode.value = 'hex'; mode.dispatchEvent(new Event('change')); }",
-    );
-    await world.sees(ROWS, "00000000  7b 22 61 74 22 3a 32 34");
-    assert.equal(await world.page.evaluate("location.hash"), "#/s/j?show=hex");
-    await world.page.reload();
-    await world.sees(ROWS, "00000000  7b 22 61 74");
-    await world.send("PUT", "b", {}, Buffer.from([0, 1, 2, 255]));
-    await world.open("#/s/b");
-    await world.sees(ROWS, "00000000  00 01 02 ff");
-    await world.send("PUT", "t", TEXT, "one\ntwo\n");
-    await world.open("#/s/t");
-    await world.sees(ROWS, "two");
-    assert.deepEqual(await world.texts(ROWS), ["two", "one"]);
-    world.hasNoFaults();
-  });
-
-  test("follows live, with pause and filter, through a burst and a killed server", async (context) => {
-    const world = await World.open(context);
-    await world.send("PUT", "j", JSON_TYPE, "[0]");
-    await world.open("#/s/j");
-    await world.sees(".status", "live");
-    await world.click("Pause");
-    await world.send("POST", "j", JSON_TYPE, "[1,2]");
-    await world.sees(".status", "paused, 2 new");
-    assert.deepEqual(await world.texts(ROWS), ["0"]);
-    await world.click("Resume");
-    await world.until(`document.querySelectorAll(${JSON.stringify(ROWS)}).length === 3`);
-    assert.deepEqual(await world.texts(ROWS), ["2", "1", "0"]);
-    await world.fill(".toolbar input[type=search]", "1");
-    await world.sees(".status", "1 of 3 shown");
-    await world.fill(".toolbar input[type=search]", "");
-    await world.killAndStartAgain();
-    await world.send("POST", "j", JSON_TYPE, "[3]");
-    await world.until(`document.querySelectorAll(${JSON.stringify(ROWS)}).length === 4`);
-    assert.deepEqual(await world.texts(ROWS), ["3", "2", "1", "0"]);
-    // Thousands at once: the tab draws on, and says what it left out.
-    for (let burst = 0; burst < 10; burst += 1) {
-      const many = Array.from({ length: 2000 }, (_, at) => ({ burst, at }));
-      await world.send("POST", "j", JSON_TYPE, JSON.stringify(many));
-    }
-    await world.sees(ROWS, "burst: 9, at: 1999");
-    await world.sees(".status", "passed unseen");
-    const count = Number(await world.page.evaluate("document.querySelectorAll('.rows .row').length"));
-    assert.ok(count <= 1000, String(count));
-    await world.send("POST", "j", { "Stream-Closed": "true" });
-    await world.sees(".status", "closed for good");
-    world.hasNoFaults(/favicon|ERR_/);
-  });
-
-  test("goes to an offset, to a time, and to the last so many", async (context) => {
-    const world = await World.open(context);
-    const first = await world.send("PUT", "j", JSON_TYPE, "[1,2]");
-    const offset = first.headers.get("stream-next-offset") ?? "";
-    await world.send("POST", "j", JSON_TYPE, "[3,4]");
-    await world.open("#/s/j");
-    await world.sees(".status", "4 shown");
-    const go = async (kind: string, place: string): Promise<void> => {
-      await world.page.evaluate(
-        `{ const kind = document.querySelector('select[aria-label="Go to"]'); kind.value = ${JSON.stringify(kind)}; kind.dispatchEvent(new Event('change')); }`,
+    test("shows a stream the newest first, a page at a time, as JSON, text and bytes", async (context) => {
+      const world = await World.open(context, { screen });
+      const messages = Array.from({ length: 250 }, (_, at) => ({ at, nested: { list: [1, 2, at] } }));
+      await world.send("PUT", "j", JSON_TYPE, JSON.stringify(messages));
+      await world.open("#/s/j");
+      await world.sees(".status", "100 shown");
+      await world.sees(`${ROWS}`, "at: 249");
+      await world.click("Earlier messages");
+      await world.sees(".status", "200 shown");
+      await world.click("Earlier messages");
+      await world.sees(".status", "250 shown");
+      const numbers = await world.page.evaluate(
+        `Array.from(document.querySelectorAll(${JSON.stringify(ROWS)}), (row) => Number(/at: (\\d+)/.exec(row.textContent)[1]))`,
       );
-      await world.fill("#place", place);
-      await world.click("Go");
-    };
-    await go("at", offset);
-    await world.until(`document.querySelectorAll(${JSON.stringify(ROWS)}).length === 2`);
-    assert.deepEqual(await world.texts(ROWS), ["3", "4"]);
-    assert.equal(await world.page.evaluate("location.hash"), `#/s/j?at=${offset}`);
-    await go("last", "3");
-    await world.until(`document.querySelectorAll(${JSON.stringify(ROWS)}).length === 3`);
-    assert.deepEqual(await world.texts(ROWS), ["4", "3", "2"]);
-    await go("since", "2020-01-01T00:00:00Z");
-    await world.until(`document.querySelectorAll(${JSON.stringify(ROWS)}).length === 4`);
-    assert.deepEqual(await world.texts(ROWS), ["1", "2", "3", "4"]);
-    await world.page.evaluate("history.back()");
-    await world.until(`document.querySelectorAll(${JSON.stringify(ROWS)}).length === 3`);
-    world.hasNoFaults();
-  });
-
-  test("forks, closes and deletes behind a confirmation, says what a stream is, and gives its requests", async (context) => {
-    const world = await World.open(context);
-    const producer = { "Producer-Id": "p", "Producer-Epoch": "0", "Producer-Seq": "0" };
-    await world.send("PUT", "a", { ...TEXT, "Stream-TTL": "3600" }, "one\n");
-    await world.send("POST", "a", { ...TEXT, ...producer }, "two\n");
-    await world.open("#/s/a");
-    await world.sees("h1", "a");
-    await world.click("Fork");
-    await world.fill("dialog input", "a/copy of it");
-    await world.clickOn("document.querySelector('dialog .primary')");
-    await world.sees("h1", "a/copy of it");
-    await world.click("About");
-    await world.sees(".facts", "Forked froma");
-    assert.deepEqual(await world.texts(".family text"), ["a", "a/copy of it"]);
-    await world.open("#/s/a?tab=about");
-    await world.sees(".facts", "Producers1");
-    await world.sees(".facts", "3600 s unused");
-    await world.sees(".facts", "Size8 B (8 bytes)");
-    await world.sees(".family", "a/copy of it");
-    await world.click("Code");
-    await world.sees(".codes", "curl -i \\");
-    await world.sees(".codes", "new EventSource(");
-    await world.sees(".codes", "@durable-streams/client");
-    await world.open("#/s/a");
-    await world.click("Close");
-    await world.sees("dialog[open]", "Close for good?");
-    await world.click("Cancel");
-    assert.equal((await world.send("HEAD", "a")).headers.get("stream-closed"), null);
-    await world.click("Close");
-    await world.clickOn("document.querySelector('dialog[open] .danger')");
-    await world.sees(".badges", "closed");
-    assert.equal((await world.send("HEAD", "a")).headers.get("stream-closed"), "true");
-    assert.equal(await world.page.evaluate("document.querySelector('.composer textarea').disabled"), true);
-    await world.open("#/s/a%2Fcopy%20of%20it");
-    await world.click("Delete");
-    await world.clickOn("document.querySelector('dialog[open] .danger')");
-    await world.sees("#listed", "1 stream");
-    assert.equal((await fetch(world.url("a/copy%20of%20it"))).status, 404);
-    world.hasNoFaults();
-  });
-
-  test("shows the server's figures", async (context) => {
-    const world = await World.open(context);
-    await world.send("PUT", "a", TEXT, "x");
-    await world.open("#/server");
-    await world.sees(".server .status", "reads and writes");
-    await world.send("POST", "a", TEXT, "x");
-    await world.until(
-      "Array.from(document.querySelectorAll('.line')).some((line) => (line.getAttribute('d').match(/L/g) ?? []).length >= 1)",
-    );
-    assert.equal(((await world.texts("figcaption span")) as string[]).length, 9);
-    world.hasNoFaults();
-  });
-
-  test("takes a token, and greys out what that may not do", async (context) => {
-    const auth = new AuthFile();
-    const token = auth.token("reader", [
-      { streams: ["**"], allow: ["list", "read"] },
-      { streams: ["b"], allow: ["append"] },
-    ]);
-    const writer = auth.token("writer", [{ streams: ["**"], allow: ["create"] }]);
-    auth.write();
-    const world = await World.open(context, { flags: ["--auth", auth.path] });
-    for (const name of ["a", "b"]) await world.send("PUT", name, { ...TEXT, Authorization: `Bearer ${writer}` }, "x");
-    await world.open("#/s/a");
-    await world.sees("#listed", "credential");
-    await world.click("Token");
-    await world.fill("dialog input", token);
-    await world.click("Use it");
-    await world.sees("#listed", "2 streams");
-    await world.sees("h1", "a");
-    const disabled =
-      "JSON.stringify(Array.from(document.querySelectorAll('.actions button:disabled, .composer :disabled'), (one) => one.textContent))";
-    await world.until(`${disabled} === '["Close","Delete","","Append"]'`);
-    await world.open("#/s/b");
-    await world.until(`${disabled} === '["Close","Delete"]'`);
-    await world.fill(".composer textarea", "y");
-    await world.click("Append");
-    await world.sees(ROWS, "y");
-    // It is in no URL, and in nothing that outlives the tab.
-    assert.equal(
+      assert.deepEqual(numbers, messages.map(({ at }) => at).reverse());
+      await world.page.evaluate("document.querySelector('.rows summary').click()");
+      await world.sees(".rows details[open]", '"nested": ');
       await world.page.evaluate(
-        `location.href.includes("sd_") || JSON.stringify({ ...localStorage }).includes("sd_") || document.cookie !== ""`,
-      ),
-      false,
-    );
-    await world.click("New");
-    await world.fill("dialog input", "c");
-    await world.click("Create");
-    await world.sees("dialog .fault", "does not allow create");
-    world.hasNoFaults(/favicon|40[13]/);
-  });
+        "{ const mode = document.querySelector('select[aria-label=\"Show as\"]'); mode.value = 'hex'; mode.dispatchEvent(new Event('change')); }",
+      );
+      await world.sees(ROWS, "00000000  7b 22 61 74 22 3a 32 34");
+      assert.equal(await world.page.evaluate("location.hash"), "#/s/j?show=hex");
+      await world.page.reload();
+      await world.sees(ROWS, "00000000  7b 22 61 74");
+      await world.send("PUT", "b", {}, Buffer.from([0, 1, 2, 255]));
+      await world.open("#/s/b");
+      await world.sees(ROWS, "00000000  00 01 02 ff");
+      await world.send("PUT", "t", TEXT, "one\ntwo\n");
+      await world.open("#/s/t");
+      await world.sees(ROWS, "two");
+      assert.deepEqual(await world.texts(ROWS), ["two", "one"]);
+      world.hasNoFaults();
+    });
 
-  test("takes nothing of a stream for more than text", async (context) => {
-    const world = await World.open(context);
-    const evil = '<img src=x onerror="window.isHurt=1"><script>window.isHurt=1</script>';
-    const name = encodeURIComponent(evil.replaceAll("/", "|"));
-    await world.send("PUT", name, { "Content-Type": "text/html" }, `${evil}\n`);
-    await world.send("PUT", "j", JSON_TYPE, JSON.stringify([{ [evil]: evil }, evil]));
-    await world.open();
-    await world.sees("#listed", "2 streams");
-    for (const hash of [`#/s/${name}`, `#/s/${name}?tab=about`, `#/s/${name}?tab=code`, "#/s/j", "#/s/j?show=text", `#/s/none${evil}`]) {
-      await world.open(hash);
-      await world.until("document.querySelector('h1') !== null");
-      await world.until("document.querySelector('.facts, .codes, .empty, .rows .row') !== null");
-    }
-    assert.equal(await world.page.evaluate("window.isHurt ?? document.querySelector('#main img, #main script, #tree img')"), null);
-    world.hasNoFaults();
-  });
+    test("follows live, with pause and filter, through a burst and a killed server", async (context) => {
+      const world = await World.open(context, { screen });
+      await world.send("PUT", "j", JSON_TYPE, "[0]");
+      await world.open("#/s/j");
+      await world.sees(".status", "live");
+      await world.click("Pause");
+      await world.send("POST", "j", JSON_TYPE, "[1,2]");
+      await world.sees(".status", "paused, 2 new");
+      assert.deepEqual(await world.texts(ROWS), ["0"]);
+      await world.click("Resume");
+      await world.until(`document.querySelectorAll(${JSON.stringify(ROWS)}).length === 3`);
+      assert.deepEqual(await world.texts(ROWS), ["2", "1", "0"]);
+      await world.fill(".toolbar input[type=search]", "1");
+      await world.sees(".status", "1 of 3 shown");
+      await world.fill(".toolbar input[type=search]", "");
+      await world.killAndStartAgain();
+      await world.send("POST", "j", JSON_TYPE, "[3]");
+      await world.until(`document.querySelectorAll(${JSON.stringify(ROWS)}).length === 4`);
+      assert.deepEqual(await world.texts(ROWS), ["3", "2", "1", "0"]);
+      // Thousands at once: the tab draws on, and says what it left out.
+      for (let burst = 0; burst < 10; burst += 1) {
+        const many = Array.from({ length: 2000 }, (_, at) => ({ burst, at }));
+        await world.send("POST", "j", JSON_TYPE, JSON.stringify(many));
+      }
+      await world.sees(ROWS, "burst: 9, at: 1999");
+      await world.sees(".status", "passed unseen");
+      const count = Number(await world.page.evaluate("document.querySelectorAll('.rows .row').length"));
+      assert.ok(count <= 1000, String(count));
+      await world.send("POST", "j", { "Stream-Closed": "true" });
+      await world.sees(".status", "closed for good");
+      world.hasNoFaults(/favicon|ERR_/);
+    });
 
+    test("goes to an offset, to a time, and to the last so many", async (context) => {
+      const world = await World.open(context, { screen });
+      const first = await world.send("PUT", "j", JSON_TYPE, "[1,2]");
+      const offset = first.headers.get("stream-next-offset") ?? "";
+      await world.send("POST", "j", JSON_TYPE, "[3,4]");
+      await world.open("#/s/j");
+      await world.sees(".status", "4 shown");
+      const go = async (kind: string, place: string): Promise<void> => {
+        await world.page.evaluate(
+          `{ const kind = document.querySelector('select[aria-label="Go to"]'); kind.value = ${JSON.stringify(kind)}; kind.dispatchEvent(new Event('change')); }`,
+        );
+        await world.fill("#place", place);
+        await world.click("Go");
+      };
+      await go("at", offset);
+      await world.until(`document.querySelectorAll(${JSON.stringify(ROWS)}).length === 2`);
+      assert.deepEqual(await world.texts(ROWS), ["3", "4"]);
+      assert.equal(await world.page.evaluate("location.hash"), `#/s/j?at=${offset}`);
+      await go("last", "3");
+      await world.until(`document.querySelectorAll(${JSON.stringify(ROWS)}).length === 3`);
+      assert.deepEqual(await world.texts(ROWS), ["4", "3", "2"]);
+      await go("since", "2020-01-01T00:00:00Z");
+      await world.until(`document.querySelectorAll(${JSON.stringify(ROWS)}).length === 4`);
+      assert.deepEqual(await world.texts(ROWS), ["1", "2", "3", "4"]);
+      await world.page.evaluate("history.back()");
+      await world.until(`document.querySelectorAll(${JSON.stringify(ROWS)}).length === 3`);
+      world.hasNoFaults();
+    });
+
+    test("forks, closes and deletes behind a confirmation, says what a stream is, and gives its requests", async (context) => {
+      const world = await World.open(context, { screen });
+      const producer = { "Producer-Id": "p", "Producer-Epoch": "0", "Producer-Seq": "0" };
+      await world.send("PUT", "a", { ...TEXT, "Stream-TTL": "3600" }, "one\n");
+      await world.send("POST", "a", { ...TEXT, ...producer }, "two\n");
+      await world.open("#/s/a");
+      await world.sees("h1", "a");
+      await world.click("Fork");
+      await world.fill("dialog input", "a/copy of it");
+      await world.clickOn("document.querySelector('dialog .primary')");
+      await world.sees("h1", "a/copy of it");
+      await world.click("About");
+      await world.sees(".facts", "Forked froma");
+      assert.deepEqual(await world.texts(".family text"), ["a", "a/copy of it"]);
+      await world.open("#/s/a?tab=about");
+      await world.sees(".facts", "Producers1");
+      await world.sees(".facts", "3600 s unused");
+      await world.sees(".facts", "Size8 B (8 bytes)");
+      await world.sees(".family", "a/copy of it");
+      await world.click("Code");
+      await world.sees(".codes", "curl -i \\");
+      await world.sees(".codes", "new EventSource(");
+      await world.sees(".codes", "@durable-streams/client");
+      await world.open("#/s/a");
+      await world.click("Close");
+      await world.sees("dialog[open]", "Close for good?");
+      await world.click("Cancel");
+      assert.equal((await world.send("HEAD", "a")).headers.get("stream-closed"), null);
+      await world.click("Close");
+      await world.clickOn("document.querySelector('dialog[open] .danger')");
+      await world.sees(".badges", "closed");
+      assert.equal((await world.send("HEAD", "a")).headers.get("stream-closed"), "true");
+      assert.equal(await world.page.evaluate("document.querySelector('.composer textarea').disabled"), true);
+      await world.open("#/s/a%2Fcopy%20of%20it");
+      await world.click("Delete");
+      await world.clickOn("document.querySelector('dialog[open] .danger')");
+      await world.sees("#listed", "1 stream");
+      assert.equal((await fetch(world.url("a/copy%20of%20it"))).status, 404);
+      world.hasNoFaults();
+    });
+
+    test("shows the server's figures", async (context) => {
+      const world = await World.open(context, { screen });
+      await world.send("PUT", "a", TEXT, "x");
+      await world.open("#/server");
+      await world.sees(".server .status", "reads and writes");
+      await world.send("POST", "a", TEXT, "x");
+      await world.until(
+        "Array.from(document.querySelectorAll('.line')).some((line) => (line.getAttribute('d').match(/L/g) ?? []).length >= 1)",
+      );
+      assert.equal(((await world.texts("figcaption span")) as string[]).length, 9);
+      world.hasNoFaults();
+    });
+
+    test("takes a token, and greys out what that may not do", async (context) => {
+      const auth = new AuthFile();
+      const token = auth.token("reader", [
+        { streams: ["**"], allow: ["list", "read"] },
+        { streams: ["b"], allow: ["append"] },
+      ]);
+      const listless = auth.token("listless", [{ streams: ["b"], allow: ["read", "close"] }]);
+      const writer = auth.token("writer", [{ streams: ["**"], allow: ["create"] }]);
+      auth.write();
+      const world = await World.open(context, { screen, flags: ["--auth", auth.path] });
+      for (const name of ["a", "b"]) await world.send("PUT", name, { ...TEXT, Authorization: `Bearer ${writer}` }, "x");
+      await world.open("#/s/a");
+      await world.sees("#listed", "credential");
+      await world.click("Token");
+      await world.fill("dialog input", token);
+      await world.click("Use it");
+      await world.sees("#listed", "2 streams");
+      await world.sees("h1", "a");
+      const disabled =
+        "JSON.stringify(Array.from(document.querySelectorAll('.actions button:disabled, .composer :disabled'), (one) => one.textContent))";
+      await world.until(`${disabled} === '["Fork","Close","Delete","","Append"]'`);
+      await world.open("#/s/b");
+      await world.until(`${disabled} === '["Fork","Close","Delete"]'`);
+      await world.fill(".composer textarea", "y");
+      await world.click("Append");
+      await world.sees(ROWS, "y");
+      // It is in no URL, and in nothing that outlives the tab.
+      assert.equal(
+        await world.page.evaluate(
+          `location.href.includes("sd_") || JSON.stringify({ ...localStorage }).includes("sd_") || document.cookie !== ""`,
+        ),
+        false,
+      );
+      assert.equal(await world.page.evaluate("document.querySelector('#create').disabled"), true);
+      assert.equal(await world.page.evaluate("document.querySelector('.top a[href=\"#/server\"]').getAttribute('aria-disabled')"), "true");
+      assert.equal(await world.page.evaluate("document.querySelector('#token').title"), "You are token reader.");
+      // Who may read a stream, and not list it, can have its address.
+      await world.click("Token ✓");
+      await world.fill("dialog input", listless);
+      await world.click("Use it");
+      await world.sees("#listed", "does not allow list");
+      await world.sees("h1", "b");
+      await world.sees(ROWS, "xy");
+      await world.until(`${disabled} === '["Fork","Delete","","Append"]'`);
+      await world.open("#/s/a");
+      await world.sees(".empty", "The token does not allow that.");
+      world.hasNoFaults(/favicon|40[13]/);
+    });
+
+    test("takes nothing of a stream for more than text", async (context) => {
+      const world = await World.open(context, { screen });
+      const evil = '<img src=x onerror="window.isHurt=1"><script>window.isHurt=1</script>';
+      const name = encodeURIComponent(evil.replaceAll("/", "|"));
+      await world.send("PUT", name, { "Content-Type": "text/html" }, `${evil}\n`);
+      await world.send("PUT", "j", JSON_TYPE, JSON.stringify([{ [evil]: evil }, evil]));
+      await world.open();
+      await world.sees("#listed", "2 streams");
+      for (const hash of [`#/s/${name}`, `#/s/${name}?tab=about`, `#/s/${name}?tab=code`, "#/s/j", "#/s/j?show=text", `#/s/none${evil}`]) {
+        await world.open(hash);
+        await world.until("document.querySelector('h1') !== null");
+        await world.until("document.querySelector('.facts, .codes, .empty, .rows .row') !== null");
+      }
+      assert.equal(await world.page.evaluate("window.isHurt ?? document.querySelector('#main img, #main script, #tree img')"), null);
+      // The stream that is not there is no fault of the page.
+      world.hasNoFaults(/favicon|404/);
+    });
+  });
+}
+
+describe("the pictures of the page", { skip: lacksChromium, timeout: 240_000 }, () => {
   const pictures: readonly [file: string, hash: string, screen: Screen][] = [
     ["page-light.png", "#/s/chat/42", DESK],
     ["page-dark.png", "#/s/chat/42-b?tab=about", { ...DESK, isDark: true }],

@@ -3,7 +3,7 @@
 import type { Authority } from "../../auth/authority.js";
 import type { Authentication, Caller } from "../../auth/rights/caller.js";
 import type { ClientCertificate, Credentials } from "../../auth/rights/credentials.js";
-import type { Operation } from "../../auth/rights/operation.js";
+import { OPERATIONS, type Operation } from "../../auth/rights/operation.js";
 import type { Clock } from "../../ops/clock.js";
 import { chain } from "../../stream/loaded/chain.js";
 import type { MaybePromise } from "../../stream/loaded/stream.js";
@@ -31,6 +31,13 @@ export interface AccessOptions {
 /** Whoever asks for the list of streams. */
 export interface Lister {
   may(operation: Operation, name: string): boolean;
+}
+
+/** What the sender of a request may do, as its credential says. */
+export interface Rights {
+  /** Names the credential, never its secret; `null` for who sent none. */
+  readonly caller: string | null;
+  readonly allow: readonly Operation[];
 }
 
 const EVERYBODY: Lister = { may: () => true };
@@ -112,6 +119,21 @@ export class Access {
     });
   }
 
+  /**
+   * What the sender of a request may do with the stream `name`, there or not; with `null`, what it may do with some
+   * stream. Who sent no credential has the rights of the public, which may be none.
+   */
+  rightsOf(exchange: Exchange, name: string | null): MaybePromise<Rights | Problem> {
+    if (this.#authority === null)
+      return this.#rates.refusalOf(exchange, null, null) ?? { caller: null, allow: OPERATIONS };
+    const credentials = this.#credentialsOf(exchange);
+    if (isProblem(credentials)) return credentials;
+    return chain(this.#authenticated(exchange, this.#authority, credentials, name), (found) => {
+      if (!isProblem(found)) return { caller: found.id, allow: OPERATIONS.filter((one) => mayDo(found, one, name)) };
+      return found.code === "credential-missing" ? { caller: null, allow: [] } : found;
+    });
+  }
+
   /** Which streams the sender of a request for the list may see, or why it is refused. */
   listerOf(exchange: Exchange): MaybePromise<Lister | Problem> {
     const liveRights = this.#liveRights;
@@ -154,8 +176,9 @@ export class Access {
     exchange: Exchange,
     authority: Authority,
     credentials: Credentials,
+    name: string | null = null,
   ): MaybePromise<Caller | Problem> {
-    return chain(authority.authenticate(credentials, null), (found) => {
+    return chain(authority.authenticate(credentials, name), (found) => {
       const isCaller = !("kind" in found);
       if (isCaller) exchange.callerId = found.id;
       const tooMuch = this.#rates.refusalOf(exchange, isCaller ? found : null, null);
@@ -173,6 +196,11 @@ export function maySee(lister: Lister, name: string): boolean {
 export function lackOf(caller: Caller, operation: string): Problem {
   if (caller.id === null) return problem("credential-missing");
   return problem("not-allowed", { detail: `The credential does not allow ${operation} here.` });
+}
+
+function mayDo(caller: Caller, operation: Operation, name: string | null): boolean {
+  if (operation === "admin") return caller.rightTo(operation, SERVER_NAME) !== null;
+  return name === null ? caller.mayAnywhere(operation) : caller.rightTo(operation, name) !== null;
 }
 
 function isByCertificate({ authorization, ticket, certificate }: Credentials): boolean {

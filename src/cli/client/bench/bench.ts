@@ -118,13 +118,7 @@ function appendAll(
   });
 }
 
-function readAll(
-  session: Session,
-  name: string,
-  tally: Tally,
-  meter: Meter,
-  total: number,
-): Promise<Failure | null> {
+function readAll(session: Session, name: string, tally: Tally, meter: Meter, total: number): Promise<Failure | null> {
   let beganMs = stopwatchMs();
   return readToTail(session, name, "-1", (page) => {
     const nowMs = stopwatchMs();

@@ -49,15 +49,28 @@ export class World {
     return world;
   }
 
+  /** Where the page is, when not at the server itself: a URL that names are appended to. */
+  behind: string | null = null;
+
   async ready(): Promise<void> {
     await this.#server.stdoutLine(/serv/);
   }
 
   async killAndStartAgain(): Promise<void> {
-    this.#server.kill("SIGKILL");
-    await this.#server.ended;
+    await this.kill();
     this.#server = this.#start();
     await this.ready();
+  }
+
+  async kill(): Promise<void> {
+    this.#server.kill("SIGKILL");
+    await this.#server.ended;
+  }
+
+  /** Lets the server read its auth file again. */
+  async reload(): Promise<void> {
+    this.#server.kill("SIGHUP");
+    await this.#server.stderrLine(/auth file/);
   }
 
   #start(): ReturnType<typeof startStreamdir> {
@@ -76,7 +89,7 @@ export class World {
 
   async open(hash = ""): Promise<void> {
     await this.page.goTo("about:blank");
-    await this.page.goTo(`${this.url()}__ds/ui/${hash}`);
+    await this.page.goTo(`${this.behind ?? this.url()}__ds/ui/${hash}`);
     await this.page.until("document.readyState === 'complete' && document.querySelector('#main').childElementCount > 0");
   }
 

@@ -44,6 +44,8 @@ export async function describe(session: Session, name: string): Promise<ListedSt
     isFork: false,
     forkedFrom: null,
     liveReaders: null,
+    producers: null,
+    may: null,
   };
 }
 
@@ -61,6 +63,8 @@ function linesOf(stream: ListedStream): string {
     ["expires", stream.expiresAt],
     ["forked from", stream.forkedFrom],
     ["live readers", stream.liveReaders],
+    ["producers", stream.producers],
+    ["you may", stream.may?.join(", ") ?? null],
   ];
   const known = rows.filter(([, value]) => value !== null);
   return known.map(([what, value]) => `${what.padEnd(16)}${value}\n`).join("");

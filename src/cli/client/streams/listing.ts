@@ -19,6 +19,9 @@ export interface ListedStream {
   readonly isFork: boolean;
   readonly forkedFrom: string | null;
   readonly liveReaders: number | null;
+  readonly producers: number | null;
+  /** What the caller may do with it. */
+  readonly may: readonly string[] | null;
 }
 
 /** Which streams: those that `match` a pattern, or whose names begin with `prefix`. */
@@ -111,6 +114,7 @@ function listed(value: unknown): ListedStream | null {
     const member = members[name];
     return typeof member === "number" ? member : null;
   };
+  const { may } = members;
   const [name, contentType, nextOffset] = [text("name"), text("contentType"), text("nextOffset")];
   if (name === null || contentType === null || nextOffset === null) return null;
   return {
@@ -127,5 +131,7 @@ function listed(value: unknown): ListedStream | null {
     isFork: members["isFork"] === true,
     forkedFrom: text("forkedFrom"),
     liveReaders: number("liveReaders"),
+    producers: number("producers"),
+    may: Array.isArray(may) ? may.map(String) : null,
   };
 }

@@ -8,7 +8,7 @@ const server = new VerbServer({ after });
 
 function stream(name: string, forkedFrom: string | null = null): ListedStream {
   const unknown = { earliestOffset: null, bytes: null, createdAt: null, lastAppendAt: null, ttlSeconds: null, expiresAt: null };
-  const facts = { contentType: "a/b", closed: false, nextOffset: "", liveReaders: null };
+  const facts = { contentType: "a/b", closed: false, nextOffset: "", liveReaders: null, producers: null, may: null };
   return { name, ...facts, ...unknown, isFork: forkedFrom !== null, forkedFrom };
 }
 

@@ -11,6 +11,7 @@ test("info says what a stream is", async () => {
   const facts = JSON.parse(await server.done(["info", "a", "--json"]));
   assert.deepEqual([facts.name, facts.contentType, facts.closed, facts.ttlSeconds], ["a", "text/plain", false, null]);
   assert.equal(text.includes("TTL"), false);
+  assert.match(text, /\nlive readers {4}0\nproducers {7}1\nyou may {9}read, append, close, delete\n$/);
 });
 
 test("info ends with 66 where there is no stream", async () => {

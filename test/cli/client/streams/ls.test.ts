@@ -56,6 +56,8 @@ describe("streamdir ls", () => {
       isFork: false,
       forkedFrom: null,
       liveReaders: 0,
+      producers: 1,
+      may: ["read", "append", "close", "delete"],
     });
     assert.ok(earliestOffset < nextOffset && createdAt <= lastAppendAt);
     assert.deepEqual([fork.isFork, fork.forkedFrom], [true, "chat/1"]);

@@ -14,6 +14,7 @@ import { invalid, Policy } from "./policy.js";
 import { Remembered } from "./remembered.js";
 import type { Authentication, Caller, Unauthenticated } from "./rights/caller.js";
 import type { Credentials } from "./rights/credentials.js";
+import { TOKEN_PREFIX } from "./token.js";
 import type { IssuedTicket, WantedTicket } from "./tickets.js";
 
 export { AuthFileError } from "./checked-json.js";
@@ -82,6 +83,12 @@ export class Authority {
     if (ticket !== null) return this.#byTicket(ticket, name);
     if (certificate !== null) return this.#policy.byCertificate(certificate, this.#nowMs());
     return this.#policy.publicCaller ?? MISSING;
+  }
+
+  /** Whether a signature must be verified to say who sent these: a token costs less, and what is remembered. */
+  mustVerify({ authorization }: Credentials): boolean {
+    if (authorization === null || authorization.startsWith(`${BEARER}${TOKEN_PREFIX}`)) return false;
+    return this.#headers.find(authorization, null, this.#nowMs()) === null;
   }
 
   /** What a caller is now, after the file changed: `null` when its credential no longer holds. */

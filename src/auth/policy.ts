@@ -55,6 +55,8 @@ export class Policy {
     this.tickets = new Tickets(file.ticketKeys, {
       tokens: this.#tokens,
       revocations: this.#revocations,
+      issuers: issuers.keys(),
+      takesCertificates: file.certificates !== null,
       publicCaller: this.publicCaller,
     });
   }

@@ -29,6 +29,18 @@ export function isSecretTag(tag: string): boolean {
   return tag.startsWith(SECRET_LETTER);
 }
 
+const ISSUER_LETTER = "u";
+
+/** What stands in a ticket for the issuer of the JWT that asked for it. */
+export function issuerTagOf(iss: string): string {
+  return ISSUER_LETTER + createHash("sha256").update(`issuer:${iss}`).digest("base64url").slice(0, TAG_CHARS);
+}
+
+/** Whether a tag stands for an issuer. */
+export function isIssuerTag(tag: string): boolean {
+  return tag.startsWith(ISSUER_LETTER);
+}
+
 /** What no longer counts. */
 export class Revocations {
   readonly #beforeMs = new Map<string, number>();

@@ -4,7 +4,7 @@ import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { TicketKeyEntry } from "./auth-file.js";
 import { KnownCaller } from "./known-caller.js";
 import type { Basis, Rights } from "./known-caller.js";
-import { isSecretTag, secretTagOf, tagOf } from "./revocations.js";
+import { isIssuerTag, isSecretTag, issuerTagOf, secretTagOf, tagOf } from "./revocations.js";
 import type { Revocations } from "./revocations.js";
 import type { Caller, Right } from "./rights/caller.js";
 import { Grants } from "./rights/grant.js";
@@ -16,8 +16,9 @@ import type { Tokens } from "./token.js";
 /** How far the clock of a backend that signs tickets may be ahead, in milliseconds. */
 export const TICKET_LEEWAY_MS = 60_000;
 
-/** The tag of tickets for those who showed no credential. */
+/** The tag of tickets for those who showed no credential, and of those for certificates. */
 const PUBLIC_TAG = "p";
+const CERTIFICATE_TAG = "c";
 const FULL_RIGHT: Right = { grant: 0, rate: null };
 
 interface Key {
@@ -45,6 +46,9 @@ export type IssuedTicket =
 export interface TicketGround {
   readonly tokens: Tokens;
   readonly revocations: Revocations;
+  /** The `iss` of each issuer. */
+  readonly issuers: Iterable<string>;
+  readonly takesCertificates: boolean;
   /** `null` where nobody may do anything without a credential. */
   readonly publicCaller: KnownCaller | null;
 }
@@ -53,11 +57,13 @@ export interface TicketGround {
 export class Tickets {
   readonly #keys: ReadonlyMap<string, Key>;
   readonly #ground: TicketGround;
+  readonly #issuerTags: ReadonlySet<string>;
   /** What is signed with where the key is not there. */
   readonly #nobody = randomBytes(32);
 
   constructor(entries: readonly TicketKeyEntry[], ground: TicketGround) {
     this.#ground = ground;
+    this.#issuerTags = new Set(Array.from(ground.issuers, issuerTagOf));
     this.#keys = new Map(
       entries.map(({ id, secret, grants }) => [
         id,
@@ -122,13 +128,21 @@ export class Tickets {
     const { tokens, revocations, publicCaller } = this.#ground;
     const askers: KnownCaller[] = [];
     for (const tag of tags) {
-      if (revocations.hasTag(tag, issuedMs) || (isSecretTag(tag) && !tokens.hasSecret(tag))) return null;
+      if (revocations.hasTag(tag, issuedMs) || !this.#stands(tag)) return null;
       if (tag !== PUBLIC_TAG && !tag.startsWith("i")) continue;
       const asker = tag === PUBLIC_TAG ? publicCaller : tokens.byTag(tag, nowMs);
       if (asker === null) return null;
       askers.push(asker);
     }
     return askers;
+  }
+
+  /** Whether the auth file still has what a tag stands for. */
+  #stands(tag: string): boolean {
+    const { tokens, takesCertificates } = this.#ground;
+    if (isSecretTag(tag)) return tokens.hasSecret(tag);
+    if (isIssuerTag(tag)) return this.#issuerTags.has(tag);
+    return tag !== CERTIFICATE_TAG || takesCertificates;
   }
 }
 
@@ -166,11 +180,12 @@ function tagsOf(basis: Basis | null): readonly string[] {
       return [tagOf("id", basis.id), secretTagOf(basis.id, basis.hash)];
     case "jwt":
       return [
+        issuerTagOf(basis.jwt.iss),
         ...(basis.sub === null ? [] : [tagOf("sub", basis.sub)]),
         ...(basis.jti === null ? [] : [tagOf("jti", basis.jti)]),
       ];
     case "certificate":
-      return [tagOf("sub", basis.sub)];
+      return [CERTIFICATE_TAG, tagOf("sub", basis.sub)];
     case "public":
       return [PUBLIC_TAG];
     default:

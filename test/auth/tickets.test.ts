@@ -5,10 +5,12 @@ import { TICKET_LEEWAY_MS } from "../../src/auth/tickets.js";
 import type { WantedTicket } from "../../src/auth/tickets.js";
 import type { Caller } from "../../src/auth/rights/caller.js";
 import { authDocument, bearer, lasting, openAuthority, TICKET_SECRET, TOKEN_HASH, tokenOf } from "../helpers/auth-files.js";
-import { claimsWith, jwtOf, JWT_NOW_MS } from "../helpers/jwt.js";
+import { claimsWith, jwtOf, JWT_NOW_MS, SECRET } from "../helpers/jwt.js";
 
 const NOW_S = JWT_NOW_MS / 1000;
 const READ: WantedTicket = { name: "chat/42", close: false, lifetimeMs: null };
+
+const HMAC_ISSUER = { iss: "hmac", aud: "streams", algs: ["HS256"], secret: SECRET.toString("base64url"), trustGrants: true };
 
 /** A ticket that a backend signed. */
 function ticket(more: Partial<Parameters<typeof signTicket>[1]> = {}, name = "chat/42", secret = TICKET_SECRET): string {
@@ -136,6 +138,9 @@ describe("a ticket that the server issues", () => {
     ["a JWT that is revoked", "jwt", { revoked: [{ jti: "j1" }] }, false],
     ["another user", "jwt", { revoked: [{ sub: "bob" }, { jti: "j2" }, { id: "alice" }] }, true],
     ["a certificate that is revoked", "certificate", { revoked: [{ sub: "alice", before: before(60_000) }] }, false],
+    ["a JWT whose issuer is gone", "jwt", { issuers: [HMAC_ISSUER] }, false],
+    ["a certificate, where none count any more", "certificate", { certificates: undefined }, false],
+    ["a certificate, where issuers are gone", "certificate", { issuers: undefined }, true],
     ["a ticket whose asker is revoked", "ticket", { revoked: [{ id: "ci" }] }, false],
     ["the public, who may read no longer", "public", { public: undefined }, false],
     ["the public, who may still read", "public", {}, true],

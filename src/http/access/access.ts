@@ -83,6 +83,8 @@ export class Access {
     if (refused !== null) return refused;
     // The file may change while keys are fetched.
     const changes = this.#liveRights?.changes ?? 0;
+    const tooMuch = this.#refusalBeforeVerifying(exchange, this.#authority, credentials);
+    if (tooMuch !== null) return tooMuch;
     const found = this.#authority.authenticate(credentials, name);
     if (!(found instanceof Promise)) return this.#judge(exchange, name, found, changes);
     return found.then((authentication) => this.#judge(exchange, name, authentication, changes));
@@ -171,6 +173,12 @@ export class Access {
     );
   }
 
+  /** A flood of forged JWTs must not cost a signature each. */
+  #refusalBeforeVerifying(exchange: Exchange, authority: Authority, credentials: Credentials): Problem | null {
+    const refusal = this.#rates.refusalOfUnknown(exchange);
+    return refusal !== null && authority.mustVerify(credentials) ? refusal : null;
+  }
+
   /** Who sent a request that names no stream in its path, or why nobody may send it now. */
   #authenticated(
     exchange: Exchange,
@@ -178,6 +186,8 @@ export class Access {
     credentials: Credentials,
     name: string | null = null,
   ): MaybePromise<Caller | Problem> {
+    const refusal = this.#refusalBeforeVerifying(exchange, authority, credentials);
+    if (refusal !== null) return refusal;
     return chain(authority.authenticate(credentials, name), (found) => {
       const isCaller = !("kind" in found);
       if (isCaller) exchange.callerId = found.id;

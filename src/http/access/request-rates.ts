@@ -36,6 +36,16 @@ export class RequestRates {
     if (limit.bytes !== null) exchange.account = new KeyAccount(this.#limiter, this.#clock, key, rate);
     return null;
   }
+
+  /**
+   * Why a credential is not verified, as the address that it comes from has sent too much that was wrong; `null` when
+   * it may be. Counts nothing.
+   */
+  refusalOfUnknown(exchange: Exchange): Problem | null {
+    if (this.#own === null) return null;
+    const seconds = this.#limiter.waitOf(exchange.client, this.#clock.nowMs());
+    return seconds > 0 ? tooMuch(this.#own, seconds) : null;
+  }
 }
 
 class KeyAccount implements Account {

@@ -58,6 +58,14 @@ export class RateLimiter {
     return 0;
   }
 
+  /** Whether a request of `key` would be refused now, and after how many seconds it would not; takes nothing. */
+  waitOf(key: string, nowMs: number): number {
+    const limit = this.#own;
+    if (limit === null || !this.#slots.has(key)) return 0;
+    const slot = this.#fill(key, limit, nowMs);
+    return waitSeconds(limit, this.#requests[slot] ?? 0, limit.bytes === null ? 1 : (this.#bytes[slot] ?? 0));
+  }
+
   /** Takes `bytes` from the bucket of `key`, also where it has fewer. */
   charge(key: string, rate: Rate | null, bytes: number, nowMs: number): void {
     const limit = rate ?? this.#own;

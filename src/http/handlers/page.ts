@@ -10,8 +10,9 @@ import { CommonHeaders } from "../encoding/head.js";
 import { problem } from "../encoding/problems.js";
 import type { Exchange } from "../exchange/exchange.js";
 
-/** Below the prefix: the page, and what it asks the server of itself. */
+/** Below the prefix. */
 export const PAGE_PATH = "__ds/ui/";
+/** What the page asks of the server itself, below the prefix. */
 export const PAGE_FACTS_PATH = `${PAGE_PATH}facts`;
 
 /** In place of what all other answers say: the page runs scripts, its own alone. */

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { RequestRates } from "../../../src/http/access/request-rates.js";
 import type { Right } from "../../../src/auth/rights/caller.js";
+import { AuthFile } from "../../helpers/auth-file.js";
 import { bareExchange } from "../../helpers/bare-exchange.js";
 import { ManualClock } from "../../helpers/manual-clock.js";
 import type { Answer } from "../../helpers/raw-connection.js";
@@ -66,6 +67,29 @@ for (const path of REQUEST_PATHS) {
       const statuses: number[] = [];
       for (let count = 0; count < 5; count += 1) statuses.push((await connection.answer()).status);
       assert.deepEqual(statuses, [200, 200, 200, 429, 429]);
+    });
+
+    test("verifies no signature for an address that has sent too many wrong ones", async (context) => {
+      const file = new AuthFile();
+      const token = file.token("reader", [{ streams: ["**"], allow: ["read"] }]);
+      file.grantJwts([{ streams: ["**"], allow: ["read"] }]);
+      file.write();
+      takePath(context, path);
+      const server = await startServer(context, { rateLimit: "3", auth: file.path });
+      const jwtFor = (sub: string): string => file.jwt(server.clock.nowMs(), { sub });
+      const ask = async (credential: string, target = "none") =>
+        told(await server.send("GET", target, { headers: { Authorization: `Bearer ${credential}` } }));
+      const known = jwtFor("known");
+      assert.equal((await ask(known))[0], 404);
+      for (let round = 0; round < 3; round += 1) assert.equal((await ask(`${jwtFor(`s${round}`)}A`))[0], 401);
+      const refused = [429, "1", "rate-limited"];
+      assert.deepEqual(await ask(`${jwtFor("forged")}A`), refused);
+      assert.deepEqual(await ask(jwtFor("new")), refused, "right or wrong, it is not looked at");
+      assert.deepEqual(await ask(jwtFor("new"), "__ds/streams"), refused);
+      assert.equal((await ask(known))[0], 404, "what is remembered needs no verifying");
+      assert.equal((await ask(token))[0], 404, "nor does a token");
+      server.clock.advance(1000);
+      assert.equal((await ask(jwtFor("new")))[0], 404);
     });
 
     test("refuses a body before it is sent", async (context) => {

@@ -34,6 +34,18 @@ describe("a rate of requests", () => {
       );
   });
 
+  test("tells what a request would wait, and takes nothing for that", () => {
+    const limiter = new RateLimiter({ requests: 1, bytes: 10 });
+    assert.equal(limiter.waitOf("a", START_MS), 0);
+    assert.equal(limiter.size, 0, "nor is who asks remembered");
+    assert.equal(limiter.admit("a", null, START_MS), 0);
+    assert.deepEqual([limiter.waitOf("a", START_MS), limiter.waitOf("a", START_MS), limiter.waitOf("b", START_MS)], [1, 1, 0]);
+    assert.equal(limiter.waitOf("a", START_MS + 1000), 0);
+    limiter.charge("a", null, 40, START_MS + 1000);
+    assert.equal(limiter.waitOf("a", START_MS + 1000), 4);
+    assert.equal(new RateLimiter(null).waitOf("a", START_MS), 0);
+  });
+
   test("takes nothing for a request that is refused", () => {
     const limiter = new RateLimiter({ requests: 1, bytes: null });
     assert.equal(limiter.admit("a", null, START_MS), 0);

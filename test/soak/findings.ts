@@ -35,16 +35,16 @@ export function findingsOf(samples: readonly Sample[]): Finding[] {
     const [before, after] = [median(second.map(of)), median(last.map(of))];
     return {
       what,
-      value: `${before.toFixed(0)} ${unit} in the second sixth, ${after.toFixed(0)} ${unit} in the last`,
+      value: `${before.toFixed(0)}${unit} in the second sixth, ${after.toFixed(0)}${unit} in the last`,
       goal: `at most ${NO_GROWTH} times`,
       holds: after <= before * NO_GROWTH,
     };
   };
   const [p99, lastP99] = [p99Of(first), p99Of(last)];
   return [
-    growth("resident memory", "MiB", ({ memoryMiB }) => memoryMiB),
+    growth("resident memory", " MiB", ({ memoryMiB }) => memoryMiB),
     growth("open descriptors", "", ({ descriptors }) => descriptors),
-    growth("disk", "MiB", ({ diskMiB }) => diskMiB),
+    growth("disk", " MiB", ({ diskMiB }) => diskMiB),
     {
       what: "p99 of appends",
       value: `${p99.toFixed(1)} ms in the first sixth, ${lastP99.toFixed(1)} ms in the last`,

@@ -6,7 +6,7 @@ import { fanOut1000, fanOut8000, mixed } from "./live.js";
 import { idleLongPolls, idleSse, slowReader, tenGiB } from "./memory.js";
 import { checkpoint, costBySize, costByStreams } from "./no-cliff.js";
 import { appendsWithTokens, readsWithTokens } from "./rights.js";
-import { appendsHttp2, appendsHttps, sseHttp2, sseHttps } from "./secure.js";
+import { appendsHttp2, appendsHttps, sseHttp2, sseHttps, sseOfFourHttp2, sseOfFourHttps } from "./secure.js";
 import { cachedReads, revalidation, smallReads, warmReads } from "./reads.js";
 
 /** Every question, in the order of the table. */
@@ -32,6 +32,8 @@ export const QUESTIONS: readonly Question[] = [
   appendsHttp2,
   sseHttps,
   sseHttp2,
+  sseOfFourHttps,
+  sseOfFourHttp2,
   idleSse,
   idleLongPolls,
   slowReader,

@@ -57,7 +57,7 @@ async function live(server: RealServer, producers: readonly HonestProducer[], ch
   const appending = producers.map(async (producer) => {
     while (left > 0) {
       left -= 1;
-      await producer.append(lengthOf(producer.sent.length));
+      await producer.append(lengthOf(producer.count));
       if (left > APPENDS_PER_LIFE / 2 || isKilled) continue;
       isKilled = true;
       await server.killAndRestart();

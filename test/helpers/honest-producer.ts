@@ -10,8 +10,8 @@ export function messageOf(producer: string, seq: number, length: number): string
 export class HonestProducer {
   readonly id: string;
   readonly stream: string;
-  /** What was acknowledged, in order. */
-  readonly sent: string[] = [];
+  /** Of what was acknowledged, in order. The messages themselves would be an hour's garbage to walk through. */
+  readonly #lengths: number[] = [];
   readonly #server: RealServer;
 
   constructor(server: RealServer, stream: string, id: string) {
@@ -20,26 +20,36 @@ export class HonestProducer {
     this.id = id;
   }
 
+  /** How many were acknowledged. */
+  get count(): number {
+    return this.#lengths.length;
+  }
+
+  /** What was acknowledged, in order. */
+  get sent(): string[] {
+    return this.#lengths.map((length, seq) => messageOf(this.id, seq, length));
+  }
+
   /** Appends one message of about `length` bytes and does not rest until it is acknowledged. */
   async append(length: number, closes = false): Promise<void> {
-    const message = messageOf(this.id, this.sent.length, length);
+    const message = messageOf(this.id, this.count, length);
     for (;;) {
       const { status, body } = await this.#server.insist("POST", this.stream, {
-        headers: this.#headers(this.sent.length, closes),
+        headers: this.#headers(this.count, closes),
         body: message,
       });
       if (status === 200 || status === 204) break;
       // The disk failed under it: whether the append is there is what the retry finds out.
       assert.ok(status === 503, `${status} ${body}`);
     }
-    this.sent.push(message);
+    this.#lengths.push(length);
   }
 
   /** Sends the last message once more; gives the answer's status. */
   async repeatLast(closes = false): Promise<number> {
     const { status } = await this.#server.insist("POST", this.stream, {
-      headers: this.#headers(this.sent.length - 1, closes),
-      body: this.sent.at(-1) ?? "",
+      headers: this.#headers(this.count - 1, closes),
+      body: this.count === 0 ? "" : messageOf(this.id, this.count - 1, this.#lengths.at(-1) ?? 0),
     });
     return status;
   }

@@ -48,7 +48,7 @@ export class KilledServer {
     await assertExactlyOnce(this.#server, this.#producers);
     await this.#server.stop();
     await this.#server.verify();
-    return this.#producers.reduce((sum, { sent }) => sum + sent.length, 0);
+    return this.#producers.reduce((sum, { count }) => sum + count, 0);
   }
 
   end(): void {

@@ -4,14 +4,17 @@ import type { RevocationEntry } from "./auth-file.js";
 /** What a credential is known by. */
 export type RevocationKind = RevocationEntry["kind"];
 
+/** What a ticket can be tied to: what can be revoked, and the issuer of a JWT. */
+export type TagKind = RevocationKind | "issuer";
+
 const TAG_CHARS = 16;
-const TAG_LETTERS = { id: "i", sub: "s", jti: "j" } as const satisfies Record<RevocationKind, string>;
+const TAG_LETTERS = { id: "i", sub: "s", jti: "j", issuer: "u" } as const satisfies Record<TagKind, string>;
 
 /**
  * What stands in a ticket for who asked for it: so that a revocation of the one ends the other, and the ticket, which
  * is in a URL, names nobody.
  */
-export function tagOf(kind: RevocationKind, value: string): string {
+export function tagOf(kind: TagKind, value: string): string {
   const hash = createHash("sha256").update(`${kind}:${value}`).digest("base64url");
   return TAG_LETTERS[kind] + hash.slice(0, TAG_CHARS);
 }
@@ -24,21 +27,14 @@ export function secretTagOf(id: string, hash: Buffer): string {
   return SECRET_LETTER + print.slice(0, TAG_CHARS);
 }
 
+/** Whether a tag stands for an issuer. */
+export function isIssuerTag(tag: string): boolean {
+  return tag.startsWith(TAG_LETTERS.issuer);
+}
+
 /** Whether a tag stands for a token's secret. */
 export function isSecretTag(tag: string): boolean {
   return tag.startsWith(SECRET_LETTER);
-}
-
-const ISSUER_LETTER = "u";
-
-/** What stands in a ticket for the issuer of the JWT that asked for it. */
-export function issuerTagOf(iss: string): string {
-  return ISSUER_LETTER + createHash("sha256").update(`issuer:${iss}`).digest("base64url").slice(0, TAG_CHARS);
-}
-
-/** Whether a tag stands for an issuer. */
-export function isIssuerTag(tag: string): boolean {
-  return tag.startsWith(ISSUER_LETTER);
 }
 
 /** What no longer counts. */

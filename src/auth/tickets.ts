@@ -4,7 +4,7 @@ import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { TicketKeyEntry } from "./auth-file.js";
 import { KnownCaller } from "./known-caller.js";
 import type { Basis, Rights } from "./known-caller.js";
-import { isIssuerTag, isSecretTag, issuerTagOf, secretTagOf, tagOf } from "./revocations.js";
+import { isIssuerTag, isSecretTag, secretTagOf, tagOf } from "./revocations.js";
 import type { Revocations } from "./revocations.js";
 import type { Caller, Right } from "./rights/caller.js";
 import { Grants } from "./rights/grant.js";
@@ -16,8 +16,9 @@ import type { Tokens } from "./token.js";
 /** How far the clock of a backend that signs tickets may be ahead, in milliseconds. */
 export const TICKET_LEEWAY_MS = 60_000;
 
-/** The tag of tickets for those who showed no credential, and of those for certificates. */
+/** The tag of tickets for those who showed no credential. */
 const PUBLIC_TAG = "p";
+/** The tag of tickets for those who showed a certificate, beside that of its name. */
 const CERTIFICATE_TAG = "c";
 const FULL_RIGHT: Right = { grant: 0, rate: null };
 
@@ -63,7 +64,7 @@ export class Tickets {
 
   constructor(entries: readonly TicketKeyEntry[], ground: TicketGround) {
     this.#ground = ground;
-    this.#issuerTags = new Set(Array.from(ground.issuers, issuerTagOf));
+    this.#issuerTags = new Set(Array.from(ground.issuers, (iss) => tagOf("issuer", iss)));
     this.#keys = new Map(
       entries.map(({ id, secret, grants }) => [
         id,
@@ -180,7 +181,7 @@ function tagsOf(basis: Basis | null): readonly string[] {
       return [tagOf("id", basis.id), secretTagOf(basis.id, basis.hash)];
     case "jwt":
       return [
-        issuerTagOf(basis.jwt.iss),
+        tagOf("issuer", basis.jwt.iss),
         ...(basis.sub === null ? [] : [tagOf("sub", basis.sub)]),
         ...(basis.jti === null ? [] : [tagOf("jti", basis.jti)]),
       ];

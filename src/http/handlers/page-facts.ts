@@ -1,13 +1,14 @@
 // Tells the page what it has to know of the server, and of what its user may do.
 
 import { packageVersion } from "../../ops/version.js";
-import { decodeName } from "../../protocol/names.js";
+import { checkedName } from "../../protocol/names.js";
 import { chain } from "../../stream/loaded/chain.js";
 import type { MaybePromise } from "../../stream/loaded/stream.js";
 import type { Settings } from "../../options.js";
 import type { Context } from "../context/context.js";
 import { isProblem, problem, type Problem } from "../encoding/problems.js";
 import type { Exchange } from "../exchange/exchange.js";
+import { readParameters } from "../request/list-query.js";
 
 /** What a server that takes no changes refuses to everybody. */
 const CHANGES: readonly string[] = ["append", "create", "close", "delete"];
@@ -37,10 +38,12 @@ export function answerFacts({ access, responder, settings }: Context, exchange: 
 
 /** The stream that a query names; `null` where it names none. */
 function nameIn(query: string): { readonly name: string | null } | Problem {
-  const pair = query.split("&").find((part) => part.startsWith("stream="));
-  if (pair === undefined) return { name: null };
-  const decoded = decodeName(pair.slice("stream=".length));
-  return "fault" in decoded ? problem("invalid-query", { detail: decoded.fault }) : decoded;
+  const given = readParameters(query, ["stream"]);
+  if (isProblem(given)) return given;
+  const stream = given.get("stream");
+  if (stream === undefined) return { name: null };
+  const checked = checkedName(stream);
+  return "fault" in checked ? problem("invalid-query", { detail: checked.fault }) : checked;
 }
 
 /** From the page to the metrics, also behind a proxy that adds a path; `null` where they are not beside it. */

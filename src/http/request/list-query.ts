@@ -3,7 +3,7 @@
 import { faultOfPattern } from "../../auth/rights/pattern.js";
 import { parseDecimal } from "../../protocol/decimal.js";
 import { MAX_NAME_BYTES } from "../../protocol/names.js";
-import { problem, type Problem } from "../encoding/problems.js";
+import { isProblem, problem, type Problem } from "../encoding/problems.js";
 import { decodeQueryText } from "./query.js";
 
 /** What a request for the list asks for (docs/api.md, List). */
@@ -22,20 +22,28 @@ export interface ListQuery {
 const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 1000;
 
+const PARAMETERS: readonly string[] = ["prefix", "match", "after", "limit", "live"];
+
 /** Reads a query without its `?`; ignores parameters that the list does not have. */
 export function parseListQuery(query: string): ListQuery | Problem {
+  const given = readParameters(query, PARAMETERS);
+  return isProblem(given) ? given : interpret(given);
+}
+
+/** Those of the parameters `known` that a query without its `?` has, decoded; none may come twice, or be longer than names. */
+export function readParameters(query: string, known: readonly string[]): ReadonlyMap<string, string> | Problem {
   const given = new Map<string, string>();
   for (const pair of query.split("&")) {
     const equals = pair.indexOf("=");
     const key = decodeQueryText(equals < 0 ? pair : pair.slice(0, equals));
-    if (key === null || !["prefix", "match", "after", "limit", "live"].includes(key)) continue;
+    if (key === null || !known.includes(key)) continue;
     const value = decodeQueryText(equals < 0 ? "" : pair.slice(equals + 1));
     if (value === null) return invalid(`The parameter ${key} has an invalid percent-encoding.`);
     if (given.has(key)) return invalid(`The parameter ${key} came more than once.`);
     if (Buffer.byteLength(value) > MAX_NAME_BYTES) return invalid(`The parameter ${key} is longer than any name.`);
     given.set(key, value);
   }
-  return interpret(given);
+  return given;
 }
 
 function interpret(given: ReadonlyMap<string, string>): ListQuery | Problem {

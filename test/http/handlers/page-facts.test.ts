@@ -50,7 +50,7 @@ describe("what the page is told of the server", () => {
 
   test("is refused for what is no name", async (context) => {
     const server = await startServer(context);
-    for (const query of ["?stream=", "?stream=a//b", "?stream=%zz", "?stream=__ds/ui"])
+    for (const query of ["?stream=", "?stream", "?stream=a//b", "?stream=%zz", "?stream=__ds/ui", "?stream=a&stream=b"])
       assert.deepEqual((await factsOf(server, query))["code"], "invalid-query", query);
   });
 });
@@ -58,11 +58,14 @@ describe("what the page is told of the server", () => {
 describe("what a caller may do", () => {
   const file = new AuthFile();
   const chat = file.token("chat", [{ streams: ["chat/**"], allow: ["read", "append", "list"] }]);
+  const spaced = file.token("spaced", [{ streams: ["a b"], allow: ["read"] }]);
   const admin = file.token("admin", [{ streams: ["**"], allow: ["admin"] }]);
   file.grantPublic([{ streams: ["news/**"], allow: ["read"] }]);
   file.write();
   const cases: readonly (readonly [string, string, string | undefined, string | null, readonly string[]])[] = [
     ["on a stream of its grant", "?stream=chat%2F42", chat, "token chat", ["read", "append", "list"]],
+    ["on a name with a space, as forms write it", "?stream=a+b", spaced, "token spaced", ["read"]],
+    ["on a name with a space, as paths write it", "?stream=a%20b", spaced, "token spaced", ["read"]],
     ["on a stream of none, there or not", "?stream=jobs", chat, "token chat", []],
     ["anywhere", "", chat, "token chat", ["read", "append", "list"]],
     ["with the server", "", admin, "token admin", ["admin"]],

@@ -28,6 +28,8 @@ export class World {
   readonly page: ChromiumPage;
   readonly dir: string;
   readonly port: number;
+  /** Where the page is, when not at the server itself: a URL that names are appended to. */
+  behind: string | null = null;
   readonly #context: TestContext;
   readonly #flags: readonly string[];
   #server: ReturnType<typeof startStreamdir>;
@@ -48,9 +50,6 @@ export class World {
     await world.page.showOn(screen);
     return world;
   }
-
-  /** Where the page is, when not at the server itself: a URL that names are appended to. */
-  behind: string | null = null;
 
   async ready(): Promise<void> {
     await this.#server.stdoutLine(/serv/);

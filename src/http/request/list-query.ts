@@ -30,7 +30,7 @@ export function parseListQuery(query: string): ListQuery | Problem {
   return isProblem(given) ? given : interpret(given);
 }
 
-/** Those of the parameters `known` that a query without its `?` has, decoded; none may come twice, or be longer than names. */
+/** The `known` parameters of a query without its `?`, decoded; none may come twice, or be longer than a name. */
 export function readParameters(query: string, known: readonly string[]): ReadonlyMap<string, string> | Problem {
   const given = new Map<string, string>();
   for (const pair of query.split("&")) {

@@ -59,14 +59,14 @@ export async function readPage(
 }
 
 /** What a reader says of each answer. */
-export type Wanted = "more" | "enough";
+export type Appetite = "more" | "enough";
 
 /** Reads from an offset to the tail, and gives each answer to `take` until that wants no more. */
 export async function readToTail(
   session: Session,
   name: string,
   from: string,
-  take: (page: ReadPage) => Wanted | Promise<Wanted>,
+  take: (page: ReadPage) => Appetite | Promise<Appetite>,
 ): Promise<Failure | null> {
   for (let offset = from; ;) {
     const page = await readPage(session, name, { offset });

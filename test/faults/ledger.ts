@@ -7,7 +7,7 @@ import { Incarnation, must, Violation, type IncarnationConfig, type Origin } fro
 import { Holders } from "./holders.js";
 import { Identities } from "./identities.js";
 import type { Name } from "./names.js";
-import { checkPoint, positionOf } from "./places.js";
+import { checkPoint, placeOf, positionOf } from "./places.js";
 import { payloadOf, type Operation, type Producer, type Try } from "./operations.js";
 import type { RunningProcess } from "./running-process.js";
 
@@ -77,7 +77,7 @@ export class Ledger {
       endedAt: Infinity,
       inFlight: 0,
       tries: 0,
-      copies: 0,
+      takenBy: new Set(),
       inside: null,
       acked: false,
       from: null,
@@ -277,15 +277,18 @@ export class Ledger {
   ): void {
     operation.refused = false;
     operation.maybe = true;
-    const isNewCopy = !outcome.duplicate && operation.stored.length > 0;
-    if (isNewCopy) operation.copies += 1;
+    // Another incarnation of the name may take it as well: which one did is in the token, though not in when it was sent.
+    if (!outcome.duplicate && operation.stored.length > 0) {
+      const { check } = placeOf(outcome.nextOffset);
+      must(!operation.takenBy.has(check), () => `operation ${operation.id} was taken twice`);
+      operation.takenBy.add(check);
+    }
     const only = this.#onlyOne(name, before);
     const wasElsewhere = operation.inside !== null && operation.inside !== only;
     must(
       !outcome.duplicate || isRetry || operation.stored.length === 0,
       () => `operation ${operation.id} was called a duplicate at its first try`,
     );
-    must(!(isNewCopy && operation.copies > 1 && only !== undefined && !wasElsewhere), () => `operation ${operation.id} was taken twice`);
     if (producer !== null && (producer.lastAcked === null || producer.lastAcked.id < operation.id)) producer.lastAcked = operation;
     if (outcome.duplicate && only !== undefined && !wasElsewhere) {
       only.cited.ends(outcome.nextOffset, outcome.closed);

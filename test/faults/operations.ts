@@ -22,8 +22,8 @@ export interface Operation {
   endedAt: number;
   inFlight: number;
   tries: number;
-  /** How often it was acknowledged as new. */
-  copies: number;
+  /** The checks, in the answers' tokens, of the incarnations that acknowledged it as new. */
+  readonly takenBy: Set<number>;
   /** The stream that it is in or can only be in. */
   inside: Incarnation | null;
   acked: boolean;

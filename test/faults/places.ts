@@ -1,4 +1,4 @@
-import { parseOffset } from "../../src/protocol/offset.js";
+import { parseOffset, type TokenPlace } from "../../src/protocol/offset.js";
 import { must, Violation, type Incarnation, type Origin } from "./model.js";
 
 /** A fork begins where it was asked for. */
@@ -17,7 +17,13 @@ export function checkPoint({ tag, invokedAt }: Incarnation, origin: Origin, poin
 
 /** The position that a token stands for. */
 export function positionOf(token: string): number {
+  const { partStart, byteInPart } = placeOf(token);
+  return partStart + byteInPart;
+}
+
+/** What a token says. */
+export function placeOf(token: string): TokenPlace {
   const offset = parseOffset(token);
   if (offset?.kind !== "at") throw new Violation(`${token} is not a place`);
-  return offset.partStart + offset.byteInPart;
+  return offset;
 }

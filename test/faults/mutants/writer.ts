@@ -101,6 +101,13 @@ export const WRITER_MUTANTS: readonly Mutant[] = [
     seed: 15,
   },
   {
+    fault: "a large append trusts a sidecar that a kill left unsynced",
+    file: "storage/file/segments/sidecar-writer.ts",
+    code: "if (stream.disk.hasUnsyncedSidecar) await files.syncDirectory(stream.directory);",
+    becomes: "",
+    seed: 1795486189843,
+  },
+  {
     fault: "a sidecar that a kill left unsynced counts as written",
     file: "storage/file/memory/file-stream.ts",
     code: "return !hasUnsyncedSidecar && !hasNotice && this.lastBatch === persistedBatch;",

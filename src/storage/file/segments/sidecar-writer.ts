@@ -33,9 +33,9 @@ export class SidecarWriter {
       await this.put(stream);
     }
     if (stream.disk.hasEntry) return;
+    await files.syncDirectory(layout.shard(stream.directory));
     // The sidecar that says whose the directory is: a process that was killed may not have made it permanent.
     if (stream.disk.hasUnsyncedSidecar) await files.syncDirectory(stream.directory);
-    await files.syncDirectory(layout.shard(stream.directory));
     stream.disk.hasEntry = true;
   }
 

@@ -349,7 +349,8 @@ export class FileStorage implements Storage {
     const isOnDisk = stream.damage === null ? stream.isPersisted && stream.disk.hasSidecar : stream.disk.hasNotice;
     if (isInUse || !isOnDisk) return false;
     this.#flusher.drop(stream);
-    this.#journal.forget(stream);
+    // With the file that has its deletion goes what older files have kept of it.
+    if (!stream.deleted) this.#journal.forget(stream);
     this.#forkTies.drop(stream);
     this.#loader.leave(stream);
     return true;

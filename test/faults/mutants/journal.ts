@@ -3,6 +3,13 @@ import type { Mutant } from "./mutant.js";
 /** Faults of the journal, and of the order in which changes get there. */
 export const JOURNAL_MUTANTS: readonly Mutant[] = [
   {
+    fault: "what is kept of a damaged stream outlives its deletion",
+    file: "storage/file/file-storage.ts",
+    code: "if (!stream.deleted) this.#journal.forget(stream);",
+    becomes: "this.#journal.forget(stream);",
+    seed: 1795486668808,
+  },
+  {
     fault: "an append is acknowledged when its frame is handed to the disk",
     file: "storage/file/journal/journal.ts",
     code: "file.file.writeThen(frame, file.offset, (error) => this.#written(sent, error, startedMs));",

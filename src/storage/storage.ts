@@ -83,9 +83,19 @@ export interface AppendRecord {
 /**
  * How a change ended: `durable`, or without any effect because too many files are open (`overloaded`), the disk is full
  * (`storage-full`), the engine has stopped accepting writes (`storage-unavailable`) or the stream's files can't be
- * written (`stream-damaged`).
+ * written (`stream-damaged`). Where several servers write there are more: another has changed the stream first
+ * (`tail-moved`: its state is fresh now, decide again), or made one of this name (`exists`, only for a creation), and
+ * this had no effect; or nobody can say yet whether it is durable (`unknown`).
  */
-export type Settlement = "durable" | "overloaded" | "storage-full" | "storage-unavailable" | "stream-damaged";
+export type Settlement =
+  | "durable"
+  | "overloaded"
+  | "storage-full"
+  | "storage-unavailable"
+  | "stream-damaged"
+  | "tail-moved"
+  | "exists"
+  | "unknown";
 
 /** Why a change is refused. `overloaded`: too much waits for the disk; `tail-moved`: the tail is not as expected. */
 export type Rejection = "overloaded" | "storage-full" | "storage-unavailable" | "stream-damaged" | "tail-moved";
@@ -100,15 +110,18 @@ export interface StreamObserver {
   deleted(): void;
 }
 
-/** The part of a stream that retention drops first. */
-export interface OldestPart {
-  /** Where it ends. */
-  readonly end: Position;
-  /** When its newest byte was appended. */
-  readonly newestAtMs: number;
+/** How much of each stream is kept; `Infinity` for all. */
+export interface RetentionLimits {
+  /** At least this many of the newest bytes. */
+  readonly maxBytes: number;
+  /** Everything that was appended within this time. */
+  readonly maxAgeMs: number;
 }
 
-/** Whether a stream lives: `kept` is deleted, but its forks need its bytes; `gone` has no bytes any more. */
+/**
+ * Whether a stream lives: `kept` is deleted, but its forks need its bytes; `gone` has no bytes any more. Another server
+ * may have deleted it.
+ */
 export type Standing = "live" | "kept" | "gone";
 
 /** A stream that the engine holds in memory. It shows only what is durable. */
@@ -120,8 +133,6 @@ export interface StoredStream {
   readonly state: StreamState;
   /** The position of the earliest retained byte. */
   readonly earliest: Position;
-  /** `null` when nothing is retained. */
-  readonly oldest: OldestPart | null;
   /** When the newest of its own bytes that are kept was appended; `null` where none are. */
   readonly newestAtMs: number | null;
   /** Whether the creation is durable yet. */
@@ -132,14 +143,12 @@ export interface StoredStream {
   /** The length of its chain of sources: 0 for a stream that was not forked. */
   readonly forkDepth: number;
   observer: StreamObserver | null;
-  /** Start of the segment that holds the byte before `position`: the first part of its offset token. */
-  segmentStartBefore(position: Position): Position;
+  /** Start of the part that holds the byte before `position`: the first half of its offset token. */
+  partStartBefore(position: Position): Position;
   /** The incarnation that wrote the byte before `position`: before a fork's point, its source's or one further up. */
   writerBefore(position: Position): string;
-  /** Whether a segment begins at `start` and has at least `length` durable bytes. */
-  hasSegment(start: Position, length: number): boolean;
-  /** The end of the last segment with only bytes that were appended before `atMs`; `earliest` when there is none. */
-  endOfOlderThan(atMs: number): Position;
+  /** Whether a part begins at `start` and has at least `length` durable bytes. */
+  hasPart(start: Position, length: number): boolean;
 }
 
 /** A stream as `list` finds it, without loading it. */
@@ -148,7 +157,8 @@ export interface ListedStream {
   readonly config: StreamConfig;
   readonly touchedAtMs: number;
   readonly tail: Position;
-  readonly oldest: OldestPart | null;
+  /** Whether `Storage.trim` would drop something of it. */
+  isExcess(limits: RetentionLimits, nowMs: number): boolean;
 }
 
 /** A place found by the messages before it. */
@@ -251,8 +261,14 @@ export interface Storage {
   readonly streamList: StreamList;
   /** Whether it is certain, without the disk, that no stream has this name; false also where `load` has to look. */
   lacks(name: string): boolean;
-  /** The stream of this name, or `null`. Throws {@link DamagedStreamError}. */
+  /** The stream of this name, or `null`. Throws {@link DamagedStreamError} and {@link StorageBusyError}. */
   load(name: string): Promise<StoredStream | null>;
+  /**
+   * Makes a stream's state no older than any change that was acknowledged before this call, whichever server made it;
+   * at once where no other can. It may find that the stream is gone. Throws {@link StorageBusyError} where nobody can
+   * tell now.
+   */
+  refresh(stream: StoredStream): MaybePromise<void>;
   /**
    * Creates a stream. The name must be free: `load` found nothing, or the deletion of its last stream is durable.
    * Throws where it is not. The source of a fork must be live and loaded; the fork, and the entry for it in its source,
@@ -285,8 +301,11 @@ export interface Storage {
   delete(stream: StoredStream, settle: (how: Settlement) => void): Rejection | null;
   /** Deletes a stream that can't be loaded because it is damaged; the name is free when this is durable. */
   deleteDamaged(name: string): Promise<Settlement | Rejection>;
-  /** Drops whole segments that end at or before `before`, oldest first, now or later. Keeps what a fork needs. */
-  trim(stream: StoredStream, before: Position): void;
+  /**
+   * Drops whole parts of a stream, oldest first, as long as `limits` keep no byte of them, now or later. Keeps what a
+   * fork needs.
+   */
+  trim(stream: StoredStream, limits: RetentionLimits, nowMs: number): void;
   /**
    * Reads durable bytes from `from` on, which must be below the tail: at least one, at most `maxBytes`, fewer where
    * that is cheaper. A shorter read ends where an append ended. Throws {@link DamagedStreamError}, {@link

@@ -3,7 +3,7 @@ import { chain } from "./loaded/chain.js";
 import type { AppendHead, CreateHead } from "./rules/command.js";
 import { refuseConfig } from "./rules/config-difference.js";
 import { refuseFork, refuseSource } from "./rules/fork.js";
-import { refuse, type Refused } from "./rules/outcome.js";
+import { MOVED, refuse, type Refused } from "./rules/outcome.js";
 import type { Registry } from "./registry.js";
 import { Stream } from "./loaded/stream.js";
 
@@ -29,7 +29,8 @@ export async function refusalOfCreate(registry: Registry, name: string, head: Cr
   const found = await registry.find(name);
   if (found instanceof Stream) {
     const { config, reservedClosed } = found;
-    return found.whenDurable(() => refuseConfig(config, reservedClosed, head));
+    const refusal = await found.whenDurable(() => refuseConfig(config, reservedClosed, head));
+    return refusal === MOVED ? null : refusal;
   }
   if (found.code === "stream-gone") return refuse("name-held-by-forks");
   if (found.code !== "stream-not-found") return found;

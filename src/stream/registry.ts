@@ -1,28 +1,23 @@
-import { DEFAULT_CONTENT_TYPE, formatOf } from "../protocol/content-type.js";
-import {
-  DamagedStreamError,
-  type AppendRecord,
-  type MaybePromise,
-  type Settlement,
-  type StorageHealth,
-  type StreamConfig,
-} from "../storage/storage.js";
-import type { AppendCommand, CreateCommand, ForkRequest } from "./rules/command.js";
-import { refuseConfig } from "./rules/config-difference.js";
-import { frameBody, framedInTurns } from "./rules/decide.js";
+import { DamagedStreamError, type MaybePromise, type StorageHealth } from "../storage/storage.js";
+import { Creations } from "./creations.js";
+import type { AppendCommand, CreateCommand } from "./rules/command.js";
 import { LoadedStreams, type LoadedStreamsOptions } from "./eviction/loaded-streams.js";
 import { ExpiryQueue, type TtlMode } from "./rules/expiry.js";
-import { forkConfig, forkOrigin, refuseSource, type ForkBase } from "./rules/fork.js";
 import {
+  MOVED,
   refuse,
+  refusalOfFault,
+  refuseRejected,
+  refuseSettled,
   TOO_MANY_PRODUCERS,
   type AnswerAppend,
   type CreateOutcome,
   type DeleteOutcome,
   type Refused,
 } from "./rules/outcome.js";
+import { chain } from "./loaded/chain.js";
 import { KEEP_ALL, RetentionTimer, type RetentionLimits } from "./loaded/retention.js";
-import { refuseRejected, Stream, type StreamContext } from "./loaded/stream.js";
+import { Stream, type Contention, type StreamContext } from "./loaded/stream.js";
 import { Sweep, type SweepFigures } from "./sweep.js";
 import type { StorageFigures } from "../storage/figures.js";
 
@@ -54,6 +49,7 @@ export class Registry {
   readonly #expiries: ExpiryQueue<Stream>;
   readonly #retentionTimer: RetentionTimer;
   readonly #sweep: Sweep;
+  readonly #creations: Creations;
   #expired = 0;
 
   constructor(options: RegistryOptions) {
@@ -66,10 +62,21 @@ export class Registry {
       retention,
       producers: streams.producers,
       hasRoomForProducer: () => streams.makeRoomForProducers(1),
+      decideAgain: (stream, command, answer, contention) => this.#decideAgain(stream, command, answer, contention),
     };
     this.#retentionTimer = new RetentionTimer(clock, retention, () => this.#trimAged());
-    this.#expiries = new ExpiryQueue(clock, (stream) => this.#expire(stream));
+    this.#expiries = new ExpiryQueue(clock, (stream) => this.#expireDue(stream));
     this.#sweep = new Sweep(this.#context, log, (name) => this.#look(name));
+    this.#creations = new Creations({
+      context: this.#context,
+      streams,
+      expiries: this.#expiries,
+      find: (name) => this.find(name),
+      load: (name) => this.#load(name),
+      refreshed: (stream) => this.#refreshed(stream),
+      expire: (stream) => this.#expire(stream),
+      afterDeletion: (stream, next) => this.#afterDeletion(stream, next),
+    });
   }
 
   /** How many streams are in memory. */
@@ -77,7 +84,7 @@ export class Registry {
     return this.#streams.size;
   }
 
-  /** How many producers the streams in memory remember. */
+  /** How many producers they remember. */
   get producerCount(): number {
     return this.#streams.producers.count;
   }
@@ -112,13 +119,41 @@ export class Registry {
     this.#retentionTimer.stop();
   }
 
-  /** The stream as readers see it, or why there is none. Waits until a creation or deletion under way is durable. */
+  /**
+   * The stream as readers see it, or why there is none: no older than what any server acknowledged before. Waits until
+   * a creation or deletion under way is durable. Throws StorageBusyError.
+   */
   find(name: string): MaybePromise<Stream | Refused> {
     const stream = this.#streams.get(name);
     if (stream === null) return this.#findOnDisk(name);
-    if (stream.phase === "live") return this.#unlessExpired(stream);
-    if (stream.phase === "kept") return GONE;
-    return this.#findWhenSettled(stream);
+    if (stream.phase !== "live" && stream.phase !== "kept") return this.#findWhenSettled(stream);
+    return chain(this.#refreshed(stream), (isItsName) => (isItsName ? this.#foundFresh(stream) : this.find(name)));
+  }
+
+  #foundFresh(stream: Stream): Stream | Refused {
+    return stream.phase === "kept" ? GONE : this.#unlessExpired(stream);
+  }
+
+  /**
+   * Makes the state of a stream in memory fresh, at once where no other server writes. False where the name does not
+   * belong to it any more, or is changing hands.
+   */
+  #refreshed(stream: Stream): MaybePromise<boolean> {
+    const refreshed = stream.refresh();
+    if (!(refreshed instanceof Promise)) return true;
+    const { phase } = stream;
+    return refreshed.then(() => {
+      this.#dropIfOver(stream);
+      return this.#streams.get(stream.name) === stream && stream.phase === phase;
+    });
+  }
+
+  /** Takes note that another server has deleted the stream. */
+  #dropIfOver(stream: Stream): void {
+    if (!stream.isOver) return;
+    this.#expiries.remove(stream);
+    stream.phase = stream.stored.standing === "kept" ? "kept" : "gone";
+    if (stream.phase === "gone") this.#streams.drop(stream);
   }
 
   async #findOnDisk(name: string): Promise<Stream | Refused> {
@@ -144,22 +179,48 @@ export class Registry {
   }
 
   /** Appends to or closes the stream of this name; `answer` gets the outcome (docs/api.md, Append). */
-  append(name: string, command: AppendCommand, answer: AnswerAppend): MaybePromise<void> {
+  append(
+    name: string,
+    command: AppendCommand,
+    answer: AnswerAppend,
+    contention: Contention | null = null,
+  ): MaybePromise<void> {
     const stream = this.#streams.get(name);
-    if (stream === null) return this.#appendLoaded(name, command, answer);
+    if (stream === null) return this.#appendLoaded(name, command, answer, contention);
     if (!stream.isCurrent)
       return this.#afterDeletion(stream, (refused) =>
-        refused === null ? this.append(name, command, answer) : answer(refused),
+        refused === null ? this.append(name, command, answer, contention) : answer(refused),
       );
-    const current = this.#unlessExpired(stream);
-    return current instanceof Stream ? stream.append(command, answer) : answer(current);
+    if (!stream.isExpired(this.#context.clock.nowMs())) {
+      stream.recentlyUsed = true;
+      return stream.append(command, answer, contention);
+    }
+    return chain(this.#refreshed(stream), (isItsName) => {
+      const current = isItsName ? this.#unlessExpired(stream) : null;
+      if (current === null) return this.append(name, command, answer, contention);
+      return current instanceof Stream ? current.append(command, answer, contention) : answer(current);
+    });
   }
 
-  async #appendLoaded(name: string, command: AppendCommand, answer: AnswerAppend): Promise<void> {
+  async #appendLoaded(
+    name: string,
+    command: AppendCommand,
+    answer: AnswerAppend,
+    contention: Contention | null,
+  ): Promise<void> {
     const loaded = await this.#load(name);
     if (loaded === null && this.#streams.get(name) === null) answer(NOT_FOUND);
     else if (isRefused(loaded)) answer(loaded);
-    else await this.append(name, command, answer);
+    else await this.append(name, command, answer, contention);
+  }
+
+  /** Another server has changed the stream before an append of ours: it is decided on what is there now. */
+  #decideAgain(stream: Stream, command: AppendCommand, answer: AnswerAppend, contention: Contention): void {
+    const isTooLong = this.#context.clock.nowMs() - contention.sinceMs > MAX_CONTENTION_MS;
+    if (contention.rounds > MAX_ROUNDS || isTooLong) return answer(MOVED);
+    this.#dropIfOver(stream);
+    const appended = this.append(stream.name, command, answer, contention);
+    if (appended instanceof Promise) appended.catch((fault: unknown) => answer(refusalOfFault(fault)));
   }
 
   /**
@@ -169,6 +230,7 @@ export class Registry {
    */
   #afterDeletion<T>(stream: Stream, next: (refused: Refused | null) => MaybePromise<T>): Promise<T> {
     return stream.deletion.then((refused) => {
+      if (refused === MOVED) return next(null);
       if (refused !== null) return next(refused);
       const now = this.#streams.get(stream.name);
       return next(now === null ? NOT_FOUND : now === stream ? GONE : null);
@@ -177,117 +239,15 @@ export class Registry {
 
   /** Creates the stream of this name, or finds one with the same configuration (docs/api.md, Create a stream). */
   create(name: string, command: CreateCommand): Promise<CreateOutcome> {
-    return this.#create(name, command, null);
-  }
-
-  /** `base` is the place of a fork, once it has been found. */
-  async #create(name: string, command: CreateCommand, base: ForkBase<Stream> | null): Promise<CreateOutcome> {
-    let stream = this.#streams.get(name);
-    while (stream === null) {
-      const loaded = await this.#load(name);
-      if (isRefused(loaded)) return loaded;
-      stream = this.#streams.get(name);
-      if (loaded === null && stream === null) return this.#createNew(name, command, base);
-    }
-    if (stream.isCurrent && !stream.isExpired(this.#context.clock.nowMs())) return this.#compare(stream, command);
-    this.#expire(stream);
-    return this.#afterDeletion<CreateOutcome>(stream, (refused) => {
-      if (refused === null) return this.#create(name, command, base);
-      if (refused === GONE) return HELD_BY_FORKS;
-      return refused === NOT_FOUND ? this.#createNew(name, command, base) : refused;
-    });
-  }
-
-  #compare(stream: Stream, command: CreateCommand): MaybePromise<CreateOutcome> {
-    const closed = stream.reservedClosed;
-    const tail = stream.reservedTail;
-    return stream.whenDurable((): CreateOutcome => {
-      const refusal = refuseConfig(stream.config, closed, command);
-      return (
-        refusal ?? {
-          kind: "created",
-          created: false,
-          contentType: stream.config.contentType,
-          nextOffset: stream.offsetAt(tail),
-          closed,
-        }
-      );
-    });
-  }
-
-  #createNew(name: string, command: CreateCommand, base: ForkBase<Stream> | null): MaybePromise<CreateOutcome> {
-    const { fork, ttlSeconds, expiresAtMs } = command;
-    const nowMs = this.#context.clock.nowMs();
-    if (fork === null) {
-      const contentType = command.contentType ?? DEFAULT_CONTENT_TYPE;
-      return this.#createAs(name, command, {
-        contentType,
-        createdAtMs: nowMs,
-        ttlSeconds,
-        expiresAtMs,
-        forkedFrom: null,
-      });
-    }
-    // The source may have been deleted, or trimmed, while the place was searched for or a deletion was waited for.
-    const isThere =
-      base !== null &&
-      base.source.phase === "live" &&
-      !base.source.isExpired(nowMs) &&
-      base.source.stored.earliest === base.origin.earliest.position;
-    return isThere
-      ? this.#createAs(name, command, forkConfig(base.source.config, command, nowMs, base.origin))
-      : this.#createFork(name, command, fork);
-  }
-
-  async #createFork(name: string, command: CreateCommand, fork: ForkRequest): Promise<CreateOutcome> {
-    const source = await this.find(fork.source);
-    if (!(source instanceof Stream)) return refuseSource(source);
-    source.retain();
-    try {
-      const origin = await forkOrigin(source, fork, command.contentType);
-      return "kind" in origin
-        ? origin
-        : await this.#create(name, await framedInTurns(source.config, command), { source, origin });
-    } finally {
-      source.release();
-    }
-  }
-
-  #createAs(name: string, { body, closed }: CreateCommand, config: StreamConfig): MaybePromise<CreateOutcome> {
-    const framed = frameBody(formatOf(config.contentType), body, "create");
-    if (framed.kind === "refused") return framed;
-    if (!this.#streams.makeRoomForStream()) return refuse("overloaded", { detail: "Too many streams are in use." });
-    return this.#storeNew(name, config, {
-      payload: framed.bytes,
-      messages: framed.messages,
-      closes: closed,
-      producer: null,
-      seq: null,
-      atMs: config.createdAtMs,
-    });
-  }
-
-  #storeNew(name: string, config: StreamConfig, initial: AppendRecord): Promise<CreateOutcome> | Refused {
-    let onSettled: (how: Settlement) => void = () => undefined;
-    const outcome = new Promise<Settlement>((resolve) => (onSettled = resolve));
-    const stored = this.#context.storage.create(name, config, initial, (how) => {
-      stream.creationSettled(how);
-      if (how !== "durable") this.#streams.drop(stream);
-      onSettled(how);
-    });
-    if (typeof stored === "string") return refuseRejected(stored);
-    const stream = new Stream(this.#context, stored, initial);
-    this.#streams.add(stream);
-    this.#expiries.add(stream);
-    return outcome.then((how) => {
-      if (how !== "durable") return refuse(how);
-      const nextOffset = stream.offsetAt((config.forkedFrom?.point ?? 0) + initial.payload.length);
-      return { kind: "created", created: true, contentType: config.contentType, nextOffset, closed: initial.closes };
-    });
+    return this.#creations.create(name, command);
   }
 
   /** Deletes the stream of this name (docs/api.md, Delete a stream). */
-  async delete(name: string): Promise<DeleteOutcome> {
+  delete(name: string): Promise<DeleteOutcome> {
+    return this.#delete(name, 0);
+  }
+
+  async #delete(name: string, round: number): Promise<DeleteOutcome> {
     let stream = this.#streams.get(name);
     try {
       // A stream in memory is deleted at once, so that later requests for the name see the deletion.
@@ -301,11 +261,25 @@ export class Registry {
       // A damaged stream can't be loaded, but it can be deleted.
       if (!(error instanceof DamagedStreamError)) throw error;
       const how = await this.#context.storage.deleteDamaged(name);
-      return how === "durable" ? { kind: "deleted" } : refuseRejected(how);
+      return how === "durable" ? { kind: "deleted" } : refuseSettled(how);
     }
-    if (!stream.isCurrent) return this.#afterDeletion(stream, (refused) => refused ?? this.delete(name));
-    const current = this.#unlessExpired(stream);
-    return current instanceof Stream ? ((await this.#remove(current)) ?? { kind: "deleted" }) : current;
+    if (!stream.isCurrent) return this.#afterDeletion(stream, (refused) => refused ?? this.#deleteAgain(name, round));
+    const deletable = this.#deletable(stream);
+    const current = deletable instanceof Promise ? await deletable : deletable;
+    if (!(current instanceof Stream)) return current ?? this.#deleteAgain(name, round);
+    const refused = await this.#remove(current);
+    if (refused === MOVED) return this.#deleteAgain(name, round);
+    return refused ?? { kind: "deleted" };
+  }
+
+  /** The stream to delete, or why there is none; `null` to look again. */
+  #deletable(stream: Stream): MaybePromise<Stream | Refused | null> {
+    if (!stream.isExpired(this.#context.clock.nowMs())) return stream;
+    return chain(this.#refreshed(stream), (isItsName) => (isItsName ? this.#unlessExpired(stream) : null));
+  }
+
+  #deleteAgain(name: string, round: number): MaybePromise<DeleteOutcome> {
+    return round < MAX_ROUNDS ? this.#delete(name, round + 1) : MOVED;
   }
 
   /** Submits the deletion of a stream. Resolves to `null` when it is durable, else to why it failed. */
@@ -313,9 +287,9 @@ export class Registry {
     const hasForks = stream.stored.forkCount > 0;
     stream.deletion = new Promise((resolve) => {
       const rejection = this.#context.storage.delete(stream.stored, (how) => {
-        if (how === "durable") this.#removed(stream, hasForks);
+        if (how === "durable") this.#removed(stream, hasForks || stream.stored.standing === "kept");
         else this.#notRemoved(stream);
-        resolve(how === "durable" ? null : refuse(how));
+        resolve(how === "durable" ? null : refuseSettled(how));
       });
       if (rejection !== null) return resolve(refuseRejected(rejection));
       stream.phase = hasForks ? "keeping" : "deleting";
@@ -335,6 +309,18 @@ export class Registry {
     if (stream.phase === "gone") return;
     stream.phase = "live";
     this.#expiries.add(stream);
+    this.#dropIfOver(stream);
+  }
+
+  /** The time of a stream is over, unless another server has used it. */
+  #expireDue(stream: Stream): void {
+    const refreshed = this.#refreshed(stream);
+    if (!(refreshed instanceof Promise)) return this.#expire(stream);
+    const later = (): void => void (stream.phase === "live" && this.#expiries.add(stream));
+    refreshed.then((isItsName) => {
+      if (isItsName && stream.isExpired(this.#context.clock.nowMs())) this.#expire(stream);
+      else later();
+    }, later);
   }
 
   /** Deletes a stream whose time is over. Readers no longer find it from now on. */
@@ -389,9 +375,12 @@ export class Registry {
   }
 }
 
+/** How often, and for how long, a change is decided again because other servers were first. */
+const MAX_ROUNDS = 50;
+const MAX_CONTENTION_MS = 5000;
+
 const NOT_FOUND: Refused = refuse("stream-not-found");
 const GONE: Refused = refuse("stream-gone");
-const HELD_BY_FORKS: Refused = refuse("name-held-by-forks");
 
 function isRefused(loaded: Stream | Refused | null): loaded is Refused {
   return loaded !== null && !(loaded instanceof Stream);

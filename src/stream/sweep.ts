@@ -3,7 +3,6 @@ import type { Log } from "../ops/log.js";
 import type { ListedStream, MaybePromise } from "../storage/storage.js";
 import type { StreamContext } from "./loaded/stream.js";
 import { deadlineOf, TOUCH_INTERVAL_MS } from "./rules/expiry.js";
-import { isExcess } from "./loaded/retention.js";
 
 type SweepContext = Pick<StreamContext, "storage" | "clock" | "ttlMode" | "retention">;
 
@@ -75,11 +74,10 @@ export class Sweep {
     this.#found = found;
   }
 
-  #isDue({ config, touchedAtMs, oldest, tail }: ListedStream): boolean {
+  #isDue(listed: ListedStream): boolean {
+    const { config, touchedAtMs } = listed;
     const { clock, ttlMode, retention } = this.#context;
     const nowMs = clock.nowMs();
-    return (
-      deadlineOf(config, touchedAtMs + TOUCH_INTERVAL_MS, ttlMode) <= nowMs || isExcess(oldest, tail, retention, nowMs)
-    );
+    return deadlineOf(config, touchedAtMs + TOUCH_INTERVAL_MS, ttlMode) <= nowMs || listed.isExcess(retention, nowMs);
   }
 }

@@ -86,17 +86,17 @@ function testReads(open: StorageFactory): void {
   test("every position has a segment before it that it is in or at the end of", async (t) => {
     const { storage } = await open(t);
     const stream = await created(storage, "s");
-    assert.equal(stream.segmentStartBefore(0), 0);
-    assert.equal(stream.hasSegment(0, 0), true);
+    assert.equal(stream.partStartBefore(0), 0);
+    assert.equal(stream.hasPart(0, 0), true);
     for (let index = 0; index < 30; index += 1) await append(storage, stream, bytesOf(1000, index), index * 1000);
     for (let position = 0; position <= 30_000; position += 250) {
-      const start = stream.segmentStartBefore(position);
+      const start = stream.partStartBefore(position);
       assert.ok(start <= position);
-      assert.equal(stream.hasSegment(start, position - start), true, `position ${position}`);
+      assert.equal(stream.hasPart(start, position - start), true, `position ${position}`);
     }
-    assert.equal(stream.hasSegment(0, 30_001), false);
-    assert.equal(stream.hasSegment(1, 0), false);
-    assert.equal(stream.hasSegment(30_001, 0), false);
+    assert.equal(stream.hasPart(0, 30_001), false);
+    assert.equal(stream.hasPart(1, 0), false);
+    assert.equal(stream.hasPart(30_001, 0), false);
   });
 }
 

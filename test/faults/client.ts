@@ -11,6 +11,7 @@ import type { Operation, Producer } from "./operations.js";
 import { Readers } from "./readers.js";
 import type { RunningProcess } from "./running-process.js";
 import { checkStream } from "./stream-check.js";
+import { trimBefore } from "../helpers/trim.js";
 
 /** How far beyond a producer's next number no producer comes. */
 const NEVER_REACHED = 1000;
@@ -354,7 +355,7 @@ export class Client {
     const before = this.#random.integer(stream.stored.earliest, stream.tail);
     incarnation.droppableTo = Math.max(incarnation.droppableTo, before);
     this.#trace?.(`trim ${incarnation.tag} before ${before}`);
-    process.storage.trim(stream.stored, before);
+    trimBefore(process.storage, stream.stored, before);
   }
 
   /** Looks a stream up, and compares what is found with what can be. */

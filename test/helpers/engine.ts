@@ -157,7 +157,7 @@ export async function created(
 
 /** Where a fork of `source` at `point` comes from. */
 export function originAt(source: StoredStream, point: number): ForkOrigin {
-  const earliest = { position: source.earliest, segmentStart: source.segmentStartBefore(source.earliest) };
+  const earliest = { position: source.earliest, segmentStart: source.partStartBefore(source.earliest) };
   return { name: source.name, id: source.id, point, earliest, offset: null, subOffset: 0 };
 }
 

@@ -10,6 +10,7 @@ import { KEEP_ALL } from "../../src/stream/loaded/retention.js";
 import { Stream } from "../../src/stream/loaded/stream.js";
 import { append, created, loaded, openEngine, openFor, reopen, settled, type Engine } from "./engine.js";
 import { placeOf } from "./tokens.js";
+import { trimBefore } from "./trim.js";
 
 /** A stream, and the engine that it is in. */
 export interface TestStream {
@@ -24,7 +25,9 @@ export function streamIn(
   ttlMode: TtlMode = "sliding",
 ): Stream {
   const producers = new LoadedProducers<Stream>();
-  return new Stream({ storage, clock, ttlMode, retention: KEEP_ALL, producers, hasRoomForProducer: () => true }, stored, null);
+  const decideAgain = (): never => assert.fail("nobody else writes");
+  const context = { storage, clock, ttlMode, retention: KEEP_ALL, producers, hasRoomForProducer: () => true, decideAgain };
+  return new Stream(context, stored, null);
 }
 
 /** A stream that is durable, in an engine of its own. */
@@ -52,7 +55,7 @@ export async function streamOnDisk(
   const { storage, files } = engine;
   const stored = await loaded(storage, "s");
   const trim = async (before: number): Promise<void> => {
-    storage.trim(stored, before);
+    trimBefore(storage, stored, before);
     await settled(storage, stored);
     await files.idle();
   };

@@ -15,7 +15,7 @@ interface Swept {
 }
 
 function listed(name: string, more: Partial<ListedStream> = {}): ListedStream {
-  return { name, config: configOf(), touchedAtMs: 0, tail: 100, oldest: { end: 50, newestAtMs: 0 }, ...more };
+  return { name, config: configOf(), touchedAtMs: 0, tail: 100, isExcess: () => false, ...more };
 }
 
 function sweepOver(list: () => AsyncIterable<ListedStream>, more: Partial<Pick<StreamContext, "ttlMode" | "retention">> = {}): Swept {
@@ -51,7 +51,7 @@ describe("a sweep", () => {
   });
 
   test("looks at streams of which more is kept than should be", async () => {
-    const streams = [listed("short"), listed("long", { tail: 200 })];
+    const streams = [listed("short"), listed("long", { isExcess: ({ maxBytes }, nowMs) => maxBytes === 100 && nowMs === 100_000 })];
     const retention = { ...KEEP_ALL, maxBytes: 100 };
     const { sweep, clock, looked } = sweepOver(
       async function* () {

@@ -30,6 +30,7 @@ export const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
   "src/storage/file/segments/index-writer.ts": "test/storage/file/segments/segment-writer-persist.test.ts has it write beside the segments",
   "src/storage/file/segments/stream-files.ts": "test/helpers/file-rooms.ts makes them for every test of a room",
   "src/storage/file/engine-figures.ts": "test/storage/file/file-storage-figures.test.ts has those of a real engine",
+  "src/stream/creations.ts": "test/stream/registry.test.ts creates by the registry, and registry-shared.test.ts where others do too",
   "src/storage/storage.ts": "the interface: test/contract/ is its test, for every engine",
 };
 

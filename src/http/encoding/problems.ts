@@ -118,6 +118,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
   "stream-damaged": { status: 500, title: "The stream's stored bytes are damaged" },
   "unknown-transfer-coding": { status: 501, title: "The only transfer coding served is chunked" },
   overloaded: { status: 503, title: "The server is overloaded", retryAfterSeconds: 1 },
+  "outcome-unknown": { status: 503, title: "Nobody can say yet whether the change is durable", retryAfterSeconds: 1 },
   "shutting-down": { status: 503, title: "The server is shutting down", retryAfterSeconds: 5 },
   "storage-unavailable": { status: 503, title: "The storage accepts no writes", retryAfterSeconds: 5 },
   "storage-full": { status: 507, title: "The disk is full", retryAfterSeconds: 30 },

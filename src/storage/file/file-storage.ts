@@ -10,6 +10,7 @@ import type {
   MaybePromise,
   Position,
   Rejection,
+  RetentionLimits,
   Settlement,
   Storage,
   StorageHealth,
@@ -267,10 +268,11 @@ export class FileStorage implements Storage {
     this.#admission.put(stream, RecordKind.touch, emptyChange(atMs), null);
     return true;
   }
+  refresh(): void {}
 
-  trim(stored: StoredStream, before: Position): void {
+  trim(stored: StoredStream, limits: RetentionLimits, nowMs: number): void {
     const stream = ownStream(stored);
-    const place = stream.trimPlace(before);
+    const place = stream.excessPlace(limits, nowMs);
     if (place === null || stream.pendingTrim !== null || stream.deleted || this.#admission.admit(0) !== null) return;
     stream.pendingTrim = place;
     const weaning = this.#forkTies.weaning(stream, place);

@@ -57,7 +57,7 @@ function positionOf(storage: Storage, stream: TokenedStream, place: TokenPlace):
     });
   }
   if (position < stored.earliest) return refuse("offset-gone", { earliestOffset: stream.earliestOffset });
-  if (!stored.hasSegment(partStart, byteInPart))
+  if (!stored.hasPart(partStart, byteInPart))
     return refuse("invalid-offset", { detail: "The offset was not given out by this stream." });
   const isBoundary = byteInPart === 0 || position === stream.tail || position === stored.earliest;
   if (!stream.isJson || isBoundary) return position;

@@ -3,7 +3,7 @@ import type { ProducerMemory } from "../rules/producers.js";
 
 /**
  * Predicts a stream's state once everything submitted to storage is durable. Decisions use it, so that a request need
- * not wait for the one before. With nothing pending it equals the durable state.
+ * not wait for the one before. With nothing pending it is the durable state, which another server may change.
  */
 export class ReservedState implements ProducerMemory {
   readonly #durable: StreamState;
@@ -31,23 +31,23 @@ export class ReservedState implements ProducerMemory {
   }
 
   get tail(): Position {
-    return this.#tail;
+    return this.#pending === 0 ? this.#durable.tail : this.#tail;
   }
 
   get closed(): boolean {
-    return this.#closed;
+    return this.#pending === 0 ? this.#durable.closed : this.#closed;
   }
 
   get closedAtMs(): number | null {
-    return this.#closedAtMs;
+    return this.#pending === 0 ? this.#durable.closedAtMs : this.#closedAtMs;
   }
 
   get closedBy(): ProducerStamp | null {
-    return this.#closedBy;
+    return this.#pending === 0 ? this.#durable.closedBy : this.#closedBy;
   }
 
   get lastSeq(): string | null {
-    return this.#lastSeq;
+    return this.#pending === 0 ? this.#durable.lastSeq : this.#lastSeq;
   }
 
   /** Changes submitted to storage and not settled. */
@@ -72,6 +72,7 @@ export class ReservedState implements ProducerMemory {
 
   /** Applies `record`, which has been submitted to storage. Returns the generation to call `settle` with. */
   reserve(record: AppendRecord): number {
+    if (this.#pending === 0) this.#reset();
     this.#pending += 1;
     this.#tail += record.payload.length;
     if (record.seq !== null) this.#lastSeq = record.seq;
@@ -96,14 +97,15 @@ export class ReservedState implements ProducerMemory {
   }
 
   /**
-   * Storage has settled the change for which `reserve` returned `generation`. When nothing is pending, or when a change
-   * has failed, the durable state counts again: nothing may be decided on a change that failed.
+   * Storage has settled the change for which `reserve` returned `generation`. When a change has failed, the durable
+   * state counts again: nothing may be decided on a change that failed.
    */
   settle(generation: number, isDurable: boolean): void {
     this.#pending -= 1;
     const isFirstFailure = !isDurable && generation === this.#generation;
     if (isFirstFailure) this.#generation += 1;
-    if (this.#pending === 0 || isFirstFailure) this.#reset();
+    if (isFirstFailure) this.#reset();
+    else if (this.#pending === 0) this.#forgetMarks();
   }
 
   #reset(): void {
@@ -112,6 +114,10 @@ export class ReservedState implements ProducerMemory {
     this.#closedAtMs = this.#durable.closedAtMs;
     this.#closedBy = this.#durable.closedBy;
     this.#lastSeq = this.#durable.lastSeq;
+    this.#forgetMarks();
+  }
+
+  #forgetMarks(): void {
     this.#mark = null;
     this.#producerId = "";
     this.#marks = null;

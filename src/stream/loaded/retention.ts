@@ -1,13 +1,7 @@
 import type { Clock, Timer } from "../../ops/clock.js";
-import type { OldestPart, Position, Storage, StoredStream } from "../../storage/storage.js";
+import type { RetentionLimits, Storage, StoredStream } from "../../storage/storage.js";
 
-/** How much of each stream is kept; `Infinity` for all. */
-export interface RetentionLimits {
-  /** At least this many of the newest bytes. */
-  readonly maxBytes: number;
-  /** Everything that was appended within this time. */
-  readonly maxAgeMs: number;
-}
+export type { RetentionLimits } from "../../storage/storage.js";
 
 /** Keeps everything. */
 export const KEEP_ALL: RetentionLimits = { maxBytes: Infinity, maxAgeMs: Infinity };
@@ -28,19 +22,10 @@ export function segmentRollOf(
   return { segmentBytes: Math.min(segmentBytes, sizedBytes), segmentAgeMs: limits.maxAgeMs / SEGMENTS_PER_LIMIT };
 }
 
-/** Whether the oldest part of a stream that ends at `tail` is beyond what `limits` keep. */
-export function isExcess(oldest: OldestPart | null, tail: Position, limits: RetentionLimits, nowMs: number): boolean {
-  if (oldest === null) return false;
-  return tail - oldest.end >= limits.maxBytes || nowMs - oldest.newestAtMs > limits.maxAgeMs;
-}
-
 /** Drops the beginning of a stream beyond what `limits` keep. */
 export function trimExcess(storage: Storage, stored: StoredStream, limits: RetentionLimits, clock: Clock): void {
   if (limits.maxBytes === Infinity && limits.maxAgeMs === Infinity) return;
-  const nowMs = clock.nowMs();
-  const { tail } = stored.state;
-  if (!isExcess(stored.oldest, tail, limits, nowMs)) return;
-  storage.trim(stored, Math.max(tail - limits.maxBytes, stored.endOfOlderThan(nowMs - limits.maxAgeMs)));
+  storage.trim(stored, limits, clock.nowMs());
 }
 
 /** The bounds of the pause between two rounds, which is a quarter of a segment's age. */

@@ -37,7 +37,9 @@ export class SlidingTtl {
 
   /** When the stream expires, in milliseconds since 1970. A use that waits for storage has its whole TTL ahead. */
   get deadlineMs(): number {
-    const usedAtMs = this.#underway > 0 ? this.#context.clock.nowMs() : this.#usedAtMs;
+    // Another server may have noted a later use.
+    const knownMs = Math.max(this.#usedAtMs, this.#stored.state.touchedAtMs);
+    const usedAtMs = this.#underway > 0 ? this.#context.clock.nowMs() : knownMs;
     return deadlineOf(this.#stored.config, usedAtMs, "sliding");
   }
 

@@ -1,14 +1,11 @@
 import { formatOf, type StreamFormat } from "../../protocol/content-type.js";
 import { checkOf, type ReadStart, type TokenPlace } from "../../protocol/offset.js";
-import type { Clock } from "../../ops/clock.js";
 import type {
   Allocate,
   AppendRecord,
   MaybePromise,
   Position,
-  Rejection,
   Settlement,
-  Storage,
   StoredStream,
   StreamConfig,
   StreamObserver,
@@ -17,14 +14,15 @@ import { fromBeginning } from "../rules/beginning.js";
 import { chain } from "./chain.js";
 import { readChunk, type Chunk } from "./chunk.js";
 import type { AppendCommand, AppendHead } from "../rules/command.js";
-import { decideAppend, holdsData, refuseByHead } from "../rules/decide.js";
-import { deadlineOf, slides, type TtlMode } from "../rules/expiry.js";
+import { decideAppend, holdsData, refuseByHead, type AppendDecision } from "../rules/decide.js";
+import { deadlineOf, slides } from "../rules/expiry.js";
 import { LiveFeed, type Advance } from "./live.js";
-import type { LoadedProducers } from "./loaded-producers.js";
 import { isTokenOf, offsetIn } from "../rules/offset-tokens.js";
 import { placeOf, type ReadFrom } from "./offset-place.js";
 import {
-  refuse,
+  MOVED,
+  refuseRejected,
+  refuseSettled,
   TOO_MANY_PRODUCERS,
   type AnswerAppend,
   type AppendOutcome,
@@ -32,11 +30,13 @@ import {
   type Refused,
 } from "../rules/outcome.js";
 import { ReservedState } from "./reserved.js";
-import { trimExcess, type RetentionLimits } from "./retention.js";
+import { trimExcess } from "./retention.js";
 import { SlidingTtl } from "./sliding-ttl.js";
+import type { Contention, StreamContextOf } from "./stream-context.js";
 
 export type { Chunk } from "./chunk.js";
 export type { ReadFrom } from "./offset-place.js";
+export type { Contention } from "./stream-context.js";
 export {
   DamagedStreamError,
   DeletedStreamError,
@@ -56,15 +56,7 @@ export {
 export type StreamPhase = "creating" | "live" | "deleting" | "keeping" | "kept" | "gone";
 
 /** The parts that all streams of a server share. */
-export interface StreamContext {
-  readonly storage: Storage;
-  readonly clock: Clock;
-  readonly ttlMode: TtlMode;
-  readonly retention: RetentionLimits;
-  readonly producers: LoadedProducers<Stream>;
-  /** Whether a stream in memory may remember one more producer. */
-  readonly hasRoomForProducer: () => boolean;
-}
+export type StreamContext = StreamContextOf<Stream>;
 
 /** The deletion of a stream that was loaded as deleted. All streams share it: most are never deleted. */
 const NO_DELETION = Promise.resolve(null);
@@ -167,6 +159,11 @@ export class Stream implements StreamObserver {
     return this.phase === "creating" || this.phase === "live";
   }
 
+  /** Whether another server has deleted it, which nobody here has been told yet. */
+  get isOver(): boolean {
+    return this.phase === "live" && this.stored.standing !== "live";
+  }
+
   /** Whether storage has settled everything that was submitted. */
   get #isSettled(): boolean {
     return this.#reserved.pending === 0 && (this.phase === "live" || this.phase === "kept");
@@ -226,25 +223,56 @@ export class Stream implements StreamObserver {
    * Appends, closes, or both; `answer` gets the outcome when it is durable (docs/api.md, Append). Returns a promise
    * only where it waits for more than storage: one for each append would cost more than storing it.
    */
-  append(command: AppendCommand, answer: AnswerAppend): MaybePromise<void> {
+  append(command: AppendCommand, answer: AnswerAppend, contention: Contention | null = null): MaybePromise<void> {
+    const decision = this.#decide(command);
+    if (decision.kind === "accept") return this.#store(decision.record, command, answer, contention);
+    const refreshed = this.refresh();
+    if (!(refreshed instanceof Promise)) return this.#answerUnstored(decision, command, answer, contention);
+    return refreshed.then(() => {
+      // What another server did since may turn the answer round.
+      const again = this.isOver ? null : this.#decide(command);
+      if (again === null) return this.#decideAgain(command, answer, contention);
+      return again.kind === "accept"
+        ? this.#store(again.record, command, answer, contention)
+        : this.#answerUnstored(again, command, answer, contention);
+    });
+  }
+
+  #decide(command: AppendCommand): AppendDecision {
     const nowMs = this.#context.clock.nowMs();
-    const decision = decideAppend(this.#reserved, this.#format, command, nowMs, this.#expectedTail(command));
-    const hasData = holdsData(command.body);
-    switch (decision.kind) {
-      case "accept":
-        return this.#store(decision.record, hasData, answer);
-      case "unchanged":
-        return chain(this.#answerRepeated(hasData, decision.producer), answer);
-      case "refused":
-        return chain(this.#refuseWhenDurable(decision), answer);
-    }
+    return decideAppend(this.#reserved, this.#format, command, nowMs, this.#expectedTail(command));
+  }
+
+  #answerUnstored(
+    decision: Exclude<AppendDecision, { kind: "accept" }>,
+    command: AppendCommand,
+    answer: AnswerAppend,
+    contention: Contention | null,
+  ): MaybePromise<void> {
+    const outcome =
+      decision.kind === "unchanged"
+        ? this.#answerRepeated(holdsData(command.body), decision.producer)
+        : this.#refuseWhenDurable(decision);
+    return chain(outcome, (made) => (made === MOVED ? this.#decideAgain(command, answer, contention) : answer(made)));
+  }
+
+  #decideAgain(command: AppendCommand, answer: AnswerAppend, contention: Contention | null): void {
+    const rounds = (contention?.rounds ?? 0) + 1;
+    const sinceMs = contention?.sinceMs ?? this.#context.clock.nowMs();
+    this.#context.decideAgain(this, command, answer, { rounds, sinceMs });
+  }
+
+  /** Makes the state no older than what any server acknowledged before this call (see Storage.refresh). */
+  refresh(): MaybePromise<void> {
+    return this.#context.storage.refresh(this.stored);
   }
 
   /** Why an append with data is refused for its head alone, once durable; `null` when it depends on the data. */
   refusalOf(head: AppendHead): MaybePromise<Refused | null> {
     const nowMs = this.#context.clock.nowMs();
     const refusal = refuseByHead(this.#reserved, this.#format, head, nowMs, this.#expectedTail(head));
-    return refusal === null ? null : this.#refuseWhenDurable(refusal);
+    if (refusal === null) return null;
+    return chain(this.#refuseWhenDurable(refusal), (made) => (made === MOVED ? null : made));
   }
 
   /** The position that an append's `If-Match` names; -1 for a token that is not this stream's. */
@@ -271,7 +299,7 @@ export class Stream implements StreamObserver {
     return touched instanceof Promise ? touched.then(() => answer) : answer;
   }
 
-  #store(record: AppendRecord, hasData: boolean, answer: AnswerAppend): void {
+  #store(record: AppendRecord, command: AppendCommand, answer: AnswerAppend, contention: Contention | null): void {
     const { producer } = record;
     if (producer !== null && this.#reserved.markOf(producer.id) === undefined && !this.#context.hasRoomForProducer())
       return answer(TOO_MANY_PRODUCERS);
@@ -280,9 +308,11 @@ export class Stream implements StreamObserver {
     const rejection = this.#context.storage.append(this.stored, record, from, (how) => {
       this.#reserved.settle(generation, how === "durable");
       this.#ttl?.end(record.atMs, how);
-      if (how !== "durable") return answer(refuse(how));
+      if (how === "tail-moved") return this.#decideAgain(command, answer, contention);
+      if (how !== "durable") return answer(refuseSettled(how));
       if (producer !== null && this.phase !== "gone") this.#context.producers.note(this);
       this.trimExcess();
+      const hasData = holdsData(command.body);
       answer(this.#appended(from + record.payload.length, this.closed, false, hasData, producer));
     });
     if (rejection !== null) return answer(refuseRejected(rejection));
@@ -306,12 +336,19 @@ export class Stream implements StreamObserver {
     return { kind: "appended", duplicate, hasData, nextOffset: this.offsetAt(tail), closed, producer };
   }
 
-  /** Makes an answer once everything submitted before is durable; a refusal when some of that failed. */
+  /**
+   * Makes an answer once everything submitted before is durable; a refusal when some of that failed, {@link MOVED}
+   * where it rests on what another server has changed.
+   */
   whenDurable<T>(answer: () => T): MaybePromise<T | Refused> {
     if (this.#isSettled) return answer();
     const { tail } = this.#reserved;
     return new Promise((resolve) => {
-      this.#context.storage.barrier(this.stored, (how) => resolve(how === "durable" ? answer() : refuse(how)), tail);
+      this.#context.storage.barrier(
+        this.stored,
+        (how) => resolve(how === "durable" ? answer() : refuseSettled(how)),
+        tail,
+      );
     });
   }
 
@@ -359,9 +396,4 @@ export class Stream implements StreamObserver {
     if (from !== "start") return readChunk(storage, this, from, maxBytes, longestBytes, allocate);
     return fromBeginning(this, (earliest) => readChunk(storage, this, earliest, maxBytes, longestBytes, allocate));
   }
-}
-
-/** The refusal for a change that storage does not take now. */
-export function refuseRejected(rejection: Rejection): Refused {
-  return refuse(rejection === "tail-moved" ? "overloaded" : rejection);
 }

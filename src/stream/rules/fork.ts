@@ -52,7 +52,7 @@ export async function forkOrigin(
   if (refusal !== null) return refusal;
   const point = await forkPoint(source, request);
   if (typeof point !== "number") return point;
-  const earliest = { position: stored.earliest, segmentStart: stored.segmentStartBefore(stored.earliest) };
+  const earliest = { position: stored.earliest, segmentStart: stored.partStartBefore(stored.earliest) };
   // Retention may have dropped it during the search.
   if (point < earliest.position) return refuse("offset-gone", { earliestOffset: offsetIn(stored, earliest.position) });
   const { offset, subOffset } = request;

@@ -6,7 +6,7 @@ import type { Position, StoredStream } from "../../storage/storage.js";
  * the incarnation that wrote that byte. `ownCheck` is the check of the stream itself, where the caller has it.
  */
 export function offsetIn(stored: StoredStream, position: Position, ownCheck = checkOf(stored.id)): string {
-  const segmentStart = stored.segmentStartBefore(position);
+  const segmentStart = stored.partStartBefore(position);
   return formatOffset(segmentStart, position - segmentStart, checkBefore(stored, position, ownCheck));
 }
 

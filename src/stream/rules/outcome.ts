@@ -1,3 +1,5 @@
+import { DamagedStreamError, StorageBusyError, type Rejection, type Settlement } from "../../storage/storage.js";
+
 /** The expected answers of the stream layer, as values. What is thrown is a fault of the program or the machine. */
 
 /** Why a request was refused. The names are the `code` of the problem document that the client gets. */
@@ -24,6 +26,7 @@ export type RefusalCode =
   | "invalid-offset"
   | "offset-gone"
   | "overloaded"
+  | "outcome-unknown"
   | "storage-full"
   | "storage-unavailable"
   | "stream-damaged";
@@ -89,6 +92,29 @@ export type DeleteOutcome = Deleted | Refused;
 /** A refusal with `code` and whatever else its answer carries. */
 export function refuse(code: RefusalCode, more: Omit<Refused, "kind" | "code"> = {}): Refused {
   return { kind: "refused", code, ...more };
+}
+
+/**
+ * What was decided rests on a state that another server has changed since: decide again. Only where that goes on for too
+ * long does a client get it.
+ */
+export const MOVED: Refused = refuse("overloaded", { detail: "Other servers change the stream too fast." });
+
+/** The refusal of a change that did not become durable, or that nobody knows to be. */
+export function refuseSettled(how: Exclude<Settlement, "durable">): Refused {
+  if (how === "tail-moved" || how === "exists") return MOVED;
+  return refuse(how === "unknown" ? "outcome-unknown" : how);
+}
+
+/** The refusal for a change that storage does not take now. */
+export function refuseRejected(rejection: Rejection): Refused {
+  return refuse(rejection === "tail-moved" ? "overloaded" : rejection);
+}
+
+/** The refusal for what an append threw that nobody waits for. */
+export function refusalOfFault(fault: unknown): Refused {
+  if (fault instanceof DamagedStreamError) return refuse("stream-damaged");
+  return refuse(fault instanceof StorageBusyError ? "overloaded" : "storage-unavailable");
 }
 
 /** The refusal of a new producer when memory has no room for more, and no stream is idle. */

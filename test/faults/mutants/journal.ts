@@ -33,7 +33,7 @@ export const JOURNAL_MUTANTS: readonly Mutant[] = [
   },
   {
     fault: "a creation that finds the stream there is answered before that is durable",
-    file: "stream/registry.ts",
+    file: "stream/creations.ts",
     code: "return stream.whenDurable((): CreateOutcome => {",
     becomes: "return ((run: () => CreateOutcome) => run())((): CreateOutcome => {",
     seed: 2,

@@ -32,16 +32,16 @@ export const STREAM_MUTANTS: readonly Mutant[] = [
   },
   {
     fault: "retention keeps half of what it should",
-    file: "stream/loaded/retention.ts",
-    code: "Math.max(tail - limits.maxBytes, stored",
-    becomes: "Math.max(tail - limits.maxBytes / 2, stored",
+    file: "storage/file/memory/file-stream.ts",
+    code: "Math.max(tail - limits.maxBytes, this",
+    becomes: "Math.max(tail - limits.maxBytes / 2, this",
     seed: 139,
   },
   {
     fault: "retention keeps for half as long as it should",
-    file: "stream/loaded/retention.ts",
-    code: "stored.endOfOlderThan(nowMs - limits.maxAgeMs)",
-    becomes: "stored.endOfOlderThan(nowMs - limits.maxAgeMs / 2)",
+    file: "storage/file/memory/file-stream.ts",
+    code: "this.endOfOlderThan(nowMs - limits.maxAgeMs)",
+    becomes: "this.endOfOlderThan(nowMs - limits.maxAgeMs / 2)",
     seed: 51,
   },
   {

@@ -16,6 +16,7 @@ import { Stream, type Chunk, type MaybePromise, type ReadFrom } from "../../../s
 import { append, created, loaded, openEngine, settled } from "../../helpers/engine.js";
 import { startExchanges } from "../../helpers/exchange-server.js";
 import { Barrier, type WatchedFiles } from "../../helpers/watched-files.js";
+import { trimBefore } from "../../helpers/trim.js";
 
 /** A read of a stream that is at `place`, and what happened, in order. */
 async function readAt(
@@ -152,7 +153,7 @@ async function readWhileDropped(scope: TestContext, mode: (typeof MODES)[number]
   })();
   if ((await Promise.race([held, answered])) !== "held") return null;
   const stored = await loaded(storage, "s");
-  storage.trim(stored, SEGMENT_BYTES);
+  trimBefore(storage, stored, SEGMENT_BYTES);
   await settled(storage, stored);
   await files.idle();
   goOn();

@@ -103,8 +103,8 @@ describe("directories that can't be used", () => {
       earliest: 0,
       created: true,
       observer: null,
-      segmentStartBefore: () => 0,
-      hasSegment: () => true,
+      partStartBefore: () => 0,
+      hasPart: () => true,
     };
     assert.throws(() => storage.read(stranger, 0, 1), TypeError);
   });

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { StorageObservations } from "../../../src/metrics/storage-observations.js";
 import { append, bytesOf, created, crash, openFor, openEngine, settled } from "../../helpers/engine.js";
+import { trimBefore } from "../../helpers/trim.js";
 
 test("an engine counts what became durable, tells of each batch, and how much room its journal uses", async (context) => {
   const observer = new StorageObservations();
@@ -22,7 +23,7 @@ test("an engine counts what retention dropped, once it is durable", async (conte
   const { storage } = await openFor(context);
   const stream = await created(storage, "a", "");
   for (let at = 0; at < 3; at += 1) await append(storage, stream, bytesOf(5000));
-  storage.trim(stream, 7000);
+  trimBefore(storage, stream, 7000);
   await settled(storage, stream);
   const { trims, trimmedBytes } = storage.figures();
   assert.deepEqual([trims, trimmedBytes], [1, stream.earliest]);

@@ -3,6 +3,7 @@ import { describe, test } from "node:test";
 import type { Position, Storage, StoredStream } from "../../../src/storage/storage.js";
 import { append, bytesOf, created, forked, loaded, openEngine, recordOf, reopen, settled } from "../../helpers/engine.js";
 import { Random } from "../../helpers/random.js";
+import { trimBefore } from "../../helpers/trim.js";
 
 /** An append as the test made it: it ends at `end`. */
 interface Made {
@@ -100,7 +101,7 @@ describe("places", () => {
     engine = await reopen(engine);
     await checkAll();
     const source = await grow("s", 20);
-    engine.storage.trim(source, Math.floor(source.state.tail / 3));
+    trimBefore(engine.storage, source, Math.floor(source.state.tail / 3));
     await settled(engine.storage, source);
     await checkAll();
     engine = await reopen(engine);

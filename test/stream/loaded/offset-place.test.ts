@@ -5,6 +5,7 @@ import { appendTo } from "../../helpers/append.js";
 import { bytesOf } from "../../helpers/engine.js";
 import { tokenIn } from "../../helpers/tokens.js";
 import { at, commandOf, JSON_CONFIG, jsonOf, streamIn, streamOf, type TestStream } from "../../helpers/streams.js";
+import { trimBefore } from "../../helpers/trim.js";
 
 describe("offsets", () => {
   /** Four segments of 1000, 4000, 3500 and 9000 bytes. */
@@ -96,7 +97,7 @@ describe("offsets", () => {
   test("a place before the earliest retained byte is gone, and the answer tells the earliest", async (t) => {
     const { stream, engine } = await segmented(t);
     const before = stream.offsetAt(8500);
-    engine.storage.trim(stream.stored, 8500);
+    trimBefore(engine.storage, stream.stored, 8500);
     await new Promise<void>((resolve) => engine.storage.barrier(stream.stored, () => resolve()));
     const { earliest } = stream.stored;
     assert.ok(earliest > 0 && earliest <= 8500, `earliest is ${earliest}`);

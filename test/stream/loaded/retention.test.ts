@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { describe, test, type TestContext } from "node:test";
 import { Layout, segmentPath } from "../../../src/storage/file/format/layout.js";
-import { isExcess, RetentionTimer, segmentRollOf, type RetentionLimits } from "../../../src/stream/loaded/retention.js";
+import { RetentionTimer, segmentRollOf, type RetentionLimits } from "../../../src/stream/loaded/retention.js";
 import { Registry } from "../../../src/stream/registry.js";
 import { Stream } from "../../../src/stream/loaded/stream.js";
 import { appendByName } from "../../helpers/append.js";
@@ -10,23 +10,6 @@ import { bytesOf, keptLog, openEngine, reopen, type Engine } from "../../helpers
 import { ManualClock } from "../../helpers/manual-clock.js";
 
 const KEEP = { maxBytes: Infinity, maxAgeMs: Infinity };
-
-describe("what is more than the limits keep", () => {
-  const oldest = { end: 1000, newestAtMs: 5000 };
-  const table: [what: string, limits: Partial<RetentionLimits>, tail: number, nowMs: number, isIt: boolean][] = [
-    ["nothing, without limits", {}, 1e9, 1e15, false],
-    ["nothing, while what would be left is less than the limit", { maxBytes: 500 }, 1499, 0, false],
-    ["a part without which there is still as much as the limit", { maxBytes: 500 }, 1500, 0, true],
-    ["nothing, while its newest byte is not older than the limit", { maxAgeMs: 100 }, 2000, 5100, false],
-    ["a part of which each byte is older", { maxAgeMs: 100 }, 2000, 5101, true],
-    ["either of them", { maxAgeMs: 100, maxBytes: 1e9 }, 2000, 5101, true],
-  ];
-  for (const [what, limits, tail, nowMs, isIt] of table) {
-    test(`is ${what}`, () => assert.equal(isExcess(oldest, tail, { ...KEEP, ...limits }, nowMs), isIt));
-  }
-
-  test("is nothing of a stream without bytes", () => assert.equal(isExcess(null, 5, { maxBytes: 0, maxAgeMs: 0 }, 1e9), false));
-});
 
 test("segments roll early enough for a limit to mean something, but never below a least size", () => {
   assert.deepEqual(segmentRollOf(KEEP, 1000), { segmentBytes: 1000, segmentAgeMs: Infinity });
@@ -138,7 +121,7 @@ describe("a registry", () => {
     assert.deepEqual([stream.stored.earliest, stream.tail], [100, 150]);
     engine.clock.advance(4000);
     await engine.files.idle();
-    assert.deepEqual([stream.stored.earliest, stream.tail, stream.stored.oldest], [150, 150, null]);
+    assert.deepEqual([stream.stored.earliest, stream.tail], [150, 150]);
     await append(registry, 7);
     assert.equal(stream.tail, 157);
     await engine.storage.close();

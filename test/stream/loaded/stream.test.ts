@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Advance } from "../../../src/stream/loaded/live.js";
-import { refuseRejected } from "../../../src/stream/loaded/stream.js";
+import { refuseRejected } from "../../../src/stream/rules/outcome.js";
 import { appendTo } from "../../helpers/append.js";
 import { tokenIn } from "../../helpers/tokens.js";
 import { diskError } from "../../helpers/watched-files.js";

@@ -68,10 +68,10 @@ describe("the place of a fork", () => {
 
   test("is gone when the source drops it while it is looked for", async (t) => {
     const source = await sourceOf(t, "text/plain", [bytesOf(4000), bytesOf(4000)]);
-    const segmentStartBefore: Stream["stored"]["segmentStartBefore"] = (position) => source.stored.segmentStartBefore(position);
+    const partStartBefore: Stream["stored"]["partStartBefore"] = (position) => source.stored.partStartBefore(position);
     const trimmed = Object.create(source.stored, {
       earliest: { value: 4000 },
-      segmentStartBefore: { value: segmentStartBefore },
+      partStartBefore: { value: partStartBefore },
     }) as Stream["stored"];
     const origin = await forkOrigin(
       Object.create(source, { isOwnToken: { value: () => true }, stored: { value: trimmed }, locate: { value: () => 100 } }) as Stream,
@@ -90,7 +90,7 @@ describe("the place of a fork", () => {
       const trimmed: ForkSource = {
         stored: Object.create(source.stored, {
           earliest: { get: () => [0, 3999][reads] ?? 3 * 3999 },
-          segmentStartBefore: { value: (position: number) => source.stored.segmentStartBefore(position) },
+          partStartBefore: { value: (position: number) => source.stored.partStartBefore(position) },
         }) as Stream["stored"],
         isJson: contentType === "application/json",
         tail: source.tail,

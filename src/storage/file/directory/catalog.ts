@@ -3,7 +3,7 @@ import { DamagedStreamError, StorageBusyError, type ListedStream } from "../../s
 import type { EngineParts } from "../disk/engine-state.js";
 import { errorCode, isBusy, isPathFault, isSystemError, readWhole, type Files } from "../disk/files.js";
 import { coveredSidecarPath, sidecarPath } from "../format/layout.js";
-import { endOf } from "../memory/segment.js";
+import { endOf, isExcess } from "../memory/segment.js";
 import { damaged, decodeSidecar, type Sidecar, type SidecarResult } from "../format/sidecar.js";
 
 /** Sidecars read between two pauses, and how long those are: listing a million streams disturbs nobody. */
@@ -134,5 +134,6 @@ export async function* listStreams(
 function listedOf({ name, config, state, segments }: Sidecar): ListedStream {
   const [first] = segments;
   const oldest = first === undefined ? null : { end: endOf(first), newestAtMs: first.newestAtMs };
-  return { name, config, touchedAtMs: state.touchedAtMs, tail: state.tail, oldest };
+  const { tail, touchedAtMs } = state;
+  return { name, config, touchedAtMs, tail, isExcess: (limits, nowMs) => isExcess(oldest, tail, limits, nowMs) };
 }

@@ -1,8 +1,8 @@
 import type {
   AppendRecord,
   DamagedStreamError,
-  OldestPart,
   Position,
+  RetentionLimits,
   Settlement,
   Standing,
   StoredStream,
@@ -13,7 +13,7 @@ import { MutableState } from "../../state.js";
 import { AppendIndex, indexOfOne, UNKNOWN_INDEX } from "../format/append-index.js";
 import { Lineage } from "./lineage.js";
 import type { StreamIdentity } from "../format/record.js";
-import { endOf, partsOf, type Part, type Segment } from "./segment.js";
+import { endOf, isExcess, partsOf, type OldestPart, type Part, type Segment } from "./segment.js";
 import type { Sidecar } from "../format/sidecar.js";
 import type { SmallSet } from "./small-set.js";
 import { StreamDisk } from "./stream-disk.js";
@@ -141,6 +141,7 @@ export class FileStream implements StoredStream {
     return this.ties.parent === null ? 0 : this.ties.parent.forkDepth + 1;
   }
 
+  /** `null` when nothing is retained. */
   get oldest(): OldestPart | null {
     for (const part of this.#parts()) return { end: part.end, newestAtMs: part.newestAtMs };
     return null;
@@ -150,6 +151,14 @@ export class FileStream implements StoredStream {
     return this.#last?.newestAtMs ?? null;
   }
 
+  /** Where the stream would begin without the segments beyond what `limits` keep; `null` when there is none. */
+  excessPlace(limits: RetentionLimits, nowMs: number): Place | null {
+    const { tail } = this.state;
+    if (!isExcess(this.oldest, tail, limits, nowMs)) return null;
+    return this.trimPlace(Math.max(tail - limits.maxBytes, this.endOfOlderThan(nowMs - limits.maxAgeMs)));
+  }
+
+  /** The end of the last segment with only bytes that were appended before `atMs`; `earliest` when there is none. */
   endOfOlderThan(atMs: number): Position {
     let end = this.earliest;
     for (const part of this.#parts()) {
@@ -186,11 +195,11 @@ export class FileStream implements StoredStream {
     return !hasUnsyncedSidecar && !hasNotice && this.lastBatch === persistedBatch;
   }
 
-  segmentStartBefore(position: Position): Position {
+  partStartBefore(position: Position): Position {
     const { position: earliest, segmentStart } = this.earliestPlace;
     if (position <= earliest && (position > segmentStart || position === earliest)) return segmentStart;
     if (position <= this.lineage.end && position > 0)
-      return this.lineage.at(position - 1).owner.segmentStartBefore(position);
+      return this.lineage.at(position - 1).owner.partStartBefore(position);
     // A dropped segment's token, which a reader may still hold, has to sort as before.
     return this.segmentAt(position - 1)?.start ?? position;
   }
@@ -199,12 +208,11 @@ export class FileStream implements StoredStream {
     return position <= this.lineage.end && position > 0 ? this.lineage.at(position - 1).owner.id : this.id;
   }
 
-  hasSegment(start: Position, length: number): boolean {
+  hasPart(start: Position, length: number): boolean {
     const { position: earliest, segmentStart } = this.earliestPlace;
     if (start === segmentStart && start + length === earliest) return true;
     const position = start + length;
-    if (position <= this.lineage.end && position > 0)
-      return this.lineage.at(position - 1).owner.hasSegment(start, length);
+    if (position <= this.lineage.end && position > 0) return this.lineage.at(position - 1).owner.hasPart(start, length);
     const segment = this.segmentAt(start);
     return segment !== undefined && segment.start === start && length <= segment.length;
   }

@@ -1,4 +1,4 @@
-import type { OldestPart, Position } from "../../storage.js";
+import type { Position, RetentionLimits } from "../../storage.js";
 import type { AppendIndex } from "../format/append-index.js";
 
 /** A segment of a stream: `length` bytes are durable, `crc` is that of the bytes already in its file. */
@@ -21,6 +21,20 @@ export interface UncheckedBytes {
   readonly crc: number;
   /** The comparison, while it is under way. */
   checking: Promise<void> | null;
+}
+
+/** The part of a stream that retention drops first. */
+export interface OldestPart {
+  /** Where it ends. */
+  readonly end: Position;
+  /** When its newest byte was appended. */
+  readonly newestAtMs: number;
+}
+
+/** Whether the oldest part of a stream that ends at `tail` is beyond what `limits` keep. */
+export function isExcess(oldest: OldestPart | null, tail: Position, limits: RetentionLimits, nowMs: number): boolean {
+  if (oldest === null) return false;
+  return tail - oldest.end >= limits.maxBytes || nowMs - oldest.newestAtMs > limits.maxAgeMs;
 }
 
 /** A piece of a stream that lies in one segment. */

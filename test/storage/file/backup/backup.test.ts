@@ -28,6 +28,7 @@ import { findings, repair, textOf } from "../../../helpers/repaired-directory.js
 import { diskError } from "../../../helpers/watched-files.js";
 import { flipBit } from "../../../helpers/spoilt-files.js";
 import { tempDir } from "../../../helpers/temp-dir.js";
+import { trimBefore } from "../../../helpers/trim.js";
 
 function newDest(): string {
   return join(tempDir(), "backup");
@@ -77,7 +78,7 @@ describe("a backup of a directory that a server has open", () => {
       const stream = await loaded(storage, "s");
       await append(storage, stream, bytesOf(6000, 4));
       await append(storage, stream, "tail");
-      storage.trim(stream, 5000);
+      trimBefore(storage, stream, 5000);
       await remove(storage, doomed);
       await created(storage, "doomed", bytesOf(7000, 9));
       await created(storage, "new", "new");

@@ -81,7 +81,7 @@ describe("segments", () => {
       [380, 130],
       [385, 380],
     ];
-    for (const [position, start] of table) assert.equal(stream.segmentStartBefore(position), start, `position ${position}`);
+    for (const [position, start] of table) assert.equal(stream.partStartBefore(position), start, `position ${position}`);
   });
 
   test("a place exists where a segment begins and reaches that far", () => {
@@ -95,16 +95,16 @@ describe("segments", () => {
       [380, 6, false],
       [385, 0, false],
     ] as const) {
-      assert.equal(stream.hasSegment(start, length), there, `${start}+${length}`);
+      assert.equal(stream.hasPart(start, length), there, `${start}+${length}`);
     }
   });
 
   test("an empty stream has only its start", () => {
     const empty = streamWith([]);
-    assert.equal(empty.hasSegment(0, 0), true);
-    assert.equal(empty.hasSegment(0, 1), false);
-    assert.equal(empty.hasSegment(1, 0), false);
-    assert.equal(empty.segmentStartBefore(0), 0);
+    assert.equal(empty.hasPart(0, 0), true);
+    assert.equal(empty.hasPart(0, 1), false);
+    assert.equal(empty.hasPart(1, 0), false);
+    assert.equal(empty.partStartBefore(0), 0);
     assert.equal(empty.earliest, 0);
   });
 });
@@ -157,12 +157,12 @@ describe("trimming", () => {
     stream.trim({ position: 100, segmentStart: 0 }, 2);
     for (const segment of [...stream.segments].slice(0, 1)) stream.forgetSegment(segment);
     assert.deepEqual(
-      [100, 101, 130].map((position) => stream.segmentStartBefore(position)),
+      [100, 101, 130].map((position) => stream.partStartBefore(position)),
       [0, 100, 100],
     );
     // One that a reader still holds sorts before them.
-    assert.equal(stream.segmentStartBefore(70), 0);
-    assert.deepEqual([stream.hasSegment(0, 100), stream.hasSegment(100, 30), stream.hasSegment(0, 99)], [true, true, false]);
+    assert.equal(stream.partStartBefore(70), 0);
+    assert.deepEqual([stream.hasPart(0, 100), stream.hasPart(100, 30), stream.hasPart(0, 99)], [true, true, false]);
   });
 });
 

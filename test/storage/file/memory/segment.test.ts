@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
-import { endOf, partsOf, type Segment } from "../../../../src/storage/file/memory/segment.js";
+import { describe, test } from "node:test";
+import { endOf, isExcess, partsOf, type Segment } from "../../../../src/storage/file/memory/segment.js";
+import type { RetentionLimits } from "../../../../src/storage/storage.js";
 
 function segmentAt(start: number, length: number): Segment {
   return { start, length, crc: 0, firstAtMs: start, newestAtMs: start + 1, index: null, unchecked: null };
@@ -44,4 +45,23 @@ test("parts are what lies between two positions, cut to them", () => {
     });
     assert.deepEqual(found, parts, `${from}..${to}`);
   }
+});
+
+const KEEP = { maxBytes: Infinity, maxAgeMs: Infinity };
+
+describe("what is more than the limits keep", () => {
+  const oldest = { end: 1000, newestAtMs: 5000 };
+  const table: [what: string, limits: Partial<RetentionLimits>, tail: number, nowMs: number, isIt: boolean][] = [
+    ["nothing, without limits", {}, 1e9, 1e15, false],
+    ["nothing, while what would be left is less than the limit", { maxBytes: 500 }, 1499, 0, false],
+    ["a part without which there is still as much as the limit", { maxBytes: 500 }, 1500, 0, true],
+    ["nothing, while its newest byte is not older than the limit", { maxAgeMs: 100 }, 2000, 5100, false],
+    ["a part of which each byte is older", { maxAgeMs: 100 }, 2000, 5101, true],
+    ["either of them", { maxAgeMs: 100, maxBytes: 1e9 }, 2000, 5101, true],
+  ];
+  for (const [what, limits, tail, nowMs, isIt] of table) {
+    test(`is ${what}`, () => assert.equal(isExcess(oldest, tail, { ...KEEP, ...limits }, nowMs), isIt));
+  }
+
+  test("is nothing of a stream without bytes", () => assert.equal(isExcess(null, 5, { maxBytes: 0, maxAgeMs: 0 }, 1e9), false));
 });

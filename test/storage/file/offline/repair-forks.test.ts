@@ -22,6 +22,7 @@ import {
   type Engine,
 } from "../../../helpers/engine.js";
 import { fileIn, flipBit, spoil } from "../../../helpers/spoilt-files.js";
+import { trimBefore } from "../../../helpers/trim.js";
 
 describe("a directory with forks", () => {
   let sound = "";
@@ -170,7 +171,7 @@ describe("a directory with forks", () => {
     await forked(storage, again, "left", 4000, bytesOf(5000, 3));
     const weaned = await loaded(storage, "old");
     await append(storage, weaned, bytesOf(5000, 4));
-    storage.trim(weaned, 3000);
+    trimBefore(storage, weaned, 3000);
     await settled(storage, weaned);
     await remove(storage, await forked(storage, again, "gone"));
     assert.equal(await remove(storage, again), "durable");

@@ -25,6 +25,7 @@ import {
 } from "../../../helpers/engine.js";
 import { fileIn, flipBit } from "../../../helpers/spoilt-files.js";
 import { Barrier } from "../../../helpers/watched-files.js";
+import { trimBefore } from "../../../helpers/trim.js";
 
 interface Verified {
   readonly findings: Finding[];
@@ -414,7 +415,7 @@ test("after a crash forks that are only in the journal, with all that became of 
   const left = await forked(storage, source, "left", 4000, bytesOf(5000, 3)); // past the journal
   await forked(storage, left, "leaf", 2000);
   await remove(storage, await forked(storage, source, "gone"));
-  storage.trim(weaned, 3000);
+  trimBefore(storage, weaned, 3000);
   await settled(storage, weaned);
   await storage.persist(left);
   assert.equal(await remove(storage, left), "durable");

@@ -153,7 +153,7 @@ describe("a segment that another process wrote", () => {
     rooms.advance(stream, bytesOf(100, 3));
     await rooms.writer.persist(stream);
     assert.deepEqual(await readSegment(rooms.pool, stream, 5000, 100), bytesOf(100, 3));
-    assert.equal(stream.segmentStartBefore(5100), 5000);
+    assert.equal(stream.partStartBefore(5100), 5000);
   });
 
   test("at whose path is something else is damage", async () => {

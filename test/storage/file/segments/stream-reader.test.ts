@@ -18,6 +18,7 @@ import {
 import { crc32 } from "../../../../src/storage/file/format/crc32.js";
 import { fileIn } from "../../../helpers/spoilt-files.js";
 import { Barrier } from "../../../helpers/watched-files.js";
+import { trimBefore } from "../../../helpers/trim.js";
 
 /** A stream and a fork of it that shares its 100 bytes, neither of which is in memory. */
 async function sourceAndFork(t: TestContext): Promise<{ engine: Engine; source: StoredStream; fork: StoredStream }> {
@@ -32,7 +33,7 @@ async function sourceAndFork(t: TestContext): Promise<{ engine: Engine; source: 
 /** Deletes the fork, and the bytes that were kept for it. */
 async function dropShared({ storage, files }: Engine, source: StoredStream, fork: StoredStream): Promise<void> {
   assert.equal(await remove(storage, fork), "durable");
-  storage.trim(source, 100);
+  trimBefore(storage, source, 100);
   await settled(storage, source);
   await files.idle();
 }
@@ -76,7 +77,7 @@ describe("a read of what a fork shares", () => {
       [fork, 100],
       [source, 5100],
     ] as const) {
-      storage.trim(stream, before);
+      trimBefore(storage, stream, before);
       await settled(storage, stream);
     }
     await files.idle();

@@ -10,6 +10,7 @@ import { checkStream } from "../../../../src/storage/file/survey/stream-check.js
 import { idsOf, StreamFactFinder, type FoundStream } from "../../../../src/storage/file/survey/stream-facts.js";
 import { append, bytesOf, crash, created, forked, openEngine, remove, reopen, settled, loaded } from "../../../helpers/engine.js";
 import { diskError, WatchedFiles } from "../../../helpers/watched-files.js";
+import { trimBefore } from "../../../helpers/trim.js";
 
 async function finderOf(dir: string): Promise<StreamFactFinder> {
   const directory = await openOffline(dir, false);
@@ -30,7 +31,7 @@ describe("the facts about a stream", () => {
     const fork = await forked(storage, source, "fork", 4000, bytesOf(5000));
     await forked(storage, source, "second", 6000);
     await remove(storage, await forked(storage, source, "gone", 5000));
-    storage.trim(fork, 4000);
+    trimBefore(storage, fork, 4000);
     await settled(storage, fork);
     const dir = await crash(engine);
     const facts = await finderOf(dir);

@@ -22,6 +22,7 @@ import {
   startCreate,
   type Engine,
 } from "../../../helpers/engine.js";
+import { trimBefore } from "../../../helpers/trim.js";
 
 async function engineFor(t: TestContext): Promise<Engine> {
   const engine = await openEngine();
@@ -142,7 +143,7 @@ describe("forks", () => {
     const source = await created(storage, "source", bytesOf(5000, 1));
     await append(storage, source, bytesOf(5000, 2));
     const origin = originAt(source, 7000);
-    storage.trim(source, 5000);
+    trimBefore(storage, source, 5000);
     assert.equal(await startCreate(storage, "early", "", { forkedFrom: origin }).outcome, "overloaded");
     await settled(storage, source);
     assert.equal(await startCreate(storage, "late", "", { forkedFrom: origin }).outcome, "overloaded");
@@ -171,13 +172,13 @@ describe("forks", () => {
     await append(storage, source, bytesOf(5000, 2));
     const one = await forked(storage, source, "one", 5000);
     await append(storage, one, bytesOf(5000, 3));
-    storage.trim(source, 5000);
+    trimBefore(storage, source, 5000);
     await settled(storage, source);
     assert.equal(source.earliest, 0);
-    storage.trim(one, 5000);
+    trimBefore(storage, one, 5000);
     await settled(storage, one);
     assert.equal(one.earliest, 5000);
-    storage.trim(source, 5000);
+    trimBefore(storage, source, 5000);
     await settled(storage, source);
     assert.equal(source.earliest, 5000);
     assert.deepEqual(await readAll(storage, one), bytesOf(5000, 3));
@@ -189,7 +190,7 @@ describe("forks", () => {
     const source = await created(storage, "source", bytesOf(5000, 1));
     await append(storage, source, bytesOf(5000, 2));
     const forkedFrom = originAt(source, 5000);
-    storage.trim(source, 5000);
+    trimBefore(storage, source, 5000);
     await settled(storage, source);
     const config = { ...source.config, forkedFrom };
     assert.equal(
@@ -213,11 +214,11 @@ describe("forks", () => {
     const { storage } = engine;
     const source = await created(storage, "source", bytesOf(5000, 1));
     await append(storage, source, bytesOf(5000, 2));
-    storage.trim(source, 5000);
+    trimBefore(storage, source, 5000);
     await settled(storage, source);
     const one = await forked(storage, source, "one");
     assert.equal(one.earliest, 5000);
-    assert.equal(one.segmentStartBefore(5000), source.segmentStartBefore(5000));
+    assert.equal(one.partStartBefore(5000), source.partStartBefore(5000));
     assert.deepEqual(await readAll(storage, one), bytesOf(5000, 2));
   });
 
@@ -228,12 +229,12 @@ describe("forks", () => {
     const one = await forked(storage, source, "one", 4000);
     await append(storage, one, bytesOf(10));
     assert.deepEqual(
-      [0, 1, 3000, 3001, 4000, 4001].map((position) => one.segmentStartBefore(position)),
+      [0, 1, 3000, 3001, 4000, 4001].map((position) => one.partStartBefore(position)),
       [0, 0, 0, 3000, 3000, 4000],
     );
-    assert.equal(one.hasSegment(3000, 1000), true);
-    assert.equal(one.hasSegment(3000, 1001), false);
-    assert.equal(one.hasSegment(4000, 10), true);
+    assert.equal(one.hasPart(3000, 1000), true);
+    assert.equal(one.hasPart(3000, 1001), false);
+    assert.equal(one.hasPart(4000, 10), true);
   });
 
   test("whose source's files are gone are damaged, and say so", async (t) => {

@@ -62,6 +62,8 @@ test("the handler example serves streams beside pages, and asks for no body that
     console.log(await (await fetch("http://127.0.0.1:" + port + "/other")).text());
     console.log((await fetch("http://127.0.0.1:" + port + "/streams/a", { method: "PUT" })).status);
     const request = http.request({ port, method: "POST", path: "/streams/none", headers: { Expect: "100-continue", "Content-Length": 1, "Content-Type": "a/b" } });
+    const metrics = await (await fetch("http://127.0.0.1:" + port + "/internal/metrics")).text();
+    console.log(metrics.match(/^# TYPE streamdir_requests_total .*/m)[0]);
     request.on("continue", () => console.log("go on"));
     request.flushHeaders();
     const [response] = await new Promise((resolve) => request.once("response", (...all) => resolve(all)));

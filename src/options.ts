@@ -31,11 +31,13 @@ export const OPTIONS = {
 export type OptionName = keyof typeof OPTIONS;
 type Widened<S extends OptionSpec> = S extends { readonly choices: readonly (infer C)[] }
   ? C
-  : S["default"] extends string
-    ? string
-    : S["default"] extends number
-      ? number
-      : boolean;
+  : S extends { readonly undecided: infer U }
+    ? boolean | U
+    : S["default"] extends string
+      ? string
+      : S["default"] extends number
+        ? number
+        : boolean;
 
 /** All settings of a server, complete. Sizes in bytes, durations in milliseconds. */
 export type Settings = { readonly [N in OptionName]: Widened<(typeof OPTIONS)[N]> };

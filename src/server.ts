@@ -81,6 +81,8 @@ export interface RunningServer {
  */
 export interface StreamHandler {
   (req: IncomingMessage, res: ServerResponse, next?: () => void): void;
+  /** The metrics as Prometheus reads them, in the text format 0.0.4 (docs/metrics.md). */
+  metrics(): string;
   /** Lets requests in flight finish for at most `shutdownTimeoutMs`, ends live reads, and releases the directory. */
   close(): Promise<void>;
 }
@@ -162,7 +164,7 @@ export async function createHandler(options: ServerOptions): Promise<StreamHandl
     await service.drain(Promise.resolve());
     await service.stop();
   });
-  return Object.assign(handle, { close });
+  return Object.assign(handle, { close, metrics: () => service.context.metricsReport() });
 }
 
 /** Everything that a listener serves from, from the directory up. */

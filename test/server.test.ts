@@ -290,6 +290,15 @@ describe("a handler in somebody else's server", () => {
     };
   }
 
+  test("has the metrics for whoever it serves in", async (context) => {
+    const { handler, connect } = await mount(context);
+    const connection = await connect();
+    connection.write(requestBytes("PUT", "a", { headers: TEXT, body: "hello" }));
+    assert.equal((await connection.answer()).status, 201);
+    assert.match(handler.metrics(), /^streamdir_appended_bytes_total 5$/m);
+    assert.match(handler.metrics(), /\n$/);
+  });
+
   test("serves streams", async (context) => {
     const connection = await (await mount(context)).connect();
     connection.write(Buffer.concat([requestBytes("PUT", "a", { headers: TEXT, body: "hello" }), requestBytes("GET", "a")]));

@@ -8,21 +8,16 @@ import type { Trouble } from "../storage/file/backup/tally.js";
 import { DirectoryError } from "../storage/file/directory/lock.js";
 import { systemFiles } from "../storage/file/disk/files.js";
 import { ProgressLine } from "./progress-line.js";
-import { EXIT, type Invocation, type Surroundings, type Verb } from "./command/verb.js";
-
-/** The verb, for the table of the command. */
-export const BACKUP: Verb = {
-  name: "backup",
-  summary: "copy DIR as it is now, also while a server has it open; again, what is new",
-  second: "DEST",
-  run: backup,
-};
+import { EXIT, type Invocation, type Surroundings } from "./command/verb.js";
 
 /**
  * Resolves to 0 when the backup is complete and sound; to 1 when it could not be made, or has what is damaged in the
  * directory, too.
  */
-async function backup({ dir, second = "", switches }: Invocation, { stdout, stderr }: Surroundings): Promise<number> {
+export async function backup(
+  { dir, second = "", switches }: Invocation,
+  { stdout, stderr }: Surroundings,
+): Promise<number> {
   const progress = new ProgressLine(stderr);
   const tell = (line: string): void => {
     progress.clear();

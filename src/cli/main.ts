@@ -2,7 +2,6 @@
 
 import { packageVersion } from "../ops/version.js";
 import type { ClientTask } from "./client/session/session.js";
-import { COMMANDS, CLIENT_VERBS, TOOLS, VERBS } from "./commands.js";
 import { parseCommand } from "./config.js";
 import { isDirectory } from "./existing-directory.js";
 import { boundHeapGrowth } from "./heap.js";
@@ -11,13 +10,17 @@ import { parseLoneTask, parseTask } from "./command/task.js";
 import { loneTaskHelp, taskHelp } from "./command/task-help.js";
 import type { Tool } from "./command/task.js";
 import { EXIT } from "./command/verb.js";
+import { VERBS } from "./verbs.js";
 
 async function main(): Promise<number> {
   const args = process.argv.slice(2);
+  // A start of the server need not load all that speaks to one.
+  if (VERBS.some(({ name }) => name === args[0])) return runVerb(args);
+  const { TOOLS, CLIENT_VERBS } = await import("./commands.js");
   const tool = TOOLS.find(({ name }) => name === args[0]);
   if (tool !== undefined) return runTool(tool, args.slice(1));
   const task = CLIENT_VERBS.find(({ name }) => name === args[0]);
-  return task === undefined ? runVerb(args) : runClient(task, args.slice(1));
+  return task === undefined ? runVerb(args, [...TOOLS, ...CLIENT_VERBS]) : runClient(task, args.slice(1));
 }
 
 async function runClient(task: ClientTask, args: readonly string[]): Promise<number> {
@@ -46,11 +49,12 @@ async function runTool(tool: Tool, args: readonly string[]): Promise<number> {
   }
 }
 
-async function runVerb(args: readonly string[]): Promise<number> {
-  const command = parseCommand(args, process.env, VERBS, [...TOOLS, ...CLIENT_VERBS]);
+/** `others` are commands that a word may be meant as where it is no verb. */
+async function runVerb(args: readonly string[], others: readonly { readonly name: string }[] = []): Promise<number> {
+  const command = parseCommand(args, process.env, VERBS, others);
   switch (command.kind) {
     case "help":
-      process.stdout.write(helpOf(args[0]));
+      process.stdout.write(await helpOf(args[0]));
       return EXIT.done;
     case "version":
       process.stdout.write(`${packageVersion()}\n`);
@@ -65,7 +69,8 @@ async function runVerb(args: readonly string[]): Promise<number> {
 }
 
 /** Of one verb, or of the whole command: that has the options of the first verb, too. */
-function helpOf(name: string | undefined): string {
+async function helpOf(name: string | undefined): Promise<string> {
+  const { COMMANDS, CLIENT_VERBS, TOOLS } = await import("./commands.js");
   const [implied, ...others] = VERBS;
   const isOther = name !== implied.name && others.some((verb) => verb.name === name);
   const described = isOther ? COMMANDS.find((command) => command.name === name) : undefined;

@@ -14,9 +14,10 @@ export const BEHAVIOUR_OPTIONS = {
     flag: "ui",
     env: "STREAMDIR_UI",
     kind: "flag",
-    default: false,
+    default: "loopback",
+    undecided: "loopback",
     group: "Behaviour",
-    help: "the page at __ds/ui/ for everybody, not over loopback alone",
+    help: "the page at __ds/ui/: for all, for nobody, or over loopback alone",
   },
   compress: {
     flag: "compress",

@@ -14,7 +14,7 @@ export function faultOf(spec: OptionSpec, value: unknown): string | null {
 
 /** What is wrong with a value of each kind. */
 const FAULTS: Readonly<Record<OptionKind, (value: unknown, spec: OptionSpec) => string | null>> = {
-  flag: (value: unknown) => (typeof value === "boolean" ? null : "must be true or false"),
+  flag: faultOfFlag,
   text: (value: unknown) => (typeof value === "string" && value !== "" ? null : "must be a text that is not empty"),
   file: (value: unknown) => (typeof value === "string" ? null : "must be a path"),
   path: faultOfPrefix,
@@ -29,6 +29,11 @@ const FAULTS: Readonly<Record<OptionKind, (value: unknown, spec: OptionSpec) => 
   bytes: faultOfNumber,
   duration: faultOfNumber,
 };
+
+function faultOfFlag(value: unknown, { undecided }: OptionSpec): string | null {
+  if (typeof value === "boolean" || (undecided !== undefined && value === undecided)) return null;
+  return undecided === undefined ? "must be true or false" : `must be true, false or ${undecided}`;
+}
 
 function faultOfChoice(choices: readonly string[], value: unknown): string | null {
   if (typeof value === "string" && choices.includes(value)) return null;

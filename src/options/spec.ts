@@ -23,6 +23,9 @@ export type OptionKind =
 /** What the value of an option may be. */
 export type OptionValue = string | number | boolean;
 
+/** What a flag may have by default that is neither on nor off. */
+export type Undecided = "loopback";
+
 /** One row of the table. Bounds are inclusive, in the unit the value is kept in. */
 export interface OptionSpec {
   readonly flag: string;
@@ -34,6 +37,8 @@ export interface OptionSpec {
   /** Whether it may be `Infinity`, written `off`. */
   readonly canBeOff?: true;
   readonly choices?: readonly string[];
+  /** The value of a flag that nobody has set, where that is neither on nor off. */
+  readonly undecided?: Undecided;
   readonly placeholder?: string;
   /** The heading of `--help` under which the option stands; rows of one group stand together. */
   readonly group: string;

@@ -20,7 +20,8 @@ const PARTS: Record<Exclude<keyof ServerOptions, keyof Settings>, true> = {
   onFault: true,
 };
 
-function typeOf({ kind, choices, default: value }: OptionSpec): string {
+function typeOf({ kind, choices, undecided, default: value }: OptionSpec): string {
+  if (undecided !== undefined) return `boolean, \`"${undecided}"\``;
   if (kind === "choice") return (choices ?? []).map((choice) => `\`"${choice}"\``).join(", ");
   return typeof value;
 }
@@ -61,6 +62,8 @@ test("the handler example serves streams beside pages, and asks for no body that
     const { port } = server.address();
     console.log(await (await fetch("http://127.0.0.1:" + port + "/other")).text());
     console.log((await fetch("http://127.0.0.1:" + port + "/streams/a", { method: "PUT" })).status);
+    const metrics = await (await fetch("http://127.0.0.1:" + port + "/internal/metrics")).text();
+    console.log(metrics.match(/^# TYPE streamdir_requests_total .*/m)[0]);
     const request = http.request({ port, method: "POST", path: "/streams/none", headers: { Expect: "100-continue", "Content-Length": 1, "Content-Type": "a/b" } });
     request.on("continue", () => console.log("go on"));
     request.flushHeaders();
@@ -69,7 +72,10 @@ test("the handler example serves streams beside pages, and asks for no body that
     request.destroy();
     server.closeIdleConnections();`;
   const example = PAGE.onlyBlock("createHandler");
-  assert.equal(await runExample(context, example, { at: "// Later", before: use }), "not one of mine\n\n201\n404\n");
+  assert.equal(
+    await runExample(context, example, { at: "// Later", before: use }),
+    "not one of mine\n\n201\n# TYPE streamdir_requests_total counter\n404\n",
+  );
 });
 
 test("the log of the example is the one that is written to", async (context) => {

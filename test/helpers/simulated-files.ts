@@ -1,7 +1,7 @@
 import { SystemError, type Call } from "./simulated-call.js";
 import type { SimulatedDisk } from "./simulated-disk.js";
 import { FileNode, type DirectoryNode } from "./simulated-nodes.js";
-import { syncsWrites, type Files, type OpenFile, type OpenMode } from "../../src/storage/file/disk/files.js";
+import { mustExist, syncsWrites, type Files, type OpenFile, type OpenMode } from "../../src/storage/file/disk/files.js";
 import type { Listener, Reach } from "../../src/storage/file/disk/sockets.js";
 
 /** The file system as one process has it. */
@@ -23,11 +23,11 @@ export class SimulatedFiles implements Files {
       return new SimulatedFile(disk, this.#mount, path, file, "system");
     }
     const effect = (): FileNode => {
-      const file = mode !== "read" && !disk.exists(path) ? disk.createFile(path) : disk.fileAt(path);
+      const file = !mustExist(mode) && !disk.exists(path) ? disk.createFile(path) : disk.fileAt(path);
       if (mode === "replacement") file.truncate(0, disk.nextStamp());
       return file;
     };
-    const file = await this.#call({ name: `open-${mode}`, path, needsRoom: () => mode !== "read" && !disk.exists(path), effect });
+    const file = await this.#call({ name: `open-${mode}`, path, needsRoom: () => !mustExist(mode) && !disk.exists(path), effect });
     return new SimulatedFile(disk, this.#mount, path, file, mode);
   }
 
@@ -164,7 +164,7 @@ class SimulatedFile implements OpenFile {
       needsRoom: () => position + bytes.length > file.size,
       effect: () => {
         this.#assertOpen();
-        if (this.#mode === "read") throw new SystemError("EBADF", "write", this.#path);
+        if (this.#mode !== "system" && mustExist(this.#mode)) throw new SystemError("EBADF", "write", this.#path);
         write(bytes);
       },
       partly: () => {

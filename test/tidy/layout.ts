@@ -25,6 +25,8 @@ export const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
   "src/storage/file/backup/journal-copy.ts": "test/storage/file/backup/backup.test.ts has copies of real journals, restored",
   "src/storage/file/backup/stream-copy.ts": "test/storage/file/backup/backup.test.ts has copies of real streams, restored",
   "src/storage/file/backup/tally.ts": "test/storage/file/backup/backup.test.ts reads its counts",
+  "src/storage/file/directory/saved-names.ts": "test/storage/file/name-index.test.ts has them saved, taken and damaged",
+  "src/storage/file/directory/stream-names.ts": "test/storage/file/name-index.test.ts has names of real directories",
   "src/storage/file/disk/whole-files.ts": "test/storage/file/disk/files.test.ts has it on real files",
   "src/storage/file/disk/file-errors.ts": "test/storage/file/disk/files.test.ts has the errors of real calls",
   "src/storage/file/segments/index-writer.ts": "test/storage/file/segments/segment-writer-persist.test.ts has it write beside the segments",

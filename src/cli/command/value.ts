@@ -55,7 +55,7 @@ function read(spec: OptionSpec, text: string): OptionValue | undefined {
   if (spec.canBeOff === true && text === "off") return Infinity;
   switch (spec.kind) {
     case "flag":
-      return FLAG_TEXTS.get(text);
+      return text === spec.undecided ? text : FLAG_TEXTS.get(text);
     case "integer":
       return /^\d+$/.test(text) ? Number(text) : undefined;
     case "bytes":

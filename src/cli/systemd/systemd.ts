@@ -7,7 +7,7 @@ import { formatListen, type ListenAddress } from "../../net/listen-address.js";
 import type { Settings } from "../../options.js";
 import { beyondReach, planOf, type ListenPlan } from "../../server.js";
 import { quoted } from "../command/value.js";
-import { DEFAULT_DIR, EXIT, type Invocation, type Surroundings, type Verb } from "../command/verb.js";
+import { DEFAULT_DIR, EXIT, type Invocation, type Surroundings } from "../command/verb.js";
 import { serviceUnit, socketUnit, type UnitDirectory, type UnitsPlan } from "./units.js";
 
 const UNITS = { service: serviceUnit, socket: socketUnit } as const;
@@ -18,23 +18,11 @@ const STATE = /^\/var\/lib\/([A-Za-z0-9_][\w.-]{0,100})$/;
 /** No unit file has a line break within a value, nor can systemd name one. */
 const CONTROL = /[\u0000-\u001f\u007f]/;
 
-/** The verb, for the table of the command. */
-export const SYSTEMD: Verb = {
-  name: "systemd",
-  summary: "print units for systemd that serve DIR with these flags",
-  switches: [
-    { flag: "user", value: "NAME", help: "who the service runs as; without, a user that systemd makes for it" },
-    { flag: "only", value: "UNIT", help: "print one of both: service or socket" },
-  ],
-  takesOptions: true,
-  run: systemd,
-};
-
 /**
  * Prints a service and a socket unit for the options given, or with `--only` one of them; resolves to the exit status.
  * Nothing is read or changed. What the server would refuse at its start is refused here.
  */
-async function systemd(
+export async function systemd(
   { dir, settings, values = new Map() }: Invocation,
   { stdout, stderr }: Surroundings,
 ): Promise<number> {

@@ -22,7 +22,15 @@ const SYNC_MS = 1000;
 
 /** What a line says of many requests alike. */
 interface Matter extends Pick<Exchange, "callerId" | "kind" | "name" | "status" | "code"> {
-  readonly text: string;
+  text: string;
+  /** Whether the text is in one piece: it is made so when it is needed again. */
+  isWhole: boolean;
+}
+
+interface Extent extends Pick<Exchange, "nextOffset" | "receivedBytes" | "sentBytes"> {
+  readonly query: string;
+  text: string;
+  isWhole: boolean;
 }
 
 /** Names requests, and writes a line of JSON for each. Never a header's value, a query or a body. */
@@ -37,6 +45,7 @@ export class AccessLog {
   #aheadMs = 0;
   #syncedMs = -Infinity;
   #last: Matter | null = null;
+  #lastExtent: Extent = { query: "", nextOffset: null, receivedBytes: -1, sentBytes: -1, text: "", isWhole: true };
   #lastQuery = "";
   #lastAsked = "";
 
@@ -62,13 +71,30 @@ export class AccessLog {
   }
 
   #line(message: string, exchange: Exchange, tookMs: number, atMs: number): string {
-    const { requestId, target, nextOffset } = exchange;
-    const asked = target.query === "" ? "" : this.#askedOffset(target.query);
+    const { requestId } = exchange;
+    const matter = this.#matter(exchange);
+    const extent = this.#extent(exchange);
+    return `${this.#headAt(atMs)}${message}","id":"${requestId ?? ""}${matter}${extent}${tenths(tookMs)}}`;
+  }
+
+  /** From where to where, and how much: readers of one stream ask for the same. */
+  #extent({ target: { query }, nextOffset, receivedBytes, sentBytes }: Exchange): string {
+    const last = this.#lastExtent;
+    const isSame =
+      last.nextOffset === nextOffset &&
+      last.receivedBytes === receivedBytes &&
+      last.sentBytes === sentBytes &&
+      last.query === query;
+    if (isSame && !last.isWhole) {
+      last.text = whole(last.text);
+      last.isWhole = true;
+    }
+    if (isSame) return last.text;
+    const asked = query === "" ? "" : this.#askedOffset(query);
     const reached = nextOffset === null ? "" : `,"nextOffset":"${nextOffset}"`;
-    return (
-      `${this.#headAt(atMs)}${message}","id":"${requestId ?? ""}${this.#matter(exchange)}${asked}${reached}` +
-      `,"bytesIn":${textOf(exchange.receivedBytes)},"bytesOut":${textOf(exchange.sentBytes)},"ms":${tenths(tookMs)}}`
-    );
+    const text = `${asked}${reached},"bytesIn":${textOf(receivedBytes)},"bytesOut":${textOf(sentBytes)},"ms":`;
+    this.#lastExtent = { query, nextOffset, receivedBytes, sentBytes, text, isWhole: false };
+    return text;
   }
 
   /** Who asked for what, and how it was answered: most requests are like the one before. */
@@ -83,10 +109,14 @@ export class AccessLog {
       last.code === code &&
       last.callerId === callerId &&
       last.name === name;
+    if (isSame && !last.isWhole) {
+      last.text = whole(last.text);
+      last.isWhole = true;
+    }
     if (isSame) return last.text;
     const text = matterOf(exchange);
     // Of what was not understood, the rest may be anything.
-    this.#last = kind === KIND.other ? null : { callerId, kind, name, status, code, text };
+    this.#last = kind === KIND.other ? null : { callerId, kind, name, status, code, text, isWhole: false };
     return text;
   }
 
@@ -94,7 +124,7 @@ export class AccessLog {
   #askedOffset(query: string): string {
     if (query === this.#lastQuery) return this.#lastAsked;
     this.#lastQuery = query;
-    return (this.#lastAsked = askedOffset(query));
+    return (this.#lastAsked = whole(askedOffset(query)));
   }
 
   /** The beginning of a line, with the time; the text is reused for a millisecond. */
@@ -106,10 +136,18 @@ export class AccessLog {
     const nowMs = Math.floor(atMs + this.#aheadMs);
     if (nowMs !== this.#millisecond) {
       this.#millisecond = nowMs;
-      this.#head = `{"time":"${new Date(nowMs).toISOString()}","level":"info","msg":"`;
+      this.#head = whole(`{"time":"${new Date(nowMs).toISOString()}","level":"info","msg":"`);
     }
     return this.#head;
   }
+}
+
+/**
+ * A text of ASCII in one piece. What the engine has put together remains the pieces that it was made of, and each line
+ * that it is part of would be gathered from all of them.
+ */
+function whole(text: string): string {
+  return Buffer.from(text, "latin1").toString("latin1");
 }
 
 const INTEGERS = Array.from({ length: KNOWN_NUMBERS }, (_, number) => String(number));

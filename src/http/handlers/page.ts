@@ -57,7 +57,8 @@ export class Page {
   /** Whether there is a page for whoever asks: over a loopback address, or where the settings say so. */
   isFor({ req, isOwn }: Exchange): boolean {
     const { localAddress } = req.socket;
-    return this.#context.settings.ui || (isOwn && localAddress !== undefined && isLoopbackAddress(localAddress));
+    const { ui } = this.#context.settings;
+    return ui === "loopback" ? isOwn && localAddress !== undefined && isLoopbackAddress(localAddress) : ui;
   }
 
   /** Answers GET and HEAD of a path below {@link PAGE_PATH}. */

@@ -28,7 +28,7 @@ const LOOKS_PER_STREAM = 100;
 const ON_STREAMS = ["read", "append", "close", "delete"] as const satisfies readonly Operation[];
 /** Names looked at in one turn of the event loop, and streams looked up at a time. */
 const BURST = 512;
-const CONCURRENCY = 16;
+const CONCURRENCY = 32;
 /** The latest time that a timestamp can say. */
 const MAX_TIME_MS = 253_402_300_799_999;
 

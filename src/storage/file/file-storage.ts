@@ -145,7 +145,8 @@ export class FileStorage implements Storage {
     const forkTies = (this.#forkTies = new ForkTies({ streams, loader, admission, clock: parts.clock }));
     this.#changes = new DurableChanges({ ...parts, loader, flusher, forkTies });
     const { events } = this.#changes;
-    this.streamList = new FileStreamList(parts, { streams, unopened, loader, journal, events });
+    const found = { streams, unopened, loader, journal, events };
+    this.streamList = new FileStreamList(parts, { ...found, directoryId, savedFrom: options.savedNamesFrom });
     this.#checkpointer = new Checkpointer(parts, journal, options.observer);
     this.#figures = new EngineFigures({ journal, cache: parts.cache, changes: this.#changes, tailCacheBytes });
     parts.writer.on("damaged", (stream, found) => this.#barred(stream, found));
@@ -384,6 +385,7 @@ export class FileStorage implements Storage {
     await trash.idle();
     await pool.closeAll();
     await this.#journal.close();
+    if (state.failure === null) await this.streamList.save();
     await this.#unlock();
   }
 

@@ -1,17 +1,15 @@
-import { join } from "node:path";
 import type { EventEmitter } from "node:events";
 import { DamagedStreamError, type StoredStream, type StreamEvents, type StreamList } from "../storage.js";
-import { readSidecar, readSidecarIn } from "./directory/catalog.js";
-import { nameOfEntry } from "./format/layout.js";
+import { readSidecar } from "./directory/catalog.js";
 import type { Sidecar } from "./format/sidecar.js";
 import { FileStream } from "./memory/file-stream.js";
 import { Lineage } from "./memory/lineage.js";
-import { SortedNames } from "./memory/sorted-names.js";
+import { NameIndex, type NameIndexOptions } from "./name-index.js";
 import type { StreamFiles } from "./segments/stream-files.js";
 import type { StreamLoader } from "./segments/stream-loader.js";
 
 /** Where a list finds streams. */
-export interface StreamListOptions {
+export interface StreamListOptions extends Pick<NameIndexOptions, "directoryId" | "savedFrom"> {
   /** Those in memory, by name. */
   readonly streams: ReadonlyMap<string, FileStream>;
   /** Those that the journal goes on with and nobody has opened. */
@@ -21,24 +19,27 @@ export interface StreamListOptions {
   readonly events: EventEmitter<StreamEvents>;
 }
 
-/** Names that go into the index in one turn of the event loop. */
-const BURST = 256;
-
 /** Lists streams by name: the names are in memory once they are asked for, the rest is looked up for each. */
 export class FileStreamList implements StreamList {
   readonly events: EventEmitter<StreamEvents>;
-  readonly #parts: Pick<StreamFiles, "files" | "layout">;
+  readonly #parts: Pick<StreamFiles, "files" | "layout" | "log">;
   readonly #options: StreamListOptions;
-  #names: Promise<SortedNames> | null = null;
+  readonly #names: NameIndex;
 
-  constructor(parts: Pick<StreamFiles, "files" | "layout">, options: StreamListOptions) {
+  constructor(parts: Pick<StreamFiles, "files" | "layout" | "log">, options: StreamListOptions) {
     this.#parts = parts;
     this.#options = options;
+    this.#names = new NameIndex({ ...parts, ...options });
     this.events = options.events;
   }
 
-  async names(from: string, count: number): Promise<readonly string[]> {
-    return (await this.#index()).slice(from, count);
+  names(from: string, count: number): Promise<readonly string[]> {
+    return this.#names.slice(from, count);
+  }
+
+  /** Saves the names for the next start; never rejects. */
+  save(): Promise<void> {
+    return this.#names.save();
   }
 
   async look(name: string): Promise<StoredStream | null> {
@@ -105,64 +106,6 @@ export class FileStreamList implements StreamList {
     if (source?.id !== forkedFrom.id) return null;
     stream.lineage = Lineage.of(source, forkedFrom.point);
     return stream;
-  }
-
-  #index(): Promise<SortedNames> {
-    return (this.#names ??= this.#build().catch((error: unknown) => {
-      // The next one who asks tries again.
-      this.#names = null;
-      throw error;
-    }));
-  }
-
-  /** Reads the names of all directories; may have names that no stream has, and lacks none. */
-  async #build(): Promise<SortedNames> {
-    const { streams, unopened, events } = this.#options;
-    const names = new SortedNames();
-    const changes: (() => void)[] = [];
-    let isBuilt = false;
-    const follow = (change: () => void): void => void (isBuilt ? change() : changes.push(change));
-    const created = ({ name }: StoredStream): void => follow(() => names.add(name));
-    const deleted = (name: string): void => follow(() => names.remove(name));
-    events.on("created", created).on("deleted", deleted);
-    try {
-      await addInTurns(names, [...streams.keys(), ...unopened.names()]);
-      await this.#addDirectories(names);
-    } catch (error) {
-      events.off("created", created).off("deleted", deleted);
-      throw error;
-    }
-    // In the order in which they came: the last one is right.
-    for (const change of changes) change();
-    isBuilt = true;
-    return names;
-  }
-
-  async #addDirectories(names: SortedNames): Promise<void> {
-    const { files, layout } = this.#parts;
-    for (const shard of await files.list(layout.streams)) {
-      const directory = join(layout.streams, shard);
-      const entries = await files.list(directory);
-      const found: string[] = [];
-      for (const entry of entries) {
-        const name = nameOfEntry(entry) ?? (await this.#cutName(join(directory, entry)));
-        if (name !== null) found.push(name);
-      }
-      await addInTurns(names, found);
-    }
-  }
-
-  /** A long name is whole only in the sidecar. */
-  async #cutName(directory: string): Promise<string | null> {
-    const read = await readSidecarIn(this.#parts.files, directory);
-    return read?.kind === "sound" ? read.sidecar.name : null;
-  }
-}
-
-async function addInTurns(names: SortedNames, found: readonly string[]): Promise<void> {
-  for (const [at, name] of found.entries()) {
-    names.add(name);
-    if (at % BURST === BURST - 1) await new Promise<void>((resolve) => setImmediate(resolve));
   }
 }
 

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { parseCommand } from "../../../src/cli/config.js";
-import { SYSTEMD } from "../../../src/cli/systemd/systemd.js";
+import { systemd as run } from "../../../src/cli/systemd/systemd.js";
+import { VERBS } from "../../../src/cli/verbs.js";
 import { unless } from "../../helpers/machine.js";
 import { Page } from "../../helpers/page-examples.js";
 import { startProgram, startStreamdir } from "../../helpers/process.js";
@@ -14,13 +15,13 @@ const MAIN = fileURLToPath(new URL("../../../src/cli/main.ts", import.meta.url))
 
 /** What the verb says to these arguments, in this process. */
 async function systemd(args: readonly string[]): Promise<{ readonly status: number; readonly stdout: string; readonly stderr: string }> {
-  const command = parseCommand(["systemd", ...args], {}, [SYSTEMD]);
+  const command = parseCommand(["systemd", ...args], {}, VERBS);
   assert.ok(command.kind === "run");
   const said = { stdout: "", stderr: "" };
   const output = (name: keyof typeof said) => ({ write: (text: string) => void (said[name] += text) });
   const nothing = (): void => {};
   const surroundings = { env: {}, stdout: output("stdout"), stderr: output("stderr"), on: nothing, off: nothing, exit: nothing };
-  const status = await SYSTEMD.run({ ...command, version: "1.2.3" }, surroundings);
+  const status = await run({ ...command, version: "1.2.3" }, surroundings);
   return { status, ...said };
 }
 

@@ -104,3 +104,28 @@ test("a request whose client leaves is a line", async (context) => {
   while ((found = lines()).length === 0) await new Promise((resolve) => setImmediate(resolve));
   assert.equal(found[0]?.["op"], "append");
 });
+
+test("a line says what its own request was, whatever the ones before it had in common with it", async (context) => {
+  const { server, lines } = await logged(context);
+  const gist = ({ op, stream, status, offset, nextOffset, bytesIn, bytesOut }: Line): unknown[] => [
+    op,
+    stream,
+    status,
+    offset,
+    nextOffset,
+    bytesIn,
+    bytesOut,
+  ];
+  const expected: unknown[][] = [];
+  const ask = async (method: string, target: string, op: string, offset?: string, body = ""): Promise<void> => {
+    const answer = await server.send(method, target, body === "" ? {} : { headers: TEXT, body });
+    const next = answer.headers["stream-next-offset"];
+    expected.push([op, target.slice(0, 1), answer.status, offset, next, body.length, answer.body.length]);
+  };
+  for (const name of ["a", "b"]) await ask("PUT", name, "create", undefined, `${name}${name}`);
+  for (const name of ["a", "a", "a", "b", "a", "a"]) await ask("GET", `${name}?offset=-1`, "read", "-1");
+  for (const offset of ["now", "now", "now", "-1", "-1", "-1"]) await ask("GET", `a?offset=${offset}`, "read", offset);
+  for (const body of ["x", "x", "x", "yyy", "yyy"]) await ask("POST", "a", "append", undefined, body);
+  for (const op of ["read", "read", "head", "head", "read"]) await ask(op === "head" ? "HEAD" : "GET", "a", op);
+  assert.deepEqual(lines().map(gist), expected);
+});

@@ -57,7 +57,7 @@ describe("the page's files", () => {
   test("are for loopback, with ui for everybody, and the front page names them", async (context) => {
     const path = join(tempDir(), "socket");
     for (const [ui, status] of [
-      [false, 400],
+      ["loopback", 400],
       [true, 200],
     ] as const) {
       const server = await createServer({ dir: tempDir(), listen: `127.0.0.1:0,unix:${path}`, logLevel: "silent", ui });
@@ -74,8 +74,17 @@ describe("the page's files", () => {
     }
   });
 
+  test("are nobody's without ui, and the front page does not name them", async (context) => {
+    const server = await createServer({ dir: tempDir(), port: 0, logLevel: "silent", ui: false });
+    context.after(() => server.close());
+    const front = await fetch(new URL("/", server.url), { headers: { Accept: "application/json" } });
+    assert.ok(!JSON.stringify(await front.json()).includes(UI));
+    assert.equal((await fetch(`${server.url}${UI}`)).status, 400);
+  });
+
   test("are not an embedding server's, unless it asks", async (context) => {
     for (const [ui, status] of [
+      ["loopback", 400],
       [false, 400],
       [true, 200],
     ] as const) {

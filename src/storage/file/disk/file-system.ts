@@ -10,8 +10,9 @@ export interface Files {
   /** Descriptors for what is to be written or synced, where no others are left; only the system's own disk has them. */
   readonly reserve?: DescriptorReserve;
   /**
-   * Opens a file: `read` needs it to exist, `write` makes it where it is missing, `log` also syncs each write, and so
-   * does `replacement`, which empties it first.
+   * Opens a file: `read` needs it to exist, and so does `whole`, which is for a file that is read at once and
+   * closed; `write` makes it where it is missing, `log` also syncs each write, and so does `replacement`, which empties
+   * it first.
    */
   open(path: string, mode: OpenMode): Promise<OpenFile>;
   /** Makes a file that must not exist yet. */
@@ -38,7 +39,7 @@ export interface Files {
 }
 
 /** How a file is opened. */
-export type OpenMode = "read" | "write" | "log" | "replacement";
+export type OpenMode = "read" | "whole" | "write" | "log" | "replacement";
 
 /** An open file. Positions and lengths in bytes. */
 export interface OpenFile {

@@ -5,6 +5,7 @@ import {
   constants,
   fdatasync,
   fstat,
+  fstatSync,
   ftruncate,
   link,
   mkdir,
@@ -46,6 +47,11 @@ export function syncsWrites(mode: OpenMode): boolean {
   return mode === "log" || mode === "replacement";
 }
 
+/** Whether a file that is opened so has to be there. */
+export function mustExist(mode: OpenMode): boolean {
+  return mode === "read" || mode === "whole";
+}
+
 /**
  * A sync failed, whatever the reason: what it covered may be neither on the disk nor in memory any more, and the next
  * sync would not say so. That passes for nobody, so it has no code.
@@ -67,6 +73,7 @@ export function systemFiles(durable: boolean): SystemFiles {
   const flags: Record<OpenMode, number> = {
     // What somebody put in a file's place, like a pipe, must not be waited for.
     read: constants.O_RDONLY | (constants.O_NONBLOCK ?? 0),
+    whole: constants.O_RDONLY | (constants.O_NONBLOCK ?? 0),
     write: constants.O_RDWR | constants.O_CREAT,
     log: constants.O_RDWR | constants.O_CREAT | dataSync,
     replacement: constants.O_RDWR | constants.O_CREAT | constants.O_TRUNC | dataSync,
@@ -74,21 +81,22 @@ export function systemFiles(durable: boolean): SystemFiles {
   const openFile = async (
     path: string,
     bits: number,
-    how: { readonly isRead?: boolean; readonly syncsWrites?: boolean; readonly closesAtOnce?: boolean } = {},
+    how: Partial<Omit<SystemFileOptions, "durable" | "reserve">> & { readonly isRead?: boolean } = {},
   ): Promise<OpenFile> => {
     const opening = promised<number>((done) => open(path, bits, 0o644, done));
     const descriptor = await (how.isRead === true
       ? opening
       : opening.catch((error: unknown) => orSpare(error, reserve, () => openSync(path, bits, 0o644))));
-    return new SystemFile(descriptor, { durable, reserve, syncsWrites: false, closesAtOnce: false, ...how });
+    return new SystemFile(descriptor, { durable, reserve, ...NO_FLAGS, ...how });
   };
   return {
     reserve,
     open: (path, mode) =>
       openFile(path, flags[mode], {
-        isRead: mode === "read",
+        isRead: mustExist(mode),
         syncsWrites: syncAfterWrite && syncsWrites(mode),
-        closesAtOnce: durable && mode === "replacement",
+        isSizedAtOnce: mode === "whole",
+        closesAtOnce: mode === "whole" || (durable && mode === "replacement"),
       }),
     createNew: (path) => openFile(path, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL),
     list: (directory) =>
@@ -208,9 +216,13 @@ interface SystemFileOptions {
   readonly durable: boolean;
   readonly reserve: DescriptorReserve;
   readonly syncsWrites: boolean;
-  /** Closed without a thread, which costs ten times the call: all of it is synced, and nothing has to be waited for. */
+  /** Its size is asked for without a thread: the system knows it of a file that was just opened. */
+  readonly isSizedAtOnce: boolean;
+  /** Closed without a thread, which costs ten times the call: all of it is synced or was only read. */
   readonly closesAtOnce: boolean;
 }
+
+const NO_FLAGS = { syncsWrites: false, isSizedAtOnce: false, closesAtOnce: false };
 
 class SystemFile implements OpenFile {
   readonly #descriptor: number;
@@ -251,7 +263,9 @@ class SystemFile implements OpenFile {
   }
 
   async size(): Promise<number> {
-    const stats = await promised<{ size: number }>((done) => fstat(this.#descriptor, done));
+    const stats = this.#options.isSizedAtOnce
+      ? fstatSync(this.#descriptor)
+      : await promised<{ size: number }>((done) => fstat(this.#descriptor, done));
     // What the system tells comes as a float: one alone makes a float, in memory of its own, of every position like it.
     return Math.trunc(stats.size);
   }

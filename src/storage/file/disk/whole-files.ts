@@ -17,7 +17,7 @@ export async function removeFile(files: Files, path: string): Promise<void> {
 export async function readWhole(files: Files, path: string): Promise<Buffer | null> {
   let file: OpenFile;
   try {
-    file = await files.open(path, "read");
+    file = await files.open(path, "whole");
   } catch (error) {
     if (errorCode(error) === "ENOENT" || errorCode(error) === "ENOTDIR") return null;
     throw error;

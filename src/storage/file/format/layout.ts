@@ -20,6 +20,8 @@ export class Layout {
   readonly marker: string;
   /** Says that the directory is a backup, and of which one. */
   readonly backup: string;
+  /** The names of all streams, from a clean end to the next start. */
+  readonly names: string;
   readonly journal: string;
   readonly streams: string;
   readonly trash: string;
@@ -34,6 +36,7 @@ export class Layout {
     this.lock = join(root, "lock");
     this.marker = join(root, "streamdir.json");
     this.backup = join(root, "backup.json");
+    this.names = join(root, "names");
     this.journal = join(root, "journal");
     this.streams = join(root, "streams");
     this.trash = join(root, "trash");

@@ -1,5 +1,7 @@
 /** Most names of a leaf; it is cut in two when there are more. */
 const MAX_LEAF_NAMES = 256;
+/** Names of a leaf made at once: it has room for more. */
+const NEW_LEAF_NAMES = 192;
 
 /** Where a name is, or would be. */
 interface Slot {
@@ -13,6 +15,15 @@ export class SortedNames {
   /** None is empty, but for the only one. */
   readonly #leaves: string[][] = [[]];
   #size = 0;
+
+  /** Of names that are in order, each once, and no pieces of longer texts. */
+  static of(ordered: readonly string[]): SortedNames {
+    const names = new SortedNames();
+    for (let at = 0; at < ordered.length; at += NEW_LEAF_NAMES)
+      names.#leaves[at / NEW_LEAF_NAMES] = ordered.slice(at, at + NEW_LEAF_NAMES);
+    names.#size = ordered.length;
+    return names;
+  }
 
   get size(): number {
     return this.#size;

@@ -298,6 +298,8 @@ const TOP_LEVEL = new Set([
   "streamdir.json",
   "streamdir.json.new",
   "lock",
+  "names",
+  "names.new",
   "journal",
   "streams",
   "trash",

@@ -1,0 +1,48 @@
+/** Names that are put in order in one turn of the event loop: that takes about a millisecond. */
+const BURST = 4096;
+
+/** Names in any order as lists that are each in order, for {@link mergedNames}. */
+export async function orderedRuns(names: Iterable<string>): Promise<string[][]> {
+  const runs: string[][] = [];
+  let run: string[] = [];
+  for (const name of names) {
+    if (run.push(name) < BURST) continue;
+    runs.push(run.sort());
+    run = [];
+    await turn();
+  }
+  return [...runs, run.sort()];
+}
+
+/** Ordered lists as one, each name once. It takes turns: a million names at once would keep requests waiting. */
+export async function mergedNames(lists: readonly string[][]): Promise<string[]> {
+  const waiting = [[], ...lists];
+  // What is merged goes behind all others, so lists of about one length are merged.
+  for (let at = 0; at + 1 < waiting.length; at += 2) {
+    waiting.push(await merged(waiting[at] ?? [], waiting[at + 1] ?? []));
+    waiting[at] = waiting[at + 1] = [];
+  }
+  return waiting.at(-1) ?? [];
+}
+
+async function merged(left: readonly string[], right: readonly string[]): Promise<string[]> {
+  const all: string[] = [];
+  let [fromLeft, fromRight] = [0, 0];
+  for (;;) {
+    const end = all.length + BURST;
+    while (all.length < end) {
+      const one = left[fromLeft];
+      const other = right[fromRight];
+      const next = one === undefined || (other !== undefined && other < one) ? other : one;
+      if (next === undefined) return all;
+      if (one === next) fromLeft += 1;
+      if (other === next) fromRight += 1;
+      if (next !== all.at(-1)) all.push(next);
+    }
+    await turn();
+  }
+}
+
+function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}

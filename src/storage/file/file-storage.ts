@@ -343,14 +343,8 @@ export class FileStorage implements Storage {
 
   release(stored: StoredStream): boolean {
     const stream = ownStream(stored);
-    const isInUse =
-      stream.pending > 0 ||
-      stream.held !== null ||
-      stream.observer !== null ||
-      stream.ties.dependents > 0 ||
-      stream.ties.pendingForks > 0;
     const isOnDisk = stream.damage === null ? stream.isPersisted && stream.disk.hasSidecar : stream.disk.hasNotice;
-    if (isInUse || !isOnDisk) return false;
+    if (stream.isInUse || !isOnDisk) return false;
     this.#flusher.drop(stream);
     // With the file that has its deletion goes what older files have kept of it.
     if (!stream.deleted) this.#journal.forget(stream);

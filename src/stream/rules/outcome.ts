@@ -95,8 +95,8 @@ export function refuse(code: RefusalCode, more: Omit<Refused, "kind" | "code"> =
 }
 
 /**
- * What was decided rests on a state that another server has changed since: decide again. Only where that goes on for too
- * long does a client get it.
+ * What was decided rests on a state that another server has changed since: decide again. A client gets it only where
+ * that goes on for too long.
  */
 export const MOVED: Refused = refuse("overloaded", { detail: "Other servers change the stream too fast." });
 

@@ -41,7 +41,7 @@ export const JOURNAL_MUTANTS: readonly Mutant[] = [
   {
     fault: "an append finds no stream before its deletion is durable",
     file: "stream/registry.ts",
-    code: "if (!stream.isCurrent) return this.#afterDeletion(stream, (refused) => refused === null ? this.append(name, command, answer) : answer(refused));",
+    code: "if (!stream.isCurrent) return this.#afterDeletion(stream, (refused) => refused === null ? this.append(name, command, answer, contention) : answer(refused));",
     becomes: "if (!stream.isCurrent) return answer(NOT_FOUND);",
     seed: 22,
   },

@@ -189,6 +189,12 @@ export class FileStream implements StoredStream {
     return place;
   }
 
+  /** Whether something on its way, a fork or an observer needs it in memory. */
+  get isInUse(): boolean {
+    const { dependents, pendingForks } = this.ties;
+    return this.pending > 0 || this.held !== null || this.observer !== null || dependents > 0 || pendingForks > 0;
+  }
+
   /** Whether its files hold all of its durable state. */
   get isPersisted(): boolean {
     const { hasUnsyncedSidecar, hasNotice, persistedBatch } = this.disk;

@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { describe, test, type TestContext } from "node:test";
+import type { Settlement, Storage } from "../../src/storage/storage.js";
+import { Registry } from "../../src/stream/registry.js";
+import { appendByName } from "../helpers/append.js";
+import { append, keptLog, loaded, openFor, recordOf, type Engine } from "../helpers/engine.js";
+import { appendOf, createOf, gist } from "../helpers/registries.js";
+
+/** What another server does meanwhile; each is used once. */
+interface Others {
+  /** How the next append or creation of ours settles, without effect, once `before` is done. */
+  next: { readonly how: Settlement; readonly before?: () => Promise<unknown> } | null;
+  /** What was done when the next refresh finds it. */
+  unseen: (() => Promise<unknown>) | null;
+}
+
+/** A registry on an engine that others seem to write as well. */
+async function sharedRegistry(t: TestContext): Promise<{ registry: Registry; engine: Engine; others: Others }> {
+  const engine = await openFor(t);
+  const others: Others = { next: null, unseen: null };
+  const settleFirst = (settle: (how: Settlement) => void): boolean => {
+    const { next } = others;
+    others.next = null;
+    if (next !== null) void (next.before?.() ?? Promise.resolve()).then(() => settle(next.how));
+    return next !== null;
+  };
+  const shared: Partial<Storage> = {
+    append: (stream, record, tail, settle) => (settleFirst(settle) ? null : engine.storage.append(stream, record, tail, settle)),
+    refresh: async () => {
+      const { unseen } = others;
+      others.unseen = null;
+      await unseen?.();
+    },
+  };
+  const storage = new Proxy(engine.storage, {
+    get(target, name) {
+      const own: unknown = Reflect.get(shared, name) ?? Reflect.get(target, name);
+      return typeof own === "function" ? own.bind(target) : own;
+    },
+  });
+  const { log } = keptLog();
+  const { clock } = engine;
+  const registry = new Registry({ storage, clock, log, ttlMode: "sliding", maxLoadedStreams: 10, maxLoadedProducers: 10 });
+  t.after(() => registry.stop());
+  return { registry, engine, others };
+}
+
+describe("where several servers write", () => {
+  test("an append that came second is decided again, and stored once", async (t) => {
+    const { registry, engine, others } = await sharedRegistry(t);
+    await registry.create("s", createOf());
+    const stored = await loaded(engine.storage, "s");
+    others.next = { how: "tail-moved", before: () => append(engine.storage, stored, "theirs ") };
+    assert.equal(gist(await appendByName(registry, "s", appendOf("ours"))), "appended");
+    assert.equal((await engine.storage.read(stored, 0, 100)).toString(), "theirs ours");
+  });
+
+  test("one that others have closed meanwhile is refused by what is there now", async (t) => {
+    const { registry, engine, others } = await sharedRegistry(t);
+    await registry.create("s", createOf());
+    const stored = await loaded(engine.storage, "s");
+    others.next = { how: "tail-moved", before: () => append(engine.storage, stored, recordOf("", { closes: true })) };
+    assert.equal(gist(await appendByName(registry, "s", appendOf("late"))), "stream-closed");
+    assert.equal(stored.state.tail, 0);
+  });
+
+  test("a refusal that a newer state turns round is not given", async (t) => {
+    const { registry, engine, others } = await sharedRegistry(t);
+    await registry.create("s", createOf());
+    const stored = await loaded(engine.storage, "s");
+    const producer = { id: "p", epoch: 0, seq: 0 };
+    others.unseen = () => append(engine.storage, stored, recordOf("0", { producer }));
+    assert.equal(gist(await appendByName(registry, "s", appendOf("1", { producer: { ...producer, seq: 1 } }))), "appended");
+    assert.equal(gist(await appendByName(registry, "s", appendOf("3", { producer: { ...producer, seq: 3 } }))), "producer-gap");
+    assert.equal((await engine.storage.read(stored, 0, 100)).toString(), "01");
+  });
+
+  test("of an append whose outcome nobody knows, the client is told so", async (t) => {
+    const { registry, others } = await sharedRegistry(t);
+    await registry.create("s", createOf());
+    others.next = { how: "unknown" };
+    assert.equal(gist(await appendByName(registry, "s", appendOf("?"))), "outcome-unknown");
+    assert.equal(gist(await appendByName(registry, "s", appendOf("!"))), "appended");
+  });
+
+  test("an append that always comes second is refused in the end", async (t) => {
+    const { registry, others } = await sharedRegistry(t);
+    await registry.create("s", createOf());
+    const again = (): Promise<void> => {
+      others.next = { how: "tail-moved", before: again };
+      return Promise.resolve();
+    };
+    await again();
+    assert.equal(gist(await appendByName(registry, "s", appendOf("never"))), "overloaded");
+  });
+
+  test("a read finds what others had stored before it came", async (t) => {
+    const { registry, engine, others } = await sharedRegistry(t);
+    await registry.create("s", createOf());
+    const stored = await loaded(engine.storage, "s");
+    others.unseen = () => append(engine.storage, stored, "theirs");
+    const found = await registry.find("s");
+    assert.ok("tail" in found);
+    assert.equal(found.tail, 6);
+  });
+});

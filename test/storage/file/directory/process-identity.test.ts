@@ -30,6 +30,9 @@ test("a process that is gone has no start", async (t) => {
 test("a process that has ended is gone, also while its parent has not asked how", { skip: lacksProc }, async (t) => {
   const parent = startProgram(t, "sh", ["-c", "sleep 60 & echo $!; exec sleep 60"]);
   const child = Number(await parent.stdoutLine(/^\d+$/));
+  // Until then it is a shell, which asks how its children ended.
+  const isSleeping = (): boolean => readFileSync(`/proc/${parent.pid}/comm`, "utf8") === "sleep\n";
+  while (!isSleeping()) await new Promise((resolve) => setImmediate(resolve));
   assert.equal(typeof (await processStart(files, child)), "string");
   process.kill(child, "SIGKILL");
   const state = (): string | undefined => /\) (\S)/.exec(readFileSync(`/proc/${child}/stat`, "utf8"))?.[1];

@@ -27,6 +27,7 @@ test("everything has its place below the root", () => {
       root: "/data",
       lock: "/data/lock",
       marker: "/data/streamdir.json",
+      names: "/data/names",
       backup: "/data/backup.json",
       journal: "/data/journal",
       streams: "/data/streams",

@@ -48,8 +48,8 @@ export const JOURNAL_MUTANTS: readonly Mutant[] = [
   {
     fault: "a read finds no stream before its deletion is durable",
     file: "stream/registry.ts",
-    code: 'if (stream.phase === "kept") return GONE;\n    return',
-    becomes: 'if (stream.phase === "kept") return GONE;\n    if (stream.phase === "deleting") return NOT_FOUND;\n    return',
+    code: 'if (stream.phase !== "live" && stream.phase !== "kept") return',
+    becomes: 'if (stream.phase === "deleting") return NOT_FOUND;\n    if (stream.phase !== "live" && stream.phase !== "kept") return',
     seed: 6,
   },
   {

@@ -7,7 +7,17 @@ import { refuseConfig } from "./rules/config-difference.js";
 import { frameBody, framedInTurns } from "./rules/decide.js";
 import type { ExpiryQueue } from "./rules/expiry.js";
 import { forkConfig, forkOrigin, refuseSource, type ForkBase } from "./rules/fork.js";
-import { MOVED, refuse, refuseRejected, refuseSettled, type CreateOutcome, type Refused } from "./rules/outcome.js";
+import {
+  GONE,
+  MAX_ROUNDS,
+  MOVED,
+  NOT_FOUND,
+  refuse,
+  refuseRejected,
+  refuseSettled,
+  type CreateOutcome,
+  type Refused,
+} from "./rules/outcome.js";
 
 /** The registry, as creations need it. */
 export interface CreationContext {
@@ -26,10 +36,6 @@ export interface CreationContext {
   afterDeletion<T>(stream: Stream, next: (refused: Refused | null) => MaybePromise<T>): Promise<T>;
 }
 
-/** Most times that a creation is tried on a name that other servers change. */
-const MAX_ROUNDS = 50;
-
-const NOT_FOUND_CODE = "stream-not-found";
 const HELD_BY_FORKS: Refused = refuse("name-held-by-forks");
 
 /** Makes streams, or finds that they are there as asked for. */
@@ -65,8 +71,8 @@ export class Creations {
     this.#registry.expire(stream);
     return this.#registry.afterDeletion<CreateOutcome>(stream, (refused) => {
       if (refused === null) return this.#create(name, command, base);
-      if (refused.code === "stream-gone") return HELD_BY_FORKS;
-      return refused.code === NOT_FOUND_CODE ? this.#createNew(name, command, base) : refused;
+      if (refused === GONE) return HELD_BY_FORKS;
+      return refused === NOT_FOUND ? this.#createNew(name, command, base) : refused;
     });
   }
 
@@ -161,6 +167,7 @@ export class Creations {
   }
 }
 
-function isRefused(loaded: Stream | Refused | null): loaded is Refused {
+/** Whether a stream that was loaded is refused. */
+export function isRefused(loaded: Stream | Refused | null): loaded is Refused {
   return loaded !== null && !(loaded instanceof Stream);
 }

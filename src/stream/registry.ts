@@ -1,11 +1,13 @@
 import { DamagedStreamError, type MaybePromise, type StorageHealth } from "../storage/storage.js";
-import { Creations } from "./creations.js";
+import { Creations, isRefused } from "./creations.js";
 import type { AppendCommand, CreateCommand } from "./rules/command.js";
 import { LoadedStreams, type LoadedStreamsOptions } from "./eviction/loaded-streams.js";
 import { ExpiryQueue, type TtlMode } from "./rules/expiry.js";
 import {
+  GONE,
+  MAX_ROUNDS,
   MOVED,
-  refuse,
+  NOT_FOUND,
   refusalOfFault,
   refuseRejected,
   refuseSettled,
@@ -195,8 +197,7 @@ export class Registry {
       stream.recentlyUsed = true;
       return stream.append(command, answer, contention);
     }
-    return chain(this.#refreshed(stream), (isItsName) => {
-      const current = isItsName ? this.#unlessExpired(stream) : null;
+    return chain(this.#expiredOr(stream), (current) => {
       if (current === null) return this.append(name, command, answer, contention);
       return current instanceof Stream ? current.append(command, answer, contention) : answer(current);
     });
@@ -264,7 +265,8 @@ export class Registry {
       return how === "durable" ? { kind: "deleted" } : refuseSettled(how);
     }
     if (!stream.isCurrent) return this.#afterDeletion(stream, (refused) => refused ?? this.#deleteAgain(name, round));
-    const deletable = this.#deletable(stream);
+    const isExpired = stream.isExpired(this.#context.clock.nowMs());
+    const deletable = isExpired ? this.#expiredOr(stream) : stream;
     const current = deletable instanceof Promise ? await deletable : deletable;
     if (!(current instanceof Stream)) return current ?? this.#deleteAgain(name, round);
     const refused = await this.#remove(current);
@@ -272,9 +274,8 @@ export class Registry {
     return refused ?? { kind: "deleted" };
   }
 
-  /** The stream to delete, or why there is none; `null` to look again. */
-  #deletable(stream: Stream): MaybePromise<Stream | Refused | null> {
-    if (!stream.isExpired(this.#context.clock.nowMs())) return stream;
+  /** A stream whose time seems to be over: itself, where that is not so, or why there is none; `null` to look again. */
+  #expiredOr(stream: Stream): MaybePromise<Stream | Refused | null> {
     return chain(this.#refreshed(stream), (isItsName) => (isItsName ? this.#unlessExpired(stream) : null));
   }
 
@@ -375,13 +376,5 @@ export class Registry {
   }
 }
 
-/** How often, and for how long, a change is decided again because other servers were first. */
-const MAX_ROUNDS = 50;
+/** For how long an append is decided again because other servers were first. */
 const MAX_CONTENTION_MS = 5000;
-
-const NOT_FOUND: Refused = refuse("stream-not-found");
-const GONE: Refused = refuse("stream-gone");
-
-function isRefused(loaded: Stream | Refused | null): loaded is Refused {
-  return loaded !== null && !(loaded instanceof Stream);
-}

@@ -3,12 +3,12 @@ import { describe, test, type TestContext } from "node:test";
 import type { Settlement, Storage } from "../../src/storage/storage.js";
 import { Registry } from "../../src/stream/registry.js";
 import { appendByName } from "../helpers/append.js";
-import { append, keptLog, loaded, openFor, recordOf, type Engine } from "../helpers/engine.js";
+import { append, created, keptLog, loaded, openFor, recordOf, remove, type Engine } from "../helpers/engine.js";
 import { appendOf, createOf, gist } from "../helpers/registries.js";
 
 /** What another server does meanwhile; each is used once. */
 interface Others {
-  /** How the next append or creation of ours settles, without effect, once `before` is done. */
+  /** How the next change of ours settles, without effect, once `before` is done. */
   next: { readonly how: Settlement; readonly before?: () => Promise<unknown> } | null;
   /** What was done when the next refresh finds it. */
   unseen: (() => Promise<unknown>) | null;
@@ -26,6 +26,13 @@ async function sharedRegistry(t: TestContext): Promise<{ registry: Registry; eng
   };
   const shared: Partial<Storage> = {
     append: (stream, record, tail, settle) => (settleFirst(settle) ? null : engine.storage.append(stream, record, tail, settle)),
+    delete: (stream, settle) => (settleFirst(settle) ? null : engine.storage.delete(stream, settle)),
+    create: (name, config, initial, settle) => {
+      if (others.next === null) return engine.storage.create(name, config, initial, settle);
+      // What is on its way to a log that will not take it: no engine knows it.
+      const unborn = engine.storage.create(`unborn ${name}`, config, initial, () => settleFirst(settle));
+      return typeof unborn === "string" ? unborn : Object.create(unborn, { name: { value: name } });
+    },
     refresh: async () => {
       const { unseen } = others;
       others.unseen = null;
@@ -102,5 +109,41 @@ describe("where several servers write", () => {
     const found = await registry.find("s");
     assert.ok("tail" in found);
     assert.equal(found.tail, 6);
+  });
+
+  test("a creation that came second finds what is there, the same or not", async (t) => {
+    const { registry, engine, others } = await sharedRegistry(t);
+    for (const [name, contentType, expected] of [
+      ["same", "text/plain", "there"],
+      ["other", "text/css", "config-mismatch"],
+    ] as const) {
+      others.next = { how: "exists", before: () => created(engine.storage, name, "theirs", { contentType }) };
+      assert.equal(gist(await registry.create(name, createOf())), expected);
+      const found = await registry.find(name);
+      assert.ok("tail" in found);
+      assert.equal(found.tail, 6);
+    }
+  });
+
+  test("a deletion that came second deletes what is there now", async (t) => {
+    const { registry, engine, others } = await sharedRegistry(t);
+    await registry.create("s", createOf());
+    const stored = await loaded(engine.storage, "s");
+    others.next = { how: "tail-moved", before: () => append(engine.storage, stored, "theirs") };
+    assert.equal(gist(await registry.delete("s")), "deleted");
+    assert.equal(await engine.storage.load("s"), null);
+  });
+
+  test("a stream that others have deleted leaves memory, and another may have its name", async (t) => {
+    const { registry, engine, others } = await sharedRegistry(t);
+    await registry.create("s", createOf({ text: "old" }));
+    const stored = await loaded(engine.storage, "s");
+    others.unseen = () => remove(engine.storage, stored);
+    const found = await registry.find("s");
+    assert.ok("code" in found);
+    assert.equal(found.code, "stream-not-found");
+    assert.equal(gist(await registry.create("s", createOf())), "created");
+    assert.equal(gist(await appendByName(registry, "s", appendOf("new"))), "appended");
+    assert.equal((await engine.storage.read(await loaded(engine.storage, "s"), 0, 100)).toString(), "new");
   });
 });

@@ -22,15 +22,13 @@ const SYNC_MS = 1000;
 
 /** What a line says of many requests alike. */
 interface Matter extends Pick<Exchange, "callerId" | "kind" | "name" | "status" | "code"> {
-  text: string;
-  /** Whether the text is in one piece: it is made so when it is needed again. */
-  isWhole: boolean;
+  readonly text: ReusedText;
 }
 
+/** From where to where, and how much. */
 interface Extent extends Pick<Exchange, "nextOffset" | "receivedBytes" | "sentBytes"> {
   readonly query: string;
-  text: string;
-  isWhole: boolean;
+  readonly text: ReusedText;
 }
 
 /** Names requests, and writes a line of JSON for each. Never a header's value, a query or a body. */
@@ -45,7 +43,7 @@ export class AccessLog {
   #aheadMs = 0;
   #syncedMs = -Infinity;
   #last: Matter | null = null;
-  #lastExtent: Extent = { query: "", nextOffset: null, receivedBytes: -1, sentBytes: -1, text: "", isWhole: true };
+  #lastExtent: Extent | null = null;
   #lastQuery = "";
   #lastAsked = "";
 
@@ -81,19 +79,16 @@ export class AccessLog {
   #extent({ target: { query }, nextOffset, receivedBytes, sentBytes }: Exchange): string {
     const last = this.#lastExtent;
     const isSame =
+      last !== null &&
       last.nextOffset === nextOffset &&
       last.receivedBytes === receivedBytes &&
       last.sentBytes === sentBytes &&
       last.query === query;
-    if (isSame && !last.isWhole) {
-      last.text = whole(last.text);
-      last.isWhole = true;
-    }
-    if (isSame) return last.text;
+    if (isSame) return last.text.again();
     const asked = query === "" ? "" : this.#askedOffset(query);
     const reached = nextOffset === null ? "" : `,"nextOffset":"${nextOffset}"`;
     const text = `${asked}${reached},"bytesIn":${textOf(receivedBytes)},"bytesOut":${textOf(sentBytes)},"ms":`;
-    this.#lastExtent = { query, nextOffset, receivedBytes, sentBytes, text, isWhole: false };
+    this.#lastExtent = { query, nextOffset, receivedBytes, sentBytes, text: new ReusedText(text) };
     return text;
   }
 
@@ -109,14 +104,10 @@ export class AccessLog {
       last.code === code &&
       last.callerId === callerId &&
       last.name === name;
-    if (isSame && !last.isWhole) {
-      last.text = whole(last.text);
-      last.isWhole = true;
-    }
-    if (isSame) return last.text;
+    if (isSame) return last.text.again();
     const text = matterOf(exchange);
     // Of what was not understood, the rest may be anything.
-    this.#last = kind === KIND.other ? null : { callerId, kind, name, status, code, text, isWhole: false };
+    this.#last = kind === KIND.other ? null : { callerId, kind, name, status, code, text: new ReusedText(text) };
     return text;
   }
 
@@ -139,6 +130,24 @@ export class AccessLog {
       this.#head = whole(`{"time":"${new Date(nowMs).toISOString()}","level":"info","msg":"`);
     }
     return this.#head;
+  }
+}
+
+/** A text of ASCII that may be used again: only then is it made whole. */
+class ReusedText {
+  #text: string;
+  #isWhole = false;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  again(): string {
+    if (!this.#isWhole) {
+      this.#text = whole(this.#text);
+      this.#isWhole = true;
+    }
+    return this.#text;
   }
 }
 

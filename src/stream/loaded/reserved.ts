@@ -10,11 +10,12 @@ export class ReservedState implements ProducerMemory {
   #pending = 0;
   /** Raised when a change fails: changes submitted before that and not settled yet fail as well. */
   #generation = 0;
-  #tail: Position;
-  #closed: boolean;
-  #closedAtMs: number | null;
-  #closedBy: ProducerStamp | null;
-  #lastSeq: string | null;
+  // Counts only while something is pending.
+  #tail: Position = 0;
+  #closed = false;
+  #closedAtMs: number | null = null;
+  #closedBy: ProducerStamp | null = null;
+  #lastSeq: string | null = null;
   /** The newest pending mark and its producer's id. The map exists only when several producers are pending. */
   #mark: ProducerMark | null = null;
   #producerId = "";
@@ -22,11 +23,6 @@ export class ReservedState implements ProducerMemory {
 
   constructor(durable: StreamState, initial: AppendRecord | null) {
     this.#durable = durable;
-    this.#tail = durable.tail;
-    this.#closed = durable.closed;
-    this.#closedAtMs = durable.closedAtMs;
-    this.#closedBy = durable.closedBy;
-    this.#lastSeq = durable.lastSeq;
     if (initial !== null) this.reserve(initial);
   }
 
@@ -72,7 +68,7 @@ export class ReservedState implements ProducerMemory {
 
   /** Applies `record`, which has been submitted to storage. Returns the generation to call `settle` with. */
   reserve(record: AppendRecord): number {
-    if (this.#pending === 0) this.#reset();
+    if (this.#pending === 0) this.#copyDurable();
     this.#pending += 1;
     this.#tail += record.payload.length;
     if (record.seq !== null) this.#lastSeq = record.seq;
@@ -104,17 +100,16 @@ export class ReservedState implements ProducerMemory {
     this.#pending -= 1;
     const isFirstFailure = !isDurable && generation === this.#generation;
     if (isFirstFailure) this.#generation += 1;
-    if (isFirstFailure) this.#reset();
-    else if (this.#pending === 0) this.#forgetMarks();
+    if (isFirstFailure) this.#copyDurable();
+    if (isFirstFailure || this.#pending === 0) this.#forgetMarks();
   }
 
-  #reset(): void {
+  #copyDurable(): void {
     this.#tail = this.#durable.tail;
     this.#closed = this.#durable.closed;
     this.#closedAtMs = this.#durable.closedAtMs;
     this.#closedBy = this.#durable.closedBy;
     this.#lastSeq = this.#durable.lastSeq;
-    this.#forgetMarks();
   }
 
   #forgetMarks(): void {

@@ -100,6 +100,15 @@ export function refuse(code: RefusalCode, more: Omit<Refused, "kind" | "code"> =
  */
 export const MOVED: Refused = refuse("overloaded", { detail: "Other servers change the stream too fast." });
 
+/** The refusal where no stream has the name. */
+export const NOT_FOUND: Refused = refuse("stream-not-found");
+
+/** The refusal where a deleted stream still has the name, as its forks need it. */
+export const GONE: Refused = refuse("stream-gone");
+
+/** How often a change is decided again because other servers were first. */
+export const MAX_ROUNDS = 50;
+
 /** The refusal of a change that did not become durable, or that nobody knows to be. */
 export function refuseSettled(how: Exclude<Settlement, "durable">): Refused {
   if (how === "tail-moved" || how === "exists") return MOVED;

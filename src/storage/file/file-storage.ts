@@ -39,7 +39,7 @@ import { recover, sealedFile, type Recovered } from "./recovery/recovery.js";
 import { PlaceFinder, type CountMessages } from "./place-finder.js";
 import { isUntied, ForkTies } from "./writing/fork-ties.js";
 import { DiskSpace } from "./disk/disk-space.js";
-import { newStreamId } from "./memory/stream-id.js";
+import { newStreamId } from "../stream-id.js";
 import { FileStreamList } from "./stream-list.js";
 import { StreamLoader } from "./segments/stream-loader.js";
 import { StreamReader } from "./segments/stream-reader.js";

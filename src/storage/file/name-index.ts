@@ -6,7 +6,7 @@ import type { DataDirectory } from "./directory/directory.js";
 import { saveNames, takeSavedNames } from "./directory/saved-names.js";
 import { namesOnDisk } from "./directory/stream-names.js";
 import { mergedNames, orderedRuns } from "./memory/ordered-names.js";
-import { SortedNames } from "./memory/sorted-names.js";
+import { SortedNames } from "../sorted-names.js";
 
 /** What the engine has to say about names. */
 export interface NameIndexOptions extends DataDirectory {

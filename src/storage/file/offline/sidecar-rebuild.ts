@@ -4,7 +4,7 @@ import type { JournaledStream } from "../survey/journaled-stream.js";
 import { isJsonFramed } from "./json-lines.js";
 import { segmentPath } from "../format/layout.js";
 import { crcOf } from "../segments/segment-reader.js";
-import { newStreamId } from "../memory/stream-id.js";
+import { newStreamId } from "../../stream-id.js";
 import type { Relatives } from "./relatives.js";
 import type { RepairOptions } from "./repair-steps.js";
 import { claimedSidecar, type Sidecar, type StoredSegment } from "../format/sidecar.js";

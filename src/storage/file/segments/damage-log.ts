@@ -2,7 +2,7 @@ import { basename } from "node:path";
 import { DamagedStreamError, type Rejection, type Settlement } from "../../storage.js";
 import { FileStream } from "../memory/file-stream.js";
 import type { EngineParts } from "../disk/engine-state.js";
-import { newStreamId } from "../memory/stream-id.js";
+import { newStreamId } from "../../stream-id.js";
 
 /** Hands the deletion of a stream to the journal. */
 type Remove = (stream: FileStream, settle: (how: Settlement) => void) => Rejection | null;

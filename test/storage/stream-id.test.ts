@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newStreamId } from "../../../../src/storage/file/memory/stream-id.js";
+import { newStreamId } from "../../src/storage/stream-id.js";
 
 test("an id is 24 hexadecimal digits, and a new one each time", () => {
   const ids = Array.from({ length: 1000 }, newStreamId);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { SortedNames } from "../../../../src/storage/file/memory/sorted-names.js";
-import { Random } from "../../../helpers/random.js";
+import { SortedNames } from "../../src/storage/sorted-names.js";
+import { Random } from "../helpers/random.js";
 
 test("sorted names are what a sorted set of them is", () => {
   const seed = Math.floor(Math.random() * 2 ** 31);

@@ -4,6 +4,8 @@ import type { Storage, StreamObserver } from "../../src/storage/storage.js";
 /** An engine under test. */
 export interface StorageUnderTest {
   readonly storage: Storage;
+  /** Whether other servers write the same streams: then it can't know what is not there, and has nothing to write behind. */
+  readonly isShared?: true;
   /** Ends the engine in good order and gives one that has what it had. */
   restart(): Promise<Storage>;
 }

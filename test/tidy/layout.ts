@@ -32,6 +32,22 @@ export const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
   "src/storage/file/segments/index-writer.ts": "test/storage/file/segments/segment-writer-persist.test.ts has it write beside the segments",
   "src/storage/file/segments/stream-files.ts": "test/helpers/file-rooms.ts makes them for every test of a room",
   "src/storage/file/engine-figures.ts": "test/storage/file/file-storage-figures.test.ts has those of a real engine",
+  "src/storage/nats/cluster-list.ts": "test/storage/nats/cluster-storage.test.ts lists streams of two servers",
+  "src/storage/nats/watches.ts": "test/storage/nats/cluster-storage-histories.test.ts has readers whose news are lost",
+  "src/storage/nats/log/replicated-log.ts": "the interface: test/helpers/memory-log.ts keeps it in memory",
+  "src/storage/nats/memory/cluster-stream.ts": "test/storage/nats/cluster-storage.test.ts has the contract of every engine",
+  "src/storage/nats/memory/message-cache.ts": "test/storage/nats/cluster-storage.test.ts reads with and without what it keeps",
+  "src/storage/nats/reading/message-search.ts": "test/storage/nats/cluster-storage.test.ts finds any place of a long stream",
+  "src/storage/nats/reading/places.ts": "test/storage/nats/cluster-storage.test.ts finds any place of a long stream",
+  "src/storage/nats/reading/state-reader.ts": "test/storage/nats/cluster-storage.test.ts loads what another server has made",
+  "src/storage/nats/reading/stream-bytes.ts": "test/storage/nats/cluster-storage.test.ts has the contract of every engine",
+  "src/storage/nats/writing/batch.ts": "test/storage/nats/cluster-storage.test.ts has thousands of producers and long batches",
+  "src/storage/nats/writing/fork-edges.ts": "test/storage/nats/cluster-storage.test.ts makes and deletes forks",
+  "src/storage/nats/writing/publisher.ts":
+    "test/storage/nats/cluster-storage-histories.test.ts has conflicts, and publishes without an answer",
+  "src/storage/nats/writing/publishing.ts":
+    "test/storage/nats/cluster-storage-histories.test.ts has conflicts, and publishes without an answer",
+  "src/storage/nats/writing/trims.ts": "test/storage/nats/cluster-storage.test.ts has the contract of every engine",
   "src/stream/creations.ts": "test/stream/registry.test.ts creates by the registry, and registry-shared.test.ts where others do too",
   "src/storage/storage.ts": "the interface: test/contract/ is its test, for every engine",
 };

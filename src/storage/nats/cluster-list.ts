@@ -1,0 +1,100 @@
+import { EventEmitter } from "node:events";
+import { SortedNames } from "../sorted-names.js";
+import type { ListedStream, StoredStream, StreamEvents, StreamList } from "../storage.js";
+import { decodeChange } from "./log/change.js";
+import type { LogMessage, ReplicatedLog } from "./log/replicated-log.js";
+import { isExcess } from "./memory/cluster-stream.js";
+
+/** What becomes of streams, as front ends tell each other. */
+type Announcement =
+  { readonly kind: "created" | "closed"; readonly name: string } | { readonly kind: "deleted"; readonly name: string };
+
+/** Lists streams by name: the names are in memory once they are asked for; front ends tell each other of new ones. */
+export class ClusterList implements StreamList {
+  readonly events = new EventEmitter<StreamEvents>();
+  readonly #log: ReplicatedLog;
+  readonly #look: (name: string) => Promise<StoredStream | null>;
+  #names: SortedNames | null = null;
+  #loading: Promise<SortedNames> | null = null;
+  /** What was announced while the names were read: it is newer. */
+  readonly #since: Announcement[] = [];
+
+  /** `look` finds a stream without bringing it into memory. */
+  constructor(log: ReplicatedLog, look: (name: string) => Promise<StoredStream | null>) {
+    this.#log = log;
+    this.#look = look;
+  }
+
+  async names(from: string, count: number): Promise<readonly string[]> {
+    const names = this.#names ?? (await (this.#loading ??= this.#load()));
+    return names.slice(from, count);
+  }
+
+  look(name: string): Promise<StoredStream | null> {
+    return this.#look(name);
+  }
+
+  async #load(): Promise<SortedNames> {
+    try {
+      const found: string[] = [];
+      for await (const message of this.#log.heads()) {
+        const { change } = headOf(message);
+        if (change.deletedAtMs === null) found.push(change.name);
+      }
+      // Most are told of twice where they change meanwhile.
+      const names = SortedNames.of([...new Set(found)].sort());
+      for (const announced of this.#since.splice(0)) note(names, announced);
+      this.#names = names;
+      return names;
+    } finally {
+      this.#loading = null;
+    }
+  }
+
+  /** Tells all front ends of what happened here. */
+  tell(kind: Announcement["kind"], name: string): void {
+    this.#log.announce(JSON.stringify({ kind, name }));
+  }
+
+  /** Takes in what a front end tells. */
+  async heard(text: string): Promise<void> {
+    const announced = JSON.parse(text) as Announcement; // only front ends announce
+    if (this.#names !== null) note(this.#names, announced);
+    else if (this.#loading !== null) this.#since.push(announced);
+    const { kind, name } = announced;
+    if (kind === "deleted") this.events.emit("deleted", name);
+    else if (this.events.listenerCount(kind) > 0) {
+      const stream = await this.#look(name);
+      if (stream !== null) this.events.emit(kind, stream);
+    }
+  }
+
+  /** Reads the names again when they are next asked for: something may have been missed. */
+  forget(): void {
+    this.#names = null;
+  }
+}
+
+function note(names: SortedNames, { kind, name }: Announcement): void {
+  if (kind === "deleted") names.remove(name);
+  else names.add(name);
+}
+
+const NO_BODY = Buffer.alloc(0);
+
+/** The change in a message of which only the head is known. */
+export function headOf(message: Omit<LogMessage, "body">): ReturnType<typeof decodeChange> {
+  return decodeChange({ ...message, body: NO_BODY });
+}
+
+/** A stream as its last message tells of it; the time of its last read, where that counts, is not looked up. */
+export function listedOf({ change }: ReturnType<typeof decodeChange>): ListedStream {
+  const { name, config, newestAtMs, to, earliest, earliestAtMs } = change;
+  return {
+    name,
+    config,
+    touchedAtMs: newestAtMs,
+    tail: to,
+    isExcess: (limits, nowMs) => isExcess(earliest, to, earliestAtMs, limits, nowMs),
+  };
+}

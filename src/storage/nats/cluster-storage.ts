@@ -1,0 +1,323 @@
+import type { Clock } from "../../ops/clock.js";
+import type { Log } from "../../ops/log.js";
+import type { StorageFigures } from "../figures.js";
+import { newStreamId } from "../stream-id.js";
+import {
+  StorageBusyError,
+  type AppendRecord,
+  type FoundPlace,
+  type ListedStream,
+  type MaybePromise,
+  type Position,
+  type Rejection,
+  type RetentionLimits,
+  type Settlement,
+  type Storage,
+  type StorageHealth,
+  type StoredStream,
+  type StreamConfig,
+} from "../storage.js";
+import { ClusterList, headOf, listedOf } from "./cluster-list.js";
+import { LogUnavailableError, type ReplicatedLog } from "./log/replicated-log.js";
+import type { Subjects } from "./log/subjects.js";
+import { ClusterStream, ownStream } from "./memory/cluster-stream.js";
+import { MessageCache } from "./memory/message-cache.js";
+import { Places } from "./reading/places.js";
+import { seemsExpired, StateReader, type ClusterParts } from "./reading/state-reader.js";
+import { StreamBytes } from "./reading/stream-bytes.js";
+import { Watches } from "./watches.js";
+import { ForkEdges } from "./writing/fork-edges.js";
+import { Publisher } from "./writing/publisher.js";
+import { Trims } from "./writing/trims.js";
+
+/** What the engine is made of. */
+export interface ClusterStorageOptions {
+  readonly log: ReplicatedLog;
+  readonly subjects: Subjects;
+  readonly clock: Clock;
+  /** The server's log. */
+  readonly notices: Log;
+  /** Memory for the newest messages of streams in use. */
+  readonly cacheBytes: number;
+  /** How long a change is sent again while nobody can say what became of it. */
+  readonly timeoutMs: number;
+  /** From 0 to 1; for tests to give. */
+  readonly random?: () => number;
+}
+
+/** Payload that may wait for the log. */
+const MAX_QUEUED_BYTES = 64 * 1024 * 1024;
+/** A tombstone stays this long: a creation from before it may linger, and must not make the stream again. */
+const TOMBSTONE_MS = 10 * 60_000;
+
+/** Keeps streams in a replicated log that other front ends write as well. */
+export class ClusterStorage implements Storage {
+  readonly streamList: ClusterList;
+  readonly #options: ClusterStorageOptions;
+  readonly #parts: ClusterParts;
+  readonly #streams = new Map<string, ClusterStream>();
+  readonly #states: StateReader;
+  readonly #publisher: Publisher;
+  readonly #bytes: StreamBytes;
+  readonly #places: Places;
+  readonly #edges: ForkEdges;
+  readonly #trims: Trims;
+  readonly #watches: Watches;
+
+  constructor(options: ClusterStorageOptions) {
+    const { log, subjects, clock, cacheBytes, timeoutMs, random = Math.random } = options;
+    this.#options = options;
+    const parts = (this.#parts = { log, subjects, clock, cache: new MessageCache(cacheBytes) });
+    const states = (this.#states = new StateReader(parts));
+    const onFault = (fault: unknown): void => this.#failed("a change of a stream can't be told", fault);
+    const publisher = { parts, states, timeoutMs, random, maxQueuedBytes: MAX_QUEUED_BYTES, onFault };
+    this.#publisher = new Publisher(publisher);
+    this.#bytes = new StreamBytes(parts, states);
+    this.#places = new Places(parts);
+    this.#edges = new ForkEdges(parts, states);
+    this.#trims = new Trims(parts, this.#publisher, this.#edges);
+    this.#watches = new Watches(parts, states, (fault) => this.#failed("a stream's news can't be read", fault));
+    this.streamList = new ClusterList(log, (name) => this.#look(name));
+    log.listen(
+      (text) => this.#behind("a list can't be told", this.streamList.heard(text)),
+      () => {
+        this.streamList.forget();
+        this.#watches.refreshAll();
+      },
+    );
+  }
+
+  /** Whoever loads a name asks the log: others may have made it. */
+  lacks(): boolean {
+    return false;
+  }
+
+  async load(name: string): Promise<StoredStream | null> {
+    const known = this.#streams.get(name);
+    if (known !== undefined) {
+      await this.refresh(known);
+      if (known.standing !== "gone" && this.#streams.get(name) === known) return known;
+      if (this.#streams.get(name) === known) this.#streams.delete(name);
+    }
+    const loaded = await this.#busy(this.#states.load(name, (parent, id) => this.#knownAs(parent, id)));
+    const since = this.#streams.get(name);
+    if (since !== undefined) return this.load(name);
+    if (loaded !== null) this.#keep(loaded);
+    return loaded;
+  }
+
+  #keep(stream: ClusterStream): void {
+    this.#streams.set(stream.name, stream);
+    this.#watches.add(stream);
+  }
+
+  #knownAs(name: string, id: string): ClusterStream | null {
+    const known = this.#streams.get(name);
+    return known?.id === id ? known : null;
+  }
+
+  async #look(name: string): Promise<StoredStream | null> {
+    const known = this.#streams.get(name);
+    if (known !== undefined) await this.refresh(known);
+    const seen = known ?? (await this.#busy(this.#states.load(name, (parent, id) => this.#knownAs(parent, id))));
+    return seen?.standing === "live" && seen.created ? seen : null;
+  }
+
+  refresh(stored: StoredStream): MaybePromise<void> {
+    const stream = ownStream(stored);
+    return stream.created ? this.#busy(this.#states.refresh(stream)) : undefined;
+  }
+
+  create(
+    name: string,
+    config: StreamConfig,
+    initial: AppendRecord,
+    settle: (how: Settlement) => void,
+  ): StoredStream | Rejection {
+    const known = this.#streams.get(name);
+    if (known !== undefined && known.standing !== "gone")
+      throw new RangeError(`the name ${JSON.stringify(name)} is not free`);
+    const { forkedFrom } = config;
+    const parent = forkedFrom === null ? null : this.#knownAs(forkedFrom.name, forkedFrom.id);
+    if (forkedFrom !== null && parent === null) return "tail-moved";
+    const stream = new ClusterStream({ id: newStreamId(), name, config, parent });
+    stream.sequence = this.#states.expectedFor(name);
+    const prepare = forkedFrom === null ? null : () => this.#edges.tie(forkedFrom, stream.id);
+    const settled = (how: Settlement): void => {
+      if (how === "durable") {
+        if (parent !== null) parent.forkCount += 1;
+        this.streamList.tell("created", name);
+      } else this.#uncreated(stream, how);
+      settle(how);
+    };
+    const rejection = this.#publisher.append(stream, initial, stream.state.tail, settled, prepare);
+    if (rejection !== null) return rejection;
+    this.#keep(stream);
+    return stream;
+  }
+
+  #uncreated(stream: ClusterStream, how: Settlement): void {
+    stream.standing = "gone";
+    if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
+    // Where nobody can tell, the fork may be there: the sweep looks again.
+    if (how !== "unknown") this.#behind("a fork's hold can't be given up", this.#edges.untie(stream));
+  }
+
+  append(
+    stored: StoredStream,
+    record: AppendRecord,
+    expectedTail: Position,
+    settle: (how: Settlement) => void,
+  ): Rejection | null {
+    const stream = ownStream(stored);
+    if (stream.standing !== "live") {
+      // Others have deleted it: whoever asks looks again.
+      queueMicrotask(() => settle("tail-moved"));
+      return null;
+    }
+    return this.#publisher.append(stream, record, expectedTail, (how) => {
+      if (how === "durable" && record.closes) this.streamList.tell("closed", stream.name);
+      settle(how);
+    });
+  }
+
+  barrier(stored: StoredStream, settle: (how: Settlement) => void, expectedTail?: Position): void {
+    this.#publisher.barrier(ownStream(stored), settle, expectedTail ?? null);
+  }
+
+  touch(stored: StoredStream, atMs: number): boolean {
+    const stream = ownStream(stored);
+    if (stream.standing === "live") this.#publisher.touch(stream, atMs);
+    return stream.standing === "live";
+  }
+
+  delete(stored: StoredStream, settle: (how: Settlement) => void): Rejection | null {
+    const stream = ownStream(stored);
+    if (stream.standing !== "live") {
+      queueMicrotask(() => settle("tail-moved"));
+      return null;
+    }
+    this.#publisher.delete(stream, (how) => {
+      if (how === "durable") this.#deleted(stream);
+      settle(how);
+    });
+    return null;
+  }
+
+  #deleted(stream: ClusterStream): void {
+    this.streamList.tell("deleted", stream.name);
+    if (stream.standing !== "gone") return;
+    if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
+    this.#behind("the bytes of a deleted stream can't be dropped yet", this.#edges.dropBytes(stream));
+  }
+
+  /** A stream whose messages can't be read can't be deleted by its state either. */
+  deleteDamaged(): Promise<Settlement | Rejection> {
+    return Promise.resolve("stream-damaged");
+  }
+
+  trim(stored: StoredStream, limits: RetentionLimits, nowMs: number): void {
+    const stream = ownStream(stored);
+    if (this.#trims.isDue(stream, limits, nowMs))
+      this.#behind("a stream can't be trimmed now", this.#trims.trim(stream, limits, nowMs));
+  }
+
+  read(stored: StoredStream, from: Position, maxBytes: number): MaybePromise<Buffer> {
+    const bytes = this.#bytes.read(ownStream(stored), from, maxBytes);
+    return bytes instanceof Promise ? this.#busy(bytes) : bytes;
+  }
+
+  endOfRead(stored: StoredStream, from: Position, maxBytes: number): Promise<Position> {
+    return this.#busy(this.#bytes.endOfRead(ownStream(stored), from, maxBytes));
+  }
+
+  placeOfLast(
+    stored: StoredStream,
+    count: number,
+    countIn: (from: Position, to: Position) => MaybePromise<number | null>,
+  ): Promise<FoundPlace | null> {
+    return this.#busy(this.#places.last(ownStream(stored), count, countIn));
+  }
+
+  placeSince(stored: StoredStream, atMs: number): Promise<Position> {
+    return this.#busy(this.#places.since(ownStream(stored), atMs));
+  }
+
+  async *list(): AsyncGenerator<ListedStream> {
+    for await (const message of this.#parts.log.heads()) {
+      const placed = headOf(message);
+      if (placed.change.deletedAtMs === null) yield await this.#listed(listedOf(placed), placed.change.id);
+      else await this.#dropOldTombstone(placed);
+    }
+  }
+
+  /** With the time of its last read, where its own says that its time is over. */
+  async #listed(listed: ListedStream, id: string): Promise<ListedStream> {
+    const { name, config, touchedAtMs } = listed;
+    if (!seemsExpired(config, touchedAtMs, this.#parts.clock.nowMs())) return listed;
+    return { ...listed, touchedAtMs: Math.max(touchedAtMs, await this.#states.touchedAtMs(name, id)) };
+  }
+
+  async #dropOldTombstone({ change, sequence }: ReturnType<typeof headOf>): Promise<void> {
+    const { name, id, deletedAtMs } = change;
+    if (deletedAtMs === null || this.#parts.clock.nowMs() - deletedAtMs < TOMBSTONE_MS) return;
+    const { log, subjects } = this.#parts;
+    if ((await this.#states.countForks({ name, id })) === 0) await log.purge(subjects.ofStream(name), sequence + 1);
+  }
+
+  /** There is nothing to write: the log has it all. */
+  async persist(): Promise<void> {}
+
+  release(stored: StoredStream): boolean {
+    const stream = ownStream(stored);
+    if (stream.observer !== null || !this.#publisher.isIdle(stream)) return false;
+    if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
+    this.#parts.cache.drop(stream);
+    return true;
+  }
+
+  health(): StorageHealth {
+    return { ...this.#parts.log.health(), damagedStreams: 0 };
+  }
+
+  figures(): StorageFigures {
+    const { cache } = this.#parts;
+    return {
+      appendedBytes: this.#publisher.appendedBytes,
+      queuedBytes: this.#publisher.queuedBytes,
+      journalFill: 0,
+      sealedFiles: 0,
+      cacheBytes: cache.bytes,
+      cacheLimitBytes: this.#options.cacheBytes,
+      unwrittenBytes: 0,
+      ...this.#trims.figures,
+      recoveryMs: 0,
+      recoveredRecords: 0,
+    };
+  }
+
+  close(): Promise<void> {
+    this.#watches.stop();
+    return this.#parts.log.close();
+  }
+
+  /** What the log can't answer now can be asked for again. */
+  async #busy<T>(work: Promise<T>): Promise<T> {
+    try {
+      return await work;
+    } catch (fault) {
+      if (fault instanceof LogUnavailableError) throw new StorageBusyError(fault.message, { cause: fault });
+      throw fault;
+    }
+  }
+
+  /** Goes on behind what was answered; the next sweep or read does what fails now. */
+  #behind(what: string, work: Promise<unknown>): void {
+    work.catch((fault: unknown) => this.#failed(what, fault));
+  }
+
+  #failed(what: string, fault: unknown): void {
+    const level = fault instanceof LogUnavailableError ? "warn" : "error";
+    this.#options.notices[level](what, { fault: String(fault) });
+  }
+}

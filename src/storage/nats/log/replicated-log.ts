@@ -1,0 +1,68 @@
+// What the engine needs of a replicated log: subjects with messages in one order, and compare-and-swap on each.
+
+/** A message as the log has it. */
+export interface LogMessage {
+  /** Its place in its shard, from 1 on; never used again. */
+  readonly sequence: number;
+  /** The subject's last sequence when it was stored, as its publisher expected it; 0 for the first. */
+  readonly previous: number;
+  /** One line of JSON (see change.ts). */
+  readonly head: string;
+  readonly body: Buffer;
+}
+
+/**
+ * How a publish ended: it is `stored`; another message follows the expected one (`moved`) or is on its way there
+ * (`pending`), and this attempt had no effect; nobody took it (`untaken`); there is no room (`full`); or nobody can say
+ * (`unknown`).
+ */
+export type Published =
+  | { readonly kind: "stored"; readonly sequence: number }
+  | { readonly kind: "moved" | "pending" | "untaken" | "full" | "unknown" };
+
+/** Whether the log takes writes; `reason` says why not. */
+export interface LogHealth {
+  readonly writable: boolean;
+  readonly reason: string | null;
+}
+
+/** Thrown where the log has no answer now; a retry succeeds once its servers have a leader again. */
+export class LogUnavailableError extends Error {
+  override readonly name = "LogUnavailableError";
+}
+
+/**
+ * A replicated log. Subjects are as subjects.ts writes them. What "the leader says" is no older than anything that was
+ * acknowledged before the call, whoever published it. Calls throw {@link LogUnavailableError}, unless said otherwise.
+ */
+export interface ReplicatedLog {
+  /** The most bytes of a body. */
+  readonly maxBodyBytes: number;
+  /** Stores a message if the subject's last sequence is `expected`; in any case where that is `null`. Never throws. */
+  publish(subject: string, head: string, body: Buffer, expected: number | null): Promise<Published>;
+  /** The subject's last message, as the leader says. */
+  last(subject: string): Promise<LogMessage | null>;
+  /** The first message at `sequence` or after it, as the leader says. The subject may have a `*` for its last token. */
+  next(subject: string, sequence: number): Promise<LogMessage | null>;
+  /** The same as any server says: it may be behind. */
+  find(subject: string, sequence: number): Promise<LogMessage | null>;
+  /** Messages from `sequence` on, about `maxBytes` and at least one, as any server has them: it may be behind. */
+  range(subject: string, sequence: number, maxBytes: number): Promise<readonly LogMessage[]>;
+  /** How many subjects of a filter have messages, as the leader says. */
+  count(filter: string): Promise<number>;
+  /** Drops the messages of a subject before `sequence`; all of them where that is `null`. */
+  purge(subject: string, sequence: number | null): Promise<void>;
+  /** The last message of each stream's subject, without its body; those that change meanwhile may be left out. */
+  heads(): AsyncIterable<Omit<LogMessage, "body">>;
+  /**
+   * Tells of each message of a subject soon after it is stored: a hint, which may be lost, or come late or twice. Ends
+   * with the function that it returns.
+   */
+  watch(subject: string, onMessage: (message: LogMessage) => void): () => void;
+  /** Tells all front ends, this one as well, something that they may miss. */
+  announce(text: string): void;
+  /** Calls for each announcement, and `onGap` where hints and announcements may have been missed. */
+  listen(onAnnounced: (text: string) => void, onGap: () => void): void;
+  health(): LogHealth;
+  close(): Promise<void>;
+}

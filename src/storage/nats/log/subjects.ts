@@ -1,0 +1,52 @@
+import { createHash } from "node:crypto";
+import { crc32 } from "node:zlib";
+
+/** Characters of the hash that stands for a source's name in the subjects of its forks' edges. */
+const HASH_CHARACTERS = 22;
+
+/** Names of subjects in one bucket. A subject's third token is its shard, from 0 on. */
+export class Subjects {
+  readonly #bucket: string;
+  readonly #shards: number;
+
+  /** `bucket` has letters and digits only; `shards` never changes while the bucket has data. */
+  constructor(bucket: string, shards: number) {
+    this.#bucket = bucket;
+    this.#shards = shards;
+  }
+
+  /** The subject of the stream of this name. */
+  ofStream(name: string): string {
+    return `sd.${this.#bucket}.${this.#shardOf(name)}.s.${tokenOf(name)}`;
+  }
+
+  /** Where reads of the stream are noted. */
+  ofTouch(name: string): string {
+    return `sdt.${this.#bucket}.${tokenOf(name)}`;
+  }
+
+  /** The edges of the forks of one incarnation of a stream. */
+  ofEdges(source: string, id: string): string {
+    return this.ofEdge(source, id, "*");
+  }
+
+  /** The edge of one fork: that it is there keeps the source's bytes. */
+  ofEdge(source: string, id: string, forkId: string): string {
+    const hash = createHash("sha256").update(source).digest("base64url").slice(0, HASH_CHARACTERS);
+    return `sd.${this.#bucket}.${this.#shardOf(source)}.f.${hash}.${id}.${forkId}`;
+  }
+
+  #shardOf(name: string): number {
+    return crc32(Buffer.from(name)) % this.#shards;
+  }
+}
+
+/** A name as one token of a subject: letters, digits and `-` as they are, any other byte of its UTF-8 as `_HH`. */
+export function tokenOf(name: string): string {
+  let token = "";
+  for (const byte of Buffer.from(name)) {
+    const character = String.fromCharCode(byte);
+    token += /[A-Za-z0-9-]/.test(character) ? character : `_${byte.toString(16).padStart(2, "0").toUpperCase()}`;
+  }
+  return token;
+}

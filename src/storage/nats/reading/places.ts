@@ -1,0 +1,93 @@
+import type { FoundPlace, MaybePromise, Position } from "../../storage.js";
+import type { PlacedChange } from "../log/change.js";
+import type { ClusterStream } from "../memory/cluster-stream.js";
+import { BYTES, firstBeyond, MESSAGES, TIMES } from "./message-search.js";
+import type { ClusterParts } from "./state-reader.js";
+
+/** Counts the messages between two positions within one append; `null` to give up. */
+type CountMessages = (from: Position, to: Position) => MaybePromise<number | null>;
+
+/** Finds places by messages and times, from what each message says of the stream up to it. */
+export class Places {
+  readonly #parts: ClusterParts;
+
+  constructor(parts: ClusterParts) {
+    this.#parts = parts;
+  }
+
+  /** Where the last `count` messages begin (see Storage.placeOfLast). */
+  async last(stream: ClusterStream, count: number, countIn: CountMessages): Promise<FoundPlace | null> {
+    const start = { position: stream.earliest, skip: 0 };
+    let wanted = count;
+    let owner = stream;
+    let all: number | null = stream.messages;
+    while (wanted > all && owner.parent !== null) {
+      wanted -= all;
+      all = await this.#messagesBefore(owner.parent, owner.ownStart, countIn);
+      if (all === null) return null;
+      owner = owner.parent;
+    }
+    if (wanted > all) return start;
+    if (wanted === 0) return { position: stream.state.tail, skip: 0 };
+    const found = await this.#placeAfter(owner, all - wanted);
+    return found === null || found.position < stream.earliest ? start : found;
+  }
+
+  /** The messages of a stream before `position`, where a fork was made. */
+  async #messagesBefore(owner: ClusterStream, position: Position, countIn: CountMessages): Promise<number | null> {
+    if (position <= owner.ownStart) return 0;
+    const placed = await firstBeyond(this.#parts, owner, BYTES, position - 1, owner.state.tail);
+    if (placed === null) return null;
+    let messages = MESSAGES.before(placed.change);
+    let at = placed.change.from;
+    for (const record of placed.change.records) {
+      if (at >= position) break;
+      const end = at + record.length;
+      const inside = end <= position ? (record.length > 0 ? record.messages : 0) : await countIn(at, position);
+      if (inside === null) return null;
+      messages += inside;
+      at = end;
+    }
+    return messages;
+  }
+
+  /** The place after the first `messages` of a stream. */
+  async #placeAfter(owner: ClusterStream, messages: number): Promise<FoundPlace | null> {
+    const placed = await firstBeyond(this.#parts, owner, MESSAGES, messages, owner.messages);
+    if (placed === null) return null;
+    let before = MESSAGES.before(placed.change);
+    let position = placed.change.from;
+    for (const record of placed.change.records) {
+      const inside = record.length > 0 ? record.messages : 0;
+      if (before + inside > messages) return { position, skip: Math.max(0, messages - before) };
+      before += inside;
+      position += record.length;
+    }
+    return { position, skip: 0 };
+  }
+
+  /** Where the first append begins that was made at `atMs` or later; the tail where none was. */
+  async since(stream: ClusterStream, atMs: number): Promise<Position> {
+    const line: { readonly owner: ClusterStream; readonly end: Position }[] = [];
+    let end = stream.state.tail;
+    for (let owner: ClusterStream | null = stream; owner !== null; end = owner.ownStart, owner = owner.parent)
+      line.unshift({ owner, end });
+    for (const { owner, end } of line) {
+      const { touchedAtMs } = owner.state;
+      const placed = await firstBeyond(this.#parts, owner, TIMES, Math.ceil(atMs) - 1, touchedAtMs);
+      const position = placed === null ? end : firstSince(placed, atMs);
+      if (position < end) return Math.max(position, stream.earliest);
+    }
+    return stream.state.tail;
+  }
+}
+
+/** Where the first record of a message begins that is not older; times of several servers may step back. */
+function firstSince({ change }: PlacedChange, atMs: number): Position {
+  let at = change.from;
+  for (const record of change.records) {
+    if (record.atMs >= atMs && record.length > 0) return at;
+    at += record.length;
+  }
+  return at;
+}

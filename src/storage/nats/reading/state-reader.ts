@@ -1,0 +1,212 @@
+import type { Clock } from "../../../ops/clock.js";
+import { DamagedStreamError, type ProducerMark, type StreamConfig } from "../../storage.js";
+import { MutableState } from "../../state.js";
+import { decodeChange, snapshotOf, type PlacedChange } from "../log/change.js";
+import type { LogMessage, ReplicatedLog } from "../log/replicated-log.js";
+import type { Subjects } from "../log/subjects.js";
+import { ClusterStream, marksOf } from "../memory/cluster-stream.js";
+import type { MessageCache } from "../memory/message-cache.js";
+
+/** What is read at once of the messages since a snapshot. */
+const SINCE_SNAPSHOT_BYTES = 1024 * 1024;
+
+/** What the rooms of the engine share. */
+export interface ClusterParts {
+  readonly log: ReplicatedLog;
+  readonly subjects: Subjects;
+  readonly cache: MessageCache;
+  readonly clock: Clock;
+}
+
+/** Reads the states of streams from the log: again for those in memory, and for the first time for others. */
+export class StateReader {
+  readonly #parts: ClusterParts;
+  /** Requests that were sent: they may have missed what was acknowledged since. */
+  readonly #sent = new Map<ClusterStream, Promise<void>>();
+  /** Those that go out when the one before has its answer: all who ask until then share it. */
+  readonly #waiting = new Map<ClusterStream, Promise<void>>();
+  /** The last sequence of names that have no stream, for the next creation. */
+  readonly #tombstones = new Map<string, number>();
+
+  constructor(parts: ClusterParts) {
+    this.#parts = parts;
+  }
+
+  /** Makes a stream's state no older than anything that was acknowledged before the call. */
+  refresh(stream: ClusterStream): Promise<void> {
+    const waiting = this.#waiting.get(stream);
+    if (waiting !== undefined) return waiting;
+    const sent = this.#sent.get(stream);
+    if (sent === undefined) return this.#send(stream);
+    const next = sent.then(
+      () => this.#sendNext(stream),
+      () => this.#sendNext(stream),
+    );
+    this.#waiting.set(stream, next);
+    return next;
+  }
+
+  #sendNext(stream: ClusterStream): Promise<void> {
+    this.#waiting.delete(stream);
+    return this.#send(stream);
+  }
+
+  #send(stream: ClusterStream): Promise<void> {
+    const sent = this.#refreshNow(stream).finally(() => this.#sent.delete(stream));
+    this.#sent.set(stream, sent);
+    return sent;
+  }
+
+  async #refreshNow(stream: ClusterStream): Promise<void> {
+    const { log, subjects } = this.#parts;
+    if (stream.standing === "gone") return;
+    const last = await log.last(subjects.ofStream(stream.name));
+    if (last === null) return stream.end("gone");
+    if (last.sequence > stream.sequence) await this.take(stream, decodeChange(last));
+    if (seemsExpired(stream.config, stream.state.touchedAtMs, this.#parts.clock.nowMs())) await this.#takeTouch(stream);
+    stream.isStale = false;
+  }
+
+  /** Takes in what the stream's subject has, where it is newer than what is known. */
+  async take(stream: ClusterStream, placed: PlacedChange): Promise<void> {
+    const { change, sequence, previous } = placed;
+    if (sequence <= stream.sequence || stream.standing === "gone") return;
+    if (change.id !== stream.id) return stream.end("gone");
+    if (change.deletedAtMs !== null) return this.#takeDeletion(stream, placed);
+    const { kind } = change.producers;
+    if (previous === stream.sequence) this.#adopt(stream, placed, null);
+    else if (kind === "here") this.#adopt(stream, placed, marksOf(change.producers.marks));
+    else this.#adopt(stream, placed, await this.#producersAt(stream.name, placed));
+  }
+
+  #adopt(stream: ClusterStream, placed: PlacedChange, producers: ReadonlyMap<string, ProducerMark> | null): void {
+    // Another may have come while the producers were looked for.
+    if (placed.sequence <= stream.sequence) return;
+    stream.adopt(placed, producers);
+    this.#parts.cache.add(stream, placed);
+  }
+
+  async #takeDeletion(stream: ClusterStream, { sequence }: PlacedChange): Promise<void> {
+    const forks = await this.countForks(stream);
+    stream.sequence = Math.max(stream.sequence, sequence);
+    stream.forkCount = forks;
+    if (forks === 0) this.#noteTombstone(stream.name, sequence);
+    stream.end(forks > 0 ? "kept" : "gone");
+  }
+
+  /** How many forks of a stream are there, or are being made. */
+  countForks({ name, id }: Pick<ClusterStream, "name" | "id">): Promise<number> {
+    const { log, subjects } = this.#parts;
+    return log.count(subjects.ofEdges(name, id));
+  }
+
+  /** The last sequence of a name that has no stream, as far as is known: what a creation has to expect. */
+  expectedFor(name: string): number {
+    const known = this.#tombstones.get(name) ?? 0;
+    this.#tombstones.delete(name);
+    return known;
+  }
+
+  /** The sequence of the tombstone that a name has now; 0 where it has nothing, `null` where a stream has the name. */
+  async tombstoneOf(name: string): Promise<number | null> {
+    const { log, subjects } = this.#parts;
+    const last = await log.last(subjects.ofStream(name));
+    if (last === null) return 0;
+    const { change, sequence } = decodeChange(last);
+    return change.deletedAtMs !== null && (await this.countForks({ name, id: change.id })) === 0 ? sequence : null;
+  }
+
+  /** Notes that a name has no stream since the message of this sequence. */
+  #noteTombstone(name: string, sequence: number): void {
+    if (this.#tombstones.size >= MAX_TOMBSTONES) this.#tombstones.clear();
+    this.#tombstones.set(name, sequence);
+  }
+
+  /** The stream of this name; `kept` where it is deleted and has forks, `null` where there is none. */
+  async load(name: string, known: (name: string, id: string) => ClusterStream | null): Promise<ClusterStream | null> {
+    const { log, subjects } = this.#parts;
+    const last = await log.last(subjects.ofStream(name));
+    if (last === null) return null;
+    const placed = decodeChange(last);
+    const { id, config, deletedAtMs } = placed.change;
+    const isDeleted = deletedAtMs !== null;
+    const forkCount = await this.countForks({ name, id });
+    if (isDeleted && forkCount === 0) {
+      this.#noteTombstone(name, last.sequence);
+      return null;
+    }
+    const parent = config.forkedFrom === null ? null : await this.#parentOf(name, config.forkedFrom, known);
+    const stream = new ClusterStream({ id, name, config, parent });
+    stream.adopt(placed, await this.#producersAt(name, placed));
+    stream.forkCount = forkCount;
+    if (isDeleted) stream.standing = "kept";
+    if (config.ttlSeconds !== null) await this.#takeTouch(stream);
+    return stream;
+  }
+
+  async #parentOf(
+    fork: string,
+    origin: { readonly name: string; readonly id: string },
+    known: (name: string, id: string) => ClusterStream | null,
+  ): Promise<ClusterStream> {
+    const parent = known(origin.name, origin.id) ?? (await this.load(origin.name, known));
+    if (parent?.id === origin.id) return parent;
+    throw new DamagedStreamError(fork, origin.name, "the stream that it was forked from is not there");
+  }
+
+  async #takeTouch({ name, id, state }: ClusterStream): Promise<void> {
+    state.touchedAtMs = Math.max(state.touchedAtMs, await this.touchedAtMs(name, id));
+  }
+
+  /** When a stream was last read, as `touch` has noted it; 0 where it has not. */
+  async touchedAtMs(name: string, id: string): Promise<number> {
+    const { log, subjects } = this.#parts;
+    const touch = await log.last(subjects.ofTouch(name));
+    return touch?.head === id ? Number(touch.body.toString()) : 0;
+  }
+
+  async #producersAt(name: string, placed: PlacedChange): Promise<ReadonlyMap<string, ProducerMark> | null> {
+    const { producers } = placed.change;
+    if (producers.kind === "here") return marksOf(producers.marks);
+    if (producers.kind === "snapshot") return marksOf(snapshotOf(placed));
+    const { log, subjects } = this.#parts;
+    const subject = subjects.ofStream(name);
+    const from = await log.next(subject, producers.sequence);
+    if (from?.sequence !== producers.sequence) throw lostSnapshot(name, producers.sequence);
+    const state = new MutableState();
+    state.producers = marksOf(snapshotOf(decodeChange(from)));
+    let at = from.sequence;
+    while (at < placed.sequence) {
+      const more = await this.#rangeAfter(subject, at);
+      if (more.length === 0) throw lostSnapshot(name, at);
+      for (const { change, previous, sequence } of more) {
+        if (previous !== at) throw lostSnapshot(name, at);
+        at = sequence;
+        for (const record of change.records) state.apply(record, record.length);
+        if (at === placed.sequence) break;
+      }
+    }
+    return state.producers;
+  }
+
+  async #rangeAfter(subject: string, sequence: number): Promise<readonly PlacedChange[]> {
+    const { log } = this.#parts;
+    const found: readonly LogMessage[] = await log.range(subject, sequence + 1, SINCE_SNAPSHOT_BYTES);
+    if (found[0]?.previous === sequence) return found.map((message) => decodeChange(message));
+    // That server is behind.
+    const next = await log.next(subject, sequence + 1);
+    return next === null ? [] : [decodeChange(next)];
+  }
+}
+
+/** Whether the time of a stream is over by what is known of its last use, which others may have noted since. */
+export function seemsExpired({ ttlSeconds }: StreamConfig, touchedAtMs: number, nowMs: number): boolean {
+  return ttlSeconds !== null && touchedAtMs + ttlSeconds * 1000 <= nowMs;
+}
+
+/** Names without a stream of which the last sequence is remembered; forgetting one costs a creation another round. */
+const MAX_TOMBSTONES = 10_000;
+
+function lostSnapshot(name: string, sequence: number): DamagedStreamError {
+  return new DamagedStreamError(name, `message ${sequence}`, "the snapshot of its producers can't be read");
+}

@@ -1,0 +1,72 @@
+import type { Timer } from "../../ops/clock.js";
+import { decodeChange } from "./log/change.js";
+import type { LogMessage } from "./log/replicated-log.js";
+import type { ClusterStream } from "./memory/cluster-stream.js";
+import type { ClusterParts, StateReader } from "./reading/state-reader.js";
+
+/** How often each followed stream is looked at, as its news may have been lost. */
+const REFRESH_MS = 30_000;
+
+/** Keeps the streams that somebody follows up to date: by hints of the log, which may be lost, and by looking again. */
+export class Watches {
+  readonly #parts: ClusterParts;
+  readonly #states: StateReader;
+  readonly #onFault: (fault: unknown) => void;
+  readonly #ends = new Map<ClusterStream, () => void>();
+  #timer: Timer | null = null;
+
+  constructor(parts: ClusterParts, states: StateReader, onFault: (fault: unknown) => void) {
+    this.#parts = parts;
+    this.#states = states;
+    this.#onFault = onFault;
+  }
+
+  /** From now on the stream's news are taken in while somebody follows it. */
+  add(stream: ClusterStream): void {
+    stream.on("watched", (isWatched) => (isWatched ? this.#begin(stream) : this.#end(stream)));
+  }
+
+  #begin(stream: ClusterStream): void {
+    const { log, subjects } = this.#parts;
+    this.#ends.set(
+      stream,
+      log.watch(subjects.ofStream(stream.name), (message) => this.#hinted(stream, message)),
+    );
+    this.#timer ??= this.#parts.clock.after(REFRESH_MS, () => this.#refreshInTime());
+    // What came before the hints began.
+    this.#refresh(stream);
+  }
+
+  #end(stream: ClusterStream): void {
+    this.#ends.get(stream)?.();
+    this.#ends.delete(stream);
+  }
+
+  #hinted(stream: ClusterStream, message: LogMessage): void {
+    if (message.sequence <= stream.sequence || !stream.created) return;
+    if (message.previous !== stream.sequence) return this.#refresh(stream);
+    this.#states.take(stream, decodeChange(message)).catch(this.#onFault);
+  }
+
+  #refresh(stream: ClusterStream): void {
+    if (stream.created) this.#states.refresh(stream).catch(this.#onFault);
+  }
+
+  #refreshInTime(): void {
+    this.#timer = null;
+    if (this.#ends.size === 0) return;
+    this.refreshAll();
+    this.#timer = this.#parts.clock.after(REFRESH_MS, () => this.#refreshInTime());
+  }
+
+  /** Looks at all that are followed: hints may have been missed. */
+  refreshAll(): void {
+    for (const stream of this.#ends.keys()) this.#refresh(stream);
+  }
+
+  /** Ends all watching. */
+  stop(): void {
+    this.#timer?.cancel();
+    for (const stream of [...this.#ends.keys()]) this.#end(stream);
+  }
+}

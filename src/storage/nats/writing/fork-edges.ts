@@ -1,0 +1,58 @@
+import type { ForkOrigin, Settlement } from "../../storage.js";
+import { decodeChange } from "../log/change.js";
+import type { ClusterStream } from "../memory/cluster-stream.js";
+import type { ClusterParts, StateReader } from "../reading/state-reader.js";
+
+/**
+ * Ties forks to their sources. An edge in the source's shard says that a fork needs the source's bytes. Whoever makes a
+ * fork writes its edge before it looks whether the source still lives; whoever deletes writes the tombstone before it
+ * looks for edges: so one of them sees the other.
+ */
+export class ForkEdges {
+  readonly #parts: ClusterParts;
+  readonly #states: StateReader;
+
+  constructor(parts: ClusterParts, states: StateReader) {
+    this.#parts = parts;
+    this.#states = states;
+  }
+
+  /** Ties a fork before it is made; why it can't be made otherwise. */
+  async tie(origin: ForkOrigin, forkId: string): Promise<Settlement | null> {
+    const { log, subjects } = this.#parts;
+    const edge = subjects.ofEdge(origin.name, origin.id, forkId);
+    const published = await log.publish(edge, "", Buffer.alloc(0), null);
+    if (published.kind === "full") return "storage-full";
+    if (published.kind !== "stored") return "overloaded";
+    const last = await log.last(subjects.ofStream(origin.name));
+    const source = last === null ? null : decodeChange(last).change;
+    const isThere = source?.id === origin.id && source.deletedAtMs === null;
+    if (isThere && source.earliest <= origin.earliest.position) return null;
+    await log.purge(edge, null);
+    return "tail-moved";
+  }
+
+  /** Gives up the hold of a fork on its source: it is gone, or keeps nothing of what it shares. */
+  async untie({ id, config, parent }: ClusterStream): Promise<void> {
+    if (config.forkedFrom === null) return;
+    const { log, subjects } = this.#parts;
+    await log.purge(subjects.ofEdge(config.forkedFrom.name, config.forkedFrom.id, id), null);
+    if (parent !== null) await this.#collect(parent);
+  }
+
+  /** Drops the bytes of a deleted source that no fork needs any more, and in turn those of its own. */
+  async #collect(source: ClusterStream): Promise<void> {
+    await this.#states.refresh(source);
+    source.forkCount = await this.#states.countForks(source);
+    if (source.standing !== "kept" || source.forkCount > 0) return;
+    source.end("gone");
+    await this.dropBytes(source);
+  }
+
+  /** Drops what is before the tombstone of a deleted stream without forks. */
+  async dropBytes(stream: ClusterStream): Promise<void> {
+    const { log, subjects } = this.#parts;
+    await log.purge(subjects.ofStream(stream.name), stream.sequence);
+    await this.untie(stream);
+  }
+}

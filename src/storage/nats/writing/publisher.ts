@@ -1,0 +1,301 @@
+import type { AppendRecord, Position, Rejection, Settlement } from "../../storage.js";
+import { LogUnavailableError } from "../log/replicated-log.js";
+import { newStreamId } from "../../stream-id.js";
+import type { ClusterStream } from "../memory/cluster-stream.js";
+import type { ClusterParts, StateReader } from "../reading/state-reader.js";
+import { countFitting, draftOf, type Draft } from "./batch.js";
+import { publish, type Outcome, type PublishingOptions } from "./publishing.js";
+
+type Settle = (how: Settlement) => void;
+
+/** Something that waits for its turn in a stream. */
+type Entry =
+  /** `prepare` has to be done before the stream's first message; where it can't be, that fails as it says. */
+  | {
+      readonly kind: "append";
+      readonly record: AppendRecord;
+      readonly settle: Settle;
+      readonly prepare: (() => Promise<Settlement | null>) | null;
+    }
+  | { readonly kind: "barrier"; readonly settle: Settle; readonly expectedTail: Position | null }
+  | { readonly kind: "touch"; readonly atMs: number }
+  | { readonly kind: "trim"; readonly find: () => Promise<Beginning | null>; readonly settle: Settle }
+  | { readonly kind: "delete"; readonly settle: Settle };
+
+/** Where a stream is to begin, and until when its first message was appended to then. */
+export interface Beginning {
+  readonly position: Position;
+  readonly atMs: number;
+}
+
+/** What waits in one stream; there is one while something does. */
+interface Queue {
+  entries: Entry[];
+  reservedTail: Position;
+  /** The message after which everything that waits was decided: when others come first, it is to be decided again. */
+  basis: number;
+  isRunning: boolean;
+  /** How often in a row another front end was first. */
+  lostRounds: number;
+}
+
+/** What the publisher works with. */
+export interface PublisherOptions extends Pick<PublishingOptions, "timeoutMs" | "random"> {
+  readonly parts: ClusterParts;
+  readonly states: StateReader;
+  /** Payload that may wait in all streams, in bytes. */
+  readonly maxQueuedBytes: number;
+  /** Is told what must not happen, like a message that is not of this version. */
+  readonly onFault: (fault: unknown) => void;
+}
+
+/** A pause of up to this for each round lost leaves others a turn. */
+const PAUSE_AFTER_LOSS_MS = 2;
+const MAX_PAUSE_AFTER_LOSS_MS = 100;
+
+/** Publishes what front ends change: in each stream one message at a time, with all that waited meanwhile. */
+export class Publisher {
+  readonly #options: PublisherOptions;
+  readonly #queues = new Map<ClusterStream, Queue>();
+  readonly #frontEnd = newStreamId();
+  #publications = 0;
+  #queuedBytes = 0;
+  #appendedBytes = 0;
+
+  constructor(options: PublisherOptions) {
+    this.#options = options;
+  }
+
+  /** Payload that waits for the log. */
+  get queuedBytes(): number {
+    return this.#queuedBytes;
+  }
+
+  /** Payload that became durable. */
+  get appendedBytes(): number {
+    return this.#appendedBytes;
+  }
+
+  /** Whether nothing of the stream waits. */
+  isIdle(stream: ClusterStream): boolean {
+    return !this.#queues.has(stream);
+  }
+
+  /** The tail when everything that waits is durable. */
+  reservedTail(stream: ClusterStream): Position {
+    return this.#queues.get(stream)?.reservedTail ?? stream.state.tail;
+  }
+
+  /** Appends if the tail, after all that waits, is `expectedTail`. `prepare` goes before a fork's first message. */
+  append(
+    stream: ClusterStream,
+    record: AppendRecord,
+    expectedTail: Position,
+    settle: Settle,
+    prepare: (() => Promise<Settlement | null>) | null = null,
+  ): Rejection | null {
+    if (this.reservedTail(stream) !== expectedTail) return "tail-moved";
+    const { length } = record.payload;
+    if (this.#queuedBytes + length > this.#options.maxQueuedBytes && this.#queuedBytes > 0) return "overloaded";
+    this.#queuedBytes += length;
+    const counted: Settle = (how) => {
+      this.#queuedBytes -= length;
+      if (how === "durable") this.#appendedBytes += length;
+      settle(how);
+    };
+    this.#put(stream, { kind: "append", record, settle: counted, prepare });
+    return null;
+  }
+
+  /** Settles when everything before it has; `tail-moved` where the tail is not `expectedTail` then. */
+  barrier(stream: ClusterStream, settle: Settle, expectedTail: Position | null): void {
+    if (this.isIdle(stream)) return settle(barrierOf(stream, expectedTail));
+    this.#put(stream, { kind: "barrier", settle, expectedTail });
+  }
+
+  /** Notes a read. */
+  touch(stream: ClusterStream, atMs: number): void {
+    this.#put(stream, { kind: "touch", atMs });
+  }
+
+  /** Stores where the stream is to begin, once `find` has found that; nothing where it finds nothing. */
+  trim(stream: ClusterStream, find: () => Promise<Beginning | null>, settle: Settle): void {
+    this.#put(stream, { kind: "trim", find, settle });
+  }
+
+  /** Stores the stream's tombstone, behind all that waits. */
+  delete(stream: ClusterStream, settle: Settle): void {
+    this.#put(stream, { kind: "delete", settle });
+  }
+
+  #put(stream: ClusterStream, entry: Entry): void {
+    const queue = this.#queues.get(stream) ?? queueOf(stream);
+    this.#queues.set(stream, queue);
+    queue.entries.push(entry);
+    if (entry.kind === "append") queue.reservedTail += entry.record.payload.length;
+    if (!queue.isRunning) void this.#run(stream, queue);
+  }
+
+  /** Takes one message after the other out of a queue, until it is empty. */
+  async #run(stream: ClusterStream, queue: Queue): Promise<void> {
+    queue.isRunning = true;
+    try {
+      while (queue.entries.length > 0) await this.#step(stream, queue);
+    } catch (fault) {
+      // A state could not be read: nothing was sent.
+      if (!(fault instanceof LogUnavailableError)) this.#options.onFault(fault);
+      this.#failAll(stream, queue, [], "overloaded");
+    }
+    queue.isRunning = false;
+    if (queue.entries.length > 0) void this.#run(stream, queue);
+    else this.#retire(stream, queue);
+  }
+
+  /** Forgets a queue in which nothing waits. */
+  #retire(stream: ClusterStream, queue: Queue): void {
+    if (queue.entries.length === 0 && this.#queues.get(stream) === queue) this.#queues.delete(stream);
+  }
+
+  async #step(stream: ClusterStream, queue: Queue): Promise<void> {
+    const [first] = queue.entries;
+    if (first?.kind === "barrier") {
+      queue.entries.shift();
+      this.#retire(stream, queue);
+      return first.settle(barrierOf(stream, first.expectedTail));
+    }
+    if (first?.kind === "touch") return this.#noteRead(stream, queue, first.atMs);
+    if (stream.isStale) await this.#options.states.refresh(stream);
+    if (stream.standing !== "live" || stream.sequence !== queue.basis)
+      return this.#failAll(stream, queue, [], "tail-moved");
+    const prepare = first?.kind === "append" ? first.prepare : null;
+    const refused = (await prepare?.()) ?? null;
+    if (refused !== null) return this.#failAll(stream, queue, [], refused);
+    const beginning = first?.kind === "trim" ? await first.find() : null;
+    if (first?.kind === "trim" && beginning === null) {
+      queue.entries.shift();
+      return first.settle("overloaded");
+    }
+    if (stream.sequence !== queue.basis) return this.#failAll(stream, queue, [], "tail-moved");
+    // What came meanwhile goes along.
+    const taken = takeBatch(queue, this.#options.parts.log.maxBodyBytes);
+    const outcome = await this.#publish(stream, this.#draft(stream, taken, beginning)).catch(
+      (fault: unknown): Outcome => {
+        if (!(fault instanceof LogUnavailableError)) this.#options.onFault(fault);
+        return { kind: "unknown" };
+      },
+    );
+    await this.#settle(stream, queue, taken, outcome);
+  }
+
+  #draft(stream: ClusterStream, taken: readonly Entry[], earliest: Beginning | null): Draft {
+    this.#publications += 1;
+    const publication = `${this.#frontEnd}.${this.#publications}`;
+    const { maxBodyBytes } = this.#options.parts.log;
+    const [first] = taken;
+    const records = taken.flatMap((entry) => (entry.kind === "append" ? [entry.record] : []));
+    const deletedAtMs = first?.kind === "delete" ? this.#options.parts.clock.nowMs() : null;
+    return draftOf(stream, records, { publication, maxBodyBytes, deletedAtMs, earliest });
+  }
+
+  async #publish(stream: ClusterStream, draft: Draft): Promise<Outcome> {
+    const { parts, states } = this.#options;
+    const expected = stream.sequence;
+    const outcome = await publish(
+      { ...parts, ...this.#options },
+      parts.subjects.ofStream(stream.name),
+      draft,
+      expected,
+    );
+    if (outcome.kind === "stored") {
+      const { sequence } = outcome;
+      const placed = { change: draft.change, sequence, previous: expected, body: draft.body };
+      await states.take(stream, placed);
+    }
+    return outcome;
+  }
+
+  async #settle(stream: ClusterStream, queue: Queue, taken: readonly Entry[], outcome: Outcome): Promise<void> {
+    if (outcome.kind === "stored") {
+      queue.lostRounds = 0;
+      queue.basis = outcome.sequence;
+      this.#retire(stream, queue);
+      for (const entry of taken) if (entry.kind !== "barrier" && entry.kind !== "touch") entry.settle("durable");
+      return;
+    }
+    if (outcome.kind === "moved") return this.#moved(stream, queue, taken);
+    if (outcome.kind === "full") return this.#failAll(stream, queue, taken, "storage-full");
+    if (outcome.kind === "untaken") return this.#failAll(stream, queue, taken, "overloaded");
+    stream.isStale = true;
+    // What was never sent has no effect.
+    const waiting = queue.entries;
+    beginAnew(stream, queue);
+    for (const entry of taken) settleEntry(entry, "unknown");
+    for (const entry of waiting) settleEntry(entry, "overloaded");
+  }
+
+  /** Another message came first: everything is decided again, on what is there now. */
+  async #moved(stream: ClusterStream, queue: Queue, taken: readonly Entry[]): Promise<void> {
+    if (!stream.created) return this.#creationMoved(stream, queue, taken);
+    queue.lostRounds += 1;
+    // Nothing of what was taken is there: it goes on waiting where the state can't be read.
+    queue.entries.unshift(...taken);
+    await this.#options.states.refresh(stream);
+    this.#failAll(stream, queue, [], "tail-moved");
+    const { parts, random } = this.#options;
+    const pauseMs = Math.min(queue.lostRounds * PAUSE_AFTER_LOSS_MS, MAX_PAUSE_AFTER_LOSS_MS) * random();
+    await new Promise<void>((resolve) => void parts.clock.after(pauseMs, resolve));
+  }
+
+  /** The name was not as a creation expected it: it goes behind a tombstone, and gives way to a living stream. */
+  async #creationMoved(stream: ClusterStream, queue: Queue, taken: readonly Entry[]): Promise<void> {
+    queue.entries.unshift(...taken);
+    const tombstone = await this.#options.states.tombstoneOf(stream.name);
+    if (tombstone === null || tombstone === stream.sequence) return this.#failAll(stream, queue, [], "exists");
+    stream.sequence = queue.basis = tombstone;
+  }
+
+  /** Settles what was taken, and all that waits behind it, in order; what that hands in anew goes on from the state. */
+  #failAll(stream: ClusterStream, queue: Queue, taken: readonly Entry[], how: Settlement): void {
+    const all = [...taken, ...queue.entries];
+    beginAnew(stream, queue);
+    for (const entry of all) settleEntry(entry, how);
+  }
+
+  async #noteRead(stream: ClusterStream, queue: Queue, atMs: number): Promise<void> {
+    const { log, subjects } = this.#options.parts;
+    const published = await log.publish(subjects.ofTouch(stream.name), stream.id, Buffer.from(String(atMs)), null);
+    queue.entries.shift();
+    if (published.kind === "stored") stream.state.touchedAtMs = Math.max(stream.state.touchedAtMs, atMs);
+  }
+}
+
+function queueOf(stream: ClusterStream): Queue {
+  const { sequence, state } = stream;
+  return { entries: [], reservedTail: state.tail, basis: sequence, isRunning: false, lostRounds: 0 };
+}
+
+/** Empties a queue: what comes next is decided on the state that is known now. */
+function beginAnew(stream: ClusterStream, queue: Queue): void {
+  queue.entries = [];
+  queue.reservedTail = stream.state.tail;
+  queue.basis = stream.sequence;
+}
+
+/** Takes off what goes into one message: appends as far as they fit, or one other change. */
+function takeBatch(queue: Queue, maxBodyBytes: number): Entry[] {
+  const { entries } = queue;
+  const other = entries.findIndex(({ kind }) => kind !== "append");
+  const appends = entries.slice(0, other < 0 ? entries.length : other);
+  const records = appends.flatMap((entry) => (entry.kind === "append" ? [entry.record] : []));
+  const count = appends.length === 0 ? 1 : countFitting(records, maxBodyBytes);
+  return entries.splice(0, count);
+}
+
+function barrierOf(stream: ClusterStream, expectedTail: Position | null): Settlement {
+  const isMoved = expectedTail !== null && stream.state.tail !== expectedTail;
+  return isMoved ? "tail-moved" : "durable";
+}
+
+function settleEntry(entry: Entry, how: Settlement): void {
+  if (entry.kind !== "touch") entry.settle(how);
+}

@@ -1,0 +1,105 @@
+import type { Position, RetentionLimits } from "../../storage.js";
+import type { ClusterStream } from "../memory/cluster-stream.js";
+import { BYTES, firstBeyond, ownerAt, TIMES } from "../reading/message-search.js";
+import type { ClusterParts } from "../reading/state-reader.js";
+import type { ForkEdges } from "./fork-edges.js";
+import type { Beginning, Publisher } from "./publisher.js";
+
+/** A stream is trimmed once an eighth more is kept than the limit says: a trim costs a message. */
+const SLACK = 1 / 8;
+
+/** Drops the beginnings of streams beyond what retention keeps: whole messages, once the stream says so. */
+export class Trims {
+  readonly #parts: ClusterParts;
+  readonly #publisher: Publisher;
+  readonly #edges: ForkEdges;
+  readonly #underway = new Set<ClusterStream>();
+  #trims = 0;
+  #trimmedBytes = 0;
+
+  constructor(parts: ClusterParts, publisher: Publisher, edges: ForkEdges) {
+    this.#parts = parts;
+    this.#publisher = publisher;
+    this.#edges = edges;
+  }
+
+  /** How often streams were trimmed here, and how many bytes. */
+  get figures(): { readonly trims: number; readonly trimmedBytes: number } {
+    return { trims: this.#trims, trimmedBytes: this.#trimmedBytes };
+  }
+
+  /** Whether enough is beyond the limits. */
+  isDue(stream: ClusterStream, limits: RetentionLimits, nowMs: number): boolean {
+    const { maxBytes } = limits;
+    return (
+      stream.standing === "live" &&
+      stream.forkCount === 0 &&
+      !this.#underway.has(stream) &&
+      stream.isExcess({ ...limits, maxBytes: maxBytes + Math.floor(maxBytes * SLACK) }, nowMs)
+    );
+  }
+
+  /** Drops the messages of which `limits` keep nothing, behind all that waits. */
+  async trim(stream: ClusterStream, limits: RetentionLimits, nowMs: number): Promise<void> {
+    this.#underway.add(stream);
+    const { earliest } = stream;
+    try {
+      const isStored = await new Promise<boolean>((resolve) => {
+        const find = (): Promise<Beginning | null> => this.#beginning(stream, limits, nowMs);
+        this.#publisher.trim(stream, find, (how) => resolve(how === "durable"));
+      });
+      if (isStored) await this.#trimmed(stream, earliest);
+    } finally {
+      this.#underway.delete(stream);
+    }
+  }
+
+  /** Where the stream would begin with what `limits` keep; `null` where it can't be told now. */
+  async #beginning(stream: ClusterStream, limits: RetentionLimits, nowMs: number): Promise<Beginning | null> {
+    const { tail, touchedAtMs } = stream.state;
+    const bytesFrom = tail - limits.maxBytes;
+    const timeFrom = nowMs - limits.maxAgeMs;
+    const isAllOld = (stream.newestAtMs ?? 0) < timeFrom;
+    if (bytesFrom >= tail || isAllOld) return { position: tail, atMs: nowMs };
+    const { owner } = ownerAt(stream, Math.max(stream.earliest, bytesFrom));
+    const byBytes =
+      bytesFrom > stream.earliest ? await firstBeyond(this.#parts, owner, BYTES, bytesFrom, owner.state.tail) : null;
+    const byTime =
+      timeFrom > -Infinity ? await firstBeyond(this.#parts, owner, TIMES, Math.ceil(timeFrom) - 1, touchedAtMs) : null;
+    const [first] = [byBytes, byTime]
+      .flatMap((placed) => (placed === null ? [] : [placed.change]))
+      .sort((left, right) => right.from - left.from);
+    return first === undefined || first.from <= stream.earliest
+      ? null
+      : { position: first.from, atMs: first.newestAtMs };
+  }
+
+  async #trimmed(stream: ClusterStream, before: Position): Promise<void> {
+    this.#trims += 1;
+    this.#trimmedBytes += stream.earliest - before;
+    await this.#drop(stream);
+    if (stream.earliest >= stream.ownStart && before < stream.ownStart) await this.#edges.untie(stream);
+  }
+
+  /** Drops the messages before the beginning, unless a fork needs them or a snapshot among them is still the last. */
+  async #drop(stream: ClusterStream): Promise<void> {
+    const { log, subjects } = this.#parts;
+    const subject = subjects.ofStream(stream.name);
+    const forks = await log.count(subjects.ofEdges(stream.name, stream.id));
+    if (forks > 0 || stream.standing !== "live") return;
+    const keptFrom = await this.#firstKept(stream);
+    // A server that is behind can't say where the first message is that is kept.
+    if (keptFrom === null) return;
+    await log.purge(subject, Math.min(keptFrom, stream.snapshot?.sequence ?? Infinity));
+  }
+
+  /** The sequence of the message with the first byte that is kept, or of the last one where none is. */
+  async #firstKept(stream: ClusterStream): Promise<number | null> {
+    const { earliest, sequence, state } = stream;
+    // What a fork keeps of its source is in the source's own messages.
+    if (earliest < stream.ownStart) return null;
+    if (earliest === state.tail) return sequence;
+    const first = await firstBeyond(this.#parts, stream, BYTES, earliest, state.tail);
+    return first !== null && first.change.from <= earliest ? first.sequence : null;
+  }
+}

@@ -1,0 +1,55 @@
+import { ClusterStorage } from "../../src/storage/nats/cluster-storage.js";
+import { Subjects } from "../../src/storage/nats/log/subjects.js";
+import { Registry } from "../../src/stream/registry.js";
+import { keptLog, type LogLine } from "./engine.js";
+import { MemoryCluster, MemoryLog, type LogFaults } from "./memory-log.js";
+import type { Random } from "./random.js";
+import { VirtualClock } from "./virtual-clock.js";
+
+/** One server of several that serve the same streams. */
+export interface FrontEnd {
+  readonly registry: Registry;
+  readonly storage: ClusterStorage;
+  readonly log: readonly LogLine[];
+}
+
+/** Servers on one log in memory, and the clock that all of them go by. */
+export interface FrontEnds {
+  readonly clock: VirtualClock;
+  readonly cluster: MemoryCluster;
+  readonly all: readonly FrontEnd[];
+  /** One more, which has nothing in memory. */
+  begin(faults?: LogFaults): FrontEnd;
+  stop(): Promise<void>;
+}
+
+/** Begins `count` front ends; what goes wrong on their ways to the log is drawn from `random`. */
+export function frontEnds(count: number, random: Random, faults?: LogFaults): FrontEnds {
+  const clock = new VirtualClock();
+  const cluster = new MemoryCluster();
+  const begun: FrontEnd[] = [];
+  const begin = (itsFaults = faults): FrontEnd => {
+    const next = (): number => random.next();
+    const { log: notices, lines } = keptLog();
+    const log = new MemoryLog(cluster, clock, next, itsFaults);
+    const subjects = new Subjects("test", 2);
+    const storage = new ClusterStorage({ log, subjects, clock, notices, cacheBytes: 4096, timeoutMs: 30_000, random: next });
+    const registry = new Registry({ storage, clock, log: notices, ttlMode: "sliding", maxLoadedStreams: 100, maxLoadedProducers: 1000 });
+    const frontEnd = { registry, storage, log: lines };
+    begun.push(frontEnd);
+    return frontEnd;
+  };
+  for (let index = 0; index < count; index += 1) begin();
+  return {
+    clock,
+    cluster,
+    all: [...begun],
+    begin,
+    stop: async () => {
+      for (const { registry, storage } of begun) {
+        registry.stop();
+        await storage.close();
+      }
+    },
+  };
+}

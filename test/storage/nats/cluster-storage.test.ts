@@ -1,13 +1,163 @@
-import type { TestContext } from "node:test";
+import assert from "node:assert/strict";
+import { describe, test, type TestContext } from "node:test";
 import { systemClock } from "../../../src/ops/clock.js";
 import { ClusterStorage } from "../../../src/storage/nats/cluster-storage.js";
 import { Subjects } from "../../../src/storage/nats/log/subjects.js";
 import type { StorageUnderTest } from "../../contract/storage-under-test.js";
 import { storageContract } from "../../contract/storage.contract.js";
-import { keptLog } from "../../helpers/engine.js";
+import {
+  append,
+  bytesOf,
+  created,
+  forked,
+  keptLog,
+  loaded,
+  originAt,
+  readAll,
+  recordOf,
+  remove,
+  startCreate,
+} from "../../helpers/engine.js";
+import { frontEnds } from "../../helpers/front-ends.js";
+import { Random } from "../../helpers/random.js";
+import type { VirtualClock } from "../../helpers/virtual-clock.js";
 import { MemoryCluster, MemoryLog } from "../../helpers/memory-log.js";
 
 storageContract("the cluster engine on a log in memory", open);
+
+describe("two servers on one log", () => {
+  test("any place of a long stream is found, by messages and by time", async () => {
+    await withTwo(async (one, other) => {
+      const stream = await created(one, "s");
+      let tail = 0;
+      for (let index = 0; index < 300; index += 1) {
+        const payload = bytesOf(1 + (index % 7), index);
+        const record = recordOf(payload, { atMs: 10 * index, messages: 1 + (index % 3) });
+        assert.equal(await append(one, stream, record, tail), "durable");
+        tail += payload.length;
+      }
+      const seen = await loaded(other, "s");
+      const starts: { readonly at: number; readonly messages: number }[] = [];
+      for (let index = 0, at = 0, messages = 0; index < 300; at += 1 + (index % 7), messages += 1 + (index % 3), index += 1)
+        starts.push({ at, messages });
+      const total = 600;
+      for (const index of [0, 1, 7, 150, 151, 298, 299]) {
+        const { at = 0, messages = 0 } = starts[index] ?? {};
+        assert.deepEqual(await other.placeOfLast(seen, total - messages, () => null), { position: at, skip: 0 });
+        assert.equal(await other.placeSince(seen, 10 * index), at);
+        assert.deepEqual(await other.read(seen, at, 1), bytesOf(1 + (index % 7), index).subarray(0, 1));
+      }
+      assert.deepEqual(await other.placeOfLast(seen, total - 2, () => null), { position: 1, skip: 1 });
+      assert.deepEqual(await other.placeOfLast(seen, total + 1, () => null), { position: 0, skip: 0 });
+      assert.equal(await other.placeSince(seen, 2991), tail);
+    });
+  });
+
+  test("thousands of producers are known to the other one, in their order", async () => {
+    await withTwo(async (one, other) => {
+      const stream = await created(one, "s");
+      const outcomes = Array.from({ length: 3000 }, (_, index) =>
+        append(
+          one,
+          stream,
+          recordOf("x", { producer: { id: `producer-${index % 2000}`, epoch: 0, seq: Math.floor(index / 2000) } }),
+          index,
+        ),
+      );
+      assert.deepEqual([...new Set(await Promise.all(outcomes))], ["durable"]);
+      for (let index = 0; index < 150; index += 1)
+        await append(one, stream, recordOf("y", { producer: { id: "late", epoch: 1, seq: index } }), 3000 + index);
+      const { state } = await loaded(other, "s");
+      assert.equal(state.tail, 3150);
+      assert.deepEqual([...(state.producers ?? [])], [...(stream.state.producers ?? [])]);
+      assert.equal(state.producers?.size, 2001);
+    });
+  });
+
+  test("a source keeps its bytes while a fork that the other one made needs them", async () => {
+    await withTwo(async (one, other, clock, cluster) => {
+      const source = await created(one, "source", "shared bytes");
+      const fork = await forked(other, await loaded(other, "source"), "fork", 6, "own");
+      assert.equal(await remove(one, source), "durable");
+      assert.equal(source.standing, "kept");
+      assert.equal((await one.load("source"))?.standing, "kept");
+      assert.equal((await readAll(one, await loaded(one, "fork"))).toString(), "sharedown");
+      assert.equal(await startCreate(one, "source").outcome.catch((fault: unknown) => fault instanceof RangeError), true);
+      assert.equal(await remove(other, fork), "durable");
+      // What follows a deletion goes on behind its answer.
+      await clock.pause(100);
+      assert.equal(await one.load("source"), null);
+      assert.deepEqual(
+        [...cluster.subjects].map(([subject, messages]) => [subject.split(".").at(-1), messages.length]).sort(),
+        [
+          ["fork", 1],
+          ["source", 1],
+        ],
+        "of both only the tombstones are left",
+      );
+      assert.equal(await startCreate(one, "source").outcome, "durable");
+    });
+  });
+
+  test("a fork of a source that the other one has deleted is not made", async () => {
+    await withTwo(async (one, other) => {
+      const seen = await loaded(other, (await created(one, "source", "bytes")).name);
+      assert.equal(await remove(one, await loaded(one, "source")), "durable");
+      const { outcome } = startCreate(other, "fork", "", { forkedFrom: originAt(seen, 3) });
+      assert.equal(await outcome, "tail-moved");
+      assert.equal(await other.load("fork"), null);
+      assert.equal(await one.load("source"), null);
+    });
+  });
+
+  test("each lists what the other has made and deleted, and tells of it", async () => {
+    await withTwo(async (one, other, clock) => {
+      const told: string[] = [];
+      other.streamList.events.on("created", ({ name }) => told.push(`created ${name}`));
+      other.streamList.events.on("closed", ({ name }) => told.push(`closed ${name}`));
+      other.streamList.events.on("deleted", (name) => told.push(`deleted ${name}`));
+      const first = await created(one, "b");
+      assert.deepEqual(await other.streamList.names("", 10), ["b"]);
+      await created(one, "a");
+      await append(one, first, recordOf("", { closes: true }), 0);
+      await clock.pause(20);
+      assert.deepEqual(await other.streamList.names("", 10), ["a", "b"]);
+      assert.equal((await other.streamList.look("b"))?.state.closed, true);
+      await remove(one, first);
+      await clock.pause(20);
+      assert.deepEqual(await other.streamList.names("", 10), ["a"]);
+      assert.equal(await other.streamList.look("b"), null);
+      assert.deepEqual(told, ["created b", "created a", "closed b", "deleted b"]);
+    });
+  });
+
+  test("a tombstone goes after ten minutes, and not before", async () => {
+    await withTwo(async (one, other, clock, cluster) => {
+      await remove(one, await created(one, "s", "x"));
+      await clock.pause(9 * 60_000);
+      for await (const listed of other.list()) assert.fail(listed.name);
+      assert.equal(cluster.subjects.size, 1);
+      await clock.pause(2 * 60_000);
+      for await (const listed of other.list()) assert.fail(listed.name);
+      assert.equal(cluster.subjects.size, 0);
+      assert.equal(await startCreate(one, "s").outcome, "durable");
+    });
+  });
+});
+
+type OfTwo = (one: ClusterStorage, other: ClusterStorage, clock: VirtualClock, cluster: MemoryCluster) => Promise<void>;
+
+/** Runs a test on the engines of two servers, in the time of their clock. */
+async function withTwo(run: OfTwo): Promise<void> {
+  const { all, clock, cluster, stop } = frontEnds(2, new Random(1));
+  const [one, other] = all;
+  assert.ok(one !== undefined && other !== undefined);
+  try {
+    await clock.through(run(one.storage, other.storage, clock, cluster));
+  } finally {
+    await stop();
+  }
+}
 
 function open(t: TestContext): Promise<StorageUnderTest> {
   const cluster = new MemoryCluster();

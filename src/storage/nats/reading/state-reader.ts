@@ -63,6 +63,8 @@ export class StateReader {
     const last = await log.last(subjects.ofStream(stream.name));
     if (last === null) return stream.end("gone");
     if (last.sequence > stream.sequence) await this.take(stream, decodeChange(last));
+    // Its forks come and go without a message of its own.
+    else if (stream.standing === "kept") await this.#takeDeletion(stream, last.sequence);
     if (seemsExpired(stream.config, stream.state.touchedAtMs, this.#parts.clock.nowMs())) await this.#takeTouch(stream);
     stream.isStale = false;
   }
@@ -72,7 +74,7 @@ export class StateReader {
     const { change, sequence, previous } = placed;
     if (sequence <= stream.sequence || stream.standing === "gone") return;
     if (change.id !== stream.id) return stream.end("gone");
-    if (change.deletedAtMs !== null) return this.#takeDeletion(stream, placed);
+    if (change.deletedAtMs !== null) return this.#takeDeletion(stream, sequence);
     const { kind } = change.producers;
     if (previous === stream.sequence) this.#adopt(stream, placed, null);
     else if (kind === "here") this.#adopt(stream, placed, marksOf(change.producers.marks));
@@ -86,7 +88,8 @@ export class StateReader {
     this.#parts.cache.add(stream, placed);
   }
 
-  async #takeDeletion(stream: ClusterStream, { sequence }: PlacedChange): Promise<void> {
+  /** The stream is deleted, by the message of this sequence: it is kept while it has forks. */
+  async #takeDeletion(stream: ClusterStream, sequence: number): Promise<void> {
     const forks = await this.countForks(stream);
     stream.sequence = Math.max(stream.sequence, sequence);
     stream.forkCount = forks;

@@ -43,10 +43,7 @@ export class ForkEdges {
   /** Drops the bytes of a deleted source that no fork needs any more, and in turn those of its own. */
   async #collect(source: ClusterStream): Promise<void> {
     await this.#states.refresh(source);
-    source.forkCount = await this.#states.countForks(source);
-    if (source.standing !== "kept" || source.forkCount > 0) return;
-    source.end("gone");
-    await this.dropBytes(source);
+    if (source.standing === "gone") await this.dropBytes(source);
   }
 
   /** Drops what is before the tombstone of a deleted stream without forks. */

@@ -1,13 +1,15 @@
 import { EventEmitter } from "node:events";
 import { SortedNames } from "../sorted-names.js";
 import type { ListedStream, StoredStream, StreamEvents, StreamList } from "../storage.js";
-import { decodeChange } from "./log/change.js";
+import { decodeChange, type PlacedChange } from "./log/change.js";
 import type { LogMessage, ReplicatedLog } from "./log/replicated-log.js";
 import { isExcess } from "./memory/cluster-stream.js";
 
 /** What becomes of streams, as front ends tell each other. */
-type Announcement =
-  { readonly kind: "created" | "closed"; readonly name: string } | { readonly kind: "deleted"; readonly name: string };
+interface Announcement {
+  readonly kind: keyof StreamEvents;
+  readonly name: string;
+}
 
 /** Lists streams by name: the names are in memory once they are asked for; front ends tell each other of new ones. */
 export class ClusterList implements StreamList {
@@ -83,12 +85,12 @@ function note(names: SortedNames, { kind, name }: Announcement): void {
 const NO_BODY = Buffer.alloc(0);
 
 /** The change in a message of which only the head is known. */
-export function headOf(message: Omit<LogMessage, "body">): ReturnType<typeof decodeChange> {
+export function headOf(message: Omit<LogMessage, "body">): PlacedChange {
   return decodeChange({ ...message, body: NO_BODY });
 }
 
 /** A stream as its last message tells of it; the time of its last read, where that counts, is not looked up. */
-export function listedOf({ change }: ReturnType<typeof decodeChange>): ListedStream {
+export function listedOf({ change }: PlacedChange): ListedStream {
   const { name, config, newestAtMs, to, earliest, earliestAtMs } = change;
   return {
     name,

@@ -18,6 +18,7 @@ import {
   type StreamConfig,
 } from "../storage.js";
 import { ClusterList, headOf, listedOf } from "./cluster-list.js";
+import type { PlacedChange } from "./log/change.js";
 import { LogUnavailableError, type ReplicatedLog } from "./log/replicated-log.js";
 import type { Subjects } from "./log/subjects.js";
 import { ClusterStream, ownStream } from "./memory/cluster-stream.js";
@@ -99,11 +100,15 @@ export class ClusterStorage implements Storage {
       if (known.standing !== "gone" && this.#streams.get(name) === known) return known;
       if (this.#streams.get(name) === known) this.#streams.delete(name);
     }
-    const loaded = await this.#busy(this.#states.load(name, (parent, id) => this.#knownAs(parent, id)));
+    const loaded = await this.#fromLog(name);
     const since = this.#streams.get(name);
     if (since !== undefined) return this.load(name);
     if (loaded !== null) this.#keep(loaded);
     return loaded;
+  }
+
+  #fromLog(name: string): Promise<ClusterStream | null> {
+    return this.#busy(this.#states.load(name, (parent, id) => this.#knownAs(parent, id)));
   }
 
   #keep(stream: ClusterStream): void {
@@ -119,7 +124,7 @@ export class ClusterStorage implements Storage {
   async #look(name: string): Promise<StoredStream | null> {
     const known = this.#streams.get(name);
     if (known !== undefined) await this.refresh(known);
-    const seen = known ?? (await this.#busy(this.#states.load(name, (parent, id) => this.#knownAs(parent, id))));
+    const seen = known ?? (await this.#fromLog(name));
     return seen?.standing === "live" && seen.created ? seen : null;
   }
 
@@ -258,7 +263,7 @@ export class ClusterStorage implements Storage {
     return { ...listed, touchedAtMs: Math.max(touchedAtMs, await this.#states.touchedAtMs(name, id)) };
   }
 
-  async #dropOldTombstone({ change, sequence }: ReturnType<typeof headOf>): Promise<void> {
+  async #dropOldTombstone({ change, sequence }: PlacedChange): Promise<void> {
     const { name, id, deletedAtMs } = change;
     if (deletedAtMs === null || this.#parts.clock.nowMs() - deletedAtMs < TOMBSTONE_MS) return;
     const { log, subjects } = this.#parts;

@@ -11,6 +11,11 @@ export interface RecordHead extends Omit<AppendRecord, "payload"> {
 /** A producer's id, and the epoch, sequence and time of its last append. */
 export type MarkRow = readonly [id: string, epoch: number, seq: number, atMs: number];
 
+/** How many messages a record adds to its stream. */
+export function messagesIn({ length, messages }: Pick<RecordHead, "length" | "messages">): number {
+  return length > 0 ? messages : 0;
+}
+
 /** Where the marks of a stream's producers are. */
 export type Producers =
   /** All of them, least recently active first. */

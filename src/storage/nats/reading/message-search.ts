@@ -1,5 +1,5 @@
 import type { Position } from "../../storage.js";
-import { decodeChange, type Change, type PlacedChange } from "../log/change.js";
+import { decodeChange, messagesIn, type Change, type PlacedChange } from "../log/change.js";
 import type { ClusterStream } from "../memory/cluster-stream.js";
 import type { ClusterParts } from "./state-reader.js";
 
@@ -17,8 +17,7 @@ export const BYTES: Measure = { after: ({ to }) => to, before: ({ from }) => fro
 /** The messages of its records, of JSON or appends of bytes. */
 export const MESSAGES: Measure = {
   after: ({ messages }) => messages,
-  before: ({ messages, records }) =>
-    records.reduce((before, record) => before - (record.length > 0 ? record.messages : 0), messages),
+  before: ({ messages, records }) => records.reduce((before, record) => before - messagesIn(record), messages),
 };
 
 /** The time of its newest record. */

@@ -1,5 +1,5 @@
 import type { FoundPlace, MaybePromise, Position } from "../../storage.js";
-import type { PlacedChange } from "../log/change.js";
+import { messagesIn, type PlacedChange } from "../log/change.js";
 import type { ClusterStream } from "../memory/cluster-stream.js";
 import { BYTES, firstBeyond, MESSAGES, TIMES } from "./message-search.js";
 import type { ClusterParts } from "./state-reader.js";
@@ -43,7 +43,7 @@ export class Places {
     for (const record of placed.change.records) {
       if (at >= position) break;
       const end = at + record.length;
-      const inside = end <= position ? (record.length > 0 ? record.messages : 0) : await countIn(at, position);
+      const inside = end <= position ? messagesIn(record) : await countIn(at, position);
       if (inside === null) return null;
       messages += inside;
       at = end;
@@ -58,7 +58,7 @@ export class Places {
     let before = MESSAGES.before(placed.change);
     let position = placed.change.from;
     for (const record of placed.change.records) {
-      const inside = record.length > 0 ? record.messages : 0;
+      const inside = messagesIn(record);
       if (before + inside > messages) return { position, skip: Math.max(0, messages - before) };
       before += inside;
       position += record.length;

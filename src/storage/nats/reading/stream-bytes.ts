@@ -89,7 +89,7 @@ export class StreamBytes {
     const direct = guess === 0 ? [] : chained(await log.range(subject, guess, maxBytes), owner.id);
     if (hasByte(direct[0], position)) return direct;
     const first = await firstBeyond(this.#parts, owner, BYTES, position, owner.state.tail);
-    if (!hasByte(first ?? undefined, position) || first === null) return null;
+    if (first === null || !hasByte(first, position)) return null;
     const run = chained(await log.range(subject, first.sequence, maxBytes), owner.id);
     return run[0]?.sequence === first.sequence ? run : [first];
   }

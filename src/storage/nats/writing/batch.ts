@@ -1,10 +1,11 @@
 import type { AppendRecord, ProducerMark } from "../../storage.js";
-import { encodeChange, encodeSnapshot, type Change, type MarkRow, type Producers } from "../log/change.js";
+import { encodeChange, encodeSnapshot, messagesIn, type Change, type MarkRow, type Producers } from "../log/change.js";
 import type { ClusterStream } from "../memory/cluster-stream.js";
 import type { MutableState } from "../../state.js";
 
-/** Most records of a message, and about how long their rows may be in its head. */
-const MAX_RECORDS = 512;
+/** Most records of a message. */
+export const MAX_RECORDS = 512;
+/** About how long their rows may be in its head. */
 const MAX_ROWS_BYTES = 48 * 1024;
 const ROW_BYTES = 48;
 
@@ -31,7 +32,10 @@ export interface DraftOptions {
   readonly earliest: { readonly position: number; readonly atMs: number } | null;
 }
 
-/** How many of the records fit into one message: at least one. Several leave room for a first snapshot. */
+/**
+ * How many of at most {@link MAX_RECORDS} records fit into one message: at least one. Several leave room for a first
+ * snapshot.
+ */
 export function countFitting(records: readonly AppendRecord[], maxBodyBytes: number): number {
   let bytes = 0;
   let rows = 0;
@@ -39,7 +43,7 @@ export function countFitting(records: readonly AppendRecord[], maxBodyBytes: num
   for (const { payload, producer, seq } of records) {
     bytes += payload.length;
     rows += ROW_BYTES + jsonBytes(producer?.id) + jsonBytes(seq);
-    if (count > 0 && (count === MAX_RECORDS || bytes > maxBodyBytes / 2 || rows > MAX_ROWS_BYTES)) break;
+    if (count > 0 && (bytes > maxBodyBytes / 2 || rows > MAX_ROWS_BYTES)) break;
     count += 1;
   }
   return count;
@@ -57,7 +61,7 @@ export function draftOf(stream: ClusterStream, records: readonly AppendRecord[],
   let newestAtMs = stream.newestAtMs ?? stream.earliestAtMs;
   for (const record of records) {
     state.apply(record, record.payload.length);
-    if (record.payload.length > 0) messages += record.messages;
+    messages += messagesIn({ length: record.payload.length, messages: record.messages });
     newestAtMs = Math.max(newestAtMs, record.atMs);
   }
   const payload = records.length === 1 ? records[0]?.payload : Buffer.concat(records.map((record) => record.payload));
@@ -102,11 +106,12 @@ function producersOf(
   { producers }: MutableState,
   roomBytes: number,
 ): { readonly producers: Producers; readonly snapshot: Buffer } {
-  const marks = rowsOf(producers);
-  if (marks.length <= MAX_INLINE_MARKS && JSON.stringify(marks).length <= MAX_INLINE_BYTES)
+  const count = producers?.size ?? 0;
+  const marks = count <= MAX_INLINE_MARKS ? rowsOf(producers) : null;
+  if (marks !== null && JSON.stringify(marks).length <= MAX_INLINE_BYTES)
     return { producers: { kind: "here", marks }, snapshot: NO_SNAPSHOT };
-  const isDue = snapshot === null || snapshot.behind + 1 >= Math.max(MIN_MESSAGES_BETWEEN, marks.length / 4);
-  const bytes = isDue ? encodeSnapshot(marks) : NO_SNAPSHOT;
+  const isDue = snapshot === null || snapshot.behind + 1 >= Math.max(MIN_MESSAGES_BETWEEN, count / 4);
+  const bytes = isDue ? encodeSnapshot(rowsOf(producers)) : NO_SNAPSHOT;
   // One that does not fit waits: until then a load reads more messages.
   const isTaken = isDue && (snapshot === null || bytes.length <= roomBytes);
   if (isTaken) return { producers: { kind: "snapshot", bytes: bytes.length }, snapshot: bytes };

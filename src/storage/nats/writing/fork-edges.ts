@@ -17,7 +17,7 @@ export class ForkEdges {
     this.#states = states;
   }
 
-  /** Ties a fork before it is made; why it can't be made otherwise. */
+  /** Ties a fork before it is made; why it can't be made otherwise: then it is to be untied. */
   async tie(origin: ForkOrigin, forkId: string): Promise<Settlement | null> {
     const { log, subjects } = this.#parts;
     const edge = subjects.ofEdge(origin.name, origin.id, forkId);
@@ -27,9 +27,7 @@ export class ForkEdges {
     const last = await log.last(subjects.ofStream(origin.name));
     const source = last === null ? null : decodeChange(last).change;
     const isThere = source?.id === origin.id && source.deletedAtMs === null;
-    if (isThere && source.earliest <= origin.earliest.position) return null;
-    await log.purge(edge, null);
-    return "tail-moved";
+    return isThere && source.earliest <= origin.earliest.position ? null : "tail-moved";
   }
 
   /** Gives up the hold of a fork on its source: it is gone, or keeps nothing of what it shares. */

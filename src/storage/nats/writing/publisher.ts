@@ -3,7 +3,7 @@ import { LogUnavailableError } from "../log/replicated-log.js";
 import { newStreamId } from "../../stream-id.js";
 import type { ClusterStream } from "../memory/cluster-stream.js";
 import type { ClusterParts, StateReader } from "../reading/state-reader.js";
-import { countFitting, draftOf, type Draft } from "./batch.js";
+import { countFitting, draftOf, MAX_RECORDS, type Draft } from "./batch.js";
 import { publish, type Outcome, type PublishingOptions } from "./publishing.js";
 
 type Settle = (how: Settlement) => void;
@@ -82,7 +82,7 @@ export class Publisher {
   }
 
   /** The tail when everything that waits is durable. */
-  reservedTail(stream: ClusterStream): Position {
+  #reservedTail(stream: ClusterStream): Position {
     return this.#queues.get(stream)?.reservedTail ?? stream.state.tail;
   }
 
@@ -94,7 +94,7 @@ export class Publisher {
     settle: Settle,
     prepare: (() => Promise<Settlement | null>) | null = null,
   ): Rejection | null {
-    if (this.reservedTail(stream) !== expectedTail) return "tail-moved";
+    if (this.#reservedTail(stream) !== expectedTail) return "tail-moved";
     const { length } = record.payload;
     if (this.#queuedBytes + length > this.#options.maxQueuedBytes && this.#queuedBytes > 0) return "overloaded";
     this.#queuedBytes += length;
@@ -219,7 +219,7 @@ export class Publisher {
       queue.lostRounds = 0;
       queue.basis = outcome.sequence;
       this.#retire(stream, queue);
-      for (const entry of taken) if (entry.kind !== "barrier" && entry.kind !== "touch") entry.settle("durable");
+      for (const entry of taken) settleEntry(entry, "durable");
       return;
     }
     if (outcome.kind === "moved") return this.#moved(stream, queue, taken);
@@ -283,12 +283,12 @@ function beginAnew(stream: ClusterStream, queue: Queue): void {
 
 /** Takes off what goes into one message: appends as far as they fit, or one other change. */
 function takeBatch(queue: Queue, maxBodyBytes: number): Entry[] {
-  const { entries } = queue;
-  const other = entries.findIndex(({ kind }) => kind !== "append");
-  const appends = entries.slice(0, other < 0 ? entries.length : other);
-  const records = appends.flatMap((entry) => (entry.kind === "append" ? [entry.record] : []));
-  const count = appends.length === 0 ? 1 : countFitting(records, maxBodyBytes);
-  return entries.splice(0, count);
+  const records: AppendRecord[] = [];
+  for (const entry of queue.entries) {
+    if (entry.kind !== "append" || records.length === MAX_RECORDS) break;
+    records.push(entry.record);
+  }
+  return queue.entries.splice(0, records.length === 0 ? 1 : countFitting(records, maxBodyBytes));
 }
 
 function barrierOf(stream: ClusterStream, expectedTail: Position | null): Settlement {

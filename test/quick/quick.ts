@@ -122,6 +122,7 @@ const SLOW = [
   "storage/file/offline/repair.test.ts",
   "storage/file/recovery/recovery.test.ts",
   "storage/file/upgrade/upgrade.test.ts",
+  "storage/nats/cluster-storage-histories.test.ts",
   "tidy.test.ts",
 ];
 

@@ -8,6 +8,8 @@ import { Authority } from "./auth/authority.js";
 import { listenFault, StartError } from "./server/start-error.js";
 import { closed, listenForAdmin, type Listening } from "./server/admin-listening.js";
 import { contextOf } from "./server/context-of.js";
+import { settingsOf, type ServerOptions } from "./server/server-options.js";
+import { parseStorage, type NatsAddress } from "./net/storage-address.js";
 import { Dispatcher } from "./http/dispatch.js";
 import { HttpServer, REQUEST_LIMITS, type RequestLimits } from "./http/http-server.js";
 import { CertificateError } from "./http/listen/certificate.js";
@@ -15,38 +17,22 @@ import { ListenError } from "./http/listen/listener.js";
 import { adminPlanOf, planOf, urlOf, type ListenPlan } from "./http/listen/plan.js";
 import { StorageObservations } from "./metrics/storage-observations.js";
 import { stopwatchMs, systemClock, type Clock } from "./ops/clock.js";
-import { LineQueue, type LineOutput } from "./ops/line-queue.js";
+import { LineQueue } from "./ops/line-queue.js";
 import { createLog, type Log } from "./ops/log.js";
 import { keepTickClass } from "./ops/tick-class.js";
-import { defaultSettings, faultOf, OPTIONS, type OptionName, type Settings } from "./options.js";
+import type { Settings } from "./options.js";
 import { FileStorage } from "./storage/file/file-storage.js";
-import type { FileStorageOptions } from "./storage/file/file-storage-options.js";
+import type { Storage } from "./storage/storage.js";
 import { systemFiles } from "./storage/file/disk/files.js";
 import { DirectoryError } from "./storage/file/directory/lock.js";
 import { freeDescriptors, TOO_FEW_FILES } from "./storage/file/disk/open-files-limit.js";
 import { Registry } from "./stream/registry.js";
 import { segmentRollOf } from "./stream/loaded/retention.js";
 
-/** What a server is made of. What is left out of the settings has its default. */
-export interface ServerOptions extends Partial<Settings> {
-  /** The data directory; made when it does not exist. */
-  readonly dir: string;
-  /** Removes the lock of a process that can't be seen from here. Set it only if that process has certainly stopped. */
-  readonly forceUnlock?: boolean;
-  /** The server's log; standard error when absent. */
-  readonly log?: Log;
-  readonly clock?: Clock;
-  /** Where `accessLog` writes its lines; standard output when absent. */
-  readonly accessOutput?: LineOutput;
-  /**
-   * Called when the disk failed: no write is accepted any more, and the process should be restarted. When absent the
-   * fault is only logged.
-   */
-  readonly onFault?: (error: Error) => void;
-}
-
 /** Where a server with these settings will listen, for who only wants to know. */
 export { beyondReach, LISTEN_BACKLOG, planOf, type ListenPlan } from "./http/listen/plan.js";
+
+export type { ServerOptions } from "./server/server-options.js";
 
 /** What {@link createServer} throws. */
 export { StartError } from "./server/start-error.js";
@@ -171,10 +157,10 @@ export async function createHandler(options: ServerOptions): Promise<StreamHandl
 class Service {
   readonly context: Context;
   readonly dispatcher: Dispatcher;
-  readonly #storage: FileStorage;
+  readonly #storage: Storage;
   readonly #accessLines: LineQueue | null;
 
-  private constructor(context: Context, storage: FileStorage, accessLines: LineQueue | null) {
+  private constructor(context: Context, storage: Storage, accessLines: LineQueue | null) {
     this.#accessLines = accessLines;
     this.context = context;
     this.dispatcher = new Dispatcher(context);
@@ -184,23 +170,10 @@ class Service {
   static async open(options: ServerOptions, settings: Settings, isEmbedded: boolean): Promise<Service> {
     const clock = options.clock ?? systemClock();
     const log = options.log ?? logToStderr(settings, clock);
-    const onFault = options.onFault ?? ((error) => log.error("the storage has failed", { fault: error.message }));
-    const { dir, forceUnlock = false } = options;
-    const retention = { maxBytes: settings.retentionBytes, maxAgeMs: settings.retentionAgeMs };
-    const roll = segmentRollOf(retention, settings.segmentBytes);
     const authority = settings.auth === "" ? null : await Authority.open({ file: settings.auth, clock, log });
     const observations = new StorageObservations();
-    const storage = await openStorage({
-      ...settings,
-      ...roll,
-      dir,
-      forceUnlock,
-      fsync: settings.fsync === "always",
-      clock,
-      log,
-      onFault,
-      observer: observations,
-    });
+    const retention = { maxBytes: settings.retentionBytes, maxAgeMs: settings.retentionAgeMs };
+    const { storage, maxAppendBytes } = await openEngine(options, settings, { clock, log, observations });
     const registry = new Registry({
       storage,
       clock,
@@ -218,17 +191,20 @@ class Service {
     // With a clock of the caller's, times are those that it tells.
     const nowMs = options.clock === undefined ? stopwatchMs : () => clock.nowMs();
     return new Service(
-      contextOf(settings, {
-        registry,
-        streamList: storage.streamList,
-        observations,
-        authority,
-        clock,
-        log,
-        accessLines,
-        stopwatchMs: nowMs,
-        isEmbedded,
-      }),
+      contextOf(
+        { ...settings, maxAppendBytes },
+        {
+          registry,
+          streamList: storage.streamList,
+          observations,
+          authority,
+          clock,
+          log,
+          accessLines,
+          stopwatchMs: nowMs,
+          isEmbedded,
+        },
+      ),
       storage,
       accessLines,
     );
@@ -265,85 +241,56 @@ class Service {
   }
 }
 
-async function openStorage(options: FileStorageOptions): Promise<FileStorage> {
+/** An engine that is open, and the longest body that it takes. */
+interface Engine {
+  readonly storage: Storage;
+  readonly maxAppendBytes: number;
+}
+
+interface EngineParts {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly observations: StorageObservations;
+}
+
+/** Opens what the settings name: the directory, or a bucket of a cluster. */
+async function openEngine(options: ServerOptions, settings: Settings, parts: EngineParts): Promise<Engine> {
+  const address = parseStorage(settings.storage);
+  if (address?.kind === "nats") return openClusterEngine(address, settings, parts);
+  const { clock, log, observations } = parts;
+  const { dir = "", forceUnlock = false } = options;
+  const onFault = options.onFault ?? ((error) => log.error("the storage has failed", { fault: error.message }));
+  const retention = { maxBytes: settings.retentionBytes, maxAgeMs: settings.retentionAgeMs };
+  const roll = segmentRollOf(retention, settings.segmentBytes);
+  const fsync = settings.fsync === "always";
+  const given = { ...settings, ...roll, dir, forceUnlock, fsync, clock, log, onFault, observer: observations };
   try {
-    return await FileStorage.open(options);
+    return { storage: await FileStorage.open(given), maxAppendBytes: settings.maxAppendBytes };
   } catch (error) {
     if (error instanceof DirectoryError) throw new StartError("directory-unusable", error.message);
     throw error;
   }
 }
 
-/** What is wrong with the options that are not settings; `null` if nothing is. */
-const PART_FAULTS: Readonly<Record<Exclude<keyof ServerOptions, OptionName>, (value: unknown) => string | null>> = {
-  dir: (value) => (typeof value === "string" && value !== "" ? null : "must be a path"),
-  forceUnlock: (value) => (value === undefined || typeof value === "boolean" ? null : "must be true or false"),
-  log: (value) => faultOfMethods(value, ["debug", "info", "warn", "error"]),
-  clock: (value) => faultOfMethods(value, ["nowMs", "after"]),
-  accessOutput: (value) => faultOfMethods(value, ["write"]),
-  onFault: (value) => (value === undefined || typeof value === "function" ? null : "must be a function"),
-};
-
-function faultOfMethods(value: unknown, methods: readonly string[]): string | null {
-  if (value === undefined) return null;
-  const isObject = typeof value === "object" && value !== null;
-  const lacking = isObject ? methods.find((method) => typeof Reflect.get(value, method) !== "function") : undefined;
-  if (isObject && lacking === undefined) return null;
-  const why = lacking === undefined ? "" : `: ${lacking} is none`;
-  const list = methods.length === 1 ? "method" : `methods ${methods.slice(0, -1).join(", ")} and`;
-  return `must have the ${list} ${methods.at(-1)}${why}`;
-}
-
-function settingsOf(options: ServerOptions): Settings {
-  // Callers in JavaScript have no types.
-  const given: unknown = options;
-  if (typeof given !== "object" || given === null)
-    throw invalidOption("the first argument", "must be an object with options", given);
-  const unknown = Object.keys(given).find((name) => !Object.hasOwn(OPTIONS, name) && !Object.hasOwn(PART_FAULTS, name));
-  if (unknown !== undefined)
-    throw new StartError(
-      "invalid-option",
-      `Cannot start: there is no option ${JSON.stringify(unknown)}${suggestion(unknown)}`,
-    );
-  for (const [name, faultOfPart] of Object.entries(PART_FAULTS)) {
-    const value: unknown = options[name as keyof ServerOptions]; // the names of PART_FAULTS are some of them
-    const fault = faultOfPart(value);
-    if (fault !== null) throw invalidOption(name, fault, value);
-  }
-  const set = Object.entries(options).filter(([name, value]) => Object.hasOwn(OPTIONS, name) && value !== undefined);
-  const settings = { ...defaultSettings(), ...Object.fromEntries(set) };
-  for (const [name, spec] of Object.entries(OPTIONS)) {
-    const value: unknown = settings[name as OptionName]; // the names of OPTIONS are all there are
-    const fault = faultOf(spec, value);
-    if (fault !== null) throw invalidOption(name, fault, value);
-  }
-  return settings;
-}
-
-/** A hint for those who write an option as its flag on the command line. */
-function suggestion(unknown: string): string {
-  const bare = (name: string): string => name.replace(/[^A-Za-z]/g, "").toLowerCase();
-  const meant = Object.entries(OPTIONS).find(
-    ([name, { flag }]) => bare(unknown) === bare(flag) || bare(unknown) === bare(name),
-  );
-  return meant === undefined ? "" : `; did you mean ${meant[0]}?`;
-}
-
-function invalidOption(name: string, fault: string, value: unknown): StartError {
-  return new StartError("invalid-option", `Cannot start: ${name} ${fault}, current value is ${shown(value)}`);
-}
-
-/** A value of any kind in one line. */
-function shown(value: unknown): string {
-  switch (typeof value) {
-    case "string":
-      return JSON.stringify(value);
-    case "object":
-      return value === null ? "null" : Array.isArray(value) ? "an array" : "an object";
-    case "function":
-      return "a function";
-    default:
-      return String(value);
+/** Loads the engine on a cluster only where one is asked for. */
+async function openClusterEngine(
+  address: NatsAddress,
+  { natsCreds, storageTimeoutMs, maxAppendBytes }: Settings,
+  { clock, log, observations }: EngineParts,
+): Promise<Engine> {
+  const { ClusterUnusableError, openCluster } = await import("./storage/nats/open-cluster.js");
+  const given = { address, credsFile: natsCreds, timeoutMs: storageTimeoutMs, clock, log, observer: observations };
+  try {
+    const storage = await openCluster(given);
+    if (maxAppendBytes > storage.maxRecordBytes)
+      log.warn("appends are limited by what a message of the NATS servers may have", {
+        maxAppendBytes: storage.maxRecordBytes,
+      });
+    return { storage, maxAppendBytes: Math.min(maxAppendBytes, storage.maxRecordBytes) };
+  } catch (error) {
+    if (error instanceof ClusterUnusableError)
+      throw new StartError("storage-unusable", `Cannot start: ${error.message}`);
+    throw error;
   }
 }
 

@@ -83,11 +83,13 @@ export function parseCommand<V extends Pick<Verb, "name" | "second" | "switches"
 
   // Each value was checked against the row of its name.
   const settings = { ...defaultSettings(), ...fromEnv.values, ...line.values } as Settings;
-  const {
-    words: [dir = DEFAULT_DIR],
-    switches,
-    given,
-  } = line;
+  const { words, switches, given } = line;
+  if (settings.storage !== OPTIONS.storage.default) {
+    if (verb.name !== verbs[0].name) return refused(`${verb.name} is for a directory, and --storage names none`);
+    if (words.length > 0)
+      return refused(`with --storage there is no directory to name, like ${quoted(words[0] ?? "")}`);
+  }
+  const [dir = DEFAULT_DIR] = words;
   const absence = named === undefined ? lineUnlessThere(dir, names) : null;
   return {
     kind: "run",

@@ -7,6 +7,7 @@ import { createLog, oneLine } from "../ops/log.js";
 import type { Log } from "../ops/log.js";
 import { firstRequest } from "../ops/first-request.js";
 import { createServer, StartError, type RunningServer } from "../server.js";
+import { formatStorage, parseStorage } from "../net/storage-address.js";
 import { OPTIONS, type Settings } from "../options.js";
 import { serviceNotifierOf } from "../ops/notify.js";
 import { EXIT } from "./command/verb.js";
@@ -47,7 +48,7 @@ export async function serve(
   surroundings: Surroundings,
   { start = createServer, clock = systemClock() }: ServeParts = {},
 ): Promise<number> {
-  const { dir, settings, switches, version } = invocation;
+  const { settings, switches, version } = invocation;
   const { stdout, stderr } = surroundings;
   const format = settings.logFormat === "auto" ? (stderr.isTTY === true ? "text" : "json") : settings.logFormat;
   const log = createLog({ level: settings.logLevel, format, write: linesTo(stderr), clock });
@@ -61,7 +62,7 @@ export async function serve(
     const server = await start({
       ...settings,
       ...inherited(settings, surroundings),
-      dir: resolve(dir),
+      ...(settings.storage === OPTIONS.storage.default ? { dir: resolve(invocation.dir) } : {}),
       forceUnlock: switches.has("force-unlock"),
       log,
       accessOutput: stdout,
@@ -69,10 +70,10 @@ export async function serve(
     });
     reload?.answerWith(server);
     const ready = readyOf(server, invocation);
+    const streams = "dir" in ready ? ready.dir : ready.storage;
     if (format === "json") createLog({ level: "info", format, write: linesTo(stdout), clock }).info("serving", ready);
-    else
-      linesTo(stdout)(`streamdir ${version} serves ${oneLine(ready.dir)} at ${placesOf(server)} - try: ${ready.try}`);
-    notifier.ready(`serves ${ready.dir} at ${placesOf(server)}`);
+    else linesTo(stdout)(`streamdir ${version} serves ${oneLine(streams)} at ${placesOf(server)} - try: ${ready.try}`);
+    notifier.ready(`serves ${streams} at ${placesOf(server)}`);
 
     log.info("stopping", { signal: await stop.asked });
     notifier.stopping();
@@ -107,7 +108,13 @@ function readyOf({ url, port, listening, adminListening }: RunningServer, { vers
   const admin = adminListening.length === 0 ? {} : { admin: adminListening.join(",") };
   const { readOnly, auth } = settings;
   const attempt = firstRequest(url, { readOnly, needsToken: auth !== "", socketPath });
-  return { version, dir: resolve(dir), url, ...more, ...admin, try: attempt };
+  return { version, ...placeOf(dir, settings), url, ...more, ...admin, try: attempt };
+}
+
+/** Where the streams are, as the ready line has it. */
+function placeOf(dir: string, { storage }: Settings): { readonly dir: string } | { readonly storage: string } {
+  const address = parseStorage(storage);
+  return address === null || address.kind === "file" ? { dir: resolve(dir) } : { storage: formatStorage(address) };
 }
 
 /** All addresses: the URL in place of the first that has one. */

@@ -29,6 +29,12 @@ export class StorageObservations implements StorageObserver {
     this.journalBytes += bytes;
   }
 
+  messageStored(ms: number, entries: number, bytes: number): void {
+    this.syncs.observe(ms / 1000);
+    this.batches.observe(entries);
+    this.journalBytes += bytes;
+  }
+
   batchFailed(): void {
     this.failedBatches += 1;
   }

@@ -4,7 +4,7 @@ import { faultOfHosts } from "../net/host-name.js";
 import { parseListen } from "../net/listen-address.js";
 import { faultOfNetworks } from "../net/networks.js";
 import { faultOfRate } from "../net/rate.js";
-
+import { parseStorage } from "../net/storage-address.js";
 import { formatValue, type OptionKind, type OptionSpec } from "./spec.js";
 
 /** What is wrong with `value` for the option `spec`, in words that say what would be right; `null` when it is fine. */
@@ -23,6 +23,7 @@ const FAULTS: Readonly<Record<OptionKind, (value: unknown, spec: OptionSpec) => 
   networks: faultOfNetworks,
   listen: faultOfListen,
   rate: faultOfRate,
+  storage: faultOfStorage,
   mode: faultOfMode,
   choice: (value: unknown, { choices = [] }: OptionSpec) => faultOfChoice(choices, value),
   integer: faultOfNumber,
@@ -69,6 +70,11 @@ function faultOfOrigins(value: unknown): string | null {
 function faultOfListen(value: unknown): string | null {
   if (typeof value === "string" && (value === "" || parseListen(value) !== null)) return null;
   return "must be addresses like 127.0.0.1:4437, [::1]:4437, unix:/run/streamdir.sock or fd:3, separated by commas";
+}
+
+function faultOfStorage(value: unknown): string | null {
+  if (typeof value === "string" && parseStorage(value) !== null) return null;
+  return "must be file, or an address like nats://host1,host2,host3/bucket";
 }
 
 function faultOfMode(value: unknown): string | null {

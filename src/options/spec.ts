@@ -2,7 +2,8 @@
 
 /**
  * How a value is written: `bytes` like `64MiB`, `duration` (kept in milliseconds) like `1.5s`, `path` a prefix of URL
- * paths, `origins` what a browser may call from, `file` a path or nothing, `mode` the permissions of a file in octal.
+ * paths, `origins` what a browser may call from, `file` a path or nothing, `storage` where streams are kept, `mode`
+ * the permissions of a file in octal.
  */
 export type OptionKind =
   | "text"
@@ -13,6 +14,7 @@ export type OptionKind =
   | "networks"
   | "listen"
   | "rate"
+  | "storage"
   | "mode"
   | "integer"
   | "bytes"

@@ -2,6 +2,32 @@ import { DAY, GiB, KiB, MiB, SECOND, type OptionSpec } from "./spec.js";
 
 /** How streams are kept. */
 export const STORAGE_OPTIONS = {
+  storage: {
+    flag: "storage",
+    env: "STREAMDIR_STORAGE",
+    kind: "storage",
+    default: "file",
+    group: "Storage",
+    help: "file: in DIR; nats://HOST,HOST,HOST/BUCKET: in a NATS cluster",
+  },
+  natsCreds: {
+    flag: "nats-creds",
+    env: "STREAMDIR_NATS_CREDS",
+    kind: "file",
+    default: "",
+    group: "Storage",
+    help: "a creds file to sign in to the NATS cluster with",
+  },
+  storageTimeoutMs: {
+    flag: "storage-timeout",
+    env: "STREAMDIR_STORAGE_TIMEOUT",
+    kind: "duration",
+    default: 30 * SECOND,
+    min: SECOND,
+    max: 300 * SECOND,
+    group: "Storage",
+    help: "how long a change is tried while the NATS cluster does not answer",
+  },
   fsync: {
     flag: "fsync",
     env: "STREAMDIR_FSYNC",

@@ -8,7 +8,7 @@ import { oneLine } from "../ops/log.js";
 /** What `createServer` throws when it can't start; the message is one line. */
 export class StartError extends Error {
   override readonly name = "StartError";
-  readonly code: "invalid-option" | "directory-unusable" | "port-unusable";
+  readonly code: "invalid-option" | "directory-unusable" | "storage-unusable" | "port-unusable";
 
   constructor(code: StartError["code"], message: string) {
     super(oneLine(message));

@@ -6,6 +6,8 @@ export interface StorageObserver {
   batchSent(): void;
   /** It is durable, with so many changes, and so many bytes of the journal. */
   batchWritten(entries: number, bytes: number): void;
+  /** A message with so many changes, and a body of so many bytes, is stored by a cluster, in `ms` milliseconds. */
+  messageStored(ms: number, entries: number, bytes: number): void;
   /** It could not be written. */
   batchFailed(): void;
   /** A journal file was brought to the streams' own files, in `ms` milliseconds. */

@@ -97,8 +97,12 @@ export type Settlement =
   | "exists"
   | "unknown";
 
-/** Why a change is refused. `overloaded`: too much waits for the disk; `tail-moved`: the tail is not as expected. */
-export type Rejection = "overloaded" | "storage-full" | "storage-unavailable" | "stream-damaged" | "tail-moved";
+/**
+ * Why a change is refused. `overloaded`: too much waits for the disk; `tail-moved`: the tail is not as expected;
+ * `body-too-large`: the engine takes no record of this length.
+ */
+export type Rejection =
+  "overloaded" | "storage-full" | "storage-unavailable" | "stream-damaged" | "tail-moved" | "body-too-large";
 
 /** Observes every advance of a stream's durable state, in order. */
 export interface StreamObserver {

@@ -21,6 +21,7 @@ const PLACEHOLDERS: Readonly<Record<OptionKind, string>> = {
   networks: "NETWORKS",
   listen: "ADDRESSES",
   rate: "RATE",
+  storage: "WHERE",
   mode: "MODE",
   path: "PATH",
   origins: "ORIGINS",

@@ -24,7 +24,9 @@ export function parseValue(spec: OptionSpec, text: string): ParsedValue {
   const fault = faultOf(spec, value);
   if (fault === null && value !== undefined) return { kind: "value", value };
   const hint = value === undefined ? hintFor(spec) : "";
-  return { kind: "fault", words: `${fault ?? "can't be read"}${hint}, not ${quoted(text)}` };
+  // An address may have a password.
+  const given = spec.kind === "storage" ? "" : `, not ${quoted(text)}`;
+  return { kind: "fault", words: `${fault ?? "can't be read"}${hint}${given}` };
 }
 
 /** `text` as a refusal repeats it: in quotes, on one line, cut when it is long. */

@@ -6,7 +6,6 @@ import type { Refused, RefusalCode } from "../../stream/rules/outcome.js";
 export type HttpCode =
   | "bad-request"
   | "body-incomplete"
-  | "body-too-large"
   | "credential-missing"
   | "expectation-failed"
   | "header-too-large"

@@ -1,8 +1,14 @@
 import { EventEmitter } from "node:events";
 import { SortedNames } from "../sorted-names.js";
-import type { ListedStream, StoredStream, StreamEvents, StreamList } from "../storage.js";
+import {
+  StorageBusyError,
+  type ListedStream,
+  type StoredStream,
+  type StreamEvents,
+  type StreamList,
+} from "../storage.js";
 import { decodeChange, type PlacedChange } from "./log/change.js";
-import type { LogMessage, ReplicatedLog } from "./log/replicated-log.js";
+import { LogUnavailableError, type LogMessage, type ReplicatedLog } from "./log/replicated-log.js";
 import { isExcess } from "./memory/cluster-stream.js";
 
 /** What becomes of streams, as front ends tell each other. */
@@ -28,8 +34,12 @@ export class ClusterList implements StreamList {
   }
 
   async names(from: string, count: number): Promise<readonly string[]> {
-    const names = this.#names ?? (await (this.#loading ??= this.#load()));
-    return names.slice(from, count);
+    try {
+      const names = this.#names ?? (await (this.#loading ??= this.#load()));
+      return names.slice(from, count);
+    } catch (fault) {
+      throw busyInsteadOf(fault);
+    }
   }
 
   look(name: string): Promise<StoredStream | null> {
@@ -75,6 +85,11 @@ export class ClusterList implements StreamList {
   forget(): void {
     this.#names = null;
   }
+}
+
+/** What the log can't answer now can be asked for again: a {@link StorageBusyError} in place of its fault. */
+export function busyInsteadOf(fault: unknown): unknown {
+  return fault instanceof LogUnavailableError ? new StorageBusyError(fault.message, { cause: fault }) : fault;
 }
 
 function note(names: SortedNames, { kind, name }: Announcement): void {

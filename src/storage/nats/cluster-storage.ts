@@ -1,9 +1,8 @@
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
-import type { StorageFigures } from "../figures.js";
+import type { StorageFigures, StorageObserver } from "../figures.js";
 import { newStreamId } from "../stream-id.js";
 import {
-  StorageBusyError,
   type AppendRecord,
   type FoundPlace,
   type ListedStream,
@@ -17,7 +16,7 @@ import {
   type StoredStream,
   type StreamConfig,
 } from "../storage.js";
-import { ClusterList, headOf, listedOf } from "./cluster-list.js";
+import { busyInsteadOf, ClusterList, headOf, listedOf } from "./cluster-list.js";
 import type { PlacedChange } from "./log/change.js";
 import { LogUnavailableError, type ReplicatedLog } from "./log/replicated-log.js";
 import type { Subjects } from "./log/subjects.js";
@@ -40,6 +39,7 @@ export interface ClusterStorageOptions {
   readonly notices: Log;
   /** Memory for the newest messages of streams in use. */
   readonly cacheBytes: number;
+  readonly observer?: StorageObserver;
   /** How long a change is sent again while nobody can say what became of it. */
   readonly timeoutMs: number;
   /** From 0 to 1; for tests to give. */
@@ -71,7 +71,8 @@ export class ClusterStorage implements Storage {
     const parts = (this.#parts = { log, subjects, clock, cache: new MessageCache(cacheBytes) });
     const states = (this.#states = new StateReader(parts));
     const onFault = (fault: unknown): void => this.#failed("a change of a stream can't be told", fault);
-    const publisher = { parts, states, timeoutMs, random, maxQueuedBytes: MAX_QUEUED_BYTES, onFault };
+    const { observer = null } = options;
+    const publisher = { parts, states, timeoutMs, random, maxQueuedBytes: MAX_QUEUED_BYTES, onFault, observer };
     this.#publisher = new Publisher(publisher);
     this.#bytes = new StreamBytes(parts, states);
     this.#places = new Places(parts);
@@ -86,6 +87,11 @@ export class ClusterStorage implements Storage {
         this.#watches.refreshAll();
       },
     );
+  }
+
+  /** The most bytes of one append. */
+  get maxRecordBytes(): number {
+    return this.#parts.log.maxBodyBytes;
   }
 
   /** Whoever loads a name asks the log: others may have made it. */
@@ -311,8 +317,7 @@ export class ClusterStorage implements Storage {
     try {
       return await work;
     } catch (fault) {
-      if (fault instanceof LogUnavailableError) throw new StorageBusyError(fault.message, { cause: fault });
-      throw fault;
+      throw busyInsteadOf(fault);
     }
   }
 

@@ -25,6 +25,7 @@ export type RefusalCode =
   | "tail-moved"
   | "invalid-offset"
   | "offset-gone"
+  | "body-too-large"
   | "overloaded"
   | "outcome-unknown"
   | "storage-full"
@@ -110,7 +111,7 @@ export const GONE: Refused = refuse("stream-gone");
 export const MAX_ROUNDS = 50;
 
 /** The refusal of a change that did not become durable, or that nobody knows to be. */
-export function refuseSettled(how: Exclude<Settlement, "durable">): Refused {
+export function refuseSettled(how: Exclude<Settlement | Rejection, "durable">): Refused {
   if (how === "tail-moved" || how === "exists") return MOVED;
   return refuse(how === "unknown" ? "outcome-unknown" : how);
 }

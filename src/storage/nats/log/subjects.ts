@@ -36,6 +36,26 @@ export class Subjects {
     return `sd.${this.#bucket}.${this.#shardOf(source)}.f.${hash}.${id}.${forkId}`;
   }
 
+  /** Where what is stored of streams is told again, soon after. */
+  republished(subject: string): string {
+    return `sdr${subject.slice("sd".length)}`;
+  }
+
+  /** All streams of a shard. */
+  ofStreamsIn(shard: number): string {
+    return `sd.${this.#bucket}.${shard}.s.>`;
+  }
+
+  /** Where front ends tell each other what they may miss. */
+  get ofAnnouncements(): string {
+    return `sda.${this.#bucket}`;
+  }
+
+  /** A subject that never has a message. */
+  get nowhere(): string {
+    return `sd.${this.#bucket}.0.n`;
+  }
+
   #shardOf(name: string): number {
     return crc32(Buffer.from(name)) % this.#shards;
   }

@@ -1,3 +1,5 @@
+import { stopwatchMs } from "../../../ops/clock.js";
+import type { StorageObserver } from "../../figures.js";
 import type { AppendRecord, Position, Rejection, Settlement } from "../../storage.js";
 import { LogUnavailableError } from "../log/replicated-log.js";
 import { newStreamId } from "../../stream-id.js";
@@ -47,6 +49,8 @@ export interface PublisherOptions extends Pick<PublishingOptions, "timeoutMs" | 
   readonly maxQueuedBytes: number;
   /** Is told what must not happen, like a message that is not of this version. */
   readonly onFault: (fault: unknown) => void;
+  /** Is told of each message that is stored; `null` for nobody. */
+  readonly observer: StorageObserver | null;
 }
 
 /** A pause of up to this for each round lost leaves others a turn. */
@@ -96,6 +100,7 @@ export class Publisher {
   ): Rejection | null {
     if (this.#reservedTail(stream) !== expectedTail) return "tail-moved";
     const { length } = record.payload;
+    if (length > this.#options.parts.log.maxBodyBytes) return "body-too-large";
     if (this.#queuedBytes + length > this.#options.maxQueuedBytes && this.#queuedBytes > 0) return "overloaded";
     this.#queuedBytes += length;
     const counted: Settle = (how) => {
@@ -200,6 +205,7 @@ export class Publisher {
   async #publish(stream: ClusterStream, draft: Draft): Promise<Outcome> {
     const { parts, states } = this.#options;
     const expected = stream.sequence;
+    const sentAtMs = stopwatchMs();
     const outcome = await publish(
       { ...parts, ...this.#options },
       parts.subjects.ofStream(stream.name),
@@ -208,6 +214,7 @@ export class Publisher {
     );
     if (outcome.kind === "stored") {
       const { sequence } = outcome;
+      this.#options.observer?.messageStored(stopwatchMs() - sentAtMs, draft.change.records.length, draft.body.length);
       const placed = { change: draft.change, sequence, previous: expected, body: draft.body };
       await states.take(stream, placed);
     }

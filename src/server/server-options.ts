@@ -1,0 +1,115 @@
+// What a server is made of: the options of `createServer`, checked.
+
+import type { Clock } from "../ops/clock.js";
+import type { LineOutput } from "../ops/line-queue.js";
+import type { Log } from "../ops/log.js";
+import { defaultSettings, faultOf, OPTIONS, type OptionName, type Settings } from "../options.js";
+import { StartError } from "./start-error.js";
+
+/** What a server is made of. What is left out of the settings has its default. */
+export interface ServerOptions extends Partial<Settings> {
+  /** The data directory; made when it does not exist. Needed, unless `storage` says that there is none. */
+  readonly dir?: string;
+  /** Removes the lock of a process that can't be seen from here. Set it only if that process has certainly stopped. */
+  readonly forceUnlock?: boolean;
+  /** The server's log; standard error when absent. */
+  readonly log?: Log;
+  readonly clock?: Clock;
+  /** Where `accessLog` writes its lines; standard output when absent. */
+  readonly accessOutput?: LineOutput;
+  /**
+   * Called when the disk failed: no write is accepted any more, and the process should be restarted. When absent the
+   * fault is only logged.
+   */
+  readonly onFault?: (error: Error) => void;
+}
+
+/** What is wrong with the options that are not settings; `null` if nothing is. */
+const PART_FAULTS: Readonly<Record<Exclude<keyof ServerOptions, OptionName>, (value: unknown) => string | null>> = {
+  dir: (value) => (value === undefined || (typeof value === "string" && value !== "") ? null : "must be a path"),
+  forceUnlock: (value) => (value === undefined || typeof value === "boolean" ? null : "must be true or false"),
+  log: (value) => faultOfMethods(value, ["debug", "info", "warn", "error"]),
+  clock: (value) => faultOfMethods(value, ["nowMs", "after"]),
+  accessOutput: (value) => faultOfMethods(value, ["write"]),
+  onFault: (value) => (value === undefined || typeof value === "function" ? null : "must be a function"),
+};
+
+function faultOfMethods(value: unknown, methods: readonly string[]): string | null {
+  if (value === undefined) return null;
+  const isObject = typeof value === "object" && value !== null;
+  const lacking = isObject ? methods.find((method) => typeof Reflect.get(value, method) !== "function") : undefined;
+  if (isObject && lacking === undefined) return null;
+  const why = lacking === undefined ? "" : `: ${lacking} is none`;
+  const list = methods.length === 1 ? "method" : `methods ${methods.slice(0, -1).join(", ")} and`;
+  return `must have the ${list} ${methods.at(-1)}${why}`;
+}
+
+/** All settings of a server, those that are left out with their defaults. Throws {@link StartError}. */
+export function settingsOf(options: ServerOptions): Settings {
+  // Callers in JavaScript have no types.
+  const given: unknown = options;
+  if (typeof given !== "object" || given === null)
+    throw invalidOption("the first argument", "must be an object with options", given);
+  const unknown = Object.keys(given).find((name) => !Object.hasOwn(OPTIONS, name) && !Object.hasOwn(PART_FAULTS, name));
+  if (unknown !== undefined)
+    throw new StartError(
+      "invalid-option",
+      `Cannot start: there is no option ${JSON.stringify(unknown)}${suggestion(unknown)}`,
+    );
+  for (const [name, faultOfPart] of Object.entries(PART_FAULTS)) {
+    const value: unknown = options[name as keyof ServerOptions]; // the names of PART_FAULTS are some of them
+    const fault = faultOfPart(value);
+    if (fault !== null) throw invalidOption(name, fault, value);
+  }
+  const set = Object.entries(options).filter(([name, value]) => Object.hasOwn(OPTIONS, name) && value !== undefined);
+  const settings = { ...defaultSettings(), ...Object.fromEntries(set) };
+  for (const [name, spec] of Object.entries(OPTIONS)) {
+    const value: unknown = settings[name as OptionName]; // the names of OPTIONS are all there are
+    const fault = faultOf(spec, value);
+    if (fault !== null) throw invalidOption(name, fault, spec.kind === "storage" ? undefined : value);
+  }
+  const conflict = conflictWithStorage(settings, options.dir);
+  if (conflict !== null) throw new StartError("invalid-option", `Cannot start: ${conflict}`);
+  return settings;
+}
+
+/** What only a directory has, and what only a cluster has. */
+const OF_DIRECTORIES = ["fsync", "segmentBytes", "journalBytes", "journalBypassBytes"] as const;
+const OF_CLUSTERS = ["natsCreds", "storageTimeoutMs"] as const;
+
+/** Why options can't stand together with where streams are kept. */
+function conflictWithStorage(settings: Settings, dir: string | undefined): string | null {
+  const isFile = settings.storage === "file";
+  if (isFile && dir === undefined) return "dir must be a path, current value is undefined";
+  if (!isFile && dir !== undefined) return "with --storage there is no directory: streams are kept in the cluster";
+  const strange = (isFile ? OF_CLUSTERS : OF_DIRECTORIES).find((name) => settings[name] !== OPTIONS[name].default);
+  if (strange === undefined) return null;
+  return `--${OPTIONS[strange].flag} has no meaning ${isFile ? "without" : "with"} --storage nats://`;
+}
+
+/** A hint for those who write an option as its flag on the command line. */
+function suggestion(unknown: string): string {
+  const bare = (name: string): string => name.replace(/[^A-Za-z]/g, "").toLowerCase();
+  const meant = Object.entries(OPTIONS).find(
+    ([name, { flag }]) => bare(unknown) === bare(flag) || bare(unknown) === bare(name),
+  );
+  return meant === undefined ? "" : `; did you mean ${meant[0]}?`;
+}
+
+function invalidOption(name: string, fault: string, value: unknown): StartError {
+  return new StartError("invalid-option", `Cannot start: ${name} ${fault}, current value is ${shown(value)}`);
+}
+
+/** A value of any kind in one line. */
+function shown(value: unknown): string {
+  switch (typeof value) {
+    case "string":
+      return JSON.stringify(value);
+    case "object":
+      return value === null ? "null" : Array.isArray(value) ? "an array" : "an object";
+    case "function":
+      return "a function";
+    default:
+      return String(value);
+  }
+}

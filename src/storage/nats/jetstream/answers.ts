@@ -1,0 +1,119 @@
+// What the answers of JetStream mean: acknowledgements, refusals, and messages in their three forms.
+
+import type { LogMessage, Published } from "../log/replicated-log.js";
+import type { NatsMessage } from "./nats-client.js";
+
+/** The header that has the head of a message. */
+export const HEAD_HEADER = "Sd";
+/** The header that says which message has to be the subject's last, and is kept with what is stored. */
+export const EXPECTED_HEADER = "Nats-Expected-Last-Subject-Sequence";
+
+/** Error codes of JetStream's API; errors.json of nats-server names them. */
+export const API_ERROR = {
+  noSuchMessage: 10_037,
+  noSuchStream: 10_059,
+  nameInUse: 10_058,
+  notEnoughServers: 10_074,
+  noSuitablePeers: 10_005,
+  notEnabled: 10_076,
+  notEnabledForAccount: 10_039,
+  wrongLastSequence: 10_071,
+  anotherOnItsWay: 10_164,
+  notAvailable: 10_008,
+  noResources: 10_023,
+  storageExceeded: 10_047,
+  memoryExceeded: 10_028,
+  storeFailed: 10_077,
+} as const;
+
+/** What the API refuses. */
+export interface ApiFault {
+  readonly code: number;
+  readonly description: string;
+}
+
+/** An answer of the API, with whatever it has; `error` where it refuses. */
+export interface ApiAnswer {
+  readonly error?: { readonly err_code?: number; readonly description?: string };
+  readonly [field: string]: unknown;
+}
+
+/** Why an answer is a refusal; `null` where it is none. */
+export function faultOfAnswer({ error }: ApiAnswer): ApiFault | null {
+  return error === undefined ? null : { code: error.err_code ?? 0, description: error.description ?? "" };
+}
+
+/** The JSON of an answer. */
+export function jsonOf({ data }: NatsMessage): ApiAnswer {
+  const text = Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString();
+  return JSON.parse(text) as ApiAnswer; // its fields are checked where they are used
+}
+
+const FULL: ReadonlySet<number> = new Set([API_ERROR.noResources, API_ERROR.storageExceeded, API_ERROR.memoryExceeded]);
+
+/** What an acknowledgement says of a publish. */
+export function publishedOf(message: NatsMessage): Published {
+  const answer = jsonOf(message);
+  const fault = faultOfAnswer(answer);
+  if (fault === null) {
+    const sequence = answer["seq"];
+    return typeof sequence === "number" ? { kind: "stored", sequence } : { kind: "unknown" };
+  }
+  const { code, description } = fault;
+  if (code === API_ERROR.wrongLastSequence) return { kind: "moved" };
+  if (code === API_ERROR.anotherOnItsWay) return { kind: "pending" };
+  if (code === API_ERROR.notAvailable) return { kind: "untaken" };
+  // One server's failing disk says so as well: others may have stored the message.
+  const isAtLimit = code === API_ERROR.storeFailed && /^maximum (bytes|messages)/.test(description);
+  return { kind: isAtLimit || FULL.has(code) ? "full" : "unknown" };
+}
+
+/** The message in an answer of a leader. */
+export function messageOfLeader(answer: ApiAnswer): LogMessage | null {
+  const stored = answer["message"];
+  if (typeof stored !== "object" || stored === null) return null;
+  const { seq, hdrs = "", data = "" } = stored as { seq?: unknown; hdrs?: string; data?: string }; // as the API has it
+  if (typeof seq !== "number") return null;
+  const headers = headersOf(Buffer.from(hdrs, "base64").toString());
+  return {
+    sequence: seq,
+    previous: Number(headers.get(EXPECTED_HEADER.toLowerCase()) ?? 0),
+    head: headers.get(HEAD_HEADER.toLowerCase()) ?? "",
+    body: Buffer.from(data, "base64"),
+  };
+}
+
+/** A block of headers, with their names in lower case. */
+function headersOf(block: string): ReadonlyMap<string, string> {
+  const headers = new Map<string, string>();
+  for (const line of block.split("\r\n").slice(1)) {
+    const colon = line.indexOf(":");
+    if (colon > 0) headers.set(line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim());
+  }
+  return headers;
+}
+
+/** A message as any server gives it, or as it is republished: its place stands in its headers. */
+export function messageOfHeaders({ headers, data }: NatsMessage): LogMessage | null {
+  const sequence = Number(headers?.get("Nats-Sequence"));
+  if (headers === undefined || !Number.isSafeInteger(sequence) || sequence === 0) return null;
+  return { ...headOf(headers), sequence, body: Buffer.from(data) };
+}
+
+/** The head of a message that a consumer delivers, and how many follow: that stands where it is to be acknowledged. */
+export function messageOfConsumer({
+  headers,
+  reply,
+}: NatsMessage): (Omit<LogMessage, "body"> & { readonly delivered: number; readonly pending: number }) | null {
+  // $JS.ACK.STREAM.CONSUMER.DELIVERED.SEQUENCE.CONSUMER-SEQUENCE.TIME.PENDING, with a domain and an account before the
+  // stream, and a token behind, in the newer form.
+  const tokens = reply?.split(".") ?? [];
+  const place = (tokens.length >= 11 ? tokens.slice(7, 11) : tokens.slice(5, 9)).map(Number);
+  const [sequence, delivered, , pending] = place;
+  if (headers === undefined || sequence === undefined || delivered === undefined || pending === undefined) return null;
+  return { ...headOf(headers), sequence, delivered, pending };
+}
+
+function headOf(headers: NonNullable<NatsMessage["headers"]>): Pick<LogMessage, "previous" | "head"> {
+  return { previous: Number(headers.get(EXPECTED_HEADER)), head: headers.get(HEAD_HEADER) };
+}

@@ -1,0 +1,200 @@
+import type { NatsAddress } from "../../../net/storage-address.js";
+import type { Clock } from "../../../ops/clock.js";
+import { Subjects } from "../log/subjects.js";
+import { API_ERROR, faultOfAnswer, jsonOf, type ApiAnswer } from "./answers.js";
+import { ClusterUnusableError } from "./nats-client.js";
+import type { Requests } from "./requests.js";
+
+/** A bucket, as it is on the servers. */
+export interface Bucket {
+  readonly subjects: Subjects;
+  /** Its JetStream streams, one for each shard. */
+  readonly shards: readonly string[];
+  /** The JetStream stream that has when streams were last read. */
+  readonly touches: string;
+  readonly replicas: number;
+}
+
+/** A JetStream stream, as far as streamdir says how it is; the rest has its default. */
+interface StreamSettings {
+  readonly name: string;
+  readonly subjects: readonly string[];
+  readonly num_replicas: number;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly [field: string]: unknown;
+}
+
+const LAYOUT_VERSION = "1";
+const DEFAULT_REPLICAS = 3;
+const DEFAULT_SHARDS = 6;
+const ANSWER_TIMEOUT_MS = 5000;
+/** A cluster that has just started has no leader for some seconds. */
+const PATIENCE_MS = 15_000;
+const PAUSE_MS = 250;
+/** The shortest time that servers remember ids of messages for: there are none. */
+const DUPLICATE_WINDOW_NS = 100_000_000;
+
+/** Makes the streams of a bucket, or compares them with what they have to be. Throws {@link ClusterUnusableError}. */
+export async function openBucket(
+  requests: Requests,
+  { bucket, replicas, shards }: NatsAddress,
+  clock: Clock,
+): Promise<Bucket> {
+  const api = new StreamApi(requests, clock);
+  const name = `SD_${bucket}`;
+  const first = await api.settingsOf(`${name}_0`);
+  const count = shardsOf(first, shards);
+  const copies = replicas ?? first?.num_replicas ?? DEFAULT_REPLICAS;
+  for (let shard = 0; shard < count; shard += 1) await api.ensure(shardSettings(bucket, shard, count, copies));
+  await api.ensure(touchSettings(bucket, copies));
+  return {
+    subjects: new Subjects(bucket, count),
+    shards: Array.from({ length: count }, (_, shard) => `${name}_${shard}`),
+    touches: `${name}_touch`,
+    replicas: copies,
+  };
+}
+
+function shardsOf(first: StreamSettings | null, asked: number | null): number {
+  if (first === null) return asked ?? DEFAULT_SHARDS;
+  const count = Number(first.metadata["shards"]);
+  if (first.metadata["streamdir"] !== LAYOUT_VERSION || !(count > 0))
+    throw new ClusterUnusableError(`the JetStream stream ${first.name} is not one that this version of streamdir made`);
+  if (asked !== null && asked !== count)
+    throw new ClusterUnusableError(`the bucket has ${count} shards, not ${asked}: that can't be changed`);
+  return count;
+}
+
+function shardSettings(bucket: string, shard: number, shards: number, replicas: number): StreamSettings {
+  return {
+    ...commonSettings(replicas),
+    name: `SD_${bucket}_${shard}`,
+    subjects: [`sd.${bucket}.${shard}.>`],
+    max_msgs_per_subject: -1,
+    discard: "new",
+    republish: { src: `sd.${bucket}.${shard}.s.>`, dest: `sdr.${bucket}.${shard}.s.>` },
+    metadata: { streamdir: LAYOUT_VERSION, shards: String(shards) },
+  };
+}
+
+function touchSettings(bucket: string, replicas: number): StreamSettings {
+  return {
+    ...commonSettings(replicas),
+    name: `SD_${bucket}_touch`,
+    subjects: [`sdt.${bucket}.>`],
+    max_msgs_per_subject: 1,
+    discard: "old",
+    metadata: { streamdir: LAYOUT_VERSION },
+  };
+}
+
+function commonSettings(
+  replicas: number,
+): Omit<StreamSettings, "name" | "subjects" | "metadata"> & { readonly num_replicas: number } {
+  return {
+    retention: "limits",
+    storage: "file",
+    num_replicas: replicas,
+    max_consumers: -1,
+    max_msgs: -1,
+    max_bytes: -1,
+    max_age: 0,
+    allow_direct: true,
+    deny_delete: false,
+    deny_purge: false,
+    duplicate_window: DUPLICATE_WINDOW_NS,
+  };
+}
+
+/** What an operator may change without harm: room, and where it lies. */
+const FREE_FIELDS: ReadonlySet<string> = new Set(["max_bytes", "max_consumers", "duplicate_window"]);
+
+/** Looks at JetStream streams, and makes them. */
+class StreamApi {
+  readonly #requests: Requests;
+  readonly #clock: Clock;
+  readonly #untilMs: number;
+
+  constructor(requests: Requests, clock: Clock) {
+    this.#requests = requests;
+    this.#clock = clock;
+    this.#untilMs = clock.nowMs() + PATIENCE_MS;
+  }
+
+  /** How a stream is; `null` where there is none. */
+  async settingsOf(name: string): Promise<StreamSettings | null> {
+    const answer = await this.#call(`STREAM.INFO.${name}`, null);
+    const fault = faultOfAnswer(answer);
+    if (fault?.code === API_ERROR.noSuchStream) return null;
+    if (fault !== null)
+      throw new ClusterUnusableError(`the JetStream stream ${name} can't be looked at: ${fault.description}`);
+    const config = answer["config"];
+    if (typeof config !== "object" || config === null)
+      throw new ClusterUnusableError(`the JetStream stream ${name} has no settings`);
+    const settings = config as Partial<StreamSettings>; // as the API has it
+    return { name, subjects: [], num_replicas: 1, ...settings, metadata: settings.metadata ?? {} };
+  }
+
+  /** Makes a stream, unless it is there as it has to be. */
+  async ensure(wanted: StreamSettings): Promise<void> {
+    const there = await this.settingsOf(wanted.name);
+    if (there !== null) return compare(there, wanted);
+    const fault = faultOfAnswer(await this.#call(`STREAM.CREATE.${wanted.name}`, wanted));
+    if (fault === null) return;
+    // Another front end was first.
+    if (fault.code === API_ERROR.nameInUse) return compare((await this.settingsOf(wanted.name)) ?? wanted, wanted);
+    const isTooSmall = fault.code === API_ERROR.notEnoughServers || fault.code === API_ERROR.noSuitablePeers;
+    const hint = isTooSmall ? `; ${wanted.num_replicas} copies need as many servers, ?replicas=1 is for one` : "";
+    throw new ClusterUnusableError(`the JetStream stream ${wanted.name} can't be made: ${fault.description}${hint}`);
+  }
+
+  /** Asks until there is an answer of a leader, as long as patience lasts. */
+  async #call(call: string, body: StreamSettings | null): Promise<ApiAnswer> {
+    const payload = body === null ? "" : JSON.stringify(body);
+    for (;;) {
+      const answer = await this.#requests.ask(`$JS.API.${call}`, payload, ANSWER_TIMEOUT_MS);
+      const json = answer.kind === "reply" ? jsonOf(answer.message) : null;
+      const fault = json === null ? null : faultOfAnswer(json);
+      if (fault?.code === API_ERROR.notEnabled || fault?.code === API_ERROR.notEnabledForAccount)
+        throw new ClusterUnusableError(`JetStream can't be used: ${fault.description}`);
+      const mayPass =
+        json === null || fault?.code === API_ERROR.notAvailable || fault?.code === API_ERROR.noSuitablePeers;
+      if (!mayPass) return json;
+      if (this.#clock.nowMs() >= this.#untilMs) {
+        if (json !== null) return json;
+        throw new ClusterUnusableError("JetStream does not answer: the NATS cluster may have no leader");
+      }
+      await new Promise<void>((resolve) => void this.#clock.after(PAUSE_MS, resolve));
+    }
+  }
+}
+
+/** Refuses a stream that is not as it has to be. */
+function compare(there: StreamSettings, wanted: StreamSettings): void {
+  for (const [field, value] of Object.entries(wanted)) {
+    if (FREE_FIELDS.has(field)) continue;
+    if (field === "num_replicas" && there.num_replicas === value) continue;
+    const has = there[field];
+    // What is false, 0 or empty may be absent.
+    const isSame =
+      field === "metadata" ? hasEntries(there.metadata, wanted.metadata) : sameJson(has, value) || (!has && !value);
+    if (isSame) continue;
+    throw new ClusterUnusableError(
+      `the JetStream stream ${wanted.name} has ${field} ${JSON.stringify(has)}, not ${JSON.stringify(value)}`,
+    );
+  }
+}
+
+function hasEntries(there: StreamSettings["metadata"], wanted: StreamSettings["metadata"]): boolean {
+  return Object.entries(wanted).every(([name, value]) => there[name] === value);
+}
+
+/** Whether two values are the same but for the order of fields. */
+function sameJson(left: unknown, right: unknown): boolean {
+  return JSON.stringify(sorted(left)) === JSON.stringify(sorted(right));
+}
+
+function sorted(value: unknown): unknown {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).sort(([left], [right]) => (left < right ? -1 : 1)));
+}

@@ -1,0 +1,183 @@
+import type { Clock } from "../../../ops/clock.js";
+import type { Log } from "../../../ops/log.js";
+import { WatchedFile } from "../../../ops/watched-file.js";
+import type { NatsAddress } from "../../../net/storage-address.js";
+import { ClusterUnusableError, type NatsClient, type NatsConnection } from "./nats-client.js";
+import { Requests } from "./requests.js";
+
+/** How a cluster is connected to. */
+export interface ConnectionOptions {
+  readonly address: NatsAddress;
+  /** A file to sign in with; empty for none. */
+  readonly credsFile: string;
+  readonly client: NatsClient;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** The oldest server whose compare-and-swap holds in a cluster: earlier ones take both of two that conflict. */
+const MIN_VERSION = [2, 11] as const;
+const CONNECT_TIMEOUT_MS = 10_000;
+/** A server that does not answer these is left for another within about five seconds. */
+const PING_INTERVAL_MS = 2000;
+const MAX_PINGS_OUT = 2;
+const RECONNECT_PAUSE_MS = 250;
+const MAX_CREDS_BYTES = 64 * 1024;
+
+/** The connection to a cluster: made again for ever when it is lost. */
+export class ClusterConnection {
+  readonly requests: Requests;
+  /** Bytes that a message may have on its way, with its headers. */
+  readonly maxPayloadBytes: number;
+  readonly #connection: NatsConnection;
+  readonly #log: Log;
+  readonly #creds: WatchedFile | null;
+  /** Called when a connection is there again: what was published meanwhile was missed. */
+  onGap: () => void = () => {};
+  #refusal: string | null = null;
+  #isClosing = false;
+
+  private constructor(
+    connection: NatsConnection,
+    creds: WatchedFile | null,
+    { client, clock, log }: ConnectionOptions,
+  ) {
+    this.#connection = connection;
+    this.#log = log;
+    this.#creds = creds;
+    this.requests = new Requests(client, connection, clock);
+    this.maxPayloadBytes = connection.info?.max_payload ?? 0;
+    void this.#follow();
+  }
+
+  /** Connects. Throws {@link ClusterUnusableError}. */
+  static async open(options: ConnectionOptions): Promise<ClusterConnection> {
+    const { address, credsFile, client } = options;
+    const signIn = credsFile === "" ? null : await Credentials.read(credsFile);
+    try {
+      const connection = await client.connect({
+        servers: address.servers,
+        name: "streamdir",
+        timeout: CONNECT_TIMEOUT_MS,
+        ...(address.user === null ? {} : { user: address.user.name, pass: address.user.password }),
+        ...(signIn === null ? {} : { authenticator: client.credsAuthenticator(() => signIn.bytes) }),
+        ...(address.isTls ? { tls: {} } : {}),
+        maxReconnectAttempts: -1,
+        reconnectTimeWait: RECONNECT_PAUSE_MS,
+        pingInterval: PING_INTERVAL_MS,
+        maxPingOut: MAX_PINGS_OUT,
+        ignoreAuthErrorAbort: true,
+      });
+      const refusal = refusalOf(connection);
+      if (refusal === null) return new ClusterConnection(connection, signIn?.file ?? null, options);
+      await connection.close();
+      throw new ClusterUnusableError(refusal);
+    } catch (fault) {
+      signIn?.file.close();
+      if (fault instanceof ClusterUnusableError) throw fault;
+      const why = fault instanceof Error ? fault.message : String(fault);
+      throw new ClusterUnusableError(`no NATS server can be used at ${address.servers.join(", ")}: ${why}`, {
+        cause: fault,
+      });
+    }
+  }
+
+  /** Why nothing can be asked now; `null` where something can. */
+  get fault(): string | null {
+    return this.#refusal ?? (this.requests.isConnected ? null : "no server of the NATS cluster is connected");
+  }
+
+  /** Calls for each message of a subject. Ends with the function that it returns. */
+  subscribe(subject: string, onMessage: Parameters<typeof subscribeTo>[2]): () => void {
+    return subscribeTo(this.#connection, subject, onMessage);
+  }
+
+  /** Publishes something that nobody answers. */
+  tell(subject: string, text: string): void {
+    if (this.fault === null) this.#connection.publish(subject, text, {});
+  }
+
+  async #follow(): Promise<void> {
+    for await (const { type } of this.#connection.status()) {
+      if (type === "disconnect") {
+        this.requests.setConnected(false);
+        if (!this.#isClosing) this.#log.warn("the connection to the NATS cluster is lost");
+      } else if (type === "reconnect") this.#reconnected();
+    }
+  }
+
+  #reconnected(): void {
+    const refusal = refusalOf(this.#connection);
+    if (refusal !== this.#refusal && refusal !== null)
+      this.#log.error("a NATS server can't be used", { fault: refusal });
+    this.#refusal = refusal;
+    this.requests.setConnected(refusal === null);
+    if (refusal !== null) return;
+    this.#log.info("connected to the NATS cluster again", { server: this.#connection.info?.server_name ?? "" });
+    this.onGap();
+  }
+
+  /** Sends what is on its way and closes. */
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    this.#creds?.close();
+    this.requests.close();
+    await this.#connection.close();
+  }
+}
+
+function subscribeTo(
+  connection: NatsConnection,
+  subject: string,
+  onMessage: (message: Parameters<Parameters<NatsConnection["subscribe"]>[1]["callback"]>[1]) => void,
+): () => void {
+  const callback: Parameters<NatsConnection["subscribe"]>[1]["callback"] = (error, message) => {
+    if (error === null || error === undefined) onMessage(message);
+  };
+  const subscription = connection.subscribe(subject, { callback });
+  return () => subscription.unsubscribe();
+}
+
+/** Why a server can't be used; `null` where it can. */
+function refusalOf({ info }: NatsConnection): string | null {
+  if (info === undefined) return "the NATS server says nothing of itself";
+  const { version, server_name: name, jetstream } = info;
+  const needed = `${MIN_VERSION.join(".")} is needed: earlier ones may store both of two messages that conflict`;
+  if (!isNewEnough(version)) return `the NATS server ${name} has version ${version}, and ${needed}`;
+  return jetstream === true ? null : `the NATS server ${name} has JetStream turned off`;
+}
+
+/** Whether a version of nats-server, like `2.11.3` or `v2.12.0-RC.1`, is one that can be used. */
+export function isNewEnough(version: string): boolean {
+  const [, major, minor] = /^v?(\d+)\.(\d+)/.exec(version) ?? [];
+  return Number(major) > MIN_VERSION[0] || (Number(major) === MIN_VERSION[0] && Number(minor) >= MIN_VERSION[1]);
+}
+
+/** A creds file: read again when it changes, for the next connection. */
+class Credentials {
+  readonly file: WatchedFile;
+  #bytes: Uint8Array;
+
+  private constructor(path: string, bytes: Uint8Array) {
+    this.#bytes = bytes;
+    this.file = new WatchedFile([path], () => void this.#readAgain(path));
+  }
+
+  get bytes(): Uint8Array {
+    return this.#bytes;
+  }
+
+  static async read(path: string): Promise<Credentials> {
+    try {
+      return new Credentials(path, Buffer.from(await WatchedFile.read(path, MAX_CREDS_BYTES)));
+    } catch (fault) {
+      const why = fault instanceof Error ? fault.message : String(fault);
+      throw new ClusterUnusableError(`the creds file of --nats-creds can't be read: ${why}`, { cause: fault });
+    }
+  }
+
+  async #readAgain(path: string): Promise<void> {
+    // One that can't be read keeps the old: the next connection says whether that still counts.
+    this.#bytes = await WatchedFile.read(path, MAX_CREDS_BYTES).then(Buffer.from, () => this.#bytes);
+  }
+}

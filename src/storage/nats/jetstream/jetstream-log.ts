@@ -1,0 +1,243 @@
+import { randomBytes } from "node:crypto";
+import type { Clock } from "../../../ops/clock.js";
+import {
+  LogUnavailableError,
+  type LogHealth,
+  type LogMessage,
+  type Published,
+  type ReplicatedLog,
+} from "../log/replicated-log.js";
+import {
+  API_ERROR,
+  EXPECTED_HEADER,
+  faultOfAnswer,
+  HEAD_HEADER,
+  jsonOf,
+  messageOfConsumer,
+  messageOfHeaders,
+  messageOfLeader,
+  publishedOf,
+  type ApiAnswer,
+} from "./answers.js";
+import type { Bucket } from "./bucket.js";
+import type { ClusterConnection } from "./connection.js";
+import type { NatsMessage } from "./nats-client.js";
+import { ShardHealth } from "./shard-health.js";
+
+const ANSWER_TIMEOUT_MS = 2000;
+/** How long a server that is not the leader is waited for. */
+const DIRECT_TIMEOUT_MS = 1000;
+/** Most messages of one read. */
+const MAX_BATCH = 1000;
+/** Heads that are fetched at a time. */
+const HEADS_BATCH = 1000;
+const HEADS_TIMEOUT_MS = 10_000;
+/** What a message may have beside its body: its head, and a first snapshot of producers. */
+const HEAD_ROOM_BYTES = 64 * 1024;
+
+const STATUS = { noMessage: 404, endOfBatch: 204 } as const;
+
+/** A log on JetStream streams: one for each shard of a bucket, and one for touches. */
+export class JetStreamLog implements ReplicatedLog {
+  readonly maxBodyBytes: number;
+  readonly #connection: ClusterConnection;
+  readonly #bucket: Bucket;
+  readonly #health: ShardHealth;
+
+  constructor(connection: ClusterConnection, bucket: Bucket, clock: Clock) {
+    this.#connection = connection;
+    this.#bucket = bucket;
+    this.maxBodyBytes = connection.maxPayloadBytes - HEAD_ROOM_BYTES;
+    this.#health = new ShardHealth(
+      bucket.shards,
+      clock,
+      (shard) => void this.#leaderGet(shard, { last_by_subj: bucket.subjects.nowhere }),
+      () => connection.fault,
+    );
+  }
+
+  /** The JetStream stream that has a subject. */
+  #streamOf(subject: string): string {
+    const [root, , shard] = subject.split(".", 3);
+    return root === "sd" ? (this.#bucket.shards[Number(shard)] ?? "") : this.#bucket.touches;
+  }
+
+  async publish(subject: string, head: string, body: Buffer, expected: number | null): Promise<Published> {
+    const { requests } = this.#connection;
+    const headers = requests.headersOf(
+      expected === null ? { [HEAD_HEADER]: head } : { [EXPECTED_HEADER]: String(expected), [HEAD_HEADER]: head },
+    );
+    const answer = await requests.ask(subject, body, ANSWER_TIMEOUT_MS, headers);
+    if (answer.kind !== "reply") return { kind: answer.kind === "nobody" ? "untaken" : "unknown" };
+    this.#health.heard(this.#streamOf(subject));
+    return publishedOf(answer.message);
+  }
+
+  last(subject: string): Promise<LogMessage | null> {
+    return this.#leaderMessage(this.#streamOf(subject), { last_by_subj: subject });
+  }
+
+  next(subject: string, sequence: number): Promise<LogMessage | null> {
+    return this.#leaderMessage(this.#streamOf(subject), { seq: sequence, next_by_subj: subject });
+  }
+
+  async #leaderMessage(stream: string, query: object): Promise<LogMessage | null> {
+    const answer = await this.#leaderGet(stream, query);
+    if (answer === null) throw new LogUnavailableError(`no leader answers for ${stream}`);
+    const fault = faultOfAnswer(answer);
+    if (fault?.code === API_ERROR.noSuchMessage) return null;
+    if (fault !== null) throw new LogUnavailableError(`${stream} can't be read: ${fault.description}`);
+    return messageOfLeader(answer);
+  }
+
+  #leaderGet(stream: string, query: object): Promise<ApiAnswer | null> {
+    return this.#call(stream, `STREAM.MSG.GET.${stream}`, query);
+  }
+
+  /** What the leader of a stream answers; `null` where it does not. */
+  async #call(stream: string, call: string, query: object): Promise<ApiAnswer | null> {
+    const { requests } = this.#connection;
+    const answer = await requests.ask(`$JS.API.${call}`, JSON.stringify(query), ANSWER_TIMEOUT_MS);
+    if (answer.kind !== "reply") return null;
+    const json = jsonOf(answer.message);
+    if (faultOfAnswer(json)?.code !== API_ERROR.notAvailable) this.#health.heard(stream);
+    return json;
+  }
+
+  async find(subject: string, sequence: number): Promise<LogMessage | null> {
+    const stream = this.#streamOf(subject);
+    const query = JSON.stringify({ seq: sequence, next_by_subj: subject });
+    const answer = await this.#connection.requests.ask(`$JS.API.DIRECT.GET.${stream}`, query, DIRECT_TIMEOUT_MS);
+    const found = answer.kind === "reply" ? messageOfHeaders(answer.message) : null;
+    // A server that has none may be behind.
+    return found ?? this.next(subject, sequence);
+  }
+
+  async range(subject: string, sequence: number, maxBytes: number): Promise<readonly LogMessage[]> {
+    const query = { seq: sequence, next_by_subj: subject, batch: MAX_BATCH, max_bytes: Math.max(1, maxBytes) };
+    const call = `$JS.API.DIRECT.GET.${this.#streamOf(subject)}`;
+    const { requests } = this.#connection;
+    const answers = await requests.gather(call, JSON.stringify(query), DIRECT_TIMEOUT_MS, isLastOfBatch);
+    const found = answers?.flatMap((message) => messageOfHeaders(message) ?? []) ?? [];
+    if (found.length > 0) return found;
+    const next = await this.next(subject, sequence);
+    return next === null ? [] : [next];
+  }
+
+  async count(filter: string): Promise<number> {
+    // Nearly always there is none, and that is quickly said.
+    if ((await this.next(filter, 1)) === null) return 0;
+    const stream = this.#streamOf(filter);
+    const answer = await this.#call(stream, `STREAM.INFO.${stream}`, { subjects_filter: filter });
+    const state = answer?.["state"];
+    const count: unknown = typeof state === "object" && state !== null ? Reflect.get(state, "num_subjects") : undefined;
+    const found: unknown = typeof state === "object" && state !== null ? Reflect.get(state, "subjects") : undefined;
+    if (typeof found === "object" && found !== null) return Object.keys(found).length;
+    if (typeof count === "number") return count;
+    throw new LogUnavailableError(`no leader answers for ${stream}`);
+  }
+
+  async purge(subject: string, sequence: number | null): Promise<void> {
+    const stream = this.#streamOf(subject);
+    const range = sequence === null ? { filter: subject } : { filter: subject, seq: sequence };
+    const answer = await this.#call(stream, `STREAM.PURGE.${stream}`, range);
+    if (answer === null) throw new LogUnavailableError(`no leader answers for ${stream}`);
+    const fault = faultOfAnswer(answer);
+    if (fault !== null) throw new LogUnavailableError(`${stream} can't be purged: ${fault.description}`);
+  }
+
+  async *heads(): AsyncGenerator<Omit<LogMessage, "body">> {
+    for (const [shard, stream] of this.#bucket.shards.entries())
+      yield* this.#headsOf(stream, this.#bucket.subjects.ofStreamsIn(shard));
+  }
+
+  /** The heads of one shard, by a consumer that fetches so many at a time. */
+  async *#headsOf(stream: string, filter: string): AsyncGenerator<Omit<LogMessage, "body">> {
+    const name = `sd_${randomBytes(8).toString("hex")}`;
+    let pending = await this.#openConsumer(stream, name, filter);
+    let delivered = 0;
+    try {
+      while (pending > 0) {
+        const batch = Math.min(HEADS_BATCH, pending);
+        for (const head of await this.#fetchHeads(stream, name, batch)) {
+          delivered += 1;
+          if (head.delivered !== delivered) throw new LogUnavailableError(`a head of ${stream} was lost on its way`);
+          pending = head.pending;
+          yield head;
+        }
+      }
+    } finally {
+      await this.#call(stream, `CONSUMER.DELETE.${stream}.${name}`, {});
+    }
+  }
+
+  async #openConsumer(stream: string, name: string, filter: string): Promise<number> {
+    const config = {
+      name,
+      deliver_policy: "last_per_subject",
+      ack_policy: "none",
+      replay_policy: "instant",
+      filter_subject: filter,
+      headers_only: true,
+      mem_storage: true,
+      num_replicas: 1,
+      inactive_threshold: HEADS_TIMEOUT_MS * 6 * 1e6,
+    };
+    const query = { stream_name: stream, config, action: "create" };
+    const answer = await this.#call(stream, `CONSUMER.CREATE.${stream}.${name}`, query);
+    const pending = answer?.["num_pending"];
+    if (typeof pending === "number") return pending;
+    const why = answer === null ? "no leader answers" : faultOfAnswer(answer)?.description;
+    throw new LogUnavailableError(`${stream} can't be listed: ${why ?? ""}`);
+  }
+
+  async #fetchHeads(
+    stream: string,
+    name: string,
+    batch: number,
+  ): Promise<readonly NonNullable<ReturnType<typeof messageOfConsumer>>[]> {
+    const query = JSON.stringify({ batch, expires: HEADS_TIMEOUT_MS * 0.9 * 1e6 });
+    const isLast = (message: NatsMessage, count: number): boolean =>
+      count === batch || messageOfConsumer(message)?.pending === 0 || (message.headers?.code ?? 0) > 0;
+    const call = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${name}`;
+    const messages = await this.#connection.requests.gatherDeliveries(call, query, HEADS_TIMEOUT_MS, isLast);
+    const heads = messages?.flatMap((message) => messageOfConsumer(message) ?? []) ?? [];
+    if (heads.length === 0) throw new LogUnavailableError(`${stream} can't be listed: its consumer is gone`);
+    return heads;
+  }
+
+  watch(subject: string, onMessage: (message: LogMessage) => void): () => void {
+    return this.#connection.subscribe(this.#bucket.subjects.republished(subject), (message) => {
+      const told = messageOfHeaders(message);
+      if (told !== null) onMessage(told);
+    });
+  }
+
+  announce(text: string): void {
+    this.#connection.tell(this.#bucket.subjects.ofAnnouncements, text);
+  }
+
+  listen(onAnnounced: (text: string) => void, onGap: () => void): void {
+    this.#connection.onGap = onGap;
+    this.#connection.subscribe(this.#bucket.subjects.ofAnnouncements, ({ data }) =>
+      onAnnounced(Buffer.from(data).toString()),
+    );
+    // What a new leader took over before it led is not republished.
+    for (const shard of this.#bucket.shards)
+      this.#connection.subscribe(`$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED.${shard}`, onGap);
+  }
+
+  health(): LogHealth {
+    return this.#health.health;
+  }
+
+  close(): Promise<void> {
+    this.#health.stop();
+    return this.#connection.close();
+  }
+}
+
+/** A batch ends with a message of the server's own: an empty body is a message like any other. */
+function isLastOfBatch({ headers }: NatsMessage): boolean {
+  return headers === undefined || headers.code === STATUS.endOfBatch || headers.code >= STATUS.noMessage;
+}

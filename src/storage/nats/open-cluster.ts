@@ -1,0 +1,55 @@
+import type { Clock } from "../../ops/clock.js";
+import type { Log } from "../../ops/log.js";
+import type { NatsAddress } from "../../net/storage-address.js";
+import type { StorageObserver } from "../figures.js";
+import { ClusterStorage } from "./cluster-storage.js";
+import { openBucket } from "./jetstream/bucket.js";
+import { ClusterConnection } from "./jetstream/connection.js";
+import { JetStreamLog } from "./jetstream/jetstream-log.js";
+import { loadNatsClient, type NatsClient } from "./jetstream/nats-client.js";
+
+export { ClusterUnusableError } from "./jetstream/nats-client.js";
+
+/** How a cluster is opened. */
+export interface OpenClusterOptions {
+  readonly address: NatsAddress;
+  /** A file to sign in with; empty for none. */
+  readonly credsFile: string;
+  /** How long a change is sent again while nobody can say what became of it. */
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly observer?: StorageObserver;
+  /** The client of NATS; the one that is installed when absent. */
+  readonly client?: NatsClient;
+}
+
+/** Memory for the newest messages of streams in use. */
+const CACHE_BYTES = 64 * 1024 * 1024;
+
+/** Opens the engine on a bucket of a NATS cluster. Throws ClusterUnusableError. */
+export async function openCluster(options: OpenClusterOptions): Promise<ClusterStorage> {
+  const { address, credsFile, timeoutMs, clock, log } = options;
+  const client = options.client ?? (await loadNatsClient());
+  const connection = await ClusterConnection.open({ address, credsFile, client, clock, log });
+  try {
+    const bucket = await openBucket(connection.requests, address, clock);
+    const { maxPayloadBytes } = connection;
+    const { replicas, shards } = bucket;
+    log.info("the NATS cluster is open", { bucket: address.bucket, shards: shards.length, replicas, maxPayloadBytes });
+    if (replicas === 1) log.warn("each message is on one NATS server only: what that server loses is lost");
+    const jetstream = new JetStreamLog(connection, bucket, clock);
+    return new ClusterStorage({
+      log: jetstream,
+      subjects: bucket.subjects,
+      clock,
+      notices: log,
+      cacheBytes: CACHE_BYTES,
+      timeoutMs,
+      ...(options.observer === undefined ? {} : { observer: options.observer }),
+    });
+  } catch (fault) {
+    await connection.close();
+    throw fault;
+  }
+}

@@ -1,0 +1,76 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import {
+  EXPECTED_HEADER,
+  messageOfConsumer,
+  messageOfHeaders,
+  messageOfLeader,
+  publishedOf,
+} from "../../../../src/storage/nats/jetstream/answers.js";
+import type { NatsHeaders, NatsMessage } from "../../../../src/storage/nats/jetstream/nats-client.js";
+
+function headersWith(entries: Readonly<Record<string, string>>): NatsHeaders {
+  return { code: 0, description: "", get: (name) => entries[name] ?? "", append: () => {} };
+}
+
+function answerOf(value: unknown): NatsMessage {
+  return { subject: "", data: Buffer.from(JSON.stringify(value)) };
+}
+
+describe("the acknowledgement of a publish", () => {
+  const refusal = (code: number, description = ""): unknown => ({ error: { code: 400, err_code: code, description } });
+  const table: readonly (readonly [string, unknown, unknown])[] = [
+    ["a sequence", { stream: "SD_b_0", seq: 7 }, { kind: "stored", sequence: 7 }],
+    ["no sequence", { stream: "SD_b_0" }, { kind: "unknown" }],
+    ["another last sequence", refusal(10_071), { kind: "moved" }],
+    ["another publish on its way", refusal(10_164), { kind: "pending" }],
+    ["no leader", refusal(10_008), { kind: "untaken" }],
+    ["no resources", refusal(10_023), { kind: "full" }],
+    ["no storage", refusal(10_047), { kind: "full" }],
+    ["no memory", refusal(10_028), { kind: "full" }],
+    ["the stream's limit of bytes", refusal(10_077, "maximum bytes exceeded"), { kind: "full" }],
+    ["a disk that fails, which others may not share", refusal(10_077, "no space left on device"), { kind: "unknown" }],
+    ["anything else", refusal(10_999), { kind: "unknown" }],
+    ["a refusal without a code", { error: {} }, { kind: "unknown" }],
+  ];
+  for (const [name, answer, published] of table) test(`with ${name}`, () => assert.deepEqual(publishedOf(answerOf(answer)), published));
+});
+
+describe("a message of the log", () => {
+  test("comes from a leader with its headers as text", () => {
+    const hdrs = Buffer.from(`NATS/1.0\r\n${EXPECTED_HEADER}: 4\r\nSd: {"m":"a: ü"}\r\n\r\n`).toString("base64");
+    const answer = { message: { subject: "s", seq: 9, hdrs, data: Buffer.from("body").toString("base64") } };
+    assert.deepEqual(messageOfLeader(answer), { sequence: 9, previous: 4, head: '{"m":"a: ü"}', body: Buffer.from("body") });
+  });
+
+  test("comes from a leader without headers and body", () => {
+    assert.deepEqual(messageOfLeader({ message: { seq: 9 } }), { sequence: 9, previous: 0, head: "", body: Buffer.alloc(0) });
+    assert.equal(messageOfLeader({}), null);
+    assert.equal(messageOfLeader({ message: { seq: "9" } }), null);
+  });
+
+  test("comes from any server with its place in its headers, and keeps no foreign memory", () => {
+    const data = new Uint8Array([1, 2]);
+    const headers = headersWith({ "Nats-Sequence": "9", [EXPECTED_HEADER]: "4", Sd: "{}" });
+    const found = messageOfHeaders({ subject: "", data, headers });
+    data[0] = 5;
+    assert.deepEqual(found, { sequence: 9, previous: 4, head: "{}", body: Buffer.from([1, 2]) });
+    assert.equal(messageOfHeaders({ subject: "", data, headers: headersWith({}) }), null);
+    assert.equal(messageOfHeaders({ subject: "", data }), null);
+  });
+
+  const places = {
+    "$JS.ACK.SD_b_0.c.1.9.3.1790000000000000000.5": { sequence: 9, delivered: 3, pending: 5 },
+    "$JS.ACK._.h.SD_b_0.c.1.9.3.1790000000000000000.0.t": { sequence: 9, delivered: 3, pending: 0 },
+  };
+  for (const [reply, place] of Object.entries(places))
+    test(`comes from a consumer with the place in ${reply}`, () => {
+      const headers = headersWith({ [EXPECTED_HEADER]: "4", Sd: "{}" });
+      const found = messageOfConsumer({ subject: "", data: new Uint8Array(), headers, reply });
+      assert.deepEqual(found, { ...place, previous: 4, head: "{}" });
+    });
+
+  test("does not come from a status", () => {
+    assert.equal(messageOfConsumer({ subject: "", data: new Uint8Array(), headers: headersWith({}) }), null);
+  });
+});

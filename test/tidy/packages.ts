@@ -3,7 +3,12 @@ import type { Check, Offence, Tree } from "./tree.js";
 
 /** What each package.json may depend on: nothing to run ours, and this to build and test it. */
 const DEPENDENCIES: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
-  "package.json": { dependencies: [], devDependencies: ["@types/node", "c8", "tsx", "typescript"] },
+  "package.json": {
+    dependencies: [],
+    devDependencies: ["@types/node", "c8", "tsx", "typescript"],
+    // Optional: only whoever keeps streams in a NATS cluster has it.
+    peerDependencies: ["@nats-io/transport-node"],
+  },
   "test/bench/package.json": { devDependencies: ["@durable-streams/server"] },
   "test/conformance/package.json": {
     devDependencies: ["@durable-streams/client", "@durable-streams/server-conformance-tests", "undici", "vitest"],
@@ -27,6 +32,7 @@ const DEPENDENCIES: Readonly<Record<string, Readonly<Record<string, readonly str
   "test/format/package.json": { devDependencies: ["prettier"] },
   "test/kubernetes/package.json": { devDependencies: ["kubernetes-models", "yaml"] },
   "test/mcp/package.json": { devDependencies: ["@modelcontextprotocol/sdk"] },
+  "test/nats/package.json": { devDependencies: ["@nats-io/transport-node"] },
   "test/openapi/package.json": { devDependencies: ["@redocly/cli", "ajv", "ajv-formats", "yaml"] },
 };
 
@@ -36,6 +42,7 @@ const EXACT = new Set([
   "test/format/package.json",
   "test/kubernetes/package.json",
   "test/mcp/package.json",
+  "test/nats/package.json",
   "test/openapi/package.json",
   "test/packages/package.json",
 ]);
@@ -113,13 +120,22 @@ function dependencies(tree: Tree): Offence[] {
     const allowed = DEPENDENCIES[file.path];
     if (allowed === undefined) return [];
     const manifest: Record<string, object | undefined> = JSON.parse(file.text);
-    return DEPENDENCY_FIELDS.flatMap((field) => {
+    const needed = Object.keys(manifest["peerDependencies"] ?? {}).filter((name) => !isOptional(manifest, name));
+    const line = file.text.slice(0, Math.max(0, file.text.indexOf('"peerDependencies"'))).split("\n").length;
+    const peers = needed.map((name) => ({ at: `${file.path}:${line}`, says: `${name} is to be optional: peerDependenciesMeta says so` }));
+    const others = DEPENDENCY_FIELDS.flatMap((field) => {
       const has = manifest[field] === undefined ? "absent" : Object.keys(manifest[field]).sort().join(", ");
       const should = allowed[field]?.join(", ") ?? "absent";
       const line = file.text.slice(0, Math.max(0, file.text.indexOf(`"${field}"`))).split("\n").length;
       return has === should ? [] : [{ at: `${file.path}:${line}`, says: `${field}: ${has || "empty"}; it is to be: ${should || "empty"}` }];
     });
+    return [...peers, ...others];
   });
+}
+
+function isOptional(manifest: Readonly<Record<string, object | undefined>>, name: string): boolean {
+  const meta: unknown = Reflect.get(manifest["peerDependenciesMeta"] ?? {}, name);
+  return typeof meta === "object" && meta !== null && Reflect.get(meta, "optional") === true;
 }
 
 function loosePins(tree: Tree): Offence[] {

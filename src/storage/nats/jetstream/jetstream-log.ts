@@ -6,6 +6,7 @@ import {
   type LogMessage,
   type Published,
   type ReplicatedLog,
+  type SubjectKind,
 } from "../log/replicated-log.js";
 import {
   API_ERROR,
@@ -146,9 +147,9 @@ export class JetStreamLog implements ReplicatedLog {
     if (fault !== null) throw new LogUnavailableError(`${stream} can't be purged: ${fault.description}`);
   }
 
-  async *heads(): AsyncGenerator<Omit<LogMessage, "body">> {
+  async *heads(of: SubjectKind): AsyncGenerator<Omit<LogMessage, "body">> {
     for (const [shard, stream] of this.#bucket.shards.entries())
-      yield* this.#headsOf(stream, this.#bucket.subjects.ofStreamsIn(shard));
+      yield* this.#headsOf(stream, this.#bucket.subjects.ofAllIn(shard, of));
   }
 
   /** The heads of one shard, by a consumer that fetches so many at a time. */

@@ -7,9 +7,10 @@ import { runDamage } from "./random-damage.js";
 import { playClusterHistory } from "../helpers/cluster-history.js";
 import { runSeeds, type SeededRun } from "./seeds.js";
 
-// `npm run simulate -- --seeds 100000` runs as many histories on new seeds; `--seed N` runs one again and tells all of it.
-// With `--cluster` a seed is a history of several servers on one log. With `--damage` a seed is a directory that comes to harm and is repaired. `--mutants` looks, for each copy of the server
-// with a wrong line, for the first of `--seeds` histories that finds it.
+// `npm run simulate -- --seeds 100000` runs as many histories on new seeds; `--seed N` runs one again and tells all of
+// it. With `--cluster` a seed is a history of several servers on one log. With `--damage` a seed is a directory that
+// comes to harm and is repaired. `--mutants` looks, for each copy of the server with a wrong line, for the first of
+// `--seeds` histories that finds it.
 const { values } = parseArgs({
   options: {
     cluster: { type: "boolean", default: false },

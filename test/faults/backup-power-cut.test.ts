@@ -32,7 +32,13 @@ async function twoMoments(): Promise<readonly [Moment, Moment]> {
   await engine.storage.close();
   const first = {
     dir: copyOf(engine.dir),
-    streams: { long: briefly(texts.slice(0, 2).join("")), small: "hello", fork: "help!", gone: briefly(bytesOf(9000, 7).toString()), new: null },
+    streams: {
+      long: briefly(texts.slice(0, 2).join("")),
+      small: "hello",
+      fork: "help!",
+      gone: briefly(bytesOf(9000, 7).toString()),
+      new: null,
+    },
   };
   engine = await reopen(engine);
   await append(engine.storage, await loaded(engine.storage, "long"), texts[2] ?? "");

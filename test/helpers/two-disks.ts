@@ -1,6 +1,13 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join, normalize } from "node:path";
-import { systemFiles, type Files, type FileStatus, type OpenFile, type OpenMode, type SystemFiles } from "../../src/storage/file/disk/files.js";
+import {
+  systemFiles,
+  type Files,
+  type FileStatus,
+  type OpenFile,
+  type OpenMode,
+  type SystemFiles,
+} from "../../src/storage/file/disk/files.js";
 import type { SimulatedDisk } from "./simulated-disk.js";
 import { diskError } from "./watched-files.js";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { systemClock, type Clock, type Timer } from "../../src/ops/clock.js";
-import { startServer, type RunningServer, type ServerOptions } from "../../src/server.js";
+import { createServer, type RunningServer, type ServerOptions } from "../../src/server.js";
 import { keptLog } from "../helpers/engine.js";
 import { newBucket } from "./buckets.js";
 import type { NatsCluster } from "./nats-cluster.js";
@@ -115,7 +115,7 @@ export async function startFrontEnds(
   const storage = cluster.storageOf(bucket, "?shards=2");
   const begun: FrontEnd[] = [];
   for (let index = 0; index < count; index += 1) {
-    const server = await startServer({ port: 0, insecure: true, log: keptLog().log, storage, ...more });
+    const server = await createServer({ port: 0, insecure: true, log: keptLog().log, storage, ...more });
     t.after(() => server.close());
     begun.push(new FrontEnd(server));
   }

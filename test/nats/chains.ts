@@ -1,4 +1,4 @@
-import { sequenceOf, type RawCluster } from "./raw-cluster.js";
+import type { StoredMessage } from "./raw-cluster.js";
 
 /** Messages of a bucket's shards, and how many of them do not follow the one that they were published behind. */
 export interface Chains {
@@ -7,20 +7,18 @@ export interface Chains {
 }
 
 /** Looks at each message of each subject: the last sequence that its publisher expected is that of the one before. */
-export async function chainsOf(cluster: RawCluster, streams: readonly string[], filter: string): Promise<Chains> {
+export async function chainsOf(all: Iterable<AsyncIterable<StoredMessage>>): Promise<Chains> {
   let messages = 0;
   const broken: string[] = [];
-  for (const stream of streams) {
+  for (const ofStream of all) {
     const lastOf = new Map<string, number>();
-    for await (const message of cluster.messages(stream, filter)) {
+    for await (const { subject, sequence, expected } of ofStream) {
       messages += 1;
-      const subject = message.headers?.get("Nats-Subject") ?? "";
-      const expected = Number(message.headers?.get("Nats-Expected-Last-Subject-Sequence"));
       const before = lastOf.get(subject);
       // What came before the first may have been purged.
       if (before !== undefined && expected !== before)
-        broken.push(`${subject}: ${sequenceOf(message)} expected ${expected}, and follows ${before}`);
-      lastOf.set(subject, sequenceOf(message));
+        broken.push(`${subject}: ${sequence} expected ${expected}, and follows ${before}`);
+      lastOf.set(subject, sequence);
     }
   }
   return { messages, broken };

@@ -12,6 +12,8 @@ export interface NatsClusterOptions {
   readonly size: number;
   /** The command; that of the newest version when absent. */
   readonly program?: string;
+  /** Whether that is Debian's release, which knows fewer settings. */
+  readonly isOld?: boolean;
   /** `always`, or how often servers sync. */
   readonly syncInterval?: string;
   /** Addresses that the servers know each other by, in place of their own: a proxy's. */
@@ -49,7 +51,9 @@ export class NatsCluster {
 
   /** Starts the servers and waits until each takes connections. */
   static async start(options: NatsClusterOptions): Promise<NatsCluster> {
-    const { size, syncInterval = "2m", maxStoreBytes = 2 ** 31, more = "" } = options;
+    const { size, isOld = false, syncInterval = "2m", maxStoreBytes = 2 ** 31, more = "" } = options;
+    const syncing = isOld ? "" : `, sync_interval: ${syncInterval}`;
+    const pooling = isOld ? "" : "pool_size: -1, ";
     const folder = await mkdtemp(join(tmpdir(), "streamdir-nats-"));
     const ports = await freePorts(size * 2);
     const routePorts = ports.slice(size);
@@ -67,8 +71,8 @@ export class NatsCluster {
         configuration,
         `server_name: ${name}
 listen: "127.0.0.1:${clientPort}"
-jetstream { store_dir: ${JSON.stringify(store)}, max_file_store: ${maxStoreBytes}, sync_interval: ${syncInterval} }
-${size === 1 ? "" : `cluster { name: c, listen: "127.0.0.1:${routePort}", pool_size: -1, ${advertised}\n routes: ${JSON.stringify(routes)} }`}
+jetstream { store_dir: ${JSON.stringify(store)}, max_file_store: ${maxStoreBytes}${syncing} }
+${size === 1 ? "" : `cluster { name: c, listen: "127.0.0.1:${routePort}", ${pooling}${advertised}\n routes: ${JSON.stringify(routes)} }`}
 ${more}
 `,
       );

@@ -1,5 +1,15 @@
 import { connect, type Msg, type NatsConnection } from "@nats-io/transport-node";
 
+/** The header that says which message has to be the subject's last. */
+export const EXPECTED = "Nats-Expected-Last-Subject-Sequence";
+
+/** Where a message is, and what its publisher expected before it. */
+export interface StoredMessage {
+  readonly subject: string;
+  readonly sequence: number;
+  readonly expected: number;
+}
+
 /** A connection of a test's own to a cluster, past the engine. */
 export class RawCluster {
   readonly #connection: NatsConnection;
@@ -40,13 +50,26 @@ export class RawCluster {
   }
 
   /** Each message of a filter, by any server that has it. */
-  async *messages(stream: string, filter: string): AsyncGenerator<Msg> {
+  async *messages(stream: string, filter: string): AsyncGenerator<StoredMessage> {
     for (let from = 1; ;) {
       const found = await this.#batch(stream, { seq: from, next_by_subj: filter, batch: 500, max_bytes: 2 ** 20 });
-      yield* found;
-      const last = found.at(-1);
-      if (last === undefined) return;
-      from = sequenceOf(last) + 1;
+      for (const { headers: its } of found) {
+        from = Number(its?.get("Nats-Sequence")) + 1;
+        yield { subject: its?.get("Nats-Subject") ?? "", sequence: from - 1, expected: Number(its?.get(EXPECTED)) };
+      }
+      if (found.length === 0) return;
+    }
+  }
+
+  /** The same by the leader, one after the other: old servers know no other way. */
+  async *messagesOfLeader(stream: string, filter: string): AsyncGenerator<StoredMessage> {
+    for (let from = 1; ;) {
+      const found = (await this.call(`STREAM.MSG.GET.${stream}`, { seq: from, next_by_subj: filter }))?.["message"];
+      if (typeof found !== "object" || found === null) return;
+      const { subject, seq, hdrs } = found as { subject: string; seq: number; hdrs: string }; // as the API has it
+      const expected = new RegExp(`${EXPECTED}: *(\\d+)`).exec(Buffer.from(hdrs, "base64").toString())?.[1];
+      yield { subject, sequence: seq, expected: Number(expected) };
+      from = seq + 1;
     }
   }
 
@@ -74,11 +97,6 @@ export class RawCluster {
   close(): Promise<void> {
     return this.#connection.close();
   }
-}
-
-/** The place of a message that was read. */
-export function sequenceOf(message: Msg): number {
-  return Number(message.headers?.get("Nats-Sequence"));
 }
 
 /** The names of the JetStream streams of a bucket that have its shards. */

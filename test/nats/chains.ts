@@ -16,8 +16,7 @@ export async function chainsOf(all: Iterable<AsyncIterable<StoredMessage>>): Pro
       messages += 1;
       const before = lastOf.get(subject);
       // What came before the first may have been purged.
-      if (before !== undefined && expected !== before)
-        broken.push(`${subject}: ${sequence} expected ${expected}, and follows ${before}`);
+      if (before !== undefined && expected !== before) broken.push(`${subject}: ${sequence} expected ${expected}, and follows ${before}`);
       lastOf.set(subject, sequence);
     }
   }

@@ -3,7 +3,14 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { connect as connectReally, type ConnectionOptions, type Msg, type NatsConnection, type Subscription, type SubscriptionOptions } from "@nats-io/transport-node";
+import {
+  connect as connectReally,
+  type ConnectionOptions,
+  type Msg,
+  type NatsConnection,
+  type Subscription,
+  type SubscriptionOptions,
+} from "@nats-io/transport-node";
 import { tempDir } from "../helpers/temp-dir.js";
 
 export { credsAuthenticator, headers } from "@nats-io/transport-node";
@@ -35,10 +42,7 @@ export async function connect(options: ConnectionOptions): Promise<NatsConnectio
   connection.subscribe = (subject: string, wish: SubscriptionOptions = {}): Subscription => {
     const { callback } = wish;
     if (callback === undefined) return subscribeReally(subject, wish);
-    return subscribeReally(subject, {
-      ...wish,
-      callback: (error, message) => spoil.pass(message, () => void callback(error, message)),
-    });
+    return subscribeReally(subject, { ...wish, callback: (error, message) => spoil.pass(message, () => void callback(error, message)) });
   };
   return connection;
 }

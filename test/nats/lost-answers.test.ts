@@ -20,17 +20,17 @@ test("answers and hints that are lost, on servers that sync each message", async
 
   await suite.test("acks dropped, one of ten", async (context) => {
     const fronts = await startTwo(context, storage, faultyClient({ droppedAcks: 10 }));
-    await underLoad(context, fronts, async () => {});
+    await underLoad(context, { cluster, bucket: BUCKET, fronts }, async () => {});
   });
 
   await suite.test("hints dropped, doubled and delayed", async (context) => {
     const fronts = await startTwo(context, storage, faultyClient({ spoiltHints: true }));
-    await underLoad(context, fronts, async () => {});
+    await underLoad(context, { cluster, bucket: BUCKET, fronts }, async () => {});
   });
 
   await suite.test("leader killed -9 with sync_interval always", async (context) => {
     const fronts = await startTwo(context, storage);
-    await underLoad(context, fronts, async (load) => {
+    await underLoad(context, { cluster, bucket: BUCKET, fronts }, async (load) => {
       const leader = cluster.placeOf(await raw.leaderOfMost(shardsOf(BUCKET)));
       await cluster.kill(leader);
       await load.written();
@@ -40,7 +40,7 @@ test("answers and hints that are lost, on servers that sync each message", async
 
   await suite.test("front ends with clocks 5 s apart", async (context) => {
     const fronts = [await serveHere(context, storage), await serveHere(context, storage, { clock: ahead(APART_MS) })];
-    await underLoad(context, fronts, async () => {});
+    await underLoad(context, { cluster, bucket: BUCKET, fronts }, async () => {});
   });
 
   await suite.test("each message follows the one that its publisher expected", async (context) => {

@@ -16,7 +16,9 @@ export interface RequestParts {
 }
 
 /** A client that has no answer by then asks the other front end. */
-const ANSWER_WITHIN_MS = 6000;
+const ANSWER_WITHIN_MS = 3000;
+
+const HEALTH_WITHIN_MS = 60_000;
 
 const clock = systemClock();
 
@@ -37,7 +39,7 @@ export class Fronts {
 
   /** The address of a stream at one front end; `at` may be any number. */
   urlOf(at: number, target: string): string {
-    return `${this.urls[at % this.urls.length] ?? ""}${target}`;
+    return new URL(target, this.urls[at % this.urls.length]).href;
   }
 
   /** One request; `null` where nobody can say what became of it. */
@@ -57,12 +59,24 @@ export class Fronts {
   }
 
   /** Asks one front end after the other until one says something else than 503; `onRetry` is told of each other try. */
-  async insist(at: number, method: string, target: string, parts: RequestParts = {}, onRetry?: () => void): Promise<Answer> {
+  async insist(at: number, method: string, target: string, parts: RequestParts = {}, onRetry?: (why: string) => void): Promise<Answer> {
     for (let tries = 0; ; tries += 1) {
       const answer = await this.ask(at + tries, method, target, parts);
       if (answer !== null && answer.status !== 503) return answer;
-      onRetry?.();
+      onRetry?.(answer === null ? "no answer" : codeOf(answer));
       await pause(50 + Math.min(tries, 10) * 20);
+    }
+  }
+
+  /** Resolves when `/health` of one front end answers so; says how long that took, in milliseconds. */
+  async health(at: number, status: number, reason = /./): Promise<number> {
+    const sinceMs = performance.now();
+    for (;;) {
+      const answer = await this.ask(at, "GET", "../../health");
+      if (answer?.status === status && reason.test(answer.body.toString())) return performance.now() - sinceMs;
+      if (performance.now() - sinceMs > HEALTH_WITHIN_MS)
+        throw new Error(`/health is ${answer?.status} ${answer?.body.toString()}, not ${status}`);
+      await pause(50);
     }
   }
 
@@ -75,6 +89,11 @@ export class Fronts {
 export function positionOf(token: string | string[] | undefined): number {
   const [part = "", place = ""] = String(token).split("_");
   return Number(part) + Math.floor(Number(place) / 1e6);
+}
+
+/** What a problem is called. */
+export function codeOf({ status, body }: Answer): string {
+  return /"code":"([a-z-]+)"/.exec(body.toString())?.[1] ?? String(status);
 }
 
 /** Where the answer says that the stream goes on. */

@@ -5,7 +5,7 @@ const MAX_VIOLATIONS = 20;
 /** The figures of a load. */
 export interface LoadFigures {
   readonly acked: number;
-  readonly retried: number;
+  readonly retries: ReadonlyMap<string, number>;
   readonly longestPauseMs: number;
 }
 
@@ -36,13 +36,22 @@ export class StreamNotes {
 export class Ledger {
   readonly streams = new Map<string, StreamNotes>();
   readonly violations: string[] = [];
-  retried = 0;
+  /** How often something was sent again, by what came of the try before. */
+  readonly retries = new Map<string, number>();
   isOver = false;
 
   streamOf(name: string): StreamNotes {
     const known = this.streams.get(name) ?? new StreamNotes(name);
     this.streams.set(name, known);
     return known;
+  }
+
+  get retried(): number {
+    return [...this.retries.values()].reduce((sum, count) => sum + count, 0);
+  }
+
+  noteRetry(why: string): void {
+    this.retries.set(why, (this.retries.get(why) ?? 0) + 1);
   }
 
   /** Something that must not be. */
@@ -54,7 +63,7 @@ export class Ledger {
     const all = [...this.streams.values()];
     return {
       acked: all.reduce((sum, { acked }) => sum + acked, 0),
-      retried: this.retried,
+      retries: this.retries,
       longestPauseMs: Math.max(0, ...all.map(({ longestPauseMs }) => longestPauseMs)),
     };
   }

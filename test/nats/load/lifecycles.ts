@@ -65,9 +65,9 @@ export class Lifecycles {
     repeated: readonly number[],
   ): Promise<Answer> {
     let tries = 0;
-    const answer = await this.#fronts.insist(at, method, name, { headers, body }, () => {
+    const answer = await this.#fronts.insist(at, method, name, { headers, body }, (why) => {
       tries += 1;
-      this.#ledger.retried += 1;
+      this.#ledger.noteRetry(why);
     });
     const isRight = expected.includes(answer.status) || (tries > 0 && repeated.includes(answer.status));
     if (!isRight) this.#violated(name, answer, `${method} after ${tries} retries`);

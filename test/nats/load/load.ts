@@ -25,28 +25,25 @@ export interface LoadOptions {
 
 /** Longest time for what goes on by itself once the servers do. */
 const RECOVERED_WITHIN_MS = 60_000;
-/** No stream may wait longer for its next acknowledgement. */
-export const LONGEST_PAUSE_MS = 15_000;
 
 /** Producers and readers at two front ends, and what they were told. */
 export class Load {
   readonly fronts: Fronts;
   readonly ledger = new Ledger();
-  readonly #options: Required<LoadOptions>;
   readonly #writers: readonly Writer[];
   readonly #readers: readonly Reader[];
   readonly #lifecycles: Lifecycles;
-  readonly #streams: readonly string[];
+  /** All that is written to. */
+  readonly streams: readonly string[];
   #writing: Promise<unknown> = Promise.resolve();
   #reading: Promise<unknown> = Promise.resolve();
 
   constructor(urls: readonly string[], { producers = 32, streams = 8, restMs = 10, prefix = "load/" }: LoadOptions = {}) {
-    this.#options = { producers, streams, restMs, prefix };
     this.fronts = new Fronts(urls);
     const options = { fronts: this.fronts, ledger: this.ledger, restMs };
     const shared = Array.from({ length: streams }, (_, at) => `${prefix}s${at}`);
     const sequenced = ["q0", "q1"].map((name) => `${prefix}${name}`);
-    this.#streams = [...shared, ...sequenced];
+    this.streams = [...shared, ...sequenced];
     this.#writers = [
       ...Array.from(
         { length: producers },
@@ -54,7 +51,7 @@ export class Load {
       ),
       ...sequenced.map((stream, at) => new SequencedWriter(options, `w${at}`, stream)),
     ];
-    this.#readers = this.#streams.flatMap((stream, at) => [
+    this.#readers = this.streams.flatMap((stream, at) => [
       new EventReader(this.fronts, this.ledger, stream, at),
       new CatchUpReader(this.fronts, this.ledger, stream, at + 1),
     ]);
@@ -64,7 +61,7 @@ export class Load {
   /** Makes the streams and begins. */
   async start(): Promise<void> {
     const headers = { "Content-Type": "text/plain" };
-    for (const [at, stream] of this.#streams.entries()) {
+    for (const [at, stream] of this.streams.entries()) {
       const { status } = await this.fronts.insist(at, "PUT", stream, { headers });
       assert.ok(status === 201 || status === 200, `PUT ${stream}: ${status}`);
     }
@@ -95,7 +92,7 @@ export class Load {
     this.ledger.isOver = true;
     await this.#writing;
     const texts = new Map<string, string>();
-    for (const [at, stream] of this.#streams.entries()) texts.set(stream, await this.#textOf(stream, at));
+    for (const [at, stream] of this.streams.entries()) texts.set(stream, await this.#textOf(stream, at));
     await this.#within("each reader has read all", () =>
       this.#readers.every(({ stream, length }) => length >= (texts.get(stream) ?? "").length),
     );
@@ -186,8 +183,10 @@ export class Load {
   }
 
   /** What a load found, in one line. */
-  static summaryOf(fault: string, { acked, retried, longestPauseMs, lost, twice, lifecycles }: LoadResult): string {
+  static summaryOf(fault: string, { acked, retries, longestPauseMs, lost, twice, lifecycles }: LoadResult): string {
     const pauseSeconds = (longestPauseMs / 1000).toFixed(1);
-    return `${fault}: ${acked} acked, ${retried} retried, longest pause ${pauseSeconds} s, lost ${lost}, twice ${twice}; ${lifecycles} streams made and ended`;
+    const retried = [...retries.values()].reduce((sum, count) => sum + count, 0);
+    const why = retried === 0 ? "" : ` (${[...retries].map(([cause, count]) => `${count} ${cause}`).join(", ")})`;
+    return `${fault}: ${acked} acked, ${retried} retried${why}, longest pause ${pauseSeconds} s, lost ${lost}, twice ${twice}; ${lifecycles} streams made and ended`;
   }
 }

@@ -61,8 +61,7 @@ export class CatchUpReader implements Reader {
       this.#pieces.push(answer.body);
       this.length += answer.body.length;
       offset = String(answer.headers["stream-next-offset"]);
-      if (nextOf(answer) !== this.length)
-        this.#ledger.violated(`${this.name} has ${this.length} bytes at ${offset}`);
+      if (nextOf(answer) !== this.length) this.#ledger.violated(`${this.name} has ${this.length} bytes at ${offset}`);
       const isAtTail = answer.headers["stream-up-to-date"] === "true";
       if (isAtTail && this.length < ackedEnd)
         this.#ledger.violated(`${this.name} was told that ${this.length} is the tail after ${ackedEnd} was acknowledged`);
@@ -146,7 +145,6 @@ export class EventReader implements Reader {
     this.length += this.#ahead.length;
     this.#ahead = "";
     this.#offset = streamNextOffset;
-    if (positionOf(streamNextOffset) !== this.length)
-      this.#ledger.violated(`${this.name} has ${this.length} bytes at ${streamNextOffset}`);
+    if (positionOf(streamNextOffset) !== this.length) this.#ledger.violated(`${this.name} has ${this.length} bytes at ${streamNextOffset}`);
   }
 }

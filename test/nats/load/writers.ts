@@ -63,9 +63,9 @@ export class ProducingWriter implements Writer {
     const { fronts, ledger } = this.#options;
     const parts = { headers: this.headersOf(seq), body: lineOf(this.id, seq) };
     let tries = 0;
-    const answer = await fronts.insist(this.#front, "POST", this.stream, parts, () => {
+    const answer = await fronts.insist(this.#front, "POST", this.stream, parts, (why) => {
       tries += 1;
-      ledger.retried += 1;
+      ledger.noteRetry(why);
     });
     this.#front += tries;
     if (answer.status === 200) return this.#note(seq, nextOf(answer));
@@ -107,12 +107,13 @@ export class SequencedWriter implements Writer {
     const { fronts, ledger } = this.#options;
     const headers = { ...TEXT, "Stream-Seq": sequenceOf(seq) };
     let tries = 0;
-    const answer = await fronts.insist(seq, "POST", this.stream, { headers, body: lineOf(this.id, seq) }, () => {
+    const answer = await fronts.insist(seq, "POST", this.stream, { headers, body: lineOf(this.id, seq) }, (why) => {
       tries += 1;
-      ledger.retried += 1;
+      ledger.noteRetry(why);
     });
     const end = endOf(answer, tries > 0);
-    if (end === undefined) ledger.violated(`${this.id} Stream-Seq ${seq} after ${tries} retries: ${answer.status} ${answer.body.toString()}`);
+    if (end === undefined)
+      ledger.violated(`${this.id} Stream-Seq ${seq} after ${tries} retries: ${answer.status} ${answer.body.toString()}`);
     else {
       this.acknowledged.push({ seq, end });
       this.#notes.noteAck(end);

@@ -184,16 +184,16 @@ describe("subjects of a bucket", () => {
     await Promise.all(Array.from({ length: 64 }, work));
     await stored(log, bucket.subjects.ofEdge("source", "id", "fork"), "no stream's", "", null);
     const heads: string[] = [];
-    for await (const { head } of log.heads()) heads.push(head);
+    for await (const { head } of log.heads("streams")) heads.push(head);
     const expected = Array.from({ length: count }, (_, index) => `${index % 2 === 0 ? "last" : "first"} ${index}`);
     assert.deepEqual(heads.sort(), expected.sort());
   });
 
   test("have no heads where nothing is stored, and a list can be left early", async (t) => {
     const { log, bucket } = await openLog(t);
-    for await (const { head } of log.heads()) assert.fail(head);
+    for await (const { head } of log.heads("streams")) assert.fail(head);
     for (const name of ["a", "b", "c"]) await stored(log, bucket.subjects.ofStream(name), name, "", 0);
-    for await (const { head } of log.heads()) {
+    for await (const { head } of log.heads("streams")) {
       assert.match(head, /^[abc]$/);
       break;
     }

@@ -1,5 +1,6 @@
 // Who sent a request, by the auth file: the one door of this room for HTTP.
 
+import type { X509Certificate } from "node:crypto";
 import type { Clock } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
 import { WatchedFile } from "../ops/watched-file.js";
@@ -7,6 +8,7 @@ import { parseAuthFile } from "./auth-file.js";
 import type { AuthFile } from "./auth-file.js";
 import { AUTH_BOUNDS, REMEMBERED_BOUNDS } from "./bounds.js";
 import { AuthFileError } from "./checked-json.js";
+import { ClientAuthorities } from "./client-authorities.js";
 import { IssuerKeys, keyFilesOf } from "./issuer-keys.js";
 import { MAX_JWT_CHARS } from "./jwt/compact.js";
 import { KnownCaller } from "./known-caller.js";
@@ -48,7 +50,8 @@ export class Authority {
   readonly #listeners = new Set<() => void>();
   readonly #watchedFile: WatchedFile;
   #watchedKeys: WatchedFile | null = null;
-  #policy = new Policy(NOTHING, new Map());
+  readonly #clientAuthorities = new ClientAuthorities();
+  #policy = new Policy(NOTHING, new Map(), this.#clientAuthorities);
   #loading: Promise<unknown> = Promise.resolve();
   #hasWarned = false;
   #isClosed = false;
@@ -116,6 +119,15 @@ export class Authority {
     return done;
   }
 
+  /**
+   * Only certificates that one of these has signed count from now on, on connections that are open too. Before the
+   * first call all do that TLS lets in.
+   */
+  trustClients(authorities: readonly X509Certificate[]): void {
+    this.#clientAuthorities.replace(authorities);
+    this.#changed();
+  }
+
   /** Calls `listener` after each change that was taken; returns the way to stop it. */
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
@@ -179,7 +191,7 @@ export class Authority {
     const parsed = parseAuthFile({ file, text: await this.#read() });
     this.#watchKeys(keyFilesOf(parsed, file));
     const issuers = await this.#keys.load(parsed);
-    this.#policy = new Policy(parsed, issuers);
+    this.#policy = new Policy(parsed, issuers, this.#clientAuthorities);
     this.#changed();
   }
 

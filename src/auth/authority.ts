@@ -17,6 +17,7 @@ import { Remembered } from "./remembered.js";
 import type { Authentication, Caller, Unauthenticated } from "./rights/caller.js";
 import type { Credentials } from "./rights/credentials.js";
 import { TOKEN_PREFIX } from "./token.js";
+import { MAX_TICKET_CHARS } from "./ticket.js";
 import type { IssuedTicket, WantedTicket } from "./tickets.js";
 
 export { AuthFileError } from "./checked-json.js";
@@ -167,8 +168,10 @@ export class Authority {
     const nowMs = this.#nowMs();
     const known = name === null ? null : this.#tickets.find(ticket, name, nowMs);
     if (known !== null) return known;
-    const found = this.#policy.byTicket(ticket, name, nowMs);
-    if (found instanceof KnownCaller) this.#tickets.keep(ticket, name, found);
+    // A copy: a part of its URL would keep all of that in memory.
+    const own = ticket.length > MAX_TICKET_CHARS ? ticket : Buffer.from(ticket).toString();
+    const found = this.#policy.byTicket(own, name, nowMs);
+    if (found instanceof KnownCaller) this.#tickets.keep(own, name, found);
     return found;
   }
 

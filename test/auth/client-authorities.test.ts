@@ -61,4 +61,12 @@ describe("the authorities of clients", () => {
     const chain = [new X509Certificate(OTHER.issue({ names: [], commonName: "bob", client: true }).cert), new X509Certificate(alice.cert)];
     assert.equal(trusting(HOUSE).trust({ name: "bob", endsAtMs: Infinity, chain }), false);
   });
+
+  test("are looked for along ten certificates, and no further", () => {
+    const chain = [HOUSE];
+    for (let length = 0; length < 10; length++) chain.unshift((chain[0] ?? HOUSE).below(`Number ${length}`));
+    const [last = HOUSE, shorter = HOUSE] = chain;
+    assert.equal(trusting(HOUSE).trust(certificate(shorter, chain.slice(1))), true);
+    assert.equal(trusting(HOUSE).trust(certificate(last, chain)), false);
+  });
 });

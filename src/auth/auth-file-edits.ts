@@ -146,8 +146,8 @@ function revocationsOf(revoked: readonly RevocationEntry[], id: string): Revocat
 type Change = (document: Document, file: AuthFile) => void;
 
 /**
- * Only one command at a time changes a file. An editor knows nothing of that: what it has saved meanwhile is read again,
- * and not overwritten.
+ * Only one command at a time changes a file. An editor knows nothing of that: what it has saved meanwhile is read
+ * again, and not overwritten.
  */
 async function edit(path: string, change: Change): Promise<void> {
   await asAuthFileError(path, () =>

@@ -109,7 +109,9 @@ describe("streamdir token, attacked:", () => {
 
   test("many commands at once lose nothing, and end every token that they revoke", async (context) => {
     const file = join(tempDir(), "auth.json");
-    const old = await Promise.all(["r0", "r1", "r2"].map((id) => addToken(file, { id, streams: ["a"], allow: ["read"], lifetimeMs: null }, Date.now())));
+    const old = await Promise.all(
+      ["r0", "r1", "r2"].map((id) => addToken(file, { id, streams: ["a"], allow: ["read"], lifetimeMs: null }, Date.now())),
+    );
     const made = Promise.all(["n0", "n1", "n2"].map((id) => add(context, file, id)));
     const revoked = Promise.all(["r0", "r1", "r2"].map((id) => token(context, "revoke", file, "--id", id)));
     const same = Promise.all([add(context, file, "twin"), add(context, file, "twin")]);

@@ -92,7 +92,8 @@ function launch(directory: string, said: string[], flags: readonly string[]): Ch
   const command = process.env["CONFORMANCE_BIN"] ?? fileURLToPath(new URL("../../bin/streamdir.js", import.meta.url));
   const args = [command, join(directory, "data"), "--port", "0", "--long-poll-timeout", `${LONG_POLL_TIMEOUT_MS}ms`, ...flags];
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("STREAMDIR_")));
-  const child = spawn(process.execPath, args, { env, stdio: ["ignore", "pipe", "pipe"] });
+  // CONFORMANCE_NODE: the server on another version of Node than the suite.
+  const child = spawn(process.env["CONFORMANCE_NODE"] ?? process.execPath, args, { env, stdio: ["ignore", "pipe", "pipe"] });
   for (const output of [child.stdout, child.stderr]) {
     createInterface({ input: output }).on("line", (line) => {
       said.push(line);

@@ -15,15 +15,7 @@ export const JWT_LEEWAY_MS = 30_000;
 export const MAX_CLAIMED = 100;
 
 /** The claims that are looked at here, `iss` aside, which has chosen the issuer. */
-export const CLAIMS_THAT_COUNT: readonly string[] = [
-  "aud",
-  "exp",
-  "nbf",
-  "iat",
-  "sub",
-  "jti",
-  "authorization_details",
-];
+export const CLAIMS_THAT_COUNT: readonly string[] = ["aud", "exp", "nbf", "iat", "sub", "jti", "authorization_details"];
 
 const OUR_TYPE = "urn:streamdir:grant";
 

@@ -80,5 +80,10 @@ function verifyWith<I extends Issuer>(
   const claims = checkClaims(members, issuer, nowMs);
   if (claims.kind === "fault") return claims;
   const kept = new Map([...members].filter(([name]) => CLAIMS_THAT_COUNT.includes(name)));
-  return { kind: "verified", issuer, claims, jwt: { iss: issuer.iss, alg: key.alg, keyPrint: key.print, members: kept } };
+  return {
+    kind: "verified",
+    issuer,
+    claims,
+    jwt: { iss: issuer.iss, alg: key.alg, keyPrint: key.print, members: kept },
+  };
 }

@@ -7,7 +7,7 @@ export interface Target {
 
 const SLASH = 0x2f;
 
-/** How much more of a URL a path may keep in memory: a name that is made of it may stay there for as long as its stream. */
+/** How much more of a URL a path may keep in memory: a name that is a part of it may stay as long as its stream. */
 const MAX_KEPT_CHARS = 128;
 
 /** Splits `IncomingMessage.url`. The absolute form that proxies send (RFC 9112, 3.2.2) gives its path. */

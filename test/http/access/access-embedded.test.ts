@@ -74,15 +74,37 @@ describe("a handler in somebody else's server", () => {
     assert.equal((await send("GET", "/api/v1/stream/a?offset=-1", { headers: owner })).text, SECRET);
     const targets = [
       ...["/api/v1/stream/a", "/API/v1/stream/a", "/api//v1/stream/a", "/api/v1//stream/a", "/api/v1/stream//a", "/api/v1/stream/./a"],
-      ...["/api/x/../v1/stream/a", "/api/v1/stream/b/../a", "/api/v1/stream/%61", "/api/v1/stream/a%00", "/api/v1/stream/a/", "/api/v1/stream/a%2f"],
-      ...["/api\\v1\\stream\\a", "/api/%761/stream/a", "/apiv1/stream/a", "/api/v1/stream/a;x=1", "/api/v1/stream/a#x", "http://a/api/v1/stream/a"],
-      ...["/api/v1/stream/b%2f..%2fa", "/api/v1/stream/%2e%2e/stream/a", "/api/http://127.0.0.1/v1/stream/a", "/api/v1/stream/__ds/streams"],
+      ...[
+        "/api/x/../v1/stream/a",
+        "/api/v1/stream/b/../a",
+        "/api/v1/stream/%61",
+        "/api/v1/stream/a%00",
+        "/api/v1/stream/a/",
+        "/api/v1/stream/a%2f",
+      ],
+      ...[
+        "/api\\v1\\stream\\a",
+        "/api/%761/stream/a",
+        "/apiv1/stream/a",
+        "/api/v1/stream/a;x=1",
+        "/api/v1/stream/a#x",
+        "http://a/api/v1/stream/a",
+      ],
+      ...[
+        "/api/v1/stream/b%2f..%2fa",
+        "/api/v1/stream/%2e%2e/stream/a",
+        "/api/http://127.0.0.1/v1/stream/a",
+        "/api/v1/stream/__ds/streams",
+      ],
     ];
     for (const target of targets)
       for (const credential of [{}, other, { Authorization: "Bearer x" }])
         for (const query of ["", "?offset=-1", "?offset=-1&live=long-poll"]) {
           const answer = await send("GET", `${target}${query}`, { headers: credential });
-          assert.ok(answer.status >= 400 || (target.endsWith("__ds/streams") && !answer.text.includes('"a"')), `${answer.status} ${target}`);
+          assert.ok(
+            answer.status >= 400 || (target.endsWith("__ds/streams") && !answer.text.includes('"a"')),
+            `${answer.status} ${target}`,
+          );
           assert.ok(!answer.text.includes(SECRET), target);
         }
   });
@@ -152,7 +174,14 @@ describe("a handler in somebody else's server", () => {
     const { port } = server.address() as AddressInfo; // it listens on a port
     const ask = async (method: string, own: object): Promise<number> => {
       const agent = new Agent({ ...own, ca: servers.ca });
-      const sent = request({ host: "localhost", port, method, path: "/v1/stream/news", agent, headers: { "Content-Type": "text/plain" } }).end();
+      const sent = request({
+        host: "localhost",
+        port,
+        method,
+        path: "/v1/stream/news",
+        agent,
+        headers: { "Content-Type": "text/plain" },
+      }).end();
       const [answer] = (await once(sent, "response")) as [IncomingMessage]; // the event's
       await text(answer);
       agent.destroy();

@@ -85,7 +85,8 @@ describe("who may not learn what is there", () => {
     };
     const known = await workOf({ Authorization: `Bearer sd_ci${wrong}` });
     assert.deepEqual(known, ["hash sha256", "compare 32 32"]);
-    for (const id of ["cj", "nobody", "c", "over", "a".repeat(64)]) assert.deepEqual(await workOf({ Authorization: `Bearer sd_${id}${wrong}` }), known, id);
+    for (const id of ["cj", "nobody", "c", "over", "a".repeat(64)])
+      assert.deepEqual(await workOf({ Authorization: `Bearer sd_${id}${wrong}` }), known, id);
     const byTicket = await workOf({}, `?ticket=${ticket}`);
     assert.deepEqual(byTicket.slice(0, 2), ["mac sha256", "compare 32 32"]);
     assert.deepEqual(await workOf({}, `?ticket=${ticket.replace(".k1.", ".k9.")}`), byTicket);

@@ -101,7 +101,12 @@ describe("a flood of credentials leaves nothing in memory:", () => {
     const more = Array.from({ length: 2_000 }, () => 0);
     const kept = await keptMiB((from, to) => {
       for (let at = from; at < to; at++) {
-        const claims = claimsWith({ iss: "hmac", sub: `u${at}`, more, authorization_details: [{ type: "urn:streamdir:grant", streams: ["a"], allow: ["read"] }] });
+        const claims = claimsWith({
+          iss: "hmac",
+          sub: `u${at}`,
+          more,
+          authorization_details: [{ type: "urn:streamdir:grant", streams: ["a"], allow: ["read"] }],
+        });
         assert.equal(who({ authorization: `Bearer ${jwtOf("HS256", claims)}` }), `jwt hmac u${at}`);
       }
     }, 2_000);
@@ -111,7 +116,10 @@ describe("a flood of credentials leaves nothing in memory:", () => {
   test("names of streams, each in a URL as long as it may be", async (context) => {
     const server = await startServer(context);
     const kept = await keptMiB(
-      (from, to) => sendMany(server, from, to, (at) => requestBytes("PUT", `the-stream-of-number-${at}?${PAD}`, { headers: { "Content-Type": "text/plain" } })),
+      (from, to) =>
+        sendMany(server, from, to, (at) =>
+          requestBytes("PUT", `the-stream-of-number-${at}?${PAD}`, { headers: { "Content-Type": "text/plain" } }),
+        ),
       2_000,
     );
     assert.ok(kept < 12, `${kept} MiB`);

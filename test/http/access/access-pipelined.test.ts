@@ -32,7 +32,12 @@ function sendersOf(file: AuthFile, nowMs: number): { readonly senders: readonly 
   file.grantPublic([{ streams: ["news"], allow: ["read"] }]);
   const exp = Math.floor(nowMs / 1000) + 600;
   const bearer = (text = ""): Record<string, string> => ({ Authorization: `Bearer ${text}` });
-  const sender = (who: string, headers: Record<string, string>, query: string, ...statuses: number[]): Sender => ({ who, headers, query, statuses });
+  const sender = (who: string, headers: Record<string, string>, query: string, ...statuses: number[]): Sender => ({
+    who,
+    headers,
+    query,
+    statuses,
+  });
   return {
     owner,
     senders: [
@@ -81,7 +86,7 @@ for (const path of ALL_PATHS)
         const reads = readsOf(senders, random, 60);
         const bytes = Buffer.concat(reads.map(({ sender, target }) => requestBytes("GET", target, { headers: sender.headers })));
         const connection = await server.connect();
-        for (let at = 0; at < bytes.length; ) {
+        for (let at = 0; at < bytes.length;) {
           const end = at + 1 + random.integer(0, seed % 2 === 0 ? bytes.length : 2000);
           connection.write(bytes.subarray(at, end));
           at = end;
@@ -123,37 +128,50 @@ for (const path of ALL_PATHS)
       assert.equal((await server.send("GET", "ann/a?offset=-1", { headers: { Authorization: `Bearer ${owner}` } })).text, "of ann/a");
     });
 
-    test("keep their credential while another's keys are fetched", { skip: canMakeCertificates() ? false : "openssl is missing" }, async (context) => {
-      takePath(context, path);
-      let arrived: () => void = () => {};
-      const asked = new Promise<void>((resolve) => (arrived = resolve));
-      let release: () => void = () => {};
-      const { url, caFile } = await httpsIssuer(context, (_request, response) => {
-        release = () => response.end(keySet());
-        arrived();
-      });
-      const file = new AuthFile();
-      const { senders, owner } = sendersOf(file, Date.UTC(2026, 0, 1));
-      file.write();
-      const document = JSON.parse(readFileSync(file.path, "utf8")) as { issuers: { iss: string }[] }; // as it was written
-      const grants = [{ streams: ["{sub}/**"], allow: ["read"] }];
-      const remote = { iss: "https://far.example", aud: "streams", algs: ["EdDSA"], jwks: url, jwksCa: caFile, grants };
-      writeFileSync(file.path, JSON.stringify({ ...document, issuers: [...document.issuers, remote] }));
-      const server = await startServer(context, { auth: file.path });
-      await create(server, owner);
-      const far = jwtOf("EdDSA", claimsWith({ iss: "https://far.example", sub: "bob" }));
-      const waiting: Sender = { who: "bob by a JWT from afar", headers: { Authorization: `Bearer ${far}` }, query: "", statuses: [403, 200, 403] };
-      const reads = [...readsOf([waiting], new Random(1), 3), ...readsOf(senders, new Random(2), 20), ...readsOf([waiting, ...senders], new Random(3), 20)];
-      const connection = await server.connect();
-      connection.write(Buffer.concat(reads.map(({ sender, target }) => requestBytes("GET", target, { headers: sender.headers }))));
-      await asked;
-      release();
-      for (const { sender, name, status } of reads) {
-        const answer = await connection.answer();
-        assert.equal(answer.status, status, `${sender.who} reads ${name}`);
-        if (status === 200) assert.equal(answer.text, `of ${name}`);
-      }
-    });
+    test(
+      "keep their credential while another's keys are fetched",
+      { skip: canMakeCertificates() ? false : "openssl is missing" },
+      async (context) => {
+        takePath(context, path);
+        let arrived: () => void = () => {};
+        const asked = new Promise<void>((resolve) => (arrived = resolve));
+        let release: () => void = () => {};
+        const { url, caFile } = await httpsIssuer(context, (_request, response) => {
+          release = () => response.end(keySet());
+          arrived();
+        });
+        const file = new AuthFile();
+        const { senders, owner } = sendersOf(file, Date.UTC(2026, 0, 1));
+        file.write();
+        const document = JSON.parse(readFileSync(file.path, "utf8")) as { issuers: { iss: string }[] }; // as it was written
+        const grants = [{ streams: ["{sub}/**"], allow: ["read"] }];
+        const remote = { iss: "https://far.example", aud: "streams", algs: ["EdDSA"], jwks: url, jwksCa: caFile, grants };
+        writeFileSync(file.path, JSON.stringify({ ...document, issuers: [...document.issuers, remote] }));
+        const server = await startServer(context, { auth: file.path });
+        await create(server, owner);
+        const far = jwtOf("EdDSA", claimsWith({ iss: "https://far.example", sub: "bob" }));
+        const waiting: Sender = {
+          who: "bob by a JWT from afar",
+          headers: { Authorization: `Bearer ${far}` },
+          query: "",
+          statuses: [403, 200, 403],
+        };
+        const reads = [
+          ...readsOf([waiting], new Random(1), 3),
+          ...readsOf(senders, new Random(2), 20),
+          ...readsOf([waiting, ...senders], new Random(3), 20),
+        ];
+        const connection = await server.connect();
+        connection.write(Buffer.concat(reads.map(({ sender, target }) => requestBytes("GET", target, { headers: sender.headers }))));
+        await asked;
+        release();
+        for (const { sender, name, status } of reads) {
+          const answer = await connection.answer();
+          assert.equal(answer.status, status, `${sender.who} reads ${name}`);
+          if (status === 200) assert.equal(answer.text, `of ${name}`);
+        }
+      },
+    );
   });
 
 test("streams of one connection of HTTP/2 are each answered for their own credential", async (context) => {
@@ -162,7 +180,8 @@ test("streams of one connection of HTTP/2 are each answered for their own creden
   file.write();
   const server = await startSecure(context, { auth: file.path });
   const session = server.session();
-  const lower = (headers: Readonly<Record<string, string>>) => Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+  const lower = (headers: Readonly<Record<string, string>>) =>
+    Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
   for (const name of NAMES) {
     const headers = lower({ Authorization: `Bearer ${owner}`, ...TEXT });
     assert.equal((await ask(session, "PUT", name, { headers, body: `of ${name}` })).status, 201);

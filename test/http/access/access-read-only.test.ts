@@ -62,7 +62,8 @@ for (const path of ALL_PATHS)
           ] as const)
             for (const asked of [...CHANGES, { method: "GET" }, { method: "HEAD" }]) {
               const answers = [];
-              for (const target of TARGETS) answers.push(await say(server, version, { ...asked, target, headers: { ...asked.headers, ...credential } }));
+              for (const target of TARGETS)
+                answers.push(await say(server, version, { ...asked, target, headers: { ...asked.headers, ...credential } }));
               const isChange = asked.method !== "GET" && asked.method !== "HEAD";
               assert.equal(statusOf(answers[0] ?? ""), readOnly && isChange ? 405 : refusal, `${asked.method} ${answers[0]}`);
               assert.equal(answers[0], answers[1], "there or not");
@@ -70,7 +71,11 @@ for (const path of ALL_PATHS)
           if (readOnly)
             for (const asked of CHANGES)
               for (const target of TARGETS)
-                assert.equal(statusOf(await say(server, version, { ...asked, target, headers: { ...asked.headers, ...owner } })), 405, asked.method);
+                assert.equal(
+                  statusOf(await say(server, version, { ...asked, target, headers: { ...asked.headers, ...owner } })),
+                  405,
+                  asked.method,
+                );
           const read = await say(server, version, { method: "GET", target: "there?offset=-1", headers: owner });
           assert.equal(statusOf(read), 200);
           assert.ok(read.endsWith("\r\n\r\nhello") || read.includes("hello"), read);
@@ -87,7 +92,9 @@ for (const path of ALL_PATHS)
         const server = await startServer(context, { auth: file.path, sseLifetimeMs: 86_400_000, sseHeartbeatMs: 3_600_000 });
         assert.equal((await server.send("PUT", "a", { headers: { ...owner, "Content-Type": "text/plain" }, body: "x" })).status, 201);
         const connection = await server.connect();
-        connection.write(`GET /v1/stream/a?offset=-1&live=sse HTTP/${version}\r\nHost: a\r\nAuthorization: ${reader.Authorization}\r\n\r\n`);
+        connection.write(
+          `GET /v1/stream/a?offset=-1&live=sse HTTP/${version}\r\nHost: a\r\nAuthorization: ${reader.Authorization}\r\n\r\n`,
+        );
         assert.equal((await connection.head()).status, 200);
         await connection.until("event: control");
         file.removeToken("reader");

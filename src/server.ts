@@ -134,7 +134,11 @@ async function listen({ context, dispatcher }: Service, plan: ListenPlan, limits
   // After the storage, which has opened the files that it always needs.
   const connectionLimit = connectionLimitFor(await freeDescriptors(systemFiles(false)), settings.maxConnections);
   const connectionsByClient = new ConnectionsByClient(settings.maxConnectionsPerClient, clients);
-  const http = new HttpServer({ dispatcher, responder, clock, log, limits, connectionLimit, connectionsByClient });
+  const bounds = { limits, connectionLimit, connectionsByClient };
+  const http = new HttpServer({
+    ...{ dispatcher, responder, clock, log, ...bounds },
+    onClientAuthorities: (authorities) => context.authority?.trustClients(authorities),
+  });
   return { http, listeners: await http.listen(plan) };
 }
 

@@ -14,6 +14,9 @@ import type { Grant } from "./rights/grant.js";
 import { MAX_TICKET_LIFE_MS, signTicket } from "./ticket.js";
 import { makeToken } from "./token.js";
 
+/** How often a change begins again because somebody else has changed the file. */
+const MAX_ROUNDS = 10;
+
 /** A token to be made. */
 export interface NewToken {
   readonly id: string;
@@ -140,21 +143,37 @@ function revocationsOf(revoked: readonly RevocationEntry[], id: string): Revocat
   return revoked.filter(({ kind, value }) => kind === "id" && value === id);
 }
 
-/** Only one command at a time changes a file. */
-async function edit(path: string, change: (document: Document, file: AuthFile) => void): Promise<void> {
+type Change = (document: Document, file: AuthFile) => void;
+
+/**
+ * Only one command at a time changes a file. An editor knows nothing of that: what it has saved meanwhile is read
+ * again, and not overwritten.
+ */
+async function edit(path: string, change: Change): Promise<void> {
   await asAuthFileError(path, () =>
     withFileLock(path, async () => {
-      const text = await readAuthFile(path, "{}");
-      const file = parseAuthFile({ file: path, text });
-      const document = JSON.parse(text) as Document; // parseAuthFile has checked that it is one
-      change(document, file);
-      const next = `${JSON.stringify(document, null, 2)}\n`;
-      if (Buffer.byteLength(next) > AUTH_BOUNDS.fileBytes)
-        throw new AuthFileError(`${path} would have more than ${AUTH_BOUNDS.fileBytes} bytes`);
-      parseAuthFile({ file: path, text: next });
-      await replaceFile(path, next);
+      let text = await readAuthFile(path, "{}");
+      for (let rounds = 0; ; rounds++) {
+        const next = changed(path, text, change);
+        const now = await readAuthFile(path, "{}");
+        if (now === text) return replaceFile(path, next);
+        if (rounds === MAX_ROUNDS) throw new AuthFileError(`${path} changes all the time: nothing was done`);
+        text = now;
+      }
     }),
   );
+}
+
+/** The text of a file after a change. */
+function changed(path: string, text: string, change: Change): string {
+  const file = parseAuthFile({ file: path, text });
+  const document = JSON.parse(text) as Document; // parseAuthFile has checked that it is one
+  change(document, file);
+  const next = `${JSON.stringify(document, null, 2)}\n`;
+  if (Buffer.byteLength(next) > AUTH_BOUNDS.fileBytes)
+    throw new AuthFileError(`${path} would have more than ${AUTH_BOUNDS.fileBytes} bytes`);
+  parseAuthFile({ file: path, text: next });
+  return next;
 }
 
 /** The text of the file, or `absent` where there is none. */

@@ -1,5 +1,6 @@
 // Who sent a request, by the auth file: the one door of this room for HTTP.
 
+import type { X509Certificate } from "node:crypto";
 import type { Clock } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
 import { WatchedFile } from "../ops/watched-file.js";
@@ -7,6 +8,7 @@ import { parseAuthFile } from "./auth-file.js";
 import type { AuthFile } from "./auth-file.js";
 import { AUTH_BOUNDS, REMEMBERED_BOUNDS } from "./bounds.js";
 import { AuthFileError } from "./checked-json.js";
+import { ClientAuthorities } from "./client-authorities.js";
 import { IssuerKeys, keyFilesOf } from "./issuer-keys.js";
 import { MAX_JWT_CHARS } from "./jwt/compact.js";
 import { KnownCaller } from "./known-caller.js";
@@ -15,6 +17,7 @@ import { Remembered } from "./remembered.js";
 import type { Authentication, Caller, Unauthenticated } from "./rights/caller.js";
 import type { Credentials } from "./rights/credentials.js";
 import { TOKEN_PREFIX } from "./token.js";
+import { MAX_TICKET_CHARS } from "./ticket.js";
 import type { IssuedTicket, WantedTicket } from "./tickets.js";
 
 export { AuthFileError } from "./checked-json.js";
@@ -48,7 +51,8 @@ export class Authority {
   readonly #listeners = new Set<() => void>();
   readonly #watchedFile: WatchedFile;
   #watchedKeys: WatchedFile | null = null;
-  #policy = new Policy(NOTHING, new Map());
+  readonly #clientAuthorities = new ClientAuthorities();
+  #policy = new Policy(NOTHING, new Map(), this.#clientAuthorities);
   #loading: Promise<unknown> = Promise.resolve();
   #hasWarned = false;
   #isClosed = false;
@@ -116,6 +120,15 @@ export class Authority {
     return done;
   }
 
+  /**
+   * Only certificates that one of these has signed count from now on, on connections that are open too. Before the
+   * first call all do that TLS lets in.
+   */
+  trustClients(authorities: readonly X509Certificate[]): void {
+    this.#clientAuthorities.replace(authorities);
+    this.#changed();
+  }
+
   /** Calls `listener` after each change that was taken; returns the way to stop it. */
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
@@ -155,8 +168,10 @@ export class Authority {
     const nowMs = this.#nowMs();
     const known = name === null ? null : this.#tickets.find(ticket, name, nowMs);
     if (known !== null) return known;
-    const found = this.#policy.byTicket(ticket, name, nowMs);
-    if (found instanceof KnownCaller) this.#tickets.keep(ticket, name, found);
+    // A copy: a part of its URL would keep all of that in memory.
+    const own = ticket.length > MAX_TICKET_CHARS ? ticket : Buffer.from(ticket).toString();
+    const found = this.#policy.byTicket(own, name, nowMs);
+    if (found instanceof KnownCaller) this.#tickets.keep(own, name, found);
     return found;
   }
 
@@ -179,7 +194,7 @@ export class Authority {
     const parsed = parseAuthFile({ file, text: await this.#read() });
     this.#watchKeys(keyFilesOf(parsed, file));
     const issuers = await this.#keys.load(parsed);
-    this.#policy = new Policy(parsed, issuers);
+    this.#policy = new Policy(parsed, issuers, this.#clientAuthorities);
     this.#changed();
   }
 

@@ -1,5 +1,6 @@
 import type { VerifiedJwt } from "./jwt/verify.js";
 import type { Caller, Right } from "./rights/caller.js";
+import type { ClientCertificate } from "./rights/credentials.js";
 import type { Operation } from "./rights/operation.js";
 import type { Ticket } from "./ticket.js";
 
@@ -8,7 +9,7 @@ export type Basis =
   | { readonly kind: "public" }
   | { readonly kind: "token"; readonly id: string; readonly hash: Buffer }
   | { readonly kind: "jwt"; readonly jwt: VerifiedJwt; readonly sub: string | null; readonly jti: string | null }
-  | { readonly kind: "certificate"; readonly sub: string; readonly endsAtMs: number }
+  | { readonly kind: "certificate"; readonly certificate: ClientCertificate }
   | { readonly kind: "ticket"; readonly ticket: Ticket; readonly name: string; readonly keyPrint: string };
 
 /** What decides what a caller may do. */

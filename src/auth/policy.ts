@@ -1,6 +1,7 @@
 // One state of the auth file: who somebody is under it. A new file makes a new policy.
 
 import type { AuthFile } from "./auth-file.js";
+import type { ClientAuthorities } from "./client-authorities.js";
 import { KnownCaller } from "./known-caller.js";
 import type { Basis } from "./known-caller.js";
 import { detailOf, jwtFault } from "./jwt/fault.js";
@@ -45,7 +46,10 @@ export class Policy {
   readonly #certificates: readonly Grant[] | null;
   readonly #revocations: Revocations;
 
-  constructor(file: AuthFile, issuers: Issuers<GrantingIssuer>) {
+  readonly #clientAuthorities: ClientAuthorities;
+
+  constructor(file: AuthFile, issuers: Issuers<GrantingIssuer>, clientAuthorities: ClientAuthorities) {
+    this.#clientAuthorities = clientAuthorities;
     this.#revocations = new Revocations(file.revoked);
     this.#tokens = new Tokens(file.tokens, this.#revocations);
     this.#issuers = issuers;
@@ -57,6 +61,7 @@ export class Policy {
       revocations: this.#revocations,
       issuers: issuers.keys(),
       takesCertificates: file.certificates !== null,
+      clientAuthorities,
       publicCaller: this.publicCaller,
     });
   }
@@ -79,11 +84,11 @@ export class Policy {
   }
 
   /**
-   * Who has a certificate with this name, which a CA has signed. Connections and the sessions that they resume outlive
-   * the certificate that they began with: it counts until it ends.
+   * Who has a certificate that an authority has signed. Connections outlive the certificate that they began with: it
+   * counts until it ends, and as long as its authority does.
    */
-  byCertificate({ name, endsAtMs }: ClientCertificate, nowMs: number): Authentication {
-    return this.#certificateCaller(name, endsAtMs, nowMs) ?? BAD_CERTIFICATE;
+  byCertificate(certificate: ClientCertificate, nowMs: number): Authentication {
+    return this.#certificateCaller(certificate, nowMs) ?? BAD_CERTIFICATE;
   }
 
   /** Who one with this basis is now; `null` when what it showed no longer counts. */
@@ -96,7 +101,7 @@ export class Policy {
       case "ticket":
         return this.tickets.renew(basis, nowMs);
       case "certificate":
-        return this.#certificateCaller(basis.sub, basis.endsAtMs, nowMs);
+        return this.#certificateCaller(basis.certificate, nowMs);
       case "jwt": {
         const caller = this.#byJwt(judgeAgain(basis.jwt, this.#issuers, nowMs));
         return caller instanceof KnownCaller ? caller : null;
@@ -118,13 +123,11 @@ export class Policy {
   }
 
   /** A certificate says not when it was made: every revocation of its name counts. */
-  #certificateCaller(sub: string, endsAtMs: number, nowMs: number): KnownCaller | null {
-    if (nowMs >= endsAtMs) return null;
-    if (this.#certificates === null || !isSub(sub) || this.#revocations.has("sub", sub, null)) return null;
-    return new KnownCaller(`certificate ${sub}`, endsAtMs, new Grants(this.#certificates, sub), {
-      kind: "certificate",
-      sub,
-      endsAtMs,
-    });
+  #certificateCaller(certificate: ClientCertificate, nowMs: number): KnownCaller | null {
+    const { name, endsAtMs } = certificate;
+    if (nowMs >= endsAtMs || !this.#clientAuthorities.trust(certificate)) return null;
+    if (this.#certificates === null || !isSub(name) || this.#revocations.has("sub", name, null)) return null;
+    const rights = new Grants(this.#certificates, name);
+    return new KnownCaller(`certificate ${name}`, endsAtMs, rights, { kind: "certificate", certificate });
   }
 }

@@ -4,11 +4,14 @@ import type { RevocationEntry } from "./auth-file.js";
 /** What a credential is known by. */
 export type RevocationKind = RevocationEntry["kind"];
 
-/** What a ticket can be tied to: what can be revoked, and the issuer of a JWT. */
-export type TagKind = RevocationKind | "issuer";
+/** What a ticket can be tied to: what can be revoked, the issuer of a JWT, and the authority of a certificate. */
+export type TagKind = RevocationKind | "issuer" | "authority";
 
 const TAG_CHARS = 16;
-const TAG_LETTERS = { id: "i", sub: "s", jti: "j", issuer: "u" } as const satisfies Record<TagKind, string>;
+const TAG_LETTERS = { id: "i", sub: "s", jti: "j", issuer: "u", authority: "a" } as const satisfies Record<
+  TagKind,
+  string
+>;
 
 /**
  * What stands in a ticket for who asked for it: so that a revocation of the one ends the other, and the ticket, which
@@ -30,6 +33,11 @@ export function secretTagOf(id: string, hash: Buffer): string {
 /** Whether a tag stands for an issuer. */
 export function isIssuerTag(tag: string): boolean {
   return tag.startsWith(TAG_LETTERS.issuer);
+}
+
+/** Whether a tag stands for the authority of a certificate. */
+export function isAuthorityTag(tag: string): boolean {
+  return tag.startsWith(TAG_LETTERS.authority);
 }
 
 /** Whether a tag stands for a token's secret. */

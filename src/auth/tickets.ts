@@ -2,11 +2,13 @@
 
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { TicketKeyEntry } from "./auth-file.js";
+import type { ClientAuthorities } from "./client-authorities.js";
 import { KnownCaller } from "./known-caller.js";
 import type { Basis, Rights } from "./known-caller.js";
-import { isIssuerTag, isSecretTag, secretTagOf, tagOf } from "./revocations.js";
+import { isAuthorityTag, isIssuerTag, isSecretTag, secretTagOf, tagOf } from "./revocations.js";
 import type { Revocations } from "./revocations.js";
 import type { Caller, Right } from "./rights/caller.js";
+import type { ClientCertificate } from "./rights/credentials.js";
 import { Grants } from "./rights/grant.js";
 import type { Operation } from "./rights/operation.js";
 import { DEFAULT_TICKET_LIFE_MS, MAX_TICKET_LIFE_MS, parseTicket, signTicket, ticketMac } from "./ticket.js";
@@ -50,6 +52,7 @@ export interface TicketGround {
   /** The `iss` of each issuer. */
   readonly issuers: Iterable<string>;
   readonly takesCertificates: boolean;
+  readonly clientAuthorities: ClientAuthorities;
   /** `null` where nobody may do anything without a credential. */
   readonly publicCaller: KnownCaller | null;
 }
@@ -96,7 +99,9 @@ export class Tickets {
     const lifeMs = Math.min(lifetimeMs ?? DEFAULT_TICKET_LIFE_MS, MAX_TICKET_LIFE_MS);
     const expiresS = Math.floor(Math.min(nowMs + lifeMs, caller.endsAtMs) / 1000);
     const kid =
-      basis?.kind === "ticket" ? basis.ticket.kid : [key.id, Math.floor(nowMs / 1000), ...tagsOf(basis)].join("~");
+      basis?.kind === "ticket"
+        ? basis.ticket.kid
+        : [key.id, Math.floor(nowMs / 1000), ...tagsOf(basis, this.#ground.clientAuthorities)].join("~");
     const ticket = signTicket(key.secret, { expiresS, close, kid }, name);
     return { kind: "ticket", ticket, expiresAtMs: expiresS * 1000 };
   }
@@ -140,9 +145,10 @@ export class Tickets {
 
   /** Whether the auth file still has what a tag stands for. */
   #stands(tag: string): boolean {
-    const { tokens, takesCertificates } = this.#ground;
+    const { tokens, takesCertificates, clientAuthorities } = this.#ground;
     if (isSecretTag(tag)) return tokens.hasSecret(tag);
     if (isIssuerTag(tag)) return this.#issuerTags.has(tag);
+    if (isAuthorityTag(tag)) return clientAuthorities.hasTag(tag);
     return tag !== CERTIFICATE_TAG || takesCertificates;
   }
 }
@@ -175,7 +181,13 @@ class TicketRights implements Rights {
   }
 }
 
-function tagsOf(basis: Basis | null): readonly string[] {
+function tagsOfCertificate(certificate: ClientCertificate, authorities: ClientAuthorities): readonly string[] {
+  const tags = [CERTIFICATE_TAG, tagOf("sub", certificate.name)];
+  const signer = authorities.signerOf(certificate);
+  return signer === null ? tags : [...tags, tagOf("authority", signer)];
+}
+
+function tagsOf(basis: Basis | null, authorities: ClientAuthorities): readonly string[] {
   switch (basis?.kind) {
     case "token":
       return [tagOf("id", basis.id), secretTagOf(basis.id, basis.hash)];
@@ -186,7 +198,7 @@ function tagsOf(basis: Basis | null): readonly string[] {
         ...(basis.jti === null ? [] : [tagOf("jti", basis.jti)]),
       ];
     case "certificate":
-      return [CERTIFICATE_TAG, tagOf("sub", basis.sub)];
+      return tagsOfCertificate(basis.certificate, authorities);
     case "public":
       return [PUBLIC_TAG];
     default:

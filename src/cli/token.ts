@@ -9,6 +9,7 @@ import { faultOfPattern } from "../auth/rights/pattern.js";
 import { DEFAULT_TICKET_LIFE_MS, MAX_TICKET_LIFE_MS } from "../auth/ticket.js";
 import { systemClock } from "../ops/clock.js";
 import { oneLine } from "../ops/log.js";
+import { WatchedFile } from "../ops/watched-file.js";
 import { decodeName } from "../protocol/names.js";
 import type { Given, Task, TaskFlag, Tool } from "./command/task.js";
 import { quoted } from "./command/value.js";
@@ -142,10 +143,12 @@ async function sign(given: Given, { stdout }: Surroundings): Promise<void> {
   stdout.write(`${ticket}\n`);
 }
 
-async function key(given: Given, { stdout }: Surroundings): Promise<void> {
-  const id = idOf(given);
-  await addTicketKey(given.required("auth"), id);
+async function key(given: Given, { stdout, stderr }: Surroundings): Promise<void> {
+  const [path, id] = [given.required("auth"), idOf(given)];
+  await addTicketKey(path, id);
   stdout.write(`The ticket key ${id} is in the file, under "ticketKeys".\n`);
+  if (await WatchedFile.isReadableByAll(path))
+    stderr.write("Every user of this machine may read its secret; chmod 600 keeps the file to its owner.\n");
 }
 
 function idOf(given: Given): string {

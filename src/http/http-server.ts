@@ -1,5 +1,6 @@
 // The node:http server: limits, connections, and how they end.
 
+import type { X509Certificate } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
@@ -49,6 +50,8 @@ export interface HttpServerOptions {
   readonly limits?: RequestLimits;
   readonly connectionLimit: ConnectionLimit;
   readonly connectionsByClient: ConnectionsByClient;
+  /** Takes the authorities whose clients TLS lets in, whenever they were read. */
+  readonly onClientAuthorities?: (authorities: readonly X509Certificate[]) => void;
 }
 
 /** Why a connection is not served. */
@@ -68,6 +71,7 @@ export class HttpServer {
   readonly #clock: Clock;
   readonly #limits: RequestLimits;
   readonly #sessions: Sessions;
+  readonly #onClientAuthorities: (authorities: readonly X509Certificate[]) => void;
   /** Where connections by TCP become TLS connections; `null` in a server without TLS. */
   #door: TlsDoor | null = null;
   #listeners: readonly Listener[] = [];
@@ -79,6 +83,7 @@ export class HttpServer {
     this.#log = log;
     this.#clock = clock;
     this.#limits = limits;
+    this.#onClientAuthorities = options.onClientAuthorities ?? (() => undefined);
     this.#sessions = http2Sessions({ dispatcher, clock, log, limits });
     this.#ends = new StagedEnds(clock);
     this.#clientErrors = new ClientErrors(responder, this.#ends, (socket) => this.#server.answerUnderWay(socket));
@@ -140,7 +145,8 @@ export class HttpServer {
   /** Listens on all addresses of the plan, or on none. Throws {@link ListenError} and {@link CertificateError}. */
   async listen({ addresses, unixMode, reach, tls }: ListenPlan): Promise<readonly Listener[]> {
     const onSecure = (socket: TLSSocket, protocol: "h2" | "http/1.1"): void => this.#serveSecurely(socket, protocol);
-    if (tls !== null) this.#door = await TlsDoor.open({ files: tls, clock: this.#clock, log: this.#log, onSecure });
+    const parts = { clock: this.#clock, log: this.#log, onSecure, onClientAuthorities: this.#onClientAuthorities };
+    if (tls !== null) this.#door = await TlsDoor.open({ files: tls, ...parts });
     const options = {
       unixMode,
       reach,

@@ -106,15 +106,8 @@ export function contextOf(settings: Settings, parts: ContextParts): Context {
   };
 }
 
-/** Reads the certificates of connections, each once: Node decodes it anew each time. */
 function certificateReader({ clientCa }: Settings): (exchange: Exchange) => ClientCertificate | null {
-  if (clientCa === "") return () => null;
-  const certificates = new WeakMap<object, ClientCertificate | null>();
-  return ({ req: { socket } }) => {
-    let certificate = certificates.get(socket);
-    if (certificate === undefined) certificates.set(socket, (certificate = certificateOf(socket)));
-    return certificate;
-  };
+  return clientCa === "" ? () => null : ({ req }) => certificateOf(req.socket);
 }
 
 /** Without an auth file only the pages of this machine may call (docs/SECURITY.md). */

@@ -18,7 +18,8 @@ export class ServerProcess {
     const command = process.env["CONFORMANCE_BIN"] ?? fileURLToPath(new URL("../../bin/streamdir.js", import.meta.url));
     const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("STREAMDIR_")));
     const args = [command, "serve", "--port", "0", ...flags];
-    const child = spawn(process.execPath, args, { env, cwd: folder, stdio: ["ignore", "pipe", "pipe"] });
+    // CONFORMANCE_NODE: the server on another version of Node than the suite.
+    const child = spawn(process.env["CONFORMANCE_NODE"] ?? process.execPath, args, { env, cwd: folder, stdio: ["ignore", "pipe", "pipe"] });
     this.#child = child;
     for (const output of [child.stdout, child.stderr]) {
       createInterface({ input: output }).on("line", (line) => {

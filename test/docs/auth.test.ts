@@ -125,7 +125,7 @@ describe("the lines that sign a ticket", () => {
     assertTicket(ended.stdout);
   });
 
-  // Where Go or PHP is missing the lines do not run: there this only holds them to what was compared with the form by reading.
+  // Where Go or PHP is missing, only this holds their lines to the form.
   test("name the form of a ticket in Go and PHP", () => {
     const go = blockOf("go", "hmac.New");
     assert.match(go, /"v1\.%d\.r\.%s", time\.Now\(\)\.Unix\(\)\+3600, keyID/);
@@ -138,16 +138,23 @@ describe("the lines that sign a ticket", () => {
   const hasPhp = spawnSync("php", ["--version"]).status === 0;
   test("do so in PHP", { skip: hasPhp ? false : "php is missing" }, () => {
     const before = `<?php\n[$keyId, $keySecret, $name] = ['k1', '${KEY_SECRET}', '${NAME}'];\n`;
-    assertTicket(spawnSync("php", [], { input: `${before}${blockOf("php", "hash_hmac")}echo $ticket;\n`, encoding: "utf8" }).stdout);
+    // Without the settings of this machine.
+    const ended = spawnSync("php", ["-n"], { input: `${before}${blockOf("php", "hash_hmac")}echo $ticket;\n`, encoding: "utf8" });
+    assert.equal(ended.status, 0, ended.stderr);
+    assertTicket(ended.stdout);
   });
 
   const hasGo = spawnSync("go", ["version"]).status === 0;
   test("do so in Go", { skip: hasGo ? false : "go is missing" }, () => {
-    const file = join(tempDir(), "main.go");
+    const dir = tempDir();
     const names = ["crypto/hmac", "crypto/sha256", "encoding/base64", "fmt", "time"].map((name) => `import "${name}"\n`).join("");
     const before = `package main\n${names}func main() {\nkeyID, keySecret, name := "k1", "${KEY_SECRET}", "${NAME}"\n`;
-    writeFileSync(file, `${before}${blockOf("go", "hmac.New")}fmt.Println(ticket)\n}\n`);
-    assertTicket(spawnSync("go", ["run", file], { encoding: "utf8" }).stdout);
+    writeFileSync(join(dir, "main.go"), `${before}${blockOf("go", "hmac.New")}fmt.Println(ticket)\n}\n`);
+    // It fetches nothing, and leaves nothing in its user's folder.
+    const env = { ...process.env, GOCACHE: join(dir, "cache"), GOPROXY: "off", GOTOOLCHAIN: "local", GO111MODULE: "off" };
+    const ended = spawnSync("go", ["run", join(dir, "main.go")], { encoding: "utf8", env });
+    assert.equal(ended.status, 0, ended.stderr);
+    assertTicket(ended.stdout);
   });
 });
 

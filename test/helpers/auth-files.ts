@@ -55,7 +55,7 @@ export type LogLines = { readonly level: string; readonly message: string; reado
 
 /** A certificate with this common name, and no end. */
 export function lasting(name: string): ClientCertificate {
-  return { name, endsAtMs: Infinity };
+  return { name, chain: [], endsAtMs: Infinity };
 }
 
 /** An authority on a file of its own, with keys beside it. */

@@ -11,7 +11,8 @@ export interface Issued {
 export interface Claims {
   /** Host names and IPv4 addresses. */
   readonly names?: readonly string[];
-  readonly commonName?: string;
+  /** Several where a list; none where that is empty. */
+  readonly commonName?: string | readonly string[];
   /** For a client instead of a server. */
   readonly client?: boolean;
   readonly from?: Date;
@@ -23,17 +24,25 @@ export interface Authority {
   /** Its certificate in PEM. */
   readonly ca: string;
   issue(claims?: Claims): Issued;
+  /** An authority that this one has signed: its `ca` is not to be trusted, but to be sent along. */
+  below(commonName: string): Authority;
 }
 
 const DAY_MS = 86_400_000;
 
 /** Makes an authority whose certificates only those accept that are told to. */
 export function makeAuthority(commonName = "A test's authority"): Authority {
+  return authorityBelow(null, commonName);
+}
+
+/** One that `above` has signed, or that has signed itself. */
+function authorityBelow(above: Signer | null, commonName: string): Authority {
   const keys = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const isAuthority = extension("551d13", seq(der(0x01, Buffer.from([0xff]))), true);
   const signer = { issuer: nameOf(commonName), key: keys.privateKey };
   return {
-    ca: certificate(signer, { subject: commonName, publicKey: keys.publicKey, extensions: [isAuthority] }),
+    ca: certificate(above ?? signer, { subject: commonName, publicKey: keys.publicKey, extensions: [isAuthority] }),
+    below: (name) => authorityBelow(signer, name),
     issue({ names = ["localhost", "127.0.0.1"], commonName: subject = names[0] ?? "nobody", client = false, from, until } = {}) {
       const own = generateKeyPairSync("ec", { namedCurve: "P-256" });
       const alternatives = names.map((name) =>
@@ -55,7 +64,7 @@ interface Signer {
 }
 
 interface Subject {
-  readonly subject: string;
+  readonly subject: string | readonly string[];
   readonly publicKey: KeyObject;
   readonly extensions: readonly Buffer[];
   readonly from?: Date | undefined;
@@ -83,8 +92,9 @@ function certificate({ issuer, key }: Signer, { subject, publicKey, extensions, 
   return `-----BEGIN CERTIFICATE-----\n${lines.join("\n")}\n-----END CERTIFICATE-----\n`;
 }
 
-function nameOf(commonName: string): Buffer {
-  return seq(der(0x31, seq(oid("550403"), der(0x0c, Buffer.from(commonName)))));
+function nameOf(commonName: string | readonly string[]): Buffer {
+  const names = typeof commonName === "string" ? [commonName] : commonName;
+  return seq(...names.map((name) => der(0x31, seq(oid("550403"), der(0x0c, Buffer.from(name))))));
 }
 
 function extension(id: string, value: Buffer, isCritical = false): Buffer {

@@ -14,6 +14,9 @@ export const JWT_LEEWAY_MS = 30_000;
 /** Most grants in `authorization_details`, and most patterns in one. */
 export const MAX_CLAIMED = 100;
 
+/** The claims that are looked at here, `iss` aside, which has chosen the issuer. */
+export const CLAIMS_THAT_COUNT: readonly string[] = ["aud", "exp", "nbf", "iat", "sub", "jti", "authorization_details"];
+
 const OUR_TYPE = "urn:streamdir:grant";
 
 /** What an issuer's JWTs must be like. */

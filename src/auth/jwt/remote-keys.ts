@@ -1,6 +1,6 @@
 // The keys of an issuer that publishes them at a URL: a cache, with a bound on how often it asks.
 
-import type { Clock } from "../../ops/clock.js";
+import type { Clock, Timer } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import type { JwtHeader } from "./compact.js";
 import { fetchKeySet } from "./fetch-key-set.js";
@@ -32,7 +32,10 @@ export interface RemoteKeysParts {
   readonly fetch?: typeof fetchKeySet;
 }
 
-/** Keys at a URL. One fetch at a time, which all who need it share. */
+/**
+ * Keys at a URL. One fetch at a time, which all who need it share. They are fetched again when they are old, though
+ * nobody asks: a JWT that is remembered and a live read ask for no key, and must end with theirs.
+ */
 export class RemoteKeys implements KeySource {
   readonly #parts: RemoteKeysParts;
   readonly #closing = new AbortController();
@@ -40,7 +43,10 @@ export class RemoteKeys implements KeySource {
   #fetchedAtMs = -Infinity;
   #askedAtMs = -Infinity;
   #fetching: Promise<void> | null = null;
+  #timer: Timer | null = null;
   #isOut = false;
+  /** Whether the keys that were there have been given up, as no others could be had for so long. */
+  #isSpent = false;
 
   constructor(parts: RemoteKeysParts) {
     this.#parts = parts;
@@ -60,12 +66,14 @@ export class RemoteKeys implements KeySource {
 
   has(print: string): boolean {
     // Before the first answer nothing speaks against a key: it was verified with an earlier one.
-    return this.#fetchedAtMs === -Infinity || this.#keys.some((key) => key.print === print);
+    if (this.#fetchedAtMs === -Infinity) return true;
+    return this.#ageMs() < KEYS_KEPT_MS && this.#keys.some((key) => key.print === print);
   }
 
-  /** Ends a fetch that is under way. */
+  /** Fetches no more, and ends a fetch that is under way. */
   close(): void {
     this.#closing.abort();
+    this.#timer?.cancel();
   }
 
   #find(header: JwtHeader, algs: readonly Algorithm[]): KeyAnswer {
@@ -86,8 +94,14 @@ export class RemoteKeys implements KeySource {
   /** Never rejects. */
   #refresh(): Promise<void> {
     if (this.#fetching !== null) return this.#fetching;
-    this.#askedAtMs = this.#parts.clock.nowMs();
-    this.#fetching = this.#fetch().finally(() => (this.#fetching = null));
+    this.#timer?.cancel();
+    this.#fetching = this.#fetch().finally(() => {
+      this.#fetching = null;
+      this.#askedAtMs = this.#parts.clock.nowMs();
+      if (this.#closing.signal.aborted) return;
+      const pauseMs = this.#isOut ? KEYS_COOLDOWN_MS : KEYS_FRESH_MS;
+      this.#timer = this.#parts.clock.after(pauseMs, () => void this.#refresh());
+    });
     return this.#fetching;
   }
 
@@ -96,11 +110,12 @@ export class RemoteKeys implements KeySource {
     try {
       const result = parseKeySet(await fetch(place, clock, this.#closing.signal));
       if (result.kind === "fault") throw new Error(`the answer ${result.words}`);
-      if (result.keys.length === 0) throw new Error("the answer has no key that can verify a JWT");
       this.#take(result.keys);
+      if (result.keys.length === 0) throw new Error("the answer has no key that can verify a JWT, so none counts");
       if (this.#isOut) log.info("the keys of an issuer can be fetched again", { url: place.url });
       this.#isOut = false;
     } catch (error) {
+      this.#giveUpOld();
       if (this.#isOut || this.#closing.signal.aborted) return;
       this.#isOut = true;
       // Once an outage: what fails every 30 s would fill the log.
@@ -115,6 +130,14 @@ export class RemoteKeys implements KeySource {
     const isFirst = this.#fetchedAtMs === -Infinity;
     this.#keys = keys;
     this.#fetchedAtMs = this.#parts.clock.nowMs();
+    this.#isSpent = false;
     if (isFirst || before.some(({ print }) => !this.has(print))) this.#parts.onKeyGone();
+  }
+
+  /** What the keys signed ends with them: once, not with each fetch that fails. */
+  #giveUpOld(): void {
+    if (this.#isSpent || this.#keys.length === 0 || this.#ageMs() < KEYS_KEPT_MS) return;
+    this.#isSpent = true;
+    this.#parts.onKeyGone();
   }
 }

@@ -1,6 +1,6 @@
 // Verifies a JWT: by whom, with which key, and what it says.
 
-import { checkClaims } from "./claims.js";
+import { checkClaims, CLAIMS_THAT_COUNT } from "./claims.js";
 import type { ClaimRules, Claims } from "./claims.js";
 import { parseCompact } from "./compact.js";
 import type { CompactJwt, JsonMembers } from "./compact.js";
@@ -22,6 +22,7 @@ export interface VerifiedJwt {
   readonly alg: Algorithm;
   /** The print of the key that signed it. */
   readonly keyPrint: string;
+  /** Those that count here: what else it says may be large. */
   readonly members: JsonMembers;
 }
 
@@ -78,5 +79,11 @@ function verifyWith<I extends Issuer>(
   if (key === "unknown" || !key.verify(signed, signature)) return jwtFault("untrusted");
   const claims = checkClaims(members, issuer, nowMs);
   if (claims.kind === "fault") return claims;
-  return { kind: "verified", issuer, claims, jwt: { iss: issuer.iss, alg: key.alg, keyPrint: key.print, members } };
+  const kept = new Map([...members].filter(([name]) => CLAIMS_THAT_COUNT.includes(name)));
+  return {
+    kind: "verified",
+    issuer,
+    claims,
+    jwt: { iss: issuer.iss, alg: key.alg, keyPrint: key.print, members: kept },
+  };
 }

@@ -1,3 +1,5 @@
+import type { X509Certificate } from "node:crypto";
+
 /** What a request brought to show who sent it. `null` is an absent one. */
 export interface Credentials {
   /** The value of `Authorization`. It comes before the others. */
@@ -10,8 +12,10 @@ export interface Credentials {
 
 /** A client's certificate. */
 export interface ClientCertificate {
-  /** Its common name. */
+  /** Its common name; empty where it has none, or more than one. */
   readonly name: string;
+  /** Itself, and then what the client says has signed the one before: of its choice, and to be verified. */
+  readonly chain: readonly X509Certificate[];
   /** When it ends, in milliseconds since 1970. */
   readonly endsAtMs: number;
 }

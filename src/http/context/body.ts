@@ -1,5 +1,6 @@
 // Reads request bodies, and refuses requests that their heads disqualify.
 
+import { IncomingMessage } from "node:http";
 import { isJsonContentType } from "../../protocol/content-type.js";
 import { BodyBlocks } from "../../protocol/json/body-blocks.js";
 import { JsonFramer } from "../../protocol/json/json-frame.js";
@@ -105,7 +106,10 @@ class Upload extends HeldBody implements BodySink {
   }
 
   start(): void {
-    const { req } = this.#exchange;
+    const { req, isOwn } = this.#exchange;
+    // An embedding server, or a part of it that parses bodies, has some of it or all: what is left is not the body.
+    if (!isOwn && req instanceof IncomingMessage && req.readableDidRead)
+      throw new Error("the body of a request was read before streamdir got it");
     this.#judgeSoon();
     if (req instanceof DirectRequest && req.passTo(this)) return;
     req.on("data", (chunk: Buffer) => {

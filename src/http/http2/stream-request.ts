@@ -40,8 +40,11 @@ export class StreamRequest implements Inbound {
     return !this.hasBody || this.#stream.readableEnded;
   }
 
+  /** Node ends the body also where the client has reset the stream in the middle of it, without an error's code. */
   on(event: "data" | "end" | "error" | "close", listener: (chunk: Buffer) => void): void {
     if (event === "error") this.#onBroken = listener;
+    else if (event === "end")
+      this.#stream.on(event, () => (this.#stream.aborted ? this.#onBroken : listener)?.(NO_BYTES));
     else this.#stream.on(event, listener);
   }
 

@@ -1,6 +1,6 @@
 // Makes TLS connections of plain ones, and keeps the certificate up to date.
 
-import { constants } from "node:crypto";
+import { constants, type X509Certificate } from "node:crypto";
 import type { Socket } from "node:net";
 import { createServer, type Server, type TLSSocket, type TlsOptions } from "node:tls";
 import type { Clock } from "../../ops/clock.js";
@@ -21,6 +21,8 @@ export interface TlsDoorOptions {
   readonly log: Log;
   /** Takes a connection whose handshake is done. */
   readonly onSecure: (socket: TLSSocket, protocol: "h2" | "http/1.1") => void;
+  /** Takes the authorities whose clients are let in, whenever they were read; where clients are not asked, nothing. */
+  readonly onClientAuthorities?: (authorities: readonly X509Certificate[]) => void;
   /** How often the files are looked at. */
   readonly intervalMs?: number;
   /** How long a client may take for its handshake. */
@@ -63,6 +65,7 @@ export class TlsDoor {
   static async open(options: TlsDoorOptions): Promise<TlsDoor> {
     const certificate = await readCertificate(options.files);
     warnOf(certificate, options);
+    tellAuthorities(certificate, options);
     return new TlsDoor(options, certificate);
   }
 
@@ -73,7 +76,7 @@ export class TlsDoor {
 
   /**
    * Reads the files again; false where they do not belong together: then the old ones are kept. Connections that are
-   * open keep what they began with.
+   * open go on with the server's certificate that they began with; their client's counts while its authority does.
    */
   reload(): Promise<boolean> {
     this.#loading = this.#loading.then(() => this.#load());
@@ -84,8 +87,9 @@ export class TlsDoor {
     const { files, log } = this.#options;
     try {
       const certificate = await readCertificate(files);
-      // Its ticket keys are new: a session that began under another authority is not resumed.
+      // Its ticket keys are new: a session that began before is not resumed.
       this.#server.setSecureContext(contextOf(certificate));
+      tellAuthorities(certificate, this.#options);
       log.info("the TLS certificate was read again", { endsAt: new Date(certificate.endsAtMs).toISOString() });
       warnOf(certificate, this.#options);
       return true;
@@ -104,8 +108,13 @@ export class TlsDoor {
 
 function contextOf({ cert, key, clientCa }: Certificate): TlsOptions {
   // A second handshake could put another certificate in the place of the one that was checked in the first.
-  const secureOptions = constants.SSL_OP_NO_RENEGOTIATION;
+  // A resumed session has not all of its client's certificates: each connection shows them anew.
+  const secureOptions = constants.SSL_OP_NO_RENEGOTIATION | (clientCa === null ? 0 : constants.SSL_OP_NO_TICKET);
   return { cert, key, minVersion: "TLSv1.2", secureOptions, ...(clientCa === null ? {} : { ca: clientCa }) };
+}
+
+function tellAuthorities({ clientCa, clientAuthorities }: Certificate, { onClientAuthorities }: TlsDoorOptions): void {
+  if (clientCa !== null) onClientAuthorities?.(clientAuthorities);
 }
 
 function warnOf(certificate: Certificate, { clock, log, files }: TlsDoorOptions): void {

@@ -7,11 +7,18 @@ export interface Target {
 
 const SLASH = 0x2f;
 
+/** How much more of a URL a path may keep in memory: a name that is a part of it may stay as long as its stream. */
+const MAX_KEPT_CHARS = 128;
+
 /** Splits `IncomingMessage.url`. The absolute form that proxies send (RFC 9112, 3.2.2) gives its path. */
 export function splitTarget(url: string): Target {
   const target = url.charCodeAt(0) === SLASH ? url : withoutAuthority(url);
   const mark = target.indexOf("?");
-  return mark === -1 ? { path: target, query: "" } : { path: target.slice(0, mark), query: target.slice(mark + 1) };
+  const path = mark === -1 ? target : target.slice(0, mark);
+  return {
+    path: url.length - path.length > MAX_KEPT_CHARS ? copyOf(path) : path,
+    query: mark === -1 ? "" : target.slice(mark + 1),
+  };
 }
 
 function withoutAuthority(url: string): string {
@@ -19,4 +26,9 @@ function withoutAuthority(url: string): string {
   if (authority === null) return url;
   const rest = url.slice(authority[0].length);
   return rest.startsWith("/") ? rest : `/${rest}`;
+}
+
+/** A part of a text keeps all of it in memory; a copy does not. */
+function copyOf(text: string): string {
+  return Buffer.from(text).toString();
 }

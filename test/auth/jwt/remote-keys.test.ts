@@ -122,19 +122,59 @@ describe("the keys of an issuer at a URL", () => {
     assert.deepEqual(it.warnings, ["the keys of an issuer can't be fetched", "the keys of an issuer can be fetched again"]);
   });
 
-  for (const [title, answer] of [
-    ["that is no set", "<html>"],
-    ["without a key that can verify", '{"keys":[]}'],
-  ] as const)
-    test(`are not replaced by an answer ${title}`, async () => {
-      const it = remote();
-      await settle(it, keySet());
-      it.clock.advance(KEYS_FRESH_MS);
-      it.find();
-      await settle(it, answer);
-      assert.equal(typeof it.find(), "object");
-      assert.equal(it.warnings.length, 1);
-    });
+  test("are not replaced by an answer that is no set", async () => {
+    const it = remote();
+    await settle(it, keySet());
+    it.clock.advance(KEYS_FRESH_MS);
+    it.find();
+    await settle(it, "<html>");
+    assert.equal(typeof it.find(), "object");
+    assert.equal(it.warnings.length, 1);
+  });
+
+  test("end with a set that has none that can verify: it withdraws them all", async () => {
+    const it = remote();
+    await settle(it, keySet());
+    const before = it.goneCount();
+    it.clock.advance(KEYS_FRESH_MS);
+    await settle(it, '{"keys":[]}');
+    assert.equal(it.find(), "unknown");
+    assert.equal(it.goneCount(), before + 1);
+    assert.equal(it.warnings.length, 1);
+  });
+
+  test("are fetched again when they are old though nobody asks, and soon where that failed", async () => {
+    const it = remote();
+    await settle(it, keySet());
+    it.clock.advance(KEYS_FRESH_MS);
+    assert.equal(it.asked.length, 2);
+    await settle(it, new Error("down"));
+    it.clock.advance(KEYS_COOLDOWN_MS);
+    assert.equal(it.asked.length, 3);
+    await settle(it, keySet());
+    it.clock.advance(KEYS_FRESH_MS - 1);
+    assert.equal(it.asked.length, 3);
+    it.keys.close();
+    it.clock.advance(KEYS_FRESH_MS);
+    assert.equal(it.asked.length, 3, "not after they are closed");
+    assert.equal(it.clock.pendingCount, 0);
+  });
+
+  test("end what they signed once, when they have been kept for a day", async () => {
+    const it = remote();
+    await settle(it, keySet());
+    const key = await it.find();
+    assert.ok(typeof key === "object");
+    const before = it.goneCount();
+    it.clock.advance(KEYS_KEPT_MS - 1);
+    await settle(it, new Error("down"));
+    assert.deepEqual([it.keys.has(key.print), it.goneCount()], [true, before]);
+    for (let round = 0; round < 3; round++) {
+      it.clock.advance(KEYS_COOLDOWN_MS);
+      await settle(it, new Error("down"));
+      assert.deepEqual([it.keys.has(key.print), it.goneCount()], [false, before + 1]);
+    }
+  });
 
   test("end what an earlier place's keys signed, once there is a first answer", async () => {
     const it = remote();

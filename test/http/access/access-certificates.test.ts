@@ -24,7 +24,7 @@ const AHEAD_MS = Date.now() - Date.UTC(2026, 0, 1);
 type Ask = (
   method: string,
   target: string,
-  options?: { as?: string; by?: typeof AUTHORITY; headers?: Record<string, string>; body?: string },
+  options?: { as?: string | readonly string[]; by?: typeof AUTHORITY; headers?: Record<string, string>; body?: string },
 ) => Promise<{ status: number; text: string }>;
 
 /** A server whose clients may have certificates: `users/NAME/…` is their own. */
@@ -32,10 +32,12 @@ async function start(
   context: TestContext,
   corsOrigin = "auto",
   settings: Partial<Settings> = {},
+  forAll: Parameters<AuthFile["grantPublic"]>[0] = [],
 ): Promise<{ ask: Ask; file: AuthFile; server: TestServer }> {
   const dir = tempDir();
   const file = new AuthFile();
   file.grantCertificates([{ streams: ["users/{sub}/**"], allow: OPERATIONS }]);
+  file.grantPublic(forAll);
   file.write();
   const { cert, key } = AUTHORITY.issue({ names: ["localhost"], commonName: "localhost" });
   const paths = { tlsCert: join(dir, "cert.pem"), tlsKey: join(dir, "key.pem"), clientCa: join(dir, "ca.pem") };
@@ -64,11 +66,41 @@ describe("a client certificate", () => {
     assert.equal((await ask("GET", "users/alice/a")).status, 401);
   });
 
-  for (const name of ["..", "*", "a/b", "**", "a..b"])
-    test(`with the name "${name}" is no sub`, async (context) => {
-      const { ask } = await start(context);
-      assert.equal((await ask("PUT", "users/a/b", { as: name, body: "x" })).status, 401);
+  for (const [title, name] of [
+    ["..", ".."],
+    ["a name of two dots within", "a..b"],
+    ["*", "*"],
+    ["**", "**"],
+    ["a slash", "a/b"],
+    ["a NUL", "alice\0"],
+    ["a NUL before another's name", "alice\0.example"],
+    ["a line break", "alice\nCN=bob"],
+    ["a placeholder", "{sub}"],
+    ["256 characters", "a".repeat(256)],
+    ["60,000 characters", "a".repeat(60_000)],
+    ["an empty name", ""],
+    ["no name", []],
+    ["two names", ["alice", "alice"]],
+    ["a name and an empty one", ["alice", ""]],
+  ] as const)
+    test(`with ${title} is a wrong credential, also for what is public`, async (context) => {
+      const { ask, file, server } = await start(context, "auto", {}, [{ streams: ["news", "users/alice/**"], allow: ["read"] }]);
+      const own = file.token("owner", [{ streams: ["**"], allow: ["create"] }]);
+      file.write();
+      await server.server.reload();
+      assert.equal((await ask("PUT", "news", { headers: { Authorization: `Bearer ${own}`, "Content-Type": "text/plain" } })).status, 201);
+      assert.equal((await ask("GET", "news")).status, 200, "without a certificate");
+      for (const target of ["news", "users/alice/a", "news?offset=-1&live=sse"]) {
+        const { status, text } = await ask("GET", target, { as: name });
+        assert.deepEqual([status, (JSON.parse(text) as { code: string }).code], [401, "invalid-token"], target);
+      }
     });
+
+  test("with the longest name is a credential", async (context) => {
+    const { ask } = await start(context);
+    const name = "ä".repeat(255);
+    assert.equal((await ask("PUT", `users/${encodeURIComponent(name)}/a`, { as: name, body: "x" })).status, 201);
+  });
 
   test("that another authority has signed ends the connection", async (context) => {
     const { ask } = await start(context);

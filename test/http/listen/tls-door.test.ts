@@ -148,19 +148,32 @@ describe("a TLS door", () => {
     );
   });
 
-  test("resumes no session that began before the files were read again", async (context) => {
-    const { connect: client, door } = await open(context, authority.issue(), makeAuthority().ca);
-    const sessionOf = async (): Promise<Buffer> => {
-      const socket = await client();
-      const [session] = (await once(socket, "session")) as [Buffer]; // the event's argument
-      return session;
+  for (const maxVersion of ["TLSv1.2", "TLSv1.3"] as const) {
+    /** Whether a second connection resumes the session of a first, with `between` in between. */
+    const resumes = async ({ connect: client }: Opened, own: ConnectionOptions, between: () => unknown): Promise<boolean> => {
+      const socket = await client({ maxVersion, ...own });
+      // By 1.2 it is part of the handshake, by 1.3 it comes after it.
+      let session: Buffer | undefined = socket.getSession();
+      socket.on("session", (later: Buffer) => (session = later));
+      await said(socket);
+      assert.ok(session !== undefined);
+      await between();
+      return (await client({ maxVersion, ...own, session })).isSessionReused();
     };
-    const resumed = async (session: Buffer): Promise<boolean> => (await client({ session })).isSessionReused();
-    const session = await sessionOf();
-    assert.equal(await resumed(session), true);
-    await door.reload();
-    assert.equal(await resumed(session), false);
-  });
+
+    test(`resumes no session that began before the files were read again, by ${maxVersion}`, async (context) => {
+      const opened = await open(context);
+      assert.equal(await resumes(opened, {}, () => undefined), true);
+      assert.equal(await resumes(opened, {}, () => opened.door.reload()), false);
+    });
+
+    test(`resumes no session where it asks clients for certificates, by ${maxVersion}`, async (context) => {
+      const opened = await open(context, authority.issue(), authority.ca);
+      const own = authority.issue({ names: [], commonName: "alice", client: true });
+      assert.equal(await resumes(opened, own, () => undefined), false);
+      assert.equal(await resumes(opened, {}, () => undefined), false);
+    });
+  }
 });
 
 test("a server whose certificate can't be used does not start, and its directory is free again", async () => {

@@ -8,7 +8,7 @@ import type { LogHealth } from "../log/replicated-log.js";
 const LEASE_MS = 3000;
 /** How often a stream is asked about of which nothing was heard. */
 const PROBE_MS = 1000;
-/** How long a shard may be without a majority before the server says that it can't write; an idle one speaks each second. */
+/** How long a shard may be without a majority before the server says that it can't write. */
 const PATIENCE_MS = 4000;
 /** When no shard has a majority for as long, it may be for the server that is asked; an election takes less, mostly. */
 const ALL_SILENT_MS = 6000;
@@ -20,7 +20,7 @@ export interface ShardHealthOptions {
   /** The JetStream streams that appends go to: without a leader of one, the server can't write. */
   readonly shards: readonly string[];
   readonly clock: Clock;
-  /** How long ago a majority was certainly behind the leader of a stream, in milliseconds; `null` where none answers. */
+  /** How long ago a majority was behind the leader of a stream, in milliseconds; `null` where none answers. */
   readonly ask: (stream: string) => Promise<number | null>;
   /** Says why nobody can be asked at all. */
   readonly connectionFault: () => string | null;

@@ -144,7 +144,8 @@ export class NameIndex {
   }
 
   /** Looks through all directories, and keeps no more than what is asked for. */
-  #onDisk(from: string, count: number): Promise<string[]> {
+  #onDisk(from: string, count: number): Promise<string[]> | string[] {
+    if (count === 0) return [];
     const run = this.#last.then(async () => {
       const first = new FirstNames(from, count);
       await first.lookAt(await this.#inMemory());

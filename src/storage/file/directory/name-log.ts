@@ -38,8 +38,8 @@ const NO_BYTES = Buffer.alloc(0);
 
 /**
  * Keeps the names of all streams in a file, for the first list after a start (docs/format.md, The names). Each
- * checkpoint adds to it, before the journal forgets who was made. Nothing relies on it: where the disk refuses it, there
- * is none, and the next start reads the directories.
+ * checkpoint adds to it, before the journal forgets who was made. Nothing relies on it: where the disk refuses it,
+ * there is none, and the next start reads the directories.
  */
 export class NameLog {
   readonly #options: NameLogOptions;

@@ -21,8 +21,8 @@ export class MessagesPane {
   /** @type {Rows} */
   #rows;
   #reader;
-  /** Messages (of bytes: bytes) from the oldest shown to the tail. */
-  #known = 0;
+  /** What is shown, from the oldest on. */
+  #known = { units: 0, at: "", since: 0 };
   #count = PAGE_MESSAGES;
   #came = 0;
   #rate = 0;
@@ -138,10 +138,10 @@ export class MessagesPane {
   /** The newest page, and what comes. */
   async #begin() {
     const last = Number(this.#query["last"] ?? PAGE_MESSAGES) || PAGE_MESSAGES;
-    const page = await this.#reader.last(last, 0);
+    const page = await this.#reader.last(last, null);
     if (page === null) return;
     this.#count = page.count;
-    this.#known = page.units;
+    this.#known = { units: page.units, at: page.next, since: 0 };
     this.#rows.addBelow(page.messages.reverse().slice(0, 1000));
     this.#more.hidden =
       kindOf(this.#entry.contentType) === "json"
@@ -167,7 +167,7 @@ export class MessagesPane {
     const bytes = isBase64 ? fromBase64(data) : null;
     const messages = isJson ? splitArray(data) : bytes !== null ? this.#reader.messagesOf(bytes) : splitLines(data);
     this.#came += messages.length;
-    this.#known += isJson ? messages.length : (bytes ?? new TextEncoder().encode(data)).length;
+    this.#known.since += isJson ? messages.length : (bytes ?? new TextEncoder().encode(data)).length;
     if (isJson) this.#count += messages.length;
     else this.#count += 1;
     this.#rows.addLive(messages);
@@ -179,11 +179,20 @@ export class MessagesPane {
     this.#tell();
   }
 
+  /** The page before what is shown: more appends may have come than events told of them. */
+  async #before() {
+    for (let [step, units] = [PAGE_MESSAGES, -1]; ; step *= 4) {
+      const count = this.#count + step;
+      const page = await this.#reader.last(count, this.#known);
+      if (page === null || page.units > page.before || page.units === units) return { page, count };
+      units = page.units;
+    }
+  }
+
   async #older() {
     this.#more.disabled = true;
     try {
-      const count = this.#count + PAGE_MESSAGES;
-      const page = await this.#reader.last(count, this.#known);
+      const { page, count } = await this.#before();
       if (page === null) {
         this.#more.replaceWith(
           el("p", {}, "What is before is too much for this page: go to an offset, or to the start."),
@@ -191,8 +200,8 @@ export class MessagesPane {
         return;
       }
       this.#count = count;
-      const isWhole = page.units <= this.#known || page.messages.length === 0;
-      this.#known = Math.max(this.#known, page.units);
+      const isWhole = page.units <= page.before;
+      if (!isWhole) this.#known = { units: page.units, at: page.next, since: 0 };
       this.#rows.addBelow(page.messages.reverse());
       this.#more.hidden = isWhole;
     } catch (error) {

@@ -8,6 +8,14 @@ import { kindOf, splitArray, splitBytes, splitLines } from "./messages.js";
 export const PAGE_MESSAGES = 100;
 /** What is read for one page at most. */
 const MAX_PAGE_BYTES = 8 * 1024 * 1024;
+/** So often it is tried to read up to the same place twice, while somebody appends. */
+const TRIES = 3;
+
+/**
+ * What is shown already: `units` (messages in JSON, else bytes) before the place `at`, and about `since` after it. Live
+ * text does not tell its length: its line breaks are all alike.
+ * @typedef {{ units: number, at: string, since: number }} Known
+ */
 
 export class PageReader {
   #api;
@@ -41,10 +49,10 @@ export class PageReader {
    * The last messages, in the order of the stream: fewer where they are large. `null` where those before the known ones
    * are too much for a page.
    * @param {number} count
-   * @param {number} before As many of the last that are known already are left out: messages in JSON, else bytes.
-   * @returns {Promise<{ messages: Message[], units: number, count: number, next: string, closed: boolean } | null>}
+   * @param {Known | null} known It is left out.
+   * @returns {Promise<{ messages: Message[], units: number, before: number, count: number, next: string, closed: boolean } | null>}
    */
-  async last(count, before) {
+  async last(count, known, tries = TRIES) {
     /** @type {Uint8Array[]} */
     const parts = [];
     /** @type {Message[]} */
@@ -55,16 +63,35 @@ export class PageReader {
       parts.push(chunk.bytes);
       if (this.#kind === "json") values.push(...this.messagesOf(chunk.bytes));
       if (chunk.upToDate) break;
-      if (bytes > MAX_PAGE_BYTES && count > 1) return before === 0 ? this.last(Math.ceil(count / 10), 0) : null;
+      if (bytes > MAX_PAGE_BYTES && count > 1) return known === null ? this.last(Math.ceil(count / 10), null) : null;
       chunk = await this.#api.read(this.#name, { offset: chunk.next }, this.#signal);
     }
+    const since = known === null ? 0 : this.#kind === "json" ? known.since : await this.#between(known.at, chunk.next);
+    if (since === null && tries > 1) return this.last(count, known, tries - 1);
+    const before = known === null ? 0 : known.units + (since ?? known.since);
     const all = joined(parts);
     const units = this.#kind === "json" ? values.length : all.length;
     const messages =
       this.#kind === "json"
         ? values.slice(0, Math.max(0, units - before))
         : this.messagesOf(all.subarray(0, Math.max(0, units - before)));
-    return { messages, units, count, next: chunk.next, closed: chunk.closed };
+    return { messages, units, before, count, next: chunk.next, closed: chunk.closed };
+  }
+
+  /**
+   * The bytes between two places; `null` where no answer ends at the second.
+   * @param {string} from
+   * @param {string} to
+   */
+  async #between(from, to) {
+    let bytes = 0;
+    for (let at = from; at !== to;) {
+      const chunk = await this.#api.read(this.#name, { offset: at }, this.#signal);
+      bytes += chunk.bytes.length;
+      at = chunk.next;
+      if (at !== to && (chunk.upToDate || bytes > MAX_PAGE_BYTES)) return null;
+    }
+    return bytes;
   }
 
   /** @param {Uint8Array} bytes */

@@ -10,11 +10,20 @@ interface Slot {
   readonly isThere: boolean;
 }
 
-/** Names in the order of their UTF-16 code units. One costs its text and about 40 bytes. */
+/** What a name costs in memory beside its text. */
+const BYTES_BESIDE_TEXT = 40;
+
+/** About what a name takes in memory, in bytes. */
+export function bytesOfName(name: string): number {
+  return name.length + BYTES_BESIDE_TEXT;
+}
+
+/** Names in the order of their UTF-16 code units. */
 export class SortedNames {
   /** None is empty, but for the only one. */
   readonly #leaves: string[][] = [[]];
   #size = 0;
+  #bytes = 0;
 
   /** Of names that are in order, each once, and no pieces of longer texts. */
   static of(ordered: readonly string[]): SortedNames {
@@ -22,11 +31,17 @@ export class SortedNames {
     for (let at = 0; at < ordered.length; at += NEW_LEAF_NAMES)
       names.#leaves[at / NEW_LEAF_NAMES] = ordered.slice(at, at + NEW_LEAF_NAMES);
     names.#size = ordered.length;
+    for (const name of ordered) names.#bytes += bytesOfName(name);
     return names;
   }
 
   get size(): number {
     return this.#size;
+  }
+
+  /** About what they take in memory. */
+  get bytes(): number {
+    return this.#bytes;
   }
 
   /** Adds a name; keeps a copy of it, as the text may be a piece of a longer one. */
@@ -36,6 +51,7 @@ export class SortedNames {
     const leaf = this.#leaves[index] ?? [];
     leaf.splice(at, 0, Buffer.from(name).toString());
     this.#size += 1;
+    this.#bytes += bytesOfName(name);
     if (leaf.length > MAX_LEAF_NAMES) this.#leaves.splice(index + 1, 0, leaf.splice(leaf.length / 2));
   }
 
@@ -45,6 +61,7 @@ export class SortedNames {
     const leaf = this.#leaves[index] ?? [];
     leaf.splice(at, 1);
     this.#size -= 1;
+    this.#bytes -= bytesOfName(name);
     if (leaf.length === 0 && this.#leaves.length > 1) this.#leaves.splice(index, 1);
   }
 

@@ -134,7 +134,16 @@ export class Client {
   async #check(process: RunningProcess, name: Name): Promise<void> {
     const stream = await this.#find(process, name);
     if (stream === null || !process.isAlive) return;
+    await this.#checkListed(process, name, stream);
+    if (!process.isAlive) return;
     await checkStream(process, this.#ledger, this.#ledger.incarnationOf(name, stream), stream, this.#random.pick([50, 700, 100_000]));
+  }
+
+  /** A stream that is there, before and afterwards, has its name in the list. */
+  async #checkListed(process: RunningProcess, name: Name, stream: Stream): Promise<void> {
+    const listed = await process.storage.streamList.names("", 1000);
+    if (!process.isAlive || listed.includes(name.name) || (await this.#find(process, name)) !== stream) return;
+    must(!process.isAlive, () => `${name.name} is not in the list: ${listed.join(", ")}`);
   }
 
   #background(process: RunningProcess, work: Promise<void>): void {

@@ -111,6 +111,23 @@ for (const screen of [DESK, TELEPHONE]) {
       world.hasNoFaults();
     });
 
+    test("shows earlier text once, however its lines end", async (context) => {
+      const world = await World.open(context, { screen });
+      const endings = ["\n", "\r\n", "\r"];
+      const line = (at: number): string => `<${at}>${endings[at % 3] ?? ""}`;
+      await world.send("PUT", "t", TEXT);
+      for (let at = 0; at < 200; at += 1) await world.send("POST", "t", TEXT, line(at));
+      await world.open("#/s/t");
+      await world.sees(".status", "live");
+      for (let at = 200; at < 230; at += 1) await world.send("POST", "t", TEXT, `${line(at)}x\r\n`);
+      await world.sees(".rows", "<229>");
+      await world.click("Earlier messages");
+      await world.sees(".rows", "<50>");
+      const shown = String(await world.page.evaluate("document.querySelector('.rows').textContent"));
+      for (let at = 50; at < 230; at += 1) assert.equal(shown.split(`<${at}>`).length, 2, `<${at}>`);
+      world.hasNoFaults();
+    });
+
     test("follows live, with pause and filter, through a burst and a killed server", async (context) => {
       const world = await World.open(context, { screen });
       await world.send("PUT", "j", JSON_TYPE, "[0]");

@@ -91,7 +91,7 @@ describe("the page in Chromium, where something is odd", { skip: lacksChromium, 
     ["below another path", elsewhere, "below/this/"],
   ] as const) {
     test(`works behind nginx, ${title}`, { skip: lacksNginx }, async (context) => {
-      const world = await World.open(context);
+      const world = await World.open(context, { flags: ["--ui"] });
       await world.send("PUT", "a/b", TEXT, "through nginx\n");
       const { port } = await Nginx.start(context, world.port, block);
       world.behind = `http://127.0.0.1:${port}/${path}`;

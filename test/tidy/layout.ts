@@ -24,7 +24,7 @@ export const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
   "src/storage/file/backup/journal-copy.ts": "test/storage/file/backup/backup.test.ts has copies of real journals, restored",
   "src/storage/file/backup/stream-copy.ts": "test/storage/file/backup/backup.test.ts has copies of real streams, restored",
   "src/storage/file/backup/tally.ts": "test/storage/file/backup/backup.test.ts reads its counts",
-  "src/storage/file/directory/saved-names.ts": "test/storage/file/name-index.test.ts has them saved, taken and damaged",
+  "src/storage/file/directory/names-file.ts": "test/storage/file/directory/name-log.test.ts has files that are sound and damaged",
   "src/storage/file/directory/stream-names.ts": "test/storage/file/name-index.test.ts has names of real directories",
   "src/storage/file/disk/whole-files.ts": "test/storage/file/disk/files.test.ts has it on real files",
   "src/storage/file/disk/file-errors.ts": "test/storage/file/disk/files.test.ts has the errors of real calls",

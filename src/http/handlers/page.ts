@@ -9,6 +9,7 @@ import type { Context } from "../context/context.js";
 import { CommonHeaders } from "../encoding/head.js";
 import { problem } from "../encoding/problems.js";
 import type { Exchange } from "../exchange/exchange.js";
+import { seemsProxied } from "../request/proxied.js";
 
 /** Below the prefix. */
 export const PAGE_PATH = "__ds/ui/";
@@ -54,11 +55,13 @@ export class Page {
     this.#context = context;
   }
 
-  /** Whether there is a page for whoever asks: over a loopback address, or where the settings say so. */
-  isFor({ req, isOwn }: Exchange): boolean {
+  /** Whether there is a page for whoever asks: on this machine, or where the settings say so. */
+  isFor({ req, isOwn, headers }: Exchange): boolean {
     const { localAddress } = req.socket;
     const { ui } = this.#context.settings;
-    return ui === "loopback" ? isOwn && localAddress !== undefined && isLoopbackAddress(localAddress) : ui;
+    if (ui !== "loopback") return ui;
+    const isLocal = isOwn && localAddress !== undefined && isLoopbackAddress(localAddress);
+    return isLocal && !seemsProxied(req.rawHeaders, headers.host);
   }
 
   /** Answers GET and HEAD of a path below {@link PAGE_PATH}. */

@@ -16,8 +16,8 @@ export interface FileStorageOptions extends StreamFilesOptions {
   readonly journalBytes: number;
   /** What one takes while checkpoints keep up; only tests know better than the engine. */
   readonly journalSmallBytes?: number;
-  /** From so many streams on, a clean end saves their names; only tests know better than the engine. */
-  readonly savedNamesFrom?: number;
+  /** The memory that names of streams may take; only tests know better than the engine. */
+  readonly maxNamesBytes?: number;
   /** An append of this size goes to its segment first; at most a quarter of `journalBytes` counts. */
   readonly journalBypassBytes: number;
   /** Whether the lock of a process that can't be seen from here is taken away. */

@@ -33,6 +33,7 @@ import { emptyChange } from "./journal/frame-encoder.js";
 import { Admission } from "./writing/admission.js";
 import { Journal, type JournalListener } from "./journal/journal.js";
 import { Layout } from "./format/layout.js";
+import { NameLog } from "./directory/name-log.js";
 import { DirectoryError, lockDirectory } from "./directory/lock.js";
 import { RecordKind } from "./format/record.js";
 import { recover, sealedFile, type Recovered } from "./recovery/recovery.js";
@@ -45,6 +46,8 @@ import { StreamLoader } from "./segments/stream-loader.js";
 import { StreamReader } from "./segments/stream-reader.js";
 import { streamFiles, type StreamFiles } from "./segments/stream-files.js";
 
+/** What names of streams may take in memory: those of about two million. */
+const MAX_NAMES_BYTES = 128 * 1024 * 1024;
 /** How long a clean end goes on bringing what the journal has to the streams' own files. */
 const CLOSE_MS = 5000;
 
@@ -75,6 +78,7 @@ export class FileStorage implements Storage {
   readonly #forkTies: ForkTies;
   readonly #changes: DurableChanges;
   readonly #figures: EngineFigures;
+  readonly #nameLog: NameLog;
   #closing: Promise<void> | null = null;
 
   /** Takes a directory, recovers what the last process left, and goes on from it. Throws {@link DirectoryError}. */
@@ -99,9 +103,7 @@ export class FileStorage implements Storage {
       if (isNew) await writeMarker(files, layout, directoryId);
       await parts.trash.emptyAll();
       storage.#goOn(recovered, startedMs);
-      const { nextBatch } = recovered;
-      // Nothing was applied since the start: the journal's first frame is durable, and holds nothing.
-      backupDesk.open({ directoryId, lastBatch: () => Math.max(nextBatch, storage.#changes.lastBatch) });
+      backupDesk.open({ directoryId, lastBatch: () => storage.#changes.lastBatch });
       return storage;
     } catch (error) {
       await parts.pool.closeAll();
@@ -143,11 +145,12 @@ export class FileStorage implements Storage {
       tailCacheBytes,
     }));
     const forkTies = (this.#forkTies = new ForkTies({ streams, loader, admission, clock: parts.clock }));
-    this.#changes = new DurableChanges({ ...parts, loader, flusher, forkTies });
-    const { events } = this.#changes;
-    const found = { streams, unopened, loader, journal, events };
-    this.streamList = new FileStreamList(parts, { ...found, directoryId, savedFrom: options.savedNamesFrom });
-    this.#checkpointer = new Checkpointer(parts, journal, options.observer);
+    const changes = (this.#changes = new DurableChanges({ ...parts, loader, flusher, forkTies }, recovered.nextBatch));
+    const { events } = changes;
+    const maxBytes = options.maxNamesBytes ?? MAX_NAMES_BYTES;
+    const nameLog = (this.#nameLog = new NameLog({ ...parts, directoryId, events, recovered, changes, maxBytes }));
+    this.streamList = new FileStreamList(parts, { streams, unopened, loader, journal, events, nameLog, maxBytes });
+    this.#checkpointer = new Checkpointer(parts, journal, nameLog, options.observer);
     this.#figures = new EngineFigures({ journal, cache: parts.cache, changes: this.#changes, tailCacheBytes });
     parts.writer.on("damaged", (stream, found) => this.#barred(stream, found));
     loader.on("opened", (stream) => this.#opened(stream));
@@ -379,7 +382,7 @@ export class FileStorage implements Storage {
     await trash.idle();
     await pool.closeAll();
     await this.#journal.close();
-    if (state.failure === null) await this.streamList.save();
+    await this.#nameLog.end();
     await this.#unlock();
   }
 

@@ -1,28 +1,23 @@
 import type { EventEmitter } from "node:events";
-import type { Log } from "../../ops/log.js";
 import { poolThreads } from "./disk/files.js";
 import type { StoredStream, StreamEvents } from "../storage.js";
 import type { DataDirectory } from "./directory/directory.js";
-import { saveNames, takeSavedNames } from "./directory/saved-names.js";
+import type { LoggedNames, NameLog } from "./directory/name-log.js";
 import { namesOnDisk } from "./directory/stream-names.js";
-import { mergedNames, orderedRuns } from "./memory/ordered-names.js";
-import { SortedNames } from "../sorted-names.js";
+import { FirstNames, mergedNames, orderedRuns } from "./memory/ordered-names.js";
+import { bytesOfName, SortedNames } from "../sorted-names.js";
 
 /** What the engine has to say about names. */
-export interface NameIndexOptions extends DataDirectory {
+export interface NameIndexOptions extends Pick<DataDirectory, "files" | "layout"> {
   /** Streams in memory, by name. */
   readonly streams: ReadonlyMap<string, StoredStream>;
   /** Those that the journal goes on with and nobody has opened. */
   readonly unopened: { names(): Iterable<string> };
-  readonly journal: { readonly lastBatch: number };
   readonly events: EventEmitter<StreamEvents>;
-  readonly log: Pick<Log, "debug">;
-  /** So many names are worth saving. */
-  readonly savedFrom?: number | undefined;
+  readonly nameLog: Pick<NameLog, "names" | "replace">;
+  /** The names may take so much memory. */
+  readonly maxBytes: number;
 }
-
-/** Fewer names are read from the directories within some ten milliseconds. */
-const SAVED_FROM = 1000;
 
 /** Names that follow the engine's events. */
 interface Followed {
@@ -30,11 +25,25 @@ interface Followed {
   release(): void;
 }
 
-/** The names of all streams in order, in memory once they are asked for; also some of streams that are gone. */
+/** What the log of names had, and what was made since: until the directories are read. */
+interface Early {
+  readonly logged: LoggedNames;
+  readonly since: Set<string>;
+  release(): void;
+}
+
+/**
+ * The names of all streams in order, also some of streams that are gone. They are in memory once they are asked for;
+ * those of too many streams stay on disk, and each time the directories are read.
+ */
 export class NameIndex {
   readonly #options: NameIndexOptions;
+  #early: Promise<Early | null> | null = null;
   #coming: Promise<void> | null = null;
   #followed: Followed | null = null;
+  #isTooLarge = false;
+  /** Of those who have the directories read, one at a time. */
+  #last: Promise<unknown> = Promise.resolve();
 
   constructor(options: NameIndexOptions) {
     this.#options = options;
@@ -42,56 +51,57 @@ export class NameIndex {
 
   /** Up to `count` names in order, from the first that is at `from` or after it. */
   async slice(from: string, count: number): Promise<readonly string[]> {
-    if (this.#followed === null) {
-      this.#coming ??= this.#begin().finally(() => (this.#coming = null));
+    if (this.#followed === null && !this.#isTooLarge) {
+      const early = await (this.#early ??= this.#readLog());
+      // The log may lack what somebody has put there while no server ran.
+      this.#coming ??= this.#begin(early === null ? poolThreads() : 1).finally(() => (this.#coming = null));
+      if (early !== null && this.#followed === null) {
+        // Who asks next has them read again.
+        this.#coming.catch(() => undefined);
+        return firstOf(early, from, count);
+      }
       await this.#coming;
     }
-    return this.#followed?.names.slice(from, count) ?? [];
+    return this.#followed?.names.slice(from, count) ?? this.#onDisk(from, count);
   }
 
-  /** Saves the names for the next start: the engine has ended, and nothing failed. Without them that reads the disk. */
-  async save(): Promise<void> {
-    const { journal, log, savedFrom = SAVED_FROM } = this.#options;
-    if (this.#followed === null || this.#followed.names.size < savedFrom) return;
-    try {
-      await saveNames(this.#options, journal.lastBatch, this.#followed.names.slice("", Infinity));
-    } catch (error) {
-      log.debug("the names were not saved", { fault: String(error) });
-    }
+  async #readLog(): Promise<Early | null> {
+    const { events, nameLog } = this.#options;
+    const since = new Set<string>();
+    const created = ({ name }: StoredStream): void => void since.add(name);
+    const release = (): void => void events.off("created", created);
+    events.on("created", created);
+    const logged = await nameLog.names();
+    if (logged !== null) return { logged, since, release };
+    release();
+    return null;
   }
 
-  async #begin(): Promise<void> {
-    const { journal } = this.#options;
-    // The engine's first batch holds nothing. Whatever came after the names were saved has a batch of its own.
-    const saved = takeSavedNames(this.#options, journal.lastBatch - 1);
-    this.#followed = await this.#follow(saved);
-    if (this.#followed === null) {
-      this.#followed = await this.#follow(this.#read(poolThreads()));
-      return;
-    }
-    // Somebody may have put a directory there, or taken one away, while no server ran.
-    void this.#follow(this.#read(1)).then(
-      (read) => {
-        this.#followed?.release();
-        this.#followed = read;
-      },
-      () => undefined,
-    );
+  async #begin(atOnce: number): Promise<void> {
+    this.#followed = await this.#follow(atOnce);
+    const early = await this.#early;
+    early?.release();
+    this.#early = null;
+    if (this.#followed === null) this.#isTooLarge = true;
+    else void this.#options.nameLog.replace(() => this.#followed?.names.slice("", Infinity) ?? null);
   }
 
-  /** The names that are read from now on, with what becomes of them meanwhile and afterwards. */
-  async #follow(reading: Promise<readonly string[] | null>): Promise<Followed | null> {
-    const { events } = this.#options;
+  /** The names that are read from now on, with what becomes of them meanwhile and afterwards; `null` for too many. */
+  async #follow(atOnce: number): Promise<Followed | null> {
+    const { events, maxBytes } = this.#options;
     const changes: ((names: SortedNames) => void)[] = [];
     let names: SortedNames | null = null;
     const follow = (change: (names: SortedNames) => void): void =>
       void (names === null ? changes.push(change) : change(names));
-    const created = ({ name }: StoredStream): void => follow((all) => all.add(name));
+    const created = ({ name }: StoredStream): void => {
+      follow((all) => all.add(name));
+      if (names !== null && names.bytes > maxBytes) this.#enlarge();
+    };
     const deleted = (name: string): void => follow((all) => all.remove(name));
     const release = (): void => void events.off("created", created).off("deleted", deleted);
     events.on("created", created).on("deleted", deleted);
     try {
-      const read = await reading;
+      const read = await this.#read(atOnce);
       if (read === null) {
         release();
         return null;
@@ -106,9 +116,53 @@ export class NameIndex {
     return { names, release };
   }
 
-  async #read(atOnce: number): Promise<string[]> {
-    const { files, layout, streams, unopened } = this.#options;
-    const inMemory = await orderedRuns([...streams.keys(), ...unopened.names()]);
-    return mergedNames([...inMemory, ...(await namesOnDisk(files, layout, atOnce))]);
+  #enlarge(): void {
+    this.#followed?.release();
+    this.#followed = null;
+    this.#isTooLarge = true;
   }
+
+  /** All names; `null` for too many. */
+  async #read(atOnce: number): Promise<string[] | null> {
+    const { maxBytes } = this.#options;
+    const lists = await orderedRuns(await this.#inMemory());
+    let bytes = 0;
+    await namesOnDisk(this.#options, atOnce, (names) => {
+      lists.push([...names]);
+      for (const name of names) bytes += bytesOfName(name);
+      return bytes <= maxBytes;
+    });
+    return bytes <= maxBytes ? mergedNames(lists) : null;
+  }
+
+  /** Streams that may have no directory yet. */
+  async #inMemory(): Promise<string[]> {
+    const { streams, unopened } = this.#options;
+    // One that has just been opened comes from the ones to the others before the next turn.
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    return [...streams.keys(), ...unopened.names()];
+  }
+
+  /** Looks through all directories, and keeps no more than what is asked for. */
+  #onDisk(from: string, count: number): Promise<string[]> | string[] {
+    if (count === 0) return [];
+    const run = this.#last.then(async () => {
+      const first = new FirstNames(from, count);
+      await first.lookAt(await this.#inMemory());
+      await namesOnDisk(this.#options, 1, (names) => first.lookAt(names).then(() => true));
+      return first.all;
+    });
+    // Whoever asked is told.
+    this.#last = run.catch(() => undefined);
+    return run;
+  }
+}
+
+/** The first `count` of these names, from the first that is at `from` or after it. */
+async function firstOf({ logged, since }: Early, from: string, count: number): Promise<string[]> {
+  const first = new FirstNames(from, count);
+  for (const names of logged.saved) await first.lookAt(names.slice(from, count));
+  await first.lookAt(logged.latest);
+  await first.lookAt(since);
+  return first.all;
 }

@@ -9,7 +9,7 @@ import type { StreamFiles } from "./segments/stream-files.js";
 import type { StreamLoader } from "./segments/stream-loader.js";
 
 /** Where a list finds streams. */
-export interface StreamListOptions extends Pick<NameIndexOptions, "directoryId" | "savedFrom"> {
+export interface StreamListOptions extends Pick<NameIndexOptions, "nameLog" | "maxBytes"> {
   /** Those in memory, by name. */
   readonly streams: ReadonlyMap<string, FileStream>;
   /** Those that the journal goes on with and nobody has opened. */
@@ -35,11 +35,6 @@ export class FileStreamList implements StreamList {
 
   names(from: string, count: number): Promise<readonly string[]> {
     return this.#names.slice(from, count);
-  }
-
-  /** Saves the names for the next start; never rejects. */
-  save(): Promise<void> {
-    return this.#names.save();
   }
 
   async look(name: string): Promise<StoredStream | null> {

@@ -95,6 +95,20 @@ export const RECOVERY_MUTANTS: readonly Mutant[] = [
     seed: 3,
   },
   {
+    fault: "saved names count though the journal has forgotten creations since",
+    file: "storage/file/directory/name-log.ts",
+    code: "batch >= recovered.firstBatch - 1 && ",
+    becomes: "",
+    seed: 6,
+  },
+  {
+    fault: "the saved names leave out what the journal brought",
+    file: "storage/file/directory/name-log.ts",
+    code: "this.#journaled = [...options.recovered.unopened.created()];",
+    becomes: "this.#journaled = [];",
+    seed: 4,
+  },
+  {
     fault: "a directory is moved away while its stream is written",
     file: "storage/file/segments/trash.ts",
     code: "await before;\n    await Promise.allSettled([stream.disk.work]);",

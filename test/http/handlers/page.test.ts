@@ -15,7 +15,7 @@ const POLICY = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-a
 
 describe("the page's files", () => {
   test("are answered with a type, a policy of their own, and an ETag", async (context) => {
-    const server = await startServer(context);
+    const server = await startServer(context, { ui: true });
     for (const [file, type] of [
       ["", "text/html; charset=utf-8"],
       ["index.html", "text/html; charset=utf-8"],
@@ -40,7 +40,7 @@ describe("the page's files", () => {
   });
 
   test("are no others, and take no other method", async (context) => {
-    const server = await startServer(context);
+    const server = await startServer(context, { ui: true });
     for (const file of ["none.js", "app.ts", "style.css/", "%2e%2e/server.ts", "..%2fserver.ts", "constructor", "__proto__"]) {
       const answer = await server.send("GET", UI + file);
       assert.deepEqual([answer.status, answer.headers["content-security-policy"]], [404, "sandbox; default-src 'none'"], file);
@@ -71,6 +71,21 @@ describe("the page's files", () => {
       const [bytes] = await once(socket, "data");
       assert.match(String(bytes), new RegExp(`^HTTP/1.1 ${status} `));
       await server.close();
+    }
+  });
+
+  test("are not for those who come through a proxy on this machine, unless with ui", async (context) => {
+    for (const ui of ["loopback", true] as const) {
+      const settings = { dir: tempDir(), port: 0, logLevel: "silent", allowHost: "streams.example.com", ui } as const;
+      const server = await createServer(settings);
+      context.after(() => server.close());
+      const { port } = new URL(server.url);
+      for (const lines of [`Host: localhost:${port}\r\nX-Forwarded-For: 192.0.2.7`, "Host: streams.example.com"]) {
+        const socket = connect(Number(port), "127.0.0.1");
+        socket.end(`GET /v1/stream/${UI} HTTP/1.1\r\n${lines}\r\nConnection: close\r\n\r\n`);
+        const [bytes] = await once(socket, "data");
+        assert.match(String(bytes), new RegExp(`^HTTP/1.1 ${ui === true ? 200 : 400} `), lines);
+      }
     }
   });
 

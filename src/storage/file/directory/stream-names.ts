@@ -1,21 +1,30 @@
 import { join } from "node:path";
 import type { Files } from "../disk/files.js";
-import { nameOfEntry, type Layout } from "../format/layout.js";
+import { nameOfEntry } from "../format/layout.js";
 import { readSidecarIn } from "./catalog.js";
+import type { MaybePromise } from "../../storage.js";
+import type { DataDirectory } from "./directory.js";
 
 /**
- * The names of all streams that have a directory, an ordered list for each shard. Some may be of no stream any more.
- * `atOnce` shards are read at a time.
+ * The names of all streams that have a directory, ordered within each shard, of which `atOnce` are read at a time. Some
+ * may be of no stream any more. It ends early when `take` returns false.
  */
-export async function namesOnDisk(files: Files, layout: Layout, atOnce: number): Promise<string[][]> {
+export async function namesOnDisk(
+  { files, layout }: Pick<DataDirectory, "files" | "layout">,
+  atOnce: number,
+  take: (names: readonly string[]) => MaybePromise<boolean>,
+): Promise<void> {
   const shards = (await files.list(layout.streams)).values();
-  const found: string[][] = [];
+  let isWanted = true;
   // They share one iterator: each takes the next shard that nobody has taken.
   const worker = async (): Promise<void> => {
-    for (const shard of shards) found.push(await namesOfShard(files, join(layout.streams, shard)));
+    for (const shard of shards) {
+      const names = await namesOfShard(files, join(layout.streams, shard));
+      isWanted = isWanted && (await take(names));
+      if (!isWanted) return;
+    }
   };
   await Promise.all(Array.from({ length: atOnce }, worker));
-  return found;
 }
 
 async function namesOfShard(files: Files, shard: string): Promise<string[]> {

@@ -20,7 +20,7 @@ export class Layout {
   readonly marker: string;
   /** Says that the directory is a backup, and of which one. */
   readonly backup: string;
-  /** The names of all streams, from a clean end to the next start. */
+  /** The names of all streams, for the first list after a start. */
   readonly names: string;
   readonly journal: string;
   readonly streams: string;

@@ -1,5 +1,7 @@
 /** Names that are put in order in one turn of the event loop: that takes about a millisecond. */
 const BURST = 4096;
+/** Names that are looked at in one turn. */
+const TURN = 65_536;
 
 /** Names in any order as lists that are each in order, for {@link mergedNames}. */
 export async function orderedRuns(names: Iterable<string>): Promise<string[][]> {
@@ -40,6 +42,47 @@ async function merged(left: readonly string[], right: readonly string[]): Promis
       if (next !== all.at(-1)) all.push(next);
     }
     await turn();
+  }
+}
+
+/** Finds the first `count` names in order, at `from` or after it: among any number, in the memory of a few. */
+export class FirstNames {
+  readonly #from: string;
+  readonly #count: number;
+  #found: string[] = [];
+  /** Names after this one are not among them. */
+  #bound: string | null = null;
+
+  constructor(from: string, count: number) {
+    this.#from = from;
+    this.#count = count;
+  }
+
+  /** Looks at names in any order, in turns. */
+  async lookAt(names: Iterable<string>): Promise<void> {
+    let looked = 0;
+    for (const name of names) {
+      if (name >= this.#from && (this.#bound === null || name < this.#bound)) this.#take(name);
+      if ((looked += 1) % TURN === 0) await turn();
+    }
+  }
+
+  /** The names that were found, each once. */
+  get all(): string[] {
+    this.#cut();
+    return this.#found;
+  }
+
+  #take(name: string): void {
+    this.#found.push(name);
+    // In order only now and then: each name costs a few comparisons, however many there are.
+    if (this.#found.length >= this.#count * 2 + BURST) this.#cut();
+  }
+
+  #cut(): void {
+    const sorted = this.#found.sort();
+    this.#found = sorted.filter((name, at) => name !== sorted[at - 1]).slice(0, this.#count);
+    if (this.#found.length === this.#count) this.#bound = this.#found.at(-1) ?? null;
   }
 }
 

@@ -1,3 +1,4 @@
+import { removeFile } from "../disk/files.js";
 import { makeShards } from "../directory/directory.js";
 import { lossesPath, sidecarPath } from "../format/layout.js";
 import { encodeSidecar } from "../format/sidecar.js";
@@ -59,6 +60,7 @@ class Repair {
     const first = await surveyJournal(this.#options);
     if (this.#leaveJournal(first)) return steps.summary;
     if (apply) await makeShards(files, layout);
+    if (apply) await this.#dropNames();
     const found = await this.#gather(first, true, (checked, journaled) => this.#repairOwner(checked, journaled, first));
     steps.relations = found.relations;
     const survey = steps.knownBatch > first.highestBatch ? await steps.survey() : first;
@@ -111,6 +113,13 @@ class Repair {
       }
     }
     return { facts, relations, lost };
+  }
+
+  /** The file of names goes by a journal that has all of its batches, which a repair may change. */
+  async #dropNames(): Promise<void> {
+    const { files, layout } = this.#options;
+    await removeFile(files, layout.names);
+    await files.syncDirectory(layout.root);
   }
 
   /** Without a journal of its own nobody knows how much of a directory is missing: nothing is built on that. */

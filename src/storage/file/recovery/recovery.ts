@@ -43,6 +43,8 @@ export interface Recovered {
   /** The journal files, oldest first; each is to be checkpointed when its streams are open. */
   readonly sealed: readonly RecoveredFile[];
   readonly nextSequence: number;
+  /** The oldest batch that the journal still has; it has all from there on. */
+  readonly firstBatch: number;
   readonly nextBatch: number;
   readonly records: number;
   readonly bytes: number;
@@ -59,6 +61,7 @@ export interface RecoveredFile {
   readonly frames: number;
   readonly records: number;
   readonly bytes: number;
+  readonly firstBatch: number;
   readonly lastBatch: number;
   /** Where the last frame is. */
   readonly lastFrame: { readonly offset: number; readonly length: number };
@@ -82,6 +85,7 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
     unopened: new UnopenedStreams(options, options.maxUnwrittenBytes, fates.surviving, lastBatch),
     sealed: noted.filter(({ frames }) => frames > 0),
     nextSequence: (own.at(-1)?.sequence ?? 0) + 1,
+    firstBatch: own.find(({ frames }) => frames > 0)?.firstBatch ?? lastBatch + 1,
     nextBatch: lastBatch + 1,
     records: noted.reduce((sum, file) => sum + file.records, 0),
     bytes: noted.reduce((sum, file) => sum + file.bytes, 0),
@@ -160,8 +164,9 @@ function noteRecords(
   const records = frames.reduce((sum, { recordCount }) => sum + recordCount, 0);
   const bytes = frames.reduce((sum, frame) => sum + frame.records.length, 0);
   const last = frames.at(-1);
+  const firstBatch = frames[0]?.batch ?? 0;
   const end = { lastBatch: last?.batch ?? 0, lastFrame: placeOf(last) };
-  return { path, sequence, isKept, streams, frames: frames.length, records, bytes, ...end };
+  return { path, sequence, isKept, streams, frames: frames.length, records, bytes, firstBatch, ...end };
 }
 
 function recordsOf(identity: StreamIdentity, known: Map<string, StreamRecords>): StreamRecords {

@@ -30,11 +30,17 @@ const RETRY_MS = 100;
 /** One for all streams without records; never written to. */
 const NOWHERE: never[] = [];
 
+/** A stream that was made in a batch of the journal. */
+export interface CreatedStream {
+  readonly name: string;
+  readonly batch: number;
+}
+
 /** What the journal has of one stream. */
 export class StreamRecords {
   readonly identity: StreamIdentity;
-  /** The journal has the stream's creation: all it has may be taken from there. */
-  isCreatedHere = false;
+  /** The batch of the stream's creation, where the journal has that. */
+  createdIn: number | null = null;
   isDeleted = false;
   /** Payload of it is in its segments, and perhaps no sidecar knows. */
   isBypassed = false;
@@ -50,9 +56,14 @@ export class StreamRecords {
     this.identity = identity;
   }
 
+  /** The journal has the stream's creation: all it has may be taken from there. */
+  get isCreatedHere(): boolean {
+    return this.createdIn !== null;
+  }
+
   /** Notes the stream's next record, by its head. */
   note(frame: Frame, { kind, offset, isBypassed }: RecordHead): void {
-    if (kind === RecordKind.create) this.isCreatedHere = true;
+    if (kind === RecordKind.create) this.createdIn = frame.batch;
     if (kind === RecordKind.delete) this.isDeleted = true;
     if (isBypassed) this.isBypassed = true;
     if (kind === RecordKind.bind) return;
@@ -118,6 +129,11 @@ export class UnopenedStreams {
   /** The names of those that wait; some may be opened meanwhile. */
   names(): IterableIterator<string> {
     return this.#waiting.keys();
+  }
+
+  /** Those whose creation the journal has. */
+  *created(): Generator<CreatedStream> {
+    for (const [name, { createdIn: batch }] of this.#waiting) if (batch !== null) yield { name, batch };
   }
 
   /**

@@ -5,6 +5,7 @@ import { noticeOf } from "../segments/damage-log.js";
 import type { StorageObserver } from "../../figures.js";
 import type { FileStream } from "../memory/file-stream.js";
 import { isPassing } from "../disk/files.js";
+import type { NameLog } from "../directory/name-log.js";
 import type { Journal } from "../journal/journal.js";
 import { KeptJournal, type DoneFile } from "../journal/kept-journal.js";
 import type { StreamFiles } from "../segments/stream-files.js";
@@ -29,15 +30,17 @@ export class Checkpointer {
   readonly #parts: StreamFiles;
   readonly #journal: Journal;
   readonly #kept: KeptJournal;
+  readonly #nameLog: Pick<NameLog, "checkpoint">;
   readonly #observer: StorageObserver | null;
   /** Damaged streams whose directories could not be told. */
   #untold = new Set<FileStream>();
   #last: Promise<void> = Promise.resolve();
   readonly #retry: Retry;
 
-  constructor(parts: StreamFiles, journal: Journal, observer: StorageObserver | null = null) {
+  constructor(parts: StreamFiles, journal: Journal, nameLog: Pick<NameLog, "checkpoint">, observer?: StorageObserver) {
     this.#parts = parts;
-    this.#observer = observer;
+    this.#nameLog = nameLog;
+    this.#observer = observer ?? null;
     this.#journal = journal;
     this.#retry = parts.state.retry();
     this.#kept = new KeptJournal(parts);
@@ -70,6 +73,7 @@ export class Checkpointer {
     const steps = [
       async () => void (harmed = await this.#persistAll(file)),
       () => this.#keep(file, harmed),
+      () => this.#nameLog.checkpoint(),
       async () => void (file.isKept === true || (await journal.retire(file.path))),
       () => files.syncDirectory(layout.journal),
     ];

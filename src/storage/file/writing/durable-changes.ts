@@ -23,11 +23,12 @@ export class DurableChanges implements Consequences<FileStream, JournalEntry> {
   readonly #options: DurableChangesOptions;
   /** Payload that became durable since the start. */
   appendedBytes = 0;
-  /** The last batch of which something was applied; 0 before the first. */
-  lastBatch = 0;
+  /** The last batch of which something was applied; at the start the journal's first, which holds nothing. */
+  lastBatch: number;
   readonly #observersToSettle = new Set<StreamObserver>();
 
-  constructor(options: DurableChangesOptions) {
+  constructor(options: DurableChangesOptions, firstBatch: number) {
+    this.lastBatch = firstBatch;
     this.#options = options;
   }
 

@@ -27,7 +27,7 @@ async function checkpointer(
   const journal = rooms.journal({ firstSequence: 100, olderFiles: 3 });
   await journal.open();
   const { log, lines } = keptLog();
-  const made = new Checkpointer({ ...rooms.parts, log }, journal);
+  const made = new Checkpointer({ ...rooms.parts, log }, journal, { checkpoint: () => Promise.resolve() });
   const seal = (sequence: number, streams: readonly FileStream[]): SealedFile => {
     const path = rooms.layout.journalFile(sequence);
     writeFileSync(path, journalBytes(sequence, [streams.map((stream) => ({ stream, payload: "x" }))]));

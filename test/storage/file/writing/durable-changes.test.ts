@@ -27,7 +27,7 @@ function changesIn(): Changes {
   });
   const flusher = new Flusher({ ...rooms.parts, writer }, 1e6);
   const loader = { leave: (stream: FileStream): void => void left.push(stream) };
-  return { rooms, left, collected, changes: new DurableChanges({ loader, cache, flusher, forkTies, trash: rooms.trash }) };
+  return { rooms, left, collected, changes: new DurableChanges({ loader, cache, flusher, forkTies, trash: rooms.trash }, 1) };
 }
 
 function watched(stream: FileStream): string[] {

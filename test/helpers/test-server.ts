@@ -1,9 +1,16 @@
-import type { Timer } from "../../src/ops/clock.js";
+import { randomBytes } from "node:crypto";
+import { systemClock, type Timer } from "../../src/ops/clock.js";
 import { REQUEST_LIMITS, type RequestLimits } from "../../src/http/http-server.js";
 import { startServer as startWithin, type RunningServer, type ServerOptions } from "../../src/server.js";
 import { ManualClock } from "./manual-clock.js";
 import { RawConnection, transport, type Answer } from "./raw-connection.js";
 import { tempDir } from "./temp-dir.js";
+
+/** Where the servers of NATS are that tests are to use; see `storageAsked`. */
+const CLUSTER = process.env["TEST_STORAGE"];
+const MAX_REAL_PAUSE_MS = 100;
+/** Options that have no meaning with a cluster. */
+const OF_DIRECTORIES = /^(journal|segment|fsync|tailCache)/;
 
 /** Whatever calls back when a test is over. */
 export interface TestScope {
@@ -18,6 +25,8 @@ export class WatchedClock extends ManualClock {
   override after(delayMs: number, run: () => void): Timer {
     this.#delays.push(delayMs);
     for (const look of this.#watchers.splice(0)) look();
+    // What a cluster is asked again is a matter of real time.
+    if (CLUSTER !== undefined && delayMs <= MAX_REAL_PAUSE_MS) return systemClock().after(delayMs, run);
     return super.after(delayMs, run);
   }
 
@@ -44,9 +53,13 @@ export class TestServer {
   /** What the server logged as warnings and errors. */
   readonly faults: readonly string[];
   readonly #connections: RawConnection[] = [];
+  /** Others that serve the same streams: connections are opened to each in turn. */
+  readonly #others: readonly RunningServer[];
+  #opened = 0;
 
-  constructor(server: RunningServer, clock: WatchedClock, dir: string, faults: readonly string[]) {
+  constructor(server: RunningServer, clock: WatchedClock, dir: string, faults: readonly string[], others: readonly RunningServer[] = []) {
     this.server = server;
+    this.#others = others;
     this.clock = clock;
     this.dir = dir;
     this.faults = faults;
@@ -58,7 +71,8 @@ export class TestServer {
 
   /** A connection of the test's own, from the address `from`. */
   async connect(from?: string): Promise<RawConnection> {
-    const connection = await RawConnection.open(this.port, from);
+    const { port } = [this.server, ...this.#others][this.#opened++ % (1 + this.#others.length)] ?? this.server;
+    const connection = await RawConnection.open(port, from);
     this.#connections.push(connection);
     return connection;
   }
@@ -80,7 +94,7 @@ export class TestServer {
 
   async stop(): Promise<void> {
     await Promise.all(this.#connections.map((connection) => connection.close()));
-    await this.server.close();
+    await Promise.all([this.server, ...this.#others].map((server) => server.close()));
   }
 }
 
@@ -95,13 +109,25 @@ export async function startServer(
   const faults: string[] = [];
   const note = (message: string, fields?: object): void => void faults.push(`${message} ${JSON.stringify(fields)}`);
   const log = { debug() {}, info() {}, warn: note, error: note };
-  const server = await startWithin(
-    { port: 0, insecure: true, corsOrigin: "*", clock, log, ...transport.options(), ...options, dir },
-    { ...REQUEST_LIMITS, ...limits },
-  );
-  const testServer = new TestServer(server, clock, dir, faults);
+  const storage = storageAsked(options);
+  const meant = Object.entries(options).filter(([name]) => storage === null || !OF_DIRECTORIES.test(name));
+  const given = { port: 0, insecure: true, corsOrigin: "*", clock, log, ...transport.options(), ...Object.fromEntries(meant) };
+  const start = (): Promise<RunningServer> =>
+    startWithin(storage === null ? { ...given, dir } : { ...given, storage }, { ...REQUEST_LIMITS, ...limits });
+  const server = await start();
+  const others = storage === null ? [] : [await start()];
+  const testServer = new TestServer(server, clock, dir, faults, others);
   scope.after(() => testServer.stop());
   return testServer;
+}
+
+/**
+ * The bucket of a cluster that TEST_STORAGE asks for, as `nats://HOST`: then two servers serve each test's streams. `null`
+ * for a directory.
+ */
+function storageAsked({ dir }: Partial<ServerOptions>): string | null {
+  if (CLUSTER === undefined || dir !== undefined) return null;
+  return `${CLUSTER}/t${randomBytes(5).toString("hex")}?shards=1&replicas=1`;
 }
 
 /** The bytes of a request, with a Content-Length when there is a body. */

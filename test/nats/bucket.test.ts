@@ -11,6 +11,7 @@ import { loadNatsClient } from "../../src/storage/nats/jetstream/nats-client.js"
 import { ClusterUnusableError, openCluster } from "../../src/storage/nats/open-cluster.js";
 import { created, keptLog, loaded, type LogLine } from "../helpers/engine.js";
 import { startStreamdir } from "../helpers/process.js";
+import { until } from "../helpers/until.js";
 import { addressOf, newBucket, parsed } from "./buckets.js";
 import { freePorts, NatsCluster } from "./nats-cluster.js";
 import { oldNatsServerPath } from "./nats-server-path.js";
@@ -75,7 +76,10 @@ describe("a bucket on three servers", () => {
     for (const { lines } of opened) {
       const told = lines.find(({ message }) => message === "the NATS cluster is open");
       assert.deepEqual([told?.fields["shards"], told?.fields["replicas"]], [6, 3]);
-      assert.deepEqual(lines.filter(({ level }) => level === "warn"), []);
+      assert.deepEqual(
+        lines.filter(({ level }) => level === "warn"),
+        [],
+      );
     }
     const { streams } = await ask(t, cluster, "STREAM.NAMES", {});
     const own = (streams as string[]).filter((name) => name.startsWith(`SD_${address.bucket}_`)); // as the API has it
@@ -196,5 +200,5 @@ async function health(storage: ClusterStorage, reason: RegExp | null): Promise<v
     const { writable, reason: now } = storage.health();
     return reason === null ? writable : now !== null && reason.test(now);
   };
-  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 50));
+  await until(holds);
 }

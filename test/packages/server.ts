@@ -1,19 +1,25 @@
 import { after } from "node:test";
 import { fileURLToPath } from "node:url";
 import { startNode, type TestProcess, type TestScope } from "../helpers/process.js";
+import { NatsCluster } from "../nats/nats-cluster.js";
 import { tempDir } from "../helpers/temp-dir.js";
 
 const BIN = fileURLToPath(new URL("../../bin/streamdir.js", import.meta.url));
+/** Where the client of NATS is found. */
+const NATS_FOLDER = fileURLToPath(new URL("../nats/", import.meta.url));
 
-/** The built server as a process of its own, with the defaults that a user gets; it ends with the test file. */
+/**
+ * The built server as a process of its own, with the defaults that a user gets; it ends with the test file. With
+ * PACKAGES_OVER=nats it keeps streams on three NATS servers, else in a directory.
+ */
 export class Server {
   readonly origin: string;
-  readonly #dir: string;
+  readonly #place: Place;
   readonly #scope: TestScope;
   #process: TestProcess;
 
-  private constructor(dir: string, scope: TestScope, started: Started) {
-    this.#dir = dir;
+  private constructor(place: Place, scope: TestScope, started: Started) {
+    this.#place = place;
     this.#scope = scope;
     this.#process = started.process;
     this.origin = started.origin;
@@ -21,12 +27,12 @@ export class Server {
 
   /** Starts it on a free port and a new directory; resolves when it serves. To be called outside of any test. */
   static async start(): Promise<Server> {
-    const dir = tempDir();
     const ends: (() => Promise<void>)[] = [];
     // One hook of the file for all processes: a hook that is set while a test runs would end with that test.
     after(async () => void (await Promise.all(ends.map((end) => end()))));
     const scope = { after: (end: () => Promise<void>) => void ends.push(end) };
-    return new Server(dir, scope, await launch(scope, dir, "0"));
+    const place = await placeAsked(ends);
+    return new Server(place, scope, await launch(scope, place, "0"));
   }
 
   /** The address of the stream of that name. */
@@ -38,7 +44,7 @@ export class Server {
   async killAndRestart(): Promise<void> {
     this.#process.kill("SIGKILL");
     await this.#process.ended;
-    this.#process = (await launch(this.#scope, this.#dir, new URL(this.origin).port)).process;
+    this.#process = (await launch(this.#scope, this.#place, new URL(this.origin).port)).process;
   }
 }
 
@@ -47,8 +53,22 @@ interface Started {
   readonly origin: string;
 }
 
-async function launch(scope: TestScope, dir: string, port: string): Promise<Started> {
-  const process = startNode(scope, [BIN, dir, "--port", port]);
+/** Where it keeps streams, and is started. */
+interface Place {
+  readonly args: readonly string[];
+  readonly cwd?: string;
+}
+
+async function placeAsked(ends: (() => Promise<void>)[]): Promise<Place> {
+  if (process.env["PACKAGES_OVER"] !== "nats") return { args: [tempDir()] };
+  // Some append more at once than a message may have by default.
+  const cluster = await NatsCluster.start({ size: 3, more: "max_payload: 8MB" });
+  ends.push(() => cluster.stop());
+  return { args: ["--storage", cluster.storageOf("packages")], cwd: NATS_FOLDER };
+}
+
+async function launch(scope: TestScope, { args, ...options }: Place, port: string): Promise<Started> {
+  const process = startNode(scope, [BIN, "serve", ...args, "--port", port], options);
   const ready = await process.stdoutLine(/http:/);
   return { process, origin: new URL(/http:[^\s"]+/.exec(ready)?.[0] ?? "").origin };
 }

@@ -45,7 +45,8 @@ async function fill(url: string): Promise<void> {
 async function facts(url: string): Promise<unknown[]> {
   const lines = (await bash(`${STREAMDIR_IN_SHELL}streamdir ls --json --server ${url}`)).trim().split("\n");
   return lines.map((line) => {
-    const { name, contentType, bytes, closed, ttlSeconds, forkedFrom = null } = JSON.parse(line) as Record<string, unknown>; // docs/api.md has it
+    const listed = JSON.parse(line) as Record<string, unknown>; // docs/api.md has its fields
+    const { name, contentType, bytes, closed, ttlSeconds, forkedFrom = null } = listed;
     return { name, contentType, bytes, closed, ttlSeconds, isFork: forkedFrom !== null };
   });
 }

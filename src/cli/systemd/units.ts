@@ -8,7 +8,7 @@ import { EXIT } from "../command/verb.js";
 import { quoteItem, quoteValue, quoteWord } from "./quoting.js";
 
 /**
- * Where the service has its streams: below `/var/lib`, where systemd makes it, or a directory that is there; or in none,
+ * Where the service has its streams: below `/var/lib`, where systemd makes it, or a directory that is there; in none
  * where they are in a cluster.
  */
 export type UnitDirectory =

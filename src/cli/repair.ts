@@ -3,6 +3,7 @@ import { systemClock } from "../ops/clock.js";
 import { createLog, oneLine } from "../ops/log.js";
 import { explainUnusable } from "../storage/file/directory/directory.js";
 import { DirectoryError, lockDirectory } from "../storage/file/directory/lock.js";
+import { assertOwner } from "../storage/file/directory/owner.js";
 import { openOffline } from "../storage/file/offline/offline.js";
 import { repairDirectory, type RepairLine, type RepairSummary } from "../storage/file/offline/repair.js";
 import { EXIT, type Invocation, type Surroundings } from "./command/verb.js";
@@ -21,6 +22,7 @@ export async function repair({ dir, switches, values }: Invocation, { stdout, st
   const log = createLog({ level: "warn", format: "text", write: (line) => void stderr.write(`${line}\n`) });
   try {
     const directory = await openOffline(root, force);
+    await assertOwner(directory.layout);
     const unlock = apply ? await lockDirectory(directory.files, directory.layout.lock, { force, log }) : null;
     try {
       const say = (line: RepairLine): void => void stdout.write(`${asJson ? JSON.stringify(line) : lineOf(line)}\n`);

@@ -84,6 +84,8 @@ export async function serve(
     if (status !== null) return status; // that fault was reported already
     if (!(error instanceof StartError)) throw error;
     stderr.write(`streamdir: ${error.message}\n`);
+    // The client of NATS keeps a connection open on which no server has said anything.
+    if (error.code === "storage-unusable") stderr.write("", () => surroundings.exit(EXIT.unusable));
     return error.code === "invalid-option" ? EXIT.usage : EXIT.unusable;
   } finally {
     stop.release();

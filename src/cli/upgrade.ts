@@ -3,7 +3,8 @@ import { createLog, oneLine } from "../ops/log.js";
 import { explainUnusable } from "../storage/file/directory/directory.js";
 import { assertUnlocked, DirectoryError, lockDirectory } from "../storage/file/directory/lock.js";
 import { findMarker } from "../storage/file/directory/marker.js";
-import { ownerOf, systemFiles, type Files } from "../storage/file/disk/files.js";
+import { assertOwner } from "../storage/file/directory/owner.js";
+import { systemFiles, type Files } from "../storage/file/disk/files.js";
 import { Layout } from "../storage/file/format/layout.js";
 import { UPGRADE_TARGET } from "../storage/file/upgrade/upgrade-steps.js";
 import { upgradeDirectory } from "../storage/file/upgrade/upgrade.js";
@@ -25,7 +26,7 @@ export async function upgrade(
   const log = createLog({ level: "warn", format: "text", write: (line) => void stderr.write(`${line}\n`) });
   const say = (line: string): void => void stdout.write(`${oneLine(line)}\n`);
   try {
-    await assertOwn(files, layout, target.format);
+    await assertOurs(files, layout, target.format);
     if (!apply) await assertUnlocked(files, layout.lock, force);
     const unlock = apply ? await lockDirectory(files, layout.lock, { force, log }) : null;
     try {
@@ -42,14 +43,8 @@ export async function upgrade(
   }
 }
 
-/** What another user writes here, root too, the directory's server could not write to. */
-async function assertOwn(files: Files, layout: Layout, format: number): Promise<void> {
+async function assertOurs(files: Files, layout: Layout, format: number): Promise<void> {
   if ((await findMarker(files, layout, format)) === null)
     throw new DirectoryError(`${layout.root} is not a data directory of streamdir: ${layout.marker} is missing`);
-  const owner = await ownerOf(layout.marker);
-  const user = process.geteuid?.();
-  if (user !== undefined && owner !== user)
-    throw new DirectoryError(
-      `${layout.root} is of the user ${owner}, and this is the user ${user}: run it as its owner`,
-    );
+  await assertOwner(layout);
 }

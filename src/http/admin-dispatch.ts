@@ -3,8 +3,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { KIND } from "../metrics/request-figures.js";
+import { isLoopbackAddress } from "../net/host-name.js";
 import { InFlight } from "./answer/in-flight.js";
 import { Responder } from "./answer/respond.js";
+import { SitePolicy } from "./access/site-policy.js";
 import type { Context } from "./context/context.js";
 import { guard } from "./context/guard.js";
 import type { Arrival, Sink } from "./dispatch.js";
@@ -31,14 +33,17 @@ export class AdminDispatcher implements Sink {
   readonly responder: Responder;
   readonly #service: Context;
   readonly #own: Context;
+  readonly #site: SitePolicy;
   readonly #pipeline = new Pipeline();
 
   /** `service` is what is watched. */
   constructor(service: Context) {
-    const { unread, clock, log } = service;
+    const { unread, clock, log, settings } = service;
     // A server that stops goes on telling so here: its own requests in flight are none of these.
     const inFlight = new InFlight();
-    this.responder = new Responder({ cors: new CorsPolicy("loopback", false), inFlight, unread, clock, log });
+    const cors = new CorsPolicy("loopback", false);
+    this.responder = new Responder({ cors, inFlight, unread, clock, log });
+    this.#site = new SitePolicy({ cors, allowHost: settings.allowHost, checksHosts: !settings.insecure });
     this.#service = service;
     this.#own = { ...service, inFlight, responder: this.responder };
   }
@@ -68,11 +73,22 @@ export class AdminDispatcher implements Sink {
     if (!this.#pipeline.inTurn(req, res, begin)) req.socket.destroy();
   }
 
+  /**
+   * Nothing but the loopback device keeps others out there, and a page could rebind its own name to it. A private
+   * network has names of its own, which nobody lists here.
+   */
+  #refusalOfHost(exchange: Exchange): Problem | null {
+    const { localAddress } = exchange.req.socket;
+    const isOnLoopback = localAddress !== undefined && isLoopbackAddress(localAddress);
+    return isOnLoopback ? this.#site.refusalOfHost(exchange) : null;
+  }
+
   #answer(exchange: Exchange, refusal: Problem | null): void {
     const { method } = exchange.req;
     const page = Object.hasOwn(PAGES, exchange.target.path) ? PAGES[exchange.target.path] : undefined;
     exchange.kind = KIND.health;
-    if (refusal !== null) return this.responder.refuse(exchange, refusal);
+    const refused = refusal ?? this.#refusalOfHost(exchange);
+    if (refused !== null) return this.responder.refuse(exchange, refused);
     if (page === undefined) {
       const detail = `Here are ${Object.keys(PAGES).join(", ")}.`;
       return this.responder.refuse(exchange, problem("unknown-path", { detail }));

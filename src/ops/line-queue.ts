@@ -1,14 +1,18 @@
 // Writes many lines to an output that may be slow, and never waits for it.
 
 import type { Clock, Timer } from "./clock.js";
+import { LineBytes } from "./line-bytes.js";
 
-/** Lines are written together once they are so many characters, or so many milliseconds after the first. */
-const BATCH_CHARS = 32 * 1024;
+/** Lines are written together once they are so many bytes, or so many milliseconds after the first. */
+const BATCH_BYTES = 32 * 1024;
 const BATCH_MS = 100;
-/** Most characters that wait, or are on their way. What comes while there are as many is dropped. */
-const MAX_WAITING_CHARS = 4 * 1024 * 1024;
+/** The longest line, with its line feed. */
+export const MAX_LINE_BYTES: number = 24 * 1024;
+/** Most bytes that wait, or are on their way. What comes while there are as many is dropped. */
+const MAX_WAITING_BYTES = 4 * 1024 * 1024;
 /** How long the end waits for the output. */
 const MAX_END_MS = 1000;
+const LINE_FEED = 10;
 
 /** Where lines go: standard output, or what a test puts in its place. */
 export interface LineOutput {
@@ -23,9 +27,14 @@ export class LineQueue {
   dropped = 0;
   readonly #output: LineOutput;
   readonly #clock: Pick<Clock, "after">;
-  #text = "";
-  #lines = 0;
-  #sentChars = 0;
+  #block = blockOfLines();
+  /** Full ones, which wait for the output. */
+  #full: LineBytes[] = [];
+  #fullBytes = 0;
+  /** The one that the output has. */
+  #sent: LineBytes | null = null;
+  /** One that is free again. */
+  #spare: LineBytes | null = null;
   #timer: Timer | null = null;
   #onIdle: (() => void) | null = null;
 
@@ -36,23 +45,28 @@ export class LineQueue {
     output.on?.("error", () => undefined);
   }
 
-  /** Adds a line of ASCII, which is without its line feed; drops it where too much waits. */
-  push(line: string): void {
-    if (this.#sentChars + this.#text.length + line.length >= MAX_WAITING_CHARS) {
-      this.dropped += 1;
-      return;
-    }
-    this.#text += line;
-    this.#text += "\n";
-    this.#lines += 1;
-    if (this.#text.length >= BATCH_CHARS) this.#flush();
+  /**
+   * Begins a line of at most {@link MAX_LINE_BYTES}: whoever calls writes it whole, and then calls {@link end}. `null`
+   * where too much waits: that line is dropped.
+   */
+  begin(): LineBytes | null {
+    const waiting = (this.#sent?.length ?? 0) + this.#fullBytes + this.#block.length;
+    if (waiting < MAX_WAITING_BYTES - MAX_LINE_BYTES) return this.#block;
+    this.dropped += 1;
+    return null;
+  }
+
+  /** Ends the line that was begun. */
+  end(): void {
+    this.#block.addByte(LINE_FEED);
+    if (this.#block.length >= BATCH_BYTES) this.#flush();
     else this.#timer ??= this.#clock.after(BATCH_MS, () => this.#flush());
   }
 
   /** Writes what is left; resolves when it is out, after 1 s at the latest. */
   async close(): Promise<void> {
     this.#flush();
-    if (this.#sentChars === 0) return;
+    if (this.#sent === null) return;
     await new Promise<void>((resolve) => {
       const limit = this.#clock.after(MAX_END_MS, resolve);
       this.#onIdle = () => {
@@ -65,18 +79,34 @@ export class LineQueue {
   #flush(): void {
     this.#timer?.cancel();
     this.#timer = null;
-    // One at a time: what comes meanwhile waits here, where it is bounded.
-    if (this.#lines === 0 || this.#sentChars > 0) return;
-    const text = this.#text;
-    this.#text = "";
-    this.#lines = 0;
-    this.#sentChars = text.length;
-    this.#output.write(Buffer.from(text, "latin1"), () => this.#written());
+    const { length } = this.#block;
+    // One at a time: what comes meanwhile waits here, where it is bounded, and each block has as much as it should.
+    if (length === 0 || (this.#sent !== null && length < BATCH_BYTES)) return;
+    this.#full.push(this.#block);
+    this.#fullBytes += length;
+    this.#block = this.#spare ?? blockOfLines();
+    this.#spare = null;
+    if (this.#sent === null) this.#sendNext();
   }
 
-  #written(): void {
-    this.#sentChars = 0;
-    if (this.#lines > 0) this.#flush();
+  #sendNext(): void {
+    const next = this.#full.shift();
+    if (next === undefined) return;
+    this.#fullBytes -= next.length;
+    this.#sent = next;
+    this.#output.write(next.bytes.subarray(0, next.length), () => this.#written(next));
+  }
+
+  #written(block: LineBytes): void {
+    this.#sent = null;
+    block.length = 0;
+    this.#spare = block;
+    if (this.#full.length > 0) this.#sendNext();
+    else if (this.#block.length > 0) this.#flush();
     else this.#onIdle?.();
   }
+}
+
+function blockOfLines(): LineBytes {
+  return new LineBytes(BATCH_BYTES + MAX_LINE_BYTES);
 }

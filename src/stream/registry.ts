@@ -231,11 +231,18 @@ export class Registry {
    */
   #afterDeletion<T>(stream: Stream, next: (refused: Refused | null) => MaybePromise<T>): Promise<T> {
     return stream.deletion.then((refused) => {
+      // Others may have deleted its last fork, and used its name again.
+      if (stream.phase === "kept")
+        return chain(this.#refreshed(stream), (isItsName) => next(isItsName ? this.#whyNotThere(stream) : null));
       if (refused === MOVED) return next(null);
-      if (refused !== null) return next(refused);
-      const now = this.#streams.get(stream.name);
-      return next(now === null ? NOT_FOUND : now === stream ? GONE : null);
+      return next(refused ?? this.#whyNotThere(stream));
     });
+  }
+
+  /** Why a deleted stream's name has no stream; `null` where it has a new one. */
+  #whyNotThere(stream: Stream): Refused | null {
+    const now = this.#streams.get(stream.name);
+    return now === null ? NOT_FOUND : now === stream ? GONE : null;
   }
 
   /** Creates the stream of this name, or finds one with the same configuration (docs/api.md, Create a stream). */

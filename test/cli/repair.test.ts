@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chownSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { createServer } from "../../src/server.js";
 import { closedDirectory, NO_LOG } from "../helpers/closed-directory.js";
+import { lacksUsers } from "../helpers/machine.js";
 import { startStreamdir } from "../helpers/process.js";
 import { fileIn, flipBit } from "../helpers/spoilt-files.js";
 import { tempDir } from "../helpers/temp-dir.js";
@@ -73,4 +74,21 @@ test("repair refuses a directory that a server has open, one of another host wit
   const foreign = await startStreamdir(context, ["repair", tempDir(), "--yes"]).ended;
   assert.equal(foreign.status, 1);
   assert.match(foreign.stderr, /is not a data directory of streamdir/);
+});
+
+test("repair refuses another user's directory, which may be verified", { skip: lacksUsers }, async (context) => {
+  const dir = await closedDirectory();
+  flipBit(fileIn(dir, "meta.json"), 50);
+  chownSync(join(dir, "streamdir.json"), 65534, 65534);
+  for (const args of [
+    ["repair", dir],
+    ["repair", dir, "--yes"],
+  ]) {
+    const { status, stdout, stderr } = await startStreamdir(context, args).ended;
+    const expected = `streamdir: ${dir} is of the user 65534, and this is the user 0: run it as its owner\n`;
+    assert.deepEqual([status, stdout, stderr], [1, "", expected]);
+  }
+  const files = readdirSync(dir, { recursive: true });
+  assert.match((await startStreamdir(context, ["verify", dir]).ended).stdout, /1 finding in 1 streams/);
+  assert.deepEqual(readdirSync(dir, { recursive: true }), files, "verify writes nothing");
 });

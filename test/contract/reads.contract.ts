@@ -83,6 +83,27 @@ function testReads(open: StorageFactory): void {
     await check(again, await loaded(again, "fork"), forkEnds);
   });
 
+  test("forks of forks have what they share, however little that is of their sources, and then their own", async (t) => {
+    const { storage, restart } = await open(t);
+    const first = await created(storage, "first", "abcdef");
+    const second = await forked(storage, first, "second", 4, "GH");
+    const third = await forked(storage, second, "third", 2, "Z");
+    const fourth = await forked(storage, third, "fourth", 3);
+    assert.equal(await append(storage, fourth, "!", 3), "durable");
+    for (const engine of [storage, await restart()]) {
+      for (const [name, expected, firstEnd] of [
+        ["second", "abcdGH", 4],
+        ["third", "abZ", 2],
+        ["fourth", "abZ!", 2],
+      ] as const) {
+        const fork = await loaded(engine, name);
+        assert.equal((await readAll(engine, fork)).toString(), expected);
+        assert.equal(await engine.endOfRead(fork, 0, 2), firstEnd);
+        assert.equal(await engine.endOfRead(fork, 1, 1), firstEnd);
+      }
+    }
+  });
+
   test("every position has a segment before it that it is in or at the end of", async (t) => {
     const { storage } = await open(t);
     const stream = await created(storage, "s");

@@ -1,3 +1,4 @@
+import { playClusterHistory } from "../helpers/cluster-history.js";
 import { runHistory } from "./histories.js";
 import { runDamage } from "./random-damage.js";
 import type { FailedSeed, WorkerReport } from "./seeds.js";
@@ -10,7 +11,8 @@ let done = 0;
 
 for (let seed = first; seed < end; seed += step) {
   try {
-    await (what === "damage" ? runDamage(seed) : runHistory(seed));
+    if (what === "cluster") await playClusterHistory(seed);
+    else await (what === "damage" ? runDamage(seed) : runHistory(seed));
   } catch (error) {
     failed.push({ seed, says: `seed ${seed}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}` });
   }

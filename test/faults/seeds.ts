@@ -7,8 +7,11 @@ export interface FailedSeed {
   readonly says: string;
 }
 
-/** What a seed decides: a history of the server, or a directory, the harm that it comes to, and its repair. */
-export type SeededRun = "history" | "damage";
+/**
+ * What a seed decides: a history of the server; a directory, the harm that it comes to, and its repair; or a history of
+ * several servers on one log.
+ */
+export type SeededRun = "history" | "damage" | "cluster";
 
 /** Which seeds are run, and in how many processes at a time. */
 export interface SeedsOptions {

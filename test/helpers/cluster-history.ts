@@ -26,6 +26,13 @@ interface World extends FrontEnds {
   readonly refused: Set<string>;
   readonly views: View[];
   deletions: number;
+  closures: number;
+  /** The text that the stream was closed with, once that was acknowledged. */
+  closedWith: string | null;
+  /** Forks that were acknowledged, and what the source held before their point. */
+  readonly forks: { readonly name: string; readonly sourceId: string; readonly own: string }[];
+  /** By the id of an incarnation, the most that anybody has read of it. */
+  readonly contents: Map<string, string>;
 }
 
 /** What one live reader has seen. */
@@ -43,7 +50,19 @@ export async function playClusterHistory(seed: number): Promise<{ readonly confl
   const random = new Random(seed);
   const ends = frontEnds(random.integer(2, 3), random, faultsOf(random));
   const acknowledged: Acknowledged[] = [];
-  const world: World = { ...ends, random, acknowledged, unknown: new Set(), refused: new Set(), views: [], deletions: 0 };
+  const world: World = {
+    ...ends,
+    random,
+    acknowledged,
+    unknown: new Set(),
+    refused: new Set(),
+    views: [],
+    deletions: 0,
+    closures: 0,
+    closedWith: null,
+    forks: [],
+    contents: new Map(),
+  };
   try {
     await ends.clock.through(play(world));
     return { conflicts: ends.cluster.refused, acknowledged: acknowledged.length };
@@ -73,9 +92,15 @@ async function play(world: World): Promise<void> {
   const sequenced = random.chance(0.5) ? [appendInSequence(world, 5)] : [];
   const readers = Array.from({ length: random.integer(1, 3) }, () => follow(world, random.pick(all)));
   const deleter = random.chance(0.3) ? [deleteAndMakeAgain(world)] : [];
-  await Promise.all([...writers, ...plain, ...sequenced, ...deleter]);
+  const closer = random.chance(0.3) ? [close(world)] : [];
+  const forkers = Array.from({ length: random.chance(0.4) ? random.integer(1, 2) : 0 }, (_, index) => fork(world, `jobs/1-f${index}`));
+  const visitor = random.chance(0.3) ? [visitUntilOver(world)] : [];
+  await Promise.all([...writers, ...plain, ...sequenced, ...deleter, ...closer, ...forkers, ...visitor]);
   const ended = await Promise.all(readers);
-  const final = await contentOf(world, world.begin(NO_FAULTS));
+  const last = world.begin(NO_FAULTS);
+  const final = await contentOf(world, last);
+  if (final.id !== null) world.contents.set(final.id, final.text);
+  await checkForks(world, last);
   for (const end of ended) await end(final);
   check(world, final);
 }
@@ -115,7 +140,9 @@ async function produce(world: World, id: string, count: number): Promise<void> {
     if (outcome.kind === "appended") note(world, text, outcome.nextOffset, outcome.duplicate);
     else {
       // Only a deletion forgets a producer.
-      assert.ok(["stream-not-found", "producer-gap"].includes(outcome.code) && world.deletions > 0, `${text}: ${outcome.code}`);
+      const isForgotten = ["stream-not-found", "stream-gone", "producer-gap"].includes(outcome.code) && world.deletions > 0;
+      assert.ok(isForgotten || (outcome.code === "stream-closed" && world.closures > 0), `${text}: ${outcome.code}`);
+      if (outcome.code === "stream-closed") world.refused.add(text);
       return;
     }
     if (random.chance(0.3)) await world.clock.pause(random.next() * 20);
@@ -158,8 +185,82 @@ async function deleteAndMakeAgain(world: World): Promise<void> {
   await clock.pause(random.next() * 60);
   world.deletions += 1;
   const outcome = await insist(world, "delete", () => random.pick(all).registry.delete(NAME));
-  assert.ok(outcome.kind === "deleted" || outcome.code === "stream-not-found", `delete: ${JSON.stringify(outcome)}`);
+  const isGone = outcome.kind === "refused" && ["stream-not-found", "stream-gone"].includes(outcome.code);
+  assert.ok(outcome.kind === "deleted" || isGone, `delete: ${JSON.stringify(outcome)}`);
   await insist(world, "create again", () => random.pick(all).registry.create(NAME, createOf()));
+}
+
+/** Closes the stream with its last append, as a producer that repeats itself: what comes later is refused. */
+async function close(world: World): Promise<void> {
+  const { random, all, clock } = world;
+  await clock.pause(random.next() * 80);
+  world.closures += 1;
+  const text = "[end]";
+  const command = appendOf(text, { producer: { id: "end", epoch: 0, seq: 0 }, closes: true });
+  const outcome = await insist(world, text, () => appendByName(random.pick(all).registry, NAME, command));
+  if (outcome.kind !== "appended") return assert.ok(world.deletions > 0, `close: ${outcome.code}`);
+  note(world, text, outcome.nextOffset, outcome.duplicate);
+  world.closedWith = text;
+}
+
+/** Makes a fork of the stream where it ends now, and appends to that. */
+async function fork(world: World, name: string): Promise<void> {
+  const { random, all, clock } = world;
+  await clock.pause(random.next() * 60);
+  const own = `[${name}]`;
+  const request = createOf({ contentType: null, text: own, fork: { source: NAME, offset: null, place: null, subOffset: 0 } });
+  const { registry } = random.pick(all);
+  const outcome = await insist(world, `fork ${name}`, () => registry.create(name, request));
+  if (outcome.kind !== "created") return assert.ok(world.deletions > 0, `fork: ${outcome.code}`);
+  const stream = await insist(world, `find ${name}`, async () => (await registry.find(name)) as Stream & { kind: string });
+  assert.ok(stream instanceof Stream, `the fork ${name} was made and is not there`);
+  const sourceId = stream.config.forkedFrom?.id ?? "";
+  world.forks.push({ name, sourceId, own });
+}
+
+/** A fork has what its source had, whatever became of that, and then its own. */
+async function checkForks(world: World, { registry }: FrontEnd): Promise<void> {
+  for (const { name, sourceId, own } of world.forks) {
+    const stream = await registry.find(name);
+    assert.ok(stream instanceof Stream, `the fork ${name} is gone: ${JSON.stringify(stream)}`);
+    const text = await wholeText(stream);
+    const inherited = text.slice(0, text.length - own.length);
+    assert.equal(text.slice(inherited.length), own, `the fork's own text: ${text}`);
+    const source = world.contents.get(sourceId);
+    if (source !== undefined) assert.ok(source.startsWith(inherited), `${inherited} is not how ${source} begins`);
+    else assert.ok(world.deletions > 0, "the source of a fork is gone");
+    const parts: readonly string[] = inherited.match(/\[[^\]]*\]/g) ?? [];
+    assert.equal(parts.join(""), inherited, "a fork begins within an append");
+  }
+}
+
+/** A stream with a TTL that is read every now and then, through any front end, does not expire; then it does. */
+async function visitUntilOver(world: World): Promise<void> {
+  const { random, all, clock } = world;
+  const name = "visited";
+  const ttlSeconds = 20;
+  await insist(world, "create visited", () => random.pick(all).registry.create(name, createOf({ text: "kept", ttlSeconds })));
+  for (let visit = 0; visit < 5; visit += 1) {
+    await clock.pause((ttlSeconds - 8) * 1000 * random.next());
+    const { registry } = random.pick(all);
+    const found = await insist(world, "visit", async () => {
+      const stream = await registry.find(name);
+      if (stream instanceof Stream) await stream.touch();
+      return stream as Stream & { kind: string };
+    });
+    assert.ok(found instanceof Stream, `it expired early: ${JSON.stringify(found)}`);
+  }
+  await clock.pause((ttlSeconds + 1) * 1000);
+  for (const { registry } of all) {
+    const found = await insist(world, "look", async () => (await registry.find(name)) as Stream & { kind: string });
+    assert.ok(!(found instanceof Stream), "it did not expire");
+  }
+}
+
+async function wholeText(stream: Stream): Promise<string> {
+  let text = "";
+  while (text.length < stream.tail) text += (await stream.read(text.length, 1000)).bytes.toString();
+  return text;
 }
 
 /** Follows the stream at one front end; the function that it resolves to checks what was seen against the end. */
@@ -209,9 +310,7 @@ async function contentOf(world: World, { registry }: FrontEnd): Promise<Final> {
   await world.clock.pause(10_000);
   const stream = await registry.find(NAME);
   if (!(stream instanceof Stream)) return { id: null, text: "", stream: null };
-  let text = "";
-  while (text.length < stream.tail) text += (await stream.read(text.length, 1000)).bytes.toString();
-  return { id: stream.id, text, stream };
+  return { id: stream.id, text: await wholeText(stream), stream };
 }
 
 function check(world: World, { text, stream }: Final): void {
@@ -224,6 +323,10 @@ function check(world: World, { text, stream }: Final): void {
     assert.equal(new Set(seen).size, seen.length, `a reader saw an append twice: ${view.text}`);
   }
   if (world.deletions > 0 || stream === null) return;
+  if (world.closedWith !== null) {
+    assert.ok(stream.closed, "a closure was acknowledged and the stream is open");
+    assert.equal(parts.at(-1), world.closedWith, `something is behind the closure: ${text}`);
+  }
   const known = new Set([...world.acknowledged.map((one) => one.text), ...world.unknown]);
   for (const part of parts) assert.ok(known.has(part), `${part} is there, and nobody was told`);
   for (const { text: part, nextOffset } of world.acknowledged) {

@@ -45,11 +45,14 @@ export function frontEnds(count: number, random: Random, faults?: LogFaults): Fr
     cluster,
     all: [...begun],
     begin,
-    stop: async () => {
-      for (const { registry, storage } of begun) {
-        registry.stop();
-        await storage.close();
-      }
-    },
+    stop: () =>
+      clock.through(
+        Promise.all(
+          begun.map(({ registry, storage }) => {
+            registry.stop();
+            return storage.close();
+          }),
+        ).then(() => undefined),
+      ),
   };
 }

@@ -5,6 +5,7 @@ import {
   type LogMessage,
   type Published,
   type ReplicatedLog,
+  type SubjectKind,
 } from "../../src/storage/nats/log/replicated-log.js";
 
 /** How often what goes wrong, each from 0 to 1. */
@@ -178,11 +179,11 @@ export class MemoryLog implements ReplicatedLog {
     await this.#ask(() => this.#cluster.purge(subject, before ?? Infinity));
   }
 
-  async *heads(): AsyncGenerator<Omit<LogMessage, "body">> {
+  async *heads(of: SubjectKind): AsyncGenerator<Omit<LogMessage, "body">> {
     for (const [subject, messages] of [...this.#cluster.subjects]) {
       await this.#pause(0.1);
       const last = messages.at(-1);
-      if (subject.includes(".s.") && last !== undefined) yield last;
+      if (subject.includes(of === "streams" ? ".s." : ".f.") && last !== undefined) yield last;
     }
   }
 

@@ -13,11 +13,11 @@ interface Page {
 }
 
 /** Asks at the first address of `--admin-listen`. */
-async function asked(server: TestServer, path: string, method = "GET"): Promise<Page> {
+async function asked(server: TestServer, path: string, method = "GET", headers: Record<string, string> = {}): Promise<Page> {
   const [address = ""] = server.server.adminListening;
   const [host, port] = address.split(":");
   const place = address.startsWith("unix:") ? { socketPath: address.slice(5) } : { host, port };
-  const req = request({ ...place, path, method, agent: false });
+  const req = request({ ...place, path, method, headers, agent: false });
   req.end();
   const [res] = (await once(req, "response")) as [import("node:http").IncomingMessage]; // as Node says
   let text = "";
@@ -42,6 +42,26 @@ test("an address for those who watch has four pages, without a credential, and n
 test("it may be a Unix socket", async (context) => {
   const server = await startServer(context, { adminListen: `unix:${join(tempDir(), "admin.sock")}` });
   assert.equal((await asked(server, "/livez")).status, 200);
+});
+
+test("it is for this machine's names alone, so that a page that rebinds its own reads nothing", async (context) => {
+  const own = { adminListen: "127.0.0.1:0", insecure: false };
+  const server = await startServer(context, { ...own, allowHost: "watch.example" });
+  const statusFor = async (Host: string, path = "/metrics"): Promise<number> => (await asked(server, path, "GET", { Host })).status;
+  for (const host of ["evil.example", "evil.example:9464", "192.0.2.1"]) assert.equal(await statusFor(host), 421, host);
+  assert.equal(await statusFor("evil.example", "/livez"), 421);
+  assert.match((await asked(server, "/metrics", "GET", { Host: "evil.example" })).text, /"code":"host-not-allowed"/);
+  for (const host of ["localhost:1", "127.0.0.1", "[::1]:9464", "watch.example"]) assert.equal(await statusFor(host), 200, host);
+});
+
+test("it is for every name where everybody may come, and on a Unix socket", async (context) => {
+  for (const own of [
+    { adminListen: "127.0.0.1:0", insecure: true },
+    { adminListen: `unix:${join(tempDir(), "admin.sock")}`, insecure: false },
+  ]) {
+    const server = await startServer(context, own);
+    assert.equal((await asked(server, "/metrics", "GET", { Host: "any.example" })).status, 200);
+  }
 });
 
 test("it is refused where everybody could reach it", async (context) => {

@@ -12,6 +12,8 @@ export interface NatsClusterOptions {
   readonly size: number;
   /** The command; that of the newest version when absent. */
   readonly program?: string;
+  /** Whether that is Debian's release, which knows fewer settings. */
+  readonly isOld?: boolean;
   /** `always`, or how often servers sync. */
   readonly syncInterval?: string;
   /** Addresses that the servers know each other by, in place of their own: a proxy's. */
@@ -49,7 +51,9 @@ export class NatsCluster {
 
   /** Starts the servers and waits until each takes connections. */
   static async start(options: NatsClusterOptions): Promise<NatsCluster> {
-    const { size, syncInterval = "2m", maxStoreBytes = 2 ** 31, more = "" } = options;
+    const { size, isOld = false, syncInterval = "2m", maxStoreBytes = 2 ** 31, more = "" } = options;
+    const syncing = isOld ? "" : `, sync_interval: ${syncInterval}`;
+    const pooling = isOld ? "" : "pool_size: -1, ";
     const folder = await mkdtemp(join(tmpdir(), "streamdir-nats-"));
     const ports = await freePorts(size * 2);
     const routePorts = ports.slice(size);
@@ -61,14 +65,15 @@ export class NatsCluster {
       await mkdir(store, { recursive: true });
       const [clientPort = 0, routePort = 0] = [ports[at], routePorts[at]];
       const routes = (seen[at] ?? []).filter((_, other) => other !== at).map((port) => `nats://127.0.0.1:${port}`);
-      const advertised = options.routes === undefined ? "" : "no_advertise: true";
+      // What servers tell each other of a third leads nowhere: all ways between them are those that the test gave.
+      const advertised = options.routes === undefined ? "" : 'advertise: "127.0.0.1:1"';
       const configuration = join(folder, `${name}.conf`);
       await writeFile(
         configuration,
         `server_name: ${name}
 listen: "127.0.0.1:${clientPort}"
-jetstream { store_dir: ${JSON.stringify(store)}, max_file_store: ${maxStoreBytes}, sync_interval: ${syncInterval} }
-${size === 1 ? "" : `cluster { name: c, listen: "127.0.0.1:${routePort}", pool_size: -1, ${advertised}\n routes: ${JSON.stringify(routes)} }`}
+jetstream { store_dir: ${JSON.stringify(store)}, max_file_store: ${maxStoreBytes}${syncing} }
+${size === 1 ? "" : `cluster { name: c, listen: "127.0.0.1:${routePort}", ${pooling}${advertised}\n routes: ${JSON.stringify(routes)} }`}
 ${more}
 `,
       );

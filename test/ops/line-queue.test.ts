@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { LineQueue } from "../../src/ops/line-queue.js";
+import { LineQueue, MAX_LINE_BYTES } from "../../src/ops/line-queue.js";
 import { ManualClock } from "../helpers/manual-clock.js";
 
 /** An output that takes a text when the test says so. */
@@ -17,12 +17,20 @@ function heldOutput(): { texts: string[]; write(bytes: Buffer, written: () => vo
   };
 }
 
+/** Adds a line, unless too much waits. */
+function push(queue: LineQueue, text: string): void {
+  const line = queue.begin();
+  if (line === null) return;
+  line.addText(text);
+  queue.end();
+}
+
 test("lines go out together, a tenth of a second after the first", () => {
   const clock = new ManualClock();
   const output = heldOutput();
   const queue = new LineQueue(output, clock);
-  queue.push("a");
-  queue.push("b");
+  push(queue, "a");
+  push(queue, "b");
   clock.advance(99);
   assert.deepEqual(output.texts, []);
   clock.advance(1);
@@ -32,10 +40,11 @@ test("lines go out together, a tenth of a second after the first", () => {
 test("a full batch goes out at once, and the next when that is taken", () => {
   const output = heldOutput();
   const queue = new LineQueue(output, new ManualClock());
-  const line = "x".repeat(32 * 1024);
-  queue.push(line);
-  queue.push("next");
-  assert.deepEqual(output.texts, [`${line}\n`]);
+  const line = "x".repeat(16 * 1024);
+  push(queue, line);
+  push(queue, line);
+  push(queue, "next");
+  assert.deepEqual(output.texts, [`${line}\n${line}\n`]);
   output.take();
   assert.deepEqual(output.texts.slice(1), ["next\n"]);
 });
@@ -43,24 +52,41 @@ test("a full batch goes out at once, and the next when that is taken", () => {
 test("where nobody takes them, lines are dropped and counted, and what is kept is bounded", () => {
   const output = heldOutput();
   const queue = new LineQueue(output, new ManualClock());
-  const line = "x".repeat(1024 * 1024 - 1);
-  for (let at = 0; at < 10; at += 1) queue.push(line);
-  assert.equal(queue.dropped, 6);
+  const line = "x".repeat(MAX_LINE_BYTES - 1);
+  const most = Math.floor((4 * 1024 * 1024) / MAX_LINE_BYTES);
+  for (let count = 0; count < 2 * most; count += 1) push(queue, line);
+  const kept = 2 * most - queue.dropped;
+  assert.ok(kept > most - 2 && kept <= most, `${kept} lines`);
+  const { dropped } = queue;
   output.take();
-  queue.push("again");
-  assert.equal(queue.dropped, 6);
+  push(queue, "again");
+  assert.equal(queue.dropped, dropped);
+  for (let count = 0; count < most; count += 1) output.take();
+  assert.ok(output.texts.join("") === `${`${line}\n`.repeat(kept)}again\n`);
+});
+
+test("lines that come slowly while the output stands still take no more memory than they need", () => {
+  const clock = new ManualClock();
+  const output = heldOutput();
+  const queue = new LineQueue(output, clock);
+  for (let count = 0; count < 1000; count += 1) {
+    push(queue, "slow");
+    clock.advance(100);
+  }
+  output.take();
+  assert.deepEqual(output.texts, ["slow\n", "slow\n".repeat(999)]);
 });
 
 test("the end writes what is left, and waits a second for it at the most", async () => {
   const clock = new ManualClock();
   const output = heldOutput();
   const queue = new LineQueue(output, clock);
-  queue.push("last");
+  push(queue, "last");
   const closed = queue.close();
   assert.deepEqual(output.texts, ["last\n"]);
   output.take();
   await closed;
-  queue.push("stuck");
+  push(queue, "stuck");
   const stuck = queue.close();
   clock.advance(1000);
   await stuck;

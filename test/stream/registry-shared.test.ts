@@ -4,6 +4,8 @@ import type { Settlement, Storage } from "../../src/storage/storage.js";
 import { Registry } from "../../src/stream/registry.js";
 import { appendByName } from "../helpers/append.js";
 import { append, created, keptLog, loaded, openFor, recordOf, remove, type Engine } from "../helpers/engine.js";
+import { frontEnds } from "../helpers/front-ends.js";
+import { Random } from "../helpers/random.js";
 import { appendOf, createOf, gist } from "../helpers/registries.js";
 
 /** What another server does meanwhile; each is used once. */
@@ -145,5 +147,26 @@ describe("where several servers write", () => {
     assert.equal(gist(await registry.create("s", createOf())), "created");
     assert.equal(gist(await appendByName(registry, "s", appendOf("new"))), "appended");
     assert.equal((await engine.storage.read(await loaded(engine.storage, "s"), 0, 100)).toString(), "new");
+  });
+
+  test("a source that another has deleted is gone while it has forks, and its name is free after that, whoever asks", async () => {
+    const { all, clock, stop } = frontEnds(2, new Random(1));
+    const [one, other] = all.map(({ registry }) => registry);
+    assert.ok(one !== undefined && other !== undefined);
+    const steps = async (): Promise<void> => {
+      assert.equal(gist(await one.create("source", createOf({ text: "shared" }))), "created");
+      const fork = { source: "source", offset: null, place: null, subOffset: 0 };
+      assert.equal(gist(await other.create("fork", createOf({ contentType: null, fork }))), "created");
+      assert.equal(gist(await one.delete("source")), "deleted");
+      assert.equal(gist(await other.delete("source")), "stream-gone");
+      assert.equal(gist(await appendByName(other, "source", appendOf("late"))), "stream-gone");
+      assert.equal(gist(await other.create("source", createOf())), "name-held-by-forks");
+      assert.equal(gist(await one.delete("fork")), "deleted");
+      await clock.pause(100); // the bytes of a deleted stream go behind its answer
+      assert.equal(gist(await one.create("source", createOf())), "created");
+      assert.equal(gist(await appendByName(other, "source", appendOf("new"))), "appended");
+      assert.equal(gist(await other.delete("source")), "deleted");
+    };
+    await clock.through(steps()).finally(stop);
   });
 });

@@ -67,12 +67,13 @@ export const PACKAGE_CHECKS: readonly Check[] = [
     find: dependencies,
     planted: {
       "package.json":
-        '{\n  "dependencies": { "left-pad": "1" },\n  "devDependencies": {\n    "c8": "1", "tsx": "1", "typescript": "1"\n  },\n  "peerDependencies": {}\n}\n',
+        '{\n  "dependencies": { "left-pad": "1" },\n  "devDependencies": {\n    "c8": "1", "tsx": "1", "typescript": "1"\n  },\n  "peerDependencies": { "@nats-io/transport-node": "1" }\n}\n',
       "test/bench/package.json": '{ "devDependencies": { "@types/node": "1" } }\n',
     },
     found: ["package.json:2", "package.json:3", "package.json:6", "test/bench/package.json:1"],
     fine: {
-      "package.json": '{ "dependencies": {}, "devDependencies": { "typescript": "1", "tsx": "1", "c8": "1", "@types/node": "1" } }\n',
+      "package.json":
+        '{ "dependencies": {}, "devDependencies": { "typescript": "1", "tsx": "1", "c8": "1", "@types/node": "1" }, "peerDependencies": { "@nats-io/transport-node": "1" }, "peerDependenciesMeta": { "@nats-io/transport-node": { "optional": true } } }\n',
       "test/conformance/package.json":
         '{ "private": true, "devDependencies": { "vitest": "4", "@durable-streams/client": "0", "@durable-streams/server-conformance-tests": "0", "undici": "0" } }\n',
     },

@@ -1,10 +1,12 @@
 // Writes a line for each request (docs/metrics.md, The access log).
 
 import { randomBytes } from "node:crypto";
-import { KIND, REQUEST_KINDS } from "../../metrics/request-figures.js";
+import { REQUEST_KINDS } from "../../metrics/request-figures.js";
 import type { Clock } from "../../ops/clock.js";
+import type { LineBytes } from "../../ops/line-bytes.js";
 import type { LineQueue } from "../../ops/line-queue.js";
 import { oneLine } from "../../ops/log.js";
+import { flat } from "../encoding/head.js";
 import type { Exchange } from "../exchange/exchange.js";
 import { givenId } from "../request/request-id.js";
 
@@ -15,20 +17,48 @@ const PLAIN = /^[\w./:@ -]*$/;
 const OFFSET = "offset=";
 /** Only what is an offset: a query may hold anything, a ticket too. */
 const ASKED_OFFSET = /^(?:-1|now|\d{16}_\d{16})$/;
-/** Numbers below this have their texts at hand: making one anew takes as long as all the rest of a line. */
-const KNOWN_NUMBERS = 4096;
 /** How long the difference between the two clocks is believed. */
 const SYNC_MS = 1000;
+/** Ids made here end in a number from here on, and have that without its last digits in one text. */
+const FIRST_ID = 1000;
+const LAST_DIGITS = Array.from({ length: FIRST_ID }, (_, number) => String(number).padStart(3, "0"));
 
-/** What a line says of many requests alike. */
-interface Matter extends Pick<Exchange, "callerId" | "kind" | "name" | "status" | "code"> {
-  readonly text: ReusedText;
+const OVER = bytesOf(`request","id":"`);
+const BEGINS = bytesOf(`live read begins","id":"`);
+const PATH = bytesOf(`path":`);
+const STREAM = bytesOf(`stream":`);
+const STATUS = bytesOf(`,"status":`);
+const NEXT_OFFSET = bytesOf(`,"nextOffset":"`);
+const BYTES_IN = bytesOf(`,"bytesIn":`);
+const BYTES_OUT = bytesOf(`,"bytesOut":`);
+const MS = bytesOf(`,"ms":`);
+const ASKED = bytesOf(`,"offset":"`);
+const QUOTE = 34;
+const CLOSING_BRACE = 125;
+
+/** Bytes of the block of lines: what is the same in the next line is taken from there. */
+interface Span {
+  from: number;
+  to: number;
 }
 
-/** From where to where, and how much. */
-interface Extent extends Pick<Exchange, "nextOffset" | "receivedBytes" | "sentBytes"> {
-  readonly query: string;
-  readonly text: ReusedText;
+/** The line before, and where its parts are. */
+class LastLine {
+  lines: LineBytes | null = null;
+  callerId: string | null = null;
+  kind = -1;
+  method: string | undefined = undefined;
+  name: string | null = null;
+  status = 0;
+  code: string | null = null;
+  query = "";
+  nextOffset: string | null = null;
+  receivedBytes = 0;
+  sentBytes = 0;
+  readonly caller: Span = { from: 0, to: 0 };
+  readonly place: Span = { from: 0, to: 0 };
+  readonly asked: Span = { from: 0, to: 0 };
+  readonly extent: Span = { from: 0, to: 0 };
 }
 
 /** Names requests, and writes a line of JSON for each. Never a header's value, a query or a body. */
@@ -37,15 +67,14 @@ export class AccessLog {
   readonly #clock: Pick<Clock, "nowMs">;
   /** In front of the ids of this process. */
   readonly #boot = `${randomBytes(6).toString("hex")}-`;
-  #count = 0;
+  #thousands = 0;
+  #lastDigits = FIRST_ID;
+  #idStart = "";
   #millisecond = -1;
-  #head = "";
+  #head: Buffer = bytesOf("");
   #aheadMs = 0;
   #syncedMs = -Infinity;
-  #last: Matter | null = null;
-  #lastExtent: Extent | null = null;
-  #lastQuery = "";
-  #lastAsked = "";
+  readonly #last = new LastLine();
 
   constructor(queue: LineQueue, clock: Pick<Clock, "nowMs">) {
     this.#queue = queue;
@@ -55,71 +84,49 @@ export class AccessLog {
   /** Names a request: as its client did, or anew. */
   idFor({ headers }: Exchange): string {
     const given = headers.requestId === null && headers.traceparent === null ? null : givenId(headers);
-    return given ?? this.#boot + (this.#count += 1);
+    return given ?? this.#newId();
+  }
+
+  #newId(): string {
+    if (this.#lastDigits === FIRST_ID) {
+      this.#thousands += 1;
+      this.#lastDigits = 0;
+      this.#idStart = flat(this.#boot + this.#thousands);
+    }
+    const digits = LAST_DIGITS[this.#lastDigits] ?? "";
+    this.#lastDigits += 1;
+    return this.#idStart + digits;
   }
 
   /** A live read has caught up and waits for more, after `tookMs`, at `atMs` of a stopwatch. */
   began(exchange: Exchange, tookMs: number, atMs: number): void {
-    this.#queue.push(this.#line("live read begins", exchange, tookMs, atMs));
+    this.#write(BEGINS, exchange, tookMs, atMs);
   }
 
   /** A request is over, after `tookMs`, at `atMs` of a stopwatch. */
   ended(exchange: Exchange, tookMs: number, atMs: number): void {
-    this.#queue.push(this.#line("request", exchange, tookMs, atMs));
+    this.#write(OVER, exchange, tookMs, atMs);
   }
 
-  #line(message: string, exchange: Exchange, tookMs: number, atMs: number): string {
-    const { requestId } = exchange;
-    const matter = this.#matter(exchange);
-    const extent = this.#extent(exchange);
-    return `${this.#headAt(atMs)}${message}","id":"${requestId ?? ""}${matter}${extent}${tenths(tookMs)}}`;
-  }
-
-  /** From where to where, and how much: readers of one stream ask for the same. */
-  #extent({ target: { query }, nextOffset, receivedBytes, sentBytes }: Exchange): string {
-    const last = this.#lastExtent;
-    const isSame =
-      last !== null &&
-      last.nextOffset === nextOffset &&
-      last.receivedBytes === receivedBytes &&
-      last.sentBytes === sentBytes &&
-      last.query === query;
-    if (isSame) return last.text.again();
-    const asked = query === "" ? "" : this.#askedOffset(query);
-    const reached = nextOffset === null ? "" : `,"nextOffset":"${nextOffset}"`;
-    const text = `${asked}${reached},"bytesIn":${textOf(receivedBytes)},"bytesOut":${textOf(sentBytes)},"ms":`;
-    this.#lastExtent = { query, nextOffset, receivedBytes, sentBytes, text: new ReusedText(text) };
-    return text;
-  }
-
-  /** Who asked for what, and how it was answered: most requests are like the one before. */
-  #matter(exchange: Exchange): string {
-    const { callerId, kind, name, status, code } = exchange;
+  #write(message: Buffer, exchange: Exchange, tookMs: number, atMs: number): void {
+    const line = this.#queue.begin();
+    if (line === null) return;
     const last = this.#last;
-    const isSame =
-      last !== null &&
-      name !== null &&
-      last.kind === kind &&
-      last.status === status &&
-      last.code === code &&
-      last.callerId === callerId &&
-      last.name === name;
-    if (isSame) return last.text.again();
-    const text = matterOf(exchange);
-    // Of what was not understood, the rest may be anything.
-    this.#last = kind === KIND.other ? null : { callerId, kind, name, status, code, text: new ReusedText(text) };
-    return text;
+    const isFollowed = last.lines === line && line.length > 0;
+    last.lines = line;
+    line.add(this.#headAt(atMs));
+    line.add(message);
+    line.addText(exchange.requestId ?? "");
+    writeCaller(line, exchange, last, isFollowed);
+    writePlace(line, exchange, last, isFollowed);
+    writeExtent(line, exchange, last, isFollowed);
+    line.addTenths(Math.round(tookMs * 10));
+    line.addByte(CLOSING_BRACE);
+    this.#queue.end();
   }
 
-  /** The member with the offset that a query names; nothing where that is none. */
-  #askedOffset(query: string): string {
-    if (query === this.#lastQuery) return this.#lastAsked;
-    this.#lastQuery = query;
-    return (this.#lastAsked = whole(askedOffset(query)));
-  }
-
-  /** The beginning of a line, with the time; the text is reused for a millisecond. */
-  #headAt(atMs: number): string {
+  /** The beginning of a line, with the time; it is reused for a millisecond. */
+  #headAt(atMs: number): Buffer {
     if (atMs - this.#syncedMs >= SYNC_MS) {
       this.#aheadMs = this.#clock.nowMs() - atMs;
       this.#syncedMs = atMs;
@@ -127,73 +134,114 @@ export class AccessLog {
     const nowMs = Math.floor(atMs + this.#aheadMs);
     if (nowMs !== this.#millisecond) {
       this.#millisecond = nowMs;
-      this.#head = whole(`{"time":"${new Date(nowMs).toISOString()}","level":"info","msg":"`);
+      this.#head = bytesOf(`{"time":"${new Date(nowMs).toISOString()}","level":"info","msg":"`);
     }
     return this.#head;
   }
 }
 
-/** A text of ASCII that may be used again: only then is it made whole. */
-class ReusedText {
-  #text: string;
-  #isWhole = false;
-
-  constructor(text: string) {
-    this.#text = text;
+/** Who asked for what: most requests are like the one before. */
+function writeCaller(line: LineBytes, exchange: Exchange, last: LastLine, isFollowed: boolean): void {
+  const { callerId, kind, req } = exchange;
+  const { method } = req;
+  const { caller } = last;
+  const from = line.length;
+  if (isFollowed && last.kind === kind && last.method === method && last.callerId === callerId)
+    line.repeat(caller.from, caller.to);
+  else {
+    const token = callerId === null ? "" : `,"token":${quoted(callerId)}`;
+    line.addText(`"${token},"op":"${REQUEST_KINDS[kind] ?? "other"}","method":${quoted(method ?? "")},"`);
+    last.callerId = callerId;
+    last.kind = kind;
+    last.method = method;
   }
+  caller.from = from;
+  caller.to = line.length;
+}
 
-  again(): string {
-    if (!this.#isWhole) {
-      this.#text = whole(this.#text);
-      this.#isWhole = true;
+/** Which stream, and how it was answered. */
+function writePlace(line: LineBytes, exchange: Exchange, last: LastLine, isFollowed: boolean): void {
+  const { name, status, code } = exchange;
+  const { place } = last;
+  const from = line.length;
+  if (isFollowed && name !== null && last.name === name && last.status === status && last.code === code)
+    line.repeat(place.from, place.to);
+  else {
+    line.add(name === null ? PATH : STREAM);
+    writeQuoted(line, name ?? exchange.target.path);
+    line.add(STATUS);
+    if (status === 0) line.addText('"left"');
+    else line.addInteger(status);
+    if (code !== null) line.addText(`,"code":"${code}"`);
+    last.name = name;
+    last.status = status;
+    last.code = code;
+  }
+  place.from = from;
+  place.to = line.length;
+}
+
+/** From where to where, and how much: readers of one stream ask for the same. */
+function writeExtent(line: LineBytes, exchange: Exchange, last: LastLine, isFollowed: boolean): void {
+  const { query } = exchange.target;
+  const { nextOffset, receivedBytes, sentBytes } = exchange;
+  const { extent, asked } = last;
+  const from = line.length;
+  const isAsked = isFollowed && last.query === query;
+  if (isAsked && last.nextOffset === nextOffset && last.receivedBytes === receivedBytes && last.sentBytes === sentBytes)
+    line.repeat(extent.from, extent.to);
+  else {
+    if (isAsked) line.repeat(asked.from, asked.to);
+    else if (query !== "") writeAskedOffset(line, query);
+    asked.to = line.length;
+    if (nextOffset !== null) {
+      line.add(NEXT_OFFSET);
+      line.addText(nextOffset);
+      line.addByte(QUOTE);
     }
-    return this.#text;
+    line.add(BYTES_IN);
+    line.addInteger(receivedBytes);
+    line.add(BYTES_OUT);
+    line.addInteger(sentBytes);
+    line.add(MS);
+    asked.from = from;
+    last.query = query;
+    last.nextOffset = nextOffset;
+    last.receivedBytes = receivedBytes;
+    last.sentBytes = sentBytes;
   }
-}
-
-/**
- * A text of ASCII in one piece. What the engine has put together remains the pieces that it was made of, and each line
- * that it is part of would be gathered from all of them.
- */
-function whole(text: string): string {
-  return Buffer.from(text, "latin1").toString("latin1");
-}
-
-const INTEGERS = Array.from({ length: KNOWN_NUMBERS }, (_, number) => String(number));
-const TENTHS = Array.from({ length: KNOWN_NUMBERS }, (_, number) => String(number / 10));
-
-function textOf(integer: number): string {
-  return INTEGERS[integer] ?? String(integer);
-}
-
-/** To a tenth of a millisecond. */
-function tenths(ms: number): string {
-  const number = Math.round(ms * 10);
-  return TENTHS[number] ?? String(number / 10);
-}
-
-function matterOf({ req, name, callerId, kind, status, code, target }: Exchange): string {
-  const token = callerId === null ? "" : `,"token":${quoted(callerId)}`;
-  const place = name === null ? `path":${quoted(target.path)}` : `stream":${quoted(name)}`;
-  const answered = status === 0 ? '"left"' : status;
-  const refused = code === null ? "" : `,"code":"${code}"`;
-  const operation = REQUEST_KINDS[kind] ?? "other";
-  return `"${token},"op":"${operation}","method":${quoted(req.method ?? "")},"${place},"status":${answered}${refused}`;
+  extent.from = from;
+  extent.to = line.length;
 }
 
 /** The member with the offset that a query names; nothing where that is none. */
-function askedOffset(query: string): string {
+function writeAskedOffset(line: LineBytes, query: string): void {
   let from = query.startsWith(OFFSET) ? 0 : query.indexOf(`&${OFFSET}`);
-  if (from < 0) return "";
+  if (from < 0) return;
   from += from === 0 ? OFFSET.length : OFFSET.length + 1;
   const end = query.indexOf("&", from);
   const value = end < 0 ? query.slice(from) : query.slice(from, end);
-  return ASKED_OFFSET.test(value) ? `,"offset":"${value}"` : "";
+  if (!ASKED_OFFSET.test(value)) return;
+  line.add(ASKED);
+  line.addText(value);
+  line.addByte(QUOTE);
 }
 
+/** Adds a text in JSON, of ASCII alone. */
+function writeQuoted(line: LineBytes, text: string): void {
+  if (text.length > MAX_TEXT_CHARS || !PLAIN.test(text)) return line.addText(quoted(text));
+  line.addByte(QUOTE);
+  line.addText(text);
+  line.addByte(QUOTE);
+}
+
+function bytesOf(text: string): Buffer {
+  return Buffer.from(text, "latin1");
+}
+
+/** A text in JSON, of ASCII alone. */
 function quoted(text: string): string {
   if (text.length <= MAX_TEXT_CHARS && PLAIN.test(text)) return `"${text}"`;
   const json = oneLine(JSON.stringify(text.length > MAX_TEXT_CHARS ? `${text.slice(0, MAX_TEXT_CHARS)}...` : text));
-  // Lines are written as latin1, which takes less time.
   return json.replace(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }

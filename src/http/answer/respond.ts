@@ -151,8 +151,9 @@ export class Responder {
   #answerDirectly(direct: DirectConnection, { exchange, status, headers, body }: Answer): void {
     let text = this.#commonOf(exchange).openingOf(status) + linesOf(headers);
     if (body !== null) text += `Content-Length: ${body.length}\r\n`;
-    if (exchange.requestId !== null) text += `X-Request-Id: ${exchange.requestId}\r\n`;
-    text += this.#closingLines.at(this.#clock.nowMs());
+    const { requestId } = exchange;
+    const nowMs = this.#clock.nowMs();
+    text += requestId === null ? this.#closingLines.at(nowMs) : this.#closingLines.withId(requestId, nowMs);
     if (body !== null && body.length > 0 && exchange.req.method !== "HEAD") text += body.toString("latin1");
     if (direct.answer(exchange, text)) return;
     const unread = this.#unread.add(exchange, text.length);

@@ -27,7 +27,7 @@ export class CommonHeaders {
 /**
  * The same text in one piece of memory: concatenated strings are a tree, which each answer that contains it would walk.
  */
-function flat(text: string): string {
+export function flat(text: string): string {
   return Buffer.from(text, "latin1").toString("latin1");
 }
 
@@ -77,19 +77,33 @@ export function lengthHeader(length: number | null): readonly string[] {
   return length === null ? NO_HEADERS : ["Content-Length", String(length)];
 }
 
+const ID_NAME = "X-Request-Id: ";
+
 /** The last lines of a head after which the connection stays open; the text is reused for a second. */
 export class ClosingLines {
   #second = -1;
   #text = "";
+  #textAfterId = "";
 
   /** The lines, and the empty one after them. */
   at(nowMs: number): string {
-    const second = Math.floor(nowMs / 1000);
-    if (second !== this.#second) {
-      this.#second = second;
-      const date = new Date(second * 1000).toUTCString();
-      this.#text = flat(`Date: ${date}\r\nConnection: keep-alive\r\nKeep-Alive: timeout=${KEEP_ALIVE_SECONDS}\r\n\r\n`);
-    }
+    this.#make(nowMs);
     return this.#text;
+  }
+
+  /** The same, after the line with the request's id: in one piece, as each piece of a head costs time. */
+  withId(id: string, nowMs: number): string {
+    this.#make(nowMs);
+    return ID_NAME + id + this.#textAfterId;
+  }
+
+  #make(nowMs: number): void {
+    const second = Math.floor(nowMs / 1000);
+    if (second === this.#second) return;
+    this.#second = second;
+    const date = new Date(second * 1000).toUTCString();
+    const text = `Date: ${date}\r\nConnection: keep-alive\r\nKeep-Alive: timeout=${KEEP_ALIVE_SECONDS}\r\n\r\n`;
+    this.#text = flat(text);
+    this.#textAfterId = flat(`\r\n${text}`);
   }
 }

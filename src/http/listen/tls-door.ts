@@ -9,7 +9,7 @@ import { WatchedFile } from "../../ops/watched-file.js";
 import { endsSoon, readCertificate, type Certificate } from "./certificate.js";
 import type { TlsFiles } from "./plan.js";
 
-/** How long a client may take for its handshake. */
+/** For a client's handshake. */
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 /** The best first. */
 const PROTOCOLS = ["h2", "http/1.1"];
@@ -23,6 +23,8 @@ export interface TlsDoorOptions {
   readonly onSecure: (socket: TLSSocket, protocol: "h2" | "http/1.1") => void;
   /** How often the files are looked at. */
   readonly intervalMs?: number;
+  /** How long a client may take for its handshake. */
+  readonly handshakeTimeoutMs?: number;
 }
 
 /** Where connections become TLS connections. */
@@ -34,11 +36,11 @@ export class TlsDoor {
 
   private constructor(options: TlsDoorOptions, certificate: Certificate) {
     this.#options = options;
-    const { files, log, onSecure } = options;
+    const { files, log, onSecure, handshakeTimeoutMs = HANDSHAKE_TIMEOUT_MS } = options;
     this.#server = createServer({
       ...contextOf(certificate),
       ALPNProtocols: PROTOCOLS,
-      handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
+      handshakeTimeout: handshakeTimeoutMs,
       requestCert: files.clientCa !== null,
       // A client without a certificate may have another credential; one with a wrong certificate is cut below.
       rejectUnauthorized: false,

@@ -1,4 +1,5 @@
 import { EventEmitter } from "node:events";
+import type { Clock } from "../../ops/clock.js";
 import { SortedNames } from "../sorted-names.js";
 import {
   StorageBusyError,
@@ -11,6 +12,9 @@ import { decodeChange, type PlacedChange } from "./log/change.js";
 import { LogUnavailableError, type LogMessage, type ReplicatedLog } from "./log/replicated-log.js";
 import { isExcess } from "./memory/cluster-stream.js";
 
+/** Names are read again after this: a server may have ended before it told the others of a stream. */
+const MAX_AGE_MS = 10 * 60_000;
+
 /** What becomes of streams, as front ends tell each other. */
 interface Announcement {
   readonly kind: keyof StreamEvents;
@@ -21,21 +25,28 @@ interface Announcement {
 export class ClusterList implements StreamList {
   readonly events = new EventEmitter<StreamEvents>();
   readonly #log: ReplicatedLog;
+  readonly #clock: Pick<Clock, "nowMs">;
   readonly #look: (name: string) => Promise<StoredStream | null>;
   #names: SortedNames | null = null;
+  #readAtMs = 0;
   #loading: Promise<SortedNames> | null = null;
   /** What was announced while the names were read: it is newer. */
   readonly #since: Announcement[] = [];
 
   /** `look` finds a stream without bringing it into memory. */
-  constructor(log: ReplicatedLog, look: (name: string) => Promise<StoredStream | null>) {
+  constructor(log: ReplicatedLog, clock: Pick<Clock, "nowMs">, look: (name: string) => Promise<StoredStream | null>) {
     this.#log = log;
+    this.#clock = clock;
     this.#look = look;
   }
 
   async names(from: string, count: number): Promise<readonly string[]> {
     try {
-      const names = this.#names ?? (await (this.#loading ??= this.#load()));
+      const isOld = this.#clock.nowMs() - this.#readAtMs >= MAX_AGE_MS;
+      if (this.#names === null || isOld) this.#loading ??= this.#load();
+      // Where old ones do meanwhile, the next call tries again.
+      if (this.#names !== null) this.#loading?.catch(() => undefined);
+      const names = this.#names ?? (await this.#loading) ?? SortedNames.of([]);
       return names.slice(from, count);
     } catch (fault) {
       throw busyInsteadOf(fault);
@@ -48,8 +59,9 @@ export class ClusterList implements StreamList {
 
   async #load(): Promise<SortedNames> {
     try {
+      const startedAtMs = this.#clock.nowMs();
       const found: string[] = [];
-      for await (const message of this.#log.heads()) {
+      for await (const message of this.#log.heads("streams")) {
         const { change } = headOf(message);
         if (change.deletedAtMs === null) found.push(change.name);
       }
@@ -57,9 +69,11 @@ export class ClusterList implements StreamList {
       const names = SortedNames.of([...new Set(found)].sort());
       for (const announced of this.#since.splice(0)) note(names, announced);
       this.#names = names;
+      this.#readAtMs = startedAtMs;
       return names;
     } finally {
       this.#loading = null;
+      this.#since.length = 0;
     }
   }
 
@@ -72,7 +86,7 @@ export class ClusterList implements StreamList {
   async heard(text: string): Promise<void> {
     const announced = JSON.parse(text) as Announcement; // only front ends announce
     if (this.#names !== null) note(this.#names, announced);
-    else if (this.#loading !== null) this.#since.push(announced);
+    if (this.#loading !== null) this.#since.push(announced);
     const { kind, name } = announced;
     if (kind === "deleted") this.events.emit("deleted", name);
     else if (this.events.listenerCount(kind) > 0) {

@@ -25,8 +25,9 @@ import { MessageCache } from "./memory/message-cache.js";
 import { Places } from "./reading/places.js";
 import { seemsExpired, StateReader, type ClusterParts } from "./reading/state-reader.js";
 import { StreamBytes } from "./reading/stream-bytes.js";
+import { SweepLease } from "./sweep-lease.js";
 import { Watches } from "./watches.js";
-import { ForkEdges } from "./writing/fork-edges.js";
+import { ForkEdges, LINGERING_MS } from "./writing/fork-edges.js";
 import { Publisher } from "./writing/publisher.js";
 import { Trims } from "./writing/trims.js";
 
@@ -48,8 +49,6 @@ export interface ClusterStorageOptions {
 
 /** Payload that may wait for the log. */
 const MAX_QUEUED_BYTES = 64 * 1024 * 1024;
-/** A tombstone stays this long: a creation from before it may linger, and must not make the stream again. */
-const TOMBSTONE_MS = 10 * 60_000;
 
 /** Keeps streams in a replicated log that other front ends write as well. */
 export class ClusterStorage implements Storage {
@@ -64,6 +63,7 @@ export class ClusterStorage implements Storage {
   readonly #edges: ForkEdges;
   readonly #trims: Trims;
   readonly #watches: Watches;
+  readonly #lease: SweepLease;
 
   constructor(options: ClusterStorageOptions) {
     const { log, subjects, clock, cacheBytes, timeoutMs, random = Math.random } = options;
@@ -79,7 +79,8 @@ export class ClusterStorage implements Storage {
     this.#edges = new ForkEdges(parts, states);
     this.#trims = new Trims(parts, this.#publisher, this.#edges);
     this.#watches = new Watches(parts, states, (fault) => this.#failed("a stream's news can't be read", fault));
-    this.streamList = new ClusterList(log, (name) => this.#look(name));
+    this.#lease = new SweepLease(parts, newStreamId());
+    this.streamList = new ClusterList(log, clock, (name) => this.#look(name));
     log.listen(
       (text) => this.#behind("a list can't be told", this.streamList.heard(text)),
       () => {
@@ -153,7 +154,7 @@ export class ClusterStorage implements Storage {
     if (forkedFrom !== null && parent === null) return "tail-moved";
     const stream = new ClusterStream({ id: newStreamId(), name, config, parent });
     stream.sequence = this.#states.expectedFor(name);
-    const prepare = forkedFrom === null ? null : () => this.#edges.tie(forkedFrom, stream.id);
+    const prepare = forkedFrom === null ? null : () => this.#edges.tie(forkedFrom, name, stream.id);
     const settled = (how: Settlement): void => {
       if (how === "durable") {
         if (parent !== null) parent.forkCount += 1;
@@ -254,8 +255,11 @@ export class ClusterStorage implements Storage {
     return this.#busy(this.#places.since(ownStream(stored), atMs));
   }
 
+  /** For the sweep: one front end at a time goes through all streams; for the others there is nothing to list then. */
   async *list(): AsyncGenerator<ListedStream> {
-    for await (const message of this.#parts.log.heads()) {
+    if (!(await this.#lease.take())) return;
+    await this.#edges.sweep();
+    for await (const message of this.#parts.log.heads("streams")) {
       const placed = headOf(message);
       if (placed.change.deletedAtMs === null) yield await this.#listed(listedOf(placed), placed.change.id);
       else await this.#dropOldTombstone(placed);
@@ -271,7 +275,7 @@ export class ClusterStorage implements Storage {
 
   async #dropOldTombstone({ change, sequence }: PlacedChange): Promise<void> {
     const { name, id, deletedAtMs } = change;
-    if (deletedAtMs === null || this.#parts.clock.nowMs() - deletedAtMs < TOMBSTONE_MS) return;
+    if (deletedAtMs === null || this.#parts.clock.nowMs() - deletedAtMs < LINGERING_MS) return;
     const { log, subjects } = this.#parts;
     if ((await this.#states.countForks({ name, id })) === 0) await log.purge(subjects.ofStream(name), sequence + 1);
   }
@@ -308,9 +312,10 @@ export class ClusterStorage implements Storage {
     };
   }
 
-  close(): Promise<void> {
+  async close(): Promise<void> {
     this.#watches.stop();
-    return this.#parts.log.close();
+    await this.#lease.give().catch((fault: unknown) => this.#failed("the sweep's lease can't be given up", fault));
+    await this.#parts.log.close();
   }
 
   /** What the log can't answer now can be asked for again. */

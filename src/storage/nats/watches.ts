@@ -7,12 +7,18 @@ import type { ClusterParts, StateReader } from "./reading/state-reader.js";
 /** How often each followed stream is looked at, as its news may have been lost. */
 const REFRESH_MS = 30_000;
 
+/** How many of them are looked at at a time. */
+const MAX_REFRESHES = 100;
+
 /** Keeps the streams that somebody follows up to date: by hints of the log, which may be lost, and by looking again. */
 export class Watches {
   readonly #parts: ClusterParts;
   readonly #states: StateReader;
   readonly #onFault: (fault: unknown) => void;
   readonly #ends = new Map<ClusterStream, () => void>();
+  /** Streams that are to be looked at. */
+  readonly #due = new Set<ClusterStream>();
+  #refreshing = 0;
   #timer: Timer | null = null;
 
   constructor(parts: ClusterParts, states: StateReader, onFault: (fault: unknown) => void) {
@@ -59,9 +65,19 @@ export class Watches {
     this.#timer = this.#parts.clock.after(REFRESH_MS, () => this.#refreshInTime());
   }
 
-  /** Looks at all that are followed: hints may have been missed. */
+  /** Looks at all that are followed, some at a time: hints may have been missed. */
   refreshAll(): void {
-    for (const stream of this.#ends.keys()) this.#refresh(stream);
+    for (const stream of this.#ends.keys()) this.#due.add(stream);
+    while (this.#refreshing < MAX_REFRESHES && this.#due.size > 0) void this.#refreshDue();
+  }
+
+  async #refreshDue(): Promise<void> {
+    this.#refreshing += 1;
+    for (const stream of this.#due) {
+      this.#due.delete(stream);
+      if (this.#ends.has(stream) && stream.created) await this.#states.refresh(stream).catch(this.#onFault);
+    }
+    this.#refreshing -= 1;
   }
 
   /** Ends all watching. */

@@ -52,8 +52,12 @@ export class ReservedState implements ProducerMemory {
   }
 
   get producerCount(): number {
-    const pending = this.#marks?.size ?? (this.#mark === null ? 0 : 1);
-    return (this.#durable.producers?.size ?? 0) + pending;
+    const { producers } = this.#durable;
+    let count = producers?.size ?? 0;
+    // While something is always pending, marks are here that have been durable for long.
+    const pending = this.#marks?.keys() ?? (this.#mark === null ? [] : [this.#producerId]);
+    for (const id of pending) if (producers?.has(id) !== true) count += 1;
+    return count;
   }
 
   get oldestProducerAtMs(): number {

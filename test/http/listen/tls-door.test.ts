@@ -29,7 +29,7 @@ async function open(
   context: TestContext,
   issued = authority.issue(),
   ca: string | null = null,
-  onSecure: TlsDoorOptions["onSecure"] = (socket, protocol) => void socket.end(protocol),
+  { onSecure = (socket, protocol) => void socket.end(protocol), ...rest }: Partial<TlsDoorOptions> = {},
 ): Promise<Opened> {
   const dir = tempDir();
   const files = { cert: join(dir, "cert.pem"), key: join(dir, "key.pem"), clientCa: ca === null ? null : join(dir, "ca.pem") };
@@ -47,7 +47,7 @@ async function open(
   const { log, lines } = keptLog();
   const clock = new ManualClock();
   clock.advance(Date.now() - clock.nowMs());
-  const door = await TlsDoor.open({ files, clock, log, onSecure, intervalMs: 20 });
+  const door = await TlsDoor.open({ files, clock, log, onSecure, intervalMs: 20, ...rest });
   const listener = createServer({ allowHalfOpen: true }, (socket) => door.accept(socket)).listen(0, "127.0.0.1");
   await once(listener, "listening");
   const { port } = listener.address() as AddressInfo; // it listens on a port
@@ -78,9 +78,9 @@ function subjectOf(socket: TLSSocket): unknown {
 
 describe("a TLS door", () => {
   test("takes no second handshake: the certificate stays the one that was checked", async (context) => {
-    const { connect: client } = await open(context, authority.issue(), authority.ca, (socket) => {
+    const { connect: client } = await open(context, authority.issue(), authority.ca, {
       // An attempt may also break the connection.
-      socket.on("error", () => undefined).pipe(socket);
+      onSecure: (socket) => void socket.on("error", () => undefined).pipe(socket),
     });
     const socket = await client({ maxVersion: "TLSv1.2", ...authority.issue({ names: [], commonName: "alice", client: true }) });
     const second = await new Promise<string>((resolve) => {
@@ -109,6 +109,16 @@ describe("a TLS door", () => {
     await new Promise((resolve) => plain.on("close", resolve).resume());
     assert.ok(log.length >= 3 && log.every(({ level }) => level === "debug"));
     assert.equal(await said(await client()), "http/1.1");
+  });
+
+  test("cuts a client that takes too long for its handshake", async (context) => {
+    const { port, log } = await open(context, authority.issue(), null, { handshakeTimeoutMs: 20 });
+    const silent = connectPlain(port, "127.0.0.1");
+    await once(silent.resume(), "close");
+    assert.deepEqual(
+      log.map(({ message, fields }) => [message, fields["fault"]]),
+      [["a TLS handshake failed", "TLS handshake timeout"]],
+    );
   });
 
   test("serves a new certificate once its files have changed", async (context) => {

@@ -13,7 +13,7 @@ describe("several servers that write one stream, through a log that loses answer
     for (let index = 0; index < 2 * COUNT; index += 1) {
       const seed = index < COUNT ? index : first + index;
       const played = await playClusterHistory(seed).catch((fault: unknown) => {
-        throw new Error(`seed ${seed}`, { cause: fault });
+        throw new Error(`npm run simulate -- --cluster --seed ${seed}`, { cause: fault });
       });
       conflicts += played.conflicts;
       acknowledged += played.acknowledged;

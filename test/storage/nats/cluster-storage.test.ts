@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { systemClock } from "../../../src/ops/clock.js";
 import { ClusterStorage } from "../../../src/storage/nats/cluster-storage.js";
+import { encodeEdge } from "../../../src/storage/nats/log/change.js";
 import { Subjects } from "../../../src/storage/nats/log/subjects.js";
 import type { StorageUnderTest } from "../../contract/storage-under-test.js";
 import { storageContract } from "../../contract/storage.contract.js";
@@ -110,6 +111,60 @@ describe("two servers on one log", () => {
     });
   });
 
+  test("a fork that was never made holds its source for ten minutes, and no longer", async () => {
+    await withTwo(async (one, other, clock, cluster) => {
+      const source = await created(one, "source", "bytes");
+      const edge = encodeEdge({ source: "source", id: source.id, fork: "lost", forkId: "f1", atMs: clock.nowMs() });
+      const subjects = new Subjects("test", 2);
+      cluster.store(subjects.ofEdge("source", source.id, "f1"), edge, Buffer.alloc(0), 0);
+      const fork = await forked(other, await loaded(other, "source"), "fork", 3, "own");
+      assert.equal(await remove(one, source), "durable");
+      await clock.pause(9 * 60_000);
+      await listedNames(one);
+      assert.equal(edgesIn(cluster), 2);
+      await clock.pause(2 * 60_000);
+      assert.deepEqual(await listedNames(one), ["fork"]);
+      assert.equal(edgesIn(cluster), 1, "that of the fork which lives stays");
+      assert.equal((await readAll(one, await loaded(one, "fork"))).toString(), "bytown");
+      assert.equal(await remove(other, fork), "durable");
+      await clock.pause(100);
+      assert.equal(edgesIn(cluster), 0);
+      assert.equal(await one.load("source"), null);
+    });
+  });
+
+  test("one of them sweeps: the other does when that has ended, or given up", async () => {
+    await withTwo(async (one, other, clock) => {
+      await created(one, "s");
+      assert.deepEqual(await listedNames(one), ["s"]);
+      assert.deepEqual(await listedNames(other), []);
+      await clock.pause(60_000);
+      assert.deepEqual(await listedNames(one), ["s"], "whoever sweeps goes on");
+      await clock.pause(60_000);
+      assert.deepEqual(await listedNames(other), []);
+      await clock.pause(31_000);
+      assert.deepEqual(await listedNames(other), ["s"]);
+      assert.deepEqual(await listedNames(one), []);
+      await other.close();
+      assert.deepEqual(await listedNames(one), ["s"]);
+    });
+  });
+
+  test("a stream that nobody was told of is in the list ten minutes later", async () => {
+    await withTwo(async (one, other, clock, cluster) => {
+      assert.deepEqual(await other.streamList.names("", 10), []);
+      cluster.listeners.clear();
+      await created(one, "s");
+      await clock.pause(9 * 60_000);
+      assert.deepEqual(await other.streamList.names("", 10), []);
+      await clock.pause(2 * 60_000);
+      // The old names are given while they are read again.
+      await other.streamList.names("", 10);
+      await clock.pause(100);
+      assert.deepEqual(await other.streamList.names("", 10), ["s"]);
+    });
+  });
+
   test("each lists what the other has made and deleted, and tells of it", async () => {
     await withTwo(async (one, other, clock) => {
       const told: string[] = [];
@@ -136,14 +191,28 @@ describe("two servers on one log", () => {
       await remove(one, await created(one, "s", "x"));
       await clock.pause(9 * 60_000);
       for await (const listed of other.list()) assert.fail(listed.name);
-      assert.equal(cluster.subjects.size, 1);
+      assert.equal(streamSubjects(cluster), 1);
       await clock.pause(2 * 60_000);
       for await (const listed of other.list()) assert.fail(listed.name);
-      assert.equal(cluster.subjects.size, 0);
+      assert.equal(streamSubjects(cluster), 0);
       assert.equal(await startCreate(one, "s").outcome, "durable");
     });
   });
 });
+
+async function listedNames(storage: ClusterStorage): Promise<string[]> {
+  const names: string[] = [];
+  for await (const { name } of storage.list()) names.push(name);
+  return names.sort();
+}
+
+function edgesIn({ subjects }: MemoryCluster): number {
+  return [...subjects.keys()].filter((subject) => subject.includes(".f.")).length;
+}
+
+function streamSubjects({ subjects }: MemoryCluster): number {
+  return [...subjects.keys()].filter((subject) => subject.includes(".s.")).length;
+}
 
 type OfTwo = (one: ClusterStorage, other: ClusterStorage, clock: VirtualClock, cluster: MemoryCluster) => Promise<void>;
 

@@ -57,6 +57,23 @@ test("a failure takes all that was decided on it along, and what comes after cou
   assert.deepEqual([reserved.tail, reserved.lastSeq, reserved.pending], [3, "1", 0]);
 });
 
+test("a producer counts once, while its appends are pending, settled, and both", () => {
+  const durable = new MutableState();
+  const reserved = new ReservedState(durable, null);
+  const recordBy = (id: string, seq: number) => recordOf("x", { producer: { id, epoch: 0, seq } });
+  let underWay = reserved.reserve(recordBy("p0", 0));
+  for (let index = 1; index < 10; index += 1) {
+    const next = reserved.reserve(recordBy(`p${index}`, 0));
+    assert.equal(reserved.producerCount, index + 1);
+    durable.apply(recordBy(`p${index - 1}`, 0), 1);
+    reserved.settle(underWay, true);
+    assert.equal(reserved.producerCount, index + 1);
+    underWay = next;
+  }
+  reserved.reserve(recordBy("p3", 1));
+  assert.equal(reserved.producerCount, 10);
+});
+
 test("the newest mark of each producer counts, whatever their order", () => {
   const durable = new MutableState();
   const reserved = new ReservedState(durable, null);

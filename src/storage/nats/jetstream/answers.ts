@@ -49,6 +49,24 @@ export function jsonOf({ data }: NatsMessage): ApiAnswer {
   return JSON.parse(text) as ApiAnswer; // its fields are checked where they are used
 }
 
+/**
+ * How long ago a majority of a stream's `copies` was behind the leader that says how the stream is, in milliseconds;
+ * `null` where it does not say so.
+ */
+export function majorityAgoMs(info: ApiAnswer, copies: number): number | null {
+  if (faultOfAnswer(info) !== null) return null;
+  const cluster = info["cluster"];
+  const followers: unknown = typeof cluster === "object" && cluster !== null ? Reflect.get(cluster, "replicas") : [];
+  // Of one from which nothing was ever heard that is 0.
+  const agoNs = (Array.isArray(followers) ? followers : [])
+    .map(({ active }: { readonly active?: number }) => active ?? 0) // as the API has it
+    .filter((ns) => ns > 0)
+    .sort((left, right) => left - right);
+  const needed = Math.floor(copies / 2);
+  const ns = needed === 0 ? 0 : agoNs[needed - 1];
+  return ns === undefined ? null : ns / 1e6;
+}
+
 const FULL: ReadonlySet<number> = new Set([API_ERROR.noResources, API_ERROR.storageExceeded, API_ERROR.memoryExceeded]);
 
 /** What an acknowledgement says of a publish. */

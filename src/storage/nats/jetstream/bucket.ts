@@ -58,11 +58,14 @@ export async function openBucket(
 function shardsOf(first: StreamSettings | null, asked: number | null): number {
   if (first === null) return asked ?? DEFAULT_SHARDS;
   const count = Number(first.metadata["shards"]);
-  if (first.metadata["streamdir"] !== LAYOUT_VERSION || !(count > 0))
-    throw new ClusterUnusableError(`the JetStream stream ${first.name} is not one that this version of streamdir made`);
+  if (first.metadata["streamdir"] !== LAYOUT_VERSION || !(count > 0)) throw notOurs(first);
   if (asked !== null && asked !== count)
     throw new ClusterUnusableError(`the bucket has ${count} shards, not ${asked}: that can't be changed`);
   return count;
+}
+
+function notOurs({ name }: StreamSettings): ClusterUnusableError {
+  return new ClusterUnusableError(`the JetStream stream ${name} is not one that this version of streamdir made`);
 }
 
 function shardSettings(bucket: string, shard: number, shards: number, replicas: number): StreamSettings {
@@ -171,6 +174,7 @@ class StreamApi {
 
 /** Refuses a stream that is not as it has to be. */
 function compare(there: StreamSettings, wanted: StreamSettings): void {
+  if (there.metadata["streamdir"] !== LAYOUT_VERSION) throw notOurs(there);
   for (const [field, value] of Object.entries(wanted)) {
     if (FREE_FIELDS.has(field)) continue;
     if (field === "num_replicas" && there.num_replicas === value) continue;

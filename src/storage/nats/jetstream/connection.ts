@@ -97,6 +97,17 @@ export class ClusterConnection {
     if (this.fault === null) this.#connection.publish(subject, text, {});
   }
 
+  /** Connects to another server than the one that is connected, which may be cut off from the others. */
+  leaveServer(): void {
+    if (this.#isClosing || this.fault !== null) return;
+    this.#log.warn("the NATS server sees no majority of the others: trying another", {
+      server: this.#connection.info?.server_name ?? "",
+    });
+    this.#connection.reconnect().catch((fault: unknown) => {
+      this.#log.warn("the NATS server can't be left", { fault: String(fault) });
+    });
+  }
+
   async #follow(): Promise<void> {
     for await (const { type } of this.#connection.status()) {
       if (type === "disconnect") {

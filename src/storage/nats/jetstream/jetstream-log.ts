@@ -6,6 +6,7 @@ import {
   type LogMessage,
   type Published,
   type ReplicatedLog,
+  type SubjectKind,
 } from "../log/replicated-log.js";
 import {
   API_ERROR,
@@ -13,6 +14,7 @@ import {
   faultOfAnswer,
   HEAD_HEADER,
   jsonOf,
+  majorityAgoMs,
   messageOfConsumer,
   messageOfHeaders,
   messageOfLeader,
@@ -48,12 +50,13 @@ export class JetStreamLog implements ReplicatedLog {
     this.#connection = connection;
     this.#bucket = bucket;
     this.maxBodyBytes = connection.maxPayloadBytes - HEAD_ROOM_BYTES;
-    this.#health = new ShardHealth(
-      bucket.shards,
+    this.#health = new ShardHealth({
+      shards: bucket.shards,
       clock,
-      (shard) => void this.#leaderGet(shard, { last_by_subj: bucket.subjects.nowhere }),
-      () => connection.fault,
-    );
+      ask: (stream) => this.#majorityAgo(stream),
+      connectionFault: () => connection.fault,
+      onAllSilent: () => connection.leaveServer(),
+    });
   }
 
   /** The JetStream stream that has a subject. */
@@ -67,10 +70,12 @@ export class JetStreamLog implements ReplicatedLog {
     const headers = requests.headersOf(
       expected === null ? { [HEAD_HEADER]: head } : { [EXPECTED_HEADER]: String(expected), [HEAD_HEADER]: head },
     );
+    const sentAtMs = this.#health.nowMs;
     const answer = await requests.ask(subject, body, ANSWER_TIMEOUT_MS, headers);
     if (answer.kind !== "reply") return { kind: answer.kind === "nobody" ? "untaken" : "unknown" };
-    this.#health.heard(this.#streamOf(subject));
-    return publishedOf(answer.message);
+    const published = publishedOf(answer.message);
+    if (published.kind === "stored") this.#health.held(this.#streamOf(subject), sentAtMs);
+    return published;
   }
 
   last(subject: string): Promise<LogMessage | null> {
@@ -84,6 +89,7 @@ export class JetStreamLog implements ReplicatedLog {
   async #leaderMessage(stream: string, query: object): Promise<LogMessage | null> {
     const answer = await this.#leaderGet(stream, query);
     if (answer === null) throw new LogUnavailableError(`no leader answers for ${stream}`);
+    await this.#mustBeLed(stream);
     const fault = faultOfAnswer(answer);
     if (fault?.code === API_ERROR.noSuchMessage) return null;
     if (fault !== null) throw new LogUnavailableError(`${stream} can't be read: ${fault.description}`);
@@ -91,17 +97,26 @@ export class JetStreamLog implements ReplicatedLog {
   }
 
   #leaderGet(stream: string, query: object): Promise<ApiAnswer | null> {
-    return this.#call(stream, `STREAM.MSG.GET.${stream}`, query);
+    return this.#call(`STREAM.MSG.GET.${stream}`, query);
   }
 
-  /** What the leader of a stream answers; `null` where it does not. */
-  async #call(stream: string, call: string, query: object): Promise<ApiAnswer | null> {
+  /** What the leader of a stream answers to a call of the API; `null` where it does not. */
+  async #call(call: string, query: object): Promise<ApiAnswer | null> {
     const { requests } = this.#connection;
     const answer = await requests.ask(`$JS.API.${call}`, JSON.stringify(query), ANSWER_TIMEOUT_MS);
     if (answer.kind !== "reply") return null;
-    const json = jsonOf(answer.message);
-    if (faultOfAnswer(json)?.code !== API_ERROR.notAvailable) this.#health.heard(stream);
-    return json;
+    return jsonOf(answer.message);
+  }
+
+  /** Throws unless who has just answered certainly led the stream: one that was cut off may have missed messages. */
+  async #mustBeLed(stream: string): Promise<void> {
+    const isLed = await this.#health.wasLed(stream, this.#health.nowMs);
+    if (!isLed) throw new LogUnavailableError(`${stream} may have another leader`);
+  }
+
+  async #majorityAgo(stream: string): Promise<number | null> {
+    const answer = await this.#call(`STREAM.INFO.${stream}`, {});
+    return answer === null ? null : majorityAgoMs(answer, this.#bucket.replicas);
   }
 
   async find(subject: string, sequence: number): Promise<LogMessage | null> {
@@ -128,7 +143,8 @@ export class JetStreamLog implements ReplicatedLog {
     // Nearly always there is none, and that is quickly said.
     if ((await this.next(filter, 1)) === null) return 0;
     const stream = this.#streamOf(filter);
-    const answer = await this.#call(stream, `STREAM.INFO.${stream}`, { subjects_filter: filter });
+    const answer = await this.#call(`STREAM.INFO.${stream}`, { subjects_filter: filter });
+    if (answer !== null) await this.#mustBeLed(stream);
     const state = answer?.["state"];
     const count: unknown = typeof state === "object" && state !== null ? Reflect.get(state, "num_subjects") : undefined;
     const found: unknown = typeof state === "object" && state !== null ? Reflect.get(state, "subjects") : undefined;
@@ -140,15 +156,15 @@ export class JetStreamLog implements ReplicatedLog {
   async purge(subject: string, sequence: number | null): Promise<void> {
     const stream = this.#streamOf(subject);
     const range = sequence === null ? { filter: subject } : { filter: subject, seq: sequence };
-    const answer = await this.#call(stream, `STREAM.PURGE.${stream}`, range);
+    const answer = await this.#call(`STREAM.PURGE.${stream}`, range);
     if (answer === null) throw new LogUnavailableError(`no leader answers for ${stream}`);
     const fault = faultOfAnswer(answer);
     if (fault !== null) throw new LogUnavailableError(`${stream} can't be purged: ${fault.description}`);
   }
 
-  async *heads(): AsyncGenerator<Omit<LogMessage, "body">> {
+  async *heads(of: SubjectKind): AsyncGenerator<Omit<LogMessage, "body">> {
     for (const [shard, stream] of this.#bucket.shards.entries())
-      yield* this.#headsOf(stream, this.#bucket.subjects.ofStreamsIn(shard));
+      yield* this.#headsOf(stream, this.#bucket.subjects.ofAllIn(shard, of));
   }
 
   /** The heads of one shard, by a consumer that fetches so many at a time. */
@@ -167,7 +183,7 @@ export class JetStreamLog implements ReplicatedLog {
         }
       }
     } finally {
-      await this.#call(stream, `CONSUMER.DELETE.${stream}.${name}`, {});
+      await this.#call(`CONSUMER.DELETE.${stream}.${name}`, {});
     }
   }
 
@@ -184,7 +200,7 @@ export class JetStreamLog implements ReplicatedLog {
       inactive_threshold: HEADS_TIMEOUT_MS * 6 * 1e6,
     };
     const query = { stream_name: stream, config, action: "create" };
-    const answer = await this.#call(stream, `CONSUMER.CREATE.${stream}.${name}`, query);
+    const answer = await this.#call(`CONSUMER.CREATE.${stream}.${name}`, query);
     const pending = answer?.["num_pending"];
     if (typeof pending === "number") return pending;
     const why = answer === null ? "no leader answers" : faultOfAnswer(answer)?.description;

@@ -44,6 +44,8 @@ export interface NatsConnection {
   /** What becomes of the connection: `disconnect`, `reconnect`, `slowConsumer` and more. */
   status(): AsyncIterable<{ readonly type: string }>;
   flush(): Promise<void>;
+  /** Leaves the server that is connected for the next. */
+  reconnect(): Promise<void>;
   close(): Promise<void>;
   /** When it is closed, and the reason where that is a fault. */
   closed(): Promise<Error | void>;

@@ -1,52 +1,112 @@
-import type { Clock, Timer } from "../../../ops/clock.js";
+import { stopwatchMs, type Clock, type Timer } from "../../../ops/clock.js";
 import type { LogHealth } from "../log/replicated-log.js";
 
-/** How long a shard may be without an answer of its leader before the server says that it can't write. */
-const PATIENCE_MS = 2000;
-/** How often a shard is asked of which nothing was heard. */
+/**
+ * How long a server certainly goes on leading once a majority was behind it: its followers wait at least four seconds
+ * for it before they elect another.
+ */
+const LEASE_MS = 3000;
+/** How often a stream is asked about of which nothing was heard. */
 const PROBE_MS = 1000;
+/** How long a shard may be without a majority before the server says that it can't write; an idle one speaks each second. */
+const PATIENCE_MS = 4000;
+/** When no shard has a majority for as long, it may be for the server that is asked; an election takes less, mostly. */
+const ALL_SILENT_MS = 6000;
+/** A question that is on its way may have been asked too early to answer the next. */
+const MAX_QUESTIONS = 2;
 
-/** Knows of each shard when its leader last answered, and asks those of which nothing was heard. */
+/** What leaderships are looked at by. */
+export interface ShardHealthOptions {
+  /** The JetStream streams that appends go to: without a leader of one, the server can't write. */
+  readonly shards: readonly string[];
+  readonly clock: Clock;
+  /** How long ago a majority was certainly behind the leader of a stream, in milliseconds; `null` where none answers. */
+  readonly ask: (stream: string) => Promise<number | null>;
+  /** Says why nobody can be asked at all. */
+  readonly connectionFault: () => string | null;
+  /** Called when no shard has had a majority for a while, and again after as long: another server may see more. */
+  readonly onAllSilent: () => void;
+  /** Milliseconds since any moment, which no change of the system's time moves. */
+  readonly nowMs?: () => number;
+}
+
+/**
+ * Knows of each JetStream stream when a majority of its servers was last behind its leader. A leader that is cut off
+ * from the others calls itself one for a long time after they have another, and answers reads from what it has.
+ */
 export class ShardHealth {
-  readonly #heardAtMs: Map<string, number>;
-  readonly #clock: Clock;
-  readonly #probe: (shard: string) => void;
-  readonly #connectionFault: () => string | null;
+  readonly #options: Required<ShardHealthOptions>;
+  readonly #heldAtMs = new Map<string, number>();
+  readonly #begunAtMs: number;
+  #calledAtMs = -Infinity;
+  /** Questions on their way. */
+  readonly #asked = new Map<string, Promise<void>>();
   #timer: Timer;
 
-  /** `probe` asks the leader of a shard for anything; `connectionFault` says why nobody can be asked at all. */
-  constructor(
-    shards: readonly string[],
-    clock: Clock,
-    probe: (shard: string) => void,
-    connectionFault: () => string | null,
-  ) {
-    this.#heardAtMs = new Map(shards.map((shard) => [shard, clock.nowMs()]));
-    this.#clock = clock;
-    this.#probe = probe;
-    this.#connectionFault = connectionFault;
-    this.#timer = clock.after(PROBE_MS, () => this.#probeQuiet());
+  constructor(options: ShardHealthOptions) {
+    this.#options = { nowMs: stopwatchMs, ...options };
+    this.#begunAtMs = this.nowMs;
+    this.#timer = options.clock.after(PROBE_MS, () => this.#probeQuiet());
   }
 
-  /** The leader of a shard has answered. */
-  heard(shard: string): void {
-    this.#heardAtMs.set(shard, this.#clock.nowMs());
+  get nowMs(): number {
+    return this.#options.nowMs();
+  }
+
+  /** A majority was behind the stream's leader at this moment or later: it has stored what was sent then. */
+  held(stream: string, atMs: number): void {
+    this.#heldAtMs.set(stream, Math.max(atMs, this.#heldAtMs.get(stream) ?? -Infinity));
+  }
+
+  /** Whether who answered as the leader of a stream at this moment certainly was it. */
+  async wasLed(stream: string, atMs: number): Promise<boolean> {
+    for (let questions = 0; !this.#isLedAt(stream, atMs); questions += 1) {
+      if (questions === MAX_QUESTIONS) return false;
+      await this.#ask(stream);
+    }
+    return true;
+  }
+
+  #isLedAt(stream: string, atMs: number): boolean {
+    return (this.#heldAtMs.get(stream) ?? -Infinity) + LEASE_MS >= atMs;
+  }
+
+  #ask(stream: string): Promise<void> {
+    const asked = this.#asked.get(stream) ?? this.#askNow(stream).finally(() => this.#asked.delete(stream));
+    this.#asked.set(stream, asked);
+    return asked;
+  }
+
+  async #askNow(stream: string): Promise<void> {
+    const sentAtMs = this.nowMs;
+    const agoMs = await this.#options.ask(stream);
+    if (agoMs !== null) this.held(stream, sentAtMs - agoMs);
   }
 
   #probeQuiet(): void {
-    const nowMs = this.#clock.nowMs();
-    for (const [shard, heardAtMs] of this.#heardAtMs) if (nowMs - heardAtMs >= PROBE_MS) this.#probe(shard);
-    this.#timer = this.#clock.after(PROBE_MS, () => this.#probeQuiet());
+    const { shards, clock } = this.#options;
+    for (const shard of shards) if (this.#silenceMs(shard) >= PROBE_MS) void this.#ask(shard);
+    this.#callWhenAllSilent();
+    this.#timer = clock.after(PROBE_MS, () => this.#probeQuiet());
   }
 
-  /** Whether each shard has a leader that answers. */
+  #callWhenAllSilent(): void {
+    const { shards, onAllSilent, connectionFault } = this.#options;
+    const silenceMs = Math.min(this.nowMs - this.#calledAtMs, ...shards.map((shard) => this.#silenceMs(shard)));
+    if (silenceMs <= ALL_SILENT_MS || connectionFault() !== null) return;
+    this.#calledAtMs = this.nowMs;
+    onAllSilent();
+  }
+
+  #silenceMs(shard: string): number {
+    return this.nowMs - (this.#heldAtMs.get(shard) ?? this.#begunAtMs);
+  }
+
+  /** Whether each shard has a leader with a majority behind it. */
   get health(): LogHealth {
-    const nowMs = this.#clock.nowMs();
-    // A probe goes out a while after the last answer, and takes a while.
-    const limitMs = PATIENCE_MS + PROBE_MS;
-    const silent = [...this.#heardAtMs].filter(([, heardAtMs]) => nowMs - heardAtMs > limitMs).map(([shard]) => shard);
-    const reason =
-      this.#connectionFault() ?? (silent.length === 0 ? null : `no leader answers for ${silent.join(", ")}`);
+    const { shards, connectionFault } = this.#options;
+    const silent = shards.filter((shard) => this.#silenceMs(shard) > PATIENCE_MS);
+    const reason = connectionFault() ?? (silent.length === 0 ? null : `no leader answers for ${silent.join(", ")}`);
     return { writable: reason === null, reason };
   }
 

@@ -107,7 +107,7 @@ function encodeRecord({ length, atMs, messages, producer, seq }: RecordHead, fir
 
 /** A message of a stream's subject. Throws {@link ForeignMessageError}. */
 export function decodeChange({ head, sequence, previous, body }: LogMessage): PlacedChange {
-  const fields = parseHead(head, sequence);
+  const fields = parseVersioned<HeadFields>(head, `message ${sequence}`);
   const { r: rows, a0: firstAtMs, c, cb, q, g, p, sn, ps } = fields;
   const [contentType, createdAtMs, ttlSeconds, expiresAtMs, forkedFrom] = g;
   const change: Change = {
@@ -159,17 +159,17 @@ interface HeadFields {
 
 type RecordRow = readonly [number, number, number, (string | null)?, number?, number?, string?];
 
-function parseHead(head: string, sequence: number): HeadFields {
+function parseVersioned<F>(head: string, what: string): F {
   let parsed: unknown;
   try {
     parsed = JSON.parse(head);
   } catch (cause) {
-    throw new ForeignMessageError(`message ${sequence} has a head that is no JSON`, { cause });
+    throw new ForeignMessageError(`${what} has a head that is no JSON`, { cause });
   }
   const version: unknown = typeof parsed === "object" && parsed !== null ? Reflect.get(parsed, "v") : undefined;
   if (version !== VERSION)
-    throw new ForeignMessageError(`message ${sequence} is of version ${String(version)}, which this one can't read`);
-  return parsed as HeadFields; // only front ends write to these subjects, all in this version
+    throw new ForeignMessageError(`${what} is of version ${String(version)}, which this one can't read`);
+  return parsed as F; // only front ends write to these subjects, all in this version
 }
 
 function decodeRecord(row: RecordRow, firstAtMs: number, closes: boolean): RecordHead {
@@ -182,6 +182,26 @@ function producersOf(p: HeadFields["p"], sn: HeadFields["sn"], ps: HeadFields["p
   if (sn !== undefined) return { kind: "snapshot", bytes: sn };
   if (ps !== undefined) return { kind: "since", sequence: ps[0], behind: ps[1] };
   return { kind: "here", marks: p ?? [] };
+}
+
+/** The edge of a fork: it holds the bytes of one incarnation of its source. */
+export interface Edge {
+  readonly source: string;
+  readonly id: string;
+  readonly fork: string;
+  readonly forkId: string;
+  readonly atMs: number;
+}
+
+/** The head of an edge's message. */
+export function encodeEdge({ source, id, fork, forkId, atMs }: Edge): string {
+  return JSON.stringify({ v: VERSION, s: source, i: id, f: fork, fi: forkId, a: atMs });
+}
+
+/** The edge that a head tells of. Throws {@link ForeignMessageError}. */
+export function decodeEdge(head: string): Edge {
+  const fields = parseVersioned<{ s: string; i: string; f: string; fi: string; a: number }>(head, "an edge");
+  return { source: fields.s, id: fields.i, fork: fields.f, forkId: fields.fi, atMs: fields.a };
 }
 
 /** The payloads of a message's records. */

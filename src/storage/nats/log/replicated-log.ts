@@ -20,6 +20,9 @@ export type Published =
   | { readonly kind: "stored"; readonly sequence: number }
   | { readonly kind: "moved" | "pending" | "untaken" | "full" | "unknown" };
 
+/** What a subject is for: the changes of a stream, or the edge of a fork. */
+export type SubjectKind = "streams" | "edges";
+
 /** Whether the log takes writes; `reason` says why not. */
 export interface LogHealth {
   readonly writable: boolean;
@@ -52,8 +55,11 @@ export interface ReplicatedLog {
   count(filter: string): Promise<number>;
   /** Drops the messages of a subject before `sequence`; all of them where that is `null`. */
   purge(subject: string, sequence: number | null): Promise<void>;
-  /** The last message of each stream's subject, without its body; those that change meanwhile may be left out. */
-  heads(): AsyncIterable<Omit<LogMessage, "body">>;
+  /**
+   * The last message of each subject of streams, or of edges, without its body; those that change meanwhile may be left
+   * out, or come twice.
+   */
+  heads(of: SubjectKind): AsyncIterable<Omit<LogMessage, "body">>;
   /**
    * Tells of each message of a subject soon after it is stored: a hint, which may be lost, or come late or twice. Ends
    * with the function that it returns.

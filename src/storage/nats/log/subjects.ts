@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { crc32 } from "node:zlib";
+import type { SubjectKind } from "./replicated-log.js";
 
 /** Characters of the hash that stands for a source's name in the subjects of its forks' edges. */
 const HASH_CHARACTERS = 22;
@@ -41,9 +42,14 @@ export class Subjects {
     return `sdr${subject.slice("sd".length)}`;
   }
 
-  /** All streams of a shard. */
-  ofStreamsIn(shard: number): string {
-    return `sd.${this.#bucket}.${shard}.s.>`;
+  /** All streams of a shard, or all edges of forks whose sources are there. */
+  ofAllIn(shard: number, kind: SubjectKind): string {
+    return `sd.${this.#bucket}.${shard}.${kind === "streams" ? "s" : "f"}.>`;
+  }
+
+  /** Who sweeps now. */
+  get ofSweepLease(): string {
+    return `sd.${this.#bucket}.0.l.sweep`;
   }
 
   /** Where front ends tell each other what they may miss. */

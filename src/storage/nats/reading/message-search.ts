@@ -83,7 +83,8 @@ export function ownerAt(
   let owner = stream;
   let end = stream.state.tail;
   while (owner.parent !== null && position < owner.ownStart) {
-    end = owner.ownStart;
+    // A fork of a fork may share less than that one does.
+    end = Math.min(end, owner.ownStart);
     owner = owner.parent;
   }
   return { owner, end };

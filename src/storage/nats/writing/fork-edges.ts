@@ -1,7 +1,10 @@
 import type { ForkOrigin, Settlement } from "../../storage.js";
-import { decodeChange } from "../log/change.js";
+import { decodeChange, decodeEdge, encodeEdge } from "../log/change.js";
 import type { ClusterStream } from "../memory/cluster-stream.js";
 import type { ClusterParts, StateReader } from "../reading/state-reader.js";
+
+/** How long a change may linger on its way: what looks dead before that may yet come to life. */
+export const LINGERING_MS = 10 * 60_000;
 
 /**
  * Ties forks to their sources. An edge in the source's shard says that a fork needs the source's bytes. Whoever makes a
@@ -18,10 +21,11 @@ export class ForkEdges {
   }
 
   /** Ties a fork before it is made; why it can't be made otherwise: then it is to be untied. */
-  async tie(origin: ForkOrigin, forkId: string): Promise<Settlement | null> {
-    const { log, subjects } = this.#parts;
+  async tie(origin: ForkOrigin, fork: string, forkId: string): Promise<Settlement | null> {
+    const { log, subjects, clock } = this.#parts;
     const edge = subjects.ofEdge(origin.name, origin.id, forkId);
-    const published = await log.publish(edge, "", Buffer.alloc(0), null);
+    const head = encodeEdge({ source: origin.name, id: origin.id, fork, forkId, atMs: clock.nowMs() });
+    const published = await log.publish(edge, head, Buffer.alloc(0), null);
     if (published.kind === "full") return "storage-full";
     if (published.kind !== "stored") return "overloaded";
     const last = await log.last(subjects.ofStream(origin.name));
@@ -36,6 +40,26 @@ export class ForkEdges {
     const { log, subjects } = this.#parts;
     await log.purge(subjects.ofEdge(config.forkedFrom.name, config.forkedFrom.id, id), null);
     if (parent !== null) await this.#collect(parent);
+  }
+
+  /**
+   * Drops the edges of forks that were never made, or whose server ended before it gave up their hold. What their
+   * sources keep goes with their tombstones.
+   */
+  async sweep(): Promise<void> {
+    const { log, subjects, clock } = this.#parts;
+    for await (const { head } of log.heads("edges")) {
+      const { source, id, fork, forkId, atMs } = decodeEdge(head);
+      if (clock.nowMs() - atMs < LINGERING_MS) continue;
+      const last = await log.last(subjects.ofStream(fork));
+      const there = last === null ? null : decodeChange(last).change;
+      const holds = there?.id === forkId && (there.deletedAtMs === null || (await this.#hasForks(fork, forkId)));
+      if (!holds) await log.purge(subjects.ofEdge(source, id, forkId), null);
+    }
+  }
+
+  async #hasForks(name: string, id: string): Promise<boolean> {
+    return (await this.#states.countForks({ name, id })) > 0;
   }
 
   /** Drops the bytes of a deleted source that no fork needs any more, and in turn those of its own. */

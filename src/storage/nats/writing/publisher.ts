@@ -6,7 +6,7 @@ import { newStreamId } from "../../stream-id.js";
 import type { ClusterStream } from "../memory/cluster-stream.js";
 import type { ClusterParts, StateReader } from "../reading/state-reader.js";
 import { countFitting, draftOf, MAX_RECORDS, type Draft } from "./batch.js";
-import { publish, type Outcome, type PublishingOptions } from "./publishing.js";
+import { publish, publishAnyhow, type Outcome, type PublishingOptions } from "./publishing.js";
 
 type Settle = (how: Settlement) => void;
 
@@ -278,10 +278,15 @@ export class Publisher {
   }
 
   async #noteRead(stream: ClusterStream, queue: Queue, atMs: number): Promise<void> {
-    const { log, subjects } = this.#options.parts;
-    const published = await log.publish(subjects.ofTouch(stream.name), stream.id, Buffer.from(String(atMs)), null);
+    const subject = this.#options.parts.subjects.ofTouch(stream.name);
+    const isNoted = await publishAnyhow(
+      { ...this.#options.parts, ...this.#options },
+      subject,
+      stream.id,
+      Buffer.from(String(atMs)),
+    );
     queue.entries.shift();
-    if (published.kind === "stored") stream.state.touchedAtMs = Math.max(stream.state.touchedAtMs, atMs);
+    if (isNoted) stream.state.touchedAtMs = Math.max(stream.state.touchedAtMs, atMs);
   }
 }
 

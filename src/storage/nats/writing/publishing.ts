@@ -49,6 +49,24 @@ export async function publish(
   }
 }
 
+/**
+ * Publishes a message whatever is there, again until it is stored or the time is over; says whether it is. It may be
+ * stored several times.
+ */
+export async function publishAnyhow(
+  { log, clock, timeoutMs, random }: PublishingOptions,
+  subject: string,
+  head: string,
+  body: Buffer,
+): Promise<boolean> {
+  const untilMs = clock.nowMs() + timeoutMs;
+  for (let pauseMs = MIN_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
+    if ((await log.publish(subject, head, body, null)).kind === "stored") return true;
+    if (clock.nowMs() >= untilMs) return false;
+    await new Promise<void>((resolve) => void clock.after(pauseMs * (0.5 + random()), resolve));
+  }
+}
+
 /** What follows the expected message: ours, another, or `null` where that can't be told yet. */
 async function whatFollows(
   log: ReplicatedLog,

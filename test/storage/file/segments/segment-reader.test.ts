@@ -202,6 +202,16 @@ test("the CRC of a long file is that of all its bytes, however many steps it tak
   await file.close();
 });
 
+test("the CRC of nothing is known without a read, which would end after its file is closed", async () => {
+  const read = (): never => assert.fail("it is read");
+  const { open } = systemFiles(false);
+  const path = `${fileRooms().layout.root}/empty`;
+  writeFileSync(path, "");
+  const file = await open(path, "read");
+  assert.equal(await crcOf(Object.assign(Object.create(file) as typeof file, { read }), 0), 0);
+  await file.close();
+});
+
 describe("what a read brings", () => {
   test("is kept when it ends at the tail, and serves the next reader and later appends", async () => {
     const rooms = fileRooms();

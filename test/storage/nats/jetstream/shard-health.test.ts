@@ -1,41 +1,104 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { ShardHealth } from "../../../../src/storage/nats/jetstream/shard-health.js";
+import { ShardHealth, type ShardHealthOptions } from "../../../../src/storage/nats/jetstream/shard-health.js";
 import { ManualClock } from "../../../helpers/manual-clock.js";
 
+/** What is asked stays without an answer, unless the test gives one. */
+function healthOf(clock: ManualClock, more: Partial<ShardHealthOptions> = {}): ShardHealth {
+  return new ShardHealth({
+    shards: ["a", "b"],
+    clock,
+    ask: async () => null,
+    connectionFault: () => null,
+    onAllSilent: () => {},
+    nowMs: () => clock.nowMs(),
+    ...more,
+  });
+}
+
 describe("the health of shards", () => {
-  test("asks those of which nothing was heard, and names those that stay silent", () => {
+  test("asks those of which nothing was heard, and names those that stay silent", async () => {
     const clock = new ManualClock();
     const asked: string[] = [];
-    const health = new ShardHealth(
-      ["a", "b"],
-      clock,
-      (shard) => asked.push(shard),
-      () => null,
-    );
+    const health = healthOf(clock, {
+      ask: async (shard) => {
+        asked.push(shard);
+        return null;
+      },
+    });
     clock.advance(500);
-    health.heard("a");
+    health.held("a", clock.nowMs());
     clock.advance(500);
     assert.deepEqual(asked, ["b"]);
     assert.deepEqual(health.health, { writable: true, reason: null });
     for (let second = 0; second < 4; second += 1) {
       clock.advance(1000);
-      health.heard("a");
+      health.held("a", clock.nowMs());
     }
     assert.deepEqual(health.health, { writable: false, reason: "no leader answers for b" });
-    health.heard("b");
+    health.held("b", clock.nowMs());
     assert.deepEqual(health.health, { writable: true, reason: null });
     health.stop();
   });
 
   test("says at once that no server is connected", () => {
-    const health = new ShardHealth(
-      ["a"],
-      new ManualClock(),
-      () => {},
-      () => "nobody is connected",
-    );
+    const health = healthOf(new ManualClock(), { connectionFault: () => "nobody is connected" });
     assert.deepEqual(health.health, { writable: false, reason: "nobody is connected" });
+    health.stop();
+  });
+
+  test("takes an answer for a leader's as long as a majority was behind it less than an election ago", async () => {
+    const clock = new ManualClock();
+    const answers: (number | null)[] = [];
+    const health = healthOf(clock, { ask: async () => answers.shift() ?? null });
+    health.held("a", clock.nowMs());
+    clock.advance(3000);
+    assert.equal(await health.wasLed("a", clock.nowMs()), true);
+    clock.advance(1);
+    // Nobody says so, or only that it was long ago: it may be cut off, and the others have another.
+    answers.push(null, 3500);
+    assert.equal(await health.wasLed("a", clock.nowMs()), false);
+    answers.push(900);
+    assert.equal(await health.wasLed("a", clock.nowMs()), true);
+    assert.equal(answers.length, 0);
+    clock.advance(2100);
+    assert.equal(await health.wasLed("a", clock.nowMs()), true);
+    health.stop();
+  });
+
+  test("says that no shard has a majority any more, and says it again while that is so", () => {
+    const clock = new ManualClock();
+    let calls = 0;
+    const health = healthOf(clock, { onAllSilent: () => (calls += 1) });
+    const pass = (seconds: number): void => {
+      for (let second = 0; second < seconds; second += 1) clock.advance(1000);
+    };
+    pass(5);
+    health.held("b", clock.nowMs());
+    pass(6);
+    assert.equal(calls, 0, "one shard was led until now");
+    pass(1);
+    assert.equal(calls, 1);
+    pass(6);
+    assert.equal(calls, 1);
+    pass(1);
+    assert.equal(calls, 2);
+    health.stop();
+  });
+
+  test("those who ask about one stream at a time share a question, and ask again where that was too early", async () => {
+    const clock = new ManualClock();
+    const waiting: ((agoMs: number | null) => void)[] = [];
+    const health = healthOf(clock, { ask: () => new Promise((resolve) => waiting.push(resolve)) });
+    const first = health.wasLed("c", clock.nowMs());
+    clock.advance(3500);
+    const second = health.wasLed("c", clock.nowMs());
+    const [questionOfC] = waiting;
+    questionOfC?.(0);
+    assert.equal(await first, true);
+    await new Promise(setImmediate);
+    waiting.at(-1)?.(0);
+    assert.equal(await second, true);
     health.stop();
   });
 });

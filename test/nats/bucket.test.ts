@@ -1,0 +1,200 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type AddressInfo, type Socket } from "node:net";
+import { after, before, describe, test, type TestContext } from "node:test";
+import { systemClock } from "../../src/ops/clock.js";
+import type { NatsAddress } from "../../src/net/storage-address.js";
+import type { ClusterStorage } from "../../src/storage/nats/cluster-storage.js";
+import { API_ERROR, jsonOf, type ApiAnswer } from "../../src/storage/nats/jetstream/answers.js";
+import { ClusterConnection } from "../../src/storage/nats/jetstream/connection.js";
+import { loadNatsClient } from "../../src/storage/nats/jetstream/nats-client.js";
+import { ClusterUnusableError, openCluster } from "../../src/storage/nats/open-cluster.js";
+import { created, keptLog, loaded, type LogLine } from "../helpers/engine.js";
+import { startStreamdir } from "../helpers/process.js";
+import { addressOf, newBucket, parsed } from "./buckets.js";
+import { freePorts, NatsCluster } from "./nats-cluster.js";
+import { oldNatsServerPath } from "./nats-server-path.js";
+import { SwitchingProxy } from "./switching-proxy.js";
+
+/** What is opened for a test. */
+interface Opened {
+  readonly storage: ClusterStorage;
+  readonly lines: readonly LogLine[];
+}
+
+/** Opens the engine; it is closed when the test is over. */
+async function open(t: TestContext, address: NatsAddress, credsFile = ""): Promise<Opened> {
+  const { log, lines } = keptLog();
+  const storage = await openCluster({ address, credsFile, timeoutMs: 30_000, clock: systemClock(), log });
+  t.after(() => storage.close());
+  return { storage, lines };
+}
+
+/** Holds that a cluster can't be used, and that the one line of why matches. */
+async function assertRefused(t: TestContext, address: NatsAddress, why: RegExp, credsFile = ""): Promise<void> {
+  await assert.rejects(open(t, address, credsFile), (fault) => {
+    assert.ok(fault instanceof ClusterUnusableError, String(fault));
+    assert.match(fault.message, why);
+    assert.doesNotMatch(fault.message, /\n/);
+    return true;
+  });
+}
+
+/** Asks JetStream's API by hand. */
+async function ask(t: TestContext, cluster: NatsCluster, call: string, query: object): Promise<ApiAnswer> {
+  const given = { address: addressOf(cluster), credsFile: "", client: await loadNatsClient(), clock: systemClock() };
+  const connection = await ClusterConnection.open({ ...given, log: keptLog().log });
+  t.after(() => connection.close());
+  for (;;) {
+    const answer = await connection.requests.ask(`$JS.API.${call}`, JSON.stringify(query), 10_000);
+    if (answer.kind !== "reply") continue;
+    const json = jsonOf(answer.message);
+    // Servers that have just started have no leader yet, and do not know each other.
+    const code = json.error?.err_code;
+    if (code !== API_ERROR.notAvailable && code !== API_ERROR.noSuitablePeers) return json;
+  }
+}
+
+/** Starts servers for one test. */
+async function startServers(t: TestContext, options: Parameters<typeof NatsCluster.start>[0]): Promise<NatsCluster> {
+  const cluster = await NatsCluster.start(options);
+  t.after(() => cluster.stop());
+  return cluster;
+}
+
+describe("a bucket on three servers", () => {
+  let cluster: NatsCluster;
+  before(async () => {
+    cluster = await NatsCluster.start({ size: 3 });
+  });
+  after(() => cluster.stop());
+
+  test("is made once, however many open it at the same time, and has three copies in six shards", async (t) => {
+    const address = addressOf(cluster);
+    const opened = await Promise.all(Array.from({ length: 4 }, () => open(t, address)));
+    for (const { lines } of opened) {
+      const told = lines.find(({ message }) => message === "the NATS cluster is open");
+      assert.deepEqual([told?.fields["shards"], told?.fields["replicas"]], [6, 3]);
+      assert.deepEqual(lines.filter(({ level }) => level === "warn"), []);
+    }
+    const { streams } = await ask(t, cluster, "STREAM.NAMES", {});
+    const own = (streams as string[]).filter((name) => name.startsWith(`SD_${address.bucket}_`)); // as the API has it
+    assert.equal(own.length, 7);
+    const [one, other] = opened;
+    assert.ok(one !== undefined && other !== undefined);
+    await created(one.storage, "s", "bytes");
+    assert.equal((await loaded(other.storage, "s")).state.tail, 5);
+  });
+
+  test("keeps the shards and copies that it has, also for those who name none", async (t) => {
+    const bucket = newBucket();
+    const { lines } = await open(t, addressOf(cluster, "?shards=2&replicas=1", bucket));
+    assert.match(lines.find(({ level }) => level === "warn")?.message ?? "", /on one NATS server only/);
+    const again = await open(t, addressOf(cluster, "", bucket));
+    const told = again.lines.find(({ message }) => message === "the NATS cluster is open");
+    assert.deepEqual([told?.fields["shards"], told?.fields["replicas"]], [2, 1]);
+    await assertRefused(t, addressOf(cluster, "?shards=3", bucket), /the bucket has 2 shards, not 3/);
+    await assertRefused(t, addressOf(cluster, "?replicas=3", bucket), /SD_.*_0 has num_replicas 1, not 3/);
+  });
+
+  test("is not taken from somebody else who has a stream of that name, or its subjects", async (t) => {
+    for (const [name, subject, why] of [
+      ["0", "elsewhere.>", /SD_.*_0 is not one that this version of streamdir made/],
+      ["1", "elsewhere.>", /SD_.*_1 is not one that this version of streamdir made/],
+      ["touch", "elsewhere.>", /SD_.*_touch is not one that this version of streamdir made/],
+      ["other", "sd.*.1.>", /SD_.*_1 can't be made: subjects overlap/],
+    ] as const) {
+      const bucket = newBucket();
+      const stream = `SD_${bucket}_${name}`;
+      const subjects = [subject.replace("*", bucket)];
+      const made = await ask(t, cluster, `STREAM.CREATE.${stream}`, { name: stream, subjects, num_replicas: 3 });
+      assert.equal(made.error, undefined);
+      await assertRefused(t, addressOf(cluster, "?shards=2", bucket), why);
+      await ask(t, cluster, `STREAM.DELETE.${stream}`, {});
+    }
+  });
+
+  test("is refused where its stream is told again in another way than it has to be", async (t) => {
+    const bucket = newBucket();
+    await open(t, addressOf(cluster, "?shards=1", bucket));
+    const stream = `SD_${bucket}_0`;
+    const { config } = await ask(t, cluster, `STREAM.INFO.${stream}`, {});
+    const republish = { src: `sd.${bucket}.0.s.>`, dest: `sdr.${bucket}.0.s.>`, headers_only: true };
+    const changed = await ask(t, cluster, `STREAM.UPDATE.${stream}`, { ...(config as object), republish });
+    assert.equal(changed.error, undefined);
+    await assertRefused(t, addressOf(cluster, "", bucket), /SD_.*_0 has republish .*headers_only/);
+  });
+});
+
+describe("servers that can't be used", () => {
+  test("fewer than there are to be copies: the line says what is for one", async (t) => {
+    const cluster = await startServers(t, { size: 1 });
+    await assertRefused(t, addressOf(cluster), /3 copies need as many servers, \?replicas=1 is for one/);
+    await open(t, addressOf(cluster, "?replicas=1&shards=1"));
+  });
+
+  test("without JetStream", async (t) => {
+    const cluster = await startServers(t, { size: 1, more: "jetstream: disabled" });
+    await assertRefused(t, addressOf(cluster, "?replicas=1"), /the NATS server n1 has JetStream turned off/);
+  });
+
+  test("of Debian's release, whose compare-and-swap does not hold", async (t) => {
+    const cluster = await startServers(t, { size: 1, program: await oldNatsServerPath(), isOld: true });
+    await assertRefused(t, addressOf(cluster, "?replicas=1"), /the NATS server n1 has version 2\.\d+\.\d+, and 2\.11 is needed/);
+  });
+
+  test("that want another password, or a file that is not there", async (t) => {
+    const more = 'authorization { user: "front", password: "right" }';
+    const cluster = await startServers(t, { size: 1, more });
+    const storageAs = (user: string) => parsed(`nats://${user}${cluster.servers[0] ?? ""}/auth?replicas=1&shards=1`);
+    for (const user of ["", "front:wrong@"]) await assertRefused(t, storageAs(user), /authorization/i);
+    await open(t, storageAs("front:right@"));
+    await assertRefused(t, storageAs(""), /the creds file of --nats-creds can't be read: .*ENOENT/, "/nowhere/at.creds");
+  });
+
+  test("that are not there, or say nothing", async (t) => {
+    const [port = 0] = await freePorts(1);
+    await assertRefused(t, parsed(`nats://127.0.0.1:${port}/b`), /no NATS server can be used at 127\.0\.0\.1:\d+: /);
+    const silent = createServer((socket) => sockets.push(socket)).listen(0, "127.0.0.1");
+    const sockets: Socket[] = [];
+    t.after(() => {
+      silent.close();
+      for (const socket of sockets) socket.destroy();
+    });
+    await once(silent, "listening");
+    const { port: silentPort } = silent.address() as AddressInfo; // it listens on a port, not on a path
+    const command = startStreamdir(t, ["serve", "--port", "0", "--storage", `nats://127.0.0.1:${silentPort}/b`]);
+    const { status, stderr } = await command.ended;
+    assert.equal(status, 1);
+    assert.match(stderr, /^streamdir: Cannot start: no NATS server can be used at .*: timeout\n$/);
+  });
+
+  test("one that the connection comes to later is refused, and health says so until there is another", async (t) => {
+    const [good, old] = await Promise.all([
+      startServers(t, { size: 1 }),
+      startServers(t, { size: 1, program: await oldNatsServerPath(), isOld: true }),
+    ]);
+    const [goodPort = 0, oldPort = 0] = [good.members[0]?.clientPort, old.members[0]?.clientPort];
+    const proxy = await SwitchingProxy.start(goodPort);
+    t.after(() => proxy.stop());
+    const { storage, lines } = await open(t, parsed(`nats://${proxy.address}/b?replicas=1&shards=1`));
+    await created(storage, "s", "bytes");
+    assert.equal(storage.health().writable, true);
+    proxy.leadTo(oldPort);
+    await health(storage, /the NATS server n1 has version 2\.\d+\.\d+, and 2\.11 is needed/);
+    assert.ok(lines.some(({ level, message }) => level === "error" && message === "a NATS server can't be used"));
+    await assert.rejects(async () => storage.load("s"));
+    proxy.leadTo(goodPort);
+    await health(storage, null);
+    assert.equal((await loaded(storage, "s")).state.tail, 5);
+  });
+});
+
+/** Waits until health has a reason that matches; until it has none where that is `null`. */
+async function health(storage: ClusterStorage, reason: RegExp | null): Promise<void> {
+  const holds = (): boolean => {
+    const { writable, reason: now } = storage.health();
+    return reason === null ? writable : now !== null && reason.test(now);
+  };
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 50));
+}

@@ -1,6 +1,7 @@
 // Reads the command line and the environment.
 
 import { basename } from "node:path";
+import { hasPassword } from "../net/storage-address.js";
 import { defaultSettings, formatValue, OPTIONS } from "../options.js";
 import type { OptionName, OptionSpec, OptionValue, Settings } from "../options.js";
 import { nearest } from "./command/nearest.js";
@@ -57,7 +58,7 @@ const FLAGS: ReadonlyMap<string, Flag> = new Map(ROWS.flatMap(([name, spec]) => 
  * flags over the others; a wrong variable is refused even where a flag wins. The first of `verbs` is the one that is
  * meant when no verb is named. `tools` are read elsewhere: here they are only words that are no directory.
  */
-export function parseCommand<V extends Pick<Verb, "name" | "second" | "switches">>(
+export function parseCommand<V extends Pick<Verb, "name" | "second" | "switches" | "takesOptions">>(
   args: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
   verbs: readonly [V, ...V[]],
@@ -85,7 +86,7 @@ export function parseCommand<V extends Pick<Verb, "name" | "second" | "switches"
   const settings = { ...defaultSettings(), ...fromEnv.values, ...line.values } as Settings;
   const { words, switches, given } = line;
   if (settings.storage !== OPTIONS.storage.default) {
-    if (verb.name !== verbs[0].name) return refused(`${verb.name} is for a directory, and --storage names none`);
+    if (verb.takesOptions !== true) return refused(`${verb.name} is for a directory, and --storage names none`);
     if (words.length > 0)
       return refused(`with --storage there is no directory to name, like ${quoted(words[0] ?? "")}`);
   }
@@ -173,6 +174,8 @@ function readFlag(arg: string, rest: string[], values: Values, switches: KnownSw
   if (text === undefined) return `${written} needs a value, like ${written}=${formatValue(spec, spec.default)}`;
   const parsed = parseValue(spec, text);
   if (parsed.kind === "fault") return `${written} ${parsed.words}`;
+  if (spec.kind === "storage" && hasPassword(text))
+    return `${written} must not have a password: every user of this machine sees arguments; set it in ${spec.env}`;
   const before = spec.kind === "listen" ? values[name] : undefined;
   // Each of several addresses may have a flag of its own.
   values[name] = before === undefined ? parsed.value : `${before},${parsed.value}`;

@@ -75,3 +75,9 @@ export function formatStorage(address: StorageAddress): string {
   if (address.kind === "file") return "file";
   return `${address.isTls ? "tls" : "nats"}://${address.servers.join(",")}/${address.bucket}`;
 }
+
+/** Whether an address has a password: what others may see must not have it. */
+export function hasPassword(text: string): boolean {
+  const address = parseStorage(text);
+  return address?.kind === "nats" && address.user !== null;
+}

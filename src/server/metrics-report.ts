@@ -36,6 +36,7 @@ export function metricsReport(parts: MeasuredParts): () => string {
     addRequests(page, parts);
     addJournal(page, parts);
     addStorage(page, parts);
+    addCluster(page, parts);
     addStreams(page, parts);
     addEventLoop(page, parts);
     addProcess(page);
@@ -121,6 +122,22 @@ function addStorage(page: Exposition, { registry }: MeasuredParts): void {
   page.counter("streamdir_retention_trimmed_bytes_total", "Bytes that retention dropped.", trimmedBytes);
   page.gauge("streamdir_storage_writable", "1 where the storage takes writes, else 0.", writable ? 1 : 0);
   page.gauge("streamdir_damaged_streams", "Damaged streams found since the start and not deleted.", damagedStreams);
+}
+
+/** Only where streams are in a cluster. */
+function addCluster(page: Exposition, { registry }: MeasuredParts): void {
+  const { cluster } = registry.storageFigures();
+  if (cluster === undefined) return;
+  page.counter(
+    "streamdir_cluster_publishes_total",
+    "Messages published to the cluster, by how they ended.",
+    Object.entries(cluster.outcomes).map(([outcome, value]) => ({ labels: { outcome }, value })),
+  );
+  page.counter(
+    "streamdir_cluster_decided_again_total",
+    "Changes that were decided again, as another front end was first.",
+    cluster.decidedAgain,
+  );
 }
 
 function addStreams(page: Exposition, { registry }: MeasuredParts): void {

@@ -77,8 +77,8 @@ export function settingsOf(options: ServerOptions): Settings {
 const OF_DIRECTORIES = ["fsync", "segmentBytes", "journalBytes", "journalBypassBytes"] as const;
 const OF_CLUSTERS = ["natsCreds", "storageTimeoutMs"] as const;
 
-/** Why options can't stand together with where streams are kept. */
-function conflictWithStorage(settings: Settings, dir: string | undefined): string | null {
+/** Why options, and a directory, can't stand together with where streams are kept; `null` where they can. */
+export function conflictWithStorage(settings: Settings, dir: string | undefined): string | null {
   const isFile = settings.storage === "file";
   if (isFile && dir === undefined) return "dir must be a path, current value is undefined";
   if (!isFile && dir !== undefined) return "with --storage there is no directory: streams are kept in the cluster";

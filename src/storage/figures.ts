@@ -34,4 +34,16 @@ export interface StorageFigures {
   /** What the start took to bring the directory back, in milliseconds, and how many records the journal had. */
   readonly recoveryMs: number;
   readonly recoveredRecords: number;
+  /** Of an engine on a cluster only. */
+  readonly cluster?: ClusterFigures;
+}
+
+/** What became of the messages that an engine published, counted since the start. */
+export interface ClusterFigures {
+  /**
+   * By how they ended: stored; another was first; there was no room; no server took them; or nobody could say in time.
+   */
+  readonly outcomes: Readonly<Record<"stored" | "moved" | "full" | "untaken" | "unknown", number>>;
+  /** Changes that were decided again, as another front end was first. */
+  readonly decidedAgain: number;
 }

@@ -4,8 +4,8 @@ import { isIP } from "node:net";
 import { resolve } from "node:path";
 import { isLoopbackAddress } from "../../net/host-name.js";
 import { formatListen, type ListenAddress } from "../../net/listen-address.js";
-import type { Settings } from "../../options.js";
-import { beyondReach, planOf, type ListenPlan } from "../../server.js";
+import { OPTIONS, type Settings } from "../../options.js";
+import { beyondReach, conflictWithStorage, planOf, type ListenPlan } from "../../server.js";
 import { quoted } from "../command/value.js";
 import { DEFAULT_DIR, EXIT, type Invocation, type Surroundings } from "../command/verb.js";
 import { serviceUnit, socketUnit, type UnitDirectory, type UnitsPlan } from "./units.js";
@@ -48,6 +48,9 @@ function isUnitKind(word: string): word is UnitKind {
 function unitsPlan(dir: string, settings: Settings, user: string | null): UnitsPlan | string {
   const listening = planOf(settings);
   if ("fault" in listening) return listening.fault;
+  const isFile = settings.storage === OPTIONS.storage.default;
+  const conflict = conflictWithStorage(settings, isFile ? dir : undefined);
+  if (conflict !== null) return conflict;
   if (user !== null && !USER.test(user)) return `--user must be a user's name, not ${quoted(user)}`;
   const addresses: UnitsPlan["addresses"][number][] = [];
   for (const address of listening.addresses) {
@@ -56,7 +59,7 @@ function unitsPlan(dir: string, settings: Settings, user: string | null): UnitsP
     addresses.push(read);
   }
   const programs = { node: process.execPath, command: process.argv[1] ?? "" };
-  const directory = directoryOf(dir);
+  const directory = isFile ? directoryOf(dir) : ({ kind: "none" } as const);
   if (directory.kind === "path" && user === null)
     return `${quoted(directory.path)} needs its owner as --user NAME; without, name one like /var/lib/streamdir`;
   const withPaths = withWholePaths(settings);
@@ -91,6 +94,13 @@ function directoryOf(dir: string): UnitDirectory {
 /** A service has another working directory than who asks for its units. */
 function withWholePaths(settings: Settings): Settings {
   const whole = (path: string): string => (path === "" ? "" : resolve(path));
-  const { auth, tlsCert, tlsKey, clientCa } = settings;
-  return { ...settings, auth: whole(auth), tlsCert: whole(tlsCert), tlsKey: whole(tlsKey), clientCa: whole(clientCa) };
+  const { auth, tlsCert, tlsKey, clientCa, natsCreds } = settings;
+  return {
+    ...settings,
+    auth: whole(auth),
+    tlsCert: whole(tlsCert),
+    tlsKey: whole(tlsKey),
+    clientCa: whole(clientCa),
+    natsCreds: whole(natsCreds),
+  };
 }

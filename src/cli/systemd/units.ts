@@ -1,14 +1,20 @@
 // The service and the socket of `streamdir systemd`, as text.
 
 import { formatListen, type ListenAddress } from "../../net/listen-address.js";
+import { hasPassword } from "../../net/storage-address.js";
 import { formatValue, OPTIONS, type OptionName, type OptionSpec, type Settings } from "../../options.js";
 import { LISTEN_BACKLOG } from "../../server.js";
 import { EXIT } from "../command/verb.js";
 import { quoteItem, quoteValue, quoteWord } from "./quoting.js";
 
-/** Where the service has its streams: below `/var/lib`, where systemd makes it, or a directory that is there. */
+/**
+ * Where the service has its streams: below `/var/lib`, where systemd makes it, or a directory that is there; in none
+ * where they are in a cluster.
+ */
 export type UnitDirectory =
-  { readonly kind: "state"; readonly name: string } | { readonly kind: "path"; readonly path: string };
+  | { readonly kind: "state"; readonly name: string }
+  | { readonly kind: "path"; readonly path: string }
+  | { readonly kind: "none" };
 
 /** What the units are made of. */
 export interface UnitsPlan {
@@ -29,6 +35,7 @@ const CREDENTIALS = {
   tlsCert: "tls-cert.pem",
   tlsKey: "tls-key.pem",
   clientCa: "client-ca.pem",
+  natsCreds: "nats.creds",
 } as const;
 /** What the socket unit says instead. */
 const OF_THE_SOCKET: readonly OptionName[] = ["host", "port", "listen", "unixMode"];
@@ -52,11 +59,13 @@ export function serviceUnit(asked: UnitsPlan): string {
     "Requires=%p.socket",
     "After=%p.socket",
     ...(directory.kind === "path" ? [`RequiresMountsFor=${quoteItem(directory.path)}`] : []),
+    ...(directory.kind === "none" ? ["Wants=network-online.target", "After=network-online.target"] : []),
     "",
     "[Service]",
     "Type=notify",
     "# systemd-notify speaks for the server",
     "NotifyAccess=all",
+    ...environmentOf(settings),
     `ExecStart=${execStart(plan)}`,
     ...reloadOf(settings),
     ...credentials.map((option) => `LoadCredential=${CREDENTIALS[option]}:${quoteValue(settings[option])}`),
@@ -64,6 +73,7 @@ export function serviceUnit(asked: UnitsPlan): string {
     "# The program that tells systemd how the server is ends with it, not before",
     "KillMode=mixed",
     "Restart=on-failure",
+    ...(directory.kind === "none" ? ["# A start without a NATS server that answers ends at once", "RestartSec=5"] : []),
     "# Wrong options stay wrong",
     `RestartPreventExitStatus=${EXIT.usage}`,
     "# A start after a crash reads the journal, and says when it is ready",
@@ -110,12 +120,27 @@ function isCredential(option: OptionName): option is keyof typeof CREDENTIALS {
 /** The options that the service is started with. */
 function writtenOptions(settings: Settings): OptionName[] {
   const options = Object.keys(OPTIONS) as OptionName[]; // keys forgets what they are
-  return options.filter((option) => settings[option] !== OPTIONS[option].default && !OF_THE_SOCKET.includes(option));
+  return options.filter(
+    (option) =>
+      settings[option] !== OPTIONS[option].default &&
+      !OF_THE_SOCKET.includes(option) &&
+      !(option === "storage" && hasPassword(settings.storage)),
+  );
+}
+
+/** Whoever may look at processes sees their arguments, and units are for everybody to read. */
+function environmentOf({ storage }: Settings): string[] {
+  if (!hasPassword(storage)) return [];
+  return [
+    `# One line, ${OPTIONS.storage.env}= and the address with its password; for root alone: chmod 600`,
+    "EnvironmentFile=/etc/streamdir/%p.env",
+  ];
 }
 
 function execStart({ settings, node, command, directory }: UnitsPlan): string {
   const words = [node, command, "serve"].map(quoteWord);
-  words.push(directory.kind === "state" ? `%S/${directory.name}` : quoteWord(directory.path));
+  if (directory.kind === "state") words.push(`%S/${directory.name}`);
+  else if (directory.kind === "path") words.push(quoteWord(directory.path));
   for (const option of writtenOptions(settings)) {
     const spec: OptionSpec = OPTIONS[option];
     const value = settings[option];
@@ -139,9 +164,8 @@ function reloadOf(settings: Settings): string[] {
 function whoAndWhere(user: string | null, directory: UnitDirectory): string[] {
   return [
     user === null ? "DynamicUser=yes" : `User=${user}`,
-    ...(directory.kind === "state"
-      ? [`StateDirectory=${directory.name}`, "StateDirectoryMode=0700"]
-      : [`ReadWritePaths=${quoteItem(directory.path)}`]),
+    ...(directory.kind === "state" ? [`StateDirectory=${directory.name}`, "StateDirectoryMode=0700"] : []),
+    ...(directory.kind === "path" ? [`ReadWritePaths=${quoteItem(directory.path)}`] : []),
   ];
 }
 

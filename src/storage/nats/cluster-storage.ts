@@ -308,6 +308,7 @@ export class ClusterStorage implements Storage {
       ...this.#trims.figures,
       recoveryMs: 0,
       recoveredRecords: 0,
+      cluster: this.#publisher.figures,
     };
   }
 

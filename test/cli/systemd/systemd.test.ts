@@ -14,8 +14,11 @@ import { freePort } from "../../proxies/origin.js";
 const MAIN = fileURLToPath(new URL("../../../src/cli/main.ts", import.meta.url));
 
 /** What the verb says to these arguments, in this process. */
-async function systemd(args: readonly string[]): Promise<{ readonly status: number; readonly stdout: string; readonly stderr: string }> {
-  const command = parseCommand(["systemd", ...args], {}, VERBS);
+async function systemd(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<{ readonly status: number; readonly stdout: string; readonly stderr: string }> {
+  const command = parseCommand(["systemd", ...args], env, VERBS);
   assert.ok(command.kind === "run");
   const said = { stdout: "", stderr: "" };
   const output = (name: keyof typeof said) => ({ write: (text: string) => void (said[name] += text) });
@@ -49,6 +52,17 @@ describe("streamdir systemd", () => {
     });
   }
 
+  test("prints a service without a directory for streams in a cluster, and never a password", async () => {
+    const plain = await systemd(["--storage", "nats://10.0.0.1/chats", "--only", "service"]);
+    assert.deepEqual([plain.status, plain.stderr], [0, ""]);
+    assert.match(plain.stdout, / serve \\\n {2}--shutdown-delay=1s \\\n {2}--storage=nats:\/\/10\.0\.0\.1\/chats\n/);
+    assert.ok(!plain.stdout.includes("StateDirectory"));
+    const secret = await systemd(["--only", "service"], { STREAMDIR_STORAGE: "nats://me:secret@10.0.0.1/chats" });
+    assert.deepEqual([secret.status, secret.stderr], [0, ""]);
+    assert.ok(!secret.stdout.includes("secret"));
+    assert.match(secret.stdout, /\nEnvironmentFile=\/etc\/streamdir\/%p\.env\n/);
+  });
+
   const refused: readonly [args: readonly string[], line: RegExp][] = [
     [["--only", "timer"], /^--only must be service or socket, not "timer"$/],
     [["--user", "a b"], /^--user must be a user's name, not "a b"$/],
@@ -59,6 +73,8 @@ describe("streamdir systemd", () => {
     [["/srv/streams"], /^"\/srv\/streams" needs its owner as --user NAME; /],
     [["--user", "me", "/srv/a\nb"], /^no path or value may have a control character in a unit$/],
     [["--tls-cert", "/a.pem"], /^tlsCert and tlsKey belong together/],
+    [["--storage", "nats://h1", "--fsync", "no"], /^--fsync has no meaning with --storage nats:\/\/$/],
+    [["--nats-creds", "/a.creds"], /^--nats-creds has no meaning without --storage nats:\/\/$/],
   ];
   for (const [args, line] of refused) {
     test(`refuses ${JSON.stringify(args.join(" "))}`, async () => {

@@ -47,6 +47,11 @@ const PLANS = {
       ],
     },
   ),
+  "of a cluster": planOf(
+    { storage: "nats://10.0.0.1,10.0.0.2/chats", natsCreds: "/etc/streamdir/nats.creds" },
+    { directory: { kind: "none" } },
+  ),
+  "of a cluster with a password": planOf({ storage: "nats://me:secret@10.0.0.1/chats" }, { directory: { kind: "none" } }),
 } satisfies Readonly<Record<string, UnitsPlan>>;
 
 /** The values of a setting of a unit, continued lines joined. */
@@ -95,6 +100,21 @@ describe("units for systemd", () => {
     assert.ok(start.includes(" --auth=%d/auth.json --tls-cert=%d/tls-cert.pem --tls-key=%d/tls-key.pem --client-ca=%d/client-ca.pem"));
     assert.deepEqual(valuesOf(unit, "ExecReload"), ["/bin/kill -HUP $MAINPID"]);
     assert.deepEqual(valuesOf(serviceUnit(planOf()), "ExecReload"), []);
+  });
+
+  test("keep nothing of a cluster's streams, and sign in with a copy of the creds file", () => {
+    const unit = serviceUnit(PLANS["of a cluster"]);
+    const [start = ""] = valuesOf(unit, "ExecStart");
+    assert.match(start, / serve --shutdown-delay=1s --storage=nats:\/\/10\.0\.0\.1,10\.0\.0\.2\/chats --nats-creds=%d\/nats\.creds$/);
+    assert.deepEqual(valuesOf(unit, "LoadCredential"), ["nats.creds:/etc/streamdir/nats.creds"]);
+    for (const absent of ["StateDirectory", "ReadWritePaths", "EnvironmentFile"]) assert.deepEqual(valuesOf(unit, absent), []);
+    assert.deepEqual(valuesOf(unit, "RestartSec"), ["5"]);
+  });
+
+  test("have no password, but the name of a file that has it", () => {
+    const unit = serviceUnit(PLANS["of a cluster with a password"]);
+    assert.ok(!unit.includes("secret") && !unit.includes("--storage"), unit);
+    assert.deepEqual(valuesOf(unit, "EnvironmentFile"), ["/etc/streamdir/%p.env"]);
   });
 
   test("leave home readable for a Node that lives there", () => {

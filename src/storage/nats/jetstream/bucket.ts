@@ -29,7 +29,7 @@ const DEFAULT_REPLICAS = 3;
 const DEFAULT_SHARDS = 6;
 const ANSWER_TIMEOUT_MS = 5000;
 /** A cluster that has just started has no leader for some seconds. */
-const PATIENCE_MS = 15_000;
+const PATIENCE_MS = 30_000;
 const PAUSE_MS = 250;
 /** The shortest time that servers remember ids of messages for: there are none. */
 const DUPLICATE_WINDOW_NS = 100_000_000;

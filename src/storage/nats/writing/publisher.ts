@@ -1,5 +1,5 @@
 import { stopwatchMs } from "../../../ops/clock.js";
-import type { StorageObserver } from "../../figures.js";
+import type { ClusterFigures, StorageObserver } from "../../figures.js";
 import type { AppendRecord, Position, Rejection, Settlement } from "../../storage.js";
 import { LogUnavailableError } from "../log/replicated-log.js";
 import { newStreamId } from "../../stream-id.js";
@@ -65,6 +65,8 @@ export class Publisher {
   #publications = 0;
   #queuedBytes = 0;
   #appendedBytes = 0;
+  readonly #outcomes = { stored: 0, moved: 0, full: 0, untaken: 0, unknown: 0 };
+  #decidedAgain = 0;
 
   constructor(options: PublisherOptions) {
     this.#options = options;
@@ -78,6 +80,11 @@ export class Publisher {
   /** Payload that became durable. */
   get appendedBytes(): number {
     return this.#appendedBytes;
+  }
+
+  /** What became of messages. */
+  get figures(): ClusterFigures {
+    return { outcomes: { ...this.#outcomes }, decidedAgain: this.#decidedAgain };
   }
 
   /** Whether nothing of the stream waits. */
@@ -189,6 +196,7 @@ export class Publisher {
         return { kind: "unknown" };
       },
     );
+    this.#outcomes[outcome.kind] += 1;
     await this.#settle(stream, queue, taken, outcome);
   }
 
@@ -244,6 +252,7 @@ export class Publisher {
   async #moved(stream: ClusterStream, queue: Queue, taken: readonly Entry[]): Promise<void> {
     if (!stream.created) return this.#creationMoved(stream, queue, taken);
     queue.lostRounds += 1;
+    this.#decidedAgain += taken.length + queue.entries.length;
     // Nothing of what was taken is there: it goes on waiting where the state can't be read.
     queue.entries.unshift(...taken);
     await this.#options.states.refresh(stream);

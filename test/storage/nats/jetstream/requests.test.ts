@@ -5,9 +5,7 @@ import type { NatsClient, NatsConnection, NatsMessage } from "../../../../src/st
 import { Requests } from "../../../../src/storage/nats/jetstream/requests.js";
 import { ManualClock } from "../../../helpers/manual-clock.js";
 
-const CLIENT: Pick<NatsClient, "headers"> = {
-  headers: () => ({ code: 0, description: "", get: () => "", append: () => undefined }),
-};
+const CLIENT: Pick<NatsClient, "headers"> = { headers: () => ({ code: 0, description: "", get: () => "", append: () => undefined }) };
 
 /** A connection on which nothing is answered unless a test does. */
 class SilentConnection extends EventEmitter<{ published: [] }> {

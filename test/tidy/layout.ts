@@ -38,7 +38,6 @@ export const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
   "src/storage/nats/jetstream/bucket.ts": "test/nats/bucket.test.ts makes and compares buckets on real servers",
   "src/storage/nats/jetstream/connection.ts": "test/nats/bucket.test.ts connects to real servers, new and old",
   "src/storage/nats/jetstream/jetstream-log.ts": "test/nats/jetstream-log.test.ts asks real servers",
-  "src/storage/nats/jetstream/requests.ts": "test/nats/jetstream-log.test.ts asks real servers",
   "src/storage/nats/watches.ts": "test/storage/nats/cluster-storage-histories.test.ts has readers whose news are lost",
   "src/storage/nats/log/replicated-log.ts": "the interface: test/helpers/memory-log.ts keeps it in memory",
   "src/storage/nats/memory/cluster-stream.ts": "test/storage/nats/cluster-storage.test.ts has the contract of every engine",
@@ -46,7 +45,6 @@ export const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
   "src/storage/nats/reading/message-search.ts": "test/storage/nats/cluster-storage.test.ts finds any place of a long stream",
   "src/storage/nats/reading/places.ts": "test/storage/nats/cluster-storage.test.ts finds any place of a long stream",
   "src/storage/nats/reading/state-reader.ts": "test/storage/nats/cluster-storage.test.ts loads what another server has made",
-  "src/storage/nats/reading/stream-bytes.ts": "test/storage/nats/cluster-storage.test.ts has the contract of every engine",
   "src/storage/nats/writing/batch.ts": "test/storage/nats/cluster-storage.test.ts has thousands of producers and long batches",
   "src/storage/nats/writing/fork-edges.ts": "test/storage/nats/cluster-storage.test.ts makes and deletes forks",
   "src/storage/nats/writing/publisher.ts":

@@ -88,8 +88,8 @@ export class StreamBytes {
   }
 
   /**
-   * Keeps what a read from `from` on has got so far, for the whole of it to be asked for in a moment: what it got before
-   * ends where this begins.
+   * Keeps what a read from `from` on has got so far, for the whole of it to be asked for in a moment: what it got
+   * before ends where this begins.
    */
   #keep(owner: ClusterStream, messages: readonly PlacedChange[], from: Position): Run {
     const read = runOf(messages);

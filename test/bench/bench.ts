@@ -1,19 +1,22 @@
 import { parseArgs } from "node:util";
 import { Progress } from "./progress.js";
 import { isReached, type Figure, type Question } from "./question.js";
-import { QUESTIONS } from "./questions/all.js";
-import { amount, goalOf, writeReport, type Answered } from "./report.js";
+import { CLUSTER_QUESTIONS, QUESTIONS } from "./questions/all.js";
+import { amount, goalOf, table, writeReport, type Answered } from "./report.js";
 import { Rig } from "./rig.js";
 
 /*
  * How fast the built server is, beside a bare node:http server in the same run: `npm run bench -- --only appends-one
  * --pairs 5 --seconds 3`. It needs the machine for itself. When all questions are asked the figures go into
- * docs/performance.md. `--quick` only tries whether the questions can be asked: everything is small, and nothing is kept.
+ * docs/performance.md; the table of those about a cluster is printed. `--quick` only tries whether the questions can be
+ * asked: everything is small, and nothing is kept.
  */
+
+const ALL = [...QUESTIONS, ...CLUSTER_QUESTIONS];
 
 const { values } = parseArgs({
   options: {
-    only: { type: "string", default: QUESTIONS.map(({ id }) => id).join(",") },
+    only: { type: "string", default: ALL.map(({ id }) => id).join(",") },
     pairs: { type: "string" },
     seconds: { type: "string" },
     quick: { type: "boolean", default: false },
@@ -24,13 +27,12 @@ const measureMs = Number(values.seconds ?? (isQuick ? 0.5 : 3)) * 1000;
 const effort = { pairs: Number(values.pairs ?? (isQuick ? 1 : 5)), warmUpMs: Math.min(1000, measureMs), measureMs, isQuick };
 
 const wanted = values.only.split(",").map((id) => {
-  const question = QUESTIONS.find((candidate) => candidate.id === id);
-  if (question === undefined)
-    throw new Error(`there is no question ${id}; there are ${QUESTIONS.map((candidate) => candidate.id).join(", ")}`);
+  const question = ALL.find((candidate) => candidate.id === id);
+  if (question === undefined) throw new Error(`there is no question ${id}; there are ${ALL.map((candidate) => candidate.id).join(", ")}`);
   return question;
 });
 const progress = new Progress(process.stderr, wanted.length);
-const answered: Answered[] = [];
+const answered: (Answered & { readonly question: Question })[] = [];
 for (const question of wanted) {
   progress.question(question.title);
   const rig = new Rig(effort, (step) => progress.step(step));
@@ -54,7 +56,10 @@ for (const question of wanted) {
   }
 }
 
-if (answered.length === QUESTIONS.length && !isQuick) writeReport(answered, effort);
+const alone = answered.filter(({ question }) => QUESTIONS.includes(question));
+if (alone.length === QUESTIONS.length && !isQuick) writeReport(alone, effort);
+const ofCluster = answered.filter(({ question }) => CLUSTER_QUESTIONS.includes(question));
+if (ofCluster.length > 0 && !isQuick) console.log(["", ...table(ofCluster)].join("\n"));
 
 function show({ title }: Question, figure: Figure): void {
   const { what, unit, ours, yardstick, ratio, rivals = [] } = figure;

@@ -273,12 +273,12 @@ export async function askEach(port: number, ...phases: readonly (readonly Reques
 }
 
 /**
- * The same of `times` requests that `bytesOf` makes, in one phase; what is too much at the time (503) is sent again, as its answer asks
- * for.
+ * The same of `times` requests that `bytesOf` makes, in one phase, so many at once; what is too much at the time (503) is sent again, as
+ * its answer asks for.
  */
-export async function askTimes(port: number, times: number, bytesOf: (index: number) => Buffer): Promise<void> {
+export async function askTimes(port: number, times: number, bytesOf: (index: number) => Buffer, atOnce = ASKED_AT_ONCE): Promise<void> {
   let next = 0;
-  const asking = Array.from({ length: ASKED_AT_ONCE }, async () => {
+  const asking = Array.from({ length: atOnce }, async () => {
     const { ask, close } = await openDialogue(port, new HttpAnswers());
     while (next < times) {
       const request = bytesOf(next++);

@@ -1,4 +1,6 @@
 import type { Question } from "../question.js";
+import { CLUSTER_APPENDS } from "./cluster-appends.js";
+import { CLUSTER_READS } from "./cluster-reads.js";
 import { manyStreams, oneStream, producers, shortLives } from "./appends.js";
 import { largeAppends, longPoll, oneAtATime } from "./disk-bound.js";
 import { firstSeconds } from "./first-seconds.js";
@@ -42,3 +44,6 @@ export const QUESTIONS: readonly Question[] = [
   costByStreams,
   costBySize,
 ];
+
+/** The questions about a NATS cluster, which have a table of their own. */
+export const CLUSTER_QUESTIONS: readonly Question[] = [...CLUSTER_APPENDS, ...CLUSTER_READS];

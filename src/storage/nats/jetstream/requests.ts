@@ -28,6 +28,8 @@ export class Requests {
   readonly #clock: Clock;
   readonly #inbox = `_INBOX.${randomBytes(12).toString("hex")}`;
   readonly #pending = new Map<string, Pending>();
+  /** What is to be sent once all that has arrived is looked at. */
+  #outbox: (() => void)[] = [];
   #count = 0;
   #isConnected = true;
 
@@ -117,18 +119,33 @@ export class Requests {
     this.#publish(token, subject, payload, headers === undefined ? { reply } : { reply, headers });
   }
 
+  /**
+   * Sends with all else that is asked for in this turn of the event loop: the client writes to its socket once for each
+   * callback otherwise, and that write is the most of what a small request costs.
+   */
   #publish(
     token: string,
     subject: string,
     payload: Uint8Array | string,
     options: Parameters<NatsConnection["publish"]>[2],
   ): void {
-    try {
-      this.#connection.publish(subject, payload, options);
-    } catch {
-      // It refuses what can't be sent: nothing has gone out.
-      this.#pending.get(token)?.end("nobody");
-    }
+    if (this.#outbox.length === 0) setImmediate(() => this.#empty());
+    this.#outbox.push(() => {
+      // Its time is over, or the connection is lost: whoever asked has been told that nobody can say what became of it.
+      if (!this.#pending.has(token)) return;
+      try {
+        this.#connection.publish(subject, payload, options);
+      } catch {
+        // It refuses what can't be sent: nothing has gone out.
+        this.#pending.get(token)?.end("nobody");
+      }
+    });
+  }
+
+  #empty(): void {
+    const sends = this.#outbox;
+    this.#outbox = [];
+    for (const send of sends) send();
   }
 
   #await(

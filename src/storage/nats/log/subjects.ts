@@ -67,12 +67,15 @@ export class Subjects {
   }
 }
 
+/** What each byte of a name is in a token: each publish asks for the subject of its stream. */
+const TOKENS = Array.from({ length: 256 }, (_, byte) => {
+  const character = String.fromCharCode(byte);
+  return /[A-Za-z0-9-]/.test(character) ? character : `_${byte.toString(16).padStart(2, "0").toUpperCase()}`;
+});
+
 /** A name as one token of a subject: letters, digits and `-` as they are, any other byte of its UTF-8 as `_HH`. */
 export function tokenOf(name: string): string {
   let token = "";
-  for (const byte of Buffer.from(name)) {
-    const character = String.fromCharCode(byte);
-    token += /[A-Za-z0-9-]/.test(character) ? character : `_${byte.toString(16).padStart(2, "0").toUpperCase()}`;
-  }
+  for (const byte of Buffer.from(name)) token += TOKENS[byte] ?? "";
   return token;
 }

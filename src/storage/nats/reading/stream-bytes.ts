@@ -5,7 +5,7 @@ import {
   type MaybePromise,
   type Position,
 } from "../../storage.js";
-import { decodeChange, type PlacedChange } from "../log/change.js";
+import { decodeChange, payloadOf, type PlacedChange } from "../log/change.js";
 import type { LogMessage } from "../log/replicated-log.js";
 import type { ClusterStream } from "../memory/cluster-stream.js";
 import { bytesFrom, recentFrom } from "../memory/message-cache.js";
@@ -14,13 +14,25 @@ import type { ClusterParts, StateReader } from "./state-reader.js";
 
 /** Runs of messages that were read and are likely to be read again; one for each of so many streams. */
 const MAX_RUNS = 16;
+/** The most that one read puts together; the rest of it is read again. */
+const MAX_RUN_BYTES = 4 * 1024 * 1024;
+/** What a read that goes on asks for at least: heads count too, and small messages have large ones. */
+const MIN_FURTHER_BYTES = 512 * 1024;
+
+/** What messages that follow each other have. */
+interface Run {
+  readonly from: Position;
+  readonly bytes: Buffer;
+  /** Where its appends end, ascending. */
+  readonly ends: readonly Position[];
+}
 
 /** Reads the bytes of streams: from the cache, or from the log. */
 export class StreamBytes {
   readonly #parts: ClusterParts;
   readonly #states: StateReader;
   /** What was read last of streams, least recently read first. */
-  readonly #runs = new Map<ClusterStream, readonly PlacedChange[]>();
+  readonly #runs = new Map<ClusterStream, Run>();
 
   constructor(parts: ClusterParts, states: StateReader) {
     this.#parts = parts;
@@ -32,9 +44,13 @@ export class StreamBytes {
     if (from < stream.earliest) throw new TrimmedStreamError(stream);
     const { owner, end } = ownerAt(stream, from);
     const most = Math.min(maxBytes, end - from);
+    const recent = recentFrom(owner, from);
+    if (recent.length > 0) return bytesFrom(recent, from, most);
     const kept = this.#kept(owner, from);
-    if (kept.length > 0) return bytesFrom(kept, from, most);
-    return this.#fetch(stream, owner, from, most).then((run) => bytesFrom(run, from, most));
+    if (kept !== null) return bytesOf(kept, from, most);
+    return this.#fetch(stream, owner, from, most).then((messages) =>
+      bytesOf(this.#keep(owner, messages, from), from, most),
+    );
   }
 
   /** Where a read of about `maxBytes` should end (see Storage.endOfRead). */
@@ -43,9 +59,7 @@ export class StreamBytes {
     for (let at = from; ;) {
       if (at < stream.earliest) throw new TrimmedStreamError(stream);
       const { owner, end } = ownerAt(stream, at);
-      const kept = this.#kept(owner, at);
-      const run = kept.length > 0 ? kept : await this.#fetch(stream, owner, at, from + maxBytes - at + 1);
-      for (const appendEnd of endsOf(run, at, end)) {
+      for (const appendEnd of await this.#endsFrom(stream, owner, { from, at, end, maxBytes })) {
         at = appendEnd;
         if (appendEnd > from + maxBytes) return before ?? appendEnd;
         before = appendEnd;
@@ -53,12 +67,42 @@ export class StreamBytes {
     }
   }
 
-  #kept(owner: ClusterStream, position: Position): readonly PlacedChange[] {
-    const recent = recentFrom(owner, position);
-    if (recent.length > 0) return recent;
-    const run = this.#runs.get(owner) ?? [];
-    const index = run.findIndex(({ change }) => change.from <= position && position < change.to);
-    return index < 0 ? [] : run.slice(index);
+  /** Ends of appends after `at`, as far as messages are at hand or come with the next answer. */
+  async #endsFrom(
+    stream: ClusterStream,
+    owner: ClusterStream,
+    { from, at, end, maxBytes }: Readonly<Record<"from" | "at" | "end" | "maxBytes", number>>,
+  ): Promise<readonly Position[]> {
+    const recent = recentFrom(owner, at);
+    if (recent.length > 0) return endsAfter(endsOf(recent), at, end);
+    const kept = this.#kept(owner, at);
+    if (kept !== null) return endsAfter(kept.ends, at, end);
+    const missing = from + maxBytes - at + 1;
+    const messages = await this.#fetch(stream, owner, at, at > from ? Math.max(missing, MIN_FURTHER_BYTES) : missing);
+    return endsAfter(this.#keep(owner, messages, from).ends, at, end);
+  }
+
+  #kept(owner: ClusterStream, position: Position): Run | null {
+    const run = this.#runs.get(owner);
+    return run !== undefined && run.from <= position && position < run.from + run.bytes.length ? run : null;
+  }
+
+  /**
+   * Keeps what a read from `from` on has got so far, for the whole of it to be asked for in a moment: what it got
+   * before ends where this begins.
+   */
+  #keep(owner: ClusterStream, messages: readonly PlacedChange[], from: Position): Run {
+    const read = runOf(messages);
+    const before = this.#runs.get(owner);
+    const goesOn = before !== undefined && before.from <= from && before.from + before.bytes.length === read.from;
+    const run = goesOn && from < read.from && read.from - from <= MAX_RUN_BYTES ? joined(before, read, from) : read;
+    this.#runs.delete(owner);
+    this.#runs.set(owner, run);
+    for (const [oldest] of this.#runs) {
+      if (this.#runs.size <= MAX_RUNS) break;
+      this.#runs.delete(oldest);
+    }
+    return run;
   }
 
   /** The message with the byte at `position`, and about `maxBytes` of what follows; at least that message. */
@@ -72,12 +116,6 @@ export class StreamBytes {
     if (run === null) return this.#explain(stream, owner, position);
     const last = run.at(-1);
     if (last !== undefined) owner.hint({ position: last.change.to, sequence: last.sequence + 1 });
-    this.#runs.delete(owner);
-    this.#runs.set(owner, run);
-    for (const [oldest] of this.#runs) {
-      if (this.#runs.size <= MAX_RUNS) break;
-      this.#runs.delete(oldest);
-    }
     return run;
   }
 
@@ -121,14 +159,37 @@ function chained(messages: readonly LogMessage[], id: string): readonly PlacedCh
   return run;
 }
 
-/** Ends of appends after `from` in messages that follow each other; `end` cuts what a fork does not share. */
-function* endsOf(run: readonly PlacedChange[], from: Position, end: Position): Generator<Position> {
-  for (const { change } of run) {
+function runOf(messages: readonly PlacedChange[]): Run {
+  const bytes = Buffer.concat(messages.map((placed) => payloadOf(placed)));
+  return { from: messages[0]?.change.from ?? 0, bytes, ends: endsOf(messages) };
+}
+
+/** Two runs behind each other, from `from` on. */
+function joined(before: Run, after: Run, from: Position): Run {
+  const bytes = Buffer.concat([before.bytes.subarray(from - before.from), after.bytes]);
+  return { from, bytes, ends: [...before.ends.filter((end) => end > from), ...after.ends] };
+}
+
+/** At least the byte at `position`, at most `maxBytes`. */
+function bytesOf({ from, bytes }: Run, position: Position, maxBytes: number): Buffer {
+  return bytes.subarray(position - from, position - from + maxBytes);
+}
+
+/** Ends of appends in messages that follow each other. */
+function endsOf(messages: readonly PlacedChange[]): Position[] {
+  const ends: Position[] = [];
+  for (const { change } of messages) {
     let at = change.from;
     for (const { length } of change.records) {
       at += length;
-      if (at > from && length > 0) yield Math.min(at, end);
-      if (at >= end) return;
+      if (length > 0) ends.push(at);
     }
   }
+  return ends;
+}
+
+/** Those of ends after `from`; `end` cuts what a fork does not share. */
+function endsAfter(ends: readonly Position[], from: Position, end: Position): readonly Position[] {
+  const after = ends.filter((at) => at > from && at < end);
+  return (ends.at(-1) ?? 0) >= end ? [...after, end] : after;
 }

@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { EventEmitter, once } from "node:events";
+import { describe, test } from "node:test";
+import type { NatsClient, NatsConnection, NatsMessage } from "../../../../src/storage/nats/jetstream/nats-client.js";
+import { Requests } from "../../../../src/storage/nats/jetstream/requests.js";
+import { ManualClock } from "../../../helpers/manual-clock.js";
+
+const CLIENT: Pick<NatsClient, "headers"> = { headers: () => ({ code: 0, description: "", get: () => "", append: () => undefined }) };
+
+/** A connection on which nothing is answered unless a test does. */
+class SilentConnection extends EventEmitter<{ published: [] }> {
+  readonly subjects: string[] = [];
+  readonly replies: string[] = [];
+  #take: (message: NatsMessage) => void = () => undefined;
+
+  publish(subject: string, _payload: unknown, { reply = "" }: { readonly reply?: string }): void {
+    if (subject === "too-large") throw new Error("max_payload");
+    this.subjects.push(subject);
+    this.replies.push(reply);
+    this.emit("published");
+  }
+
+  subscribe(_subject: string, { callback }: Parameters<NatsConnection["subscribe"]>[1]): { unsubscribe(): void } {
+    this.#take = (message) => callback(null, message);
+    return { unsubscribe: () => undefined };
+  }
+
+  answer(reply: string): void {
+    this.#take({ subject: reply, data: Buffer.from("{}") });
+  }
+}
+
+function requestsOn(connection: SilentConnection, clock = new ManualClock()): Requests {
+  return new Requests(CLIENT as NatsClient, connection as unknown as NatsConnection, clock); // it uses no more of them
+}
+
+describe("requests", () => {
+  test("of one turn go out together, in their order", async () => {
+    const connection = new SilentConnection();
+    const requests = requestsOn(connection);
+    const asked = ["a", "b", "c"].map((subject) => requests.ask(subject, "", 1000));
+    assert.deepEqual(connection.subjects, []);
+    await once(connection, "published");
+    assert.deepEqual(connection.subjects, ["a", "b", "c"]);
+    for (const reply of connection.replies) connection.answer(reply);
+    assert.deepEqual(
+      (await Promise.all(asked)).map(({ kind }) => kind),
+      ["reply", "reply", "reply"],
+    );
+  });
+
+  test("that ended before they went out are never sent", async () => {
+    const connection = new SilentConnection();
+    const clock = new ManualClock();
+    const requests = requestsOn(connection, clock);
+    const late = requests.ask("late", "", 1000);
+    clock.advance(1000);
+    const lost = requests.ask("lost", "", 1000);
+    requests.setConnected(false);
+    requests.setConnected(true);
+    const sent = requests.ask("sent", "", 1000);
+    await once(connection, "published");
+    connection.answer(connection.replies[0] ?? "");
+    assert.deepEqual(connection.subjects, ["sent"]);
+    assert.deepEqual([(await late).kind, (await lost).kind, (await sent).kind], ["silence", "silence", "reply"]);
+  });
+
+  test("that the client refuses have gone to nobody", async () => {
+    assert.deepEqual(await requestsOn(new SilentConnection()).ask("too-large", "", 1000), { kind: "nobody" });
+  });
+});

@@ -54,6 +54,21 @@ describe("two servers on one log", () => {
     });
   });
 
+  test("who follows a stream reads an append as soon as it is told of it", async () => {
+    await withTwo(async (one) => {
+      const stream = await created(one, "s", "first");
+      const reads: unknown[] = [];
+      stream.observer = {
+        advanced: (from) => reads.push(one.endOfRead(stream, from, 2), one.read(stream, from, 100)),
+        settled: () => undefined,
+        deleted: () => undefined,
+      };
+      assert.equal(await append(one, stream, "second", 5), "durable");
+      const [end, bytes] = await Promise.all(reads);
+      assert.deepEqual([end, String(bytes)], [11, "second"]);
+    });
+  });
+
   test("thousands of producers are known to the other one, in their order", async () => {
     await withTwo(async (one, other) => {
       const stream = await created(one, "s");

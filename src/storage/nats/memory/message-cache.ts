@@ -47,7 +47,7 @@ export class MessageCache {
 /** The message with the byte at `position`, and those behind it, where the cache has them; otherwise none. */
 export function recentFrom(stream: ClusterStream, position: Position): readonly PlacedChange[] {
   const { recent } = stream;
-  if ((recent[0]?.change.from ?? Infinity) > position) return [];
+  if ((recent[0]?.change.from ?? Infinity) > position || (recent.at(-1)?.change.to ?? 0) <= position) return [];
   let low = 0;
   let high = recent.length - 1;
   while (low < high) {

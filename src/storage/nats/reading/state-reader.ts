@@ -84,8 +84,9 @@ export class StateReader {
   #adopt(stream: ClusterStream, placed: PlacedChange, producers: ReadonlyMap<string, ProducerMark> | null): void {
     // Another may have come while the producers were looked for.
     if (placed.sequence <= stream.sequence) return;
-    stream.adopt(placed, producers);
+    // Whoever is told of it reads it at once.
     this.#parts.cache.add(stream, placed);
+    stream.adopt(placed, producers);
   }
 
   /** The stream is deleted, by the message of this sequence: it is kept while it has forks. */

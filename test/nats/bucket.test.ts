@@ -75,7 +75,10 @@ describe("a bucket on three servers", () => {
     for (const { lines } of opened) {
       const told = lines.find(({ message }) => message === "the NATS cluster is open");
       assert.deepEqual([told?.fields["shards"], told?.fields["replicas"]], [6, 3]);
-      assert.deepEqual(lines.filter(({ level }) => level === "warn"), []);
+      assert.deepEqual(
+        lines.filter(({ level }) => level === "warn"),
+        [],
+      );
     }
     const { streams } = await ask(t, cluster, "STREAM.NAMES", {});
     const own = (streams as string[]).filter((name) => name.startsWith(`SD_${address.bucket}_`)); // as the API has it

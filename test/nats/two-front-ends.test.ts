@@ -195,11 +195,7 @@ describe("times, limits and producers of two front ends", () => {
     const bucket = newBucket();
     const [one, other] = await startTwo(t, cluster, { bucket });
     await one.expect(201, "PUT", "s");
-    const headersOf = (index: number) => ({
-      "Producer-Id": `producer-${index}`,
-      "Producer-Epoch": "0",
-      "Producer-Seq": "0",
-    });
+    const headersOf = (index: number) => ({ "Producer-Id": `producer-${index}`, "Producer-Epoch": "0", "Producer-Seq": "0" });
     const each = async (count: number, send: (index: number) => Promise<unknown>): Promise<void> => {
       let next = 0;
       const work = async (): Promise<void> => {

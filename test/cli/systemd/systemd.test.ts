@@ -63,6 +63,16 @@ describe("streamdir systemd", () => {
     assert.match(secret.stdout, /\nEnvironmentFile=\/etc\/streamdir\/%p\.env\n/);
   });
 
+  test("takes no password as an argument, as no command does", () => {
+    for (const verb of ["systemd", "serve"]) {
+      const command = parseCommand([verb, "--storage", "nats://me:secret@10.0.0.1/chats"], {}, VERBS);
+      assert.deepEqual(command, {
+        kind: "usage-error",
+        line: "--storage must not have a password: every user of this machine sees arguments; set it in STREAMDIR_STORAGE",
+      });
+    }
+  });
+
   const refused: readonly [args: readonly string[], line: RegExp][] = [
     [["--only", "timer"], /^--only must be service or socket, not "timer"$/],
     [["--user", "a b"], /^--user must be a user's name, not "a b"$/],

@@ -72,7 +72,8 @@ export class ClusterStorage implements Storage {
     const states = (this.#states = new StateReader(parts));
     const onFault = (fault: unknown): void => this.#failed("a change of a stream can't be told", fault);
     const { observer = null } = options;
-    const publisher = { parts, states, timeoutMs, random, maxQueuedBytes: MAX_QUEUED_BYTES, onFault, observer };
+    const onLost = (stream: ClusterStream): void => this.#watches.followAWhile(stream);
+    const publisher = { parts, states, timeoutMs, random, maxQueuedBytes: MAX_QUEUED_BYTES, onFault, onLost, observer };
     this.#publisher = new Publisher(publisher);
     this.#bytes = new StreamBytes(parts, states);
     this.#places = new Places(parts);
@@ -287,6 +288,7 @@ export class ClusterStorage implements Storage {
     const stream = ownStream(stored);
     if (stream.observer !== null || !this.#publisher.isIdle(stream)) return false;
     if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
+    this.#watches.forget(stream);
     this.#parts.cache.drop(stream);
     return true;
   }

@@ -7,6 +7,8 @@ import type { ClusterParts, StateReader } from "./reading/state-reader.js";
 /** How often each followed stream is looked at, as its news may have been lost. */
 const REFRESH_MS = 30_000;
 
+/** How long a stream's news are taken in after another server was first. */
+const CONTENDED_MS = 5000;
 /** How many of them are looked at at a time. */
 const MAX_REFRESHES = 100;
 
@@ -16,6 +18,8 @@ export class Watches {
   readonly #states: StateReader;
   readonly #onFault: (fault: unknown) => void;
   readonly #ends = new Map<ClusterStream, () => void>();
+  /** Streams that other servers write at the same time, each for a while. */
+  readonly #contended = new Map<ClusterStream, Timer>();
   /** Streams that are to be looked at. */
   readonly #due = new Set<ClusterStream>();
   #refreshing = 0;
@@ -29,10 +33,34 @@ export class Watches {
 
   /** From now on the stream's news are taken in while somebody follows it. */
   add(stream: ClusterStream): void {
-    stream.on("watched", (isWatched) => (isWatched ? this.#begin(stream) : this.#end(stream)));
+    stream.on("watched", (isWatched) => {
+      if (isWatched) this.#begin(stream);
+      else if (!this.#contended.has(stream)) this.#end(stream);
+    });
+  }
+
+  /**
+   * Takes in a stream's news for a while, as another server writes it at the same time: whoever hears of a message when
+   * its sender does has the same chance to be next, and one that has to ask first has hardly any.
+   */
+  followAWhile(stream: ClusterStream): void {
+    this.#contended.get(stream)?.cancel();
+    this.#contended.set(
+      stream,
+      this.#parts.clock.after(CONTENDED_MS, () => this.forget(stream)),
+    );
+    this.#begin(stream);
+  }
+
+  /** Takes in no more news of a stream that nobody follows. */
+  forget(stream: ClusterStream): void {
+    this.#contended.get(stream)?.cancel();
+    this.#contended.delete(stream);
+    if (stream.observer === null) this.#end(stream);
   }
 
   #begin(stream: ClusterStream): void {
+    if (this.#ends.has(stream)) return;
     const { log, subjects } = this.#parts;
     this.#ends.set(
       stream,
@@ -83,6 +111,8 @@ export class Watches {
   /** Ends all watching. */
   stop(): void {
     this.#timer?.cancel();
+    for (const timer of this.#contended.values()) timer.cancel();
+    this.#contended.clear();
     for (const stream of [...this.#ends.keys()]) this.#end(stream);
   }
 }

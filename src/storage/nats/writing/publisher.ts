@@ -49,10 +49,14 @@ export interface PublisherOptions extends Pick<PublishingOptions, "timeoutMs" | 
   readonly maxQueuedBytes: number;
   /** Is told what must not happen, like a message that is not of this version. */
   readonly onFault: (fault: unknown) => void;
+  /** Is told of a stream that another front end was first to change. */
+  readonly onLost: (stream: ClusterStream) => void;
   /** Is told of each message that is stored; `null` for nobody. */
   readonly observer: StorageObserver | null;
 }
 
+/** Two front ends win in turn, mostly; where there are more, some have to wait. */
+const LOSSES_WITHOUT_PAUSE = 8;
 /** A pause of up to this for each round lost leaves others a turn. */
 const PAUSE_AFTER_LOSS_MS = 2;
 const MAX_PAUSE_AFTER_LOSS_MS = 100;
@@ -255,10 +259,14 @@ export class Publisher {
     this.#decidedAgain += taken.length + queue.entries.length;
     // Nothing of what was taken is there: it goes on waiting where the state can't be read.
     queue.entries.unshift(...taken);
-    await this.#options.states.refresh(stream);
+    this.#options.onLost(stream);
+    // A hint may have brought it already.
+    if (stream.sequence === queue.basis) await this.#options.states.refresh(stream);
     this.#failAll(stream, queue, [], "tail-moved");
     const { parts, random } = this.#options;
-    const pauseMs = Math.min(queue.lostRounds * PAUSE_AFTER_LOSS_MS, MAX_PAUSE_AFTER_LOSS_MS) * random();
+    const lost = queue.lostRounds - LOSSES_WITHOUT_PAUSE;
+    if (lost <= 0) return;
+    const pauseMs = Math.min(lost * PAUSE_AFTER_LOSS_MS, MAX_PAUSE_AFTER_LOSS_MS) * random();
     await new Promise<void>((resolve) => void parts.clock.after(pauseMs, resolve));
   }
 

@@ -9,7 +9,7 @@ import { RouteProxies } from "./route-proxies.js";
 import { seconds, underLoad, UNHEALTHY_WITHIN_MS } from "./under-load.js";
 
 const BUCKET = "cut";
-const CUT_MS = 20_000;
+const CUT_MS = 14_000;
 
 test("a server that is cut off from the others", async (suite) => {
   const proxies = await RouteProxies.open(3);
@@ -29,14 +29,15 @@ test("a server that is cut off from the others", async (suite) => {
     assert.ok(proxies.connectionsOf(leader) >= 2, "the servers are connected through the proxies");
     await underLoad(context, { cluster, bucket: BUCKET, fronts }, async (load) => {
       proxies.cut(leader);
-      const healed = pause(CUT_MS).then(() => proxies.heal(leader));
+      const held = pause(CUT_MS);
       const refusedMs = await load.fronts.health(0, 503);
-      context.diagnostic(`/health of the front end on it is 503 after ${seconds(refusedMs)}`);
-      assert.ok(refusedMs < UNHEALTHY_WITHIN_MS);
-      await fronts[0]?.process?.stderrLine(/sees no majority of the others/);
       await load.written();
-      context.diagnostic(`the front end on it is healthy again after ${seconds(await load.fronts.health(0, 200))}`);
-      await healed;
+      const foundMs = await load.fronts.health(0, 200);
+      context.diagnostic(`/health of the front end on it: 503 after ${seconds(refusedMs)}, 200 another ${seconds(foundMs)} later`);
+      assert.ok(refusedMs < UNHEALTHY_WITHIN_MS);
+      // Its leaders go on calling themselves so.
+      await held;
+      proxies.heal(leader);
     });
   });
 

@@ -80,7 +80,12 @@ ${more}
       members.push({ name, clientPort, routePort, configuration, process: null, said: [] });
     }
     const cluster = new NatsCluster(folder, options.program ?? (await natsServerPath()), members);
-    await Promise.all(members.map((_, at) => cluster.startServer(at)));
+    try {
+      await Promise.all(members.map((_, at) => cluster.startServer(at)));
+    } catch (fault) {
+      await cluster.stop();
+      throw fault;
+    }
     return cluster;
   }
 

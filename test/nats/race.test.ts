@@ -8,7 +8,7 @@ import { natsServerPath, oldNatsServerPath } from "./nats-server-path.js";
 import { EXPECTED, RawCluster } from "./raw-cluster.js";
 
 /** How long two clients race; more with `STREAMDIR_FAULT_SECONDS`. */
-const SECONDS = Number(process.env["STREAMDIR_FAULT_SECONDS"] ?? 3);
+const SECONDS = Number(process.env["STREAMDIR_FAULT_SECONDS"] ?? 2);
 const STREAM = "RACE";
 const SUBJECTS = Array.from({ length: 20 }, (_, at) => `race.${at}`);
 

@@ -8,7 +8,7 @@ import type { NatsCluster } from "./nats-cluster.js";
 import { shardsOf } from "./raw-cluster.js";
 
 /** How long producers write before and after a fault; more with `STREAMDIR_FAULT_SECONDS`. */
-export const SECONDS = Number(process.env["STREAMDIR_FAULT_SECONDS"] ?? 2);
+export const SECONDS = Number(process.env["STREAMDIR_FAULT_SECONDS"] ?? 1);
 
 /** No stream may wait longer for its next acknowledgement, */
 const LONGEST_PAUSE_MS = 15_000;

@@ -187,6 +187,7 @@ export class Load {
     const pauseSeconds = (longestPauseMs / 1000).toFixed(1);
     const retried = [...retries.values()].reduce((sum, count) => sum + count, 0);
     const why = retried === 0 ? "" : ` (${[...retries].map(([cause, count]) => `${count} ${cause}`).join(", ")})`;
-    return `${fault}: ${acked} acked, ${retried} retried${why}, longest pause ${pauseSeconds} s, lost ${lost}, twice ${twice}; ${lifecycles} streams made and ended`;
+    const written = `${fault}: ${acked} acked, ${retried} retried${why}, longest pause ${pauseSeconds} s`;
+    return `${written}, lost ${lost}, twice ${twice}; ${lifecycles} streams made and ended`;
   }
 }

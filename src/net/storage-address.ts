@@ -12,7 +12,7 @@ export interface NatsAddress {
   readonly bucket: string;
   /** How many servers have each message; `null` for what the bucket has, 3 for a new one. */
   readonly replicas: number | null;
-  /** Into how many JetStream streams a new bucket is divided; `null` for what the bucket has, 6 for a new one. */
+  /** Into how many JetStream streams a new bucket is divided; `null` for what the bucket has, 3 for a new one. */
   readonly shards: number | null;
 }
 
@@ -25,7 +25,7 @@ const BUCKET = /^[a-z0-9]{1,16}$/;
 const REPLICAS: readonly string[] = ["1", "3", "5"];
 
 /**
- * Reads `file`, or `nats://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]...][/BUCKET][?replicas=3&shards=6]` (`tls://`
+ * Reads `file`, or `nats://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]...][/BUCKET][?replicas=3&shards=3]` (`tls://`
  * likewise); `null` where it is neither.
  */
 export function parseStorage(text: string): StorageAddress | null {

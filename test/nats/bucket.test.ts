@@ -70,12 +70,12 @@ describe("a bucket on three servers", () => {
   });
   after(() => cluster.stop());
 
-  test("is made once, however many open it at the same time, and has three copies in six shards", async (t) => {
+  test("is made once, however many open it at the same time, and has three copies in three shards", async (t) => {
     const address = addressOf(cluster);
     const opened = await Promise.all(Array.from({ length: 4 }, () => open(t, address)));
     for (const { lines } of opened) {
       const told = lines.find(({ message }) => message === "the NATS cluster is open");
-      assert.deepEqual([told?.fields["shards"], told?.fields["replicas"]], [6, 3]);
+      assert.deepEqual([told?.fields["shards"], told?.fields["replicas"]], [3, 3]);
       assert.deepEqual(
         lines.filter(({ level }) => level === "warn"),
         [],
@@ -83,7 +83,7 @@ describe("a bucket on three servers", () => {
     }
     const { streams } = await ask(t, cluster, "STREAM.NAMES", {});
     const own = (streams as string[]).filter((name) => name.startsWith(`SD_${address.bucket}_`)); // as the API has it
-    assert.equal(own.length, 7);
+    assert.equal(own.length, 4);
     const [one, other] = opened;
     assert.ok(one !== undefined && other !== undefined);
     await created(one.storage, "s", "bytes");

@@ -64,6 +64,7 @@ const MAX_PAUSE_AFTER_LOSS_MS = 100;
 /** Publishes what front ends change: in each stream one message at a time, with all that waited meanwhile. */
 export class Publisher {
   readonly #options: PublisherOptions;
+  readonly #publishing: PublishingOptions;
   readonly #queues = new Map<ClusterStream, Queue>();
   readonly #frontEnd = newStreamId();
   #publications = 0;
@@ -73,7 +74,9 @@ export class Publisher {
   #decidedAgain = 0;
 
   constructor(options: PublisherOptions) {
+    const { parts, timeoutMs, random } = options;
     this.#options = options;
+    this.#publishing = { log: parts.log, clock: parts.clock, timeoutMs, random };
   }
 
   /** Payload that waits for the log. */
@@ -218,12 +221,7 @@ export class Publisher {
     const { parts, states } = this.#options;
     const expected = stream.sequence;
     const sentAtMs = stopwatchMs();
-    const outcome = await publish(
-      { ...parts, ...this.#options },
-      parts.subjects.ofStream(stream.name),
-      draft,
-      expected,
-    );
+    const outcome = await publish(this.#publishing, parts.subjects.ofStream(stream.name), draft, expected);
     if (outcome.kind === "stored") {
       const { sequence } = outcome;
       this.#options.observer?.messageStored(stopwatchMs() - sentAtMs, draft.change.records.length, draft.body.length);
@@ -287,12 +285,7 @@ export class Publisher {
 
   async #noteRead(stream: ClusterStream, queue: Queue, atMs: number): Promise<void> {
     const subject = this.#options.parts.subjects.ofTouch(stream.name);
-    const isNoted = await publishAnyhow(
-      { ...this.#options.parts, ...this.#options },
-      subject,
-      stream.id,
-      Buffer.from(String(atMs)),
-    );
+    const isNoted = await publishAnyhow(this.#publishing, subject, stream.id, Buffer.from(String(atMs)));
     queue.entries.shift();
     if (isNoted) stream.state.touchedAtMs = Math.max(stream.state.touchedAtMs, atMs);
   }

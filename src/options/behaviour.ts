@@ -17,7 +17,7 @@ export const BEHAVIOUR_OPTIONS = {
     default: "loopback",
     undecided: "loopback",
     group: "Behaviour",
-    help: "the page at __ds/ui/: for all, for nobody, or on this machine alone",
+    help: "the page at __ds/ui/: for all, for nobody, or on this machine",
   },
   compress: {
     flag: "compress",

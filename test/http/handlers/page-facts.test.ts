@@ -8,7 +8,8 @@ import { startServer, type TestServer } from "../../helpers/test-server.js";
 const ALL = ["read", "append", "create", "close", "delete", "list", "admin"];
 
 async function factsOf(server: TestServer, query: string, token?: string, prefix = "/v1/stream/"): Promise<Record<string, unknown>> {
-  const headers = token === undefined ? {} : { Authorization: `Bearer ${token}` };
+  // There is a page for this machine's own names.
+  const headers = { Host: "localhost", ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }) };
   const { status, text, headers: own } = await server.send("GET", `${prefix}__ds/ui/facts${query}`, { headers });
   assert.equal(own["cache-control"], "no-store");
   return { status, ...JSON.parse(text) };

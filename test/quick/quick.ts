@@ -16,6 +16,7 @@ const PROCESSES = 3;
 const LEFT_OUT = [
   "bench",
   "conformance",
+  "nats",
   "containers",
   "docs/recipes",
   "faults",

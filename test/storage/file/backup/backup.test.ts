@@ -361,6 +361,8 @@ describe("a backup of what is damaged", () => {
     const engine = await withSegments();
     await created(engine.storage, "t", "x");
     await created(engine.storage, "u", "x");
+    // What was before the start is checkpointed, so that there is one journal file.
+    await engine.files.idle();
     const crashed = await crash(engine);
     const journal = readdirSync(join(crashed, "journal")).find((name) => name.endsWith(".journal")) ?? "";
     flipBit(join(crashed, "journal", journal), 520);

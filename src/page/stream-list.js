@@ -27,6 +27,8 @@ export class StreamList {
   #next = null;
   /** @type {(() => void)[] | null} What comes while a page is read, which may be older. */
   #late = null;
+  /** One page at a time: one that was asked for before another and comes after it would undo it. */
+  #lastLoad = Promise.resolve();
   #selected = "";
   #ending = new AbortController();
   #redraw = 0;
@@ -81,7 +83,7 @@ export class StreamList {
         await this.#load(signal, true);
         await this.#api.follow(this.#api.listFeed(query), shown, ({ event, data }) => {
           delayMs = 500;
-          if (event === "control") void this.#load(signal, true).catch(complain);
+          if (event === "control") this.#loadAside(signal, true);
           else {
             const take = () => this.#take(event, JSON.parse(data), signal);
             if (this.#late === null) take();
@@ -108,11 +110,31 @@ export class StreamList {
    * @param {AbortSignal} signal
    * @param {boolean} fromStart
    */
-  async #load(signal, fromStart) {
+  #loadAside(signal, fromStart) {
+    this.#load(signal, fromStart).catch((error) => signal.aborted || complain(error));
+  }
+
+  /**
+   * @param {AbortSignal} signal
+   * @param {boolean} fromStart
+   * @returns {Promise<void>}
+   */
+  #load(signal, fromStart) {
+    const load = this.#lastLoad.then(() => this.#loadNow(signal, fromStart));
+    this.#lastLoad = load.catch(() => undefined);
+    return load;
+  }
+
+  /**
+   * @param {AbortSignal} signal
+   * @param {boolean} fromStart
+   */
+  async #loadNow(signal, fromStart) {
+    if (signal.aborted || (!fromStart && this.#next === null)) return;
     const after = fromStart ? "" : (this.#next ?? "");
     const limit = fromStart ? Math.min(1000, Math.max(PAGE_STREAMS, this.#entries.length)) : PAGE_STREAMS;
     /** @type {(() => void)[]} */
-    const late = (this.#late = this.#late ?? []);
+    const late = (this.#late = []);
     const query = { ...listQueryOf(this.#find.value), limit: String(limit), ...(after === "" ? {} : { after }) };
     try {
       const { streams, next } = await this.#api.list(query, signal);
@@ -160,7 +182,7 @@ export class StreamList {
     const more =
       this.#next === null
         ? null
-        : button("More streams", () => void this.#load(this.#ending.signal, false).catch(complain));
+        : button("More streams", () => this.#loadAside(this.#ending.signal, false));
     const said =
       count === 0
         ? this.#find.value === ""

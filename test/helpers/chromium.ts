@@ -77,6 +77,12 @@ export class ChromiumPage {
     await this.#command("Page.navigate", { url });
   }
 
+  /** Runs a script in each page before its own. */
+  async beginWith(source: string): Promise<void> {
+    await this.#command("Page.enable", {});
+    await this.#command("Page.addScriptToEvaluateOnNewDocument", { source });
+  }
+
   /** Notes faults from now on. */
   async watchFaults(): Promise<void> {
     await this.#command("Runtime.enable", {});

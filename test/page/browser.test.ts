@@ -77,6 +77,34 @@ for (const screen of [DESK, TELEPHONE]) {
       world.hasNoFaults();
     });
 
+    test("keeps a page that was asked for while the first one was read again", async (context) => {
+      const world = await World.open(context, { screen });
+      for (let at = 0; at < 250; at += 1) await world.send("PUT", `s/${String(at).padStart(3, "0")}`, TEXT);
+      // The list's own events ask for the first page a second time: its answer is kept back.
+      await world.page.beginWith(`{
+        const real = window.fetch;
+        let firstPages = 0;
+        window.released = new Promise((resolve) => { window.release = resolve; });
+        window.fetch = async (url, options) => {
+          const answer = await real(url, options);
+          if (!/streams\\?/.test(String(url)) || /after=|live=/.test(String(url)) || (firstPages += 1) !== 2) return answer;
+          window.isHeld = true;
+          await window.released;
+          return answer;
+        };
+      }`);
+      await world.open();
+      await world.until("window.isHeld === true");
+      await world.click("More streams");
+      // In this time a second page that did not wait would come.
+      await world.page.evaluate("fetch('../streams?after=s/200').then((answer) => answer.text())");
+      await world.page.evaluate("window.release()");
+      await world.sees("#listed", "250 streams");
+      await world.page.evaluate("new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))");
+      await world.sees("#listed", "250 streams");
+      world.hasNoFaults();
+    });
+
     test("shows a stream the newest first, a page at a time, as JSON, text and bytes", async (context) => {
       const world = await World.open(context, { screen });
       const messages = Array.from({ length: 250 }, (_, at) => ({ at, nested: { list: [1, 2, at] } }));

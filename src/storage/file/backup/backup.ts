@@ -8,7 +8,7 @@ import { DirectoryError } from "../directory/lock.js";
 import { errorPath, type SystemFiles } from "../disk/files.js";
 import { replaceFile } from "../disk/replacement.js";
 import { crc32 } from "../format/crc32.js";
-import { Layout, segmentPath, segmentStartOf, sidecarPath } from "../format/layout.js";
+import { Layout, segmentPath, sidecarPath } from "../format/layout.js";
 import { claimedSidecar, encodeSidecar } from "../format/sidecar.js";
 import { Destination } from "./destination.js";
 import { copyWhole, readRange, unshare } from "./file-copy.js";
@@ -234,12 +234,8 @@ class Pass {
 
   /** Directories without a sidecar whose streams the journal does not create: theirs is lost. */
   async #copyStrays(): Promise<void> {
-    const { files } = this.#parts.places;
     for (const directory of this.#streams.withoutSidecar) {
       if (this.#journal.creates(this.#streams.targetOf(directory))) continue;
-      if ((await files.status(directory))?.isDirectory !== true) continue;
-      const names = await files.list(directory);
-      if (names.every((name) => segmentStartOf(name) === null)) continue;
       await this.#streams.copyAsItIs(directory);
       this.#report({ stream: null, file: sidecarPath(directory), problem: "it is missing" });
     }

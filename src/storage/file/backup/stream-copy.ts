@@ -2,7 +2,7 @@ import { basename, join, relative } from "node:path";
 import type { Position } from "../../storage.js";
 import { readWhole, type SystemFiles } from "../disk/files.js";
 import { replaceFile } from "../disk/replacement.js";
-import { indexPath, lossesPath, segmentPath, sidecarPath, type Layout } from "../format/layout.js";
+import { indexPath, lossesPath, segmentPath, segmentStartOf, sidecarPath, type Layout } from "../format/layout.js";
 import { decodeSidecar, type Sidecar, type StoredSegment } from "../format/sidecar.js";
 import { copyGrowing, copyWhole, type GrowingFile } from "./file-copy.js";
 import type { Tally, Trouble } from "./tally.js";
@@ -36,7 +36,7 @@ const MAX_TRIES = 100;
  */
 export class StreamCopy {
   readonly found: Found = { missing: [], damaged: [] };
-  /** Directories without a sidecar: the journal must have their streams. */
+  /** Directories with segments and without a sidecar: the journal must have their streams. */
   readonly withoutSidecar: string[] = [];
   readonly #places: CopyPlaces;
 
@@ -83,7 +83,11 @@ export class StreamCopy {
 
   async #copyBare(directory: string): Promise<null> {
     await this.#vacate(directory);
-    this.withoutSidecar.push(directory);
+    // Looked at now: later it may be another stream's, which is made after the batch that the copy ends with.
+    const { files } = this.#places;
+    const isDirectory = (await files.status(directory))?.isDirectory === true;
+    const names = isDirectory ? await files.list(directory) : [];
+    if (names.some((name) => segmentStartOf(name) !== null)) this.withoutSidecar.push(directory);
     return null;
   }
 

@@ -91,6 +91,31 @@ describe("a backup of a directory that a server has open", () => {
     await assertSays(dest, { s: text, doomed: bytesOf(7000, 9).toString(), new: "new" });
   });
 
+  test("has nothing of a stream that is made after its last batch where a deleted one was", async (t) => {
+    const engine = await withSegments();
+    t.after(() => engine.storage.close());
+    const { storage, dir, files: server } = engine;
+    const doomed = await loaded(storage, "s");
+    const done = { deleted: false, made: false };
+    const layout = new Layout(dir);
+    const files = filesWith(async (_, path) => {
+      if (path === sidecarPath(layout.streamDirectory("s")) && !done.deleted) {
+        done.deleted = true;
+        await remove(storage, doomed);
+        await server.idle();
+      }
+      // By then it is known which batch is the last.
+      if (path === layout.journal && done.deleted && !done.made) {
+        done.made = true;
+        await created(storage, "s", bytesOf(8000, 7));
+      }
+    });
+    const dest = newDest();
+    const { lines } = await makeBackup(dir, dest, { files });
+    assert.deepEqual([done, lines], [{ deleted: true, made: true }, []]);
+    await assertSays(dest, { s: null });
+  });
+
   test("is begun again where more is written meanwhile than the server keeps, and ends", async (t) => {
     const engine = await withSegments();
     t.after(() => engine.storage.close());

@@ -179,10 +179,7 @@ export class StreamList {
         .find((link) => link.dataset["name"] === focused)
         ?.focus();
     const count = this.#entries.length;
-    const more =
-      this.#next === null
-        ? null
-        : button("More streams", () => this.#loadAside(this.#ending.signal, false));
+    const more = this.#next === null ? null : button("More streams", () => this.#loadAside(this.#ending.signal, false));
     const said =
       count === 0
         ? this.#find.value === ""

@@ -5,6 +5,7 @@ import { parseArgs } from "node:util";
 import { measureCheckpoint } from "./checkpoint.js";
 import { measureExpiry } from "./expiry.js";
 import { measureKeptReads } from "./kept-reads.js";
+import { measureList } from "./list.js";
 import { measureMemory } from "./memory.js";
 import { measureOverload } from "./overload.js";
 import type { Figure, Setting } from "./figure.js";
@@ -16,6 +17,7 @@ import type { Figure, Setting } from "./figure.js";
 
 const PARTS: Readonly<Record<string, (setting: Setting) => Promise<Figure[]>>> = {
   memory: measureMemory,
+  list: measureList,
   checkpoint: measureCheckpoint,
   expiry: measureExpiry,
   overload: measureOverload,

@@ -12,6 +12,8 @@ const MAX_FIRST_PAGE_MS = 50;
 export async function measureList({ scope, root, streams, rounds }: Setting): Promise<Figure[]> {
   const dir = join(root, "list");
   let server = await ServerUnderLoad.start(scope, dir);
+  // What the client does at its first request is not the server's.
+  await (await fetch(`http://127.0.0.1:${server.port}/livez`)).text();
   await toEach(server, streams, creationBytes);
   const running = await firstPageMs(server);
   const after = { SIGKILL: 0, SIGTERM: 0 };

@@ -12,6 +12,10 @@ export function nameMatcher(pattern: string): (name: string) => boolean {
     const itself = prefix.slice(0, -1);
     return (name) => name.startsWith(prefix) || name === itself;
   }
+  const inOne = pattern.slice(0, -1);
+  // As most grants are written, and looked at for each request.
+  if (pattern.endsWith("*") && !inOne.includes("*"))
+    return (name) => name.startsWith(inOne) && !name.includes("/", inOne.length);
   const segments = pattern.split("/").map((part): Segment => (part === "**" ? "deep" : part.split(/\*+/)));
   return (name) => name === pattern || matchesAll(segments, name);
 }

@@ -14,7 +14,10 @@ const NONE: TicketParameter = { value: null };
 /** A token of this server, or what every JWT begins with: `{"` in base64url. */
 const BEARER = /^(?:Bearer\s+)?(?:sd_[\w-]+_[\w-]{43}|eyJ[\w-]*\.[\w-]+\.[\w-]*)$/i;
 
-/** What every query has that holds a credential: nearly all others are done with this. */
+/** Most queries: nothing in them can be a credential. */
+const PLAIN = /^offset=[-\d_]*(?:&live=[a-z-]{3,9})?$/;
+
+/** What every other query has that holds a credential: nearly all others are done with this. */
 const SUSPECT = /[%+]|ticket|token|sd_|eyj/i;
 
 const IN_QUERY = problem("token-in-query", {
@@ -23,7 +26,7 @@ const IN_QUERY = problem("token-in-query", {
 
 /** The parameter `ticket` of a query without its `?`. A bearer token in any parameter is refused. */
 export function readTicket(query: string): TicketParameter | Problem {
-  if (!SUSPECT.test(query)) return NONE;
+  if (query === "" || PLAIN.test(query) || !SUSPECT.test(query)) return NONE;
   let ticket: string | null = null;
   for (const pair of query.split("&")) {
     const equals = pair.indexOf("=");

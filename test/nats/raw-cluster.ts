@@ -1,4 +1,5 @@
 import { connect, type Msg, type NatsConnection } from "@nats-io/transport-node";
+import { DEFAULT_SHARDS } from "../../src/storage/nats/jetstream/bucket.js";
 
 /** The header that says which message has to be the subject's last. */
 export const EXPECTED = "Nats-Expected-Last-Subject-Sequence";
@@ -100,6 +101,6 @@ export class RawCluster {
 }
 
 /** The names of the JetStream streams of a bucket that have its shards. */
-export function shardsOf(bucket: string, count = 6): string[] {
+export function shardsOf(bucket: string, count = DEFAULT_SHARDS): string[] {
   return Array.from({ length: count }, (_, shard) => `SD_${bucket}_${shard}`);
 }

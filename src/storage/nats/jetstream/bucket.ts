@@ -26,7 +26,8 @@ interface StreamSettings {
 
 const LAYOUT_VERSION = "1";
 const DEFAULT_REPLICAS = 3;
-const DEFAULT_SHARDS = 3;
+/** How many shards a new bucket has where nobody asks for another number. */
+export const DEFAULT_SHARDS = 3;
 const ANSWER_TIMEOUT_MS = 5000;
 /** A cluster that has just started has no leader for some seconds. */
 const PATIENCE_MS = 30_000;

@@ -20,12 +20,7 @@ const NOBODY = { allow: [], metrics: null, caller: null };
 function show() {
   const { place, name, query } = parseRoute(location.hash);
   view?.stop();
-  view =
-    place === "server"
-      ? new ServerView(api)
-      : place === "stream"
-        ? new StreamView(api, name, query, () => list.entries)
-        : null;
+  view = place === "server" ? new ServerView(api) : place === "stream" ? new StreamView(api, name, query, list) : null;
   list.selected = name;
   document.body.dataset["place"] = place;
   document.title = place === "stream" ? `${name} · streamdir` : "streamdir";

@@ -19,6 +19,7 @@ export class MessagesPane {
   #entry;
   #query;
   #go;
+  #onNews;
   #ending = new AbortController();
   /** @type {Rows} */
   #rows;
@@ -45,12 +46,14 @@ export class MessagesPane {
    * @param {import("./api.js").Entry} entry
    * @param {Record<string, string>} query Where it is, and how it is shown.
    * @param {(query: Record<string, string>, isQuiet?: boolean) => void} go Shows another place; quiet: writes it down alone.
+   * @param {() => void} onNews
    */
-  constructor(api, entry, query, go) {
+  constructor(api, entry, query, go, onNews) {
     this.#api = api;
     this.#entry = entry;
     this.#query = query;
     this.#go = go;
+    this.#onNews = onNews;
     this.#reader = new PageReader(api, entry.name, entry.contentType, this.#ending.signal);
     this.#rows = new Rows(this.#mode, () => this.#tell());
     this.#rows.filter = query["filter"] ?? "";
@@ -160,7 +163,7 @@ export class MessagesPane {
     const follower = {
       onData: (/** @type {string} */ data, /** @type {boolean} */ isBase64) => this.#take(data, isBase64),
       onState: (/** @type {import("./live.js").LiveState} */ state, /** @type {string} */ detail) =>
-        this.#setState(state, detail),
+        this.#hear(state, detail),
     };
     await followStream(this.#api, this.#entry.name, page.next, this.#ending.signal, follower);
   }
@@ -178,6 +181,16 @@ export class MessagesPane {
     if (isJson) this.#count += messages.length;
     else this.#count += 1;
     this.#rows.addLive(messages);
+    this.#onNews();
+  }
+
+  /**
+   * @param {import("./live.js").LiveState} state
+   * @param {string} detail
+   */
+  #hear(state, detail) {
+    if (state === "closed") this.#onNews();
+    this.#setState(state, detail);
   }
 
   #measure() {

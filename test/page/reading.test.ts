@@ -84,4 +84,23 @@ describe("the messages of a stream in Chromium", { skip: lacksChromium, timeout:
     assert.equal(await world.page.evaluate("document.querySelector('.more button').hidden"), true);
     world.hasNoFaults(/favicon|400/);
   });
+
+  test("have their size beside the stream's name, as it grows and until it is closed", async (context) => {
+    const world = await World.open(context);
+    await world.open();
+    await world.sees("#listed", "No stream yet");
+    await world.click("New");
+    await world.fill("dialog input", "j");
+    await world.fill("dialog textarea", '{"hello":"world"}');
+    await world.click("Create");
+    await world.sees(".badges", "19 B");
+    await world.sees("#tree .hint", "19 B");
+    await world.send("POST", "j", JSON_TYPE, "[12345678]");
+    await world.sees(".badges", "29 B");
+    await world.sees("#tree .hint", "29 B");
+    await world.send("POST", "j", { "Stream-Closed": "true" });
+    await world.sees(".badges", "closed");
+    await world.sees("#tree .hint", "closed");
+    world.hasNoFaults();
+  });
 });

@@ -4,7 +4,7 @@ import { ApiError } from "./api.js";
 import { button, byId, complain, el } from "./dom.js";
 import { bytesText, numberText } from "./figures.js";
 import { pause, whileShown } from "./live.js";
-import { streamRoute } from "./route.js";
+import { nameText, streamRoute } from "./route.js";
 import { listQueryOf, treeOf } from "./tree.js";
 
 /** @typedef {import("./api.js").Entry} Entry */
@@ -233,7 +233,7 @@ export class StreamList {
     const folder = el(
       "details",
       { open: !this.#closed.has(node.path) },
-      el("summary", {}, `${node.label}/`),
+      el("summary", {}, `${nameText(node.label)}/`),
       this.#level(node.children),
     );
     folder.addEventListener("toggle", () =>
@@ -250,8 +250,8 @@ export class StreamList {
     const marks = [isFork ? "fork" : "", closed ? "closed" : ""].filter((one) => one !== "").join(", ");
     const link = el(
       "a",
-      { href: streamRoute(name), title: name, "data-name": name },
-      el("span", { className: "name" }, label),
+      { href: streamRoute(name), title: nameText(name), "data-name": name },
+      el("span", { className: "name" }, nameText(label)),
       el("span", { className: "hint" }, marks !== "" ? marks : bytes === null ? "" : bytesText(bytes)),
     );
     mark(link, name === this.#selected);

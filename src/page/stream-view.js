@@ -7,7 +7,7 @@ import { button, complain, el, notice } from "./dom.js";
 import { bytesText } from "./figures.js";
 import { kindOf } from "./messages.js";
 import { MessagesPane } from "./messages-pane.js";
-import { streamRoute } from "./route.js";
+import { nameText, streamRoute } from "./route.js";
 
 /** @typedef {import("./api.js").Entry} Entry */
 
@@ -67,7 +67,7 @@ export class StreamView {
 
   /** @param {string} why */
   #missing(why) {
-    this.element.replaceChildren(el("h1", {}, this.#name), el("p", { className: "empty" }, why));
+    this.element.replaceChildren(el("h1", {}, nameText(this.#name)), el("p", { className: "empty" }, why));
   }
 
   /**
@@ -122,7 +122,7 @@ export class StreamView {
     return el(
       "header",
       { className: "head" },
-      el("h1", {}, name),
+      el("h1", {}, nameText(name)),
       this.#badges,
       el("div", { className: "actions" }, ...actions),
     );

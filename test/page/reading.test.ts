@@ -103,4 +103,18 @@ describe("the messages of a stream in Chromium", { skip: lacksChromium, timeout:
     await world.sees("#tree .hint", "closed");
     world.hasNoFaults();
   });
+
+  test("are deleted under the name that the stream has, not under one that it looks like", async (context) => {
+    const world = await World.open(context);
+    const name = encodeURIComponent("\u202eevil");
+    await world.send("PUT", name, TEXT, "x\n");
+    await world.open(`#/s/${name}`);
+    await world.sees("h1", "\\u202eevil");
+    await world.sees("#tree .name", "\\u202eevil");
+    await world.click("Delete");
+    await world.sees("dialog b", "\\u202eevil");
+    await world.clickOn("document.querySelector('dialog[open] .danger')");
+    await world.sees("#listed", "No stream yet");
+    world.hasNoFaults(/favicon|404/);
+  });
 });

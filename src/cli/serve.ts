@@ -6,6 +6,7 @@ import type { Clock } from "../ops/clock.js";
 import { createLog, oneLine } from "../ops/log.js";
 import type { Log } from "../ops/log.js";
 import { firstRequest } from "../ops/first-request.js";
+import { pageAddress } from "../net/page-address.js";
 import { createServer, StartError, type RunningServer } from "../server.js";
 import { formatStorage, parseStorage } from "../net/storage-address.js";
 import { OPTIONS, type Settings } from "../options.js";
@@ -72,7 +73,12 @@ export async function serve(
     const ready = readyOf(server, invocation);
     const streams = "dir" in ready ? ready.dir : ready.storage;
     if (format === "json") createLog({ level: "info", format, write: linesTo(stdout), clock }).info("serving", ready);
-    else linesTo(stdout)(`streamdir ${version} serves ${oneLine(streams)} at ${placesOf(server)} - try: ${ready.try}`);
+    else {
+      const page = "page" in ready ? ` - see: ${ready.page}` : "";
+      linesTo(stdout)(
+        `streamdir ${version} serves ${oneLine(streams)} at ${placesOf(server)}${page} - try: ${ready.try}`,
+      );
+    }
     notifier.ready(`serves ${streams} at ${placesOf(server)}`);
 
     log.info("stopping", { signal: await stop.asked });
@@ -110,7 +116,9 @@ function readyOf({ url, port, listening, adminListening }: RunningServer, { vers
   const admin = adminListening.length === 0 ? {} : { admin: adminListening.join(",") };
   const { readOnly, auth } = settings;
   const attempt = firstRequest(url, { readOnly, needsToken: auth !== "", socketPath });
-  return { version, ...placeOf(dir, settings), url, ...more, ...admin, try: attempt };
+  const page = port === 0 ? null : pageAddress(url, settings.ui);
+  const seen = page === null ? {} : { page };
+  return { version, ...placeOf(dir, settings), url, ...more, ...admin, ...seen, try: attempt };
 }
 
 /** Where the streams are, as the ready line has it. */

@@ -3,7 +3,7 @@
 import { button, copy, el, svg } from "./dom.js";
 import { bytesText } from "./figures.js";
 import { kindOf } from "./messages.js";
-import { streamRoute } from "./route.js";
+import { nameText, streamRoute } from "./route.js";
 
 /** @typedef {import("./api.js").Entry} Entry */
 
@@ -40,7 +40,7 @@ export async function aboutView(api, entry, known) {
 function factsOf(entry) {
   const time = (/** @type {string | null} */ at) => (at === null ? "—" : new Date(at).toLocaleString());
   return [
-    ["Name", entry.name],
+    ["Name", nameText(entry.name)],
     ["Content type", entry.contentType],
     ["Size", entry.bytes === null ? "—" : `${bytesText(entry.bytes)} (${entry.bytes.toLocaleString()} bytes)`],
     ["State", entry.closed ? "closed" : "open"],
@@ -52,7 +52,7 @@ function factsOf(entry) {
     ["Expires", entry.expiresAt === null ? "never" : time(entry.expiresAt)],
     ["Readers now", String(entry.liveReaders ?? "—")],
     ["Producers", String(entry.producers ?? "—")],
-    ["Forked from", entry.isFork ? (entry.forkedFrom ?? "a stream that you may not read") : "—"],
+    ["Forked from", entry.isFork ? nameText(entry.forkedFrom ?? "a stream that you may not read") : "—"],
     ["You may", entry.may.join(", ") || "—"],
   ];
 }
@@ -100,7 +100,8 @@ function family(entry, sources, forks) {
       drawing.append(
         svg("path", { d: `M${indent(rows[parent]?.depth ?? 0) + 11} ${parent * step + 33}V${at * step + 17}H${x}` }),
       );
-    const label = name.length > 34 ? `${name.slice(0, 33)}…` : name;
+    const text = nameText(name);
+    const label = text.length > 34 ? `${text.slice(0, 33)}…` : text;
     const box = svg(
       "g",
       { class: name === entry.name ? "here" : "" },

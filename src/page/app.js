@@ -3,7 +3,7 @@
 import { Api, ApiError } from "./api.js";
 import { askCreate, askToken } from "./dialogs.js";
 import { byId, button, el } from "./dom.js";
-import { parseRoute, streamRoute } from "./route.js";
+import { nameText, parseRoute, streamRoute } from "./route.js";
 import { ServerView } from "./server-view.js";
 import { StreamList } from "./stream-list.js";
 import { StreamView } from "./stream-view.js";
@@ -20,15 +20,10 @@ const NOBODY = { allow: [], metrics: null, caller: null };
 function show() {
   const { place, name, query } = parseRoute(location.hash);
   view?.stop();
-  view =
-    place === "server"
-      ? new ServerView(api)
-      : place === "stream"
-        ? new StreamView(api, name, query, () => list.entries)
-        : null;
+  view = place === "server" ? new ServerView(api) : place === "stream" ? new StreamView(api, name, query, list) : null;
   list.selected = name;
   document.body.dataset["place"] = place;
-  document.title = place === "stream" ? `${name} · streamdir` : "streamdir";
+  document.title = place === "stream" ? `${nameText(name)} · streamdir` : "streamdir";
   byId("main").replaceChildren(view?.element ?? home());
   void view?.start();
   void greyOut();

@@ -1,6 +1,7 @@
 // What changes streams, each behind a dialog.
 
 import { byId, button, el, notice } from "./dom.js";
+import { nameText } from "./route.js";
 
 /**
  * Asks in the page's dialog; `submit` may refuse by throwing, and the dialog stays.
@@ -98,7 +99,7 @@ export function askFork(api, entry, onDone) {
       "p",
       {},
       "A stream that begins as a copy of ",
-      el("b", {}, entry.name),
+      el("b", {}, nameText(entry.name)),
       " up to an offset, and takes no room for it.",
     ),
     field("Name of the fork", name),
@@ -150,10 +151,10 @@ export function askDelete(api, entry, onDone) {
 function askDangerous(title, label, { name }, [before = "", after = ""], work, done, onDone) {
   const submit = async () => {
     await work();
-    notice(`${name} ${done}.`);
+    notice(`${nameText(name)} ${done}.`);
     onDone();
   };
-  ask(title, label, [el("p", {}, before, el("b", {}, name), after)], submit, { isDangerous: true });
+  ask(title, label, [el("p", {}, before, el("b", {}, nameText(name)), after)], submit, { isDangerous: true });
 }
 
 /**

@@ -1,48 +1,67 @@
 // Shows JSON, folded and coloured; what is folded is not made before it is opened.
 
 import { button, el } from "./dom.js";
+import { membersOf } from "./messages.js";
 
 /** Members that are shown at a time. */
 const STEP = 100;
 const PREVIEW_CHARS = 160;
 
 /**
+ * Parsed values lose digits, doubled keys and the order of keys like 1, so what is shown is cut out of the text.
  * @param {string} raw A JSON text.
  * @returns {Node}
  */
 export function jsonView(raw) {
   try {
-    return valueOf(JSON.parse(raw));
+    JSON.parse(raw);
   } catch {
     // Not JSON after all: a text.
     return document.createTextNode(raw);
   }
+  return valueOf(raw.trim());
 }
 
 /**
- * @param {unknown} value
+ * @param {string} raw
  * @returns {Node}
  */
-function valueOf(value) {
-  if (value === null || typeof value !== "object")
-    return el("span", { className: value === null ? "null" : typeof value }, JSON.stringify(value));
-  const members = Object.entries(value);
-  const brackets = Array.isArray(value) ? "[]" : "{}";
-  if (members.length === 0) return document.createTextNode(brackets);
-  const folded = el("details", { className: "json" }, el("summary", {}, previewOf(value)));
+function valueOf(raw) {
+  if (!isNested(raw)) return el("span", { className: kindOf(raw) }, textOf(raw));
+  if (membersOf(raw, 1).length === 0) return document.createTextNode(raw.startsWith("[") ? "[]" : "{}");
+  const folded = el("details", { className: "json" }, el("summary", {}, previewOf(raw)));
   let isMade = false;
   const make = () => {
     if (isMade || !folded.open) return;
     isMade = true;
-    addMembers(folded, members, Array.isArray(value), 0);
+    addMembers(folded, membersOf(raw), raw.startsWith("["), 0);
   };
   folded.addEventListener("toggle", make);
   return folded;
 }
 
+/** @param {string} raw */
+function isNested(raw) {
+  return raw.startsWith("{") || raw.startsWith("[");
+}
+
+/** @param {string} raw */
+function kindOf(raw) {
+  if (raw.startsWith('"')) return "string";
+  return raw === "null" ? raw : raw === "true" || raw === "false" ? "boolean" : "number";
+}
+
+/**
+ * A string without escapes that it does not need; all else as it was written.
+ * @param {string} raw
+ */
+function textOf(raw) {
+  return raw.startsWith('"') ? JSON.stringify(JSON.parse(raw)) : raw;
+}
+
 /**
  * @param {HTMLElement} parent
- * @param {[string, unknown][]} members
+ * @param {[string, string][]} members
  * @param {boolean} isArray
  * @param {number} from
  */
@@ -66,25 +85,25 @@ function addMembers(parent, members, isArray, from) {
   parent.append(more);
 }
 
-/** @param {object} value */
-function previewOf(value) {
+/** @param {string} raw */
+function previewOf(raw) {
+  const isArray = raw.startsWith("[");
   const preview = el("span", { className: "preview" });
   let chars = 0;
-  const entries = Object.entries(value);
-  preview.append(Array.isArray(value) ? "[" : "{");
-  for (const [index, [key, member]] of entries.entries()) {
+  preview.append(isArray ? "[" : "{");
+  for (const [index, [key, member]] of membersOf(raw, PREVIEW_CHARS + 2).entries()) {
     if (chars > PREVIEW_CHARS) {
       preview.append(" …");
       break;
     }
     if (index > 0) preview.append(", ");
-    if (!Array.isArray(value)) preview.append(el("span", { className: "key" }, key), ": ");
-    const isPlain = member === null || typeof member !== "object";
-    const text = isPlain ? JSON.stringify(member) : Array.isArray(member) ? "[…]" : "{…}";
+    if (!isArray) preview.append(el("span", { className: "key" }, key), ": ");
+    const isPlain = !isNested(member);
+    const text = isPlain ? textOf(member) : member.startsWith("[") ? "[…]" : "{…}";
     const short = text.length > 120 ? `${text.slice(0, 120)}…` : text;
-    preview.append(isPlain ? el("span", { className: member === null ? "null" : typeof member }, short) : short);
+    preview.append(isPlain ? el("span", { className: kindOf(member) }, short) : short);
     chars += key.length + short.length;
   }
-  preview.append(Array.isArray(value) ? "]" : "}");
+  preview.append(isArray ? "]" : "}");
   return preview;
 }

@@ -4,12 +4,14 @@ import { button, complain, el } from "./dom.js";
 import { numberText } from "./figures.js";
 import { followStream } from "./live.js";
 import { fromBase64, kindOf, splitArray, splitLines } from "./messages.js";
-import { PAGE_MESSAGES, PageReader } from "./reader.js";
+import { fewer, PAGE_MESSAGES, PageReader } from "./reader.js";
 import { Rows } from "./rows.js";
 
 /** @typedef {import("./rows.js").Mode} Mode */
 
 const RATE_MS = 1000;
+/** What is added at once of a page: one append may have any number of lines. */
+const MAX_ADDED = 1000;
 
 export class MessagesPane {
   element = el("section", { className: "messages" });
@@ -17,12 +19,17 @@ export class MessagesPane {
   #entry;
   #query;
   #go;
+  #onNews;
   #ending = new AbortController();
   /** @type {Rows} */
   #rows;
   #reader;
   /** What is shown, from the oldest on. */
   #known = { units: 0, at: "", since: 0 };
+  /** @type {import("./rows.js").Message[]} What was read and is not shown yet, the newest last. */
+  #rest = [];
+  /** Nothing is before what was read. */
+  #isWhole = false;
   #count = PAGE_MESSAGES;
   #came = 0;
   #rate = 0;
@@ -39,15 +46,18 @@ export class MessagesPane {
    * @param {import("./api.js").Entry} entry
    * @param {Record<string, string>} query Where it is, and how it is shown.
    * @param {(query: Record<string, string>, isQuiet?: boolean) => void} go Shows another place; quiet: writes it down alone.
+   * @param {() => void} onNews
    */
-  constructor(api, entry, query, go) {
+  constructor(api, entry, query, go, onNews) {
     this.#api = api;
     this.#entry = entry;
     this.#query = query;
     this.#go = go;
+    this.#onNews = onNews;
     this.#reader = new PageReader(api, entry.name, entry.contentType, this.#ending.signal);
     this.#rows = new Rows(this.#mode, () => this.#tell());
     this.#rows.filter = query["filter"] ?? "";
+    this.#more.hidden = true;
     this.element.append(this.#toolbar(), this.#rows.element, el("div", { className: "more" }, this.#more));
   }
 
@@ -142,18 +152,18 @@ export class MessagesPane {
     if (page === null) return;
     this.#count = page.count;
     this.#known = { units: page.units, at: page.next, since: 0 };
-    this.#rows.addBelow(page.messages.reverse().slice(0, 1000));
-    this.#more.hidden =
+    this.#isWhole =
       kindOf(this.#entry.contentType) === "json"
         ? page.units < page.count
         : page.units >= (this.#entry.bytes ?? Infinity);
+    this.#addEarlier(page.messages);
     this.#setState(page.closed ? "closed" : "connecting", "");
     if (page.closed) return;
     this.#ticker = setInterval(() => this.#measure(), RATE_MS);
     const follower = {
       onData: (/** @type {string} */ data, /** @type {boolean} */ isBase64) => this.#take(data, isBase64),
       onState: (/** @type {import("./live.js").LiveState} */ state, /** @type {string} */ detail) =>
-        this.#setState(state, detail),
+        this.#hear(state, detail),
     };
     await followStream(this.#api, this.#entry.name, page.next, this.#ending.signal, follower);
   }
@@ -171,6 +181,16 @@ export class MessagesPane {
     if (isJson) this.#count += messages.length;
     else this.#count += 1;
     this.#rows.addLive(messages);
+    this.#onNews();
+  }
+
+  /**
+   * @param {import("./live.js").LiveState} state
+   * @param {string} detail
+   */
+  #hear(state, detail) {
+    if (state === "closed") this.#onNews();
+    this.#setState(state, detail);
   }
 
   #measure() {
@@ -179,36 +199,56 @@ export class MessagesPane {
     this.#tell();
   }
 
-  /** The page before what is shown: more appends may have come than events told of them. */
+  /**
+   * Shows the newest of what was read, below the others.
+   * @param {import("./rows.js").Message[]} messages The oldest first.
+   */
+  #addEarlier(messages) {
+    this.#rest = messages;
+    this.#rows.addBelow(messages.splice(-MAX_ADDED).reverse());
+    this.#more.hidden = this.#isWhole && messages.length === 0;
+  }
+
+  /** The page before what is shown: more appends may have come than events told of them, and few may be too much. */
   async #before() {
-    for (let [step, units] = [PAGE_MESSAGES, -1]; ; step *= 4) {
+    let step = PAGE_MESSAGES;
+    for (let units = -1; ;) {
       const count = this.#count + step;
       const page = await this.#reader.last(count, this.#known);
+      if (page === null && step > 1 && units < 0) {
+        step = fewer(step);
+        continue;
+      }
       if (page === null || page.units > page.before || page.units === units) return { page, count };
       units = page.units;
+      step *= 4;
     }
   }
 
   async #older() {
+    const dropped = this.#rows.takeDropped();
+    if (dropped === 0 && this.#rest.length > 0) return this.#addEarlier(this.#rest);
+    // Of live text it is not known how many bytes it took.
+    if (dropped > 0 && kindOf(this.#entry.contentType) !== "json") return this.#endHere();
+    this.#known.units -= dropped;
+    this.#count -= dropped;
     this.#more.disabled = true;
     try {
       const { page, count } = await this.#before();
-      if (page === null) {
-        this.#more.replaceWith(
-          el("p", {}, "What is before is too much for this page: go to an offset, or to the start."),
-        );
-        return;
-      }
+      if (page === null) return this.#endHere();
       this.#count = count;
-      const isWhole = page.units <= page.before;
-      if (!isWhole) this.#known = { units: page.units, at: page.next, since: 0 };
-      this.#rows.addBelow(page.messages.reverse());
-      this.#more.hidden = isWhole;
+      this.#isWhole = page.units <= page.before;
+      if (!this.#isWhole) this.#known = { units: page.units, at: page.next, since: 0 };
+      this.#addEarlier(page.messages);
     } catch (error) {
       complain(error);
     } finally {
       this.#more.disabled = false;
     }
+  }
+
+  #endHere() {
+    this.#more.replaceWith(el("p", {}, "What is before is too much for this page: go to an offset, or to the start."));
   }
 
   /**
@@ -254,6 +294,7 @@ export class MessagesPane {
 
   #tell() {
     const rows = this.#rows;
+    if (rows.dropped > 0) this.#more.hidden = false;
     const parts = [STATES[this.#state]];
     if (this.#detail !== "") parts.push(this.#detail);
     if (this.#state === "live" && !rows.isPaused && this.#rate > 0) parts.push(`${numberText(this.#rate)} messages/s`);

@@ -1,17 +1,19 @@
 // Cuts what a stream holds into messages to show.
 
 /**
- * The values of a JSON array, each as it was written: numbers keep all their digits.
+ * The values of a JSON array, or the members of an object, each as it was written: numbers keep all their digits.
  * @param {string} text
+ * @param {number} [limit] Of how many are wanted.
  * @returns {string[]}
  */
-export function splitArray(text) {
+export function splitArray(text, limit = Infinity) {
+  /** @type {string[]} */
   const values = [];
-  let start = text.indexOf("[") + 1;
+  let start = text.search(/[[{]/) + 1;
   if (start === 0) return [];
   let depth = 0;
   let quoted = false;
-  for (let at = start; at < text.length; at += 1) {
+  for (let at = start; at < text.length && values.length < limit; at += 1) {
     const character = text[at];
     if (quoted) {
       if (character === "\\") at += 1;
@@ -19,13 +21,29 @@ export function splitArray(text) {
     } else if (character === '"') quoted = true;
     else if (character === "{" || character === "[") depth += 1;
     else if (depth > 0 && (character === "}" || character === "]")) depth -= 1;
-    else if (depth === 0 && (character === "," || character === "]")) {
+    else if (depth === 0 && (character === "," || character === "]" || character === "}")) {
       const value = text.slice(start, at).trim();
       if (value !== "") values.push(value);
       start = at + 1;
     }
   }
   return values;
+}
+
+/**
+ * What a JSON object or array has, in its order: each key, and its value as it was written. A key that is there twice
+ * comes twice.
+ * @param {string} text
+ * @param {number} [limit] Of how many are wanted.
+ * @returns {[key: string, value: string][]}
+ */
+export function membersOf(text, limit) {
+  const members = splitArray(text, limit);
+  if (text.trimStart().startsWith("[")) return members.map((value, index) => [String(index), value]);
+  return members.map((member) => {
+    const [key = '""'] = /^"[^"\\]*(?:\\.[^"\\]*)*"/.exec(member) ?? [];
+    return [JSON.parse(key), member.slice(member.indexOf(":", key.length) + 1).trim()];
+  });
 }
 
 /**

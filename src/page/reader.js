@@ -61,9 +61,9 @@ export class PageReader {
     for (let bytes = 0; ;) {
       bytes += chunk.bytes.length;
       parts.push(chunk.bytes);
-      if (this.#kind === "json") values.push(...this.messagesOf(chunk.bytes));
+      if (this.#kind === "json") for (const value of this.messagesOf(chunk.bytes)) values.push(value);
       if (chunk.upToDate) break;
-      if (bytes > MAX_PAGE_BYTES && count > 1) return known === null ? this.last(Math.ceil(count / 10), null) : null;
+      if (bytes > MAX_PAGE_BYTES && count > 1) return known === null ? this.last(fewer(count), null) : null;
       chunk = await this.#api.read(this.#name, { offset: chunk.next }, this.#signal);
     }
     const since = known === null ? 0 : this.#kind === "json" ? known.since : await this.#between(known.at, chunk.next);
@@ -100,6 +100,14 @@ export class PageReader {
     const text = new TextDecoder().decode(bytes);
     return this.#kind === "json" ? splitArray(text) : splitLines(text);
   }
+}
+
+/**
+ * How many are tried after so many were too much.
+ * @param {number} count
+ */
+export function fewer(count) {
+  return Math.ceil(count / 3);
 }
 
 /** @param {Uint8Array[]} parts */

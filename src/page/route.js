@@ -37,3 +37,15 @@ export function streamRoute(name, query = {}) {
 export function encodeName(name) {
   return name.split("/").map(encodeURIComponent).join("/");
 }
+
+/**
+ * A name for people: what turns the direction of a text, or is not seen, stands there as its number, so that no name looks
+ * like another.
+ * @param {string} name
+ */
+export function nameText(name) {
+  return name.replace(
+    /[\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}

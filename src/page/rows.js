@@ -22,6 +22,8 @@ export class Rows {
   element = el("div", { className: "rows", role: "log", "aria-label": "Messages" });
   /** Messages that came and were never drawn. */
   skipped = 0;
+  /** Messages that made room at the end of the page, since {@link takeDropped}. */
+  dropped = 0;
   isPaused = false;
   /** @type {Row[]} In the order of the page. */
   #rows = [];
@@ -98,6 +100,12 @@ export class Rows {
     this.#onChange();
   }
 
+  takeDropped() {
+    const { dropped } = this;
+    this.dropped = 0;
+    return dropped;
+  }
+
   stop() {
     cancelAnimationFrame(this.#frame);
   }
@@ -116,6 +124,7 @@ export class Rows {
     this.element.prepend(...rows.map((row) => this.#draw(row)));
     while (this.#rows.length > MAX_ROWS || (this.#bytes > MAX_BYTES && this.#rows.length > 1)) {
       const last = this.#rows.pop();
+      this.dropped += 1;
       this.#bytes -= last?.message.length ?? 0;
       last?.element?.remove();
     }

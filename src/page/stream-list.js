@@ -4,7 +4,7 @@ import { ApiError } from "./api.js";
 import { button, byId, complain, el } from "./dom.js";
 import { bytesText, numberText } from "./figures.js";
 import { pause, whileShown } from "./live.js";
-import { streamRoute } from "./route.js";
+import { nameText, streamRoute } from "./route.js";
 import { listQueryOf, treeOf } from "./tree.js";
 
 /** @typedef {import("./api.js").Entry} Entry */
@@ -30,6 +30,8 @@ export class StreamList {
   /** One page at a time: one that was asked for before another and comes after it would undo it. */
   #lastLoad = Promise.resolve();
   #selected = "";
+  /** @type {Entry | null} What was last heard of a stream from elsewhere: its creation may be told later. */
+  #learnt = null;
   #ending = new AbortController();
   #redraw = 0;
   #typing = 0;
@@ -59,6 +61,18 @@ export class StreamList {
   set selected(name) {
     this.#selected = name;
     for (const link of this.#links()) mark(link, link.dataset["name"] === name);
+  }
+
+  /**
+   * Takes what a view has heard of a stream: events of the list say nothing of its size.
+   * @param {Entry} entry
+   */
+  learn(entry) {
+    this.#learnt = entry;
+    const at = this.#entries.findIndex(({ name }) => name === entry.name);
+    if (at < 0) return;
+    this.#entries[at] = entry;
+    this.#drawSoon(this.#ending.signal);
   }
 
   /** Begins again, with what is typed now. */
@@ -157,15 +171,21 @@ export class StreamList {
   #take(event, data, signal) {
     const at = this.#entries.findIndex(({ name }) => name >= data.name);
     const known = this.#entries[at]?.name === data.name;
+    if (event === "deleted" && this.#learnt?.name === data.name) this.#learnt = null;
     if (event === "deleted" && known) this.#entries.splice(at, 1);
     else if (event === "closed" && known) this.#entries[at] = { .../** @type {Entry} */ (this.#entries[at]), ...data };
     else if (event === "created") {
       // What is beyond the pages that were read comes with them.
       if (at < 0 && this.#next !== null) return;
-      const entry = { ...NEW, ...data };
+      const entry = this.#learnt?.name === data.name ? this.#learnt : { ...NEW, ...data };
       if (known) this.#entries[at] = entry;
       else this.#entries.splice(at < 0 ? this.#entries.length : at, 0, entry);
     }
+    this.#drawSoon(signal);
+  }
+
+  /** @param {AbortSignal} signal */
+  #drawSoon(signal) {
     if (this.#redraw === 0) this.#redraw = setTimeout(() => signal.aborted || this.#draw(), REDRAW_MS);
   }
 
@@ -213,7 +233,7 @@ export class StreamList {
     const folder = el(
       "details",
       { open: !this.#closed.has(node.path) },
-      el("summary", {}, `${node.label}/`),
+      el("summary", {}, `${nameText(node.label)}/`),
       this.#level(node.children),
     );
     folder.addEventListener("toggle", () =>
@@ -230,9 +250,9 @@ export class StreamList {
     const marks = [isFork ? "fork" : "", closed ? "closed" : ""].filter((one) => one !== "").join(", ");
     const link = el(
       "a",
-      { href: streamRoute(name), title: name, "data-name": name },
-      el("span", { className: "name" }, label),
-      el("span", { className: "hint" }, marks === "" ? bytesText(bytes ?? 0) : marks),
+      { href: streamRoute(name), title: nameText(name), "data-name": name },
+      el("span", { className: "name" }, nameText(label)),
+      el("span", { className: "hint" }, marks !== "" ? marks : bytes === null ? "" : bytesText(bytes)),
     );
     mark(link, name === this.#selected);
     return link;
@@ -255,7 +275,7 @@ export class StreamList {
 }
 
 /** What is not known yet of a stream that was just made. */
-const NEW = { bytes: 0, isFork: false, may: [], liveReaders: 0, producers: 0 };
+const NEW = { bytes: null, isFork: false, may: [], liveReaders: 0, producers: 0 };
 
 /**
  * @param {HTMLElement} link

@@ -7,12 +7,14 @@ import { button, complain, el, notice } from "./dom.js";
 import { bytesText } from "./figures.js";
 import { kindOf } from "./messages.js";
 import { MessagesPane } from "./messages-pane.js";
-import { streamRoute } from "./route.js";
+import { nameText, streamRoute } from "./route.js";
 
 /** @typedef {import("./api.js").Entry} Entry */
 
 /** What is downloaded by the page; more is for `streamdir cat`. */
 const MAX_DOWNLOAD_BYTES = 64 * 1024 * 1024;
+/** So long after news it is asked how large the stream is. */
+const FRESHEN_MS = 1000;
 const TABS = { "": "Messages", about: "About", code: "Code" };
 
 export class StreamView {
@@ -22,27 +24,31 @@ export class StreamView {
   #api;
   #name;
   #query;
-  #known;
+  #list;
+  #badges = el("p", { className: "badges" });
+  #freshening = 0;
   #ending = new AbortController();
 
   /**
    * @param {import("./api.js").Api} api
    * @param {string} name
    * @param {Record<string, string>} query
-   * @param {() => readonly Entry[]} known
+   * @param {import("./stream-list.js").StreamList} list
    */
-  constructor(api, name, query, known) {
+  constructor(api, name, query, list) {
     this.#api = api;
     this.#name = name;
     this.#query = query;
-    this.#known = known;
+    this.#list = list;
   }
 
   async start() {
     try {
       const entry = await this.#api.look(this.#name, this.#ending.signal);
       const { allow } = await this.#api.server();
-      if (!this.#ending.signal.aborted) await this.#draw(entry, allow);
+      if (this.#ending.signal.aborted) return;
+      if (entry.bytes !== null) this.#list.learn(entry);
+      await this.#draw(entry, allow);
     } catch (error) {
       if (this.#ending.signal.aborted) return;
       this.#missing(error instanceof ApiError ? error.message : String(error));
@@ -51,6 +57,7 @@ export class StreamView {
 
   stop() {
     this.#ending.abort();
+    clearTimeout(this.#freshening);
     this.#pane?.stop();
   }
 
@@ -60,7 +67,7 @@ export class StreamView {
 
   /** @param {string} why */
   #missing(why) {
-    this.element.replaceChildren(el("h1", {}, this.#name), el("p", { className: "empty" }, why));
+    this.element.replaceChildren(el("h1", {}, nameText(this.#name)), el("p", { className: "empty" }, why));
   }
 
   /**
@@ -70,17 +77,18 @@ export class StreamView {
   async #draw(entry, allow) {
     const tab = this.#query["tab"] ?? "";
     this.element.replaceChildren(this.#head(entry, allow), this.#tabs(tab));
-    if (tab === "about") return this.element.append(await aboutView(this.#api, entry, this.#known()));
+    if (tab === "about") return this.element.append(await aboutView(this.#api, entry, this.#list.entries));
     if (tab === "code") {
       const requests = requestsOf(this.#api.urlOf(entry.name), this.#query, this.#api.token !== "", entry.contentType);
       return this.element.append(codeView(requests));
     }
-    const pane = (this.#pane = new MessagesPane(this.#api, entry, this.#query, (query, isQuiet = false) => {
+    const go = (/** @type {Record<string, string>} */ query, isQuiet = false) => {
       this.#query = query;
       const route = streamRoute(entry.name, query);
       if (isQuiet) history.replaceState(null, "", route);
       else location.hash = route;
-    }));
+    };
+    const pane = (this.#pane = new MessagesPane(this.#api, entry, this.#query, go, () => this.#freshen(entry)));
     this.element.append(this.#composer(entry), pane.element);
     await pane.start();
   }
@@ -90,7 +98,7 @@ export class StreamView {
    * @param {string[]} allow
    */
   #head(entry, allow) {
-    const { name, contentType, bytes, closed, isFork, may } = entry;
+    const { name, closed, may } = entry;
     const again = () => this.#again();
     const unless = (/** @type {boolean} */ isAllowed, /** @type {string} */ title) =>
       isAllowed ? {} : { disabled: true, title };
@@ -110,17 +118,12 @@ export class StreamView {
         ...unless(may.includes("delete"), "You may not delete this stream."),
       }),
     ];
-    const badges = [
-      contentType,
-      bytes === null ? "" : bytesText(bytes),
-      isFork ? "fork" : "",
-      closed ? "closed" : "",
-    ].filter((badge) => badge !== "");
+    this.#badges.replaceChildren(...badgesOf(entry));
     return el(
       "header",
       { className: "head" },
-      el("h1", {}, name),
-      el("p", { className: "badges" }, ...badges.map((badge) => el("span", {}, badge))),
+      el("h1", {}, nameText(name)),
+      this.#badges,
       el("div", { className: "actions" }, ...actions),
     );
   }
@@ -201,8 +204,30 @@ export class StreamView {
     }
   }
 
+  /**
+   * Asks what the stream has now, for all news of a while at once: messages say nothing of its size.
+   * @param {Entry} entry
+   */
+  #freshen({ name, bytes }) {
+    if (bytes === null || this.#freshening !== 0 || this.#ending.signal.aborted) return;
+    this.#freshening = setTimeout(async () => {
+      this.#freshening = 0;
+      // Where that fails, the next news asks again.
+      const now = await this.#api.entry(name, this.#ending.signal).catch(() => null);
+      if (now === null || this.#ending.signal.aborted) return;
+      this.#badges.replaceChildren(...badgesOf(now));
+      this.#list.learn(now);
+    }, FRESHEN_MS);
+  }
+
   #again() {
     this.#pane?.stop();
     void this.start();
   }
+}
+
+/** @param {Entry} entry */
+function badgesOf({ contentType, bytes, isFork, closed }) {
+  const badges = [contentType, bytes === null ? "" : bytesText(bytes), isFork ? "fork" : "", closed ? "closed" : ""];
+  return badges.filter((badge) => badge !== "").map((badge) => el("span", {}, badge));
 }

@@ -104,10 +104,24 @@ describe("serve", () => {
     version: "1.2.3",
     dir: resolve("some-dir"),
     url: "http://127.0.0.1:4567/v1/stream/",
+    page: "http://127.0.0.1:4567/v1/stream/__ds/ui/",
     try: "curl -i -X PUT -H 'Content-Type: text/plain' --data hello http://127.0.0.1:4567/v1/stream/hello",
   };
-  const text = `streamdir 1.2.3 serves ${ready.dir} at ${ready.url} - try: ${ready.try}\n`;
+  const text = `streamdir 1.2.3 serves ${ready.dir} at ${ready.url} - see: ${ready.page} - try: ${ready.try}\n`;
   const json = `${JSON.stringify(ready)}\n`;
+  for (const [ui, port, page] of [
+    [true, 4567, "http://127.0.0.1:4567/v1/stream/__ds/ui/"],
+    ["loopback", 4567, "http://127.0.0.1:4567/v1/stream/__ds/ui/"],
+    [false, 4567, undefined],
+  ] as const) {
+    test(`names the page where there is one: --ui is ${ui}`, async () => {
+      const { surroundings, status } = serveFake({ settings: { ui, port, logFormat: "json" } });
+      surroundings.emit("SIGTERM", "SIGTERM");
+      await status;
+      assert.equal(JSON.parse(surroundings.stdout.text).page, page);
+    });
+  }
+
   const formats: readonly [isTTY: boolean, logFormat: Settings["logFormat"], line: string][] = [
     [true, "auto", text],
     [false, "auto", json],
@@ -305,9 +319,10 @@ describe("the command, serving", () => {
     const env = { STREAMDIR_PORT: "0", STREAMDIR_LOG_FORMAT: "text", STREAMDIR_PREFIX: "/x/", STREAMDIR_READ_ONLY: "1" };
     const command = startStreamdir(t, [], { cwd, env });
     const line = await command.stdoutLine(/serves/);
-    const [, dir, url = "", attempt] =
-      /^streamdir \d+\.\d+\.\d+ serves (\S+) at (http:\/\/127\.0\.0\.1:[1-9]\d*\/x\/) - try: (.*)$/.exec(line) ?? [];
+    const [, dir, url = "", page, attempt] =
+      /^streamdir \d+\.\d+\.\d+ serves (\S+) at (http:\/\/127\.0\.0\.1:[1-9]\d*\/x\/) - see: (\S+) - try: (.*)$/.exec(line) ?? [];
     assert.equal(attempt, `curl ${url}`);
+    assert.equal(page, `${url}__ds/ui/`);
     assert.equal(dir, join(cwd, "data"));
     assert.equal((await fetch(`${url}a`, { method: "PUT" })).status, 405);
     command.kill("SIGTERM");

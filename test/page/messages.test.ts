@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fromBase64, hexDump, kindOf, splitArray, splitBytes, splitLines } from "../../src/page/messages.js";
+import { fromBase64, hexDump, kindOf, membersOf, splitArray, splitBytes, splitLines } from "../../src/page/messages.js";
 
 test("an array is cut into its values as they were written", () => {
   for (const [text, values] of [
@@ -14,6 +14,42 @@ test("an array is cut into its values as they were written", () => {
     ['[[1,[2]],{"a":[1,2],"b":{}}]', ["[1,[2]]", '{"a":[1,2],"b":{}}']],
   ] as const)
     assert.deepEqual(splitArray(text), values, text);
+});
+
+test("an object has its members as they were written, in their order", () => {
+  for (const [text, members] of [
+    ["{}", []],
+    ["{ }", []],
+    [
+      "[1.0, 2]",
+      [
+        ["0", "1.0"],
+        ["1", "2"],
+      ],
+    ],
+    [
+      '{"b":1.0,"2":{"x":[1,"}"]} , "1" : null,"b":1e400}',
+      [
+        ["b", "1.0"],
+        ["2", '{"x":[1,"}"]}'],
+        ["1", "null"],
+        ["b", "1e400"],
+      ],
+    ],
+    [
+      '{"\\u0061\\":,\"":"\\":","":{}}',
+      [
+        ['a":,', '"\\":"'],
+        ["", "{}"],
+      ],
+    ],
+    ['{"__proto__":12345678901234567890}', [["__proto__", "12345678901234567890"]]],
+  ] as const)
+    assert.deepEqual(membersOf(text), members, text);
+  assert.deepEqual(membersOf("[1,2,3]", 2), [
+    ["0", "1"],
+    ["1", "2"],
+  ]);
 });
 
 test("text is cut into lines, and bytes into pieces", () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { parseRoute, streamRoute } from "../../src/page/route.js";
+import { nameText, parseRoute, streamRoute } from "../../src/page/route.js";
 
 test("a fragment says where the page is, whatever a name holds", () => {
   assert.deepEqual(parseRoute(""), { place: "home", name: "", query: {} });
@@ -11,4 +11,13 @@ test("a fragment says where the page is, whatever a name holds", () => {
     assert.deepEqual(parseRoute(streamRoute(name, query)), { place: "stream", name, query });
     assert.equal(streamRoute(name, { last: "" }), streamRoute(name));
   }
+});
+
+test("no name looks like another", () => {
+  for (const [name, text] of [
+    ["a/b ü 名 👩‍👧", "a/b ü 名 👩‍👧"],
+    ["\u202eevil\u202c", "\\u202eevil\\u202c"],
+    ["a\u200bb\u061c", "a\\u200bb\\u061c"],
+  ] as const)
+    assert.equal(nameText(name), text);
 });

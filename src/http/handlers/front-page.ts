@@ -6,7 +6,8 @@ import type { Settings } from "../../options.js";
 import { preferredType } from "../../protocol/accept.js";
 import type { Context } from "../context/context.js";
 import type { Exchange } from "../exchange/exchange.js";
-import { PAGE_PATH, type Page } from "./page.js";
+import { PAGE_PATH } from "../../net/page-address.js";
+import type { Page } from "./page.js";
 import { originOf } from "../answer/location.js";
 import { problem } from "../encoding/problems.js";
 

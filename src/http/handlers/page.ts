@@ -2,6 +2,7 @@
 
 import { createHash } from "node:crypto";
 import { packagedFiles } from "../../ops/packaged-files.js";
+import { PAGE_PATH } from "../../net/page-address.js";
 import { etagMatches } from "../../protocol/etag.js";
 import { isLoopbackAddress } from "../../net/host-name.js";
 import { EMPTY_BODY } from "../answer/respond.js";
@@ -11,8 +12,6 @@ import { problem } from "../encoding/problems.js";
 import type { Exchange } from "../exchange/exchange.js";
 import { seemsProxied } from "../request/proxied.js";
 
-/** Below the prefix. */
-export const PAGE_PATH = "__ds/ui/";
 /** What the page asks of the server itself, below the prefix. */
 export const PAGE_FACTS_PATH = `${PAGE_PATH}facts`;
 

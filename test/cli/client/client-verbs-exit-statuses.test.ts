@@ -120,6 +120,17 @@ describe("the exit status is 74 where every request is answered with nothing tha
     test(line, async () => assert.equal((await run(await url, line)).status, 74));
 });
 
+test("a list with characters that change what a terminal shows is none", async (t) => {
+  const stream = { name: "a", contentType: "a/b", nextOffset: "1" };
+  for (const [member, text] of [
+    ["name", "a\nb"],
+    ["contentType", "a/\u001b[31m"],
+  ] as const) {
+    const url = await serverAt(t, (_, res) => res.end(JSON.stringify({ streams: [{ ...stream, [member]: text }], next: null })));
+    assert.equal((await run(url, "ls -l")).status, 74);
+  }
+});
+
 describe("the exit status is 130 at SIGINT, and 143 at SIGTERM, where", () => {
   async function endsWith(t: TestContext, [line, stdin]: (typeof RUNS)[number], name: StopSignal, listener: http.RequestListener) {
     let signal = (_: StopSignal): void => {};

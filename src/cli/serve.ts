@@ -11,6 +11,7 @@ import { createServer, StartError, type RunningServer } from "../server.js";
 import { formatStorage, parseStorage } from "../net/storage-address.js";
 import { OPTIONS, type Settings } from "../options.js";
 import { serviceNotifierOf } from "../ops/notify.js";
+import { listenForStop, SIGNAL_EXIT } from "./command/stop-signals.js";
 import { EXIT } from "./command/verb.js";
 import { inheritedListen } from "./systemd/socket-activation.js";
 import type { Invocation, OtherSignal, Output, StopSignal, Surroundings } from "./command/verb.js";
@@ -21,10 +22,6 @@ export interface ServeParts {
   readonly clock?: Clock;
 }
 
-/** The exit status of a process that a second signal ended: 128 + the signal's number. */
-const SIGNAL_EXIT = { SIGHUP: 129, SIGINT: 130, SIGQUIT: 131, SIGTERM: 143 } as const satisfies Readonly<
-  Record<StopSignal, number>
->;
 const STOP_SIGNALS = Object.keys(SIGNAL_EXIT) as StopSignal[]; // keys forgets what they are
 const STOP_BESIDE_RELOAD = STOP_SIGNALS.filter((signal) => signal !== "SIGHUP");
 const OTHER_SIGNALS: readonly OtherSignal[] = [
@@ -36,9 +33,6 @@ const OTHER_SIGNALS: readonly OtherSignal[] = [
   "SIGVTALRM",
   "SIGXCPU",
 ];
-
-/** How long after the first a second SIGINT under npm is the same Ctrl-C. */
-const NPM_ECHO_MS = 200;
 
 /**
  * Serves `dir` until a signal: prints one line on standard output when it is ready, logs to standard error, and
@@ -56,7 +50,9 @@ export async function serve(
   // A process never ends without a word, even if its log is silent.
   const fault = exitAtFault(createLog({ level: "error", format, write: linesTo(stderr), clock }), surroundings);
   const reload = listenForReload(surroundings, settings);
-  const stop = listenForStop(surroundings, clock, reload === null ? STOP_SIGNALS : STOP_BESIDE_RELOAD);
+  let ask: (signal: StopSignal) => void = () => {};
+  const asked = new Promise<StopSignal>((resolve) => (ask = resolve));
+  const stop = listenForStop(surroundings, clock, reload === null ? STOP_SIGNALS : STOP_BESIDE_RELOAD, ask);
   const surprises = listenForSurprises(surroundings, log, fault);
   const notifier = serviceNotifierOf(surroundings.env, clock, log);
   try {
@@ -81,7 +77,7 @@ export async function serve(
     }
     notifier.ready(`serves ${streams} at ${placesOf(server)}`);
 
-    log.info("stopping", { signal: await stop.asked });
+    log.info("stopping", { signal: await asked });
     notifier.stopping();
     await server.close();
     return EXIT.done;
@@ -194,35 +190,4 @@ function listenForReload(
   const listener = (): void => void server?.reload();
   surroundings.on("SIGHUP", listener);
   return { answerWith: (started) => void (server = started), release: () => void surroundings.off("SIGHUP", listener) };
-}
-
-/** `asked` resolves to the first signal; `release` gives signals back to the platform. */
-function listenForStop(
-  surroundings: Surroundings,
-  clock: Pick<Clock, "nowMs">,
-  signals: readonly StopSignal[],
-): { readonly asked: Promise<StopSignal>; release(): void } {
-  let firstAtMs: number | null = null;
-  let ask: (signal: StopSignal) => void = () => {};
-  const asked = new Promise<StopSignal>((resolve) => (ask = resolve));
-  const listener = (signal: StopSignal): void => {
-    if (firstAtMs === null) {
-      firstAtMs = clock.nowMs();
-      ask(signal);
-    } else if (!isNpmEcho(signal, clock.nowMs() - firstAtMs, surroundings)) {
-      surroundings.exit(SIGNAL_EXIT[signal]);
-    }
-  };
-  for (const signal of signals) surroundings.on(signal, listener);
-  return {
-    asked,
-    release() {
-      for (const signal of signals) surroundings.off(signal, listener);
-    },
-  };
-}
-
-/** A terminal's Ctrl-C reaches this process and npm, and npm passes its own on: two signals for one request to stop. */
-function isNpmEcho(signal: StopSignal, sinceFirstMs: number, { env }: Surroundings): boolean {
-  return signal === "SIGINT" && env["npm_command"] !== undefined && sinceFirstMs < NPM_ECHO_MS;
 }

@@ -31,6 +31,8 @@ export interface ClientWorld {
   readonly beforeWritten?: () => Promise<void>;
   /** Called with the way to send signals, before the verb runs. */
   readonly onStart?: (signal: (name: StopSignal) => void) => void;
+  /** Called where the verb ends the process instead of itself; without it, none may. */
+  readonly onExit?: (status: number) => void;
 }
 
 /** Runs a client verb in this process. */
@@ -52,7 +54,7 @@ export async function runClient(args: readonly string[], world: ClientWorld): Pr
     stderr: outputTo(stderr, world.isTerminal === true),
     on: (event: string, listener: unknown) => listeners.set(event, listener as (signal: StopSignal) => void),
     off: (event: string) => listeners.delete(event),
-    exit: () => assert.fail("it ends by itself"),
+    exit: (code: number) => (world.onExit ?? (() => assert.fail("it ends by itself")))(code),
   };
   const status = await task.run(command.given, surroundings);
   const bytes = Buffer.concat(stdout);

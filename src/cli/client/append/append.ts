@@ -15,7 +15,7 @@ import {
   type Errand,
   type Session,
 } from "../session/session.js";
-import { InputPieces, type Cutting } from "./input-pieces.js";
+import { InputPieces, type Cutting, type NextPiece } from "./input-pieces.js";
 import { Producer } from "./producer.js";
 import { formatMark, parseMark, type ResumeMark } from "./resume-mark.js";
 
@@ -133,9 +133,10 @@ async function sendAll(session: Session, parts: SendingParts): Promise<Failure |
   const { pieces, producer, progress, meter, name } = parts;
   const about = streamCalled(name);
   for (;;) {
-    const piece = await pieces.next();
+    const piece = await nextPiece(pieces);
     if (session.signal.aborted) return stopped(session.signal);
     if (piece === null) break;
+    if (piece.kind === "failure") return piece;
     if (piece.kind === "fault") return failure(EXIT.refused, `line ${piece.line} of the input: ${piece.words}`);
     if (piece.body.length > 0) {
       progress.underWay = piece.bytes;
@@ -152,6 +153,15 @@ async function sendAll(session: Session, parts: SendingParts): Promise<Failure |
   if (closed.kind === "failure") return closed;
   progress.nextOffset = nextOffsetOf(closed);
   return null;
+}
+
+async function nextPiece(pieces: InputPieces): Promise<NextPiece | Failure> {
+  try {
+    return await pieces.next();
+  } catch (error) {
+    if (!(error instanceof Error && "syscall" in error)) throw error;
+    return failure(EXIT.fault, `the input can't be read: ${error.message}`);
+  }
 }
 
 function count(progress: Progress, answer: Answer): void {

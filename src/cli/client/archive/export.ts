@@ -23,10 +23,11 @@ export const EXPORT = clientTask({
 async function exportStreams(session: Session): Promise<Failure | null> {
   if (session.out.isTerminal)
     return failure(EXIT.usage, "an archive is not for a terminal: write streamdir export … > FILE");
-  const found = await streamsOf(session, session.given.word(0));
+  const word = session.given.word(0);
+  const found = await streamsOf(session, word);
   if ("kind" in found) return found;
   const meter = new Meter(session.surroundings.stderr);
-  const ended = await new Exporter(session, meter, found).run();
+  const ended = await new Exporter(session, meter, found, isPattern(word)).run();
   meter.clear();
   // Nobody reads the rest: that is no failure.
   return ended === "gone" ? null : ended;
@@ -35,7 +36,7 @@ async function exportStreams(session: Session): Promise<Failure | null> {
 /** The streams that a word asks for; a server without a list has the one of that name. */
 async function streamsOf(session: Session, word: string): Promise<readonly ListedStream[] | Failure> {
   const streams: ListedStream[] = [];
-  if (!/[*]|\/$/.test(word)) {
+  if (!isPattern(word)) {
     const stream = await describe(session, word);
     return "kind" in stream ? stream : [stream];
   }
@@ -47,6 +48,10 @@ async function streamsOf(session: Session, word: string): Promise<readonly Liste
   return streams.length > 0
     ? sourcesFirst(streams)
     : failure(EXIT.missing, `no stream is like ${JSON.stringify(word)}`);
+}
+
+function isPattern(word: string): boolean {
+  return /[*]|\/$/.test(word);
 }
 
 /** The streams in their order, but each behind the source that it was forked from. */
@@ -70,13 +75,15 @@ class Exporter {
   readonly #session: Session;
   readonly #meter: Meter;
   readonly #streams: readonly ListedStream[];
+  readonly #isPattern: boolean;
   /** Bytes of what is exported, by the names of streams; forks ask for those of their sources. */
   readonly #whole = new Map<string, number>();
   #handled = 0;
   readonly #total: number | null;
 
-  constructor(session: Session, meter: Meter, streams: readonly ListedStream[]) {
+  constructor(session: Session, meter: Meter, streams: readonly ListedStream[], isPattern: boolean) {
     this.#session = session;
+    this.#isPattern = isPattern;
     this.#meter = meter;
     this.#streams = streams;
     const bytes = streams.map((stream) => stream.bytes);
@@ -97,6 +104,11 @@ class Exporter {
     const sourceWhole = forkedFrom === null ? undefined : this.#whole.get(forkedFrom);
     const source = forkedFrom === null || sourceWhole === undefined ? null : { name: forkedFrom, whole: sourceWhole };
     const surveyed = await survey(this.#session, stream, source, (bytes) => this.#count(bytes));
+    // One of many that was deleted, or has expired, since it was listed.
+    if (surveyed.kind === "failure" && surveyed.status === EXIT.missing && this.#isPattern) {
+      this.#session.say(`${surveyed.line}: it is not in the archive`);
+      return null;
+    }
     if (surveyed.kind === "failure") return surveyed;
     this.#whole.set(name, surveyed.whole);
     const { head } = surveyed;

@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { EXIT } from "../../command/verb.js";
-import { failure, stopped, type Failure } from "../remote/failure.js";
+import { failure, type Failure } from "../remote/failure.js";
 import { Meter } from "../session/meter.js";
 import { clientTask, flag, type Session } from "../session/session.js";
 import { ArchiveReader } from "./archive-reader.js";
@@ -39,7 +39,8 @@ class Importer {
   readonly #made = new Set<string>();
   #bytes = 0;
   #seen = 0;
-  #refused = 0;
+  /** The statuses of those that were refused. */
+  readonly #refused: number[] = [];
 
   constructor(session: Session, meter: Meter) {
     this.#session = session;
@@ -51,30 +52,19 @@ class Importer {
   async run(): Promise<Failure | null> {
     if (this.#isDryRun) this.#session.say("a dry run: nothing is changed");
     for (;;) {
-      const found = await this.#next();
+      const found = await this.#reader.next();
       if (found === null) break;
-      if (found.kind === "failure") return found;
+      if (found.kind === "fault") return failure(EXIT.refused, found.words);
       const outcome = await this.#import(found.head);
       if (outcome.kind === "failure") return outcome;
       this.#seen += 1;
-      if (outcome.what === "refused") this.#refused += 1;
+      if (outcome.what === "refused") this.#refused.push(outcome.status);
       await this.#report(found.head, outcome);
     }
-    if (this.#refused === 0) return null;
-    return failure(EXIT.refused, `not imported: ${this.#refused} of ${this.#seen} streams`);
-  }
-
-  async #next() {
-    const { signal } = this.#session;
-    try {
-      const found = await this.#reader.next();
-      if (found?.kind !== "fault") return found;
-      return failure(EXIT.refused, found.words);
-    } catch (error) {
-      // What a signal breaks off is no fault of the input.
-      if (signal.aborted) return stopped(signal);
-      throw error;
-    }
+    if (this.#refused.length === 0) return null;
+    const isForbidden = this.#refused.every((status) => status === EXIT.noRight);
+    const status = isForbidden ? EXIT.noRight : EXIT.refused;
+    return failure(status, `not imported: ${this.#refused.length} of ${this.#seen} streams`);
   }
 
   async #import(head: StreamHead): Promise<ImportOutcome | Failure> {

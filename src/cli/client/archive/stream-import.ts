@@ -17,6 +17,8 @@ export interface ImportOutcome {
   readonly what: "imported" | "continued" | "there" | "refused";
   /** Why it was refused; else `null`. */
   readonly why: string | null;
+  /** The exit status that one like it has. */
+  readonly status: number;
 }
 
 /** `null` when a piece is stored, or not to be. */
@@ -67,7 +69,7 @@ export class StreamImport {
       this.#outcome = outcome("there");
       return this.#head.pieces.length === 0 ? this.#compare() : null;
     }
-    if (refused !== null) return endsAll(refused) ? refused : this.#refuse(refused.line);
+    if (refused !== null) return this.#refused(refused);
     this.#produceFrom(0);
     return null;
   }
@@ -81,9 +83,8 @@ export class StreamImport {
     if (this.#producer === null || at < this.#stored) return null;
     const answer = await this.#producer.append(this.#bodyOf(piece), false, this.#about);
     if (answer.kind === "answer") return null;
-    if (endsAll(answer)) return answer;
     this.#producer = null;
-    return this.#refuse(answer.line);
+    return this.#refused(answer);
   }
 
   /** Closes the stream where it was closed, and says what became of it. */
@@ -91,7 +92,7 @@ export class StreamImport {
     if (this.#producer === null || !this.#head.closed) return this.#outcome;
     const answer = await this.#producer.append(Buffer.alloc(0), true, this.#about);
     if (answer.kind === "answer") return this.#outcome;
-    return endsAll(answer) ? answer : outcome("refused", answer.line);
+    return this.#refused(answer) ?? this.#outcome;
   }
 
   async #foresee(): Promise<Failure | null> {
@@ -100,11 +101,12 @@ export class StreamImport {
     const head = await server.ask({ method: "HEAD", target: server.target(name) });
     if (head.kind === "failure") return head;
     if (head.status === 200) return this.#compare();
-    if (head.status !== 404) return this.#refuse(refusal(head, this.#about).line);
+    if (head.status !== 404) return this.#refused(refusal(head, this.#about));
     if (fork !== null && !this.#made.has(fork.from)) {
       const source = await server.ask({ method: "HEAD", target: server.target(fork.from) });
       if (source.kind === "failure") return source;
-      if (source.status !== 200) return this.#refuse(`its source ${JSON.stringify(fork.from)} is not there`);
+      if (source.status === 404) return this.#refuse(`its source ${JSON.stringify(fork.from)} is not there`);
+      if (source.status !== 200) return this.#refused(refusal(source, streamCalled(fork.from)));
     }
     this.#made.add(name);
     return null;
@@ -146,7 +148,7 @@ export class StreamImport {
     const refused = refusal(answer, this.#about);
     const expected = expectedSeq(answer);
     if (refused.code !== "producer-gap")
-      return refused.code === "stream-closed" ? this.#compare() : this.#refuse(refused.line);
+      return refused.code === "stream-closed" ? this.#compare() : this.#refused(refused);
     if (expected === 0) return this.#beginIfEmpty();
     const isWhole = expected >= this.#head.pieces.length && !this.#head.closed;
     this.#outcome = outcome(isWhole ? "there" : "continued");
@@ -156,7 +158,7 @@ export class StreamImport {
 
   async #beginIfEmpty(): Promise<Failure | null> {
     const first = await new StreamData(this.#session, this.#head.name, this.#head.contentType).next();
-    if (first?.kind === "failure") return first;
+    if (first?.kind === "failure") return this.#refused(first);
     if (first !== null && first.bytes.length > 0) return this.#compare();
     this.#outcome = outcome("imported");
     this.#produceFrom(0);
@@ -171,7 +173,7 @@ export class StreamImport {
     const hash = createHash("sha256");
     let [inherited, seen, isClosed] = [fork?.at ?? 0, 0, false];
     for (let part = await data.next(); part !== null; part = await data.next()) {
-      if (part.kind === "failure") return part;
+      if (part.kind === "failure") return this.#refused(part);
       const skipped = isJsonContentType(contentType)
         ? messagesLength(part.bytes, inherited)
         : bytesLength(part.bytes, inherited);
@@ -201,14 +203,19 @@ export class StreamImport {
     return body;
   }
 
-  #refuse(why: string): null {
-    this.#outcome = outcome("refused", why);
+  /** A failure that is of this stream alone does not end the import. */
+  #refused(refused: Failure): Failure | null {
+    return endsAll(refused) ? refused : this.#refuse(refused.line, refused.status);
+  }
+
+  #refuse(why: string, status: number = EXIT.refused): null {
+    this.#outcome = outcome("refused", why, status === EXIT.noRight ? status : EXIT.refused);
     return null;
   }
 }
 
-function outcome(what: ImportOutcome["what"], why: string | null = null): ImportOutcome {
-  return { kind: "outcome", what, why };
+function outcome(what: ImportOutcome["what"], why: string | null = null, status: number = EXIT.done): ImportOutcome {
+  return { kind: "outcome", what, why, status };
 }
 
 /** Whether a failure is not of one stream alone. */

@@ -4,6 +4,7 @@ import { createHash } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { isJsonContentType } from "../../../protocol/content-type.js";
 import { messagesLength } from "../../../protocol/json/json-frame.js";
+import { EXIT } from "../../command/verb.js";
 import type { Failure } from "../remote/failure.js";
 import type { Session } from "../session/session.js";
 import type { ListedStream } from "../streams/listing.js";
@@ -95,8 +96,10 @@ class SharedBeginning {
     while (common < part.length && !this.#hasEnded) {
       if (this.#bytes.length === 0) {
         const next = await this.#source.next();
-        if (next?.kind === "failure") return next;
-        this.#bytes = next === null ? this.#bytes : next.bytes.subarray(0, this.#left);
+        // A source that is deleted meanwhile has left its fork all the bytes.
+        const isGone = next?.kind === "failure" && next.status === EXIT.missing;
+        if (next?.kind === "failure" && !isGone) return next;
+        this.#bytes = next?.kind === "data" ? next.bytes.subarray(0, this.#left) : this.#bytes;
         this.#left -= this.#bytes.length;
         this.#hasEnded = this.#bytes.length === 0;
         continue;

@@ -75,7 +75,9 @@ async function bench(session: Session): Promise<Failure | null> {
   const readBack = appended ?? (await onAll(names, (name) => readAll(session, name, read, meter, append.bytes)));
   const reads = read.figures(stopwatchMs());
   meter.clear();
-  const removed = await onAll(names, (name) => remove(session, name));
+  // A server that was waited for in vain is not waited for once more: what it has expires.
+  const isLost = readBack?.status === EXIT.unreachable;
+  const removed = isLost ? null : await onAll(names, (name) => remove(session, name));
   if (readBack !== null) return readBack;
   return (await report(session, plan, { append: appends, read: reads })) ?? removed;
 }

@@ -25,8 +25,15 @@ export interface Answer {
   readonly tookMs: number;
 }
 
-/** What becomes of a request: no answer, where the connection broke or could not be made. */
-export type Heard = Answer | { readonly kind: "silence"; readonly why: string } | { readonly kind: "too-long" };
+/**
+ * What becomes of a request: no answer, where the connection broke or could not be made; nothing sent, where a header
+ * has characters that none may have.
+ */
+export type Heard =
+  | Answer
+  | { readonly kind: "silence"; readonly why: string }
+  | { readonly kind: "too-long" }
+  | { readonly kind: "unsendable"; readonly why: string };
 
 /** What sends requests; tests replace it. */
 export interface Client {
@@ -67,27 +74,40 @@ export class HttpClient implements Client {
   }
 
   /** Resolves when the answer is whole, or there is none. Never rejects. */
-  ask({ method, target, headers, body }: Asked): Promise<Heard> {
-    const { address, signal } = this.#options;
-    const { host, port, socketPath, isSecure } = address;
+  ask(asked: Asked): Promise<Heard> {
     const beganMs = stopwatchMs();
     return new Promise((resolve) => {
-      const silence = (error: Error): void => resolve({ kind: "silence", why: whyOf(error) });
-      const request = (isSecure ? https : http).request(
-        {
-          method,
-          path: target,
-          agent: this.#agent,
-          signal,
-          headers: { ...this.#headers, ...headers, ...(body === undefined ? {} : { "Content-Length": body.length }) },
-          ...(socketPath === null ? { host, port } : { socketPath, host }),
-        },
-        (response) => takeIn(response, beganMs, resolve),
-      );
+      const request = this.#requestOf(asked);
+      if (request instanceof Error) return resolve({ kind: "unsendable", why: request.message });
+      const closed = (): void => resolve({ kind: "silence", why: "the connection was closed" });
+      request.on("response", (response) => {
+        // The end of an answer may come after that of its connection.
+        request.off("close", closed);
+        takeIn(response, beganMs, resolve);
+      });
       request.setTimeout(SILENCE_MS, () => request.destroy(new Error(`nothing came for ${SILENCE_MS / 1000} s`)));
-      request.on("error", silence);
-      request.end(body);
+      request.on("error", (error) => resolve({ kind: "silence", why: whyOf(error) }));
+      request.on("close", closed);
+      request.end(asked.body);
     });
+  }
+
+  #requestOf({ method, target, headers, body }: Asked): http.ClientRequest | Error {
+    const { address, signal } = this.#options;
+    const { host, port, socketPath, isSecure } = address;
+    try {
+      return (isSecure ? https : http).request({
+        method,
+        path: target,
+        agent: this.#agent,
+        signal,
+        headers: { ...this.#headers, ...headers, ...(body === undefined ? {} : { "Content-Length": body.length }) },
+        ...(socketPath === null ? { host, port } : { socketPath, host }),
+      });
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error;
+      return error;
+    }
   }
 
   /** Ends the connections. */

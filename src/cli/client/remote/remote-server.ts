@@ -74,6 +74,7 @@ export class RemoteServer {
       const heard = await client.ask(asked);
       if (signal.aborted) return stopped(signal);
       if (heard.kind === "too-long") return failure(EXIT.refused, `${name} sent an answer that is too long`);
+      if (heard.kind === "unsendable") return failure(EXIT.refused, `this can't be sent: ${heard.why}`);
       if (heard.kind === "answer") this.#hasAnswered = true;
       if (heard.kind === "answer" && !isTransient(heard)) {
         if (sinceMs !== null) say(`${name} answers again`);
@@ -93,7 +94,7 @@ export class RemoteServer {
     }
   }
 
-  #failureOf(heard: Exclude<Heard, { kind: "too-long" }>, { method }: Asked): Failure {
+  #failureOf(heard: Extract<Heard, { kind: "answer" | "silence" }>, { method }: Asked): Failure {
     const { name } = this.#options;
     if (heard.kind === "answer") return refusal(heard, `${method} at ${name}`);
     return failure(EXIT.unreachable, `${name} does not answer (${heard.why})`);

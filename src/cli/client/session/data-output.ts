@@ -2,15 +2,24 @@
 
 import type { Output } from "../../command/verb.js";
 
-/** What becomes of a write: `gone` when whoever read has closed the pipe. */
+/** What becomes of a write: `gone` when whoever read has closed the pipe, or the verb is to end before it is read. */
 export type Written = "written" | "gone";
 
 /** Writes data as fast as it is taken. */
 export class DataOutput {
   readonly #output: Output;
+  readonly #signal: AbortSignal;
+  #isCut = false;
 
-  constructor(output: Output) {
+  /** `signal` ends the wait for a reader that reads no more, and has not gone. */
+  constructor(output: Output, signal: AbortSignal) {
     this.#output = output;
+    this.#signal = signal;
+  }
+
+  /** Whether a write was given up because of the signal. */
+  get isCut(): boolean {
+    return this.#isCut;
   }
 
   /** Whether people look at it. */
@@ -22,7 +31,14 @@ export class DataOutput {
   write(bytes: Buffer | string): Promise<Written> {
     if (bytes.length === 0) return Promise.resolve("written");
     return new Promise((resolve, reject) => {
+      const cut = (): void => {
+        this.#isCut = true;
+        resolve("gone");
+      };
+      if (this.#signal.aborted) return cut();
+      this.#signal.addEventListener("abort", cut, { once: true });
       this.#output.write(bytes, (error) => {
+        this.#signal.removeEventListener("abort", cut);
         if (error === null || error === undefined) resolve("written");
         else if ("code" in error && (error.code === "EPIPE" || error.code === "ERR_STREAM_DESTROYED")) resolve("gone");
         else reject(error);

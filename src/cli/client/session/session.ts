@@ -8,9 +8,10 @@ import { WatchedFile } from "../../../ops/watched-file.js";
 import { checkedName } from "../../../protocol/names.js";
 import type { Given, Task, TaskFlag, TaskWord } from "../../command/task.js";
 import { quoted } from "../../command/value.js";
-import { EXIT, type ClientSurroundings, type Output, type StopSignal } from "../../command/verb.js";
+import { listenForStop, SIGNAL_EXIT } from "../../command/stop-signals.js";
+import { EXIT, type ClientSurroundings, type Output } from "../../command/verb.js";
 import { DataOutput } from "./data-output.js";
-import { failure, refusal, type Failure } from "../remote/failure.js";
+import { failure, refusal, stopped, type Failure } from "../remote/failure.js";
 import { HttpClient, type Answer, type Asked } from "../remote/http-client.js";
 import { RemoteServer, type Insistence } from "../remote/remote-server.js";
 import { DEFAULT_SERVER, formatServer, parseServer, type ServerAddress } from "../remote/server-address.js";
@@ -33,8 +34,6 @@ export interface Errand {
   run(session: Session): Promise<Failure | typeof DONE>;
 }
 
-/** The exit statuses of a verb that a signal ends: 128 + the signal's number. */
-const SIGNAL_EXIT = { SIGINT: 130, SIGTERM: 143 } as const satisfies Partial<Record<StopSignal, number>>;
 const STOP_SIGNALS = ["SIGINT", "SIGTERM"] as const;
 const MAX_TOKEN_BYTES = 64 * 1024;
 
@@ -80,24 +79,37 @@ export function clientTask(errand: Errand): ClientTask {
 async function runErrand(errand: Errand, given: Given, surroundings: ClientSurroundings): Promise<number> {
   const { stderr } = surroundings;
   const ending = new AbortController();
-  const listeners = STOP_SIGNALS.map((signal) => [signal, () => ending.abort(SIGNAL_EXIT[signal])] as const);
-  for (const [signal, listener] of listeners) surroundings.on(signal, listener);
-  const end = ({ line, status }: Failure): number => {
-    if (line !== "") say(stderr, line);
-    return status;
-  };
+  // Until there is a session, a signal ends the process at once: the token may be waited for.
+  const session = await openSession(errand, given, surroundings, ending.signal);
+  const failed = "kind" in session ? session : await runIn(session, errand, ending);
+  const status = failed === DONE ? EXIT.done : failed.status;
+  if (failed !== DONE && failed.line !== "") say(stderr, failed.line);
+  // What nobody takes would keep the process alive.
+  if (session instanceof Session && session.out.isCut) stderr.write("", () => surroundings.exit(status));
+  return status;
+}
+
+async function runIn(session: Session, errand: Errand, ending: AbortController): Promise<Failure | typeof DONE> {
+  const { surroundings, clock, out, signal } = session;
+  const stop = listenForStop(surroundings, clock, STOP_SIGNALS, (name) => ending.abort(SIGNAL_EXIT[name]));
   try {
-    const opened = await openSession(errand, given, surroundings, ending.signal);
-    if ("kind" in opened) return end(opened);
-    try {
-      const failed = await errand.run(opened);
-      return failed === DONE ? EXIT.done : end(failed);
-    } finally {
-      opened.close();
-    }
+    const failed = await errand.run(session);
+    return out.isCut ? stopped(signal) : failed;
+  } catch (error) {
+    // What a signal breaks off, like the input, is no fault.
+    return signal.aborted ? stopped(signal) : faultOf(error);
   } finally {
-    for (const [signal, listener] of listeners) surroundings.off(signal, listener);
+    stop.release();
+    session.close();
   }
+}
+
+/** Of an error that a verb does not expect. Its input and its output are all that it asks the system for. */
+function faultOf(error: unknown): Failure {
+  const said = error instanceof Error ? error : new Error(String(error));
+  return "syscall" in said
+    ? failure(EXIT.fault, `the input can't be read, or the output can't be written: ${said.message}`)
+    : failure(EXIT.crash, `this is a fault of streamdir: ${said.stack ?? said.message}`);
 }
 
 async function openSession(
@@ -160,7 +172,7 @@ export class Session {
     this.given = given;
     this.surroundings = surroundings;
     this.signal = signal;
-    this.out = new DataOutput(surroundings.stdout);
+    this.out = new DataOutput(surroundings.stdout, signal);
     this.serverName = formatServer(address);
     const userAgent = `streamdir/${packageVersion()}`;
     this.#client = new HttpClient({ address, token, userAgent, connections, signal });

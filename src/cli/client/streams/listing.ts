@@ -108,7 +108,8 @@ function listed(value: unknown): ListedStream | null {
   const members: Readonly<Record<string, unknown>> = { ...value };
   const text = (name: string): string | null => {
     const member = members[name];
-    return typeof member === "string" ? member : null;
+    // No server of ours sends control characters, which would change what a terminal shows.
+    return typeof member === "string" && !/\p{Cc}/u.test(member) ? member : null;
   };
   const number = (name: string): number | null => {
     const member = members[name];

@@ -56,6 +56,18 @@ describe("streamdir export", () => {
     assert.equal(status, 0);
   });
 
+  test("of a pattern leaves out what was deleted since it was listed", async (t) => {
+    for (const name of ["d/1", "d/2", "d/3"]) await server.done(["append", name, "--lines", "--create"], `${name}\n`);
+    let deleting: Promise<string> | null = null;
+    const { status, stderr, bytes } = await server.run(["export", "d/*"], {
+      beforeWritten: async () => void (await (deleting ??= server.done(["rm", "d/2", "--yes"]))),
+    });
+    assert.equal(status, 0);
+    assert.match(stderr, /^streamdir: stream "d\/2": The stream does not exist .*: it is not in the archive\n$/);
+    const { stdout } = await new VerbServer(t).run(["import"], { stdin: bytes });
+    assert.equal(stdout, "imported  d/1\nimported  d/3\n");
+  });
+
   test("of a pattern has forks behind their sources, with what is their own", async (t) => {
     await server.done(["append", "f/z", "--json", "--create"], "1\n22\n333\n");
     await server.done(["fork", "f/z", "f/a", "--skip", "2"]);

@@ -1,25 +1,10 @@
 import assert from "node:assert/strict";
-import { crc32 } from "node:zlib";
-import { createHash } from "node:crypto";
 import test, { after } from "node:test";
-import { formatHead, type StreamHead } from "../../../../src/cli/client/archive/stream-head.js";
-import { ARCHIVE_END, tarHeader, tarPadding } from "../../../../src/cli/client/archive/tar.js";
+import { ARCHIVE_END } from "../../../../src/cli/client/archive/tar.js";
+import { archiveOf as archive } from "../../../helpers/archive-of.js";
 import { VerbServer } from "../../../helpers/client-verb.js";
 
 const server = new VerbServer({ after });
-
-/** An archive of one JSON stream with these lines. */
-function archive(text: string, more: Partial<StreamHead> = {}): Buffer {
-  const data = Buffer.from(text);
-  const pieces: StreamHead["pieces"] = data.length === 0 ? [] : [[data.length, crc32(data)]];
-  const sha256 = createHash("sha256").update(data).digest("hex");
-  const facts = { ttlSeconds: null, expiresAt: null, closed: false, fork: null };
-  const head = Buffer.from(
-    formatHead({ format: 1, name: "a", contentType: "application/json", ...facts, bytes: data.length, pieces, sha256, ...more }),
-  );
-  const file = (name: string, bytes: Buffer) => [tarHeader({ name, size: bytes.length }, 0), bytes, tarPadding(bytes.length)];
-  return Buffer.concat([...file("1.json", head), ...file("1.data", data), ARCHIVE_END]);
-}
 
 for (const [title, before, bytes, status, line] of [
   ["into an empty stream", [["create", "empty", "--type", "application/json"]], archive("1\n", { name: "empty" }), 0, "imported  empty\n"],

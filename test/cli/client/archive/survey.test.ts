@@ -76,3 +76,11 @@ test("a stream that has nothing in common is no fork in the archive", async () =
   const { head } = await surveyed("y", { name: "x", whole: 2 });
   assert.deepEqual([head.fork, head.bytes], [null, 2]);
 });
+
+test("a fork whose source is gone is exported whole", async () => {
+  await server.done(["append", "going", "--lines", "--create"], "both\n");
+  await server.done(["fork", "going", "stays"]);
+  await server.done(["rm", "going", "--yes"]);
+  const { head } = await surveyed("stays", { name: "going", whole: 5 });
+  assert.deepEqual([head.fork, head.bytes], [null, 5]);
+});

@@ -5,12 +5,11 @@ import { DataOutput } from "../../../../src/cli/client/session/data-output.js";
 
 function printerOf(options: { asJson: boolean; limit: number | null }): { printer: Printer; text: () => string } {
   let text = "";
-  const out = new DataOutput({
-    write: (bytes, written) => {
-      text += String(bytes);
-      written?.();
-    },
-  });
+  const write = (bytes: string | Buffer, written?: () => void): void => {
+    text += String(bytes);
+    written?.();
+  };
+  const out = new DataOutput({ write }, new AbortController().signal);
   return { printer: new Printer({ out, ...options }), text: () => text };
 }
 

@@ -57,7 +57,7 @@ describe("streamdir tail", () => {
     let interrupt = (): void => {};
     const { status, stdout, stderr } = await server.run(["tail", "interrupted", "-f"], {
       onStart: (signal) => (interrupt = () => signal("SIGINT")),
-      onStdout: () => (setImmediate(interrupt), null),
+      onStdout: () => (setImmediate(() => setImmediate(interrupt)), null),
     });
     assert.deepEqual([status, stdout, stderr], [130, "1\n", ""]);
   });

@@ -14,7 +14,7 @@ import { decodeName } from "../protocol/names.js";
 import type { Given, Task, TaskFlag, Tool } from "./command/task.js";
 import { quoted } from "./command/value.js";
 import { EXIT } from "./command/verb.js";
-import type { Surroundings } from "./command/verb.js";
+import type { Output, Surroundings } from "./command/verb.js";
 
 const AUTH: TaskFlag = {
   flag: "auth",
@@ -35,6 +35,9 @@ const ID: TaskFlag = {
 
 /** The command line is wrong: one line that says what would be right. */
 class UsageFault extends Error {}
+
+/** Nobody has the secret of a token that was made. */
+class LostToken extends Error {}
 
 const ADD: Task = {
   name: "add",
@@ -105,8 +108,15 @@ async function add(given: Given, { stdout, stderr }: Surroundings): Promise<void
   }
   const lifetimeMs = given.durationMs("expires");
   const token = await addToken(given.required("auth"), { id, allow, streams, lifetimeMs }, systemClock().nowMs());
-  stdout.write(`${token}\n`);
+  const lost = await faultOfWriting(stdout, `${token}\n`);
+  if (lost !== null)
+    throw new LostToken(`the token ${id} is in the file and could not be printed (${lost}): revoke it`);
   stderr.write("This token is shown once and kept nowhere. A running server takes it within seconds.\n");
+}
+
+/** Why a text could not be written; `null` once it is. */
+function faultOfWriting(output: Output, text: string): Promise<string | null> {
+  return new Promise((resolve) => void output.write(text, (error) => resolve(error?.message ?? null)));
 }
 
 async function list(given: Given, { stdout }: Surroundings): Promise<void> {
@@ -171,8 +181,9 @@ async function settled({ stderr }: Surroundings, run: () => Promise<void>): Prom
     await run();
     return EXIT.done;
   } catch (error) {
-    if (!(error instanceof UsageFault || error instanceof AuthFileError)) throw error;
+    if (!(error instanceof UsageFault || error instanceof AuthFileError || error instanceof LostToken)) throw error;
     stderr.write(`streamdir: ${oneLine(error.message)}\n`);
+    if (error instanceof LostToken) return EXIT.fault;
     return error instanceof UsageFault ? EXIT.usage : EXIT.unusable;
   }
 }

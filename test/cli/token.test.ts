@@ -11,12 +11,17 @@ import { TOKEN } from "../../src/cli/token.js";
 import { startStreamdir } from "../helpers/process.js";
 import { tempDir } from "../helpers/temp-dir.js";
 
-/** Runs `streamdir token` in this process. */
-async function token(args: readonly string[]): Promise<{ status: number; stdout: string; stderr: string }> {
+/** Runs `streamdir token` in this process; `fault` is what its standard output fails with. */
+async function token(args: readonly string[], fault: Error | null = null): Promise<{ status: number; stdout: string; stderr: string }> {
   const command = parseTask(TOKEN, args, {});
   assert.ok(command.kind === "run", JSON.stringify(command));
   const said = { stdout: "", stderr: "" };
-  const output = (name: "stdout" | "stderr"): Output => ({ write: (text) => void (said[name] += text) });
+  const output = (name: "stdout" | "stderr"): Output => ({
+    write: (text, written) => {
+      said[name] += text;
+      written?.(name === "stdout" ? fault : null);
+    },
+  });
   const nothing = (): void => {};
   const surroundings = { env: {}, stdout: output("stdout"), stderr: output("stderr"), on: nothing, off: nothing, exit: nothing };
   return { status: await command.task.run(command.given, surroundings), ...said };
@@ -47,6 +52,15 @@ describe("streamdir token", () => {
     assert.equal(entry.expiresMs - (entry.createdMs ?? 0), 30 * 86_400_000);
     assert.equal(statSync(file).mode & 0o777, 0o600);
     assert.ok(!readFileSync(file, "utf8").includes(parts.secret));
+  });
+
+  test("add says that a token that could not be printed is to be revoked", async () => {
+    const file = fileIn();
+    const args = ["add", "--auth", file, "--id", "ci", "--allow", "read", "--streams", "**"];
+    const { status, stderr } = await token(args, new Error("ENOSPC: no space left on device, write"));
+    assert.deepEqual([status, parsedFile(file).tokens.length], [74, 1]);
+    const why = "(ENOSPC: no space left on device, write)";
+    assert.equal(stderr, `streamdir: the token ci is in the file and could not be printed ${why}: revoke it\n`);
   });
 
   test("list shows what there is, and no secret or hash", async () => {

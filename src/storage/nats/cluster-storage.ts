@@ -326,8 +326,14 @@ export class ClusterStorage implements Storage {
 
   async close(): Promise<void> {
     this.#watches.stop();
-    await this.#lease.give().catch((fault: unknown) => this.#failed("the sweep's lease can't be given up", fault));
+    await this.#lease.give().catch((fault: unknown) => this.#leaseKept(fault));
     await this.#parts.log.close();
+  }
+
+  /** Without a connection the lease ends by its time. */
+  #leaseKept(fault: unknown): void {
+    const level = fault instanceof LogUnavailableError ? "debug" : "error";
+    this.#options.notices[level]("the sweep's lease can't be given up", { fault: String(fault) });
   }
 
   /** What the log can't answer now can be asked for again. */

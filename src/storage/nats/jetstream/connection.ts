@@ -2,7 +2,8 @@ import type { Clock } from "../../../ops/clock.js";
 import type { Log } from "../../../ops/log.js";
 import { WatchedFile } from "../../../ops/watched-file.js";
 import type { NatsAddress } from "../../../net/storage-address.js";
-import { ClusterUnusableError, type NatsClient, type NatsConnection } from "./nats-client.js";
+import { connectOrDestroy } from "./leftover-sockets.js";
+import { ClusterUnusableError, type NatsClient, type NatsConnection, type NatsConnectOptions } from "./nats-client.js";
 import { Requests } from "./requests.js";
 
 /** How a cluster is connected to. */
@@ -55,7 +56,7 @@ export class ClusterConnection {
     const { address, credsFile, client } = options;
     const signIn = credsFile === "" ? null : await Credentials.read(credsFile);
     try {
-      const connection = await client.connect({
+      const asked: NatsConnectOptions = {
         servers: address.servers,
         name: "streamdir",
         timeout: CONNECT_TIMEOUT_MS,
@@ -67,7 +68,8 @@ export class ClusterConnection {
         pingInterval: PING_INTERVAL_MS,
         maxPingOut: MAX_PINGS_OUT,
         ignoreAuthErrorAbort: true,
-      });
+      };
+      const connection = await connectOrDestroy(() => client.connect(asked));
       const refusal = refusalOf(connection);
       if (refusal === null) return new ClusterConnection(connection, signIn?.file ?? null, options);
       await connection.close();
@@ -134,6 +136,8 @@ export class ClusterConnection {
     this.#creds?.close();
     this.requests.close();
     await this.#connection.close();
+    // Where it is just being made again, closing leaves its socket open.
+    this.#connection.protocol?.transport?.discard();
   }
 }
 

@@ -5,6 +5,7 @@ import type { NatsAddress } from "../../../net/storage-address.js";
 import { connectOrDestroy } from "./leftover-sockets.js";
 import { ClusterUnusableError, type NatsClient, type NatsConnection, type NatsConnectOptions } from "./nats-client.js";
 import { Requests } from "./requests.js";
+import { hintOf, identityCheckFor } from "./server-identity.js";
 
 /** How a cluster is connected to. */
 export interface ConnectionOptions {
@@ -62,7 +63,7 @@ export class ClusterConnection {
         timeout: CONNECT_TIMEOUT_MS,
         ...(address.user === null ? {} : { user: address.user.name, pass: address.user.password }),
         ...(signIn === null ? {} : { authenticator: client.credsAuthenticator(() => signIn.bytes) }),
-        ...(address.isTls ? { tls: {} } : {}),
+        ...(address.isTls ? { tls: { checkServerIdentity: identityCheckFor(address.servers) } } : {}),
         maxReconnectAttempts: -1,
         reconnectTimeWait: RECONNECT_PAUSE_MS,
         pingInterval: PING_INTERVAL_MS,
@@ -78,9 +79,10 @@ export class ClusterConnection {
       signIn?.file.close();
       if (fault instanceof ClusterUnusableError) throw fault;
       const why = fault instanceof Error ? fault.message : String(fault);
-      throw new ClusterUnusableError(`no NATS server can be used at ${address.servers.join(", ")}: ${why}`, {
-        cause: fault,
-      });
+      throw new ClusterUnusableError(
+        `no NATS server can be used at ${address.servers.join(", ")}: ${why}${hintOf(fault)}`,
+        { cause: fault },
+      );
     }
   }
 

@@ -20,7 +20,7 @@ import { stopwatchMs, systemClock, type Clock } from "./ops/clock.js";
 import { LineQueue } from "./ops/line-queue.js";
 import { createLog, type Log } from "./ops/log.js";
 import { keepTickClass } from "./ops/tick-class.js";
-import type { Settings } from "./options.js";
+import { OPTIONS, type Settings } from "./options.js";
 import { FileStorage } from "./storage/file/file-storage.js";
 import type { Storage } from "./storage/storage.js";
 import { systemFiles } from "./storage/file/disk/files.js";
@@ -286,8 +286,10 @@ async function openClusterEngine(
   const given = { address, credsFile: natsCreds, timeoutMs: storageTimeoutMs, clock, log, observer: observations };
   try {
     const storage = await openCluster(given);
+    // Nobody has asked for the default.
+    const level = maxAppendBytes === OPTIONS.maxAppendBytes.default ? "debug" : "warn";
     if (maxAppendBytes > storage.maxRecordBytes)
-      log.warn("appends are limited by what a message of the NATS servers may have", {
+      log[level]("appends are limited by what a message of the NATS servers may have", {
         maxAppendBytes: storage.maxRecordBytes,
       });
     return { storage, maxAppendBytes: Math.min(maxAppendBytes, storage.maxRecordBytes) };

@@ -27,6 +27,9 @@ export interface LogFaults {
 /** Nothing goes wrong. */
 export const NO_FAULTS: LogFaults = { lostAnswer: 0, lostPublish: 0, lingering: 0, noLeader: 0, behind: 0, spoiltHint: 0 };
 
+/** What a message takes beside its body, about. */
+const OVERHEAD_BYTES = 400;
+
 interface Watcher {
   readonly subject: string;
   readonly onMessage: (message: LogMessage) => void;
@@ -41,6 +44,8 @@ export class MemoryCluster {
   readonly listeners = new Set<(text: string) => void>();
   /** Publishes whose expectation was not met: tests look whether there were any. */
   refused = 0;
+  /** What all messages may have together; a message has its body and as much as {@link OVERHEAD_BYTES}. */
+  maxBytes = Infinity;
   #sequence = 0;
 
   /** Stores a message where the expectation is met. */
@@ -55,6 +60,18 @@ export class MemoryCluster {
     const message = { sequence: this.#sequence, previous, head, body: Buffer.from(body) };
     this.subjects.set(subject, [...messages, message]);
     return message;
+  }
+
+  /** What all messages have together. */
+  get bytes(): number {
+    let bytes = 0;
+    for (const messages of this.subjects.values()) for (const { body } of messages) bytes += body.length + OVERHEAD_BYTES;
+    return bytes;
+  }
+
+  /** Whether a message of so many bytes is too much. */
+  lacks(bytes: number): boolean {
+    return this.maxBytes < Infinity && this.bytes + bytes + OVERHEAD_BYTES > this.maxBytes;
   }
 
   purge(subject: string, before: number): void {
@@ -103,6 +120,7 @@ export class MemoryLog implements ReplicatedLog {
       return this.#unanswered();
     }
     if (this.#cluster.lingering.has(subject) && this.#happens(0.5)) return { kind: "pending" };
+    if (this.#cluster.lacks(body.length)) return { kind: "full" };
     const stored = this.#store(subject, head, body, expected);
     await this.#pause();
     if (this.#happens(this.#faults.lostAnswer)) return this.#unanswered();

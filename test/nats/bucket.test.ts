@@ -4,6 +4,7 @@ import { createServer, type AddressInfo, type Socket } from "node:net";
 import { after, before, describe, test, type TestContext } from "node:test";
 import { systemClock } from "../../src/ops/clock.js";
 import type { NatsAddress } from "../../src/net/storage-address.js";
+import { createServer as createStreamServer } from "../../src/server.js";
 import type { ClusterStorage } from "../../src/storage/nats/cluster-storage.js";
 import { API_ERROR, jsonOf, type ApiAnswer } from "../../src/storage/nats/jetstream/answers.js";
 import { ClusterConnection } from "../../src/storage/nats/jetstream/connection.js";
@@ -127,6 +128,26 @@ describe("a bucket on three servers", () => {
     const changed = await ask(t, cluster, `STREAM.UPDATE.${stream}`, { ...(config as object), republish });
     assert.equal(changed.error, undefined);
     await assertRefused(t, addressOf(cluster, "", bucket), /SD_.*_0 has republish .*headers_only/);
+  });
+});
+
+describe("a limit of appends that is more than the servers take", () => {
+  test("is a warning where somebody has set it, and none where it is the default", async (t) => {
+    const cluster = await startServers(t, { size: 1 });
+    const storage = cluster.storageOf("limits", "?replicas=1&shards=1");
+    const message = "appends are limited by what a message of the NATS servers may have";
+    for (const [options, level] of [
+      [{}, "debug"],
+      [{ maxAppendBytes: 2 * 1024 * 1024 }, "warn"],
+      [{ maxAppendBytes: 960 * 1024 }, undefined],
+    ] as const) {
+      const { log, lines } = keptLog();
+      const server = await createStreamServer({ storage, port: 0, log, ...options });
+      await server.close();
+      const told = lines.find((line) => line.message === message);
+      assert.equal(told?.level, level);
+      if (told !== undefined) assert.deepEqual(told.fields, { maxAppendBytes: 960 * 1024 });
+    }
   });
 });
 

@@ -109,10 +109,10 @@ export async function startFrontEnds(
   t: { after(run: () => Promise<void>): void },
   cluster: NatsCluster,
   count: number,
-  options: Partial<ServerOptions> & { readonly bucket?: string } = {},
+  options: Partial<ServerOptions> & { readonly bucket?: string; readonly query?: string } = {},
 ): Promise<readonly FrontEnd[]> {
-  const { bucket = newBucket(), ...more } = options;
-  const storage = cluster.storageOf(bucket, "?shards=2");
+  const { bucket = newBucket(), query = "?shards=2", ...more } = options;
+  const storage = cluster.storageOf(bucket, query);
   const begun: FrontEnd[] = [];
   for (let index = 0; index < count; index += 1) {
     const server = await createServer({ port: 0, insecure: true, log: keptLog().log, storage, ...more });

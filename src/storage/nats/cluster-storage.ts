@@ -29,6 +29,7 @@ import { SweepLease } from "./sweep-lease.js";
 import { Watches } from "./watches.js";
 import { ForkEdges, LINGERING_MS } from "./writing/fork-edges.js";
 import { Publisher } from "./writing/publisher.js";
+import { Reserve } from "./writing/reserve.js";
 import { Trims } from "./writing/trims.js";
 
 /** What the engine is made of. */
@@ -61,6 +62,7 @@ export class ClusterStorage implements Storage {
   readonly #bytes: StreamBytes;
   readonly #places: Places;
   readonly #edges: ForkEdges;
+  readonly #reserve: Reserve;
   readonly #trims: Trims;
   readonly #watches: Watches;
   readonly #lease: SweepLease;
@@ -73,12 +75,14 @@ export class ClusterStorage implements Storage {
     const onFault = (fault: unknown): void => this.#failed("a change of a stream can't be told", fault);
     const { observer = null } = options;
     const onLost = (stream: ClusterStream): void => this.#watches.followAWhile(stream);
-    const publisher = { parts, states, timeoutMs, random, maxQueuedBytes: MAX_QUEUED_BYTES, onFault, onLost, observer };
+    const reserve = (this.#reserve = new Reserve(parts));
+    const maxQueuedBytes = MAX_QUEUED_BYTES;
+    const publisher = { parts, states, reserve, timeoutMs, random, maxQueuedBytes, onFault, onLost, observer };
     this.#publisher = new Publisher(publisher);
     this.#bytes = new StreamBytes(parts, states);
     this.#places = new Places(parts);
     this.#edges = new ForkEdges(parts, states);
-    this.#trims = new Trims(parts, this.#publisher, this.#edges);
+    this.#trims = new Trims(parts, this.#publisher, this.#edges, reserve);
     this.#watches = new Watches(parts, states, (fault) => this.#failed("a stream's news can't be read", fault));
     this.#lease = new SweepLease(parts, newStreamId());
     this.streamList = new ClusterList(log, clock, (name) => this.#look(name));
@@ -221,7 +225,12 @@ export class ClusterStorage implements Storage {
     this.streamList.tell("deleted", stream.name);
     if (stream.standing !== "gone") return;
     if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
-    this.#behind("the bytes of a deleted stream can't be dropped yet", this.#edges.dropBytes(stream));
+    this.#behind("the bytes of a deleted stream can't be dropped yet", this.#dropBytes(stream));
+  }
+
+  async #dropBytes(stream: ClusterStream): Promise<void> {
+    await this.#edges.dropBytes(stream);
+    await this.#reserve.refillFor(stream.name);
   }
 
   /** A stream whose messages can't be read can't be deleted by its state either. */
@@ -259,6 +268,7 @@ export class ClusterStorage implements Storage {
   /** For the sweep: one front end at a time goes through all streams; for the others there is nothing to list then. */
   async *list(): AsyncGenerator<ListedStream> {
     if (!(await this.#lease.take())) return;
+    await this.#reserve.fill();
     await this.#edges.sweep();
     for await (const message of this.#parts.log.heads("streams")) {
       const placed = headOf(message);
@@ -316,8 +326,14 @@ export class ClusterStorage implements Storage {
 
   async close(): Promise<void> {
     this.#watches.stop();
-    await this.#lease.give().catch((fault: unknown) => this.#failed("the sweep's lease can't be given up", fault));
+    await this.#lease.give().catch((fault: unknown) => this.#leaseKept(fault));
     await this.#parts.log.close();
+  }
+
+  /** Without a connection the lease ends by its time. */
+  #leaseKept(fault: unknown): void {
+    const level = fault instanceof LogUnavailableError ? "debug" : "error";
+    this.#options.notices[level]("the sweep's lease can't be given up", { fault: String(fault) });
   }
 
   /** What the log can't answer now can be asked for again. */

@@ -38,6 +38,8 @@ export class SweepLease {
     }
     const head = JSON.stringify({ holder: this.#holder, untilMs: nowMs + LEASE_MS } satisfies Lease);
     const published = await log.publish(subject, head, NO_BODY, last?.sequence ?? 0);
+    // Where there is no room for a lease, all sweep: that makes room.
+    if (published.kind === "full") return true;
     if (published.kind !== "stored") return false;
     this.#sequence = published.sequence;
     await log.purge(subject, published.sequence);

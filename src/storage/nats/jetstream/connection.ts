@@ -2,8 +2,10 @@ import type { Clock } from "../../../ops/clock.js";
 import type { Log } from "../../../ops/log.js";
 import { WatchedFile } from "../../../ops/watched-file.js";
 import type { NatsAddress } from "../../../net/storage-address.js";
-import { ClusterUnusableError, type NatsClient, type NatsConnection } from "./nats-client.js";
+import { connectOrDestroy } from "./leftover-sockets.js";
+import { ClusterUnusableError, type NatsClient, type NatsConnection, type NatsConnectOptions } from "./nats-client.js";
 import { Requests } from "./requests.js";
+import { hintOf, identityCheckFor } from "./server-identity.js";
 
 /** How a cluster is connected to. */
 export interface ConnectionOptions {
@@ -55,19 +57,20 @@ export class ClusterConnection {
     const { address, credsFile, client } = options;
     const signIn = credsFile === "" ? null : await Credentials.read(credsFile);
     try {
-      const connection = await client.connect({
+      const asked: NatsConnectOptions = {
         servers: address.servers,
         name: "streamdir",
         timeout: CONNECT_TIMEOUT_MS,
         ...(address.user === null ? {} : { user: address.user.name, pass: address.user.password }),
         ...(signIn === null ? {} : { authenticator: client.credsAuthenticator(() => signIn.bytes) }),
-        ...(address.isTls ? { tls: {} } : {}),
+        ...(address.isTls ? { tls: { checkServerIdentity: identityCheckFor(address.servers) } } : {}),
         maxReconnectAttempts: -1,
         reconnectTimeWait: RECONNECT_PAUSE_MS,
         pingInterval: PING_INTERVAL_MS,
         maxPingOut: MAX_PINGS_OUT,
         ignoreAuthErrorAbort: true,
-      });
+      };
+      const connection = await connectOrDestroy(() => client.connect(asked));
       const refusal = refusalOf(connection);
       if (refusal === null) return new ClusterConnection(connection, signIn?.file ?? null, options);
       await connection.close();
@@ -76,9 +79,10 @@ export class ClusterConnection {
       signIn?.file.close();
       if (fault instanceof ClusterUnusableError) throw fault;
       const why = fault instanceof Error ? fault.message : String(fault);
-      throw new ClusterUnusableError(`no NATS server can be used at ${address.servers.join(", ")}: ${why}`, {
-        cause: fault,
-      });
+      throw new ClusterUnusableError(
+        `no NATS server can be used at ${address.servers.join(", ")}: ${why}${hintOf(fault)}`,
+        { cause: fault },
+      );
     }
   }
 
@@ -134,6 +138,8 @@ export class ClusterConnection {
     this.#creds?.close();
     this.requests.close();
     await this.#connection.close();
+    // Where it is just being made again, closing leaves its socket open.
+    this.#connection.protocol?.transport?.discard();
   }
 }
 

@@ -47,6 +47,8 @@ export interface NatsConnection {
   /** Leaves the server that is connected for the next. */
   reconnect(): Promise<void>;
   close(): Promise<void>;
+  /** Not of the public part: its socket, which can be destroyed. */
+  readonly protocol?: { readonly transport?: { discard(): void } };
   /** When it is closed, and the reason where that is a fault. */
   closed(): Promise<Error | void>;
 }

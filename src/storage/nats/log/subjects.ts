@@ -8,17 +8,18 @@ const HASH_CHARACTERS = 22;
 /** Names of subjects in one bucket. A subject's third token is its shard, from 0 on. */
 export class Subjects {
   readonly #bucket: string;
-  readonly #shards: number;
+  /** How many shards there are. */
+  readonly shards: number;
 
   /** `bucket` has letters and digits only; `shards` never changes while the bucket has data. */
   constructor(bucket: string, shards: number) {
     this.#bucket = bucket;
-    this.#shards = shards;
+    this.shards = shards;
   }
 
   /** The subject of the stream of this name. */
   ofStream(name: string): string {
-    return `sd.${this.#bucket}.${this.#shardOf(name)}.s.${tokenOf(name)}`;
+    return `sd.${this.#bucket}.${this.shardOf(name)}.s.${tokenOf(name)}`;
   }
 
   /** Where reads of the stream are noted. */
@@ -34,7 +35,7 @@ export class Subjects {
   /** The edge of one fork: that it is there keeps the source's bytes. */
   ofEdge(source: string, id: string, forkId: string): string {
     const hash = createHash("sha256").update(source).digest("base64url").slice(0, HASH_CHARACTERS);
-    return `sd.${this.#bucket}.${this.#shardOf(source)}.f.${hash}.${id}.${forkId}`;
+    return `sd.${this.#bucket}.${this.shardOf(source)}.f.${hash}.${id}.${forkId}`;
   }
 
   /** Where what is stored of streams is told again, soon after. */
@@ -45,6 +46,11 @@ export class Subjects {
   /** All streams of a shard, or all edges of forks whose sources are there. */
   ofAllIn(shard: number, kind: SubjectKind): string {
     return `sd.${this.#bucket}.${shard}.${kind === "streams" ? "s" : "f"}.>`;
+  }
+
+  /** Messages that hold room in a shard. */
+  ofReserve(shard: number): string {
+    return `sd.${this.#bucket}.${shard}.r`;
   }
 
   /** Who sweeps now. */
@@ -62,8 +68,9 @@ export class Subjects {
     return `sd.${this.#bucket}.0.n`;
   }
 
-  #shardOf(name: string): number {
-    return crc32(Buffer.from(name)) % this.#shards;
+  /** The shard of a stream. */
+  shardOf(name: string): number {
+    return crc32(Buffer.from(name)) % this.shards;
   }
 }
 

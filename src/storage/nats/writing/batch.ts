@@ -65,7 +65,9 @@ export function draftOf(stream: ClusterStream, records: readonly AppendRecord[],
     newestAtMs = Math.max(newestAtMs, record.atMs);
   }
   const payload = records.length === 1 ? records[0]?.payload : Buffer.concat(records.map((record) => record.payload));
-  const { producers, snapshot } = producersOf(stream, state, options.maxBodyBytes - (payload?.length ?? 0));
+  // A message without records is small, as it may have to make room: a snapshot waits for the next.
+  const roomBytes = records.length === 0 ? 0 : options.maxBodyBytes - (payload?.length ?? 0);
+  const { producers, snapshot } = producersOf(stream, state, roomBytes);
   const earliest = options.earliest?.position ?? stream.earliest;
   const isFirst = stream.state.tail === stream.earliest;
   const change: Change = {

@@ -7,6 +7,7 @@ import type { ClusterStream } from "../memory/cluster-stream.js";
 import type { ClusterParts, StateReader } from "../reading/state-reader.js";
 import { countFitting, draftOf, MAX_RECORDS, type Draft } from "./batch.js";
 import { publish, publishAnyhow, type Outcome, type PublishingOptions } from "./publishing.js";
+import { RESERVED_MESSAGES, type Reserve } from "./reserve.js";
 
 type Settle = (how: Settlement) => void;
 
@@ -45,6 +46,7 @@ interface Queue {
 export interface PublisherOptions extends Pick<PublishingOptions, "timeoutMs" | "random"> {
   readonly parts: ClusterParts;
   readonly states: StateReader;
+  readonly reserve: Reserve;
   /** Payload that may wait in all streams, in bytes. */
   readonly maxQueuedBytes: number;
   /** Is told what must not happen, like a message that is not of this version. */
@@ -60,6 +62,9 @@ const LOSSES_WITHOUT_PAUSE = 8;
 /** A pause of up to this for each round lost leaves others a turn. */
 const PAUSE_AFTER_LOSS_MS = 2;
 const MAX_PAUSE_AFTER_LOSS_MS = 100;
+
+/** Others may take the room that was made, or hold it again. */
+const MAX_TRIES_TO_MAKE_ROOM = 2 * RESERVED_MESSAGES;
 
 /** Publishes what front ends change: in each stream one message at a time, with all that waited meanwhile. */
 export class Publisher {
@@ -197,7 +202,8 @@ export class Publisher {
     if (stream.sequence !== queue.basis) return this.#failAll(stream, queue, [], "tail-moved");
     // What came meanwhile goes along.
     const taken = takeBatch(queue, this.#options.parts.log.maxBodyBytes);
-    const outcome = await this.#publish(stream, this.#draft(stream, taken, beginning)).catch(
+    const makesRoom = first?.kind === "delete" || first?.kind === "trim";
+    const outcome = await this.#publish(stream, this.#draft(stream, taken, beginning), makesRoom).catch(
       (fault: unknown): Outcome => {
         if (!(fault instanceof LogUnavailableError)) this.#options.onFault(fault);
         return { kind: "unknown" };
@@ -217,11 +223,17 @@ export class Publisher {
     return draftOf(stream, records, { publication, maxBodyBytes, deletedAtMs, earliest });
   }
 
-  async #publish(stream: ClusterStream, draft: Draft): Promise<Outcome> {
-    const { parts, states } = this.#options;
+  /** What `makesRoom` is stored where there is none, too: with the room that is held for it. */
+  async #publish(stream: ClusterStream, draft: Draft, makesRoom: boolean): Promise<Outcome> {
+    const { parts, states, reserve } = this.#options;
+    const subject = parts.subjects.ofStream(stream.name);
     const expected = stream.sequence;
     const sentAtMs = stopwatchMs();
-    const outcome = await publish(this.#publishing, parts.subjects.ofStream(stream.name), draft, expected);
+    let outcome = await publish(this.#publishing, subject, draft, expected);
+    for (let tries = 0; outcome.kind === "full" && makesRoom && tries < MAX_TRIES_TO_MAKE_ROOM; tries += 1) {
+      if (!(await reserve.makeRoomFor(stream.name))) break;
+      outcome = await publish(this.#publishing, subject, draft, expected);
+    }
     if (outcome.kind === "stored") {
       const { sequence } = outcome;
       this.#options.observer?.messageStored(stopwatchMs() - sentAtMs, draft.change.records.length, draft.body.length);

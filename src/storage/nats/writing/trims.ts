@@ -4,6 +4,7 @@ import { BYTES, firstBeyond, ownerAt, TIMES } from "../reading/message-search.js
 import type { ClusterParts } from "../reading/state-reader.js";
 import type { ForkEdges } from "./fork-edges.js";
 import type { Beginning, Publisher } from "./publisher.js";
+import type { Reserve } from "./reserve.js";
 
 /** A stream is trimmed once an eighth more is kept than the limit says: a trim costs a message. */
 const SLACK = 1 / 8;
@@ -13,14 +14,16 @@ export class Trims {
   readonly #parts: ClusterParts;
   readonly #publisher: Publisher;
   readonly #edges: ForkEdges;
+  readonly #reserve: Reserve;
   readonly #underway = new Set<ClusterStream>();
   #trims = 0;
   #trimmedBytes = 0;
 
-  constructor(parts: ClusterParts, publisher: Publisher, edges: ForkEdges) {
+  constructor(parts: ClusterParts, publisher: Publisher, edges: ForkEdges, reserve: Reserve) {
     this.#parts = parts;
     this.#publisher = publisher;
     this.#edges = edges;
+    this.#reserve = reserve;
   }
 
   /** How often streams were trimmed here, and how many bytes. */
@@ -78,6 +81,7 @@ export class Trims {
     this.#trims += 1;
     this.#trimmedBytes += stream.earliest - before;
     await this.#drop(stream);
+    await this.#reserve.refillFor(stream.name);
     if (stream.earliest >= stream.ownStart && before < stream.ownStart) await this.#edges.untie(stream);
   }
 

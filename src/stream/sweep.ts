@@ -1,6 +1,6 @@
 import type { Timer } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
-import type { ListedStream, MaybePromise } from "../storage/storage.js";
+import { StorageBusyError, type ListedStream, type MaybePromise } from "../storage/storage.js";
 import type { StreamContext } from "./loaded/stream.js";
 import { deadlineOf, TOUCH_INTERVAL_MS } from "./rules/expiry.js";
 
@@ -63,7 +63,9 @@ export class Sweep {
       }
       this.#over(found, clock.nowMs() - startedMs);
     } catch (fault) {
-      this.#log.error("the search for what has expired was cut short", { fault: String(fault) });
+      // What can't be asked now is asked again by the next.
+      const level = fault instanceof StorageBusyError ? "warn" : "error";
+      this.#log[level]("the search for what has expired was cut short", { fault: String(fault) });
     }
     if (!this.#stopped) this.#timer = clock.after(PAUSE_MS, () => void this.#run());
   }

@@ -72,6 +72,10 @@ test("a server that closes without its connection warns of no lease", { timeout:
     told.map(({ level }) => level),
     ["debug"],
   );
+  assert.deepEqual(
+    lines.filter(({ level }) => level === "error"),
+    [],
+  );
 });
 
 async function leaseIsTaken(cluster: NatsCluster): Promise<void> {

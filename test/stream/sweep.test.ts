@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import type { ListedStream, Storage } from "../../src/storage/storage.js";
+import { StorageBusyError, type ListedStream, type Storage } from "../../src/storage/storage.js";
 import { KEEP_ALL } from "../../src/stream/loaded/retention.js";
 import type { StreamContext } from "../../src/stream/loaded/stream.js";
 import { Sweep } from "../../src/stream/sweep.js";
@@ -11,7 +11,7 @@ interface Swept {
   readonly sweep: Sweep;
   readonly clock: ManualClock;
   readonly looked: string[];
-  readonly lines: readonly { readonly message: string }[];
+  readonly lines: readonly { readonly level: string; readonly message: string }[];
 }
 
 function listed(name: string, more: Partial<ListedStream> = {}): ListedStream {
@@ -65,6 +65,25 @@ describe("a sweep", () => {
     assert.deepEqual(looked, ["long"]);
     sweep.stop();
   });
+
+  for (const [fault, level] of [
+    [new StorageBusyError("no leader answers"), "warn"],
+    [new Error("the disk is away"), "error"],
+  ] as const)
+    test(`tells of a ${fault.name} as ${level}`, async () => {
+      const { sweep, clock, lines } = sweepOver(async function* () {
+        yield listed("a");
+        throw fault;
+      });
+      sweep.start();
+      clock.advance(0);
+      await turns();
+      sweep.stop();
+      assert.deepEqual(
+        lines.map((line) => line.level),
+        [level],
+      );
+    });
 
   test("comes again after a minute, also when one was cut short, and not once it is stopped", async () => {
     let lists = 0;

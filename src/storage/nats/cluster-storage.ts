@@ -267,6 +267,14 @@ export class ClusterStorage implements Storage {
 
   /** For the sweep: one front end at a time goes through all streams; for the others there is nothing to list then. */
   async *list(): AsyncGenerator<ListedStream> {
+    try {
+      yield* this.#swept();
+    } catch (fault) {
+      throw busyInsteadOf(fault);
+    }
+  }
+
+  async *#swept(): AsyncGenerator<ListedStream> {
     if (!(await this.#lease.take())) return;
     await this.#reserve.fill();
     await this.#edges.sweep();

@@ -9,7 +9,7 @@ import { Page } from "../helpers/page-examples.js";
 import { isSaid, sourceTexts } from "./source-texts.js";
 
 const PAGE = new Page("docs/operating.md").text;
-const SERVE = readFileSync(new URL("../../src/cli/serve.ts", import.meta.url), "utf8");
+const SERVE = ["src/cli/serve.ts", "src/cli/command/stop-signals.ts"].map((file) => readFileSync(file, "utf8")).join("\n");
 const METRICS = readFileSync(new URL("../../docs/metrics.md", import.meta.url), "utf8");
 const SYMPTOMS = PAGE.slice(PAGE.indexOf("\n## When something is wrong\n"));
 

@@ -30,7 +30,9 @@ interface Pending {
 }
 
 /** What is asked, of whom, and for how long its answer is waited for. */
-type Question = Pick<Pending, "subject" | "payload" | "fields" | "onMessage" | "onEnd"> & { readonly timeoutMs: number };
+type Question = Pick<Pending, "subject" | "payload" | "fields" | "onMessage" | "onEnd"> & {
+  readonly timeoutMs: number;
+};
 
 const NO_RESPONDERS = 503;
 

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { EventEmitter, once } from "node:events";
 import { describe, test } from "node:test";
-import { setImmediate } from "node:timers/promises";
 import type { NatsClient, NatsConnection, NatsMessage } from "../../../../src/storage/nats/jetstream/nats-client.js";
 import { Requests } from "../../../../src/storage/nats/jetstream/requests.js";
 import { ManualClock } from "../../../helpers/manual-clock.js";
@@ -76,7 +75,7 @@ describe("requests", () => {
     };
     const endedAfter = async (ms: number): Promise<string[]> => {
       clock.advance(ms);
-      await setImmediate();
+      await Promise.resolve();
       return ended.splice(0);
     };
     ask("long", 3000);

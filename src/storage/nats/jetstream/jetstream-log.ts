@@ -61,17 +61,16 @@ export class JetStreamLog implements ReplicatedLog {
 
   /** The JetStream stream that has a subject. */
   #streamOf(subject: string): string {
-    const [root, , shard] = subject.split(".", 3);
-    return root === "sd" ? (this.#bucket.shards[Number(shard)] ?? "") : this.#bucket.touches;
+    if (!subject.startsWith("sd.")) return this.#bucket.touches;
+    const from = subject.indexOf(".", 3) + 1;
+    return this.#bucket.shards[Number(subject.slice(from, subject.indexOf(".", from)))] ?? "";
   }
 
   async publish(subject: string, head: string, body: Buffer, expected: number | null): Promise<Published> {
-    const { requests } = this.#connection;
-    const headers = requests.headersOf(
-      expected === null ? { [HEAD_HEADER]: head } : { [EXPECTED_HEADER]: String(expected), [HEAD_HEADER]: head },
-    );
+    const headed = [HEAD_HEADER, head] as const;
+    const fields = expected === null ? [headed] : [[EXPECTED_HEADER, String(expected)] as const, headed];
     const sentAtMs = this.#health.nowMs;
-    const answer = await requests.ask(subject, body, ANSWER_TIMEOUT_MS, headers);
+    const answer = await this.#connection.requests.ask(subject, body, ANSWER_TIMEOUT_MS, fields);
     if (answer.kind !== "reply") return { kind: answer.kind === "nobody" ? "untaken" : "unknown" };
     const published = publishedOf(answer.message);
     if (published.kind === "stored") this.#health.held(this.#streamOf(subject), sentAtMs);

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import type { Clock, Timer } from "../../../ops/clock.js";
+import { stopwatchMs, type Clock, type Timer } from "../../../ops/clock.js";
 import type { NatsClient, NatsConnection, NatsHeaders, NatsMessage } from "./nats-client.js";
 
 /**
@@ -12,12 +12,27 @@ export type Answer =
 /** Whether a message is the last of an answer that has several. */
 export type IsLast = (message: NatsMessage, count: number) => boolean;
 
-/** One request that waits. */
+/** What a message to be stored has in its headers. */
+export type HeaderFields = readonly (readonly [name: string, value: string])[];
+
+/** One request that waits: it is sent at the end of the turn, and then waits for its answer. */
 interface Pending {
-  readonly timer: Timer;
-  take(message: NatsMessage): void;
-  end(kind: "nobody" | "silence"): void;
+  readonly token: string;
+  readonly subject: string;
+  readonly payload: Uint8Array | string;
+  readonly reply: string;
+  readonly fields: HeaderFields | null;
+  /** By the clock that never jumps. */
+  readonly endsAtMs: number;
+  /** Takes a message of the answer; says whether it was the last. */
+  readonly onMessage: (message: NatsMessage) => boolean;
+  readonly onEnd: (answer: { readonly kind: "nobody" | "silence" }) => void;
 }
+
+/** What is asked, of whom, and for how long its answer is waited for. */
+type Question = Pick<Pending, "subject" | "payload" | "fields" | "onMessage" | "onEnd"> & {
+  readonly timeoutMs: number;
+};
 
 const NO_RESPONDERS = 503;
 
@@ -26,55 +41,59 @@ export class Requests {
   readonly #client: NatsClient;
   readonly #connection: NatsConnection;
   readonly #clock: Clock;
+  readonly #nowMs: () => number;
   readonly #inbox = `_INBOX.${randomBytes(12).toString("hex")}`;
   readonly #pending = new Map<string, Pending>();
   /** What is to be sent once all that has arrived is looked at. */
-  #outbox: (() => void)[] = [];
+  #outbox: Pending[] = [];
   #count = 0;
   #isConnected = true;
+  /** One timer for all that waits: it goes off when the first may be over. */
+  #timer: Timer | null = null;
+  #goesOffAtMs = Infinity;
 
-  constructor(client: NatsClient, connection: NatsConnection, clock: Clock) {
+  /** `nowMs` tells the time by a clock that never jumps. */
+  constructor(client: NatsClient, connection: NatsConnection, clock: Clock, nowMs: () => number = stopwatchMs) {
     this.#client = client;
     this.#connection = connection;
     this.#clock = clock;
+    this.#nowMs = nowMs;
     connection.subscribe(`${this.#inbox}.*`, {
-      callback: (_error, message) => this.#pending.get(message.subject.slice(this.#inbox.length + 1))?.take(message),
+      callback: (_error, message) => this.#take(message.subject.slice(this.#inbox.length + 1), message),
     });
   }
 
   /** Whether a server is connected; when none is any more, what waits ends in silence. */
   setConnected(isConnected: boolean): void {
     this.#isConnected = isConnected;
-    if (!isConnected) for (const pending of [...this.#pending.values()]) pending.end("silence");
+    if (!isConnected) for (const pending of [...this.#pending.values()]) this.#end(pending, "silence");
   }
 
   get isConnected(): boolean {
     return this.#isConnected;
   }
 
-  /** Headers with these names and values. */
-  headersOf(entries: Readonly<Record<string, string>>): NatsHeaders {
-    const headers = this.#client.headers();
-    for (const [name, value] of Object.entries(entries)) headers.append(name, value);
-    return headers;
-  }
-
-  /** Sends a request and waits for its one reply. */
-  ask(subject: string, payload: Uint8Array | string, timeoutMs: number, headers?: NatsHeaders): Promise<Answer> {
+  /** Sends a request with these headers and waits for its answer. */
+  ask(
+    subject: string,
+    payload: Uint8Array | string,
+    timeoutMs: number,
+    fields: HeaderFields | null = null,
+  ): Promise<Answer> {
     return new Promise((resolve) => {
-      const take = (message: NatsMessage): boolean => {
+      const onMessage = (message: NatsMessage): boolean => {
         resolve(isFromNobody(message) ? { kind: "nobody" } : { kind: "reply", message });
         return true;
       };
-      this.#send(subject, payload, timeoutMs, headers, take, resolve);
+      this.#send({ subject, payload, timeoutMs, fields, onMessage, onEnd: resolve });
     });
   }
 
   /** Sends a request and gathers what comes until the last; `null` where that does not come in time. */
   gather(subject: string, payload: string, timeoutMs: number, isLast: IsLast): Promise<readonly NatsMessage[] | null> {
     return new Promise((resolve) => {
-      const take = gathering(isLast, resolve);
-      this.#send(subject, payload, timeoutMs, undefined, take, () => resolve(null));
+      const onMessage = gathering(isLast, resolve);
+      this.#send({ subject, payload, timeoutMs, fields: null, onMessage, onEnd: () => resolve(null) });
     });
   }
 
@@ -88,12 +107,11 @@ export class Requests {
     if (!this.#isConnected) return Promise.resolve(null);
     const token = this.#nextToken();
     const inbox = `${this.#inbox}.d.${token}`;
-    const subscription = this.#connection.subscribe(inbox, {
-      callback: (_error, message) => this.#pending.get(token)?.take(message),
-    });
+    const callback = (_error: Error | null, message: NatsMessage): void => this.#take(token, message);
+    const subscription = this.#connection.subscribe(inbox, { callback });
     const gathered = new Promise<readonly NatsMessage[] | null>((resolve) => {
-      this.#await(token, timeoutMs, gathering(isLast, resolve), () => resolve(null));
-      this.#publish(token, subject, payload, { reply: inbox });
+      const onMessage = gathering(isLast, resolve);
+      this.#put(token, inbox, { subject, payload, timeoutMs, fields: null, onMessage, onEnd: () => resolve(null) });
     });
     return gathered.finally(() => subscription.unsubscribe());
   }
@@ -103,75 +121,84 @@ export class Requests {
     return this.#count.toString(36);
   }
 
-  /** `onMessage` says whether it was the last. */
-  #send(
-    subject: string,
-    payload: Uint8Array | string,
-    timeoutMs: number,
-    headers: NatsHeaders | undefined,
-    onMessage: (message: NatsMessage) => boolean,
-    onEnd: (answer: { readonly kind: "nobody" | "silence" }) => void,
-  ): void {
-    if (!this.#isConnected) return onEnd({ kind: "nobody" });
+  #send(question: Question): void {
+    if (!this.#isConnected) return question.onEnd({ kind: "nobody" });
     const token = this.#nextToken();
-    this.#await(token, timeoutMs, onMessage, onEnd);
-    const reply = `${this.#inbox}.${token}`;
-    this.#publish(token, subject, payload, headers === undefined ? { reply } : { reply, headers });
+    this.#put(token, `${this.#inbox}.${token}`, question);
   }
 
   /**
    * Sends with all else that is asked for in this turn of the event loop: the client writes to its socket once for each
    * callback otherwise, and that write is the most of what a small request costs.
    */
-  #publish(
-    token: string,
-    subject: string,
-    payload: Uint8Array | string,
-    options: Parameters<NatsConnection["publish"]>[2],
-  ): void {
+  #put(token: string, reply: string, { subject, payload, timeoutMs, fields, onMessage, onEnd }: Question): void {
+    const endsAtMs = this.#nowMs() + timeoutMs;
+    const pending: Pending = { token, subject, payload, reply, fields, endsAtMs, onMessage, onEnd };
+    this.#pending.set(token, pending);
+    if (endsAtMs < this.#goesOffAtMs) this.#goOffAt(endsAtMs);
     if (this.#outbox.length === 0) setImmediate(() => this.#empty());
-    this.#outbox.push(() => {
-      // Its time is over, or the connection is lost: whoever asked has been told that nobody can say what became of it.
-      if (!this.#pending.has(token)) return;
-      try {
-        this.#connection.publish(subject, payload, options);
-      } catch {
-        // It refuses what can't be sent: nothing has gone out.
-        this.#pending.get(token)?.end("nobody");
-      }
-    });
+    this.#outbox.push(pending);
   }
 
   #empty(): void {
     const sends = this.#outbox;
     this.#outbox = [];
-    for (const send of sends) send();
+    for (const pending of sends) this.#publish(pending);
   }
 
-  #await(
-    token: string,
-    timeoutMs: number,
-    onMessage: (message: NatsMessage) => boolean,
-    onEnd: (answer: { readonly kind: "nobody" | "silence" }) => void,
-  ): void {
-    const timer = this.#clock.after(timeoutMs, () => end("silence"));
-    const forget = (): void => {
-      timer.cancel();
-      this.#pending.delete(token);
-    };
-    const end = (kind: "nobody" | "silence"): void => {
-      forget();
-      onEnd({ kind });
-    };
-    const take = (message: NatsMessage): void => {
-      if (onMessage(message)) forget();
-    };
-    this.#pending.set(token, { timer, take, end });
+  #publish(pending: Pending): void {
+    const { token, subject, payload, reply, fields } = pending;
+    // Its time is over, or the connection is lost: whoever asked has been told that nobody can say what became of it.
+    if (!this.#pending.has(token)) return;
+    try {
+      const options = fields === null ? { reply } : { reply, headers: this.#headersOf(fields) };
+      this.#connection.publish(subject, payload, options);
+    } catch {
+      // It refuses what can't be sent: nothing has gone out.
+      this.#end(pending, "nobody");
+    }
+  }
+
+  #headersOf(fields: HeaderFields): NatsHeaders {
+    const headers = this.#client.headers();
+    for (const [name, value] of fields) headers.append(name, value);
+    return headers;
+  }
+
+  #take(token: string, message: NatsMessage): void {
+    if (this.#pending.get(token)?.onMessage(message) === true) this.#pending.delete(token);
+  }
+
+  #end(pending: Pending, kind: "nobody" | "silence"): void {
+    if (this.#pending.delete(pending.token)) pending.onEnd({ kind });
+  }
+
+  #goOffAt(atMs: number): void {
+    this.#timer?.cancel();
+    this.#goesOffAtMs = atMs;
+    // The timer's clock counts whole milliseconds.
+    const delayMs = Math.max(1, Math.ceil(atMs - this.#nowMs()));
+    this.#timer = this.#clock.after(delayMs, () => this.#endOverdue());
+  }
+
+  /** Ends what is over, and waits for the next. */
+  #endOverdue(): void {
+    this.#timer = null;
+    this.#goesOffAtMs = Infinity;
+    const nowMs = this.#nowMs();
+    let nextMs = Infinity;
+    for (const pending of [...this.#pending.values()]) {
+      if (pending.endsAtMs <= nowMs) this.#end(pending, "silence");
+      else nextMs = Math.min(nextMs, pending.endsAtMs);
+    }
+    // Whoever was told may have asked anew.
+    if (nextMs < this.#goesOffAtMs) this.#goOffAt(nextMs);
   }
 
   /** Ends all that waits. */
   close(): void {
     this.setConnected(false);
+    this.#timer?.cancel();
   }
 }
 

@@ -31,7 +31,7 @@ class SilentConnection extends EventEmitter<{ published: [] }> {
 }
 
 function requestsOn(connection: SilentConnection, clock = new ManualClock()): Requests {
-  return new Requests(CLIENT as NatsClient, connection as unknown as NatsConnection, clock); // it uses no more of them
+  return new Requests(CLIENT as NatsClient, connection as unknown as NatsConnection, clock, () => clock.nowMs()); // it uses no more of them
 }
 
 describe("requests", () => {
@@ -63,6 +63,45 @@ describe("requests", () => {
     connection.answer(connection.replies[0] ?? "");
     assert.deepEqual(connection.subjects, ["sent"]);
     assert.deepEqual([(await late).kind, (await lost).kind, (await sent).kind], ["silence", "silence", "reply"]);
+  });
+
+  test("end in silence each at its own time, whichever was asked first, and those that were answered do not", async () => {
+    const connection = new SilentConnection();
+    const clock = new ManualClock();
+    const requests = requestsOn(connection, clock);
+    const ended: string[] = [];
+    const ask = (subject: string, timeoutMs: number): void => {
+      void requests.ask(subject, "", timeoutMs).then(({ kind }) => ended.push(`${subject} ${kind}`));
+    };
+    const endedAfter = async (ms: number): Promise<string[]> => {
+      clock.advance(ms);
+      await Promise.resolve();
+      return ended.splice(0);
+    };
+    ask("long", 3000);
+    ask("short", 1000);
+    ask("answered", 500);
+    await once(connection, "published");
+    connection.answer(connection.replies[2] ?? "");
+    assert.deepEqual(await endedAfter(0), ["answered reply"]);
+    assert.deepEqual(await endedAfter(999), []);
+    assert.deepEqual(await endedAfter(1), ["short silence"]);
+    assert.deepEqual(await endedAfter(1999), []);
+    assert.deepEqual(await endedAfter(1), ["long silence"]);
+  });
+
+  test("wait for no time once all are over", async () => {
+    const connection = new SilentConnection();
+    const clock = new ManualClock();
+    const requests = requestsOn(connection, clock);
+    const asked = requests.ask("a", "", 1000);
+    assert.equal(clock.pendingCount, 1);
+    clock.advance(1000);
+    assert.deepEqual(await asked, { kind: "silence" });
+    assert.equal(clock.pendingCount, 0);
+    void requests.ask("b", "", 1000);
+    requests.close();
+    assert.equal(clock.pendingCount, 0);
   });
 
   test("that the client refuses have gone to nobody", async () => {

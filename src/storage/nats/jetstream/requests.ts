@@ -15,24 +15,24 @@ export type IsLast = (message: NatsMessage, count: number) => boolean;
 /** What a message to be stored has in its headers. */
 export type HeaderFields = readonly (readonly [name: string, value: string])[];
 
-/** One request that waits: it is sent at the end of the turn, and then waits for its answer. */
-interface Pending {
-  readonly token: string;
+/** What is asked, of whom, and for how long its answer is waited for. */
+interface Question {
   readonly subject: string;
   readonly payload: Uint8Array | string;
-  readonly reply: string;
+  readonly timeoutMs: number;
   readonly fields: HeaderFields | null;
-  /** By the clock that never jumps. */
-  readonly endsAtMs: number;
   /** Takes a message of the answer; says whether it was the last. */
   readonly onMessage: (message: NatsMessage) => boolean;
   readonly onEnd: (answer: { readonly kind: "nobody" | "silence" }) => void;
 }
 
-/** What is asked, of whom, and for how long its answer is waited for. */
-type Question = Pick<Pending, "subject" | "payload" | "fields" | "onMessage" | "onEnd"> & {
-  readonly timeoutMs: number;
-};
+/** A question that is sent at the end of the turn, and then waits for its answer. */
+interface Pending extends Question {
+  readonly token: string;
+  readonly reply: string;
+  /** By the clock that never jumps. */
+  readonly endsAtMs: number;
+}
 
 const NO_RESPONDERS = 503;
 
@@ -133,7 +133,8 @@ export class Requests {
    */
   #put(token: string, reply: string, { subject, payload, timeoutMs, fields, onMessage, onEnd }: Question): void {
     const endsAtMs = this.#nowMs() + timeoutMs;
-    const pending: Pending = { token, subject, payload, reply, fields, endsAtMs, onMessage, onEnd };
+    // Written out: with a spread an append costs the front end a sixth more.
+    const pending: Pending = { token, subject, payload, reply, timeoutMs, fields, endsAtMs, onMessage, onEnd };
     this.#pending.set(token, pending);
     if (endsAtMs < this.#goesOffAtMs) this.#goOffAt(endsAtMs);
     if (this.#outbox.length === 0) setImmediate(() => this.#empty());
@@ -199,6 +200,7 @@ export class Requests {
   close(): void {
     this.setConnected(false);
     this.#timer?.cancel();
+    this.#goesOffAtMs = Infinity;
   }
 }
 

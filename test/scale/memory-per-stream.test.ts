@@ -16,6 +16,12 @@ const STREAMS = 6000;
 /** What a stream with one short append may take: 100,000 of them are then 238 MiB, and the process stays below 400 MiB. */
 const MAX_BYTES_PER_STREAM = 2500;
 
+/**
+ * Longer than the test can turn its clock while files are written: streams that expire are deleted, and the journal
+ * holds deleted ones until its next checkpoint.
+ */
+const TTL_SECONDS = 1e9;
+
 /** What is left by then is kept for good. */
 const DEADLINE_MS = 60_000;
 
@@ -43,7 +49,7 @@ async function openRegistry(t: TestContext, dir: string, clock: ManualClock): Pr
 }
 
 async function appendToEach(registry: Registry, prefix: string, streams: number): Promise<void> {
-  const lifetime = { contentType: "text/plain", ttlSeconds: 1e6, expiresAtMs: null, fork: null };
+  const lifetime = { contentType: "text/plain", ttlSeconds: TTL_SECONDS, expiresAtMs: null, fork: null };
   for (let index = 0; index < streams; index += 50) {
     const names = Array.from({ length: 50 }, (_, offset) => `${prefix}/room-${index + offset}`);
     await Promise.all(names.map((name) => registry.create(name, { ...lifetime, closed: false, body: Buffer.alloc(0) })));

@@ -102,6 +102,7 @@ export class Sessions {
     stream.on("close", () => {
       session.remove(open, stream.rstCode !== NO_ERROR, clock.nowMs());
       req.closed();
+      line.letGo();
     });
     serve(req, res);
   }

@@ -6,7 +6,6 @@ export const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
   "src/http/http2/codes.ts": "test/http/http2/sessions.test.ts has the codes that clients see",
   "src/http/http2/session.ts": "test/http/http2/sessions.test.ts has connections by the frames that come over them",
   "src/http/http2/stream-answer.ts": "test/http/http2-requests.test.ts has requests by what clients see of their answers",
-  "src/http/http2/stream-line.ts": "test/http/http2-requests.test.ts, and sessions.test.ts has how lines end",
   "src/http/http2/stream-request.ts": "test/http/http2-requests.test.ts has requests by what clients see of their answers",
   "src/http/request/list-query.ts": "test/http/handlers/list.test.ts has queries that are taken and refused",
   "src/options/faults.ts": "test/options.test.ts checks values of each kind",

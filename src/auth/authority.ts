@@ -46,8 +46,8 @@ const NO_BEARER = invalid("The Authorization header must be Bearer TOKEN, with o
 export class Authority {
   readonly #options: AuthorityOptions;
   readonly #keys: IssuerKeys;
-  readonly #headers = new Remembered(REMEMBERED_BOUNDS);
-  readonly #tickets = new Remembered(REMEMBERED_BOUNDS);
+  readonly #headers: Remembered;
+  readonly #tickets: Remembered;
   readonly #listeners = new Set<() => void>();
   readonly #watchedFile: WatchedFile;
   #watchedKeys: WatchedFile | null = null;
@@ -60,6 +60,8 @@ export class Authority {
   private constructor(options: AuthorityOptions) {
     const { file, clock, log, watchIntervalMs } = options;
     this.#options = options;
+    this.#headers = new Remembered(REMEMBERED_BOUNDS, clock);
+    this.#tickets = new Remembered(REMEMBERED_BOUNDS, clock);
     this.#keys = new IssuerKeys({ authFile: file, clock, log, onKeyGone: () => this.#changed() });
     // Before the first read: a change during it is seen.
     this.#watchedFile = new WatchedFile([file], () => void this.reload(), watchIntervalMs);
@@ -92,7 +94,7 @@ export class Authority {
   /** Whether a signature must be verified to say who sent these: a token costs less, and what is remembered. */
   mustVerify({ authorization }: Credentials): boolean {
     if (authorization === null || authorization.startsWith(`${BEARER}${TOKEN_PREFIX}`)) return false;
-    return this.#headers.find(authorization, null, this.#nowMs()) === null;
+    return this.#headers.find(authorization, null) === null;
   }
 
   /** What a caller is now, after the file changed: `null` when its credential no longer holds. */
@@ -144,7 +146,7 @@ export class Authority {
   }
 
   #byHeader(header: string): Authentication | Promise<Authentication> {
-    const known = this.#headers.find(header, null, this.#nowMs());
+    const known = this.#headers.find(header, null);
     if (known !== null) return known;
     const token = header.length > MAX_HEADER_CHARS ? undefined : BEARER_FORM.exec(header)?.[1];
     if (token === undefined) return NO_BEARER;
@@ -165,12 +167,11 @@ export class Authority {
   }
 
   #byTicket(ticket: string, name: string | null): Authentication {
-    const nowMs = this.#nowMs();
-    const known = name === null ? null : this.#tickets.find(ticket, name, nowMs);
+    const known = name === null ? null : this.#tickets.find(ticket, name);
     if (known !== null) return known;
     // A copy: a part of its URL would keep all of that in memory.
     const own = ticket.length > MAX_TICKET_CHARS ? ticket : Buffer.from(ticket).toString();
-    const found = this.#policy.byTicket(own, name, nowMs);
+    const found = this.#policy.byTicket(own, name, this.#nowMs());
     if (found instanceof KnownCaller) this.#tickets.keep(own, name, found);
     return found;
   }

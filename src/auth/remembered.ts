@@ -1,12 +1,17 @@
+import type { Clock } from "../ops/clock.js";
 import type { Caller } from "./rights/caller.js";
 
 /** A caller that was found, and for what. */
 interface Entry {
+  readonly text: string;
   readonly caller: Caller;
   /** The stream that it was found for; `null` where it counts for all. */
   readonly name: string | null;
   isUsed: boolean;
 }
+
+/** Entries that are found without hashing their text, which would take five times as long. */
+const SLOTS = 512;
 
 /** What bounds it. */
 export interface RememberedBounds {
@@ -21,18 +26,23 @@ export interface RememberedBounds {
  */
 export class Remembered {
   readonly #bounds: RememberedBounds;
+  readonly #clock: Pick<Clock, "nowMs">;
   readonly #entries = new Map<string, Entry>();
+  /** Of the entries, those that were found last, by {@link slotOf}. */
+  readonly #slots = new Array<Entry | null>(SLOTS).fill(null);
   #chars = 0;
 
-  constructor(bounds: RememberedBounds) {
+  constructor(bounds: RememberedBounds, clock: Pick<Clock, "nowMs">) {
     this.#bounds = bounds;
+    this.#clock = clock;
   }
 
   /** Who showed `text` for `name`; `null` when it is not known, or over. Allocates nothing. */
-  find(text: string, name: string | null, nowMs: number): Caller | null {
-    const entry = this.#entries.get(text);
-    if (entry === undefined || entry.name !== name) return null;
-    if (nowMs >= entry.caller.endsAtMs) {
+  find(text: string, name: string | null): Caller | null {
+    const entry = this.#entryOf(text);
+    if (entry === null || entry.name !== name) return null;
+    const { endsAtMs } = entry.caller;
+    if (endsAtMs !== Infinity && this.#clock.nowMs() >= endsAtMs) {
       this.#forget(text);
       return null;
     }
@@ -40,22 +50,35 @@ export class Remembered {
     return entry.caller;
   }
 
+  #entryOf(text: string): Entry | null {
+    const slot = slotOf(text);
+    const recent = this.#slots[slot] ?? null;
+    if (recent !== null && recent.text === text) return recent;
+    const entry = this.#entries.get(text) ?? null;
+    if (entry !== null) this.#slots[slot] = entry;
+    return entry;
+  }
+
   /** Remembers who showed `text`. */
   keep(text: string, name: string | null, caller: Caller): void {
     if (text.length > this.#bounds.chars) return;
     this.#forget(text);
-    this.#entries.set(text, { caller, name, isUsed: false });
+    this.#entries.set(text, { text, caller, name, isUsed: false });
     this.#chars += text.length;
     while (this.#entries.size > this.#bounds.entries || this.#chars > this.#bounds.chars) this.#forgetOne();
   }
 
   clear(): void {
     this.#entries.clear();
+    this.#slots.fill(null);
     this.#chars = 0;
   }
 
   #forget(text: string): void {
-    if (this.#entries.delete(text)) this.#chars -= text.length;
+    if (!this.#entries.delete(text)) return;
+    this.#chars -= text.length;
+    const slot = slotOf(text);
+    if (this.#slots[slot]?.text === text) this.#slots[slot] = null;
   }
 
   /** The oldest goes, unless it was used: then it is the youngest again. */
@@ -67,4 +90,10 @@ export class Remembered {
       this.#entries.set(text, entry);
     }
   }
+}
+
+/** From the end of a secret or signature. The last character has only some of its bits. */
+function slotOf(text: string): number {
+  const end = text.length;
+  return end < 3 ? 0 : ((text.charCodeAt(end - 2) << 4) ^ text.charCodeAt(end - 3)) % SLOTS;
 }

@@ -8,6 +8,7 @@ import { KnownCaller } from "./known-caller.js";
 import { secretTagOf, tagOf } from "./revocations.js";
 import type { Revocations } from "./revocations.js";
 import { Grants } from "./rights/grant.js";
+import type { Grant } from "./rights/grant.js";
 
 /** What every token begins with. */
 export const TOKEN_PREFIX = "sd_";
@@ -48,6 +49,8 @@ export class Tokens {
   readonly #secretTags: ReadonlySet<string>;
   readonly #revocations: Revocations;
   readonly #callers = new Map<TokenEntry, KnownCaller>();
+  /** By what the file says: tokens with the same rights share them. */
+  readonly #grants = new Map<string, Grants>();
   /** What the secret of an id that is not there is compared with. */
   readonly #nobody = randomBytes(SECRET_BYTES);
 
@@ -87,9 +90,16 @@ export class Tokens {
     if (nowMs >= expiresMs || this.#revocations.has("id", id, createdMs)) return null;
     let caller = this.#callers.get(entry);
     if (caller === undefined) {
-      caller = new KnownCaller(`token ${id}`, expiresMs, new Grants(grants, null), { kind: "token", id, hash });
+      caller = new KnownCaller(`token ${id}`, expiresMs, this.#grantsOf(grants), { kind: "token", id, hash });
       this.#callers.set(entry, caller);
     }
     return caller;
+  }
+
+  #grantsOf(grants: readonly Grant[]): Grants {
+    const key = JSON.stringify(grants);
+    const shared = this.#grants.get(key) ?? new Grants(grants, null);
+    this.#grants.set(key, shared);
+    return shared;
   }
 }

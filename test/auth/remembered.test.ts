@@ -1,56 +1,78 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Remembered } from "../../src/auth/remembered.js";
+import { ManualClock } from "../helpers/manual-clock.js";
 
 const caller = (endsAtMs = Infinity) => ({ id: "a", endsAtMs, rightTo: () => null, mayAnywhere: () => false });
 const ROOMY = { entries: 100, chars: 10_000 };
 
 describe("what is remembered", () => {
   test("is found by its text and name until it ends", () => {
-    const remembered = new Remembered(ROOMY);
-    const ends = caller(10);
+    const clock = new ManualClock();
+    const remembered = new Remembered(ROOMY, clock);
+    const ends = caller(clock.nowMs() + 10);
     remembered.keep("a", null, ends);
     remembered.keep("b", "stream", ends);
-    assert.equal(remembered.find("a", null, 9), ends);
-    assert.equal(remembered.find("b", "stream", 9), ends);
-    assert.equal(remembered.find("b", "other", 9), null);
-    assert.equal(remembered.find("a", "stream", 9), null);
-    assert.equal(remembered.find("a", null, 10), null);
-    assert.equal(remembered.find("a", null, 0), null, "it is gone");
+    assert.equal(remembered.find("a", null), ends);
+    assert.equal(remembered.find("b", "stream"), ends);
+    assert.equal(remembered.find("b", "other"), null);
+    assert.equal(remembered.find("a", "stream"), null);
+    clock.advance(9);
+    assert.equal(remembered.find("a", null), ends);
+    clock.advance(1);
+    assert.equal(remembered.find("a", null), null);
+    assert.equal(remembered.find("b", "stream"), null);
   });
 
   test("is gone after a change", () => {
-    const remembered = new Remembered(ROOMY);
+    const remembered = new Remembered(ROOMY, new ManualClock());
     remembered.keep("a", null, caller());
+    assert.ok(remembered.find("a", null) !== null);
     remembered.clear();
-    assert.equal(remembered.find("a", null, 0), null);
+    assert.equal(remembered.find("a", null), null);
   });
 
   test("stays within its number, and keeps what is used", () => {
-    const remembered = new Remembered({ entries: 3, chars: 1000 });
+    const remembered = new Remembered({ entries: 3, chars: 1000 }, new ManualClock());
     for (const text of ["a", "b", "c"]) remembered.keep(text, null, caller());
-    remembered.find("a", null, 0);
+    remembered.find("a", null);
     for (const text of ["d", "e"]) remembered.keep(text, null, caller());
-    const there = ["a", "b", "c", "d", "e"].filter((text) => remembered.find(text, null, 0) !== null);
+    const there = ["a", "b", "c", "d", "e"].filter((text) => remembered.find(text, null) !== null);
     assert.deepEqual(there, ["a", "d", "e"]);
   });
 
   test("takes the newest when all were used", () => {
-    const remembered = new Remembered({ entries: 2, chars: 1000 });
+    const remembered = new Remembered({ entries: 2, chars: 1000 }, new ManualClock());
     for (const text of ["a", "b", "c", "d"]) {
       remembered.keep(text, null, caller());
-      assert.ok(remembered.find(text, null, 0) !== null || text > "b");
+      assert.ok(remembered.find(text, null) !== null || text > "b");
     }
   });
 
   test("stays within its characters, also when one comes again", () => {
-    const remembered = new Remembered({ entries: 100, chars: 10 });
+    const remembered = new Remembered({ entries: 100, chars: 10 }, new ManualClock());
     for (let round = 0; round < 5; round++) remembered.keep("aaaa", null, caller());
     remembered.keep("bbbb", null, caller());
-    assert.ok(remembered.find("bbbb", null, 0) !== null);
+    assert.ok(remembered.find("bbbb", null) !== null);
     remembered.keep("cccc", null, caller());
-    assert.equal(remembered.find("aaaa", null, 0), null);
+    assert.equal(remembered.find("aaaa", null), null);
     remembered.keep("d".repeat(11), null, caller());
-    assert.ok(remembered.find("cccc", null, 0) !== null);
+    assert.ok(remembered.find("cccc", null) !== null);
+  });
+
+  test("is told apart from what is found in the same slot, and is gone from there with the rest", () => {
+    const remembered = new Remembered({ entries: 2, chars: 1000 }, new ManualClock());
+    const [first, second, newest] = [caller(), caller(), caller()];
+    // The first characters are not what a slot is found by.
+    remembered.keep("1-same", null, first);
+    remembered.keep("2-same", null, second);
+    for (let round = 0; round < 2; round++)
+      assert.deepEqual([remembered.find("1-same", null), remembered.find("2-same", null)], [first, second]);
+    remembered.keep("2-same", null, newest);
+    assert.equal(remembered.find("2-same", null), newest);
+    // Both were used; one of these three goes after the other.
+    for (const text of ["3-same", "3-same", "4-same"]) remembered.keep(text, null, caller());
+    const there = ["1-same", "2-same", "3-same", "4-same"].filter((text) => remembered.find(text, null) !== null);
+    assert.deepEqual(there, ["3-same", "4-same"]);
   });
 });

@@ -10,7 +10,7 @@ import type { MaybePromise } from "../../stream/loaded/stream.js";
 import { isProblem, problem, type Problem } from "../encoding/problems.js";
 import type { Exchange } from "../exchange/exchange.js";
 import { readTicket } from "../request/ticket-query.js";
-import { HeldRight, LiveRights } from "./live-rights.js";
+import { LiveRights } from "./live-rights.js";
 import { neededRight } from "./needed-right.js";
 import type { RequestRates } from "./request-rates.js";
 import type { SitePolicy } from "./site-policy.js";
@@ -98,16 +98,20 @@ export class Access {
   }
 
   #judge(exchange: Exchange, name: string, found: Authentication, changes: number): Problem | null {
-    if (!("kind" in found)) exchange.callerId = found.id;
     if ("kind" in found)
       return this.#rates.refusalOf(exchange, null, null) ?? problem(found.code, { detail: found.detail });
+    this.#admit(exchange, found, changes);
     const { req, headers } = exchange;
     const right = neededRight(found, { method: req.method ?? "", headers, name, prefix: this.#prefix });
     if (typeof right === "string") return this.#rates.refusalOf(exchange, found, null) ?? lackOf(found, right);
-    const refusal = this.#rates.refusalOf(exchange, found, right);
-    if (refusal !== null) return refusal;
-    if (this.#liveRights !== null) exchange.standing = new HeldRight(this.#liveRights, found, name, changes);
-    return null;
+    return this.#rates.refusalOf(exchange, found, right);
+  }
+
+  /** What `exchange` may still do is looked after from then on when it asks for that: small requests do not. */
+  #admit(exchange: Exchange, caller: Caller, changes: number): void {
+    exchange.caller = caller;
+    exchange.rights = this.#liveRights;
+    exchange.changesSeen = changes;
   }
 
   /** Why a request that concerns the server itself is refused; `null` when it may go on. */
@@ -147,14 +151,10 @@ export class Access {
     return chain(this.#authenticated(exchange, this.#authority, credentials), (found) => {
       if (isProblem(found)) return found;
       if (!found.mayAnywhere("list")) return lackOf(found, "list");
-      return this.#holdList(exchange, new HeldRight(liveRights, found, null, changes));
+      this.#admit(exchange, found, changes);
+      // Looked up name by name, with what the caller may at that moment.
+      return { may: (operation: Operation, each: string) => isAllowed(exchange.caller, operation, each) };
     });
-  }
-
-  /** The right to the list is looked up name by name, with what the caller may at that moment. */
-  #holdList(exchange: Exchange, held: HeldRight): Lister {
-    exchange.standing = held;
-    return { may: (operation, name) => held.caller.rightTo(operation, name) !== null };
   }
 
   /**
@@ -190,7 +190,7 @@ export class Access {
     if (refusal !== null) return refusal;
     return chain(authority.authenticate(credentials, name), (found) => {
       const isCaller = !("kind" in found);
-      if (isCaller) exchange.callerId = found.id;
+      if (isCaller) exchange.caller = found;
       const tooMuch = this.#rates.refusalOf(exchange, isCaller ? found : null, null);
       return tooMuch ?? (isCaller ? found : problem(found.code, { detail: found.detail }));
     });
@@ -211,6 +211,10 @@ export function lackOf(caller: Caller, operation: string): Problem {
 function mayDo(caller: Caller, operation: Operation, name: string | null): boolean {
   if (operation === "admin") return caller.rightTo(operation, SERVER_NAME) !== null;
   return name === null ? caller.mayAnywhere(operation) : caller.rightTo(operation, name) !== null;
+}
+
+function isAllowed(caller: Caller | null, operation: Operation, name: string): boolean {
+  return caller !== null && caller.rightTo(operation, name) !== null;
 }
 
 function isByCertificate({ authorization, ticket, certificate }: Credentials): boolean {

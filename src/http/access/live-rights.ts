@@ -3,16 +3,16 @@
 import type { Authority } from "../../auth/authority.js";
 import type { Caller } from "../../auth/rights/caller.js";
 import type { Clock, Timer } from "../../ops/clock.js";
-import type { Standing } from "../exchange/standing.js";
+import type { HeldRight, RightHolder, Rights } from "../exchange/held-right.js";
 
 /** No timer of the platform runs longer; a right that lasts longer is looked at again. */
 const MAX_TIMER_MS = 24 * 3600 * 1000;
 
 /** The rights of the live reads that are there now. */
-export class LiveRights {
+export class LiveRights implements Rights {
   readonly #authority: Authority;
   readonly #clock: Clock;
-  readonly #watched = new Set<HeldRight>();
+  readonly #watched = new Set<WatchedRight>();
   /** How often the auth file has changed: a right that was found before may have gone since. */
   changes = 0;
 
@@ -22,17 +22,17 @@ export class LiveRights {
     authority.onChange(() => this.#reviewAll());
   }
 
-  /** Looks after a right until it ends or is released. */
-  watch(right: HeldRight): void {
+  hold(holder: RightHolder, react: () => void): HeldRight {
+    const right = new WatchedRight(this, holder, react);
     this.#watched.add(right);
-    if (right.changesSeen === this.changes) this.#await(right);
+    if (holder.changesSeen === this.changes) this.#await(right);
     else this.#review(right);
+    return right;
   }
 
-  /** Stops looking after it. */
-  release(right: HeldRight): void {
-    if (!this.#watched.delete(right)) return;
-    right.timer?.cancel();
+  /** Stops looking after `right`. */
+  release(right: WatchedRight): void {
+    if (this.#watched.delete(right)) right.timer?.cancel();
   }
 
   #reviewAll(): void {
@@ -40,26 +40,27 @@ export class LiveRights {
     for (const right of this.#watched) this.#review(right);
   }
 
-  #review(right: HeldRight): void {
-    const caller = this.#authority.renew(right.caller);
-    right.changesSeen = this.changes;
-    if (caller === null || !isHeldBy(caller, right.name)) return this.#end(right);
-    right.caller = caller;
+  #review(right: WatchedRight): void {
+    const { holder } = right;
+    const caller = holder.caller === null ? null : this.#authority.renew(holder.caller);
+    holder.changesSeen = this.changes;
+    if (caller === null || !isHeldBy(caller, holder.name)) return this.#end(right);
+    holder.caller = caller;
     this.#await(right);
   }
 
-  #await(right: HeldRight): void {
+  #await(right: WatchedRight): void {
     right.timer?.cancel();
     right.timer = null;
-    const leftMs = right.caller.endsAtMs - this.#clock.nowMs();
+    const leftMs = (right.holder.caller?.endsAtMs ?? 0) - this.#clock.nowMs();
     if (leftMs <= 0) return this.#end(right);
     if (leftMs === Infinity) return;
     right.timer = this.#clock.after(Math.min(leftMs, MAX_TIMER_MS), () => this.#await(right));
   }
 
-  #end(right: HeldRight): void {
+  #end(right: WatchedRight): void {
     this.release(right);
-    right.end();
+    right.react();
   }
 }
 
@@ -67,46 +68,20 @@ function isHeldBy(caller: Caller, name: string | null): boolean {
   return name === null ? caller.mayAnywhere("list") : caller.rightTo("read", name) !== null;
 }
 
-/** The right with which one request is served. */
-export class HeldRight implements Standing {
-  caller: Caller;
-  /** The stream that is read; `null` for the list of streams. */
-  readonly name: string | null;
-  changesSeen: number;
+/** A right that is watched. */
+class WatchedRight implements HeldRight {
+  readonly holder: RightHolder;
+  readonly react: () => void;
   timer: Timer | null = null;
   readonly #rights: LiveRights;
-  #react: (() => void) | null = null;
 
-  /** `caller` is who sent the request by the auth file as it was after so many changes. */
-  constructor(rights: LiveRights, caller: Caller, name: string | null, changesSeen: number) {
+  constructor(rights: LiveRights, holder: RightHolder, react: () => void) {
     this.#rights = rights;
-    this.caller = caller;
-    this.name = name;
-    this.changesSeen = changesSeen;
-  }
-
-  get isPrivate(): boolean {
-    return this.caller.id !== null;
-  }
-
-  get callerId(): string | null {
-    return this.caller.id;
-  }
-
-  onEnd(react: () => void): void {
-    this.#react = react;
-    this.#rights.watch(this);
+    this.holder = holder;
+    this.react = react;
   }
 
   release(): void {
-    if (this.#react !== null) this.#rights.release(this);
-    this.#react = null;
-  }
-
-  /** The right is over. */
-  end(): void {
-    const react = this.#react;
-    this.#react = null;
-    react?.();
+    this.#rights.release(this);
   }
 }

@@ -95,7 +95,7 @@ export class InFlight {
     this.#count(exchange);
     exchange.body?.release();
     exchange.body = null;
-    exchange.standing?.release();
+    exchange.releaseRight();
     exchange.onLeave?.();
     exchange.onLeave = null;
     if (this.#exchanges.length === 0) this.#onEmpty?.();

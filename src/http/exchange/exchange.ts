@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import type { Caller } from "../../auth/rights/caller.js";
 import { KIND } from "../../metrics/request-figures.js";
 import type { HeldBody } from "../bounds/body-memory.js";
 import { clientAddressOf } from "../bounds/client-address.js";
@@ -10,7 +11,7 @@ import type { CommonHeaders } from "../encoding/head.js";
 import type { ProblemCode } from "../encoding/problems.js";
 import type { Inbound, Outbound } from "../node/message.js";
 import { OwnResponse } from "../node/own-response.js";
-import type { Standing } from "./standing.js";
+import type { HeldRight, RightHolder, Rights } from "./held-right.js";
 import { RequestHeaders } from "../request/request-headers.js";
 import type { Target } from "../request/target.js";
 
@@ -22,7 +23,7 @@ export interface Account {
 }
 
 /** One request and its answer. */
-export class Exchange implements LoneExchange {
+export class Exchange implements LoneExchange, RightHolder {
   readonly req: Inbound;
   readonly target: Target;
   headers: RequestHeaders;
@@ -44,8 +45,8 @@ export class Exchange implements LoneExchange {
   requestId: string | null = null;
   /** The stream that it is for; `null` where it is for none, or that is not known yet. */
   name: string | null = null;
-  /** Who sent it, where a credential says so: the caller's id, never a secret. */
-  callerId: string | null = null;
+  /** Who sent it, where there is an auth file and that knows. */
+  caller: Caller | null = null;
   /** The offset that its answer ends at, where that is known. */
   nextOffset: string | null = null;
   /** Bytes of its body that came. */
@@ -56,8 +57,9 @@ export class Exchange implements LoneExchange {
   isWaiting = false;
   /** Its slot among the requests in flight; negative when it is not among them. */
   slot = -1;
-  /** With what right it is served; `null` where everybody has every right. */
-  standing: Standing | null = null;
+  /** What looks after its caller's right while it is served; `null` where everybody has every right. */
+  rights: Rights | null = null;
+  changesSeen = 0;
   /** In place of the headers of all answers; `null` for these. */
   commonHeaders: CommonHeaders | null = null;
   /** Where its bytes are charged; `null` where they are not limited, and for live readers. */
@@ -66,6 +68,7 @@ export class Exchange implements LoneExchange {
   onLeave: (() => void) | null = null;
   /** Its body, once some of it is in memory. */
   body: HeldBody | null = null;
+  #heldRight: HeldRight | null = null;
   #client: string | null = null;
   #isDecided = false;
   #res: Outbound | null;
@@ -128,14 +131,30 @@ export class Exchange implements LoneExchange {
     this.#client = address;
   }
 
+  /** Who sent it, where a credential says so: the caller's id, never a secret. */
+  get callerId(): string | null {
+    return this.caller === null ? null : this.caller.id;
+  }
+
+  /** Calls `react` when the right ends with which it is served, at once when it has ended already. */
+  onRightEnd(react: () => void): void {
+    this.#heldRight = this.rights?.hold(this, react) ?? null;
+  }
+
+  /** Its right is no longer looked after. */
+  releaseRight(): void {
+    this.#heldRight?.release();
+    this.#heldRight = null;
+  }
+
   /** Who sent it, for what is counted: the caller's id, or its address. */
   get sender(): string {
-    return this.standing?.callerId ?? this.client;
+    return this.callerId ?? this.client;
   }
 
   /** Whether the answer is for its client alone. */
   get isPrivate(): boolean {
-    return this.standing === null ? this.headers.authorization !== null : this.standing.isPrivate;
+    return this.caller === null ? this.headers.authorization !== null : this.caller.id !== null;
   }
 
   /** Whether nobody is left to answer. */

@@ -147,11 +147,11 @@ class ListReader {
 
   /** Begins with a control event. `place` is where a client goes on that comes back. */
   start(retry: Buffer, place: number | null): void {
-    const { res, standing } = this.#exchange;
+    const { res } = this.#exchange;
     res.on("drain", () => this.#drained());
     res.on("close", () => this.#drop());
     this.#exchange.onClientEnd(() => this.finish());
-    standing?.onEnd(() => this.finish());
+    this.#exchange.onRightEnd(() => this.finish());
     this.#next = place ?? this.#feed.end;
     this.#write(`${retry.toString()}${this.#control(place !== null)}`);
     this.pump();

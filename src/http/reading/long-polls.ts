@@ -100,7 +100,7 @@ class WaitingRoom {
     wait.exchange.onGone(() => this.#drop(waiter));
     // The client may be gone already, and would be kept until the time is over.
     wait.exchange.onClientEnd(() => this.#timeOut(waiter));
-    wait.exchange.standing?.onEnd(() => this.#turnAway(waiter, RIGHT_ENDED));
+    wait.exchange.onRightEnd(() => this.#turnAway(waiter, RIGHT_ENDED));
   }
 
   *ends(): Generator<EndRead> {

@@ -99,7 +99,7 @@ export class SseReader {
     this.#out.on("drain", () => this.#unblock());
     this.#exchange.res.on("close", () => this.#drop());
     this.#exchange.onClientEnd(() => this.#clientEnded());
-    this.#exchange.standing?.onEnd(() => this.finish());
+    this.#exchange.onRightEnd(() => this.finish());
     if (this.#state !== "over") this.#read();
   }
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Authority } from "../../../src/auth/authority.js";
 import type { Caller } from "../../../src/auth/rights/caller.js";
-import { HeldRight, LiveRights } from "../../../src/http/access/live-rights.js";
+import { LiveRights } from "../../../src/http/access/live-rights.js";
 import { ManualClock } from "../../helpers/manual-clock.js";
 
 test("a right that was asked for before the auth file changed is looked at again before it counts", () => {
@@ -18,7 +18,7 @@ test("a right that was asked for before the auth file changed is looked at again
     [rights.changes, 0],
   ] as const) {
     let ends = 0;
-    new HeldRight(rights, caller, "a", changesSeen).onEnd(() => (ends += 1));
+    rights.hold({ caller, name: "a", changesSeen }, () => (ends += 1));
     assert.equal(ends, ended);
   }
 });

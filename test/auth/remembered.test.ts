@@ -66,6 +66,7 @@ describe("what is remembered", () => {
     // The first characters are not what a slot is found by.
     remembered.keep("1-same", null, first);
     remembered.keep("2-same", null, second);
+    for (const text of ["0-same", "same", "1-Same", "10-same"]) assert.equal(remembered.find(text, null), null, text);
     for (let round = 0; round < 2; round++)
       assert.deepEqual([remembered.find("1-same", null), remembered.find("2-same", null)], [first, second]);
     remembered.keep("2-same", null, newest);

@@ -156,8 +156,9 @@ export class Rig implements TestScope {
     traffic: (round: number) => Traffic,
     connections: number,
     valueOf: (report: LoadReport) => number,
+    pairs = this.effort.pairs,
   ): Promise<Compared> {
-    const { pairs, warmUpMs, measureMs } = this.effort;
+    const { warmUpMs, measureMs } = this.effort;
     const bare = yardstickTraffic === undefined ? {} : { traffic: yardstickTraffic };
     const sides = [{ name: "ours", port: ours }, { name: "the yardstick", port: yardstick, ...bare }, ...rivals].map(
       (side: Opponent, index) => ({ ...side, isRival: index >= 2, values: [] as number[] }),
@@ -191,6 +192,21 @@ export class Rig implements TestScope {
       rivals: others
         .map((values, index) => ({ name: rivals[index]?.name ?? "", value: median(values) }))
         .filter(({ value }) => !Number.isNaN(value)),
+    };
+  }
+
+  /**
+   * The medians of as many pairs, each between servers that `compareOnce` has started: what a start happens to be like,
+   * one or two per cent, counts once.
+   */
+  async compareStarts(compareOnce: () => Promise<Compared>): Promise<Compared> {
+    const results: Compared[] = [];
+    for (let start = 0; start < this.effort.pairs; start += 1) results.push(await compareOnce());
+    return {
+      ours: median(results.map(({ ours }) => ours)),
+      yardstick: median(results.map(({ yardstick }) => yardstick)),
+      ratio: median(results.map(({ ratio }) => ratio)),
+      rivals: [],
     };
   }
 

@@ -59,21 +59,4 @@ describe("what is remembered", () => {
     remembered.keep("d".repeat(11), null, caller());
     assert.ok(remembered.find("cccc", null) !== null);
   });
-
-  test("is told apart from what is found in the same slot, and is gone from there with the rest", () => {
-    const remembered = new Remembered({ entries: 2, chars: 1000 }, new ManualClock());
-    const [first, second, newest] = [caller(), caller(), caller()];
-    // The first characters are not what a slot is found by.
-    remembered.keep("1-same", null, first);
-    remembered.keep("2-same", null, second);
-    for (const text of ["0-same", "same", "1-Same", "10-same"]) assert.equal(remembered.find(text, null), null, text);
-    for (let round = 0; round < 2; round++)
-      assert.deepEqual([remembered.find("1-same", null), remembered.find("2-same", null)], [first, second]);
-    remembered.keep("2-same", null, newest);
-    assert.equal(remembered.find("2-same", null), newest);
-    // Both were used; one of these three goes after the other.
-    for (const text of ["3-same", "3-same", "4-same"]) remembered.keep(text, null, caller());
-    const there = ["1-same", "2-same", "3-same", "4-same"].filter((text) => remembered.find(text, null) !== null);
-    assert.deepEqual(there, ["3-same", "4-same"]);
-  });
 });

@@ -156,9 +156,8 @@ export class Rig implements TestScope {
     traffic: (round: number) => Traffic,
     connections: number,
     valueOf: (report: LoadReport) => number,
-    pairs = this.effort.pairs,
+    { pairs, warmUpMs, measureMs } = this.effort,
   ): Promise<Compared> {
-    const { warmUpMs, measureMs } = this.effort;
     const bare = yardstickTraffic === undefined ? {} : { traffic: yardstickTraffic };
     const sides = [{ name: "ours", port: ours }, { name: "the yardstick", port: yardstick, ...bare }, ...rivals].map(
       (side: Opponent, index) => ({ ...side, isRival: index >= 2, values: [] as number[] }),
@@ -196,12 +195,15 @@ export class Rig implements TestScope {
   }
 
   /**
-   * The medians of as many pairs, each between servers that `compareOnce` has started: what a start happens to be like,
-   * one or two per cent, counts once.
+   * The medians of as many turns, each a pair between servers that `compareOnce` has started: what a start happens to be
+   * like, one or two per cent, counts once.
    */
-  async compareStarts(compareOnce: () => Promise<Compared>): Promise<Compared> {
+  async compareStarts(compareOnce: (effort: Effort) => Promise<Compared>): Promise<Compared> {
+    const { pairs, measureMs } = this.effort;
+    const turnMs = Math.min(TURN_MS, measureMs);
     const results: Compared[] = [];
-    for (let start = 0; start < this.effort.pairs; start += 1) results.push(await compareOnce());
+    for (let start = 0; start < pairs * Math.max(1, Math.round(measureMs / turnMs)); start += 1)
+      results.push(await compareOnce({ ...this.effort, pairs: 1, measureMs: turnMs }));
     return {
       ours: median(results.map(({ ours }) => ours)),
       yardstick: median(results.map(({ yardstick }) => yardstick)),

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { compared, type Question } from "../question.js";
-import { appendTo, askEach, creationOf, readOf, START, type Compared, type Rig } from "../rig.js";
+import { appendTo, askEach, creationOf, readOf, START, type Compared, type Effort, type Rig } from "../rig.js";
 import type { RequestShape } from "../traffic.js";
 
 const CONNECTIONS = 64;
@@ -31,14 +31,18 @@ function withRights(id: string, title: string, requestTo: (path: string, headers
     title,
     load: `100 B, ${CONNECTIONS} connections, ${TOKENS} tokens; beside the same server without --auth`,
     async ask(rig) {
-      const result = await rig.compareStarts(() => compareOnce(rig, requestTo));
+      const result = await rig.compareStarts((effort) => compareOnce(rig, requestTo, effort));
       return { figures: [compared("", "requests/s", result, 0.95)] };
     },
   };
 }
 
 /** One pair, between two servers of its own. */
-async function compareOnce(rig: Rig, requestTo: (path: string, headers: Record<string, string>) => RequestShape): Promise<Compared> {
+async function compareOnce(
+  rig: Rig,
+  requestTo: (path: string, headers: Record<string, string>) => RequestShape,
+  effort: Effort,
+): Promise<Compared> {
   const { port: ours, headers } = await guardedServer(rig);
   // As with an auth file: the headers for pages are the same.
   const { port: open } = await rig.server("--cors-origin", "*");
@@ -58,7 +62,7 @@ async function compareOnce(rig: Rig, requestTo: (path: string, headers: Record<s
     () => ({ kind: "fixed", requests: PATHS.map((path, index) => requestTo(path, headersOf(index))) }),
     CONNECTIONS,
     (report) => report.requestsPerSecond,
-    1,
+    effort,
   );
 }
 

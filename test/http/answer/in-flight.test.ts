@@ -8,7 +8,12 @@ class FakeExchange {
   slot = -1;
   body: HeldBody | null = null;
   isCut = false;
+  isHeld = true;
   readonly req = { socket: { destroy: () => void (this.isCut = true) } };
+
+  releaseRight(): void {
+    this.isHeld = false;
+  }
 }
 
 function exchange(): Exchange & FakeExchange {
@@ -25,7 +30,7 @@ describe("requests in flight", () => {
       const ending = exchanges[each];
       assert.ok(ending !== undefined, String(at));
       inFlight.end(ending);
-      assert.equal(ending.slot, -1);
+      assert.deepEqual([ending.slot, ending.isHeld], [-1, false]);
     }
     assert.equal(inFlight.size, 0);
   });

@@ -150,6 +150,7 @@ class Room {
       slot: -1,
       hasClientEnded: false,
       onClientEnd: () => undefined,
+      onRightEnd: () => undefined,
     };
     // All that a reader asks of an exchange.
     this.feed.add({ exchange: exchange as unknown as Exchange, from: position, cursorAhead, retryMs: 100 }).start();

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { describe, test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { OPERATIONS } from "../../../src/auth/rights/operation.js";
@@ -16,18 +17,24 @@ const PAD = "x".repeat(15_000);
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void; // the flag has made it
 
-function usedMiB(): number {
-  collect();
-  const { heapUsed, arrayBuffers } = process.memoryUsage();
-  return (heapUsed + arrayBuffers) / MIB;
+/** Several turns: what a connection held goes a turn after its end, and buffers some time after a collection. */
+async function usedMiB(): Promise<number> {
+  let least = Infinity;
+  for (let turn = 0; turn < 8; turn += 1) {
+    await nextTurn();
+    collect();
+    const { heapUsed, arrayBuffers } = process.memoryUsage();
+    least = Math.min(least, (heapUsed + arrayBuffers) / MIB);
+  }
+  return least;
 }
 
 /** What stays in memory after `flood`, in MiB; what its first turn loads does not count. */
 async function keptMiB(flood: (from: number, to: number) => unknown, turns: number): Promise<number> {
   await flood(0, Math.ceil(turns / 100));
-  const before = usedMiB();
+  const before = await usedMiB();
   await flood(Math.ceil(turns / 100), turns);
-  return usedMiB() - before;
+  return (await usedMiB()) - before;
 }
 
 /** Sends requests, 50 at a time on a few connections, and takes their answers; their statuses, each once. */

@@ -40,7 +40,6 @@ export const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
   "src/storage/nats/watches.ts": "test/storage/nats/cluster-storage-histories.test.ts has readers whose news are lost",
   "src/storage/nats/log/replicated-log.ts": "the interface: test/helpers/memory-log.ts keeps it in memory",
   "src/storage/nats/memory/cluster-stream.ts": "test/storage/nats/cluster-storage.test.ts has the contract of every engine",
-  "src/storage/nats/memory/message-cache.ts": "test/storage/nats/cluster-storage.test.ts reads with and without what it keeps",
   "src/storage/nats/reading/message-search.ts": "test/storage/nats/cluster-storage.test.ts finds any place of a long stream",
   "src/storage/nats/reading/places.ts": "test/storage/nats/cluster-storage.test.ts finds any place of a long stream",
   "src/storage/nats/reading/state-reader.ts": "test/storage/nats/cluster-storage.test.ts loads what another server has made",

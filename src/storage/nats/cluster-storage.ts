@@ -192,10 +192,14 @@ export class ClusterStorage implements Storage {
       queueMicrotask(() => settle("tail-moved"));
       return null;
     }
-    return this.#publisher.append(stream, record, expectedTail, (how) => {
-      if (how === "durable" && record.closes) this.streamList.tell("closed", stream.name);
+    return this.#publisher.append(stream, record, expectedTail, record.closes ? this.#closing(stream, settle) : settle);
+  }
+
+  #closing(stream: ClusterStream, settle: (how: Settlement) => void): (how: Settlement) => void {
+    return (how) => {
+      if (how === "durable") this.streamList.tell("closed", stream.name);
       settle(how);
-    });
+    };
   }
 
   barrier(stored: StoredStream, settle: (how: Settlement) => void, expectedTail?: Position): void {

@@ -79,7 +79,11 @@ export class Watches {
   #hinted(stream: ClusterStream, message: LogMessage): void {
     if (message.sequence <= stream.sequence || !stream.created) return;
     if (message.previous !== stream.sequence) return this.#refresh(stream);
-    this.#states.take(stream, decodeChange(message)).catch(this.#onFault);
+    this.#takeHint(stream, message).catch(this.#onFault);
+  }
+
+  async #takeHint(stream: ClusterStream, message: LogMessage): Promise<void> {
+    await this.#states.take(stream, decodeChange(message));
   }
 
   #refresh(stream: ClusterStream): void {

@@ -51,6 +51,17 @@ export interface Change {
   readonly producers: Producers;
 }
 
+/** Where the appends of a change end, ascending; those without bytes have no end of their own. */
+export function endsOf({ from, records }: Pick<Change, "from" | "records">): Position[] {
+  const ends: Position[] = [];
+  let at = from;
+  for (const { length } of records) {
+    at += length;
+    if (length > 0) ends.push(at);
+  }
+  return ends;
+}
+
 /** A change with its place in the log. */
 export interface PlacedChange {
   readonly change: Change;
@@ -206,7 +217,8 @@ export function decodeEdge(head: string): Edge {
 
 /** The payloads of a message's records. */
 export function payloadOf({ change, body }: PlacedChange): Buffer {
-  return body.subarray(0, change.to - change.from);
+  const length = change.to - change.from;
+  return body.length === length ? body : body.subarray(0, length);
 }
 
 /** The marks of the snapshot that a message has behind its payload. */

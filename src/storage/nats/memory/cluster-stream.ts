@@ -23,10 +23,14 @@ export interface StreamOrigin {
   readonly parent: ClusterStream | null;
 }
 
-/** Where a message begins that a read or an append has come by. */
-export interface SequenceHint {
-  readonly position: Position;
+/** A message's payload, where the cache keeps it. */
+export interface RecentMessage {
   readonly sequence: number;
+  readonly from: Position;
+  readonly to: Position;
+  readonly payload: Buffer;
+  /** Where its appends end, ascending; `null` where that is only at its own end. */
+  readonly ends: readonly Position[] | null;
 }
 
 const MAX_HINTS = 64;
@@ -60,8 +64,10 @@ export class ClusterStream extends EventEmitter<ClusterStreamEvents> implements 
   /** Whether the last that is known here may not be what is durable: an outcome is not known. */
   isStale = false;
   /** The newest messages, each behind the one before; the cache keeps them. */
-  recent: PlacedChange[] = [];
-  readonly #hints: SequenceHint[] = [];
+  recent: RecentMessage[] = [];
+  /** Where messages begin, and their sequences: numbers alone, as an object for each would outlive its message. */
+  readonly #hintPositions: Position[] = [];
+  readonly #hintSequences: number[] = [];
   #observer: StreamObserver | null = null;
 
   constructor({ id, name, config, parent }: StreamOrigin) {
@@ -128,7 +134,7 @@ export class ClusterStream extends EventEmitter<ClusterStreamEvents> implements 
     this.#note(change);
     this.sequence = sequence;
     this.created = true;
-    this.hint({ position: change.from, sequence });
+    this.hint(change.from, sequence);
     const { producers: where } = change;
     if (where.kind === "here") this.snapshot = null;
     else if (where.kind === "snapshot") this.snapshot = { sequence, behind: 0 };
@@ -150,23 +156,29 @@ export class ClusterStream extends EventEmitter<ClusterStreamEvents> implements 
     if (wasLive) this.#observer?.deleted();
   }
 
-  /** Remembers where a message begins; the oldest of very many are forgotten. */
-  hint(hint: SequenceHint): void {
-    if (this.#hints.length === MAX_HINTS) this.#hints.splice(0, MAX_HINTS / 4);
-    this.#hints.push(hint);
+  /** Remembers where the message of `sequence` begins, which a read or an append has come by; the oldest of very many are forgotten. */
+  hint(position: Position, sequence: number): void {
+    if (this.#hintPositions.length === MAX_HINTS) {
+      this.#hintPositions.splice(0, MAX_HINTS / 4);
+      this.#hintSequences.splice(0, MAX_HINTS / 4);
+    }
+    this.#hintPositions.push(position);
+    this.#hintSequences.push(sequence);
   }
 
   /** The closest sequence at or before that of the message with the byte at `position`, as far as is known. */
   sequenceBefore(position: Position): number {
     let found = 0;
-    for (const hint of this.#hints) if (hint.position <= position && hint.sequence > found) found = hint.sequence;
+    for (const [at, sequence] of this.#hintSequences.entries())
+      if (sequence > found && (this.#hintPositions[at] ?? 0) <= position) found = sequence;
     return found;
   }
 
   /** The closest sequence after that message. */
   sequenceAfter(position: Position): number {
     let found = this.sequence;
-    for (const hint of this.#hints) if (hint.position > position && hint.sequence < found) found = hint.sequence;
+    for (const [at, sequence] of this.#hintSequences.entries())
+      if (sequence < found && (this.#hintPositions[at] ?? 0) > position) found = sequence;
     return found;
   }
 

@@ -1,5 +1,5 @@
 import type { Clock } from "../../../ops/clock.js";
-import { DamagedStreamError, type ProducerMark, type StreamConfig } from "../../storage.js";
+import { DamagedStreamError, type MaybePromise, type ProducerMark, type StreamConfig } from "../../storage.js";
 import { MutableState } from "../../state.js";
 import { decodeChange, snapshotOf, type PlacedChange } from "../log/change.js";
 import type { LogMessage, ReplicatedLog } from "../log/replicated-log.js";
@@ -70,7 +70,7 @@ export class StateReader {
   }
 
   /** Takes in what the stream's subject has, where it is newer than what is known. */
-  async take(stream: ClusterStream, placed: PlacedChange): Promise<void> {
+  take(stream: ClusterStream, placed: PlacedChange): MaybePromise<void> {
     const { change, sequence, previous } = placed;
     if (sequence <= stream.sequence || stream.standing === "gone") return;
     if (change.id !== stream.id) return stream.end("gone");
@@ -78,7 +78,7 @@ export class StateReader {
     const { kind } = change.producers;
     if (previous === stream.sequence) this.#adopt(stream, placed, null);
     else if (kind === "here") this.#adopt(stream, placed, marksOf(change.producers.marks));
-    else this.#adopt(stream, placed, await this.#producersAt(stream.name, placed));
+    else return this.#producersAt(stream.name, placed).then((producers) => this.#adopt(stream, placed, producers));
   }
 
   #adopt(stream: ClusterStream, placed: PlacedChange, producers: ReadonlyMap<string, ProducerMark> | null): void {

@@ -5,10 +5,10 @@ import {
   type MaybePromise,
   type Position,
 } from "../../storage.js";
-import { decodeChange, payloadOf, type PlacedChange } from "../log/change.js";
+import { decodeChange, endsOf, payloadOf, type PlacedChange } from "../log/change.js";
 import type { LogMessage } from "../log/replicated-log.js";
 import type { ClusterStream } from "../memory/cluster-stream.js";
-import { bytesFrom, recentFrom } from "../memory/message-cache.js";
+import { bytesFrom, recentEnds, recentFrom } from "../memory/message-cache.js";
 import { BYTES, firstBeyond, ownerAt } from "./message-search.js";
 import type { ClusterParts, StateReader } from "./state-reader.js";
 
@@ -74,7 +74,7 @@ export class StreamBytes {
     { from, at, end, maxBytes }: Readonly<Record<"from" | "at" | "end" | "maxBytes", number>>,
   ): Promise<readonly Position[]> {
     const recent = recentFrom(owner, at);
-    if (recent.length > 0) return endsAfter(endsOf(recent), at, end);
+    if (recent.length > 0) return endsAfter(recentEnds(recent), at, end);
     const kept = this.#kept(owner, at);
     if (kept !== null) return endsAfter(kept.ends, at, end);
     const missing = from + maxBytes - at + 1;
@@ -115,7 +115,7 @@ export class StreamBytes {
     const run = await this.#fetchRun(owner, position, maxBytes);
     if (run === null) return this.#explain(stream, owner, position);
     const last = run.at(-1);
-    if (last !== undefined) owner.hint({ position: last.change.to, sequence: last.sequence + 1 });
+    if (last !== undefined) owner.hint(last.change.to, last.sequence + 1);
     return run;
   }
 
@@ -161,7 +161,7 @@ function chained(messages: readonly LogMessage[], id: string): readonly PlacedCh
 
 function runOf(messages: readonly PlacedChange[]): Run {
   const bytes = Buffer.concat(messages.map((placed) => payloadOf(placed)));
-  return { from: messages[0]?.change.from ?? 0, bytes, ends: endsOf(messages) };
+  return { from: messages[0]?.change.from ?? 0, bytes, ends: messages.flatMap(({ change }) => endsOf(change)) };
 }
 
 /** Two runs behind each other, from `from` on. */
@@ -173,19 +173,6 @@ function joined(before: Run, after: Run, from: Position): Run {
 /** At least the byte at `position`, at most `maxBytes`. */
 function bytesOf({ from, bytes }: Run, position: Position, maxBytes: number): Buffer {
   return bytes.subarray(position - from, position - from + maxBytes);
-}
-
-/** Ends of appends in messages that follow each other. */
-function endsOf(messages: readonly PlacedChange[]): Position[] {
-  const ends: Position[] = [];
-  for (const { change } of messages) {
-    let at = change.from;
-    for (const { length } of change.records) {
-      at += length;
-      if (length > 0) ends.push(at);
-    }
-  }
-  return ends;
 }
 
 /** Those of ends after `from`; `end` cuts what a fork does not share. */

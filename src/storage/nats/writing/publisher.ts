@@ -122,12 +122,7 @@ export class Publisher {
     if (length > this.#options.parts.log.maxBodyBytes) return "body-too-large";
     if (this.#queuedBytes + length > this.#options.maxQueuedBytes && this.#queuedBytes > 0) return "overloaded";
     this.#queuedBytes += length;
-    const counted: Settle = (how) => {
-      this.#queuedBytes -= length;
-      if (how === "durable") this.#appendedBytes += length;
-      settle(how);
-    };
-    this.#put(stream, { kind: "append", record, settle: counted, prepare });
+    this.#put(stream, { kind: "append", record, settle, prepare });
     return null;
   }
 
@@ -181,7 +176,7 @@ export class Publisher {
   }
 
   async #step(stream: ClusterStream, queue: Queue): Promise<void> {
-    const [first] = queue.entries;
+    const first = queue.entries[0];
     if (first?.kind === "barrier") {
       queue.entries.shift();
       this.#retire(stream, queue);
@@ -192,7 +187,7 @@ export class Publisher {
     if (stream.standing !== "live" || stream.sequence !== queue.basis)
       return this.#failAll(stream, queue, [], "tail-moved");
     const prepare = first?.kind === "append" ? first.prepare : null;
-    const refused = (await prepare?.()) ?? null;
+    const refused = prepare === null ? null : await prepare();
     if (refused !== null) return this.#failAll(stream, queue, [], refused);
     const beginning = first?.kind === "trim" ? await first.find() : null;
     if (first?.kind === "trim" && beginning === null) {
@@ -203,14 +198,10 @@ export class Publisher {
     // What came meanwhile goes along.
     const taken = takeBatch(queue, this.#options.parts.log.maxBodyBytes);
     const makesRoom = first?.kind === "delete" || first?.kind === "trim";
-    const outcome = await this.#publish(stream, this.#draft(stream, taken, beginning), makesRoom).catch(
-      (fault: unknown): Outcome => {
-        if (!(fault instanceof LogUnavailableError)) this.#options.onFault(fault);
-        return { kind: "unknown" };
-      },
-    );
+    const outcome = await this.#outcomeOf(stream, this.#draft(stream, taken, beginning), makesRoom);
     this.#outcomes[outcome.kind] += 1;
-    await this.#settle(stream, queue, taken, outcome);
+    const moved = this.#settle(stream, queue, taken, outcome);
+    if (moved !== null) await moved;
   }
 
   #draft(stream: ClusterStream, taken: readonly Entry[], earliest: Beginning | null): Draft {
@@ -221,6 +212,15 @@ export class Publisher {
     const records = taken.flatMap((entry) => (entry.kind === "append" ? [entry.record] : []));
     const deletedAtMs = first?.kind === "delete" ? this.#options.parts.clock.nowMs() : null;
     return draftOf(stream, records, { publication, maxBodyBytes, deletedAtMs, earliest });
+  }
+
+  async #outcomeOf(stream: ClusterStream, draft: Draft, makesRoom: boolean): Promise<Outcome> {
+    try {
+      return await this.#publish(stream, draft, makesRoom);
+    } catch (fault) {
+      if (!(fault instanceof LogUnavailableError)) this.#options.onFault(fault);
+      return { kind: "unknown" };
+    }
   }
 
   /** What `makesRoom` is stored where there is none, too: with the room that is held for it. */
@@ -238,28 +238,34 @@ export class Publisher {
       const { sequence } = outcome;
       this.#options.observer?.messageStored(stopwatchMs() - sentAtMs, draft.change.records.length, draft.body.length);
       const placed = { change: draft.change, sequence, previous: expected, body: draft.body };
-      await states.take(stream, placed);
+      const taken = states.take(stream, placed);
+      if (taken !== undefined) await taken;
     }
     return outcome;
   }
 
-  async #settle(stream: ClusterStream, queue: Queue, taken: readonly Entry[], outcome: Outcome): Promise<void> {
+  /** Settles what was published; a promise where it goes on waiting, to be decided again. */
+  #settle(stream: ClusterStream, queue: Queue, taken: readonly Entry[], outcome: Outcome): Promise<void> | null {
     if (outcome.kind === "stored") {
       queue.lostRounds = 0;
       queue.basis = outcome.sequence;
       this.#retire(stream, queue);
-      for (const entry of taken) settleEntry(entry, "durable");
-      return;
+      for (const entry of taken) this.#settleEntry(entry, "durable");
+      return null;
     }
     if (outcome.kind === "moved") return this.#moved(stream, queue, taken);
-    if (outcome.kind === "full") return this.#failAll(stream, queue, taken, "storage-full");
-    if (outcome.kind === "untaken") return this.#failAll(stream, queue, taken, "overloaded");
+    if (outcome.kind === "unknown") this.#failUnknown(stream, queue, taken);
+    else this.#failAll(stream, queue, taken, outcome.kind === "full" ? "storage-full" : "overloaded");
+    return null;
+  }
+
+  #failUnknown(stream: ClusterStream, queue: Queue, taken: readonly Entry[]): void {
     stream.isStale = true;
     // What was never sent has no effect.
     const waiting = queue.entries;
     beginAnew(stream, queue);
-    for (const entry of taken) settleEntry(entry, "unknown");
-    for (const entry of waiting) settleEntry(entry, "overloaded");
+    for (const entry of taken) this.#settleEntry(entry, "unknown");
+    for (const entry of waiting) this.#settleEntry(entry, "overloaded");
   }
 
   /** Another message came first: everything is decided again, on what is there now. */
@@ -292,7 +298,17 @@ export class Publisher {
   #failAll(stream: ClusterStream, queue: Queue, taken: readonly Entry[], how: Settlement): void {
     const all = [...taken, ...queue.entries];
     beginAnew(stream, queue);
-    for (const entry of all) settleEntry(entry, how);
+    for (const entry of all) this.#settleEntry(entry, how);
+  }
+
+  #settleEntry(entry: Entry, how: Settlement): void {
+    if (entry.kind === "touch") return;
+    if (entry.kind === "append") {
+      const { length } = entry.record.payload;
+      this.#queuedBytes -= length;
+      if (how === "durable") this.#appendedBytes += length;
+    }
+    entry.settle(how);
   }
 
   async #noteRead(stream: ClusterStream, queue: Queue, atMs: number): Promise<void> {
@@ -328,8 +344,4 @@ function takeBatch(queue: Queue, maxBodyBytes: number): Entry[] {
 function barrierOf(stream: ClusterStream, expectedTail: Position | null): Settlement {
   const isMoved = expectedTail !== null && stream.state.tail !== expectedTail;
   return isMoved ? "tail-moved" : "durable";
-}
-
-function settleEntry(entry: Entry, how: Settlement): void {
-  if (entry.kind !== "touch") entry.settle(how);
 }

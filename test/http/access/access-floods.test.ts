@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { describe, test } from "node:test";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { OPERATIONS } from "../../../src/auth/rights/operation.js";
@@ -21,7 +20,7 @@ const collect = runInNewContext("gc") as () => void; // the flag has made it
 async function usedMiB(): Promise<number> {
   let least = Infinity;
   for (let turn = 0; turn < 8; turn += 1) {
-    await nextTurn();
+    await new Promise((resolve) => setImmediate(resolve));
     collect();
     const { heapUsed, arrayBuffers } = process.memoryUsage();
     least = Math.min(least, (heapUsed + arrayBuffers) / MIB);

@@ -156,7 +156,7 @@ export class ClusterStream extends EventEmitter<ClusterStreamEvents> implements 
     if (wasLive) this.#observer?.deleted();
   }
 
-  /** Remembers where the message of `sequence` begins, which a read or an append has come by; the oldest of very many are forgotten. */
+  /** Remembers where a message begins that a read or an append has come by; the oldest of very many are forgotten. */
   hint(position: Position, sequence: number): void {
     if (this.#hintPositions.length === MAX_HINTS) {
       this.#hintPositions.splice(0, MAX_HINTS / 4);

@@ -13,9 +13,7 @@ function stream(name = "s"): ClusterStream {
 
 /** Message `sequence`, which begins at `from` and has `payloads`, and perhaps a snapshot behind them. */
 function message(sequence: number, from: number, payloads: readonly string[], snapshot = ""): PlacedChange {
-  const records = payloads.map(
-    ({ length }): RecordHead => ({ length, messages: 1, closes: false, producer: null, seq: null, atMs: 0 }),
-  );
+  const records = payloads.map(({ length }): RecordHead => ({ length, messages: 1, closes: false, producer: null, seq: null, atMs: 0 }));
   const payload = payloads.join("");
   const change = { from, to: from + payload.length, records } as unknown as PlacedChange["change"]; // all that the cache reads
   return { change, sequence, previous: sequence - 1, body: Buffer.from(payload + snapshot) };
@@ -35,7 +33,10 @@ describe("the newest messages of a stream", () => {
       const found = recentFrom(kept, from);
       for (const most of [1, 3, 100])
         assert.equal(bytesFrom(found, from, most).toString(), all.slice(from - 10, from - 10 + most), `${from}, ${most}`);
-      assert.deepEqual(recentEnds(found).filter((end) => end > from), [13, 15, 18, 20].filter((end) => end > from));
+      assert.deepEqual(
+        recentEnds(found).filter((end) => end > from),
+        [13, 15, 18, 20].filter((end) => end > from),
+      );
     }
     for (const beside of [9, 20, 21]) assert.deepEqual(recentFrom(kept, beside), []);
   });

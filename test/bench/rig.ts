@@ -198,12 +198,12 @@ export class Rig implements TestScope {
    * The medians of as many turns, each a pair between servers that `compareOnce` has started: what a start happens to be
    * like, one or two per cent, counts once.
    */
-  async compareStarts(compareOnce: (effort: Effort) => Promise<Compared>): Promise<Compared> {
+  async compareStarts(compareOnce: (effort: Effort, start: number) => Promise<Compared>): Promise<Compared> {
     const { pairs, measureMs } = this.effort;
     const turnMs = Math.min(TURN_MS, measureMs);
     const results: Compared[] = [];
     for (let start = 0; start < pairs * Math.max(1, Math.round(measureMs / turnMs)); start += 1)
-      results.push(await compareOnce({ ...this.effort, pairs: 1, measureMs: turnMs }));
+      results.push(await compareOnce({ ...this.effort, pairs: 1, measureMs: turnMs }, start));
     return {
       ours: median(results.map(({ ours }) => ours)),
       yardstick: median(results.map(({ yardstick }) => yardstick)),

@@ -12,6 +12,11 @@ import { SseHeartbeat, type SilentReaders } from "./sse-heartbeat.js";
 import type { EndRead } from "./staggered-ends.js";
 import { SseReader, type ReaderHost, type SseReaderOptions } from "./sse-reader.js";
 
+/**
+ * Readers that are sent a stretch before other work has its turn. An append that comes meanwhile is on its way to the
+ * disk while the rest is sent, and what becomes durable meanwhile is one stretch.
+ */
+const READERS_IN_TURN = 100;
 /** Most events in one shared stretch; with more of them readers get the bytes in chunks. */
 const MAX_SHARED_EVENTS = 1024;
 
@@ -31,7 +36,10 @@ export class SseFeed implements ReaderHost, SilentReaders {
   readonly #following = new Set<SseReader>();
   /** Ends of appends that have not been sent to the followers yet. */
   #ends: Position[] = [];
-  #isReading = false;
+  /** A stretch is being read or sent: what becomes durable waits for its end. */
+  #isSharing = false;
+  /** Something became durable, or the stream was closed, since that stretch was begun. */
+  #isMoreThere = false;
   readonly #leave: () => void;
 
   constructor(context: Context, stream: Stream, onEmpty: () => void) {
@@ -93,7 +101,8 @@ export class SseFeed implements ReaderHost, SilentReaders {
   #advance({ ends }: Advance): void {
     if (this.#following.size === 0) return;
     this.#ends = this.#ends.concat(ends);
-    if (!this.#isReading) this.#share();
+    this.#isMoreThere = true;
+    if (!this.#isSharing) this.#share();
   }
 
   /** Reads once for all followers. When that fails, each reads by itself, and its own request meets the fault. */
@@ -108,23 +117,17 @@ export class SseFeed implements ReaderHost, SilentReaders {
     const isRest = ends.length === 0 && from < this.#stream.tail;
     if (isTooMuch || isRest) return this.#scatter();
     this.#ends = [];
-    try {
+    this.#isMoreThere = false;
+    this.#isSharing = true;
+    this.#guard(() => {
       const chunk = this.#stream.read(from, to - from);
       if (chunk instanceof Promise) this.#shareLater(chunk, ends);
       else this.#spread(chunk, ends);
-    } catch {
-      this.#scatter(); // see above
-    }
+    });
   }
 
   #shareLater(chunk: Promise<Chunk>, ends: readonly Position[]): void {
-    this.#isReading = true;
-    const spread = (read: Chunk): void => {
-      this.#isReading = false;
-      this.#spread(read, ends);
-      if (this.#ends.length > 0) this.#share();
-    };
-    chunk.then(spread).catch(() => this.#scatter());
+    chunk.then((read) => this.#spread(read, ends)).catch(() => this.#scatter());
   }
 
   #spread({ from, to, bytes }: Chunk, ends: readonly Position[]): void {
@@ -139,7 +142,30 @@ export class SseFeed implements ReaderHost, SilentReaders {
     });
     const nowMs = clock.nowMs();
     const current = nextCursor(nowMs, null, random);
-    for (const reader of this.#following) reader.follow(stretch, current, nowMs);
+    // Those that join meanwhile come last; they have the stretch already.
+    const readers = this.#following.values();
+    const sendOn = (): void => {
+      for (let left = READERS_IN_TURN; left > 0; left -= 1) {
+        const { done, value: reader } = readers.next();
+        if (done === true) return this.#shared();
+        reader.follow(stretch, current, nowMs);
+      }
+      setImmediate(() => this.#guard(sendOn));
+    };
+    sendOn();
+  }
+
+  #shared(): void {
+    this.#isSharing = false;
+    if (this.#isMoreThere && this.#following.size > 0) this.#share();
+  }
+
+  #guard(share: () => void): void {
+    try {
+      share();
+    } catch {
+      this.#scatter(); // see #share
+    }
   }
 
   /** The position of the followers. */
@@ -150,7 +176,7 @@ export class SseFeed implements ReaderHost, SilentReaders {
 
   /** The followers read on by themselves. */
   #scatter(): void {
-    this.#isReading = false;
+    this.#isSharing = false;
     this.#ends = [];
     for (const reader of this.#following) reader.readAlone();
   }

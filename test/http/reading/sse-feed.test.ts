@@ -248,6 +248,93 @@ describe("SSE readers that have caught up", () => {
   }
 });
 
+describe("more SSE readers than are sent a stretch in one turn", () => {
+  interface Crowd {
+    readonly all: readonly FakeResponse[];
+    readonly first: FakeResponse;
+    readonly last: FakeResponse;
+  }
+
+  async function crowdIn(room: Room): Promise<Crowd> {
+    const first = await room.join();
+    const others = await Promise.all(Array.from({ length: 250 }, () => room.join()));
+    const last = await room.join();
+    return { all: [first, ...others, last], first, last };
+  }
+
+  /** Lets turns pass until the stretch that is being sent has reached everybody. */
+  async function sent(): Promise<void> {
+    for (let turn = 0; turn < 10; turn += 1) await settle();
+  }
+
+  test("let other work have its turn, and get what became durable meanwhile together", async () => {
+    const room = new Room();
+    const { all, first, last } = await crowdIn(room);
+    room.stream.append("a");
+    assert.deepEqual([dataOf(first), dataOf(last)], ["a", ""]);
+    room.stream.append("b");
+    await settle();
+    room.stream.append("c");
+    await sent();
+    for (const reader of all) assert.equal(dataOf(reader), "a|b|c");
+    assert.equal(first.written.at(-1), last.written.at(-1));
+    assert.match(String(last.written.at(-1)), /data:b\n[^]*data:c\n/);
+  });
+
+  test("get a closure that came meanwhile", async () => {
+    const room = new Room();
+    const { all } = await crowdIn(room);
+    room.stream.append("a");
+    room.stream.close();
+    await sent();
+    for (const reader of all) {
+      assert.deepEqual([dataOf(reader), reader.isEnded], ["a", true]);
+      assert.match(String(reader.written.at(-1)), /"streamClosed":true/);
+    }
+  });
+
+  test("one that comes or goes meanwhile leaves no event out and gets none twice", async () => {
+    const room = new Room();
+    const { first, last } = await crowdIn(room);
+    const leaves = await room.join();
+    room.stream.append("a");
+    leaves.emit("close");
+    const [comes, fromBefore] = await Promise.all([room.join(), room.join({ position: 0 })]);
+    room.stream.reads.length = 0;
+    room.stream.append("b");
+    await sent();
+    assert.deepEqual(room.stream.reads, ["1+1"]);
+    assert.deepEqual([first, last, leaves, comes, fromBefore].map(dataOf), ["a|b", "a|b", "", "b", "a|b"]);
+  });
+
+  test("one that had it all before the stream was closed is told of the end", async () => {
+    const room = new Room();
+    await crowdIn(room);
+    room.stream.isSlow = true;
+    room.stream.append("a");
+    room.stream.isSlow = false;
+    const between = await room.join();
+    room.stream.close();
+    room.stream.letGo();
+    await sent();
+    assert.equal(between.isEnded, true);
+  });
+
+  test("one whose connection fails is alone in that", async () => {
+    const room = new Room();
+    const { all, last } = await crowdIn(room);
+    room.stream.append("a");
+    Object.defineProperty(last, "writable", {
+      get: () => {
+        throw new Error("the connection is gone");
+      },
+    });
+    await sent();
+    assert.deepEqual(all.map(dataOf), [...all.slice(1).map(() => "a"), ""]);
+    assert.deepEqual(room.faults, ["a request failed"]);
+  });
+});
+
 describe("an SSE reader whose connection is full", () => {
   test("is passed over, and reads on alone when there is room", async () => {
     const room = new Room();

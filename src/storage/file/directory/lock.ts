@@ -4,7 +4,7 @@ import { systemClock } from "../../../ops/clock.js";
 import { Control, type Conversation } from "../../../ops/control.js";
 import type { Log } from "../../../ops/log.js";
 import { readWhole, removeFile, type Files } from "../disk/files.js";
-import { claimIdOf, claimPath, claimSocket } from "../format/layout.js";
+import { claimIdOf, claimPath, claimSocket, isLockSocket } from "../format/layout.js";
 import { Claim, type ClaimOptions } from "./lock-claim.js";
 import { decodeHolder, isElsewhere, standingOf, type Evidence, type LockHolder, type Standing } from "./lock-holder.js";
 import { processStart, thisProcess, type ProcessIdentity } from "./process-identity.js";
@@ -213,7 +213,9 @@ async function removeLeftovers(options: LockOptions, own: Claim): Promise<void> 
     if (id === own.id) continue;
     const rival = await rivalAt(options, id);
     if (rival !== null && !isOverridden(rival, options)) continue;
-    for (const name of names) await removeFile(files, join(dirname(path), name));
+    // The socket last, as it says that the process named in the file has ended: this one may end in between.
+    const [sockets, others] = [names.filter(isLockSocket), names.filter((name) => !isLockSocket(name))];
+    for (const name of [...others, ...sockets]) await removeFile(files, join(dirname(path), name));
   }
 }
 

@@ -5,10 +5,10 @@ import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, test } from "node:test";
 import { systemFiles, type Files } from "../../../../src/storage/file/disk/files.js";
-import { assertUnlocked, DirectoryError, lockDirectory, takeLock, type LockOptions } from "../../../../src/storage/file/directory/lock.js";
+import { assertUnlocked, DirectoryError, lockDirectory, takeLock, type HeldLock, type LockOptions } from "../../../../src/storage/file/directory/lock.js";
 import type { LockHolder } from "../../../../src/storage/file/directory/lock-holder.js";
 import type { ProcessIdentity } from "../../../../src/storage/file/directory/process-identity.js";
-import { listenOn } from "../../../../src/storage/file/disk/sockets.js";
+import { listenOn, type Listener } from "../../../../src/storage/file/disk/sockets.js";
 import { keptLog } from "../../../helpers/engine.js";
 import { tempDir } from "../../../helpers/temp-dir.js";
 import { diskError, WatchedFiles } from "../../../helpers/watched-files.js";
@@ -31,6 +31,40 @@ function lockIn(running: Readonly<Record<number, string | null>> = {}, more: Par
     pause: () => new Promise((resolve) => setImmediate(resolve)),
     ...more,
   };
+}
+
+/** A process that can be killed; `order` puts what it lists into order. */
+class Mortal extends WatchedFiles {
+  removed = 0;
+  readonly #listeners: Listener[];
+
+  constructor(order: (names: string[]) => string[]) {
+    const files = systemFiles(false);
+    const listeners: Listener[] = [];
+    const listen: Files["listen"] = async (path, accept) => {
+      const listener = await files.listen(path, accept);
+      listeners.push(listener);
+      return listener;
+    };
+    super({ ...files, listen, list: async (path) => order(await files.list(path)) });
+    this.#listeners = listeners;
+  }
+
+  /** Takes a lock and gives it back, but ends as kill -9 does once so many files are removed: nobody listens any more. */
+  async dieAfter(removals: number, taking: Promise<HeldLock>): Promise<void> {
+    const dead = new Promise<null>((resolve) => {
+      this.gate = ({ kind }) => {
+        if (kind !== "unlink") return undefined;
+        if (this.removed < removals) return void (this.removed += 1);
+        resolve(null);
+        return new Promise(() => {});
+      };
+    });
+    const hasEnded = await Promise.race([taking.then(({ claim }) => claim.end()), dead]);
+    if (hasEnded !== null) return;
+    await this.freeze();
+    await Promise.all(this.#listeners.map((listener) => listener.close()));
+  }
 }
 
 function leave(path: string, holder: unknown): void {
@@ -181,6 +215,25 @@ describe("who else asks for the lock", () => {
     assert.equal(readdirSync(dirname(options.path)).length, 2);
     await claim.end();
   });
+
+  for (const isReversed of [false, true]) {
+    test(`and has died in another container is gone for everybody, whoever dies removing it (listed ${isReversed ? "backwards" : "in order"})`, async () => {
+      const claims = [CLAIM, CLAIM.replace("1", "2")];
+      for (let deaths = 0; ; deaths += 1) {
+        const files = new Mortal((names) => (isReversed ? names.sort().reverse() : names.sort()));
+        const options = lockIn({}, { files });
+        for (const id of claims) {
+          leave(`${options.path}.${id}`, { ...HERE, host: "box", pidNamespace: "pid:[2]", socket: `lock.${id}.sock` });
+          writeFileSync(`${options.path}.${id}.sock`, "");
+        }
+        await files.dieAfter(deaths, takeLock(options));
+        const { claim } = await takeLock({ ...options, files: systemFiles(false), self: { ...SELF, pid: 101 } });
+        await claim.end();
+        assert.deepEqual(readdirSync(dirname(options.path)), []);
+        if (files.removed < deaths) return assert.ok(deaths > 4);
+      }
+    });
+  }
 
   test("and is on another machine is waited for, and overridden by force", async () => {
     const options = lockIn();

@@ -2,7 +2,6 @@ import { fileURLToPath } from "node:url";
 import { startNode, type TestProcess } from "../../helpers/process.js";
 import { NatsCluster } from "../../nats/nats-cluster.js";
 import { median } from "../../scale/load.js";
-import { NODE_FLAGS } from "../../scale/server-under-load.js";
 import type { Rig } from "../rig.js";
 import type { ArrivalOrder, ArrivalReport } from "./arrival-process.js";
 import type { BareOrder, BareReport } from "./bare-process.js";
@@ -38,10 +37,10 @@ export class ClusterRig {
     this.#cluster = cluster;
   }
 
-  /** The built server on the cluster, with `args` added to its command line. */
+  /** The built server on the cluster as docs/cluster.md starts it, with `args` added: no flag for Node, as for the bare client. */
   async frontEnd(...args: string[]): Promise<FrontEnd> {
     const storage = ["--storage", this.#cluster.storageOf("bench"), "--port", "0", "--log-format", "json"];
-    const started = startNode(this.#rig, [...NODE_FLAGS, BIN, "serve", ...storage, ...args], { cwd: CLIENT_FOLDER });
+    const started = startNode(this.#rig, [BIN, "serve", ...storage, ...args], { cwd: CLIENT_FOLDER });
     const ready = JSON.parse(await servingLine(started)) as { url: string };
     const stop = async (): Promise<void> => {
       started.kill("SIGTERM");

@@ -66,15 +66,16 @@ export class JetStreamLog implements ReplicatedLog {
     return this.#bucket.shards[Number(subject.slice(from, subject.indexOf(".", from)))] ?? "";
   }
 
-  async publish(subject: string, head: string, body: Buffer, expected: number | null): Promise<Published> {
+  publish(subject: string, head: string, body: Buffer, expected: number | null): Promise<Published> {
     const headed = [HEAD_HEADER, head] as const;
     const fields = expected === null ? [headed] : [[EXPECTED_HEADER, String(expected)] as const, headed];
     const sentAtMs = this.#health.nowMs;
-    const answer = await this.#connection.requests.ask(subject, body, ANSWER_TIMEOUT_MS, fields);
-    if (answer.kind !== "reply") return { kind: answer.kind === "nobody" ? "untaken" : "unknown" };
-    const published = publishedOf(answer.message);
-    if (published.kind === "stored") this.#health.held(this.#streamOf(subject), sentAtMs);
-    return published;
+    return this.#connection.requests.askFor(subject, body, ANSWER_TIMEOUT_MS, fields, (answer) => {
+      if (answer.kind !== "reply") return { kind: answer.kind === "nobody" ? "untaken" : "unknown" };
+      const published = publishedOf(answer.message);
+      if (published.kind === "stored") this.#health.held(this.#streamOf(subject), sentAtMs);
+      return published;
+    });
   }
 
   last(subject: string): Promise<LogMessage | null> {

@@ -80,12 +80,30 @@ export class Requests {
     timeoutMs: number,
     fields: HeaderFields | null = null,
   ): Promise<Answer> {
-    return new Promise((resolve) => {
+    return this.askFor(subject, payload, timeoutMs, fields, itself);
+  }
+
+  /** The same for what `read` makes of the answer. */
+  askFor<T>(
+    subject: string,
+    payload: Uint8Array | string,
+    timeoutMs: number,
+    fields: HeaderFields | null,
+    read: (answer: Answer) => T,
+  ): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const onEnd = (answer: Answer): void => {
+        try {
+          resolve(read(answer));
+        } catch (fault) {
+          reject(fault);
+        }
+      };
       const onMessage = (message: NatsMessage): boolean => {
-        resolve(isFromNobody(message) ? { kind: "nobody" } : { kind: "reply", message });
+        onEnd(isFromNobody(message) ? { kind: "nobody" } : { kind: "reply", message });
         return true;
       };
-      this.#send({ subject, payload, timeoutMs, fields, onMessage, onEnd: resolve });
+      this.#send({ subject, payload, timeoutMs, fields, onMessage, onEnd });
     });
   }
 
@@ -202,6 +220,10 @@ export class Requests {
     this.#timer?.cancel();
     this.#goesOffAtMs = Infinity;
   }
+}
+
+function itself(answer: Answer): Answer {
+  return answer;
 }
 
 /** Gathers messages until the last; says whether that has come. */

@@ -78,42 +78,46 @@ export class ForeignMessageError extends Error {
 
 const VERSION = 1;
 
-/** The head of a message, in one line. */
-export function encodeChange(change: Change): string {
-  const { config, producers } = change;
-  const firstAtMs = change.records[0]?.atMs ?? change.newestAtMs;
-  return JSON.stringify({
-    v: VERSION,
-    d: change.deletedAtMs ?? undefined,
-    i: change.id,
-    m: change.name,
-    u: change.publication,
-    f: change.from,
-    t: change.to,
-    r: change.records.map((record) => encodeRecord(record, firstAtMs)),
-    a0: firstAtMs,
-    a: change.newestAtMs,
-    n: change.messages,
-    c: change.isClosed ? 1 : undefined,
-    ca: change.closedAtMs ?? undefined,
-    cb: change.closedBy === null ? undefined : [change.closedBy.id, change.closedBy.epoch, change.closedBy.seq],
-    q: change.lastSeq ?? undefined,
-    g: [config.contentType, config.createdAtMs, config.ttlSeconds, config.expiresAtMs, config.forkedFrom],
-    e: change.earliest,
-    ea: change.earliestAtMs,
-    p: producers.kind === "here" ? producers.marks : undefined,
-    sn: producers.kind === "snapshot" ? producers.bytes : undefined,
-    ps: producers.kind === "since" ? [producers.sequence, producers.behind] : undefined,
-  });
+/** What all heads of a stream say alike, as fields of JSON. */
+export function fixedFieldsOf({ id, name, config }: Pick<Change, "id" | "name" | "config">): string {
+  const { contentType, createdAtMs, ttlSeconds, expiresAtMs, forkedFrom } = config;
+  const g = JSON.stringify([contentType, createdAtMs, ttlSeconds, expiresAtMs, forkedFrom]);
+  return `"i":${JSON.stringify(id)},"m":${JSON.stringify(name)},"g":${g}`;
+}
+
+/**
+ * The head of a message, in one line. It is put together here, with `fixedFields` made once for a stream: from an
+ * object it costs three times as much.
+ */
+export function encodeChange(change: Change, fixedFields = fixedFieldsOf(change)): string {
+  const { records, closedBy, lastSeq } = change;
+  const firstAtMs = records[0]?.atMs ?? change.newestAtMs;
+  let rows = "";
+  for (const record of records) rows += `${rows === "" ? "" : ","}${encodeRecord(record, firstAtMs)}`;
+  let head = `{"v":${VERSION},${fixedFields},"u":${JSON.stringify(change.publication)}`;
+  head += `,"f":${change.from},"t":${change.to},"r":[${rows}],"a0":${firstAtMs},"a":${change.newestAtMs}`;
+  head += `,"n":${change.messages},"e":${change.earliest},"ea":${change.earliestAtMs},${encodeProducers(change.producers)}`;
+  if (change.deletedAtMs !== null) head += `,"d":${change.deletedAtMs}`;
+  if (change.isClosed) head += `,"c":1`;
+  if (change.closedAtMs !== null) head += `,"ca":${change.closedAtMs}`;
+  if (closedBy !== null) head += `,"cb":${JSON.stringify([closedBy.id, closedBy.epoch, closedBy.seq])}`;
+  if (lastSeq !== null) head += `,"q":${JSON.stringify(lastSeq)}`;
+  return `${head}}`;
 }
 
 /** A record's row: what is left out at its end is absent. Its closure stands in the state: only the last can close. */
-function encodeRecord({ length, atMs, messages, producer, seq }: RecordHead, firstAtMs: number): unknown[] {
-  const row: unknown[] = [length, atMs - firstAtMs, messages];
-  if (producer !== null) row.push(producer.id, producer.epoch, producer.seq);
-  else if (seq !== null) row.push(null, 0, 0);
-  if (seq !== null) row.push(seq);
-  return row;
+function encodeRecord({ length, atMs, messages, producer, seq }: RecordHead, firstAtMs: number): string {
+  let row = `[${length},${atMs - firstAtMs},${messages}`;
+  if (producer !== null) row += `,${JSON.stringify(producer.id)},${producer.epoch},${producer.seq}`;
+  else if (seq !== null) row += ",null,0,0";
+  if (seq !== null) row += `,${JSON.stringify(seq)}`;
+  return `${row}]`;
+}
+
+function encodeProducers(producers: Producers): string {
+  if (producers.kind === "snapshot") return `"sn":${producers.bytes}`;
+  if (producers.kind === "since") return `"ps":[${producers.sequence},${producers.behind}]`;
+  return `"p":${producers.marks.length === 0 ? "[]" : JSON.stringify(producers.marks)}`;
 }
 
 /** A message of a stream's subject. Throws {@link ForeignMessageError}. */

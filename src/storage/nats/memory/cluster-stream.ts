@@ -63,6 +63,10 @@ export class ClusterStream extends EventEmitter<ClusterStreamEvents> implements 
   forkCount = 0;
   /** Whether the last that is known here may not be what is durable: an outcome is not known. */
   isStale = false;
+  /** What the heads of all its messages say alike; `null` before the first is made. */
+  fixedFields: string | null = null;
+  /** Its subject in the log; `null` before it is first asked for. */
+  subject: string | null = null;
   /** The newest messages, each behind the one before; the cache keeps them. */
   recent: RecentMessage[] = [];
   /** Where messages begin, and their sequences: numbers alone, as an object for each would outlive its message. */

@@ -1,5 +1,13 @@
 import type { AppendRecord, ProducerMark } from "../../storage.js";
-import { encodeChange, encodeSnapshot, messagesIn, type Change, type MarkRow, type Producers } from "../log/change.js";
+import {
+  encodeChange,
+  encodeSnapshot,
+  fixedFieldsOf,
+  messagesIn,
+  type Change,
+  type MarkRow,
+  type Producers,
+} from "../log/change.js";
 import type { ClusterStream } from "../memory/cluster-stream.js";
 import type { MutableState } from "../../state.js";
 
@@ -97,10 +105,12 @@ export function draftOf(stream: ClusterStream, records: readonly AppendRecord[],
     producers,
   };
   const body = Buffer.concat([payload ?? Buffer.alloc(0), snapshot]);
-  return { change, head: encodeChange(change), body };
+  stream.fixedFields ??= fixedFieldsOf(stream);
+  return { change, head: encodeChange(change, stream.fixedFields), body };
 }
 
 const NO_SNAPSHOT = Buffer.alloc(0);
+const WITHOUT_PRODUCERS = { producers: { kind: "here", marks: [] }, snapshot: NO_SNAPSHOT } as const;
 
 /** Where the marks of producers go: into the head while they are few, else now and then behind the payload. */
 function producersOf(
@@ -109,6 +119,7 @@ function producersOf(
   roomBytes: number,
 ): { readonly producers: Producers; readonly snapshot: Buffer } {
   const count = producers?.size ?? 0;
+  if (count === 0) return WITHOUT_PRODUCERS;
   const marks = count <= MAX_INLINE_MARKS ? rowsOf(producers) : null;
   if (marks !== null && JSON.stringify(marks).length <= MAX_INLINE_BYTES)
     return { producers: { kind: "here", marks }, snapshot: NO_SNAPSHOT };

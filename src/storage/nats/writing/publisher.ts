@@ -1,12 +1,12 @@
 import { stopwatchMs } from "../../../ops/clock.js";
 import type { ClusterFigures, StorageObserver } from "../../figures.js";
 import type { AppendRecord, Position, Rejection, Settlement } from "../../storage.js";
-import { LogUnavailableError } from "../log/replicated-log.js";
+import { LogUnavailableError, type Published } from "../log/replicated-log.js";
 import { newStreamId } from "../../stream-id.js";
 import type { ClusterStream } from "../memory/cluster-stream.js";
 import type { ClusterParts, StateReader } from "../reading/state-reader.js";
 import { countFitting, draftOf, MAX_RECORDS, type Draft } from "./batch.js";
-import { publish, publishAnyhow, type Outcome, type PublishingOptions } from "./publishing.js";
+import { publishAgain, publishAnyhow, type Attempt, type Outcome, type PublishingOptions } from "./publishing.js";
 import { RESERVED_MESSAGES, type Reserve } from "./reserve.js";
 
 type Settle = (how: Settlement) => void;
@@ -209,37 +209,46 @@ export class Publisher {
     const publication = `${this.#frontEnd}.${this.#publications}`;
     const { maxBodyBytes } = this.#options.parts.log;
     const [first] = taken;
-    const records = taken.flatMap((entry) => (entry.kind === "append" ? [entry.record] : []));
+    const records: AppendRecord[] = [];
+    for (const entry of taken) if (entry.kind === "append") records.push(entry.record);
     const deletedAtMs = first?.kind === "delete" ? this.#options.parts.clock.nowMs() : null;
     return draftOf(stream, records, { publication, maxBodyBytes, deletedAtMs, earliest });
   }
 
+  /** What `makesRoom` is stored where there is none, too. */
   async #outcomeOf(stream: ClusterStream, draft: Draft, makesRoom: boolean): Promise<Outcome> {
+    const { parts, states, observer } = this.#options;
+    const subject = (stream.subject ??= parts.subjects.ofStream(stream.name));
+    const previous = stream.sequence;
+    const attempt: Attempt = { subject, draft, expected: previous, sentAtMs: parts.clock.nowMs() };
+    const startedMs = stopwatchMs();
     try {
-      return await this.#publish(stream, draft, makesRoom);
+      const first = await parts.log.publish(subject, draft.head, draft.body, previous);
+      const outcome =
+        first.kind === "stored" ? first : await this.#outcomeAfter(first, attempt, makesRoom ? stream.name : null);
+      if (outcome.kind === "stored") {
+        const { change, body } = draft;
+        observer?.messageStored(stopwatchMs() - startedMs, change.records.length, body.length);
+        const taken = states.take(stream, { change, sequence: outcome.sequence, previous, body });
+        if (taken !== undefined) await taken;
+      }
+      return outcome;
     } catch (fault) {
       if (!(fault instanceof LogUnavailableError)) this.#options.onFault(fault);
       return { kind: "unknown" };
     }
   }
 
-  /** What `makesRoom` is stored where there is none, too: with the room that is held for it. */
-  async #publish(stream: ClusterStream, draft: Draft, makesRoom: boolean): Promise<Outcome> {
-    const { parts, states, reserve } = this.#options;
-    const subject = parts.subjects.ofStream(stream.name);
-    const expected = stream.sequence;
-    const sentAtMs = stopwatchMs();
-    let outcome = await publish(this.#publishing, subject, draft, expected);
-    for (let tries = 0; outcome.kind === "full" && makesRoom && tries < MAX_TRIES_TO_MAKE_ROOM; tries += 1) {
-      if (!(await reserve.makeRoomFor(stream.name))) break;
-      outcome = await publish(this.#publishing, subject, draft, expected);
-    }
-    if (outcome.kind === "stored") {
-      const { sequence } = outcome;
-      this.#options.observer?.messageStored(stopwatchMs() - sentAtMs, draft.change.records.length, draft.body.length);
-      const placed = { change: draft.change, sequence, previous: expected, body: draft.body };
-      const taken = states.take(stream, placed);
-      if (taken !== undefined) await taken;
+  /** Where there is no room, that which is held for `roomOf`, a stream, is used; `null` for a message that may not. */
+  async #outcomeAfter(first: Published, attempt: Attempt, roomOf: string | null): Promise<Outcome> {
+    const { parts, reserve } = this.#options;
+    const { subject, draft, expected } = attempt;
+    let outcome = await publishAgain(this.#publishing, attempt, first);
+    for (let tries = 0; outcome.kind === "full" && roomOf !== null && tries < MAX_TRIES_TO_MAKE_ROOM; tries += 1) {
+      if (!(await reserve.makeRoomFor(roomOf))) break;
+      const again = { ...attempt, sentAtMs: parts.clock.nowMs() };
+      const published = await parts.log.publish(subject, draft.head, draft.body, expected);
+      outcome = await publishAgain(this.#publishing, again, published);
     }
     return outcome;
   }
@@ -332,13 +341,18 @@ function beginAnew(stream: ClusterStream, queue: Queue): void {
 }
 
 /** Takes off what goes into one message: appends as far as they fit, or one other change. */
-function takeBatch(queue: Queue, maxBodyBytes: number): Entry[] {
+function takeBatch(queue: Queue, maxBodyBytes: number): readonly Entry[] {
+  const { entries } = queue;
+  if (entries.length === 1) {
+    queue.entries = [];
+    return entries;
+  }
   const records: AppendRecord[] = [];
-  for (const entry of queue.entries) {
+  for (const entry of entries) {
     if (entry.kind !== "append" || records.length === MAX_RECORDS) break;
     records.push(entry.record);
   }
-  return queue.entries.splice(0, records.length === 0 ? 1 : countFitting(records, maxBodyBytes));
+  return entries.splice(0, records.length === 0 ? 1 : countFitting(records, maxBodyBytes));
 }
 
 function barrierOf(stream: ClusterStream, expectedTail: Position | null): Settlement {

@@ -1,6 +1,6 @@
 import type { Clock } from "../../../ops/clock.js";
 import { decodeChange } from "../log/change.js";
-import { LogUnavailableError, type LogMessage, type ReplicatedLog } from "../log/replicated-log.js";
+import { LogUnavailableError, type LogMessage, type Published, type ReplicatedLog } from "../log/replicated-log.js";
 import type { Draft } from "./batch.js";
 
 /** How a message ended that was published until its outcome was known, or the time was over. */
@@ -22,20 +22,26 @@ export interface PublishingOptions {
 const MIN_PAUSE_MS = 2;
 const MAX_PAUSE_MS = 100;
 
+/** A message that was published once, behind the one of sequence `expected`. */
+export interface Attempt {
+  readonly subject: string;
+  readonly draft: Draft;
+  readonly expected: number;
+  readonly sentAtMs: number;
+}
+
 /**
- * Publishes a message behind the one of sequence `expected`. What has no answer is published again with the same
- * expectation: at most one of the copies can follow it.
+ * What becomes of a message whose first publish ended as `published` says. What has no answer is published again with
+ * the same expectation: at most one of the copies can follow it.
  */
-export async function publish(
+export async function publishAgain(
   { log, clock, timeoutMs, random }: PublishingOptions,
-  subject: string,
-  draft: Draft,
-  expected: number,
+  { subject, draft, expected, sentAtMs }: Attempt,
+  published: Published,
 ): Promise<Outcome> {
-  const untilMs = clock.nowMs() + timeoutMs;
+  const untilMs = sentAtMs + timeoutMs;
   let mayBeThere = false;
   for (let pauseMs = MIN_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
-    const published = await log.publish(subject, draft.head, draft.body, expected);
     if (published.kind === "stored") return published;
     if (published.kind === "full" && !mayBeThere) return { kind: "full" };
     if (published.kind === "moved" && !mayBeThere) return { kind: "moved" };
@@ -46,6 +52,7 @@ export async function publish(
     }
     if (clock.nowMs() >= untilMs) return { kind: mayBeThere ? "unknown" : "untaken" };
     await new Promise<void>((resolve) => void clock.after(pauseMs * (0.5 + random()), resolve));
+    published = await log.publish(subject, draft.head, draft.body, expected);
   }
 }
 

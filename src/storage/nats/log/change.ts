@@ -96,7 +96,8 @@ export function encodeChange(change: Change, fixedFields = fixedFieldsOf(change)
   for (const record of records) rows += `${rows === "" ? "" : ","}${encodeRecord(record, firstAtMs)}`;
   let head = `{"v":${VERSION},${fixedFields},"u":${JSON.stringify(change.publication)}`;
   head += `,"f":${change.from},"t":${change.to},"r":[${rows}],"a0":${firstAtMs},"a":${change.newestAtMs}`;
-  head += `,"n":${change.messages},"e":${change.earliest},"ea":${change.earliestAtMs},${encodeProducers(change.producers)}`;
+  head += `,"n":${change.messages},"e":${change.earliest},"ea":${change.earliestAtMs}`;
+  head += `,${encodeProducers(change.producers)}`;
   if (change.deletedAtMs !== null) head += `,"d":${change.deletedAtMs}`;
   if (change.isClosed) head += `,"c":1`;
   if (change.closedAtMs !== null) head += `,"ca":${change.closedAtMs}`;

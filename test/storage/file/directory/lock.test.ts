@@ -5,7 +5,14 @@ import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, test } from "node:test";
 import { systemFiles, type Files } from "../../../../src/storage/file/disk/files.js";
-import { assertUnlocked, DirectoryError, lockDirectory, takeLock, type HeldLock, type LockOptions } from "../../../../src/storage/file/directory/lock.js";
+import {
+  assertUnlocked,
+  DirectoryError,
+  lockDirectory,
+  takeLock,
+  type HeldLock,
+  type LockOptions,
+} from "../../../../src/storage/file/directory/lock.js";
 import type { LockHolder } from "../../../../src/storage/file/directory/lock-holder.js";
 import type { ProcessIdentity } from "../../../../src/storage/file/directory/process-identity.js";
 import { listenOn, type Listener } from "../../../../src/storage/file/disk/sockets.js";

@@ -8,7 +8,13 @@ import type { Ticket } from "./ticket.js";
 export type Basis =
   | { readonly kind: "public" }
   | { readonly kind: "token"; readonly id: string; readonly hash: Buffer }
-  | { readonly kind: "jwt"; readonly jwt: VerifiedJwt; readonly sub: string | null; readonly jti: string | null }
+  | {
+      readonly kind: "jwt";
+      readonly jwt: VerifiedJwt;
+      readonly sub: string | null;
+      readonly jti: string | null;
+      readonly issuedAtMs: number | null;
+    }
   | { readonly kind: "certificate"; readonly certificate: ClientCertificate }
   | { readonly kind: "ticket"; readonly ticket: Ticket; readonly name: string; readonly keyPrint: string };
 
@@ -22,12 +28,14 @@ export interface Rights {
 export class KnownCaller implements Caller {
   readonly id: string | null;
   readonly endsAtMs: number;
+  readonly askedBy: string | null;
   readonly #rights: Rights;
   readonly #basis: Basis;
 
-  constructor(id: string | null, endsAtMs: number, rights: Rights, basis: Basis) {
+  constructor(id: string | null, endsAtMs: number, rights: Rights, basis: Basis, askedBy: string | null = null) {
     this.id = id;
     this.endsAtMs = endsAtMs;
+    this.askedBy = askedBy;
     this.#rights = rights;
     this.#basis = basis;
   }

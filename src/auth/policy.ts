@@ -59,8 +59,8 @@ export class Policy {
     this.tickets = new Tickets(file.ticketKeys, {
       tokens: this.#tokens,
       revocations: this.#revocations,
-      issuers: issuers.keys(),
-      takesCertificates: file.certificates !== null,
+      issuers,
+      certificates: file.certificates,
       clientAuthorities,
       publicCaller: this.publicCaller,
     });
@@ -119,7 +119,7 @@ export class Policy {
     if (isRevoked) return invalid(detailOf(jwtFault("revoked")));
     const grants = new Grants([...issuer.grants, ...claims.grants], sub);
     const id = sub === null ? `jwt ${issuer.iss}` : `jwt ${issuer.iss} ${sub}`;
-    return new KnownCaller(id, claims.endsAtMs, grants, { kind: "jwt", jwt, sub, jti });
+    return new KnownCaller(id, claims.endsAtMs, grants, { kind: "jwt", jwt, sub, jti, issuedAtMs });
   }
 
   /** A certificate says not when it was made: every revocation of its name counts. */

@@ -4,14 +4,22 @@ import type { RevocationEntry } from "./auth-file.js";
 /** What a credential is known by. */
 export type RevocationKind = RevocationEntry["kind"];
 
-/** What a ticket can be tied to: what can be revoked, the issuer of a JWT, and the authority of a certificate. */
-export type TagKind = RevocationKind | "issuer" | "authority";
+/**
+ * What a ticket can be tied to: what can be revoked, the terms of a JWT's issuer and the key that signed it, the grants
+ * of certificates and the authority of one.
+ */
+export type TagKind = RevocationKind | "issuer" | "key" | "certificates" | "authority";
 
 const TAG_CHARS = 16;
-const TAG_LETTERS = { id: "i", sub: "s", jti: "j", issuer: "u", authority: "a" } as const satisfies Record<
-  TagKind,
-  string
->;
+const TAG_LETTERS = {
+  id: "i",
+  sub: "s",
+  jti: "j",
+  issuer: "u",
+  key: "k",
+  certificates: "c",
+  authority: "a",
+} as const satisfies Record<TagKind, string>;
 
 /**
  * What stands in a ticket for who asked for it: so that a revocation of the one ends the other, and the ticket, which
@@ -30,14 +38,9 @@ export function secretTagOf(id: string, hash: Buffer): string {
   return SECRET_LETTER + print.slice(0, TAG_CHARS);
 }
 
-/** Whether a tag stands for an issuer. */
-export function isIssuerTag(tag: string): boolean {
-  return tag.startsWith(TAG_LETTERS.issuer);
-}
-
-/** Whether a tag stands for the authority of a certificate. */
-export function isAuthorityTag(tag: string): boolean {
-  return tag.startsWith(TAG_LETTERS.authority);
+/** Whether a tag stands for something of this kind. */
+export function isTagOf(kind: TagKind, tag: string): boolean {
+  return tag.startsWith(TAG_LETTERS[kind]);
 }
 
 /** Whether a tag stands for a token's secret. */

@@ -1,15 +1,17 @@
 // Who has a ticket, and who gets one.
 
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
-import type { TicketKeyEntry } from "./auth-file.js";
+import type { IssuerEntry, TicketKeyEntry } from "./auth-file.js";
 import type { ClientAuthorities } from "./client-authorities.js";
+import type { KeySource } from "./jwt/key-source.js";
 import { KnownCaller } from "./known-caller.js";
 import type { Basis, Rights } from "./known-caller.js";
-import { isAuthorityTag, isIssuerTag, isSecretTag, secretTagOf, tagOf } from "./revocations.js";
+import { isSecretTag, isTagOf, secretTagOf, tagOf } from "./revocations.js";
 import type { Revocations } from "./revocations.js";
 import type { Caller, Right } from "./rights/caller.js";
 import type { ClientCertificate } from "./rights/credentials.js";
 import { Grants } from "./rights/grant.js";
+import type { Grant } from "./rights/grant.js";
 import type { Operation } from "./rights/operation.js";
 import { DEFAULT_TICKET_LIFE_MS, MAX_TICKET_LIFE_MS, parseTicket, signTicket, ticketMac } from "./ticket.js";
 import type { Ticket } from "./ticket.js";
@@ -20,8 +22,8 @@ export const TICKET_LEEWAY_MS = 60_000;
 
 /** The tag of tickets for those who showed no credential. */
 const PUBLIC_TAG = "p";
-/** The tag of tickets for those who showed a certificate, beside that of its name. */
-const CERTIFICATE_TAG = "c";
+/** Of all credentials of one user some tags are the same: who it is, and who says so. */
+const NAMING_TAGS = [PUBLIC_TAG, "i", "s", "u", "c"];
 const FULL_RIGHT: Right = { grant: 0, rate: null };
 
 interface Key {
@@ -45,13 +47,16 @@ export interface WantedTicket {
 export type IssuedTicket =
   { readonly kind: "ticket"; readonly ticket: string; readonly expiresAtMs: number } | { readonly kind: "no-key" };
 
+/** An issuer of JWTs, as far as the tickets depend on it that they ask for. */
+export type TicketIssuer = Omit<IssuerEntry, "keys"> & { readonly keys: Pick<KeySource, "has"> };
+
 /** What tickets depend on beside their keys. */
 export interface TicketGround {
   readonly tokens: Tokens;
   readonly revocations: Revocations;
-  /** The `iss` of each issuer. */
-  readonly issuers: Iterable<string>;
-  readonly takesCertificates: boolean;
+  readonly issuers: ReadonlyMap<string, TicketIssuer>;
+  /** What certificates allow; `null` where none counts. */
+  readonly certificates: readonly Grant[] | null;
   readonly clientAuthorities: ClientAuthorities;
   /** `null` where nobody may do anything without a credential. */
   readonly publicCaller: KnownCaller | null;
@@ -61,13 +66,15 @@ export interface TicketGround {
 export class Tickets {
   readonly #keys: ReadonlyMap<string, Key>;
   readonly #ground: TicketGround;
-  readonly #issuerTags: ReadonlySet<string>;
+  readonly #issuersByTag: ReadonlyMap<string, TicketIssuer>;
+  readonly #certificatesTag: string | null;
   /** What is signed with where the key is not there. */
   readonly #nobody = randomBytes(32);
 
   constructor(entries: readonly TicketKeyEntry[], ground: TicketGround) {
     this.#ground = ground;
-    this.#issuerTags = new Set(Array.from(ground.issuers, (iss) => tagOf("issuer", iss)));
+    this.#issuersByTag = new Map(Array.from(ground.issuers.values(), (issuer) => [termsTagOf(issuer), issuer]));
+    this.#certificatesTag = ground.certificates === null ? null : certificatesTagOf(ground.certificates);
     this.#keys = new Map(
       entries.map(({ id, secret, grants }) => [
         id,
@@ -92,7 +99,10 @@ export class Tickets {
     return key === undefined || key.print !== keyPrint ? null : this.#callerOf(ticket, key, name, nowMs);
   }
 
-  /** Issues a ticket to one who was asked for its rights before. */
+  /**
+   * Issues a ticket to one who was asked for its rights before. It is as old as what was shown for it, so that what ends
+   * the one by its age ends the other; where that does not say how old it is, every revocation counts.
+   */
   issue(caller: Caller, basis: Basis | null, { name, close, lifetimeMs }: WantedTicket, nowMs: number): IssuedTicket {
     const key = this.#keyFor(basis, close ? ["read", "close"] : ["read"], name);
     if (key === null) return { kind: "no-key" };
@@ -101,7 +111,7 @@ export class Tickets {
     const kid =
       basis?.kind === "ticket"
         ? basis.ticket.kid
-        : [key.id, Math.floor(nowMs / 1000), ...tagsOf(basis, this.#ground.clientAuthorities)].join("~");
+        : [key.id, Math.floor(madeMs(basis, nowMs) / 1000), ...this.#tagsOf(basis)].join("~");
     const ticket = signTicket(key.secret, { expiresS, close, kid }, name);
     return { kind: "ticket", ticket, expiresAtMs: expiresS * 1000 };
   }
@@ -124,9 +134,9 @@ export class Tickets {
     const rights = new TicketRights(ticket, name, [...askers, ...(key.limits === null ? [] : [key.limits])]);
     if (rights.rightTo("read", name) === null) return null;
     const endsAtMs = Math.min(expiresMs, ...askers.map((asker) => asker.endsAtMs));
-    // Each ticket is counted by itself: a backend has one key, and one token, for all of its users.
     const id = `ticket ${key.id} ${printOf(ticket.mac).slice(0, 12)}`;
-    return new KnownCaller(id, endsAtMs, rights, { kind: "ticket", ticket, name, keyPrint: key.print });
+    const basis = { kind: "ticket", ticket, name, keyPrint: key.print } as const;
+    return new KnownCaller(id, endsAtMs, rights, basis, askedBy(ticket));
   }
 
   /** Those whose rights bound the ticket's; `null` when one of those that asked for it no longer counts. */
@@ -134,7 +144,7 @@ export class Tickets {
     const { tokens, revocations, publicCaller } = this.#ground;
     const askers: KnownCaller[] = [];
     for (const tag of tags) {
-      if (revocations.hasTag(tag, issuedMs) || !this.#stands(tag)) return null;
+      if (revocations.hasTag(tag, issuedMs) || !this.#stands(tag, tags)) return null;
       if (tag !== PUBLIC_TAG && !tag.startsWith("i")) continue;
       const asker = tag === PUBLIC_TAG ? publicCaller : tokens.byTag(tag, nowMs);
       if (asker === null) return null;
@@ -143,13 +153,47 @@ export class Tickets {
     return askers;
   }
 
-  /** Whether the auth file still has what a tag stands for. */
-  #stands(tag: string): boolean {
-    const { tokens, takesCertificates, clientAuthorities } = this.#ground;
+  /** Whether the auth file still has what a tag stands for, as it was. */
+  #stands(tag: string, tags: readonly string[]): boolean {
+    const { tokens, clientAuthorities } = this.#ground;
     if (isSecretTag(tag)) return tokens.hasSecret(tag);
-    if (isIssuerTag(tag)) return this.#issuerTags.has(tag);
-    if (isAuthorityTag(tag)) return clientAuthorities.hasTag(tag);
-    return tag !== CERTIFICATE_TAG || takesCertificates;
+    if (isTagOf("issuer", tag)) return this.#issuersByTag.has(tag);
+    if (isTagOf("key", tag))
+      return tags.some((other) => this.#issuersByTag.get(other)?.keys.has((print) => tagOf("key", print) === tag));
+    if (isTagOf("authority", tag)) return clientAuthorities.hasTag(tag);
+    return !isTagOf("certificates", tag) || tag === this.#certificatesTag;
+  }
+
+  #tagsOf(basis: Basis | null): readonly string[] {
+    switch (basis?.kind) {
+      case "token":
+        return [tagOf("id", basis.id), secretTagOf(basis.id, basis.hash)];
+      case "jwt":
+        return this.#tagsOfJwt(basis);
+      case "certificate":
+        return this.#tagsOfCertificate(basis.certificate);
+      case "public":
+        return [PUBLIC_TAG];
+      default:
+        return [];
+    }
+  }
+
+  #tagsOfJwt({ jwt, sub, jti }: Extract<Basis, { kind: "jwt" }>): readonly string[] {
+    const issuer = this.#ground.issuers.get(jwt.iss);
+    return [
+      // Without its issuer it does not stand.
+      issuer === undefined ? tagOf("issuer", jwt.iss) : termsTagOf(issuer),
+      tagOf("key", jwt.keyPrint),
+      ...(sub === null ? [] : [tagOf("sub", sub)]),
+      ...(jti === null ? [] : [tagOf("jti", jti)]),
+    ];
+  }
+
+  #tagsOfCertificate(certificate: ClientCertificate): readonly string[] {
+    const signer = this.#ground.clientAuthorities.signerOf(certificate);
+    const tags = [certificatesTagOf(this.#ground.certificates ?? []), tagOf("sub", certificate.name)];
+    return signer === null ? tags : [...tags, tagOf("authority", signer)];
   }
 }
 
@@ -181,29 +225,25 @@ class TicketRights implements Rights {
   }
 }
 
-function tagsOfCertificate(certificate: ClientCertificate, authorities: ClientAuthorities): readonly string[] {
-  const tags = [CERTIFICATE_TAG, tagOf("sub", certificate.name)];
-  const signer = authorities.signerOf(certificate);
-  return signer === null ? tags : [...tags, tagOf("authority", signer)];
+/** When what was shown for a ticket was made, as far as that is known and counts. */
+function madeMs(basis: Basis | null, nowMs: number): number {
+  if (basis?.kind === "jwt") return Math.min(basis.issuedAtMs ?? 0, nowMs);
+  return basis?.kind === "certificate" ? 0 : nowMs;
 }
 
-function tagsOf(basis: Basis | null, authorities: ClientAuthorities): readonly string[] {
-  switch (basis?.kind) {
-    case "token":
-      return [tagOf("id", basis.id), secretTagOf(basis.id, basis.hash)];
-    case "jwt":
-      return [
-        tagOf("issuer", basis.jwt.iss),
-        ...(basis.sub === null ? [] : [tagOf("sub", basis.sub)]),
-        ...(basis.jti === null ? [] : [tagOf("jti", basis.jti)]),
-      ];
-    case "certificate":
-      return tagsOfCertificate(basis.certificate, authorities);
-    case "public":
-      return [PUBLIC_TAG];
-    default:
-      return [];
-  }
+/** Who asked for a ticket: the same for all tickets of a user; `null` for one that a backend signed. */
+function askedBy({ tags }: Ticket): string | null {
+  const names = tags.filter((tag) => NAMING_TAGS.includes(tag.slice(0, 1)));
+  return names.length === 0 ? null : `tickets of ${names.join(" ")}`;
+}
+
+/** Its tickets end with its terms: they were judged by these. */
+function termsTagOf({ iss, aud, algs, grants, trustGrants }: TicketIssuer): string {
+  return tagOf("issuer", JSON.stringify([iss, aud, algs, grants, trustGrants]));
+}
+
+function certificatesTagOf(grants: readonly Grant[]): string {
+  return tagOf("certificates", JSON.stringify(grants));
 }
 
 function printOf(secret: Buffer): string {

@@ -14,5 +14,5 @@ test("a caller says what it is known by to this room only", () => {
   assert.deepEqual([caller.mayAnywhere("read"), caller.mayAnywhere("list")], [true, false]);
   assert.deepEqual(KnownCaller.basisOf(caller), { kind: "public" });
   assert.equal(KnownCaller.basisOf({ id: null, endsAtMs: 5, rightTo: () => right, mayAnywhere: () => true }), null);
-  assert.deepEqual(Object.keys(caller), ["id", "endsAtMs"], "nothing else reaches a log");
+  assert.deepEqual(Object.keys(caller), ["id", "endsAtMs", "askedBy"], "nothing else reaches a log");
 });

@@ -1,16 +1,25 @@
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, test } from "node:test";
 import { signTicket, DEFAULT_TICKET_LIFE_MS, MAX_TICKET_LIFE_MS } from "../../src/auth/ticket.js";
 import { TICKET_LEEWAY_MS } from "../../src/auth/tickets.js";
 import type { WantedTicket } from "../../src/auth/tickets.js";
-import type { Caller } from "../../src/auth/rights/caller.js";
+import { senderOf, type Caller } from "../../src/auth/rights/caller.js";
 import { authDocument, bearer, lasting, openAuthority, TICKET_SECRET, TOKEN_HASH, tokenOf } from "../helpers/auth-files.js";
-import { claimsWith, jwtOf, JWT_NOW_MS, SECRET } from "../helpers/jwt.js";
+import { claimsWith, jwtOf, JWT_NOW_MS, keySet, SECRET } from "../helpers/jwt.js";
 
 const NOW_S = JWT_NOW_MS / 1000;
 const READ: WantedTicket = { name: "chat/42", close: false, lifetimeMs: null };
 
 const HMAC_ISSUER = { iss: "hmac", aud: "streams", algs: ["HS256"], secret: SECRET.toString("base64url"), trustGrants: true };
+
+/** The other issuer of the usual document, with some things changed. */
+function issuerWith(more: Record<string, unknown>): Record<string, unknown> {
+  const [issuer] = authDocument()["issuers"] as Record<string, unknown>[];
+  return { ...issuer, ...more };
+}
 
 /** A ticket that a backend signed. */
 function ticket(more: Partial<Parameters<typeof signTicket>[1]> = {}, name = "chat/42", secret = TICKET_SECRET): string {
@@ -134,11 +143,22 @@ describe("a ticket that the server issues", () => {
       true,
     ],
     ["a user who is revoked", "jwt", { revoked: [{ sub: "alice" }] }, false],
-    ["a user who was revoked before", "jwt", { revoked: [{ sub: "alice", before: before(0) }] }, true],
+    ["a user who was revoked before the JWT", "jwt", { revoked: [{ sub: "alice", before: before(-10_000) }] }, true],
+    ["a user who was revoked between the JWT and the ticket", "jwt", { revoked: [{ sub: "alice", before: before(-5000) }] }, false],
+    ["a JWT that does not say when it was made", "ageless", { revoked: [{ sub: "alice", before: before(-60_000) }] }, false],
+    ["a JWT that is revoked by its time", "jwt", { revoked: [{ jti: "j1", before: before(-5000) }] }, false],
     ["a JWT that is revoked", "jwt", { revoked: [{ jti: "j1" }] }, false],
     ["another user", "jwt", { revoked: [{ sub: "bob" }, { jti: "j2" }, { id: "alice" }] }, true],
     ["a certificate that is revoked", "certificate", { revoked: [{ sub: "alice", before: before(60_000) }] }, false],
+    ["a certificate whose name was revoked before", "certificate", { revoked: [{ sub: "alice", before: before(-60_000) }] }, false],
     ["a JWT whose issuer is gone", "jwt", { issuers: [HMAC_ISSUER] }, false],
+    ["a JWT whose issuer grants something else", "jwt", { issuers: [issuerWith({ grants: [{ streams: ["x"], allow: ["read"] }] })] }, false],
+    ["a JWT whose issuer is for others", "jwt", { issuers: [issuerWith({ aud: "others" })] }, false],
+    ["a JWT whose issuer signs by other means", "jwt", { issuers: [issuerWith({ algs: ["ES256"] })] }, false],
+    ["a JWT whose issuer stays as another comes", "jwt", { issuers: [HMAC_ISSUER, issuerWith({})] }, true],
+    ["a JWT whose issuer's secret is another", "hmac", { issuers: [{ ...HMAC_ISSUER, secret: "A".repeat(43) }] }, false],
+    ["a JWT whose issuer's secret is the same", "hmac", { issuers: [HMAC_ISSUER] }, true],
+    ["certificates that may do something else", "certificate", { certificates: { grants: [{ streams: ["x"], allow: ["read"] }] } }, false],
     ["a certificate, where none count any more", "certificate", { certificates: undefined }, false],
     ["a certificate, where issuers are gone", "certificate", { issuers: undefined }, true],
     ["a ticket whose asker is revoked", "ticket", { revoked: [{ id: "ci" }] }, false],
@@ -154,6 +174,8 @@ describe("a ticket that the server issues", () => {
       const askers = {
         token: () => caller(bearer(tokenOf("ci"))),
         jwt: () => caller(bearer(jwtOf("EdDSA", claimsWith({ jti: "j1" })))),
+        ageless: () => caller(bearer(jwtOf("EdDSA", claimsWith({ iat: undefined })))),
+        hmac: () => caller(bearer(jwtOf("HS256", claimsWith({ iss: "hmac" })))),
         certificate: () => caller({ certificate: lasting("alice") }),
         ticket: () => caller({ ticket: issue(house, askers.token()).ticket }, READ.name),
         public: () => caller({}),
@@ -165,6 +187,34 @@ describe("a ticket that the server issues", () => {
       assert.equal(authority.renew(reader) !== null, holds);
       assert.equal(who({ ticket }, READ.name) !== "invalid-token", holds);
     });
+
+  test("ends when the key is gone that signed the JWT, and only then", async (context) => {
+    const house = await openAuthority(context);
+    const { authority, dir, who } = house;
+    const [edDsa, es256] = (["EdDSA", "ES256"] as const).map((alg) => issue(house, house.caller(bearer(jwtOf(alg)))).ticket);
+    const { keys } = JSON.parse(keySet()) as { keys: { kid: string }[] };
+    writeFileSync(join(dir, "keys.json"), JSON.stringify({ keys: keys.filter(({ kid }) => kid !== "EdDSA") }));
+    assert.equal(await authority.reload(), true);
+    assert.equal(who({ ticket: edDsa ?? "" }, READ.name), "invalid-token");
+    assert.match(who({ ticket: es256 ?? "" }, READ.name) ?? "", /^ticket k1 /);
+  });
+
+  test("counts, from one address, with all that its asker has, and none that a backend signed with another", async (context) => {
+    const house = await openAuthority(context);
+    const sender = (text: string): string => senderOf(house.caller({ ticket: text }, READ.name), "10.0.0.1");
+    const twice = (caller: () => Caller): string[] =>
+      [1000, 2000].map((lifetimeMs) => sender(issue(house, caller(), { ...READ, lifetimeMs }).ticket));
+    const senders = [
+      twice(() => house.caller(bearer(tokenOf("ci")))),
+      twice(() => house.caller(bearer(jwtOf("EdDSA", claimsWith({ jti: randomUUID() }))))),
+      twice(() => house.caller(bearer(jwtOf("ES256", claimsWith({ sub: "bob" }))))),
+      twice(() => house.caller({ certificate: lasting("alice") })),
+    ];
+    for (const [first, second] of senders) assert.equal(first, second);
+    assert.equal(new Set(senders.flat()).size, senders.length);
+    for (const each of senders.flat()) assert.match(each, / 10\.0\.0\.1$/);
+    assert.notEqual(sender(ticket()), sender(ticket({ expiresS: NOW_S + 61 })));
+  });
 
   test("can't be had without a key for it", async (context) => {
     const { authority, caller } = await openAuthority(context, authDocument({ ticketKeys: undefined }));

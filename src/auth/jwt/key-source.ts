@@ -9,14 +9,14 @@ export type KeyAnswer = VerificationKey | "unknown" | "unavailable";
 export interface KeySource {
   /** The key for a JWT; a promise only where keys must be fetched, which never rejects. */
   keyFor(header: JwtHeader, algs: readonly Algorithm[]): KeyAnswer | Promise<KeyAnswer>;
-  /** Whether the key with this print is still one of the issuer's, as far as is known. */
-  has(print: string): boolean;
+  /** Whether a key whose print `matches` is still one of the issuer's, as far as is known. */
+  has(matches: (print: string) => boolean): boolean;
 }
 
 /** Keys that stand in the auth file, or in a file beside it. */
 export function fixedKeys(keys: readonly VerificationKey[]): KeySource {
   return {
     keyFor: (header, algs) => selectKey(keys, header, algs) ?? "unknown",
-    has: (print) => keys.some((key) => key.print === print),
+    has: (matches) => keys.some(({ print }) => matches(print)),
   };
 }

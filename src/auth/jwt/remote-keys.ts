@@ -64,10 +64,10 @@ export class RemoteKeys implements KeySource {
     return refreshed.then(() => this.#find(header, algs));
   }
 
-  has(print: string): boolean {
+  has(matches: (print: string) => boolean): boolean {
     // Before the first answer nothing speaks against a key: it was verified with an earlier one.
     if (this.#fetchedAtMs === -Infinity) return true;
-    return this.#ageMs() < KEYS_KEPT_MS && this.#keys.some((key) => key.print === print);
+    return this.#ageMs() < KEYS_KEPT_MS && this.#keys.some(({ print }) => matches(print));
   }
 
   /** Fetches no more, and ends a fetch that is under way. */
@@ -131,7 +131,7 @@ export class RemoteKeys implements KeySource {
     this.#keys = keys;
     this.#fetchedAtMs = this.#parts.clock.nowMs();
     this.#isSpent = false;
-    if (isFirst || before.some(({ print }) => !this.has(print))) this.#parts.onKeyGone();
+    if (isFirst || before.some((gone) => !this.has((print) => print === gone.print))) this.#parts.onKeyGone();
   }
 
   /** What the keys signed ends with them: once, not with each fetch that fails. */

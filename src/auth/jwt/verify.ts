@@ -63,8 +63,9 @@ export function judgeAgain<I extends Issuer>(
   nowMs: number,
 ): JwtAnswer<I> | JwtFault {
   const issuer = issuers.get(jwt.iss);
-  if (issuer === undefined || !issuer.algs.includes(jwt.alg) || !issuer.keys.has(jwt.keyPrint))
-    return jwtFault("untrusted");
+  const isTrusted =
+    issuer !== undefined && issuer.algs.includes(jwt.alg) && issuer.keys.has((print) => print === jwt.keyPrint);
+  if (!isTrusted) return jwtFault("untrusted");
   const claims = checkClaims(jwt.members, issuer, nowMs);
   return claims.kind === "fault" ? claims : { kind: "verified", issuer, claims, jwt };
 }

@@ -14,16 +14,28 @@ export interface Right {
 /** Who sent a request. */
 export interface Caller {
   /**
-   * Names the caller in logs and where requests are counted, like `token ci` or `jwt https://id.example alice`; never a
+   * Names the caller in logs, and where requests are counted ({@link senderOf}), like `token ci` or `jwt https://id.example alice`; never a
    * secret. `null` for those who sent no credential: they are counted by address.
    */
   readonly id: string | null;
+  /**
+   * Stands for who asked the server for this ticket: what one asker's tickets send from one address counts together,
+   * however many there are. Absent, or `null`, for everybody else.
+   */
+  readonly askedBy?: string | null;
   /** When the credential ends, in milliseconds since 1970; `Infinity` when it does not. */
   readonly endsAtMs: number;
   /** What allows `operation` on the stream `name`; `null` when nothing does. */
   rightTo(operation: Operation, name: string): Right | null;
   /** Whether there may be a stream on which something allows `operation`. */
   mayAnywhere(operation: Operation): boolean;
+}
+
+/** Whom the requests of `caller` from `address` count for; `null` is who showed nothing, or something wrong. */
+export function senderOf(caller: Pick<Caller, "id" | "askedBy"> | null, address: string): string {
+  if (caller === null || caller.id === null) return address;
+  const askedBy = caller.askedBy ?? null;
+  return askedBy === null ? caller.id : `${askedBy} ${address}`;
 }
 
 /** Why there is no caller: the codes are those of the answers (docs/errors.md). */

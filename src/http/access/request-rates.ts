@@ -1,6 +1,6 @@
 // Refuses requests of clients that send too many.
 
-import type { Caller, Right } from "../../auth/rights/caller.js";
+import { senderOf, type Caller, type Right } from "../../auth/rights/caller.js";
 import { parseRate, type Rate } from "../../net/rate.js";
 import type { Clock } from "../../ops/clock.js";
 import { RateLimiter } from "../bounds/rate-limiter.js";
@@ -22,14 +22,14 @@ export class RequestRates {
 
   /**
    * Counts a request; why it is refused, or `null` when it may go on, and then its bytes are charged to its
-   * {@link Exchange.account}. It counts for `caller`, by its id, or for its address where there is none: nobody was
+   * {@link Exchange.account}. It counts for `caller`, or for its address where there is none: nobody was
    * asked for a credential, or it was wrong. What `right` has a rate of its own for has buckets of its own.
    */
-  refusalOf(exchange: Exchange, caller: Pick<Caller, "id"> | null, right: Right | null): Problem | null {
+  refusalOf(exchange: Exchange, caller: Pick<Caller, "id" | "askedBy"> | null, right: Right | null): Problem | null {
     const rate = right?.rate ?? null;
     const limit = rate ?? this.#own;
     if (limit === null) return null;
-    const sender = caller?.id ?? exchange.client;
+    const sender = senderOf(caller, exchange.client);
     const key = right === null || rate === null ? sender : `${sender}\n${right.grant}`;
     const seconds = this.#limiter.admit(key, rate, this.#clock.nowMs());
     if (seconds > 0) return tooMuch(limit, seconds);

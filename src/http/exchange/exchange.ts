@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import type { Caller } from "../../auth/rights/caller.js";
+import { senderOf, type Caller } from "../../auth/rights/caller.js";
 import { KIND } from "../../metrics/request-figures.js";
 import type { HeldBody } from "../bounds/body-memory.js";
 import { clientAddressOf } from "../bounds/client-address.js";
@@ -147,9 +147,9 @@ export class Exchange implements LoneExchange, RightHolder {
     this.#heldRight = null;
   }
 
-  /** Who sent it, for what is counted: the caller's id, or its address. */
+  /** Who sent it, for what is counted. */
   get sender(): string {
-    return this.callerId ?? this.client;
+    return senderOf(this.caller, this.client);
   }
 
   /** Whether the answer is for its client alone. */

@@ -17,6 +17,8 @@ const MAX_BODY_BYTES = 8 * 1024;
 const MAX_LIFETIME_SECONDS = 7 * 24 * 3600;
 const MEMBERS: readonly string[] = ["stream", "close", "expiresIn"];
 
+const GONE = problem("invalid-token", { detail: "The credential was over or revoked before the request had come." });
+
 /** `POST {prefix}__ds/tickets`: a ticket for one stream (docs/api.md, Tickets). */
 export function issueTicket(context: Context, exchange: Exchange): MaybePromise<void> {
   const { responder, access } = context;
@@ -59,9 +61,12 @@ class TicketUse extends BodyUse {
     if (isProblem(asked)) return asked;
     const { authority, settings } = this.context;
     const { name, close } = asked;
-    if (this.#caller.rightTo("read", name) === null) return lackOf(this.#caller, "read");
-    if (close && this.#caller.rightTo("close", name) === null) return lackOf(this.#caller, "close");
-    const issued = authority?.issueTicket(this.#caller, asked);
+    // The request may have come slowly: what counts is what its sender may do now.
+    const caller = authority?.renew(this.#caller) ?? null;
+    if (caller === null) return GONE;
+    if (caller.rightTo("read", name) === null) return lackOf(caller, "read");
+    if (close && caller.rightTo("close", name) === null) return lackOf(caller, "close");
+    const issued = authority?.issueTicket(caller, asked);
     if (issued?.kind !== "ticket")
       return problem("no-ticket-key", { detail: "The auth file has no ticketKeys that may sign for this stream." });
     const path = `${settings.prefix}${name.split("/").map(encodeURIComponent).join("/")}`;

@@ -22,6 +22,7 @@ export type Basis =
 export interface Rights {
   rightTo(operation: Operation, name: string): Right | null;
   mayAnywhere(operation: Operation): boolean;
+  beginnings(operation: Operation): readonly string[];
 }
 
 /** A caller, and what it is known by. */
@@ -51,5 +52,9 @@ export class KnownCaller implements Caller {
 
   mayAnywhere(operation: Operation): boolean {
     return this.#rights.mayAnywhere(operation);
+  }
+
+  beginnings(operation: Operation): readonly string[] {
+    return this.#rights.beginnings(operation);
   }
 }

@@ -100,8 +100,8 @@ export class Tickets {
   }
 
   /**
-   * Issues a ticket to one who was asked for its rights before. It is as old as what was shown for it, so that what ends
-   * the one by its age ends the other; where that does not say how old it is, every revocation counts.
+   * Issues a ticket to one who was asked for its rights before. It is as old as what was shown for it, so that what
+   * ends the one by its age ends the other; where that does not say how old it is, every revocation counts.
    */
   issue(caller: Caller, basis: Basis | null, { name, close, lifetimeMs }: WantedTicket, nowMs: number): IssuedTicket {
     const key = this.#keyFor(basis, close ? ["read", "close"] : ["read"], name);
@@ -222,6 +222,10 @@ class TicketRights implements Rights {
 
   mayAnywhere(operation: Operation): boolean {
     return this.rightTo(operation, this.#name) !== null;
+  }
+
+  beginnings(): readonly string[] {
+    return [this.#name];
   }
 }
 

@@ -7,12 +7,14 @@ test("a caller says what it is known by to this room only", () => {
   const rights: Rights = {
     rightTo: (operation) => (operation === "read" ? right : null),
     mayAnywhere: (operation) => operation === "read",
+    beginnings: (operation) => (operation === "read" ? ["a"] : []),
   };
   const caller = new KnownCaller("token a", 5, rights, { kind: "public" });
   assert.equal(caller.rightTo("read", "a"), right);
   assert.equal(caller.rightTo("append", "a"), null);
   assert.deepEqual([caller.mayAnywhere("read"), caller.mayAnywhere("list")], [true, false]);
+  assert.deepEqual([caller.beginnings("read"), caller.beginnings("list")], [["a"], []]);
   assert.deepEqual(KnownCaller.basisOf(caller), { kind: "public" });
-  assert.equal(KnownCaller.basisOf({ id: null, endsAtMs: 5, rightTo: () => right, mayAnywhere: () => true }), null);
+  assert.equal(KnownCaller.basisOf({ id: null, endsAtMs: 5, rightTo: () => right, mayAnywhere: () => true, beginnings: () => [] }), null);
   assert.deepEqual(Object.keys(caller), ["id", "endsAtMs", "askedBy"], "nothing else reaches a log");
 });

@@ -6,7 +6,8 @@ import { describe, test } from "node:test";
 import { signTicket, DEFAULT_TICKET_LIFE_MS, MAX_TICKET_LIFE_MS } from "../../src/auth/ticket.js";
 import { TICKET_LEEWAY_MS } from "../../src/auth/tickets.js";
 import type { WantedTicket } from "../../src/auth/tickets.js";
-import { senderOf, type Caller } from "../../src/auth/rights/caller.js";
+import type { Caller } from "../../src/auth/rights/caller.js";
+import { senderOf } from "../../src/auth/rights/sender.js";
 import { authDocument, bearer, lasting, openAuthority, TICKET_SECRET, TOKEN_HASH, tokenOf } from "../helpers/auth-files.js";
 import { claimsWith, jwtOf, JWT_NOW_MS, keySet, SECRET } from "../helpers/jwt.js";
 

@@ -14,8 +14,8 @@ export interface Right {
 /** Who sent a request. */
 export interface Caller {
   /**
-   * Names the caller in logs, and where requests are counted ({@link senderOf}), like `token ci` or `jwt https://id.example alice`; never a
-   * secret. `null` for those who sent no credential: they are counted by address.
+   * Names the caller in logs, and where requests are counted (sender.ts), like `token ci` or `jwt https://id.example
+   * alice`; never a secret. `null` for those who sent no credential: they are counted by address.
    */
   readonly id: string | null;
   /**
@@ -29,13 +29,8 @@ export interface Caller {
   rightTo(operation: Operation, name: string): Right | null;
   /** Whether there may be a stream on which something allows `operation`. */
   mayAnywhere(operation: Operation): boolean;
-}
-
-/** Whom the requests of `caller` from `address` count for; `null` is who showed nothing, or something wrong. */
-export function senderOf(caller: Pick<Caller, "id" | "askedBy"> | null, address: string): string {
-  if (caller === null || caller.id === null) return address;
-  const askedBy = caller.askedBy ?? null;
-  return askedBy === null ? caller.id : `${askedBy} ${address}`;
+  /** What the name begins with of every stream on which something may allow `operation`; in no order, some twice. */
+  beginnings(operation: Operation): readonly string[];
 }
 
 /** Why there is no caller: the codes are those of the answers (docs/errors.md). */

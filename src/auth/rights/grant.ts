@@ -1,7 +1,7 @@
 // What grants allow: whom they are for is decided elsewhere.
 
 import type { Rate } from "../../net/rate.js";
-import { nameMatcher } from "../../protocol/name-pattern.js";
+import { beginningOf, nameMatcher } from "../../protocol/name-pattern.js";
 import type { Right } from "./caller.js";
 import { patternFor } from "./pattern.js";
 import type { Operation } from "./operation.js";
@@ -18,6 +18,8 @@ export interface Grant {
 interface Row {
   readonly allow: ReadonlySet<Operation>;
   readonly matchers: readonly ((name: string) => boolean)[];
+  /** What the names begin with that they match. */
+  readonly beginnings: readonly string[];
   readonly right: Right;
 }
 
@@ -27,11 +29,20 @@ export class Grants {
 
   /** Patterns with `{sub}` are for `sub`; where that is `null`, they match nothing. */
   constructor(grants: readonly Grant[], sub: string | null) {
-    this.#rows = grants.map(({ streams, allow, rate }, grant) => ({
-      allow: new Set(allow),
-      matchers: streams.flatMap((pattern) => patternFor(pattern, sub) ?? []).map(nameMatcher),
-      right: { grant, rate },
-    }));
+    this.#rows = grants.map(({ streams, allow, rate }, grant) => {
+      const patterns = streams.flatMap((pattern) => patternFor(pattern, sub) ?? []);
+      return {
+        allow: new Set(allow),
+        matchers: patterns.map(nameMatcher),
+        beginnings: patterns.map(beginningOf),
+        right: { grant, rate },
+      };
+    });
+  }
+
+  /** What the names begin with of all streams on which some grant may allow `operation`. */
+  beginnings(operation: Operation): readonly string[] {
+    return this.#rows.flatMap(({ allow, beginnings }) => (allow.has(operation) ? beginnings : []));
   }
 
   /** Whether some grant allows `operation`, on whatever streams. */

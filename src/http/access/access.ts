@@ -31,6 +31,8 @@ export interface AccessOptions {
 /** Whoever asks for the list of streams. */
 export interface Lister {
   may(operation: Operation, name: string): boolean;
+  /** What all names begin with that it may list: names that begin with none of these need no look. */
+  beginnings(): readonly string[];
 }
 
 /** What the sender of a request may do, as its credential says. */
@@ -40,7 +42,7 @@ export interface Rights {
   readonly allow: readonly Operation[];
 }
 
-const EVERYBODY: Lister = { may: () => true };
+const EVERYBODY: Lister = { may: () => true, beginnings: () => [""] };
 
 /** What a grant of `admin` must be for: a name that only the server has. */
 const SERVER_NAME = "__ds/server";
@@ -74,13 +76,13 @@ export class Access {
     const { method = "" } = exchange.req;
     const isChange = method !== "GET" && method !== "HEAD";
     const refusal = isChange ? this.site.refusalOfOrigin(exchange) : null;
-    if (refusal !== null) return refusal;
+    if (refusal !== null) return this.#counted(exchange, refusal);
     if (this.#authority === null) return this.#rates.refusalOf(exchange, null, null);
     const credentials = this.#credentialsOf(exchange);
-    if (isProblem(credentials)) return credentials;
+    if (isProblem(credentials)) return this.#counted(exchange, credentials);
     const isAmbient = isChange && isByCertificate(credentials);
     const refused = isAmbient ? this.site.refusalOfOrigin(exchange, true) : null;
-    if (refused !== null) return refused;
+    if (refused !== null) return this.#counted(exchange, refused);
     // The file may change while keys are fetched.
     const changes = this.#liveRights?.changes ?? 0;
     const tooMuch = this.#refusalBeforeVerifying(exchange, this.#authority, credentials);
@@ -88,6 +90,11 @@ export class Access {
     const found = this.#authority.authenticate(credentials, name);
     if (!(found instanceof Promise)) return this.#judge(exchange, name, found, changes);
     return found.then((authentication) => this.#judge(exchange, name, authentication, changes));
+  }
+
+  /** What is refused before anybody is known counts for the address that it comes from. */
+  #counted(exchange: Exchange, refusal: Problem): Problem {
+    return this.#rates.refusalOf(exchange, null, null) ?? refusal;
   }
 
   #credentialsOf(exchange: Exchange): Credentials | Problem {
@@ -133,7 +140,7 @@ export class Access {
     if (this.#authority === null)
       return this.#rates.refusalOf(exchange, null, null) ?? { caller: null, allow: OPERATIONS };
     const credentials = this.#credentialsOf(exchange);
-    if (isProblem(credentials)) return credentials;
+    if (isProblem(credentials)) return this.#counted(exchange, credentials);
     return chain(this.#authenticated(exchange, this.#authority, credentials, name), (found) => {
       if (!isProblem(found)) return { caller: found.id, allow: OPERATIONS.filter((one) => mayDo(found, one, name)) };
       return found.code === "credential-missing" ? { caller: null, allow: [] } : found;
@@ -146,14 +153,17 @@ export class Access {
     if (this.#authority === null || liveRights === null)
       return this.#rates.refusalOf(exchange, null, null) ?? EVERYBODY;
     const credentials = this.#credentialsOf(exchange);
-    if (isProblem(credentials)) return credentials;
+    if (isProblem(credentials)) return this.#counted(exchange, credentials);
     const { changes } = liveRights;
     return chain(this.#authenticated(exchange, this.#authority, credentials), (found) => {
       if (isProblem(found)) return found;
       if (!found.mayAnywhere("list")) return lackOf(found, "list");
       this.#admit(exchange, found, changes);
       // Looked up name by name, with what the caller may at that moment.
-      return { may: (operation: Operation, each: string) => isAllowed(exchange.caller, operation, each) };
+      return {
+        may: (operation: Operation, each: string) => isAllowed(exchange.caller, operation, each),
+        beginnings: () => exchange.caller?.beginnings("list") ?? [],
+      };
     });
   }
 
@@ -163,11 +173,12 @@ export class Access {
    */
   callerOf(exchange: Exchange): MaybePromise<Caller | Problem> {
     const refusal = this.site.refusalOfOrigin(exchange);
-    if (refusal !== null) return refusal;
+    if (refusal !== null) return this.#counted(exchange, refusal);
     const credentials = this.#credentialsOf(exchange);
-    if (isProblem(credentials)) return credentials;
+    if (isProblem(credentials)) return this.#counted(exchange, credentials);
     const refused = isByCertificate(credentials) ? this.site.refusalOfOrigin(exchange, true) : null;
-    if (refused !== null || this.#authority === null) return refused ?? problem("unknown-path");
+    if (refused !== null) return this.#counted(exchange, refused);
+    if (this.#authority === null) return problem("unknown-path");
     return chain(this.#authenticated(exchange, this.#authority, credentials), (found) =>
       !isProblem(found) && found.id === null ? problem("credential-missing") : found,
     );

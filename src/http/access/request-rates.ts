@@ -1,6 +1,7 @@
 // Refuses requests of clients that send too many.
 
-import { senderOf, type Caller, type Right } from "../../auth/rights/caller.js";
+import type { Caller, Right } from "../../auth/rights/caller.js";
+import { senderOf } from "../../auth/rights/sender.js";
 import { parseRate, type Rate } from "../../net/rate.js";
 import type { Clock } from "../../ops/clock.js";
 import { RateLimiter } from "../bounds/rate-limiter.js";

@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
-import { senderOf, type Caller } from "../../auth/rights/caller.js";
+import type { Caller } from "../../auth/rights/caller.js";
+import { senderOf } from "../../auth/rights/sender.js";
 import { KIND } from "../../metrics/request-figures.js";
 import type { HeldBody } from "../bounds/body-memory.js";
 import { clientAddressOf } from "../bounds/client-address.js";

@@ -9,7 +9,9 @@ import type { Context } from "../context/context.js";
 import { isProblem } from "../encoding/problems.js";
 import type { Exchange } from "../exchange/exchange.js";
 import type { ListQuery } from "../request/list-query.js";
+import { eventStreamHead } from "./event-stream-head.js";
 import { isAskedFor, placeOf } from "./list-page.js";
+import { OpaquePlaces } from "./opaque-place.js";
 import { SseHeartbeat, type SilentReaders } from "./sse-heartbeat.js";
 import type { EndRead } from "./staggered-ends.js";
 
@@ -29,15 +31,14 @@ export class ListFeed implements SilentReaders {
   readonly #context: Context;
   readonly #heartbeat: SseHeartbeat;
   readonly #readers = new Set<ListReader>();
-  /** Of this start: places of another one mean nothing. */
-  readonly #epoch: string;
+  /** Of this start: places of another one mean nothing. Readers see some of the events, and are not told of how many. */
+  readonly #places = new OpaquePlaces();
   #events: ListEvent[] | null = null;
   /** The number of the first event that is remembered. */
   #first = 0;
 
   constructor(context: Context) {
     this.#context = context;
-    this.#epoch = Math.floor(context.random() * 2 ** 48).toString(36);
     this.#heartbeat = new SseHeartbeat(context.clock, context.settings.sseHeartbeatMs, () =>
       this.#readers.size > 0 ? [this] : [],
     );
@@ -52,8 +53,7 @@ export class ListFeed implements SilentReaders {
     exchange.onLeave = left;
     this.#follow();
     const resumed = this.#placeOf(exchange.headers.lastEventId);
-    const headers = ["Content-Type", "text/event-stream", "Cache-Control", "no-cache", "X-Accel-Buffering", "no"];
-    responder.beginEndless(exchange, headers);
+    responder.beginEndless(exchange, eventStreamHead(exchange));
     exchange.forgetHeaders();
     const isAsked = isAskedFor(query);
     const reader = new ListReader(this.#context, this, exchange, (name) => isAsked(name) && maySee(lister, name));
@@ -75,7 +75,7 @@ export class ListFeed implements SilentReaders {
 
   /** The id of the place before an event. */
   idOf(number: number): string {
-    return `${this.#epoch}-${number}`;
+    return this.#places.idOf(number);
   }
 
   left(reader: ListReader): void {
@@ -117,9 +117,8 @@ export class ListFeed implements SilentReaders {
 
   /** Where a client goes on that comes back; `null` where something between may be forgotten. */
   #placeOf(lastEventId: string | null): number | null {
-    const [epoch, number = ""] = lastEventId?.split("-") ?? [];
-    const place = /^\d{1,15}$/.test(number) ? Number(number) : -1;
-    return epoch === this.#epoch && place >= this.#first && place <= this.end ? place : null;
+    const place = lastEventId === null ? null : this.#places.numberOf(lastEventId);
+    return place !== null && place >= this.#first && place <= this.end ? place : null;
   }
 }
 

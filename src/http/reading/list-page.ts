@@ -1,7 +1,7 @@
 // Puts a page of the list of streams together.
 
 import type { Operation } from "../../auth/rights/operation.js";
-import { nameMatcher } from "../../protocol/name-pattern.js";
+import { beginningOf, nameMatcher } from "../../protocol/name-pattern.js";
 import { formatTimestamp } from "../../protocol/timestamp.js";
 import { Stream, type StoredStream } from "../../stream/loaded/stream.js";
 import { deadlineOf, TOUCH_INTERVAL_MS } from "../../stream/rules/expiry.js";
@@ -10,6 +10,7 @@ import { maySee, type Lister } from "../access/access.js";
 import type { Context } from "../context/context.js";
 import { problem, type Problem } from "../encoding/problems.js";
 import type { ListQuery } from "../request/list-query.js";
+import { rangesOf } from "./list-ranges.js";
 
 /** Live readers of a stream. */
 export type ReadersOf = (stream: Stream) => number;
@@ -51,39 +52,58 @@ export async function listPage(
 ): Promise<ListPage | Problem> {
   const isWanted = isAskedFor(query);
   const { limit, after } = query;
-  const beginning = commonPrefix(query);
-  const streams: object[] = [];
-  let last = "";
-  // No name has this character: it is the first that is after `after`.
-  let from = after === "" || after < beginning ? beginning : `${after}\0`;
-  for (let looks = 0; ;) {
-    const names = await context.streamList.names(from, BURST);
-    const wanted = names.filter((name) => isWanted(name) && maySee(lister, name));
-    for (let at = 0; at < wanted.length; at += CONCURRENCY) {
-      const group = wanted.slice(at, at + Math.min(CONCURRENCY, limit - streams.length));
-      const found = await Promise.all(group.map((name) => entryOf(context, lister, name, readersOf)));
-      for (const [index, entry] of found.entries()) {
-        if (entry === null) continue;
-        streams.push(entry);
-        last = group[index] ?? last;
-      }
-      if (streams.length >= limit) return { streams, next: last };
-      if (group.length < CONCURRENCY) at -= CONCURRENCY - group.length;
+  const page: PageSoFar = { streams: [], last: "" };
+  const entry = (name: string): Promise<object | null> => entryOf(context, lister, name, readersOf);
+  let looks = 0;
+  for (const { from, beginning } of rangesOf(lister.beginnings(), commonPrefix(query), after)) {
+    for (let next: string | null = from; next !== null;) {
+      if (looks >= MAX_LOOKS) return page.streams.length > 0 ? { streams: page.streams, next: page.last } : TOO_BROAD;
+      if (looks > 0) await new Promise<void>((resolve) => setImmediate(resolve));
+      const names: readonly string[] = await context.streamList.names(next, BURST);
+      const wanted = names.filter((name) => isWanted(name) && maySee(lister, name));
+      await addEntries(page, wanted, limit, entry);
+      if (page.streams.length >= limit) return { streams: page.streams, next: page.last };
+      looks += names.length + wanted.length * LOOKS_PER_STREAM;
+      next = afterLast(names, beginning);
     }
-    looks += names.length + wanted.length * LOOKS_PER_STREAM;
-    const final = names.at(-1);
-    if (final === undefined || names.length < BURST || !final.startsWith(beginning)) return { streams, next: null };
-    if (looks >= MAX_LOOKS) return streams.length > 0 ? { streams, next: last } : TOO_BROAD;
-    from = `${final}\0`;
-    await new Promise<void>((resolve) => setImmediate(resolve));
   }
+  return { streams: page.streams, next: null };
+}
+
+/** A page as far as it is put together. */
+interface PageSoFar {
+  readonly streams: object[];
+  /** The name of its last stream. */
+  last: string;
+}
+
+/** Adds the streams of these names that are there, at most until there are `limit`. */
+async function addEntries(
+  page: PageSoFar,
+  names: readonly string[],
+  limit: number,
+  entry: (name: string) => Promise<object | null>,
+): Promise<void> {
+  for (let at = 0; at < names.length && page.streams.length < limit;) {
+    const group = names.slice(at, at + Math.min(CONCURRENCY, limit - page.streams.length));
+    at += group.length;
+    for (const [index, found] of (await Promise.all(group.map(entry))).entries()) {
+      if (found === null) continue;
+      page.streams.push(found);
+      page.last = group[index] ?? page.last;
+    }
+  }
+}
+
+/** Where the next burst of names begins; `null` where no more of them start with `beginning`. */
+function afterLast(names: readonly string[], beginning: string): string | null {
+  const final = names.at(-1);
+  return final === undefined || names.length < BURST || !final.startsWith(beginning) ? null : `${final}\0`;
 }
 
 /** What all names begin with that can match: names before and after it need no look. */
 function commonPrefix({ prefix, match }: ListQuery): string {
-  const literal = (match ?? "").split("*", 1)[0] ?? "";
-  // `a/**` is also `a`.
-  const sure = literal.endsWith("/") ? literal.slice(0, -1) : literal;
+  const sure = beginningOf(match ?? "");
   return sure.startsWith(prefix) ? sure : prefix;
 }
 

@@ -7,6 +7,8 @@ import type { Advance } from "../../stream/loaded/live.js";
 import type { Chunk, Position, ReadFrom, Stream } from "../../stream/loaded/stream.js";
 import type { Context } from "../context/context.js";
 import { isProblem } from "../encoding/problems.js";
+import type { Exchange } from "../exchange/exchange.js";
+import { eventStreamHead } from "./event-stream-head.js";
 import { hasWholeAppends, SseStretch } from "./sse-stretch.js";
 import { SseHeartbeat, type SilentReaders } from "./sse-heartbeat.js";
 import type { EndRead } from "./staggered-ends.js";
@@ -204,7 +206,7 @@ export class SseFeeds {
     const first = nextCursor(clock.nowMs(), cursor, random);
     if (exchange.requestId !== null)
       exchange.nextOffset = stream.offsetAt(from === "start" ? stream.stored.earliest : from);
-    responder.beginEndless(exchange, headersOf(stream, from, first));
+    responder.beginEndless(exchange, headersOf(exchange, stream, from, first));
     exchange.forgetHeaders();
     const cursorAhead = isGreaterCursor(first, current) ? first : null;
     // When the server stops, all requests in flight end together.
@@ -242,8 +244,8 @@ export class SseFeeds {
 }
 
 /** The head of an SSE answer: where the read begins, and that nothing on the way may cache or buffer it. */
-function headersOf(stream: Stream, from: ReadFrom, cursor: string): string[] {
-  const headers = ["Content-Type", "text/event-stream", "Cache-Control", "no-cache", "X-Accel-Buffering", "no"];
+function headersOf(exchange: Exchange, stream: Stream, from: ReadFrom, cursor: string): string[] {
+  const headers = eventStreamHead(exchange);
   headers.push(
     "Stream-Next-Offset",
     stream.offsetAt(from === "start" ? stream.stored.earliest : from),

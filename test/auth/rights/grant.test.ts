@@ -39,6 +39,13 @@ describe("grants", () => {
     assert.equal(nameless.rightTo("read", "chat/42")?.grant, 0);
   });
 
+  test("say what the names begin with that they are for", () => {
+    const listing = (...streams: string[]) => ({ streams, allow: ["list"] as const, rate: null });
+    const grants = new Grants([listing("a/**", "b*", "{sub}/x"), { ...listing("c"), allow: ["read"] }, listing("d/*/e", "**")], "bob");
+    assert.deepEqual(grants.beginnings("list"), ["a", "b", "bob/x", "d", ""]);
+    assert.deepEqual(grants.beginnings("read"), ["c"]);
+  });
+
   test("allow nothing where there are none", () => {
     for (const operation of OPERATIONS) assert.equal(new Grants([], null).rightTo(operation, "a"), null);
   });

@@ -60,6 +60,26 @@ for (const path of REQUEST_PATHS) {
       assert.equal((await server.send("GET", "a")).status, 200);
     });
 
+    test("counts what is refused before anybody is known", async (context) => {
+      const file = new AuthFile();
+      file.token("reader", [{ streams: ["**"], allow: ["read"] }]);
+      file.write();
+      takePath(context, path);
+      const server = await startServer(context, { rateLimit: "2", auth: file.path, corsOrigin: "https://app.example" });
+      for (const [method, target, headers, status] of [
+        ["GET", "a?access_token=x", {}, 400],
+        ["GET", "a?ticket=a&ticket=b", {}, 400],
+        ["POST", "a", { ...BYTES, Origin: "https://evil.example" }, 403],
+        ["GET", "/v1/stream/__ds/streams?access_token=x", {}, 400],
+        ["POST", "/v1/stream/__ds/tickets", { Origin: "https://evil.example" }, 403],
+      ] as const) {
+        const statuses: number[] = [];
+        for (let round = 0; round < 3; round += 1) statuses.push((await server.send(method, target, { headers })).status);
+        assert.deepEqual(statuses, [status, status, 429], target);
+        server.clock.advance(60_000);
+      }
+    });
+
     test("counts many requests of one connection", async (context) => {
       const server = await limited(context, path, "3");
       const connection = await server.connect();

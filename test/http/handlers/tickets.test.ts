@@ -5,7 +5,7 @@ import { AuthFile } from "../../helpers/auth-file.js";
 import type { Answer } from "../../helpers/raw-connection.js";
 import { REQUEST_PATHS, takePath } from "../../helpers/request-paths.js";
 import { follow, nextPair } from "../../helpers/sse-client.js";
-import { startServer, type TestServer } from "../../helpers/test-server.js";
+import { requestBytes, startServer, type TestServer } from "../../helpers/test-server.js";
 
 const TEXT = { "Content-Type": "text/plain" };
 const START_MS = Date.UTC(2026, 0, 1);
@@ -36,6 +36,57 @@ async function issued(
   assert.equal(answer.headers["cache-control"], "no-store");
   return JSON.parse(answer.text) as { ticket: string; url: string; expiresAt: string }; // as docs/api.md has it
 }
+
+describe("one who asks for a ticket", () => {
+  test("is looked at again once the request has come: it may have taken long", async (context) => {
+    const file = new AuthFile();
+    file.grantJwts([{ streams: ["**"], allow: ["read"] }]);
+    const { server } = await start(context, file);
+    const headers = { Authorization: `Bearer ${file.jwt(START_MS, { sub: "alice" })}` };
+    const body = JSON.stringify({ stream: "a" });
+    assert.equal((await ask(server, headers, body)).status, 200);
+    const slow = await server.connect();
+    const whole = requestBytes("POST", TICKETS, { headers, body });
+    slow.write(whole.subarray(0, -5));
+    // An answer on another connection: the head has come by then.
+    await ask(server, headers, body);
+    file.revoke({ sub: "alice" });
+    file.write();
+    assert.equal(await server.server.reload(), true);
+    slow.write(whole.subarray(-5));
+    const answer = await slow.answer();
+    assert.deepEqual([answer.status, (JSON.parse(answer.text) as { code: string }).code], [401, "invalid-token"]);
+  });
+
+  test("has no more for it: what one asker's tickets send counts together, as do their live readers", async (context) => {
+    const file = new AuthFile();
+    file.grantJwts([{ streams: ["**"], allow: ["read"] }]);
+    const owner = { Authorization: `Bearer ${file.token("owner", [{ streams: ["**"], allow: OPERATIONS }])}` };
+    file.write();
+    const server = await startServer(context, { auth: file.path, rateLimit: "6", maxLiveReadersPerClient: 2 });
+    await server.send("PUT", "a", { headers: { ...owner, ...TEXT }, body: "hello" });
+    const headers = { Authorization: `Bearer ${file.jwt(server.clock.nowMs(), { sub: "alice" })}` };
+    const tickets: string[] = [];
+    for (let expiresIn = 100; expiresIn < 106; expiresIn += 1)
+      tickets.push((await issued(server, headers, { stream: "a", expiresIn })).ticket);
+    for (const [from, mode] of ["127.0.0.1", "127.0.0.2"].flatMap(
+      (each) =>
+        [
+          [each, "offset=-1"],
+          [each, "offset=-1&live=sse"],
+        ] as const,
+    )) {
+      server.clock.advance(10_000);
+      const limit = mode === "offset=-1" ? 6 : 2;
+      const statuses: number[] = [];
+      for (const ticket of [...tickets, ...tickets].slice(0, limit + 1)) {
+        const connection = await server.begin("GET", `a?${mode}&ticket=${ticket}`, { from });
+        statuses.push(Number((await connection.until("\r\n\r\n")).slice(9, 12)));
+      }
+      assert.deepEqual(statuses, [...Array<number>(limit).fill(200), limit === 6 ? 429 : 503], `${from} ${mode}`);
+    }
+  });
+});
 
 describe("a ticket that a backend signed", () => {
   for (const path of REQUEST_PATHS)

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { ListFeed } from "../../../src/http/reading/list-feed.js";
 import { startExchanges } from "../../helpers/exchange-server.js";
 
-const EVERYBODY = { may: () => true };
+const EVERYBODY = { may: () => true, beginnings: () => [""] };
 const QUERY = { prefix: "", match: null, after: "", limit: 100, live: true };
 const MAX_REMEMBERED = 1024;
 const CONTROL = /event: control\ndata:\{"resumed":false\}\nid: (\S+)\n\n$/;

@@ -6,8 +6,8 @@ import { listPage } from "../../../src/http/reading/list-page.js";
 import type { StreamList } from "../../../src/storage/storage.js";
 import { startExchanges } from "../../helpers/exchange-server.js";
 
-const EVERYBODY = { may: () => true };
-const NOBODY = { may: () => false };
+const EVERYBODY = { may: () => true, beginnings: () => [""] };
+const NOBODY = { may: () => false, beginnings: () => [""] };
 const QUERY = { prefix: "", match: null, after: "", limit: 10, live: false };
 
 /** A list of more names than one page looks at, of which no stream is there any more. */
@@ -42,5 +42,28 @@ test("a page that finds nothing among a million names, or ten thousand files, sa
     assert.equal(page.code, "list-too-broad");
     assert.ok(gone.looks >= looks && gone.looks <= looks + 512, String(gone.looks));
     assert.ok(gone.asked <= 1_000_000 + 512, String(gone.asked));
+  }
+});
+
+test("a page does not even look at names that begin with nothing of its caller's", async (context) => {
+  const server = await startExchanges(context);
+  const asked: string[] = [];
+  const names = async (from: string): Promise<readonly string[]> => {
+    asked.push(from);
+    return ["mine", "mine/1", "vault/1"].filter((name) => name >= from);
+  };
+  // A page needs no more of a list than this.
+  const streamList = { names, look: async () => null } as unknown as StreamList;
+  const lister = { may: () => false, beginnings: () => ["mine", "yours/"] };
+  for (const [prefix, after, expected] of [
+    ["", "", ["mine", "yours/"]],
+    ["mine/", "", ["mine/"]],
+    ["vault/", "", []],
+    ["", "vault/0", ["yours/"]],
+  ] as const) {
+    asked.length = 0;
+    const page = await listPage({ ...server.context, streamList }, lister, { ...QUERY, prefix, after }, () => 0);
+    assert.deepEqual(page, { streams: [], next: null });
+    assert.deepEqual(asked, expected);
   }
 });

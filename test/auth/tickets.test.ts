@@ -153,7 +153,12 @@ describe("a ticket that the server issues", () => {
     ["a certificate that is revoked", "certificate", { revoked: [{ sub: "alice", before: before(60_000) }] }, false],
     ["a certificate whose name was revoked before", "certificate", { revoked: [{ sub: "alice", before: before(-60_000) }] }, false],
     ["a JWT whose issuer is gone", "jwt", { issuers: [HMAC_ISSUER] }, false],
-    ["a JWT whose issuer grants something else", "jwt", { issuers: [issuerWith({ grants: [{ streams: ["x"], allow: ["read"] }] })] }, false],
+    [
+      "a JWT whose issuer grants something else",
+      "jwt",
+      { issuers: [issuerWith({ grants: [{ streams: ["x"], allow: ["read"] }] })] },
+      false,
+    ],
     ["a JWT whose issuer is for others", "jwt", { issuers: [issuerWith({ aud: "others" })] }, false],
     ["a JWT whose issuer signs by other means", "jwt", { issuers: [issuerWith({ algs: ["ES256"] })] }, false],
     ["a JWT whose issuer stays as another comes", "jwt", { issuers: [HMAC_ISSUER, issuerWith({})] }, true],

@@ -31,7 +31,7 @@ export class ListFeed implements SilentReaders {
   readonly #context: Context;
   readonly #heartbeat: SseHeartbeat;
   readonly #readers = new Set<ListReader>();
-  /** Of this start: places of another one mean nothing. Readers see some of the events, and are not told of how many. */
+  /** Of this start: those of another mean nothing. Readers see some of the events, and are not told of how many. */
   readonly #places = new OpaquePlaces();
   #events: ListEvent[] | null = null;
   /** The number of the first event that is remembered. */

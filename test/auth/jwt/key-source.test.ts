@@ -9,6 +9,12 @@ test("fixed keys are found at once, or never", () => {
   const source = fixedKeys([key]);
   assert.equal(source.keyFor({ alg: "HS256", kid: null }, ["HS256"]), key);
   assert.equal(source.keyFor({ alg: "EdDSA", kid: null }, ["HS256"]), "unknown");
-  assert.equal(source.has((print) => print === key.print), true);
-  assert.equal(source.has((print) => print === "other"), false);
+  assert.equal(
+    source.has((print) => print === key.print),
+    true,
+  );
+  assert.equal(
+    source.has((print) => print === "other"),
+    false,
+  );
 });

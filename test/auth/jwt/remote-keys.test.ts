@@ -98,8 +98,15 @@ describe("the keys of an issuer at a URL", () => {
     const before = it.goneCount();
     await settle(it, OTHER_SET);
     assert.equal(it.goneCount(), before + 1);
-    assert.equal(it.keys.has((print) => print === es.print), false);
-    assert.equal(it.keys.has((print) => print === key.print), true, "the same key under another name is the same key");
+    assert.equal(
+      it.keys.has((print) => print === es.print),
+      false,
+    );
+    assert.equal(
+      it.keys.has((print) => print === key.print),
+      true,
+      "the same key under another name is the same key",
+    );
   });
 
   test("are kept while no others can be had, for a day; the log says it once", async () => {
@@ -178,13 +185,23 @@ describe("the keys of an issuer at a URL", () => {
 
   test("end what an earlier place's keys signed, once there is a first answer", async () => {
     const it = remote();
-    assert.equal(it.keys.has((print) => print === "signed by a key of the earlier place"), true);
+    assert.equal(
+      it.keys.has((print) => print === "signed by a key of the earlier place"),
+      true,
+    );
     await settle(it, keySet());
     assert.equal(it.goneCount(), 1);
-    assert.equal(it.keys.has((print) => print === "signed by a key of the earlier place"), false);
+    assert.equal(
+      it.keys.has((print) => print === "signed by a key of the earlier place"),
+      false,
+    );
   });
 
-  test("say nothing against a key before the first answer", () => assert.equal(remote().keys.has((print) => print === "any"), true));
+  test("say nothing against a key before the first answer", () =>
+    assert.equal(
+      remote().keys.has((print) => print === "any"),
+      true,
+    ));
 
   test("break off a fetch when they are closed, without a word", async () => {
     const it = remote();

@@ -7,6 +7,10 @@ for (const [title, caller, expected] of [
   ["so does the public", { id: null }, "192.0.2.1"],
   ["a caller counts by its credential", { id: "token ci" }, "token ci"],
   ["and by that alone where nobody asked for it", { id: "ticket k1 x", askedBy: null }, "ticket k1 x"],
-  ["a ticket that was asked for counts by who asked, and by address", { id: "ticket k1 x", askedBy: "tickets of a" }, "tickets of a 192.0.2.1"],
+  [
+    "one who came with a ticket counts by who asked for it, and by address",
+    { id: "ticket k1 x", askedBy: "tickets of a" },
+    "tickets of a 192.0.2.1",
+  ],
 ] as const)
   test(title, () => assert.equal(senderOf(caller, "192.0.2.1"), expected));

@@ -1,10 +1,11 @@
 /** The command `streamdir`: chooses the verb, prints what is asked for, and sets the exit status. */
 
+import { parseStorage } from "../net/storage-address.js";
 import { packageVersion } from "../ops/version.js";
 import type { ClientTask } from "./client/session/session.js";
 import { parseCommand } from "./config.js";
 import { isDirectory } from "./existing-directory.js";
-import { boundHeapGrowth } from "./heap.js";
+import { tuneHeap } from "./heap.js";
 import { helpText } from "./help.js";
 import { parseLoneTask, parseTask } from "./command/task.js";
 import { loneTaskHelp, taskHelp } from "./command/task-help.js";
@@ -63,7 +64,7 @@ async function runVerb(args: readonly string[], others: readonly { readonly name
       return refuse(command.line);
     case "run":
       if (command.lineUnlessThere !== null && !(await isDirectory(command.dir))) return refuse(command.lineUnlessThere);
-      boundHeapGrowth(process.execArgv);
+      tuneHeap(process.execArgv, parseStorage(command.settings.storage)?.kind === "nats" ? "cluster" : "directory");
       return command.verb.run({ ...command, version: packageVersion() }, process);
   }
 }

@@ -14,6 +14,9 @@ const CLIENT_FOLDER = fileURLToPath(new URL("../../nats", import.meta.url));
 /** When the servers bring what they store to the disk: now and then, or before they acknowledge it. */
 export type Sync = "2m" | "always";
 
+/** How long one turn is, and what goes before it. */
+export type TurnEffort = Pick<BareOrder, "warmUpMs" | "measureMs">;
+
 /** A front end that serves the cluster. */
 export interface FrontEnd {
   readonly port: number;
@@ -50,10 +53,7 @@ export class ClusterRig {
   }
 
   /** The client of NATS alone, from a process of its own. */
-  bare(
-    order: Omit<BareOrder, "servers" | "warmUpMs" | "measureMs">,
-    { warmUpMs, measureMs }: Pick<BareOrder, "warmUpMs" | "measureMs">,
-  ): Promise<BareReport> {
+  bare(order: Omit<BareOrder, "servers" | "warmUpMs" | "measureMs">, { warmUpMs, measureMs }: TurnEffort): Promise<BareReport> {
     return this.#report<BareReport>("bare-process.ts", { servers: this.#cluster.servers, ...order, warmUpMs, measureMs });
   }
 
@@ -76,20 +76,29 @@ async function servingLine(started: TestProcess): Promise<string> {
   });
 }
 
-/** Measures ours and the bare publishes in turns, as many pairs as are asked for. */
+/** A machine that is slow for some seconds is so for both: each is measured for about this at a time. */
+const TURN_MS = 1000;
+
+/**
+ * Measures ours and the bare publishes in turns: for as many pairs as are asked for, and as long, in pairs of a second.
+ * Both are warm each time.
+ */
 export async function inTurns<T>(
   rig: Rig,
-  ours: () => Promise<T>,
-  bare: () => Promise<T>,
+  ours: (effort: TurnEffort) => Promise<T>,
+  bare: (effort: TurnEffort) => Promise<T>,
 ): Promise<(valueOf: (report: T) => number) => { readonly ours: number; readonly yardstick: number; readonly ratio: number }> {
+  const { warmUpMs, measureMs } = rig.effort;
+  const effort = { warmUpMs, measureMs: Math.min(measureMs, TURN_MS) };
+  const count = Math.round((rig.effort.pairs * measureMs) / effort.measureMs);
   const pairs: { readonly ours: T; readonly bare: T }[] = [];
-  for (let pair = 0; pair < rig.effort.pairs; pair += 1) {
-    rig.progress(`pair ${pair + 1} of ${rig.effort.pairs}`);
+  for (let pair = 0; pair < count; pair += 1) {
+    rig.progress(`pair ${pair + 1} of ${count}`);
     // Who is first takes turns too.
-    if (pair % 2 === 0) pairs.push({ ours: await ours(), bare: await bare() });
+    if (pair % 2 === 0) pairs.push({ ours: await ours(effort), bare: await bare(effort) });
     else {
-      const first = await bare();
-      pairs.push({ ours: await ours(), bare: first });
+      const first = await bare(effort);
+      pairs.push({ ours: await ours(effort), bare: first });
     }
   }
   return (valueOf) => ({

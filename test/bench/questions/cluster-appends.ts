@@ -1,4 +1,4 @@
-import { inTurns, type ClusterRig } from "../cluster/cluster-rig.js";
+import { inTurns, type ClusterRig, type TurnEffort } from "../cluster/cluster-rig.js";
 import { onCluster } from "../cluster/cluster-question.js";
 import type { LoadReport } from "../load-process.js";
 import { compared, type Question } from "../question.js";
@@ -27,12 +27,12 @@ function appends({ id, title, streams, frontEnds, isSplit = false, atLeast }: Ap
     await askTimes(ports[0] ?? 0, streams, (index) => requestOf(creationOf(paths[index] ?? "")));
     const requests = paths.map((path) => appendTo(path, BYTES));
     const parts = ports.map((_, at) => (isSplit ? requests.filter((_request, index) => index % frontEnds === at) : requests));
-    const ours = async (): Promise<number> => {
-      const loads = ports.map((port, at) => load(rig, port, parts[at] ?? [], IN_FLIGHT / frontEnds));
+    const ours = async (effort: TurnEffort): Promise<number> => {
+      const loads = ports.map((port, at) => load(rig, effort, port, parts[at] ?? [], IN_FLIGHT / frontEnds));
       return (await Promise.all(loads)).reduce((sum, { requestsPerSecond }) => sum + requestsPerSecond, 0);
     };
     const order = { kind: "publishes", subjects: streams, inFlight: IN_FLIGHT, bytes: BYTES } as const;
-    const bare = async (): Promise<number> => (await cluster.bare(order, rig.effort)).perSecond;
+    const bare = async (effort: TurnEffort): Promise<number> => (await cluster.bare(order, effort)).perSecond;
     const result = await inTurns(rig, ours, bare);
     return {
       figures: [
@@ -53,9 +53,14 @@ async function portsOf(cluster: ClusterRig, frontEnds: number): Promise<number[]
   return ports;
 }
 
-async function load(rig: Rig, port: number, requests: readonly RequestShape[], connections: number): Promise<LoadReport> {
-  const { warmUpMs, measureMs } = rig.effort;
-  const report = await rig.load({ port, connections, traffic: { kind: "fixed", requests }, warmUpMs, measureMs });
+async function load(
+  rig: Rig,
+  effort: TurnEffort,
+  port: number,
+  requests: readonly RequestShape[],
+  connections: number,
+): Promise<LoadReport> {
+  const report = await rig.load({ port, connections, traffic: { kind: "fixed", requests }, ...effort });
   const bad = Object.entries(report.refusals).map(([status, count]) => `${count} with ${status}`);
   if (bad.length > 0) throw new Error(`answers of a front end: ${bad.join(", ")}`);
   return report;
@@ -69,8 +74,8 @@ const latency = onCluster({ id: "latency", title: "one append at a time", load: 
   const order = { kind: "publishes", subjects: 1, inFlight: 1, bytes: BYTES } as const;
   const result = await inTurns<Pick<LoadReport, "p50Ms" | "p99Ms">>(
     rig,
-    () => load(rig, port, [appendTo(path, BYTES)], 1),
-    () => cluster.bare(order, rig.effort),
+    (effort) => load(rig, effort, port, [appendTo(path, BYTES)], 1),
+    (effort) => cluster.bare(order, effort),
   );
   return {
     figures: [
@@ -90,8 +95,8 @@ const arrival = onCluster(
     const order = { kind: "arrivals", subjects: 1, inFlight: 1, bytes: BYTES } as const;
     const result = await inTurns(
       rig,
-      () => cluster.arrivals({ writePort, readPort, path, bytes: BYTES, ...rig.effort }),
-      () => cluster.bare(order, rig.effort),
+      ({ warmUpMs, measureMs }) => cluster.arrivals({ writePort, readPort, path, bytes: BYTES, warmUpMs, measureMs }),
+      (effort) => cluster.bare(order, effort),
     );
     return {
       figures: [

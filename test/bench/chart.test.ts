@@ -25,6 +25,14 @@ test("the bars of the chart keep their place when one is longer than the yardsti
   assert.deepEqual(valuesOf(svg, /width="([\d.]+)" height="(?:6|14)"/g), ["389", "778"]);
 });
 
+test("a bar that would leave the others too short is cut, and ends in a tip", () => {
+  const bars = [20, 1].map((ratio) => ({ label: "", amount: "", ratio, goal: 1 }));
+  const svg = chartOf("", "", bars);
+  assert.deepEqual(valuesOf(svg, /width="([\d.]+)" height="(?:6|14)"/g), ["311.2", "311.2", "311.2"]);
+  assert.deepEqual(valuesOf(svg, /<path d="M16 \d+H(\d+)L794/g), ["784"]);
+  assert.match(svg, /ratio 20\.00/);
+});
+
 test("a curve has a point for each place, higher where it is more, from 0 up", () => {
   const points = [10, 20, 40].map((value, at) => ({ label: `${10 ** at} streams`, value }));
   const svg = curveChartOf("cost", [{ title: "by streams", unit: "µs", lines: [{ name: "ours", points }] }]);

@@ -15,12 +15,17 @@ const ROW_HEIGHT = 50;
 const MARGIN = 16;
 const WIDTH = 810;
 const BAR_WIDTH = WIDTH - 2 * MARGIN;
+/** The longest bar, in lengths of the yardstick's: beside a longer one the others could not be told apart. */
+const MAX_RATIO = 2.5;
 const TOP = 64;
 
-/** An SVG with a bar for each ratio above the yardstick's, and a mark at the goal; readable on light and dark ground. */
+/**
+ * An SVG with a bar for each ratio above the yardstick's, and a mark at the goal; readable on light and dark ground. A
+ * bar that is too long is cut, and ends in a tip.
+ */
 export function chartOf(title: string, note: string, bars: readonly Bar[]): string {
   const height = TOP + bars.length * ROW_HEIGHT + 6;
-  const most = Math.max(1, ...bars.map(({ ratio }) => ratio));
+  const most = Math.min(MAX_RATIO, Math.max(1, ...bars.map(({ ratio }) => ratio)));
   const rows = bars.map((bar, index) => rowOf(bar, TOP + index * ROW_HEIGHT, BAR_WIDTH / most));
   return pictureOf(title, WIDTH, height, [`<text x="${MARGIN}" y="46" fill="${INK}">${escaped(note)}</text>`, ...rows]);
 }
@@ -45,9 +50,15 @@ function rowOf({ label, amount, ratio, goal }: Bar, y: number, full: number): st
     `<text x="${MARGIN}" y="${y + 14}" fill="${INK}">${escaped(label)}</text>`,
     `<text x="${WIDTH - MARGIN}" y="${y + 14}" text-anchor="end" fill="${INK}">${escaped(amount)}, ratio ${ratio.toFixed(2)}</text>`,
     `<rect x="${MARGIN}" y="${y + 34}" width="${round(full)}" height="6" fill="#d0d7de"/>`,
-    `<rect x="${MARGIN}" y="${y + 20}" width="${round(full * ratio)}" height="14" fill="${color}"/>`,
+    barOf(y + 20, full, ratio, color),
     `<line x1="${goalX}" x2="${goalX}" y1="${y + 18}" y2="${y + 42}" stroke="${INK}" stroke-dasharray="2 2"/>`,
   ].join("\n");
+}
+
+function barOf(y: number, full: number, ratio: number, color: string): string {
+  if (ratio <= MAX_RATIO) return `<rect x="${MARGIN}" y="${y}" width="${round(full * ratio)}" height="14" fill="${color}"/>`;
+  const end = round(MARGIN + full * MAX_RATIO);
+  return `<path d="M${MARGIN} ${y}H${end - 10}L${end} ${y + 7}L${end - 10} ${y + 14}H${MARGIN}Z" fill="${color}"/>`;
 }
 
 /** To a tenth: finer is not seen. */

@@ -23,7 +23,7 @@ const TAG_LETTERS = {
 
 /**
  * What stands in a ticket for who asked for it: so that a revocation of the one ends the other, and the ticket, which
- * is in a URL, names nobody.
+ * is in a URL, tells no name to who does not guess it.
  */
 export function tagOf(kind: TagKind, value: string): string {
   const hash = createHash("sha256").update(`${kind}:${value}`).digest("base64url");

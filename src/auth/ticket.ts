@@ -26,7 +26,7 @@ export interface Ticket {
   readonly close: boolean;
   readonly kid: string;
   readonly keyId: string;
-  /** When it was issued, in milliseconds; `null` for one that a backend signed. */
+  /** When what was shown for it was made, in milliseconds; `null` where that is not known, or a backend signed it. */
   readonly issuedMs: number | null;
   /** Who asked for it. */
   readonly tags: readonly string[];
@@ -49,7 +49,8 @@ export function parseTicket(text: string): Ticket | null {
   const issuedS = issued === undefined ? null : parseDecimal(issued);
   const mac = encodedMac.length === MAC_CHARS ? decodeBase64Url(encodedMac) : null;
   if (mac === null || expiresS === null || (issued !== undefined && issuedS === null)) return null;
-  const issuedMs = issuedS === null ? null : issuedS * 1000;
+  // Nothing is from then: what says so does not know when it was made.
+  const issuedMs = issuedS === null || issuedS === 0 ? null : issuedS * 1000;
   return { expiresS, close: operations === "rc", kid, keyId, issuedMs, tags, mac };
 }
 

@@ -24,6 +24,8 @@ export const TICKET_LEEWAY_MS = 60_000;
 const PUBLIC_TAG = "p";
 /** Of all credentials of one user some tags are the same: who it is, and who says so. */
 const NAMING_TAGS = [PUBLIC_TAG, "i", "s", "u", "c"];
+/** The tag of a rate: the number of its grant, its requests a second, and its bytes where they are limited. */
+const RATE_TAG = /^r(\d+)-(\d+)-(\d*)$/;
 const FULL_RIGHT: Right = { grant: 0, rate: null };
 
 interface Key {
@@ -111,7 +113,12 @@ export class Tickets {
     const kid =
       basis?.kind === "ticket"
         ? basis.ticket.kid
-        : [key.id, Math.floor(madeMs(basis, nowMs) / 1000), ...this.#tagsOf(basis)].join("~");
+        : [
+            key.id,
+            Math.floor(madeMs(basis, nowMs) / 1000),
+            ...this.#tagsOf(basis),
+            ...rateTagsOf(caller, basis, name),
+          ].join("~");
     const ticket = signTicket(key.secret, { expiresS, close, kid }, name);
     return { kind: "ticket", ticket, expiresAtMs: expiresS * 1000 };
   }
@@ -202,16 +209,18 @@ class TicketRights implements Rights {
   readonly #close: boolean;
   readonly #name: string;
   readonly #bounds: readonly Rights[];
+  readonly #own: Right | null;
 
   constructor(ticket: Ticket, name: string, bounds: readonly Rights[]) {
     this.#close = ticket.close;
     this.#name = name;
     this.#bounds = bounds;
+    this.#own = rateRightOf(ticket);
   }
 
   rightTo(operation: Operation, name: string): Right | null {
     if (name !== this.#name || !(operation === "read" || (operation === "close" && this.#close))) return null;
-    let first: Right | null = null;
+    let first = this.#own;
     for (const bound of this.#bounds) {
       const right = bound.rightTo(operation, name);
       if (right === null) return null;
@@ -233,6 +242,25 @@ class TicketRights implements Rights {
 function madeMs(basis: Basis | null, nowMs: number): number {
   if (basis?.kind === "jwt") return Math.min(basis.issuedAtMs ?? 0, nowMs);
   return basis?.kind === "certificate" ? 0 : nowMs;
+}
+
+/**
+ * The rate of the grant that a JWT or a certificate has for the stream, which its other tags can't tell; a token's can.
+ */
+function rateTagsOf(caller: Caller, basis: Basis | null, name: string): readonly string[] {
+  const right = basis?.kind === "jwt" || basis?.kind === "certificate" ? caller.rightTo("read", name) : null;
+  const rate = right?.rate ?? null;
+  return right === null || rate === null ? [] : [`r${right.grant}-${rate.requests}-${rate.bytes ?? ""}`];
+}
+
+function rateRightOf({ tags }: Ticket): Right | null {
+  for (const tag of tags) {
+    const [, grant, requests, bytes] = RATE_TAG.exec(tag) ?? [];
+    if (grant === undefined) continue;
+    const rate = { requests: Number(requests), bytes: bytes === "" ? null : Number(bytes) };
+    return { grant: Number(grant), rate };
+  }
+  return null;
 }
 
 /** Who asked for a ticket: the same for all tickets of a user; `null` for one that a backend signed. */

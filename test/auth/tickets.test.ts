@@ -147,6 +147,12 @@ describe("a ticket that the server issues", () => {
     ["a user who was revoked before the JWT", "jwt", { revoked: [{ sub: "alice", before: before(-10_000) }] }, true],
     ["a user who was revoked between the JWT and the ticket", "jwt", { revoked: [{ sub: "alice", before: before(-5000) }] }, false],
     ["a JWT that does not say when it was made", "ageless", { revoked: [{ sub: "alice", before: before(-60_000) }] }, false],
+    [
+      "a JWT that does not say when it was made, by a time before all",
+      "ageless",
+      { revoked: [{ sub: "alice", before: "1970-01-01T00:00:00Z" }] },
+      false,
+    ],
     ["a JWT that is revoked by its time", "jwt", { revoked: [{ jti: "j1", before: before(-5000) }] }, false],
     ["a JWT that is revoked", "jwt", { revoked: [{ jti: "j1" }] }, false],
     ["another user", "jwt", { revoked: [{ sub: "bob" }, { jti: "j2" }, { id: "alice" }] }, true],
@@ -204,6 +210,23 @@ describe("a ticket that the server issues", () => {
     assert.equal(who({ ticket: edDsa ?? "" }, READ.name), "invalid-token");
     assert.match(who({ ticket: es256 ?? "" }, READ.name) ?? "", /^ticket k1 /);
   });
+
+  for (const [title, rate, expected] of [
+    ["with its bytes", "5,1MiB", { requests: 5, bytes: 1024 * 1024 }],
+    ["without", "5", { requests: 5, bytes: null }],
+    ["which may be none", undefined, null],
+  ] as const)
+    test(`has the rate of the grant that a JWT or a certificate has, ${title}`, async (context) => {
+      const grants = [
+        { streams: ["x"], allow: ["read"] },
+        { streams: ["chat/**"], allow: ["read"], ...(rate === undefined ? {} : { rate }) },
+      ];
+      const house = await openAuthority(context, authDocument({ issuers: [issuerWith({ grants })], certificates: { grants } }));
+      for (const asker of [bearer(jwtOf("EdDSA", claimsWith({ jti: "j1" }))), { certificate: lasting("alice") }]) {
+        const reader = house.caller({ ticket: issue(house, house.caller(asker)).ticket }, READ.name);
+        assert.deepEqual(reader.rightTo("read", READ.name), { grant: expected === null ? 0 : 1, rate: expected });
+      }
+    });
 
   test("counts, from one address, with all that its asker has, and none that a backend signed with another", async (context) => {
     const house = await openAuthority(context);

@@ -125,7 +125,7 @@ export class Access {
   refusalOfAdmin(exchange: Exchange): MaybePromise<Problem | null> {
     if (this.#authority === null) return null;
     const credentials = this.#credentialsOf(exchange);
-    if (isProblem(credentials)) return credentials;
+    if (isProblem(credentials)) return this.#counted(exchange, credentials);
     return chain(this.#authenticated(exchange, this.#authority, credentials), (found) => {
       if (isProblem(found)) return found;
       return found.rightTo("admin", SERVER_NAME) === null ? lackOf(found, "admin") : null;

@@ -60,7 +60,8 @@ export async function listPage(
       if (looks >= MAX_LOOKS) return page.streams.length > 0 ? { streams: page.streams, next: page.last } : TOO_BROAD;
       if (looks > 0) await new Promise<void>((resolve) => setImmediate(resolve));
       const names: readonly string[] = await context.streamList.names(next, BURST);
-      const wanted = names.filter((name) => isWanted(name) && maySee(lister, name));
+      // A burst goes on behind its range, where another may begin; and what is hidden is not even compared.
+      const wanted = names.filter((name) => name.startsWith(beginning) && maySee(lister, name) && isWanted(name));
       await addEntries(page, wanted, limit, entry);
       if (page.streams.length >= limit) return { streams: page.streams, next: page.last };
       looks += names.length + wanted.length * LOOKS_PER_STREAM;

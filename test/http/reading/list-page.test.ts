@@ -45,6 +45,39 @@ test("a page that finds nothing among a million names, or ten thousand files, sa
   }
 });
 
+test("a page has what its caller may see once, in order, however many patterns there are", async (context) => {
+  const server = await startExchanges(context);
+  const all = ["a", "a/1", "a/b/1", "ab", "b", "b1", "c", "c/d", "z"];
+  const visible = ["a/1", "a/b/1", "b", "b1", "c/d"];
+  const stored = (name: string): unknown => ({
+    id: "0",
+    name,
+    observer: null,
+    config: { contentType: "text/plain", createdAtMs: 0, ttlSeconds: null, expiresAtMs: null, forkedFrom: null },
+    state: { tail: 0, closed: false, touchedAtMs: 0, producers: null },
+    earliest: 0,
+    newestAtMs: null,
+    partStartBefore: () => 0,
+    writerBefore: () => "w",
+  });
+  // A page needs no more of a list than this.
+  const streamList = {
+    names: async (from: string, count: number) => all.filter((name) => name >= from).slice(0, count),
+    look: async (name: string) => stored(name),
+  } as unknown as StreamList;
+  const lister = { may: (_: unknown, name: string) => visible.includes(name), beginnings: () => ["b", "c/d", "a/b/", "a/1", "b1"] };
+  for (const limit of [1, 2, 1000]) {
+    const found: string[] = [];
+    for (let after: string | null = ""; after !== null;) {
+      const page = await listPage({ ...server.context, streamList }, lister, { ...QUERY, limit, after }, () => 0);
+      assert.ok(!isProblem(page));
+      found.push(...page.streams.map((stream) => String(Reflect.get(stream, "name"))));
+      after = page.next;
+    }
+    assert.deepEqual(found, visible, `pages of ${limit}`);
+  }
+});
+
 test("a page does not even look at names that begin with nothing of its caller's", async (context) => {
   const server = await startExchanges(context);
   const asked: string[] = [];

@@ -7,8 +7,8 @@ export type HeapUse = "directory" | "cluster";
 
 /*
  * With a directory: V8 collects before the heap is several times what is in use; with many streams that saves hundreds
- * of MiB. With a cluster each append makes five times as much garbage, and the processors are shared with NATS servers:
- * fewer full collections, and small ones without threads that wait for each other, make a front end a quarter cheaper.
+ * of MiB. With a cluster an append makes more garbage, and the processors may be shared with NATS servers: fewer full
+ * collections, and small ones without threads that wait for each other, make a front end a quarter cheaper.
  */
 const FLAGS: Readonly<Record<HeapUse, readonly string[]>> = {
   directory: ["--heap-growing-percent=30"],

@@ -21,6 +21,7 @@ import { LineQueue } from "./ops/line-queue.js";
 import { createLog, type Log } from "./ops/log.js";
 import { keepTickClass } from "./ops/tick-class.js";
 import { OPTIONS, type Settings } from "./options.js";
+import { ALL_NAMES } from "./protocol/name-range.js";
 import { FileStorage } from "./storage/file/file-storage.js";
 import type { Storage } from "./storage/storage.js";
 import { systemFiles } from "./storage/file/disk/files.js";
@@ -189,7 +190,7 @@ class Service {
     });
     registry.start();
     // The first list is not to wait for all names; whoever lists is told what fails.
-    storage.streamList.names("", 0).catch(() => undefined);
+    storage.streamList.names(ALL_NAMES, 0).catch(() => undefined);
     void keepTickClass();
     const accessLines = settings.accessLog ? new LineQueue(options.accessOutput ?? process.stdout, clock) : null;
     // With a clock of the caller's, times are those that it tells.

@@ -1,3 +1,4 @@
+import type { NameRange } from "../protocol/name-range.js";
 import type { VerifiedJwt } from "./jwt/verify.js";
 import type { Caller, Right } from "./rights/caller.js";
 import type { ClientCertificate } from "./rights/credentials.js";
@@ -22,7 +23,7 @@ export type Basis =
 export interface Rights {
   rightTo(operation: Operation, name: string): Right | null;
   mayAnywhere(operation: Operation): boolean;
-  beginnings(operation: Operation): readonly string[];
+  rangesOf(operation: Operation): readonly NameRange[];
 }
 
 /** A caller, and what it is known by. */
@@ -54,7 +55,7 @@ export class KnownCaller implements Caller {
     return this.#rights.mayAnywhere(operation);
   }
 
-  beginnings(operation: Operation): readonly string[] {
-    return this.#rights.beginnings(operation);
+  rangesOf(operation: Operation): readonly NameRange[] {
+    return this.#rights.rangesOf(operation);
   }
 }

@@ -1,6 +1,7 @@
 // Who has a ticket, and who gets one.
 
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { onlyName, type NameRange } from "../protocol/name-range.js";
 import type { IssuerEntry, TicketKeyEntry } from "./auth-file.js";
 import type { ClientAuthorities } from "./client-authorities.js";
 import type { KeySource } from "./jwt/key-source.js";
@@ -233,8 +234,8 @@ class TicketRights implements Rights {
     return this.rightTo(operation, this.#name) !== null;
   }
 
-  beginnings(): readonly string[] {
-    return [this.#name];
+  rangesOf(): readonly NameRange[] {
+    return [onlyName(this.#name)];
   }
 }
 

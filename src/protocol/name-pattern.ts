@@ -20,13 +20,6 @@ export function nameMatcher(pattern: string): (name: string) => boolean {
   return (name) => name === pattern || matchesAll(segments, name);
 }
 
-/** What all names begin with that a pattern matches. */
-export function beginningOf(pattern: string): string {
-  const literal = pattern.split("*", 1)[0] ?? "";
-  // `a/**` is also `a`.
-  return literal !== pattern && literal.endsWith("/") ? literal.slice(0, -1) : literal;
-}
-
 /**
  * Whether `segments` match all of `name`. Only the last `**` is tried with more: what an earlier one skips can't help.
  */

@@ -1,3 +1,5 @@
+import type { NameRange } from "../protocol/name-range.js";
+
 /** Most names of a leaf; it is cut in two when there are more. */
 const MAX_LEAF_NAMES = 256;
 /** Names of a leaf made at once: it has room for more. */
@@ -65,12 +67,16 @@ export class SortedNames {
     if (leaf.length === 0 && this.#leaves.length > 1) this.#leaves.splice(index, 1);
   }
 
-  /** Up to `count` names in order, from the first that is at `from` or after it. */
-  slice(from: string, count: number): string[] {
+  /** The first names of a range in order, at most `count`. What is behind the range costs nothing. */
+  slice({ from, to }: NameRange, count: number): string[] {
     const { leaf, at } = this.#find(from);
     const found: string[] = [];
-    for (let index = leaf, start = at; found.length < count && index < this.#leaves.length; index += 1, start = 0)
-      found.push(...(this.#leaves[index] ?? []).slice(start, start + count - found.length));
+    for (let index = leaf, start = at; found.length < count && index < this.#leaves.length; index += 1, start = 0) {
+      const names = this.#leaves[index] ?? [];
+      const end = to === null ? names.length : firstFrom(names.length, (each) => (names[each] ?? "") >= to);
+      found.push(...names.slice(start, Math.min(end, start + count - found.length)));
+      if (end < names.length) break;
+    }
     return found;
   }
 

@@ -4,6 +4,7 @@
  */
 
 import type { EventEmitter } from "node:events";
+import type { NameRange } from "../protocol/name-range.js";
 import type { StorageFigures } from "./figures.js";
 
 /** A byte's place in a stream, counted from 0 at creation. At most 2^53 - 1. */
@@ -241,10 +242,10 @@ export interface StreamEvents {
 export interface StreamList {
   readonly events: EventEmitter<StreamEvents>;
   /**
-   * Up to `count` names from `from` on, in the order of their UTF-16 code units: of all streams, and perhaps of some
-   * that are no more. Rejects when the disk fails.
+   * The first names of a range, at most `count`, in the order of their UTF-16 code units: of all streams, and perhaps
+   * of some that are no more. Rejects when the disk fails.
    */
-  names(from: string, count: number): Promise<readonly string[]>;
+  names(range: NameRange, count: number): Promise<readonly string[]>;
   /**
    * The stream of this name as it is now, to look at: one that is not in memory does not come there. `null` where none
    * lives, or its files are damaged. Throws {@link StorageBusyError}.

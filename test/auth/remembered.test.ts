@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import { Remembered } from "../../src/auth/remembered.js";
 import { ManualClock } from "../helpers/manual-clock.js";
 
-const caller = (endsAtMs = Infinity) => ({ id: "a", endsAtMs, rightTo: () => null, mayAnywhere: () => false, beginnings: () => [] });
+const caller = (endsAtMs = Infinity) => ({ id: "a", endsAtMs, rightTo: () => null, mayAnywhere: () => false, rangesOf: () => [] });
 const ROOMY = { entries: 100, chars: 10_000 };
 
 describe("what is remembered", () => {

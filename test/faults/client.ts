@@ -1,3 +1,4 @@
+import { ALL_NAMES } from "../../src/protocol/name-range.js";
 import { parseOffset } from "../../src/protocol/offset.js";
 import type { ForkRequest } from "../../src/stream/rules/command.js";
 import { TOO_MANY_PRODUCERS, type AppendOutcome, type CreateOutcome } from "../../src/stream/rules/outcome.js";
@@ -141,7 +142,7 @@ export class Client {
 
   /** A stream that is there, before and afterwards, has its name in the list. */
   async #checkListed(process: RunningProcess, name: Name, stream: Stream): Promise<void> {
-    const listed = await process.storage.streamList.names("", 1000);
+    const listed = await process.storage.streamList.names(ALL_NAMES, 1000);
     if (!process.isAlive || listed.includes(name.name) || (await this.#find(process, name)) !== stream) return;
     must(!process.isAlive, () => `${name.name} is not in the list: ${listed.join(", ")}`);
   }

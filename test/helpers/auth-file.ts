@@ -43,6 +43,12 @@ export class AuthFile {
     this.#tokens.splice(at, 1);
   }
 
+  /** Gives a token other grants. */
+  regrant(id: string, grants: readonly FileGrant[]): void {
+    const token = this.#tokens.find((each) => each["id"] === id);
+    if (token !== undefined) token["grants"] = grants;
+  }
+
   /** What the issuer's JWTs may do. */
   grantJwts(grants: readonly FileGrant[]): void {
     this.#jwtGrants = grants;

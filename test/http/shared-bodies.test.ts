@@ -48,7 +48,16 @@ class BodyServer {
         responder.send(exchange, 204, [], null);
       };
       const head = { contentType: null };
-      void receiveBody({ context: bodyContext, exchange, name: "a", head, isJson: false, refusal: () => null, use });
+      void receiveBody({
+        context: bodyContext,
+        exchange,
+        name: "a",
+        head,
+        isJson: false,
+        refusal: () => null,
+        lateRefusal: () => null,
+        use,
+      });
     });
   }
 

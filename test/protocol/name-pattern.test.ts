@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { beginningOf, nameMatcher } from "../../src/protocol/name-pattern.js";
+import { nameMatcher } from "../../src/protocol/name-pattern.js";
 import { Random } from "../helpers/random.js";
 
 describe("a pattern of names", () => {
@@ -40,7 +40,6 @@ describe("a pattern of names", () => {
     for (let round = 0; round < 20_000; round++) {
       const [pattern, name] = [pick("ab/**"), pick("ab/")];
       if (/(^|\/)(\/|$)/.test(name) || /(^|\/)(\/|$)/.test(pattern)) continue;
-      if (nameMatcher(pattern)(name)) assert.ok(name.startsWith(beginningOf(pattern)), `${pattern} and ${name}`);
       assert.equal(nameMatcher(pattern)(name), plainly(pattern.split("/"), name.split("/")), `${pattern} ${name}`);
     }
   });

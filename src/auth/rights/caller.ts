@@ -1,6 +1,7 @@
 // Who sent a request, and what an authentication comes to.
 
 import type { Rate } from "../../net/rate.js";
+import type { NameRange } from "../../protocol/name-range.js";
 import type { Operation } from "./operation.js";
 
 /** What allows an operation on a stream. */
@@ -29,8 +30,8 @@ export interface Caller {
   rightTo(operation: Operation, name: string): Right | null;
   /** Whether there may be a stream on which something allows `operation`. */
   mayAnywhere(operation: Operation): boolean;
-  /** What the name begins with of every stream on which something may allow `operation`; in no order, some twice. */
-  beginnings(operation: Operation): readonly string[];
+  /** Where the names are of all streams on which something may allow `operation`; in no order, some twice. */
+  rangesOf(operation: Operation): readonly NameRange[];
 }
 
 /** Why there is no caller: the codes are those of the answers (docs/errors.md). */

@@ -1,7 +1,8 @@
 // What grants allow: whom they are for is decided elsewhere.
 
 import type { Rate } from "../../net/rate.js";
-import { beginningOf, nameMatcher } from "../../protocol/name-pattern.js";
+import { nameMatcher } from "../../protocol/name-pattern.js";
+import { rangesOfPattern, type NameRange } from "../../protocol/name-range.js";
 import type { Right } from "./caller.js";
 import { patternFor } from "./pattern.js";
 import type { Operation } from "./operation.js";
@@ -18,8 +19,8 @@ export interface Grant {
 interface Row {
   readonly allow: ReadonlySet<Operation>;
   readonly matchers: readonly ((name: string) => boolean)[];
-  /** What the names begin with that they match. */
-  readonly beginnings: readonly string[];
+  /** Where the names are that they match. */
+  readonly ranges: readonly NameRange[];
   readonly right: Right;
 }
 
@@ -34,15 +35,15 @@ export class Grants {
       return {
         allow: new Set(allow),
         matchers: patterns.map(nameMatcher),
-        beginnings: patterns.map(beginningOf),
+        ranges: patterns.flatMap(rangesOfPattern),
         right: { grant, rate },
       };
     });
   }
 
-  /** What the names begin with of all streams on which some grant may allow `operation`. */
-  beginnings(operation: Operation): readonly string[] {
-    return this.#rows.flatMap(({ allow, beginnings }) => (allow.has(operation) ? beginnings : []));
+  /** Where the names are of all streams on which some grant may allow `operation`. */
+  rangesOf(operation: Operation): readonly NameRange[] {
+    return this.#rows.flatMap(({ allow, ranges }) => (allow.has(operation) ? ranges : []));
   }
 
   /** Whether some grant allows `operation`, on whatever streams. */

@@ -5,6 +5,7 @@ import type { Authentication, Caller } from "../../auth/rights/caller.js";
 import type { ClientCertificate, Credentials } from "../../auth/rights/credentials.js";
 import { OPERATIONS, type Operation } from "../../auth/rights/operation.js";
 import type { Clock } from "../../ops/clock.js";
+import { ALL_NAMES, type NameRange } from "../../protocol/name-range.js";
 import { chain } from "../../stream/loaded/chain.js";
 import type { MaybePromise } from "../../stream/loaded/stream.js";
 import { isProblem, problem, type Problem } from "../encoding/problems.js";
@@ -31,8 +32,8 @@ export interface AccessOptions {
 /** Whoever asks for the list of streams. */
 export interface Lister {
   may(operation: Operation, name: string): boolean;
-  /** What all names begin with that it may list: names that begin with none of these need no look. */
-  beginnings(): readonly string[];
+  /** Where all names are that it may list: others need no look. */
+  ranges(): readonly NameRange[];
 }
 
 /** What the sender of a request may do, as its credential says. */
@@ -42,7 +43,12 @@ export interface Rights {
   readonly allow: readonly Operation[];
 }
 
-const EVERYBODY: Lister = { may: () => true, beginnings: () => [""] };
+const EVERYBODY: Lister = { may: () => true, ranges: () => [ALL_NAMES] };
+
+/** Of a request that came slowly. */
+export const CREDENTIAL_GONE = problem("invalid-token", {
+  detail: "The credential was over or revoked before the request had come.",
+});
 
 /** What a grant of `admin` must be for: a name that only the server has. */
 const SERVER_NAME = "__ds/server";
@@ -90,6 +96,16 @@ export class Access {
     const found = this.#authority.authenticate(credentials, name);
     if (!(found instanceof Promise)) return this.#judge(exchange, name, found, changes);
     return found.then((authentication) => this.#judge(exchange, name, authentication, changes));
+  }
+
+  /** Why a request that was let in at its head is refused when its body has come; `null` when it may go on. */
+  refusalOfLate(exchange: Exchange, name: string): Problem | null {
+    const { caller, req, headers } = exchange;
+    if (this.#authority === null || caller === null) return null;
+    const now = this.#authority.renew(caller);
+    if (now === null) return caller.id === null ? problem("credential-missing") : CREDENTIAL_GONE;
+    const right = neededRight(now, { method: req.method ?? "", headers, name, prefix: this.#prefix });
+    return typeof right === "string" ? lackOf(now, right) : null;
   }
 
   /** What is refused before anybody is known counts for the address that it comes from. */
@@ -162,7 +178,7 @@ export class Access {
       // Looked up name by name, with what the caller may at that moment.
       return {
         may: (operation: Operation, each: string) => isAllowed(exchange.caller, operation, each),
-        beginnings: () => exchange.caller?.beginnings("list") ?? [],
+        ranges: () => exchange.caller?.rangesOf("list") ?? [],
       };
     });
   }

@@ -42,6 +42,11 @@ export abstract class BodyUse<Head extends { readonly contentType: string | null
    */
   abstract refusal(hasData: boolean): MaybePromise<Refused | null>;
 
+  /** Why the request is refused when its body has come later than its head: its sender's right may have ended. */
+  lateRefusal(): Problem | null {
+    return this.context.access.refusalOfLate(this.exchange, this.name);
+  }
+
   /** Takes the body, whole. */
   abstract use(body: Body): MaybePromise<void>;
 }
@@ -94,6 +99,8 @@ class Upload extends HeldBody implements BodySink {
   #bytesInTurn = 0;
   /** Whether its head will be judged when the turn is over, or has been judged as far as possible. */
   #isJudged = false;
+  /** Whether it did not come whole in the turn of its head. */
+  #isLate = false;
   #isOver = false;
 
   constructor(user: BodyUse) {
@@ -150,6 +157,7 @@ class Upload extends HeldBody implements BodySink {
   /** Refuses the request if its head alone is reason enough. Never rejects. */
   async judge(): Promise<void> {
     if (this.#isOver) return;
+    this.#isLate = true;
     const hasData = this.#hasData;
     this.#isJudged = hasData;
     try {
@@ -204,6 +212,8 @@ class Upload extends HeldBody implements BodySink {
   #use(): MaybePromise<void> {
     const [first, gathered] = [this.#first, this.#gathered];
     this.#forget();
+    const refusal = this.#isLate ? this.#user.lateRefusal() : null;
+    if (refusal !== null) return this.#context.responder.refuse(this.#exchange, refusal);
     if (gathered === null) return this.#user.use(first);
     const body = gathered instanceof JsonFramer ? gathered.end() : gathered.joinInTurns();
     return chain<Body, void>(body, (whole) => this.#user.use(whole));

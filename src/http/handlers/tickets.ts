@@ -6,7 +6,7 @@ import { formatTimestamp } from "../../protocol/timestamp.js";
 import { chain } from "../../stream/loaded/chain.js";
 import type { MaybePromise } from "../../stream/loaded/stream.js";
 import type { Body } from "../../stream/rules/command.js";
-import { lackOf } from "../access/access.js";
+import { CREDENTIAL_GONE, lackOf } from "../access/access.js";
 import { originOf } from "../answer/location.js";
 import { BodyUse, receiveBody } from "../context/body.js";
 import type { Context } from "../context/context.js";
@@ -16,8 +16,6 @@ import type { Exchange } from "../exchange/exchange.js";
 const MAX_BODY_BYTES = 8 * 1024;
 const MAX_LIFETIME_SECONDS = 7 * 24 * 3600;
 const MEMBERS: readonly string[] = ["stream", "close", "expiresIn"];
-
-const GONE = problem("invalid-token", { detail: "The credential was over or revoked before the request had come." });
 
 /** `POST {prefix}__ds/tickets`: a ticket for one stream (docs/api.md, Tickets). */
 export function issueTicket(context: Context, exchange: Exchange): MaybePromise<void> {
@@ -48,6 +46,11 @@ class TicketUse extends BodyUse {
     return null;
   }
 
+  /** It names no stream before its body: its sender is looked at again when that has come. */
+  override lateRefusal(): null {
+    return null;
+  }
+
   override use(body: Body): void {
     const { responder } = this.context;
     const answer = this.#answerTo(body);
@@ -63,7 +66,7 @@ class TicketUse extends BodyUse {
     const { name, close } = asked;
     // The request may have come slowly: what counts is what its sender may do now.
     const caller = authority?.renew(this.#caller) ?? null;
-    if (caller === null) return GONE;
+    if (caller === null) return CREDENTIAL_GONE;
     if (caller.rightTo("read", name) === null) return lackOf(caller, "read");
     if (close && caller.rightTo("close", name) === null) return lackOf(caller, "close");
     const issued = authority?.issueTicket(caller, asked);

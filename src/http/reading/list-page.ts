@@ -1,7 +1,14 @@
 // Puts a page of the list of streams together.
 
 import type { Operation } from "../../auth/rights/operation.js";
-import { beginningOf, nameMatcher } from "../../protocol/name-pattern.js";
+import { nameMatcher } from "../../protocol/name-pattern.js";
+import {
+  commonRanges,
+  justAfter,
+  namesBeginningWith,
+  rangesOfPattern,
+  type NameRange,
+} from "../../protocol/name-range.js";
 import { formatTimestamp } from "../../protocol/timestamp.js";
 import { Stream, type StoredStream } from "../../stream/loaded/stream.js";
 import { deadlineOf, TOUCH_INTERVAL_MS } from "../../stream/rules/expiry.js";
@@ -10,7 +17,6 @@ import { maySee, type Lister } from "../access/access.js";
 import type { Context } from "../context/context.js";
 import { problem, type Problem } from "../encoding/problems.js";
 import type { ListQuery } from "../request/list-query.js";
-import { rangesOf } from "./list-ranges.js";
 
 /** Live readers of a stream. */
 export type ReadersOf = (stream: Stream) => number;
@@ -55,17 +61,17 @@ export async function listPage(
   const page: PageSoFar = { streams: [], last: "" };
   const entry = (name: string): Promise<object | null> => entryOf(context, lister, name, readersOf);
   let looks = 0;
-  for (const { from, beginning } of rangesOf(lister.beginnings(), commonPrefix(query), after)) {
+  // What the caller may not see is not even looked at, so that the time says nothing of it.
+  for (const { from, to } of commonRanges(lister.ranges(), askedRanges(query), justAfter(after))) {
     for (let next: string | null = from; next !== null;) {
       if (looks >= MAX_LOOKS) return page.streams.length > 0 ? { streams: page.streams, next: page.last } : TOO_BROAD;
       if (looks > 0) await new Promise<void>((resolve) => setImmediate(resolve));
-      const names: readonly string[] = await context.streamList.names(next, BURST);
-      // A burst goes on behind its range, where another may begin; and what is hidden is not even compared.
-      const wanted = names.filter((name) => name.startsWith(beginning) && maySee(lister, name) && isWanted(name));
+      const names: readonly string[] = await context.streamList.names({ from: next, to }, BURST);
+      const wanted = names.filter((name) => maySee(lister, name) && isWanted(name));
       await addEntries(page, wanted, limit, entry);
       if (page.streams.length >= limit) return { streams: page.streams, next: page.last };
       looks += names.length + wanted.length * LOOKS_PER_STREAM;
-      next = afterLast(names, beginning);
+      next = afterLast(names);
     }
   }
   return { streams: page.streams, next: null };
@@ -96,16 +102,16 @@ async function addEntries(
   }
 }
 
-/** Where the next burst of names begins; `null` where no more of them start with `beginning`. */
-function afterLast(names: readonly string[], beginning: string): string | null {
+/** Where the next burst of names begins; `null` where there are no more. */
+function afterLast(names: readonly string[]): string | null {
   const final = names.at(-1);
-  return final === undefined || names.length < BURST || !final.startsWith(beginning) ? null : `${final}\0`;
+  return final === undefined || names.length < BURST ? null : justAfter(final);
 }
 
-/** What all names begin with that can match: names before and after it need no look. */
-function commonPrefix({ prefix, match }: ListQuery): string {
-  const sure = beginningOf(match ?? "");
-  return sure.startsWith(prefix) ? sure : prefix;
+/** Where the names are that are asked for: others need no look. */
+function askedRanges({ prefix, match }: ListQuery): readonly NameRange[] {
+  const begun = [namesBeginningWith(prefix)];
+  return match === null ? begun : commonRanges(begun, rangesOfPattern(match), "");
 }
 
 /** A stream as the list has it; `null` where there is none, or its time is over. */

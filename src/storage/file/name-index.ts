@@ -1,4 +1,5 @@
 import type { EventEmitter } from "node:events";
+import { ALL_NAMES, type NameRange } from "../../protocol/name-range.js";
 import { poolThreads } from "./disk/files.js";
 import type { StoredStream, StreamEvents } from "../storage.js";
 import type { DataDirectory } from "./directory/directory.js";
@@ -49,8 +50,8 @@ export class NameIndex {
     this.#options = options;
   }
 
-  /** Up to `count` names in order, from the first that is at `from` or after it. */
-  async slice(from: string, count: number): Promise<readonly string[]> {
+  /** The first names of a range in order, at most `count`. */
+  async slice(range: NameRange, count: number): Promise<readonly string[]> {
     if (this.#followed === null && !this.#isTooLarge) {
       const early = await (this.#early ??= this.#readLog());
       // The log may lack what somebody has put there while no server ran.
@@ -58,11 +59,11 @@ export class NameIndex {
       if (early !== null && this.#followed === null) {
         // Who asks next has them read again.
         this.#coming.catch(() => undefined);
-        return firstOf(early, from, count);
+        return firstOf(early, range, count);
       }
       await this.#coming;
     }
-    return this.#followed?.names.slice(from, count) ?? this.#onDisk(from, count);
+    return this.#followed?.names.slice(range, count) ?? this.#onDisk(range, count);
   }
 
   async #readLog(): Promise<Early | null> {
@@ -83,7 +84,7 @@ export class NameIndex {
     early?.release();
     this.#early = null;
     if (this.#followed === null) this.#isTooLarge = true;
-    else void this.#options.nameLog.replace(() => this.#followed?.names.slice("", Infinity) ?? null);
+    else void this.#options.nameLog.replace(() => this.#followed?.names.slice(ALL_NAMES, Infinity) ?? null);
   }
 
   /** The names that are read from now on, with what becomes of them meanwhile and afterwards; `null` for too many. */
@@ -144,10 +145,10 @@ export class NameIndex {
   }
 
   /** Looks through all directories, and keeps no more than what is asked for. */
-  #onDisk(from: string, count: number): Promise<string[]> | string[] {
+  #onDisk(range: NameRange, count: number): Promise<string[]> | string[] {
     if (count === 0) return [];
     const run = this.#last.then(async () => {
-      const first = new FirstNames(from, count);
+      const first = new FirstNames(range, count);
       await first.lookAt(await this.#inMemory());
       await namesOnDisk(this.#options, 1, (names) => first.lookAt(names).then(() => true));
       return first.all;
@@ -158,10 +159,10 @@ export class NameIndex {
   }
 }
 
-/** The first `count` of these names, from the first that is at `from` or after it. */
-async function firstOf({ logged, since }: Early, from: string, count: number): Promise<string[]> {
-  const first = new FirstNames(from, count);
-  for (const names of logged.saved) await first.lookAt(names.slice(from, count));
+/** The first of these names in a range, at most `count`. */
+async function firstOf({ logged, since }: Early, range: NameRange, count: number): Promise<string[]> {
+  const first = new FirstNames(range, count);
+  for (const names of logged.saved) await first.lookAt(names.slice(range, count));
   await first.lookAt(logged.latest);
   await first.lookAt(since);
   return first.all;

@@ -1,4 +1,5 @@
 import type { EventEmitter } from "node:events";
+import type { NameRange } from "../../protocol/name-range.js";
 import { DamagedStreamError, type StoredStream, type StreamEvents, type StreamList } from "../storage.js";
 import { readSidecar } from "./directory/catalog.js";
 import type { Sidecar } from "./format/sidecar.js";
@@ -33,8 +34,8 @@ export class FileStreamList implements StreamList {
     this.events = options.events;
   }
 
-  names(from: string, count: number): Promise<readonly string[]> {
-    return this.#names.slice(from, count);
+  names(range: NameRange, count: number): Promise<readonly string[]> {
+    return this.#names.slice(range, count);
   }
 
   async look(name: string): Promise<StoredStream | null> {

@@ -1,5 +1,6 @@
 import { EventEmitter } from "node:events";
 import type { Clock } from "../../ops/clock.js";
+import type { NameRange } from "../../protocol/name-range.js";
 import { SortedNames } from "../sorted-names.js";
 import {
   StorageBusyError,
@@ -40,14 +41,14 @@ export class ClusterList implements StreamList {
     this.#look = look;
   }
 
-  async names(from: string, count: number): Promise<readonly string[]> {
+  async names(range: NameRange, count: number): Promise<readonly string[]> {
     try {
       const isOld = this.#clock.nowMs() - this.#readAtMs >= MAX_AGE_MS;
       if (this.#names === null || isOld) this.#loading ??= this.#load();
       // Where old ones do meanwhile, the next call tries again.
       if (this.#names !== null) this.#loading?.catch(() => undefined);
       const names = this.#names ?? (await this.#loading) ?? SortedNames.of([]);
-      return names.slice(from, count);
+      return names.slice(range, count);
     } catch (fault) {
       throw busyInsteadOf(fault);
     }

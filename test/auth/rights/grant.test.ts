@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { rangesOfPattern } from "../../../src/protocol/name-range.js";
 import { Grants, type Grant } from "../../../src/auth/rights/grant.js";
 import { OPERATIONS } from "../../../src/auth/rights/operation.js";
 
@@ -39,11 +40,11 @@ describe("grants", () => {
     assert.equal(nameless.rightTo("read", "chat/42")?.grant, 0);
   });
 
-  test("say what the names begin with that they are for", () => {
+  test("say where the names are that they are for", () => {
     const listing = (...streams: string[]) => ({ streams, allow: ["list"] as const, rate: null });
     const grants = new Grants([listing("a/**", "b*", "{sub}/x"), { ...listing("c"), allow: ["read"] }, listing("d/*/e", "**")], "bob");
-    assert.deepEqual(grants.beginnings("list"), ["a", "b", "bob/x", "d", ""]);
-    assert.deepEqual(grants.beginnings("read"), ["c"]);
+    assert.deepEqual(grants.rangesOf("list"), ["a/**", "b*", "bob/x", "d/*/e", "**"].flatMap(rangesOfPattern));
+    assert.deepEqual(grants.rangesOf("read"), rangesOfPattern("c"));
   });
 
   test("allow nothing where there are none", () => {

@@ -208,7 +208,7 @@ async function bodiesFor(
     server.on(event, (req, res) => {
       const exchange = new Exchange(req, res, { path: "/", query: "" }, readHeaders(req.rawHeaders), event === "checkContinue");
       inFlight.begin(exchange);
-      const use = { context: bodyContext, exchange, name: "a", head: { contentType: null }, isJson: false };
+      const use = { context: bodyContext, exchange, name: "a", head: { contentType: null }, isJson: false, lateRefusal: () => null };
       void receiveBody({ ...use, ...userOf(responder, exchange) });
     });
   }

@@ -1,13 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ALL_NAMES, rangesOfPattern, type NameRange } from "../../../src/protocol/name-range.js";
 import type { Context } from "../../../src/http/context/context.js";
 import { isProblem } from "../../../src/http/encoding/problems.js";
 import { listPage } from "../../../src/http/reading/list-page.js";
 import type { StreamList } from "../../../src/storage/storage.js";
 import { startExchanges } from "../../helpers/exchange-server.js";
 
-const EVERYBODY = { may: () => true, beginnings: () => [""] };
-const NOBODY = { may: () => false, beginnings: () => [""] };
+const EVERYBODY = { may: () => true, ranges: () => [ALL_NAMES] };
+const NOBODY = { may: () => false, ranges: () => [ALL_NAMES] };
 const QUERY = { prefix: "", match: null, after: "", limit: 10, live: false };
 
 /** A list of more names than one page looks at, of which no stream is there any more. */
@@ -15,7 +16,7 @@ class GoneStreams implements Pick<StreamList, "names" | "look"> {
   asked = 0;
   looks = 0;
 
-  async names(from: string, count: number): Promise<readonly string[]> {
+  async names({ from }: NameRange, count: number): Promise<readonly string[]> {
     const first = from === "" ? 0 : Number(from.slice(0, 8)) + 1;
     this.asked += count;
     return Array.from({ length: count }, (_, at) => String(first + at).padStart(8, "0"));
@@ -62,10 +63,14 @@ test("a page has what its caller may see once, in order, however many patterns t
   });
   // A page needs no more of a list than this.
   const streamList = {
-    names: async (from: string, count: number) => all.filter((name) => name >= from).slice(0, count),
+    names: async ({ from, to }: NameRange, count: number) =>
+      all.filter((name) => name >= from && (to === null || name < to)).slice(0, count),
     look: async (name: string) => stored(name),
   } as unknown as StreamList;
-  const lister = { may: (_: unknown, name: string) => visible.includes(name), beginnings: () => ["b", "c/d", "a/b/", "a/1", "b1"] };
+  const lister = {
+    may: (_: unknown, name: string) => visible.includes(name),
+    ranges: () => ["b*", "c/d", "a/b/**", "a/1", "b1"].flatMap(rangesOfPattern),
+  };
   for (const limit of [1, 2, 1000]) {
     const found: string[] = [];
     for (let after: string | null = ""; after !== null;) {
@@ -80,19 +85,27 @@ test("a page has what its caller may see once, in order, however many patterns t
 
 test("a page does not even look at names that begin with nothing of its caller's", async (context) => {
   const server = await startExchanges(context);
-  const asked: string[] = [];
-  const names = async (from: string): Promise<readonly string[]> => {
-    asked.push(from);
-    return ["mine", "mine/1", "vault/1"].filter((name) => name >= from);
+  const asked: (readonly [string, string | null])[] = [];
+  const names = async ({ from, to }: NameRange): Promise<readonly string[]> => {
+    asked.push([from, to]);
+    return [];
   };
   // A page needs no more of a list than this.
   const streamList = { names, look: async () => null } as unknown as StreamList;
-  const lister = { may: () => false, beginnings: () => ["mine", "yours/"] };
+  const lister = { may: () => false, ranges: () => ["mine/**", "yours/*"].flatMap(rangesOfPattern) };
   for (const [prefix, after, expected] of [
-    ["", "", ["mine", "yours/"]],
-    ["mine/", "", ["mine/"]],
+    [
+      "",
+      "",
+      [
+        ["mine", "mine\0"],
+        ["mine/", "mine0"],
+        ["yours/", "yours0"],
+      ],
+    ],
+    ["mine/", "", [["mine/", "mine0"]]],
     ["vault/", "", []],
-    ["", "vault/0", ["yours/"]],
+    ["", "vault/0", [["yours/", "yours0"]]],
   ] as const) {
     asked.length = 0;
     const page = await listPage({ ...server.context, streamList }, lister, { ...QUERY, prefix, after }, () => 0);

@@ -13,7 +13,9 @@ describe("an id of a place", () => {
     );
     assert.equal(new Set(ids).size, ids.length);
     for (const id of ids) assert.match(id, /^[\w-]{22}$/);
-    assert.equal(places.idOf(1), ids[1], "and is the same each time");
+    const again = places.idOf(1);
+    assert.notEqual(again, ids[1], "nor of whether anything came between two of one place");
+    assert.equal(places.numberOf(again), 1);
   });
 
   test("means nothing elsewhere, nor when it is changed", () => {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { describe, test } from "node:test";
+import { ALL_NAMES } from "../../../src/protocol/name-range.js";
 import { Layout } from "../../../src/storage/file/format/layout.js";
 import { repairDirectory } from "../../../src/storage/file/offline/repair.js";
 import { verifyDirectory } from "../../../src/storage/file/offline/verify.js";
@@ -18,7 +19,7 @@ function markerIdOf(dir: string): Buffer {
 }
 
 function listed({ storage }: Engine): Promise<readonly string[]> {
-  return storage.streamList.names("", 10_000);
+  return storage.streamList.names(ALL_NAMES, 10_000);
 }
 
 /** An engine that ended with its names saved. */
@@ -110,7 +111,7 @@ describe("names that were saved", () => {
       names.filter((name) => name !== "s7"),
       expected,
     );
-    assert.deepEqual(await next.storage.streamList.names("s99", 3), ["s99", "t0", "t1"]);
+    assert.deepEqual(await next.storage.streamList.names({ from: "s99", to: null }, 3), ["s99", "t0", "t1"]);
     disk.open();
     const looked = await Promise.all(names.map((name) => next.storage.streamList.look(name)));
     assert.deepEqual(
@@ -181,7 +182,7 @@ describe("names that take too much memory", () => {
     assert.deepEqual(await listed(engine), all);
     const lists = (): number => engine.files.count("list", SHARDS);
     const before = lists();
-    assert.deepEqual(await engine.storage.streamList.names("s05\0", 3), ["s06", "s07", "s08"]);
+    assert.deepEqual(await engine.storage.streamList.names({ from: "s05\0", to: null }, 3), ["s06", "s07", "s08"]);
     assert.ok(lists() > before);
   });
 
@@ -190,8 +191,11 @@ describe("names that take too much memory", () => {
     for (const name of all) await created(engine.storage, name, "x");
     const next = await reopen(engine, FEW);
     t.after(() => next.storage.close());
-    const pages = await Promise.all([0, 10, 20].map((at) => next.storage.streamList.names(all[at] ?? "", 10)));
+    const pages = await Promise.all(
+      [0, 10, 20].map((at) => next.storage.streamList.names({ from: all[at] ?? "", to: all[at + 12] ?? null }, 10)),
+    );
     assert.deepEqual(pages, [all.slice(0, 10), all.slice(10, 20), all.slice(20, 30)]);
+    assert.deepEqual(await next.storage.streamList.names({ from: all[3] ?? "", to: all[5] ?? "" }, 10), all.slice(3, 5));
     await created(next.storage, "t");
     assert.deepEqual(await listed(next), [...all, "t"]);
   });

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { ALL_NAMES } from "../../../src/protocol/name-range.js";
 import type { StoredStream } from "../../../src/storage/storage.js";
 import { offsetIn } from "../../../src/stream/rules/offset-tokens.js";
 import { append, created, forked, loaded, openFor, openEngine, recordOf, remove, reopen, type Engine } from "../../helpers/engine.js";
@@ -21,7 +22,7 @@ function gist(stream: StoredStream | null): object | null {
 }
 
 async function listed({ storage }: Engine): Promise<string[]> {
-  const names = await storage.streamList.names("", 10_000);
+  const names = await storage.streamList.names(ALL_NAMES, 10_000);
   const found = await Promise.all(names.map(async (name) => ((await storage.streamList.look(name)) === null ? [] : [name])));
   return found.flat();
 }

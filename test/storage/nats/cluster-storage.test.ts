@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
+import { ALL_NAMES } from "../../../src/protocol/name-range.js";
 import { systemClock } from "../../../src/ops/clock.js";
 import { ClusterStorage } from "../../../src/storage/nats/cluster-storage.js";
 import { encodeEdge } from "../../../src/storage/nats/log/change.js";
@@ -167,16 +168,16 @@ describe("two servers on one log", () => {
 
   test("a stream that nobody was told of is in the list ten minutes later", async () => {
     await withTwo(async (one, other, clock, cluster) => {
-      assert.deepEqual(await other.streamList.names("", 10), []);
+      assert.deepEqual(await other.streamList.names(ALL_NAMES, 10), []);
       cluster.listeners.clear();
       await created(one, "s");
       await clock.pause(9 * 60_000);
-      assert.deepEqual(await other.streamList.names("", 10), []);
+      assert.deepEqual(await other.streamList.names(ALL_NAMES, 10), []);
       await clock.pause(2 * 60_000);
       // The old names are given while they are read again.
-      await other.streamList.names("", 10);
+      await other.streamList.names(ALL_NAMES, 10);
       await clock.pause(100);
-      assert.deepEqual(await other.streamList.names("", 10), ["s"]);
+      assert.deepEqual(await other.streamList.names(ALL_NAMES, 10), ["s"]);
     });
   });
 
@@ -187,15 +188,15 @@ describe("two servers on one log", () => {
       other.streamList.events.on("closed", ({ name }) => told.push(`closed ${name}`));
       other.streamList.events.on("deleted", (name) => told.push(`deleted ${name}`));
       const first = await created(one, "b");
-      assert.deepEqual(await other.streamList.names("", 10), ["b"]);
+      assert.deepEqual(await other.streamList.names(ALL_NAMES, 10), ["b"]);
       await created(one, "a");
       await append(one, first, recordOf("", { closes: true }), 0);
       await clock.pause(20);
-      assert.deepEqual(await other.streamList.names("", 10), ["a", "b"]);
+      assert.deepEqual(await other.streamList.names(ALL_NAMES, 10), ["a", "b"]);
       assert.equal((await other.streamList.look("b"))?.state.closed, true);
       await remove(one, first);
       await clock.pause(20);
-      assert.deepEqual(await other.streamList.names("", 10), ["a"]);
+      assert.deepEqual(await other.streamList.names(ALL_NAMES, 10), ["a"]);
       assert.equal(await other.streamList.look("b"), null);
       assert.deepEqual(told, ["created b", "created a", "closed b", "deleted b"]);
     });

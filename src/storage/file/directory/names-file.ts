@@ -1,5 +1,6 @@
 // What the file of names holds (docs/format.md, The names).
 
+import type { NameRange } from "../../../protocol/name-range.js";
 import { crc32 } from "../format/crc32.js";
 import { FORMAT } from "../format/sidecar.js";
 
@@ -63,11 +64,12 @@ export class NameLines {
     this.#bytes = bytes;
   }
 
-  /** Up to `count` names, from the first that is at `from` or after it. */
-  slice(from: string, count: number): string[] {
+  /** The first names of a range, at most `count`. */
+  slice({ from, to }: NameRange, count: number): string[] {
     const names: string[] = [];
     for (let at = this.#placeOf(from); at < this.#bytes.length && names.length < count;) {
       const line = this.#lineAt(at);
+      if (to !== null && line.name >= to) break;
       names.push(line.name);
       at = line.end;
     }

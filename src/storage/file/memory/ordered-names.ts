@@ -1,3 +1,5 @@
+import type { NameRange } from "../../../protocol/name-range.js";
+
 /** Names that are put in order in one turn of the event loop: that takes about a millisecond. */
 const BURST = 4096;
 /** Names that are looked at in one turn. */
@@ -45,24 +47,25 @@ async function merged(left: readonly string[], right: readonly string[]): Promis
   }
 }
 
-/** Finds the first `count` names in order, at `from` or after it: among any number, in the memory of a few. */
+/** Finds the first `count` names of a range, in order: among any number, in the memory of a few. */
 export class FirstNames {
-  readonly #from: string;
+  readonly #range: NameRange;
   readonly #count: number;
   #found: string[] = [];
-  /** Names after this one are not among them. */
-  #bound: string | null = null;
+  /** This name and those after it are not among them. */
+  #bound: string | null;
 
-  constructor(from: string, count: number) {
-    this.#from = from;
+  constructor(range: NameRange, count: number) {
+    this.#range = range;
     this.#count = count;
+    this.#bound = range.to;
   }
 
   /** Looks at names in any order, in turns. */
   async lookAt(names: Iterable<string>): Promise<void> {
     let looked = 0;
     for (const name of names) {
-      if (name >= this.#from && (this.#bound === null || name < this.#bound)) this.#take(name);
+      if (name >= this.#range.from && (this.#bound === null || name < this.#bound)) this.#take(name);
       if ((looked += 1) % TURN === 0) await turn();
     }
   }
@@ -82,7 +85,7 @@ export class FirstNames {
   #cut(): void {
     const sorted = this.#found.sort();
     this.#found = sorted.filter((name, at) => name !== sorted[at - 1]).slice(0, this.#count);
-    if (this.#found.length === this.#count) this.#bound = this.#found.at(-1) ?? null;
+    if (this.#found.length === this.#count) this.#bound = this.#found.at(-1) ?? this.#bound;
   }
 }
 

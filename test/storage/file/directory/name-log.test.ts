@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { describe, test } from "node:test";
+import { ALL_NAMES } from "../../../../src/protocol/name-range.js";
 import { NameLog, type NameLogOptions } from "../../../../src/storage/file/directory/name-log.js";
 import { NameLines } from "../../../../src/storage/file/directory/names-file.js";
 import type { StoredStream, StreamEvents } from "../../../../src/storage/storage.js";
@@ -46,7 +47,7 @@ class Life {
   async names(): Promise<string[] | null> {
     const logged = await this.log.names();
     if (logged === null) return null;
-    return [...logged.saved.map((names) => names.slice("", Infinity)), logged.latest].flat().sort();
+    return [...logged.saved.map((names) => names.slice(ALL_NAMES, Infinity)), logged.latest].flat().sort();
   }
 }
 
@@ -256,6 +257,9 @@ test("names in a file are found in their order, which is that of the list", () =
   assert.deepEqual([...lines.pieces()].flat(), names, `seed ${seed}`);
   for (const from of ["", "\uffff", ...Array.from({ length: 300 }, some)]) {
     const expected = names.filter((name) => name >= from).slice(0, 7);
-    assert.deepEqual(lines.slice(from, 7), expected, `seed ${seed}, from ${from}`);
+    assert.deepEqual(lines.slice({ from, to: null }, 7), expected, `seed ${seed}, from ${from}`);
+    const to = expected[random.integer(0, 7)] ?? some();
+    const before = expected.filter((name) => name < to);
+    assert.deepEqual(lines.slice({ from, to }, 7), before, `seed ${seed}, from ${from} to ${to}`);
   }
 });

@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { OPERATIONS, type Operation } from "../../../src/auth/rights/operation.js";
+import { AuthFile } from "../../helpers/auth-file.js";
+import { ALL_PATHS, takePath } from "../../helpers/request-paths.js";
+import { requestBytes, startServer, type TestServer } from "../../helpers/test-server.js";
+
+const TEXT = { "Content-Type": "text/plain" };
+const START_MS = Date.UTC(2026, 0, 1);
+const NEW_STREAM = { ...TEXT, "Stream-Closed": "true" };
+
+type Change = (file: AuthFile, server: TestServer) => void;
+const NOTHING: Change = () => undefined;
+
+describe("a request whose body comes later than its head", () => {
+  for (const path of ALL_PATHS)
+    for (const [title, allow, change, method, headers, status] of [
+      ["is served while its sender may", ["append"], NOTHING, "POST", TEXT, 204],
+      ["is refused when its credential is revoked", ["append"], (file) => file.revoke({ id: "late" }), "POST", TEXT, 401],
+      ["is refused when its credential is taken away", ["append"], (file) => file.removeToken("late"), "POST", TEXT, 401],
+      ["is refused when its credential is over", ["append"], (_, { clock }) => clock.advance(2000), "POST", TEXT, 401],
+      ["is refused when it may no longer", ["append"], grantAgain("read"), "POST", TEXT, 403],
+      ["may not close when that is no longer allowed", ["append", "close"], grantAgain("append"), "POST", NEW_STREAM, 403],
+      ["creates nothing when it may no longer", ["create", "close"], grantAgain("create"), "PUT", NEW_STREAM, 403],
+    ] as const satisfies readonly (readonly [string, readonly Operation[], Change, string, Record<string, string>, number])[])
+      test(`${title}: ${path}`, async (context) => {
+        takePath(context, path);
+        const file = new AuthFile();
+        const owner = { Authorization: `Bearer ${file.token("owner", [{ streams: ["**"], allow: OPERATIONS }])}` };
+        const late = file.token("late", [{ streams: ["*"], allow }], new Date(START_MS + 1000).toISOString());
+        file.write();
+        const server = await startServer(context, { auth: file.path });
+        assert.equal((await server.send("PUT", "a", { headers: { ...owner, ...TEXT } })).status, 201);
+        const name = method === "PUT" ? "b" : "a";
+        const slow = await server.connect();
+        const whole = requestBytes(method, name, { headers: { ...headers, Authorization: `Bearer ${late}` }, body: "hello" });
+        slow.write(whole.subarray(0, -2));
+        // An answer on another connection: the head has come by then.
+        await server.send("HEAD", "a", { headers: owner });
+        change(file, server);
+        file.write();
+        assert.equal(await server.server.reload(), true);
+        slow.write(whole.subarray(-2));
+        assert.equal((await slow.answer()).status, status);
+        const read = await server.send("GET", `${name}?offset=-1`, { headers: owner });
+        assert.equal(read.text, status === 204 ? "hello" : read.status === 404 ? read.text : "");
+        assert.equal(read.status, method === "PUT" ? 404 : 200);
+      });
+
+  test("is refused when nobody may without a credential any more", async (context) => {
+    const file = new AuthFile();
+    file.grantPublic([{ streams: ["a"], allow: ["create", "append", "read"] }]);
+    file.write();
+    const server = await startServer(context, { auth: file.path });
+    assert.equal((await server.send("PUT", "a", { headers: TEXT })).status, 201);
+    const slow = await server.connect();
+    const whole = requestBytes("POST", "a", { headers: TEXT, body: "hello" });
+    slow.write(whole.subarray(0, -2));
+    await server.send("HEAD", "a");
+    file.grantPublic([]);
+    file.write();
+    assert.equal(await server.server.reload(), true);
+    slow.write(whole.subarray(-2));
+    const answer = await slow.answer();
+    assert.deepEqual([answer.status, (JSON.parse(answer.text) as { code: string }).code], [401, "credential-missing"]);
+  });
+});
+
+function grantAgain(...allow: Operation[]): Change {
+  return (file) => file.regrant("late", [{ streams: ["*"], allow }]);
+}

@@ -1,0 +1,101 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { nameMatcher } from "../../src/protocol/name-pattern.js";
+import { ALL_NAMES, commonRanges, justAfter, namesBeginningWith, rangesOfPattern, type NameRange } from "../../src/protocol/name-range.js";
+import { Random } from "../helpers/random.js";
+
+function isIn(name: string, { from, to }: NameRange): boolean {
+  return name >= from && (to === null || name < to);
+}
+
+describe("names that begin with", () => {
+  for (const [beginning, to] of [
+    ["", null],
+    ["a/", "a0"],
+    ["é", "ê"],
+    ["a\uffff", "b"],
+    ["\uffff\uffff", null],
+  ] as const)
+    test(JSON.stringify(beginning), () => assert.deepEqual(namesBeginningWith(beginning), { from: beginning, to }));
+});
+
+describe("the ranges of a pattern", () => {
+  for (const [pattern, expected] of [
+    ["a", [["a", "a\0"]]],
+    [
+      "a/**",
+      [
+        ["a", "a\0"],
+        ["a/", "a0"],
+      ],
+    ],
+    [
+      "a/**/**",
+      [
+        ["a", "a\0"],
+        ["a/", "a0"],
+      ],
+    ],
+    ["a/*", [["a/", "a0"]]],
+    ["a/**/z", [["a/", "a0"]]],
+    ["a**", [["a", "b"]]],
+    ["**", [["", null]]],
+    ["*/a", [["", null]]],
+  ] as const)
+    test(pattern, () =>
+      assert.deepEqual(
+        rangesOfPattern(pattern).map(({ from, to }) => [from, to]),
+        expected,
+      ),
+    );
+
+  test("have every name that it matches", () => {
+    const seed = Math.floor(Math.random() * 2 ** 31);
+    const random = new Random(seed);
+    const pick = (letters: string) =>
+      Array.from({ length: random.integer(1, 7) }, () => letters[random.integer(0, letters.length - 1)]).join("");
+    for (let round = 0; round < 20_000; round++) {
+      const [pattern, name] = [pick("ab/**"), pick("ab/")];
+      if (nameMatcher(pattern)(name))
+        assert.ok(
+          rangesOfPattern(pattern).some((range) => isIn(name, range)),
+          `${pattern} ${name}, seed ${seed}`,
+        );
+    }
+  });
+});
+
+describe("what ranges have in common", () => {
+  for (const [title, some, others, from, expected] of [
+    ["is what is asked for, of everything", ["**"], ["a/*"], "", [["a/", "a0"]]],
+    ["is what is there, of everything asked for", ["a/*"], ["**"], "", [["a/", "a0"]]],
+    ["is no more than either", ["a/*"], ["a/b*"], "", [["a/b", "a/c"]]],
+    ["is nothing where they are apart", ["a/*"], ["b/*"], "", []],
+    [
+      "comes in order",
+      ["c*", "a*"],
+      ["**"],
+      "",
+      [
+        ["a", "b"],
+        ["c", "d"],
+      ],
+    ],
+    ["comes once", ["a/b*", "a*", "a/c", "a"], ["**"], "", [["a", "b"]]],
+    ["is one range where one ends as another begins", ["a*", "b*"], ["**"], "", [["a", "c"]]],
+    ["has no end where one has none", ["a*", "**"], ["**"], "", [["", null]]],
+    ["is not before where it is to begin", ["a", "c"], ["**"], justAfter("b"), [["c", "c\0"]]],
+    ["begins where it is to, within a range", ["a", "c*"], ["**"], justAfter("c/1"), [["c/1\0", "d"]]],
+    ["is nothing behind a single name", ["a"], ["**"], justAfter("a"), []],
+    ["is nothing of nothing", [], ["**"], "", []],
+  ] as const)
+    test(title, () => {
+      const found = commonRanges(some.flatMap(rangesOfPattern), others.flatMap(rangesOfPattern), from);
+      assert.deepEqual(
+        found.map((range) => [range.from, range.to]),
+        expected,
+      );
+    });
+
+  test("of all names with themselves is all names", () => assert.deepEqual(commonRanges([ALL_NAMES], [ALL_NAMES], ""), [ALL_NAMES]));
+});

@@ -166,13 +166,21 @@ export class Authority {
     return found;
   }
 
-  #byTicket(ticket: string, name: string | null): Authentication {
+  #byTicket(ticket: string, name: string | null): Authentication | Promise<Authentication> {
     const known = name === null ? null : this.#tickets.find(ticket, name);
     if (known !== null) return known;
     // A copy: a part of its URL would keep all of that in memory.
     const own = ticket.length > MAX_TICKET_CHARS ? ticket : Buffer.from(ticket).toString();
-    const found = this.#policy.byTicket(own, name, this.#nowMs());
-    if (found instanceof KnownCaller) this.#tickets.keep(own, name, found);
+    const policy = this.#policy;
+    const found = policy.byTicket(own, name, this.#nowMs());
+    if (!(found instanceof Promise)) return this.#keepTicket(own, name, found);
+    return found.then((answer) =>
+      this.#policy === policy ? this.#keepTicket(own, name, answer) : this.#byTicket(own, name),
+    );
+  }
+
+  #keepTicket(ticket: string, name: string | null, found: Authentication): Authentication {
+    if (found instanceof KnownCaller) this.#tickets.keep(ticket, name, found);
     return found;
   }
 

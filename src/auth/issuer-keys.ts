@@ -11,6 +11,7 @@ import { MAX_KEY_SET_BYTES, parseKeySet } from "./jwt/key-set.js";
 import { fixedKeys } from "./jwt/key-source.js";
 import type { KeySource } from "./jwt/key-source.js";
 import { RemoteKeys } from "./jwt/remote-keys.js";
+import { Succession } from "./jwt/succession.js";
 import { secretKey } from "./jwt/verification-key.js";
 import type { GrantingIssuer } from "./policy.js";
 
@@ -35,6 +36,7 @@ export function keyFilesOf({ issuers }: AuthFile, authFile: string): string[] {
 export class IssuerKeys {
   readonly #parts: IssuerKeysParts;
   #remote: ReadonlyMap<string, RemoteKeys> = new Map();
+  #issuers: ReadonlyMap<string, GrantingIssuer> = new Map();
 
   constructor(parts: IssuerKeysParts) {
     this.#parts = parts;
@@ -47,6 +49,7 @@ export class IssuerKeys {
     for (const entry of file.issuers) issuers.set(entry.iss, { ...entry, keys: await this.#sourceOf(entry, remote) });
     const before = this.#remote;
     this.#remote = remote;
+    this.#issuers = issuers;
     for (const [place, keys] of before) if (!remote.has(place)) keys.close();
     for (const keys of remote.values()) keys.warm();
     return issuers;
@@ -56,9 +59,9 @@ export class IssuerKeys {
     for (const keys of this.#remote.values()) keys.close();
   }
 
-  async #sourceOf({ keys, algs }: IssuerEntry, remote: Map<string, RemoteKeys>): Promise<KeySource> {
+  async #sourceOf({ iss, keys, algs }: IssuerEntry, remote: Map<string, RemoteKeys>): Promise<KeySource> {
     if (keys.kind === "secret") return fixedKeys([secretKey(keys.secret)]);
-    if (keys.kind === "url") return this.#remoteOf(keys, remote);
+    if (keys.kind === "url") return this.#succeeding(iss, await this.#remoteOf(keys, remote));
     const file = resolve(dirname(this.#parts.authFile), keys.path);
     const text = await readBeside(file, MAX_KEY_SET_BYTES, keys);
     const set = parseKeySet(text);
@@ -66,6 +69,13 @@ export class IssuerKeys {
     const fitting = set.keys.filter(({ alg }) => algs.includes(alg));
     if (fitting.length === 0) throw faultAt({ file, text }, 0, `the set has no key for ${algs.join(", ")}`);
     return fixedKeys(fitting);
+  }
+
+  /** An issuer's keys at a URL, with those that it had before until there is an answer. */
+  #succeeding(iss: string, keys: RemoteKeys): KeySource {
+    const before = this.#issuers.get(iss)?.keys;
+    if (before instanceof Succession && before.next === keys) return before;
+    return before === undefined || before === keys || keys.hasAnswered ? keys : new Succession(keys, before);
   }
 
   async #remoteOf(place: Extract<KeyPlace, { kind: "url" }>, remote: Map<string, RemoteKeys>): Promise<RemoteKeys> {

@@ -77,10 +77,11 @@ export class Policy {
   }
 
   /** Who has the ticket `text` for the stream `name`. */
-  byTicket(text: string, name: string | null, nowMs: number): Authentication {
+  byTicket(text: string, name: string | null, nowMs: number): Authentication | Promise<Authentication> {
     if (text.startsWith(TOKEN_PREFIX) || text.split(".", 6).length === 3) return TOKEN_IN_URL;
     if (name === null) return TICKET_WITHOUT_NAME;
-    return this.tickets.authenticate(text, name, nowMs) ?? BAD_TICKET;
+    const found = this.tickets.authenticate(text, name, nowMs);
+    return found instanceof Promise ? found.then((caller) => caller ?? BAD_TICKET) : (found ?? BAD_TICKET);
   }
 
   /**
@@ -118,7 +119,9 @@ export class Policy {
       (jti !== null && this.#revocations.has("jti", jti, issuedAtMs));
     if (isRevoked) return invalid(detailOf(jwtFault("revoked")));
     const grants = new Grants([...issuer.grants, ...claims.grants], sub);
-    const id = sub === null ? `jwt ${issuer.iss}` : `jwt ${issuer.iss} ${sub}`;
+    // A space begins the `sub`.
+    const iss = issuer.iss.replaceAll(" ", "%20");
+    const id = sub === null ? `jwt ${iss}` : `jwt ${iss} ${sub}`;
     return new KnownCaller(id, claims.endsAtMs, grants, { kind: "jwt", jwt, sub, jti, issuedAtMs });
   }
 

@@ -51,7 +51,7 @@ export type IssuedTicket =
   { readonly kind: "ticket"; readonly ticket: string; readonly expiresAtMs: number } | { readonly kind: "no-key" };
 
 /** An issuer of JWTs, as far as the tickets depend on it that they ask for. */
-export type TicketIssuer = Omit<IssuerEntry, "keys"> & { readonly keys: Pick<KeySource, "has"> };
+export type TicketIssuer = Omit<IssuerEntry, "keys"> & { readonly keys: Pick<KeySource, "has" | "known"> };
 
 /** What tickets depend on beside their keys. */
 export interface TicketGround {
@@ -86,14 +86,19 @@ export class Tickets {
     );
   }
 
-  /** Whose ticket for the stream `name` it is; `null` when it does not count. */
-  authenticate(text: string, name: string, nowMs: number): KnownCaller | null {
+  /**
+   * Whose ticket for the stream `name` it is; `null` when it does not count. A promise, which never rejects, only where
+   * the keys of the issuer must be fetched whose JWT it was asked for with.
+   */
+  authenticate(text: string, name: string, nowMs: number): KnownCaller | null | Promise<KnownCaller | null> {
     const ticket = parseTicket(text);
     if (ticket === null) return null;
     const key = this.#keys.get(ticket.keyId);
     const mac = ticketMac(key?.secret ?? this.#nobody, ticket, name);
     if (!timingSafeEqual(mac, ticket.mac) || key === undefined) return null;
-    return this.#callerOf(ticket, key, name, nowMs);
+    const keysKnown = this.#issuerOf(ticket.tags)?.keys.known() ?? null;
+    if (keysKnown === null) return this.#callerOf(ticket, key, name, nowMs);
+    return keysKnown.then(() => this.#callerOf(ticket, key, name, nowMs));
   }
 
   /** Who had a ticket; `null` when it no longer counts. */
@@ -166,10 +171,18 @@ export class Tickets {
     const { tokens, clientAuthorities } = this.#ground;
     if (isSecretTag(tag)) return tokens.hasSecret(tag);
     if (isTagOf("issuer", tag)) return this.#issuersByTag.has(tag);
-    if (isTagOf("key", tag))
-      return tags.some((other) => this.#issuersByTag.get(other)?.keys.has((print) => tagOf("key", print) === tag));
+    if (isTagOf("key", tag)) return this.#issuerOf(tags)?.keys.has((print) => tagOf("key", print) === tag) === true;
     if (isTagOf("authority", tag)) return clientAuthorities.hasTag(tag);
     return !isTagOf("certificates", tag) || tag === this.#certificatesTag;
+  }
+
+  /** The issuer of the JWT that a ticket was asked for with; `null` for other tickets, and where it is no more. */
+  #issuerOf(tags: readonly string[]): TicketIssuer | null {
+    for (const tag of tags) {
+      const issuer = this.#issuersByTag.get(tag);
+      if (issuer !== undefined) return issuer;
+    }
+    return null;
   }
 
   #tagsOf(basis: Basis | null): readonly string[] {

@@ -99,4 +99,64 @@ describe("keys at a URL", { skip: canMakeCertificates() ? false : "openssl is mi
     const answer = await waiting;
     assert.ok("kind" in answer && answer.detail.includes("revoked"));
   });
+
+  test("are waited for when a ticket is shown that they vouch for, which ends with its key", async (context) => {
+    let served = keySet();
+    let held: Promise<void> | null = null;
+    const { url, caFile } = await httpsIssuer(context, async (_request, response) => {
+      await held;
+      response.end(served);
+    });
+    const document = authDocument({ issuers: [{ ...ISSUER, jwks: url, jwksCa: caFile }] });
+    const first = await openAuthority(context, document);
+    const asker = await first.authority.authenticate({ ...bearer(jwtOf("EdDSA")), ticket: null, certificate: null }, null);
+    assert.ok(!("kind" in asker), JSON.stringify(asker));
+    const issued = first.authority.issueTicket(asker, { name: "a", close: false, lifetimeMs: null });
+    assert.ok(issued.kind === "ticket");
+    const shown = { authorization: null, ticket: issued.ticket, certificate: null };
+    for (const [set, isGood] of [
+      [keySet(), true],
+      [JSON.stringify({ keys: [jwkOf(PAIRS.ES256.publicKey, { kid: "ES256" })] }), false],
+    ] as const) {
+      served = set;
+      let answerNow: () => void = () => {};
+      held = new Promise((resolve) => (answerNow = resolve));
+      // As after a restart.
+      const { authority } = await openAuthority(context, document);
+      const waiting = authority.authenticate(shown, "a");
+      assert.ok(waiting instanceof Promise);
+      const forged = `${issued.ticket.slice(0, -2)}AA`;
+      assert.ok(!(authority.authenticate({ ...shown, ticket: forged }, "a") instanceof Promise), "no wait for what is forged");
+      answerNow();
+      assert.equal(!("kind" in (await waiting)), isGood);
+      const again = authority.authenticate(shown, "a");
+      assert.ok(!(again instanceof Promise), "known from then on");
+      assert.equal(!("kind" in again), isGood);
+    }
+  });
+
+  test("that moved to where there are none end what they signed, once that is known", async (context) => {
+    const good = await httpsIssuer(context, (_request, response) => response.end(keySet()));
+    let answerNow: () => void = () => {};
+    const asked = new Promise<void>((resolve) => (answerNow = resolve));
+    const dead = await httpsIssuer(context, async (_request, response) => {
+      await asked;
+      response.writeHead(404);
+      response.end();
+    });
+    const at = (place: { url: string; caFile: string }) =>
+      authDocument({ issuers: [{ ...ISSUER, jwks: place.url, jwksCa: place.caFile }] });
+    const { authority, write } = await openAuthority(context, at(good));
+    const caller = await authority.authenticate({ ...bearer(jwtOf("EdDSA")), ticket: null, certificate: null }, null);
+    assert.ok(!("kind" in caller), JSON.stringify(caller));
+    write(at(dead));
+    for (let times = 0; times < 2; times += 1) {
+      assert.equal(await authority.reload(), true);
+      assert.ok(authority.renew(caller) !== null, "until there is an answer");
+    }
+    const changed = new Promise<void>((resolve) => void authority.onChange(resolve));
+    answerNow();
+    await changed;
+    assert.equal(authority.renew(caller), null);
+  });
 });

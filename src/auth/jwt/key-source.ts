@@ -11,6 +11,8 @@ export interface KeySource {
   keyFor(header: JwtHeader, algs: readonly Algorithm[]): KeyAnswer | Promise<KeyAnswer>;
   /** Whether a key whose print `matches` is still one of the issuer's, as far as is known. */
   has(matches: (print: string) => boolean): boolean;
+  /** Resolves, and never rejects, once more is known; `null` where keys are, or where none can be had now. */
+  known(): Promise<void> | null;
 }
 
 /** Keys that stand in the auth file, or in a file beside it. */
@@ -18,5 +20,6 @@ export function fixedKeys(keys: readonly VerificationKey[]): KeySource {
   return {
     keyFor: (header, algs) => selectKey(keys, header, algs) ?? "unknown",
     has: (matches) => keys.some(({ print }) => matches(print)),
+    known: () => null,
   };
 }

@@ -45,6 +45,7 @@ export class RemoteKeys implements KeySource {
   #fetching: Promise<void> | null = null;
   #timer: Timer | null = null;
   #isOut = false;
+  #hasAnswered = false;
   /** Whether the keys that were there have been given up, as no others could be had for so long. */
   #isSpent = false;
 
@@ -64,9 +65,17 @@ export class RemoteKeys implements KeySource {
     return refreshed.then(() => this.#find(header, algs));
   }
 
+  /** Whether the first fetch has ended, well or not. */
+  get hasAnswered(): boolean {
+    return this.#hasAnswered;
+  }
+
+  known(): Promise<void> | null {
+    if (this.#ageMs() < KEYS_KEPT_MS) return null;
+    return this.#isCool(KEYS_RETRY_MS) ? this.#refresh() : this.#fetching;
+  }
+
   has(matches: (print: string) => boolean): boolean {
-    // Before the first answer nothing speaks against a key: it was verified with an earlier one.
-    if (this.#fetchedAtMs === -Infinity) return true;
     return this.#ageMs() < KEYS_KEPT_MS && this.#keys.some(({ print }) => matches(print));
   }
 
@@ -87,8 +96,11 @@ export class RemoteKeys implements KeySource {
 
   #isWorthAsking(found: KeyAnswer): boolean {
     const pauseMs = found === "unavailable" ? KEYS_RETRY_MS : KEYS_COOLDOWN_MS;
-    const isCool = this.#parts.clock.nowMs() - this.#askedAtMs >= pauseMs;
-    return isCool && (typeof found !== "object" || this.#ageMs() >= KEYS_FRESH_MS);
+    return this.#isCool(pauseMs) && (typeof found !== "object" || this.#ageMs() >= KEYS_FRESH_MS);
+  }
+
+  #isCool(pauseMs: number): boolean {
+    return this.#parts.clock.nowMs() - this.#askedAtMs >= pauseMs;
   }
 
   /** Never rejects. */
@@ -101,6 +113,10 @@ export class RemoteKeys implements KeySource {
       if (this.#closing.signal.aborted) return;
       const pauseMs = this.#isOut ? KEYS_COOLDOWN_MS : KEYS_FRESH_MS;
       this.#timer = this.#parts.clock.after(pauseMs, () => void this.#refresh());
+      if (this.#hasAnswered) return;
+      // Until now the keys that an issuer had before were taken for its own (succession.ts).
+      this.#hasAnswered = true;
+      this.#parts.onKeyGone();
     });
     return this.#fetching;
   }
@@ -126,12 +142,10 @@ export class RemoteKeys implements KeySource {
 
   #take(keys: readonly VerificationKey[]): void {
     const before = this.#keys;
-    // Until now every key was taken for one of the issuer's: see `has`.
-    const isFirst = this.#fetchedAtMs === -Infinity;
     this.#keys = keys;
     this.#fetchedAtMs = this.#parts.clock.nowMs();
     this.#isSpent = false;
-    if (isFirst || before.some((gone) => !this.has((print) => print === gone.print))) this.#parts.onKeyGone();
+    if (before.some((gone) => !this.has((print) => print === gone.print))) this.#parts.onKeyGone();
   }
 
   /** What the keys signed ends with them: once, not with each fetch that fails. */

@@ -183,25 +183,48 @@ describe("the keys of an issuer at a URL", () => {
     }
   });
 
-  test("end what an earlier place's keys signed, once there is a first answer", async () => {
+  for (const [title, answer] of [
+    ["is good", keySet()],
+    ["is none", new Error("down")],
+  ] as const)
+    test(`have what an issuer had before looked at again once the first answer is there, and it ${title}`, async () => {
+      const it = remote();
+      assert.equal(it.keys.hasAnswered, false);
+      await settle(it, answer);
+      assert.deepEqual([it.keys.hasAnswered, it.goneCount()], [true, 1]);
+      it.clock.advance(KEYS_FRESH_MS);
+      await settle(it, answer);
+      assert.equal(it.goneCount(), 1);
+    });
+
+  test("have none before the first answer, which can be waited for", async () => {
     const it = remote();
     assert.equal(
-      it.keys.has((print) => print === "signed by a key of the earlier place"),
-      true,
-    );
-    await settle(it, keySet());
-    assert.equal(it.goneCount(), 1);
-    assert.equal(
-      it.keys.has((print) => print === "signed by a key of the earlier place"),
+      it.keys.has(() => true),
       false,
     );
+    const known = it.keys.known();
+    assert.ok(known !== null);
+    assert.equal(it.asked.length, 1);
+    it.asked[0]?.answer(keySet());
+    await known;
+    assert.equal(
+      it.keys.has(() => true),
+      true,
+    );
+    assert.equal(it.keys.known(), null);
   });
 
-  test("say nothing against a key before the first answer", () =>
-    assert.equal(
-      remote().keys.has((print) => print === "any"),
-      true,
-    ));
+  test("that can't be had are not waited for, and are asked for again soon", async () => {
+    const it = remote();
+    const known = it.keys.known();
+    it.asked[0]?.fail(new Error("down"));
+    await known;
+    assert.equal(it.keys.known(), null);
+    it.clock.advance(KEYS_RETRY_MS);
+    assert.ok(it.keys.known() !== null);
+    assert.equal(it.asked.length, 2);
+  });
 
   test("break off a fetch when they are closed, without a word", async () => {
     const it = remote();

@@ -66,7 +66,7 @@ describe("a JWT", () => {
   test("whose issuer's keys can't be had says so", async () => {
     const answer = await verifyJwt(
       jwtOf("EdDSA"),
-      issuers(["EdDSA"], { keyFor: () => Promise.resolve("unavailable"), has: () => true }),
+      issuers(["EdDSA"], { keyFor: () => Promise.resolve("unavailable"), has: () => true, known: () => null }),
       JWT_NOW_MS,
     );
     assert.deepEqual(answer, { kind: "fault", code: "keys-unavailable" });

@@ -3,7 +3,7 @@ import type { KeyAnswer, KeySource } from "./key-source.js";
 import type { RemoteKeys } from "./remote-keys.js";
 import type { Algorithm } from "./verification-key.js";
 
-/** The keys of an issuer that moved to a URL: until the first answer from there, those that it had are still its own. */
+/** The keys of an issuer that moved to a URL: until the first answer from there, the old ones are still its own. */
 export class Succession implements KeySource {
   readonly next: RemoteKeys;
   /** `null` once there was an answer. */

@@ -30,11 +30,27 @@ export class LineBytes {
 
   /** Adds a text of ASCII. */
   addText(text: string): void {
-    const { bytes, length: start } = this;
+    this.overwrite(this.length, text);
+    this.length += text.length;
+  }
+
+  /** Writes a text of ASCII to where others are. */
+  overwrite(start: number, text: string): void {
+    const { bytes } = this;
     const { length } = text;
     if (length > SHORT_CHARS) bytes.write(text, start, length, "latin1");
     else for (let at = 0; at < length; at += 1) bytes[start + at] = text.charCodeAt(at);
-    this.length = start + length;
+  }
+
+  /** Adds a number from 0 to 999 as three digits. */
+  addThreeDigits(number: number): void {
+    const { bytes, length } = this;
+    const tens = Math.floor(number / 10);
+    const hundreds = Math.floor(tens / 10);
+    bytes[length] = ZERO + hundreds;
+    bytes[length + 1] = ZERO + tens - hundreds * 10;
+    bytes[length + 2] = ZERO + number - tens * 10;
+    this.length = length + 3;
   }
 
   /** Adds an integer that is not negative and at most 2^53 - 1. */

@@ -34,6 +34,28 @@ test("tenths are written as the number that they are", () => {
     );
 });
 
+test("three digits are written also where the first are zero", () => {
+  for (const [number, text] of [
+    [0, "000"],
+    [7, "007"],
+    [40, "040"],
+    [999, "999"],
+  ] as const)
+    assert.equal(
+      written((line) => line.addThreeDigits(number)),
+      text,
+    );
+});
+
+test("what is written can be written over", () =>
+  assert.equal(
+    written((line) => {
+      line.addText("one two three");
+      line.overwrite(4, "six");
+    }),
+    "one six three",
+  ));
+
 test("short and long texts, bytes and what was written before follow each other", () => {
   const long = "long ".repeat(20);
   const text = written((line) => {

@@ -1,14 +1,12 @@
 // Writes a line for each request (docs/metrics.md, The access log).
 
-import { randomBytes } from "node:crypto";
 import { REQUEST_KINDS } from "../../metrics/request-figures.js";
 import type { Clock } from "../../ops/clock.js";
 import type { LineBytes } from "../../ops/line-bytes.js";
 import type { LineQueue } from "../../ops/line-queue.js";
 import { oneLine } from "../../ops/log.js";
-import { flat } from "../encoding/head.js";
 import type { Exchange } from "../exchange/exchange.js";
-import { givenId } from "../request/request-id.js";
+import { givenId, RequestIds } from "../request/request-id.js";
 
 /** Longer paths and callers are cut. */
 const MAX_TEXT_CHARS = 1024;
@@ -19,12 +17,9 @@ const OFFSET = "offset=";
 const ASKED_OFFSET = /^(?:-1|now|\d{16}_\d{16})$/;
 /** How long the difference between the two clocks is believed. */
 const SYNC_MS = 1000;
-/** Ids made here end in a number from here on, and have that without its last digits in one text. */
-const FIRST_ID = 1000;
-const LAST_DIGITS = Array.from({ length: FIRST_ID }, (_, number) => String(number).padStart(3, "0"));
 
-const OVER = bytesOf(`request","id":"`);
-const BEGINS = bytesOf(`live read begins","id":"`);
+const OVER = "request";
+const BEGINS = "live read begins";
 const PATH = bytesOf(`path":`);
 const STREAM = bytesOf(`stream":`);
 const STATUS = bytesOf(`,"status":`);
@@ -55,25 +50,59 @@ class LastLine {
   nextOffset: string | null = null;
   receivedBytes = 0;
   sentBytes = 0;
+  /** All parts, one behind the other, from the id to the time that it took. */
   readonly caller: Span = { from: 0, to: 0 };
   readonly place: Span = { from: 0, to: 0 };
   readonly asked: Span = { from: 0, to: 0 };
   readonly extent: Span = { from: 0, to: 0 };
+  nextOffsetAt = 0;
+
+  /** Whether it has the same caller, who asked for the same, and was answered as well. */
+  isOf({ callerId, kind, req, name, status, code }: Exchange): boolean {
+    return (
+      this.kind === kind &&
+      this.status === status &&
+      this.code === code &&
+      this.callerId === callerId &&
+      this.method === req.method &&
+      name !== null &&
+      this.name === name
+    );
+  }
+
+  /** Its parts are as long again, so much later. */
+  shift(by: number): void {
+    const { caller, place, asked, extent } = this;
+    caller.from += by;
+    caller.to += by;
+    place.from += by;
+    place.to += by;
+    asked.from += by;
+    asked.to += by;
+    extent.from += by;
+    extent.to += by;
+    this.nextOffsetAt += by;
+  }
+
+  /** Whether what it was asked, and how much came and went, is the same. */
+  hasExtentOf({ target, receivedBytes, sentBytes }: Exchange): boolean {
+    return this.receivedBytes === receivedBytes && this.sentBytes === sentBytes && this.query === target.query;
+  }
 }
 
 /** Names requests, and writes a line of JSON for each. Never a header's value, a query or a body. */
 export class AccessLog {
   readonly #queue: LineQueue;
   readonly #clock: Pick<Clock, "nowMs">;
-  /** In front of the ids of this process. */
-  readonly #boot = `${randomBytes(6).toString("hex")}-`;
-  #thousands = 0;
-  #lastDigits = FIRST_ID;
-  #idStart = "";
+  readonly #ids = new RequestIds();
   #millisecond = -1;
-  #head: Buffer = bytesOf("");
+  #time = "";
   #aheadMs = 0;
   #syncedMs = -Infinity;
+  /** The beginning of most lines, up to the last digits of the id: of a request that is over, with an id made here. */
+  #beginning: Buffer = Buffer.of();
+  #beginningTime = "";
+  #beginningId = "";
   readonly #last = new LastLine();
 
   constructor(queue: LineQueue, clock: Pick<Clock, "nowMs">) {
@@ -82,20 +111,14 @@ export class AccessLog {
   }
 
   /** Names a request: as its client did, or anew. */
-  idFor({ headers }: Exchange): string {
+  name(exchange: Exchange): void {
+    const { headers } = exchange;
     const given = headers.requestId === null && headers.traceparent === null ? null : givenId(headers);
-    return given ?? this.#newId();
-  }
-
-  #newId(): string {
-    if (this.#lastDigits === FIRST_ID) {
-      this.#thousands += 1;
-      this.#lastDigits = 0;
-      this.#idStart = flat(this.#boot + this.#thousands);
-    }
-    const digits = LAST_DIGITS[this.#lastDigits] ?? "";
-    this.#lastDigits += 1;
-    return this.#idStart + digits;
+    exchange.idStart = given;
+    if (given !== null) return;
+    this.#ids.next();
+    exchange.idStart = this.#ids.start;
+    exchange.idNumber = this.#ids.number;
   }
 
   /** A live read has caught up and waits for more, after `tookMs`, at `atMs` of a stopwatch. */
@@ -108,25 +131,40 @@ export class AccessLog {
     this.#write(OVER, exchange, tookMs, atMs);
   }
 
-  #write(message: Buffer, exchange: Exchange, tookMs: number, atMs: number): void {
+  #write(message: string, exchange: Exchange, tookMs: number, atMs: number): void {
     const line = this.#queue.begin();
     if (line === null) return;
     const last = this.#last;
     const isFollowed = last.lines === line && line.length > 0;
     last.lines = line;
-    line.add(this.#headAt(atMs));
-    line.add(message);
-    line.addText(exchange.requestId ?? "");
-    writeCaller(line, exchange, last, isFollowed);
-    writePlace(line, exchange, last, isFollowed);
-    writeExtent(line, exchange, last, isFollowed);
+    this.#writeHead(line, message, exchange, atMs);
+    if (!isFollowed || !repeatLast(line, exchange, last)) {
+      writeCaller(line, exchange, last, isFollowed);
+      writePlace(line, exchange, last, isFollowed);
+      writeExtent(line, exchange, last, isFollowed);
+    }
     line.addTenths(Math.round(tookMs * 10));
     line.addByte(CLOSING_BRACE);
     this.#queue.end();
   }
 
-  /** The beginning of a line, with the time; it is reused for a millisecond. */
-  #headAt(atMs: number): Buffer {
+  /** The time, what happened, and the id. */
+  #writeHead(line: LineBytes, message: string, exchange: Exchange, atMs: number): void {
+    const time = this.#timeAt(atMs);
+    const { idStart, idNumber } = exchange;
+    if (idStart === null || idNumber < 0 || message !== OVER)
+      return line.addText(`${beginningOf(time, message)}${exchange.requestId ?? ""}`);
+    if (this.#beginningTime !== time || this.#beginningId !== idStart) {
+      this.#beginningTime = time;
+      this.#beginningId = idStart;
+      this.#beginning = bytesOf(beginningOf(time, message) + idStart);
+    }
+    line.add(this.#beginning);
+    line.addThreeDigits(idNumber);
+  }
+
+  /** The time as text, which is the same one for a millisecond. */
+  #timeAt(atMs: number): string {
     if (atMs - this.#syncedMs >= SYNC_MS) {
       this.#aheadMs = this.#clock.nowMs() - atMs;
       this.#syncedMs = atMs;
@@ -134,10 +172,34 @@ export class AccessLog {
     const nowMs = Math.floor(atMs + this.#aheadMs);
     if (nowMs !== this.#millisecond) {
       this.#millisecond = nowMs;
-      this.#head = bytesOf(`{"time":"${new Date(nowMs).toISOString()}","level":"info","msg":"`);
+      this.#time = new Date(nowMs).toISOString();
     }
-    return this.#head;
+    return this.#time;
   }
+}
+
+function beginningOf(time: string, message: string): string {
+  return `{"time":"${time}","level":"info","msg":"${message}","id":"`;
+}
+
+/**
+ * Writes what the line before has, where that differs in the offset alone that the answer ends at, if at all: many
+ * requests to one stream are like that. False where there is more that differs, and nothing is written.
+ */
+function repeatLast(line: LineBytes, exchange: Exchange, last: LastLine): boolean {
+  const { nextOffset } = exchange;
+  const isSame = last.nextOffset === nextOffset;
+  if (!isSame && (nextOffset === null || last.nextOffset?.length !== nextOffset.length)) return false;
+  if (!last.hasExtentOf(exchange) || !last.isOf(exchange)) return false;
+  const { caller, extent } = last;
+  const by = line.length - caller.from;
+  line.repeat(caller.from, extent.to);
+  last.shift(by);
+  if (!isSame && nextOffset !== null) {
+    line.overwrite(last.nextOffsetAt, nextOffset);
+    last.nextOffset = nextOffset;
+  }
+  return true;
 }
 
 /** Who asked for what: most requests are like the one before. */
@@ -188,14 +250,24 @@ function writeExtent(line: LineBytes, exchange: Exchange, last: LastLine, isFoll
   const { extent, asked } = last;
   const from = line.length;
   const isAsked = isFollowed && last.query === query;
-  if (isAsked && last.nextOffset === nextOffset && last.receivedBytes === receivedBytes && last.sentBytes === sentBytes)
+  if (
+    isAsked &&
+    last.nextOffset === nextOffset &&
+    last.receivedBytes === receivedBytes &&
+    last.sentBytes === sentBytes
+  ) {
+    const by = from - extent.from;
+    asked.from += by;
+    asked.to += by;
+    last.nextOffsetAt += by;
     line.repeat(extent.from, extent.to);
-  else {
+  } else {
     if (isAsked) line.repeat(asked.from, asked.to);
     else if (query !== "") writeAskedOffset(line, query);
     asked.to = line.length;
     if (nextOffset !== null) {
       line.add(NEXT_OFFSET);
+      last.nextOffsetAt = line.length;
       line.addText(nextOffset);
       line.addByte(QUOTE);
     }

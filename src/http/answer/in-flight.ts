@@ -67,7 +67,7 @@ export class InFlight {
   begin(exchange: Exchange): void {
     exchange.slot = this.#exchanges.push(exchange) - 1;
     exchange.beganAtMs = this.#nowMs();
-    if (this.#accessLog !== null) exchange.requestId = this.#accessLog.idFor(exchange);
+    this.#accessLog?.name(exchange);
   }
 
   /** A live read has caught up and waits for more, or its endless answer has begun. */

@@ -73,7 +73,7 @@ export class Responder {
     if (body !== null) exchange.account?.charge(body.length);
     exchange.status = status;
     this.#inFlight.sent(exchange, body);
-    if (exchange.requestId !== null) exchange.nextOffset = valueOf(headers, "Stream-Next-Offset");
+    if (exchange.idStart !== null) exchange.nextOffset = valueOf(headers, "Stream-Next-Offset");
     this.#inFlight.end(exchange);
     if (exchange.isGone) return;
     exchange.decide();
@@ -151,9 +151,9 @@ export class Responder {
   #answerDirectly(direct: DirectConnection, { exchange, status, headers, body }: Answer): void {
     let text = this.#commonOf(exchange).openingOf(status) + linesOf(headers);
     if (body !== null) text += `Content-Length: ${body.length}\r\n`;
-    const { requestId } = exchange;
+    const { idStart, idNumber } = exchange;
     const nowMs = this.#clock.nowMs();
-    text += requestId === null ? this.#closingLines.at(nowMs) : this.#closingLines.withId(requestId, nowMs);
+    text += idStart === null ? this.#closingLines.at(nowMs) : this.#closingLines.withId(idStart, idNumber, nowMs);
     if (body !== null && body.length > 0 && exchange.req.method !== "HEAD") text += body.toString("latin1");
     if (direct.answer(exchange, text)) return;
     const unread = this.#unread.add(exchange, text.length);
@@ -188,7 +188,8 @@ export class Responder {
     exchange.decide();
     const { res } = exchange;
     if (isLast || exchange.isLast || this.#inFlight.leaving) res.shouldKeepAlive = false;
-    const id = exchange.requestId === null ? [] : ["X-Request-Id", exchange.requestId];
+    const { requestId } = exchange;
+    const id = requestId === null ? [] : ["X-Request-Id", requestId];
     res.writeHead(status, [...list, ...own, ...id, ...lengthHeader(body?.length ?? null)]);
   }
 

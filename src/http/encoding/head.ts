@@ -78,12 +78,18 @@ export function lengthHeader(length: number | null): readonly string[] {
 }
 
 const ID_NAME = "X-Request-Id: ";
+const HEAD_END = "\r\n\r\n";
+/** The last digits of ids, by their number: a thousand ids have what is before these in one text. */
+export const ID_ENDS: readonly string[] = Array.from({ length: 1000 }, (_, number) => String(number).padStart(3, "0"));
+const LAST_LINES = ID_ENDS.map((digits) => flat(digits + HEAD_END));
 
 /** The last lines of a head after which the connection stays open; the text is reused for a second. */
 export class ClosingLines {
   #second = -1;
   #text = "";
-  #textAfterId = "";
+  #textBeforeId = "";
+  #idStart = "";
+  #textWithStart = "";
 
   /** The lines, and the empty one after them. */
   at(nowMs: number): string {
@@ -91,10 +97,18 @@ export class ClosingLines {
     return this.#text;
   }
 
-  /** The same, after the line with the request's id: in one piece, as each piece of a head costs time. */
-  withId(id: string, nowMs: number): string {
+  /**
+   * The same with the request's id: its start, and the number of the digits after it, negative for none. In few pieces,
+   * as each piece of a head costs time.
+   */
+  withId(idStart: string, idNumber: number, nowMs: number): string {
     this.#make(nowMs);
-    return ID_NAME + id + this.#textAfterId;
+    if (idNumber < 0) return this.#textBeforeId + idStart + HEAD_END;
+    if (idStart !== this.#idStart) {
+      this.#idStart = idStart;
+      this.#textWithStart = flat(this.#textBeforeId + idStart);
+    }
+    return this.#textWithStart + (LAST_LINES[idNumber] ?? HEAD_END);
   }
 
   #make(nowMs: number): void {
@@ -102,8 +116,9 @@ export class ClosingLines {
     if (second === this.#second) return;
     this.#second = second;
     const date = new Date(second * 1000).toUTCString();
-    const text = `Date: ${date}\r\nConnection: keep-alive\r\nKeep-Alive: timeout=${KEEP_ALIVE_SECONDS}\r\n\r\n`;
-    this.#text = flat(text);
-    this.#textAfterId = flat(`\r\n${text}`);
+    const text = `Date: ${date}\r\nConnection: keep-alive\r\nKeep-Alive: timeout=${KEEP_ALIVE_SECONDS}\r\n`;
+    this.#text = flat(`${text}\r\n`);
+    this.#textBeforeId = flat(text + ID_NAME);
+    this.#idStart = "";
   }
 }

@@ -8,7 +8,7 @@ import { DirectConnection, type LoneExchange } from "../node/direct-connection.j
 import { DirectRequest } from "../node/direct-request.js";
 import { StreamAnswer } from "../http2/stream-answer.js";
 import { StreamRequest } from "../http2/stream-request.js";
-import type { CommonHeaders } from "../encoding/head.js";
+import { ID_ENDS, type CommonHeaders } from "../encoding/head.js";
 import type { ProblemCode } from "../encoding/problems.js";
 import type { Inbound, Outbound } from "../node/message.js";
 import { OwnResponse } from "../node/own-response.js";
@@ -42,8 +42,10 @@ export class Exchange implements LoneExchange, RightHolder {
   status = 0;
   /** The code of the problem that it is refused with. */
   code: ProblemCode | null = null;
-  /** What it is called across servers; `null` where requests are not named. */
-  requestId: string | null = null;
+  /** What it is called across servers, but for the digits at its end; `null` where requests are not named. */
+  idStart: string | null = null;
+  /** Those digits, as a number; negative where the name is one that it came with, and has no others. */
+  idNumber = -1;
   /** The stream that it is for; `null` where it is for none, or that is not known yet. */
   name: string | null = null;
   /** Who sent it, where there is an auth file and that knows. */
@@ -130,6 +132,11 @@ export class Exchange implements LoneExchange, RightHolder {
 
   set client(address: string) {
     this.#client = address;
+  }
+
+  /** What it is called across servers; `null` where requests are not named. */
+  get requestId(): string | null {
+    return this.idStart === null ? null : this.idStart + (ID_ENDS[this.idNumber] ?? "");
   }
 
   /** Who sent it, where a credential says so: the caller's id, never a secret. */

@@ -204,7 +204,7 @@ export class SseFeeds {
     exchange.onLeave = left;
     const current = nextCursor(clock.nowMs(), null, random);
     const first = nextCursor(clock.nowMs(), cursor, random);
-    if (exchange.requestId !== null)
+    if (exchange.idStart !== null)
       exchange.nextOffset = stream.offsetAt(from === "start" ? stream.stored.earliest : from);
     responder.beginEndless(exchange, headersOf(exchange, stream, from, first));
     exchange.forgetHeaders();

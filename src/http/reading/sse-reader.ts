@@ -155,7 +155,7 @@ export class SseReader {
   #leave(): boolean {
     if (this.#state === "over") return false;
     this.#state = "over";
-    if (this.#exchange.requestId !== null) this.#exchange.nextOffset = this.#stream.offsetAt(this.position);
+    if (this.#exchange.idStart !== null) this.#exchange.nextOffset = this.#stream.offsetAt(this.position);
     this.#timer.cancel();
     this.#host.left(this);
     this.#context.inFlight.end(this.#exchange);

@@ -1,4 +1,7 @@
-// Finds the name that a request has across servers.
+// Finds the name that a request has across servers, or makes one.
+
+import { randomBytes } from "node:crypto";
+import { ID_ENDS } from "../encoding/head.js";
 
 /** Printable, without what would need an escape in a header or in JSON. */
 const REQUEST_ID = /^[A-Za-z0-9._~:/+=@-]{1,128}$/;
@@ -19,4 +22,22 @@ export interface NamedRequest {
 export function givenId({ requestId, traceparent }: NamedRequest): string | null {
   if (requestId !== null && REQUEST_ID.test(requestId)) return requestId;
   return traceparent === null ? null : (TRACEPARENT.exec(traceparent)?.[1] ?? null);
+}
+
+/** Makes ids that no other process makes. */
+export class RequestIds {
+  /** The last id but for its last digits, and the number of those in `ID_ENDS`. */
+  start = "";
+  number: number = ID_ENDS.length - 1;
+  readonly #boot = `${randomBytes(6).toString("hex")}-`;
+  #thousands = 0;
+
+  /** Goes on to the next. */
+  next(): void {
+    this.number += 1;
+    if (this.number < ID_ENDS.length) return;
+    this.number = 0;
+    this.#thousands += 1;
+    this.start = this.#boot + this.#thousands;
+  }
 }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { AuthFile } from "../../helpers/auth-file.js";
+import { Random } from "../../helpers/random.js";
 import { requestBytes, startServer, type TestServer } from "../../helpers/test-server.js";
 
 type Line = Readonly<Record<string, unknown>>;
@@ -106,26 +107,36 @@ test("a request whose client leaves is a line", async (context) => {
 });
 
 test("a line says what its own request was, whatever the ones before it had in common with it", async (context) => {
+  const seed = Math.floor(Math.random() * 2 ** 31);
+  const random = new Random(seed);
   const { server, lines } = await logged(context);
-  const gist = ({ op, stream, status, offset, nextOffset, bytesIn, bytesOut }: Line): unknown[] => [
-    op,
-    stream,
-    status,
-    offset,
-    nextOffset,
-    bytesIn,
-    bytesOut,
-  ];
   const expected: unknown[][] = [];
-  const ask = async (method: string, target: string, op: string, offset?: string, body = ""): Promise<void> => {
-    const answer = await server.send(method, target, body === "" ? {} : { headers: TEXT, body });
+  const ids = new Set<unknown>();
+  const ask = async (method: string, name: string, op: string, offset?: string, body = "", id?: string): Promise<void> => {
+    const target = offset === undefined ? name : `${name}?offset=${offset}`;
+    const headers = { ...(body === "" ? {} : TEXT), ...(id === undefined ? {} : { "X-Request-Id": id }) };
+    const answer = await server.send(method, target, { headers, ...(body === "" ? {} : { body }) });
+    const given = answer.headers["x-request-id"];
+    assert.ok(id === undefined ? !ids.has(given) : given === id);
+    ids.add(given);
     const next = answer.headers["stream-next-offset"];
-    expected.push([op, target.slice(0, 1), answer.status, offset, next, body.length, answer.body.length]);
+    expected.push([given, op, name, answer.status, offset, next, body.length, answer.body.length]);
   };
   for (const name of ["a", "b"]) await ask("PUT", name, "create", undefined, `${name}${name}`);
-  for (const name of ["a", "a", "a", "b", "a", "a"]) await ask("GET", `${name}?offset=-1`, "read", "-1");
-  for (const offset of ["now", "now", "now", "-1", "-1", "-1"]) await ask("GET", `a?offset=${offset}`, "read", offset);
-  for (const body of ["x", "x", "x", "yyy", "yyy"]) await ask("POST", "a", "append", undefined, body);
-  for (const op of ["read", "read", "head", "head", "read"]) await ask(op === "head" ? "HEAD" : "GET", "a", op);
-  assert.deepEqual(lines().map(gist), expected);
+  // Runs of the same, cut by others: each part of a line may be that of the line before.
+  for (let run = 0; run < 150; run += 1) {
+    const name = random.pick(["a", "a", "b", "none", "gone"]);
+    const id = random.chance(0.2) ? `given-${run}` : undefined;
+    const kind = random.pick(["append", "read", "read", "head"]);
+    const offset = random.pick(["-1", "now", ""]) || undefined;
+    const body = random.pick(["x", "yyy"]);
+    for (let times = random.integer(1, 4); times > 0; times -= 1) {
+      if (kind === "append") await ask("POST", name, kind, undefined, body, id);
+      else await ask(kind === "head" ? "HEAD" : "GET", name, kind, kind === "read" ? offset : undefined, "", id);
+    }
+  }
+  const found = lines().map((line) =>
+    ["id", "op", "stream", "status", "offset", "nextOffset", "bytesIn", "bytesOut"].map((member) => line[member]),
+  );
+  assert.deepEqual(found, expected, `seed ${seed}`);
 });

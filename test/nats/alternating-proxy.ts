@@ -14,6 +14,8 @@ export class AlternatingProxy {
   private constructor(ports: readonly number[]) {
     this.#ports = ports;
     this.#server = createServer((req, res) => this.#passOn(req, res));
+    // A client may break off a body that was refused early: Node would answer 400, which no server said.
+    this.#server.on("clientError", (_, socket) => socket.destroy());
   }
 
   /** Listens, for servers on 127.0.0.1. */
@@ -51,7 +53,11 @@ export class AlternatingProxy {
       answer.once("close", () => answer.complete || res.destroy());
     });
     passed.on("error", () => res.destroy());
-    res.once("close", () => passed.destroy());
+    res.once("close", () => {
+      passed.destroy();
+      // The rest of a body that was refused early: unread, it would hold up the next request of its connection.
+      req.unpipe(passed).resume();
+    });
     req.pipe(passed);
   }
 }

@@ -129,7 +129,19 @@ export class Registry {
     const stream = this.#streams.get(name);
     if (stream === null) return this.#findOnDisk(name);
     if (stream.phase !== "live" && stream.phase !== "kept") return this.#findWhenSettled(stream);
-    return chain(this.#refreshed(stream), (isItsName) => (isItsName ? this.#foundFresh(stream) : this.find(name)));
+    const refreshed = this.#refreshed(stream);
+    if (!(refreshed instanceof Promise)) return this.#foundFresh(stream);
+    return refreshed.then((isItsName) => (isItsName ? this.#foundForAll(stream) : this.find(name)));
+  }
+
+  /**
+   * What is fresh in memory, where other servers write as well: a stream that expires is over once it is deleted, as
+   * others may know of a later use.
+   */
+  #foundForAll(stream: Stream): MaybePromise<Stream | Refused> {
+    const found = this.#foundFresh(stream);
+    if (stream.phase !== "deleting" && stream.phase !== "keeping") return found;
+    return stream.deletion.then((refused) => (refused === MOVED ? this.find(stream.name) : found));
   }
 
   #foundFresh(stream: Stream): Stream | Refused {

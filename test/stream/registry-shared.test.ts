@@ -149,6 +149,26 @@ describe("where several servers write", () => {
     assert.equal((await engine.storage.read(await loaded(engine.storage, "s"), 0, 100)).toString(), "new");
   });
 
+  test("a stream whose time is over for one is over for the other, though that has seen it later", async () => {
+    const { all, clock, stop } = frontEnds(2, new Random(1));
+    const [one, other] = all.map(({ registry }) => registry);
+    assert.ok(one !== undefined && other !== undefined);
+    const whatIs = async (registry: Registry, name: string): Promise<string> => {
+      const found = await registry.find(name);
+      return "code" in found ? found.code : "there";
+    };
+    const steps = async (): Promise<void> => {
+      for (let round = 0; round < 50; round += 1) {
+        const name = `s${round}`;
+        assert.equal(gist(await one.create(name, createOf({ ttlSeconds: 1 }))), "created");
+        assert.equal(await whatIs(other, name), "there");
+        while ((await whatIs(one, name)) === "there") await clock.pause(100);
+        assert.equal(await whatIs(other, name), "stream-not-found", `round ${round}`);
+      }
+    };
+    await clock.through(steps()).finally(stop);
+  });
+
   test("a source that another has deleted is gone while it has forks, and its name is free after that, whoever asks", async () => {
     const { all, clock, stop } = frontEnds(2, new Random(1));
     const [one, other] = all.map(({ registry }) => registry);

@@ -116,6 +116,23 @@ describe("two servers on one log", () => {
     });
   });
 
+  test("a fork that is looked up while it and its source are deleted is there or gone, and never damaged", async () => {
+    await withTwo(async (one, other) => {
+      let found = 0;
+      for (let round = 0; round < 100; round += 1) {
+        const source = await created(one, `source ${round}`, "shared");
+        const fork = await forked(one, source, `fork ${round}`, 6, "own");
+        const removed = Promise.all([remove(one, source), remove(one, fork)]);
+        for (let stream = await other.load(fork.name); stream !== null; stream = await other.load(fork.name)) {
+          found += 1;
+          other.release(stream);
+        }
+        assert.deepEqual(await removed, ["durable", "durable"]);
+      }
+      assert.ok(found > 0);
+    });
+  });
+
   test("a fork of a source that the other one has deleted is not made", async () => {
     await withTwo(async (one, other) => {
       const seen = await loaded(other, (await created(one, "source", "bytes")).name);

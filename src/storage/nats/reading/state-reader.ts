@@ -18,6 +18,9 @@ export interface ClusterParts {
   readonly clock: Clock;
 }
 
+/** A stream in memory, by its name and id. */
+type Known = (name: string, id: string) => ClusterStream | null;
+
 /** Reads the states of streams from the log: again for those in memory, and for the first time for others. */
 export class StateReader {
   readonly #parts: ClusterParts;
@@ -127,10 +130,24 @@ export class StateReader {
   }
 
   /** The stream of this name; `kept` where it is deleted and has forks, `null` where there is none. */
-  async load(name: string, known: (name: string, id: string) => ClusterStream | null): Promise<ClusterStream | null> {
+  async load(name: string, known: Known): Promise<ClusterStream | null> {
     const { log, subjects } = this.#parts;
-    const last = await log.last(subjects.ofStream(name));
-    if (last === null) return null;
+    const subject = subjects.ofStream(name);
+    let last = await log.last(subject);
+    for (let round = 0; last !== null; round += 1) {
+      try {
+        return await this.#loadAt(name, last, known);
+      } catch (fault) {
+        // What it needs may go once others have deleted or trimmed it: then it is what it is now.
+        const now: LogMessage | null = fault instanceof DamagedStreamError ? await log.last(subject) : last;
+        if (now?.sequence === last.sequence || round === MAX_LOADS) throw fault;
+        last = now;
+      }
+    }
+    return null;
+  }
+
+  async #loadAt(name: string, last: LogMessage, known: Known): Promise<ClusterStream | null> {
     const placed = decodeChange(last);
     const { id, config, deletedAtMs } = placed.change;
     const isDeleted = deletedAtMs !== null;
@@ -151,7 +168,7 @@ export class StateReader {
   async #parentOf(
     fork: string,
     origin: { readonly name: string; readonly id: string },
-    known: (name: string, id: string) => ClusterStream | null,
+    known: Known,
   ): Promise<ClusterStream> {
     const parent = known(origin.name, origin.id) ?? (await this.load(origin.name, known));
     if (parent?.id === origin.id) return parent;
@@ -207,6 +224,9 @@ export class StateReader {
 export function seemsExpired({ ttlSeconds }: StreamConfig, touchedAtMs: number, nowMs: number): boolean {
   return ttlSeconds !== null && touchedAtMs + ttlSeconds * 1000 <= nowMs;
 }
+
+/** How often a stream is loaded anew that changes meanwhile. */
+const MAX_LOADS = 8;
 
 /** Names without a stream of which the last sequence is remembered; forgetting one costs a creation another round. */
 const MAX_TOMBSTONES = 10_000;

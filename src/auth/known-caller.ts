@@ -23,6 +23,7 @@ export type Basis =
 export interface Rights {
   rightTo(operation: Operation, name: string): Right | null;
   mayAnywhere(operation: Operation): boolean;
+  mayEverywhere(operation: Operation): boolean;
   rangesOf(operation: Operation): readonly NameRange[];
 }
 
@@ -53,6 +54,10 @@ export class KnownCaller implements Caller {
 
   mayAnywhere(operation: Operation): boolean {
     return this.#rights.mayAnywhere(operation);
+  }
+
+  mayEverywhere(operation: Operation): boolean {
+    return this.#rights.mayEverywhere(operation);
   }
 
   rangesOf(operation: Operation): readonly NameRange[] {

@@ -247,6 +247,10 @@ class TicketRights implements Rights {
     return this.rightTo(operation, this.#name) !== null;
   }
 
+  mayEverywhere(): boolean {
+    return false;
+  }
+
   rangesOf(): readonly NameRange[] {
     return [onlyName(this.#name)];
   }

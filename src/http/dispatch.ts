@@ -104,6 +104,7 @@ export class Dispatcher implements Sink {
     );
     exchange.arriving = false;
     if (isTaken) return;
+    exchange.forgetSentHeaders();
     this.#begin(exchange, problem("overloaded", { detail: "Too many requests wait on this connection." }));
   }
 

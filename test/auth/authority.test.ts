@@ -119,7 +119,17 @@ describe("the file of an authority", () => {
     assert.equal(authority.renew(ci), null);
     assert.equal(authority.renew(everybody), null);
     assert.equal(authority.renew(alice)?.id, alice.id);
-    assert.equal(authority.renew({ id: null, endsAtMs: 1, rightTo: () => null, mayAnywhere: () => false, rangesOf: () => [] }), null);
+    assert.equal(
+      authority.renew({
+        id: null,
+        endsAtMs: 1,
+        rightTo: () => null,
+        mayAnywhere: () => false,
+        mayEverywhere: () => false,
+        rangesOf: () => [],
+      }),
+      null,
+    );
     stop();
     await authority.reload();
     assert.equal(changes, 1);

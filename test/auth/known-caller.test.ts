@@ -8,6 +8,7 @@ test("a caller says what it is known by to this room only", () => {
   const rights: Rights = {
     rightTo: (operation) => (operation === "read" ? right : null),
     mayAnywhere: (operation) => operation === "read",
+    mayEverywhere: (operation) => operation === "read",
     rangesOf: (operation) => (operation === "read" ? [ALL_NAMES] : []),
   };
   const caller = new KnownCaller("token a", 5, rights, { kind: "public" });
@@ -16,6 +17,16 @@ test("a caller says what it is known by to this room only", () => {
   assert.deepEqual([caller.mayAnywhere("read"), caller.mayAnywhere("list")], [true, false]);
   assert.deepEqual([caller.rangesOf("read"), caller.rangesOf("list")], [[ALL_NAMES], []]);
   assert.deepEqual(KnownCaller.basisOf(caller), { kind: "public" });
-  assert.equal(KnownCaller.basisOf({ id: null, endsAtMs: 5, rightTo: () => right, mayAnywhere: () => true, rangesOf: () => [] }), null);
+  assert.equal(
+    KnownCaller.basisOf({
+      id: null,
+      endsAtMs: 5,
+      rightTo: () => right,
+      mayAnywhere: () => true,
+      mayEverywhere: () => false,
+      rangesOf: () => [],
+    }),
+    null,
+  );
   assert.deepEqual(Object.keys(caller), ["id", "endsAtMs", "askedBy"], "nothing else reaches a log");
 });

@@ -3,7 +3,14 @@ import { describe, test } from "node:test";
 import { Remembered } from "../../src/auth/remembered.js";
 import { ManualClock } from "../helpers/manual-clock.js";
 
-const caller = (endsAtMs = Infinity) => ({ id: "a", endsAtMs, rightTo: () => null, mayAnywhere: () => false, rangesOf: () => [] });
+const caller = (endsAtMs = Infinity) => ({
+  id: "a",
+  endsAtMs,
+  rightTo: () => null,
+  mayAnywhere: () => false,
+  mayEverywhere: () => false,
+  rangesOf: () => [],
+});
 const ROOMY = { entries: 100, chars: 10_000 };
 
 describe("what is remembered", () => {

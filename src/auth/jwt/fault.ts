@@ -20,8 +20,10 @@ export interface JwtFault {
   readonly code: JwtFaultCode;
 }
 
-/** One sentence for whoever sent it. What is in the auth file is never told: all that fails before the signature holds
- * is `untrusted`. */
+/**
+ * One sentence for whoever sent it. All that fails before the signature holds is `untrusted`: what is in the auth file is
+ * not told, but that an issuer is trusted whose keys can't be had.
+ */
 const DETAILS: Readonly<Record<JwtFaultCode, string>> = {
   malformed: "The token is neither one of this server nor a JWT in the compact form.",
   "too-long": "The JWT is too long.",

@@ -21,6 +21,12 @@ export const KEYS_COOLDOWN_MS = 30_000;
 /** How soon it asks again where there are no keys at all, in milliseconds. */
 export const KEYS_RETRY_MS = 5000;
 
+/**
+ * Most JWTs that wait for a fetch: nobody knows yet whose they are, the bodies of their requests may be on their way,
+ * and each costs a signature when the keys are there.
+ */
+export const MAX_WAITING_FOR_KEYS = 256;
+
 /** What {@link RemoteKeys} work with. */
 export interface RemoteKeysParts {
   readonly place: KeySetPlace;
@@ -45,6 +51,7 @@ export class RemoteKeys implements KeySource {
   #fetching: Promise<void> | null = null;
   #timer: Timer | null = null;
   #isOut = false;
+  #waiting = 0;
   #hasAnswered = false;
   /** Whether the keys that were there have been given up, as no others could be had for so long. */
   #isSpent = false;
@@ -62,7 +69,12 @@ export class RemoteKeys implements KeySource {
     const found = this.#find(header, algs);
     const refreshed = this.#isWorthAsking(found) ? this.#refresh() : this.#fetching;
     if (typeof found === "object" || refreshed === null) return found;
-    return refreshed.then(() => this.#find(header, algs));
+    if (this.#waiting >= MAX_WAITING_FOR_KEYS) return "unavailable";
+    this.#waiting += 1;
+    return refreshed.then(() => {
+      this.#waiting -= 1;
+      return this.#find(header, algs);
+    });
   }
 
   /** Whether the first fetch has ended, well or not. */

@@ -30,6 +30,8 @@ export interface Caller {
   rightTo(operation: Operation, name: string): Right | null;
   /** Whether there may be a stream on which something allows `operation`. */
   mayAnywhere(operation: Operation): boolean;
+  /** Whether a grant allows `operation` on all streams, by the pattern `**`. */
+  mayEverywhere(operation: Operation): boolean;
   /** Where the names are of all streams on which something may allow `operation`; in no order, some twice. */
   rangesOf(operation: Operation): readonly NameRange[];
 }

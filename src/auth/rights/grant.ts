@@ -16,9 +16,14 @@ export interface Grant {
   readonly rate: Rate | null;
 }
 
+/** The pattern of all names. */
+const ALL = "**";
+
 interface Row {
   readonly allow: ReadonlySet<Operation>;
   readonly matchers: readonly ((name: string) => boolean)[];
+  /** Whether one of them is `**`. */
+  readonly isForAll: boolean;
   /** Where the names are that they match. */
   readonly ranges: readonly NameRange[];
   readonly right: Right;
@@ -35,6 +40,7 @@ export class Grants {
       return {
         allow: new Set(allow),
         matchers: patterns.map(nameMatcher),
+        isForAll: patterns.includes(ALL),
         ranges: patterns.flatMap(rangesOfPattern),
         right: { grant, rate },
       };
@@ -49,6 +55,11 @@ export class Grants {
   /** Whether some grant allows `operation`, on whatever streams. */
   mayAnywhere(operation: Operation): boolean {
     return this.#rows.some(({ allow, matchers }) => allow.has(operation) && matchers.length > 0);
+  }
+
+  /** Whether some grant allows `operation` on all streams. */
+  mayEverywhere(operation: Operation): boolean {
+    return this.#rows.some(({ allow, isForAll }) => isForAll && allow.has(operation));
   }
 
   /** The first grant that allows `operation` on the stream `name`, as a right; `null` where none does. */

@@ -5,7 +5,7 @@ import type { Authentication, Caller } from "../../auth/rights/caller.js";
 import type { ClientCertificate, Credentials } from "../../auth/rights/credentials.js";
 import { OPERATIONS, type Operation } from "../../auth/rights/operation.js";
 import type { Clock } from "../../ops/clock.js";
-import { ALL_NAMES, type NameRange } from "../../protocol/name-range.js";
+import { ALL_NAMES, commonRanges, type NameRange } from "../../protocol/name-range.js";
 import { chain } from "../../stream/loaded/chain.js";
 import type { MaybePromise } from "../../stream/loaded/stream.js";
 import { isProblem, problem, type Problem } from "../encoding/problems.js";
@@ -32,7 +32,7 @@ export interface AccessOptions {
 /** Whoever asks for the list of streams. */
 export interface Lister {
   may(operation: Operation, name: string): boolean;
-  /** Where all names are that it may list: others need no look. */
+  /** Where all names are that it may list and read: others need no look. */
   ranges(): readonly NameRange[];
 }
 
@@ -49,9 +49,6 @@ const EVERYBODY: Lister = { may: () => true, ranges: () => [ALL_NAMES] };
 export const CREDENTIAL_GONE = problem("invalid-token", {
   detail: "The credential was over or revoked before the request had come.",
 });
-
-/** What a grant of `admin` must be for: a name that only the server has. */
-const SERVER_NAME = "__ds/server";
 
 /** Decides who may do what (docs/auth.md). */
 export class Access {
@@ -144,7 +141,7 @@ export class Access {
     if (isProblem(credentials)) return this.#counted(exchange, credentials);
     return chain(this.#authenticated(exchange, this.#authority, credentials), (found) => {
       if (isProblem(found)) return found;
-      return found.rightTo("admin", SERVER_NAME) === null ? lackOf(found, "admin") : null;
+      return found.mayEverywhere("admin") ? null : lackOf(found, "admin");
     });
   }
 
@@ -177,8 +174,11 @@ export class Access {
       this.#admit(exchange, found, changes);
       // Looked up name by name, with what the caller may at that moment.
       return {
-        may: (operation: Operation, each: string) => isAllowed(exchange.caller, operation, each),
-        ranges: () => exchange.caller?.rangesOf("list") ?? [],
+        may: (operation: Operation, each: string) => isAllowed(liveRights.callerOf(exchange), operation, each),
+        ranges: () => {
+          const caller = liveRights.callerOf(exchange);
+          return caller === null ? [] : commonRanges(caller.rangesOf("list"), caller.rangesOf("read"), "");
+        },
       };
     });
   }
@@ -236,7 +236,8 @@ export function lackOf(caller: Caller, operation: string): Problem {
 }
 
 function mayDo(caller: Caller, operation: Operation, name: string | null): boolean {
-  if (operation === "admin") return caller.rightTo(operation, SERVER_NAME) !== null;
+  // It concerns the server, and so all streams.
+  if (operation === "admin") return caller.mayEverywhere(operation);
   return name === null ? caller.mayAnywhere(operation) : caller.rightTo(operation, name) !== null;
 }
 

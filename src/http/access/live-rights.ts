@@ -35,6 +35,15 @@ export class LiveRights implements Rights {
     if (this.#watched.delete(right)) right.timer?.cancel();
   }
 
+  /** Who sent a request that is under way, as the auth file has it now; `null` for one who may nothing any more. */
+  callerOf(holder: RightHolder): Caller | null {
+    if (holder.changesSeen !== this.changes && holder.caller !== null) {
+      holder.caller = this.#authority.renew(holder.caller);
+      holder.changesSeen = this.changes;
+    }
+    return holder.caller;
+  }
+
   #reviewAll(): void {
     this.changes += 1;
     for (const right of this.#watched) this.#review(right);

@@ -216,6 +216,11 @@ export class Exchange implements LoneExchange, RightHolder {
   /** Releases the headers once a long answer has begun: a browser sends 1 KB, and Node keeps three copies. */
   forgetHeaders(): void {
     this.headers = NO_HEADERS;
+    this.forgetSentHeaders();
+  }
+
+  /** Releases all headers but those that are understood: a client may send many. */
+  forgetSentHeaders(): void {
     // An embedding server may still read them.
     if (this.req instanceof DirectRequest || this.req instanceof StreamRequest) this.req.forgetHeaders();
   }

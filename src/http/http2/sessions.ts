@@ -17,7 +17,7 @@ const MAX_STREAMS = 256;
  * in words, by the bound that HTTP/1.1 has.
  */
 const MAX_HEADER_LIST_BYTES = 48 * 1024;
-const MAX_HEADERS = 512;
+const MAX_HEADERS = 128;
 /** What one connection may take of memory, in megabytes, before its new streams are refused. */
 const MAX_SESSION_MEMORY_MB = 10;
 /** Entries of one frame of settings, and frames that make no sense, before the connection is ended. */

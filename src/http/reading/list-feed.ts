@@ -17,6 +17,8 @@ import type { EndRead } from "./staggered-ends.js";
 
 /** Events that are remembered for readers who are slow, or come back. */
 const MAX_REMEMBERED = 1024;
+/** Readers who are told in one turn of the event loop. */
+const READERS_PER_TURN = 64;
 /** How long a client may take to read the end of an answer. */
 const MAX_END_MS = 5_000;
 
@@ -34,6 +36,9 @@ export class ListFeed implements SilentReaders {
   /** Of this start: those of another mean nothing. Readers see some of the events, and are not told of how many. */
   readonly #places = new OpaquePlaces();
   #events: ListEvent[] | null = null;
+  /** Those who are still to be told; `null` when all have been. */
+  #telling: Iterator<ListReader> | null = null;
+  #isNews = false;
   /** The number of the first event that is remembered. */
   #first = 0;
 
@@ -112,7 +117,27 @@ export class ListFeed implements SilentReaders {
       this.#events?.shift();
       this.#first += 1;
     }
-    for (const reader of this.#readers) reader.pump();
+    if (this.#telling !== null) return void (this.#isNews = true);
+    this.#telling = this.#readers.values();
+    this.#tellSome();
+  }
+
+  /** Some readers in a turn of the event loop: each has its own pattern, and its own rights, to be looked at. */
+  #tellSome(): void {
+    for (let told = 0; told < READERS_PER_TURN; told += 1) {
+      const next = this.#telling?.next();
+      if (next === undefined || next.done === true) return this.#told();
+      next.value.pump();
+    }
+    setImmediate(() => this.#tellSome());
+  }
+
+  /** All have been told; once more where there was news meanwhile. */
+  #told(): void {
+    this.#telling = this.#isNews ? this.#readers.values() : null;
+    if (!this.#isNews) return;
+    this.#isNews = false;
+    setImmediate(() => this.#tellSome());
   }
 
   /** Where a client goes on that comes back; `null` where something between may be forgotten. */

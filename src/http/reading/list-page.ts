@@ -1,5 +1,6 @@
 // Puts a page of the list of streams together.
 
+import { stopwatchMs } from "../../ops/clock.js";
 import type { Operation } from "../../auth/rights/operation.js";
 import { nameMatcher } from "../../protocol/name-pattern.js";
 import {
@@ -36,6 +37,9 @@ const ON_STREAMS = ["read", "append", "close", "delete"] as const satisfies read
 /** Names looked at in one turn of the event loop, and streams looked up at a time. */
 const BURST = 512;
 const CONCURRENCY = 32;
+/** How long names are looked at in one turn where each takes long, in milliseconds, and how often that is measured. */
+const MAX_TURN_MS = 4;
+const LOOKS_PER_CLOCK = 8;
 /** The latest time that a timestamp can say. */
 const MAX_TIME_MS = 253_402_300_799_999;
 
@@ -67,7 +71,7 @@ export async function listPage(
       if (looks >= MAX_LOOKS) return page.streams.length > 0 ? { streams: page.streams, next: page.last } : TOO_BROAD;
       if (looks > 0) await new Promise<void>((resolve) => setImmediate(resolve));
       const names: readonly string[] = await context.streamList.names({ from: next, to }, BURST);
-      const wanted = names.filter((name) => maySee(lister, name) && isWanted(name));
+      const wanted = await filteredInTurns(names, (name) => maySee(lister, name) && isWanted(name));
       await addEntries(page, wanted, limit, entry);
       if (page.streams.length >= limit) return { streams: page.streams, next: page.last };
       looks += names.length + wanted.length * LOOKS_PER_STREAM;
@@ -100,6 +104,22 @@ async function addEntries(
       page.last = group[index] ?? page.last;
     }
   }
+}
+
+/** The names that `isWanted`, which may take long to say: others have their turns meanwhile. */
+async function filteredInTurns(
+  names: readonly string[],
+  isWanted: (name: string) => boolean,
+): Promise<readonly string[]> {
+  const wanted: string[] = [];
+  let startedAtMs = stopwatchMs();
+  for (const [at, name] of names.entries()) {
+    if (isWanted(name)) wanted.push(name);
+    if ((at + 1) % LOOKS_PER_CLOCK > 0 || stopwatchMs() - startedAtMs < MAX_TURN_MS) continue;
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    startedAtMs = stopwatchMs();
+  }
+  return wanted;
 }
 
 /** Where the next burst of names begins; `null` where there are no more. */

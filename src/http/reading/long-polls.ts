@@ -49,6 +49,7 @@ export class WaitingRooms {
     if (isProblem(left)) return this.#context.responder.refuse(wait.exchange, left);
     wait.exchange.onLeave = left;
     wait.exchange.account = null;
+    wait.exchange.forgetSentHeaders();
     inFlight.waits(wait.exchange);
     let room = this.#rooms.get(stream);
     if (room === undefined) {

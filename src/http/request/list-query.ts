@@ -21,6 +21,8 @@ export interface ListQuery {
 
 const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 1000;
+/** Each costs time for each name that is looked at. */
+const MAX_ASTERISKS = 16;
 
 const PARAMETERS: readonly string[] = ["prefix", "match", "after", "limit", "live"];
 
@@ -50,6 +52,8 @@ function interpret(given: ReadonlyMap<string, string>): ListQuery | Problem {
   const match = given.get("match") ?? null;
   const fault = match === null ? null : faultOfPattern(match, false);
   if (fault !== null) return invalid(`The parameter match ${fault}.`);
+  if (match !== null && match.split("*").length - 1 > MAX_ASTERISKS)
+    return invalid(`The parameter match has at most ${MAX_ASTERISKS} asterisks.`);
   const limitText = given.get("limit");
   const limit = limitText === undefined ? DEFAULT_LIMIT : (parseDecimal(limitText) ?? 0);
   if (limit < 1 || limit > MAX_LIMIT) return invalid(`The parameter limit is a number from 1 to ${MAX_LIMIT}.`);

@@ -1,6 +1,13 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { KEYS_COOLDOWN_MS, KEYS_FRESH_MS, KEYS_KEPT_MS, KEYS_RETRY_MS, RemoteKeys } from "../../../src/auth/jwt/remote-keys.js";
+import {
+  KEYS_COOLDOWN_MS,
+  KEYS_FRESH_MS,
+  KEYS_KEPT_MS,
+  KEYS_RETRY_MS,
+  MAX_WAITING_FOR_KEYS,
+  RemoteKeys,
+} from "../../../src/auth/jwt/remote-keys.js";
 import { jwkOf, keySet, PAIRS } from "../../helpers/jwt.js";
 import { ManualClock } from "../../helpers/manual-clock.js";
 
@@ -213,6 +220,18 @@ describe("the keys of an issuer at a URL", () => {
       true,
     );
     assert.equal(it.keys.known(), null);
+  });
+
+  test("are waited for by so many at a time, and no more", async () => {
+    const it = remote();
+    for (let round = 0; round < 2; round += 1) {
+      const waiting = Array.from({ length: MAX_WAITING_FOR_KEYS }, () => it.find("new"));
+      assert.ok(waiting.every((each) => each instanceof Promise));
+      assert.equal(it.find("new"), "unavailable");
+      it.asked[round]?.answer(keySet());
+      assert.deepEqual(new Set(await Promise.all(waiting)), new Set(["unknown"]));
+      it.clock.advance(KEYS_COOLDOWN_MS);
+    }
   });
 
   test("that can't be had are not waited for, and are asked for again soon", async () => {

@@ -40,6 +40,13 @@ describe("grants", () => {
     assert.equal(nameless.rightTo("read", "chat/42")?.grant, 0);
   });
 
+  test("are for all streams by the pattern of all names alone", () => {
+    const grantsOf = (...streams: string[]) => new Grants([{ streams, allow: ["admin"], rate: null }], "bob");
+    for (const pattern of ["*/**", "*", "*/*", "__ds/**", "{sub}/**"]) assert.ok(!grantsOf(pattern).mayEverywhere("admin"), pattern);
+    assert.ok(grantsOf("a", "**").mayEverywhere("admin"));
+    assert.ok(!grantsOf("**").mayEverywhere("read"));
+  });
+
   test("say where the names are that they are for", () => {
     const listing = (...streams: string[]) => ({ streams, allow: ["list"] as const, rate: null });
     const grants = new Grants([listing("a/**", "b*", "{sub}/x"), { ...listing("c"), allow: ["read"] }, listing("d/*/e", "**")], "bob");

@@ -40,8 +40,8 @@ async function keptMiB(flood: (from: number, to: number) => unknown, turns: numb
 async function sendMany(server: TestServer, from: number, to: number, requestOf: (at: number) => Buffer): Promise<number[]> {
   const statuses = new Set<number>();
   const connection = await server.connect();
-  for (let at = from; at < to; at += 50) {
-    const end = Math.min(to, at + 50);
+  for (let at = from; at < to; at += 10) {
+    const end = Math.min(to, at + 10);
     connection.write(Buffer.concat(Array.from({ length: end - at }, (_, index) => requestOf(at + index))));
     for (let each = at; each < end; each++) statuses.add((await connection.answer()).status);
   }

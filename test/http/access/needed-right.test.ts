@@ -14,6 +14,7 @@ function callerWith(rights: Readonly<Partial<Record<Operation, readonly string[]
     id: "test",
     endsAtMs: Infinity,
     mayAnywhere: () => true,
+    mayEverywhere: () => false,
     rangesOf: () => [],
     rightTo: (operation, name) => (rights[operation]?.includes(name) === true ? RIGHT : null),
   };

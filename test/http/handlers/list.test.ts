@@ -169,6 +169,7 @@ describe("GET of the list", () => {
     ["limit=0", "invalid-query"],
     ["limit=1001", "invalid-query"],
     ["match=a//b", "invalid-query"],
+    [`match=${"a*".repeat(17)}`, "invalid-query"],
     ["live=long-poll", "invalid-query"],
     ["prefix=a&prefix=b", "invalid-query"],
     ["prefix=%ff", "invalid-query"],

@@ -23,6 +23,21 @@ describe("a connection of HTTP/2 is bounded:", () => {
     assert.ok(await server.isServing());
   });
 
+  test("a request has at most 128 headers, which cost more than their bytes", async (context) => {
+    const server = await startSecure(context);
+    const client = await server.frames();
+    const pad = (count: number): Buffer =>
+      requestHeaders(
+        "GET",
+        "/v1/stream/a?offset=-1",
+        Array.from({ length: count }, (_, at) => [`x${at}`, ""] as const),
+      );
+    client.write(frame(FRAME.headers, GET, 1, pad(120)), frame(FRAME.headers, GET, 3, pad(130)));
+    await client.frame(({ type, stream }) => type === FRAME.headers && stream === 1);
+    assert.equal(await client.reset(3), CODE.calm);
+    assert.ok(await server.isServing());
+  });
+
   test("who opens streams only to reset them is told to calm down", async (context) => {
     const server = await startSecure(context);
     const client = await server.frames();

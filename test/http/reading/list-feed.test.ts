@@ -8,6 +8,26 @@ const EVERYBODY = { may: () => true, ranges: () => [ALL_NAMES] };
 const QUERY = { prefix: "", match: null, after: "", limit: 100, live: true };
 const MAX_REMEMBERED = 1024;
 
+test("many readers are told some at a time, each of all that happens meanwhile", async (context) => {
+  const server = await startExchanges(context);
+  const { events } = server.context.streamList;
+  const feed = new ListFeed(server.context);
+  const readers = await Promise.all(Array.from({ length: 200 }, () => server.receive("GET", "all")));
+  for (const { exchange } of readers) feed.open(exchange, EVERYBODY, QUERY);
+  await Promise.all(readers.map(({ connection }) => connection.until("\n\n")));
+  const before = readers.map(({ exchange }) => exchange.sentBytes);
+  events.emit("deleted", "a");
+  const told = readers.filter(({ exchange }, at) => exchange.sentBytes > (before[at] ?? 0)).length;
+  assert.ok(told > 0 && told < 100, `${told}`);
+  events.emit("deleted", "b");
+  await Promise.all(
+    readers.map(async ({ connection }) => {
+      await connection.until(`{"name":"a"}\n`);
+      await connection.until(`{"name":"b"}\n`);
+    }),
+  );
+});
+
 test("a reader who is slower than what is remembered is told to list again, and goes on from there", async (context) => {
   const server = await startExchanges(context);
   const { events } = server.context.streamList;

@@ -46,6 +46,28 @@ test("a page that finds nothing among a million names, or ten thousand files, sa
   }
 });
 
+test("a page whose names take long to look at lets others have their turns", async (context) => {
+  const server = await startExchanges(context);
+  const all = Array.from({ length: 200 }, (_, at) => String(at));
+  // A page needs no more of a list than this.
+  const streamList = { names: async () => all, look: async () => null } as unknown as StreamList;
+  let turns = 0;
+  let isOver = false;
+  const count = (): void => {
+    turns += 1;
+    if (!isOver) setImmediate(count);
+  };
+  setImmediate(count);
+  const slowly = (): boolean => {
+    const startedAtMs = performance.now();
+    while (performance.now() - startedAtMs < 1);
+    return false;
+  };
+  await listPage({ ...server.context, streamList }, { ...EVERYBODY, may: slowly }, QUERY, () => 0);
+  isOver = true;
+  assert.ok(turns >= 20, `${turns} turns`);
+});
+
 test("a page has what its caller may see once, in order, however many patterns there are", async (context) => {
   const server = await startExchanges(context);
   const all = ["a", "a/1", "a/b/1", "ab", "b", "b1", "c", "c/d", "z"];

@@ -1,9 +1,22 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { DirectRequest } from "../../../src/http/node/direct-request.js";
 import { startServer } from "../../helpers/test-server.js";
 
 const TIMEOUT_MS = 12_345;
 const WAIT = "a?live=long-poll&offset=now";
+
+test("a long-poll that waits keeps no headers but those that are understood", async (context) => {
+  const server = await startServer(context, { longPollTimeoutMs: TIMEOUT_MS });
+  await server.send("PUT", "a");
+  const forgotten = context.mock.method(DirectRequest.prototype, "forgetHeaders");
+  const waiting = await server.begin("GET", WAIT, { headers: { Origin: "https://page.example", "X-Much": "x".repeat(1000) } });
+  await server.clock.armed(TIMEOUT_MS);
+  assert.equal(forgotten.mock.callCount(), 1);
+  server.clock.advance(TIMEOUT_MS);
+  const { status, headers } = await waiting.answer();
+  assert.deepEqual([status, headers["access-control-allow-origin"]], [204, "*"]);
+});
 
 describe("many long-polls of one stream", () => {
   test("are all woken by one append", async (context) => {

@@ -205,8 +205,8 @@ export class MemoryLog implements ReplicatedLog {
     }
   }
 
-  watch(subject: string, onMessage: (message: LogMessage) => void): () => void {
-    const watcher = { subject, onMessage };
+  watch(subject: string, isNews: (sequence: number) => boolean, onMessage: (message: LogMessage) => void): () => void {
+    const watcher = { subject, onMessage: (message: LogMessage) => void (isNews(message.sequence) && onMessage(message)) };
     this.#cluster.watchers.add(watcher);
     const end = (): void => void this.#cluster.watchers.delete(watcher);
     this.#ends.push(end);

@@ -207,10 +207,14 @@ describe("what others are told", () => {
     const [subject, elsewhere] = subjectsOf(bucket);
     const told: LogMessage[] = [];
     let onTold = (): void => {};
-    const leave = other.watch(subject, (message) => {
-      told.push(message);
-      onTold();
-    });
+    const leave = other.watch(
+      subject,
+      () => true,
+      (message) => {
+        told.push(message);
+        onTold();
+      },
+    );
     // The server has the subscription once it has answered what came behind.
     await other.last(subject);
     const first = await stored(log, subject, "one", "a", 0);

@@ -21,8 +21,8 @@ export interface JwtFault {
 }
 
 /**
- * One sentence for whoever sent it. All that fails before the signature holds is `untrusted`: what is in the auth file is
- * not told, but that an issuer is trusted whose keys can't be had.
+ * One sentence for whoever sent it. All that fails before the signature holds is `untrusted`: what is in the auth file
+ * is not told, but that an issuer is trusted whose keys can't be had.
  */
 const DETAILS: Readonly<Record<JwtFaultCode, string>> = {
   malformed: "The token is neither one of this server nor a JWT in the compact form.",

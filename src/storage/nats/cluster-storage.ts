@@ -83,7 +83,9 @@ export class ClusterStorage implements Storage {
     this.#places = new Places(parts);
     this.#edges = new ForkEdges(parts, states);
     this.#trims = new Trims(parts, this.#publisher, this.#edges, reserve);
-    this.#watches = new Watches(parts, states, (fault) => this.#failed("a stream's news can't be read", fault));
+    const isIdle = (stream: ClusterStream): boolean => this.#publisher.isIdle(stream);
+    const onUnread = (fault: unknown): void => this.#failed("a stream's news can't be read", fault);
+    this.#watches = new Watches(parts, states, isIdle, onUnread);
     this.#lease = new SweepLease(parts, newStreamId());
     this.streamList = new ClusterList(log, clock, (name) => this.#look(name));
     log.listen(

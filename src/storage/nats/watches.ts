@@ -7,27 +7,44 @@ import type { ClusterParts, StateReader } from "./reading/state-reader.js";
 /** How often each followed stream is looked at, as its news may have been lost. */
 const REFRESH_MS = 30_000;
 
-/** How long a stream's news are taken in after another server was first. */
+/** How long a stream's news are taken in after another server was first, or was last heard to write. */
 const CONTENDED_MS = 5000;
+/** After so long whoever still writes comes second once more; who no longer does has no use for the news. */
+const MAX_CONTENDED_MS = 60_000;
 /** How many of them are looked at at a time. */
 const MAX_REFRESHES = 100;
+
+/** A stream that other servers write, since when, and when that was last heard. */
+interface Contended {
+  timer: Timer;
+  readonly sinceMs: number;
+  heardAtMs: number;
+}
 
 /** Keeps the streams that somebody follows up to date: by hints of the log, which may be lost, and by looking again. */
 export class Watches {
   readonly #parts: ClusterParts;
   readonly #states: StateReader;
+  readonly #isIdle: (stream: ClusterStream) => boolean;
   readonly #onFault: (fault: unknown) => void;
   readonly #ends = new Map<ClusterStream, () => void>();
-  /** Streams that other servers write at the same time, each for a while. */
-  readonly #contended = new Map<ClusterStream, Timer>();
+  /** Streams that other servers write at the same time. */
+  readonly #contended = new Map<ClusterStream, Contended>();
   /** Streams that are to be looked at. */
   readonly #due = new Set<ClusterStream>();
   #refreshing = 0;
   #timer: Timer | null = null;
 
-  constructor(parts: ClusterParts, states: StateReader, onFault: (fault: unknown) => void) {
+  /** `isIdle` says whether nothing of ours is on its way to a stream's subject: what is heard then is of others. */
+  constructor(
+    parts: ClusterParts,
+    states: StateReader,
+    isIdle: (stream: ClusterStream) => boolean,
+    onFault: (fault: unknown) => void,
+  ) {
     this.#parts = parts;
     this.#states = states;
+    this.#isIdle = isIdle;
     this.#onFault = onFault;
   }
 
@@ -44,17 +61,28 @@ export class Watches {
    * its sender does has the same chance to be next, and one that has to ask first has hardly any.
    */
   followAWhile(stream: ClusterStream): void {
-    this.#contended.get(stream)?.cancel();
-    this.#contended.set(
-      stream,
-      this.#parts.clock.after(CONTENDED_MS, () => this.forget(stream)),
-    );
+    const { clock } = this.#parts;
+    this.#contended.get(stream)?.timer.cancel();
+    const timer = clock.after(CONTENDED_MS, () => this.#lookAgain(stream));
+    const nowMs = clock.nowMs();
+    this.#contended.set(stream, { timer, sinceMs: nowMs, heardAtMs: nowMs });
     this.#begin(stream);
+  }
+
+  /** Goes on while others write: whoever stopped would come second again, and ask again. */
+  #lookAgain(stream: ClusterStream): void {
+    const { clock } = this.#parts;
+    const contended = this.#contended.get(stream);
+    if (contended === undefined) return;
+    const { sinceMs, heardAtMs } = contended;
+    const leftMs = Math.min(heardAtMs + CONTENDED_MS, sinceMs + MAX_CONTENDED_MS) - clock.nowMs();
+    if (leftMs <= 0) return this.forget(stream);
+    contended.timer = clock.after(leftMs, () => this.#lookAgain(stream));
   }
 
   /** Takes in no more news of a stream that nobody follows. */
   forget(stream: ClusterStream): void {
-    this.#contended.get(stream)?.cancel();
+    this.#contended.get(stream)?.timer.cancel();
     this.#contended.delete(stream);
     if (stream.observer === null) this.#end(stream);
   }
@@ -64,7 +92,11 @@ export class Watches {
     const { log, subjects } = this.#parts;
     this.#ends.set(
       stream,
-      log.watch(subjects.ofStream(stream.name), (message) => this.#hinted(stream, message)),
+      log.watch(
+        subjects.ofStream(stream.name),
+        (sequence) => sequence > stream.sequence,
+        (message) => this.#hinted(stream, message),
+      ),
     );
     this.#timer ??= this.#parts.clock.after(REFRESH_MS, () => this.#refreshInTime());
     // What came before the hints began.
@@ -78,6 +110,8 @@ export class Watches {
 
   #hinted(stream: ClusterStream, message: LogMessage): void {
     if (message.sequence <= stream.sequence || !stream.created) return;
+    const contended = this.#contended.get(stream);
+    if (contended !== undefined && this.#isIdle(stream)) contended.heardAtMs = this.#parts.clock.nowMs();
     if (message.previous !== stream.sequence) return this.#refresh(stream);
     this.#takeHint(stream, message).catch(this.#onFault);
   }
@@ -115,7 +149,7 @@ export class Watches {
   /** Ends all watching. */
   stop(): void {
     this.#timer?.cancel();
-    for (const timer of this.#contended.values()) timer.cancel();
+    for (const { timer } of this.#contended.values()) timer.cancel();
     this.#contended.clear();
     for (const stream of [...this.#ends.keys()]) this.#end(stream);
   }

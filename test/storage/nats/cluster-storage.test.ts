@@ -3,6 +3,7 @@ import { describe, test, type TestContext } from "node:test";
 import { ALL_NAMES } from "../../../src/protocol/name-range.js";
 import { systemClock } from "../../../src/ops/clock.js";
 import { ClusterStorage } from "../../../src/storage/nats/cluster-storage.js";
+import type { StoredStream } from "../../../src/storage/storage.js";
 import { encodeEdge } from "../../../src/storage/nats/log/change.js";
 import { Subjects } from "../../../src/storage/nats/log/subjects.js";
 import type { StorageUnderTest } from "../../contract/storage-under-test.js";
@@ -195,6 +196,39 @@ describe("two servers on one log", () => {
       await other.streamList.names(ALL_NAMES, 10);
       await clock.pause(100);
       assert.deepEqual(await other.streamList.names(ALL_NAMES, 10), ["s"]);
+    });
+  });
+
+  test("streams that both write are followed as long as both do, and no longer", async () => {
+    await withTwo(async (one, other, clock, cluster) => {
+      const ours = await created(one, "s");
+      const theirs = await loaded(other, "s");
+      let tail = 0;
+      /** Decides again where another was first, as the layer above does. */
+      const appended = async (storage: ClusterStorage, stream: StoredStream): Promise<void> => {
+        while ((await append(storage, stream, "x", stream.state.tail)) === "tail-moved") await storage.refresh(stream);
+        tail += 1;
+      };
+      await appended(one, ours);
+      await appended(other, theirs);
+      await appended(one, ours);
+      await clock.pause(100);
+      const refused = cluster.refused;
+      for (let round = 0; round < 15; round += 1) {
+        await clock.pause(1000);
+        await appended(other, theirs);
+        await clock.pause(1000);
+        await appended(one, ours);
+      }
+      assert.equal(cluster.refused, refused, "each knows of the other's");
+      await clock.pause(100);
+      assert.equal(theirs.state.tail, tail);
+      assert.equal(cluster.watchers.size, 2);
+      for (let round = 0; round < 60; round += 1) {
+        await clock.pause(1000);
+        await appended(one, ours);
+      }
+      assert.equal(cluster.watchers.size, 0, "one that writes alone follows nothing, nor does one that no longer writes");
     });
   });
 

@@ -111,9 +111,15 @@ function headersOf(block: string): ReadonlyMap<string, string> {
   return headers;
 }
 
-/** A message as any server gives it, or as it is republished: its place stands in its headers. */
-export function messageOfHeaders({ headers, data }: NatsMessage): LogMessage | null {
-  const sequence = Number(headers?.get("Nats-Sequence"));
+/** The place of a message as any server gives it, or as it is republished: it stands in its headers. */
+export function sequenceOf({ headers }: NatsMessage): number {
+  return Number(headers?.get("Nats-Sequence"));
+}
+
+/** A message as any server gives it, or as it is republished. */
+export function messageOfHeaders(message: NatsMessage): LogMessage | null {
+  const { headers, data } = message;
+  const sequence = sequenceOf(message);
   if (headers === undefined || !Number.isSafeInteger(sequence) || sequence === 0) return null;
   return { ...headOf(headers), sequence, body: Buffer.from(data) };
 }

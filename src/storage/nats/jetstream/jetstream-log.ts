@@ -17,6 +17,7 @@ import {
   majorityAgoMs,
   messageOfConsumer,
   messageOfHeaders,
+  sequenceOf,
   messageOfLeader,
   publishedOf,
   type ApiAnswer,
@@ -222,9 +223,9 @@ export class JetStreamLog implements ReplicatedLog {
     return heads;
   }
 
-  watch(subject: string, onMessage: (message: LogMessage) => void): () => void {
+  watch(subject: string, isNews: (sequence: number) => boolean, onMessage: (message: LogMessage) => void): () => void {
     return this.#connection.subscribe(this.#bucket.subjects.republished(subject), (message) => {
-      const told = messageOfHeaders(message);
+      const told = isNews(sequenceOf(message)) ? messageOfHeaders(message) : null;
       if (told !== null) onMessage(told);
     });
   }

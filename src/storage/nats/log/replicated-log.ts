@@ -61,10 +61,10 @@ export interface ReplicatedLog {
    */
   heads(of: SubjectKind): AsyncIterable<Omit<LogMessage, "body">>;
   /**
-   * Tells of each message of a subject soon after it is stored: a hint, which may be lost, or come late or twice. Ends
-   * with the function that it returns.
+   * Tells of each message of a subject soon after it is stored, where its sequence `isNews`: a hint, which may be lost,
+   * or come late or twice. Ends with the function that it returns.
    */
-  watch(subject: string, onMessage: (message: LogMessage) => void): () => void;
+  watch(subject: string, isNews: (sequence: number) => boolean, onMessage: (message: LogMessage) => void): () => void;
   /** Tells all front ends, this one as well, something that they may miss. */
   announce(text: string): void;
   /** Calls for each announcement, and `onGap` where hints and announcements may have been missed. */

@@ -1,5 +1,6 @@
-import { generateKeyPairSync, randomBytes, sign, type KeyObject } from "node:crypto";
+import { randomBytes, sign, type KeyObject } from "node:crypto";
 import { isIP } from "node:net";
+import { ecPair } from "./key-pairs.js";
 
 /** A certificate and its private key, in PEM. */
 export interface Issued {
@@ -37,14 +38,14 @@ export function makeAuthority(commonName = "A test's authority"): Authority {
 
 /** One that `above` has signed, or that has signed itself. */
 function authorityBelow(above: Signer | null, commonName: string): Authority {
-  const keys = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const keys = ecPair("P-256");
   const isAuthority = extension("551d13", seq(der(0x01, Buffer.from([0xff]))), true);
   const signer = { issuer: nameOf(commonName), key: keys.privateKey };
   return {
     ca: certificate(above ?? signer, { subject: commonName, publicKey: keys.publicKey, extensions: [isAuthority] }),
     below: (name) => authorityBelow(signer, name),
     issue({ names = ["localhost", "127.0.0.1"], commonName: subject = names[0] ?? "nobody", client = false, from, until } = {}) {
-      const own = generateKeyPairSync("ec", { namedCurve: "P-256" });
+      const own = ecPair("P-256");
       const alternatives = names.map((name) =>
         isIP(name) === 4 ? der(0x87, Buffer.from(name.split(".").map(Number))) : der(0x82, Buffer.from(name)),
       );

@@ -1,4 +1,5 @@
-import { createHmac, generateKeyPairSync, sign, type KeyObject } from "node:crypto";
+import { createHmac, sign, type KeyObject } from "node:crypto";
+import { ecPair, ed25519Pair, rsaPair } from "./key-pairs.js";
 
 /** When the tests' JWTs are looked at. */
 export const JWT_NOW_MS = Date.UTC(2026, 0, 1);
@@ -8,11 +9,7 @@ const NOW_S = JWT_NOW_MS / 1000;
 export const SECRET = Buffer.alloc(32, 7);
 
 /** Pairs of keys, made once for all tests of a process. */
-export const PAIRS = {
-  EdDSA: generateKeyPairSync("ed25519"),
-  ES256: generateKeyPairSync("ec", { namedCurve: "P-256" }),
-  RS256: generateKeyPairSync("rsa", { modulusLength: 2048 }),
-} as const;
+export const PAIRS = { EdDSA: ed25519Pair(), ES256: ecPair("P-256"), RS256: rsaPair(2048) } as const;
 
 /** The public key of a pair as a JWK, with `more` members. */
 export function jwkOf(key: KeyObject, more: Record<string, unknown> = {}): Record<string, unknown> {

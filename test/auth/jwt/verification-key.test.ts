@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
-import { generateKeyPairSync, sign } from "node:crypto";
+import { sign } from "node:crypto";
 import { describe, test } from "node:test";
 import { keyOfJwk, secretKey } from "../../../src/auth/jwt/verification-key.js";
 import { parseJsonTree } from "../../../src/protocol/json/json-tree.js";
 import { jwkOf, PAIRS, SECRET, signatureOf } from "../../helpers/jwt.js";
+import { ecPair, ed448Pair, rsaPair, x25519Pair } from "../../helpers/key-pairs.js";
 
 const { EdDSA, ES256, RS256 } = PAIRS;
 
@@ -48,8 +49,8 @@ describe("a key", () => {
     assert.equal(keyOf(jwkOf(EdDSA.privateKey))?.print, keyOf(jwkOf(EdDSA.publicKey))?.print);
   });
 
-  const p384 = generateKeyPairSync("ec", { namedCurve: "P-384" }).publicKey;
-  const secp256k1 = generateKeyPairSync("ec", { namedCurve: "secp256k1" }).publicKey;
+  const p384 = ecPair("P-384").publicKey;
+  const secp256k1 = ecPair("secp256k1").publicKey;
   const { x, y } = ES256.publicKey.export({ format: "jwk" });
   const { n } = RS256.publicKey.export({ format: "jwk" });
   for (const [title, jwk] of [
@@ -58,12 +59,12 @@ describe("a key", () => {
     ["a curve that no algorithm here has", jwkOf(p384)],
     ["the curve of coins", jwkOf(secp256k1)],
     ["another curve that calls itself P-256", jwkOf(secp256k1, { crv: "P-256" })],
-    ["Ed448", jwkOf(generateKeyPairSync("ed448").publicKey)],
-    ["X25519, which can't sign", jwkOf(generateKeyPairSync("x25519").publicKey)],
+    ["Ed448", jwkOf(ed448Pair().publicKey)],
+    ["X25519, which can't sign", jwkOf(x25519Pair().publicKey)],
     ["a point beside the curve", { kty: "EC", crv: "P-256", x, y: x }],
     ["no point", { kty: "EC", crv: "P-256", x }],
     ["a point that is a number", { kty: "EC", crv: "P-256", x, y: 1 }],
-    ["short RSA", jwkOf(generateKeyPairSync("rsa", { modulusLength: 1024 }).publicKey)],
+    ["short RSA", jwkOf(rsaPair(1024).publicKey)],
     ["RSA with an exponent of 1", { kty: "RSA", n, e: "AQ" }],
     ["RSA with an even exponent", { kty: "RSA", n, e: "Ag" }],
     ["RSA for another algorithm", jwkOf(RS256.publicKey, { alg: "PS256" })],

@@ -34,7 +34,9 @@ describe("a connection of HTTP/2 is bounded:", () => {
       );
     client.write(frame(FRAME.headers, GET, 1, pad(120)), frame(FRAME.headers, GET, 3, pad(130)));
     await client.frame(({ type, stream }) => type === FRAME.headers && stream === 1);
-    assert.equal(await client.reset(3), CODE.calm);
+    const reset = await client.reset(3);
+    // Node says the one and nghttp2 the other; either may be first.
+    assert.ok([CODE.calm, CODE.internal].some((code) => code === reset), String(reset));
     assert.ok(await server.isServing());
   });
 

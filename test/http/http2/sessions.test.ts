@@ -36,7 +36,10 @@ describe("a connection of HTTP/2 is bounded:", () => {
     await client.frame(({ type, stream }) => type === FRAME.headers && stream === 1);
     const reset = await client.reset(3);
     // Node says the one and nghttp2 the other; either may be first.
-    assert.ok([CODE.calm, CODE.internal].some((code) => code === reset), String(reset));
+    assert.ok(
+      [CODE.calm, CODE.internal].some((code) => code === reset),
+      String(reset),
+    );
     assert.ok(await server.isServing());
   });
 

@@ -14,7 +14,8 @@ import { created, keptLog, loaded, type LogLine } from "../helpers/engine.js";
 import { startStreamdir } from "../helpers/process.js";
 import { until } from "../helpers/until.js";
 import { addressOf, newBucket, parsed } from "./buckets.js";
-import { freePorts, NatsCluster } from "./nats-cluster.js";
+import { freePorts } from "../helpers/free-ports.js";
+import { NatsCluster } from "./nats-cluster.js";
 import { oldNatsServerPath } from "./nats-server-path.js";
 import { SwitchingProxy } from "./switching-proxy.js";
 

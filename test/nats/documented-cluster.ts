@@ -12,7 +12,7 @@ import { Subjects } from "../../src/storage/nats/log/subjects.js";
 import { faultOfAnswer, jsonOf } from "../../src/storage/nats/jetstream/answers.js";
 import { Requests } from "../../src/storage/nats/jetstream/requests.js";
 import { natsServerPath } from "./nats-server-path.js";
-import { freePorts } from "./nats-cluster.js";
+import { freePorts } from "../helpers/free-ports.js";
 
 const PAGE = new Page("docs/cluster.md");
 const HEADING = "An example";

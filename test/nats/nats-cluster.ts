@@ -1,9 +1,9 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freePorts } from "../helpers/free-ports.js";
 import { natsServerPath } from "./nats-server-path.js";
 
 /** How a cluster is made. */
@@ -158,17 +158,4 @@ ${more}
     );
     await rm(this.#folder, { recursive: true, force: true });
   }
-}
-
-/** Ports that nobody listens on. */
-export async function freePorts(count: number): Promise<number[]> {
-  const holders = Array.from({ length: count }, () => createServer());
-  const ports: number[] = [];
-  for (const holder of holders) {
-    holder.listen(0, "127.0.0.1");
-    await once(holder, "listening");
-    ports.push((holder.address() as AddressInfo).port);
-  }
-  await Promise.all(holders.map((holder) => new Promise((resolve) => holder.close(resolve))));
-  return ports;
 }

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { unless } from "../helpers/machine.js";
 import type { TestProcess, TestScope } from "../helpers/process.js";
 import { tempDir } from "../helpers/temp-dir.js";
-import { freePort } from "./origin.js";
+import { freePort } from "../helpers/free-ports.js";
 import { startProxy } from "./proxy-process.js";
 
 const DOCUMENTED = fileURLToPath(new URL("../../docs/Caddyfile", import.meta.url));

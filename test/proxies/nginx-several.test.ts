@@ -8,7 +8,7 @@ import { ask, codeOf, RealServer, type Reply, type Wish } from "../helpers/real-
 import type { TestScope } from "../helpers/process.js";
 import { EventFollower } from "./follow.js";
 import { lacksNginx, Nginx, type HttpBlock } from "./nginx.js";
-import { freePort } from "./origin.js";
+import { freePorts } from "../helpers/free-ports.js";
 
 const DOCUMENTED = readFileSync(fileURLToPath(new URL("../../docs/nginx-several.conf", import.meta.url)), "utf8");
 const TEXT = { "Content-Type": "text/plain" };
@@ -42,7 +42,7 @@ interface Several {
 }
 
 async function startSeveral(scope: TestScope, args: readonly string[] = []): Promise<Several> {
-  const ports = [await freePort(), await freePort(), await freePort()];
+  const ports = await freePorts(3);
   const servers = ports.map((port) => new RealServer(scope, ["--port", String(port), "--trust-proxy", "127.0.0.1", ...args]));
   await Promise.all(servers.map((server) => server.start()));
   const nginx = await Nginx.start(scope, 0, blockFor(ports));

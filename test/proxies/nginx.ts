@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { freePorts } from "../helpers/free-ports.js";
 import { unless } from "../helpers/machine.js";
 import type { TestProcess, TestScope } from "../helpers/process.js";
 import { ask } from "../helpers/real-server.js";
 import { tempDir } from "../helpers/temp-dir.js";
-import { freePort } from "./origin.js";
 import { startProxy } from "./proxy-process.js";
 
 const DOCUMENTED = fileURLToPath(new URL("../../docs/nginx.conf", import.meta.url));
@@ -53,7 +53,8 @@ export class Nginx {
 
   /** Serves until the test is over. */
   static async start(scope: TestScope, originPort: number, block: HttpBlock = documentedBlock): Promise<Nginx> {
-    const [port, statusPort, dir] = [await freePort(), await freePort(), tempDir()];
+    const [port = 0, statusPort = 0] = await freePorts(2);
+    const dir = tempDir();
     const main = join(dir, "nginx.conf");
     mkdirSync(join(dir, "temp"));
     writeFileSync(join(dir, "site.conf"), block({ port, originPort, dir }));

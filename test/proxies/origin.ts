@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
-import { createServer as createSocketServer, type AddressInfo } from "node:net";
+import type { AddressInfo } from "node:net";
 import { createHandler, type ServerOptions } from "../../src/server.js";
 import type { TestScope } from "../helpers/process.js";
 import { tempDir } from "../helpers/temp-dir.js";
@@ -47,14 +47,4 @@ export class Origin {
   get reads(): number {
     return this.requests.filter((request) => request.startsWith("GET ")).length;
   }
-}
-
-/** A port of this machine that was free a moment ago: a program that can't pick one itself is told this. */
-export async function freePort(): Promise<number> {
-  const server = createSocketServer();
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const { port } = server.address() as AddressInfo; // it listens on a port
-  server.close();
-  await once(server, "close");
-  return port;
 }

@@ -6,7 +6,7 @@ import { unless } from "../../helpers/machine.js";
 import { startProgram, type TestProcess } from "../../helpers/process.js";
 import { ask } from "../../helpers/real-server.js";
 import { tempDir } from "../../helpers/temp-dir.js";
-import { freePort } from "../../proxies/origin.js";
+import { freePort } from "../../helpers/free-ports.js";
 
 const MAIN = fileURLToPath(new URL("../../../src/cli/main.ts", import.meta.url));
 const RESTARTS = 3;

@@ -9,7 +9,7 @@ import { Page } from "../../helpers/page-examples.js";
 import { startProgram, startStreamdir } from "../../helpers/process.js";
 import { ask } from "../../helpers/real-server.js";
 import { tempDir } from "../../helpers/temp-dir.js";
-import { freePort } from "../../proxies/origin.js";
+import { freePort } from "../../helpers/free-ports.js";
 
 const MAIN = fileURLToPath(new URL("../../../src/cli/main.ts", import.meta.url));
 

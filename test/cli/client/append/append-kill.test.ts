@@ -3,7 +3,7 @@ import { once } from "node:events";
 import test from "node:test";
 import { startStreamdir } from "../../../helpers/process.js";
 import { RealServer } from "../../../helpers/real-server.js";
-import { freePort } from "../../../proxies/origin.js";
+import { freePort } from "../../../helpers/free-ports.js";
 
 const KILLS = 3;
 const LINES = 3000;

@@ -3,7 +3,7 @@ import test from "node:test";
 import { VerbServer } from "../../../helpers/client-verb.js";
 import { startStreamdir } from "../../../helpers/process.js";
 import { RealServer } from "../../../helpers/real-server.js";
-import { freePort } from "../../../proxies/origin.js";
+import { freePort } from "../../../helpers/free-ports.js";
 
 test("an export goes on across kill -9 of the server, and its archive is whole", async (t) => {
   const server = new RealServer(t, ["--port", String(await freePort()), "--chunk-bytes", "4KiB"]);

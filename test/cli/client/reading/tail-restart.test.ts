@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { startStreamdir } from "../../../helpers/process.js";
 import { RealServer } from "../../../helpers/real-server.js";
-import { freePort } from "../../../proxies/origin.js";
+import { freePort } from "../../../helpers/free-ports.js";
 
 const TEXT = { "Content-Type": "text/plain" };
 

@@ -38,30 +38,44 @@ export function rangesOfPattern(pattern: string): readonly NameRange[] {
   return [...(isDeep ? [onlyName(literal.slice(0, -1))] : []), namesBeginningWith(literal)];
 }
 
-/** What is in some of `some` and in some of `others`, from the name `from` on: in order, and none twice. */
+/**
+ * What is in some of `some` and in some of `others`, from the name `from` on: in order, and none twice. Each is put in
+ * order first: a credential may have thousands, and each with each would take long.
+ */
 export function commonRanges(
   some: readonly NameRange[],
   others: readonly NameRange[],
   from: string,
 ): readonly NameRange[] {
-  const common = some.flatMap((one) => others.map((other) => overlap(overlap(one, other), { from, to: null })));
-  const ranges: NameRange[] = [];
-  for (const next of common.filter(isSome).sort((one, other) => (one.from < other.from ? -1 : 1))) {
-    const last = ranges.at(-1);
-    if (last === undefined || (last.to !== null && last.to < next.from)) ranges.push(next);
-    else ranges[ranges.length - 1] = { from: last.from, to: later(last.to, next.to) };
+  const [ours, theirs] = [united(some), united(others)];
+  const common: NameRange[] = [];
+  for (let at = 0, other = 0; ;) {
+    const [one, two] = [ours[at], theirs[other]];
+    if (one === undefined || two === undefined) return common;
+    const both = overlap(overlap(one, two), { from, to: null });
+    if (isSome(both)) common.push(both);
+    if (endsBefore(one, two)) at += 1;
+    else other += 1;
   }
-  return ranges;
+}
+
+/** The same names in order, with a gap between each range and the next. */
+function united(ranges: readonly NameRange[]): readonly NameRange[] {
+  const all: NameRange[] = [];
+  for (const next of [...ranges].sort((one, other) => (one.from < other.from ? -1 : 1))) {
+    const last = all.at(-1);
+    if (last === undefined || (last.to !== null && last.to < next.from)) all.push(next);
+    else if (endsBefore(last, next)) all[all.length - 1] = { from: last.from, to: next.to };
+  }
+  return all;
 }
 
 function overlap(one: NameRange, other: NameRange): NameRange {
-  const from = one.from > other.from ? one.from : other.from;
-  const to = one.to === null || (other.to !== null && other.to < one.to) ? other.to : one.to;
-  return { from, to };
+  return { from: one.from > other.from ? one.from : other.from, to: endsBefore(one, other) ? one.to : other.to };
 }
 
-function later(one: string | null, other: string | null): string | null {
-  return one === null || other === null ? null : one > other ? one : other;
+function endsBefore(one: NameRange, other: NameRange): boolean {
+  return one.to !== null && (other.to === null || one.to < other.to);
 }
 
 function isSome({ from, to }: NameRange): boolean {

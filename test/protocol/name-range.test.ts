@@ -97,5 +97,20 @@ describe("what ranges have in common", () => {
       );
     });
 
+  test("is what a name is in both of, however many ranges there are", () => {
+    const seed = Math.floor(Math.random() * 2 ** 31);
+    const random = new Random(seed);
+    const word = (): string => Array.from({ length: random.integer(0, 2) }, () => random.pick(["a", "b", "c"])).join("");
+    const ranges = (): NameRange[] =>
+      Array.from({ length: random.integer(0, 5) }, () => ({ from: word(), to: random.chance(0.1) ? null : word() }));
+    for (let round = 0; round < 2000; round += 1) {
+      const [some, others, from, name] = [ranges(), ranges(), word(), word()];
+      const isWanted = name >= from && [some, others].every((list) => list.some((range) => isIn(name, range)));
+      const found = commonRanges(some, others, from);
+      assert.equal(found.filter((range) => isIn(name, range)).length, isWanted ? 1 : 0, `seed ${seed}`);
+      for (const [at, { to }] of found.slice(0, -1).entries()) assert.ok(to !== null && to < (found[at + 1]?.from ?? ""), `seed ${seed}`);
+    }
+  });
+
   test("of all names with themselves is all names", () => assert.deepEqual(commonRanges([ALL_NAMES], [ALL_NAMES], ""), [ALL_NAMES]));
 });

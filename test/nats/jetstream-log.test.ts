@@ -4,7 +4,8 @@ import { systemClock } from "../../src/ops/clock.js";
 import { openBucket, type Bucket } from "../../src/storage/nats/jetstream/bucket.js";
 import { ClusterConnection } from "../../src/storage/nats/jetstream/connection.js";
 import { JetStreamLog } from "../../src/storage/nats/jetstream/jetstream-log.js";
-import { loadNatsClient } from "../../src/storage/nats/jetstream/nats-client.js";
+import { HeaderBlock, headerEncoder, headersOf } from "../../src/storage/nats/jetstream/header-block.js";
+import { loadNatsClient, type NatsClient, type NatsMessage } from "../../src/storage/nats/jetstream/nats-client.js";
 import { LogUnavailableError, type LogMessage } from "../../src/storage/nats/log/replicated-log.js";
 import { keptLog } from "../helpers/engine.js";
 import { addressOf, newBucket } from "./buckets.js";
@@ -240,6 +241,32 @@ describe("what others are told", () => {
     logs[0]?.announce("news");
     assert.deepEqual(await Promise.all(heard), ["news", "news"]);
   });
+});
+
+test("the client shows headers as bytes, and takes them so", async (t) => {
+  const client = await loadNatsClient();
+  const connection = await client.connect({ servers: [...cluster.servers], name: "test" } as unknown as Parameters<
+    NatsClient["connect"]
+  >[0]);
+  t.after(() => connection.close());
+  const fields = [
+    ["Sd", '{"m":"ü: \\r\\n"}'],
+    ["Nats-Sequence", "7"],
+  ] as const;
+  const own = client.headers();
+  for (const [name, value] of fields) own.append(name, value);
+  const headers = headerEncoder(client)(fields);
+  assert.notEqual(own.encode, undefined);
+  assert.deepEqual(Buffer.from(headers.encode?.() ?? []), Buffer.from(own.encode?.() ?? []));
+  const [arrived] = await new Promise<NatsMessage[]>((resolve) => {
+    connection.subscribe("headers", { callback: (_error, message) => resolve([message]) });
+    connection.publish("headers", "data", { headers });
+  });
+  assert.ok(arrived !== undefined && headersOf(arrived) instanceof HeaderBlock);
+  for (const [name, value] of fields) {
+    assert.equal(headersOf(arrived)?.get(name), value);
+    assert.equal(arrived.headers?.get(name), value);
+  }
 });
 
 test("a log that is closed has no answer", async (t) => {

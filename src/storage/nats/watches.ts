@@ -113,11 +113,12 @@ export class Watches {
     const contended = this.#contended.get(stream);
     if (contended !== undefined && this.#isIdle(stream)) contended.heardAtMs = this.#parts.clock.nowMs();
     if (message.previous !== stream.sequence) return this.#refresh(stream);
-    this.#takeHint(stream, message).catch(this.#onFault);
-  }
-
-  async #takeHint(stream: ClusterStream, message: LogMessage): Promise<void> {
-    await this.#states.take(stream, decodeChange(message));
+    try {
+      const taken = this.#states.take(stream, decodeChange(message));
+      if (taken !== undefined) taken.catch(this.#onFault);
+    } catch (fault) {
+      this.#onFault(fault);
+    }
   }
 
   #refresh(stream: ClusterStream): void {

@@ -1,6 +1,7 @@
 // What the answers of JetStream mean: acknowledgements, refusals, and messages in their three forms.
 
 import type { LogMessage, Published } from "../log/replicated-log.js";
+import { HeaderBlock, headersOf, type HeaderValues } from "./header-block.js";
 import type { NatsMessage } from "./nats-client.js";
 
 /** The header that has the head of a message. */
@@ -92,52 +93,36 @@ export function messageOfLeader(answer: ApiAnswer): LogMessage | null {
   if (typeof stored !== "object" || stored === null) return null;
   const { seq, hdrs = "", data = "" } = stored as { seq?: unknown; hdrs?: string; data?: string }; // as the API has it
   if (typeof seq !== "number") return null;
-  const headers = headersOf(Buffer.from(hdrs, "base64").toString());
-  return {
-    sequence: seq,
-    previous: Number(headers.get(EXPECTED_HEADER.toLowerCase()) ?? 0),
-    head: headers.get(HEAD_HEADER.toLowerCase()) ?? "",
-    body: Buffer.from(data, "base64"),
-  };
-}
-
-/** A block of headers, with their names in lower case. */
-function headersOf(block: string): ReadonlyMap<string, string> {
-  const headers = new Map<string, string>();
-  for (const line of block.split("\r\n").slice(1)) {
-    const colon = line.indexOf(":");
-    if (colon > 0) headers.set(line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim());
-  }
-  return headers;
+  const headers = new HeaderBlock(Buffer.from(hdrs, "base64").toString());
+  return { ...headOf(headers), sequence: seq, body: Buffer.from(data, "base64") };
 }
 
 /** The place of a message as any server gives it, or as it is republished: it stands in its headers. */
-export function sequenceOf({ headers }: NatsMessage): number {
+export function sequenceIn(headers: HeaderValues | null): number {
   return Number(headers?.get("Nats-Sequence"));
 }
 
 /** A message as any server gives it, or as it is republished. */
-export function messageOfHeaders(message: NatsMessage): LogMessage | null {
-  const { headers, data } = message;
-  const sequence = sequenceOf(message);
-  if (headers === undefined || !Number.isSafeInteger(sequence) || sequence === 0) return null;
-  return { ...headOf(headers), sequence, body: Buffer.from(data) };
+export function messageOfHeaders(message: NatsMessage, headers = headersOf(message)): LogMessage | null {
+  const sequence = sequenceIn(headers);
+  if (headers === null || !Number.isSafeInteger(sequence) || sequence === 0) return null;
+  return { ...headOf(headers), sequence, body: Buffer.from(message.data) };
 }
 
 /** The head of a message that a consumer delivers, and how many follow: that stands where it is to be acknowledged. */
-export function messageOfConsumer({
-  headers,
-  reply,
-}: NatsMessage): (Omit<LogMessage, "body"> & { readonly delivered: number; readonly pending: number }) | null {
+export function messageOfConsumer(
+  message: NatsMessage,
+): (Omit<LogMessage, "body"> & { readonly delivered: number; readonly pending: number }) | null {
   // $JS.ACK.STREAM.CONSUMER.DELIVERED.SEQUENCE.CONSUMER-SEQUENCE.TIME.PENDING, with a domain and an account before the
   // stream, and a token behind, in the newer form.
-  const tokens = reply?.split(".") ?? [];
+  const tokens = message.reply?.split(".") ?? [];
   const place = (tokens.length >= 11 ? tokens.slice(7, 11) : tokens.slice(5, 9)).map(Number);
   const [sequence, delivered, , pending] = place;
-  if (headers === undefined || sequence === undefined || delivered === undefined || pending === undefined) return null;
+  const headers = headersOf(message);
+  if (headers === null || sequence === undefined || delivered === undefined || pending === undefined) return null;
   return { ...headOf(headers), sequence, delivered, pending };
 }
 
-function headOf(headers: NonNullable<NatsMessage["headers"]>): Pick<LogMessage, "previous" | "head"> {
+function headOf(headers: HeaderValues): Pick<LogMessage, "previous" | "head"> {
   return { previous: Number(headers.get(EXPECTED_HEADER)), head: headers.get(HEAD_HEADER) };
 }

@@ -17,13 +17,14 @@ import {
   majorityAgoMs,
   messageOfConsumer,
   messageOfHeaders,
-  sequenceOf,
+  sequenceIn,
   messageOfLeader,
   publishedOf,
   type ApiAnswer,
 } from "./answers.js";
 import type { Bucket } from "./bucket.js";
 import type { ClusterConnection } from "./connection.js";
+import { headersOf } from "./header-block.js";
 import type { NatsMessage } from "./nats-client.js";
 import { ShardHealth } from "./shard-health.js";
 
@@ -225,7 +226,8 @@ export class JetStreamLog implements ReplicatedLog {
 
   watch(subject: string, isNews: (sequence: number) => boolean, onMessage: (message: LogMessage) => void): () => void {
     return this.#connection.subscribe(this.#bucket.subjects.republished(subject), (message) => {
-      const told = isNews(sequenceOf(message)) ? messageOfHeaders(message) : null;
+      const headers = headersOf(message);
+      const told = isNews(sequenceIn(headers)) ? messageOfHeaders(message, headers) : null;
       if (told !== null) onMessage(told);
     });
   }

@@ -4,8 +4,14 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
+/** Headers of a message that is sent. */
+export interface EncodedHeaders {
+  /** Not of the public part: the bytes that are sent. */
+  encode?(): Uint8Array;
+}
+
 /** Headers of a message; those of an answer of the server's own have a `code` above 0. */
-export interface NatsHeaders {
+export interface NatsHeaders extends EncodedHeaders {
   readonly code: number;
   readonly description: string;
   /** The first value of a header; empty where it is absent. */
@@ -19,6 +25,9 @@ export interface NatsMessage {
   readonly data: Uint8Array;
   readonly reply?: string;
   readonly headers?: NatsHeaders;
+  /** Not of the public part: its headers and its data, and how long the headers are; below 0 where there are none. */
+  readonly _rdata?: Uint8Array;
+  readonly _msg?: { readonly hdr: number };
 }
 
 /** What a server tells of itself to whoever connects. */
@@ -35,7 +44,7 @@ export interface NatsConnection {
   publish(
     subject: string,
     payload: Uint8Array | string,
-    options: { readonly reply?: string; readonly headers?: NatsHeaders },
+    options: { readonly reply?: string; readonly headers?: EncodedHeaders },
   ): void;
   subscribe(
     subject: string,

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { stopwatchMs, type Clock, type Timer } from "../../../ops/clock.js";
-import type { NatsClient, NatsConnection, NatsHeaders, NatsMessage } from "./nats-client.js";
+import { headerEncoder, type HeaderFields } from "./header-block.js";
+import type { NatsClient, NatsConnection, NatsMessage } from "./nats-client.js";
 
 /**
  * How a request ended: with a `reply`; with the certainty that `nobody` has it, as no server serves the subject or none
@@ -11,9 +12,6 @@ export type Answer =
 
 /** Whether a message is the last of an answer that has several. */
 export type IsLast = (message: NatsMessage, count: number) => boolean;
-
-/** What a message to be stored has in its headers. */
-export type HeaderFields = readonly (readonly [name: string, value: string])[];
 
 /** What is asked, of whom, and for how long its answer is waited for. */
 interface Question {
@@ -38,7 +36,7 @@ const NO_RESPONDERS = 503;
 
 /** Requests over one connection, with an inbox of their own. */
 export class Requests {
-  readonly #client: NatsClient;
+  readonly #headersOf: ReturnType<typeof headerEncoder>;
   readonly #connection: NatsConnection;
   readonly #clock: Clock;
   readonly #nowMs: () => number;
@@ -54,7 +52,7 @@ export class Requests {
 
   /** `nowMs` tells the time by a clock that never jumps. */
   constructor(client: NatsClient, connection: NatsConnection, clock: Clock, nowMs: () => number = stopwatchMs) {
-    this.#client = client;
+    this.#headersOf = headerEncoder(client);
     this.#connection = connection;
     this.#clock = clock;
     this.#nowMs = nowMs;
@@ -176,12 +174,6 @@ export class Requests {
       // It refuses what can't be sent: nothing has gone out.
       this.#end(pending, "nobody");
     }
-  }
-
-  #headersOf(fields: HeaderFields): NatsHeaders {
-    const headers = this.#client.headers();
-    for (const [name, value] of fields) headers.append(name, value);
-    return headers;
   }
 
   #take(token: string, message: NatsMessage): void {

@@ -113,8 +113,10 @@ export class Watches {
     const contended = this.#contended.get(stream);
     if (contended !== undefined && this.#isIdle(stream)) contended.heardAtMs = this.#parts.clock.nowMs();
     if (message.previous !== stream.sequence) return this.#refresh(stream);
+    // What nobody follows is taken in so that the next append is first: kept, it would cost as much again in collections.
+    const isCached = stream.observer !== null;
     try {
-      const taken = this.#states.take(stream, decodeChange(message));
+      const taken = this.#states.take(stream, decodeChange(message), isCached);
       if (taken !== undefined) taken.catch(this.#onFault);
     } catch (fault) {
       this.#onFault(fault);

@@ -232,6 +232,25 @@ describe("two servers on one log", () => {
     });
   });
 
+  test("what the other one writes is kept for who follows it, and else read from the log", async () => {
+    await withTwo(async (one, other, clock) => {
+      const ours = await created(one, "s");
+      const theirs = await loaded(other, "s");
+      assert.equal(await append(one, ours, "1", 0), "durable");
+      assert.equal(await append(other, theirs, "2", 0), "tail-moved", "from now on it hears what the other one writes");
+      assert.equal(await append(one, ours, "2", 1), "durable");
+      await clock.pause(100);
+      assert.equal(theirs.state.tail, 2);
+      assert.equal(other.figures().cacheBytes, 0);
+      assert.equal(String(await readAll(other, theirs)), "12");
+      theirs.observer = { advanced: () => undefined, settled: () => undefined, deleted: () => undefined };
+      assert.equal(await append(one, ours, "3", 2), "durable");
+      await clock.pause(100);
+      assert.ok(other.figures().cacheBytes > 0);
+      assert.equal(String(await readAll(other, theirs)), "123");
+    });
+  });
+
   test("each lists what the other has made and deleted, and tells of it", async () => {
     await withTwo(async (one, other, clock) => {
       const told: string[] = [];

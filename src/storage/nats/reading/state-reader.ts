@@ -72,24 +72,24 @@ export class StateReader {
     stream.isStale = false;
   }
 
-  /** Takes in what the stream's subject has, where it is newer than what is known. */
-  take(stream: ClusterStream, placed: PlacedChange): MaybePromise<void> {
+  /** Takes in what the stream's subject has, where it is newer than what is known; the cache has it where `isCached`. */
+  take(stream: ClusterStream, placed: PlacedChange, isCached = true): MaybePromise<void> {
     const { change, sequence, previous } = placed;
     if (sequence <= stream.sequence || stream.standing === "gone") return;
     if (change.id !== stream.id) return stream.end("gone");
     if (change.deletedAtMs !== null) return this.#takeDeletion(stream, sequence);
     const { kind } = change.producers;
-    if (previous === stream.sequence) this.#adopt(stream, placed, null);
-    else if (kind === "here") this.#adopt(stream, placed, marksOf(change.producers.marks));
-    else return this.#producersAt(stream.name, placed).then((producers) => this.#adopt(stream, placed, producers));
-  }
-
-  #adopt(stream: ClusterStream, placed: PlacedChange, producers: ReadonlyMap<string, ProducerMark> | null): void {
-    // Another may have come while the producers were looked for.
-    if (placed.sequence <= stream.sequence) return;
-    // Whoever is told of it reads it at once.
-    this.#parts.cache.add(stream, placed);
-    stream.adopt(placed, producers);
+    const adopt = (producers: ReadonlyMap<string, ProducerMark> | null): void => {
+      // Another may have come while the producers were looked for.
+      if (sequence <= stream.sequence) return;
+      // Whoever is told of it reads it at once.
+      if (isCached) this.#parts.cache.add(stream, placed);
+      else this.#parts.cache.drop(stream);
+      stream.adopt(placed, producers);
+    };
+    if (previous === stream.sequence) adopt(null);
+    else if (kind === "here") adopt(marksOf(change.producers.marks));
+    else return this.#producersAt(stream.name, placed).then(adopt);
   }
 
   /** The stream is deleted, by the message of this sequence: it is kept while it has forks. */

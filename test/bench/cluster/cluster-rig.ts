@@ -27,22 +27,25 @@ export interface FrontEnd {
 export class ClusterRig {
   readonly #rig: Rig;
   readonly #cluster: NatsCluster;
+  readonly #storage: string;
 
   static async start(rig: Rig, sync: Sync): Promise<ClusterRig> {
     rig.progress("three NATS servers start");
     const cluster = await NatsCluster.start({ size: 3, syncInterval: sync });
     rig.after(() => cluster.stop());
-    return new ClusterRig(rig, cluster);
+    // As docs/cluster.md says where servers sync each message.
+    return new ClusterRig(rig, cluster, cluster.storageOf("bench", sync === "always" ? "?shards=1" : ""));
   }
 
-  private constructor(rig: Rig, cluster: NatsCluster) {
+  private constructor(rig: Rig, cluster: NatsCluster, storage: string) {
     this.#rig = rig;
     this.#cluster = cluster;
+    this.#storage = storage;
   }
 
   /** The built server on the cluster as docs/cluster.md starts it, with `args` added: no flag for Node, as for the bare client. */
   async frontEnd(...args: string[]): Promise<FrontEnd> {
-    const storage = ["--storage", this.#cluster.storageOf("bench"), "--port", "0", "--log-format", "json"];
+    const storage = ["--storage", this.#storage, "--port", "0", "--log-format", "json"];
     const started = startNode(this.#rig, [BIN, "serve", ...storage, ...args], { cwd: CLIENT_FOLDER });
     const ready = JSON.parse(await servingLine(started)) as { url: string };
     const stop = async (): Promise<void> => {

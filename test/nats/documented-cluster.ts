@@ -17,7 +17,6 @@ import { freePorts } from "../helpers/free-ports.js";
 const PAGE = new Page("docs/cluster.md");
 const HEADING = "An example";
 const SERVERS = ["n1", "n2", "n3"];
-const SHARDS = 6;
 const MAIN = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 const PACKAGES = fileURLToPath(new URL("node_modules/@nats-io", import.meta.url));
 /** What stands on the page, in the order of the ports that take its place. */
@@ -28,6 +27,7 @@ interface Parts {
   readonly frontEnds: readonly FrontEnd[];
   readonly natsPorts: readonly number[];
   readonly bucket: string;
+  readonly shards: number;
   /** The processes of the NATS servers, by name, and what starts one. */
   readonly servers: ReadonlyMap<string, TestProcess>;
   readonly startServer: (name: string) => Promise<void>;
@@ -84,15 +84,15 @@ export class DocumentedCluster {
         .replace("listen 80;", `listen 127.0.0.1:${port};`)
         .replace("/var/log/nginx/streamdir.log ", `${join(dir, "access.log")} `),
     );
-    const bucket = /\/(\w+) --port/.exec(lines.at(-1) ?? "")?.[1] ?? "";
+    const [, bucket = "", shards] = /\/(\w+)\?shards=(\d+)' --port/.exec(lines.at(-1) ?? "") ?? [];
     const natsPorts = ports.slice(0, SERVERS.length);
-    return new DocumentedCluster({ nginx, frontEnds, servers, startServer, natsPorts, bucket });
+    return new DocumentedCluster({ nginx, frontEnds, servers, startServer, natsPorts, bucket, shards: Number(shards) });
   }
 
   /** The name of the NATS server that leads the shard of a stream. */
   async leaderOf(stream: string): Promise<string> {
-    const { bucket, natsPorts } = this.#parts;
-    const shard = new Subjects(bucket, SHARDS).ofStream(stream).split(".")[2] ?? "";
+    const { bucket, shards, natsPorts } = this.#parts;
+    const shard = new Subjects(bucket, shards).ofStream(stream).split(".")[2] ?? "";
     const client = await loadNatsClient();
     const connection = await client.connect({
       servers: natsPorts.map((port) => `127.0.0.1:${port}`),

@@ -44,6 +44,8 @@ export interface Output {
 
 /** Standard input. One that is not read to its end keeps the process alive until it is destroyed. */
 export interface ClientInput extends AsyncIterable<Uint8Array> {
+  /** Its descriptor, where it has one. */
+  readonly fd?: number;
   destroy?(): unknown;
 }
 

@@ -1,7 +1,8 @@
 // The verb `append`: standard input to a stream, each byte of it once.
 
+import { fstatSync } from "node:fs";
 import { isJsonContentType } from "../../../protocol/content-type.js";
-import { EXIT } from "../../command/verb.js";
+import { EXIT, type ClientInput } from "../../command/verb.js";
 import { Meter } from "../session/meter.js";
 import { failure, stopped, type Failure } from "../remote/failure.js";
 import type { Answer } from "../remote/http-client.js";
@@ -56,9 +57,10 @@ interface Progress {
 }
 
 async function append(session: Session): Promise<Failure | null> {
-  const { given } = session;
+  const { given, surroundings } = session;
   const name = session.name(0);
   if (typeof name !== "string") return name;
+  if (isDirectory(surroundings.stdin)) return failure(EXIT.fault, "the input can't be read: it is a directory");
   const written = given.text("resume");
   const mark = written === null ? { id: freshId(), epoch: 0, seq: 0, at: 0, length: 0 } : parseMark(written);
   if (mark === null) return failure(EXIT.usage, "--resume is not a mark that append has printed");
@@ -68,6 +70,11 @@ async function append(session: Session): Promise<Failure | null> {
   if (cutting === null)
     return failure(EXIT.refused, `${streamCalled(name)} takes ${contentType}, not JSON: see --lines`);
   return send(session, { name, contentType, cutting, mark });
+}
+
+/** Node takes a directory for an empty input. */
+function isDirectory({ fd }: ClientInput): boolean {
+  return fd !== undefined && fstatSync(fd).isDirectory();
 }
 
 function cuttingOf({ given }: Session, contentType: string): Cutting | null {

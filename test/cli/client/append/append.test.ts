@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
+import { open } from "node:fs/promises";
 import { Readable } from "node:stream";
 import test, { after, describe } from "node:test";
 import { VerbServer } from "../../../helpers/client-verb.js";
+import { tempDir } from "../../../helpers/temp-dir.js";
 
 const server = new VerbServer({ after });
 
@@ -46,6 +48,15 @@ describe("streamdir append", () => {
     await server.done(["create", "lives", "--type", "text/plain", "--ttl", "1h"]);
     await server.done(["append", "lives", "--create", "--lines"], "a\n");
     assert.equal(await server.done(["cat", "lives"]), "a\n");
+  });
+
+  test("takes no directory for an empty input, and makes no stream then", async () => {
+    const folder = await open(tempDir());
+    const stdin = Object.assign(Readable.from([]), { fd: folder.fd });
+    const ended = await server.run(["append", "of-folder", "--create"], { stdin });
+    await folder.close();
+    assert.deepEqual([ended.status, ended.stderr], [74, "streamdir: the input can't be read: it is a directory\n"]);
+    assert.equal((await server.run(["cat", "of-folder"])).status, 66);
   });
 
   test("stores nothing for an empty input", async () => {

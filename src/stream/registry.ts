@@ -18,6 +18,7 @@ import {
   type Refused,
 } from "./rules/outcome.js";
 import { chain } from "./loaded/chain.js";
+import { ReadRoom } from "./loaded/read-room.js";
 import { KEEP_ALL, RetentionTimer, type RetentionLimits } from "./loaded/retention.js";
 import { Stream, type Contention, type StreamContext } from "./loaded/stream.js";
 import { Sweep, type SweepFigures } from "./sweep.js";
@@ -59,6 +60,7 @@ export class Registry {
     const streams = (this.#streams = new LoadedStreams(options, (stream) => this.#expiries.remove(stream)));
     this.#context = {
       storage,
+      readRoom: new ReadRoom(),
       clock,
       ttlMode,
       retention,

@@ -7,6 +7,7 @@ import type { TtlMode } from "../../src/stream/rules/expiry.js";
 import { LoadedProducers } from "../../src/stream/loaded/loaded-producers.js";
 import type { AppendOutcome } from "../../src/stream/rules/outcome.js";
 import { KEEP_ALL } from "../../src/stream/loaded/retention.js";
+import { ReadRoom } from "../../src/stream/loaded/read-room.js";
 import { Stream } from "../../src/stream/loaded/stream.js";
 import { append, created, loaded, openEngine, openFor, reopen, settled, type Engine } from "./engine.js";
 import { placeOf } from "./tokens.js";
@@ -26,7 +27,8 @@ export function streamIn(
 ): Stream {
   const producers = new LoadedProducers<Stream>();
   const decideAgain = (): never => assert.fail("nobody else writes");
-  const context = { storage, clock, ttlMode, retention: KEEP_ALL, producers, hasRoomForProducer: () => true, decideAgain };
+  const readRoom = new ReadRoom();
+  const context = { storage, readRoom, clock, ttlMode, retention: KEEP_ALL, producers, hasRoomForProducer: () => true, decideAgain };
   return new Stream(context, stored, null);
 }
 

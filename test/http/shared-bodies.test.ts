@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { describe, test, type TestContext } from "node:test";
 import { receiveBody } from "../../src/http/context/body.js";
 import type { Context } from "../../src/http/context/context.js";
+import { problem } from "../../src/http/encoding/problems.js";
 import { Exchange } from "../../src/http/exchange/exchange.js";
 import { readHeaders } from "../../src/http/request/request-headers.js";
 import type { Body } from "../../src/stream/rules/command.js";
@@ -54,6 +55,8 @@ class BodyServer {
         name: "a",
         head,
         isJson: false,
+        maxBytes: options.maxBodyBytes ?? Infinity,
+        tooLong: problem("body-too-large"),
         refusal: () => null,
         lateRefusal: () => null,
         use,

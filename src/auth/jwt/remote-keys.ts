@@ -22,7 +22,7 @@ export const KEYS_COOLDOWN_MS = 30_000;
 export const KEYS_RETRY_MS = 5000;
 
 /**
- * Most JWTs that wait for a fetch: nobody knows yet whose they are, the bodies of their requests may be on their way,
+ * Most JWTs and tickets that wait for a fetch: nobody knows yet whose they are, the bodies of their requests may be on their way,
  * and each costs a signature when the keys are there.
  */
 export const MAX_WAITING_FOR_KEYS = 256;
@@ -70,11 +70,7 @@ export class RemoteKeys implements KeySource {
     const refreshed = this.#isWorthAsking(found) ? this.#refresh() : this.#fetching;
     if (typeof found === "object" || refreshed === null) return found;
     if (this.#waiting >= MAX_WAITING_FOR_KEYS) return "unavailable";
-    this.#waiting += 1;
-    return refreshed.then(() => {
-      this.#waiting -= 1;
-      return this.#find(header, algs);
-    });
+    return this.#whileWaiting(refreshed).then(() => this.#find(header, algs));
   }
 
   /** Whether the first fetch has ended, well or not. */
@@ -84,7 +80,15 @@ export class RemoteKeys implements KeySource {
 
   known(): Promise<void> | null {
     if (this.#ageMs() < KEYS_KEPT_MS) return null;
-    return this.#isCool(KEYS_RETRY_MS) ? this.#refresh() : this.#fetching;
+    const refreshed = this.#isCool(KEYS_RETRY_MS) ? this.#refresh() : this.#fetching;
+    // Who comes when so many wait has what is known now, and that is no keys.
+    return refreshed === null || this.#waiting >= MAX_WAITING_FOR_KEYS ? null : this.#whileWaiting(refreshed);
+  }
+
+  async #whileWaiting(refreshed: Promise<void>): Promise<void> {
+    this.#waiting += 1;
+    await refreshed;
+    this.#waiting -= 1;
   }
 
   has(matches: (print: string) => boolean): boolean {

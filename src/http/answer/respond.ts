@@ -141,6 +141,8 @@ export class Responder {
     this.#begin(exchange, status, headers, body, false);
     const { req, res } = exchange;
     res.end(body !== null && length > 0 ? body : undefined);
+    // A client of HTTP/2 may leave its answer for as long as it likes: what it has sent is not kept for it.
+    if (exchange.isOwn) exchange.forgetSentHeaders();
     if (req.socket.writableLength === 0) return;
     // A slow client keeps its answer in memory, so that memory is bounded, in time and in total.
     const unread = this.#unread.add(exchange, body ?? 0);

@@ -36,6 +36,16 @@ export abstract class BodyUse<Head extends { readonly contentType: string | null
     return isJsonContentType(this.head.contentType ?? "");
   }
 
+  /** The longest body that is taken, in bytes. */
+  get maxBytes(): number {
+    return this.context.settings.maxAppendBytes;
+  }
+
+  /** Why a longer one is not. */
+  get tooLong(): Problem {
+    return problem("body-too-large", { detail: `At most ${this.maxBytes} bytes are accepted.` });
+  }
+
   /**
    * Why the request is refused whatever its body is; `null` when it depends on the body. Without `hasData` the body may
    * yet turn out to be empty. May throw what `use` would throw.
@@ -74,17 +84,11 @@ export function receiveBody(user: BodyUse): MaybePromise<void> {
   const { context, exchange } = user;
   const { headers } = exchange;
   if (!headers.hasBody) return user.use(NO_BYTES);
-  const { maxAppendBytes } = context.settings;
-  if (headers.contentLength !== null && headers.contentLength > maxAppendBytes) {
-    return context.responder.refuse(exchange, tooLarge(maxAppendBytes));
-  }
+  if (headers.contentLength !== null && headers.contentLength > user.maxBytes)
+    return context.responder.refuse(exchange, user.tooLong);
   if (headers.contentLength !== null) exchange.account?.charge(headers.contentLength);
   const upload = new Upload(user);
   return exchange.awaitsContinue ? upload.startIfWelcome() : upload.start();
-}
-
-function tooLarge(maxBytes: number): Problem {
-  return problem("body-too-large", { detail: `At most ${maxBytes} bytes are accepted.` });
 }
 
 /** One body that is arriving. */
@@ -161,7 +165,8 @@ class Upload extends HeldBody implements BodySink {
     const hasData = this.#hasData;
     this.#isJudged = hasData;
     try {
-      const refusal = await this.#user.refusal(hasData);
+      // What the stream is like is not for one whose right has ended since its head came.
+      const refusal = this.#user.lateRefusal() ?? (await this.#user.refusal(hasData));
       if (refusal !== null) this.#refuse(refusal);
     } catch (fault) {
       if (this.#stop()) fail(this.#context, this.#exchange, fault);
@@ -170,11 +175,11 @@ class Upload extends HeldBody implements BodySink {
 
   take(chunk: Buffer): boolean {
     if (this.#isOver) return true;
-    const { bodyMemory, settings } = this.#context;
+    const { bodyMemory } = this.#context;
     this.#length += chunk.length;
     this.#exchange.receivedBytes = this.#length;
     if (this.#exchange.headers.contentLength === null) this.#exchange.account?.charge(chunk.length);
-    if (this.#length > settings.maxAppendBytes) return this.#refuse(tooLarge(settings.maxAppendBytes));
+    if (this.#length > this.#user.maxBytes) return this.#refuse(this.#user.tooLong);
     if (!bodyMemory.hold(this, chunk.length)) return this.#refuse(NO_ROOM);
     if (this.#length === chunk.length) this.#first = chunk;
     else this.#gather(chunk);

@@ -42,6 +42,14 @@ class TicketUse extends BodyUse {
     this.#caller = caller;
   }
 
+  override get maxBytes(): number {
+    return MAX_BODY_BYTES;
+  }
+
+  override get tooLong(): Problem {
+    return invalid(`It has at most ${MAX_BODY_BYTES} bytes.`);
+  }
+
   override refusal(): null {
     return null;
   }
@@ -84,8 +92,7 @@ class TicketUse extends BodyUse {
 
 /** Reads `{"stream": NAME, "close"?: boolean, "expiresIn"?: seconds}`. */
 function readTicketRequest(body: Body): TicketRequest | Problem {
-  if (!Buffer.isBuffer(body) || body.length > MAX_BODY_BYTES) return invalid(`It has at most ${MAX_BODY_BYTES} bytes.`);
-  const value = jsonObjectOf(body);
+  const value = Buffer.isBuffer(body) ? jsonObjectOf(body) : null;
   if (value === null) return invalid('It is a JSON object like {"stream": "chat/42"}.');
   const unknown = Object.keys(value).find((member) => !MEMBERS.includes(member));
   if (unknown !== undefined) return invalid(`Its members are ${MEMBERS.join(", ")}.`);

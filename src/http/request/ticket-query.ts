@@ -12,7 +12,7 @@ export interface TicketParameter {
 const NONE: TicketParameter = { value: null };
 
 /** A token of this server, or what every JWT begins with: `{"` in base64url. */
-const BEARER = /^(?:Bearer\s+)?(?:sd_[\w-]+_[\w-]{43}|eyJ[\w-]*\.[\w-]+\.[\w-]*)$/i;
+const BEARER = /^(?:Bearer\s+)?(?:sd_[a-z\d-]{1,64}_[\w-]{43}|eyJ[\w-]*\.[\w-]+\.[\w-]*)$/i;
 
 /** Most queries: nothing in them can be a credential. */
 const PLAIN = /^offset=[-\d_]*(?:&live=[a-z-]{3,9})?$/;

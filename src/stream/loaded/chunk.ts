@@ -9,6 +9,7 @@ import {
   type StoredStream,
 } from "../../storage/storage.js";
 import { chain } from "./chain.js";
+import type { ReadRoom } from "./read-room.js";
 
 /** A piece of a stream, ready to serve: `bytes` is `from..to` as stored. JSON streams end at a whole message. */
 export interface Chunk {
@@ -35,13 +36,22 @@ export interface ServedStream {
 
 const NO_BYTES = Buffer.alloc(0);
 
+/** What is read with. */
+export interface ReadParts {
+  readonly storage: Storage;
+  readonly readRoom: ReadRoom;
+}
+
+/** Room for a JSON message of which nobody knows how long it is, with the copies that it is put together from. */
+const LONG_MESSAGE_BYTES = 48 * 1024 * 1024;
+
 /**
  * Reads about `maxBytes` durable bytes from `from` on, up to the end of an append or of a JSON message. An append of
  * bytes that is longer than `longestBytes` is cut at `maxBytes`; any other is read whole. `allocate` gives memory for
  * bytes from the disk, which nobody else keeps. Throws what `Storage.read` throws.
  */
 export function readChunk(
-  storage: Storage,
+  parts: ReadParts,
   stream: ServedStream,
   from: Position,
   maxBytes: number,
@@ -50,45 +60,87 @@ export function readChunk(
 ): MaybePromise<Chunk> {
   const { stored, isJson, tail } = stream;
   if (from >= tail) return chunkOf(stream, from, NO_BYTES);
-  if (tail - from <= maxBytes) return readUpTo(storage, stream, from, tail, maxBytes, allocate);
-  if (isJson) return readUpTo(storage, stream, from, from + maxBytes, maxBytes, allocate);
-  return chain(storage.endOfRead(stored, from, maxBytes), (found) => {
+  if (isJson) return readMessages(parts, stream, from, maxBytes, allocate);
+  if (tail - from <= maxBytes) return readTo(parts, stream, from, tail, allocate);
+  return chain(parts.storage.endOfRead(stored, from, maxBytes), (found) => {
     const end = found === null || found - from > Math.max(maxBytes, longestBytes) ? from + maxBytes : found;
-    return readUpTo(storage, stream, from, end, end - from, allocate);
+    return readTo(parts, stream, from, end, allocate);
   });
 }
 
-function readUpTo(
-  storage: Storage,
+/** Reads bytes up to `end`. */
+function readTo(
+  { storage, readRoom }: ReadParts,
   stream: ServedStream,
   from: Position,
   end: Position,
+  allocate: Allocate | undefined,
+): MaybePromise<Chunk> {
+  const length = end - from;
+  return readRoom.use(stream, length, () => {
+    const bytes = storage.read(stream.stored, from, length, allocate);
+    const isAll = Buffer.isBuffer(bytes) && bytes.length === length;
+    return isAll ? chunkOf(stream, from, bytes) : gather(storage, stream, from, { first: bytes, bytes: length }, true);
+  });
+}
+
+/** Reads messages: all that end in `maxBytes`, or the first one. */
+function readMessages(
+  { storage, readRoom }: ReadParts,
+  stream: ServedStream,
+  from: Position,
   maxBytes: number,
   allocate: Allocate | undefined,
 ): MaybePromise<Chunk> {
-  const { stored, isJson } = stream;
-  const bytes = storage.read(stored, from, end - from, allocate);
-  const enough = Buffer.isBuffer(bytes) && bytes.length === end - from;
-  if (enough && (!isJson || end === stream.tail)) return chunkOf(stream, from, bytes);
-  return readWhole(storage, stream, from, bytes, isJson ? maxBytes : end - from);
+  const length = Math.min(maxBytes, stream.tail - from);
+  const found = readRoom.use(stream, length, () => {
+    const first = storage.read(stream.stored, from, length, allocate);
+    const isAll = Buffer.isBuffer(first) && from + first.length === stream.tail;
+    return isAll ? chunkOf(stream, from, first) : gather(storage, stream, from, { first, bytes: maxBytes }, false);
+  });
+  // Its beginning is read again: who waits for more room holds none.
+  const readLong = (): MaybePromise<Chunk> =>
+    readRoom.use(stream, LONG_MESSAGE_BYTES, () => {
+      const first = storage.read(stream.stored, from, Math.min(2 * maxBytes, stream.tail - from));
+      return gather(storage, stream, from, { first, bytes: 2 * maxBytes }, true);
+    });
+  return chain(found, (chunk) => chunk ?? readLong());
 }
 
-/** Reads in several steps: gathers pieces up to `maxBytes`, and in JSON streams ends at the end of a message. */
-async function readWhole(
+/** What is gathered: its first bytes, and how many are enough. */
+interface Gathered {
+  readonly first: MaybePromise<Buffer>;
+  readonly bytes: number;
+}
+
+/**
+ * Reads in several steps, and in JSON streams ends at the end of a message. One that is longer than what is enough is
+ * read on where it `mayGrow`; otherwise there is `null`.
+ */
+function gather(storage: Storage, stream: ServedStream, from: Position, what: Gathered, mayGrow: true): Promise<Chunk>;
+function gather(
   storage: Storage,
   stream: ServedStream,
   from: Position,
-  first: MaybePromise<Buffer>,
-  maxBytes: number,
-): Promise<Chunk> {
+  what: Gathered,
+  mayGrow: boolean,
+): Promise<Chunk | null>;
+async function gather(
+  storage: Storage,
+  stream: ServedStream,
+  from: Position,
+  what: Gathered,
+  mayGrow: boolean,
+): Promise<Chunk | null> {
   stream.retain();
   try {
-    let bytes = await first;
-    let wantedBytes = maxBytes;
+    let bytes = await what.first;
+    let wantedBytes = what.bytes;
     while (from + bytes.length < stream.tail) {
       if (bytes.length >= wantedBytes) {
         const whole = wholePart(stream, bytes);
         if (whole.length > 0) return chunkOf(stream, from, whole);
+        if (!mayGrow) return null;
         wantedBytes *= 2;
       }
       const more = await readMore(storage, stream, from, bytes, wantedBytes);

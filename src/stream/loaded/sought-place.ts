@@ -10,6 +10,7 @@ import {
   type StoredStream,
 } from "../../storage/storage.js";
 import { refuse, type Refused } from "../rules/outcome.js";
+import { SCAN_TURNS } from "../rules/scan-turns.js";
 
 /** A stream in which places are sought. */
 export interface SoughtStream {
@@ -107,6 +108,7 @@ class MessageScan {
     if (this.#scannedBytes >= MAX_SCAN_BYTES) return null;
     const bytes = await this.#storage.read(this.#stored, at, Math.min(mostBytes, SCAN_STEP_BYTES));
     this.#scannedBytes += bytes.length;
+    await SCAN_TURNS.forBytes(bytes.length);
     return bytes;
   }
 }

@@ -4,10 +4,12 @@ import type { AppendCommand } from "../rules/command.js";
 import type { TtlMode } from "../rules/expiry.js";
 import type { AnswerAppend } from "../rules/outcome.js";
 import type { CountedStream, LoadedProducers } from "./loaded-producers.js";
+import type { ReadRoom } from "./read-room.js";
 
 /** The parts that all streams `S` of a server share. */
 export interface StreamContextOf<S extends CountedStream> {
   readonly storage: Storage;
+  readonly readRoom: ReadRoom;
   readonly clock: Clock;
   readonly ttlMode: TtlMode;
   readonly retention: RetentionLimits;

@@ -392,8 +392,8 @@ export class Stream implements StreamObserver {
    * DeletedStreamError, StorageBusyError and, unless `from` is "start", TrimmedStreamError.
    */
   read(from: ReadFrom, maxBytes: number, allocate?: Allocate, longestBytes = Infinity): MaybePromise<Chunk> {
-    const { storage } = this.#context;
-    if (from !== "start") return readChunk(storage, this, from, maxBytes, longestBytes, allocate);
-    return fromBeginning(this, (earliest) => readChunk(storage, this, earliest, maxBytes, longestBytes, allocate));
+    const context = this.#context;
+    if (from !== "start") return readChunk(context, this, from, maxBytes, longestBytes, allocate);
+    return fromBeginning(this, (earliest) => readChunk(context, this, earliest, maxBytes, longestBytes, allocate));
   }
 }

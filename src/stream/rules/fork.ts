@@ -14,6 +14,7 @@ import type { CreateHead, ForkRequest } from "./command.js";
 import { refuseContentType } from "./content-type-refusal.js";
 import { offsetIn } from "./offset-tokens.js";
 import { refuse, type Refused } from "./outcome.js";
+import { SCAN_TURNS } from "./scan-turns.js";
 
 /** The source of a fork. */
 export interface ForkSource extends TrimmedAtTimes {
@@ -101,6 +102,7 @@ async function afterMessages(source: ForkSource, from: Position, count: number):
         detail: "The sub-offset is too far after the fork offset: give a later offset.",
       });
     const { bytes } = await source.read(at, SCAN_STEP_BYTES);
+    await SCAN_TURNS.forBytes(bytes.length);
     const found = messagesLength(bytes, left);
     at += found.length;
     left -= found.count;

@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { describe, test, type TestContext } from "node:test";
 import { receiveBody, type BodyUse } from "../../../src/http/context/body.js";
 import type { Context } from "../../../src/http/context/context.js";
+import { problem } from "../../../src/http/encoding/problems.js";
 import { Exchange } from "../../../src/http/exchange/exchange.js";
 import { readHeaders } from "../../../src/http/request/request-headers.js";
 import type { Responder } from "../../../src/http/answer/respond.js";
@@ -208,8 +209,8 @@ async function bodiesFor(
     server.on(event, (req, res) => {
       const exchange = new Exchange(req, res, { path: "/", query: "" }, readHeaders(req.rawHeaders), event === "checkContinue");
       inFlight.begin(exchange);
-      const use = { context: bodyContext, exchange, name: "a", head: { contentType: null }, isJson: false, lateRefusal: () => null };
-      void receiveBody({ ...use, ...userOf(responder, exchange) });
+      const use = { context: bodyContext, exchange, name: "a", head: { contentType: null }, isJson: false, maxBytes: 100, lateRefusal: () => null };
+      void receiveBody({ ...use, tooLong: problem("body-too-large"), ...userOf(responder, exchange) });
     });
   }
   await once(server.listen(0, "127.0.0.1"), "listening");

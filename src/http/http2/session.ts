@@ -25,8 +25,9 @@ export class OpenStream {
   readonly req: StreamRequest;
   readonly answer: StreamAnswer;
   readonly beganAtMs: number;
-  /** When it was first seen with its answer whole and not sent. */
-  answeredAtMs: number | null = null;
+  /** When some of its answer was last seen to be taken, once that is whole; and what was left then. */
+  takenAtMs: number | null = null;
+  leftBytes = 0;
   /** Its place among those of its connection; negative when it is not among them. */
   slot = -1;
 
@@ -104,8 +105,11 @@ export class Session {
 
   #lookAt(stream: OpenStream, nowMs: number): void {
     if (stream.answer.writableEnded) {
-      stream.answeredAtMs ??= nowMs;
-      if (nowMs - stream.answeredAtMs >= MAX_STALL_MS) stream.req.destroy();
+      const { unsentBytes } = stream.req.socket;
+      if (stream.takenAtMs === null || unsentBytes < stream.leftBytes) {
+        stream.takenAtMs = nowMs;
+        stream.leftBytes = unsentBytes;
+      } else if (nowMs - stream.takenAtMs >= MAX_STALL_MS) stream.req.destroy();
     } else if (!stream.req.isReceived && nowMs - stream.beganAtMs >= this.#limits.requestTimeout) stream.req.destroy();
   }
 

@@ -11,6 +11,7 @@ import type { Exchange } from "../exchange/exchange.js";
 import type { ListQuery } from "../request/list-query.js";
 import { eventStreamHead } from "./event-stream-head.js";
 import { isAskedFor, placeOf } from "./list-page.js";
+import { LIST_TURNS } from "./list-turns.js";
 import { OpaquePlaces } from "./opaque-place.js";
 import { SseHeartbeat, type SilentReaders } from "./sse-heartbeat.js";
 import type { EndRead } from "./staggered-ends.js";
@@ -159,6 +160,8 @@ class ListReader {
   readonly #isFor: (name: string) => boolean;
   #next = 0;
   #isOver = false;
+  /** Whether it goes on in a later turn by itself. */
+  #isWaiting = false;
   #timer: Timer;
   /** What the client has yet to take; `null` while it keeps up. */
   #unread: UnreadAnswer | null = null;
@@ -184,9 +187,10 @@ class ListReader {
     this.pump();
   }
 
-  /** Sends what there is, as far as the client takes it. */
+  /** Sends what there is, as far as the client takes it: in several turns where that takes long. */
   pump(): void {
-    while (!this.#isOver && this.#unread === null && this.#next < this.#feed.end) {
+    while (!this.#isOver && !this.#isWaiting && this.#unread === null && this.#next < this.#feed.end) {
+      if (LIST_TURNS.isSpent) return void this.#pumpLater();
       const event = this.#feed.at(this.#next);
       if (event === null) {
         // It was slower than what is remembered: it has to list again.
@@ -197,6 +201,13 @@ class ListReader {
       this.#next += 1;
       if (this.#isFor(event.name)) this.#write(`${event.text}id: ${this.#feed.idOf(this.#next)}\n\n`);
     }
+  }
+
+  async #pumpLater(): Promise<void> {
+    this.#isWaiting = true;
+    await LIST_TURNS.next();
+    this.#isWaiting = false;
+    this.pump();
   }
 
   beat(nowMs: number): void {

@@ -1,6 +1,5 @@
 // Puts a page of the list of streams together.
 
-import { stopwatchMs } from "../../ops/clock.js";
 import type { Operation } from "../../auth/rights/operation.js";
 import { nameMatcher } from "../../protocol/name-pattern.js";
 import {
@@ -18,6 +17,7 @@ import { maySee, type Lister } from "../access/access.js";
 import type { Context } from "../context/context.js";
 import { problem, type Problem } from "../encoding/problems.js";
 import type { ListQuery } from "../request/list-query.js";
+import { LIST_TURNS } from "./list-turns.js";
 
 /** Live readers of a stream. */
 export type ReadersOf = (stream: Stream) => number;
@@ -37,8 +37,7 @@ const ON_STREAMS = ["read", "append", "close", "delete"] as const satisfies read
 /** Names looked at in one turn of the event loop, and streams looked up at a time. */
 const BURST = 512;
 const CONCURRENCY = 32;
-/** How long names are looked at in one turn where each takes long, in milliseconds, and how often that is measured. */
-const MAX_TURN_MS = 4;
+/** How often is asked whether others are to have their turn. */
 const LOOKS_PER_CLOCK = 8;
 /** The latest time that a timestamp can say. */
 const MAX_TIME_MS = 253_402_300_799_999;
@@ -53,18 +52,29 @@ export function isAskedFor({ prefix, match }: ListQuery): (name: string) => bool
   return (name) => name.startsWith(prefix) && (matches === null || matches(name));
 }
 
-/** The page that is asked for, or why there is none. Throws what looking at a stream throws. */
+/**
+ * The page that is asked for, or why there is none; what there is so far, once `isGone` says that nobody waits for it.
+ * Throws what looking at a stream throws.
+ */
 export async function listPage(
   context: Context,
   lister: Lister,
   query: ListQuery,
   readersOf: ReadersOf,
+  isGone: () => boolean = () => false,
 ): Promise<ListPage | Problem> {
   const isWanted = isAskedFor(query);
   const { limit, after } = query;
   const page: PageSoFar = { streams: [], last: "" };
-  const entry = (name: string): Promise<object | null> => entryOf(context, lister, name, readersOf);
   let looks = 0;
+  const entry = async (name: string): Promise<object | null> => {
+    const stored = await context.streamList.look(name);
+    if (stored === null) return null;
+    // The sources of a fork that is not in memory may each cost a file.
+    if (stored.observer === null) looks += stored.forkDepth * LOOKS_PER_STREAM;
+    return entryOf(context, lister, stored, readersOf);
+  };
+  const isOver = (): boolean => page.streams.length >= limit || looks >= MAX_LOOKS || isGone();
   // What the caller may not see is not even looked at, so that the time says nothing of it.
   for (const { from, to } of commonRanges(lister.ranges(), askedRanges(query), justAfter(after))) {
     for (let next: string | null = from; next !== null;) {
@@ -72,8 +82,8 @@ export async function listPage(
       if (looks > 0) await new Promise<void>((resolve) => setImmediate(resolve));
       const names: readonly string[] = await context.streamList.names({ from: next, to }, BURST);
       const wanted = await filteredInTurns(names, (name) => maySee(lister, name) && isWanted(name));
-      await addEntries(page, wanted, limit, entry);
-      if (page.streams.length >= limit) return { streams: page.streams, next: page.last };
+      await addEntries(page, wanted, limit, entry, isOver);
+      if (isOver()) return page.streams.length > 0 ? { streams: page.streams, next: page.last } : TOO_BROAD;
       looks += names.length + wanted.length * LOOKS_PER_STREAM;
       next = afterLast(names);
     }
@@ -88,14 +98,15 @@ interface PageSoFar {
   last: string;
 }
 
-/** Adds the streams of these names that are there, at most until there are `limit`. */
+/** Adds the streams of these names that are there, at most until there are `limit`, or the page `isOver`. */
 async function addEntries(
   page: PageSoFar,
   names: readonly string[],
   limit: number,
   entry: (name: string) => Promise<object | null>,
+  isOver: () => boolean,
 ): Promise<void> {
-  for (let at = 0; at < names.length && page.streams.length < limit;) {
+  for (let at = 0; at < names.length && !isOver();) {
     const group = names.slice(at, at + Math.min(CONCURRENCY, limit - page.streams.length));
     at += group.length;
     for (const [index, found] of (await Promise.all(group.map(entry))).entries()) {
@@ -112,12 +123,9 @@ async function filteredInTurns(
   isWanted: (name: string) => boolean,
 ): Promise<readonly string[]> {
   const wanted: string[] = [];
-  let startedAtMs = stopwatchMs();
   for (const [at, name] of names.entries()) {
+    if (at % LOOKS_PER_CLOCK === 0 && LIST_TURNS.isSpent) await LIST_TURNS.next();
     if (isWanted(name)) wanted.push(name);
-    if ((at + 1) % LOOKS_PER_CLOCK > 0 || stopwatchMs() - startedAtMs < MAX_TURN_MS) continue;
-    await new Promise<void>((resolve) => setImmediate(resolve));
-    startedAtMs = stopwatchMs();
   }
   return wanted;
 }
@@ -134,11 +142,13 @@ function askedRanges({ prefix, match }: ListQuery): readonly NameRange[] {
   return match === null ? begun : commonRanges(begun, rangesOfPattern(match), "");
 }
 
-/** A stream as the list has it; `null` where there is none, or its time is over. */
-async function entryOf(context: Context, lister: Lister, name: string, readersOf: ReadersOf): Promise<object | null> {
-  const { streamList, clock, settings } = context;
-  const stored = await streamList.look(name);
-  if (stored === null) return null;
+/** A stream as the list has it; `null` where its time is over. */
+function entryOf(
+  { clock, settings }: Pick<Context, "clock" | "settings">,
+  lister: Lister,
+  stored: StoredStream,
+  readersOf: ReadersOf,
+): object | null {
   const stream = stored.observer instanceof Stream ? stored.observer : null;
   const deadlineMs = stream?.deadlineMs ?? deadlineOf(stored.config, stored.state.touchedAtMs, settings.ttl);
   if (deadlineMs + (stream === null ? TOUCH_INTERVAL_MS : 0) <= clock.nowMs()) return null;
@@ -157,7 +167,7 @@ async function entryOf(context: Context, lister: Lister, name: string, readersOf
     forkedFrom: source,
     liveReaders: stream === null ? 0 : readersOf(stream),
     producers: stored.state.producers?.size ?? 0,
-    may: ON_STREAMS.filter((operation) => isServed(operation, settings.readOnly) && lister.may(operation, name)),
+    may: ON_STREAMS.filter((operation) => isServed(operation, settings.readOnly) && lister.may(operation, stored.name)),
   };
 }
 

@@ -1,6 +1,6 @@
 import type { EventEmitter } from "node:events";
 import type { NameRange } from "../../protocol/name-range.js";
-import { DamagedStreamError, type StoredStream, type StreamEvents, type StreamList } from "../storage.js";
+import { DamagedStreamError, type ForkOrigin, type StoredStream, type StreamEvents, type StreamList } from "../storage.js";
 import { readSidecar } from "./directory/catalog.js";
 import type { Sidecar } from "./format/sidecar.js";
 import { FileStream } from "./memory/file-stream.js";
@@ -26,6 +26,8 @@ export class FileStreamList implements StreamList {
   readonly #parts: Pick<StreamFiles, "files" | "layout" | "log">;
   readonly #options: StreamListOptions;
   readonly #names: NameIndex;
+  /** Sources that are being looked at, by their ids. */
+  readonly #sources = new Map<string, Promise<FileStream | null>>();
 
   constructor(parts: Pick<StreamFiles, "files" | "layout" | "log">, options: StreamListOptions) {
     this.#parts = parts;
@@ -75,31 +77,41 @@ export class FileStreamList implements StreamList {
   async #withLineage(stream: FileStream): Promise<FileStream | null> {
     const { forkedFrom } = stream.config;
     if (forkedFrom === null) return stream;
-    const { point, name, id } = forkedFrom;
+    const { point } = forkedFrom;
     const isOwn = stream.state.tail > point && (stream.earliest === 0 || stream.earliest > point);
     if (isOwn) return stream;
-    const source = await this.#source(name);
-    if (source?.id !== id) return null;
+    const source = await this.#source(forkedFrom);
+    if (source === null) return null;
     stream.lineage = Lineage.of(source, point);
     return stream;
   }
 
-  /** A fork's source, also a deleted one, with its lineage. */
-  async #source(name: string): Promise<FileStream | null> {
+  /** A fork's source, also a deleted one, with its lineage. Forks that are looked at together share its look. */
+  #source({ name, id }: Pick<ForkOrigin, "name" | "id">): Promise<FileStream | null> {
+    const underWay = this.#sources.get(id);
+    if (underWay !== undefined) return underWay;
+    const found = this.#findSource(name, id).finally(() => this.#sources.delete(id));
+    this.#sources.set(id, found);
+    return found;
+  }
+
+  async #findSource(name: string, id: string): Promise<FileStream | null> {
     const { streams, unopened, loader } = this.#options;
     if (unopened.has(name)) await loader.find(name);
     const known = streams.get(name);
+    if (known !== undefined && known.id !== id) return null;
     if (known?.handedOut === true) return known;
     if (known !== undefined) return this.#withSources(copyOf(known));
     const sidecar = await this.#readSidecar(name);
-    return sidecar === null ? null : this.#withSources(ofSidecar(sidecar, this.#parts.layout.streamDirectory(name)));
+    if (sidecar?.id !== id) return null;
+    return this.#withSources(ofSidecar(sidecar, this.#parts.layout.streamDirectory(name)));
   }
 
   async #withSources(stream: FileStream): Promise<FileStream | null> {
     const { forkedFrom } = stream.config;
     if (forkedFrom === null) return stream;
-    const source = await this.#source(forkedFrom.name);
-    if (source?.id !== forkedFrom.id) return null;
+    const source = await this.#source(forkedFrom);
+    if (source === null) return null;
     stream.lineage = Lineage.of(source, forkedFrom.point);
     return stream;
   }

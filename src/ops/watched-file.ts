@@ -2,7 +2,7 @@
 
 import { isUtf8 } from "node:buffer";
 import { randomBytes } from "node:crypto";
-import { statSync } from "node:fs";
+import { fstatSync, statSync } from "node:fs";
 import type { BigIntStats } from "node:fs";
 import { open, readlink, rename, stat, unlink } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
@@ -178,4 +178,9 @@ function lookOf(found: BigIntStats | null): string {
   if (found === null) return "none";
   const { dev, ino, size, mtimeNs, ctimeNs } = found;
   return `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
+}
+
+/** Whether an open descriptor is one of a directory. */
+export function isOpenDirectory(descriptor: number): boolean {
+  return fstatSync(descriptor).isDirectory();
 }

@@ -18,9 +18,8 @@ import {
   type Refused,
 } from "./rules/outcome.js";
 import { chain } from "./loaded/chain.js";
-import { ReadRoom } from "./loaded/read-room.js";
 import { KEEP_ALL, RetentionTimer, type RetentionLimits } from "./loaded/retention.js";
-import { Stream, type Contention, type StreamContext } from "./loaded/stream.js";
+import { ReadRoom, Stream, type Contention, type StreamContext } from "./loaded/stream.js";
 import { Sweep, type SweepFigures } from "./sweep.js";
 import type { StorageFigures } from "../storage/figures.js";
 

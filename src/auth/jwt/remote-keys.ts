@@ -22,8 +22,8 @@ export const KEYS_COOLDOWN_MS = 30_000;
 export const KEYS_RETRY_MS = 5000;
 
 /**
- * Most JWTs and tickets that wait for a fetch: nobody knows yet whose they are, the bodies of their requests may be on their way,
- * and each costs a signature when the keys are there.
+ * Most JWTs and tickets that wait for a fetch: nobody knows yet whose they are, the bodies of their requests may be on
+ * their way, and each costs a signature when the keys are there.
  */
 export const MAX_WAITING_FOR_KEYS = 256;
 

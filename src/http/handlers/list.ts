@@ -17,10 +17,13 @@ export function list(context: Context, feed: ListFeed, readersOf: ReadersOf, exc
     const query = parseListQuery(exchange.target.query);
     if (isProblem(query)) return responder.refuse(exchange, query);
     if (query.live) return feed.open(exchange, lister, query);
-    return chain(listPage(context, lister, query, readersOf, () => exchange.isGone), (page) => {
-      if (isProblem(page)) return responder.refuse(exchange, page);
-      const headers = ["Content-Type", "application/json", "Cache-Control", "no-store"];
-      responder.send(exchange, 200, headers, Buffer.from(JSON.stringify(page)));
-    });
+    return chain(
+      listPage(context, lister, query, readersOf, () => exchange.isGone),
+      (page) => {
+        if (isProblem(page)) return responder.refuse(exchange, page);
+        const headers = ["Content-Type", "application/json", "Cache-Control", "no-store"];
+        responder.send(exchange, 200, headers, Buffer.from(JSON.stringify(page)));
+      },
+    );
   });
 }

@@ -62,9 +62,13 @@ export class ListFeed implements SilentReaders {
     responder.beginEndless(exchange, eventStreamHead(exchange));
     exchange.forgetHeaders();
     const isAsked = isAskedFor(query);
-    const reader = new ListReader(this.#context, this, exchange, (name) =>
-      // In this order: what a pattern takes to look at a name would tell that there is one.
-      maySee(lister, name) && isAsked(name),
+    const reader = new ListReader(
+      this.#context,
+      this,
+      exchange,
+      (name) =>
+        // In this order: what a pattern takes to look at a name would tell that there is one.
+        maySee(lister, name) && isAsked(name),
     );
     this.#readers.add(reader);
     this.#heartbeat.start();

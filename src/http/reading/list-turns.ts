@@ -3,7 +3,7 @@ import { stopwatchMs } from "../../ops/clock.js";
 /** How long names are looked at in one turn of the event loop, by all who do so, in milliseconds. */
 const MAX_TURN_MS = 4;
 
-/** Names are matched by patterns of their callers' choice: all that do so share a part of each turn of the event loop. */
+/** Names are matched by patterns of their callers' choice: all who do share a part of each turn of the event loop. */
 class ListTurns {
   /** When somebody first looked in this turn; `null` before. */
   #begunAtMs: number | null = null;

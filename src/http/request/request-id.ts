@@ -24,20 +24,29 @@ export function givenId({ requestId, traceparent }: NamedRequest): string | null
   return traceparent === null ? null : (TRACEPARENT.exec(traceparent)?.[1] ?? null);
 }
 
-/** Makes ids that no other process makes. */
+/** Makes ids that no other process makes. They do not tell how many requests came between two of them. */
 export class RequestIds {
   /** The last id but for its last digits, and the number of those in `ID_ENDS`. */
   start = "";
-  number: number = ID_ENDS.length - 1;
-  readonly #boot = `${randomBytes(6).toString("hex")}-`;
-  #thousands = 0;
+  number = 0;
+  /** The ends, in the order in which they are used with this start. */
+  readonly #order: Uint16Array = Uint16Array.from(ID_ENDS.keys());
+  #at = ID_ENDS.length;
 
   /** Goes on to the next. */
   next(): void {
-    this.number += 1;
-    if (this.number < ID_ENDS.length) return;
-    this.number = 0;
-    this.#thousands += 1;
-    this.start = this.#boot + this.#thousands;
+    if (this.#at === ID_ENDS.length) this.#begin();
+    this.number = this.#order[this.#at] ?? 0;
+    this.#at += 1;
+  }
+
+  #begin(): void {
+    this.#at = 0;
+    this.start = `${randomBytes(8).toString("hex")}-`;
+    const order = this.#order;
+    for (const [at, random] of new Uint16Array(new Uint8Array(randomBytes(2 * order.length)).buffer).entries()) {
+      const other = random % order.length;
+      [order[at], order[other]] = [order[other] ?? 0, order[at] ?? 0];
+    }
   }
 }

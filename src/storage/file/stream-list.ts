@@ -1,6 +1,12 @@
 import type { EventEmitter } from "node:events";
 import type { NameRange } from "../../protocol/name-range.js";
-import { DamagedStreamError, type ForkOrigin, type StoredStream, type StreamEvents, type StreamList } from "../storage.js";
+import {
+  DamagedStreamError,
+  type ForkOrigin,
+  type StoredStream,
+  type StreamEvents,
+  type StreamList,
+} from "../storage.js";
 import { readSidecar } from "./directory/catalog.js";
 import type { Sidecar } from "./format/sidecar.js";
 import { FileStream } from "./memory/file-stream.js";

@@ -113,7 +113,7 @@ export class Watches {
     const contended = this.#contended.get(stream);
     if (contended !== undefined && this.#isIdle(stream)) contended.heardAtMs = this.#parts.clock.nowMs();
     if (message.previous !== stream.sequence) return this.#refresh(stream);
-    // What nobody follows is taken in so that the next append is first: kept, it would cost as much again in collections.
+    // What nobody follows is taken in so that the next append is first: kept, it would cost as much again to collect.
     const isCached = stream.observer !== null;
     try {
       const taken = this.#states.take(stream, decodeChange(message), isCached);

@@ -1,5 +1,4 @@
 import type { MaybePromise } from "../../storage/storage.js";
-import type { ServedStream } from "./chunk.js";
 
 /** Memory that reads under way take together, in bytes. One always fits. */
 export const MAX_READ_BYTES: number = 128 * 1024 * 1024;
@@ -7,7 +6,10 @@ export const MAX_READ_BYTES: number = 128 * 1024 * 1024;
 const SMALL_READ_BYTES = 64 * 1024;
 
 /** A stream, which stays in memory while a read of it waits. */
-type Retained = Pick<ServedStream, "retain" | "release">;
+interface Retained {
+  retain(): void;
+  release(): void;
+}
 
 interface Waiting {
   readonly bytes: number;

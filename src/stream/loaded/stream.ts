@@ -13,6 +13,7 @@ import type {
 import { fromBeginning } from "../rules/beginning.js";
 import { chain } from "./chain.js";
 import { readChunk, type Chunk } from "./chunk.js";
+export { ReadRoom } from "./read-room.js";
 import type { AppendCommand, AppendHead } from "../rules/command.js";
 import { decideAppend, holdsData, refuseByHead, type AppendDecision } from "../rules/decide.js";
 import { deadlineOf, slides } from "../rules/expiry.js";

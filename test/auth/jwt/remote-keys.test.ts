@@ -234,6 +234,24 @@ describe("the keys of an issuer at a URL", () => {
     }
   });
 
+  test("are waited for by so many tickets, too: others find that there are none", async () => {
+    const it = remote();
+    const waiting = Array.from({ length: MAX_WAITING_FOR_KEYS }, () => it.keys.known());
+    assert.ok(waiting.every((each) => each instanceof Promise));
+    assert.equal(it.keys.known(), null);
+    assert.equal(it.find("new"), "unavailable");
+    assert.equal(
+      it.keys.has(() => true),
+      false,
+    );
+    it.asked[0]?.answer(keySet());
+    await Promise.all(waiting);
+    assert.equal(
+      it.keys.has(() => true),
+      true,
+    );
+  });
+
   test("that can't be had are not waited for, and are asked for again soon", async () => {
     const it = remote();
     const known = it.keys.known();

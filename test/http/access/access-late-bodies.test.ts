@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { OPERATIONS, type Operation } from "../../../src/auth/rights/operation.js";
 import { AuthFile } from "../../helpers/auth-file.js";
-import { ALL_PATHS, takePath } from "../../helpers/request-paths.js";
+import { ALL_PATHS, REQUEST_PATHS, takePath } from "../../helpers/request-paths.js";
 import { requestBytes, startServer, type TestServer } from "../../helpers/test-server.js";
 
 const TEXT = { "Content-Type": "text/plain" };
@@ -45,6 +45,38 @@ describe("a request whose body comes later than its head", () => {
         const read = await server.send("GET", `${name}?offset=-1`, { headers: owner });
         assert.equal(read.text, status === 204 ? "hello" : read.status === 404 ? read.text : "");
         assert.equal(read.status, method === "PUT" ? 404 : 200);
+      });
+
+  for (const path of REQUEST_PATHS)
+    for (const [title, method, name, more, status] of [
+      ["is deleted", "POST", "gone", {}, 404],
+      ["is closed", "POST", "closed", {}, 409],
+      ["has another tail", "POST", "longer", { "If-Match": '"0000000000000000_0000000000000000"' }, 412],
+      ["was made since", "PUT", "made", {}, 409],
+    ] as const)
+      test(`a body whose first byte comes after a revocation learns nothing of a stream that ${title}: ${path}`, async (context) => {
+        takePath(context, path);
+        const file = new AuthFile();
+        const owner = { Authorization: `Bearer ${file.token("owner", [{ streams: ["**"], allow: OPERATIONS }])}` };
+        const late = file.token("late", [{ streams: ["*"], allow: ["create", "append"] }]);
+        file.write();
+        const server = await startServer(context, { auth: file.path });
+        for (const there of ["gone", "closed", "longer"]) await server.send("PUT", there, { headers: { ...owner, ...TEXT } });
+        const slow = await server.connect();
+        const lines = Object.entries({ ...TEXT, ...more, Authorization: `Bearer ${late}` }).map(([key, value]) => `${key}: ${value}\r\n`);
+        slow.write(`${method} /v1/stream/${name} HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n${lines.join("")}\r\n`);
+        await server.send("HEAD", "longer", { headers: owner });
+        file.revoke({ id: "late" });
+        file.write();
+        assert.equal(await server.server.reload(), true);
+        await server.send("DELETE", "gone", { headers: owner });
+        await server.send("POST", "closed", { headers: { ...owner, ...NEW_STREAM }, body: "end" });
+        await server.send("POST", "longer", { headers: { ...owner, ...TEXT }, body: "more" });
+        await server.send("PUT", "made", { headers: { ...owner, "Content-Type": "application/json" } });
+        slow.write("1\r\nx\r\n");
+        const answer = await slow.answer();
+        assert.equal(answer.status, 401, `it would be ${status}: ${answer.text}`);
+        assert.equal(answer.headers["stream-next-offset"], undefined);
       });
 
   test("is refused when nobody may without a credential any more", async (context) => {

@@ -54,7 +54,7 @@ test("a request of either path is a line with its id, which its answer has too",
     [third?.["op"], third?.["status"], third?.["code"], third?.["offset"], third?.["stream"]],
     ["read", 404, "stream-not-found", "-1", "none"],
   );
-  assert.match(refused.headers["x-request-id"] ?? "", /^[0-9a-f]{12}-\d+$/);
+  assert.match(refused.headers["x-request-id"] ?? "", /^[0-9a-f]{16}-\d{3}$/);
 });
 
 test("a live read is a line when it begins and one when it ends", async (context) => {

@@ -209,7 +209,15 @@ async function bodiesFor(
     server.on(event, (req, res) => {
       const exchange = new Exchange(req, res, { path: "/", query: "" }, readHeaders(req.rawHeaders), event === "checkContinue");
       inFlight.begin(exchange);
-      const use = { context: bodyContext, exchange, name: "a", head: { contentType: null }, isJson: false, maxBytes: 100, lateRefusal: () => null };
+      const use = {
+        context: bodyContext,
+        exchange,
+        name: "a",
+        head: { contentType: null },
+        isJson: false,
+        maxBytes: 100,
+        lateRefusal: () => null,
+      };
       void receiveBody({ ...use, tooLong: problem("body-too-large"), ...userOf(responder, exchange) });
     });
   }

@@ -232,6 +232,21 @@ describe("a ticket that the server issued", () => {
       }
     });
 
+  for (const path of REQUEST_PATHS)
+    test(`${path}: is asked for with a short body: the rest of a longer one is not waited for`, async (context) => {
+      takePath(context, path);
+      const file = new AuthFile();
+      const token = file.token("asker", [{ streams: ["a"], allow: ["read"] }]);
+      const { server } = await start(context, file);
+      const head = `POST ${TICKETS} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${token}\r\n`;
+      for (const rest of ["Content-Length: 8193\r\n\r\n", `Transfer-Encoding: chunked\r\n\r\n2001\r\n${" ".repeat(8193)}`]) {
+        const slow = await server.connect();
+        slow.write(head + rest);
+        const answer = await slow.answer();
+        assert.deepEqual([answer.status, answer.text.includes('"code":"invalid-ticket-request"')], [400, true]);
+      }
+    });
+
   test("is no credential for another one", async (context) => {
     const file = new AuthFile();
     const { server } = await start(context, file);

@@ -1,11 +1,14 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { describe, test } from "node:test";
+import { StreamRequest } from "../../../src/http/http2/stream-request.js";
 import { CODE, FLAG, frame, FRAME, headerBlock, requestHeaders, setting, uint32 } from "../../helpers/frames.js";
 import { ask, startSecure } from "../../helpers/secure-server.js";
 
 const GET = FLAG.endHeaders | FLAG.endStream;
 const OPEN_READ = requestHeaders("GET", "/v1/stream/a?offset=-1&live=sse");
+
+const WINDOW = 64 * 1024;
 
 /** Odd numbers from 1 on, as a client gives them to its streams. */
 function ids(count: number): number[] {
@@ -175,6 +178,35 @@ describe("a connection of HTTP/2 that takes too long is ended:", () => {
     await closed;
     assert.equal(stream.rstCode, CODE.cancel);
     assert.equal((await ask(session, "GET", "/health")).status, 200);
+  });
+
+  test("an answer that gets no window keeps nothing of what its client has sent", async (context) => {
+    const server = await startSecure(context);
+    await ask(server.session(), "PUT", "a", { headers: { "content-type": "text/plain" } });
+    const client = await server.frames({ settings: setting(4, 0) });
+    const forget = context.mock.method(StreamRequest.prototype, "forgetHeaders");
+    client.write(...ids(20).map((id) => frame(FRAME.headers, GET, id, requestHeaders("GET", "/v1/stream/missing"))));
+    await client.frame(({ type, stream }) => type === FRAME.headers && stream === 39);
+    assert.equal(forget.mock.callCount(), 20);
+    for (let round = 0; round < 62; round += 1) server.test.clock.advance(1_000);
+    assert.equal(await client.reset(39), CODE.cancel);
+  });
+
+  test("an answer that is taken slowly is not cut", async (context) => {
+    const server = await startSecure(context);
+    const body = "x".repeat(512 * 1024);
+    await ask(server.session(), "PUT", "a", { headers: { "content-type": "text/plain" }, body });
+    const client = await server.frames({ settings: setting(4, 0) });
+    client.write(frame(FRAME.headers, GET, 1, requestHeaders("GET", "/v1/stream/a?offset=-1")));
+    await client.frame(({ type, stream }) => type === FRAME.headers && stream === 1);
+    const dataBytes = (): number =>
+      client.frames.filter(({ type, stream }) => type === FRAME.data && stream === 1).reduce((sum, { payload }) => sum + payload.length, 0);
+    for (let wanted = WINDOW; wanted <= body.length; wanted += WINDOW) {
+      for (let second = 0; second < 40; second += 1) server.test.clock.advance(1_000);
+      for (const stream of [0, 1]) client.write(frame(FRAME.window, 0, stream, uint32(WINDOW)));
+      await client.frame(() => dataBytes() >= wanted);
+    }
+    assert.equal(dataBytes(), body.length);
   });
 
   test("an answer that gets no window is cut after a minute, and others on the connection are served", async (context) => {

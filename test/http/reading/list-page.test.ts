@@ -68,6 +68,26 @@ test("a page whose names take long to look at lets others have their turns", asy
   assert.ok(turns >= 20, `${turns} turns`);
 });
 
+test("a page goes on no longer than its client waits for it", async (context) => {
+  const server = await startExchanges(context);
+  let looks = 0;
+  const look = async (): Promise<null> => {
+    looks += 1;
+    return null;
+  };
+  const names = async (): Promise<string[]> => Array.from({ length: 512 }, (_, at) => String(at));
+  // A page needs no more of a list than this.
+  const streamList = { names, look } as unknown as StreamList;
+  await listPage(
+    { ...server.context, streamList },
+    EVERYBODY,
+    QUERY,
+    () => 0,
+    () => looks >= 40,
+  );
+  assert.ok(looks < 100, `${looks} looks`);
+});
+
 test("a page has what its caller may see once, in order, however many patterns there are", async (context) => {
   const server = await startExchanges(context);
   const all = ["a", "a/1", "a/b/1", "ab", "b", "b1", "c", "c/d", "z"];

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { givenId } from "../../../src/http/request/request-id.js";
+import { ID_ENDS } from "../../../src/http/encoding/head.js";
+import { givenId, RequestIds } from "../../../src/http/request/request-id.js";
 
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
 
@@ -22,4 +23,18 @@ test("a request is called as its X-Request-Id says, else by its trace, and by no
   ];
   for (const [requestId, traceparent, expected] of cases)
     assert.equal(givenId({ requestId, traceparent }), expected, `${requestId} ${traceparent}`);
+});
+
+test("ids are all different, and do not tell how many came between two of them", () => {
+  const ids = new RequestIds();
+  const count = 2 * ID_ENDS.length;
+  const made = Array.from({ length: count }, () => {
+    ids.next();
+    return `${ids.start}${ids.number}`;
+  });
+  assert.equal(new Set(made).size, count);
+  assert.equal(new Set(made.map((id) => id.split("-")[0])).size, 2);
+  const numbers = made.slice(0, ID_ENDS.length).map((id) => Number(id.split("-")[1]));
+  const ascending = numbers.filter((number, at) => number === (numbers[at - 1] ?? -1) + 1);
+  assert.ok(ascending.length < 20, `${ascending.length} are one more than the one before`);
 });

@@ -87,6 +87,20 @@ describe("the list of streams", () => {
     assert.deepEqual(await look(second), before);
   });
 
+  test("reads each source of forks that are looked at together once", async (t) => {
+    const first = await openEngine();
+    const length = 24;
+    let source = await created(first.storage, "s0", "x");
+    for (let at = 1; at < length; at += 1) source = await forked(first.storage, source, `s${at}`);
+    const second = await reopen(first);
+    const before = second.files.count("open", /meta\.json$/);
+    t.after(() => second.storage.close());
+    const names = await listed(second);
+    assert.equal(names.length, length);
+    const opened = second.files.count("open", /meta\.json$/) - before;
+    assert.ok(opened <= 2 * length, `${opened} files of ${length} streams, each for itself and as a source`);
+  });
+
   test("tells of what is made, closed and deleted, once it is durable", async (t) => {
     const { storage } = await openFor(t);
     const told: string[] = [];

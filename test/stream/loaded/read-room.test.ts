@@ -65,21 +65,30 @@ describe("the room for reads", () => {
     const room = new ReadRoom();
     const { stream } = new Reads();
     const all = MAX_READ_BYTES;
-    assert.equal(room.use(stream, all, () => "there"), "there");
+    assert.equal(
+      room.use(stream, all, () => "there"),
+      "there",
+    );
     const fails = (): never => {
       throw new Error("a fault");
     };
     assert.throws(() => room.use(stream, all, fails), /a fault/);
     await assert.rejects(async () => room.use(stream, all, () => Promise.reject(new Error("a fault"))), /a fault/);
     await turn();
-    assert.equal(room.use(stream, all, () => "there"), "there");
+    assert.equal(
+      room.use(stream, all, () => "there"),
+      "there",
+    );
   });
 
   test("is not asked for small reads", () => {
     const room = new ReadRoom();
     const reads = new Reads();
     void reads.begin(room, MAX_READ_BYTES);
-    assert.equal(room.use(reads.stream, 64 * 1024, () => "small"), "small");
+    assert.equal(
+      room.use(reads.stream, 64 * 1024, () => "small"),
+      "small",
+    );
     reads.end(0);
   });
 });

@@ -1,7 +1,7 @@
 // The verb `append`: standard input to a stream, each byte of it once.
 
-import { fstatSync } from "node:fs";
 import { isJsonContentType } from "../../../protocol/content-type.js";
+import { isOpenDirectory } from "../../../ops/watched-file.js";
 import { EXIT, type ClientInput } from "../../command/verb.js";
 import { Meter } from "../session/meter.js";
 import { failure, stopped, type Failure } from "../remote/failure.js";
@@ -74,7 +74,7 @@ async function append(session: Session): Promise<Failure | null> {
 
 /** Node takes a directory for an empty input. */
 function isDirectory({ fd }: ClientInput): boolean {
-  return fd !== undefined && fstatSync(fd).isDirectory();
+  return fd !== undefined && isOpenDirectory(fd);
 }
 
 function cuttingOf({ given }: Session, contentType: string): Cutting | null {

@@ -1,6 +1,7 @@
 // Headers of messages as the bytes that they are on the wire: name by name, as the client reads and writes them, they
 // cost a front end a tenth of its time.
 
+import { headerBytesOf } from "./header-bytes.js";
 import type { EncodedHeaders, NatsClient, NatsMessage } from "./nats-client.js";
 
 /** What a message to be stored has in its headers. No value has a line break in it. */
@@ -33,10 +34,9 @@ export class HeaderBlock implements HeaderValues {
 
 /** The headers of a message; `null` where it has none. */
 export function headersOf(message: NatsMessage): HeaderValues | null {
-  const { _rdata: bytes, _msg: place } = message;
-  if (bytes === undefined || place === undefined) return message.headers ?? null;
-  if (place.hdr < 0) return null;
-  return new HeaderBlock(Buffer.from(bytes.buffer, bytes.byteOffset, place.hdr).toString());
+  const bytes = headerBytesOf(message);
+  if (bytes === null) return message.headers ?? null;
+  return bytes.length === 0 ? null : new HeaderBlock(bytes.toString());
 }
 
 /** Makes headers for messages that are sent: in one piece, where the client asks its own for that. */

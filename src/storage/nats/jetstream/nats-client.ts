@@ -25,9 +25,6 @@ export interface NatsMessage {
   readonly data: Uint8Array;
   readonly reply?: string;
   readonly headers?: NatsHeaders;
-  /** Not of the public part: its headers and its data, and how long the headers are; below 0 where there are none. */
-  readonly _rdata?: Uint8Array;
-  readonly _msg?: { readonly hdr: number };
 }
 
 /** What a server tells of itself to whoever connects. */

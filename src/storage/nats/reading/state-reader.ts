@@ -72,7 +72,7 @@ export class StateReader {
     stream.isStale = false;
   }
 
-  /** Takes in what the stream's subject has, where it is newer than what is known; the cache has it where `isCached`. */
+  /** Takes in what the stream's subject has, where it is newer than what is known; the cache keeps it if `isCached`. */
   take(stream: ClusterStream, placed: PlacedChange, isCached = true): MaybePromise<void> {
     const { change, sequence, previous } = placed;
     if (sequence <= stream.sequence || stream.standing === "gone") return;

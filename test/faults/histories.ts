@@ -321,6 +321,7 @@ class History {
     const code = failLater(this.#disk, this.#random, this.#whims);
     this.#ledger.faultInjected = true;
     this.#ledger.sawFull ||= code === "ENOSPC";
+    this.#ledger.lackedFiles ||= code === "EMFILE";
   }
 
   /** Whoever has an answer may rely on it, whatever comes the next moment. */

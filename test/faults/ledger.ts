@@ -20,6 +20,8 @@ export class Ledger {
   faultInjected = false;
   /** Whether it was full in this life. */
   sawFull = false;
+  /** Whether it could open no more files at some time of this life: then the journal may have had no room either. */
+  lackedFiles = false;
   /** Whether the disk failed to read an index, or to write one: reads may end within an append from then on. */
   hasFailedIndex = false;
   readonly names: readonly Name[];
@@ -119,6 +121,7 @@ export class Ledger {
   started(): void {
     this.faultInjected = false;
     this.sawFull = false;
+    this.lackedFiles = false;
   }
 
   /** The process is gone: what was under way is neither done nor not done. */
@@ -137,7 +140,7 @@ export class Ledger {
 
   /** The process ended by itself. */
   closedCleanly(): void {
-    for (const incarnation of this.#all()) incarnation.closedCleanly(!this.sawFull);
+    for (const incarnation of this.#all()) incarnation.closedCleanly(!this.sawFull && !this.lackedFiles);
   }
 
   creationSent(

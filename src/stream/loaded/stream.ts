@@ -13,7 +13,6 @@ import type {
 import { fromBeginning } from "../rules/beginning.js";
 import { chain } from "./chain.js";
 import { readChunk, type Chunk } from "./chunk.js";
-export { ReadRoom } from "./read-room.js";
 import type { AppendCommand, AppendHead } from "../rules/command.js";
 import { decideAppend, holdsData, refuseByHead, type AppendDecision } from "../rules/decide.js";
 import { deadlineOf, slides } from "../rules/expiry.js";
@@ -49,6 +48,7 @@ export {
   type StoredStream,
   type StreamList,
 } from "../../storage/storage.js";
+export { ReadRoom } from "./read-room.js";
 
 /**
  * The phase of one incarnation of a name. `creating`, `deleting` and `keeping` have been submitted to storage and are

@@ -22,6 +22,8 @@ export interface LoadReport {
   readonly answerBytesPerSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
+  /** The latency of each thousandth of the answers, ascending: 1,000 of them, so that loads can be put together. */
+  readonly thousandthsMs: readonly number[];
   readonly answers: number;
   /** How many of them had which status from 400 on. */
   readonly refusals: Readonly<Record<string, number>>;
@@ -70,6 +72,7 @@ async function run({ port, connections, traffic, warmUpMs, measureMs }: LoadOrde
     answerBytesPerSecond: answerBytes / seconds,
     p50Ms: quantile(sorted, 0.5),
     p99Ms: quantile(sorted, 0.99),
+    thousandthsMs: Array.from({ length: 1000 }, (_, index) => quantile(sorted, (index + 1) / 1000)),
     answers: sorted.length,
     refusals,
   };

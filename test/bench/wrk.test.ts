@@ -69,6 +69,8 @@ test("wrk sends the requests in turn, and tells how it went", { skip }, async (t
   assert.ok(report.answers > 0 && report.answers <= a + b && report.answers >= a + b - 33, `${report.answers} of ${a + b}`);
   assert.deepEqual(report.refusals, {});
   assert.ok(report.p50Ms > 0 && report.p50Ms <= report.p99Ms);
+  assert.equal(report.thousandthsMs.length, 1000);
+  assert.deepEqual([report.thousandthsMs[499], report.thousandthsMs[989]], [report.p50Ms, report.p99Ms]);
   assert.ok(Math.abs(report.answerBytesPerSecond / report.requestsPerSecond - 140) < 40);
 });
 

@@ -15,6 +15,8 @@ interface WrkSummary {
   readonly durationUs: number;
   readonly p50Us: number;
   readonly p99Us: number;
+  /** The latency of each thousandth of the answers. */
+  readonly thousandthsUs: readonly number[];
   /** Answers with a status from 400 on. */
   readonly refused: number;
   /** Connections that failed, and answers that did not come in time. */
@@ -40,7 +42,8 @@ export async function loadByWrk(scope: TestScope, directory: string, order: Load
   writeFileSync(script, scriptOf(order.traffic.requests));
   // It is warm at once: less than half a second is for a load of Node's.
   if (order.warmUpMs >= 500) await run(scope, script, order, order.warmUpMs);
-  const { requests, bytes, durationUs, p50Us, p99Us, refused, failed } = await run(scope, script, order, order.measureMs);
+  const summary = await run(scope, script, order, order.measureMs);
+  const { requests, bytes, durationUs, p50Us, p99Us, thousandthsUs, refused, failed } = summary;
   if (failed > 0) throw new Error(`wrk: ${failed} connections failed or were not answered in time`);
   const seconds = durationUs / 1e6;
   return {
@@ -48,6 +51,7 @@ export async function loadByWrk(scope: TestScope, directory: string, order: Load
     answerBytesPerSecond: bytes / seconds,
     p50Ms: p50Us / 1000,
     p99Ms: p99Us / 1000,
+    thousandthsMs: thousandthsUs.map((us) => us / 1000),
     answers: requests,
     refusals: refused > 0 ? { "400 or more": refused } : {},
   };
@@ -74,9 +78,11 @@ function request()
 end
 function done(summary, latency)
   local errors = summary.errors
-  print(string.format('summary {"requests":%d,"bytes":%d,"durationUs":%d,"p50Us":%d,"p99Us":%d,"refused":%d,"failed":%d}',
+  local thousandths = {}
+  for n = 1, 1000 do thousandths[n] = string.format("%d", latency:percentile(n / 10)) end
+  print(string.format('summary {"requests":%d,"bytes":%d,"durationUs":%d,"p50Us":%d,"p99Us":%d,"thousandthsUs":[%s],"refused":%d,"failed":%d}',
     summary.requests, summary.bytes, summary.duration, latency:percentile(50), latency:percentile(99),
-    errors.status, errors.connect + errors.read + errors.write + errors.timeout))
+    table.concat(thousandths, ","), errors.status, errors.connect + errors.read + errors.write + errors.timeout))
 end
 `;
 }

@@ -1,6 +1,8 @@
 import { median } from "../../scale/load.js";
+import type { LoadReport } from "../load-process.js";
 import { compared, type Figure, type Question } from "../question.js";
 import { appendTo, ask, creationOf, type Rig } from "../rig.js";
+import { together, type Together } from "../together.js";
 
 const CONNECTIONS = 64;
 const BYTES = 100;
@@ -10,12 +12,6 @@ const TURNS = 10;
 /** How long a server is under load before it counts as settled. */
 const SETTLING_MS = 30_000;
 
-/** What a load of some seconds came to. */
-interface Stretch {
-  readonly rate: number;
-  readonly p99Ms: number;
-}
-
 /** The first ten seconds of load of a server in a fresh directory, beside one that has been under load for longer. */
 export const firstSeconds: Question = {
   id: "first-seconds",
@@ -24,12 +20,12 @@ export const firstSeconds: Question = {
   async ask(rig) {
     const settled = await serverWithStream(rig);
     await load(rig, settled, rig.size(SETTLING_MS, TURN_MS));
-    const pairs: { readonly fresh: Stretch; readonly settled: Stretch }[] = [];
+    const pairs: { readonly fresh: Together; readonly settled: Together }[] = [];
     for (let pair = 0; pair < rig.effort.pairs; pair += 1) {
       rig.progress(`pair ${pair + 1} of ${rig.effort.pairs}`);
       const fresh = await rig.server();
       await ask(fresh.port, creationOf(PATH));
-      const turns = { fresh: [] as Stretch[], settled: [] as Stretch[] };
+      const turns = { fresh: [] as LoadReport[], settled: [] as LoadReport[] };
       for (let turn = 0; turn < rig.size(TURNS, 1); turn += 1) {
         for (const side of turn % 2 === 0 ? (["fresh", "settled"] as const) : (["settled", "fresh"] as const))
           turns[side].push(await load(rig, side === "fresh" ? fresh.port : settled, TURN_MS));
@@ -37,7 +33,7 @@ export const firstSeconds: Question = {
       await fresh.end("SIGKILL");
       pairs.push({ fresh: together(turns.fresh), settled: together(turns.settled) });
     }
-    const figureOf = (what: string, unit: string, of: (stretch: Stretch) => number): Figure => ({
+    const figureOf = (what: string, unit: string, of: (stretch: Together) => number): Figure => ({
       ...compared(
         what,
         unit,
@@ -60,13 +56,7 @@ async function serverWithStream(rig: Rig): Promise<number> {
   return port;
 }
 
-async function load(rig: Rig, port: number, measureMs: number): Promise<Stretch> {
+function load(rig: Rig, port: number, measureMs: number): Promise<LoadReport> {
   const traffic = { kind: "fixed", requests: [appendTo(PATH, BYTES)] } as const;
-  const report = await rig.load({ port, connections: CONNECTIONS, traffic, warmUpMs: 0, measureMs });
-  return { rate: report.requestsPerSecond, p99Ms: report.p99Ms };
-}
-
-function together(turns: readonly Stretch[]): Stretch {
-  const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
-  return { rate: mean(turns.map(({ rate }) => rate)), p99Ms: mean(turns.map(({ p99Ms }) => p99Ms)) };
+  return rig.load({ port, connections: CONNECTIONS, traffic, warmUpMs: 0, measureMs });
 }

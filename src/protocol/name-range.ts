@@ -2,6 +2,8 @@
 export interface NameRange {
   readonly from: string;
   readonly to: string | null;
+  /** Of a pattern: it may have names that the pattern does not match. */
+  readonly hasOthers?: true;
 }
 
 /** The rest of a pattern that stands for no segment, too. */
@@ -29,13 +31,15 @@ export function justAfter(name: string): string {
   return `${name}\0`;
 }
 
-/** Where the names are that a pattern matches: all of them, and as few others as two ranges allow. */
+/** Where the names are that a pattern matches: all of them, and as few others as two ranges allow (`hasOthers`). */
 export function rangesOfPattern(pattern: string): readonly NameRange[] {
   const literal = pattern.split("*", 1)[0] ?? "";
   if (literal === pattern) return [onlyName(pattern)];
-  const isDeep = literal.endsWith("/") && DEEP_ALONE.test(pattern.slice(literal.length));
+  const isDeep = (literal === "" || literal.endsWith("/")) && DEEP_ALONE.test(pattern.slice(literal.length));
+  const begun = namesBeginningWith(literal);
+  if (!isDeep) return [{ ...begun, hasOthers: true }];
   // `a/**` is also `a`.
-  return [...(isDeep ? [onlyName(literal.slice(0, -1))] : []), namesBeginningWith(literal)];
+  return literal === "" ? [begun] : [onlyName(literal.slice(0, -1)), begun];
 }
 
 /**
@@ -65,13 +69,25 @@ function united(ranges: readonly NameRange[]): readonly NameRange[] {
   for (const next of [...ranges].sort((one, other) => (one.from < other.from ? -1 : 1))) {
     const last = all.at(-1);
     if (last === undefined || (last.to !== null && last.to < next.from)) all.push(next);
-    else if (endsBefore(last, next)) all[all.length - 1] = { from: last.from, to: next.to };
+    else all[all.length - 1] = joined(last, next);
   }
   return all;
 }
 
+/** Both as one: `next` begins in `last`, or where that ends. */
+function joined(last: NameRange, next: NameRange): NameRange {
+  if (last.hasOthers !== true && !endsBefore(last, next)) return last;
+  if (next.hasOthers !== true && next.from === last.from && !endsBefore(next, last)) return next;
+  return { from: last.from, to: endsBefore(last, next) ? next.to : last.to, ...othersOf(last, next) };
+}
+
 function overlap(one: NameRange, other: NameRange): NameRange {
-  return { from: one.from > other.from ? one.from : other.from, to: endsBefore(one, other) ? one.to : other.to };
+  const from = one.from > other.from ? one.from : other.from;
+  return { from, to: endsBefore(one, other) ? one.to : other.to, ...othersOf(one, other) };
+}
+
+function othersOf(one: NameRange, other: NameRange): Pick<NameRange, "hasOthers"> {
+  return one.hasOthers === true || other.hasOthers === true ? { hasOthers: true } : {};
 }
 
 function endsBefore(one: NameRange, other: NameRange): boolean {

@@ -49,6 +49,44 @@ describe("the ranges of a pattern", () => {
       ),
     );
 
+  for (const [pattern, hasOthers] of [
+    ["a", false],
+    ["**", false],
+    ["**/**", false],
+    ["a/**", false],
+    ["a/b/**/**", false],
+    ["*", true],
+    ["a*", true],
+    ["a**", true],
+    ["a/*", true],
+    ["a/*/log", true],
+    ["a/**/log", true],
+    ["**/log", true],
+  ] as const)
+    test(`${pattern} ${hasOthers ? "may have" : "has no"} others`, () =>
+      assert.equal(
+        rangesOfPattern(pattern).some((range) => range.hasOthers === true),
+        hasOthers,
+      ));
+
+  test("have no name that it does not match, unless they say so", () => {
+    const seed = Math.floor(Math.random() * 2 ** 31);
+    const random = new Random(seed);
+    const segment = (): string => random.pick(["a", "b", "*", "**", "a*"]);
+    const patterns = (): string[] =>
+      Array.from({ length: random.integer(1, 3) }, () => Array.from({ length: random.integer(1, 3) }, segment).join("/"));
+    for (let round = 0; round < 5000; round++) {
+      const [some, others] = [patterns(), patterns()];
+      const name = Array.from({ length: random.integer(1, 3) }, () => random.pick(["a", "b", "aa", "c"])).join("/");
+      const isMatched = [some, others].every((each) => each.some((pattern) => nameMatcher(pattern)(name)));
+      const found = commonRanges(some.flatMap(rangesOfPattern), others.flatMap(rangesOfPattern), "");
+      const range = found.find((each) => isIn(name, each));
+      const what = `${some.join(" ")}, ${others.join(" ")}: ${name}, seed ${seed}`;
+      if (isMatched) assert.ok(range !== undefined, what);
+      else assert.ok(range === undefined || range.hasOthers === true, what);
+    }
+  });
+
   test("have every name that it matches", () => {
     const seed = Math.floor(Math.random() * 2 ** 31);
     const random = new Random(seed);
@@ -110,6 +148,15 @@ describe("what ranges have in common", () => {
       assert.equal(found.filter((range) => isIn(name, range)).length, isWanted ? 1 : 0, `seed ${seed}`);
       for (const [at, { to }] of found.slice(0, -1).entries()) assert.ok(to !== null && to < (found[at + 1]?.from ?? ""), `seed ${seed}`);
     }
+  });
+
+  test("has no others where one pattern matches all that another's range has", () => {
+    for (const some of [
+      ["**", "a/*"],
+      ["*", "**"],
+      ["a/*", "a/**", "**"],
+    ])
+      assert.deepEqual(commonRanges(some.flatMap(rangesOfPattern), [ALL_NAMES], ""), [ALL_NAMES], some.join(" "));
   });
 
   test("of all names with themselves is all names", () => assert.deepEqual(commonRanges([ALL_NAMES], [ALL_NAMES], ""), [ALL_NAMES]));

@@ -224,6 +224,11 @@ export class Access {
   }
 }
 
+/** Whether there is nothing that `lister` may not see, whatever there is. */
+export function seesAll(lister: Lister): boolean {
+  return lister.ranges().some(({ from, to, hasOthers }) => from === "" && to === null && hasOthers !== true);
+}
+
 /** Whether the list has the stream of this name for `lister`: that needs `list`, and `read`. */
 export function maySee(lister: Lister, name: string): boolean {
   return lister.may("list", name) && lister.may("read", name);

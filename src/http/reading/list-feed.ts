@@ -3,7 +3,7 @@
 import type { Timer } from "../../ops/clock.js";
 import { encodeRetry, encodeRetryAlone, retryDelayMs, SSE_COMMENT } from "../../protocol/sse-events.js";
 import type { StoredStream } from "../../stream/loaded/stream.js";
-import { maySee, type Lister } from "../access/access.js";
+import { maySee, seesAll, type Lister } from "../access/access.js";
 import type { UnreadAnswer } from "../bounds/unread.js";
 import type { Context } from "../context/context.js";
 import { isProblem } from "../encoding/problems.js";
@@ -18,6 +18,8 @@ import type { EndRead } from "./staggered-ends.js";
 
 /** Events that are remembered for readers who are slow, or come back. */
 const MAX_REMEMBERED = 1024;
+/** Events that wait for one reader who does not take them. */
+const MAX_LATE = 1024;
 /** Readers who are told in one turn of the event loop. */
 const READERS_PER_TURN = 64;
 /** How long a client may take to read the end of an answer. */
@@ -25,6 +27,7 @@ const MAX_END_MS = 5_000;
 
 /** One thing that became of a stream. */
 interface ListEvent {
+  readonly number: number;
   readonly name: string;
   readonly text: string;
 }
@@ -58,7 +61,8 @@ export class ListFeed implements SilentReaders {
     if (isProblem(left)) return responder.refuse(exchange, left);
     exchange.onLeave = left;
     this.#follow();
-    const resumed = this.#placeOf(exchange.headers.lastEventId);
+    // That something was forgotten would tell of events that the lister may not see.
+    const resumed = seesAll(lister) ? this.#placeOf(exchange.headers.lastEventId) : null;
     responder.beginEndless(exchange, eventStreamHead(exchange));
     exchange.forgetHeaders();
     const isAsked = isAskedFor(query);
@@ -120,7 +124,7 @@ export class ListFeed implements SilentReaders {
   }
 
   #tell(kind: string, name: string, data: object): void {
-    this.#events?.push({ name, text: `event: ${kind}\ndata:${JSON.stringify(data)}\n` });
+    this.#events?.push({ number: this.end, name, text: `event: ${kind}\ndata:${JSON.stringify(data)}\n` });
     if ((this.#events?.length ?? 0) > MAX_REMEMBERED) {
       this.#events?.shift();
       this.#first += 1;
@@ -167,6 +171,8 @@ class ListReader {
   /** Whether it goes on in a later turn by itself. */
   #isWaiting = false;
   #timer: Timer;
+  /** What waits until the client takes it; `null` where that was too much. Only what it may see counts. */
+  #late: ListEvent[] | null = [];
   /** What the client has yet to take; `null` while it keeps up. */
   #unread: UnreadAnswer | null = null;
 
@@ -191,20 +197,30 @@ class ListReader {
     this.pump();
   }
 
-  /** Sends what there is, as far as the client takes it: in several turns where that takes long. */
+  /** Takes in what there is, in several turns where that takes long, and sends what the client takes. */
   pump(): void {
-    while (!this.#isOver && !this.#isWaiting && this.#unread === null && this.#next < this.#feed.end) {
+    while (!this.#isOver && !this.#isWaiting && this.#next < this.#feed.end) {
       if (LIST_TURNS.isSpent) return void this.#pumpLater();
       const event = this.#feed.at(this.#next);
-      if (event === null) {
-        // It was slower than what is remembered: it has to list again.
-        this.#next = this.#feed.end;
-        this.#write(this.#control(false));
-        continue;
-      }
-      this.#next += 1;
-      if (this.#isFor(event.name)) this.#write(`${event.text}id: ${this.#feed.idOf(this.#next)}\n\n`);
+      this.#next = event === null ? this.#feed.end : this.#next + 1;
+      if (event === null) this.#lose();
+      else if (this.#isFor(event.name)) this.#tell(event);
     }
+  }
+
+  #tell(event: ListEvent): void {
+    if (this.#unread === null) this.#send(event);
+    else if (this.#late !== null && this.#late.push(event) > MAX_LATE) this.#lose();
+  }
+
+  /** The client has to list again: what waits for it is not all that it is to be told. */
+  #lose(): void {
+    if (this.#unread === null) this.#write(this.#control(false));
+    else this.#late = null;
+  }
+
+  #send({ text, number }: ListEvent): void {
+    this.#write(`${text}id: ${this.#feed.idOf(number + 1)}\n\n`);
   }
 
   async #pumpLater(): Promise<void> {
@@ -248,6 +264,10 @@ class ListReader {
   #drained(): void {
     this.#unread?.release();
     this.#unread = null;
+    const late = this.#late;
+    this.#late = [];
+    if (late === null) this.#lose();
+    else for (const event of late) this.#tell(event);
     this.pump();
   }
 

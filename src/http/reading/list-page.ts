@@ -17,6 +17,7 @@ import { maySee, type Lister } from "../access/access.js";
 import type { Context } from "../context/context.js";
 import { problem, type Problem } from "../encoding/problems.js";
 import type { ListQuery } from "../request/list-query.js";
+import { atEvenTime } from "./even-time.js";
 import { LIST_TURNS } from "./list-turns.js";
 
 /** Live readers of a stream. */
@@ -63,8 +64,24 @@ export async function listPage(
   readersOf: ReadersOf,
   isGone: () => boolean = () => false,
 ): Promise<ListPage | Problem> {
+  // Names that begin with nothing of its caller's are not even looked at, so that the time says nothing of them.
+  const ranges = commonRanges(lister.ranges(), askedRanges(query), justAfter(query.after));
+  const page = (): Promise<ListPage | Problem> => pageOf(context, lister, query, ranges, readersOf, isGone);
+  // Of others than its caller may see there may be any number between those that it may.
+  return ranges.some(({ hasOthers }) => hasOthers === true) ? atEvenTime(context.clock, page) : page();
+}
+
+/** A page of the names in `ranges`. */
+async function pageOf(
+  context: Context,
+  lister: Lister,
+  query: ListQuery,
+  ranges: readonly NameRange[],
+  readersOf: ReadersOf,
+  isGone: () => boolean,
+): Promise<ListPage | Problem> {
   const isWanted = isAskedFor(query);
-  const { limit, after } = query;
+  const { limit } = query;
   const page: PageSoFar = { streams: [], last: "" };
   let looks = 0;
   const entry = async (name: string): Promise<object | null> => {
@@ -75,8 +92,7 @@ export async function listPage(
     return entryOf(context, lister, stored, readersOf);
   };
   const isOver = (): boolean => page.streams.length >= limit || looks >= MAX_LOOKS || isGone();
-  // What the caller may not see is not even looked at, so that the time says nothing of it.
-  for (const { from, to } of commonRanges(lister.ranges(), askedRanges(query), justAfter(after))) {
+  for (const { from, to } of ranges) {
     for (let next: string | null = from; next !== null;) {
       if (looks >= MAX_LOOKS) return page.streams.length > 0 ? { streams: page.streams, next: page.last } : TOO_BROAD;
       if (looks > 0) await new Promise<void>((resolve) => setImmediate(resolve));
@@ -136,10 +152,11 @@ function afterLast(names: readonly string[]): string | null {
   return final === undefined || names.length < BURST ? null : justAfter(final);
 }
 
-/** Where the names are that are asked for: others need no look. */
+/** Where the names are that are asked for: others need no look. What these have beside them is the caller's own choice. */
 function askedRanges({ prefix, match }: ListQuery): readonly NameRange[] {
   const begun = [namesBeginningWith(prefix)];
-  return match === null ? begun : commonRanges(begun, rangesOfPattern(match), "");
+  const matched = match === null ? begun : commonRanges(begun, rangesOfPattern(match), "");
+  return matched.map(({ from, to }) => ({ from, to }));
 }
 
 /** A stream as the list has it; `null` where its time is over. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
-import { Access, type Lister } from "../../../src/http/access/access.js";
+import { Access, seesAll, type Lister } from "../../../src/http/access/access.js";
 import { RequestRates } from "../../../src/http/access/request-rates.js";
 import { SitePolicy } from "../../../src/http/access/site-policy.js";
 import { CorsPolicy } from "../../../src/http/encoding/cors.js";
@@ -46,4 +46,24 @@ test("who lists while its grants change sees no more than it may from then on", 
   assert.deepEqual(found.ranges(), rangesOfPattern("mine/2"));
   assert.equal(await regrant([{ streams: ["mine/2"], allow: ["read"] }]), true);
   assert.deepEqual([found.may("list", "mine/2"), found.ranges()], [false, []]);
+});
+
+test("who may list and read all streams sees all, and nobody else does", async (context) => {
+  const { lister: found, regrant } = await lister(context);
+  for (const [list, read, expected] of [
+    [["**"], ["**"], true],
+    [["a/*", "**"], ["*", "**"], true],
+    [["**"], ["mine/**"], false],
+    [["*"], ["**"], false],
+    [["**/*"], ["**"], false],
+  ] as const) {
+    assert.equal(
+      await regrant([
+        { streams: list, allow: ["list"] },
+        { streams: read, allow: ["read"] },
+      ]),
+      true,
+    );
+    assert.equal(seesAll(found), expected, `${list.join(" ")}; ${read.join(" ")}`);
+  }
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ALL_NAMES } from "../../../src/protocol/name-range.js";
+import { ALL_NAMES, rangesOfPattern } from "../../../src/protocol/name-range.js";
 import { ListFeed } from "../../../src/http/reading/list-feed.js";
 import { startExchanges } from "../../helpers/exchange-server.js";
 
@@ -65,4 +65,45 @@ test("a reader who is slower than what is remembered is told to list again, and 
     await back.connection.until(`event: control\ndata:{"resumed":${resumed}}\n`);
     if (resumed) await back.connection.until(`{"name":"a"}\n`);
   }
+});
+
+/** May see what begins with `mine/`, and nothing else. */
+const MINE = { may: (_: string, name: string) => name.startsWith("mine/"), ranges: () => rangesOfPattern("mine/**") };
+
+test("who may not see all is told to list again whenever it comes back: else that would tell of what it may not see", async (context) => {
+  const server = await startExchanges(context);
+  const feed = new ListFeed(server.context);
+  const first = await server.receive("GET", "first");
+  feed.open(first.exchange, MINE, QUERY);
+  await first.connection.until(`{"resumed":false}\n`);
+  const back = await server.receive("GET", "back", { headers: { "Last-Event-ID": feed.idOf(0) } });
+  feed.open(back.exchange, MINE, QUERY);
+  await back.connection.until(`event: control\ndata:{"resumed":false}\n`);
+});
+
+test("a slow reader is not told of what it may not see, however much that is, and misses nothing of its own", async (context) => {
+  const server = await startExchanges(context);
+  const { events } = server.context.streamList;
+  const feed = new ListFeed(server.context);
+  const slow = await server.receive("GET", "slow");
+  const quick = await server.receive("GET", "quick");
+  feed.open(slow.exchange, MINE, QUERY);
+  feed.open(quick.exchange, EVERYBODY, QUERY);
+  await Promise.all([slow.connection.until("\n\n"), quick.connection.until("\n\n")]);
+  slow.connection.socket.pause();
+  let sent = 0;
+  const burst = async (prefix: string): Promise<void> => {
+    for (let at = 0; at < MAX_REMEMBERED / 4; at += 1) events.emit("deleted", `${prefix}${(sent += 1)}`);
+    await quick.connection.until(`{"name":"${prefix}${sent}"}\n`);
+  };
+  while (slow.exchange.req.socket.writableLength === 0) await burst("mine/");
+  for (let times = 0; times < 6; times += 1) await burst("theirs/");
+  await burst("mine/");
+  slow.connection.socket.resume();
+  const text = await slow.connection.until(`{"name":"mine/${sent}"}\n`);
+  assert.doesNotMatch(text, /control|theirs/);
+  const told = [...text.matchAll(/"mine\/(\d+)"/g)].map(([, number]) => Number(number));
+  const theirs = (MAX_REMEMBERED / 4) * 6;
+  assert.equal(told.length, sent - theirs);
+  assert.ok(told.every((number, at) => at === 0 || number > (told[at - 1] ?? 0)));
 });

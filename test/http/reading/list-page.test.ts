@@ -4,11 +4,14 @@ import { ALL_NAMES, rangesOfPattern, type NameRange } from "../../../src/protoco
 import type { Context } from "../../../src/http/context/context.js";
 import { isProblem } from "../../../src/http/encoding/problems.js";
 import { listPage } from "../../../src/http/reading/list-page.js";
+import type { Clock } from "../../../src/ops/clock.js";
 import type { StreamList } from "../../../src/storage/storage.js";
 import { startExchanges } from "../../helpers/exchange-server.js";
 
 const EVERYBODY = { may: () => true, ranges: () => [ALL_NAMES] };
 const NOBODY = { may: () => false, ranges: () => [ALL_NAMES] };
+/** Waits for nothing. */
+const AT_ONCE: Clock = { nowMs: () => 0, after: (_, run) => (run(), { cancel: () => undefined }) };
 const QUERY = { prefix: "", match: null, after: "", limit: 10, live: false };
 
 /** A list of more names than one page looks at, of which no stream is there any more. */
@@ -116,7 +119,7 @@ test("a page has what its caller may see once, in order, however many patterns t
   for (const limit of [1, 2, 1000]) {
     const found: string[] = [];
     for (let after: string | null = ""; after !== null;) {
-      const page = await listPage({ ...server.context, streamList }, lister, { ...QUERY, limit, after }, () => 0);
+      const page = await listPage({ ...server.context, streamList, clock: AT_ONCE }, lister, { ...QUERY, limit, after }, () => 0);
       assert.ok(!isProblem(page));
       found.push(...page.streams.map((stream) => String(Reflect.get(stream, "name"))));
       after = page.next;
@@ -150,8 +153,30 @@ test("a page does not even look at names that begin with nothing of its caller's
     ["", "vault/0", [["yours/", "yours0"]]],
   ] as const) {
     asked.length = 0;
-    const page = await listPage({ ...server.context, streamList }, lister, { ...QUERY, prefix, after }, () => 0);
+    const parts = { ...server.context, streamList, clock: AT_ONCE };
+    const page = await listPage(parts, lister, { ...QUERY, prefix, after }, () => 0);
     assert.deepEqual(page, { streams: [], next: null });
     assert.deepEqual(asked, expected);
+  }
+});
+
+test("a page comes at an even time where names that its caller may not see may be looked at, and only there", async (context) => {
+  const server = await startExchanges(context);
+  const streamList = { names: async () => [], look: async () => null } as unknown as StreamList; // a page needs no more
+  for (const [patterns, prefix, match, waits] of [
+    [["a/*"], "", null, true],
+    [["a/*/log"], "a/1", null, true],
+    [["a/**/log"], "", "a/1/log", true],
+    [["a/*"], "b", null, false],
+    [["a/**", "b"], "", null, false],
+    [["a/**", "a/*"], "", null, false],
+    [["**"], "", "a/*/log", false],
+  ] as const) {
+    const waitedMs: number[] = [];
+    const clock: Clock = { ...AT_ONCE, after: (ms, run) => (waitedMs.push(ms), AT_ONCE.after(ms, run)) };
+    const lister = { may: () => false, ranges: () => patterns.flatMap(rangesOfPattern) };
+    await listPage({ ...server.context, streamList, clock }, lister, { ...QUERY, prefix, match }, () => 0);
+    assert.equal(waitedMs.length, waits ? 1 : 0, `${patterns.join(" ")} ${prefix} ${match}`);
+    assert.ok(waitedMs.every((ms) => ms > 0));
   }
 });

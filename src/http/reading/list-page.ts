@@ -152,7 +152,7 @@ function afterLast(names: readonly string[]): string | null {
   return final === undefined || names.length < BURST ? null : justAfter(final);
 }
 
-/** Where the names are that are asked for: others need no look. What these have beside them is the caller's own choice. */
+/** Where the names are that are asked for: others need no look. That these have more is the caller's own choice. */
 function askedRanges({ prefix, match }: ListQuery): readonly NameRange[] {
   const begun = [namesBeginningWith(prefix)];
   const matched = match === null ? begun : commonRanges(begun, rangesOfPattern(match), "");

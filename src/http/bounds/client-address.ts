@@ -8,6 +8,8 @@ import type { Line } from "../node/message.js";
  */
 const NO_ADDRESS = "";
 const MAPPED_IPV4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
+/** Where IPv4 addresses are that a translator in front of the server writes as IPv6 (RFC 6052, 2.1). */
+const TRANSLATED = ["64", "ff9b", "0", "0", "0", "0"].join(":");
 /** Groups of 16 bits in an IPv6 address, and in the prefix that one subscriber has. */
 const GROUPS = 8;
 const PREFIX_GROUPS = 4;
@@ -27,16 +29,23 @@ export interface Sender {
 export function clientAddressOf({ remoteAddress }: Pick<Line, "remoteAddress">): string {
   if (remoteAddress === undefined) return NO_ADDRESS;
   if (!remoteAddress.includes(":")) return remoteAddress;
-  return MAPPED_IPV4.exec(remoteAddress)?.[1] ?? prefixOf(remoteAddress);
+  return MAPPED_IPV4.exec(remoteAddress)?.[1] ?? clientOf(groupsIn(remoteAddress));
 }
 
-/** The first 64 bits of an IPv6 address, as the platform writes it. */
-function prefixOf(address: string): string {
+/** The first 64 bits of an IPv6 address, or the IPv4 address that it stands for. */
+function clientOf(groups: readonly string[]): string {
+  if (groups.slice(0, 6).join(":") !== TRANSLATED) return `${groups.slice(0, PREFIX_GROUPS).join(":")}::`;
+  const bytes = groups.slice(6).flatMap((group) => [parseInt(group, 16) >> 8, parseInt(group, 16) & 0xff]);
+  return bytes.join(".");
+}
+
+/** All groups of an IPv6 address, as the platform writes it. */
+function groupsIn(address: string): string[] {
   const [beforeZone = ""] = address.split("%");
   const [start = "", end = ""] = beforeZone.split("::");
   const [first, last] = [groupsOf(start), groupsOf(end)];
   const zeros = new Array<string>(Math.max(0, GROUPS - first.length - last.length)).fill("0");
-  return `${[...first, ...zeros, ...last].slice(0, PREFIX_GROUPS).join(":")}::`;
+  return [...first, ...zeros, ...last];
 }
 
 function groupsOf(text: string): string[] {

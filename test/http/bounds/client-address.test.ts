@@ -12,6 +12,9 @@ const cases: readonly (readonly [remoteAddress: string | undefined, client: stri
   ["::1", "0:0:0:0::"],
   ["::", "0:0:0:0::"],
   ["1::2:3:4:5:6:7", "1:0:2:3::"],
+  ["64:ff9b::c000:207", "192.0.2.7"],
+  ["64:ff9b::7", "0.0.0.7"],
+  ["64:ff9b:1::c000:207", "64:ff9b:1:0::"],
   ["fe80::1%eth0", "fe80:0:0:0::"],
   [undefined, ""],
 ];

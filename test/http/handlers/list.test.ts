@@ -64,6 +64,14 @@ describe("GET of the list", () => {
     assert.deepEqual(namesOf(await page(server, "")), []);
   });
 
+  test("has a head of its own for who asks how following it begins, and nothing follows", async (context) => {
+    const server = await startServer(context);
+    const head = await server.send("HEAD", `${LIST}?live=sse`);
+    assert.deepEqual([head.status, head.headers["content-type"], head.text], [200, "text/event-stream", ""]);
+    const page = await server.send("HEAD", LIST);
+    assert.deepEqual([page.status, page.headers["content-type"], page.text], [200, "application/json", ""]);
+  });
+
   test("goes by prefix and by pattern, in order, page by page", async (context) => {
     const server = await startServer(context);
     const names = ["a", "a/b", "a/b/c", "ab", "b/x", "b/y/z", "Ä/ö"];

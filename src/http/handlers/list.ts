@@ -10,8 +10,6 @@ import type { ListFeed } from "../reading/list-feed.js";
 import { listPage, type ReadersOf } from "../reading/list-page.js";
 import { parseListQuery } from "../request/list-query.js";
 
-const NOTHING = Buffer.alloc(0);
-
 /** `GET {prefix}__ds/streams`: a page of the list of streams, or what becomes of them (docs/api.md, List). */
 export function list(context: Context, feed: ListFeed, readersOf: ReadersOf, exchange: Exchange): MaybePromise<void> {
   const { access, responder } = context;
@@ -21,7 +19,7 @@ export function list(context: Context, feed: ListFeed, readersOf: ReadersOf, exc
     if (isProblem(query)) return responder.refuse(exchange, query);
     // A HEAD tells how the answer begins, and follows nothing.
     if (query.live && exchange.req.method === "HEAD")
-      return responder.send(exchange, 200, eventStreamHead(exchange), NOTHING);
+      return responder.send(exchange, 200, eventStreamHead(exchange), null);
     if (query.live) return feed.open(exchange, lister, query);
     return chain(
       listPage(context, lister, query, readersOf, () => exchange.isGone),

@@ -12,11 +12,24 @@ export function evenMs(tookMs: number): number {
   return evenMs;
 }
 
-/** What `work` comes to, at the even time after it was begun. What it throws is thrown at once. */
-export async function atEvenTime<T>(clock: Pick<Clock, "after">, work: () => Promise<T>): Promise<T> {
-  const begunAtMs = stopwatchMs();
+/** Timers know whole milliseconds, and may come early: so much of the time is waited for without them. */
+const WITHOUT_TIMER_MS = 2;
+
+/**
+ * What `work` comes to, at the even time after it was begun: to a turn of the event loop, as a timer that is set after
+ * the work would pass its fractions of a millisecond on. What it throws is thrown at once.
+ */
+export async function atEvenTime<T>(
+  clock: Pick<Clock, "after">,
+  work: () => Promise<T>,
+  stopwatch: () => number = stopwatchMs,
+): Promise<T> {
+  const begunAtMs = stopwatch();
   const result = await work();
-  const tookMs = stopwatchMs() - begunAtMs;
-  await new Promise<void>((resolve) => void clock.after(evenMs(tookMs) - tookMs, resolve));
+  const tookMs = stopwatch() - begunAtMs;
+  const untilMs = begunAtMs + evenMs(tookMs);
+  const timerMs = evenMs(tookMs) - tookMs - WITHOUT_TIMER_MS;
+  if (timerMs > 0) await new Promise<void>((resolve) => void clock.after(timerMs, resolve));
+  while (stopwatch() < untilMs) await new Promise<void>((resolve) => setImmediate(resolve));
   return result;
 }

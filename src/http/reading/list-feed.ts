@@ -18,8 +18,10 @@ import type { EndRead } from "./staggered-ends.js";
 
 /** Events that are remembered for readers who are slow, or come back. */
 const MAX_REMEMBERED = 1024;
-/** Events that wait for one reader who does not take them. */
-const MAX_LATE = 1024;
+/** Events that are kept while some readers have yet to be told. */
+const MAX_UNTOLD = 65_536;
+/** Bytes of events that wait for one reader who does not take them. */
+const MAX_LATE_BYTES = 256 * 1024;
 /** Readers who are told in one turn of the event loop. */
 const READERS_PER_TURN = 64;
 /** How long a client may take to read the end of an answer. */
@@ -40,6 +42,8 @@ export class ListFeed implements SilentReaders {
   /** Of this start: those of another mean nothing. Readers see some of the events, and are not told of how many. */
   readonly #places = new OpaquePlaces();
   #events: ListEvent[] | null = null;
+  /** Readers who go on in a later turn. */
+  #behind = 0;
   /** Those who are still to be told; `null` when all have been. */
   #telling: Iterator<ListReader> | null = null;
   #isNews = false;
@@ -65,15 +69,10 @@ export class ListFeed implements SilentReaders {
     const resumed = seesAll(lister) ? this.#placeOf(exchange.headers.lastEventId) : null;
     responder.beginEndless(exchange, eventStreamHead(exchange));
     exchange.forgetHeaders();
-    const isAsked = isAskedFor(query);
-    const reader = new ListReader(
-      this.#context,
-      this,
-      exchange,
-      (name) =>
-        // In this order: what a pattern takes to look at a name would tell that there is one.
-        maySee(lister, name) && isAsked(name),
-    );
+    const reader = new ListReader(this.#context, this, exchange, {
+      maySee: (name) => maySee(lister, name),
+      isAsked: isAskedFor(query),
+    });
     this.#readers.add(reader);
     this.#heartbeat.start();
     reader.start(encodeRetry(retryDelayMs(inFlight.size, random)), resumed);
@@ -125,13 +124,27 @@ export class ListFeed implements SilentReaders {
 
   #tell(kind: string, name: string, data: object): void {
     this.#events?.push({ number: this.end, name, text: `event: ${kind}\ndata:${JSON.stringify(data)}\n` });
-    if ((this.#events?.length ?? 0) > MAX_REMEMBERED) {
-      this.#events?.shift();
-      this.#first += 1;
-    }
+    this.#forgetSome();
     if (this.#telling !== null) return void (this.#isNews = true);
     this.#telling = this.#readers.values();
     this.#tellSome();
+  }
+
+  /** Nothing that some have yet to be told, as that would tell them how much there was. */
+  #forgetSome(): void {
+    const kept = this.#telling === null && this.#behind === 0 ? MAX_REMEMBERED : MAX_UNTOLD;
+    const excess = this.end - this.#first - kept;
+    if (excess <= 0) return;
+    this.#events?.splice(0, excess);
+    this.#first += excess;
+  }
+
+  /** Goes on telling a reader in a later turn. */
+  async pumpLater(pump: () => void): Promise<void> {
+    this.#behind += 1;
+    await LIST_TURNS.next();
+    this.#behind -= 1;
+    pump();
   }
 
   /** Some readers in a turn of the event loop: each has its own pattern, and its own rights, to be looked at. */
@@ -155,8 +168,15 @@ export class ListFeed implements SilentReaders {
   /** Where a client goes on that comes back; `null` where something between may be forgotten. */
   #placeOf(lastEventId: string | null): number | null {
     const place = lastEventId === null ? null : this.#places.numberOf(lastEventId);
-    return place !== null && place >= this.#first && place <= this.end ? place : null;
+    const oldest = Math.max(this.#first, this.end - MAX_REMEMBERED);
+    return place !== null && place >= oldest && place <= this.end ? place : null;
   }
+}
+
+/** Of which streams a reader is told. */
+interface Interest {
+  readonly maySee: (name: string) => boolean;
+  readonly isAsked: (name: string) => boolean;
 }
 
 /** One connection that follows the list. */
@@ -165,7 +185,8 @@ class ListReader {
   readonly #context: Context;
   readonly #feed: ListFeed;
   readonly #exchange: Exchange;
-  readonly #isFor: (name: string) => boolean;
+  readonly #maySee: (name: string) => boolean;
+  readonly #isAsked: (name: string) => boolean;
   #next = 0;
   #isOver = false;
   /** Whether it goes on in a later turn by itself. */
@@ -173,14 +194,16 @@ class ListReader {
   #timer: Timer;
   /** What waits until the client takes it; `null` where that was too much. Only what it may see counts. */
   #late: ListEvent[] | null = [];
+  #lateBytes = 0;
   /** What the client has yet to take; `null` while it keeps up. */
   #unread: UnreadAnswer | null = null;
 
-  constructor(context: Context, feed: ListFeed, exchange: Exchange, isFor: (name: string) => boolean) {
+  constructor(context: Context, feed: ListFeed, exchange: Exchange, { maySee, isAsked }: Interest) {
     this.#context = context;
     this.#feed = feed;
     this.#exchange = exchange;
-    this.#isFor = isFor;
+    this.#maySee = maySee;
+    this.#isAsked = isAsked;
     this.sentAtMs = context.clock.nowMs();
     this.#timer = context.clock.after(context.settings.sseLifetimeMs, () => this.finish());
   }
@@ -204,13 +227,16 @@ class ListReader {
       const event = this.#feed.at(this.#next);
       this.#next = event === null ? this.#feed.end : this.#next + 1;
       if (event === null) this.#lose();
-      else if (this.#isFor(event.name)) this.#tell(event);
+      // In this order: what a pattern takes to look at a name would tell that there is one.
+      else if (this.#maySee(event.name) && this.#isAsked(event.name)) this.#tell(event);
     }
   }
 
   #tell(event: ListEvent): void {
-    if (this.#unread === null) this.#send(event);
-    else if (this.#late !== null && this.#late.push(event) > MAX_LATE) this.#lose();
+    if (this.#unread === null) return this.#send(event);
+    this.#lateBytes += event.text.length;
+    if (this.#lateBytes > MAX_LATE_BYTES) this.#lose();
+    else this.#late?.push(event);
   }
 
   /** The client has to list again: what waits for it is not all that it is to be told. */
@@ -223,11 +249,12 @@ class ListReader {
     this.#write(`${text}id: ${this.#feed.idOf(number + 1)}\n\n`);
   }
 
-  async #pumpLater(): Promise<void> {
+  #pumpLater(): Promise<void> {
     this.#isWaiting = true;
-    await LIST_TURNS.next();
-    this.#isWaiting = false;
-    this.pump();
+    return this.#feed.pumpLater(() => {
+      this.#isWaiting = false;
+      this.pump();
+    });
   }
 
   beat(nowMs: number): void {
@@ -266,8 +293,13 @@ class ListReader {
     this.#unread = null;
     const late = this.#late;
     this.#late = [];
-    if (late === null) this.#lose();
-    else for (const event of late) this.#tell(event);
+    this.#lateBytes = 0;
+    if (late === null) {
+      this.#next = this.#feed.end;
+      this.#lose();
+    }
+    // Its rights may be others by now.
+    else for (const event of late) if (this.#maySee(event.name)) this.#tell(event);
     this.pump();
   }
 

@@ -30,21 +30,23 @@ export interface ListPage {
   readonly next: string | null;
 }
 
-/** Names that one page looks at; a stream that turns out not to be there counts as many as its file costs. */
+/** Names that one page looks at, with those that its caller may not see. */
 const MAX_LOOKS = 1_000_000;
-const LOOKS_PER_STREAM = 100;
+/** Files that a page may read: one for each stream, there or not, and for each source of a fork. */
+const MAX_COST = 10_000;
 /** What a caller may do with a stream that the list has. */
 const ON_STREAMS = ["read", "append", "close", "delete"] as const satisfies readonly Operation[];
 /** Names looked at in one turn of the event loop, and streams looked up at a time. */
 const BURST = 512;
 const CONCURRENCY = 32;
-/** How often is asked whether others are to have their turn. */
-const LOOKS_PER_CLOCK = 8;
+/** Of how many names is asked what the caller may, and which it asks for, before others may have their turn. */
+const NAMES_PER_CLOCK = 64;
+const MATCHES_PER_CLOCK = 8;
 /** The latest time that a timestamp can say. */
 const MAX_TIME_MS = 253_402_300_799_999;
 
 const TOO_BROAD = problem("list-too-broad", {
-  detail: `Among ${MAX_LOOKS} streams there is none to list: narrow it with prefix.`,
+  detail: `Among ${MAX_LOOKS} streams, or ${MAX_COST} files, there is none to list: narrow it with prefix.`,
 });
 
 /** Whether a query is for streams of a name. */
@@ -80,28 +82,30 @@ async function pageOf(
   readersOf: ReadersOf,
   isGone: () => boolean,
 ): Promise<ListPage | Problem> {
-  const isWanted = isAskedFor(query);
+  const isAsked = isAskedFor(query);
   const { limit } = query;
-  const page: PageSoFar = { streams: [], last: "" };
+  const page: PageSoFar = { streams: [], last: "", cost: 0 };
   let looks = 0;
-  const entry = async (name: string): Promise<object | null> => {
+  const look = async (name: string): Promise<Look> => {
     const stored = await context.streamList.look(name);
-    if (stored === null) return null;
+    if (stored === null) return { entry: null, cost: 1 };
     // The sources of a fork that is not in memory may each cost a file.
-    if (stored.observer === null) looks += stored.forkDepth * LOOKS_PER_STREAM;
-    return entryOf(context, lister, stored, readersOf);
+    const cost = stored.observer === null ? 1 + stored.forkDepth : 1;
+    return { entry: entryOf(context, lister, stored, readersOf), cost };
   };
-  const isOver = (): boolean => page.streams.length >= limit || looks >= MAX_LOOKS || isGone();
+  const end = (): ListPage | Problem =>
+    page.streams.length > 0 ? { streams: page.streams, next: page.last } : TOO_BROAD;
   for (const { from, to } of ranges) {
     for (let next: string | null = from; next !== null;) {
-      if (looks >= MAX_LOOKS) return page.streams.length > 0 ? { streams: page.streams, next: page.last } : TOO_BROAD;
-      if (looks > 0) await new Promise<void>((resolve) => setImmediate(resolve));
+      if (looks >= MAX_LOOKS) return end();
       const names: readonly string[] = await context.streamList.names({ from: next, to }, BURST);
-      const wanted = await filteredInTurns(names, (name) => maySee(lister, name) && isWanted(name));
-      await addEntries(page, wanted, limit, entry, isOver);
-      if (isOver()) return page.streams.length > 0 ? { streams: page.streams, next: page.last } : TOO_BROAD;
-      looks += names.length + wanted.length * LOOKS_PER_STREAM;
+      const seen = await filteredInTurns(names, (name) => maySee(lister, name), NAMES_PER_CLOCK);
+      const wanted = await filteredInTurns(seen, isAsked, MATCHES_PER_CLOCK);
+      await addEntries(page, wanted, limit, look, isGone);
+      if (isFull(page, limit) || isGone()) return end();
+      looks += names.length;
       next = afterLast(names);
+      await new Promise<void>((resolve) => setImmediate(resolve));
     }
   }
   return { streams: page.streams, next: null };
@@ -112,35 +116,57 @@ interface PageSoFar {
   readonly streams: object[];
   /** The name of its last stream. */
   last: string;
+  /** Files that it may have taken. Of what its caller may see alone: where a page ends tells of nothing else. */
+  cost: number;
 }
 
-/** Adds the streams of these names that are there, at most until there are `limit`, or the page `isOver`. */
+/** What comes of a name. */
+interface Look {
+  /** `null` where there is no stream. */
+  readonly entry: object | null;
+  /** Files that it may have taken. */
+  readonly cost: number;
+}
+
+function isFull({ streams, cost }: PageSoFar, limit: number): boolean {
+  return streams.length >= limit || cost >= MAX_COST;
+}
+
+/** Adds the streams of these names that are there, at most until the page is full or nobody waits for it. */
 async function addEntries(
   page: PageSoFar,
   names: readonly string[],
   limit: number,
-  entry: (name: string) => Promise<object | null>,
-  isOver: () => boolean,
+  look: (name: string) => Promise<Look>,
+  isGone: () => boolean,
 ): Promise<void> {
-  for (let at = 0; at < names.length && !isOver();) {
+  for (let at = 0; at < names.length && !isFull(page, limit) && !isGone();) {
     const group = names.slice(at, at + Math.min(CONCURRENCY, limit - page.streams.length));
     at += group.length;
-    for (const [index, found] of (await Promise.all(group.map(entry))).entries()) {
-      if (found === null) continue;
-      page.streams.push(found);
-      page.last = group[index] ?? page.last;
+    for (const [index, { entry, cost }] of (await Promise.all(group.map(look))).entries()) {
+      page.cost += cost;
+      if (entry !== null) {
+        page.streams.push(entry);
+        page.last = group[index] ?? page.last;
+      }
+      if (isFull(page, limit)) return;
     }
   }
 }
 
-/** The names that `isWanted`, which may take long to say: others have their turns meanwhile. */
+/**
+ * The names that `isWanted`, which may take long to say: others have their turns meanwhile. What it waits for does not
+ * depend on the names, but for each `perClock` of them.
+ */
 async function filteredInTurns(
   names: readonly string[],
   isWanted: (name: string) => boolean,
+  perClock: number,
 ): Promise<readonly string[]> {
   const wanted: string[] = [];
+  if (LIST_TURNS.isSpent) await LIST_TURNS.next();
   for (const [at, name] of names.entries()) {
-    if (at % LOOKS_PER_CLOCK === 0 && LIST_TURNS.isSpent) await LIST_TURNS.next();
+    if (at > 0 && at % perClock === 0 && LIST_TURNS.isSpent) await LIST_TURNS.next();
     if (isWanted(name)) wanted.push(name);
   }
   return wanted;

@@ -68,6 +68,7 @@ describe("GET of the list", () => {
     const server = await startServer(context);
     const head = await server.send("HEAD", `${LIST}?live=sse`);
     assert.deepEqual([head.status, head.headers["content-type"], head.text], [200, "text/event-stream", ""]);
+    assert.equal(head.headers["content-length"], undefined);
     const page = await server.send("HEAD", LIST);
     assert.deepEqual([page.status, page.headers["content-type"], page.text], [200, "application/json", ""]);
   });

@@ -15,16 +15,32 @@ describe("an even time", () => {
     test(`of work that took ${tookMs} ms is ${expected} ms`, () => assert.equal(evenMs(tookMs), expected));
 });
 
-test("what comes of work waits for its even time, and a fault does not", async () => {
+test("what comes of work waits for its even time to a fraction of a millisecond, and a fault does not", async () => {
   const clock = new ManualClock();
+  const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+  let nowMs = 1000.25;
   let result = "";
-  const done = atEvenTime(clock, async () => "done").then((found) => (result = found));
-  await new Promise<void>((resolve) => setImmediate(resolve));
+  const work = async (): Promise<string> => {
+    nowMs += 3.4;
+    return "done";
+  };
+  const done = atEvenTime(clock, work, () => nowMs).then((found) => (result = found));
+  await turn();
   assert.equal(clock.pendingCount, 1);
-  assert.equal(result, "");
-  clock.advance(20);
+  // Long before its time; a timer that comes early; a moment before; its time.
+  for (const [atMs, expected] of [
+    [1018.2, ""],
+    [1018.3, ""],
+    [1020.2, ""],
+    [1020.25, "done"],
+  ] as const) {
+    clock.advance(Math.max(0, atMs - nowMs));
+    nowMs = atMs;
+    await turn();
+    await turn();
+    assert.equal(result, expected, `at ${atMs}`);
+  }
   await done;
-  assert.equal(result, "done");
   await assert.rejects(
     atEvenTime(clock, () => Promise.reject(new Error("no list"))),
     /no list/,

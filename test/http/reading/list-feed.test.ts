@@ -47,7 +47,7 @@ test("a reader who is slower than what is remembered is told to list again, and 
   };
   while (slow.exchange.req.socket.writableLength === 0) await burst();
   const taken = sent;
-  for (let times = 0; times < 3; times += 1) await burst();
+  for (let times = 0; times < 8; times += 1) await burst();
   slow.connection.socket.resume();
   const text = await slow.connection.until(`event: control\ndata:{"resumed":false}\n`);
   assert.match(await slow.connection.until("\n\n"), /^id: \S+\n\n$/);
@@ -106,4 +106,39 @@ test("a slow reader is not told of what it may not see, however much that is, an
   const theirs = (MAX_REMEMBERED / 4) * 6;
   assert.equal(told.length, sent - theirs);
   assert.ok(told.every((number, at) => at === 0 || number > (told[at - 1] ?? 0)));
+});
+
+test("many readers who may not see all are not told of how much they may not see, however much comes in one turn", async (context) => {
+  const server = await startExchanges(context);
+  const { events } = server.context.streamList;
+  const feed = new ListFeed(server.context);
+  const readers = await Promise.all(Array.from({ length: 130 }, () => server.receive("GET", "all")));
+  for (const { exchange } of readers) feed.open(exchange, MINE, QUERY);
+  await Promise.all(readers.map(({ connection }) => connection.until("\n\n")));
+  for (let at = 0; at < MAX_REMEMBERED * 2; at += 1) events.emit("deleted", `theirs/${at}`);
+  events.emit("deleted", "mine/1");
+  for (const { connection } of readers) assert.doesNotMatch(await connection.until(`{"name":"mine/1"}\n`), /control/);
+});
+
+test("what waits for a slow reader is told by the rights that it has then", async (context) => {
+  const server = await startExchanges(context);
+  const { events } = server.context.streamList;
+  const feed = new ListFeed(server.context);
+  const slow = await server.receive("GET", "slow");
+  let hidden = "";
+  feed.open(slow.exchange, { ...EVERYBODY, may: (_, name) => name !== hidden }, QUERY);
+  await slow.connection.until("\n\n");
+  slow.connection.socket.pause();
+  const filler = "x".repeat(900);
+  // Until it is told no more for now.
+  for (let at = 0; slow.exchange.req.socket.writableLength < 16 * 1024; at += 1) {
+    events.emit("deleted", `${filler}${at}`);
+    await new Promise<void>((resolve) => setImmediate(resolve));
+  }
+  events.emit("deleted", "secret");
+  events.emit("deleted", "last");
+  await new Promise<void>((resolve) => setImmediate(resolve));
+  hidden = "secret";
+  slow.connection.socket.resume();
+  assert.doesNotMatch(await slow.connection.until(`{"name":"last"}\n`), /secret/);
 });

@@ -4,6 +4,7 @@ import { ALL_NAMES, rangesOfPattern, type NameRange } from "../../../src/protoco
 import type { Context } from "../../../src/http/context/context.js";
 import { isProblem } from "../../../src/http/encoding/problems.js";
 import { listPage } from "../../../src/http/reading/list-page.js";
+import { LIST_TURNS } from "../../../src/http/reading/list-turns.js";
 import type { Clock } from "../../../src/ops/clock.js";
 import type { StreamList } from "../../../src/storage/storage.js";
 import { startExchanges } from "../../helpers/exchange-server.js";
@@ -13,6 +14,27 @@ const NOBODY = { may: () => false, ranges: () => [ALL_NAMES] };
 /** Waits for nothing. */
 const AT_ONCE: Clock = { nowMs: () => 0, after: (_, run) => (run(), { cancel: () => undefined }) };
 const QUERY = { prefix: "", match: null, after: "", limit: 10, live: false };
+
+/** A stream as a list has it; a fork of so many sources. */
+const storedOf = (name: string, forkDepth = 0): unknown => ({
+  id: "0",
+  name,
+  observer: null,
+  forkDepth,
+  config: { contentType: "text/plain", createdAtMs: 0, ttlSeconds: null, expiresAtMs: null, forkedFrom: null },
+  state: { tail: 0, closed: false, touchedAtMs: 0, producers: null },
+  earliest: 0,
+  newestAtMs: null,
+  partStartBefore: () => 0,
+  writerBefore: () => "w",
+});
+
+/** A list of these names, in order; a page needs no more of it. */
+function listOf(all: readonly string[], look: (name: string) => unknown = storedOf): StreamList {
+  const names = async ({ from, to }: NameRange, count: number) =>
+    all.filter((name) => name >= from && (to === null || name < to)).slice(0, count);
+  return { names, look: async (name: string) => look(name) } as unknown as StreamList;
+}
 
 /** A list of more names than one page looks at, of which no stream is there any more. */
 class GoneStreams implements Pick<StreamList, "names" | "look"> {
@@ -51,9 +73,10 @@ test("a page that finds nothing among a million names, or ten thousand files, sa
 
 test("a page whose names take long to look at lets others have their turns", async (context) => {
   const server = await startExchanges(context);
-  const all = Array.from({ length: 200 }, (_, at) => String(at));
-  // A page needs no more of a list than this.
-  const streamList = { names: async () => all, look: async () => null } as unknown as StreamList;
+  const streamList = listOf(
+    Array.from({ length: 2000 }, (_, at) => String(at).padStart(4, "0")),
+    () => null,
+  );
   let turns = 0;
   let isOver = false;
   const count = (): void => {
@@ -63,7 +86,7 @@ test("a page whose names take long to look at lets others have their turns", asy
   setImmediate(count);
   const slowly = (): boolean => {
     const startedAtMs = performance.now();
-    while (performance.now() - startedAtMs < 1);
+    while (performance.now() - startedAtMs < 0.1);
     return false;
   };
   await listPage({ ...server.context, streamList }, { ...EVERYBODY, may: slowly }, QUERY, () => 0);
@@ -95,23 +118,7 @@ test("a page has what its caller may see once, in order, however many patterns t
   const server = await startExchanges(context);
   const all = ["a", "a/1", "a/b/1", "ab", "b", "b1", "c", "c/d", "z"];
   const visible = ["a/1", "a/b/1", "b", "b1", "c/d"];
-  const stored = (name: string): unknown => ({
-    id: "0",
-    name,
-    observer: null,
-    config: { contentType: "text/plain", createdAtMs: 0, ttlSeconds: null, expiresAtMs: null, forkedFrom: null },
-    state: { tail: 0, closed: false, touchedAtMs: 0, producers: null },
-    earliest: 0,
-    newestAtMs: null,
-    partStartBefore: () => 0,
-    writerBefore: () => "w",
-  });
-  // A page needs no more of a list than this.
-  const streamList = {
-    names: async ({ from, to }: NameRange, count: number) =>
-      all.filter((name) => name >= from && (to === null || name < to)).slice(0, count),
-    look: async (name: string) => stored(name),
-  } as unknown as StreamList;
+  const streamList = listOf(all);
   const lister = {
     may: (_: unknown, name: string) => visible.includes(name),
     ranges: () => ["b*", "c/d", "a/b/**", "a/1", "b1"].flatMap(rangesOfPattern),
@@ -179,4 +186,24 @@ test("a page comes at an even time where names that its caller may not see may b
     assert.equal(waitedMs.length, waits ? 1 : 0, `${patterns.join(" ")} ${prefix} ${match}`);
     assert.ok(waitedMs.every((ms) => ms > 0));
   }
+});
+
+test("where a page ends, and how often it waits for its turn, says nothing of names that its caller may not see", async (context) => {
+  const server = await startExchanges(context);
+  const visible = Array.from({ length: 200 }, (_, at) => `a/${String(at).padStart(3, "0")}/log`);
+  const lister = { may: (_: unknown, name: string) => name.endsWith("/log"), ranges: () => rangesOfPattern("a/*/log") };
+  let waits = 0;
+  context.mock.getter(LIST_TURNS, "isSpent", () => true);
+  context.mock.method(LIST_TURNS, "next", async () => void (waits += 1));
+  const pages: unknown[] = [];
+  for (const hidden of [[], ["a/000/a"], Array.from({ length: 55 }, (_, at) => `a/100/${at}`)]) {
+    // Of 200 forks a page reads the sources of some only.
+    const streamList = listOf([...visible, ...hidden].sort(), (name) => storedOf(name, 330));
+    waits = 0;
+    const page = await listPage({ ...server.context, streamList, clock: AT_ONCE }, lister, { ...QUERY, limit: 1000 }, () => 0);
+    pages.push({ page, waits });
+  }
+  assert.ok(waits > 0);
+  assert.ok(JSON.stringify(pages[0]).includes(`"next":"a/030/log"`), JSON.stringify(pages[0]).slice(-200));
+  for (const other of pages.slice(1)) assert.deepEqual(other, pages[0]);
 });

@@ -4,6 +4,8 @@ import { stopwatchMs, type Clock } from "../../ops/clock.js";
 
 /** The least that such an answer takes; one that takes longer, takes twice as long, four times, and so on. */
 const LEAST_MS = 20;
+/** Timers know whole milliseconds, and may come early: so much of the time is waited for without them. */
+const WITHOUT_TIMER_MS = 2;
 
 /** How long work takes in all that was done after `tookMs`, both in milliseconds. */
 export function evenMs(tookMs: number): number {
@@ -11,9 +13,6 @@ export function evenMs(tookMs: number): number {
   while (evenMs < tookMs) evenMs *= 2;
   return evenMs;
 }
-
-/** Timers know whole milliseconds, and may come early: so much of the time is waited for without them. */
-const WITHOUT_TIMER_MS = 2;
 
 /**
  * What `work` comes to, at the even time after it was begun: to a turn of the event loop, as a timer that is set after
@@ -27,8 +26,9 @@ export async function atEvenTime<T>(
   const begunAtMs = stopwatch();
   const result = await work();
   const tookMs = stopwatch() - begunAtMs;
-  const untilMs = begunAtMs + evenMs(tookMs);
-  const timerMs = evenMs(tookMs) - tookMs - WITHOUT_TIMER_MS;
+  const wholeMs = evenMs(tookMs);
+  const untilMs = begunAtMs + wholeMs;
+  const timerMs = wholeMs - tookMs - WITHOUT_TIMER_MS;
   if (timerMs > 0) await new Promise<void>((resolve) => void clock.after(timerMs, resolve));
   while (stopwatch() < untilMs) await new Promise<void>((resolve) => setImmediate(resolve));
   return result;

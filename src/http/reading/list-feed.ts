@@ -16,7 +16,7 @@ import { OpaquePlaces } from "./opaque-place.js";
 import { SseHeartbeat, type SilentReaders } from "./sse-heartbeat.js";
 import type { EndRead } from "./staggered-ends.js";
 
-/** Events that are remembered for readers who are slow, or come back. */
+/** Events that are remembered for readers who come back. */
 const MAX_REMEMBERED = 1024;
 /** Events that are kept while some readers have yet to be told. */
 const MAX_UNTOLD = 65_536;

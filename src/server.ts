@@ -21,7 +21,7 @@ import { LineQueue } from "./ops/line-queue.js";
 import { createLog, type Log } from "./ops/log.js";
 import { keepTickClass } from "./ops/tick-class.js";
 import { OPTIONS, type Settings } from "./options.js";
-import { ALL_NAMES } from "./protocol/name-range.js";
+import { ALL_NAMES } from "./protocol/names/name-range.js";
 import { FileStorage } from "./storage/file/file-storage.js";
 import type { Storage } from "./storage/storage.js";
 import { systemFiles } from "./storage/file/disk/files.js";

@@ -1,4 +1,4 @@
-import type { NameRange } from "../protocol/name-range.js";
+import type { NameRange } from "../protocol/names/name-range.js";
 import type { VerifiedJwt } from "./jwt/verify.js";
 import type { Caller, Right } from "./rights/caller.js";
 import type { ClientCertificate } from "./rights/credentials.js";

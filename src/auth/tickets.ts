@@ -1,7 +1,7 @@
 // Who has a ticket, and who gets one.
 
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
-import { onlyName, type NameRange } from "../protocol/name-range.js";
+import { onlyName, type NameRange } from "../protocol/names/name-range.js";
 import type { IssuerEntry, TicketKeyEntry } from "./auth-file.js";
 import type { ClientAuthorities } from "./client-authorities.js";
 import type { KeySource } from "./jwt/key-source.js";

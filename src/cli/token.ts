@@ -10,7 +10,7 @@ import { DEFAULT_TICKET_LIFE_MS, MAX_TICKET_LIFE_MS } from "../auth/ticket.js";
 import { systemClock } from "../ops/clock.js";
 import { oneLine } from "../ops/log.js";
 import { WatchedFile } from "../ops/watched-file.js";
-import { decodeName } from "../protocol/names.js";
+import { decodeName } from "../protocol/names/stream-name.js";
 import type { Given, Task, TaskFlag, Tool } from "./command/task.js";
 import { quoted } from "./command/value.js";
 import { EXIT } from "./command/verb.js";

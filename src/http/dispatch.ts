@@ -2,7 +2,7 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { decodeName } from "../protocol/names.js";
+import { decodeName } from "../protocol/names/stream-name.js";
 import { chain } from "../stream/loaded/chain.js";
 import type { MaybePromise, Stream } from "../stream/loaded/stream.js";
 import { KIND } from "../metrics/request-figures.js";
@@ -34,7 +34,7 @@ import { Pipeline } from "./pipeline.js";
 import { isProblem, problem, type Problem } from "./encoding/problems.js";
 import { parseReadQuery } from "./request/query.js";
 import { readHeaders } from "./request/request-headers.js";
-import { ListFeed } from "./reading/list-feed.js";
+import { ListFeed } from "./reading/list/list-feed.js";
 import { SseFeeds } from "./reading/sse-feed.js";
 import { splitTarget, type Target } from "./request/target.js";
 import { staggerEnds } from "./reading/staggered-ends.js";

@@ -1,4 +1,4 @@
-import type { NameRange } from "../protocol/name-range.js";
+import type { NameRange } from "../protocol/names/name-range.js";
 
 /** Most names of a leaf; it is cut in two when there are more. */
 const MAX_LEAF_NAMES = 256;
@@ -46,12 +46,12 @@ export class SortedNames {
     return this.#bytes;
   }
 
-  /** Adds a name; keeps a copy of it, as the text may be a piece of a longer one. */
+  /** Adds a name, no piece of a longer text. */
   add(name: string): void {
     const { leaf: index, at, isThere } = this.#find(name);
     if (isThere) return;
     const leaf = this.#leaves[index] ?? [];
-    leaf.splice(at, 0, Buffer.from(name).toString());
+    leaf.splice(at, 0, name);
     this.#size += 1;
     this.#bytes += bytesOfName(name);
     if (leaf.length > MAX_LEAF_NAMES) this.#leaves.splice(index + 1, 0, leaf.splice(leaf.length / 2));

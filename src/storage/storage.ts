@@ -4,7 +4,7 @@
  */
 
 import type { EventEmitter } from "node:events";
-import type { NameRange } from "../protocol/name-range.js";
+import type { NameRange, NameSource } from "../protocol/names/name-range.js";
 import type { StorageFigures } from "./figures.js";
 
 /** A byte's place in a stream, counted from 0 at creation. At most 2^53 - 1. */
@@ -238,6 +238,15 @@ export interface StreamEvents {
   deleted: [name: string];
 }
 
+/** Names that patterns match. */
+export interface MatchingNames {
+  /**
+   * The first names of `source` in a range, at most `count`, as of {@link StreamList.names}; `null` once they are no
+   * longer kept. The pattern of `source` is one of those asked for, and its range where that has its names.
+   */
+  slice(source: NameSource, range: NameRange, count: number): readonly string[] | null;
+}
+
 /** The streams of an engine by name. */
 export interface StreamList {
   readonly events: EventEmitter<StreamEvents>;
@@ -246,6 +255,11 @@ export interface StreamList {
    * of some that are no more. Rejects when the disk fails.
    */
   names(range: NameRange, count: number): Promise<readonly string[]>;
+  /**
+   * The names that these patterns match, `null` for all, without a look at any other, so that no time tells of those.
+   * `null` where the engine has no index for them. Rejects when the disk fails.
+   */
+  matching(patterns: readonly (string | null)[]): Promise<MatchingNames | null>;
   /**
    * The stream of this name as it is now, to look at: one that is not in memory does not come there. `null` where none
    * lives, or its files are damaged. Throws {@link StorageBusyError}.

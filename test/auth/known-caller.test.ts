@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { ALL_NAMES } from "../../src/protocol/name-range.js";
+import { ALL_NAMES } from "../../src/protocol/names/name-range.js";
 import { KnownCaller, type Rights } from "../../src/auth/known-caller.js";
 
 test("a caller says what it is known by to this room only", () => {

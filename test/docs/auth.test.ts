@@ -14,7 +14,7 @@ import { MAX_KEY_SET_BYTES, MAX_KEYS } from "../../src/auth/jwt/key-set.js";
 import { MAX_PATTERN_BYTES } from "../../src/auth/rights/pattern.js";
 import { OPERATIONS } from "../../src/auth/rights/operation.js";
 import { MAX_TICKET_CHARS, parseTicket, ticketMac } from "../../src/auth/ticket.js";
-import { nameMatcher } from "../../src/protocol/name-pattern.js";
+import { nameMatcher } from "../../src/protocol/names/name-pattern.js";
 import { bash, Page } from "../helpers/page-examples.js";
 import { TICKET_SECRET } from "../helpers/auth-files.js";
 import { startNode } from "../helpers/process.js";

@@ -1,4 +1,4 @@
-import { ALL_NAMES } from "../../src/protocol/name-range.js";
+import { ALL_NAMES } from "../../src/protocol/names/name-range.js";
 import { parseOffset } from "../../src/protocol/offset.js";
 import type { ForkRequest } from "../../src/stream/rules/command.js";
 import { TOO_MANY_PRODUCERS, type AppendOutcome, type CreateOutcome } from "../../src/stream/rules/outcome.js";

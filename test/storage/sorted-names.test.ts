@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ALL_NAMES } from "../../src/protocol/name-range.js";
+import { ALL_NAMES } from "../../src/protocol/names/name-range.js";
 import { SortedNames } from "../../src/storage/sorted-names.js";
 import { Random } from "../helpers/random.js";
 

@@ -1,7 +1,7 @@
 // Who sent a request, and what an authentication comes to.
 
 import type { Rate } from "../../net/rate.js";
-import type { NameRange } from "../../protocol/name-range.js";
+import type { NameRange } from "../../protocol/names/name-range.js";
 import type { Operation } from "./operation.js";
 
 /** What allows an operation on a stream. */

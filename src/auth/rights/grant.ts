@@ -1,8 +1,8 @@
 // What grants allow: whom they are for is decided elsewhere.
 
 import type { Rate } from "../../net/rate.js";
-import { nameMatcher } from "../../protocol/name-pattern.js";
-import { rangesOfPattern, type NameRange } from "../../protocol/name-range.js";
+import { nameMatcher } from "../../protocol/names/name-pattern.js";
+import { rangesOfPattern, type NameRange } from "../../protocol/names/name-range.js";
 import type { Right } from "./caller.js";
 import { patternFor } from "./pattern.js";
 import type { Operation } from "./operation.js";

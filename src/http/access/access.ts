@@ -5,7 +5,7 @@ import type { Authentication, Caller } from "../../auth/rights/caller.js";
 import type { ClientCertificate, Credentials } from "../../auth/rights/credentials.js";
 import { OPERATIONS, type Operation } from "../../auth/rights/operation.js";
 import type { Clock } from "../../ops/clock.js";
-import { ALL_NAMES, commonRanges, type NameRange } from "../../protocol/name-range.js";
+import { ALL_NAMES, commonRanges, type NameRange } from "../../protocol/names/name-range.js";
 import { chain } from "../../stream/loaded/chain.js";
 import type { MaybePromise } from "../../stream/loaded/stream.js";
 import { isProblem, problem, type Problem } from "../encoding/problems.js";
@@ -226,7 +226,7 @@ export class Access {
 
 /** Whether there is nothing that `lister` may not see, whatever there is. */
 export function seesAll(lister: Lister): boolean {
-  return lister.ranges().some(({ from, to, hasOthers }) => from === "" && to === null && hasOthers !== true);
+  return lister.ranges().some(({ from, to, sources }) => from === "" && to === null && sources === undefined);
 }
 
 /** Whether the list has the stream of this name for `lister`: that needs `list`, and `read`. */

@@ -2,7 +2,7 @@
 
 import type { Caller, Right } from "../../auth/rights/caller.js";
 import type { Operation } from "../../auth/rights/operation.js";
-import { decodeName } from "../../protocol/names.js";
+import { decodeName } from "../../protocol/names/stream-name.js";
 import { isTrue } from "../request/commands.js";
 import type { RequestHeaders } from "../request/request-headers.js";
 

@@ -1,7 +1,7 @@
 // Logs the life of each request, at the level debug.
 
 import type { Log, LogFields } from "../../ops/log.js";
-import { decodeName } from "../../protocol/names.js";
+import { decodeName } from "../../protocol/names/stream-name.js";
 import type { Exchange } from "../exchange/exchange.js";
 
 /** Logs a line when a request is over, and one when a live read begins: never a header's value or a body. */

@@ -6,8 +6,8 @@ import type { Context } from "../context/context.js";
 import { isProblem } from "../encoding/problems.js";
 import type { Exchange } from "../exchange/exchange.js";
 import { eventStreamHead } from "../reading/event-stream-head.js";
-import type { ListFeed } from "../reading/list-feed.js";
-import { listPage, type ReadersOf } from "../reading/list-page.js";
+import type { ListFeed } from "../reading/list/list-feed.js";
+import { listPage, type ReadersOf } from "../reading/list/list-page.js";
 import { parseListQuery } from "../request/list-query.js";
 
 /** `GET {prefix}__ds/streams`: a page of the list of streams, or what becomes of them (docs/api.md, List). */

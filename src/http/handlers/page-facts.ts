@@ -1,7 +1,7 @@
 // Tells the page what it has to know of the server, and of what its user may do.
 
 import { packageVersion } from "../../ops/version.js";
-import { checkedName } from "../../protocol/names.js";
+import { checkedName } from "../../protocol/names/stream-name.js";
 import { chain } from "../../stream/loaded/chain.js";
 import type { MaybePromise } from "../../stream/loaded/stream.js";
 import type { Settings } from "../../options.js";

@@ -1,7 +1,7 @@
 // Issues tickets: rights to read one stream that fit into a URL.
 
 import type { Caller } from "../../auth/rights/caller.js";
-import { checkedName } from "../../protocol/names.js";
+import { checkedName } from "../../protocol/names/stream-name.js";
 import { formatTimestamp } from "../../protocol/timestamp.js";
 import { chain } from "../../stream/loaded/chain.js";
 import type { MaybePromise } from "../../stream/loaded/stream.js";

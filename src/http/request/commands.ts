@@ -1,7 +1,7 @@
 import { isValidContentType } from "../../protocol/content-type.js";
 import { parseDecimal } from "../../protocol/decimal.js";
 import { parseTimestamp } from "../../protocol/timestamp.js";
-import { decodeName } from "../../protocol/names.js";
+import { decodeName } from "../../protocol/names/stream-name.js";
 import { parseOffset, START_TOKEN, type TokenPlace } from "../../protocol/offset.js";
 import type { AppendHead, CreateHead, ForkRequest } from "../../stream/rules/command.js";
 import { problem, type Problem } from "../encoding/problems.js";

@@ -2,7 +2,7 @@
 
 import { faultOfPattern } from "../../auth/rights/pattern.js";
 import { parseDecimal } from "../../protocol/decimal.js";
-import { MAX_NAME_BYTES } from "../../protocol/names.js";
+import { MAX_NAME_BYTES } from "../../protocol/names/stream-name.js";
 import { isProblem, problem, type Problem } from "../encoding/problems.js";
 import { decodeQueryText } from "./query.js";
 

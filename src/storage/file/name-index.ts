@@ -1,12 +1,13 @@
 import type { EventEmitter } from "node:events";
-import { ALL_NAMES, type NameRange } from "../../protocol/name-range.js";
+import { ALL_NAMES, type NameRange } from "../../protocol/names/name-range.js";
 import { poolThreads } from "./disk/files.js";
-import type { StoredStream, StreamEvents } from "../storage.js";
 import type { DataDirectory } from "./directory/directory.js";
 import type { LoggedNames, NameLog } from "./directory/name-log.js";
 import { namesOnDisk } from "./directory/stream-names.js";
 import { FirstNames, mergedNames, orderedRuns } from "./memory/ordered-names.js";
-import { bytesOfName, SortedNames } from "../sorted-names.js";
+import { ListedNames } from "../listed-names.js";
+import { bytesOfName } from "../sorted-names.js";
+import type { MatchingNames, StoredStream, StreamEvents } from "../storage.js";
 
 /** What the engine has to say about names. */
 export interface NameIndexOptions extends Pick<DataDirectory, "files" | "layout"> {
@@ -22,7 +23,7 @@ export interface NameIndexOptions extends Pick<DataDirectory, "files" | "layout"
 
 /** Names that follow the engine's events. */
 interface Followed {
-  readonly names: SortedNames;
+  readonly names: ListedNames;
   release(): void;
 }
 
@@ -52,18 +53,30 @@ export class NameIndex {
 
   /** The first names of a range in order, at most `count`. */
   async slice(range: NameRange, count: number): Promise<readonly string[]> {
-    if (this.#followed === null && !this.#isTooLarge) {
-      const early = await (this.#early ??= this.#readLog());
-      // The log may lack what somebody has put there while no server ran.
-      this.#coming ??= this.#begin(early === null ? poolThreads() : 1).finally(() => (this.#coming = null));
-      if (early !== null && this.#followed === null) {
-        // Who asks next has them read again.
-        this.#coming.catch(() => undefined);
-        return firstOf(early, range, count);
-      }
-      await this.#coming;
-    }
+    const early = await this.#begun();
+    if (early !== null) return firstOf(early, range, count);
     return this.#followed?.names.slice(range, count) ?? this.#onDisk(range, count);
+  }
+
+  /** The names that these patterns match, `null` for all; `null` while not all names are in memory. */
+  async matching(patterns: readonly (string | null)[]): Promise<MatchingNames | null> {
+    await this.#begun();
+    return this.#followed?.names.matching(patterns) ?? null;
+  }
+
+  /** Has the names read: until that is done, what is known of them before, if anything is. */
+  async #begun(): Promise<Early | null> {
+    if (this.#followed !== null || this.#isTooLarge) return null;
+    const early = await (this.#early ??= this.#readLog());
+    // The log may lack what somebody has put there while no server ran.
+    this.#coming ??= this.#begin(early === null ? poolThreads() : 1).finally(() => (this.#coming = null));
+    if (early === null || this.#followed !== null) {
+      await this.#coming;
+      return null;
+    }
+    // Who asks next has them read again.
+    this.#coming.catch(() => undefined);
+    return early;
   }
 
   async #readLog(): Promise<Early | null> {
@@ -90,9 +103,9 @@ export class NameIndex {
   /** The names that are read from now on, with what becomes of them meanwhile and afterwards; `null` for too many. */
   async #follow(atOnce: number): Promise<Followed | null> {
     const { events, maxBytes } = this.#options;
-    const changes: ((names: SortedNames) => void)[] = [];
-    let names: SortedNames | null = null;
-    const follow = (change: (names: SortedNames) => void): void =>
+    const changes: ((names: ListedNames) => void)[] = [];
+    let names: ListedNames | null = null;
+    const follow = (change: (names: ListedNames) => void): void =>
       void (names === null ? changes.push(change) : change(names));
     const created = ({ name }: StoredStream): void => {
       follow((all) => all.add(name));
@@ -107,7 +120,7 @@ export class NameIndex {
         release();
         return null;
       }
-      names = SortedNames.of(read);
+      names = new ListedNames(read);
     } catch (error) {
       release();
       throw error;

@@ -1,8 +1,9 @@
 import type { EventEmitter } from "node:events";
-import type { NameRange } from "../../protocol/name-range.js";
+import type { NameRange } from "../../protocol/names/name-range.js";
 import {
   DamagedStreamError,
   type ForkOrigin,
+  type MatchingNames,
   type StoredStream,
   type StreamEvents,
   type StreamList,
@@ -44,6 +45,10 @@ export class FileStreamList implements StreamList {
 
   names(range: NameRange, count: number): Promise<readonly string[]> {
     return this.#names.slice(range, count);
+  }
+
+  matching(patterns: readonly (string | null)[]): Promise<MatchingNames | null> {
+    return this.#names.matching(patterns);
   }
 
   async look(name: string): Promise<StoredStream | null> {

@@ -1,10 +1,11 @@
 import { EventEmitter } from "node:events";
 import type { Clock } from "../../ops/clock.js";
-import type { NameRange } from "../../protocol/name-range.js";
-import { SortedNames } from "../sorted-names.js";
+import type { NameRange } from "../../protocol/names/name-range.js";
+import { ListedNames } from "../listed-names.js";
 import {
   StorageBusyError,
   type ListedStream,
+  type MatchingNames,
   type StoredStream,
   type StreamEvents,
   type StreamList,
@@ -28,9 +29,9 @@ export class ClusterList implements StreamList {
   readonly #log: ReplicatedLog;
   readonly #clock: Pick<Clock, "nowMs">;
   readonly #look: (name: string) => Promise<StoredStream | null>;
-  #names: SortedNames | null = null;
+  #names: ListedNames | null = null;
   #readAtMs = 0;
-  #loading: Promise<SortedNames> | null = null;
+  #loading: Promise<ListedNames> | null = null;
   /** What was announced while the names were read: it is newer. */
   readonly #since: Announcement[] = [];
 
@@ -42,13 +43,20 @@ export class ClusterList implements StreamList {
   }
 
   async names(range: NameRange, count: number): Promise<readonly string[]> {
+    return (await this.#known()).slice(range, count);
+  }
+
+  async matching(patterns: readonly (string | null)[]): Promise<MatchingNames | null> {
+    return (await this.#known()).matching(patterns);
+  }
+
+  async #known(): Promise<ListedNames> {
     try {
       const isOld = this.#clock.nowMs() - this.#readAtMs >= MAX_AGE_MS;
       if (this.#names === null || isOld) this.#loading ??= this.#load();
       // Where old ones do meanwhile, the next call tries again.
       if (this.#names !== null) this.#loading?.catch(() => undefined);
-      const names = this.#names ?? (await this.#loading) ?? SortedNames.of([]);
-      return names.slice(range, count);
+      return this.#names ?? (await this.#loading) ?? new ListedNames([]);
     } catch (fault) {
       throw busyInsteadOf(fault);
     }
@@ -58,7 +66,7 @@ export class ClusterList implements StreamList {
     return this.#look(name);
   }
 
-  async #load(): Promise<SortedNames> {
+  async #load(): Promise<ListedNames> {
     try {
       const startedAtMs = this.#clock.nowMs();
       const found: string[] = [];
@@ -67,7 +75,7 @@ export class ClusterList implements StreamList {
         if (change.deletedAtMs === null) found.push(change.name);
       }
       // Most are told of twice where they change meanwhile.
-      const names = SortedNames.of([...new Set(found)].sort());
+      const names = new ListedNames([...new Set(found)].sort());
       for (const announced of this.#since.splice(0)) note(names, announced);
       this.#names = names;
       this.#readAtMs = startedAtMs;
@@ -107,7 +115,7 @@ export function busyInsteadOf(fault: unknown): unknown {
   return fault instanceof LogUnavailableError ? new StorageBusyError(fault.message, { cause: fault }) : fault;
 }
 
-function note(names: SortedNames, { kind, name }: Announcement): void {
+function note(names: ListedNames, { kind, name }: Announcement): void {
   if (kind === "deleted") names.remove(name);
   else names.add(name);
 }

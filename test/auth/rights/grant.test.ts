@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { rangesOfPattern } from "../../../src/protocol/name-range.js";
+import { rangesOfPattern } from "../../../src/protocol/names/name-range.js";
 import { Grants, type Grant } from "../../../src/auth/rights/grant.js";
 import { OPERATIONS } from "../../../src/auth/rights/operation.js";
 

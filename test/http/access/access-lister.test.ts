@@ -5,7 +5,7 @@ import { RequestRates } from "../../../src/http/access/request-rates.js";
 import { SitePolicy } from "../../../src/http/access/site-policy.js";
 import { CorsPolicy } from "../../../src/http/encoding/cors.js";
 import { isProblem } from "../../../src/http/encoding/problems.js";
-import { commonRanges, rangesOfPattern } from "../../../src/protocol/name-range.js";
+import { commonRanges, rangesOfPattern } from "../../../src/protocol/names/name-range.js";
 import { authDocument, openAuthority, TOKEN_HASH, tokenOf } from "../../helpers/auth-files.js";
 import { bareExchange } from "../../helpers/bare-exchange.js";
 import { ManualClock } from "../../helpers/manual-clock.js";

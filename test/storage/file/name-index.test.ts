@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { describe, test } from "node:test";
-import { ALL_NAMES } from "../../../src/protocol/name-range.js";
+import { ALL_NAMES, namesBeginningWith } from "../../../src/protocol/names/name-range.js";
 import { Layout } from "../../../src/storage/file/format/layout.js";
 import { repairDirectory } from "../../../src/storage/file/offline/repair.js";
 import { verifyDirectory } from "../../../src/storage/file/offline/verify.js";
@@ -184,6 +184,7 @@ describe("names that take too much memory", () => {
     const before = lists();
     assert.deepEqual(await engine.storage.streamList.names({ from: "s05\0", to: null }, 3), ["s06", "s07", "s08"]);
     assert.ok(lists() > before);
+    assert.equal(await engine.storage.streamList.matching(["s*"]), null);
   });
 
   test("are too many from the start after a restart, and several ask at a time", async (t) => {
@@ -199,6 +200,24 @@ describe("names that take too much memory", () => {
     await created(next.storage, "t");
     assert.deepEqual(await listed(next), [...all, "t"]);
   });
+});
+
+test("names that patterns match are known once all names are read, and follow what is made and deleted", async (t) => {
+  const { engine } = await ended();
+  const next = await reopen(engine);
+  t.after(() => next.storage.close());
+  const { streamList } = next.storage;
+  const disk = new Barrier();
+  next.files.gate = ({ kind, path }) => (kind === "list" && SHARDS.test(path) ? disk.opened : undefined);
+  assert.equal(await streamList.matching(["a/*"]), null);
+  disk.open();
+  await next.files.idle();
+  const source = { range: namesBeginningWith("a/"), pattern: "a/*" };
+  const matching = await streamList.matching(["a/*"]);
+  assert.deepEqual(matching?.slice(source, ALL_NAMES, 10), ["a/b"]);
+  for (const name of ["a/c", "a/c/d"]) await created(next.storage, name);
+  await remove(next.storage, await loaded(next.storage, "a/b"));
+  assert.deepEqual(matching?.slice(source, ALL_NAMES, 10), ["a/c"]);
 });
 
 test("after a kill the names are those of files and journal", async (t) => {

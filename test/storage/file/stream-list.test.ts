@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { ALL_NAMES } from "../../../src/protocol/name-range.js";
+import { ALL_NAMES } from "../../../src/protocol/names/name-range.js";
 import type { StoredStream } from "../../../src/storage/storage.js";
 import { offsetIn } from "../../../src/stream/rules/offset-tokens.js";
 import { append, created, forked, loaded, openFor, openEngine, recordOf, remove, reopen, type Engine } from "../../helpers/engine.js";

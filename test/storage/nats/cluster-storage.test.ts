@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
-import { ALL_NAMES } from "../../../src/protocol/name-range.js";
+import { ALL_NAMES, namesBeginningWith } from "../../../src/protocol/names/name-range.js";
 import { systemClock } from "../../../src/ops/clock.js";
 import { ClusterStorage } from "../../../src/storage/nats/cluster-storage.js";
 import type { StoredStream } from "../../../src/storage/storage.js";
@@ -263,10 +263,13 @@ describe("two servers on one log", () => {
       await append(one, first, recordOf("", { closes: true }), 0);
       await clock.pause(20);
       assert.deepEqual(await other.streamList.names(ALL_NAMES, 10), ["a", "b"]);
+      const matching = await other.streamList.matching(["b*"]);
+      assert.deepEqual(matching?.slice({ range: namesBeginningWith("b"), pattern: "b*" }, ALL_NAMES, 10), ["b"]);
       assert.equal((await other.streamList.look("b"))?.state.closed, true);
       await remove(one, first);
       await clock.pause(20);
       assert.deepEqual(await other.streamList.names(ALL_NAMES, 10), ["a"]);
+      assert.deepEqual(matching?.slice({ range: namesBeginningWith("b"), pattern: "b*" }, ALL_NAMES, 10), []);
       assert.equal(await other.streamList.look("b"), null);
       assert.deepEqual(told, ["created b", "created a", "closed b", "deleted b"]);
     });

@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto";
 import { crc32 } from "node:zlib";
-import { checkedName } from "../../../protocol/names.js";
+import { checkedName } from "../../../protocol/names/stream-name.js";
 
 /** Bytes of the data file that were read together, and their CRC-32. A piece ends where an append ended. */
 export type ArchivedPiece = readonly [bytes: number, crc32: number];

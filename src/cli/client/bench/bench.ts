@@ -3,7 +3,7 @@
 import type { Given } from "../../command/task.js";
 import { EXIT } from "../../command/verb.js";
 import { stopwatchMs } from "../../../ops/clock.js";
-import { checkedName } from "../../../protocol/names.js";
+import { checkedName } from "../../../protocol/names/stream-name.js";
 import { failure, type Failure } from "../remote/failure.js";
 import { readToTail } from "../reading/pages.js";
 import { Meter } from "../session/meter.js";

@@ -5,7 +5,7 @@ import { systemClock, type Clock } from "../../../ops/clock.js";
 import { oneLine } from "../../../ops/log.js";
 import { packageVersion } from "../../../ops/version.js";
 import { WatchedFile } from "../../../ops/watched-file.js";
-import { checkedName } from "../../../protocol/names.js";
+import { checkedName } from "../../../protocol/names/stream-name.js";
 import type { Given, Task, TaskFlag, TaskWord } from "../../command/task.js";
 import { quoted } from "../../command/value.js";
 import { listenForStop, SIGNAL_EXIT } from "../../command/stop-signals.js";

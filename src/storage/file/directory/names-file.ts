@@ -1,6 +1,6 @@
 // What the file of names holds (docs/format.md, The names).
 
-import type { NameRange } from "../../../protocol/name-range.js";
+import type { NameRange } from "../../../protocol/names/name-range.js";
 import { crc32 } from "../format/crc32.js";
 import { FORMAT } from "../format/sidecar.js";
 

@@ -1,4 +1,4 @@
-import type { NameRange } from "../../../protocol/name-range.js";
+import type { NameRange } from "../../../protocol/names/name-range.js";
 
 /** Names that are put in order in one turn of the event loop: that takes about a millisecond. */
 const BURST = 4096;

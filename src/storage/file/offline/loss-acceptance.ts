@@ -1,4 +1,4 @@
-import { nameMatcher } from "../../../protocol/name-pattern.js";
+import { nameMatcher } from "../../../protocol/names/name-pattern.js";
 import type { Position } from "../../storage.js";
 import { readWhole } from "../disk/files.js";
 import { replaceFile } from "../disk/replacement.js";

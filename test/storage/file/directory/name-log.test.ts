@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { describe, test } from "node:test";
-import { ALL_NAMES } from "../../../../src/protocol/name-range.js";
+import { ALL_NAMES } from "../../../../src/protocol/names/name-range.js";
 import { NameLog, type NameLogOptions } from "../../../../src/storage/file/directory/name-log.js";
 import { NameLines } from "../../../../src/storage/file/directory/names-file.js";
 import type { StoredStream, StreamEvents } from "../../../../src/storage/storage.js";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { atEvenTime, evenMs } from "../../../src/http/reading/even-time.js";
-import { ManualClock } from "../../helpers/manual-clock.js";
+import { atEvenTime, evenMs } from "../../../../src/http/reading/list/even-time.js";
+import { ManualClock } from "../../../helpers/manual-clock.js";
 
 describe("an even time", () => {
   for (const [tookMs, expected] of [

@@ -1,13 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ALL_NAMES, rangesOfPattern, type NameRange } from "../../../src/protocol/name-range.js";
-import type { Context } from "../../../src/http/context/context.js";
-import { isProblem } from "../../../src/http/encoding/problems.js";
-import { listPage } from "../../../src/http/reading/list-page.js";
-import { LIST_TURNS } from "../../../src/http/reading/list-turns.js";
-import type { Clock } from "../../../src/ops/clock.js";
-import type { StreamList } from "../../../src/storage/storage.js";
-import { startExchanges } from "../../helpers/exchange-server.js";
+import { ALL_NAMES, rangesOfPattern, type NameRange } from "../../../../src/protocol/names/name-range.js";
+import type { Context } from "../../../../src/http/context/context.js";
+import { isProblem } from "../../../../src/http/encoding/problems.js";
+import { listPage } from "../../../../src/http/reading/list/list-page.js";
+import { LIST_TURNS } from "../../../../src/http/reading/list/list-turns.js";
+import type { Clock } from "../../../../src/ops/clock.js";
+import { ListedNames } from "../../../../src/storage/listed-names.js";
+import type { StreamList } from "../../../../src/storage/storage.js";
+import { startExchanges } from "../../../helpers/exchange-server.js";
 
 const EVERYBODY = { may: () => true, ranges: () => [ALL_NAMES] };
 const NOBODY = { may: () => false, ranges: () => [ALL_NAMES] };
@@ -33,7 +34,7 @@ const storedOf = (name: string, forkDepth = 0): unknown => ({
 function listOf(all: readonly string[], look: (name: string) => unknown = storedOf): StreamList {
   const names = async ({ from, to }: NameRange, count: number) =>
     all.filter((name) => name >= from && (to === null || name < to)).slice(0, count);
-  return { names, look: async (name: string) => look(name) } as unknown as StreamList;
+  return { names, matching: async () => null, look: async (name: string) => look(name) } as unknown as StreamList;
 }
 
 /** A list of more names than one page looks at, of which no stream is there any more. */
@@ -143,7 +144,7 @@ test("a page does not even look at names that begin with nothing of its caller's
     return [];
   };
   // A page needs no more of a list than this.
-  const streamList = { names, look: async () => null } as unknown as StreamList;
+  const streamList = { names, matching: async () => null, look: async () => null } as unknown as StreamList;
   const lister = { may: () => false, ranges: () => ["mine/**", "yours/*"].flatMap(rangesOfPattern) };
   for (const [prefix, after, expected] of [
     [
@@ -169,7 +170,8 @@ test("a page does not even look at names that begin with nothing of its caller's
 
 test("a page comes at an even time where names that its caller may not see may be looked at, and only there", async (context) => {
   const server = await startExchanges(context);
-  const streamList = { names: async () => [], look: async () => null } as unknown as StreamList; // a page needs no more
+  // A page needs no more of a list than this.
+  const streamList = { names: async () => [], matching: async () => null, look: async () => null } as unknown as StreamList;
   for (const [patterns, prefix, match, waits] of [
     [["a/*"], "", null, true],
     [["a/*/log"], "a/1", null, true],
@@ -180,12 +182,47 @@ test("a page comes at an even time where names that its caller may not see may b
     [["**"], "", "a/*/log", false],
   ] as const) {
     const waitedMs: number[] = [];
+    // Each look at the stopwatch takes half a millisecond, so that the work takes less than the least.
+    let nowMs = 0;
+    context.mock.method(process, "hrtime", () => [0, (nowMs += 0.5) * 1e6]);
     const clock: Clock = { ...AT_ONCE, after: (ms, run) => (waitedMs.push(ms), AT_ONCE.after(ms, run)) };
     const lister = { may: () => false, ranges: () => patterns.flatMap(rangesOfPattern) };
     await listPage({ ...server.context, streamList, clock }, lister, { ...QUERY, prefix, match }, () => 0);
     assert.equal(waitedMs.length, waits ? 1 : 0, `${patterns.join(" ")} ${prefix} ${match}`);
     assert.ok(waitedMs.every((ms) => ms > 0));
   }
+});
+
+test("a page looks at no name that its caller may not see, where there is an index of those that it may", async (context) => {
+  const server = await startExchanges(context);
+  const visible = Array.from({ length: 1500 }, (_, at) => `a/${String(at).padStart(4, "0")}/log`);
+  const hidden = visible.map((name) => name.replace("log", "secret"));
+  const names = new ListedNames([...visible, ...hidden].sort());
+  const asked: string[] = [];
+  const streamList = {
+    names: () => assert.fail("looked at all names"),
+    matching: (patterns: readonly (string | null)[]) => names.matching(patterns),
+    look: async (name: string) => storedOf(name),
+  } as unknown as StreamList; // a page needs no more
+  const lister = {
+    may: (_: unknown, name: string) => (asked.push(name), name.endsWith("/log")),
+    ranges: () => ["a/*/log", "*/0007/log", "a/0008/*"].flatMap(rangesOfPattern),
+  };
+  const parts: Context = { ...server.context, streamList, clock: AT_ONCE };
+  const ofAll = await listPage(parts, lister, { ...QUERY, limit: 1000 }, () => 0);
+  assert.ok(!isProblem(ofAll));
+  assert.deepEqual(
+    ofAll.streams.map((stream) => String(Reflect.get(stream, "name"))),
+    visible.slice(0, 1000),
+  );
+  // Of those, one is of `a/0008/*`.
+  assert.deepEqual(
+    [...new Set(asked)].filter((name) => name.endsWith("secret")),
+    ["a/0008/secret"],
+  );
+  // Whether there is the one stream that is asked for is not even looked up for who may not see it.
+  const ofOne = await listPage(parts, lister, { ...QUERY, match: "a/0009/secret" }, () => 0);
+  assert.deepEqual(ofOne, { streams: [], next: null });
 });
 
 test("where a page ends, and how often it waits for its turn, says nothing of names that its caller may not see", async (context) => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { nameMatcher } from "../../src/protocol/name-pattern.js";
-import { Random } from "../helpers/random.js";
+import { nameMatcher } from "../../../src/protocol/names/name-pattern.js";
+import { Random } from "../../helpers/random.js";
 
 describe("a pattern of names", () => {
   for (const [pattern, matching, others] of [

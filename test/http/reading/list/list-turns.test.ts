@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { LIST_TURNS } from "../../../src/http/reading/list-turns.js";
+import { LIST_TURNS } from "../../../../src/http/reading/list/list-turns.js";
 
 /** Keeps the process busy. */
 function work(ms: number): void {

@@ -2,8 +2,14 @@
 export interface NameRange {
   readonly from: string;
   readonly to: string | null;
-  /** Of a pattern: it may have names that the pattern does not match. */
-  readonly hasOthers?: true;
+  /** What is meant of them: absent where that is all. */
+  readonly sources?: readonly NameSource[];
+}
+
+/** Some names of a row: those that `pattern` matches, or all for `null`. */
+export interface NameSource {
+  readonly range: NameRange;
+  readonly pattern: string | null;
 }
 
 /** The rest of a pattern that stands for no segment, too. */
@@ -31,13 +37,13 @@ export function justAfter(name: string): string {
   return `${name}\0`;
 }
 
-/** Where the names are that a pattern matches: all of them, and as few others as two ranges allow (`hasOthers`). */
+/** Where the names are that a pattern matches, in at most two ranges. Where these have others too, they say so. */
 export function rangesOfPattern(pattern: string): readonly NameRange[] {
   const literal = pattern.split("*", 1)[0] ?? "";
   if (literal === pattern) return [onlyName(pattern)];
   const isDeep = (literal === "" || literal.endsWith("/")) && DEEP_ALONE.test(pattern.slice(literal.length));
   const begun = namesBeginningWith(literal);
-  if (!isDeep) return [{ ...begun, hasOthers: true }];
+  if (!isDeep) return [{ ...begun, sources: [{ range: begun, pattern }] }];
   // `a/**` is also `a`.
   return literal === "" ? [begun] : [onlyName(literal.slice(0, -1)), begun];
 }
@@ -65,29 +71,61 @@ export function commonRanges(
 
 /** The same names in order, with a gap between each range and the next. */
 function united(ranges: readonly NameRange[]): readonly NameRange[] {
-  const all: NameRange[] = [];
+  const all: Union[] = [];
   for (const next of [...ranges].sort((one, other) => (one.from < other.from ? -1 : 1))) {
     const last = all.at(-1);
-    if (last === undefined || (last.to !== null && last.to < next.from)) all.push(next);
-    else all[all.length - 1] = joined(last, next);
+    if (last === undefined || (last.to !== null && last.to < next.from)) all.push(unionOf(next));
+    else join(last, next);
   }
   return all;
 }
 
-/** Both as one: `next` begins in `last`, or where that ends. */
-function joined(last: NameRange, next: NameRange): NameRange {
-  if (last.hasOthers !== true && !endsBefore(last, next)) return last;
-  if (next.hasOthers !== true && next.from === last.from && !endsBefore(next, last)) return next;
-  return { from: last.from, to: endsBefore(last, next) ? next.to : last.to, ...othersOf(last, next) };
+/** Some ranges as one, while more are put to it. */
+interface Union extends NameRange {
+  to: string | null;
+  sources?: NameSource[];
 }
 
+function unionOf({ from, to, sources }: NameRange): Union {
+  return sources === undefined ? { from, to } : { from, to, sources: [...sources] };
+}
+
+/** Puts `next` to `last`: it begins in it, or where that ends. */
+function join(last: Union, next: NameRange): void {
+  if (last.sources === undefined && !endsBefore(last, next)) return;
+  if (next.sources === undefined && next.from === last.from && !endsBefore(next, last)) delete last.sources;
+  else if (last.sources !== undefined || next.sources !== undefined)
+    (last.sources ??= [wholeOf(last)]).push(...(next.sources ?? [wholeOf(next)]));
+  if (endsBefore(last, next)) last.to = next.to;
+}
+
+function wholeOf({ from, to }: NameRange): NameSource {
+  return { range: { from, to }, pattern: null };
+}
+
+/** What is in both. Where both have sources, it has those of `one`: so perhaps more than what is meant by both. */
 function overlap(one: NameRange, other: NameRange): NameRange {
-  const from = one.from > other.from ? one.from : other.from;
-  return { from, to: endsBefore(one, other) ? one.to : other.to, ...othersOf(one, other) };
+  const range = boundsOf(one, other);
+  const sources = one.sources ?? other.sources;
+  if (sources === undefined) return range;
+  // A name alone is sooner looked at than all that it may come from.
+  if (isOneName(range)) return { ...range, sources };
+  return { ...range, sources: sources.filter((source) => partOf(source, range) !== null) };
 }
 
-function othersOf(one: NameRange, other: NameRange): Pick<NameRange, "hasOthers"> {
-  return one.hasOthers === true || other.hasOthers === true ? { hasOthers: true } : {};
+/** Whether a range has room for no more than the name `from`. */
+export function isOneName({ from, to }: NameRange): boolean {
+  return to === justAfter(from);
+}
+
+function boundsOf(one: NameRange, other: NameRange): NameRange {
+  return { from: one.from > other.from ? one.from : other.from, to: endsBefore(one, other) ? one.to : other.to };
+}
+
+/** The part of `range` that is in `source`'s, `null` where there is none. */
+export function partOf(source: NameSource, range: NameRange): NameRange | null {
+  const part = boundsOf(source.range, range);
+  return isSome(part) ? part : null;
 }
 
 function endsBefore(one: NameRange, other: NameRange): boolean {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ALL_NAMES, rangesOfPattern } from "../../../src/protocol/name-range.js";
-import { ListFeed } from "../../../src/http/reading/list-feed.js";
-import { startExchanges } from "../../helpers/exchange-server.js";
+import { ALL_NAMES, rangesOfPattern } from "../../../../src/protocol/names/name-range.js";
+import { ListFeed } from "../../../../src/http/reading/list/list-feed.js";
+import { startExchanges } from "../../../helpers/exchange-server.js";
 
 const EVERYBODY = { may: () => true, ranges: () => [ALL_NAMES] };
 const QUERY = { prefix: "", match: null, after: "", limit: 100, live: true };

@@ -1,24 +1,25 @@
 // Puts a page of the list of streams together.
 
-import type { Operation } from "../../auth/rights/operation.js";
-import { nameMatcher } from "../../protocol/name-pattern.js";
+import type { Operation } from "../../../auth/rights/operation.js";
+import { nameMatcher } from "../../../protocol/names/name-pattern.js";
 import {
   commonRanges,
   justAfter,
   namesBeginningWith,
   rangesOfPattern,
   type NameRange,
-} from "../../protocol/name-range.js";
-import { formatTimestamp } from "../../protocol/timestamp.js";
-import { Stream, type StoredStream } from "../../stream/loaded/stream.js";
-import { deadlineOf, TOUCH_INTERVAL_MS } from "../../stream/rules/expiry.js";
-import { offsetIn } from "../../stream/rules/offset-tokens.js";
-import { maySee, type Lister } from "../access/access.js";
-import type { Context } from "../context/context.js";
-import { problem, type Problem } from "../encoding/problems.js";
-import type { ListQuery } from "../request/list-query.js";
+} from "../../../protocol/names/name-range.js";
+import { formatTimestamp } from "../../../protocol/timestamp.js";
+import { Stream, type StoredStream } from "../../../stream/loaded/stream.js";
+import { deadlineOf, TOUCH_INTERVAL_MS } from "../../../stream/rules/expiry.js";
+import { offsetIn } from "../../../stream/rules/offset-tokens.js";
+import { maySee, type Lister } from "../../access/access.js";
+import type { Context } from "../../context/context.js";
+import { problem, type Problem } from "../../encoding/problems.js";
+import type { ListQuery } from "../../request/list-query.js";
 import { atEvenTime } from "./even-time.js";
 import { LIST_TURNS } from "./list-turns.js";
+import { visibleNames } from "./visible-names.js";
 
 /** Live readers of a stream. */
 export type ReadersOf = (stream: Stream) => number;
@@ -36,8 +37,7 @@ const MAX_LOOKS = 1_000_000;
 const MAX_COST = 10_000;
 /** What a caller may do with a stream that the list has. */
 const ON_STREAMS = ["read", "append", "close", "delete"] as const satisfies readonly Operation[];
-/** Names looked at in one turn of the event loop, and streams looked up at a time. */
-const BURST = 512;
+/** Streams looked up at a time. */
 const CONCURRENCY = 32;
 /** Of how many names is asked what the caller may, and which it asks for, before others may have their turn. */
 const NAMES_PER_CLOCK = 64;
@@ -68,20 +68,23 @@ export async function listPage(
 ): Promise<ListPage | Problem> {
   // Names that begin with nothing of its caller's are not even looked at, so that the time says nothing of them.
   const ranges = commonRanges(lister.ranges(), askedRanges(query), justAfter(query.after));
-  const page = (): Promise<ListPage | Problem> => pageOf(context, lister, query, ranges, readersOf, isGone);
-  // Of others than its caller may see there may be any number between those that it may.
-  return ranges.some(({ hasOthers }) => hasOthers === true) ? atEvenTime(context.clock, page) : page();
+  const page = (): Promise<ListPage | Problem> => pageOf({ context, lister, query, readersOf, isGone }, ranges);
+  // Without an index there may be any number of others to look at.
+  return ranges.some(({ sources }) => sources !== undefined) ? atEvenTime(context.clock, page) : page();
+}
+
+/** What {@link listPage} makes a page from. */
+interface PageParts {
+  readonly context: Context;
+  readonly lister: Lister;
+  readonly query: ListQuery;
+  readonly readersOf: ReadersOf;
+  readonly isGone: () => boolean;
 }
 
 /** A page of the names in `ranges`. */
-async function pageOf(
-  context: Context,
-  lister: Lister,
-  query: ListQuery,
-  ranges: readonly NameRange[],
-  readersOf: ReadersOf,
-  isGone: () => boolean,
-): Promise<ListPage | Problem> {
+async function pageOf(parts: PageParts, ranges: readonly NameRange[]): Promise<ListPage | Problem> {
+  const { context, lister, query, readersOf, isGone } = parts;
   const isAsked = isAskedFor(query);
   const { limit } = query;
   const page: PageSoFar = { streams: [], last: "", cost: 0 };
@@ -95,16 +98,13 @@ async function pageOf(
   };
   const end = (): ListPage | Problem =>
     page.streams.length > 0 ? { streams: page.streams, next: page.last } : TOO_BROAD;
-  for (const { from, to } of ranges) {
-    for (let next: string | null = from; next !== null;) {
-      if (looks >= MAX_LOOKS) return end();
-      const names: readonly string[] = await context.streamList.names({ from: next, to }, BURST);
+  for (const range of ranges) {
+    for await (const names of visibleNames(context.streamList, range)) {
       const seen = await filteredInTurns(names, (name) => maySee(lister, name), NAMES_PER_CLOCK);
       const wanted = await filteredInTurns(seen, isAsked, MATCHES_PER_CLOCK);
       await addEntries(page, wanted, limit, look, isGone);
-      if (isFull(page, limit) || isGone()) return end();
       looks += names.length;
-      next = afterLast(names);
+      if (isFull(page, limit) || isGone() || looks >= MAX_LOOKS) return end();
       await new Promise<void>((resolve) => setImmediate(resolve));
     }
   }
@@ -170,12 +170,6 @@ async function filteredInTurns(
     if (isWanted(name)) wanted.push(name);
   }
   return wanted;
-}
-
-/** Where the next burst of names begins; `null` where there are no more. */
-function afterLast(names: readonly string[]): string | null {
-  const final = names.at(-1);
-  return final === undefined || names.length < BURST ? null : justAfter(final);
 }
 
 /** Where the names are that are asked for: others need no look. That these have more is the caller's own choice. */

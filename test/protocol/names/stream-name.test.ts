@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decodeName, MAX_NAME_BYTES } from "../../src/protocol/names.js";
+import { decodeName, MAX_NAME_BYTES } from "../../../src/protocol/names/stream-name.js";
 
 function nameOf(encodedPath: string): string | null {
   const result = decodeName(encodedPath);

@@ -1,8 +1,15 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { nameMatcher } from "../../src/protocol/name-pattern.js";
-import { ALL_NAMES, commonRanges, justAfter, namesBeginningWith, rangesOfPattern, type NameRange } from "../../src/protocol/name-range.js";
-import { Random } from "../helpers/random.js";
+import { nameMatcher } from "../../../src/protocol/names/name-pattern.js";
+import {
+  ALL_NAMES,
+  commonRanges,
+  justAfter,
+  namesBeginningWith,
+  rangesOfPattern,
+  type NameRange,
+} from "../../../src/protocol/names/name-range.js";
+import { Random } from "../../helpers/random.js";
 
 function isIn(name: string, { from, to }: NameRange): boolean {
   return name >= from && (to === null || name < to);
@@ -65,7 +72,7 @@ describe("the ranges of a pattern", () => {
   ] as const)
     test(`${pattern} ${hasOthers ? "may have" : "has no"} others`, () =>
       assert.equal(
-        rangesOfPattern(pattern).some((range) => range.hasOthers === true),
+        rangesOfPattern(pattern).some((range) => range.sources !== undefined),
         hasOthers,
       ));
 
@@ -83,7 +90,7 @@ describe("the ranges of a pattern", () => {
       const range = found.find((each) => isIn(name, each));
       const what = `${some.join(" ")}, ${others.join(" ")}: ${name}, seed ${seed}`;
       if (isMatched) assert.ok(range !== undefined, what);
-      else assert.ok(range === undefined || range.hasOthers === true, what);
+      else assert.ok(range === undefined || range.sources !== undefined, what);
     }
   });
 

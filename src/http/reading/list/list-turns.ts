@@ -1,4 +1,4 @@
-import { stopwatchMs } from "../../ops/clock.js";
+import { stopwatchMs } from "../../../ops/clock.js";
 
 /** How long names are looked at in one turn of the event loop, by all who do so, in milliseconds. */
 const MAX_TURN_MS = 4;

@@ -1,6 +1,6 @@
 // Gives answers a time that tells little of the work behind them.
 
-import { stopwatchMs, type Clock } from "../../ops/clock.js";
+import { stopwatchMs, type Clock } from "../../../ops/clock.js";
 
 /** The least that such an answer takes; one that takes longer, takes twice as long, four times, and so on. */
 const LEAST_MS = 20;

@@ -1,20 +1,20 @@
 // Tells those who follow the list of streams what is made, closed and deleted.
 
-import type { Timer } from "../../ops/clock.js";
-import { encodeRetry, encodeRetryAlone, retryDelayMs, SSE_COMMENT } from "../../protocol/sse-events.js";
-import type { StoredStream } from "../../stream/loaded/stream.js";
-import { maySee, seesAll, type Lister } from "../access/access.js";
-import type { UnreadAnswer } from "../bounds/unread.js";
-import type { Context } from "../context/context.js";
-import { isProblem } from "../encoding/problems.js";
-import type { Exchange } from "../exchange/exchange.js";
-import type { ListQuery } from "../request/list-query.js";
-import { eventStreamHead } from "./event-stream-head.js";
+import type { Timer } from "../../../ops/clock.js";
+import { encodeRetry, encodeRetryAlone, retryDelayMs, SSE_COMMENT } from "../../../protocol/sse-events.js";
+import type { StoredStream } from "../../../stream/loaded/stream.js";
+import { maySee, seesAll, type Lister } from "../../access/access.js";
+import type { UnreadAnswer } from "../../bounds/unread.js";
+import type { Context } from "../../context/context.js";
+import { isProblem } from "../../encoding/problems.js";
+import type { Exchange } from "../../exchange/exchange.js";
+import type { ListQuery } from "../../request/list-query.js";
+import { eventStreamHead } from "../event-stream-head.js";
 import { isAskedFor, placeOf } from "./list-page.js";
 import { LIST_TURNS } from "./list-turns.js";
-import { OpaquePlaces } from "./opaque-place.js";
-import { SseHeartbeat, type SilentReaders } from "./sse-heartbeat.js";
-import type { EndRead } from "./staggered-ends.js";
+import { OpaquePlaces } from "../opaque-place.js";
+import { SseHeartbeat, type SilentReaders } from "../sse-heartbeat.js";
+import type { EndRead } from "../staggered-ends.js";
 
 /** Events that are remembered for readers who come back. */
 const MAX_REMEMBERED = 1024;

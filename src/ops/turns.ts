@@ -1,3 +1,5 @@
+import { stopwatchMs } from "./clock.js";
+
 /** Lets a few of many jobs run at a time; the others wait for their turn, in order. */
 export class Turns {
   #free: number;
@@ -20,3 +22,29 @@ export class Turns {
     }
   }
 }
+
+/** How long names are looked at in one turn of the event loop, by all who do so, in milliseconds. */
+const MAX_TURN_MS = 4;
+
+/** A part of each turn of the event loop, for all who match names by patterns of their callers' choice. */
+class SharedTurn {
+  /** When somebody first looked in this turn; `null` before. */
+  #begunAtMs: number | null = null;
+
+  /** Whether this turn has nothing left for it. */
+  get isSpent(): boolean {
+    if (this.#begunAtMs !== null) return stopwatchMs() - this.#begunAtMs >= MAX_TURN_MS;
+    this.#begunAtMs = stopwatchMs();
+    setImmediate(() => (this.#begunAtMs = null));
+    return false;
+  }
+
+  /** Waits for a turn that has something left. */
+  async next(): Promise<void> {
+    do await new Promise<void>((resolve) => setImmediate(resolve));
+    while (this.isSpent);
+  }
+}
+
+/** The one of this process, as it has one event loop. */
+export const TURN_OF_NAMES: SharedTurn = new SharedTurn();

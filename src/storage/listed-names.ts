@@ -1,26 +1,33 @@
-import { ALL_NAMES, justAfter, partOf, type NameRange } from "../protocol/names/name-range.js";
-import { keyInShape, shapeOf } from "../protocol/names/name-shape.js";
+import { ALL_NAMES, partOf, type NameRange } from "../protocol/names/name-range.js";
+import { shapeOf } from "../protocol/names/name-shape.js";
+import { stopwatchMs } from "../ops/clock.js";
+import { ShapeNames } from "./shape-names.js";
 import { SortedNames } from "./sorted-names.js";
 import type { MatchingNames } from "./storage.js";
 
-/** Shapes of patterns that have an index; the one asked for least recently goes. */
+/** Kinds of patterns that have an index, and how long one is kept for others that come: to fill it takes a while. */
 const MAX_SHAPES = 64;
+const MIN_KEPT_MS = 60_000;
 /** What these indexes take in memory together. */
 const MAX_SHAPE_BYTES = 64 * 1024 * 1024;
-/** Names put into an index in one turn of the event loop. */
-const BURST = 512;
+/** What had no room is tried again once there are so many times fewer names, or so many times as much room. */
+const MUCH_LESS = 0.9;
 
 /** The names of all streams in order, and those that patterns match, by the shapes of those asked for. */
 export class ListedNames {
-  readonly #all: SortedNames;
+  #all: SortedNames;
   /** The one asked for most recently is last. */
   readonly #shapes = new Map<string, ShapeNames>();
+  /** Those for which there was no room. */
+  readonly #tooLarge = new Map<string, TooLarge>();
   readonly #maxShapeBytes: number;
+  readonly #nowMs: () => number;
 
   /** Of names that are in order, each once, and no pieces of longer texts. */
-  constructor(ordered: readonly string[], maxShapeBytes: number = MAX_SHAPE_BYTES) {
+  constructor(ordered: readonly string[], maxShapeBytes: number = MAX_SHAPE_BYTES, nowMs: () => number = stopwatchMs) {
     this.#all = SortedNames.of(ordered);
     this.#maxShapeBytes = maxShapeBytes;
+    this.#nowMs = nowMs;
   }
 
   /** About what they take in memory, without the indexes. */
@@ -30,15 +37,29 @@ export class ListedNames {
 
   /** Adds a name; keeps a copy of it, as the text may be a piece of a longer one. */
   add(name: string): void {
-    const own = copyOf(name);
+    const own = Buffer.from(name).toString();
     this.#all.add(own);
-    for (const shape of this.#shapes.values()) shape.add(own);
-    this.#keepBounds();
+    for (const shape of this.#shapes.values()) shape.note(own, true);
   }
 
   remove(name: string): void {
     this.#all.remove(name);
-    for (const shape of this.#shapes.values()) shape.remove(name);
+    for (const shape of this.#shapes.values()) shape.note(name, false);
+  }
+
+  /** Has these names from now on, which are as those of the constructor: what it knows of them already is kept. */
+  become(ordered: readonly string[]): void {
+    if (this.#shapes.size === 0) {
+      this.#all = SortedNames.of(ordered);
+      return;
+    }
+    let at = 0;
+    for (const name of this.#all.slice(ALL_NAMES, Infinity)) {
+      for (; at < ordered.length && (ordered[at] ?? "") < name; at += 1) this.add(ordered[at] ?? "");
+      if (ordered[at] === name) at += 1;
+      else this.remove(name);
+    }
+    for (const name of ordered.slice(at)) this.add(name);
   }
 
   /** The first names of a range in order, at most `count`. */
@@ -46,13 +67,21 @@ export class ListedNames {
     return this.#all.slice(range, count);
   }
 
-  /** Those that these patterns match, `null` for all, once they are known; `null` for patterns of too many kinds. */
+  /**
+   * Those that these patterns match, `null` for all, once they are known; `null` where there are patterns of too many
+   * kinds, or names that take too much memory.
+   */
   async matching(patterns: readonly (string | null)[]): Promise<MatchingNames | null> {
     const shaped = new Map(patterns.flatMap((each) => (each === null ? [] : [[each, shapeOf(each)] as const])));
     const texts = new Set([...shaped.values()].map(({ shape }) => shape));
     if (texts.size > MAX_SHAPES) return null;
-    const shapes = new Map([...texts].map((text) => [text, this.#shapeOf(text)]));
-    await Promise.all([...shapes.values()].map((shape) => shape.filled));
+    const shapes = new Map<string, ShapeNames>();
+    for (const text of texts) {
+      const shape = this.#shapeOf(text);
+      if (shape === null) return null;
+      shapes.set(text, shape);
+    }
+    for (const shape of shapes.values()) await shape.current;
     return {
       slice: (source, range, count) => {
         const part = partOf(source, range);
@@ -64,99 +93,62 @@ export class ListedNames {
     };
   }
 
-  #shapeOf(text: string): ShapeNames {
-    const shape = this.#shapes.get(text) ?? this.#begin(text);
+  #shapeOf(text: string): ShapeNames | null {
+    const known = this.#shapes.get(text);
     this.#shapes.delete(text);
+    const shape = known?.isKept === true ? known : this.#begin(text);
+    if (shape === null) return null;
     this.#shapes.set(text, shape);
+    shape.askedAtMs = this.#nowMs();
     return shape;
   }
 
-  #begin(text: string): ShapeNames {
-    const oldest = this.#shapes.size < MAX_SHAPES ? undefined : this.#shapes.entries().next().value;
-    if (oldest !== undefined) {
-      this.#shapes.delete(oldest[0]);
-      oldest[1].drop();
-    }
-    return new ShapeNames(text, (shape) => this.#fill(shape));
+  /** `null` where there is no room for one more. */
+  #begin(text: string): ShapeNames | null {
+    const failed = this.#tooLarge.get(text);
+    if (failed !== undefined && !this.#hasRoomFor(failed)) return null;
+    if (this.#shapes.size >= MAX_SHAPES && !this.#dropOldest()) return null;
+    this.#tooLarge.delete(text);
+    return new ShapeNames(text, this.#all, () => this.#keepBounds());
   }
 
-  /** What is added or removed meanwhile, is so in both. */
-  async #fill(shape: ShapeNames): Promise<void> {
-    for (let range = ALL_NAMES; shape.isKept;) {
-      const names = this.#all.slice(range, BURST);
-      for (const name of names) shape.add(name);
-      this.#keepBounds();
-      const last = names.at(-1);
-      if (last === undefined || names.length < BURST) return;
-      range = { from: justAfter(last), to: null };
-      await new Promise<void>((resolve) => setImmediate(resolve));
+  /** Whether there was one that nobody has asked for of late. */
+  #dropOldest(): boolean {
+    for (const [text, shape] of this.#shapes) {
+      if (this.#nowMs() - shape.askedAtMs < MIN_KEPT_MS) return false;
+      shape.drop();
+      this.#shapes.delete(text);
+      return true;
     }
+    return false;
   }
 
-  /** What has no room is not made again and again: it stays, empty, until it is the one asked for least recently. */
-  #keepBounds(): void {
+  #hasRoomFor({ bytes, ofNames }: TooLarge): boolean {
+    const room = this.#maxShapeBytes - this.#shapeBytes();
+    return bytes < room * MUCH_LESS || this.#all.size < ofNames * MUCH_LESS;
+  }
+
+  #shapeBytes(): number {
     let bytes = 0;
     for (const shape of this.#shapes.values()) bytes += shape.bytes;
-    for (const shape of this.#shapes.values()) {
-      if (bytes <= this.#maxShapeBytes) return;
-      bytes -= shape.bytes;
-      shape.drop();
+    return bytes;
+  }
+
+  /** Gives up the largest until the others have room. */
+  #keepBounds(): void {
+    for (let bytes = this.#shapeBytes(); bytes > this.#maxShapeBytes;) {
+      const [text, largest] = [...this.#shapes].reduce((one, other) => (one[1].bytes >= other[1].bytes ? one : other));
+      bytes -= largest.bytes;
+      this.#shapes.delete(text);
+      if (this.#tooLarge.size >= MAX_SHAPES) this.#tooLarge.clear();
+      this.#tooLarge.set(text, { bytes: largest.bytes, ofNames: this.#all.size });
+      largest.drop();
     }
   }
 }
 
-/** The names that match the patterns of one shape. */
-class ShapeNames {
-  readonly #keyOf: (name: string) => string | null;
-  /** Each behind its key and a character that no name has; `null` when there is no room. */
-  #names: SortedNames | null = new SortedNames();
-  /** When it has all names; it never rejects. */
-  readonly filled: Promise<void>;
-
-  constructor(shape: string, fill: (names: ShapeNames) => Promise<void>) {
-    this.#keyOf = keyInShape(shape);
-    this.filled = fill(this);
-  }
-
-  /** Whether there is room for them. */
-  get isKept(): boolean {
-    return this.#names !== null;
-  }
-
-  get bytes(): number {
-    return this.#names?.bytes ?? 0;
-  }
-
-  drop(): void {
-    this.#names = null;
-  }
-
-  add(name: string): void {
-    const key = this.#names === null ? null : this.#keyOf(name);
-    if (key !== null) this.#names?.add(key === "" ? name : copyOf(behind(key, name)));
-  }
-
-  remove(name: string): void {
-    const key = this.#names === null ? null : this.#keyOf(name);
-    if (key !== null) this.#names?.remove(behind(key, name));
-  }
-
-  /** The first names with `key` of a range in order, at most `count`; `null` when there was no room for them. */
-  slice(key: string, { from, to }: NameRange, count: number): readonly string[] | null {
-    if (key === "" || this.#names === null) return this.#names?.slice({ from, to }, count) ?? null;
-    const last = to === null ? `${key}${AFTER_KEY}` : behind(key, to);
-    return this.#names.slice({ from: behind(key, from), to: last }, count).map((name) => name.slice(key.length + 1));
-  }
-}
-
-const BEHIND_KEY = "\0";
-/** The character after it. */
-const AFTER_KEY = "\x01";
-
-function behind(key: string, name: string): string {
-  return key === "" ? name : `${key}${BEHIND_KEY}${name}`;
-}
-
-function copyOf(text: string): string {
-  return Buffer.from(text).toString();
+/** How large an index had become, of how many names in all, when it was given up. */
+interface TooLarge {
+  readonly bytes: number;
+  readonly ofNames: number;
 }

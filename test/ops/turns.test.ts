@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Turns } from "../../src/ops/turns.js";
+import { TURN_OF_NAMES, Turns } from "../../src/ops/turns.js";
 
 test("a few jobs run at a time, the others in order, and a job that fails gives its turn on", async () => {
   const turns = new Turns(2);
@@ -26,4 +26,32 @@ test("a few jobs run at a time, the others in order, and a job that fails gives 
   ends[3]?.();
   assert.deepEqual(await Promise.all([jobs[2], jobs[3]]), [2, 3]);
   assert.equal(await turns.run(() => Promise.resolve("idle again")), "idle again");
+});
+
+/** Keeps the process busy. */
+function work(ms: number): void {
+  const untilMs = performance.now() + ms;
+  while (performance.now() < untilMs);
+}
+
+test("all who look at names share some milliseconds of a turn of the event loop, and the next has as many", async () => {
+  await new Promise<void>((resolve) => setImmediate(resolve));
+  assert.equal(TURN_OF_NAMES.isSpent, false);
+  assert.equal(TURN_OF_NAMES.isSpent, false);
+  work(5);
+  assert.equal(TURN_OF_NAMES.isSpent, true);
+  let turns = 0;
+  const count = (): void => {
+    turns += 1;
+    immediate = setImmediate(count);
+  };
+  let immediate = setImmediate(count);
+  const others = Array.from({ length: 4 }, async () => {
+    await TURN_OF_NAMES.next();
+    work(5);
+    return turns;
+  });
+  const inTurns = await Promise.all(others);
+  clearImmediate(immediate);
+  assert.equal(new Set(inTurns).size, 4, `each in a turn of its own: ${inTurns.join(", ")}`);
 });

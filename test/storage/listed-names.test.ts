@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { nameMatcher } from "../../src/protocol/names/name-pattern.js";
 import { ALL_NAMES, namesBeginningWith, rangesOfPattern, type NameSource } from "../../src/protocol/names/name-range.js";
 import { ListedNames } from "../../src/storage/listed-names.js";
+import { SortedNames } from "../../src/storage/sorted-names.js";
 import { Random } from "../helpers/random.js";
 
 const numbered = (count: number, name: (at: number) => string): string[] => Array.from({ length: count }, (_, at) => name(at)).sort();
@@ -53,40 +54,57 @@ test("names that match a pattern are what a look at all finds, while names come 
 test("an index is made once, for all patterns that differ in their literal segments", async (t) => {
   const names = new ListedNames(numbered(2000, (at) => `users/${at}/log`));
   const first = await names.matching(["users/*/log"]);
-  const turns = t.mock.method(globalThis, "setImmediate");
+  const fills = t.mock.method(SortedNames.prototype, "slice");
   const second = await names.matching(["users/*/secret", "rooms/*/log"]);
-  assert.equal(turns.mock.callCount(), 0);
+  assert.equal(fills.mock.callCount(), 0);
   assert.equal(first?.slice(sourceOf("users/*/log"), ALL_NAMES, Infinity)?.length, 2000);
   assert.deepEqual(second?.slice(sourceOf("rooms/*/log"), ALL_NAMES, Infinity), []);
 });
 
-test("of patterns of more than 64 kinds the ones asked for least recently are kept no longer", async () => {
-  const names = new ListedNames(["a/1", "b/1-0", "b/1-63"]);
+test("of patterns of more than 64 kinds those asked for within a minute are kept", async () => {
+  let nowMs = 0;
+  const names = new ListedNames(["a/1", "b/1-0", "b/1-63"], Infinity, () => nowMs);
   const kinds = numbered(64, (at) => `b/*-${at}`);
   assert.equal(await names.matching([...kinds, "a/*"]), null);
   const first = await names.matching(["a/*"]);
   assert.deepEqual(first?.slice(sourceOf("a/*"), ALL_NAMES, 10), ["a/1"]);
+  nowMs = 59_000;
+  assert.equal(await names.matching(kinds), null);
+  assert.deepEqual(first?.slice(sourceOf("a/*"), ALL_NAMES, 10), ["a/1"]);
+  nowMs = 60_000;
   const others = await names.matching(kinds);
   assert.deepEqual(others?.slice(sourceOf("b/*-63"), ALL_NAMES, 10), ["b/1-63"]);
   assert.equal(first?.slice(sourceOf("a/*"), ALL_NAMES, 10), null);
+  nowMs = 180_000;
   const again = await names.matching(["a/*"]);
   assert.deepEqual(again?.slice(sourceOf("a/*"), ALL_NAMES, 10), ["a/1"]);
 });
 
-test("an index that takes more memory than there is for all is not kept, nor made again", async (t) => {
-  const names = new ListedNames(
-    numbered(2000, (at) => `a/${at}`),
-    10_000,
-  );
-  const many = await names.matching(["a/*"]);
-  assert.equal(many?.slice(sourceOf("a/*"), ALL_NAMES, 10), null);
+test("where there is no room for all indexes, the largest is given up, and made again once there is", async (t) => {
+  const many = numbered(2000, (at) => `a/${at}`);
+  const names = new ListedNames(["b/0/c", ...many].sort(), 10_000);
   const few = await names.matching(["b/*/c"]);
-  for (let at = 0; at < 10; at += 1) names.add(`b/${at}/c`);
-  assert.equal(few?.slice(sourceOf("b/*/c"), ALL_NAMES, Infinity)?.length, 10);
-  const turns = t.mock.method(globalThis, "setImmediate");
-  const again = await names.matching(["a/*"]);
-  assert.equal(again?.slice(sourceOf("a/*"), ALL_NAMES, 10), null);
-  assert.equal(turns.mock.callCount(), 0);
-  for (let at = 0; at < 1000; at += 1) names.add(`b/${at}/c`);
-  assert.equal(few?.slice(sourceOf("b/*/c"), ALL_NAMES, 10), null);
+  const gone = await names.matching(["a/*"]);
+  assert.equal(gone?.slice(sourceOf("a/*"), ALL_NAMES, 10), null);
+  assert.deepEqual(few?.slice(sourceOf("b/*/c"), ALL_NAMES, 10), ["b/0/c"]);
+  const fills = t.mock.method(SortedNames.prototype, "slice");
+  assert.equal(await names.matching(["a/*"]), null);
+  assert.equal(fills.mock.callCount(), 0);
+  for (const name of many.slice(500)) names.remove(name);
+  const back = await names.matching(["a/*"]);
+  assert.deepEqual(back?.slice(sourceOf("a/*"), ALL_NAMES, Infinity), many.slice(0, 500));
+  assert.deepEqual(few?.slice(sourceOf("b/*/c"), ALL_NAMES, 10), ["b/0/c"]);
+});
+
+test("names that are read again leave the indexes as they are, but for what has changed", async () => {
+  const names = new ListedNames([]);
+  names.become(["a/1", "a/2", "b/1"]);
+  const matching = await names.matching(["a/*"]);
+  names.become(["a/0", "a/2", "a/3", "c"]);
+  await names.matching(["a/*"]);
+  assert.deepEqual(matching?.slice(sourceOf("a/*"), ALL_NAMES, 10), ["a/0", "a/2", "a/3"]);
+  assert.deepEqual(names.slice(ALL_NAMES, 10), ["a/0", "a/2", "a/3", "c"]);
+  names.become([]);
+  await names.matching(["a/*"]);
+  assert.deepEqual(matching?.slice(sourceOf("a/*"), ALL_NAMES, 10), []);
 });

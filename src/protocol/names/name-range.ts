@@ -103,14 +103,13 @@ function wholeOf({ from, to }: NameRange): NameSource {
   return { range: { from, to }, pattern: null };
 }
 
-/** What is in both. Where both have sources, it has those of `one`: so perhaps more than what is meant by both. */
+/**
+ * What is in both, with the sources of either, of which some may have nothing in it. Where both have sources, it has
+ * those of `one`: so perhaps more than what is meant by both.
+ */
 function overlap(one: NameRange, other: NameRange): NameRange {
-  const range = boundsOf(one, other);
   const sources = one.sources ?? other.sources;
-  if (sources === undefined) return range;
-  // A name alone is sooner looked at than all that it may come from.
-  if (isOneName(range)) return { ...range, sources };
-  return { ...range, sources: sources.filter((source) => partOf(source, range) !== null) };
+  return { ...boundsOf(one, other), ...(sources === undefined ? {} : { sources }) };
 }
 
 /** Whether a range has room for no more than the name `from`. */

@@ -29,9 +29,11 @@ export class ClusterList implements StreamList {
   readonly #log: ReplicatedLog;
   readonly #clock: Pick<Clock, "nowMs">;
   readonly #look: (name: string) => Promise<StoredStream | null>;
-  #names: ListedNames | null = null;
+  readonly #names = new ListedNames([]);
+  /** Whether nothing has been missed since they were read. */
+  #isKnown = false;
   #readAtMs = 0;
-  #loading: Promise<ListedNames> | null = null;
+  #loading: Promise<void> | null = null;
   /** What was announced while the names were read: it is newer. */
   readonly #since: Announcement[] = [];
 
@@ -53,10 +55,11 @@ export class ClusterList implements StreamList {
   async #known(): Promise<ListedNames> {
     try {
       const isOld = this.#clock.nowMs() - this.#readAtMs >= MAX_AGE_MS;
-      if (this.#names === null || isOld) this.#loading ??= this.#load();
+      if (!this.#isKnown || isOld) this.#loading ??= this.#load();
       // Where old ones do meanwhile, the next call tries again.
-      if (this.#names !== null) this.#loading?.catch(() => undefined);
-      return this.#names ?? (await this.#loading) ?? new ListedNames([]);
+      if (this.#isKnown) this.#loading?.catch(() => undefined);
+      else await this.#loading;
+      return this.#names;
     } catch (fault) {
       throw busyInsteadOf(fault);
     }
@@ -66,7 +69,7 @@ export class ClusterList implements StreamList {
     return this.#look(name);
   }
 
-  async #load(): Promise<ListedNames> {
+  async #load(): Promise<void> {
     try {
       const startedAtMs = this.#clock.nowMs();
       const found: string[] = [];
@@ -75,11 +78,10 @@ export class ClusterList implements StreamList {
         if (change.deletedAtMs === null) found.push(change.name);
       }
       // Most are told of twice where they change meanwhile.
-      const names = new ListedNames([...new Set(found)].sort());
-      for (const announced of this.#since.splice(0)) note(names, announced);
-      this.#names = names;
+      this.#names.become([...new Set(found)].sort());
+      for (const announced of this.#since.splice(0)) note(this.#names, announced);
+      this.#isKnown = true;
       this.#readAtMs = startedAtMs;
-      return names;
     } finally {
       this.#loading = null;
       this.#since.length = 0;
@@ -94,7 +96,7 @@ export class ClusterList implements StreamList {
   /** Takes in what a front end tells. */
   async heard(text: string): Promise<void> {
     const announced = JSON.parse(text) as Announcement; // only front ends announce
-    if (this.#names !== null) note(this.#names, announced);
+    if (this.#isKnown) note(this.#names, announced);
     if (this.#loading !== null) this.#since.push(announced);
     const { kind, name } = announced;
     if (kind === "deleted") this.events.emit("deleted", name);
@@ -106,7 +108,7 @@ export class ClusterList implements StreamList {
 
   /** Reads the names again when they are next asked for: something may have been missed. */
   forget(): void {
-    this.#names = null;
+    this.#isKnown = false;
   }
 }
 

@@ -1,6 +1,7 @@
 // Tells those who follow the list of streams what is made, closed and deleted.
 
 import type { Timer } from "../../../ops/clock.js";
+import { TURN_OF_NAMES } from "../../../ops/turns.js";
 import { encodeRetry, encodeRetryAlone, retryDelayMs, SSE_COMMENT } from "../../../protocol/sse-events.js";
 import type { StoredStream } from "../../../stream/loaded/stream.js";
 import { maySee, seesAll, type Lister } from "../../access/access.js";
@@ -11,7 +12,6 @@ import type { Exchange } from "../../exchange/exchange.js";
 import type { ListQuery } from "../../request/list-query.js";
 import { eventStreamHead } from "../event-stream-head.js";
 import { isAskedFor, placeOf } from "./list-page.js";
-import { LIST_TURNS } from "./list-turns.js";
 import { OpaquePlaces } from "../opaque-place.js";
 import { SseHeartbeat, type SilentReaders } from "../sse-heartbeat.js";
 import type { EndRead } from "../staggered-ends.js";
@@ -142,7 +142,7 @@ export class ListFeed implements SilentReaders {
   /** Goes on telling a reader in a later turn. */
   async pumpLater(pump: () => void): Promise<void> {
     this.#behind += 1;
-    await LIST_TURNS.next();
+    await TURN_OF_NAMES.next();
     this.#behind -= 1;
     pump();
   }
@@ -223,7 +223,7 @@ class ListReader {
   /** Takes in what there is, in several turns where that takes long, and sends what the client takes. */
   pump(): void {
     while (!this.#isOver && !this.#isWaiting && this.#next < this.#feed.end) {
-      if (LIST_TURNS.isSpent) return void this.#pumpLater();
+      if (TURN_OF_NAMES.isSpent) return void this.#pumpLater();
       const event = this.#feed.at(this.#next);
       this.#next = event === null ? this.#feed.end : this.#next + 1;
       if (event === null) this.#lose();

@@ -1,6 +1,7 @@
 // Puts a page of the list of streams together.
 
 import type { Operation } from "../../../auth/rights/operation.js";
+import { TURN_OF_NAMES } from "../../../ops/turns.js";
 import { nameMatcher } from "../../../protocol/names/name-pattern.js";
 import {
   commonRanges,
@@ -18,7 +19,6 @@ import type { Context } from "../../context/context.js";
 import { problem, type Problem } from "../../encoding/problems.js";
 import type { ListQuery } from "../../request/list-query.js";
 import { atEvenTime } from "./even-time.js";
-import { LIST_TURNS } from "./list-turns.js";
 import { visibleNames } from "./visible-names.js";
 
 /** Live readers of a stream. */
@@ -98,15 +98,13 @@ async function pageOf(parts: PageParts, ranges: readonly NameRange[]): Promise<L
   };
   const end = (): ListPage | Problem =>
     page.streams.length > 0 ? { streams: page.streams, next: page.last } : TOO_BROAD;
-  for (const range of ranges) {
-    for await (const names of visibleNames(context.streamList, range)) {
-      const seen = await filteredInTurns(names, (name) => maySee(lister, name), NAMES_PER_CLOCK);
-      const wanted = await filteredInTurns(seen, isAsked, MATCHES_PER_CLOCK);
-      await addEntries(page, wanted, limit, look, isGone);
-      looks += names.length;
-      if (isFull(page, limit) || isGone() || looks >= MAX_LOOKS) return end();
-      await new Promise<void>((resolve) => setImmediate(resolve));
-    }
+  for await (const names of visibleNames(context.streamList, ranges)) {
+    const seen = await filteredInTurns(names, (name) => maySee(lister, name), NAMES_PER_CLOCK);
+    const wanted = await filteredInTurns(seen, isAsked, MATCHES_PER_CLOCK);
+    await addEntries(page, wanted, limit, look, isGone);
+    looks += names.length;
+    if (isFull(page, limit) || isGone() || looks >= MAX_LOOKS) return end();
+    await new Promise<void>((resolve) => setImmediate(resolve));
   }
   return { streams: page.streams, next: null };
 }
@@ -164,9 +162,9 @@ async function filteredInTurns(
   perClock: number,
 ): Promise<readonly string[]> {
   const wanted: string[] = [];
-  if (LIST_TURNS.isSpent) await LIST_TURNS.next();
+  if (TURN_OF_NAMES.isSpent) await TURN_OF_NAMES.next();
   for (const [at, name] of names.entries()) {
-    if (at > 0 && at % perClock === 0 && LIST_TURNS.isSpent) await LIST_TURNS.next();
+    if (at > 0 && at % perClock === 0 && TURN_OF_NAMES.isSpent) await TURN_OF_NAMES.next();
     if (isWanted(name)) wanted.push(name);
   }
   return wanted;

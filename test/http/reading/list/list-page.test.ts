@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
+import { TURN_OF_NAMES } from "../../../../src/ops/turns.js";
 import { test } from "node:test";
 import { ALL_NAMES, rangesOfPattern, type NameRange } from "../../../../src/protocol/names/name-range.js";
 import type { Context } from "../../../../src/http/context/context.js";
 import { isProblem } from "../../../../src/http/encoding/problems.js";
 import { listPage } from "../../../../src/http/reading/list/list-page.js";
-import { LIST_TURNS } from "../../../../src/http/reading/list/list-turns.js";
 import type { Clock } from "../../../../src/ops/clock.js";
 import { ListedNames } from "../../../../src/storage/listed-names.js";
 import type { StreamList } from "../../../../src/storage/storage.js";
@@ -230,8 +230,8 @@ test("where a page ends, and how often it waits for its turn, says nothing of na
   const visible = Array.from({ length: 200 }, (_, at) => `a/${String(at).padStart(3, "0")}/log`);
   const lister = { may: (_: unknown, name: string) => name.endsWith("/log"), ranges: () => rangesOfPattern("a/*/log") };
   let waits = 0;
-  context.mock.getter(LIST_TURNS, "isSpent", () => true);
-  context.mock.method(LIST_TURNS, "next", async () => void (waits += 1));
+  context.mock.getter(TURN_OF_NAMES, "isSpent", () => true);
+  context.mock.method(TURN_OF_NAMES, "next", async () => void (waits += 1));
   const pages: unknown[] = [];
   for (const hidden of [[], ["a/000/a"], Array.from({ length: 55 }, (_, at) => `a/100/${at}`)]) {
     // Of 200 forks a page reads the sources of some only.

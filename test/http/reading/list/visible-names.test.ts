@@ -16,14 +16,14 @@ function listOf(all: ListedNames, isKept: () => boolean = () => true): Names {
     matching: async (patterns) => {
       const matching = await all.matching(patterns);
       const slice: MatchingNames["slice"] = (source, range, count) => (isKept() ? (matching?.slice(source, range, count) ?? null) : null);
-      return isKept() ? { slice } : null;
+      return matching !== null && isKept() ? { slice } : null;
     },
   };
 }
 
 async function found(list: Names, ranges: readonly NameRange[]): Promise<string[]> {
   const names: string[] = [];
-  for (const range of ranges) for await (const each of visibleNames(list, range)) names.push(...each);
+  for await (const each of visibleNames(list, ranges)) names.push(...each);
   return names;
 }
 
@@ -73,5 +73,15 @@ describe("the names of a caller's patterns", () => {
       await found(listOf(new ListedNames(all)), ranges),
       all.filter((name) => name.startsWith("a/")),
     );
+  });
+
+  test("of more kinds than there are indexes for are looked for among all, and no index is made in vain", async (t) => {
+    const all = new ListedNames(["a/secret", "r1/x-k1", "r1/y", "r64/x-k64"]);
+    const patterns = Array.from({ length: 65 }, (_, at) => `r${at}/*-k${at}`);
+    const ranges = commonRanges(patterns.flatMap(rangesOfPattern), rangesOfPattern("**"), "");
+    const matching = t.mock.method(all, "matching");
+    assert.deepEqual(await found(listOf(all), ranges), ["r1/x-k1", "r1/y", "r64/x-k64"]);
+    assert.equal(matching.mock.callCount(), 1);
+    assert.equal(await matching.mock.calls[0]?.result, null);
   });
 });

@@ -71,11 +71,19 @@ export function commonRanges(
 
 /** The same names in order, with a gap between each range and the next. */
 function united(ranges: readonly NameRange[]): readonly NameRange[] {
-  const all: Union[] = [];
+  const all: NameRange[] = [];
+  let union: Union | null = null;
   for (const next of [...ranges].sort((one, other) => (one.from < other.from ? -1 : 1))) {
     const last = all.at(-1);
-    if (last === undefined || (last.to !== null && last.to < next.from)) all.push(unionOf(next));
-    else join(last, next);
+    if (last === undefined || (last.to !== null && last.to < next.from)) {
+      all.push(next);
+      union = null;
+    } else {
+      // Most stand alone, and are not copied.
+      union ??= unionOf(last);
+      join(union, next);
+      all[all.length - 1] = union;
+    }
   }
   return all;
 }

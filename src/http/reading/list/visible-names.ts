@@ -24,7 +24,9 @@ export async function* visibleNames(
   list: Pick<StreamList, "names" | "matching">,
   ranges: readonly NameRange[],
 ): AsyncGenerator<readonly string[]> {
-  const patterns = new Set(ranges.flatMap(({ sources = [] }) => sources.map(({ pattern }) => pattern)));
+  // Many ranges may have the same sources.
+  const sources = new Set(ranges.map((range) => range.sources ?? []));
+  const patterns = new Set([...sources].flatMap((some) => some.map(({ pattern }) => pattern)));
   const matching = patterns.size === 0 ? null : await list.matching([...patterns]);
   for (const range of ranges) yield* namesIn(list, matching, range);
 }

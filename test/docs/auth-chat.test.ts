@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { freePort } from "../bench/rivals/rival.js";
+import { freePort } from "../helpers/free-ports.js";
 import { ChromiumPage, lacksChromium } from "../helpers/chromium.js";
 import { Page } from "../helpers/page-examples.js";
 import { startNode, startStreamdir } from "../helpers/process.js";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { TestContext } from "node:test";
-import { freePort } from "../bench/rivals/rival.js";
+import { freePort } from "../helpers/free-ports.js";
 import { ChromiumPage, type Screen } from "../helpers/chromium.js";
 import { startStreamdir } from "../helpers/process.js";
 import { tempDir } from "../helpers/temp-dir.js";

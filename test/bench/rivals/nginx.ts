@@ -2,7 +2,8 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { startProgram } from "../../helpers/process.js";
 import type { Rig } from "../rig.js";
-import { freePort, hasProgram, type Rival } from "./rival.js";
+import { freePort } from "../../helpers/free-ports.js";
+import { hasProgram, type Rival } from "./rival.js";
 
 /** nginx with files that do not change, set up for speed: what reads of static content reach. */
 export const nginx: Rival & { start(rig: Rig, fileBytes: readonly number[]): Promise<number> } = {

@@ -1,7 +1,8 @@
 import { mkdirSync } from "node:fs";
 import { startProgram } from "../../helpers/process.js";
 import type { Rig } from "../rig.js";
-import { freePort, hasProgram, type Rival } from "./rival.js";
+import { freePort } from "../../helpers/free-ports.js";
+import { hasProgram, type Rival } from "./rival.js";
 
 /** Redis Streams, each append in its log and synced before it is answered. */
 export const redis: Rival & { start(rig: Rig): Promise<number> } = {

@@ -4,7 +4,8 @@ import { createServer } from "node:net";
 import { delimiter, dirname } from "node:path";
 import { test } from "node:test";
 import { RIVALS } from "./all.js";
-import { freePort, hasProgram } from "./rival.js";
+import { freePort } from "../../helpers/free-ports.js";
+import { hasProgram } from "./rival.js";
 
 test("a program is there when a folder of the path has it", () => {
   const path = ["/nowhere", dirname(process.execPath)].join(delimiter);

@@ -1,5 +1,4 @@
 import { accessSync, constants } from "node:fs";
-import { createServer, type AddressInfo } from "node:net";
 import { delimiter, join } from "node:path";
 
 /** A server of another kind that some questions are put to as well, where it is installed. */
@@ -21,16 +20,4 @@ function isExecutable(path: string): boolean {
   } catch {
     return false;
   }
-}
-
-/** A port that nothing listens on, for programs that can't pick one themselves. */
-export function freePort(): Promise<number> {
-  const server = createServer();
-  return new Promise((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const { port } = server.address() as AddressInfo; // it listens on a port
-      server.close(() => resolve(port));
-    });
-  });
 }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { TURN_OF_NAMES, Turns } from "../../src/ops/turns.js";
+import { TurnCount } from "../helpers/turn-count.js";
 
 test("a few jobs run at a time, the others in order, and a job that fails gives its turn on", async () => {
   const turns = new Turns(2);
@@ -40,18 +41,13 @@ test("all who look at names share some milliseconds of a turn of the event loop,
   assert.equal(TURN_OF_NAMES.isSpent, false);
   work(5);
   assert.equal(TURN_OF_NAMES.isSpent, true);
-  let turns = 0;
-  const count = (): void => {
-    turns += 1;
-    immediate = setImmediate(count);
-  };
-  let immediate = setImmediate(count);
+  const count = new TurnCount();
   const others = Array.from({ length: 4 }, async () => {
     await TURN_OF_NAMES.next();
     work(5);
-    return turns;
+    return count.turns;
   });
   const inTurns = await Promise.all(others);
-  clearImmediate(immediate);
+  count.stop();
   assert.equal(new Set(inTurns).size, 4, `each in a turn of its own: ${inTurns.join(", ")}`);
 });

@@ -9,6 +9,7 @@ import type { Clock } from "../../../../src/ops/clock.js";
 import { ListedNames } from "../../../../src/storage/listed-names.js";
 import type { StreamList } from "../../../../src/storage/storage.js";
 import { startExchanges } from "../../../helpers/exchange-server.js";
+import { TurnCount } from "../../../helpers/turn-count.js";
 
 const EVERYBODY = { may: () => true, ranges: () => [ALL_NAMES] };
 const NOBODY = { may: () => false, ranges: () => [ALL_NAMES] };
@@ -78,21 +79,15 @@ test("a page whose names take long to look at lets others have their turns", asy
     Array.from({ length: 2000 }, (_, at) => String(at).padStart(4, "0")),
     () => null,
   );
-  let turns = 0;
-  let isOver = false;
-  const count = (): void => {
-    turns += 1;
-    if (!isOver) setImmediate(count);
-  };
-  setImmediate(count);
+  const count = new TurnCount();
   const slowly = (): boolean => {
     const startedAtMs = performance.now();
     while (performance.now() - startedAtMs < 0.1);
     return false;
   };
   await listPage({ ...server.context, streamList }, { ...EVERYBODY, may: slowly }, QUERY, () => 0);
-  isOver = true;
-  assert.ok(turns >= 20, `${turns} turns`);
+  count.stop();
+  assert.ok(count.turns >= 20, `${count.turns} turns`);
 });
 
 test("a page goes on no longer than its client waits for it", async (context) => {

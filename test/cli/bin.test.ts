@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { describe, test } from "node:test";
 import type { TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import ts from "typescript";
+import { build } from "../helpers/built-package.js";
 import { lacksLimits } from "../helpers/machine.js";
 import { startNode } from "../helpers/process.js";
 import type { Ended } from "../helpers/process.js";
@@ -29,18 +30,13 @@ function runBin(
   return startNode(t, [...nodeArgs, join(root, "bin", "streamdir.js"), "a", "--b"], { env }).ended;
 }
 
-/** A copy of the package as it is published: its sources compiled. */
+/** A copy of the package as it is published. */
 function builtPackage(): string {
   const root = tempDir();
   cpSync(BIN, join(root, "bin"), { recursive: true });
   cpSync(join(BIN, "..", "package.json"), join(root, "package.json"));
-  const source = join(BIN, "..", "src");
-  for (const file of readdirSync(source, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"))) {
-    const built = join(root, "dist", file.replace(/\.ts$/, ".js"));
-    mkdirSync(dirname(built), { recursive: true });
-    const compilerOptions = { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext, verbatimModuleSyntax: true };
-    writeFileSync(built, ts.transpileModule(readFileSync(join(source, file), "utf8"), { compilerOptions }).outputText);
-  }
+  build("build:code", join(root, "dist"));
+  build("build:page", join(root, "dist", "page"));
   return root;
 }
 
@@ -88,6 +84,30 @@ describe("bin/streamdir.js", () => {
       );
     });
   }
+
+  test("serves the page and tells the version from what is built", async (t) => {
+    const root = builtPackage();
+    const server = startNode(t, [join(root, "bin", "streamdir.js"), join(root, "data"), "--port=0"]);
+    const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+    const [, told, url = ""] = /"version":"([^"]+)".*"page":"([^"]+)"/.exec(await server.stdoutLine(/serving/)) ?? [];
+    assert.equal(told, version);
+    for (const file of readdirSync(join(BIN, "..", "src", "page"))) {
+      const { status } = await fetch(new URL(file, url));
+      assert.equal(status, 200, file);
+    }
+    server.kill("SIGTERM");
+    assert.equal((await server.ended).status, 0);
+  });
+
+  test("has few modules to load, each as far from package.json as the source is", () => {
+    const dir = join(builtPackage(), "dist");
+    const modules = readdirSync(dir, { recursive: true, encoding: "utf8" }).filter((name) => /^(?!page).*\.js$/.test(name));
+    assert.ok(modules.length < 50, `${modules.length} modules`);
+    const others = modules.filter((name) => !/^chunks\/[^/]+$/.test(name)).sort();
+    assert.deepEqual(others, ["cli/main.js", "index.js"]);
+    for (const name of others)
+      assert.doesNotMatch(readFileSync(join(dir, name), "utf8"), /import\.meta/, `${name} looks for files beside it`);
+  });
 
   // Some versions of Node open all modules of a program at once, others one after another.
   test("serves or says why not in one line, however few files it may open", { skip: lacksLimits }, async (t) => {

@@ -22,6 +22,24 @@ describe("a data directory", () => {
     assert.ok(!(await prepareDirectory(files, other)).id.equals(prepared.id));
   });
 
+  test("that can't be made whole is refused once nothing of it is still being made", async () => {
+    const layout = new Layout(tempDir());
+    let [begun, over] = [0, 0];
+    let others: () => void = () => {};
+    const allBegun = new Promise<void>((resolve) => (others = resolve));
+    const makeDirectory = async (path: string): Promise<void> => {
+      if (!/streams.[0-9a-f]{2}$/.test(path)) return files.makeDirectory(path);
+      begun += 1;
+      if (path.endsWith("00")) throw diskError("ENOSPC");
+      if (begun === 256) others();
+      await allBegun;
+      await files.makeDirectory(path);
+      over += 1;
+    };
+    await assert.rejects(prepareDirectory({ ...files, makeDirectory }, layout), { code: "ENOSPC" });
+    assert.deepEqual([begun, over], [256, 255]);
+  });
+
   test("is known by its marker, which a human can read", async () => {
     const layout = new Layout(tempDir());
     const { id } = await prepareDirectory(files, layout);

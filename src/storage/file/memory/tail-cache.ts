@@ -1,4 +1,5 @@
 import type { Position } from "../../storage.js";
+import { SpareBlocks } from "./spare-blocks.js";
 
 /** Bytes of whole appends that follow each other in one segment. */
 interface TailBlock {
@@ -89,8 +90,6 @@ const MAX_BLOCK_BYTES = 64 * 1024;
 const SLAB_BYTES = 16 * 1024;
 /** A payload of this size is a block of its own, without a copy. */
 const OWN_BLOCK_BYTES = 16 * 1024;
-/** Blocks of the largest size that wait to be used again. */
-const MAX_SPARE_BLOCKS = 16;
 
 /**
  * The newest bytes of all streams, up to a number of bytes: reads near the tail never touch a file. Bytes that no
@@ -104,7 +103,7 @@ export class TailCache {
   #unwrittenBytes = 0;
   #slab = Buffer.alloc(0);
   #slabUsed = SLAB_BYTES;
-  readonly #spares: Buffer[] = [];
+  readonly #spares = new SpareBlocks(MAX_BLOCK_BYTES);
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
@@ -138,14 +137,14 @@ export class TailCache {
       last.length + payload.length <= MAX_BLOCK_BYTES;
     if (fits) this.#extend(last, payload);
     else this.#push(stream, segmentStart, position, payload, null);
-    if (this.isOverfull) this.#evict();
+    this.#keepBound();
   }
 
   /** Adds bytes that are in their segment already. */
   appendWritten(stream: CachedStream, segmentStart: Position, position: Position, payload: Buffer, crc: number): void {
     this.#unwrittenBytes += payload.length;
     this.#push(stream, segmentStart, position, payload, crc);
-    if (this.isOverfull) this.#evict();
+    this.#keepBound();
   }
 
   /**
@@ -156,7 +155,7 @@ export class TailCache {
     stream.cached.add({ start: position, segmentStart, bytes, length: bytes.length, writtenCrc: null, isShared: true });
     this.#bytes += bytes.length;
     this.#evictable.add(stream);
-    if (this.isOverfull) this.#evict();
+    this.#keepBound();
   }
 
   /** Somebody reads the stream: among those that may lose their bytes it comes last. */
@@ -168,7 +167,7 @@ export class TailCache {
   noteWritten(stream: CachedStream, length: number): void {
     this.#unwrittenBytes -= length;
     if (mayEvict(stream)) this.#evictable.add(stream);
-    if (this.isOverfull) this.#evict();
+    this.#keepBound();
   }
 
   /** Forgets all of a stream's bytes: those that no segment has will never be in one. */
@@ -193,6 +192,10 @@ export class TailCache {
     if (!mayEvict(stream)) this.#evictable.delete(stream);
   }
 
+  get #roomBytes(): number {
+    return this.#maxBytes - this.#bytes;
+  }
+
   #extend(block: TailBlock, payload: Buffer): void {
     const needed = block.length + payload.length;
     if (needed > block.bytes.length) {
@@ -208,7 +211,7 @@ export class TailCache {
 
   /** Small blocks share slabs with each other only: in Node's own pool they would keep what has long been done with. */
   #blockOf(length: number): Buffer {
-    if (length === MAX_BLOCK_BYTES) return this.#spares.pop() ?? Buffer.allocUnsafeSlow(length);
+    if (length === MAX_BLOCK_BYTES) return this.#spares.take(this.#roomBytes);
     if (length > SLAB_BYTES / 4) return Buffer.allocUnsafeSlow(length);
     if (this.#slabUsed + length > SLAB_BYTES) {
       this.#slab = Buffer.allocUnsafeSlow(SLAB_BYTES);
@@ -236,10 +239,14 @@ export class TailCache {
     this.#bytes += bytes.length;
   }
 
-  /** New memory costs more than to fill it: the system clears each page, and V8 looks for what can go. */
   #spare({ bytes, isShared }: TailBlock): void {
-    if (!isShared && bytes.length === MAX_BLOCK_BYTES && this.#spares.length < MAX_SPARE_BLOCKS)
-      this.#spares.push(bytes);
+    if (!isShared && bytes.length === MAX_BLOCK_BYTES) this.#spares.give(bytes, this.#roomBytes);
+  }
+
+  /** What nobody uses goes first. */
+  #keepBound(): void {
+    if (this.#spares.bytes > this.#roomBytes) this.#spares.fit(this.#roomBytes);
+    if (this.isOverfull) this.#evict();
   }
 
   #evict(): void {

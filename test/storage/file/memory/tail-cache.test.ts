@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { CachedTail, TailCache } from "../../../../src/storage/file/memory/tail-cache.js";
 import { bytesOf } from "../../../helpers/engine.js";
 
@@ -26,6 +28,15 @@ class Cached {
 }
 
 const KIB = 1024;
+
+setFlagsFromString("--expose-gc");
+const collect = runInNewContext("gc") as () => void; // Node's types have it only as a flag of the command
+
+/** Memory of buffers that something still holds. */
+function memoryInUse(): number {
+  collect();
+  return process.memoryUsage().arrayBuffers;
+}
 
 test("what a stream drops leaves the cache, written or not", () => {
   const cache = new TailCache(1e6);
@@ -145,6 +156,23 @@ describe("the cache's bound", () => {
     assert.ok(largest.equals(bytesOf(64 * KIB, 1)));
     // 3,000 KiB in blocks of 64 went through less memory than that: the rest was used again.
     assert.ok(memory.size < 3000 / 64, `${memory.size} blocks`);
+  });
+
+  test("memory for long streams is made before they need it, and given up where others fill the cache", () => {
+    const cache = new TailCache(8192 * KIB);
+    const streams = [new Cached(cache), new Cached(cache)];
+    const payload = bytesOf(KIB);
+    const before = memoryInUse();
+    for (let index = 0; index < 40; index += 1) streams[0]?.append(payload);
+    const reserved = memoryInUse();
+    assert.ok(reserved - before >= 7500 * KIB, `${reserved - before} bytes: the room of the cache`);
+    for (let index = 0; index < 4000; index += 1) streams[index % 2]?.append(payload);
+    const half = memoryInUse();
+    assert.ok(half - reserved < 500 * KIB, `${half - reserved} bytes more for four megabytes`);
+    const own = bytesOf(20 * KIB);
+    for (let index = 0; index < 200; index += 1) streams[0]?.append(own);
+    const full = memoryInUse();
+    assert.ok(half - full > 2000 * KIB, `${half - full} bytes less`);
   });
 
   test("bytes that no segment has yet stay, whatever the bound", () => {

@@ -45,7 +45,7 @@ export async function makeShards(files: Files, layout: Layout): Promise<void> {
   const there = new Set(await files.list(layout.streams));
   const shards = Array.from({ length: 256 }, (_, shard) => shard.toString(16).padStart(2, "0"));
   const missing = shards.filter((shard) => !there.has(shard));
-  // All at a time: one after the other they would be a fifth of a start. None is still being made when this fails.
+  // All at a time: one after the other they would be a tenth of a start. None is still being made when this fails.
   const made = await Promise.allSettled(missing.map((shard) => files.makeDirectory(join(layout.streams, shard))));
   for (const each of made) if (each.status === "rejected") throw each.reason;
   // Also when none was: a start that was killed may have made them.

@@ -245,7 +245,7 @@ export class TailCache {
 
   /** What nobody uses goes first. */
   #keepBound(): void {
-    if (this.#spares.bytes > this.#roomBytes) this.#spares.fit(this.#roomBytes);
+    this.#spares.fit(this.#roomBytes);
     if (this.isOverfull) this.#evict();
   }
 

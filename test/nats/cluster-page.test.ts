@@ -104,7 +104,11 @@ describe("the example of docs/cluster.md", { skip: lacksNginx, timeout: DEADLINE
     let created = await create();
     while (created.status === 503) created = await create();
     assert.ok(created.status === 201 || created.status === 200, String(created.status));
-    for (const body of ["a", "b", "c"]) assert.equal((await append(body)).status, 204);
+    const mustAppend = async (body: string): Promise<void> => {
+      const reply = await append(body);
+      assert.equal(reply.status, 204, `${body}: ${reply.status} ${reply.body}`);
+    };
+    for (const body of ["a", "b", "c"]) await mustAppend(body);
     const served = [...nginx.accessLog().matchAll(/"(?:PUT|POST) \/v1\/stream\/handed .* 127\.0\.0\.1:(\d+) 20\d "/g)].map(
       ([, port]) => port,
     );
@@ -114,7 +118,7 @@ describe("the example of docs/cluster.md", { skip: lacksNginx, timeout: DEADLINE
     const frontEnd = cluster.frontEnds.find(({ url }) => url.includes(`:${port}/`));
     frontEnd?.process.kill("SIGKILL");
     await frontEnd?.process.ended;
-    for (const body of ["d", "e"]) assert.equal((await append(body)).status, 204);
+    for (const body of ["d", "e"]) await mustAppend(body);
     assert.equal((await ask(`${nginx.url}handed?offset=-1`, "GET")).body, "abcde");
   });
 });

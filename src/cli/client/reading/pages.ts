@@ -46,13 +46,16 @@ export async function readPage(
   }
   const next = nextOffsetOf(answer);
   if (next === "") return failure(EXIT.fault, `${session.serverName} is no server of streams: it says no offset`);
+  const isUpToDate = status === 204 || answer.header("stream-up-to-date") === "true";
+  if (!isUpToDate && next === query["offset"])
+    return failure(EXIT.fault, `${streamCalled(name)}: the server says that there is more, and has none at ${next}`);
   return {
     kind: "page",
     body,
     contentType: answer.header("content-type"),
     next,
     cursor: answer.header("stream-cursor"),
-    isUpToDate: status === 204 || answer.header("stream-up-to-date") === "true",
+    isUpToDate,
     isClosed: answer.header("stream-closed") === "true",
     hasEtag: answer.header("etag") !== null,
   };

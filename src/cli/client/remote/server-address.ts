@@ -2,6 +2,7 @@
 
 import { faultOfPrefix, OPTIONS } from "../../../options.js";
 import { isLoopbackName } from "../../../net/host-name.js";
+import { quoted } from "../../command/value.js";
 
 /** Where requests go. */
 export interface ServerAddress {
@@ -20,7 +21,7 @@ export interface ServerAddress {
 /** The server when none is named: where `streamdir` listens by default. */
 export const DEFAULT_SERVER = `http://127.0.0.1:${OPTIONS.port.default}`;
 
-/** An address, or what is wrong with it: words that follow the name of its flag. */
+/** An address, or what is wrong with it: a line that names its flag. */
 export type ParsedServer = ServerAddress | { readonly fault: string };
 
 /**
@@ -29,32 +30,37 @@ export type ParsedServer = ServerAddress | { readonly fault: string };
  */
 export function parseServer(text: string, prefix: string | null): ParsedServer {
   if (text.startsWith("unix:") && text !== "unix:") return onSocket(text.slice("unix:".length), prefix);
-  if (!/^https?:\/\//.test(text)) return { fault: "must be a URL like http://127.0.0.1:4437, or unix:PATH" };
-  if (!URL.canParse(text)) return { fault: "is not a URL" };
+  const wrong = (words: string): ParsedServer => ({ fault: `--server ${words}, not ${quoted(text)}` });
+  if (!/^https?:\/\//.test(text)) return wrong("must be a URL like http://127.0.0.1:4437, or unix:PATH");
+  if (!URL.canParse(text)) return wrong("must be a URL");
   const url = new URL(text);
-  if (url.username !== "" || url.password !== "") return { fault: "must have no password: see --token-file" };
-  if (url.search !== "" || url.hash !== "") return { fault: "must have no ? and no #" };
+  if (url.username !== "" || url.password !== "")
+    return { fault: "--server must have no name and no password: see --token-file" };
+  if (url.search !== "" || url.hash !== "") return wrong("must have no ? and no #");
+  const path = prefix ?? (url.pathname === "/" ? OPTIONS.prefix.default : withSlash(url.pathname));
+  if (faultOfPrefix(path) !== null) return prefix === null ? wrong(`must have ${PREFIX_RULE}`) : wrongPrefix(prefix);
   const isSecure = url.protocol === "https:";
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
-  return checked({
+  return {
     isSecure,
     host,
     port: url.port === "" ? (isSecure ? 443 : 80) : Number(url.port),
     socketPath: null,
-    prefix: prefix ?? (url.pathname === "/" ? OPTIONS.prefix.default : withSlash(url.pathname)),
+    prefix: path,
     isPrivate: isSecure || isLoopbackName(host),
-  });
+  };
 }
 
 function onSocket(socketPath: string, prefix: string | null): ParsedServer {
+  if (prefix !== null && faultOfPrefix(prefix) !== null) return wrongPrefix(prefix);
   const place = { isSecure: false, host: "localhost", port: 80, socketPath, isPrivate: true };
-  return checked({ ...place, prefix: prefix ?? OPTIONS.prefix.default });
+  return { ...place, prefix: prefix ?? OPTIONS.prefix.default };
 }
 
-function checked(address: ServerAddress): ParsedServer {
-  return faultOfPrefix(address.prefix) === null
-    ? address
-    : { fault: "must have a prefix that begins and ends with /, like /v1/stream/" };
+const PREFIX_RULE = "a prefix that begins and ends with /, like /v1/stream/";
+
+function wrongPrefix(prefix: string): ParsedServer {
+  return { fault: `--prefix must be ${PREFIX_RULE}, not ${quoted(prefix)}` };
 }
 
 function withSlash(path: string): string {

@@ -121,7 +121,7 @@ async function openSession(
   const { env } = surroundings;
   const written = given.text("server") ?? (env["STREAM_URL"] || DEFAULT_SERVER);
   const address = parseServer(written, given.text("prefix"));
-  if ("fault" in address) return failure(EXIT.usage, `--server ${address.fault}, not ${quoted(written)}`);
+  if ("fault" in address) return failure(EXIT.usage, address.fault);
   const token = await tokenOf(given.text("token-file"), env["STREAMDIR_TOKEN"]);
   if (typeof token === "object" && token !== null) return token;
   const connections = errand.connections?.(given) ?? 1;

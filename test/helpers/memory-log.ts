@@ -146,7 +146,7 @@ export class MemoryLog implements ReplicatedLog {
 
   async #ask<T>(answer: () => T): Promise<T> {
     await this.#pause();
-    if (this.#happens(this.#faults.noLeader)) throw new LogUnavailableError("there is no leader");
+    if (this.#happens(this.#faults.noLeader)) throw new LogUnavailableError("there is no leader", "");
     const found = answer();
     await this.#pause();
     return found;
@@ -191,6 +191,12 @@ export class MemoryLog implements ReplicatedLog {
   count(filter: string): Promise<number> {
     const prefix = filter.slice(0, -1);
     return this.#ask(() => [...this.#cluster.subjects.keys()].filter((subject) => subject.startsWith(prefix)).length);
+  }
+
+  /** There is none for a moment, or for longer than anybody waits. */
+  async untilLed(): Promise<boolean> {
+    await this.#pause();
+    return this.#random() < 0.5;
   }
 
   async purge(subject: string, before: number | null): Promise<void> {

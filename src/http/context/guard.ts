@@ -27,7 +27,8 @@ function expectedProblem(fault: unknown): Problem | null {
   if (fault instanceof DamagedStreamError) return damaged(fault);
   if (fault instanceof StorageBusyError)
     return problem("overloaded", {
-      detail: "Too many files are open, or the beginning of the stream is dropped faster than it can be read.",
+      detail:
+        "Too many files are open, no NATS server answers for the stream, or its beginning is dropped faster than it can be read.",
     });
   if (fault instanceof TrimmedStreamError)
     return problem("offset-gone", { earliestOffset: offsetIn(fault.stream, fault.stream.earliest) });

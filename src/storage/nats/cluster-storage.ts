@@ -25,6 +25,7 @@ import { MessageCache } from "./memory/message-cache.js";
 import { Places } from "./reading/places.js";
 import { seemsExpired, StateReader, type ClusterParts } from "./reading/state-reader.js";
 import { StreamBytes } from "./reading/stream-bytes.js";
+import { whenLed } from "./reading/when-led.js";
 import { SweepLease } from "./sweep-lease.js";
 import { Watches } from "./watches.js";
 import { ForkEdges, LINGERING_MS } from "./writing/fork-edges.js";
@@ -81,7 +82,7 @@ export class ClusterStorage implements Storage {
     this.#publisher = new Publisher(publisher);
     this.#bytes = new StreamBytes(parts, states);
     this.#places = new Places(parts);
-    this.#edges = new ForkEdges(parts, states);
+    this.#edges = new ForkEdges(parts, states, { log, clock, timeoutMs, random });
     this.#trims = new Trims(parts, this.#publisher, this.#edges, reserve);
     const isIdle = (stream: ClusterStream): boolean => this.#publisher.isIdle(stream);
     const onUnread = (fault: unknown): void => this.#failed("a stream's news can't be read", fault);
@@ -122,7 +123,7 @@ export class ClusterStorage implements Storage {
   }
 
   #fromLog(name: string): Promise<ClusterStream | null> {
-    return this.#busy(this.#states.load(name, (parent, id) => this.#knownAs(parent, id)));
+    return this.#whenLed(() => this.#states.load(name, (parent, id) => this.#knownAs(parent, id)));
   }
 
   #keep(stream: ClusterStream): void {
@@ -144,7 +145,7 @@ export class ClusterStorage implements Storage {
 
   refresh(stored: StoredStream): MaybePromise<void> {
     const stream = ownStream(stored);
-    return stream.created ? this.#busy(this.#states.refresh(stream)) : undefined;
+    return stream.created ? this.#whenLed(() => this.#states.refresh(stream)) : undefined;
   }
 
   create(
@@ -251,12 +252,13 @@ export class ClusterStorage implements Storage {
   }
 
   read(stored: StoredStream, from: Position, maxBytes: number): MaybePromise<Buffer> {
-    const bytes = this.#bytes.read(ownStream(stored), from, maxBytes);
-    return bytes instanceof Promise ? this.#busy(bytes) : bytes;
+    const read = (): MaybePromise<Buffer> => this.#bytes.read(ownStream(stored), from, maxBytes);
+    const bytes = read();
+    return bytes instanceof Promise ? this.#whenLed(read, bytes) : bytes;
   }
 
   endOfRead(stored: StoredStream, from: Position, maxBytes: number): Promise<Position> {
-    return this.#busy(this.#bytes.endOfRead(ownStream(stored), from, maxBytes));
+    return this.#whenLed(() => this.#bytes.endOfRead(ownStream(stored), from, maxBytes));
   }
 
   placeOfLast(
@@ -264,11 +266,11 @@ export class ClusterStorage implements Storage {
     count: number,
     countIn: (from: Position, to: Position) => MaybePromise<number | null>,
   ): Promise<FoundPlace | null> {
-    return this.#busy(this.#places.last(ownStream(stored), count, countIn));
+    return this.#whenLed(() => this.#places.last(ownStream(stored), count, countIn));
   }
 
   placeSince(stored: StoredStream, atMs: number): Promise<Position> {
-    return this.#busy(this.#places.since(ownStream(stored), atMs));
+    return this.#whenLed(() => this.#places.since(ownStream(stored), atMs));
   }
 
   /** For the sweep: one front end at a time goes through all streams; for the others there is nothing to list then. */
@@ -350,10 +352,10 @@ export class ClusterStorage implements Storage {
     this.#options.notices[level]("the sweep's lease can't be given up", { fault: String(fault) });
   }
 
-  /** What the log can't answer now can be asked for again. */
-  async #busy<T>(work: Promise<T>): Promise<T> {
+  /** Waits for a leader; whoever asked can ask again where that is not there in time. */
+  async #whenLed<T>(ask: () => MaybePromise<T>, first: Promise<T> | null = null): Promise<T> {
     try {
-      return await work;
+      return await whenLed(this.#parts.log, ask, first);
     } catch (fault) {
       throw busyInsteadOf(fault);
     }

@@ -27,6 +27,9 @@ export interface OpenClusterOptions {
 /** Memory for the newest messages of streams in use. */
 const CACHE_BYTES = 64 * 1024 * 1024;
 
+/** How long requests wait for the next leader of a shard: an election takes 4 to 12 seconds. */
+const LEADER_PATIENCE_MS = 15_000;
+
 /** Opens the engine on a bucket of a NATS cluster. Throws ClusterUnusableError. */
 export async function openCluster(options: OpenClusterOptions): Promise<ClusterStorage> {
   const { address, credsFile, timeoutMs, clock, log } = options;
@@ -38,7 +41,7 @@ export async function openCluster(options: OpenClusterOptions): Promise<ClusterS
     const { replicas, shards } = bucket;
     log.info("the NATS cluster is open", { bucket: address.bucket, shards: shards.length, replicas, maxPayloadBytes });
     if (replicas === 1) log.warn("each message is on one NATS server only: what that server loses is lost");
-    const jetstream = new JetStreamLog(connection, bucket, clock);
+    const jetstream = new JetStreamLog(connection, bucket, clock, Math.min(LEADER_PATIENCE_MS, timeoutMs));
     return new ClusterStorage({
       log: jetstream,
       subjects: bucket.subjects,

@@ -48,7 +48,8 @@ export class JetStreamLog implements ReplicatedLog {
   readonly #bucket: Bucket;
   readonly #health: ShardHealth;
 
-  constructor(connection: ClusterConnection, bucket: Bucket, clock: Clock) {
+  /** `patienceMs` is how long a stream's next leader is waited for. */
+  constructor(connection: ClusterConnection, bucket: Bucket, clock: Clock, patienceMs: number) {
     this.#connection = connection;
     this.#bucket = bucket;
     this.maxBodyBytes = connection.maxPayloadBytes - HEAD_ROOM_BYTES;
@@ -58,6 +59,7 @@ export class JetStreamLog implements ReplicatedLog {
       ask: (stream) => this.#majorityAgo(stream),
       connectionFault: () => connection.fault,
       onAllSilent: () => connection.leaveServer(),
+      patienceMs,
     });
   }
 
@@ -90,11 +92,11 @@ export class JetStreamLog implements ReplicatedLog {
 
   async #leaderMessage(stream: string, query: object): Promise<LogMessage | null> {
     const answer = await this.#leaderGet(stream, query);
-    if (answer === null) throw new LogUnavailableError(`no leader answers for ${stream}`);
+    if (answer === null) throw new LogUnavailableError(`no leader answers for ${stream}`, stream);
     await this.#mustBeLed(stream);
     const fault = faultOfAnswer(answer);
     if (fault?.code === API_ERROR.noSuchMessage) return null;
-    if (fault !== null) throw new LogUnavailableError(`${stream} can't be read: ${fault.description}`);
+    if (fault !== null) throw new LogUnavailableError(`${stream} can't be read: ${fault.description}`, stream);
     return messageOfLeader(answer);
   }
 
@@ -113,7 +115,7 @@ export class JetStreamLog implements ReplicatedLog {
   /** Throws unless who has just answered certainly led the stream: one that was cut off may have missed messages. */
   async #mustBeLed(stream: string): Promise<void> {
     const isLed = await this.#health.wasLed(stream, this.#health.nowMs);
-    if (!isLed) throw new LogUnavailableError(`${stream} may have another leader`);
+    if (!isLed) throw new LogUnavailableError(`${stream} may have another leader`, stream);
   }
 
   async #majorityAgo(stream: string): Promise<number | null> {
@@ -152,16 +154,21 @@ export class JetStreamLog implements ReplicatedLog {
     const found: unknown = typeof state === "object" && state !== null ? Reflect.get(state, "subjects") : undefined;
     if (typeof found === "object" && found !== null) return Object.keys(found).length;
     if (typeof count === "number") return count;
-    throw new LogUnavailableError(`no leader answers for ${stream}`);
+    throw new LogUnavailableError(`no leader answers for ${stream}`, stream);
+  }
+
+  /** Parts are JetStream streams. */
+  untilLed(part: string): Promise<boolean> {
+    return this.#health.untilLed(part);
   }
 
   async purge(subject: string, sequence: number | null): Promise<void> {
     const stream = this.#streamOf(subject);
     const range = sequence === null ? { filter: subject } : { filter: subject, seq: sequence };
     const answer = await this.#call(`STREAM.PURGE.${stream}`, range);
-    if (answer === null) throw new LogUnavailableError(`no leader answers for ${stream}`);
+    if (answer === null) throw new LogUnavailableError(`no leader answers for ${stream}`, stream);
     const fault = faultOfAnswer(answer);
-    if (fault !== null) throw new LogUnavailableError(`${stream} can't be purged: ${fault.description}`);
+    if (fault !== null) throw new LogUnavailableError(`${stream} can't be purged: ${fault.description}`, stream);
   }
 
   async *heads(of: SubjectKind): AsyncGenerator<Omit<LogMessage, "body">> {
@@ -179,7 +186,8 @@ export class JetStreamLog implements ReplicatedLog {
         const batch = Math.min(HEADS_BATCH, pending);
         for (const head of await this.#fetchHeads(stream, name, batch)) {
           delivered += 1;
-          if (head.delivered !== delivered) throw new LogUnavailableError(`a head of ${stream} was lost on its way`);
+          if (head.delivered !== delivered)
+            throw new LogUnavailableError(`a head of ${stream} was lost on its way`, stream);
           pending = head.pending;
           yield head;
         }
@@ -206,7 +214,7 @@ export class JetStreamLog implements ReplicatedLog {
     const pending = answer?.["num_pending"];
     if (typeof pending === "number") return pending;
     const why = answer === null ? "no leader answers" : faultOfAnswer(answer)?.description;
-    throw new LogUnavailableError(`${stream} can't be listed: ${why ?? ""}`);
+    throw new LogUnavailableError(`${stream} can't be listed: ${why ?? ""}`, stream);
   }
 
   async #fetchHeads(
@@ -220,7 +228,7 @@ export class JetStreamLog implements ReplicatedLog {
     const call = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${name}`;
     const messages = await this.#connection.requests.gatherDeliveries(call, query, HEADS_TIMEOUT_MS, isLast);
     const heads = messages?.flatMap((message) => messageOfConsumer(message) ?? []) ?? [];
-    if (heads.length === 0) throw new LogUnavailableError(`${stream} can't be listed: its consumer is gone`);
+    if (heads.length === 0) throw new LogUnavailableError(`${stream} can't be listed: its consumer is gone`, stream);
     return heads;
   }
 

@@ -12,6 +12,8 @@ const PROBE_MS = 1000;
 const PATIENCE_MS = 4000;
 /** When no shard has a majority for as long, it may be for the server that is asked; an election takes less, mostly. */
 const ALL_SILENT_MS = 6000;
+/** How often a leader is looked for that requests wait for. */
+const LOOK_AGAIN_MS = 100;
 /** A question that is on its way may have been asked too early to answer the next. */
 const MAX_QUESTIONS = 2;
 
@@ -26,6 +28,8 @@ export interface ShardHealthOptions {
   readonly connectionFault: () => string | null;
   /** Called when no shard has had a majority for a while, and again after as long: another server may see more. */
   readonly onAllSilent: () => void;
+  /** How long requests wait for a stream's next leader, in milliseconds: longer than an election takes. */
+  readonly patienceMs: number;
   /** Milliseconds since any moment, which no change of the system's time moves. */
   readonly nowMs?: () => number;
 }
@@ -41,6 +45,11 @@ export class ShardHealth {
   #calledAtMs = -Infinity;
   /** Questions on their way. */
   readonly #asked = new Map<string, Promise<void>>();
+  /** Since when streams did not answer; those that have answered again are not here. */
+  readonly #leaderlessSinceMs = new Map<string, number>();
+  /** Who waits for the same stream's leader shares one search. */
+  readonly #searches = new Map<string, Promise<boolean>>();
+  #isStopped = false;
   #timer: Timer;
 
   constructor(options: ShardHealthOptions) {
@@ -55,7 +64,10 @@ export class ShardHealth {
 
   /** A majority was behind the stream's leader at this moment or later: it has stored what was sent then. */
   held(stream: string, atMs: number): void {
-    this.#heldAtMs.set(stream, Math.max(atMs, this.#heldAtMs.get(stream) ?? -Infinity));
+    const lastMs = this.#heldAtMs.get(stream) ?? -Infinity;
+    if (atMs <= lastMs) return;
+    this.#heldAtMs.set(stream, atMs);
+    this.#leaderlessSinceMs.delete(stream);
   }
 
   /** Whether who answered as the leader of a stream at this moment certainly was it. */
@@ -65,6 +77,28 @@ export class ShardHealth {
       await this.#ask(stream);
     }
     return true;
+  }
+
+  /**
+   * Waits until a majority is behind a leader of a stream that did not answer; `false` where it has had none for
+   * `patienceMs`, and at once from then on: requests are not to pile up.
+   */
+  untilLed(stream: string): Promise<boolean> {
+    const search = this.#searches.get(stream) ?? this.#search(stream).finally(() => this.#searches.delete(stream));
+    this.#searches.set(stream, search);
+    return search;
+  }
+
+  async #search(stream: string): Promise<boolean> {
+    const { clock, patienceMs } = this.#options;
+    const sinceMs = this.#leaderlessSinceMs.get(stream) ?? this.nowMs;
+    this.#leaderlessSinceMs.set(stream, sinceMs);
+    while (!this.#isStopped && this.nowMs - sinceMs < patienceMs) {
+      await this.#ask(stream);
+      if (!this.#leaderlessSinceMs.has(stream)) return true;
+      await new Promise<void>((resolve) => void clock.after(LOOK_AGAIN_MS, resolve));
+    }
+    return !this.#leaderlessSinceMs.has(stream);
   }
 
   #isLedAt(stream: string, atMs: number): boolean {
@@ -112,6 +146,7 @@ export class ShardHealth {
 
   /** Asks no more. */
   stop(): void {
+    this.#isStopped = true;
     this.#timer.cancel();
   }
 }

@@ -32,6 +32,13 @@ export interface LogHealth {
 /** Thrown where the log has no answer now; a retry succeeds once its servers have a leader again. */
 export class LogUnavailableError extends Error {
   override readonly name = "LogUnavailableError";
+  /** What of the log does not answer, for {@link ReplicatedLog.untilLed}. */
+  readonly part: string;
+
+  constructor(message: string, part: string) {
+    super(message);
+    this.part = part;
+  }
 }
 
 /**
@@ -53,6 +60,11 @@ export interface ReplicatedLog {
   range(subject: string, sequence: number, maxBytes: number): Promise<readonly LogMessage[]>;
   /** How many subjects of a filter have messages, as the leader says. */
   count(filter: string): Promise<number>;
+  /**
+   * Waits until a part of the log that did not answer has a leader again: `false` where it has had none for longer than
+   * an election takes, and at once while that goes on. Never throws.
+   */
+  untilLed(part: string): Promise<boolean>;
   /** Drops the messages of a subject before `sequence`; all of them where that is `null`. */
   purge(subject: string, sequence: number | null): Promise<void>;
   /**

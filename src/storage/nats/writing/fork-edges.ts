@@ -2,6 +2,7 @@ import type { ForkOrigin, Settlement } from "../../storage.js";
 import { decodeChange, decodeEdge, encodeEdge } from "../log/change.js";
 import type { ClusterStream } from "../memory/cluster-stream.js";
 import type { ClusterParts, StateReader } from "../reading/state-reader.js";
+import { publishAnyhow, type PublishingOptions } from "./publishing.js";
 
 /** How long a change may linger on its way: what looks dead before that may yet come to life. */
 export const LINGERING_MS = 10 * 60_000;
@@ -15,9 +16,12 @@ export class ForkEdges {
   readonly #parts: ClusterParts;
   readonly #states: StateReader;
 
-  constructor(parts: ClusterParts, states: StateReader) {
+  readonly #publishing: PublishingOptions;
+
+  constructor(parts: ClusterParts, states: StateReader, publishing: PublishingOptions) {
     this.#parts = parts;
     this.#states = states;
+    this.#publishing = publishing;
   }
 
   /** Ties a fork before it is made; why it can't be made otherwise: then it is to be untied. */
@@ -25,9 +29,9 @@ export class ForkEdges {
     const { log, subjects, clock } = this.#parts;
     const edge = subjects.ofEdge(origin.name, origin.id, forkId);
     const head = encodeEdge({ source: origin.name, id: origin.id, fork, forkId, atMs: clock.nowMs() });
-    const published = await log.publish(edge, head, Buffer.alloc(0), null);
-    if (published.kind === "full") return "storage-full";
-    if (published.kind !== "stored") return "overloaded";
+    const published = await publishAnyhow(this.#publishing, edge, head, Buffer.alloc(0));
+    if (published === "full") return "storage-full";
+    if (published !== "stored") return "overloaded";
     const last = await log.last(subjects.ofStream(origin.name));
     const source = last === null ? null : decodeChange(last).change;
     const isThere = source?.id === origin.id && source.deletedAtMs === null;

@@ -5,6 +5,7 @@ import { LogUnavailableError, type Published } from "../log/replicated-log.js";
 import { newStreamId } from "../../stream-id.js";
 import type { ClusterStream } from "../memory/cluster-stream.js";
 import type { ClusterParts, StateReader } from "../reading/state-reader.js";
+import { whenLed } from "../reading/when-led.js";
 import { countFitting, draftOf, MAX_RECORDS, type Draft } from "./batch.js";
 import { publishAgain, publishAnyhow, type Attempt, type Outcome, type PublishingOptions } from "./publishing.js";
 import { RESERVED_MESSAGES, type Reserve } from "./reserve.js";
@@ -183,25 +184,31 @@ export class Publisher {
       return first.settle(barrierOf(stream, first.expectedTail));
     }
     if (first?.kind === "touch") return this.#noteRead(stream, queue, first.atMs);
-    if (stream.isStale) await this.#options.states.refresh(stream);
+    const { log } = this.#options.parts;
+    if (stream.isStale) await this.#refresh(stream);
     if (stream.standing !== "live" || stream.sequence !== queue.basis)
       return this.#failAll(stream, queue, [], "tail-moved");
     const prepare = first?.kind === "append" ? first.prepare : null;
-    const refused = prepare === null ? null : await prepare();
+    const refused = prepare === null ? null : await whenLed(log, prepare);
     if (refused !== null) return this.#failAll(stream, queue, [], refused);
-    const beginning = first?.kind === "trim" ? await first.find() : null;
+    const beginning = first?.kind === "trim" ? await whenLed(log, first.find) : null;
     if (first?.kind === "trim" && beginning === null) {
       queue.entries.shift();
       return first.settle("overloaded");
     }
     if (stream.sequence !== queue.basis) return this.#failAll(stream, queue, [], "tail-moved");
     // What came meanwhile goes along.
-    const taken = takeBatch(queue, this.#options.parts.log.maxBodyBytes);
+    const taken = takeBatch(queue, log.maxBodyBytes);
     const makesRoom = first?.kind === "delete" || first?.kind === "trim";
     const outcome = await this.#outcomeOf(stream, this.#draft(stream, taken, beginning), makesRoom);
     this.#outcomes[outcome.kind] += 1;
     const moved = this.#settle(stream, queue, taken, outcome);
     if (moved !== null) await moved;
+  }
+
+  #refresh(stream: ClusterStream): Promise<void> {
+    const { parts, states } = this.#options;
+    return whenLed(parts.log, () => states.refresh(stream));
   }
 
   #draft(stream: ClusterStream, taken: readonly Entry[], earliest: Beginning | null): Draft {
@@ -286,7 +293,7 @@ export class Publisher {
     queue.entries.unshift(...taken);
     this.#options.onLost(stream);
     // A hint may have brought it already.
-    if (stream.sequence === queue.basis) await this.#options.states.refresh(stream);
+    if (stream.sequence === queue.basis) await this.#refresh(stream);
     this.#failAll(stream, queue, [], "tail-moved");
     const { parts, random } = this.#options;
     const lost = queue.lostRounds - LOSSES_WITHOUT_PAUSE;
@@ -298,7 +305,8 @@ export class Publisher {
   /** The name was not as a creation expected it: it goes behind a tombstone, and gives way to a living stream. */
   async #creationMoved(stream: ClusterStream, queue: Queue, taken: readonly Entry[]): Promise<void> {
     queue.entries.unshift(...taken);
-    const tombstone = await this.#options.states.tombstoneOf(stream.name);
+    const { parts, states } = this.#options;
+    const tombstone = await whenLed(parts.log, () => states.tombstoneOf(stream.name));
     if (tombstone === null || tombstone === stream.sequence) return this.#failAll(stream, queue, [], "exists");
     stream.sequence = queue.basis = tombstone;
   }
@@ -322,9 +330,9 @@ export class Publisher {
 
   async #noteRead(stream: ClusterStream, queue: Queue, atMs: number): Promise<void> {
     const subject = this.#options.parts.subjects.ofTouch(stream.name);
-    const isNoted = await publishAnyhow(this.#publishing, subject, stream.id, Buffer.from(String(atMs)));
+    const noted = await publishAnyhow(this.#publishing, subject, stream.id, Buffer.from(String(atMs)));
     queue.entries.shift();
-    if (isNoted) stream.state.touchedAtMs = Math.max(stream.state.touchedAtMs, atMs);
+    if (noted === "stored") stream.state.touchedAtMs = Math.max(stream.state.touchedAtMs, atMs);
   }
 }
 

@@ -57,19 +57,19 @@ export async function publishAgain(
 }
 
 /**
- * Publishes a message whatever is there, again until it is stored or the time is over; says whether it is. It may be
- * stored several times.
+ * Publishes a message whatever is there, again until it is stored, there is no room for it, or the time is over; says how
+ * that ended. It may be stored several times.
  */
 export async function publishAnyhow(
   { log, clock, timeoutMs, random }: PublishingOptions,
   subject: string,
   head: string,
   body: Buffer,
-): Promise<boolean> {
+): Promise<Published["kind"]> {
   const untilMs = clock.nowMs() + timeoutMs;
   for (let pauseMs = MIN_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
-    if ((await log.publish(subject, head, body, null)).kind === "stored") return true;
-    if (clock.nowMs() >= untilMs) return false;
+    const { kind } = await log.publish(subject, head, body, null);
+    if (kind === "stored" || kind === "full" || clock.nowMs() >= untilMs) return kind;
     await new Promise<void>((resolve) => void clock.after(pauseMs * (0.5 + random()), resolve));
   }
 }

@@ -11,6 +11,7 @@ function healthOf(clock: ManualClock, more: Partial<ShardHealthOptions> = {}): S
     ask: async () => null,
     connectionFault: () => null,
     onAllSilent: () => {},
+    patienceMs: 5000,
     nowMs: () => clock.nowMs(),
     ...more,
   });
@@ -101,4 +102,57 @@ describe("the health of shards", () => {
     assert.equal(await second, true);
     health.stop();
   });
+
+  test("requests wait for the next leader of a stream together, and a publish that it took tells them too", async () => {
+    const clock = new ManualClock();
+    const answers: (number | null)[] = [null, null, 0];
+    let questions = 0;
+    const ask = async (): Promise<number | null> => {
+      questions += 1;
+      return answers.shift() ?? null;
+    };
+    const health = healthOf(clock, { ask, shards: [] });
+    health.held("a", clock.nowMs());
+    clock.advance(1);
+    const both = [health.untilLed("a"), health.untilLed("a")];
+    for (let look = 0; look < 2; look += 1) await lookAgain(clock);
+    assert.deepEqual(await Promise.all(both), [true, true]);
+    assert.equal(questions, 3);
+
+    const published = health.untilLed("a");
+    health.held("a", clock.nowMs() + 1);
+    await lookAgain(clock);
+    assert.equal(await published, true);
+    health.stop();
+  });
+
+  test("nobody waits for longer than an election takes, nor any more after that until there is a leader again", async () => {
+    const clock = new ManualClock();
+    const answers: (number | null)[] = [];
+    let questions = 0;
+    const ask = async (): Promise<number | null> => {
+      questions += 1;
+      return answers.shift() ?? null;
+    };
+    const health = healthOf(clock, { ask, shards: [], patienceMs: 1000 });
+    const waiting = health.untilLed("a");
+    for (let look = 0; look < 10; look += 1) await lookAgain(clock);
+    assert.equal(await waiting, false);
+    assert.equal(questions, 10);
+    assert.equal(await health.untilLed("a"), false);
+    assert.equal(questions, 10, "it is over: nobody asks for a request");
+    health.held("a", clock.nowMs());
+    clock.advance(1);
+    answers.push(0);
+    assert.equal(await health.untilLed("a"), true);
+    health.stop();
+    assert.equal(await health.untilLed("a"), false, "it is closed");
+  });
 });
+
+/** Lets answers come, and the next question go out. */
+async function lookAgain(clock: ManualClock): Promise<void> {
+  await new Promise(setImmediate);
+  clock.advance(100);
+  await new Promise(setImmediate);
+}

@@ -28,7 +28,7 @@ function expectedProblem(fault: unknown): Problem | null {
   if (fault instanceof StorageBusyError)
     return problem("overloaded", {
       detail:
-        "Too many files are open, no NATS server answers for the stream, or its beginning is dropped faster than it can be read.",
+        "Too many files are open, no NATS server answers, or the stream's beginning is dropped as fast as it is read.",
     });
   if (fault instanceof TrimmedStreamError)
     return problem("offset-gone", { earliestOffset: offsetIn(fault.stream, fault.stream.earliest) });

@@ -57,8 +57,8 @@ export async function publishAgain(
 }
 
 /**
- * Publishes a message whatever is there, again until it is stored, there is no room for it, or the time is over; says how
- * that ended. It may be stored several times.
+ * Publishes a message whatever is there, again until it is stored, has no room, or the time is over; says how that
+ * ended. It may be stored several times.
  */
 export async function publishAnyhow(
   { log, clock, timeoutMs, random }: PublishingOptions,

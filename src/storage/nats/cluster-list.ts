@@ -13,6 +13,7 @@ import {
 import { decodeChange, type PlacedChange } from "./log/change.js";
 import { LogUnavailableError, type LogMessage, type ReplicatedLog } from "./log/replicated-log.js";
 import { isExcess } from "./memory/cluster-stream.js";
+import { whenLed } from "./reading/when-led.js";
 
 /** Names are read again after this: a server may have ended before it told the others of a stream. */
 const MAX_AGE_MS = 10 * 60_000;
@@ -72,11 +73,7 @@ export class ClusterList implements StreamList {
   async #load(): Promise<void> {
     try {
       const startedAtMs = this.#clock.nowMs();
-      const found: string[] = [];
-      for await (const message of this.#log.heads("streams")) {
-        const { change } = headOf(message);
-        if (change.deletedAtMs === null) found.push(change.name);
-      }
+      const found = await whenLed(this.#log, () => this.#read());
       // Most are told of twice where they change meanwhile.
       this.#names.become([...new Set(found)].sort());
       for (const announced of this.#since.splice(0)) note(this.#names, announced);
@@ -86,6 +83,15 @@ export class ClusterList implements StreamList {
       this.#loading = null;
       this.#since.length = 0;
     }
+  }
+
+  async #read(): Promise<readonly string[]> {
+    const found: string[] = [];
+    for await (const message of this.#log.heads("streams")) {
+      const { change } = headOf(message);
+      if (change.deletedAtMs === null) found.push(change.name);
+    }
+    return found;
   }
 
   /** Tells all front ends of what happened here. */

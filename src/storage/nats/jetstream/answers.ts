@@ -57,7 +57,11 @@ export function jsonOf({ data }: NatsMessage): ApiAnswer {
 export function majorityAgoMs(info: ApiAnswer, copies: number): number | null {
   if (faultOfAnswer(info) !== null) return null;
   const cluster = info["cluster"];
-  const followers: unknown = typeof cluster === "object" && cluster !== null ? Reflect.get(cluster, "replicas") : [];
+  if (typeof cluster !== "object" || cluster === null) return copies === 1 ? 0 : null;
+  // A follower without a leader answers too, and counts itself.
+  const leader: unknown = Reflect.get(cluster, "leader");
+  if (typeof leader !== "string" || leader === "") return null;
+  const followers: unknown = Reflect.get(cluster, "replicas");
   // Of one from which nothing was ever heard that is 0.
   const agoNs = (Array.isArray(followers) ? followers : [])
     .map(({ active }: { readonly active?: number }) => active ?? 0) // as the API has it

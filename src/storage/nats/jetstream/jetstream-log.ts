@@ -91,6 +91,7 @@ export class JetStreamLog implements ReplicatedLog {
   }
 
   async #leaderMessage(stream: string, query: object): Promise<LogMessage | null> {
+    this.#mayBeLed(stream);
     const answer = await this.#leaderGet(stream, query);
     if (answer === null) throw new LogUnavailableError(`no leader answers for ${stream}`, stream);
     await this.#mustBeLed(stream);
@@ -98,6 +99,11 @@ export class JetStreamLog implements ReplicatedLog {
     if (fault?.code === API_ERROR.noSuchMessage) return null;
     if (fault !== null) throw new LogUnavailableError(`${stream} can't be read: ${fault.description}`, stream);
     return messageOfLeader(answer);
+  }
+
+  /** Throws at once where nobody waits any more: each question would be two seconds of silence. */
+  #mayBeLed(stream: string): void {
+    if (this.#health.isGivenUp(stream)) throw new LogUnavailableError(`${stream} has had no leader for long`, stream);
   }
 
   #leaderGet(stream: string, query: object): Promise<ApiAnswer | null> {
@@ -198,6 +204,7 @@ export class JetStreamLog implements ReplicatedLog {
   }
 
   async #openConsumer(stream: string, name: string, filter: string): Promise<number> {
+    this.#mayBeLed(stream);
     const config = {
       name,
       deliver_policy: "last_per_subject",

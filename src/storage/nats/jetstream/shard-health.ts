@@ -64,10 +64,9 @@ export class ShardHealth {
 
   /** A majority was behind the stream's leader at this moment or later: it has stored what was sent then. */
   held(stream: string, atMs: number): void {
-    const lastMs = this.#heldAtMs.get(stream) ?? -Infinity;
-    if (atMs <= lastMs) return;
-    this.#heldAtMs.set(stream, atMs);
-    this.#leaderlessSinceMs.delete(stream);
+    this.#heldAtMs.set(stream, Math.max(atMs, this.#heldAtMs.get(stream) ?? -Infinity));
+    // A leader that was cut off says for long that its followers were there before that.
+    if (atMs >= (this.#leaderlessSinceMs.get(stream) ?? Infinity)) this.#leaderlessSinceMs.delete(stream);
   }
 
   /** Whether who answered as the leader of a stream at this moment certainly was it. */
@@ -89,11 +88,16 @@ export class ShardHealth {
     return search;
   }
 
+  /** Whether a stream has had no leader for so long that nobody waits for it any more. */
+  isGivenUp(stream: string): boolean {
+    const sinceMs = this.#leaderlessSinceMs.get(stream);
+    return sinceMs !== undefined && this.nowMs - sinceMs >= this.#options.patienceMs;
+  }
+
   async #search(stream: string): Promise<boolean> {
-    const { clock, patienceMs } = this.#options;
-    const sinceMs = this.#leaderlessSinceMs.get(stream) ?? this.nowMs;
-    this.#leaderlessSinceMs.set(stream, sinceMs);
-    while (!this.#isStopped && this.nowMs - sinceMs < patienceMs) {
+    const { clock } = this.#options;
+    if (!this.#leaderlessSinceMs.has(stream)) this.#leaderlessSinceMs.set(stream, this.nowMs);
+    while (!this.#isStopped && !this.isGivenUp(stream)) {
       await this.#ask(stream);
       if (!this.#leaderlessSinceMs.has(stream)) return true;
       await new Promise<void>((resolve) => void clock.after(LOOK_AGAIN_MS, resolve));
@@ -119,7 +123,8 @@ export class ShardHealth {
 
   #probeQuiet(): void {
     const { shards, clock } = this.#options;
-    for (const shard of shards) if (this.#silenceMs(shard) >= PROBE_MS) void this.#ask(shard);
+    const quiet = shards.filter((shard) => this.#silenceMs(shard) >= PROBE_MS);
+    for (const stream of new Set([...quiet, ...this.#leaderlessSinceMs.keys()])) void this.#ask(stream);
     this.#callWhenAllSilent();
     this.#timer = clock.after(PROBE_MS, () => this.#probeQuiet());
   }

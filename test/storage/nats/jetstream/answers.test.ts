@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import {
   EXPECTED_HEADER,
+  jsonOf,
+  majorityAgoMs,
   messageOfConsumer,
   messageOfHeaders,
   messageOfLeader,
@@ -73,4 +75,21 @@ describe("a message of the log", () => {
   test("does not come from a status", () => {
     assert.equal(messageOfConsumer({ subject: "", data: new Uint8Array(), headers: headersWith({}) }), null);
   });
+});
+
+describe("how long ago a majority was behind a leader", () => {
+  const replicas = [{ active: 3_000_000 }, { active: 700_000_000 }, { active: 5_000_000_000 }, { active: 0 }];
+  const table: readonly (readonly [string, unknown, copies: number, ms: number | null])[] = [
+    ["of three copies one follower is enough", { cluster: { leader: "n1", replicas } }, 3, 3],
+    ["of five copies two are", { cluster: { leader: "n1", replicas } }, 5, 700],
+    ["followers of which nothing was heard do not count", { cluster: { leader: "n1", replicas: replicas.slice(3) } }, 3, null],
+    ["a follower that knows no leader counts itself, and says nothing", { cluster: { replicas } }, 3, null],
+    ["nor does an empty name", { cluster: { leader: "", replicas } }, 3, null],
+    ["one copy has no followers", { cluster: { leader: "n1" } }, 1, 0],
+    ["nor, without a leader, an answer", { cluster: {} }, 1, null],
+    ["a server alone has no cluster", {}, 1, 0],
+    ["and none for three copies", {}, 3, null],
+    ["a refusal says nothing", { error: { code: 503, err_code: 10_008 }, cluster: { leader: "n1", replicas } }, 3, null],
+  ];
+  for (const [name, info, copies, ms] of table) test(name, () => assert.equal(majorityAgoMs(jsonOf(answerOf(info)), copies), ms));
 });

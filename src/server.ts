@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { connectionLimitFor } from "./http/bounds/connection-limit.js";
 import { ConnectionsByClient } from "./http/bounds/connections-by-client.js";
 import type { Context } from "./http/context/context.js";
-import { Authority } from "./auth/authority.js";
+import { Authority, AuthFileError } from "./auth/authority.js";
 import { listenFault, StartError } from "./server/start-error.js";
 import { closed, listenForAdmin, type Listening } from "./server/admin-listening.js";
 import { contextOf } from "./server/context-of.js";
@@ -175,10 +175,15 @@ class Service {
   static async open(options: ServerOptions, settings: Settings, isEmbedded: boolean): Promise<Service> {
     const clock = options.clock ?? systemClock();
     const log = options.log ?? logToStderr(settings, clock);
-    const authority = settings.auth === "" ? null : await Authority.open({ file: settings.auth, clock, log });
+    const authority = settings.auth === "" ? null : await openAuthority(settings.auth, clock, log);
     const observations = new StorageObservations();
     const retention = { maxBytes: settings.retentionBytes, maxAgeMs: settings.retentionAgeMs };
-    const { storage, maxAppendBytes } = await openEngine(options, settings, { clock, log, observations });
+    const { storage, maxAppendBytes } = await openEngine(options, settings, { clock, log, observations }).catch(
+      (error: unknown) => {
+        authority?.close();
+        throw error;
+      },
+    );
     const registry = new Registry({
       storage,
       clock,
@@ -259,6 +264,15 @@ interface EngineParts {
 }
 
 /** Opens what the settings name: the directory, or a bucket of a cluster. */
+async function openAuthority(file: string, clock: Clock, log: Log): Promise<Authority> {
+  try {
+    return await Authority.open({ file, clock, log });
+  } catch (error) {
+    if (error instanceof AuthFileError) throw new StartError("invalid-option", `Cannot start: ${error.message}`);
+    throw error;
+  }
+}
+
 async function openEngine(options: ServerOptions, settings: Settings, parts: EngineParts): Promise<Engine> {
   const address = parseStorage(settings.storage);
   if (address?.kind === "nats") return openClusterEngine(address, settings, parts);

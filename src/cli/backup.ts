@@ -6,7 +6,7 @@ import { createLog, oneLine } from "../ops/log.js";
 import { backUp, type BackupSummary } from "../storage/file/backup/backup.js";
 import type { Trouble } from "../storage/file/backup/tally.js";
 import { DirectoryError } from "../storage/file/directory/lock.js";
-import { systemFiles } from "../storage/file/disk/files.js";
+import { systemFiles, withheldBy } from "../storage/file/disk/files.js";
 import { ProgressLine } from "./progress-line.js";
 import { EXIT, type Invocation, type Surroundings } from "./command/verb.js";
 
@@ -27,7 +27,8 @@ export async function backup(
     const summary = await backUp({
       dir: resolve(dir),
       dest: resolve(second),
-      files: systemFiles(true),
+      // Who may not read the directory may not read its copy.
+      files: systemFiles(true, await withheldBy(resolve(dir))),
       force: switches.has("force-unlock"),
       clock: systemClock(),
       log: createLog({ level: "warn", format: "text", write: tell }),

@@ -22,7 +22,7 @@ export async function repair({ dir, switches, values }: Invocation, { stdout, st
   const log = createLog({ level: "warn", format: "text", write: (line) => void stderr.write(`${line}\n`) });
   try {
     const directory = await openOffline(root, force);
-    await assertOwner(directory.layout);
+    if (apply) await assertOwner(directory.layout);
     const unlock = apply ? await lockDirectory(directory.files, directory.layout.lock, { force, log }) : null;
     try {
       const say = (line: RepairLine): void => void stdout.write(`${asJson ? JSON.stringify(line) : lineOf(line)}\n`);

@@ -26,8 +26,8 @@ export async function upgrade(
   const log = createLog({ level: "warn", format: "text", write: (line) => void stderr.write(`${line}\n`) });
   const say = (line: string): void => void stdout.write(`${oneLine(line)}\n`);
   try {
-    await assertOurs(files, layout, target.format);
-    if (!apply) await assertUnlocked(files, layout.lock, force);
+    await assertMarked(files, layout, target.format);
+    await (apply ? assertOwner(layout) : assertUnlocked(files, layout.lock, force));
     const unlock = apply ? await lockDirectory(files, layout.lock, { force, log }) : null;
     try {
       await upgradeDirectory({ files, layout, target, apply, say });
@@ -43,8 +43,7 @@ export async function upgrade(
   }
 }
 
-async function assertOurs(files: Files, layout: Layout, format: number): Promise<void> {
+async function assertMarked(files: Files, layout: Layout, format: number): Promise<void> {
   if ((await findMarker(files, layout, format)) === null)
     throw new DirectoryError(`${layout.root} is not a data directory of streamdir: ${layout.marker} is missing`);
-  await assertOwner(layout);
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { createServer } from "../../src/server.js";
@@ -33,6 +33,23 @@ test("backup copies the directory of a running server, and a server starts on th
     again.stderr,
     /^streamdir: .* is no backup: a server has had it open, or it never was one; name a directory that is new or empty\n$/,
   );
+});
+
+test("who may not read a directory may not read its backup", async (t) => {
+  const dir = await closedDirectory();
+  for (const [mode, others] of [
+    [0o700, 0],
+    [0o750, 0o050],
+  ] as const) {
+    chmodSync(dir, mode);
+    const dest = join(tempDir(), "backup");
+    assert.equal((await backup(t, dir, dest)).status, 0);
+    const places = [dest, ...readdirSync(dest, { recursive: true }).map((name) => join(dest, String(name)))];
+    assert.ok(places.some((path) => path.endsWith(".seg")));
+    for (const path of places) assert.equal(statSync(path).mode & 0o077 & ~others, 0, path);
+    const umask = process.umask();
+    assert.equal(statSync(dest).mode & 0o077, others & ~umask);
+  }
 });
 
 test("backup copies a directory that no server has open, and names what is damaged in it", async (t) => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { EventEmitter, once } from "node:events";
-import { chmodSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { connect, createServer as createSocketServer } from "node:net";
 import type { AddressInfo, Socket } from "node:net";
 import { hostname } from "node:os";
@@ -277,6 +277,21 @@ async function halfAppend(t: TestContext, url: URL): Promise<Socket> {
 }
 
 describe("the command, serving", () => {
+  test("refuses an auth file that it can't take with 64 and one line, and leaves the directory alone", async (t) => {
+    const [dir, file] = [join(tempDir(), "streams"), new AuthFile()];
+    file.write();
+    file.spoil();
+    for (const [path, line] of [
+      [join(dir, "none.json"), /^streamdir: Cannot start: .*none\.json:1: can't be read: ENOENT[^\n]*\n$/],
+      [file.path, /^streamdir: Cannot start: .*auth\.json:2: [^\n]*\n$/],
+    ] as const) {
+      const { status, stdout, stderr } = await startStreamdir(t, [dir, "--port", "0", "--auth", path]).ended;
+      assert.deepEqual([status, stdout], [64, ""]);
+      assert.match(stderr, line);
+    }
+    assert.equal(existsSync(dir), false);
+  });
+
   test("reads the auth file again at SIGHUP, as often as it comes, and goes on", async (t) => {
     const file = new AuthFile();
     file.token("first", [{ streams: ["**"], allow: ["create"] }]);

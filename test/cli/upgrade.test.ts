@@ -119,5 +119,7 @@ test(
     const root = await startStreamdir(t, ["upgrade", dir]).ended;
     assert.deepEqual([root.status, root.stdout], [1, ""]);
     assert.equal(root.stderr, `streamdir: ${dir} is of the user 65534, and this is the user 0: run it as its owner\n`);
+    const dry = await startStreamdir(t, ["upgrade", dir, "--dry-run"]).ended;
+    assert.deepEqual([dry.status, dry.stderr], [0, ""], "it would change nothing");
   },
 );

@@ -62,6 +62,8 @@ function unitsPlan(dir: string, settings: Settings, user: string | null): UnitsP
   const directory = isFile ? directoryOf(dir) : ({ kind: "none" } as const);
   if (directory.kind === "path" && user === null)
     return `${quoted(directory.path)} needs its owner as --user NAME; without, name one like /var/lib/streamdir`;
+  if (directory.kind === "path" && /^\/(?:var\/)?tmp(?:\/|$)/.test(directory.path))
+    return `the service has a /tmp of its own (PrivateTmp=yes), and would not see ${quoted(directory.path)}`;
   const withPaths = withWholePaths(settings);
   const texts = [...Object.values(withPaths).map(String), ...Object.values(programs), resolve(dir)];
   if (texts.some((text) => CONTROL.test(text))) return "no path or value may have a control character in a unit";

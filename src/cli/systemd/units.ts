@@ -100,13 +100,23 @@ export function socketUnit({ settings, user, addresses }: UnitsPlan): string {
     ...addresses.map(
       (address) => `ListenStream=${quoteValue(address.kind === "unix" ? address.path : formatListen(address))}`,
     ),
-    ...(isUnix ? [`SocketMode=0${settings.unixMode}`, ...(user === null ? [] : [`SocketUser=${user}`])] : []),
+    ...(isUnix ? socketOwner(settings, user) : []),
     `Backlog=${LISTEN_BACKLOG}`,
     "NoDelay=yes",
     "",
     "[Install]",
     "WantedBy=sockets.target",
   );
+}
+
+/** A user's group comes along; without a user, sockets are root's. */
+function socketOwner({ unixMode }: Settings, user: string | null): string[] {
+  const mode = `SocketMode=0${unixMode}`;
+  if (user !== null) return [mode, `SocketUser=${user}`];
+  return [
+    mode,
+    ...(unixMode === "600" ? [] : ["# The group that the mode is for, like that of a proxy", "#SocketGroup="]),
+  ];
 }
 
 function lines(...all: readonly string[]): string {
@@ -170,8 +180,9 @@ function whoAndWhere(user: string | null, directory: UnitDirectory): string[] {
 }
 
 /** Without MemoryDenyWriteExecute=, as V8 writes machine code. */
-function hardening({ node, command }: UnitsPlan): string[] {
-  const livesInHome = [node, command].some((path) => /^\/(?:home|root|run\/user)\//.test(path));
+function hardening({ node, command, directory }: UnitsPlan): string[] {
+  const paths = [node, command, ...(directory.kind === "path" ? [directory.path] : [])];
+  const livesInHome = paths.some((path) => /^\/(?:home|root|run\/user)\//.test(path));
   return [
     "UMask=0077",
     "NoNewPrivileges=yes",

@@ -40,11 +40,11 @@ export interface PlanFault {
 export function planOf(settings: ListenSettings): ListenPlan | PlanFault {
   const { host, port, listen, tlsCert, tlsKey, clientCa } = settings;
   if (listen !== "" && (host !== OPTIONS.host.default || port !== OPTIONS.port.default))
-    return { fault: "listen says where to listen instead of host and port: leave these out, or listen" };
+    return { fault: "--listen says where to listen instead of --host and --port: leave these out, or --listen" };
   if ((tlsCert === "") !== (tlsKey === ""))
-    return { fault: "tlsCert and tlsKey belong together: HTTPS needs the certificate and its private key" };
+    return { fault: "--tls-cert and --tls-key belong together: HTTPS needs the certificate and its private key" };
   if (clientCa !== "" && tlsCert === "")
-    return { fault: "clientCa needs tlsCert and tlsKey: only over TLS clients have certificates" };
+    return { fault: "--client-ca needs --tls-cert and --tls-key: only over TLS clients have certificates" };
   return {
     addresses: (listen === "" ? null : parseListen(listen)) ?? [{ kind: "tcp", host, port }],
     unixMode: Number.parseInt(settings.unixMode, 8),

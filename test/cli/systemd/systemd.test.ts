@@ -80,9 +80,11 @@ describe("streamdir systemd", () => {
     [["--host", "db.example", "--insecure"], /^systemd listens on IP addresses: write one instead of "db\.example"$/],
     [["--port", "0"], /^systemd needs a port, not 0$/],
     [["--host", "0.0.0.0"], /^Cannot listen on 0\.0\.0\.0:4437: everybody who reaches it could read and write\./],
+    [["--user", "me", "/tmp/streams"], /^the service has a \/tmp of its own \(PrivateTmp=yes\), and would not see "\/tmp\/streams"$/],
+    [["--user", "me", "/var/tmp"], /would not see "\/var\/tmp"$/],
     [["/srv/streams"], /^"\/srv\/streams" needs its owner as --user NAME; /],
     [["--user", "me", "/srv/a\nb"], /^no path or value may have a control character in a unit$/],
-    [["--tls-cert", "/a.pem"], /^tlsCert and tlsKey belong together/],
+    [["--tls-cert", "/a.pem"], /^--tls-cert and --tls-key belong together/],
     [["--storage", "nats://h1", "--fsync", "no"], /^--fsync has no meaning with --storage nats:\/\/$/],
     [["--nats-creds", "/a.creds"], /^--nats-creds has no meaning without --storage nats:\/\/$/],
   ];

@@ -117,9 +117,11 @@ describe("units for systemd", () => {
     assert.deepEqual(valuesOf(unit, "EnvironmentFile"), ["/etc/streamdir/%p.env"]);
   });
 
-  test("leave home readable for a Node that lives there", () => {
-    const unit = serviceUnit(planOf({}, { node: "/home/me/.nvm/node" }));
-    assert.deepEqual(valuesOf(unit, "ProtectHome"), ["read-only"]);
+  test("leave home readable for a Node, or a directory, that lives there", () => {
+    const directory = { kind: "path", path: "/home/me/streams" } as const;
+    for (const more of [{ node: "/home/me/.nvm/node" }, { user: "me", directory }])
+      assert.deepEqual(valuesOf(serviceUnit(planOf({}, more)), "ProtectHome"), ["read-only"]);
+    assert.deepEqual(valuesOf(serviceUnit(planOf()), "ProtectHome"), ["yes"]);
   });
 
   test("have each address in the socket alone", () => {
@@ -127,6 +129,9 @@ describe("units for systemd", () => {
     assert.deepEqual(valuesOf(unit, "ListenStream"), ["[::1]:4437", "/run/streamdir/100%%.sock"]);
     assert.deepEqual([valuesOf(unit, "SocketMode"), valuesOf(unit, "SocketUser")], [["0660"], ["daemon"]]);
     assert.deepEqual(valuesOf(socketUnit(planOf()), "SocketMode"), []);
+    const addresses = [{ kind: "unix", path: "/run/s" }] as const;
+    assert.match(socketUnit(planOf({ unixMode: "660" }, { addresses })), /\nSocketMode=0660\n# The group .*\n#SocketGroup=\n/);
+    assert.ok(!socketUnit(planOf({}, { addresses })).includes("SocketGroup"));
   });
 
   test("let the server call what it calls", { skip: lacksAnalyze || unless(["strace", "true"], "trace (strace)") }, async (t) => {

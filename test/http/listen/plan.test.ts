@@ -30,7 +30,7 @@ test("listen names all addresses, and host and port are left out", () => {
   });
   for (const other of [{ host: "::1" }, { port: 0 }]) {
     const refused = plan({ ...settings, ...other });
-    assert.match("fault" in refused ? refused.fault : "", /^listen says where to listen instead of host and port/);
+    assert.match("fault" in refused ? refused.fault : "", /^--listen says where to listen instead of --host and --port/);
   }
 });
 
@@ -49,6 +49,6 @@ test("TLS needs a certificate and its key, and client certificates need TLS", ()
   assert.deepEqual("fault" in mutual ? null : mutual.tls, { cert: "c.pem", key: "k.pem", clientCa: "ca.pem" });
   for (const settings of [{ tlsCert: "c.pem" }, { tlsKey: "k.pem" }, { clientCa: "ca.pem" }]) {
     const refused = plan(settings);
-    assert.match("fault" in refused ? refused.fault : "", /belong together|needs tlsCert and tlsKey/);
+    assert.match("fault" in refused ? refused.fault : "", /belong together|needs --tls-cert and --tls-key/);
   }
 });

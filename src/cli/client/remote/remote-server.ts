@@ -34,6 +34,14 @@ const LONGEST_PAUSE_MS = 2_000;
 /** The longest `Retry-After` that is waited for, in seconds. */
 const MAX_RETRY_AFTER_S = 30;
 
+/** Why a certificate is not trusted, where it would be by one more authority. */
+const UNTRUSTED: ReadonlySet<string> = new Set([
+  "DEPTH_ZERO_SELF_SIGNED_CERT",
+  "SELF_SIGNED_CERT_IN_CHAIN",
+  "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+]);
+
 /**
  * Sends each request until it is answered for good. Send only what may be sent twice. A server that does not answer the
  * first request is not waited for, unless a patience is given: its address may be wrong.
@@ -88,7 +96,7 @@ export class RemoteServer {
       if (!endless && (sinceMs === null ? patience === 0 : nowMs - sinceMs >= patience)) return final;
       if (sinceMs === null) say(`${final.line}; trying again`);
       sinceMs ??= nowMs;
-      await this.#pause(heard);
+      await this.#pause(heard, endless ? Infinity : sinceMs + patience - nowMs);
       if (signal.aborted) return stopped(signal);
       this.repeats += 1;
     }
@@ -97,18 +105,19 @@ export class RemoteServer {
   #failureOf(heard: Extract<Heard, { kind: "answer" | "silence" }>, { method }: Asked): Failure {
     const { name } = this.#options;
     if (heard.kind === "answer") return refusal(heard, `${method} at ${name}`);
-    return failure(EXIT.unreachable, `${name} does not answer (${heard.why})`);
+    const hint = UNTRUSTED.has(heard.why) ? "; NODE_EXTRA_CA_CERTS=FILE names a certificate to trust" : "";
+    return failure(EXIT.unreachable, `${name} does not answer (${heard.why}${hint})`);
   }
 
-  /** Waits longer from time to time, and never as long as others do; ends early when the verb is to end. */
-  async #pause(heard: Heard): Promise<void> {
+  /** Waits longer from time to time, and never as long as others do; at most `leftMs`, and until the verb is to end. */
+  async #pause(heard: Heard, leftMs: number): Promise<void> {
     const { clock, random, signal } = this.#options;
     const asked = heard.kind === "answer" ? Number(heard.header("retry-after") ?? "") : 0;
     const askedMs = Math.min(Number.isFinite(asked) ? asked : 0, MAX_RETRY_AFTER_S) * 1000;
     const ownMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** this.#attempts) * (0.5 + random() / 2);
     this.#attempts = Math.min(this.#attempts + 1, 10);
     await new Promise<void>((resolve) => {
-      const timer = clock.after(Math.max(askedMs, ownMs), () => {
+      const timer = clock.after(Math.min(leftMs, Math.max(askedMs, ownMs)), () => {
         signal.removeEventListener("abort", end);
         resolve();
       });

@@ -64,8 +64,12 @@ function syncFailed(error: Error): SyncError {
   return new SyncError(`a sync failed: ${error.message}`, { cause: error });
 }
 
-/** The real file system. Without `durable` nothing waits for the disk: syncs do nothing. */
-export function systemFiles(durable: boolean): SystemFiles {
+/**
+ * The real file system. Without `durable` nothing waits for the disk: syncs do nothing. What is made here never has the
+ * permissions `withheld`, whatever the umask allows.
+ */
+export function systemFiles(durable: boolean, withheld = 0): SystemFiles {
+  const fileMode = 0o644 & ~withheld;
   const reserve = new DescriptorReserve({ open: () => openSync(devNull, "r"), close: closeSync });
   const dataSync = durable && constants.O_DSYNC !== undefined ? constants.O_DSYNC : 0;
   // Where the system has no O_DSYNC, a write to the log is followed by a sync of its own.
@@ -83,10 +87,10 @@ export function systemFiles(durable: boolean): SystemFiles {
     bits: number,
     how: Partial<Omit<SystemFileOptions, "durable" | "reserve">> & { readonly isRead?: boolean } = {},
   ): Promise<OpenFile> => {
-    const opening = promised<number>((done) => open(path, bits, 0o644, done));
+    const opening = promised<number>((done) => open(path, bits, fileMode, done));
     const descriptor = await (how.isRead === true
       ? opening
-      : opening.catch((error: unknown) => orSpare(error, reserve, () => openSync(path, bits, 0o644))));
+      : opening.catch((error: unknown) => orSpare(error, reserve, () => openSync(path, bits, fileMode))));
     return new SystemFile(descriptor, { durable, reserve, ...NO_FLAGS, ...how });
   };
   return {
@@ -104,7 +108,7 @@ export function systemFiles(durable: boolean): SystemFiles {
         if (errorCode(error) === "ENOENT") return [];
         throw error;
       }),
-    makeDirectory,
+    makeDirectory: (path) => makeDirectory(path, 0o777 & ~withheld),
     rename: (from, to) => completed((done) => rename(from, to, done)),
     unlink: (path) => completed((done) => unlink(path, done)),
     removeTree: (path) => completed((done) => rm(path, { recursive: true, force: true }, done)),
@@ -199,15 +203,15 @@ function orSpare(error: unknown, reserve: DescriptorReserve, openAtOnce: () => n
 }
 
 /** Node's own recursive mkdir never ends where a directory exists but takes no entries, as in /proc. */
-async function makeDirectory(path: string): Promise<void> {
-  const make = (): Promise<void> => completed((done) => mkdir(path, done));
+async function makeDirectory(path: string, mode: number): Promise<void> {
+  const make = (): Promise<void> => completed((done) => mkdir(path, { mode }, done));
   try {
     await make();
   } catch (error) {
     const parent = dirname(path);
     if (errorCode(error) === "EEXIST") return;
     if (errorCode(error) !== "ENOENT" || parent === path) throw error;
-    await makeDirectory(parent);
+    await makeDirectory(parent, mode);
     await make();
   }
 }
@@ -291,5 +295,15 @@ function completed(call: (done: (error?: Error | null) => void) => void): Promis
 
 /** The user that a file belongs to. */
 export async function ownerOf(path: string): Promise<number> {
-  return (await promised<{ uid: number }>((done) => stat(path, done))).uid;
+  return (await promised<Stats>((done) => stat(path, done))).uid;
+}
+
+/** What others than a file's owner may not do with it, as bits of its mode; 0 where there is no such file. */
+export async function withheldBy(path: string): Promise<number> {
+  try {
+    return ~(await promised<Stats>((done) => stat(path, done))).mode & 0o077;
+  } catch (error) {
+    if (["ENOENT", "ENOTDIR"].includes(errorCode(error))) return 0;
+    throw error;
+  }
 }

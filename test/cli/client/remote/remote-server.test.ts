@@ -83,6 +83,21 @@ describe("a request", () => {
     assert.deepEqual(pauses, [3000, 30_000]);
   });
 
+  test("waits no longer than its patience, and is sent once more then", async () => {
+    const { remote, pauses, asked } = serverHeard([answer(507, { "retry-after": "30" })], 1000);
+    const ended = await remote.ask(GET);
+    assert.ok(ended.kind === "failure" && ended.status === 75);
+    assert.deepEqual([pauses, asked()], [[1000], 2]);
+  });
+
+  test("to a server whose certificate is not trusted says how it would be", async () => {
+    const { remote } = serverHeard([{ kind: "silence", why: "DEPTH_ZERO_SELF_SIGNED_CERT" }]);
+    const ended = await remote.ask(GET);
+    assert.ok(ended.kind === "failure");
+    const hint = "NODE_EXTRA_CA_CERTS=FILE names a certificate to trust";
+    assert.equal(ended.line, `it does not answer (DEPTH_ZERO_SELF_SIGNED_CERT; ${hint})`);
+  });
+
   test("that is told to come later until the patience is over fails with 75", async () => {
     const { remote } = serverHeard([answer(503)], 500);
     const ended = await remote.ask(GET);

@@ -55,6 +55,8 @@ describe("docs/Dockerfile", () => {
       assert.equal((await image.healthcheck()).status, 1, "it has ended");
 
       assert.equal((await image.run(["id", "-u"])).stdout, "1000\n");
+      const manual = await image.run(["sh", "-c", 'test -s "$(npm prefix --global)/share/man/man1/streamdir.1"']);
+      assert.equal(manual.status, 0, "the manual page is where man looks for it");
       const { stdout } = await image.run(["sh", "-c", 'dirname "$(readlink -f "$(command -v streamdir)")"']);
       for (const place of [stdout.trim(), "/tmp", "/etc/streamdir"]) {
         const { status, stderr } = await image.run(["touch", `${place}/written`]);

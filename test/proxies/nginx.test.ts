@@ -1,7 +1,11 @@
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { once } from "node:events";
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { connect, type OutgoingHttpHeaders } from "node:http2";
 import { join } from "node:path";
 import { describe, test } from "node:test";
+import { makeAuthority } from "../helpers/certificates.js";
+import { Page } from "../helpers/page-examples.js";
 import { ask, RealServer } from "../helpers/real-server.js";
 import { EventFollower } from "./follow.js";
 import { documentedBlock, lacksNginx, Nginx, type HttpBlock } from "./nginx.js";
@@ -116,6 +120,40 @@ describe("behind nginx as docs/nginx.conf has it", { skip: lacksNginx, timeout: 
     }
   });
 });
+
+test(
+  "behind nginx with the lines of docs/proxies.md for TLS, streams are served over HTTP/2",
+  { skip: lacksNginx, timeout: TIMEOUT_MS },
+  async (t) => {
+    const authority = makeAuthority();
+    const { cert, key } = authority.issue({ names: ["127.0.0.1"] });
+    const [lines = ""] = /^```nginx\n(listen 443 [^]*?)^```$/m.exec(new Page("docs/proxies.md").text)?.slice(1) ?? [];
+    const origin = await Origin.start(t, { trustProxy: "loopback" });
+    const { port } = await Nginx.start(t, origin.port, (places) => {
+      const files = { "/etc/ssl/streams.pem": cert, "/etc/ssl/streams.key": key };
+      let tls = lines.replace("listen 443 ", `listen 127.0.0.1:${places.port} `);
+      for (const [index, [documented, text]] of Object.entries(files).entries()) {
+        assert.ok(tls.includes(documented));
+        const path = join(places.dir, `${index}.pem`);
+        writeFileSync(path, text);
+        tls = tls.replace(documented, path);
+      }
+      return documentedBlock(places).replace(`listen 127.0.0.1:${places.port};`, tls);
+    });
+    const session = connect(`https://127.0.0.1:${port}`, { ca: authority.ca });
+    t.after(() => session.close());
+    const statusOf = async (headers: OutgoingHttpHeaders, body = ""): Promise<unknown> => {
+      const asked = { ":path": "/v1/stream/s", "content-type": "text/plain", ...headers };
+      const stream = session.request(asked, { endStream: body === "" });
+      if (body !== "") stream.end(body);
+      const [answer] = (await once(stream, "response")) as [Readonly<Record<string, unknown>>]; // as node:http2 has it
+      stream.resume();
+      return [answer[":status"], answer["location"]];
+    };
+    assert.deepEqual(await statusOf({ ":method": "PUT" }, "hello"), [201, `https://127.0.0.1:${port}/v1/stream/s`]);
+    assert.deepEqual(await statusOf({ ":method": "HEAD" }), [200, undefined]);
+  },
+);
 
 for (const [what, block] of [
   ["as docs/nginx.conf has it", documentedBlock],

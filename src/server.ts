@@ -15,6 +15,7 @@ import { HttpServer, REQUEST_LIMITS, type RequestLimits } from "./http/http-serv
 import { CertificateError } from "./http/listen/certificate.js";
 import { ListenError } from "./http/listen/listener.js";
 import { adminPlanOf, planOf, urlOf, type ListenPlan } from "./http/listen/plan.js";
+import { awaitsContinue } from "./http/node/awaits-continue.js";
 import { StorageObservations } from "./metrics/storage-observations.js";
 import { stopwatchMs, systemClock, type Clock } from "./ops/clock.js";
 import { LineQueue } from "./ops/line-queue.js";
@@ -147,7 +148,7 @@ async function listen({ context, dispatcher }: Service, plan: ListenPlan, limits
 export async function createHandler(options: ServerOptions): Promise<StreamHandler> {
   const service = await Service.open(options, settingsOf(options), true);
   const handle = (req: IncomingMessage, res: ServerResponse, next?: () => void): void => {
-    service.dispatcher.handle(req, res, { next });
+    service.dispatcher.handle(req, res, { next, awaitsContinue: awaitsContinue(req, res) });
   };
   const close = once(async () => {
     // Nobody here can know when the last connection is gone.

@@ -267,12 +267,13 @@ describe("a handler in somebody else's server", () => {
   }
 
   /** A server that has a handler, and answers `mine` itself when it is asked to. */
-  async function mount(context: TestContext, { hasOthers = false } = {}): Promise<Mounted> {
+  async function mount(context: TestContext, { hasOthers = false, passesExpected = false } = {}): Promise<Mounted> {
     const handler = await createHandler({ dir: tempDir(), logLevel: "silent" });
     const server = createHttpServer((req, res) => {
       if (hasOthers) handler(req, res, () => void res.end("mine"));
       else handler(req, res);
     });
+    if (passesExpected) server.on("checkContinue", (req, res) => server.emit("request", req, res));
     await once(server.listen(0, "127.0.0.1"), "listening");
     const connections: RawConnection[] = [];
     context.after(async () => {
@@ -305,6 +306,20 @@ describe("a handler in somebody else's server", () => {
     assert.equal((await connection.answer()).headers["location"], "http://streams.test/v1/stream/a");
     assert.equal((await connection.answer()).text, "hello");
   });
+
+  for (const passesExpected of [false, true])
+    test(`tells a client once to send its body, ${passesExpected ? "by itself" : "or Node does"}`, async (context) => {
+      const connection = await (await mount(context, { passesExpected })).connect();
+      const upload = requestBytes("PUT", "a", { headers: { ...TEXT, Expect: "100-Continue" }, body: "hello" });
+      connection.write(upload.subarray(0, -"hello".length));
+      assert.equal((await connection.answer()).status, 100);
+      connection.write("hello");
+      assert.equal((await connection.answer()).status, 201);
+      if (!passesExpected) return;
+      const refused = requestBytes("POST", "none", { headers: { ...TEXT, Expect: "100-continue" }, body: "hello" });
+      connection.write(refused.subarray(0, -"hello".length));
+      assert.equal((await connection.answer()).status, 404);
+    });
 
   test("leaves other paths to the server", async (context) => {
     const connection = await (await mount(context, { hasOthers: true })).connect();

@@ -71,7 +71,11 @@ export class Api {
    * @param {Fields} [query]
    */
   urlOf(name, query = {}) {
-    const url = new URL(encodeName(name), this.base);
+    const url = new URL(this.base);
+    const path = url.pathname + encodeName(name);
+    url.pathname = path;
+    // Browsers take dots for steps: what is somewhere else then must not get the token.
+    if (url.pathname !== path) throw new ApiError(400, "invalid-name", "No stream can have this name.");
     url.search = new URLSearchParams(query).toString();
     return url;
   }

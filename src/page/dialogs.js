@@ -80,8 +80,8 @@ export function askCreate(api, onDone, beginning = "") {
   ];
   ask("New stream", "Create", fields, async () => {
     const headers = { "Content-Type": type.value, ...(ttl.value === "" ? {} : { "Stream-TTL": ttl.value }) };
-    await api.create(name.value, headers, first.value === "" ? undefined : first.value);
-    notice(`${name.value} created.`);
+    const { status } = await api.create(name.value, headers, first.value === "" ? undefined : first.value);
+    notice(status === 201 ? `${name.value} created.` : `${name.value} was there already: nothing was appended.`);
     onDone(name.value);
   });
 }

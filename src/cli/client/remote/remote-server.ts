@@ -42,6 +42,11 @@ const UNTRUSTED: ReadonlySet<string> = new Set([
   "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
 ]);
 
+function hintAt(why: string): string {
+  if (UNTRUSTED.has(why)) return "; NODE_EXTRA_CA_CERTS=FILE names a certificate to trust";
+  return why === "EPROTO" ? "; it may speak no TLS: http://" : "";
+}
+
 /**
  * Sends each request until it is answered for good. Send only what may be sent twice. A server that does not answer the
  * first request is not waited for, unless a patience is given: its address may be wrong.
@@ -105,8 +110,7 @@ export class RemoteServer {
   #failureOf(heard: Extract<Heard, { kind: "answer" | "silence" }>, { method }: Asked): Failure {
     const { name } = this.#options;
     if (heard.kind === "answer") return refusal(heard, `${method} at ${name}`);
-    const hint = UNTRUSTED.has(heard.why) ? "; NODE_EXTRA_CA_CERTS=FILE names a certificate to trust" : "";
-    return failure(EXIT.unreachable, `${name} does not answer (${heard.why}${hint})`);
+    return failure(EXIT.unreachable, `${name} does not answer (${heard.why}${hintAt(heard.why)})`);
   }
 
   /** Waits longer from time to time, and never as long as others do; at most `leftMs`, and until the verb is to end. */

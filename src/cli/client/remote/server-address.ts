@@ -30,7 +30,9 @@ export type ParsedServer = ServerAddress | { readonly fault: string };
  */
 export function parseServer(text: string, prefix: string | null): ParsedServer {
   if (text.startsWith("unix:") && text !== "unix:") return onSocket(text.slice("unix:".length), prefix);
-  const wrong = (words: string): ParsedServer => ({ fault: `--server ${words}, not ${quoted(text)}` });
+  // There may be a password before the @.
+  const shown = text.includes("@") ? "" : `, not ${quoted(text)}`;
+  const wrong = (words: string): ParsedServer => ({ fault: `--server ${words}${shown}` });
   if (!/^https?:\/\//.test(text)) return wrong("must be a URL like http://127.0.0.1:4437, or unix:PATH");
   if (!URL.canParse(text)) return wrong("must be a URL");
   const url = new URL(text);

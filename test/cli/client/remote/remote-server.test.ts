@@ -90,13 +90,15 @@ describe("a request", () => {
     assert.deepEqual([pauses, asked()], [[1000], 2]);
   });
 
-  test("to a server whose certificate is not trusted says how it would be", async () => {
-    const { remote } = serverHeard([{ kind: "silence", why: "DEPTH_ZERO_SELF_SIGNED_CERT" }]);
-    const ended = await remote.ask(GET);
-    assert.ok(ended.kind === "failure");
-    const hint = "NODE_EXTRA_CA_CERTS=FILE names a certificate to trust";
-    assert.equal(ended.line, `it does not answer (DEPTH_ZERO_SELF_SIGNED_CERT; ${hint})`);
-  });
+  for (const [why, hint] of [
+    ["DEPTH_ZERO_SELF_SIGNED_CERT", "NODE_EXTRA_CA_CERTS=FILE names a certificate to trust"],
+    ["EPROTO", "it may speak no TLS: http://"],
+  ] as const)
+    test(`that ends with ${why} says what would help`, async () => {
+      const ended = await serverHeard([{ kind: "silence", why }]).remote.ask(GET);
+      assert.ok(ended.kind === "failure");
+      assert.equal(ended.line, `it does not answer (${why}; ${hint})`);
+    });
 
   test("that is told to come later until the patience is over fails with 75", async () => {
     const { remote } = serverHeard([answer(503)], 500);

@@ -25,6 +25,8 @@ for (const [text, prefix, fault] of [
   ["unix:", null, '--server must be a URL like http://127.0.0.1:4437, or unix:PATH, not "unix:"'],
   ["http://", null, '--server must be a URL, not "http://"'],
   ["http://a:secret@b/", null, "--server must have no name and no password: see --token-file"],
+  ["http://a:secret@b:99999", null, "--server must be a URL"],
+  ["a:secret@b", null, "--server must be a URL like http://127.0.0.1:4437, or unix:PATH"],
   ["http://a/?ticket=1", null, '--server must have no ? and no #, not "http://a/?ticket=1"'],
   ["http://a/%20/", null, `--server must have ${A_PREFIX}, not "http://a/%20/"`],
   ["http://a/", "v1", `--prefix must be ${A_PREFIX}, not "v1"`],

@@ -71,7 +71,7 @@ describe("a client verb", () => {
   writeFileSync(file, "two words");
   for (const [args, env, line] of [
     [["--server", "ftp://a"], {}, /--server must be a URL like/],
-    [["--server", "http://me:secret@a"], {}, /--server must have no password: see --token-file/],
+    [["--server", "http://me:secret@a"], {}, /--server must have no name and no password: see --token-file/],
     [["--token-file", join(tempDir(), "none")], {}, /--token-file: ENOENT/],
     [["--token-file", file], {}, /--token-file holds no token/],
     [[], { STREAMDIR_TOKEN: "a\nb" }, /STREAMDIR_TOKEN holds no token/],

@@ -1,7 +1,8 @@
-/*
- * Node notes in `_sent100` of an answer that it has told the client to send its body, as it does where nobody listens to
- * `checkContinue`. Where it notes no more, the client is told twice, which it must take.
- */
+// Tells whether a client has been told to send its body.
+//
+// Private name: `_sent100` of an answer, which Node sets where it has told so by itself, as nobody listens to
+// `checkContinue`. Where a version of Node lacks it, the client is told twice, which it must take.
+
 import type { IncomingMessage, ServerResponse } from "node:http";
 
 /** Whether the client still waits for a 100 before it sends its body. */

@@ -1,13 +1,13 @@
 // The verb `append`: standard input to a stream, each byte of it once.
 
-import { isJsonContentType } from "../../../protocol/content-type.js";
-import { isOpenDirectory } from "../../../ops/watched-file.js";
-import { EXIT, type ClientInput } from "../../command/verb.js";
+import { isJsonContentType, sameMediaType } from "../../../protocol/content-type.js";
+import { EXIT } from "../../command/verb.js";
 import { Meter } from "../session/meter.js";
 import { failure, stopped, type Failure } from "../remote/failure.js";
 import type { Answer } from "../remote/http-client.js";
 import {
   clientTask,
+  faultOfInput,
   flag,
   freshId,
   NAME,
@@ -60,21 +60,20 @@ async function append(session: Session): Promise<Failure | null> {
   const { given, surroundings } = session;
   const name = session.name(0);
   if (typeof name !== "string") return name;
-  if (isDirectory(surroundings.stdin)) return failure(EXIT.fault, "the input can't be read: it is a directory");
+  const unreadable = faultOfInput(surroundings.stdin);
+  if (unreadable !== null) return unreadable;
   const written = given.text("resume");
   const mark = written === null ? { id: freshId(), epoch: 0, seq: 0, at: 0, length: 0 } : parseMark(written);
   if (mark === null) return failure(EXIT.usage, "--resume is not a mark that append has printed");
   const contentType = await contentTypeOf(session, name);
   if (typeof contentType !== "string") return contentType;
+  const type = given.text("type");
+  if (type !== null && !sameMediaType(type, contentType))
+    return failure(EXIT.refused, `${streamCalled(name)} takes ${contentType}, not ${type}`);
   const cutting = cuttingOf(session, contentType);
   if (cutting === null)
     return failure(EXIT.refused, `${streamCalled(name)} takes ${contentType}, not JSON: see --lines`);
   return send(session, { name, contentType, cutting, mark });
-}
-
-/** Node takes a directory for an empty input. */
-function isDirectory({ fd }: ClientInput): boolean {
-  return fd !== undefined && isOpenDirectory(fd);
 }
 
 function cuttingOf({ given }: Session, contentType: string): Cutting | null {
@@ -183,5 +182,6 @@ function withMark({ line, status }: Failure, { bytes, underWay }: Progress, { pl
   const isRefused = status === EXIT.refused || status === EXIT.missing || status === EXIT.noRight;
   const mark = formatMark({ ...place, at: bytes, length: isRefused ? 0 : underWay });
   const why = line === "" ? "stopped" : line;
-  return `${why}; ${bytes} bytes of the input are stored: go on with the same input and --resume ${mark}`;
+  const first = isRefused ? "once that is put right, " : "";
+  return `${why}; ${bytes} bytes of the input are stored: ${first}go on with the same input and --resume ${mark}`;
 }

@@ -148,7 +148,7 @@ export class InputPieces {
       if (isBlank(text)) continue;
       const framed = frameJson(text);
       // An empty array is one value here, for the array around all values is the one that is taken away.
-      if (framed.kind === "invalid") return { kind: "fault", line: first + at, words: framed.detail };
+      if (framed.kind === "invalid") return { kind: "fault", line: first + at, words: wordsOf(framed.detail) };
       values.push(text);
     }
     const body = values.length === 0 ? Buffer.alloc(0) : asArray(values);
@@ -169,4 +169,9 @@ function linesOf(bytes: Buffer): Buffer[] {
 
 function isBlank(line: Buffer): boolean {
   return line.every((byte) => byte === 0x20 || byte === 0x09 || byte === 0x0d);
+}
+
+/** What is wrong with a line, of what is wrong with a body that is one line. */
+function wordsOf(detail: string): string {
+  return detail.replace(/^The body /, "it ").replace(/ at line 1, (column \d+)\.$/, " at $1");
 }

@@ -5,7 +5,7 @@ import { crc32 } from "node:zlib";
 import { EXIT } from "../../command/verb.js";
 import { failure, type Failure } from "../remote/failure.js";
 import { Meter } from "../session/meter.js";
-import { clientTask, flag, type Session } from "../session/session.js";
+import { clientTask, faultOfInput, flag, type Session } from "../session/session.js";
 import { ArchiveReader } from "./archive-reader.js";
 import type { StreamHead } from "./stream-head.js";
 import { StreamImport, type ImportOutcome, type PieceOutcome } from "./stream-import.js";
@@ -20,6 +20,8 @@ export const IMPORT = clientTask({
 
 async function importStreams(session: Session): Promise<Failure | null> {
   const { stdin } = session.surroundings;
+  const unreadable = faultOfInput(stdin);
+  if (unreadable !== null) return unreadable;
   const meter = new Meter(session.surroundings.stderr);
   session.signal.addEventListener("abort", () => stdin.destroy?.(), { once: true });
   try {

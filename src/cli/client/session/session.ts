@@ -4,12 +4,12 @@ import { randomBytes } from "node:crypto";
 import { systemClock, type Clock } from "../../../ops/clock.js";
 import { oneLine } from "../../../ops/log.js";
 import { packageVersion } from "../../../ops/version.js";
-import { WatchedFile } from "../../../ops/watched-file.js";
+import { isOpenDirectory, WatchedFile } from "../../../ops/watched-file.js";
 import { checkedName } from "../../../protocol/names/stream-name.js";
 import type { Given, Task, TaskFlag, TaskWord } from "../../command/task.js";
 import { quoted } from "../../command/value.js";
 import { listenForStop, SIGNAL_EXIT } from "../../command/stop-signals.js";
-import { EXIT, type ClientSurroundings, type Output } from "../../command/verb.js";
+import { EXIT, type ClientInput, type ClientSurroundings, type Output } from "../../command/verb.js";
 import { DataOutput } from "./data-output.js";
 import { failure, refusal, stopped, type Failure } from "../remote/failure.js";
 import { HttpClient, type Answer, type Asked } from "../remote/http-client.js";
@@ -110,6 +110,12 @@ function faultOf(error: unknown): Failure {
   return "syscall" in said
     ? failure(EXIT.fault, `the input can't be read, or the output can't be written: ${said.message}`)
     : failure(EXIT.crash, `this is a fault of streamdir: ${said.stack ?? said.message}`);
+}
+
+/** What keeps the input from being read: Node takes a directory for an empty one. */
+export function faultOfInput({ fd }: ClientInput): Failure | null {
+  const isDirectory = fd !== undefined && isOpenDirectory(fd);
+  return isDirectory ? failure(EXIT.fault, "the input can't be read: it is a directory") : null;
 }
 
 async function openSession(

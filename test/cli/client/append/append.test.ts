@@ -71,13 +71,15 @@ describe("streamdir append", () => {
       ["--json", "--create"],
       "1\n2\n{\n",
       65,
-      /^streamdir: line 3 of the input: The body is not valid JSON/,
+      /^streamdir: line 3 of the input: it is not valid JSON: [^.]* at column \d+; /,
     ],
     ["two values on a line", "two", ["--json", "--create"], "1,2\n", 65, /^streamdir: line 1 of the input: /],
     ["a stream that is not there", "absent", [], "x", 66, /The stream does not exist$/m],
     ["a mark that is none", "a", ["--resume", "x:1"], "x", 64, /--resume is not a mark/],
     ["a name that is none", "a//b", [], "x", 64, /empty, '\.' or '\.\.' segment/],
     ["JSON for bytes", "logs/app", ["--json"], "1", 65, /takes text\/plain, not JSON: see --lines$/m],
+    ["another type", "logs/app", ["--type", "application/json"], "1", 65, /takes text\/plain, not application\/json$/m],
+    ["another type of what is to be made", "logs/app", ["--create", "--type", "a/b"], "1", 65, /takes text\/plain, not a\/b$/m],
   ] as const)
     test(`ends with ${status} for ${title}`, async () => {
       await server.run(["append", "logs/app", "--lines", "--create"]);
@@ -89,7 +91,7 @@ describe("streamdir append", () => {
   test("goes on after a mistake in the input, once it is put right", async () => {
     const wrong = await server.run(["append", "right", "--json", "--create", "--piece", "4"], { stdin: "1\n2\noops\n4\n" });
     const mark = /--resume (\S+)/.exec(wrong.stderr)?.[1] ?? "";
-    assert.match(wrong.stderr, /; 4 bytes of the input are stored: go on with the same input and --resume /);
+    assert.match(wrong.stderr, /; 4 bytes of the input are stored: once that is put right, go on with the same input and --resume /);
     await server.done(["append", "right", "--resume", mark], "1\n2\n3\n4\n");
     assert.equal(await server.done(["cat", "right"]), "1\n2\n3\n4\n");
   });

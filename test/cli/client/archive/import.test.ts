@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
+import { open } from "node:fs/promises";
+import { Readable } from "node:stream";
 import test, { after, describe } from "node:test";
+import { tempDir } from "../../../helpers/temp-dir.js";
 import { runClient, VerbServer, type ClientRun } from "../../../helpers/client-verb.js";
 import { ARCHIVE_END } from "../../../../src/cli/client/archive/tar.js";
 
@@ -70,6 +73,14 @@ describe("an archive that is imported", () => {
       ["there", "there"],
     );
     assert.equal(await target.done(["cat", "twice"]), numbers(500));
+  });
+
+  test("is no directory", async () => {
+    const folder = await open(tempDir());
+    const stdin = Object.assign(Readable.from([]), { fd: folder.fd });
+    const { status, stderr } = await target.run(["import"], { stdin });
+    await folder.close();
+    assert.deepEqual([status, stderr], [74, "streamdir: the input can't be read: it is a directory\n"]);
   });
 
   test("goes on where an import was cut off", async () => {

@@ -52,3 +52,20 @@ test("the page shows the reply again after a reload, and Stop stops the writer",
   await program.stdoutLine(/^stopped/);
   await browser.until("document.querySelector('#stop').hidden");
 });
+
+test("the page shows the reply of its address, and says what can't be had", { skip: lacksChromium }, async (context) => {
+  const { streams, page } = await start(context);
+  const name = await (await fetch(page, { method: "POST", body: "How far" })).text();
+  const browser = await ChromiumPage.open(context);
+  const [reply, note] = ["#reply", "#note"].map((selector) => `document.querySelector('${selector}').textContent`);
+  await browser.goTo(`${page}#chat/none`);
+  await browser.until(`document.readyState === 'complete' && ${note} === 'There is no such reply, or no more.'`);
+  assert.equal(await browser.evaluate("document.querySelector('#stop').hidden"), true);
+  await browser.evaluate(`location.hash = ${JSON.stringify(name)}`);
+  await browser.until(`${reply}.startsWith('How far? Let me count: 1 ') && ${note} === ''`);
+  // The page asks a server that refuses in place of the program.
+  await browser.evaluate(`{ const ask = fetch; window.fetch = (url, asked) => ask(url === "/" ? "${streams}" : url, asked); }`);
+  await browser.evaluate("document.querySelector('form button').click()");
+  await browser.until(`${note} === 'The question was not taken: ask again.'`);
+  assert.equal(await browser.evaluate("location.hash"), `#${name}`);
+});

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 const STREAMS = process.env.STREAMS ?? "http://127.0.0.1:4437/v1/stream/";
 const [name] = process.argv.slice(2);
+if (name === undefined) throw new Error("node webhook-worker.mjs NAME: the name of an inbox");
 const file = `${name}.offset`;
 
 /** In the place of your work. */

@@ -86,7 +86,8 @@ async function readList(
   if (answer.kind === "failure") return answer;
   const refused = answer.status === 200 ? null : refusal(answer, "the list of streams");
   const hasNone = refused?.code === "invalid-name" || answer.status === 404 || answer.status === 405;
-  if (hasNone) return { ...failure(EXIT.unreachable, `${session.serverName} has no list of streams`), code: NO_LIST };
+  const place = `${session.serverName} below ${session.server.target("")}`;
+  if (hasNone) return { ...failure(EXIT.unreachable, `there is no list of streams at ${place}`), code: NO_LIST };
   return refused ?? pageOf(answer.body) ?? failure(EXIT.fault, "the list of streams is not the JSON it should be");
 }
 

@@ -15,6 +15,12 @@ describe("streamdir ls", () => {
     await server.done(["append", "jobs/42", "--lines", "--create"], `${"x".repeat(99_999)}\n`);
   });
 
+  test("says where it has found no list", async () => {
+    const { status, stderr } = await server.run(["ls", "--prefix", "/wrong/"]);
+    assert.equal(status, 69);
+    assert.match(stderr, /^streamdir: there is no list of streams at http:\/\/127\.0\.0\.1:\d+ below \/wrong\/\n$/);
+  });
+
   for (const [args, names] of [
     [[], [...NAMES].sort()],
     [["chat/*"], ["chat/1", "chat/1-b"]],

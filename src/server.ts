@@ -264,7 +264,6 @@ interface EngineParts {
   readonly observations: StorageObservations;
 }
 
-/** Opens what the settings name: the directory, or a bucket of a cluster. */
 async function openAuthority(file: string, clock: Clock, log: Log): Promise<Authority> {
   try {
     return await Authority.open({ file, clock, log });
@@ -274,6 +273,7 @@ async function openAuthority(file: string, clock: Clock, log: Log): Promise<Auth
   }
 }
 
+/** Opens what the settings name: the directory, or a bucket of a cluster. */
 async function openEngine(options: ServerOptions, settings: Settings, parts: EngineParts): Promise<Engine> {
   const address = parseStorage(settings.storage);
   if (address?.kind === "nats") return openClusterEngine(address, settings, parts);

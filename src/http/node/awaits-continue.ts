@@ -5,7 +5,8 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 
-/** Whether the client still waits for a 100 before it sends its body. */
-export function awaitsContinue({ headers }: IncomingMessage, res: ServerResponse): boolean {
-  return headers.expect?.toLowerCase() === "100-continue" && Reflect.get(res, "_sent100") !== true;
+/** Whether the client of a connection of HTTP/1.1 still waits for a 100 before it sends its body. */
+export function awaitsContinue({ headers, httpVersionMajor }: IncomingMessage, res: ServerResponse): boolean {
+  const asks = headers.expect?.toLowerCase() === "100-continue" && httpVersionMajor < 2;
+  return asks && Reflect.get(res, "_sent100") !== true;
 }

@@ -298,12 +298,13 @@ export async function ownerOf(path: string): Promise<number> {
   return (await promised<Stats>((done) => stat(path, done))).uid;
 }
 
-/** What others than a file's owner may not do with it, as bits of its mode; 0 where there is no such file. */
+/** What others than a file's owner may not do with it, as bits of its mode; 0 where nothing can be seen there. */
 export async function withheldBy(path: string): Promise<number> {
   try {
     return ~(await promised<Stats>((done) => stat(path, done))).mode & 0o077;
   } catch (error) {
-    if (["ENOENT", "ENOTDIR"].includes(errorCode(error))) return 0;
+    // Whoever opens it says what is wrong.
+    if (["ENOENT", "ENOTDIR", "EACCES", "ELOOP", "ENAMETOOLONG"].includes(errorCode(error))) return 0;
     throw error;
   }
 }

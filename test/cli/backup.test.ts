@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { createServer } from "../../src/server.js";
 import { closedDirectory, NO_LOG } from "../helpers/closed-directory.js";
+import { AS_NOBODY, lacksUsers } from "../helpers/machine.js";
 import { startStreamdir, type Ended, type TestScope } from "../helpers/process.js";
 import { fileIn, flipBit } from "../helpers/spoilt-files.js";
 import { tempDir } from "../helpers/temp-dir.js";
@@ -50,6 +51,14 @@ test("who may not read a directory may not read its backup", async (t) => {
     const umask = process.umask();
     assert.equal(statSync(dest).mode & 0o077, others & ~umask);
   }
+});
+
+test("backup of a directory that its user may not see says so in one line", { skip: lacksUsers }, async (t) => {
+  const shut = tempDir();
+  chmodSync(shut, 0o700);
+  const { status, stderr } = await startStreamdir(t, ["backup", join(shut, "streams"), join(shut, "b")], { under: AS_NOBODY }).ended;
+  assert.equal(status, 1);
+  assert.match(stderr, /^streamdir: [^\n]*permission denied\n$/);
 });
 
 test("backup copies a directory that no server has open, and names what is damaged in it", async (t) => {

@@ -173,7 +173,8 @@ describe("one machine", () => {
     await put(server, "s");
     await append(server, "s", "kept");
     const copies = ["with its socket", "without"].map((name) => join(tempDir(), name));
-    for (const copy of copies) cpSync(server.dir, copy, { recursive: true, filter: (path) => !path.endsWith(".sock") });
+    // What is about to take another file's place may be gone before it is copied.
+    for (const copy of copies) cpSync(server.dir, copy, { recursive: true, filter: (path) => !/\.(?:sock|new)$/.test(path) });
     const [whole = "", bare = ""] = copies;
     const { socket } = JSON.parse(readFileSync(join(whole, "lock"), "utf8"));
     // As cp -a and rsync copy a socket: a name that nobody listens on.

@@ -60,9 +60,14 @@ const TOO_MANY: Readonly<Record<Crowd, Problem>> = {
   client: problem("overloaded", { detail: "Too many connections of this address are open." }),
 };
 
+const PLAIN_REQUEST = problem("bad-request", {
+  detail: "This address is served by TLS only: its URLs begin with https://.",
+});
+
 /** A node:http server that passes its requests to the dispatcher, and answers what is not HTTP. */
 export class HttpServer {
   readonly #dispatcher: Sink;
+  readonly #responder: Responder;
   readonly #log: Log;
   readonly #ends: StagedEnds;
   readonly #clientErrors: ClientErrors;
@@ -80,6 +85,7 @@ export class HttpServer {
   constructor(options: HttpServerOptions) {
     const { dispatcher, responder, clock, log, limits = REQUEST_LIMITS } = options;
     this.#dispatcher = dispatcher;
+    this.#responder = responder;
     this.#log = log;
     this.#clock = clock;
     this.#limits = limits;
@@ -145,8 +151,9 @@ export class HttpServer {
   /** Listens on all addresses of the plan, or on none. Throws {@link ListenError} and {@link CertificateError}. */
   async listen({ addresses, unixMode, reach, tls }: ListenPlan): Promise<readonly Listener[]> {
     const onSecure = (socket: TLSSocket, protocol: "h2" | "http/1.1"): void => this.#serveSecurely(socket, protocol);
-    const parts = { clock: this.#clock, log: this.#log, onSecure, onClientAuthorities: this.#onClientAuthorities };
-    if (tls !== null) this.#door = await TlsDoor.open({ files: tls, ...parts });
+    const plainAnswer = this.#responder.rawProblem(PLAIN_REQUEST);
+    const parts = { clock: this.#clock, log: this.#log, onClientAuthorities: this.#onClientAuthorities };
+    if (tls !== null) this.#door = await TlsDoor.open({ files: tls, onSecure, plainAnswer, ...parts });
     const options = {
       unixMode,
       reach,

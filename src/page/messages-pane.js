@@ -20,6 +20,7 @@ export class MessagesPane {
   #query;
   #go;
   #onNews;
+  #onAgain;
   #ending = new AbortController();
   /** @type {Rows} */
   #rows;
@@ -46,14 +47,15 @@ export class MessagesPane {
    * @param {import("./api.js").Entry} entry
    * @param {Record<string, string>} query Where it is, and how it is shown.
    * @param {(query: Record<string, string>, isQuiet?: boolean) => void} go Shows another place; quiet: writes it down alone.
-   * @param {() => void} onNews
+   * @param {{ onNews: () => void, onAgain: () => void }} told Of news; and that the stream is to be looked for again.
    */
-  constructor(api, entry, query, go, onNews) {
+  constructor(api, entry, query, go, { onNews, onAgain }) {
     this.#api = api;
     this.#entry = entry;
     this.#query = query;
     this.#go = go;
     this.#onNews = onNews;
+    this.#onAgain = onAgain;
     this.#reader = new PageReader(api, entry.name, entry.contentType, this.#ending.signal);
     this.#rows = new Rows(this.#mode, () => this.#tell());
     this.#rows.filter = query["filter"] ?? "";
@@ -77,6 +79,7 @@ export class MessagesPane {
 
   togglePause() {
     if (this.#isForward) return;
+    if (this.#state === "gone") return this.#onAgain();
     this.#rows.isPaused = !this.#rows.isPaused;
     this.#pause.textContent = this.#rows.isPaused ? "Resume" : "Pause";
     this.#rows.resume();
@@ -190,6 +193,8 @@ export class MessagesPane {
    */
   #hear(state, detail) {
     if (state === "closed") this.#onNews();
+    // Deleted, and perhaps made anew: that is another stream.
+    if (state === "gone") this.#pause.textContent = "Look again";
     this.#setState(state, detail);
   }
 
@@ -334,9 +339,13 @@ function goTo(query, go) {
     ...Object.entries(kinds).map(([value, label]) => el("option", { value, selected: value === now }, label)),
   );
   const place = el("input", { id: "place", value: query[now] ?? "", "aria-label": "Place", spellcheck: false });
-  const suit = () =>
-    (place.placeholder =
-      { last: "100", at: "-1 is the start", since: new Date().toISOString().slice(0, 19) + "Z" }[kind.value] ?? "");
+  const suit = () => {
+    const isCount = kind.value === "last";
+    place.pattern = isCount ? "\\s*[1-9][0-9]*\\s*" : ".*";
+    place.title = isCount ? "How many messages" : "";
+    place.placeholder =
+      { last: "100", at: "-1 is the start", since: new Date().toISOString().slice(0, 19) + "Z" }[kind.value] ?? "";
+  };
   suit();
   const submit = (/** @type {Event} */ event) => {
     event.preventDefault();

@@ -88,7 +88,8 @@ export class StreamView {
       if (isQuiet) history.replaceState(null, "", route);
       else location.hash = route;
     };
-    const pane = (this.#pane = new MessagesPane(this.#api, entry, this.#query, go, () => this.#freshen(entry)));
+    const told = { onNews: () => this.#freshen(entry), onAgain: () => this.#again() };
+    const pane = (this.#pane = new MessagesPane(this.#api, entry, this.#query, go, told));
     this.element.append(this.#composer(entry), pane.element);
     await pane.start();
   }

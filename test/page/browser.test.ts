@@ -215,6 +215,9 @@ for (const screen of [DESK, TELEPHONE]) {
       assert.deepEqual(await world.texts(ROWS), ["1", "2", "3", "4"]);
       await world.page.evaluate("history.back()");
       await world.until(`document.querySelectorAll(${JSON.stringify(ROWS)}).length === 3`);
+      await go("last", "abc");
+      assert.equal(await world.page.evaluate("document.querySelector('#place').checkValidity()"), false);
+      assert.equal(await world.page.evaluate("location.hash"), "#/s/j?last=3");
       world.hasNoFaults();
     });
 

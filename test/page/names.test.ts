@@ -22,6 +22,25 @@ describe("names in the page", { skip: lacksChromium, timeout: 240_000 }, () => {
     world.hasNoFaults(/favicon|40[04]/);
   });
 
+  test("a stream that was deleted and made anew while it is shown is looked for again when somebody asks", async (context) => {
+    const world = await World.open(context);
+    await world.send("PUT", "a", JSON_TYPE, '[{"n":1}]');
+    await world.open("#/s/a");
+    await world.sees(".status", "live");
+    await world.send("DELETE", "a");
+    await world.sees(".status", "ended");
+    await world.send("PUT", "a", JSON_TYPE, '[{"n":2}]');
+    await world.sees(ROWS, "n: 1");
+    await world.click("Look again");
+    await world.sees(ROWS, "n: 2");
+    await world.sees(".status", "live");
+    await world.send("DELETE", "a");
+    await world.sees(".status", "ended");
+    await world.click("Look again");
+    await world.sees("#main .empty", "does not exist");
+    world.hasNoFaults(/favicon|404/);
+  });
+
   test("a new stream whose name is taken is said to be there already, and nothing is appended", async (context) => {
     const world = await World.open(context);
     await world.send("PUT", "a", JSON_TYPE, '[{"n":1}]');

@@ -137,6 +137,11 @@ describe("behind nginx as docs/nginx-several.conf has it", { skip: lacksNginx, t
     }
   });
 
+  test("no server's list or page stands for those of all", async () => {
+    for (const path of ["__ds/streams", "__ds/streams?prefix=part", "__ds/ui/", "%5F_ds/streams"])
+      assert.deepEqual([path, (await several.send("GET", path)).status], [path, 404]);
+  });
+
   test("the probes of each server can be asked for", async () => {
     for (const letter of ["a", "b", "c"]) {
       for (const probe of ["livez", "readyz"]) {

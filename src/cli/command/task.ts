@@ -53,10 +53,22 @@ export interface Tool {
 export class Given {
   readonly #values: ReadonlyMap<string, readonly string[]>;
   readonly #words: readonly string[];
+  readonly #variables: ReadonlyMap<string, string>;
 
-  constructor(values: ReadonlyMap<string, readonly string[]>, words: readonly string[] = []) {
+  /** `variables` are those that set a flag, by its name. */
+  constructor(
+    values: ReadonlyMap<string, readonly string[]>,
+    words: readonly string[] = [],
+    variables: ReadonlyMap<string, string> = new Map(),
+  ) {
     this.#values = values;
     this.#words = words;
+    this.#variables = variables;
+  }
+
+  /** What a message calls a flag: the variable that set it, or the flag itself. */
+  nameOf(flag: string): string {
+    return this.#variables.get(flag) ?? `--${flag}`;
   }
 
   /** The word at a place, from 0; empty where there is none. */
@@ -143,14 +155,20 @@ type ReadTask = { readonly kind: "run"; readonly given: Given } | UsageError;
 
 function readTask(name: string, task: DescribedTask, args: readonly string[], env: Env): ReadTask {
   const values = new Map<string, readonly string[]>();
+  const variables = new Map<string, string>();
   for (const { flag, env: variable } of task.flags) {
     const value = variable === null ? undefined : env[variable];
-    if (value !== undefined && value !== "") values.set(flag, [value]);
+    if (variable === null || value === undefined || value === "") continue;
+    values.set(flag, [value]);
+    variables.set(flag, variable);
   }
   const called = `streamdir ${name}`;
   const line = readLine(called, task, args);
   if ("kind" in line) return line;
-  for (const [flag, value] of line.given) values.set(flag, value);
+  for (const [flag, value] of line.given) {
+    values.set(flag, value);
+    variables.delete(flag);
+  }
   const missing = task.flags.find(({ flag, isRequired }) => isRequired && !values.has(flag));
   if (missing !== undefined) return wrong(`${called} needs --${missing.flag} ${missing.placeholder}`);
   for (const flag of task.flags) {
@@ -159,7 +177,7 @@ function readTask(name: string, task: DescribedTask, args: readonly string[], en
   }
   const lacking = task.words?.[line.words.length];
   if (lacking?.isRequired === true) return wrong(`${called} needs ${lacking.placeholder}`);
-  return { kind: "run", given: new Given(values, line.words) };
+  return { kind: "run", given: new Given(values, line.words, variables) };
 }
 
 interface ReadLine {

@@ -6,11 +6,14 @@ import { createServer, type Server, type TLSSocket, type TlsOptions } from "node
 import type { Clock } from "../../ops/clock.js";
 import type { Log } from "../../ops/log.js";
 import { WatchedFile } from "../../ops/watched-file.js";
+import { plainSocketOf } from "../node/plain-socket-of.js";
 import { endsSoon, readCertificate, type Certificate } from "./certificate.js";
 import type { TlsFiles } from "./plan.js";
 
 /** For a client's handshake. */
 const HANDSHAKE_TIMEOUT_MS = 10_000;
+/** OpenSSL's code for GET, HEAD, POST or PUT in place of a handshake. */
+const PLAIN_REQUEST = "ERR_SSL_HTTP_REQUEST";
 /** The best first. */
 const PROTOCOLS = ["h2", "http/1.1"];
 
@@ -23,6 +26,8 @@ export interface TlsDoorOptions {
   readonly onSecure: (socket: TLSSocket, protocol: "h2" | "http/1.1") => void;
   /** Takes the authorities whose clients are let in, whenever they were read; where clients are not asked, nothing. */
   readonly onClientAuthorities?: (authorities: readonly X509Certificate[]) => void;
+  /** The last word, as bytes of HTTP, to a client that asks without TLS. */
+  readonly plainAnswer: string;
   /** How often the files are looked at. */
   readonly intervalMs?: number;
   /** How long a client may take for its handshake. */
@@ -38,7 +43,7 @@ export class TlsDoor {
 
   private constructor(options: TlsDoorOptions, certificate: Certificate) {
     this.#options = options;
-    const { files, log, onSecure, handshakeTimeoutMs = HANDSHAKE_TIMEOUT_MS } = options;
+    const { files, log, onSecure, plainAnswer, handshakeTimeoutMs = HANDSHAKE_TIMEOUT_MS } = options;
     this.#server = createServer({
       ...contextOf(certificate),
       ALPNProtocols: PROTOCOLS,
@@ -47,8 +52,9 @@ export class TlsDoor {
       // A client without a certificate may have another credential; one with a wrong certificate is cut below.
       rejectUnauthorized: false,
     });
-    this.#server.on("tlsClientError", (error, socket) => {
+    this.#server.on("tlsClientError", (error: NodeJS.ErrnoException, socket) => {
       log.debug("a TLS handshake failed", { fault: error.message });
+      if (error.code === PLAIN_REQUEST) plainSocketOf(socket)?.write(plainAnswer);
       socket.destroy();
     });
     this.#server.on("secureConnection", (socket) => {

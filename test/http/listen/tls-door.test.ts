@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { renameSync, writeFileSync } from "node:fs";
-import { connect as connectPlain, createServer, type AddressInfo } from "node:net";
+import { connect as connectPlain, createServer, type AddressInfo, type Socket } from "node:net";
 import { join } from "node:path";
 import { describe, test, type TestContext } from "node:test";
 import { connect, type ConnectionOptions, type TLSSocket } from "node:tls";
@@ -9,6 +9,7 @@ import { TlsDoor, type TlsDoorOptions } from "../../../src/http/listen/tls-door.
 import { startServer as start, StartError } from "../../../src/server.js";
 import { REQUEST_LIMITS } from "../../../src/http/http-server.js";
 import { makeAuthority, type Issued } from "../../helpers/certificates.js";
+import { runClient } from "../../helpers/client-verb.js";
 import { keptLog, type LogLine } from "../../helpers/engine.js";
 import { ManualClock } from "../../helpers/manual-clock.js";
 import { tempDir } from "../../helpers/temp-dir.js";
@@ -29,7 +30,7 @@ async function open(
   context: TestContext,
   issued = authority.issue(),
   ca: string | null = null,
-  { onSecure = (socket, protocol) => void socket.end(protocol), ...rest }: Partial<TlsDoorOptions> = {},
+  { onSecure = (socket, protocol) => void socket.end(protocol), plainAnswer = "use TLS", ...rest }: Partial<TlsDoorOptions> = {},
 ): Promise<Opened> {
   const dir = tempDir();
   const files = { cert: join(dir, "cert.pem"), key: join(dir, "key.pem"), clientCa: ca === null ? null : join(dir, "ca.pem") };
@@ -47,7 +48,7 @@ async function open(
   const { log, lines } = keptLog();
   const clock = new ManualClock();
   clock.advance(Date.now() - clock.nowMs());
-  const door = await TlsDoor.open({ files, clock, log, onSecure, intervalMs: 20, ...rest });
+  const door = await TlsDoor.open({ files, clock, log, onSecure, plainAnswer, intervalMs: 20, ...rest });
   const listener = createServer({ allowHalfOpen: true }, (socket) => door.accept(socket)).listen(0, "127.0.0.1");
   await once(listener, "listening");
   const { port } = listener.address() as AddressInfo; // it listens on a port
@@ -66,7 +67,7 @@ async function open(
   return { door, log: lines, port, replace, connect: client };
 }
 
-async function said(socket: TLSSocket): Promise<string> {
+async function said(socket: Socket): Promise<string> {
   let text = "";
   for await (const chunk of socket) text += String(chunk);
   return text;
@@ -104,12 +105,25 @@ describe("a TLS door", () => {
     const { connect: client, port, log } = await open(context);
     await assert.rejects(client({ ALPNProtocols: ["gopher"] }));
     await assert.rejects(client({ maxVersion: "TLSv1.1", minVersion: "TLSv1", ciphers: "ALL:@SECLEVEL=0" }));
-    const plain = connectPlain(port, "127.0.0.1");
-    plain.on("error", () => undefined).write("GET / HTTP/1.1\r\n\r\n");
-    await new Promise((resolve) => plain.on("close", resolve).resume());
+    const strange = connectPlain(port, "127.0.0.1");
+    strange.on("error", () => undefined).write("\u0000neither one nor the other\r\n\r\n");
+    assert.equal(await said(strange), "");
     assert.ok(log.length >= 3 && log.every(({ level }) => level === "debug"));
     assert.equal(await said(await client()), "http/1.1");
   });
+
+  for (const method of ["GET", "HEAD", "POST", "PUT"])
+    test(`says the last word to a client that sends ${method} without TLS, and serves others on`, async (context) => {
+      const { connect: client, port, log } = await open(context);
+      const plain = connectPlain(port, "127.0.0.1");
+      plain.write(`${method} / HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+      assert.equal(await said(plain), "use TLS");
+      assert.deepEqual(
+        log.map(({ level }) => level),
+        ["debug"],
+      );
+      assert.equal(await said(await client()), "http/1.1");
+    });
 
   test("cuts a client that takes too long for its handshake", async (context) => {
     const { port, log } = await open(context, authority.issue(), null, { handshakeTimeoutMs: 20 });
@@ -183,4 +197,20 @@ test("a server whose certificate can't be used does not start, and its directory
   const server = await start({ dir, port: 0, logLevel: "silent" }, REQUEST_LIMITS);
   assert.equal(await server.reload(), true);
   await server.close();
+});
+
+test("a server with TLS says to who asks without it that its URLs begin with https://", async (t) => {
+  const dir = tempDir();
+  const { cert, key } = authority.issue();
+  const [tlsCert, tlsKey] = [join(dir, "cert.pem"), join(dir, "key.pem")];
+  writeFileSync(tlsCert, cert);
+  writeFileSync(tlsKey, key);
+  const server = await start({ dir: join(dir, "d"), port: 0, logLevel: "silent", tlsCert, tlsKey }, REQUEST_LIMITS);
+  t.after(() => server.close());
+  const answer = await fetch(server.url.replace("https:", "http:"));
+  assert.equal(answer.status, 400);
+  assert.match(await answer.text(), /"code":"bad-request","detail":".*https:/);
+  const client = await runClient(["ls"], { url: server.url.replace("https:", "http:") });
+  assert.equal(client.status, 65);
+  assert.match(client.stderr, /https:/);
 });

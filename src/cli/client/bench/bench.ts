@@ -19,6 +19,8 @@ const DEFAULT_SECONDS = 5;
 const MAX_SECONDS = 3600;
 /** Streams that a benchmark could not delete, as it was killed, are gone so long after it. */
 const LEFT_FOR_SECONDS = 600;
+/** How long a benchmark that was stopped tries to delete them. */
+const CLEAN_UP_MS = 5000;
 const SLICES = 60;
 const TYPE = "application/octet-stream";
 
@@ -77,7 +79,7 @@ async function bench(session: Session): Promise<Failure | null> {
   meter.clear();
   // A server that was waited for in vain is not waited for once more: what it has expires.
   const isLost = readBack?.status === EXIT.unreachable;
-  const removed = isLost ? null : await onAll(names, (name) => remove(session, name));
+  const removed = isLost ? null : await removeAll(session, names);
   if (readBack !== null) return readBack;
   return (await report(session, plan, { append: appends, read: reads })) ?? removed;
 }
@@ -129,6 +131,17 @@ function readAll(session: Session, name: string, tally: Tally, meter: Meter, tot
     beganMs = nowMs;
     return "more";
   });
+}
+
+/** Also after a signal, which has broken off all that the session asked for. */
+async function removeAll(session: Session, names: readonly string[]): Promise<Failure | null> {
+  if (!session.signal.aborted) return onAll(names, (name) => remove(session, name));
+  const last = session.afterSignal(AbortSignal.timeout(CLEAN_UP_MS));
+  try {
+    return await onAll(names, (name) => remove(last, name));
+  } finally {
+    last.close();
+  }
 }
 
 async function remove(session: Session, name: string): Promise<Failure | null> {

@@ -21,26 +21,35 @@ export interface ServerAddress {
 /** The server when none is named: where `streamdir` listens by default. */
 export const DEFAULT_SERVER = `http://127.0.0.1:${OPTIONS.port.default}`;
 
-/** An address, or what is wrong with it: a line that names its flag. */
+/** An address, or what is wrong with it: a line that names its flag, or the variable that set it. */
 export type ParsedServer = ServerAddress | { readonly fault: string };
+
+/** Where an address and a prefix come from, as messages name it. */
+export interface CalledAs {
+  readonly server: string;
+  readonly prefix: string;
+}
+
+const FLAGS: CalledAs = { server: "--server", prefix: "--prefix" };
 
 /**
  * Reads `URL` or `unix:PATH`. The URL's path is the prefix; without one it is `prefix`, or the server's default. A URL
  * with a name or a password is refused: a secret in an argument is seen by all users of the machine.
  */
-export function parseServer(text: string, prefix: string | null): ParsedServer {
-  if (text.startsWith("unix:") && text !== "unix:") return onSocket(text.slice("unix:".length), prefix);
+export function parseServer(text: string, prefix: string | null, called: CalledAs = FLAGS): ParsedServer {
+  if (text.startsWith("unix:") && text !== "unix:") return onSocket(text.slice("unix:".length), prefix, called);
   // There may be a password before the @.
   const shown = text.includes("@") ? "" : `, not ${quoted(text)}`;
-  const wrong = (words: string): ParsedServer => ({ fault: `--server ${words}${shown}` });
+  const wrong = (words: string): ParsedServer => ({ fault: `${called.server} ${words}${shown}` });
   if (!/^https?:\/\//.test(text)) return wrong("must be a URL like http://127.0.0.1:4437, or unix:PATH");
   if (!URL.canParse(text)) return wrong("must be a URL");
   const url = new URL(text);
   if (url.username !== "" || url.password !== "")
-    return { fault: "--server must have no name and no password: see --token-file" };
+    return { fault: `${called.server} must have no name and no password: see --token-file` };
   if (url.search !== "" || url.hash !== "") return wrong("must have no ? and no #");
   const path = prefix ?? (url.pathname === "/" ? OPTIONS.prefix.default : withSlash(url.pathname));
-  if (faultOfPrefix(path) !== null) return prefix === null ? wrong(`must have ${PREFIX_RULE}`) : wrongPrefix(prefix);
+  if (faultOfPrefix(path) !== null)
+    return prefix === null ? wrong(`must have ${PREFIX_RULE}`) : wrongPrefix(prefix, called);
   const isSecure = url.protocol === "https:";
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
   return {
@@ -53,16 +62,16 @@ export function parseServer(text: string, prefix: string | null): ParsedServer {
   };
 }
 
-function onSocket(socketPath: string, prefix: string | null): ParsedServer {
-  if (prefix !== null && faultOfPrefix(prefix) !== null) return wrongPrefix(prefix);
+function onSocket(socketPath: string, prefix: string | null, called: CalledAs): ParsedServer {
+  if (prefix !== null && faultOfPrefix(prefix) !== null) return wrongPrefix(prefix, called);
   const place = { isSecure: false, host: "localhost", port: 80, socketPath, isPrivate: true };
   return { ...place, prefix: prefix ?? OPTIONS.prefix.default };
 }
 
 const PREFIX_RULE = "a prefix that begins and ends with /, like /v1/stream/";
 
-function wrongPrefix(prefix: string): ParsedServer {
-  return { fault: `--prefix must be ${PREFIX_RULE}, not ${quoted(prefix)}` };
+function wrongPrefix(prefix: string, called: CalledAs): ParsedServer {
+  return { fault: `${called.prefix} must be ${PREFIX_RULE}, not ${quoted(prefix)}` };
 }
 
 function withSlash(path: string): string {

@@ -125,13 +125,18 @@ async function openSession(
   signal: AbortSignal,
 ): Promise<Session | Failure> {
   const { env } = surroundings;
-  const written = given.text("server") ?? (env["STREAM_URL"] || DEFAULT_SERVER);
-  const address = parseServer(written, given.text("prefix"));
+  const shared = env["STREAM_URL"] ?? "";
+  const isShared = !given.has("server") && shared !== "";
+  const called = { server: isShared ? "STREAM_URL" : given.nameOf("server"), prefix: given.nameOf("prefix") };
+  const written = given.text("server") ?? (isShared ? shared : DEFAULT_SERVER);
+  const address = parseServer(written, given.text("prefix"), called);
   if ("fault" in address) return failure(EXIT.usage, address.fault);
   const token = await tokenOf(given.text("token-file"), env["STREAMDIR_TOKEN"]);
   if (typeof token === "object" && token !== null) return token;
   const connections = errand.connections?.(given) ?? 1;
-  return new Session({ given, surroundings, address, token, connections, signal });
+  const session = new Session({ given, surroundings, address, token, connections, signal });
+  if (token !== null && !address.isPrivate) session.say(`the token goes to ${session.serverName} unencrypted`);
+  return session;
 }
 
 async function tokenOf(path: string | null, variable: string | undefined): Promise<string | null | Failure> {
@@ -172,9 +177,12 @@ export class Session {
   readonly signal: AbortSignal;
   readonly surroundings: ClientSurroundings;
   readonly serverName: string;
+  readonly #parts: SessionParts;
   readonly #client: HttpClient;
 
-  constructor({ given, surroundings, address, token, connections, signal }: SessionParts) {
+  constructor(parts: SessionParts) {
+    const { given, surroundings, address, token, connections, signal } = parts;
+    this.#parts = parts;
     this.given = given;
     this.surroundings = surroundings;
     this.signal = signal;
@@ -192,7 +200,6 @@ export class Session {
       say: (line) => this.say(line),
       signal,
     });
-    if (token !== null && !address.isPrivate) this.say(`the token goes to ${this.serverName} unencrypted`);
   }
 
   /** Whether results are to be JSON. */
@@ -223,6 +230,11 @@ export class Session {
     if (this.asJson) await this.out.writeJson(facts);
     else if (this.surroundings.stderr.isTTY === true) this.say(line);
     return DONE;
+  }
+
+  /** Another one with the same server, for what is left to do after a signal; the caller closes it. */
+  afterSignal(signal: AbortSignal): Session {
+    return new Session({ ...this.#parts, signal });
   }
 
   /** Ends the connections. */

@@ -15,7 +15,6 @@ export const LINGERING_MS = 10 * 60_000;
 export class ForkEdges {
   readonly #parts: ClusterParts;
   readonly #states: StateReader;
-
   readonly #publishing: PublishingOptions;
 
   constructor(parts: ClusterParts, states: StateReader, publishing: PublishingOptions) {

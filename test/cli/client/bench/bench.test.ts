@@ -17,6 +17,17 @@ describe("streamdir bench", () => {
     assert.equal(await server.done(["ls"]), "");
   });
 
+  test("leaves no stream behind either where Ctrl-C ends it", async () => {
+    let interrupt = (): void => undefined;
+    const onStart = (signal: (name: "SIGINT") => void): void => void (interrupt = () => signal("SIGINT"));
+    const running = server.run(["bench", "--seconds", "600", "--streams", "3", "--below", "stopped"], { onStart });
+    for (let names = ""; names.split("\n").length <= 3;) names = await server.done(["ls", "stopped/"]);
+    interrupt();
+    const { status, stdout, stderr } = await running;
+    assert.deepEqual({ status, stdout, stderr }, { status: 130, stdout: "", stderr: "" });
+    assert.equal(await server.done(["ls", "stopped/"]), "");
+  });
+
   test("--json has the same as one line, and what was read is what was appended", async () => {
     const { append, read, ...plan } = JSON.parse(
       await server.done(["bench", "--json", "--seconds", "1", "--streams", "1", "--below", "b"]),

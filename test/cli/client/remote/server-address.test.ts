@@ -34,6 +34,17 @@ for (const [text, prefix, fault] of [
 ] as const)
   test(`${JSON.stringify(text)} ${prefix ?? ""} is none`, () => assert.deepEqual(parseServer(text, prefix), { fault }));
 
+test("a fault names the variable that the address comes from", () => {
+  const called = { server: "STREAMDIR_URL", prefix: "STREAMDIR_PREFIX" };
+  for (const [text, prefix, fault] of [
+    ["http://", null, 'STREAMDIR_URL must be a URL, not "http://"'],
+    ["http://a:secret@b/", null, "STREAMDIR_URL must have no name and no password: see --token-file"],
+    ["http://a/", "v1", `STREAMDIR_PREFIX must be ${A_PREFIX}, not "v1"`],
+    ["unix:s", "v1", `STREAMDIR_PREFIX must be ${A_PREFIX}, not "v1"`],
+  ] as const)
+    assert.deepEqual(parseServer(text, prefix, called), { fault });
+});
+
 test("an address is written as it is given", () => {
   for (const text of ["http://127.0.0.1:4437", "https://[::1]:8443", "unix:/run/s"]) {
     const address = parseServer(text, null);

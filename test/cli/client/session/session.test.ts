@@ -22,6 +22,20 @@ describe("a client verb", () => {
     assert.equal(await found(["--server", url.replace(/v1\/stream\/$/, ""), "--prefix", "/v2/"], {}), 66);
   });
 
+  test("names the variable that is no server", async () => {
+    for (const [args, env, line] of [
+      [["--server", "x"], { STREAMDIR_URL: "y" }, "--server must be a URL"],
+      [[], { STREAMDIR_URL: "x", STREAM_URL: "y" }, "STREAMDIR_URL must be a URL"],
+      [[], { STREAM_URL: "x" }, "STREAM_URL must be a URL"],
+      [[], { STREAMDIR_URL: "http://127.0.0.1:1", STREAMDIR_PREFIX: "x" }, "STREAMDIR_PREFIX must be a prefix"],
+      [["--prefix", "x"], { STREAMDIR_URL: "http://127.0.0.1:1", STREAMDIR_PREFIX: "y" }, "--prefix must be a prefix"],
+    ] as const) {
+      const { status, stderr } = await runClient(["info", "a", ...args], { url: "", env });
+      assert.equal(status, 64);
+      assert.ok(stderr.startsWith(`streamdir: ${line}`), stderr);
+    }
+  });
+
   test("speaks over a Unix socket", async (t) => {
     const path = join(tempDir(), "s");
     const server = await createServer({ dir: tempDir(), listen: `unix:${path}` });

@@ -1,0 +1,13 @@
+// Finds the connection below a TLS connection.
+//
+// Private name: `_parent` of a TLS socket, which is the socket that it was made of. A client whose handshake fails can
+// be told why by it alone. Where a version of Node lacks it, the connection is closed without a word.
+
+import { Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
+
+/** The connection that `socket` was made of; `null` where that is not known, or takes no bytes any more. */
+export function plainSocketOf(socket: TLSSocket): Socket | null {
+  const parent: unknown = Reflect.get(socket, "_parent");
+  return parent instanceof Socket && parent.writable ? parent : null;
+}

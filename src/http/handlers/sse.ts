@@ -22,7 +22,7 @@ export function sse(
 ): MaybePromise<void> {
   return withReadPlace(context, exchange, name, offset, (stream, from) =>
     // An answer that has begun can't be refused any more, and the client would reconnect again and again.
-    whenThere(stream, stream.read(from, PROBE_BYTES, undefined, PROBE_BYTES), () =>
+    whenThere(stream, stream.read(from, PROBE_BYTES, undefined, { longestBytes: PROBE_BYTES, leastBytes: 0 }), () =>
       feeds.open(stream, { exchange, from, cursor }),
     ),
   );

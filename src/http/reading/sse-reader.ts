@@ -191,9 +191,13 @@ export class SseReader {
     const chunkBytes = Math.max(MIN_EVENT_BYTES, this.#context.settings.chunkBytes);
     const eventBytes = Math.min(BACKLOG_EVENT_BYTES, chunkBytes);
     const longestBytes = hasWholeAppends(this.#stream) ? Infinity : chunkBytes;
+    let leastBytes = 0;
     while (this.#state === "reading") {
-      const chunk = await this.#stream.read(this.#next, eventBytes, undefined, longestBytes);
-      if (this.#state === "reading") this.#sendChunk(chunk);
+      const chunk = await this.#stream.read(this.#next, eventBytes, undefined, { longestBytes, leastBytes });
+      if (this.#state !== "reading") return;
+      this.#sendChunk(chunk);
+      // An append that ends within a character alone is no event: more has to come with it.
+      leastBytes = this.position === chunk.from ? MIN_EVENT_BYTES : 0;
     }
   }
 

@@ -45,9 +45,20 @@ export interface ReadParts {
 /** Room for a JSON message of which nobody knows how long it is, with the copies that it is put together from. */
 const LONG_MESSAGE_BYTES = 48 * 1024 * 1024;
 
+/** What a chunk of bytes may be, in bytes; JSON streams have whole messages. */
+export interface ChunkBounds {
+  /** An append that is longer is cut. */
+  readonly longestBytes: number;
+  /** An append is cut rather than that a chunk which is not the last is shorter. */
+  readonly leastBytes: number;
+}
+
+/** Every append is whole. */
+export const UNCUT: ChunkBounds = { longestBytes: Infinity, leastBytes: 0 };
+
 /**
  * Reads about `maxBytes` durable bytes from `from` on, up to the end of an append or of a JSON message. An append of
- * bytes that is longer than `longestBytes` is cut at `maxBytes`; any other is read whole. `allocate` gives memory for
+ * bytes that is cut for its `bounds` ends at `maxBytes`; any other is read whole. `allocate` gives memory for
  * bytes from the disk, which nobody else keeps. Throws what `Storage.read` throws.
  */
 export function readChunk(
@@ -55,7 +66,7 @@ export function readChunk(
   stream: ServedStream,
   from: Position,
   maxBytes: number,
-  longestBytes: number,
+  { longestBytes, leastBytes }: ChunkBounds,
   allocate: Allocate | undefined,
 ): MaybePromise<Chunk> {
   const { stored, isJson, tail } = stream;
@@ -63,8 +74,8 @@ export function readChunk(
   if (isJson) return readMessages(parts, stream, from, maxBytes, allocate);
   if (tail - from <= maxBytes) return readTo(parts, stream, from, tail, allocate);
   return chain(parts.storage.endOfRead(stored, from, maxBytes), (found) => {
-    const end = found === null || found - from > Math.max(maxBytes, longestBytes) ? from + maxBytes : found;
-    return readTo(parts, stream, from, end, allocate);
+    const isFit = (bytes: number): boolean => bytes >= leastBytes && bytes <= Math.max(maxBytes, longestBytes);
+    return readTo(parts, stream, from, found !== null && isFit(found - from) ? found : from + maxBytes, allocate);
   });
 }
 

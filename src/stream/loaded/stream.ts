@@ -12,7 +12,7 @@ import type {
 } from "../../storage/storage.js";
 import { fromBeginning } from "../rules/beginning.js";
 import { chain } from "./chain.js";
-import { readChunk, type Chunk } from "./chunk.js";
+import { readChunk, UNCUT, type Chunk } from "./chunk.js";
 import type { AppendCommand, AppendHead } from "../rules/command.js";
 import { decideAppend, holdsData, refuseByHead, type AppendDecision } from "../rules/decide.js";
 import { deadlineOf, slides } from "../rules/expiry.js";
@@ -388,13 +388,13 @@ export class Stream implements StreamObserver {
 
   /**
    * Reads about `maxBytes` durable bytes from `from` on, up to the end of an append or of a JSON message. One that is
-   * longer is read whole, except that an append of bytes longer than `longestBytes` is cut at `maxBytes`. Most bytes
-   * from the disk are read into memory from `allocate`, which nobody else keeps. Throws DamagedStreamError,
-   * DeletedStreamError, StorageBusyError and, unless `from` is "start", TrimmedStreamError.
+   * longer is read whole, except that an append of bytes is cut at `maxBytes` for its `bounds`. Most bytes from the disk
+   * are read into memory from `allocate`, which nobody else keeps. Throws DamagedStreamError, DeletedStreamError,
+   * StorageBusyError and, unless `from` is "start", TrimmedStreamError.
    */
-  read(from: ReadFrom, maxBytes: number, allocate?: Allocate, longestBytes = Infinity): MaybePromise<Chunk> {
+  read(from: ReadFrom, maxBytes: number, allocate?: Allocate, bounds = UNCUT): MaybePromise<Chunk> {
     const context = this.#context;
-    if (from !== "start") return readChunk(context, this, from, maxBytes, longestBytes, allocate);
-    return fromBeginning(this, (earliest) => readChunk(context, this, earliest, maxBytes, longestBytes, allocate));
+    if (from !== "start") return readChunk(context, this, from, maxBytes, bounds, allocate);
+    return fromBeginning(this, (earliest) => readChunk(context, this, earliest, maxBytes, bounds, allocate));
   }
 }

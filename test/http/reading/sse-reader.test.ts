@@ -149,6 +149,27 @@ describe("the backlog of an SSE connection", () => {
     assert.equal(rest, longer);
   });
 
+  test("has the rest of a character that an append before it began, also where it is longer than an event", async (context) => {
+    const server = await startServer(context, { chunkBytes: 100_000 });
+    const euro = Buffer.from("€");
+    const lengths = [70_000, 150_000];
+    for (const [at, length] of lengths.entries())
+      for (const cut of [1, 2]) {
+        const name = `${at}-${cut}`;
+        const rest = Buffer.concat([euro.subarray(cut), Buffer.alloc(length, "x")]);
+        await server.send("PUT", name, { headers: TEXT, body: euro.subarray(0, cut) });
+        const live = await follow(server, `${name}?live=sse&offset=-1`);
+        assert.equal((await nextPair(live)).data, null);
+        await server.send("POST", name, { headers: TEXT, body: rest });
+        for (const reader of [live, await follow(server, `${name}?live=sse&offset=-1`)]) {
+          let text = "";
+          while (text.length < euro.length + length) text += (await nextPair(reader)).data ?? "";
+          assert.ok(Buffer.from(text, "latin1").toString() === `€${"x".repeat(length)}`);
+          await reader.close();
+        }
+      }
+  });
+
   test("is not cut inside a character or a line end, however small the chunks", async (context) => {
     const server = await startServer(context, { chunkBytes: 1 });
     const text = "a€b\r\n\r\n🎈c\rd\n";

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import type { ChunkBounds } from "../../../src/stream/loaded/chunk.js";
 import { Stream, TrimmedStreamError, type Chunk } from "../../../src/stream/loaded/stream.js";
 import { appendTo } from "../../helpers/append.js";
 import { bytesOf } from "../../helpers/engine.js";
@@ -56,8 +57,18 @@ describe("reading", () => {
     ];
     for (const [from, maxBytes, text] of table)
       assert.equal((await readOf(stream, from, maxBytes)).bytes.toString(), text, `from ${from}, about ${maxBytes}`);
-    const shortened = async (longestBytes: number): Promise<string> => (await stream.read(3, 2, undefined, longestBytes)).bytes.toString();
-    assert.deepEqual([await shortened(3), await shortened(4)], ["34", "3456"]);
+    const within = async (from: number, maxBytes: number, bounds: ChunkBounds): Promise<string> =>
+      (await stream.read(from, maxBytes, undefined, bounds)).bytes.toString();
+    for (const [longestBytes, text] of [
+      [3, "34"],
+      [4, "3456"],
+    ] as const)
+      assert.equal(await within(3, 2, { longestBytes, leastBytes: 0 }), text);
+    for (const [leastBytes, text] of [
+      [1, "2"],
+      [2, "2345"],
+    ] as const)
+      assert.equal(await within(2, 4, { longestBytes: Infinity, leastBytes }), text);
   });
 
   test("tells of closure only at the end", async (t) => {

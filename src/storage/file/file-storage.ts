@@ -346,8 +346,9 @@ export class FileStorage implements Storage {
 
   release(stored: StoredStream): boolean {
     const stream = ownStream(stored);
-    const isOnDisk = stream.damage === null ? stream.isPersisted && stream.disk.hasSidecar : stream.disk.hasNotice;
-    if (stream.isInUse || !isOnDisk) return false;
+    // What the file being written has of a damaged stream is kept by that file's checkpoint, which has to know of it.
+    const isHeld = stream.damage !== null && this.#journal.holds(stream);
+    if (stream.isInUse || isHeld || !stream.isOnDisk) return false;
     this.#flusher.drop(stream);
     // With the file that has its deletion goes what older files have kept of it.
     if (!stream.deleted) this.#journal.forget(stream);

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { Layout } from "../../../src/storage/file/format/layout.js";
+import { DamagedStreamError } from "../../../src/storage/storage.js";
 import {
   append,
   bytesOf,
@@ -17,7 +18,7 @@ import {
   SMALL,
   startCreate,
 } from "../../helpers/engine.js";
-import { Barrier, JOURNAL, SEGMENT } from "../../helpers/watched-files.js";
+import { Barrier, diskError, JOURNAL, SEGMENT } from "../../helpers/watched-files.js";
 
 describe("group commit", () => {
   test("appends that arrive together share one write, however many streams", async (t) => {
@@ -174,6 +175,34 @@ describe("behind the journal", () => {
     await loaded(again.storage, "s");
     assert.equal(again.files.count("open", /meta\.json$/), readsBefore + 1, "it is read from its files again");
   });
+
+  for (const end of ["close", "crash"] as const)
+    test(`a damaged stream keeps what the file being written has of it, also out of memory, to a ${end}`, async (t) => {
+      const engine = await openEngine();
+      const { storage, files } = engine;
+      const harmed = await created(storage, "harmed", "one,");
+      const filler = await created(storage, "filler");
+      const checkpoint = new Barrier();
+      const directory = new Layout(engine.dir).streamDirectory("harmed");
+      files.gate = ({ path }) =>
+        path.startsWith(directory) && SEGMENT.test(path) ? checkpoint.opened.then(() => Promise.reject(diskError("EACCES"))) : undefined;
+      const isSealed = (): boolean => files.operations.some(({ path }) => path.startsWith(directory) && SEGMENT.test(path));
+      const fill = async (): Promise<void> => {
+        for (let count = 0; count < 25; count += 1) assert.equal(await append(storage, filler, bytesOf(3000, count)), "durable");
+        await files.idle();
+      };
+      while (!isSealed()) await fill();
+      assert.equal(await append(storage, harmed, "two"), "durable");
+      checkpoint.open();
+      await files.idle();
+      await assert.rejects(storage.load("harmed"), DamagedStreamError);
+      storage.release(harmed);
+      if (end === "crash") await fill();
+      files.gate = null;
+      const again = end === "close" ? await reopen(engine) : await crashAndRecover(engine);
+      t.after(() => again.storage.close());
+      assert.equal(String(await readAll(again.storage, await loaded(again.storage, "harmed"))), "one,two");
+    });
 
   test("a good end leaves a journal without records, and the next start recovers nothing", async (t) => {
     const engine = await openEngine();

@@ -189,6 +189,11 @@ export class Journal {
     this.#schedule();
   }
 
+  /** Whether the file being written has records of a stream. */
+  holds(stream: FileStream): boolean {
+    return this.#active?.streams.has(stream) === true;
+  }
+
   /** Forgets a stream that memory evicts; its handle in the file being written stays taken. */
   forget(stream: FileStream): void {
     this.#active?.streams.delete(stream);

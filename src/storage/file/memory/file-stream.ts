@@ -201,6 +201,11 @@ export class FileStream implements StoredStream {
     return !hasUnsyncedSidecar && !hasNotice && this.lastBatch === persistedBatch;
   }
 
+  /** Whether its files hold all of its durable state, or say that they can't. */
+  get isOnDisk(): boolean {
+    return this.damage === null ? this.isPersisted && this.disk.hasSidecar : this.disk.hasNotice;
+  }
+
   partStartBefore(position: Position): Position {
     const { position: earliest, segmentStart } = this.earliestPlace;
     if (position <= earliest && (position > segmentStart || position === earliest)) return segmentStart;

@@ -2,13 +2,15 @@ import { basename, join } from "node:path";
 import { DamagedStreamError, StorageBusyError, type ListedStream } from "../../storage.js";
 import type { EngineParts } from "../disk/engine-state.js";
 import { errorCode, isBusy, isPathFault, isSystemError, readWhole, type Files } from "../disk/files.js";
-import { coveredSidecarPath, sidecarPath } from "../format/layout.js";
-import { endOf, isExcess } from "../memory/segment.js";
+import { coveredSidecarPath, sidecarPath, type Layout } from "../format/layout.js";
+import { isExcess, partsOf, type OldestPart } from "../memory/segment.js";
 import { damaged, decodeSidecar, type Sidecar, type SidecarResult } from "../format/sidecar.js";
 
 /** Sidecars read between two pauses, and how long those are: listing a million streams disturbs nobody. */
 const BURST = 16;
 const PAUSE_MS = 10;
+/** So many sources of forks in a row are looked at for what one of them begins with. */
+const MAX_SOURCES = 8;
 
 /** The sidecar in a stream's directory, or what is wrong with it; `null` when there is none. */
 export function readSidecarIn(files: Files, directory: string): Promise<SidecarResult | null> {
@@ -122,7 +124,7 @@ export async function* listStreams(
       const read = await readSidecarIn(files, join(directory, entry)).catch(() => null);
       if (read?.kind === "sound" && !read.sidecar.claimed) {
         const { sidecar } = read;
-        if (!sidecar.softDeleted) yield listedOf(sidecar);
+        if (!sidecar.softDeleted) yield listedOf(sidecar, await oldestOf(files, layout, sidecar));
         else if (sidecar.forks === null) unneeded(sidecar.name);
       }
       readCount += 1;
@@ -131,9 +133,28 @@ export async function* listStreams(
   }
 }
 
-function listedOf({ name, config, state, segments }: Sidecar): ListedStream {
-  const [first] = segments;
-  const oldest = first === undefined ? null : { end: endOf(first), newestAtMs: first.newestAtMs };
+/** The part that retention drops first, which a fork may have from its source; `null` where that is not known. */
+async function oldestOf(files: Files, layout: Layout, sidecar: Sidecar): Promise<OldestPart | null> {
+  const from = sidecar.earliest.position;
+  let owner = sidecar;
+  let to = sidecar.state.tail;
+  for (let depth = 0; depth < MAX_SOURCES; depth += 1) {
+    const { forkedFrom } = owner.config;
+    if (forkedFrom === null || from >= forkedFrom.point) {
+      const [oldest] = partsOf(owner.segments, from, to);
+      return oldest ?? null;
+    }
+    const read = await readSidecarIn(files, layout.streamDirectory(forkedFrom.name)).catch(() => null);
+    // A source that can't be read is found when somebody asks for the fork.
+    if (read?.kind !== "sound" || read.sidecar.id !== forkedFrom.id) return null;
+    to = Math.min(to, forkedFrom.point);
+    owner = read.sidecar;
+  }
+  // Rather looked at in vain than kept for ever.
+  return { end: from + 1, newestAtMs: sidecar.config.createdAtMs };
+}
+
+function listedOf({ name, config, state }: Sidecar, oldest: OldestPart | null): ListedStream {
   const { tail, touchedAtMs } = state;
   return { name, config, touchedAtMs, tail, isExcess: (limits, nowMs) => isExcess(oldest, tail, limits, nowMs) };
 }

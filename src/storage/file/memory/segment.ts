@@ -43,7 +43,11 @@ export interface Part extends OldestPart {
 }
 
 /** The segments of a stream between two positions, cut to them. */
-export function* partsOf(segments: readonly Segment[], from: Position, to: Position): Generator<Part> {
+export function* partsOf(
+  segments: readonly Pick<Segment, "start" | "length" | "newestAtMs">[],
+  from: Position,
+  to: Position,
+): Generator<Part> {
   for (const segment of segments) {
     if (segment.start >= to) return;
     const end = Math.min(endOf(segment), to);

@@ -15,20 +15,40 @@ import { diskError, WatchedFiles } from "../../../helpers/watched-files.js";
 
 const files = systemFiles(false);
 
-function put(layout: Layout, name: string, more: { claimed?: boolean; touchedAtMs?: number; as?: string } = {}): string {
+interface Put {
+  readonly claimed?: boolean;
+  readonly touchedAtMs?: number;
+  readonly as?: string;
+  /** Where its own bytes begin, and in which it shares those before. */
+  readonly forkOf?: readonly [source: string, point: number];
+  readonly earliest?: number;
+  /** How long its segments are; each is as new as it ends. */
+  readonly lengths?: readonly number[];
+}
+
+function put(layout: Layout, name: string, more: Put = {}): string {
   const directory = layout.streamDirectory(name);
   mkdirSync(directory, { recursive: true });
   const state = new MutableState();
   state.touchedAtMs = more.touchedAtMs ?? 0;
+  const [source, point] = more.forkOf ?? [null, 0];
+  const origin = { id: "i", point, earliest: { position: 0, segmentStart: 0 }, offset: null, subOffset: 0 };
+  let tail = point;
+  const segments = (more.lengths ?? []).map((length) => {
+    const start = tail;
+    tail += length;
+    return { start, length, crc: 0, firstAtMs: start, newestAtMs: tail, index: "one" as const };
+  });
+  state.tail = tail;
   const sidecar = {
     id: "i",
     name: more.as ?? name,
-    config: configOf(),
+    config: configOf(source === null ? {} : { forkedFrom: { name: source, ...origin } }),
     state,
-    earliest: { position: 0, segmentStart: 0 },
+    earliest: { position: more.earliest ?? 0, segmentStart: 0 },
     forks: null,
     softDeleted: false,
-    segments: [],
+    segments,
     batch: 1,
     claimed: more.claimed ?? false,
   };
@@ -125,6 +145,49 @@ test("the list has every sound stream, and neither claims nor damage nor strange
     assert.equal(touchedAtMs, 9);
   }
   assert.deepEqual(names.sort(), ["D", "a", "b/c"]);
+});
+
+test("what the list says of more than is kept counts what a fork has from its sources", async () => {
+  const layout = new Layout(tempDir());
+  put(layout, "source", { lengths: [100, 100, 100] });
+  put(layout, "fork", { forkOf: ["source", 250] });
+  put(layout, "fork of a fork", { forkOf: ["fork", 250], lengths: [10] });
+  put(layout, "trimmed", { forkOf: ["source", 250], earliest: 200, lengths: [10] });
+  put(layout, "weaned", { forkOf: ["gone", 250], earliest: 250, lengths: [10] });
+  put(layout, "stray", { forkOf: ["gone", 250], lengths: [10] });
+  const excess: string[] = [];
+  for await (const { name, isExcess } of listStreams({ files, layout, clock: new ManualClock() }, () => assert.fail()))
+    for (const [what, limits, nowMs] of [
+      ["150 B", { maxBytes: 150, maxAgeMs: Infinity }, 0],
+      ["151 B", { maxBytes: 151, maxAgeMs: Infinity }, 0],
+      ["10 B", { maxBytes: 10, maxAgeMs: Infinity }, 0],
+      ["1 ms at 101", { maxBytes: Infinity, maxAgeMs: 0 }, 101],
+    ] as const)
+      if (isExcess(limits, nowMs)) excess.push(`${name}: ${what}`);
+  assert.deepEqual(excess.sort(), [
+    "fork of a fork: 1 ms at 101",
+    "fork of a fork: 10 B",
+    "fork of a fork: 150 B",
+    "fork of a fork: 151 B",
+    "fork: 1 ms at 101",
+    "fork: 10 B",
+    "fork: 150 B",
+    "source: 1 ms at 101",
+    "source: 10 B",
+    "source: 150 B",
+    "source: 151 B",
+    "trimmed: 10 B",
+  ]);
+});
+
+test("forks in a long row are looked at rather than kept for ever", async () => {
+  const layout = new Layout(tempDir());
+  put(layout, "0", { lengths: [100] });
+  for (let depth = 1; depth <= 9; depth += 1) put(layout, String(depth), { forkOf: [String(depth - 1), 100] });
+  const excess: string[] = [];
+  for await (const { name, isExcess } of listStreams({ files, layout, clock: new ManualClock() }, () => assert.fail()))
+    if (isExcess({ maxBytes: 90, maxAgeMs: Infinity }, 0)) excess.push(name);
+  assert.deepEqual(excess.sort(), ["8", "9"]);
 });
 
 test("the list pauses after a few, so that it disturbs nobody", async () => {

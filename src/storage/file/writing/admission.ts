@@ -196,7 +196,8 @@ export class Admission {
 
   #failBypassed(entry: JournalEntry, segmentBefore: ReservedSegment, how: Settlement): void {
     const { stream } = entry;
-    if (entry.generation === stream.generation) {
+    const isInPlace = entry.generation === stream.generation;
+    if (isInPlace) {
       stream.reservedTail = entry.position;
       stream.reservedSegment = segmentBefore;
     }
@@ -205,7 +206,9 @@ export class Admission {
     this.#heldBytes -= entry.change.payload.length;
     const waiting = takeHeld(stream);
     entry.settle?.(how);
-    for (const next of waiting) next.fail(how);
+    if (isInPlace) for (const next of waiting) next.fail(how);
+    // What came before it has failed, too: the journal tells what waits behind that from what has its place since.
+    else goOn(stream, waiting);
   }
 }
 

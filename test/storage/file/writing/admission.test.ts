@@ -7,7 +7,7 @@ import { RecordKind } from "../../../../src/storage/file/format/record.js";
 import type { Settlement } from "../../../../src/storage/storage.js";
 import { bytesOf, recordOf, rollAt, SMALL } from "../../../helpers/engine.js";
 import { fileRooms, type FileRooms } from "../../../helpers/file-rooms.js";
-import { Barrier, diskError } from "../../../helpers/watched-files.js";
+import { Barrier, diskError, type Operation } from "../../../helpers/watched-files.js";
 
 const SEGMENT = /\.seg$/;
 
@@ -131,6 +131,32 @@ describe("large payloads", () => {
     put(stream, "again", 5000);
     await rooms.files.idle();
     assert.deepEqual([rooms.told.at(-1), stream.state.tail], ["again durable", 5000]);
+    await journal.close();
+  });
+
+  test("that fail after what was before them do not fail what has their place by then", async () => {
+    const rooms = fileRooms();
+    const { journal, put } = await admissionOf(rooms);
+    const stream = rooms.stream();
+    const disk = new Barrier();
+    const isLarge = ({ kind, path }: Operation): boolean => kind === "write" && SEGMENT.test(path);
+    const late = (operation: Operation): Promise<void> | undefined =>
+      isLarge(operation) ? disk.opened.then(() => Promise.reject(diskError("ENOSPC"))) : undefined;
+    rooms.files.gate = (operation) => (operation.kind === "writeThen" ? diskError("ENOSPC") : late(operation));
+    put(stream, "small", 10);
+    put(stream, "large", 5000);
+    put(stream, "behind", 10);
+    await rooms.files.idle();
+    assert.deepEqual(rooms.told, ["small storage-full"]);
+    rooms.files.gate = late;
+    put(stream, "new", 7);
+    put(stream, "large and new", 6000);
+    await rooms.files.idle();
+    rooms.files.gate = null;
+    disk.open();
+    await rooms.files.idle();
+    assert.deepEqual(rooms.told.slice(1), ["large storage-full", "behind storage-full", "new durable", "large and new durable"]);
+    assert.deepEqual([stream.reservedTail, stream.state.tail], [6007, 6007]);
     await journal.close();
   });
 

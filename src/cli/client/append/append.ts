@@ -51,8 +51,8 @@ interface Progress {
   bytes: number;
   lines: number;
   appends: number;
-  /** Bytes of the piece that is under way. */
-  underWay: number;
+  /** Bytes of the next piece, if it was sent, by this run or the one before, and may be stored; else 0. */
+  unanswered: number;
   nextOffset: string | null;
 }
 
@@ -116,7 +116,7 @@ async function send(session: Session, { name, contentType, cutting, mark }: Send
   const pieces = new InputPieces(surroundings.stdin, { cutting, maxBytes, skip: mark.at, firstBytes: mark.length });
   signal.addEventListener("abort", () => pieces.stop(), { once: true });
   const producer = new Producer(session.server, name, contentType, mark);
-  const progress: Progress = { bytes: mark.at, lines: 0, appends: 0, underWay: 0, nextOffset: null };
+  const progress: Progress = { bytes: mark.at, lines: 0, appends: 0, unanswered: mark.length, nextOffset: null };
   const meter = new Meter(surroundings.stderr);
   const failed = await sendAll(session, { pieces, producer, progress, meter, name });
   pieces.stop();
@@ -145,11 +145,17 @@ async function sendAll(session: Session, parts: SendingParts): Promise<Failure |
     if (piece.kind === "failure") return piece;
     if (piece.kind === "fault") return failure(EXIT.refused, `line ${piece.line} of the input: ${piece.words}`);
     if (piece.body.length > 0) {
-      progress.underWay = piece.bytes;
+      const { repeats } = session.server;
       const answer = await producer.append(piece.body, false, about);
-      if (answer.kind === "failure") return answer;
+      if (answer.kind === "failure") {
+        // A refusal says of its own request alone that nothing is stored, and not of one before it.
+        const isNotStored = isRefused(answer) && progress.unanswered === 0 && session.server.repeats === repeats;
+        progress.unanswered = isNotStored ? 0 : piece.bytes;
+        return answer;
+      }
       count(progress, answer);
     }
+    progress.unanswered = 0;
     progress.bytes += piece.bytes;
     progress.lines += piece.lines;
     meter.show(name, progress.bytes);
@@ -172,16 +178,17 @@ async function nextPiece(pieces: InputPieces): Promise<NextPiece | Failure> {
 
 function count(progress: Progress, answer: Answer): void {
   progress.appends += 1;
-  progress.underWay = 0;
   progress.nextOffset = nextOffsetOf(answer);
 }
 
+function isRefused({ status }: Failure): boolean {
+  return status === EXIT.refused || status === EXIT.missing || status === EXIT.noRight;
+}
+
 /** What failed, how much is stored, and how to go on. */
-function withMark({ line, status }: Failure, { bytes, underWay }: Progress, { place }: Producer): string {
-  // What was refused is not there, and is to be put right before it is sent again.
-  const isRefused = status === EXIT.refused || status === EXIT.missing || status === EXIT.noRight;
-  const mark = formatMark({ ...place, at: bytes, length: isRefused ? 0 : underWay });
-  const why = line === "" ? "stopped" : line;
-  const first = isRefused ? "once that is put right, " : "";
+function withMark(failed: Failure, { bytes, unanswered }: Progress, { place }: Producer): string {
+  const mark = formatMark({ ...place, at: bytes, length: unanswered });
+  const why = failed.line === "" ? "stopped" : failed.line;
+  const first = isRefused(failed) ? "once that is put right, " : "";
   return `${why}; ${bytes} bytes of the input are stored: ${first}go on with the same input and --resume ${mark}`;
 }

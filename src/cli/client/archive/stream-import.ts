@@ -44,6 +44,8 @@ export class StreamImport {
   #producer: Producer | null = null;
   /** The stream is there, and it is to be seen whether it is this one. */
   #mustProbe = false;
+  /** Whether it is taken for this one where it is open and has no data of its own yet. */
+  #mayBegin = false;
 
   /** `made` has the names that the import, or a dry run, has made so far. */
   constructor(session: Session, head: StreamHead, isDryRun: boolean, made: Set<string>) {
@@ -65,9 +67,12 @@ export class StreamImport {
       return this.#refuse(`its source ${JSON.stringify(fork.from)} is not there`);
     const refused = answer.status < 300 ? null : refusal(answer, this.#about);
     if (refused?.code === "config-mismatch" || answer.status === 200) {
+      const hasPieces = this.#head.pieces.length > 0;
+      // 200 vouches for the type and the source. After a 409 the probe, if there is one, does so for the type alone.
+      this.#mayBegin = answer.status === 200 || (fork === null && hasPieces);
       this.#mustProbe = true;
       this.#outcome = outcome("there");
-      return this.#head.pieces.length === 0 ? this.#compare() : null;
+      return hasPieces ? null : this.#compare();
     }
     if (refused !== null) return this.#refused(refused);
     this.#produceFrom(0);
@@ -149,23 +154,14 @@ export class StreamImport {
     const expected = expectedSeq(answer);
     if (refused.code !== "producer-gap")
       return refused.code === "stream-closed" ? this.#compare() : this.#refused(refused);
-    if (expected === 0) return this.#beginIfEmpty();
+    if (expected === 0) return this.#compare();
     const isWhole = expected >= this.#head.pieces.length && !this.#head.closed;
     this.#outcome = outcome(isWhole ? "there" : "continued");
     this.#produceFrom(expected);
     return null;
   }
 
-  async #beginIfEmpty(): Promise<Failure | null> {
-    const first = await new StreamData(this.#session, this.#head.name, this.#head.contentType).next();
-    if (first?.kind === "failure") return this.#refused(first);
-    if (first !== null && first.bytes.length > 0) return this.#compare();
-    this.#outcome = outcome("imported");
-    this.#produceFrom(0);
-    return null;
-  }
-
-  /** Reads the stream that is there, and looks whether it is what the archive has. */
+  /** Reads the stream that is there, and looks whether it is what the archive has, or is yet to become that. */
   async #compare(): Promise<Failure | null> {
     this.#mustProbe = false;
     const { name, contentType, fork, sha256, bytes, closed } = this.#head;
@@ -181,6 +177,12 @@ export class StreamImport {
       hash.update(part.bytes.subarray(skipped.length));
       seen += part.bytes.length - skipped.length;
       isClosed = part.isClosed;
+    }
+    const isBare = seen === 0 && inherited === 0 && !isClosed;
+    if (this.#mayBegin && isBare && (bytes > 0 || closed)) {
+      this.#outcome = outcome("imported");
+      this.#produceFrom(0);
+      return null;
     }
     this.#outcome = outcome("there");
     if (seen === bytes && hash.digest("hex") === sha256 && isClosed === closed) return null;

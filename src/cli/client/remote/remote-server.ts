@@ -61,7 +61,7 @@ export class RemoteServer {
     this.#options = options;
   }
 
-  /** How often requests have been sent again. */
+  /** How often requests have been sent again that may have been done. */
   repeats = 0;
 
   /** The target of a stream, percent-encoded. */
@@ -103,7 +103,8 @@ export class RemoteServer {
       sinceMs ??= nowMs;
       await this.#pause(heard, endless ? Infinity : sinceMs + patience - nowMs);
       if (signal.aborted) return stopped(signal);
-      this.repeats += 1;
+      // 408 and 429 say that nothing was done. A proxy's 5xx does not, nor does every 503 of a server.
+      if (heard.kind === "silence" || heard.status >= 500) this.repeats += 1;
     }
   }
 

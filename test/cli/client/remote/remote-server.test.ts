@@ -83,6 +83,12 @@ describe("a request", () => {
     assert.deepEqual(pauses, [3000, 30_000]);
   });
 
+  test("that was refused for a while counts as repeated only where it may have been done", async () => {
+    const { remote } = serverHeard([408, 429, 503, 429, 502, 200].map((status) => answer(status)));
+    assert.equal((await remote.ask(GET)).kind, "answer");
+    assert.equal(remote.repeats, 2);
+  });
+
   test("waits no longer than its patience, and is sent once more then", async () => {
     const { remote, pauses, asked } = serverHeard([answer(507, { "retry-after": "30" })], 1000);
     const ended = await remote.ask(GET);

@@ -28,6 +28,8 @@ export class StreamView {
   #badges = el("p", { className: "badges" });
   #freshening = 0;
   #ending = new AbortController();
+  /** Whoever asks twice to look again gets one answer. */
+  #starts = 0;
 
   /**
    * @param {import("./api.js").Api} api
@@ -43,14 +45,15 @@ export class StreamView {
   }
 
   async start() {
+    const own = (this.#starts += 1);
     try {
       const entry = await this.#api.look(this.#name, this.#ending.signal);
       const { allow } = await this.#api.server();
-      if (this.#ending.signal.aborted) return;
+      if (this.#ending.signal.aborted || own !== this.#starts) return;
       if (entry.bytes !== null) this.#list.learn(entry);
       await this.#draw(entry, allow);
     } catch (error) {
-      if (this.#ending.signal.aborted) return;
+      if (this.#ending.signal.aborted || own !== this.#starts) return;
       this.#missing(error instanceof ApiError ? error.message : String(error));
     }
   }

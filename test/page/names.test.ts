@@ -31,9 +31,13 @@ describe("names in the page", { skip: lacksChromium, timeout: 240_000 }, () => {
     await world.sees(".status", "ended");
     await world.send("PUT", "a", JSON_TYPE, '[{"n":2}]');
     await world.sees(ROWS, "n: 1");
-    await world.click("Look again");
+    await world.page.evaluate(
+      "for (let count = 0; count < 3; count += 1) document.dispatchEvent(new KeyboardEvent('keydown', { key: 'p', bubbles: true }))",
+    );
     await world.sees(ROWS, "n: 2");
     await world.sees(".status", "live");
+    assert.equal(await world.page.evaluate("document.querySelectorAll('.messages').length"), 1);
+    assert.match(await (await world.send("GET", "__ds/streams")).text(), /"liveReaders":1\b/);
     await world.send("DELETE", "a");
     await world.sees(".status", "ended");
     await world.click("Look again");

@@ -117,7 +117,9 @@ class Upload extends HeldBody implements BodySink {
   }
 
   start(): void {
-    const { req, isOwn } = this.#exchange;
+    const { req, isOwn, isGone } = this.#exchange;
+    // Its client left while its credential was verified: nobody would ever say that the body has ended.
+    if (isGone) return this.abandon();
     // An embedding server, or a part of it that parses bodies, has some of it or all: what is left is not the body.
     if (!isOwn && req instanceof IncomingMessage && req.readableDidRead)
       throw new Error("the body of a request was read before streamdir got it");

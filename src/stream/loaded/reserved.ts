@@ -1,4 +1,5 @@
 import type { AppendRecord, Position, ProducerMark, ProducerStamp, StreamState } from "../../storage/storage.js";
+import { MAX_PRODUCERS } from "../../storage/state.js";
 import type { ProducerMemory } from "../rules/producers.js";
 
 /**
@@ -61,8 +62,14 @@ export class ReservedState implements ProducerMemory {
   }
 
   get oldestProducerAtMs(): number {
-    const first = this.#durable.producers?.values().next();
-    return first === undefined || first.done === true ? Infinity : first.value.atMs;
+    // Newcomers that are pending push out the first of them, and who is pending itself stays.
+    let gone = Math.max(0, this.producerCount - MAX_PRODUCERS);
+    for (const [id, { atMs }] of this.#durable.producers ?? []) {
+      if (id === this.#producerId || this.#marks?.has(id) === true) continue;
+      if (gone === 0) return atMs;
+      gone -= 1;
+    }
+    return Infinity;
   }
 
   markOf(id: string): ProducerMark | undefined {

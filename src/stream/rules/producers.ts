@@ -9,7 +9,7 @@ export const PRODUCER_IDLE_MS = 24 * 3600 * 1000;
 export interface ProducerMemory {
   markOf(id: string): ProducerMark | undefined;
   readonly producerCount: number;
-  /** When the least recently active producer was last heard; `Infinity` when there is none. */
+  /** When the producer that one more would push out was last heard; `Infinity` when there is none. */
   readonly oldestProducerAtMs: number;
 }
 

@@ -1,13 +1,19 @@
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { OPERATIONS, type Operation } from "../../../src/auth/rights/operation.js";
 import { AuthFile } from "../../helpers/auth-file.js";
+import { canMakeCertificates, httpsIssuer } from "../../helpers/https-issuer.js";
+import { claimsWith, jwtOf, keySet } from "../../helpers/jwt.js";
 import { ALL_PATHS, REQUEST_PATHS, takePath } from "../../helpers/request-paths.js";
 import { requestBytes, startServer, type TestServer } from "../../helpers/test-server.js";
+import { Barrier } from "../../helpers/watched-files.js";
 
 const TEXT = { "Content-Type": "text/plain" };
 const START_MS = Date.UTC(2026, 0, 1);
 const NEW_STREAM = { ...TEXT, "Stream-Closed": "true" };
+
+const lacksOpenssl = canMakeCertificates() ? false : "openssl is missing";
 
 type Change = (file: AuthFile, server: TestServer) => void;
 const NOTHING: Change = () => undefined;
@@ -101,3 +107,30 @@ describe("a request whose body comes later than its head", () => {
 function grantAgain(...allow: Operation[]): Change {
   return (file) => file.regrant("late", [{ streams: ["*"], allow }]);
 }
+
+describe("a request whose client left while its credential was verified", { skip: lacksOpenssl }, () => {
+  for (const path of ALL_PATHS)
+    test(`leaves nothing behind: ${path}`, async (context) => {
+      takePath(context, path);
+      const asked = new Barrier();
+      const keys = new Barrier();
+      const { url, caFile } = await httpsIssuer(context, (_request, response) => {
+        asked.open();
+        void keys.opened.then(() => response.end(keySet()));
+      });
+      const file = new AuthFile();
+      const grants = [{ streams: ["*"], allow: ["create"] }];
+      const issuer = { iss: "https://far.example", aud: "streams", algs: ["EdDSA"], jwks: url, jwksCa: caFile, grants };
+      writeFileSync(file.path, JSON.stringify({ issuers: [issuer] }), { mode: 0o600 });
+      const server = await startServer(context, { auth: file.path });
+      const token = jwtOf("EdDSA", claimsWith({ iss: "https://far.example", exp: server.clock.nowMs() / 1000 + 600 }));
+      const slow = await server.connect();
+      slow.write(requestBytes("PUT", "a", { headers: { ...TEXT, Authorization: `Bearer ${token}` }, body: "hello" }).subarray(0, -2));
+      await asked.opened;
+      await slow.close();
+      await server.send("HEAD", "b");
+      keys.open();
+      // Nothing is in flight, or a stop would wait for it until its time is over, which never comes here.
+      await server.stop();
+    });
+});

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { MutableState } from "../../../src/storage/state.js";
+import { MAX_PRODUCERS, MutableState } from "../../../src/storage/state.js";
 import { ReservedState } from "../../../src/stream/loaded/reserved.js";
 import { recordOf } from "../../helpers/engine.js";
 
@@ -117,4 +117,28 @@ test("producers of both are counted, and the oldest is that of the durable state
   const empty = new MutableState();
   empty.producers = new Map();
   assert.equal(new ReservedState(empty, null).oldestProducerAtMs, Infinity);
+});
+
+test("the oldest is the producer that one more would push out, after the newcomers that are on their way", () => {
+  const durable = new MutableState();
+  const apply = (id: string, atMs: number): void => durable.apply(recordOf("", { producer: { id, epoch: 0, seq: 0 }, atMs }), 0);
+  for (let at = 0; at < MAX_PRODUCERS; at += 1) apply(`p${at}`, at);
+  const reserved = new ReservedState(durable, null);
+  const reserve = (id: string): number => reserved.reserve(recordOf("", { producer: { id, epoch: 0, seq: 0 }, atMs: 9999 }));
+  assert.equal(reserved.oldestProducerAtMs, 0);
+  reserve("p1");
+  assert.equal(reserved.oldestProducerAtMs, 0);
+  reserve("p0");
+  assert.equal(reserved.oldestProducerAtMs, 2);
+  reserve("new");
+  assert.equal(reserved.oldestProducerAtMs, 3);
+  reserve("newer");
+  assert.equal(reserved.oldestProducerAtMs, 4);
+  for (const id of ["p1", "p0", "new", "newer"]) {
+    apply(id, 9999);
+    reserved.settle(0, true);
+  }
+  assert.deepEqual([reserved.oldestProducerAtMs, durable.producers?.has("p3"), durable.producers?.has("p4")], [4, false, true]);
+  for (let at = 0; at < MAX_PRODUCERS; at += 1) reserve(`q${at}`);
+  assert.equal(reserved.oldestProducerAtMs, Infinity);
 });

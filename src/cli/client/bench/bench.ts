@@ -135,7 +135,8 @@ function readAll(session: Session, name: string, tally: Tally, meter: Meter, tot
 
 /** Also after a signal, which has broken off all that the session asked for. */
 async function removeAll(session: Session, names: readonly string[]): Promise<Failure | null> {
-  if (!session.signal.aborted) return onAll(names, (name) => remove(session, name));
+  const removed = session.signal.aborted ? null : await onAll(names, (name) => remove(session, name));
+  if (!session.signal.aborted) return removed;
   const last = session.afterSignal(AbortSignal.timeout(CLEAN_UP_MS));
   try {
     return await onAll(names, (name) => remove(last, name));

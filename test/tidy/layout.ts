@@ -49,7 +49,6 @@ export const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
     "test/storage/nats/cluster-storage-histories.test.ts has conflicts, and publishes without an answer",
   "src/storage/nats/writing/publishing.ts":
     "test/storage/nats/cluster-storage-histories.test.ts has conflicts, and publishes without an answer",
-  "src/storage/nats/writing/trims.ts": "test/storage/nats/cluster-storage.test.ts has the contract of every engine",
   "src/stream/creations.ts": "test/stream/registry.test.ts creates by the registry, and registry-shared.test.ts where others do too",
   "src/storage/storage.ts": "the interface: test/contract/ is its test, for every engine",
 };

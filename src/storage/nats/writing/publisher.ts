@@ -332,7 +332,16 @@ export class Publisher {
     const subject = this.#options.parts.subjects.ofTouch(stream.name);
     const noted = await publishAnyhow(this.#publishing, subject, stream.id, Buffer.from(String(atMs)));
     queue.entries.shift();
-    if (noted === "stored") stream.state.touchedAtMs = Math.max(stream.state.touchedAtMs, atMs);
+    if (noted === "stored") {
+      stream.state.touchedAtMs = Math.max(stream.state.touchedAtMs, atMs);
+      return;
+    }
+    // Whoever notes a read asks directly behind it what became of that.
+    const [asked] = queue.entries;
+    if (asked?.kind !== "barrier") return;
+    queue.entries.shift();
+    this.#retire(stream, queue);
+    asked.settle(noted === "full" ? "storage-full" : "overloaded");
   }
 }
 

@@ -11,6 +11,8 @@ export interface FrontEnd {
   readonly registry: Registry;
   readonly storage: ClusterStorage;
   readonly log: readonly LogLine[];
+  /** Its way to the servers: a test may hold calls there. */
+  readonly way: MemoryLog;
 }
 
 /** Servers on one log in memory, and the clock that all of them go by. */
@@ -35,7 +37,7 @@ export function frontEnds(count: number, random: Random, faults?: LogFaults): Fr
     const subjects = new Subjects("test", 2);
     const storage = new ClusterStorage({ log, subjects, clock, notices, cacheBytes: 4096, timeoutMs: 30_000, random: next });
     const registry = new Registry({ storage, clock, log: notices, ttlMode: "sliding", maxLoadedStreams: 100, maxLoadedProducers: 1000 });
-    const frontEnd = { registry, storage, log: lines };
+    const frontEnd = { registry, storage, log: lines, way: log };
     begun.push(frontEnd);
     return frontEnd;
   };

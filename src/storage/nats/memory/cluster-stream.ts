@@ -19,7 +19,10 @@ export interface StreamOrigin {
   readonly id: string;
   readonly name: string;
   readonly config: StreamConfig;
-  /** The source of a fork, as it was when the fork was loaded; it may be deleted and kept for it. */
+  /**
+   * The source of a fork, as it was when the fork was loaded; it may be deleted and kept for it. `null` also where it
+   * is gone, as a fork that keeps nothing of what it shares does not hold it.
+   */
   readonly parent: ClusterStream | null;
 }
 
@@ -109,8 +112,9 @@ export class ClusterStream extends EventEmitter<ClusterStreamEvents> implements 
   }
 
   writerBefore(position: Position): string {
-    const isInherited = this.parent !== null && position > 0 && position <= this.ownStart;
-    return isInherited ? this.parent.writerBefore(position) : this.id;
+    const isInherited = position > 0 && position <= this.ownStart;
+    if (!isInherited) return this.id;
+    return this.parent?.writerBefore(position) ?? this.config.forkedFrom?.id ?? this.id;
   }
 
   hasPart(start: Position, length: number): boolean {

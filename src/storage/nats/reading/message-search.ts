@@ -1,7 +1,8 @@
 import type { Position } from "../../storage.js";
 import { decodeChange, messagesIn, type Change, type PlacedChange } from "../log/change.js";
+import type { ReplicatedLog } from "../log/replicated-log.js";
+import type { Subjects } from "../log/subjects.js";
 import type { ClusterStream } from "../memory/cluster-stream.js";
-import type { ClusterParts } from "./state-reader.js";
 
 /** Something that grows from message to message. */
 export interface Measure {
@@ -26,6 +27,12 @@ export const TIMES: Measure = { after: ({ newestAtMs }) => newestAtMs, before: (
 /** After so many guesses from what is known of both ends, the rest is cut in two. */
 const MAX_GUESSES = 6;
 
+/** Where messages are searched for. */
+interface Searched {
+  readonly log: ReplicatedLog;
+  readonly subjects: Subjects;
+}
+
 /** A place where the search has been. */
 interface Bound {
   readonly sequence: number;
@@ -37,7 +44,7 @@ interface Bound {
  * found, as where that server is behind.
  */
 export async function firstBeyond(
-  { log, subjects }: Pick<ClusterParts, "log" | "subjects">,
+  { log, subjects }: Searched,
   stream: ClusterStream,
   measure: Measure,
   target: number,

@@ -21,7 +21,8 @@ export class Places {
     let wanted = count;
     let owner = stream;
     let all: number | null = stream.messages;
-    while (wanted > all && owner.parent !== null) {
+    // A source of which nothing is kept may be gone.
+    while (wanted > all && owner.parent !== null && stream.earliest < owner.ownStart) {
       wanted -= all;
       all = await this.#messagesBefore(owner.parent, owner.ownStart, countIn);
       if (all === null) return null;

@@ -1,11 +1,18 @@
 import type { Clock } from "../../../ops/clock.js";
-import { DamagedStreamError, type MaybePromise, type ProducerMark, type StreamConfig } from "../../storage.js";
+import {
+  DamagedStreamError,
+  type ForkOrigin,
+  type MaybePromise,
+  type ProducerMark,
+  type StreamConfig,
+} from "../../storage.js";
 import { MutableState } from "../../state.js";
 import { decodeChange, snapshotOf, type PlacedChange } from "../log/change.js";
 import type { LogMessage, ReplicatedLog } from "../log/replicated-log.js";
 import type { Subjects } from "../log/subjects.js";
 import { ClusterStream, marksOf } from "../memory/cluster-stream.js";
 import type { MessageCache } from "../memory/message-cache.js";
+import { ownerAt } from "./message-search.js";
 
 /** What is read at once of the messages since a snapshot. */
 const SINCE_SNAPSHOT_BYTES = 1024 * 1024;
@@ -129,14 +136,14 @@ export class StateReader {
     this.#tombstones.set(name, sequence);
   }
 
-  /** The stream of this name; `kept` where it is deleted and has forks, `null` where there is none. */
-  async load(name: string, known: Known): Promise<ClusterStream | null> {
+  /** The stream of this name, of this `id` unless that is `null`; `kept` where it is deleted and has forks. */
+  async load(name: string, known: Known, id: string | null = null): Promise<ClusterStream | null> {
     const { log, subjects } = this.#parts;
     const subject = subjects.ofStream(name);
     let last = await log.last(subject);
     for (let round = 0; last !== null; round += 1) {
       try {
-        return await this.#loadAt(name, last, known);
+        return await this.#loadAt(name, last, known, id);
       } catch (fault) {
         // What it needs may go once others have deleted or trimmed it: then it is what it is now.
         const now: LogMessage | null = fault instanceof DamagedStreamError ? await log.last(subject) : last;
@@ -147,17 +154,22 @@ export class StateReader {
     return null;
   }
 
-  async #loadAt(name: string, last: LogMessage, known: Known): Promise<ClusterStream | null> {
+  async #loadAt(name: string, last: LogMessage, known: Known, wanted: string | null): Promise<ClusterStream | null> {
     const placed = decodeChange(last);
-    const { id, config, deletedAtMs } = placed.change;
+    const { id, config, deletedAtMs, earliest } = placed.change;
+    // One that has the name since may be a fork of the one that asks for its source.
+    if (wanted !== null && id !== wanted) return null;
     const isDeleted = deletedAtMs !== null;
     const forkCount = await this.countForks({ name, id });
     if (isDeleted && forkCount === 0) {
       this.#noteTombstone(name, last.sequence);
       return null;
     }
-    const parent = config.forkedFrom === null ? null : await this.#parentOf(name, config.forkedFrom, known);
+    const parent = config.forkedFrom === null ? null : await this.#parentOf(config.forkedFrom, known);
     const stream = new ClusterStream({ id, name, config, parent });
+    const { owner } = ownerAt(stream, earliest);
+    // A source may be gone once retention has left nothing of what is shared.
+    if (earliest < owner.ownStart) throw lostSource(name, owner.config.forkedFrom?.name ?? owner.name);
     stream.adopt(placed, await this.#producersAt(name, placed));
     stream.forkCount = forkCount;
     if (isDeleted) stream.standing = "kept";
@@ -165,14 +177,8 @@ export class StateReader {
     return stream;
   }
 
-  async #parentOf(
-    fork: string,
-    origin: { readonly name: string; readonly id: string },
-    known: Known,
-  ): Promise<ClusterStream> {
-    const parent = known(origin.name, origin.id) ?? (await this.load(origin.name, known));
-    if (parent?.id === origin.id) return parent;
-    throw new DamagedStreamError(fork, origin.name, "the stream that it was forked from is not there");
+  async #parentOf({ name, id }: ForkOrigin, known: Known): Promise<ClusterStream | null> {
+    return known(name, id) ?? (await this.load(name, known, id));
   }
 
   async #takeTouch({ name, id, state }: ClusterStream): Promise<void> {
@@ -230,6 +236,10 @@ const MAX_LOADS = 8;
 
 /** Names without a stream of which the last sequence is remembered; forgetting one costs a creation another round. */
 const MAX_TOMBSTONES = 10_000;
+
+function lostSource(fork: string, source: string): DamagedStreamError {
+  return new DamagedStreamError(fork, source, "the stream that it was forked from is not there");
+}
 
 function lostSnapshot(name: string, sequence: number): DamagedStreamError {
   return new DamagedStreamError(name, `message ${sequence}`, "the snapshot of its producers can't be read");

@@ -35,6 +35,8 @@ export interface Beginning {
 /** What waits in one stream; there is one while something does. */
 interface Queue {
   entries: Entry[];
+  /** What is in the message that is on its way. */
+  sent: readonly Entry[];
   reservedTail: Position;
   /** The message after which everything that waits was decided: when others come first, it is to be decided again. */
   basis: number;
@@ -107,7 +109,12 @@ export class Publisher {
 
   /** The tail when everything that waits is durable. */
   #reservedTail(stream: ClusterStream): Position {
-    return this.#queues.get(stream)?.reservedTail ?? stream.state.tail;
+    const queue = this.#queues.get(stream);
+    if (queue === undefined) return stream.state.tail;
+    // Another's message may have come since: only what was decided before that has to be decided again.
+    const isBehind = queue.basis !== stream.sequence;
+    if (isBehind && !queue.sent.some(isDecided) && !queue.entries.some(isDecided)) restOn(stream, queue);
+    return queue.reservedTail;
   }
 
   /** Appends if the tail, after all that waits, is `expectedTail`. `prepare` goes before a fork's first message. */
@@ -191,8 +198,10 @@ export class Publisher {
     const prepare = first?.kind === "append" ? first.prepare : null;
     const refused = prepare === null ? null : await whenLed(log, prepare);
     if (refused !== null) return this.#failAll(stream, queue, [], refused);
+    const { sequence } = stream;
     const beginning = first?.kind === "trim" ? await whenLed(log, first.find) : null;
-    if (first?.kind === "trim" && beginning === null) {
+    // What was found is of a state that may be over: the stream may begin further on.
+    if (first?.kind === "trim" && (beginning === null || stream.sequence !== sequence)) {
       queue.entries.shift();
       return first.settle("overloaded");
     }
@@ -200,7 +209,9 @@ export class Publisher {
     // What came meanwhile goes along.
     const taken = takeBatch(queue, log.maxBodyBytes);
     const makesRoom = first?.kind === "delete" || first?.kind === "trim";
+    queue.sent = taken;
     const outcome = await this.#outcomeOf(stream, this.#draft(stream, taken, beginning), makesRoom);
+    queue.sent = [];
     this.#outcomes[outcome.kind] += 1;
     const moved = this.#settle(stream, queue, taken, outcome);
     if (moved !== null) await moved;
@@ -332,20 +343,38 @@ export class Publisher {
     const subject = this.#options.parts.subjects.ofTouch(stream.name);
     const noted = await publishAnyhow(this.#publishing, subject, stream.id, Buffer.from(String(atMs)));
     queue.entries.shift();
-    if (noted === "stored") stream.state.touchedAtMs = Math.max(stream.state.touchedAtMs, atMs);
+    if (noted === "stored") {
+      stream.state.touchedAtMs = Math.max(stream.state.touchedAtMs, atMs);
+      return;
+    }
+    // Whoever notes a read asks directly behind it what became of that.
+    const [asked] = queue.entries;
+    if (asked?.kind !== "barrier") return;
+    queue.entries.shift();
+    this.#retire(stream, queue);
+    asked.settle(noted === "full" ? "storage-full" : "overloaded");
   }
 }
 
 function queueOf(stream: ClusterStream): Queue {
   const { sequence, state } = stream;
-  return { entries: [], reservedTail: state.tail, basis: sequence, isRunning: false, lostRounds: 0 };
+  return { entries: [], sent: [], reservedTail: state.tail, basis: sequence, isRunning: false, lostRounds: 0 };
 }
 
-/** Empties a queue: what comes next is decided on the state that is known now. */
+/** Whether an entry rests on the state for which it was handed in. */
+function isDecided({ kind }: Entry): boolean {
+  return kind === "append" || kind === "delete";
+}
+
+/** What comes next in a queue is decided on the state that is known now. */
+function restOn({ sequence, state }: ClusterStream, queue: Queue): void {
+  queue.reservedTail = state.tail;
+  queue.basis = sequence;
+}
+
 function beginAnew(stream: ClusterStream, queue: Queue): void {
   queue.entries = [];
-  queue.reservedTail = stream.state.tail;
-  queue.basis = stream.sequence;
+  restOn(stream, queue);
 }
 
 /** Takes off what goes into one message: appends as far as they fit, or one other change. */

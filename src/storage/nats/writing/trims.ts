@@ -80,26 +80,29 @@ export class Trims {
   async #trimmed(stream: ClusterStream, before: Position): Promise<void> {
     this.#trims += 1;
     this.#trimmedBytes += stream.earliest - before;
-    await this.#drop(stream);
+    const { log, subjects } = this.#parts;
+    // What a fork keeps that is made after the count begins there or later.
+    const { earliest, ownStart } = stream;
+    const hasForks = (await log.count(subjects.ofEdges(stream.name, stream.id))) > 0;
+    if (!hasForks) await this.#drop(stream, earliest);
     await this.#reserve.refillFor(stream.name);
-    if (stream.earliest >= stream.ownStart && before < stream.ownStart) await this.#edges.untie(stream);
+    // Forks of it may need what it shares. At the very point the source still tells who wrote the byte before.
+    if (!hasForks && earliest > ownStart && before <= ownStart) await this.#edges.untie(stream);
   }
 
-  /** Drops the messages before the beginning, unless a fork needs them or a snapshot among them is still the last. */
-  async #drop(stream: ClusterStream): Promise<void> {
+  /** Drops the messages before `earliest`, unless a snapshot among them is still the last. */
+  async #drop(stream: ClusterStream, earliest: Position): Promise<void> {
     const { log, subjects } = this.#parts;
-    const subject = subjects.ofStream(stream.name);
-    const forks = await log.count(subjects.ofEdges(stream.name, stream.id));
-    if (forks > 0 || stream.standing !== "live") return;
-    const keptFrom = await this.#firstKept(stream);
+    if (stream.standing !== "live") return;
+    const keptFrom = await this.#firstKept(stream, earliest);
     // A server that is behind can't say where the first message is that is kept.
     if (keptFrom === null) return;
-    await log.purge(subject, Math.min(keptFrom, stream.snapshot?.sequence ?? Infinity));
+    await log.purge(subjects.ofStream(stream.name), Math.min(keptFrom, stream.snapshot?.sequence ?? Infinity));
   }
 
-  /** The sequence of the message with the first byte that is kept, or of the last one where none is. */
-  async #firstKept(stream: ClusterStream): Promise<number | null> {
-    const { earliest, sequence, state } = stream;
+  /** The sequence of the message with the byte at `earliest`, or of the last one where none is kept. */
+  async #firstKept(stream: ClusterStream, earliest: Position): Promise<number | null> {
+    const { sequence, state } = stream;
     // What a fork keeps of its source is in the source's own messages.
     if (earliest < stream.ownStart) return null;
     if (earliest === state.tail) return sequence;

@@ -41,7 +41,7 @@ describe("names in the page", { skip: lacksChromium, timeout: 240_000 }, () => {
     await world.send("DELETE", "a");
     await world.sees(".status", "ended");
     await world.click("Look again");
-    await world.sees("#main .empty", "does not exist");
+    await world.sees("#main .empty", "There is no stream of this name.");
     world.hasNoFaults(/favicon|404/);
   });
 

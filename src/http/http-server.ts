@@ -200,13 +200,17 @@ export class HttpServer {
     this.#door?.close();
     this.#server.close();
     this.#sessions.close();
-    const timer = this.#clock.after(this.#limits.firstRequestTimeout, () => this.#server.closeUnusedConnections());
+    const timer = this.#clock.after(this.#limits.firstRequestTimeout, () => {
+      this.#server.closeUnusedConnections();
+      this.#door?.cutHandshakes();
+    });
     await Promise.all(gone);
     timer.cancel();
   }
 
   /** Cuts all connections. */
   destroyConnections(): void {
+    this.#door?.cutHandshakes();
     this.#server.closeAllConnections();
     this.#sessions.destroy();
     this.#gate.destroyTurnedAway();

@@ -39,6 +39,8 @@ export class TlsDoor {
   readonly #options: TlsDoorOptions;
   readonly #server: Server;
   readonly #watched: WatchedFile;
+  /** Connections whose handshake is not done. */
+  readonly #shaking = new Set<Socket>();
   #loading: Promise<boolean> = Promise.resolve(true);
 
   private constructor(options: TlsDoorOptions, certificate: Certificate) {
@@ -58,6 +60,8 @@ export class TlsDoor {
       socket.destroy();
     });
     this.#server.on("secureConnection", (socket) => {
+      const plain = plainSocketOf(socket);
+      if (plain !== null) this.#shaking.delete(plain);
       const fault = faultOfClient(socket);
       if (fault === null) return onSecure(socket, socket.alpnProtocol === "h2" ? "h2" : "http/1.1");
       log.debug("a client's certificate was refused", { fault });
@@ -77,7 +81,14 @@ export class TlsDoor {
 
   /** Takes a connection whose client begins with its handshake. */
   accept(socket: Socket): void {
+    this.#shaking.add(socket);
+    socket.on("close", () => this.#shaking.delete(socket));
     this.#server.emit("connection", socket);
+  }
+
+  /** Cuts the connections whose handshake is not done. */
+  cutHandshakes(): void {
+    for (const socket of this.#shaking) socket.destroy();
   }
 
   /**

@@ -6,13 +6,14 @@ import { join } from "node:path";
 import { describe, test, type TestContext } from "node:test";
 import { connect, type ConnectionOptions, type TLSSocket } from "node:tls";
 import { TlsDoor, type TlsDoorOptions } from "../../../src/http/listen/tls-door.js";
-import { startServer as start, StartError } from "../../../src/server.js";
+import { startServer as start, StartError, type RunningServer, type ServerOptions } from "../../../src/server.js";
 import { REQUEST_LIMITS } from "../../../src/http/http-server.js";
 import { makeAuthority, type Issued } from "../../helpers/certificates.js";
 import { runClient } from "../../helpers/client-verb.js";
 import { keptLog, type LogLine } from "../../helpers/engine.js";
 import { ManualClock } from "../../helpers/manual-clock.js";
 import { tempDir } from "../../helpers/temp-dir.js";
+import { WatchedClock } from "../../helpers/test-server.js";
 
 const authority = makeAuthority();
 
@@ -199,14 +200,39 @@ test("a server whose certificate can't be used does not start, and its directory
   await server.close();
 });
 
-test("a server with TLS says to who asks without it that its URLs begin with https://", async (t) => {
+/** A server with TLS. */
+async function startSecure(t: TestContext, more: Partial<ServerOptions> = {}): Promise<RunningServer> {
   const dir = tempDir();
   const { cert, key } = authority.issue();
   const [tlsCert, tlsKey] = [join(dir, "cert.pem"), join(dir, "key.pem")];
   writeFileSync(tlsCert, cert);
   writeFileSync(tlsKey, key);
-  const server = await start({ dir: join(dir, "d"), port: 0, logLevel: "silent", tlsCert, tlsKey }, REQUEST_LIMITS);
+  const server = await start({ dir: join(dir, "d"), port: 0, logLevel: "silent", tlsCert, tlsKey, ...more }, REQUEST_LIMITS);
   t.after(() => server.close());
+  return server;
+}
+
+for (const [title, afterMs] of [
+  ["no longer than for a first request", REQUEST_LIMITS.firstRequestTimeout],
+  ["not beyond --shutdown-timeout", 500],
+] as const)
+  test(`a stop waits for a handshake ${title}`, async (t) => {
+    const { log, lines } = keptLog();
+    const clock = new WatchedClock();
+    const server = await startSecure(t, { clock, log, shutdownTimeoutMs: afterMs === 500 ? afterMs : 30_000 });
+    const silent = connectPlain(server.port, "127.0.0.1");
+    // A connection that came later is taken: so is this one.
+    await fetch(server.url.replace("https:", "http:"));
+    const cut = once(silent.resume(), "close");
+    const closed = server.close();
+    await clock.armed(afterMs);
+    clock.advance(afterMs);
+    await Promise.all([cut, closed]);
+    assert.ok(!lines.some(({ fields }) => String(fields["fault"]).includes("timeout")));
+  });
+
+test("a server with TLS says to who asks without it that its URLs begin with https://", async (t) => {
+  const server = await startSecure(t);
   const answer = await fetch(server.url.replace("https:", "http:"));
   assert.equal(answer.status, 400);
   assert.match(await answer.text(), /"code":"bad-request","detail":".*https:/);

@@ -162,8 +162,8 @@ export interface ListedStream {
   readonly config: StreamConfig;
   readonly touchedAtMs: number;
   readonly tail: Position;
-  /** Whether `Storage.trim` would drop something of it. */
-  isExcess(limits: RetentionLimits, nowMs: number): boolean;
+  /** Whether `Storage.trim` would drop something of it; a fork's source may have to be looked at for that. */
+  isExcess(limits: RetentionLimits, nowMs: number): MaybePromise<boolean>;
 }
 
 /** A place found by the messages before it. */

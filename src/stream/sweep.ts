@@ -2,6 +2,7 @@ import type { Timer } from "../ops/clock.js";
 import type { Log } from "../ops/log.js";
 import { StorageBusyError, type ListedStream, type MaybePromise } from "../storage/storage.js";
 import type { StreamContext } from "./loaded/stream.js";
+import { keepsAll } from "./loaded/retention.js";
 import { deadlineOf, TOUCH_INTERVAL_MS } from "./rules/expiry.js";
 
 type SweepContext = Pick<StreamContext, "storage" | "clock" | "ttlMode" | "retention">;
@@ -59,7 +60,7 @@ export class Sweep {
       for await (const listed of storage.list()) {
         if (this.#stopped) return;
         found += 1;
-        if (this.#isDue(listed)) await this.#look(listed.name);
+        if ((await this.#isDue(listed)) && !this.#stopped) await this.#look(listed.name);
       }
       this.#over(found, clock.nowMs() - startedMs);
     } catch (fault) {
@@ -76,10 +77,11 @@ export class Sweep {
     this.#found = found;
   }
 
-  #isDue(listed: ListedStream): boolean {
+  #isDue(listed: ListedStream): MaybePromise<boolean> {
     const { config, touchedAtMs } = listed;
     const { clock, ttlMode, retention } = this.#context;
     const nowMs = clock.nowMs();
-    return deadlineOf(config, touchedAtMs + TOUCH_INTERVAL_MS, ttlMode) <= nowMs || listed.isExcess(retention, nowMs);
+    if (deadlineOf(config, touchedAtMs + TOUCH_INTERVAL_MS, ttlMode) <= nowMs) return true;
+    return !keepsAll(retention) && listed.isExcess(retention, nowMs);
   }
 }

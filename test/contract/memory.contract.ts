@@ -117,8 +117,13 @@ function testMemory(open: StorageFactory): void {
     assert.deepEqual(found.map(({ name }) => name).sort(), ["B", "a", "b/c"]);
     const a = found.find(({ name }) => name === "a");
     assert.deepEqual([a?.config, a?.touchedAtMs, a?.tail], [configOf({ ttlSeconds: 5 }), 4242, 1]);
-    const isExcess = (maxBytes: number, maxAgeMs: number): boolean | undefined => a?.isExcess({ maxBytes, maxAgeMs }, 100);
-    assert.deepEqual([isExcess(0, Infinity), isExcess(1, Infinity), isExcess(1, 99), isExcess(1, 100)], [true, false, true, false]);
+    for (const [maxBytes, maxAgeMs, isExcess] of [
+      [0, Infinity, true],
+      [1, Infinity, false],
+      [1, 99, true],
+      [1, 100, false],
+    ] as const)
+      assert.equal(await a?.isExcess({ maxBytes, maxAgeMs }, 100), isExcess);
   });
 
   test("an engine at work is healthy", async (t) => {

@@ -61,7 +61,9 @@ export class TlsDoor {
     });
     this.#server.on("secureConnection", (socket) => {
       const plain = plainSocketOf(socket);
-      if (plain !== null) this.#shaking.delete(plain);
+      // Where it is not known whose handshake is done, none is cut.
+      if (plain === null) this.#shaking.clear();
+      else this.#shaking.delete(plain);
       const fault = faultOfClient(socket);
       if (fault === null) return onSecure(socket, socket.alpnProtocol === "h2" ? "h2" : "http/1.1");
       log.debug("a client's certificate was refused", { fault });

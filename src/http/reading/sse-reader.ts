@@ -195,16 +195,18 @@ export class SseReader {
     while (this.#state === "reading") {
       const chunk = await this.#stream.read(this.#next, eventBytes, undefined, { longestBytes, leastBytes });
       if (this.#state !== "reading") return;
-      this.#sendChunk(chunk);
-      // An append that ends within a character alone is no event: more has to come with it.
+      // An append that ends within a character alone is no event: more has to come with it, unless what follows can't be
+      // read, and the next read meets the reason.
+      this.#sendChunk(chunk, leastBytes > chunk.to - chunk.from);
       leastBytes = this.position === chunk.from ? MIN_EVENT_BYTES : 0;
     }
   }
 
-  #sendChunk({ from, to, bytes }: Chunk): void {
+  #sendChunk({ from, to, bytes }: Chunk, isRest: boolean): void {
     // The stream may have moved on since the chunk was read.
     const upToDate = to === this.#stream.tail;
-    const stretch = { from, bytes, ends: to > from ? [to] : [], upToDate, closed: upToDate && this.#stream.closed };
+    const closed = upToDate && this.#stream.closed;
+    const stretch = { from, bytes, ends: to > from ? [to] : [], upToDate, closed, isRest: isRest && !upToDate };
     const { clock, random } = this.#context;
     const nowMs = clock.nowMs();
     this.#send(new SseStretch(this.#stream, stretch), nextCursor(nowMs, null, random), nowMs);

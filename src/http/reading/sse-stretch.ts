@@ -15,6 +15,8 @@ export interface Stretch {
   readonly upToDate: boolean;
   /** Whether it ends at the end of a closed stream. */
   readonly closed: boolean;
+  /** Whether nothing that can be read follows it for now. */
+  readonly isRest?: boolean;
 }
 
 /** A data event without the control event that follows it. */
@@ -94,14 +96,14 @@ export class SseStretch {
 
 function encodeStretch(
   stream: Stream,
-  { from, bytes, ends, upToDate, closed }: Stretch,
+  { from, bytes, ends, upToDate, closed, isRest = false }: Stretch,
 ): { events: EncodedData[]; to: Position } {
   const encoding = sseEncodingOf(stream.config.contentType);
   const events: EncodedData[] = [];
   let start = from;
   for (const [at, end] of ends.entries()) {
     const piece = bytes.subarray(start - from, end - from);
-    const holdsBack = encoding === "text" && !(closed && at === ends.length - 1);
+    const holdsBack = encoding === "text" && !((closed || isRest) && at === ends.length - 1);
     const length = holdsBack ? sendableLength(piece, upToDate) : piece.length;
     if (length === 0) continue;
     start += length;

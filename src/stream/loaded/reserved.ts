@@ -64,9 +64,10 @@ export class ReservedState implements ProducerMemory {
   get oldestProducerAtMs(): number {
     // Newcomers that are pending push out the first of them, and who is pending itself stays.
     let gone = Math.max(0, this.producerCount - MAX_PRODUCERS);
-    for (const [id, { atMs }] of this.#durable.producers ?? []) {
-      if (id === this.#producerId || this.#marks?.has(id) === true) continue;
-      if (gone === 0) return atMs;
+    for (const [id, mark] of this.#durable.producers ?? []) {
+      const reserved = this.markOf(id);
+      if (reserved?.seq !== mark.seq || reserved.epoch !== mark.epoch) continue;
+      if (gone === 0) return mark.atMs;
       gone -= 1;
     }
     return Infinity;

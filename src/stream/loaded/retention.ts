@@ -22,9 +22,14 @@ export function segmentRollOf(
   return { segmentBytes: Math.min(segmentBytes, sizedBytes), segmentAgeMs: limits.maxAgeMs / SEGMENTS_PER_LIMIT };
 }
 
+/** Whether nothing is ever dropped. */
+export function keepsAll({ maxBytes, maxAgeMs }: RetentionLimits): boolean {
+  return maxBytes === Infinity && maxAgeMs === Infinity;
+}
+
 /** Drops the beginning of a stream beyond what `limits` keep. */
 export function trimExcess(storage: Storage, stored: StoredStream, limits: RetentionLimits, clock: Clock): void {
-  if (limits.maxBytes === Infinity && limits.maxAgeMs === Infinity) return;
+  if (keepsAll(limits)) return;
   storage.trim(stored, limits, clock.nowMs());
 }
 

@@ -9,6 +9,7 @@ import { createHandler } from "../../../src/server.js";
 import { AcceptedSockets } from "../../helpers/accepted-sockets.js";
 import { connectionTo } from "../../helpers/raw-connection.js";
 import { follow, nextPair } from "../../helpers/sse-client.js";
+import { fileIn, flipBit } from "../../helpers/spoilt-files.js";
 import { tempDir } from "../../helpers/temp-dir.js";
 import { startServer } from "../../helpers/test-server.js";
 import { until } from "../../helpers/until.js";
@@ -168,6 +169,25 @@ describe("the backlog of an SSE connection", () => {
           await reader.close();
         }
       }
+  });
+
+  test("ends with what can be read, where the rest of a character is damaged", async (context) => {
+    const dir = tempDir();
+    const first = await startServer(context, { dir, segmentBytes: 4096 });
+    const [cut, rest] = [Buffer.concat([Buffer.alloc(4999, "x"), Buffer.from([0xe2])]), Buffer.alloc(5000, "y")];
+    await first.send("PUT", "a", { headers: TEXT, body: cut });
+    await first.send("POST", "a", { headers: TEXT, body: rest });
+    await first.stop();
+    flipBit(fileIn(dir, "5000.seg"), 100);
+    const server = await startServer(context, { dir, segmentBytes: 4096 });
+    const reader = await follow(server, "a?live=sse&offset=-1");
+    assert.equal((await nextPair(reader)).data, "x".repeat(4999));
+    const { data, control } = await nextPair(reader);
+    assert.equal(Buffer.from(data ?? "", "latin1").toString(), "\uFFFD");
+    assert.equal(await reader.rest(), "");
+    const again = await server.send("GET", `a?live=sse&offset=${control.streamNextOffset}`);
+    assert.equal(again.status, 500);
+    assert.match(again.text, /stream-damaged/);
   });
 
   test("is not cut inside a character or a line end, however small the chunks", async (context) => {

@@ -1,5 +1,5 @@
 import { basename, join } from "node:path";
-import { DamagedStreamError, StorageBusyError, type ListedStream } from "../../storage.js";
+import { DamagedStreamError, StorageBusyError, type ListedStream, type Position } from "../../storage.js";
 import type { EngineParts } from "../disk/engine-state.js";
 import { errorCode, isBusy, isPathFault, isSystemError, readWhole, type Files } from "../disk/files.js";
 import { coveredSidecarPath, sidecarPath, type Layout } from "../format/layout.js";
@@ -124,7 +124,7 @@ export async function* listStreams(
       const read = await readSidecarIn(files, join(directory, entry)).catch(() => null);
       if (read?.kind === "sound" && !read.sidecar.claimed) {
         const { sidecar } = read;
-        if (!sidecar.softDeleted) yield listedOf(sidecar, await oldestOf(files, layout, sidecar));
+        if (!sidecar.softDeleted) yield listedOf(files, layout, sidecar);
         else if (sidecar.forks === null) unneeded(sidecar.name);
       }
       readCount += 1;
@@ -133,17 +133,14 @@ export async function* listStreams(
   }
 }
 
-/** The part that retention drops first, which a fork may have from its source; `null` where that is not known. */
-async function oldestOf(files: Files, layout: Layout, sidecar: Sidecar): Promise<OldestPart | null> {
+/** The part of a fork that retention drops first, which its source has; `null` where that is not known. */
+async function oldestShared(files: Files, layout: Layout, sidecar: Sidecar): Promise<OldestPart | null> {
   const from = sidecar.earliest.position;
   let owner = sidecar;
   let to = sidecar.state.tail;
   for (let depth = 0; depth < MAX_SOURCES; depth += 1) {
     const { forkedFrom } = owner.config;
-    if (forkedFrom === null || from >= forkedFrom.point) {
-      const [oldest] = partsOf(owner.segments, from, to);
-      return oldest ?? null;
-    }
+    if (forkedFrom === null || from >= forkedFrom.point) return oldestOf(owner, from, to);
     const read = await readSidecarIn(files, layout.streamDirectory(forkedFrom.name)).catch(() => null);
     // A source that can't be read is found when somebody asks for the fork.
     if (read?.kind !== "sound" || read.sidecar.id !== forkedFrom.id) return null;
@@ -154,7 +151,22 @@ async function oldestOf(files: Files, layout: Layout, sidecar: Sidecar): Promise
   return { end: from + 1, newestAtMs: sidecar.config.createdAtMs };
 }
 
-function listedOf({ name, config, state }: Sidecar, oldest: OldestPart | null): ListedStream {
+function oldestOf({ segments }: Sidecar, from: Position, to: Position): OldestPart | null {
+  const [oldest] = partsOf(segments, from, to);
+  return oldest ?? null;
+}
+
+function listedOf(files: Files, layout: Layout, sidecar: Sidecar): ListedStream {
+  const { name, config, state, earliest } = sidecar;
   const { tail, touchedAtMs } = state;
-  return { name, config, touchedAtMs, tail, isExcess: (limits, nowMs) => isExcess(oldest, tail, limits, nowMs) };
+  const { position } = earliest;
+  const isShared = config.forkedFrom !== null && position < config.forkedFrom.point;
+  const oldest = isShared ? null : oldestOf(sidecar, position, tail);
+  return {
+    ...{ name, config, touchedAtMs, tail },
+    isExcess(limits, nowMs) {
+      if (!isShared) return isExcess(oldest, tail, limits, nowMs);
+      return oldestShared(files, layout, sidecar).then((shared) => isExcess(shared, tail, limits, nowMs));
+    },
+  };
 }

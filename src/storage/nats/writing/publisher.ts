@@ -275,7 +275,8 @@ export class Publisher {
   #settle(stream: ClusterStream, queue: Queue, taken: readonly Entry[], outcome: Outcome): Promise<void> | null {
     if (outcome.kind === "stored") {
       queue.lostRounds = 0;
-      queue.basis = outcome.sequence;
+      // News of a later message may have come before the answer.
+      queue.basis = Math.max(queue.basis, outcome.sequence);
       this.#retire(stream, queue);
       for (const entry of taken) this.#settleEntry(entry, "durable");
       return null;

@@ -163,7 +163,7 @@ test("what the list says of more than is kept counts what a fork has from its so
       ["10 B", { maxBytes: 10, maxAgeMs: Infinity }, 0],
       ["1 ms at 101", { maxBytes: Infinity, maxAgeMs: 0 }, 101],
     ] as const)
-      if (isExcess(limits, nowMs)) excess.push(`${name}: ${what}`);
+      if (await isExcess(limits, nowMs)) excess.push(`${name}: ${what}`);
   assert.deepEqual(excess.sort(), [
     "fork of a fork: 1 ms at 101",
     "fork of a fork: 10 B",
@@ -186,7 +186,7 @@ test("forks in a long row are looked at rather than kept for ever", async () => 
   for (let depth = 1; depth <= 9; depth += 1) put(layout, String(depth), { forkOf: [String(depth - 1), 100] });
   const excess: string[] = [];
   for await (const { name, isExcess } of listStreams({ files, layout, clock: new ManualClock() }, () => assert.fail()))
-    if (isExcess({ maxBytes: 90, maxAgeMs: Infinity }, 0)) excess.push(name);
+    if (await isExcess({ maxBytes: 90, maxAgeMs: Infinity }, 0)) excess.push(name);
   assert.deepEqual(excess.sort(), ["8", "9"]);
 });
 

@@ -2,7 +2,7 @@
 
 import type { ReadStart } from "../../protocol/offset.js";
 import { chain } from "../../stream/loaded/chain.js";
-import type { Refused } from "../../stream/rules/outcome.js";
+import { GONE, NOT_FOUND, type Refused } from "../../stream/rules/outcome.js";
 import { Stream, type MaybePromise, type ReadFrom } from "../../stream/loaded/stream.js";
 import type { Context } from "../context/context.js";
 import type { Exchange } from "../exchange/exchange.js";
@@ -21,8 +21,13 @@ export function withReadPlace(
   return chain(context.registry.find(name), (found) => {
     if (!(found instanceof Stream)) return context.responder.refuse(exchange, found);
     const place = chain(found.touch(), () => found.locate(offset));
-    const begin = (from: ReadFrom | Refused): MaybePromise<void> =>
-      typeof from === "object" ? context.responder.refuse(exchange, from) : use(found, from);
+    const begin = (from: ReadFrom | Refused): MaybePromise<void> => {
+      if (typeof from === "object") return context.responder.refuse(exchange, from);
+      // Deleted while its use was noted: nobody would tell a live read of it.
+      if (found.phase === "gone") return context.responder.refuse(exchange, NOT_FOUND);
+      if (found.phase === "kept") return context.responder.refuse(exchange, GONE);
+      return use(found, from);
+    };
     return whenThere(found, place, begin);
   });
 }

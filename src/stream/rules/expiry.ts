@@ -61,8 +61,9 @@ export class ExpiryQueue<T extends Expiring> {
     return this.#bucketOf.size;
   }
 
-  /** Adds `item`, if it ever expires. */
+  /** Adds `item`, if it ever expires; one that waits already, by the deadline that it has now. */
   add(item: T): void {
+    this.remove(item);
     if (item.deadlineMs === Infinity) return;
     const tick = Math.max(Math.ceil(item.deadlineMs / TICK_MS), this.#tick);
     const bucket = this.#buckets.get(tick);

@@ -12,7 +12,7 @@ import { SseFeeds } from "../../../src/http/reading/sse-feed.js";
 import { WaitingRooms } from "../../../src/http/reading/long-polls.js";
 import type { ParsedOffset } from "../../../src/protocol/offset.js";
 import { refuse, type Refused } from "../../../src/stream/rules/outcome.js";
-import { Stream, type Chunk, type MaybePromise, type ReadFrom } from "../../../src/stream/loaded/stream.js";
+import { Stream, type Chunk, type MaybePromise, type ReadFrom, type StreamPhase } from "../../../src/stream/loaded/stream.js";
 import { append, created, loaded, openEngine, settled } from "../../helpers/engine.js";
 import { startExchanges } from "../../helpers/exchange-server.js";
 import { Barrier, type WatchedFiles } from "../../helpers/watched-files.js";
@@ -21,10 +21,11 @@ import { trimBefore } from "../../helpers/trim.js";
 /** A read of a stream that is at `place`, and what happened, in order. */
 async function readAt(
   place: () => MaybePromise<ReadFrom | Refused>,
-  { isThere = true, touched = undefined as MaybePromise<void> } = {},
+  { isThere = true, touched = undefined as MaybePromise<void>, phase = "live" as StreamPhase } = {},
 ): Promise<string[]> {
   const log: string[] = [];
   const stream: Stream = Object.create(Stream.prototype, {
+    phase: { value: phase },
     touch: {
       value: () => {
         log.push("touch");
@@ -59,6 +60,14 @@ describe("the place where a read begins", () => {
   test("nowhere without a place", async () => {
     assert.deepEqual(await readAt(() => refuse("offset-gone")), ["touch", "offset-gone"]);
     assert.deepEqual(await readAt(() => Promise.resolve(refuse("invalid-offset"))), ["touch", "retain", "invalid-offset", "release"]);
+  });
+
+  test("nowhere in a stream that was deleted while its use was noted", async () => {
+    for (const [phase, code] of [
+      ["gone", "stream-not-found"],
+      ["kept", "stream-gone"],
+    ] as const)
+      assert.deepEqual(await readAt(() => 7, { touched: Promise.resolve(), phase }), ["touch", "retain", code, "release"]);
   });
 
   test("nowhere without a stream", async () => assert.deepEqual(await readAt(() => 7, { isThere: false }), ["stream-not-found"]));

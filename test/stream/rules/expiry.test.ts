@@ -147,6 +147,24 @@ describe("the queue", () => {
     assert.equal(queue.size, 0);
   });
 
+  test("has an item once that was added again with a later deadline", () => {
+    const { clock, queue, item } = queueOf();
+    const moved = item(300);
+    moved.deadlineMs += 1000;
+    queue.add(moved);
+    assert.equal(queue.size, 1);
+    const other = item(400);
+    clock.advance(1000);
+    assert.deepEqual([moved.expiredAtMs, other.expiredAtMs !== null], [null, true]);
+    clock.advance(1000);
+    assert.notEqual(moved.expiredAtMs, null);
+    moved.deadlineMs = Infinity;
+    queue.add(moved);
+    const last = item(400);
+    clock.advance(1000);
+    assert.deepEqual([last.expiredAtMs !== null, queue.size], [true, 0]);
+  });
+
   test("that was stopped expires nothing and has no timer", () => {
     const { clock, queue, item } = queueOf();
     const left = item(100);

@@ -1,4 +1,4 @@
-import { errorCode, readFully, removeFile, type OpenFile, type SystemFiles } from "../disk/files.js";
+import { errorCode, readFully, removeFile, type FileStatus, type OpenFile, type SystemFiles } from "../disk/files.js";
 import { crc32 } from "../format/crc32.js";
 import { replacementPath } from "../format/layout.js";
 import { crcOf } from "../segments/segment-reader.js";
@@ -32,11 +32,13 @@ export type CopyOutcome = "kept" | "changed" | "missing" | "damaged";
 export async function copyGrowing(files: SystemFiles, file: GrowingFile, tally: Tally): Promise<CopyOutcome> {
   const { from, to, wanted, known, isSealed } = file;
   const there = await files.status(to);
+  // It was sealed when it got its second name, and is the last one again: what ends a stream early does that.
+  if (!isSealed && there !== null && there.links > 1 && (await isSame(files, from, there))) await unshare(files, to);
   const isKnown = known !== null && there !== null && there.size >= known.length;
   if (isKnown && known.length === wanted.length && known.crc === wanted.crc) return kept(wanted, tally);
   const source = await files.status(from);
   if (source === null) return "missing";
-  if (source.inode === there?.inode && source.device === there.device) return kept(wanted, tally);
+  if (isSealed && source.inode === there?.inode && source.device === there.device) return kept(wanted, tally);
   if (isSealed && source.size === wanted.length) {
     if (there?.size === wanted.length && (await crcAt(files, to, wanted.length)) === wanted.crc)
       return kept(wanted, tally);
@@ -54,6 +56,11 @@ export async function copyGrowing(files: SystemFiles, file: GrowingFile, tally: 
     await files.unlink(to);
   }
   return copyFrom(files, file, { length: 0, crc: 0 }, tally);
+}
+
+async function isSame(files: SystemFiles, path: string, { device, inode }: FileStatus): Promise<boolean> {
+  const status = await files.status(path);
+  return status !== null && status.device === device && status.inode === inode;
 }
 
 function kept({ length }: Extent, tally: Tally): CopyOutcome {

@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { Position } from "../../storage.js";
 import { crc32 } from "../format/crc32.js";
 import { errorCode, isBusy, readFully, type Files } from "../disk/files.js";
@@ -21,7 +21,7 @@ import type { BypassedPlace, JournaledStream } from "../survey/journaled-stream.
 import { describeLoss } from "../survey/losses.js";
 import { ForkRelations } from "../survey/fork-relations.js";
 import { nameList } from "../survey/name-list.js";
-import { checkStream, type CheckedStream, type Finding } from "../survey/stream-check.js";
+import { attempt, checkStream, type CheckedStream, type Finding } from "../survey/stream-check.js";
 import { idsOf, StreamFactFinder, type StreamFacts } from "../survey/stream-facts.js";
 
 export type { Finding } from "../survey/stream-check.js";
@@ -108,7 +108,10 @@ class Verification {
     for (const stream of survey.streams.values()) if (!stream.deleted) await this.#checkBypassed(stream);
     for (const facts of this.#facts.unwritten()) this.#relations.note(facts);
     const shards = await files.list(layout.streams);
-    for (const shard of shards) this.#total += (await this.#entriesOf(shard)).length;
+    for (const shard of shards) {
+      const entries = await this.#entriesOf(shard);
+      this.#total += typeof entries === "string" ? 0 : entries.length;
+    }
     const journaled = new Map(this.#facts.present);
     await this.#checkStreams(shards, journaled);
     for (const { identity, directory, createdHere } of journaled.values()) {
@@ -131,19 +134,16 @@ class Verification {
     this.#options.report(finding);
   }
 
-  async #entriesOf(shard: string): Promise<string[]> {
+  /** The directories in a shard, or why it can't be read. */
+  async #entriesOf(shard: string): Promise<string[] | string> {
     const path = join(this.#options.layout.streams, shard);
-    try {
-      return (await this.#options.files.list(path)).map((entry) => join(path, entry));
-    } catch (error) {
-      if (errorCode(error) === "" || isBusy(error)) throw error;
-      return [];
-    }
+    const entries = await attempt(() => this.#options.files.list(path));
+    return typeof entries === "string" ? entries : entries.map((entry) => join(path, entry));
   }
 
   /** Takes those out of `journaled` that have a directory. */
   async #checkStreams(shards: readonly string[], journaled: Map<string, JournaledStream>): Promise<void> {
-    const rest = this.#directories(shards);
+    const rest = this.#directories(shards, journaled);
     const worker = async (): Promise<void> => {
       for await (const directory of rest) {
         const expected = journaled.get(directory);
@@ -154,11 +154,19 @@ class Verification {
     await Promise.all(Array.from({ length: CONCURRENCY }, worker));
   }
 
-  async *#directories(shards: readonly string[]): AsyncGenerator<string> {
+  async *#directories(shards: readonly string[], journaled: Map<string, JournaledStream>): AsyncGenerator<string> {
     for (const shard of shards) {
-      if (!/^[0-9a-f]{2}$/.test(shard))
-        this.#report(aboutFile(join(this.#options.layout.streams, shard), "it is no directory of streams"));
-      else yield* await this.#entriesOf(shard);
+      const path = join(this.#options.layout.streams, shard);
+      const isShard = /^[0-9a-f]{2}$/.test(shard);
+      const entries = isShard ? await this.#entriesOf(shard) : "it is no directory of streams";
+      if (typeof entries !== "string") {
+        yield* entries;
+        continue;
+      }
+      this.#report(aboutFile(path, entries));
+      // Which streams are in it, nobody knows.
+      if (isShard) this.#relations.noteUnsound([]);
+      for (const directory of journaled.keys()) if (dirname(directory) === path) journaled.delete(directory);
     }
   }
 

@@ -139,6 +139,13 @@ describe("a directory that was closed", () => {
       /no directory of streams/,
     ],
     [
+      "a file in the place of a shard",
+      (dir) =>
+        touch(dirname(dirname(fileIn(dir, "chat/meta.json"))), (path) => (rmSync(path, { recursive: true }), writeFileSync(path, ""))),
+      null,
+      /it is no directory/,
+    ],
+    [
       "a circle of links",
       (dir) => touch(fileIn(dir, "chat/0000000000003000.seg"), (path) => (rmSync(path), symlinkSync(path, path))),
       "chat",

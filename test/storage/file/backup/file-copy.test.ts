@@ -1,0 +1,36 @@
+import assert from "node:assert/strict";
+import { linkSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { copyGrowing } from "../../../../src/storage/file/backup/file-copy.js";
+import { Tally } from "../../../../src/storage/file/backup/tally.js";
+import { systemFiles } from "../../../../src/storage/file/disk/files.js";
+import { crc32 } from "../../../../src/storage/file/format/crc32.js";
+import { tempDir } from "../../../helpers/temp-dir.js";
+
+const BYTES = Buffer.from("what was written");
+
+/** A file with a second name, as a backup on the same file system gives a sealed segment. */
+function linked(): { from: string; to: string } {
+  const dir = tempDir();
+  const [from, to] = [join(dir, "a.seg"), join(dir, "backup.seg")];
+  writeFileSync(from, BYTES);
+  linkSync(from, to);
+  return { from, to };
+}
+
+describe("the copy of a file that was linked before", () => {
+  const extent = { length: BYTES.length, crc: crc32(BYTES) };
+  for (const [title, known, isSealed, isShared] of [
+    ["stays the same file while nobody writes to it", extent, true, true],
+    ["becomes a file of its own when it is written to again", null, false, false],
+    ["becomes one also where nothing was written yet", extent, false, false],
+  ] as const)
+    test(title, async () => {
+      const { from, to } = linked();
+      const outcome = await copyGrowing(systemFiles(false), { from, to, wanted: extent, known, isSealed }, new Tally());
+      assert.ok(outcome === "kept" || outcome === "changed", outcome);
+      assert.equal(statSync(from).ino === statSync(to).ino, isShared);
+      assert.ok(readFileSync(to).equals(BYTES));
+    });
+});

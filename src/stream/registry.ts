@@ -347,9 +347,7 @@ export class Registry {
   /** Deletes a stream whose time is over. Readers no longer find it from now on. */
   #expire(stream: Stream): void {
     if (!stream.isCurrent) return;
-    void this.#remove(stream).then((refused) => {
-      if (refused === null) this.#expired += 1;
-    });
+    void this.#remove(stream).then((refused) => void (this.#expired += refused === null ? 1 : 0));
     if (stream.isCurrent) this.#expiries.add(stream);
     stream.deleted();
   }

@@ -19,7 +19,6 @@ export const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
   "src/options/tls.ts": "rows of the table: test/options.test.ts",
   "src/server/metrics-report.ts": "test/http/handlers/metrics.test.ts reads it as Prometheus does",
   "src/server/context-of.ts": "test/http/access has each setting that it looks at",
-  "src/storage/file/backup/file-copy.ts": "test/storage/file/backup/backup.test.ts counts what is copied, linked and kept",
   "src/storage/file/backup/journal-copy.ts": "test/storage/file/backup/backup.test.ts has copies of real journals, restored",
   "src/storage/file/backup/stream-copy.ts": "test/storage/file/backup/backup.test.ts has copies of real streams, restored",
   "src/storage/file/backup/tally.ts": "test/storage/file/backup/backup.test.ts reads its counts",

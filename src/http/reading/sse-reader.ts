@@ -195,8 +195,8 @@ export class SseReader {
     while (this.#state === "reading") {
       const chunk = await this.#stream.read(this.#next, eventBytes, undefined, { longestBytes, leastBytes });
       if (this.#state !== "reading") return;
-      // An append that ends within a character alone is no event: more has to come with it, unless what follows can't be
-      // read, and the next read meets the reason.
+      // An append that ends within a character alone is no event: more has to come with it, unless what follows can't
+      // be read, and the next read meets the reason.
       this.#sendChunk(chunk, leastBytes > chunk.to - chunk.from);
       leastBytes = this.position === chunk.from ? MIN_EVENT_BYTES : 0;
     }

@@ -388,8 +388,8 @@ export class Stream implements StreamObserver {
 
   /**
    * Reads about `maxBytes` durable bytes from `from` on, up to the end of an append or of a JSON message. One that is
-   * longer is read whole, except that an append of bytes is cut at `maxBytes` for its `bounds`. Most bytes from the disk
-   * are read into memory from `allocate`, which nobody else keeps. Throws DamagedStreamError, DeletedStreamError,
+   * longer is read whole, except that an append of bytes is cut at `maxBytes` for its `bounds`. Most bytes from the
+   * disk are read into memory from `allocate`, which nobody else keeps. Throws DamagedStreamError, DeletedStreamError,
    * StorageBusyError and, unless `from` is "start", TrimmedStreamError.
    */
   read(from: ReadFrom, maxBytes: number, allocate?: Allocate, bounds = UNCUT): MaybePromise<Chunk> {

@@ -141,8 +141,8 @@ async function oldestShared(files: Files, layout: Layout, sidecar: Sidecar): Pro
   for (let depth = 0; depth < MAX_SOURCES; depth += 1) {
     const { forkedFrom } = owner.config;
     if (forkedFrom === null || from >= forkedFrom.point) return oldestOf(owner, from, to);
-    const read = await readSidecarIn(files, layout.streamDirectory(forkedFrom.name)).catch(() => null);
     // A source that can't be read is found when somebody asks for the fork.
+    const read = await readSidecarIn(files, layout.streamDirectory(forkedFrom.name)).catch(() => null);
     if (read?.kind !== "sound" || read.sidecar.id !== forkedFrom.id) return null;
     to = Math.min(to, forkedFrom.point);
     owner = read.sidecar;

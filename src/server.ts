@@ -32,7 +32,7 @@ import { Registry } from "./stream/registry.js";
 import { segmentRollOf } from "./stream/loaded/retention.js";
 
 /** Where a server with these settings will listen, for who only wants to know. */
-export { beyondReach, LISTEN_BACKLOG, planOf, type ListenPlan } from "./http/listen/plan.js";
+export { adminPlanOf, beyondReach, LISTEN_BACKLOG, planOf, type ListenPlan } from "./http/listen/plan.js";
 
 export { conflictWithStorage, type ServerOptions } from "./server/server-options.js";
 

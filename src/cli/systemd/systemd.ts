@@ -1,11 +1,11 @@
 // The verb `systemd`: prints units for systemd that run the server with the options given.
 
 import { isIP } from "node:net";
-import { resolve } from "node:path";
+import { join, resolve, sep } from "node:path";
 import { isLoopbackAddress } from "../../net/host-name.js";
 import { formatListen, type ListenAddress } from "../../net/listen-address.js";
 import { OPTIONS, type Settings } from "../../options.js";
-import { beyondReach, conflictWithStorage, planOf, type ListenPlan } from "../../server.js";
+import { adminPlanOf, beyondReach, conflictWithStorage, planOf, type ListenPlan } from "../../server.js";
 import { quoted } from "../command/value.js";
 import { DEFAULT_DIR, EXIT, type Invocation, type Surroundings } from "../command/verb.js";
 import { serviceUnit, socketUnit, type UnitDirectory, type UnitsPlan } from "./units.js";
@@ -65,6 +65,9 @@ function unitsPlan(dir: string, settings: Settings, user: string | null): UnitsP
   if (directory.kind === "path" && /^\/(?:var\/)?tmp(?:\/|$)/.test(directory.path))
     return `the service has a /tmp of its own (PrivateTmp=yes), and would not see ${quoted(directory.path)}`;
   const withPaths = withWholePaths(settings);
+  for (const address of adminPlanOf(withPaths)?.addresses ?? [])
+    if (address.kind === "unix" && !isWithin(address.path, directory))
+      return `the service can make no socket at ${quoted(address.path)}: name one in its directory, or a port`;
   const texts = [...Object.values(withPaths).map(String), ...Object.values(programs), resolve(dir)];
   if (texts.some((text) => CONTROL.test(text))) return "no path or value may have a control character in a unit";
   return { settings: withPaths, ...programs, user, directory, addresses };
@@ -87,6 +90,12 @@ function addressOf(address: ListenAddress, reach: ListenPlan["reach"]): UnitsPla
   }
 }
 
+/** Whether the service may write there. */
+function isWithin(path: string, directory: UnitDirectory): boolean {
+  if (directory.kind === "none") return false;
+  return path.startsWith(`${directory.kind === "path" ? directory.path : join("/var/lib", directory.name)}${sep}`);
+}
+
 function directoryOf(dir: string): UnitDirectory {
   const path = resolve(dir === DEFAULT_DIR ? "/var/lib/streamdir" : dir);
   const name = STATE.exec(path)?.[1];
@@ -97,8 +106,12 @@ function directoryOf(dir: string): UnitDirectory {
 function withWholePaths(settings: Settings): Settings {
   const whole = (path: string): string => (path === "" ? "" : resolve(path));
   const { auth, tlsCert, tlsKey, clientCa, natsCreds } = settings;
+  const admin = (adminPlanOf(settings)?.addresses ?? []).map((address) =>
+    formatListen(address.kind === "unix" ? { ...address, path: resolve(address.path) } : address),
+  );
   return {
     ...settings,
+    adminListen: admin.join(","),
     auth: whole(auth),
     tlsCert: whole(tlsCert),
     tlsKey: whole(tlsKey),

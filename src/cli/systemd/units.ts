@@ -133,7 +133,7 @@ function writtenOptions(settings: Settings): OptionName[] {
   return options.filter(
     (option) =>
       settings[option] !== OPTIONS[option].default &&
-      !OF_THE_SOCKET.includes(option) &&
+      (!OF_THE_SOCKET.includes(option) || (option === "unixMode" && settings.adminListen.includes("unix:"))) &&
       !(option === "storage" && hasPassword(settings.storage)),
   );
 }

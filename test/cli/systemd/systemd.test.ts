@@ -52,6 +52,17 @@ describe("streamdir systemd", () => {
     });
   }
 
+  test("has the service make its socket for figures in its directory, with its mode", async () => {
+    const args = ["--admin-listen", "unix:/var/lib/streamdir/admin.sock,127.0.0.1:9437", "--unix-mode", "660", "--only", "service"];
+    const { status, stdout, stderr } = await systemd(args);
+    assert.deepEqual([status, stderr], [0, ""]);
+    assert.match(stdout, / {2}--admin-listen=unix:\/var\/lib\/streamdir\/admin\.sock,127\.0\.0\.1:9437 \\?\n/);
+    assert.match(stdout, / {2}--unix-mode=660 ?\\?\n/);
+    const within = await systemd(["/srv/s", "--user", "me", "--admin-listen", "unix:/srv/s/admin.sock"]);
+    assert.deepEqual([within.status, within.stderr], [0, ""]);
+    assert.ok(!within.stdout.includes("--unix-mode"));
+  });
+
   test("prints a service without a directory for streams in a cluster, and never a password", async () => {
     const plain = await systemd(["--storage", "nats://10.0.0.1/chats", "--only", "service"]);
     assert.deepEqual([plain.status, plain.stderr], [0, ""]);
@@ -86,6 +97,8 @@ describe("streamdir systemd", () => {
     [["--user", "me", "/srv/a\nb"], /^no path or value may have a control character in a unit$/],
     [["--tls-cert", "/a.pem"], /^--tls-cert and --tls-key belong together/],
     [["--storage", "nats://h1", "--fsync", "no"], /^--fsync has no meaning with --storage nats:\/\/$/],
+    [["--admin-listen", "unix:admin.sock"], /^the service can make no socket at ".*\/admin\.sock": name one in its directory, or a port$/],
+    [["--admin-listen", "unix:/run/admin.sock"], /^the service can make no socket at "\/run\/admin\.sock": /],
     [["--nats-creds", "/a.creds"], /^--nats-creds has no meaning without --storage nats:\/\/$/],
   ];
   for (const [args, line] of refused) {

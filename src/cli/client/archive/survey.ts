@@ -6,7 +6,8 @@ import { isJsonContentType } from "../../../protocol/content-type.js";
 import { messagesLength } from "../../../protocol/json/json-frame.js";
 import { EXIT } from "../../command/verb.js";
 import type { Failure } from "../remote/failure.js";
-import type { Session } from "../session/session.js";
+import { streamCalled, type Session } from "../session/session.js";
+import { lifetimeOf } from "../streams/info.js";
 import type { ListedStream } from "../streams/listing.js";
 import { StreamData } from "./stream-data.js";
 import type { ArchivedPiece, StreamHead } from "./stream-head.js";
@@ -65,12 +66,27 @@ export async function survey(
   const bytes = pieces.reduce((sum, [length]) => sum + length, 0);
   const fork =
     source === null || shared === null || shared.units === 0 ? null : { from: source.name, at: shared.units };
-  const { ttlSeconds } = stream;
+  const lifetime = stream.bytes === null ? await lifetimeAfterRead(session, name) : stream;
+  if ("kind" in lifetime) return lifetime;
+  const { ttlSeconds } = lifetime;
   // Where there is a TTL, the time of expiry is what the last use has made of it.
-  const expiresAt = ttlSeconds === null ? stream.expiresAt : null;
+  const expiresAt = ttlSeconds === null ? lifetime.expiresAt : null;
   const sha256 = hash.digest("hex");
   const head = { format: 1, name, contentType, ttlSeconds, expiresAt, closed, fork, bytes, pieces, sha256 } as const;
   return { kind: "surveyed", head, from, skip, whole };
+}
+
+/**
+ * Of a stream that the list does not tell of. A head says how much of a time to live is left: all of it, as the stream was
+ * read just now, unless the server counts from the creation.
+ */
+async function lifetimeAfterRead(
+  session: Session,
+  name: string,
+): Promise<Pick<ListedStream, "ttlSeconds" | "expiresAt"> | Failure> {
+  const asked = { method: "HEAD", target: session.server.target(name) } as const;
+  const head = await session.expect([200], streamCalled(name), asked);
+  return head.kind === "failure" ? head : lifetimeOf(head);
 }
 
 /** Finds how much a fork and its source begin with alike. */

@@ -1,6 +1,7 @@
 // The verb `info`.
 
 import { refusal, type Failure } from "../remote/failure.js";
+import type { Answer } from "../remote/http-client.js";
 import { clientTask, NAME, nextOffsetOf, streamCalled, type Session } from "../session/session.js";
 import { lookUp, type ListedStream } from "./listing.js";
 
@@ -29,7 +30,9 @@ export async function describe(session: Session, name: string): Promise<ListedSt
   if (head.status !== 200) return refusal(head, streamCalled(name));
   const listed = await lookUp(session, name);
   if (listed !== null) return listed;
-  const ttl = head.header("stream-ttl");
+  const lifetime = lifetimeOf(head);
+  // What is left of a time to live says when it ends, and not how long it is.
+  const endsAt = lifetime.ttlSeconds === null ? null : new Date(Date.now() + lifetime.ttlSeconds * 1000);
   return {
     name,
     contentType: head.header("content-type") ?? "application/octet-stream",
@@ -39,14 +42,20 @@ export async function describe(session: Session, name: string): Promise<ListedSt
     bytes: null,
     createdAt: null,
     lastAppendAt: null,
-    ttlSeconds: ttl === null ? null : Number(ttl),
-    expiresAt: head.header("stream-expires-at"),
+    ttlSeconds: null,
+    expiresAt: endsAt?.toISOString() ?? lifetime.expiresAt,
     isFork: false,
     forkedFrom: null,
     liveReaders: null,
     producers: null,
     may: null,
   };
+}
+
+/** What the head of a stream says of its lifetime: the seconds that are left of a time to live. */
+export function lifetimeOf({ header }: Answer): Pick<ListedStream, "ttlSeconds" | "expiresAt"> {
+  const ttl = header("stream-ttl");
+  return { ttlSeconds: ttl === null ? null : Number(ttl), expiresAt: header("stream-expires-at") };
 }
 
 function linesOf(stream: ListedStream): string {

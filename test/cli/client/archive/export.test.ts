@@ -1,8 +1,12 @@
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import test, { after, describe } from "node:test";
 import { sourcesFirst } from "../../../../src/cli/client/archive/export.js";
 import type { ListedStream } from "../../../../src/cli/client/streams/listing.js";
+import { addToken } from "../../../../src/auth/auth-file-edits.js";
 import { VerbServer } from "../../../helpers/client-verb.js";
+import { ManualClock } from "../../../helpers/manual-clock.js";
+import { tempDir } from "../../../helpers/temp-dir.js";
 
 const server = new VerbServer({ after });
 
@@ -54,6 +58,25 @@ describe("streamdir export", () => {
   test("ends with 0 when nobody reads the rest", async () => {
     const { status } = await server.run(["export", "a"], { onStdout: () => Object.assign(new Error("gone"), { code: "EPIPE" }) });
     assert.equal(status, 0);
+  });
+
+  test("has the whole time to live also of a stream that its reader may not list", async (t) => {
+    const auth = join(tempDir(), "auth.json");
+    const grants = { id: "reader", allow: ["create", "append", "read"] as const, streams: ["**"], lifetimeMs: null };
+    const token = await addToken(auth, grants, Date.now());
+    const clock = new ManualClock(Date.now());
+    const blind = new VerbServer(t, { auth, clock });
+    const env = { STREAMDIR_TOKEN: token };
+    const lifetime = ["--ttl", "1d"];
+    assert.equal((await blind.run(["create", "s", "--type", "text/plain", ...lifetime], { env })).status, 0);
+    clock.advance(23 * 3600 * 1000);
+    const info = await blind.run(["info", "s", "--json"], { env });
+    const { ttlSeconds, expiresAt } = JSON.parse(info.stdout);
+    assert.equal(ttlSeconds, null);
+    assert.ok(Math.abs(Date.parse(expiresAt) - Date.now() - 3600 * 1000) < 600_000, expiresAt);
+    const { status, stdout, stderr } = await blind.run(["export", "s"], { env });
+    assert.deepEqual([status, stderr], [0, ""]);
+    assert.match(stdout, /"ttlSeconds":86400,"expiresAt":null/);
   });
 
   test("of a pattern leaves out what was deleted since it was listed", async (t) => {

@@ -78,7 +78,8 @@ export class JournalCopy {
   async copyTo(batch: number | null): Promise<void> {
     const { files, from, to } = this.#places;
     if (batch === null) await assertJournalSound({ files, layout: from, directoryId: this.#directoryId });
-    const sequences = (await this.#sequences()).filter((sequence) => sequence >= this.#sequence);
+    // Where no server has the directory open, what one kept for a backup is what its end has left.
+    const sequences = (await this.#sequences(batch !== null)).filter((sequence) => sequence >= this.#sequence);
     for (const sequence of sequences) await this.#copyFile(sequence, batch);
     await files.syncDirectory(to.journal);
     if (this.#lastBatch < Math.max(1, batch ?? 1))
@@ -86,10 +87,10 @@ export class JournalCopy {
   }
 
   /** Listed twice: a file that is renamed during one list may be missing there, and is renamed only once. */
-  async #sequences(): Promise<number[]> {
+  async #sequences(withPinned: boolean): Promise<number[]> {
     const { files, from } = this.#places;
     const names = [...(await files.list(from.journal)), ...(await files.list(from.journal))];
-    const sequences = names.map((name) => journalSequenceOf(name) ?? pinnedSequenceOf(name));
+    const sequences = names.map((name) => journalSequenceOf(name) ?? (withPinned ? pinnedSequenceOf(name) : null));
     return [...new Set(sequences)].filter((sequence) => sequence !== null).sort((left, right) => left - right);
   }
 

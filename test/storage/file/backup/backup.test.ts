@@ -7,7 +7,7 @@ import { readMarker } from "../../../../src/storage/file/directory/marker.js";
 import { encodeHolder } from "../../../../src/storage/file/directory/lock-holder.js";
 import { thisProcess } from "../../../../src/storage/file/directory/process-identity.js";
 import { systemFiles } from "../../../../src/storage/file/disk/files.js";
-import { claimSocket, Layout, segmentPath, sidecarPath } from "../../../../src/storage/file/format/layout.js";
+import { claimSocket, Layout, pinnedPath, segmentPath, sidecarPath } from "../../../../src/storage/file/format/layout.js";
 import { closedDirectory } from "../../../helpers/closed-directory.js";
 import { filesWith, makeBackup, restored } from "../../../helpers/backup.js";
 import {
@@ -309,6 +309,24 @@ describe("a backup to the same place", () => {
     assert.equal(statSync(older).size, 5000);
     await assertSays(dest, { s: TEXT + bytesOf(50, 4).toString() });
     await engine.storage.close();
+  });
+
+  test("leaves out what a killed server had kept of the journal for another backup", async () => {
+    const engine = await openEngine();
+    const stream = await created(engine.storage, "s", bytesOf(3000, 0));
+    const [older = ""] = readdirSync(new Layout(engine.dir).journal);
+    const bytes = readFileSync(join(new Layout(engine.dir).journal, older));
+    for (let seed = 1; seed <= 80; seed += 1) await append(engine.storage, stream, bytesOf(3000, seed));
+    await engine.files.idle();
+    const dir = await crash(engine);
+    const path = join(new Layout(dir).journal, older);
+    assert.ok(!existsSync(path), "the journal has gone on");
+    writeFileSync(pinnedPath(path), bytes);
+    const dest = newDest();
+    await makeBackup(dir, dest);
+    const copy = await restored(dest);
+    assert.equal((await loaded(copy.storage, "s")).state.tail, 81 * 3000);
+    await copy.storage.close();
   });
 
   test("puts right what is damaged in the backup where it copies", async () => {

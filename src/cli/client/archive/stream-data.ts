@@ -1,6 +1,6 @@
 // A stream's data as an archive has it: bytes as they are, JSON a message a line.
 
-import { isJsonContentType } from "../../../protocol/content-type.js";
+import { isJsonContentType, sameMediaType } from "../../../protocol/content-type.js";
 import { EXIT } from "../../command/verb.js";
 import { asLines, messagesOf } from "../reading/messages.js";
 import { readPage } from "../reading/pages.js";
@@ -21,6 +21,7 @@ export interface DataPart {
 export class StreamData {
   readonly #session: Session;
   readonly #name: string;
+  readonly #contentType: string;
   readonly #isJson: boolean;
   #offset: string;
   #isAtTail = false;
@@ -28,6 +29,7 @@ export class StreamData {
   constructor(session: Session, name: string, contentType: string, from = "-1") {
     this.#session = session;
     this.#name = name;
+    this.#contentType = contentType;
     this.#isJson = isJsonContentType(contentType);
     this.#offset = from;
   }
@@ -39,6 +41,9 @@ export class StreamData {
     const page = await readPage(this.#session, this.#name, { offset: from });
     if (page.kind === "failure") return page;
     if (page.kind === "gone") return page.failure;
+    const { contentType } = page;
+    if (contentType !== null && !sameMediaType(contentType, this.#contentType))
+      return failure(EXIT.refused, `${streamCalled(this.#name)} is of ${contentType}, and not of ${this.#contentType}`);
     const messages = this.#isJson ? messagesOf(page.body) : [];
     if (messages === null)
       return failure(EXIT.fault, `${streamCalled(this.#name)}: the answer is not the JSON it says`);

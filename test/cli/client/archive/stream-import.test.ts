@@ -16,6 +16,13 @@ for (const [title, before, bytes, status, line] of [
     'refused   fork: its source "none" is not there\n',
   ],
   [
+    "an empty stream, where one of another type is",
+    [["create", "text", "--type", "text/plain"]],
+    archive("", { name: "text" }),
+    65,
+    'refused   text: stream "text" is of text/plain, and not of application/json\n',
+  ],
+  [
     "a closed stream that is there and open",
     [["create", "open", "--type", "application/json"]],
     archive("1\n", { name: "open", closed: true }),

@@ -121,10 +121,10 @@ test("producers of both are counted, and the oldest is that of the durable state
 
 test("the oldest is the producer that one more would push out, after the newcomers that are on their way", () => {
   const durable = new MutableState();
-  const apply = (id: string, atMs: number): void => durable.apply(recordOf("", { producer: { id, epoch: 0, seq: 0 }, atMs }), 0);
+  const apply = (id: string, atMs: number, seq = 0): void => durable.apply(recordOf("", { producer: { id, epoch: 0, seq }, atMs }), 0);
   for (let at = 0; at < MAX_PRODUCERS; at += 1) apply(`p${at}`, at);
   const reserved = new ReservedState(durable, null);
-  const reserve = (id: string): number => reserved.reserve(recordOf("", { producer: { id, epoch: 0, seq: 0 }, atMs: 9999 }));
+  const reserve = (id: string): number => reserved.reserve(recordOf("", { producer: { id, epoch: 0, seq: 1 }, atMs: 9999 }));
   assert.equal(reserved.oldestProducerAtMs, 0);
   reserve("p1");
   assert.equal(reserved.oldestProducerAtMs, 0);
@@ -135,7 +135,7 @@ test("the oldest is the producer that one more would push out, after the newcome
   reserve("newer");
   assert.equal(reserved.oldestProducerAtMs, 4);
   for (const id of ["p1", "p0", "new", "newer"]) {
-    apply(id, 9999);
+    apply(id, 9999, 1);
     reserved.settle(0, true);
   }
   assert.deepEqual([reserved.oldestProducerAtMs, durable.producers?.has("p3"), durable.producers?.has("p4")], [4, false, true]);

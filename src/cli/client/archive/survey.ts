@@ -77,8 +77,8 @@ export async function survey(
 }
 
 /**
- * Of a stream that the list does not tell of. A head says how much of a time to live is left: all of it, as the stream was
- * read just now, unless the server counts from the creation.
+ * Of a stream that the list does not tell of. A head says how much of a time to live is left: all of it, as the stream
+ * was read just now, unless the server counts from the creation.
  */
 async function lifetimeAfterRead(
   session: Session,
